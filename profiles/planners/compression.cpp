@@ -15,8 +15,10 @@
 namespace ghostrank {
 namespace {
 
-// A plan draws at most so many of a tensor's elements to see how much of it is sent.
-constexpr std::uint64_t kMostDrawn = 1 << 18;
+// To see how much of tensors is sent, a plan draws at most so many elements of all (some seconds),
+// of one tensor, and for so many ranks, whose sizes the others repeat.
+constexpr std::uint64_t kMostDrawn = 1 << 28, kMostOfTensor = 1 << 18;
+constexpr int kRanksDrawn = 64;
 
 Picoseconds picos(double nanoseconds) { return std::llround(nanoseconds * 1e3); }
 
@@ -48,6 +50,9 @@ class Pass {
         rows_(rows_of_tensors(spec)) {}
 
   void run() {
+    for (const OpList& stream : program_.streams)
+      for (const Op& op : stream)
+        if (op.kind == Op::Kind::collective && op.tensor != 0) ++calls_;
     for (OpList& stream : program_.streams) {
       OpList out;
       for (const Op& op : stream) append(op, out);
@@ -124,7 +129,9 @@ class Pass {
                     " have sizes of their own in every communicator, and the plan has several of "
                     "one kind; use a method of fixed size");
       for (GroupRank r = 0; r < static_cast<GroupRank>(group.members.size()); ++r)
-        sizes.push_back(size_of(tensor, g, r));
+        sizes.push_back(r < kRanksDrawn || spec_.run.verify
+                            ? size_of(tensor, g, r)
+                            : sizes[static_cast<std::size_t>(r % kRanksDrawn)]);
     }
     const auto list = static_cast<std::uint32_t>(workload_.counts.size());
     workload_.counts.push_back(std::make_shared<const std::vector<std::uint64_t>>(sizes));
@@ -135,7 +142,7 @@ class Pass {
   // elements; otherwise a large tensor is judged by a part of it.
   std::uint64_t size_of(const CompressedTensor& tensor, std::uint32_t group, GroupRank rank) const {
     const std::uint64_t drawn =
-        spec_.run.verify ? tensor.elements : std::min(tensor.elements, kMostDrawn);
+        spec_.run.verify ? tensor.elements : std::min(tensor.elements, drawn_of_each());
     std::vector<float> part(drawn);
     const std::uint64_t key = tensor_key(spec_.run.seed, group, tensor.tensor, 0);
     CompressionOptions options = spec_.compression->options;
@@ -147,6 +154,12 @@ class Pass {
     if (drawn == tensor.elements) return measured;
     const double share = static_cast<double>(tensor.elements) / static_cast<double>(drawn);
     return static_cast<std::uint64_t>(std::llround(static_cast<double>(measured) * share / 8)) * 8;
+  }
+
+  std::uint64_t drawn_of_each() const {
+    const auto ranks = static_cast<std::uint64_t>(std::min(workload_.ranks, kRanksDrawn));
+    return std::clamp<std::uint64_t>(kMostDrawn / (ranks * std::max<std::uint64_t>(1, calls_)),
+                                     1024, kMostOfTensor);
   }
 
   // A rank that no matrix has would be sent in full, which nobody means.
@@ -176,6 +189,7 @@ class Pass {
   Program& program_;
   std::map<std::uint32_t, std::uint32_t>& lists_;
   const std::vector<std::uint64_t> rows_;
+  std::uint64_t calls_ = 0;  // of tensors
 };
 
 bool reduces_whole_tensors(Framework framework) {
