@@ -1,0 +1,102 @@
+// Random runs of the built-in schemes under random misfortunes of packets: shapes, functions, types
+// and faults are drawn from the run's number, and the agent checker plays them with real data.
+// GHOSTRANK_FAULT_RUNS=N plays N runs (default 400), from GHOSTRANK_FAULT_SEED on (default 0).
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collectives/check/agent_checker.h"
+#include "collectives/dice.h"
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::array kNames{"switchml", "sharp", "atp"};
+constexpr std::array kServed{Func::all_reduce, Func::reduce_scatter, Func::all_gather,
+                             Func::broadcast, Func::reduce};
+constexpr std::array kRates{0.0, 0.0, 0.01, 0.05, 0.2};
+
+struct FaultRun {
+  std::string name;
+  std::unique_ptr<Ends> ends;
+  std::vector<Call> calls;
+  AgentCheckOptions options;
+};
+
+Communicator some_communicator(checking::Dice& dice, int& ranks) {
+  Communicator comm;
+  const auto nodes = 1 + dice.below(dice.below(8) == 0 ? 36 : 5), gpus = 1 + dice.below(3);
+  const auto nics = 1 + dice.below(gpus);
+  ranks = static_cast<int>(nodes * gpus);
+  for (std::uint64_t r = 0; r < nodes * gpus; ++r) {
+    comm.node_of.push_back(static_cast<std::int32_t>(r / gpus));
+    comm.nic_of.push_back(static_cast<std::int32_t>(r / gpus * nics + r % gpus % nics));
+  }
+  InSwitch& in = comm.in_switch;
+  in.slots = static_cast<int>(1 + dice.below(9));
+  in.packet_elements = dice.happens(0.5) ? 32 : 64;
+  in.timeout_ps = 200'000'000;
+  in.memory_slots = static_cast<int>(dice.below(10));
+  in.packet_rate = dice.happens(0.3) ? 1e6 : 0;
+  in.trees = static_cast<int>(dice.below(2));
+  return comm;
+}
+
+FaultRun drawn(std::uint64_t seed) {
+  checking::Dice dice(seed ^ 0xfa017);
+  FaultRun run;
+  int ranks = 0;
+  const Communicator comm = some_communicator(dice, ranks);
+  const char* scheme = kNames[dice.below(kNames.size())];
+  const Func func = scheme == kNames[0] ? kServed[dice.below(kServed.size())] : Func::all_reduce;
+  const Algorithm* row = find_algorithm(kSchemes, func, scheme);
+  run.name = std::string(scheme) + " " + std::string(name_of(func)) + " of " +
+             std::to_string(ranks) + " ranks";
+  try {
+    run.ends = row->ends(ranks, comm);
+  } catch (const std::invalid_argument&) {
+    return run;  // more workers than the scheme serves
+  }
+  Call call{0, {func, ranks, dice.below(250), 4, 0}, static_cast<DataType>(dice.below(kDataTypes))};
+  call.collective.element_bytes = bytes_of(call.type);
+  if (!run.ends->refuses(call).empty()) call.type = DataType::int32;
+  run.calls = calls_like(call.collective, call.type, static_cast<int>(1 + dice.below(3)));
+  AgentCheckOptions& o = run.options;
+  o.seed = seed;
+  o.misfortunes = {kRates[dice.below(5)], kRates[dice.below(5)], kRates[dice.below(5)],
+                   kRates[dice.below(5)]};
+  o.no_room = dice.happens(0.3) ? 0.1 : 0;
+  o.slow = dice.happens(0.3) ? 0.1 : 0;
+  o.pause = dice.happens(0.5) ? 1'000'000'000 : 0;
+  o.overlap = static_cast<int>(1 + dice.below(3));
+  o.most_events = 20'000'000;
+  return run;
+}
+
+std::uint64_t asked(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
+  const std::uint64_t first = asked("GHOSTRANK_FAULT_SEED", 0);
+  const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 400);
+  std::uint64_t packets = 0, lost = 0, played = 0;
+  for (std::uint64_t seed = first; seed < first + runs; ++seed) {
+    const FaultRun run = drawn(seed);
+    if (!run.ends) continue;
+    const AgentReport report = check(*run.ends, run.calls, run.options);
+    ASSERT_TRUE(report.ok) << "run " << seed << ", " << run.name << ": " << report.error;
+    packets += report.packets;
+    lost += report.lost;
+    ++played;
+  }
+  EXPECT_GT(played, runs * 9 / 10);
+  EXPECT_GT(lost, packets / 100);
+  RecordProperty("packets", std::to_string(packets));
+}
+
+}  // namespace
+}  // namespace ghostrank
