@@ -122,6 +122,7 @@ class FlowSetup {
     o.nonce = nonce_;
     o.keep_payload = spec_.run.verify || flows_.with_notes();  // notes carry real words
     o.frame_bytes = spec_.fabric.frame_bytes;
+    o.mtu = spec_.fabric.packets.mtu;
     o.endpoints.clear();
     position_.resize(flows_.endpoints().size());
     bindings_.resize(flows_.endpoints().size());

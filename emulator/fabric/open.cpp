@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "emulator/fabric/datagrams.h"
 #include "emulator/fabric/ofi.h"
 #include "profiles/error.h"
 
@@ -12,17 +13,20 @@ namespace {
 struct Maker {
   FabricKind kind;
   std::unique_ptr<NetworkFabric> (*open)(const FabricOptions& options);
+  // Null: there are none to choose from, and no library.
   std::vector<FabricProvider> (*providers)();
   std::string (*version)();
 };
 
+constexpr Maker kPackets{FabricKind::packets, open_datagram_fabric, nullptr, nullptr};
 #ifdef GHOSTRANK_WITH_LIBFABRIC
-constexpr std::array<Maker, 1> kMakers{{
+constexpr std::array<Maker, 2> kMakers{{
     {FabricKind::ofi, [](const FabricOptions& o) { return open_ofi_fabric({o}); },
      list_ofi_providers, ofi_version},
+    kPackets,
 }};
 #else
-constexpr std::array<Maker, 0> kMakers{};
+constexpr std::array<Maker, 1> kMakers{kPackets};
 #endif
 
 static_assert(std::all_of(kMakers.begin(), kMakers.end(),
@@ -42,7 +46,8 @@ const Maker& maker_of(FabricKind kind) {
 
 std::vector<FabricKind> network_kinds() {
   std::vector<FabricKind> kinds;
-  for (const Maker& m : kMakers) kinds.push_back(m.kind);
+  for (const Maker& m : kMakers)
+    if (m.providers) kinds.push_back(m.kind);
   return kinds;
 }
 
@@ -53,9 +58,13 @@ std::unique_ptr<NetworkFabric> open_fabric(FabricKind kind, const FabricOptions&
 }
 
 std::vector<FabricProvider> list_fabric_providers(FabricKind kind) {
-  return maker_of(kind).providers();
+  const Maker& maker = maker_of(kind);
+  return maker.providers ? maker.providers() : std::vector<FabricProvider>();
 }
 
-std::string fabric_library_version(FabricKind kind) { return maker_of(kind).version(); }
+std::string fabric_library_version(FabricKind kind) {
+  const Maker& maker = maker_of(kind);
+  return maker.version ? maker.version() : "";
+}
 
 }  // namespace ghostrank

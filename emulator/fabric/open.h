@@ -27,6 +27,7 @@ struct FabricOptions {
   std::string provider = "auto";  // as fabric.provider in a job
   std::vector<EndpointBinding> endpoints = std::vector<EndpointBinding>(1);  // at least one
   std::uint64_t nonce = 0;
+  std::uint32_t mtu = 1500;       // kind packets: bytes of the largest IP packet
   bool keep_payload = false;      // verify mode and agents: give every arrived message its bytes
   std::uint64_t frame_bytes = 0;  // small messages of a flow share frames of this size; 0: never
 };
@@ -50,7 +51,7 @@ class NetworkFabric : public Fabric {
   virtual void connect(const std::vector<FabricFlow>& flows) = 0;
 };
 
-// Returns the kinds that this build has, of those for which is_network() is true.
+// Returns the kinds of this build that choose among providers.
 std::vector<FabricKind> network_kinds();
 
 // Throws Error(environment) where this build does not have the kind, as open_fabric() does.

@@ -302,10 +302,11 @@ struct PacketSpec {
   std::uint32_t mtu = 9000;  // bytes of the largest IP packet
 };
 
-enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
+enum class FabricKind : std::uint8_t { memory, ofi, packets, virtual_time };
 inline constexpr std::pair<FabricKind, std::string_view> kFabricKinds[] = {
     {FabricKind::memory, "memory"},
     {FabricKind::ofi, "ofi"},
+    {FabricKind::packets, "packets"},
     {FabricKind::virtual_time, "virtual"}};
 std::string_view name_of(FabricKind kind);
 // Whether messages may leave the process over a real network; emulator/fabric/open.h opens it.

@@ -148,7 +148,7 @@ class Search {
   // For some keys the fabrics depend on the value.
   std::string_view fabrics_of(const Setting& setting) const {
     if (setting.key->path == "fabric.colocated")
-      return setting.text == "wire" ? "ofi" : "memory ofi";
+      return setting.text == "wire" ? "ofi packets" : "memory ofi packets";
     const bool list = setting.key->path == "hosts" && setting.raw && setting.raw->is_list();
     if (list && setting.raw->children.size() > 1) return "ofi";
     return setting.key->fabrics;
@@ -176,7 +176,8 @@ class Search {
   }
 
   bool is_for_packets_alone(const Setting& setting) const {
-    return setting.key->path == "fabric.packets.mtu" && in_.text("fabric.framing") == "none";
+    return setting.key->path == "fabric.packets.mtu" && in_.text("fabric.framing") == "none" &&
+           in_.text("fabric.kind") != "packets";
   }
 
   bool chooses_algorithms() const {

@@ -100,40 +100,40 @@ constexpr std::array kKeys{
         "ghostrank's C++ switch or its P4 program on DPDK, which the run starts on this machine, "
         "or one that runs",
         0, 0, "model compiled dpdk external", "bmv2"}
-        .on("ofi"),
+        .on("ofi packets"),
     Key{"switch.address", KeyType::string, "",
         "IPv4 address of the switch, in the network of the ranks"}
-        .on("ofi")
+        .on("ofi packets")
         .where("switch.target", "compiled dpdk external"),
     Key{"switch.mac", KeyType::string, "auto",
         "its MAC address, made known to the ranks' interfaces (needs root); auto: "
         "02:00:00:00:ff:01 of a switch that is started, else ARP finds it"}
-        .on("ofi")
+        .on("ofi packets")
         .where("switch.target", "compiled dpdk external"),
     Key{"switch.ports", KeyType::string, "",
         "the switch's interface to each emulated node, as in port{node}"}
-        .on("ofi")
+        .on("ofi packets")
         .where("switch.target", "compiled dpdk"),
     Key{"switch.namespace", KeyType::string, "",
         "network namespace of these interfaces; empty: that of the process"}
-        .on("ofi")
+        .on("ofi packets")
         .where("switch.target", "compiled dpdk"),
     Key{"switch.loss", KeyType::number, "0",
         "share of a scheme's packets that the switch loses on purpose at every port, each way, "
         "drawn from run.seed",
         0, 0.99}
-        .on("ofi")
+        .on("ofi packets")
         .where("switch.target", "compiled dpdk"),
     Key{"switch.socket", KeyType::string, "",
         "control socket of the switch (`ghostrank switch run --socket`), to tell it of the job; "
         "empty: it knows"}
-        .on("ofi")
+        .on("ofi packets")
         .where("switch.target", "external"),
     Key{"switch.worker_port", KeyType::integer, "4000",
         "UDP port of the ranks to which the switch sends; every further communicator has the "
         "next but fifteen",
         1024, 65000}
-        .on("ofi")
+        .on("ofi packets")
         .where("switch.target", "compiled dpdk external"),
     Key{"switch.slots", KeyType::integer, "512",
         "slots of each communicator on the switch of a rail, and so the most packets that a worker "
@@ -669,27 +669,29 @@ constexpr std::array kKeys{
         "how much slower than real time; auto: the least that this machine keeps up with, as "
         "measured before the run and in its warm-ups",
         1, 1e9}
-        .on("memory ofi"),
+        .on("memory ofi packets"),
     Key{"scale.nodes", KeyType::string, kAbsent, "slice: nodes that are played", 0, 0, "", "",
         kLater},
 
     Key{"fabric.kind", KeyType::choice, "memory",
-        "what carries messages: memory inside one process, libfabric, or a modelled network in "
+        "what carries messages: memory inside one process, libfabric, UDP packets (kept in order "
+        "and sent again if lost, between the namespaces of one process), or a modelled network in "
         "virtual time",
-        0, 0, "memory ofi virtual"},
+        0, 0, "memory ofi packets virtual"},
     Key{"fabric.network", KeyType::choice, "loggp",
         "how the modelled network is shared: loggp: message by message, first come, first served; "
         "flow: calls between nodes are flows with max-min fair rates",
         0, 0, "loggp flow", "packet"}
         .on("virtual"),
     Key{"fabric.provider", KeyType::string, "auto", "libfabric provider"}.on("ofi"),
-    Key{"fabric.bind", KeyType::string, "", "local address or interface; empty: chosen"}.on("ofi"),
+    Key{"fabric.bind", KeyType::string, "", "local address or interface; empty: chosen"}.on(
+        "ofi packets"),
     Key{"fabric.flows", KeyType::choice, "process",
         "what has its own connection, and so its own 5-tuple, on the wire: a pair of "
         "processes, of "
         "NICs, or a library's connection (communicator, channel, source, target)",
         0, 0, "process nic connection"}
-        .on("ofi"),
+        .on("ofi packets"),
     Key{"fabric.colocated", KeyType::choice, "memory",
         "emulated nodes that share a process: messages move in memory, are only timed, or leave "
         "through the network (ofi)",
@@ -702,7 +704,7 @@ constexpr std::array kKeys{
     Key{"fabric.namespaces", KeyType::string, "",
         "network namespace of each emulated node, as in gr{node} (a name in "
         "/run/netns, or a path); empty: that of the process"}
-        .on("ofi")
+        .on("ofi packets")
         .where("fabric.colocated", "wire"),
     Key{"fabric.inside_node", KeyType::choice, "model",
         "a call of a group wholly inside a node: one modelled delay, or message by message (verify "
@@ -711,7 +713,7 @@ constexpr std::array kKeys{
     Key{"fabric.payload", KeyType::choice, "untouched",
         "messages inside a process: hand over the descriptor, or copy every byte", 0, 0,
         "untouched copied"}
-        .on("memory ofi"),
+        .on("memory ofi packets"),
     Key{"fabric.framing", KeyType::choice, "none",
         "what a modelled link carries besides a message's bytes: none, or the headers, checksums "
         "and gaps of its packets",
@@ -741,7 +743,7 @@ constexpr std::array kKeys{
         "wall seconds that the measured steps last at least, as far as the warm-up tells: where "
         "run.iterations are over sooner, more are played, up to 100,000",
         0, 1e6}
-        .on("memory ofi"),
+        .on("memory ofi packets"),
     Key{"run.verify", KeyType::boolean, "false", "give ranks real data and check every sum"},
     Key{"run.seed", KeyType::integer, "1", "seed of all random draws", 0, kMaxSeed},
     Key{"run.jitter", KeyType::number, "0",
@@ -754,7 +756,7 @@ constexpr std::array kKeys{
         0, 10},
     Key{"run.stall_timeout_s", KeyType::number, "60", "end the run when nothing moves for so long",
         0.001, 1e6}
-        .on("memory ofi"),
+        .on("memory ofi packets"),
     Key{"run.shards", KeyType::auto_integer, "auto",
         "engine threads of a process; auto: memory: one for every core, at most four; else one", 1,
         256},
@@ -762,7 +764,7 @@ constexpr std::array kKeys{
         "how long to load the fabric before the start to see what it carries; 0: not at all, and "
         "then several hosts need scale.dilation",
         0, 60000}
-        .on("ofi"),
+        .on("ofi packets"),
     Key{"run.duration", KeyType::string, kAbsent, "run for so long", 0, 0, "", "", kLater},
     Key{"run.until", KeyType::any, kAbsent, "run until the mean is known well enough", 0, 0, "", "",
         kLater},

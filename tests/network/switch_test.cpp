@@ -102,11 +102,13 @@ TEST_F(SwitchedHosts, AreSummedRightWhateverIsLostOrDoubled) {
   }
 }
 
-// A ring's connections pass the same switch, as ordinary frames.
+// A ring's messages pass the same switch as ordinary frames: of TCP, or as packets of our own.
 TEST_F(SwitchedHosts, PlayARingThroughTheSameSwitch) {
   for (const std::string& target : targets()) {
     SCOPED_TRACE(target);
-    expect_exact(job("float32", " -s collectives.allreduce=ring -s switch.target=" + target));
+    for (const char* kind : {"ofi", "packets"})
+      expect_exact(job("float32", " -s collectives.allreduce=ring -s fabric.kind=" +
+                                      std::string(kind) + " -s switch.target=" + target));
   }
 }
 

@@ -55,7 +55,7 @@ TEST(JobErrors, SayWhatTheWireNeeds) {
   EXPECT_EQ(
       load_error(kHead, {"fabric.colocated=wire"}),
       "-s 'fabric.colocated=wire': fabric.colocated means nothing to fabric memory; leave it out, "
-      "or use fabric.kind: ofi");
+      "or use fabric.kind: ofi or packets");
   EXPECT_EQ(load_error(kHead, {"fabric.kind=ofi", "fabric.namespaces=gr{node}"}),
             "-s 'fabric.namespaces=gr{node}': fabric.namespaces means nothing where "
             "fabric.colocated is memory; leave it out, or use fabric.colocated: wire");

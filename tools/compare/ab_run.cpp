@@ -143,7 +143,7 @@ void read_packets(AbRun& run, const Json& result, const JobSpec& spec) {
       run.header_share = 1 - run.bytes / all.bytes;
       run.header_basis = "modelled";
     }
-  } else if (run.fabric == "ofi") {
+  } else if (is_network(spec.fabric.kind)) {
     const std::optional<double> sent = interface_bytes(result, run.iterations);
     if (sent && *sent >= run.bytes && *sent > 0) {
       run.header_share = 1 - run.bytes / *sent;
