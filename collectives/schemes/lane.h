@@ -1,6 +1,5 @@
-// A worker's part of a call, as its rank sees it (member.h): the rank hands it
-// the sums of its node, piece by piece, and gets chunks with results. What
-// happens between workers is the scheme's.
+// A worker's part of a call, as its rank sees it (member.h): the rank hands it the sums of its
+// node, piece by piece, and gets chunks with results. What happens between workers is the scheme's.
 //
 // Threading: one owner.
 #pragma once
@@ -24,8 +23,7 @@ class Lane {
   NodeSum& sum() { return sum_; }
 
   virtual void start(Io& io, const Call& call, const RailShare& share, bool real) = 0;
-  // All ranks of the node have given pieces 0 .. `pieces` - 1: their chunks may
-  // leave.
+  // All ranks of the node have given pieces 0 .. `pieces` - 1: their chunks may leave.
   virtual void pieces_ready(Io& io, std::uint64_t pieces) = 0;
   // Returns the chunk whose result is now there; empty: the note brings none.
   virtual std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) = 0;

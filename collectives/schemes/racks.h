@@ -1,6 +1,5 @@
-// The switches of a communicator: on each rail one for up to 32 workers; for
-// more, one for every rack of up to 32 and one above the racks. They are the
-// parties behind the ranks, rail by rail.
+// The switches of a communicator: on each rail one for up to 32 workers; for more, one for every
+// rack of up to 32 and one above the racks. They are the parties behind the ranks, rail by rail.
 //
 // Threading: immutable.
 #pragma once

@@ -34,8 +34,7 @@ using switchml::Layout, switchml::Worker;
 
 constexpr std::uint32_t kGreetingJob = 0xff;  // far from the first calls' numbers
 
-// Packets of a call between a worker, or a rack's switch, and the switch above
-// it.
+// Packets of a call between a worker, or a rack's switch, and the switch above it.
 struct Packets {
   std::uint64_t all = 0, full_up = 0, full_down = 0;
 };
@@ -94,8 +93,7 @@ class SwitchMl final : public Ends {
     const Func func = call.collective.func;
     if (!has_reach(func)) return "SwitchML has no " + std::string(name_of(func));
     if (!reduces(func) || call.type == DataType::int32 || is_float(call.type)) return "";
-    return "a SwitchML switch adds int32, and floats as int32 with a shared "
-           "exponent";
+    return "a SwitchML switch adds int32, and floats as int32 with a shared exponent";
   }
 
   double error_bound(const Call& call, double largest) const override {

@@ -1,6 +1,5 @@
-// The agents of the scheme `switchml`, and what they know of their
-// communicator. Ranks are members (member.h); the helpers are its switches
-// (racks.h). A communicator inside one node has none.
+// The agents of the scheme `switchml`, and what they know of their communicator. Ranks are members
+// (member.h); the helpers are its switches (racks.h). A communicator inside one node has none.
 //
 // Threading: the layout is immutable; an agent has one owner.
 #pragma once

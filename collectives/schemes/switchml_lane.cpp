@@ -1,6 +1,6 @@
-// A worker of the scheme `switchml`: the chunks of its rail, from its node's
-// sums to their results. It decides which packet may leave when;
-// switch/worker.h is the window, switch/quantise.h the conversion of floats.
+// A worker of the scheme `switchml`: the chunks of its rail, from its node's sums to their results.
+// It decides which packet may leave when; switch/worker.h is the window, switch/quantise.h the
+// conversion of floats.
 #include <algorithm>
 #include <cstring>
 #include <utility>

@@ -1,11 +1,9 @@
-// The switches of the scheme `switchml`: the slots of one communicator on one
-// rail's switch, of a rack's workers or above the racks. switch/pool.h is the
-// state machine; what a round's results carry depends on who takes them
-// (switchml_packets.h).
+// The switches of the scheme `switchml`: the slots of one communicator on one rail's switch, of a
+// rack's workers or above the racks. switch/pool.h is the state machine; what a round's results
+// carry depends on who takes them (switchml_packets.h).
 //
-// A rack's switch sends the sum of a complete round up, and keeps the answer of
-// the switch above for workers that lose it. Until it has that answer, a
-// worker's retransmission goes up, too.
+// A rack's switch sends the sum of a complete round up, and keeps the answer of the switch above
+// for workers that lose it. Until it has that answer, a worker's retransmission goes up, too.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -18,8 +16,7 @@
 namespace ghostrank::switchml {
 namespace {
 
-// Whom a switch serves. Its children are workers, or switches each of which
-// serves `each` workers.
+// Whom a switch serves. Its children are workers, or switches each of which serves `each` workers.
 struct Post {
   std::vector<GroupParty> children;
   int first_worker = 0, each = 1;
@@ -75,8 +72,7 @@ class Switch final : public Agent {
   }
   static std::uint8_t set_of(const Note& note) { return (note.index & kSetBit) != 0; }
 
-  // Without real data the pool need not store values: 32 elements are the least
-  // that it takes.
+  // Without real data the pool need not store values: 32 elements are the least that it takes.
   void make_pool(const Note& note) {
     const auto children = static_cast<int>(post_.children.size());
     if (!pool_) pool_.emplace(children, options_.slots, 32);
@@ -142,8 +138,8 @@ class Switch final : public Agent {
          full);
   }
 
-  // Gives a complete round's result to children: elements to those that take
-  // them, credits to the others.
+  // Gives a complete round's result to children: elements to those that take them, credits to the
+  // others.
   void give(Io& io, std::span<const GroupParty> to, const Note& note, const Words& words) {
     const auto reach = static_cast<Reach>(note.tag);
     const int own = post_.child_of(words.worker);
