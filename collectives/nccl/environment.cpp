@@ -17,7 +17,7 @@ namespace {
 
 enum class Also : std::uint8_t { nothing, even, multiple_of_32, multiple_of_4096, power_of_two };
 
-struct Numbers {  // values of the numeric variables; 0 or the default: not set
+struct Settings {  // values of the numeric variables; 0 or the default: not set
   std::int64_t min_nchannels = 0, max_nchannels = 0, min_ctas = 0, max_ctas = 0;
   std::int64_t threads = 0, ll128_threads = 0;
   std::int64_t simple = 0, ll = 0, ll128 = 0;
@@ -28,7 +28,7 @@ struct Numbers {  // values of the numeric variables; 0 or the default: not set
 
 struct Variable {
   const char* name;
-  std::int64_t Numbers::*value;
+  std::int64_t Settings::*value;
   std::int64_t least, most;
   Also also = Also::nothing;
 };
@@ -36,30 +36,30 @@ struct Variable {
 constexpr std::int64_t kMostChannels = 64, kLeastBuffer = 64 << 10, kMostBuffer = 1 << 30;
 
 constexpr std::array kVariables{
-    Variable{"NCCL_MIN_NCHANNELS", &Numbers::min_nchannels, 1, kMostChannels},
-    Variable{"NCCL_MAX_NCHANNELS", &Numbers::max_nchannels, 1, kMostChannels},
-    Variable{"NCCL_MIN_CTAS", &Numbers::min_ctas, 1, kMostChannels},
-    Variable{"NCCL_MAX_CTAS", &Numbers::max_ctas, 1, kMostChannels},
-    Variable{"NCCL_NTHREADS", &Numbers::threads, 64, 512, Also::multiple_of_32},
-    Variable{"NCCL_LL128_NTHREADS", &Numbers::ll128_threads, 160, 640, Also::multiple_of_32},
-    Variable{"NCCL_BUFFSIZE", &Numbers::simple, kLeastBuffer, kMostBuffer, Also::multiple_of_4096},
-    Variable{"NCCL_LL_BUFFSIZE", &Numbers::ll, kLeastBuffer, kMostBuffer, Also::multiple_of_4096},
-    Variable{"NCCL_LL128_BUFFSIZE", &Numbers::ll128, kLeastBuffer, kMostBuffer,
+    Variable{"NCCL_MIN_NCHANNELS", &Settings::min_nchannels, 1, kMostChannels},
+    Variable{"NCCL_MAX_NCHANNELS", &Settings::max_nchannels, 1, kMostChannels},
+    Variable{"NCCL_MIN_CTAS", &Settings::min_ctas, 1, kMostChannels},
+    Variable{"NCCL_MAX_CTAS", &Settings::max_ctas, 1, kMostChannels},
+    Variable{"NCCL_NTHREADS", &Settings::threads, 64, 512, Also::multiple_of_32},
+    Variable{"NCCL_LL128_NTHREADS", &Settings::ll128_threads, 160, 640, Also::multiple_of_32},
+    Variable{"NCCL_BUFFSIZE", &Settings::simple, kLeastBuffer, kMostBuffer, Also::multiple_of_4096},
+    Variable{"NCCL_LL_BUFFSIZE", &Settings::ll, kLeastBuffer, kMostBuffer, Also::multiple_of_4096},
+    Variable{"NCCL_LL128_BUFFSIZE", &Settings::ll128, kLeastBuffer, kMostBuffer,
              Also::multiple_of_4096},
-    Variable{"NCCL_P2P_NET_CHUNKSIZE", &Numbers::net_chunk, 8 << 10, kMostBuffer / 8,
+    Variable{"NCCL_P2P_NET_CHUNKSIZE", &Settings::net_chunk, 8 << 10, kMostBuffer / 8,
              Also::power_of_two},
-    Variable{"NCCL_MIN_P2P_NCHANNELS", &Numbers::min_p2p, 1, kMostChannels},
-    Variable{"NCCL_MAX_P2P_NCHANNELS", &Numbers::max_p2p, 1, kMostChannels},
-    Variable{"NCCL_NCHANNELS_PER_NET_PEER", &Numbers::net_peer, 1, kMostChannels},
-    Variable{"NCCL_P2P_SCHEDULE_GROUP_SIZE", &Numbers::p2p_group, 1, 8},
-    Variable{"NCCL_CHUNK_SIZE", &Numbers::p2p_message, 512, kMostBuffer / 8, Also::power_of_two},
-    Variable{"NCCL_P2P_PXN_LEVEL", &Numbers::p2p_pxn, 0, 2, Also::even},
-    Variable{"NCCL_NVLS_ENABLE", &Numbers::nvls, 0, 2},
-    Variable{"NCCL_PAT_ENABLE", &Numbers::pat, 0, 2, Also::even},
-    Variable{"NCCL_NVLSTREE_MAX_CHUNKSIZE", &Numbers::nvls_tree_chunk, 4096, 128 << 10,
+    Variable{"NCCL_MIN_P2P_NCHANNELS", &Settings::min_p2p, 1, kMostChannels},
+    Variable{"NCCL_MAX_P2P_NCHANNELS", &Settings::max_p2p, 1, kMostChannels},
+    Variable{"NCCL_NCHANNELS_PER_NET_PEER", &Settings::net_peer, 1, kMostChannels},
+    Variable{"NCCL_P2P_SCHEDULE_GROUP_SIZE", &Settings::p2p_group, 1, 8},
+    Variable{"NCCL_CHUNK_SIZE", &Settings::p2p_message, 512, kMostBuffer / 8, Also::power_of_two},
+    Variable{"NCCL_P2P_PXN_LEVEL", &Settings::p2p_pxn, 0, 2, Also::even},
+    Variable{"NCCL_NVLS_ENABLE", &Settings::nvls, 0, 2},
+    Variable{"NCCL_PAT_ENABLE", &Settings::pat, 0, 2, Also::even},
+    Variable{"NCCL_NVLSTREE_MAX_CHUNKSIZE", &Settings::nvls_tree_chunk, 4096, 128 << 10,
              Also::multiple_of_4096},
-    Variable{"NCCL_CROSS_NIC", &Numbers::cross_nic, 0, 2},
-    Variable{"NCCL_PXN_DISABLE", &Numbers::pxn_disable, 0, 1},
+    Variable{"NCCL_CROSS_NIC", &Settings::cross_nic, 0, 2},
+    Variable{"NCCL_PXN_DISABLE", &Settings::pxn_disable, 0, 1},
 };
 
 bool fits(std::int64_t value, Also also) {
@@ -111,12 +111,12 @@ std::vector<std::string> nccl_variables() {
 
 NcclSettings nccl_settings(const Environment& environment) {
   NcclSettings settings;
-  Numbers numbers;
+  Settings given;
   for (const auto& [name, value] : environment) {
     const auto same = [&](const Variable& variable) { return variable.name == name; };
     const auto at = std::find_if(kVariables.begin(), kVariables.end(), same);
     if (at != kVariables.end()) {
-      numbers.*at->value = number(*at, value);
+      given.*at->value = number(*at, value);
     } else if (name == "NCCL_ALGO") {
       settings.tuner.algorithms = value;
     } else if (name == "NCCL_PROTO") {
@@ -128,36 +128,36 @@ NcclSettings nccl_settings(const Environment& environment) {
     }
   }
   check_overrides(settings.tuner);
-  settings.min_ctas = numbers.min_ctas;
-  settings.max_ctas = numbers.max_ctas;
-  settings.min_channels = std::max(numbers.min_nchannels, numbers.min_ctas);
-  settings.max_channels = tighter(numbers.max_nchannels, numbers.max_ctas);
+  settings.min_ctas = given.min_ctas;
+  settings.max_ctas = given.max_ctas;
+  settings.min_channels = std::max(given.min_nchannels, given.min_ctas);
+  settings.max_channels = tighter(given.max_nchannels, given.max_ctas);
   if (settings.max_channels > 0 && settings.min_channels > settings.max_channels)
     throw std::invalid_argument(
         "the least number of channels, " + std::to_string(settings.min_channels) +
         ", is above the largest, " + std::to_string(settings.max_channels) +
         ": repeating a part of the channels is not available; change NCCL_MIN_NCHANNELS or "
         "NCCL_MAX_NCHANNELS (or the CTAS)");
-  settings.tuner.threads = static_cast<int>(numbers.threads);
-  settings.tuner.ll128_threads = static_cast<int>(numbers.ll128_threads);
+  settings.tuner.threads = static_cast<int>(given.threads);
+  settings.tuner.ll128_threads = static_cast<int>(given.ll128_threads);
   const auto buffer = [](std::int64_t given, std::uint64_t& bytes) {
     if (given > 0) bytes = static_cast<std::uint64_t>(given);
   };
-  buffer(numbers.simple, settings.buffers.simple);
-  buffer(numbers.ll, settings.buffers.ll);
-  buffer(numbers.ll128, settings.buffers.ll128);
-  settings.net_chunk_bytes = numbers.net_chunk;
-  settings.min_p2p_channels = numbers.min_p2p;
-  settings.max_p2p_channels = numbers.max_p2p;
-  settings.net_peer_channels = numbers.net_peer;
-  settings.p2p_message_bytes = numbers.p2p_message;
-  settings.p2p_group = static_cast<int>(numbers.p2p_group);
-  settings.pxn = numbers.pxn_disable == 0;
-  settings.p2p_pxn = settings.pxn && numbers.p2p_pxn > 0;
-  settings.nvls = numbers.nvls > 0;
-  settings.pat = numbers.pat > 0;
-  buffer(numbers.nvls_tree_chunk, settings.buffers.nvls_tree_chunk);
-  settings.cross_nic = numbers.cross_nic;
+  buffer(given.simple, settings.buffers.simple);
+  buffer(given.ll, settings.buffers.ll);
+  buffer(given.ll128, settings.buffers.ll128);
+  settings.net_chunk_bytes = given.net_chunk;
+  settings.min_p2p_channels = given.min_p2p;
+  settings.max_p2p_channels = given.max_p2p;
+  settings.net_peer_channels = given.net_peer;
+  settings.p2p_message_bytes = given.p2p_message;
+  settings.p2p_group = static_cast<int>(given.p2p_group);
+  settings.pxn = given.pxn_disable == 0;
+  settings.p2p_pxn = settings.pxn && given.p2p_pxn > 0;
+  settings.nvls = given.nvls > 0;
+  settings.pat = given.pat > 0;
+  buffer(given.nvls_tree_chunk, settings.buffers.nvls_tree_chunk);
+  settings.cross_nic = given.cross_nic;
   return settings;
 }
 
