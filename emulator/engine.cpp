@@ -55,6 +55,9 @@ void check_processes(const JobSpec& spec, const Workload& workload, int processe
   if (processes > 1 && spec.fabric.kind == FabricKind::packets)
     throw Error("fabric.kind: packets joins the namespaces of one process, here are " +
                 std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
+  if (spec.run.shards > 1 && spec.fabric.kind == FabricKind::packets)
+    throw Error("run.shards: fabric.kind packets has one engine thread, not " +
+                std::to_string(spec.run.shards) + "; leave it out");
   if (processes > spec.cluster.all_nodes()) {
     throw Error("cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
                 " emulated nodes cannot be spread over " + std::to_string(processes) +

@@ -286,6 +286,11 @@ int run_switch(const Argv& argv) {
   action.sa_handler = stop_on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigset_t awaited;  // the process that started this one may have blocked them
+  sigemptyset(&awaited);
+  sigaddset(&awaited, SIGINT);
+  sigaddset(&awaited, SIGTERM);
+  sigprocmask(SIG_UNBLOCK, &awaited, nullptr);
   if (flags.with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (files && flags.cores > 1)
     throw Error("--cores is for interfaces; the frames of files are in one order, for one core");
