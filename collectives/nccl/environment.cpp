@@ -140,8 +140,8 @@ NcclSettings nccl_settings(const Environment& environment) {
         "NCCL_MAX_NCHANNELS (or the CTAS)");
   settings.tuner.threads = static_cast<int>(given.threads);
   settings.tuner.ll128_threads = static_cast<int>(given.ll128_threads);
-  const auto buffer = [](std::int64_t given, std::uint64_t& bytes) {
-    if (given > 0) bytes = static_cast<std::uint64_t>(given);
+  const auto buffer = [](std::int64_t asked, std::uint64_t& bytes) {
+    if (asked > 0) bytes = static_cast<std::uint64_t>(asked);
   };
   buffer(given.simple, settings.buffers.simple);
   buffer(given.ll, settings.buffers.ll);
