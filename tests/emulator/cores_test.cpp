@@ -15,7 +15,7 @@
 namespace ghostrank {
 namespace {
 
-using Numbers = std::vector<int>;
+using Cores = std::vector<int>;
 
 // Two sockets of two cores with two CPUs each, numbered as Linux does: siblings are 4 apart. Device
 // 0 is near the first socket, device 1 near the second.
@@ -30,18 +30,18 @@ std::vector<Cpu> two_sockets() {
 
 TEST(ChooseCpus, TakesTheCoresNearTheDeviceFirst) {
   std::vector<Cpu> cpus = two_sockets();
-  EXPECT_EQ(choose_cpus(cpus, 2, 1), (Numbers{0, 1}));
+  EXPECT_EQ(choose_cpus(cpus, 2, 1), (Cores{0, 1}));
   for (Cpu& cpu : cpus) cpu.near[0] = cpu.near[1];
-  EXPECT_EQ(choose_cpus(cpus, 2, 1), (Numbers{2, 3}));
+  EXPECT_EQ(choose_cpus(cpus, 2, 1), (Cores{2, 3}));
 }
 
 TEST(ChooseCpus, GivesEveryThreadACoreOfItsOwnBeforeSiblingsShareOne) {
-  EXPECT_EQ(choose_cpus(two_sockets(), 4, 1), (Numbers{0, 1, 2, 3}));
-  EXPECT_EQ(choose_cpus(two_sockets(), 6, 1), (Numbers{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(choose_cpus(two_sockets(), 4, 1), (Cores{0, 1, 2, 3}));
+  EXPECT_EQ(choose_cpus(two_sockets(), 6, 1), (Cores{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(ChooseCpus, DealsThreadsOutToSeveralDevices) {
-  EXPECT_EQ(choose_cpus(two_sockets(), 4, 2), (Numbers{0, 2, 1, 3}));
+  EXPECT_EQ(choose_cpus(two_sockets(), 4, 2), (Cores{0, 2, 1, 3}));
 }
 
 TEST(ChooseCpus, IsEmptyWhereThereAreTooFew) {
@@ -50,16 +50,16 @@ TEST(ChooseCpus, IsEmptyWhereThereAreTooFew) {
 }
 
 TEST(Cores, AreThoseThatTheProcessWasStartedOn) {
-  const Numbers inherited = cpus_of_this_thread();
+  const Cores inherited = cpus_of_this_thread();
   ASSERT_FALSE(inherited.empty());
   EXPECT_EQ(usable_cpus("", "job.yaml"), inherited);
-  EXPECT_EQ(usable_cpus(std::to_string(inherited.back()), "job.yaml"), Numbers{inherited.back()});
-  const Numbers machine = cpus_of_machine();
+  EXPECT_EQ(usable_cpus(std::to_string(inherited.back()), "job.yaml"), Cores{inherited.back()});
+  const Cores machine = cpus_of_machine();
   EXPECT_TRUE(std::includes(machine.begin(), machine.end(), inherited.begin(), inherited.end()));
 }
 
 TEST(Cores, BeyondThoseOfTheProcessAreRefused) {
-  const Numbers before = cpus_of_this_thread();
+  const Cores before = cpus_of_this_thread();
   if (before.size() < 2) GTEST_SKIP() << "one core";
   const StayOn first({before.front()});
   try {
@@ -76,10 +76,10 @@ TEST(Cores, BeyondThoseOfTheProcessAreRefused) {
 }
 
 TEST(Cores, StayOnEndsWithItsScope) {
-  const Numbers before = cpus_of_this_thread();
+  const Cores before = cpus_of_this_thread();
   {
     const StayOn last({before.back()});
-    EXPECT_EQ(cpus_of_this_thread(), Numbers{before.back()});
+    EXPECT_EQ(cpus_of_this_thread(), Cores{before.back()});
   }
   EXPECT_EQ(cpus_of_this_thread(), before);
 }
@@ -101,7 +101,7 @@ TEST(Shards, OfTheirOwnAccordTakeTheCoresOnlyInMemory) {
 }
 
 TEST(PlanCores, BindsOneThreadPerCoreWhereTheJobNamesCores) {
-  const Numbers inherited = cpus_of_this_thread();
+  const Cores inherited = cpus_of_this_thread();
   const CoreWish wish{number_list_text(inherited), {}, 1};
   const CorePlan plan = plan_cores(wish, inherited, 0, 1);
   ASSERT_EQ(plan.of_thread.size(), 1u);
@@ -110,7 +110,7 @@ TEST(PlanCores, BindsOneThreadPerCoreWhereTheJobNamesCores) {
 }
 
 TEST(PlanCores, GivesProcessesThatShareTheirCoresDifferentOnes) {
-  const Numbers inherited = cpus_of_this_thread();
+  const Cores inherited = cpus_of_this_thread();
   if (inherited.size() < 2) GTEST_SKIP() << "one core";
   const CoreWish wish{number_list_text(inherited), {}, 1};
   EXPECT_NE(plan_cores(wish, inherited, 0, 2).of_thread,
@@ -118,7 +118,7 @@ TEST(PlanCores, GivesProcessesThatShareTheirCoresDifferentOnes) {
 }
 
 TEST(PlanCores, BindsNothingAndSaysSoWhereCoresAreTooFew) {
-  const Numbers inherited = cpus_of_this_thread();
+  const Cores inherited = cpus_of_this_thread();
   const auto threads = static_cast<int>(inherited.size()) + 1;
   const CoreWish wish{number_list_text(inherited), {}, threads};
   const CorePlan plan = plan_cores(wish, inherited, 0, threads);
@@ -128,19 +128,19 @@ TEST(PlanCores, BindsNothingAndSaysSoWhereCoresAreTooFew) {
 }
 
 TEST(PlanCores, GivesEveryThreadACoreWhereTheyFillTheMachine) {
-  const Numbers machine = cpus_of_machine();
+  const Cores machine = cpus_of_machine();
   if (machine != cpus_of_this_thread()) GTEST_SKIP() << "not started on the whole machine";
   if (machine.size() < 2) GTEST_SKIP() << "one core";
   const auto threads = static_cast<int>(machine.size());
   const CorePlan plan = plan_cores({"", {}, threads}, machine, 0, threads);
   std::set<int> used;
-  for (const Numbers& cpus : plan.of_thread) used.insert(cpus.begin(), cpus.end());
+  for (const Cores& cpus : plan.of_thread) used.insert(cpus.begin(), cpus.end());
   EXPECT_EQ(used.size(), machine.size());
   EXPECT_TRUE(plan_cores({"", {}, threads + 1}, machine, 0, threads + 1).of_thread.empty());
 }
 
 TEST(PlanCores, LeavesAMachineWithRoomToTheKernel) {
-  const Numbers machine = cpus_of_machine();
+  const Cores machine = cpus_of_machine();
   if (machine != cpus_of_this_thread()) GTEST_SKIP() << "not started on the whole machine";
   const CorePlan plan = plan_cores({"", {}, 1}, machine, 0, 1);
   EXPECT_TRUE(plan.of_thread.empty());

@@ -111,7 +111,7 @@ Json row_json(const BenchHead& head, const BenchRow& row) {
 }
 
 // One object per row.
-Json objects(const Numbers& numbers) {
+Json objects(const NumberTable& numbers) {
   Json list = Json::array();
   for (const auto& row : numbers.rows) {
     Json object = Json::object();

@@ -299,7 +299,7 @@ int outcome(const BenchFlags& flags, const Pattern& p, const Control& control, i
 }
 
 // Drops the rows of pairs that were not played.
-void drop_empty_rows(Numbers& numbers) {
+void drop_empty_rows(NumberTable& numbers) {
   std::erase_if(numbers.rows, [](const std::vector<double>& row) { return row.empty(); });
 }
 

@@ -17,7 +17,7 @@
 
 namespace ghostrank {
 
-struct Numbers {  // a table of numbers with names fit for CSV and JSON
+struct NumberTable {  // a table of numbers with names fit for CSV and JSON
   std::vector<std::string> columns;
   std::vector<std::vector<double>> rows;
 };
@@ -26,8 +26,8 @@ struct PatternReport {
   std::string pattern;
   int ranks = 0;
   std::vector<std::string> facts;  // above the table
-  Numbers table;                   // pairs: one row per pair
-  Numbers flows;                   // of permutation and bisection, one row per flow and size
+  NumberTable table;               // pairs: one row per pair
+  NumberTable flows;               // of permutation and bisection, one row per flow and size
   std::vector<std::string> remarks;
   int phases = 0, unfaithful = 0;
   bool modelled = false;
@@ -49,12 +49,12 @@ Spread spread_of(std::vector<double> values);
 // Remarks on the pairs (columns src, dst, GBps, latency_us) that are worse than the median by more
 // than kOutlier: at most ten, the worst first.
 inline constexpr double kOutlier = 0.2;
-std::vector<std::string> outliers(const Numbers& pairs);
+std::vector<std::string> outliers(const NumberTable& pairs);
 
 // Squares that are wider than `columns` are left out, and it says so.
 std::string pattern_text(const PatternReport& report, const Paint& paint,
                          int columns = std::numeric_limits<int>::max());
-std::string numbers_csv(const Numbers& numbers);
+std::string numbers_csv(const NumberTable& numbers);
 std::string pattern_json(const PatternReport& report, const std::string& config_json);
 std::string pattern_svg(const PatternReport& report);
 

@@ -32,7 +32,7 @@ std::string title_of(std::string column) {
   return column == "GBps" ? "bandwidth" : column;
 }
 
-std::string table_text(const Numbers& numbers) {
+std::string table_text(const NumberTable& numbers) {
   Table table;
   for (const std::string& column : numbers.columns) {
     table.columns.push_back({title_of(column), Align::right});
@@ -45,7 +45,7 @@ std::string table_text(const Numbers& numbers) {
   return render(table);
 }
 
-std::vector<double> column(const Numbers& numbers, std::size_t index) {
+std::vector<double> column(const NumberTable& numbers, std::size_t index) {
   std::vector<double> values;
   for (const auto& row : numbers.rows) values.push_back(row[index]);
   return values;
@@ -159,7 +159,7 @@ Spread spread_of(std::vector<double> values) {
   return {ends.least, median(std::move(values)), ends.greatest};
 }
 
-std::vector<std::string> outliers(const Numbers& pairs) {
+std::vector<std::string> outliers(const NumberTable& pairs) {
   const double rate = spread_of(column(pairs, 2)).middle;
   const double latency = spread_of(column(pairs, 3)).middle;
   struct Named {
@@ -203,7 +203,7 @@ std::string pattern_text(const PatternReport& report, const Paint& paint, int co
          (report.unfaithful > 0 ? paint.bad(verdict) : paint.good(verdict)) + "\n";
 }
 
-std::string numbers_csv(const Numbers& numbers) {
+std::string numbers_csv(const NumberTable& numbers) {
   std::string text;
   for (const std::string& name : numbers.columns) text += (text.empty() ? "" : ",") + name;
   text += "\n";
