@@ -248,6 +248,11 @@ void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& c
 Location Cluster::switch_location(const JobSpec& spec, const SchemeUse& use, const Helper& helper) {
   const bool shared = helper.near != kNoRank;
   const Location near = location(members_of(use.group).at(shared ? helper.near : 0));
+  if (use.outside) {  // there is one, which knows its own slots
+    const auto [one, first] = switches_.try_emplace({-1, -1});
+    if (first) one->second.location = new_switch(near);
+    return one->second.location;
+  }
   const int rail = near.nic.value() % nics_per_node_;
   const int rack = helper.level == 0 ? near.node.value() / kNodesOfRack : -1;
   if (!shared) return new_switch(near);
