@@ -153,7 +153,8 @@ std::vector<SwitchEnd> Cluster::switch_ends(Host host, int shard) const {
   std::vector<SwitchEnd> ends;
   for (std::uint32_t s = 0; s < schemes_.size(); ++s) {
     if (!schemes_[s].outside) continue;
-    for (const GroupRank r : schemes_[s].ends->switch_service()->workers) {
+    const SwitchService service = *schemes_[s].ends->switch_service();
+    for (const GroupRank r : service.workers) {
       const Location& at = location(world_party(schemes_[s], r));
       if (at.host == host && at.shard == shard) ends.push_back({s, r});
     }
