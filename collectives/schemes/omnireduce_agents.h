@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "collectives/schemes/block_columns.h"
 #include "collectives/schemes/omnireduce.h"
@@ -32,6 +33,33 @@ struct Setup {
   int slot_of(GroupParty aggregator, std::uint32_t index) const {
     return static_cast<int>(index) * options.aggregators + (aggregator - ranks);
   }
+};
+
+// What sums cost the machine of an aggregator: the memory of two sets for every slot (with packets,
+// each with a bit for every rank), and the time of a core per slot for blocks. A switch has no
+// processor. Threading: one owner.
+class SumCost {
+ public:
+  explicit SumCost(const Setup& setup) : setup_(setup) {}
+  void begin(Io& io, std::uint32_t slot, DataType type) {
+    const OmniReduceOptions& o = setup_.options;
+    const std::uint64_t elements = std::uint64_t(o.block) * static_cast<std::uint64_t>(o.columns);
+    const std::uint64_t marks = o.packets ? (static_cast<std::uint64_t>(setup_.ranks) + 7) / 8 : 0;
+    const std::uint64_t bytes =
+        2 * static_cast<std::uint64_t>(o.slots) * (elements * bytes_of(type) + marks);
+    if (bytes > held_) io.hold(bytes - std::exchange(held_, bytes));
+    if (!o.in_switch) io.run_on(static_cast<int>(slot));
+  }
+  // `first`: the block begins a sum, else it is added to one.
+  void block(Io& io, DataType type, bool first) const {
+    if (setup_.options.in_switch) return;
+    io.work(first ? Work::copy : Work::add,
+            static_cast<std::uint64_t>(setup_.options.block) * bytes_of(type));
+  }
+
+ private:
+  const Setup setup_;
+  std::uint64_t held_ = 0;
 };
 
 // Algorithm 1. Note::index is the slot's index at its aggregator; `words` has for each block of the

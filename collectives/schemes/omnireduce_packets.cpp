@@ -151,6 +151,7 @@ class Round {
     least_ = ~0U;
     heard_.assign(static_cast<std::size_t>(ranks), false);
     sum_.clear();
+    has_sum_ = false;
   }
   // False: the rank was heard before.
   bool add(GroupParty from, const Note& note, std::uint32_t next) {
@@ -159,16 +160,20 @@ class Round {
     --missing_;
     least_ = std::min(least_, next);
     type_ = note.type;
-    if (note.elements > 0) sum_.add(note);
+    if (note.elements > 0) {
+      has_sum_ = true;
+      sum_.add(note);
+    }
     return true;
   }
+  bool has_sum() const { return has_sum_; }
   bool complete() const { return missing_ == 0; }
   std::uint32_t least_next() const { return least_; }
   DataType type() const { return type_; }
   std::span<const std::byte> sum() const { return sum_.content(); }
 
  private:
-  bool used_ = false;
+  bool used_ = false, has_sum_ = false;
   std::uint32_t number_ = 0, least_ = 0;
   int missing_ = 0;
   DataType type_{};
@@ -182,6 +187,7 @@ class Aggregator final : public Agent {
  public:
   explicit Aggregator(const Setup& setup)
       : setup_(setup),
+        cost_(setup),
         slots_(static_cast<std::size_t>(setup.options.slots)),
         all_(static_cast<std::size_t>(setup.ranks)) {
     std::iota(all_.begin(), all_.end(), 0);
@@ -194,7 +200,10 @@ class Aggregator final : public Agent {
     Round& round = slots_[slot][words.round % 2];
     if (round.is_older_than(words.round)) round.begin(words.round, setup_.ranks);
     if (!round.is(words.round)) return;  // a late packet of an earlier round
+    cost_.begin(io, slot, note.type);
+    const bool first = !round.has_sum();
     const bool fresh = round.add(from, note, words.next);
+    if (fresh && note.elements > 0) cost_.block(io, note.type, first);
     if (!round.complete()) return;
     const Words told{words.round, round.least_next()};
     const Note sum{.index = note.index,
@@ -215,6 +224,7 @@ class Aggregator final : public Agent {
 
  private:
   const Setup setup_;
+  SumCost cost_;
   std::vector<std::array<Round, 2>> slots_;
   std::vector<GroupParty> all_;
 };

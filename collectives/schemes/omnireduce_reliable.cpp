@@ -140,17 +140,20 @@ class Aggregator final : public Agent {
   explicit Aggregator(const Setup& setup)
       : setup_(setup),
         shape_(setup.shape()),
+        cost_(setup),
         slots_(static_cast<std::size_t>(setup.options.slots)) {}
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
     if (from >= setup_.ranks || note.index >= slots_.size() || !well_formed(note, setup_)) return;
     Slot& slot = slots_[note.index];
     if (slot.open == 0) begin(slot, note);
+    cost_.begin(io, note.index, note.type);
     for (std::size_t i = 0; i < note.words.size() / 4; ++i) {
       const std::uint32_t next = next_in(note, i);
       const auto number = static_cast<std::size_t>(shape_.column_of(next));
       if (number >= slot.columns.size()) return;  // no note of ours
       Column& column = slot.columns[number];
+      cost_.block(io, note.type, !std::exchange(column.begun, true));
       column.sum.add(block_in(note, i, setup_.options.block));
       column.next[static_cast<std::size_t>(from)] = next;
       slot.complete += --column.missing == 0;
@@ -170,6 +173,7 @@ class Aggregator final : public Agent {
     std::vector<std::uint32_t> next;  // by rank: its next nonzero block
     int missing = 0;                  // ranks whose part of the current block is still to come
     bool ended = false;
+    bool begun = false;  // the sum of the current block has a part
     Sum sum;
   };
   struct Slot {
@@ -218,6 +222,7 @@ class Aggregator final : public Agent {
       const auto sum = column.sum.content();
       slot.told.content.insert(slot.told.content.end(), sum.begin(), sum.end());
       column.sum.clear();
+      column.begun = false;
       column.ended = shape_.is_end(least);
       slot.open -= column.ended;
       column.missing = static_cast<int>(std::count(column.next.begin(), column.next.end(), least));
@@ -244,6 +249,7 @@ class Aggregator final : public Agent {
 
   const Setup setup_;
   const BlockShape shape_;
+  SumCost cost_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> refused_;  // slots that wait for room
 };

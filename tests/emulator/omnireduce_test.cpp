@@ -212,6 +212,28 @@ TEST(OmniReduceInTheNetwork, LosesPacketsAndNoSums) {
   }
 }
 
+// Every slot has two sets of a message's blocks; a dense tensor of four ranks is copied once and
+// added three times by each aggregator, on a core per slot.
+TEST(OmniReduceInTheNetwork, HoldsItsSetsAndChargesTheCoresOfItsServers) {
+  constexpr std::uint64_t kElements = 1'024'000;
+  SmallJob job = omni_job(4, 2, {}, kElements);
+  job.spec.collectives.omnireduce = {.columns = 2, .slots = 5};
+  job.spec.cluster.nic.rate_bps = job.spec.cluster.servers.nic.rate_bps = 0;
+  job.spec.cluster.servers.cores = 1;
+  job.spec.cluster.servers.add_GBps = 1;
+  job.spec.cluster.servers.memory_GBps = 0;
+  const Result result = job.run();
+  ASSERT_EQ(result.servers.size(), 2u);
+  for (const ServerReport& server : result.servers) {
+    EXPECT_EQ(server.memory_bytes, 2u * 5 * 2 * kBlock * 4);
+    EXPECT_GT(server.busy, 0.9);
+  }
+  const double work = 4 * kElements * 4 / 2 / 1e9;
+  EXPECT_NEAR(result.iterations[0].seconds / work, 1, 0.05);
+  job.spec.cluster.servers.cores = 5;
+  EXPECT_LT(job.run().iterations[0].seconds, work / 3);
+}
+
 TEST(OmniReduceInTheNetwork, IsTheSameForEveryNumberOfShardsAndWithoutRealData) {
   for (const bool packets : {false, true}) {
     SmallJob job = omni_job(6, 2, {0.2, kBlock, Overlap::random}, 200'000);
