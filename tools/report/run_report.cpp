@@ -232,7 +232,7 @@ std::string switch_line(const SwitchReport& sw, double wall_seconds) {
 }
 
 // "4 receive 553.4 MB and send as much per step on average; cores busy 3.1 %, at most 3.2 % (n8);
-// hold 1.1 GB".
+// memory held: 1.1 GB".
 std::string server_line(const std::vector<ServerReport>& servers) {
   double rx = 0, tx = 0, busy = 0, memory = 0;
   const ServerReport* busiest = &servers.front();
@@ -245,7 +245,7 @@ std::string server_line(const std::vector<ServerReport>& servers) {
   return humane_count(n, "machine") + (servers.size() == 1 ? " receives " : " receive ") +
          humane_bytes(rx / n) + " and " + (servers.size() == 1 ? "sends " : "send ") +
          humane_bytes(tx / n) + " per step on average, cores busy " + humane_percent(busy / n) +
-         ", at most " + humane_percent(busiest->busy) + " (" + busiest->name + "); keys take " +
+         ", at most " + humane_percent(busiest->busy) + " (" + busiest->name + "); memory held: " +
          humane_bytes(memory);
 }
 
