@@ -53,7 +53,10 @@ const Overrides kRoomy{"cluster.topology.kind=leaf_spine", "cluster.topology.ove
 const Overrides kPods{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
                       "cluster.topology.spines=1", "cluster.topology.pods=2"};
 const Overrides kTree{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
-                      "cluster.topology.spines=1", "cluster.topology.oversubscription=64"};
+                      "cluster.topology.spines=1", "cluster.topology.pod_oversubscription=64"};
+const Overrides kNarrowPods{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
+                            "cluster.topology.spines=1", "cluster.topology.pods=2",
+                            "cluster.topology.pod_oversubscription=64"};
 const Overrides kNccl{"collectives.library=nccl-2.28"};
 
 const std::vector<Probe> kProbes{
@@ -76,10 +79,11 @@ const std::vector<Probe> kProbes{
     {"cluster.topology.places", "16", kNarrow},
     {"cluster.topology.placement", "spread", kRoomy},
     {"cluster.topology.pods", "2", kTree},
-    {"cluster.topology.cores", "4", kTree},
+    {"cluster.topology.cores", "4", kNarrowPods},
     {"cluster.topology.pod_oversubscription", "64", kPods},
-    {"cluster.topology.failed", "[leaf0-spine1]", kSpines},
-    {"cluster.topology.degraded", "{leaf0-spine1: 1Mbps}", kSpines},
+    {"cluster.topology.failed", "[leaf0-spine0, leaf0-spine1]", kSpines},
+    {"cluster.topology.degraded",
+     "{leaf0-spine0: 1Mbps, leaf0-spine1: 1Mbps, leaf0-spine2: 1Mbps}", kSpines},
     {"servers.nics", "2", {"servers.count=0"}},
     {"servers.nic.rate", "1Gbps", {"servers.count=0"}},
     {"servers.nic.latency_us", "9", {"servers.count=0"}},
