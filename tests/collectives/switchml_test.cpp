@@ -92,7 +92,7 @@ TEST(SwitchMl, PacketsAreThoseOfItsWire) {
 }
 
 TEST(SwitchMl, RefusesWhatASwitchCannotServe) {
-    EXPECT_THROW(switchml_ends(4, {.elements = 100}), std::invalid_argument);
+  EXPECT_THROW(switchml_ends(4, {.elements = 100}), std::invalid_argument);
   EXPECT_THROW(switchml_ends(4, {.slots = 0}), std::invalid_argument);
   EXPECT_THROW(switchml_ends(4, {.slots = 1 << 15}), std::invalid_argument);
 }

@@ -245,8 +245,8 @@ std::string server_line(const std::vector<ServerReport>& servers) {
   return humane_count(n, "machine") + (servers.size() == 1 ? " receives " : " receive ") +
          humane_bytes(rx / n) + " and " + (servers.size() == 1 ? "sends " : "send ") +
          humane_bytes(tx / n) + " per step on average, cores busy " + humane_percent(busy / n) +
-         ", at most " + humane_percent(busiest->busy) + " (" + busiest->name + "); memory held: " +
-         humane_bytes(memory);
+         ", at most " + humane_percent(busiest->busy) + " (" + busiest->name +
+         "); memory held: " + humane_bytes(memory);
 }
 
 void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
