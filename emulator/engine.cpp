@@ -419,7 +419,7 @@ class Session::Play {
   const std::string& config_json_;
   const Workload& workload_;
   Control& control_;
-  const RunOptions& options_;
+  const RunOptions options_;  // a session outlives what it was given
   Observer& observer_;
   const Host host_;
   const bool virtual_ = spec_.fabric.kind == FabricKind::virtual_time;
