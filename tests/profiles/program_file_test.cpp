@@ -210,7 +210,8 @@ TEST(ProgramFile, NamesTheLineThatIsWrong) {
             "collective");
   EXPECT_EQ(
       error_with("uint8", "fp8"),
-      "job.yaml:13:20: 'fp8' is no type; write int32, float32, bfloat16, float16, int64 or uint8");
+      "job.yaml:13:20: 'fp8' is no type; write int32, float32, bfloat16, float16, int64, uint8, "
+      "float64 or float8");
   EXPECT_EQ(error_with("all_to_all_v pair float32 #1 rows", "workers 2"),
             "job.yaml:15:20: workers come before the first op of a stream");
   EXPECT_EQ(error_with("previous", "next", kCarried),
