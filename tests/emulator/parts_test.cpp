@@ -422,7 +422,7 @@ TEST(Judge, DoesNotHoldWaitingAgainstAResultThatIsExact) {
   SegmentReport run;
   run.end.at = kPicosPerSecond;
   run.held_up = run.taken = run.queued = 0.018;
-  const Fidelity f = judge(run, {}, 10);
+  const Fidelity f = judge(run, JobSpec(), 10);
   EXPECT_TRUE(f.faithful) << f.reason;
   EXPECT_EQ(f.run_queue_wait, 0.018);
 }
@@ -461,11 +461,11 @@ TEST(Judge, ARunInWhichNoTimePassedIsNotLate) {
   SegmentReport nothing;
   nothing.loop_busy = 1;
   nothing.held_up = 0.5;
-  EXPECT_TRUE(judge(nothing, {}, 1).faithful);
+  EXPECT_TRUE(judge(nothing, JobSpec(), 1).faithful);
 }
 
 TEST(Judge, AdvisesWhatHelpsAgainstTheReason) {
-  JobSpec network;
+  JobSpec memory, network;
   network.fabric.kind = FabricKind::ofi;
   SegmentReport run;
   run.end.at = kPicosPerSecond;
@@ -487,9 +487,10 @@ TEST(Judge, AdvisesWhatHelpsAgainstTheReason) {
   EXPECT_EQ(advice(network), "raise scale.dilation" + accept);
   run.loop_busy = 0;
   run.median_error = 0.05;
-  EXPECT_EQ(advice({}), "raise scale.dilation" + accept);
+  EXPECT_EQ(advice(memory), "raise scale.dilation" + accept);
   run.held_up = run.queued = 0.1;  // that is where the lateness comes from
-  EXPECT_EQ(advice({}), "stop other programs on this machine, or raise scale.dilation" + accept);
+  EXPECT_EQ(advice(memory),
+            "stop other programs on this machine, or raise scale.dilation" + accept);
 }
 
 TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
