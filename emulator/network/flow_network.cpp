@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "emulator/common/assert.h"
 
@@ -13,6 +14,9 @@ namespace {
 constexpr double kAlike = 1e-9;
 constexpr double kSame = 1e-12;
 constexpr double kFull = 1 - 1e-9;
+
+// Time left on a resource that all its users cannot fill, each at its cap.
+constexpr double kNeverFull = std::numeric_limits<double>::infinity();
 
 bool less(double a, double b) { return a < b * (1 - kAlike); }
 
@@ -126,15 +130,17 @@ void FlowNetwork::fill() {
     Resource& r = resources_[number];
     r.free = 1;
     r.load = 0;
+    double most = 0;
     for (const User& u : r.users) {
       const Flow& f = flows_[u.flow];
+      most += f.cap * u.ps_per_byte;
       if (f.chosen)
         r.load += u.ps_per_byte;
       else
         r.free -= f.rate * u.ps_per_byte;
     }
-    r.free = std::max(r.free, 0.0);
-    if (r.load > 0) levels_.push_back({level(r), number});
+    r.free = most <= 1 ? kNeverFull : std::max(r.free, 0.0);
+    if (most > 1 && r.load > 0) levels_.push_back({level(r), number});
   }
   const auto higher = std::greater<>();
   std::make_heap(levels_.begin(), levels_.end(), higher);
@@ -194,6 +200,10 @@ bool FlowNetwork::choose_the_unfairly_treated() {
   for (std::size_t t = 0; t < resources; ++t) {
     const std::uint32_t number = touched_[t];
     Resource& r = resources_[number];
+    if (r.free == kNeverFull) {
+      r.full = false;
+      continue;
+    }
     double used = 0, fastest = 0, held = 0;  // held: the fastest that this resource holds back
     bool outside = false;
     for (const User& u : r.users) {

@@ -202,7 +202,8 @@ constexpr std::array kKeys{
         0, 0, "packed spread random"}
         .on("memory virtual")
         .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
-    Key{"cluster.topology.pods", KeyType::integer, "0", "0: one for every 32 leaves", 0, 1e6}
+    Key{"cluster.topology.pods", KeyType::integer, "0",
+        "pods of leaves and spines; 0: one for every 32 leaves", 0, 1e6}
         .on("memory virtual")
         .where("cluster.topology.kind", "fat_tree"),
     Key{"cluster.topology.leaves", KeyType::integer, "0",
