@@ -166,7 +166,8 @@ void FlowNetwork::fill() {
     });
     if (none) continue;
     const double at = level(r);
-    if (!levels_.empty() && at > levels_.front().first) {  // flows that were fixed left more time
+    const bool later = at > cap || (!levels_.empty() && at > levels_.front().first);
+    if (later) {  // flows that were fixed left more time
       levels_.push_back({at, number});
       std::push_heap(levels_.begin(), levels_.end(), higher);
       continue;
