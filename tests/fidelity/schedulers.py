@@ -10,11 +10,10 @@ writes them into the section "fidelity schedulers" of DOCUMENT. Exit status 1 wh
 """
 import csv
 import itertools
-import json
-import pathlib
-import subprocess
 import sys
 import tempfile
+
+from published import Player, efficiency, off, table, write_section
 
 BERT = "{{base: {}, sequence: 64, positions: 512}}"
 MODELS = {  # name in ROWS: model, samples/s of one GPU
@@ -51,45 +50,33 @@ run: {{warmup: 2, iterations: 5}}
 """
 
 
-class Player:
-    def __init__(self, binary, folder):
-        self.binary = binary
-        self.job = pathlib.Path(folder) / "job.yaml"
-        self.result = pathlib.Path(folder) / "result.json"
+class Rates:
+    """Throughput of jobs on one device, whose efficiency is set by what one GPU published."""
+
+    def __init__(self, player):
+        self.player = player
         self.known = {}  # efficiency by model and batch
 
     def step(self, **keys):
-        """Seconds of a step."""
-        self.job.write_text(JOB.format(**keys))
-        command = [self.binary, "run", self.job, "-q", "--json", self.result]
-        subprocess.run(command, check=True)
-        return json.loads(self.result.read_text())["step_time"]["median"]
+        return self.player.step(JOB.format(**keys))
 
     def efficiency(self, name, batch):
         """With which one GPU takes the published time for its batch."""
         if (name, batch) not in self.known:
             model, rate = MODELS[name]
-            found = 0.5
-            for _ in range(4):  # the optimizer's share does not depend on it
-                alone = self.step(model=model, efficiency=found, cluster="rtx2080ti-10gbe", nodes=1,
-                                  gpus=1, batch=batch, parallel="framework: ddp", framing="none")
-                found *= alone * rate / batch
-            self.known[name, batch] = found
+            self.known[name, batch] = efficiency(
+                lambda share: self.step(model=model, efficiency=share, cluster="rtx2080ti-10gbe",
+                                        nodes=1, gpus=1, batch=batch, parallel="framework: ddp",
+                                        framing="none"), batch / rate)
         return self.known[name, batch]
 
     def throughput(self, name, batch, net, gpus, parallel, calibrated_batch=None):
         """Samples/s of the whole job."""
         cluster, framing = NETWORKS[net]
-        efficiency = self.efficiency(name, calibrated_batch or batch)
-        step = self.step(model=MODELS[name][0], efficiency=efficiency, cluster=cluster,
-                         nodes=gpus // 4, gpus=4, batch=batch, parallel=parallel, framing=framing)
+        share = self.efficiency(name, calibrated_batch or batch)
+        step = self.step(model=MODELS[name][0], efficiency=share, cluster=cluster, nodes=gpus // 4,
+                         gpus=4, batch=batch, parallel=parallel, framing=framing)
         return gpus * batch / step
-
-
-def table(rows):
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths)) + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|"] + lines[1:])
 
 
 def compare(player, rows):
@@ -108,7 +95,7 @@ def compare(player, rows):
 def throughput_table(settings):
     rows = [["model", "network", "GPUs"] + [m.removesuffix("-A2A") for m in METHODS]]
     for (name, net, gpus), found in settings.items():
-        cells = [f"{ours:.0f} ({100 * (ours / published - 1):+.0f} %)"
+        cells = [f"{ours:.0f} ({off(ours, published)})"
                  for published, ours in (found[m] for m in METHODS)]
         rows.append([name, net.split()[0], str(gpus), *cells])
     return table(rows)
@@ -139,16 +126,9 @@ def dear_table(player):
     return table(rows)
 
 
-def write_section(document, text):
-    begin, end = (f"<!-- fidelity schedulers: {word} -->" for word in ("begin", "end"))
-    path = pathlib.Path(document)
-    old = path.read_text()
-    path.write_text(old[:old.index(begin)] + begin + "\n" + text + "\n" + old[old.index(end):])
-
-
 def main(binary, source, document=None):
     with open(source, newline="") as file, tempfile.TemporaryDirectory() as folder:
-        player = Player(binary, folder)
+        player = Rates(Player(binary, folder))
         settings = compare(player, csv.DictReader(file))
         dear = dear_table(player)
     kept = [m for m in METHODS if not m.startswith("ByteScheduler")]
@@ -162,7 +142,7 @@ def main(binary, source, document=None):
         "DeAR at 64 GPUs, samples/s:", dear])
     print(text)
     if document:
-        write_section(document, text)
+        write_section(document, "fidelity schedulers", text)
     missed = alike < RANKED_ALIKE * pairs
     if missed:
         print(f"\nMISSED {100 * RANKED_ALIKE:.0f} % of the pairs ranked alike")

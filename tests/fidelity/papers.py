@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Claims of papers beside what this project plays of them.
+
+    papers.py BINARY [DOCUMENT]
+
+Plays the jobs of every row of CLAIMS in virtual time and prints a markdown table: what a paper says,
+in which setting, and how much faster the same comparison comes out here. A row is data: two sets of
+jobs and what is known of the setting. Parameters come from the papers, or the row names them as
+assumed; nothing is fitted to a claim. A row whose jobs the command refuses (a scheme that does not
+exist yet) says so, with the command's own words, and is played as soon as it does not. With DOCUMENT
+the table is written into its section "papers".
+"""
+import dataclasses
+import re
+import subprocess
+import sys
+import tempfile
+
+import kfac
+import schedulers
+from published import Player, table, write_section
+
+AGREES = 0.10  # by which a ratio may differ from the published one
+
+
+@dataclasses.dataclass
+class Claim:
+    paper: str
+    setting: str  # what is assumed stands in brackets
+    published: str
+    ratios: tuple  # published, of times: least (None: "up to") and most
+    play: object  # Player -> [(what, ratio)], how much longer the rival's step or training takes
+    why: str = ""  # where ours differs
+
+
+class Refused(Exception):
+    pass
+
+
+class Asked(Player):
+    """A Player that turns down what the command refuses, in its words."""
+
+    def result(self, job):
+        if job not in self.results:
+            file = self.folder / "asked.yaml"
+            file.write_text(job)
+            asked = subprocess.run([self.binary, "plan", file], capture_output=True, text=True,
+                                   check=False)
+            if asked.returncode != 0:
+                said = asked.stderr.strip().splitlines()
+                raise Refused(re.sub(r"^ghostrank: \S*?\d+:\d+: ", "", said[-1]) if said
+                              else "no reason given")
+        return super().result(job)
+
+    def mean(self, job):
+        return self.result(job)["step_time"]["mean"]
+
+
+def job(model, parallel, nodes, rate, *more, gpus=1, device="v100-sxm2", latency=5,
+        steps="{warmup: 1, iterations: 3}"):
+    return "\n".join([
+        f"model: {model}", f"device: {device}", "precision: {optimizer: sgd}",
+        f"cluster: {{nodes: {nodes}, gpus_per_node: {gpus}, nics_per_node: 1, "
+        f"nic: {{rate: {rate}, latency_us: {latency}}}}}",
+        f"parallel: {{{parallel}}}", "fabric: {kind: virtual}", f"run: {steps}", *more, ""])
+
+
+def against(pairs):
+    """Of {what: (job, rival's job)}."""
+    return lambda player: [(what, player.step(rival) / player.step(ours))
+                           for what, (ours, rival) in pairs.items()]
+
+
+def switchml():
+    once = "{warmup: 0, iterations: 1}"
+    plan = "framework: ddp, micro_batch: 64"
+    return against({
+        f"{model} at {rate}": (
+            job(model, plan, 8, rate, "collectives: {allreduce: switchml}",
+                f"switch: {{slots: {slots}}}", steps=once),
+            job(model, plan, 8, rate, steps=once))
+        for model in ("resnet50", "vgg16") for rate, slots in (("10Gbps", 128), ("25Gbps", 256))})
+
+
+def omnireduce():
+    tensor = "{kind: layers, layers: [{name: tensor, parameters: [26214400]}]}"
+    return against({
+        f"density {density}": (
+            job(tensor, "framework: ddp", 8, "10Gbps", "collectives: {allreduce: omnireduce}",
+                f"tensors: {{density: {density}, block: 256}}",
+                "servers: {count: 8, nic: {rate: 10Gbps, latency_us: 5}}"),
+            job(tensor, "framework: ddp", 8, "10Gbps"))
+        for density in (0.1, 0.01)})
+
+
+def byteps():
+    return against({
+        model: (
+            job(model, "framework: byteps, micro_batch: 64", 8, "20Gbps",
+                "servers: {count: 8, nic: {rate: 20Gbps, latency_us: 5}}", gpus=8),
+            job(model, "framework: horovod, micro_batch: 64", 8, "20Gbps", gpus=8))
+        for model in ("resnet50", "vgg16")})
+
+
+def sidco():
+    plan = "framework: ddp, launch: after_backward, micro_batch: 32"
+    return against({
+        f"{model}, ratio {ratio}": (
+            job(model, plan, 8, "10Gbps",
+                f"compression: {{method: sidco-e, ratio: {ratio}, merge: model}}"),
+            job(model, plan, 8, "10Gbps"))
+        for model in ("resnet50", "vgg19") for ratio in (0.01, 0.001)})
+
+
+GRACE_METHODS = ("dgc", "topk", "qsgd", "powersgd", "randomk")
+
+
+def grace(rate):
+    """With the settings of profiles/jobs/resnet50-grace.yaml."""
+    def text(compression):
+        return job("{base: resnet50, classes: 1001}",
+                   "framework: ddp, launch: after_backward, micro_batch: 128", 8, rate,
+                   "collectives: {library: openmpi-4.1}", compression, latency=25,
+                   device="{base: v100-sxm2, efficiency: 0.64}")
+    return against({
+        method: (text(f"compression: {{method: {method}, ratio: 0.01, merge: tensor}}"
+                      if method not in ("qsgd", "powersgd") else
+                      f"compression: {{method: {method}, merge: tensor}}"), text(""))
+        for method in GRACE_METHODS})
+
+
+def dear(net):
+    def play(player):
+        rates = schedulers.Rates(player)
+        batches = {"ResNet-50": 64, "BERT-Base": 64, "BERT-Large": 8}
+        out = []
+        for name, batch in schedulers.CLAIM["models"].items():
+            ours, *rivals = (
+                rates.throughput(name, batch, net, 64, parallel, batches[name])
+                for parallel in ["framework: dear, tune: bo", *schedulers.CLAIM["rivals"].values()])
+            out.append((name, ours / max(rivals)))
+        return out
+    return play
+
+
+def mean_of(play):
+    """One ratio, the mean of those of PLAY."""
+    def played(player):
+        found = play(player)
+        return [(f"mean of {len(found)} models", sum(r for _, r in found) / len(found))]
+    return played
+
+
+def kfac_steps(keys, rival, cluster=None):
+    """Of every model of the breakdown; CLUSTER in place of its cluster."""
+    def play(player):
+        breakdown = kfac.Breakdown(player, cluster)
+        return [(name, breakdown.step(name, rival) / breakdown.step(name, keys))
+                for name in kfac.BREAKDOWN]
+    return play
+
+
+def kfac_parts(player):
+    """Of ResNet-50: what D-KFAC with shared inverses adds to SGD, over what DP-KFAC adds."""
+    breakdown = kfac.Breakdown(player)
+    added = {}
+    for variant in ("mpd", "dp"):
+        sgd, factors, reduced, inverted, whole = breakdown.cumulative("ResNet-50", variant)
+        added[variant] = (factors - sgd + inverted - reduced, reduced - factors + whole - inverted)
+    return [(what, added["mpd"][i] / added["dp"][i])
+            for i, what in enumerate(("computation", "communication"))]
+
+
+EPOCHS = {"sgd": 90, "kfac": 55}  # defaults of the paper's scripts for ImageNet
+
+
+def time_to_target(player):
+    """Training to 75.9 % of ImageNet with SGD over that with K-FAC, by mean steps."""
+    def steps(variant, count):
+        return player.mean(job("resnet50", "framework: kfac, micro_batch: 32, " + variant, 16,
+                               "100Gbps", "collectives: {broadcast: chain, slice: 16KiB}", gpus=4,
+                               steps=f"{{warmup: 0, iterations: {count}}}"))
+    sgd = EPOCHS["sgd"] * steps("variant: ssgd", 3)
+    second = "variant: mpd, fac_update_freq: 10, kfac_update_freq: 100"
+    return [("ResNet-50", sgd / (EPOCHS["kfac"] * steps(second, 100)))]
+
+
+ETHERNET = "base: rtx2080ti-10gbe"
+HOST = ("the time that frameworks spend on the host (hooks in Python, packing, negotiation) is not "
+        "played")
+CLAIMS = [
+    Claim("SwitchML (NSDI'21)", "8 workers, 10 and 25 Gb/s [V100 in place of P100, 64 samples, 5 us, "
+          "128 and 256 slots]", "20 to 310 % more training throughput", (1.2, 4.1), switchml(),
+          "the rival here is a ring that fills the link; theirs was NCCL or Gloo over TCP, which did "
+          "not, and the sums take at most twice the time of the switch's"),
+    Claim("OmniReduce (SIGCOMM'21)", "8 workers, 8 aggregators, 10 Gb/s, 100 MB, blocks of 256 [5 us]",
+          "up to 8.2 times as fast", (None, 8.2), omnireduce()),
+    Claim("BytePS (OSDI'20)", "8 x 8 V100, 20 Gb/s TCP, 64 samples, fp32 [8 servers of 20 Gb/s]",
+          "44 % (ResNet-50) and 100 % (VGG-16) over Horovod; up to 84 % in the paper", (1.44, 2.0),
+          byteps()),
+    Claim("SIDCo (MLSys'21)", "8 nodes [V100, 10 Gb/s, 32 samples]",
+          "up to 41.7 times as fast as without compression", (None, 41.7), sidco(),
+          "theirs is an LSTM of 66 million parameters and little compute, which is not played here"),
+    Claim("GRACE (ICDCS'21)", "ResNet-50, 8 V100, 10 Gb/s, ratio 0.01 [128 samples, 25 us]; over no "
+          "compression", "dgc 0.47, topk 0.66, qsgd 0.70, powersgd 0.82, randomk 1.35 times as fast",
+          (0.47, 1.35), grace("10Gbps"),
+          "methods' costs are those of `fidelity compression`, fitted at 10 Gb/s"),
+    Claim("DeAR (ICDCS'23)", "64 RTX 2080 Ti, 10 Gb/s Ethernet; best of PyTorch DDP, Horovod, MG-WFBP",
+          "up to 83 % faster (five models)", (None, 1.83), dear("10GbE with TCP/IP"),
+          "of its five models three are played, and rivals reach what a ring can"),
+    Claim("DeAR (ICDCS'23)", "64 RTX 2080 Ti, 100 Gb/s InfiniBand", "up to 15 % faster", (None, 1.15),
+          dear("100GbIB with RDMA"), "as above"),
+    Claim("SPD-KFAC (ICDCS'21)", "64 RTX 2080 Ti, 100 Gb/s InfiniBand, four models; over D-KFAC",
+          "10 to 35 % faster", (1.10, 1.35),
+          kfac_steps("variant: spd, kfac_cost: rtx2080ti", "variant: d, kfac_cost: rtx2080ti"), HOST),
+    Claim("PAD-KFAC (INFOCOM'23)", "64 RTX 2080 Ti, 10 Gb/s Ethernet, four models; over SPD-KFAC",
+          "27 % faster on average", (1.27, 1.27),
+          mean_of(kfac_steps("variant: pad, kfac_cost: rtx2080ti",
+                             "variant: spd, kfac_cost: rtx2080ti", ETHERNET)), HOST),
+    Claim("PAD-KFAC (INFOCOM'23)", "the same, 100 Gb/s InfiniBand", "17 % faster on average",
+          (1.17, 1.17),
+          mean_of(kfac_steps("variant: pad, kfac_cost: rtx2080ti",
+                             "variant: spd, kfac_cost: rtx2080ti")), HOST),
+    Claim("DP-KFAC (TCC'22)", "64 GPUs, what the second order adds to a step of ResNet-50, over MPD-KFAC",
+          "computation 1.55 to 1.65 times, communication 2.79 to 3.15 times as fast", (1.55, 3.15),
+          kfac_parts, HOST),
+    Claim("Distributed K-FAC (SC'20)", "ResNet-50 to 75.9 % of ImageNet: 55 epochs against SGD's 90, "
+          "factors every 10 and inverses every 100 steps [64 V100, 4 a node, 100 Gb/s, 32 samples]",
+          "18 to 25 % less time than SGD", (1.22, 1.33), time_to_target,
+          "epochs are what the paper's scripts train for; the time of steps alone is played"),
+]
+
+
+def verdict(ratios, found):
+    least, most = ratios
+    low, high = min(r for _, r in found), max(r for _, r in found)
+    if abs(high / most - 1) <= AGREES and (least is None or abs(low / least - 1) <= AGREES):
+        return "agrees"
+    if (high > 1) != (most > 1):
+        return "contradicts"
+    if least is not None and least <= low and high <= most:
+        return "in the range"
+    return "less than that" if high < most else "more than that"
+
+
+def row_of(claim, player):
+    try:
+        found = claim.play(player)
+    except Refused as error:
+        return [claim.paper, claim.setting, claim.published, "not played", "the command refuses it: "
+                f"`{error}`"]
+    ours = ", ".join(f"{what} {ratio:.2f}" for what, ratio in found)
+    said = verdict(claim.ratios, found)
+    if said != "agrees" and claim.why:
+        said += ": " + claim.why
+    return [claim.paper, claim.setting, claim.published, ours, said]
+
+
+def main(binary, document=None):
+    rows = [["paper", "setting, [assumed]", "published", "ours, times as fast", "verdict"]]
+    with tempfile.TemporaryDirectory() as folder:
+        player = Asked(binary, folder)
+        for claim in CLAIMS:
+            rows.append(row_of(claim, player))
+            print(": ".join(rows[-1][i] for i in (0, 3, 4)), file=sys.stderr, flush=True)
+    text = table(rows)
+    print(text)
+    if document:
+        write_section(document, "papers", text)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
