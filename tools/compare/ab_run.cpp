@@ -153,6 +153,8 @@ void read_packets(AbRun& run, const Json& result, const JobSpec& spec) {
   const Json& packets = result.at("packets");
   if (!packets.is_object() || run.iterations == 0) return;
   if (!run.packets) run.packets = number_or(packets, "sent", 0) / run.iterations;
+  // A switch outside loses and delays what nobody here counts.
+  if (!run.switch_target.empty()) return;
   // At least: a scheme sends again what was lost, and what its timer gave up too early.
   run.retransmissions =
       (number_or(packets, "lost_on_purpose", 0) + number_or(packets, "dropped", 0)) /

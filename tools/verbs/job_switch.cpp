@@ -20,7 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{30};  // DPDK adds entries slowly
+constexpr std::chrono::seconds kPatience{120};  // DPDK starts slowly on a busy machine
 constexpr std::chrono::milliseconds kLook{20};
 
 // User and system time of a process, without its children.
