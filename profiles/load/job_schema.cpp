@@ -466,7 +466,7 @@ constexpr std::array kKeys{
         .of("bytescheduler byteps phub"),
     Key{"parallel.credit_bytes", KeyType::string, "auto",
         "pieces of so many bytes are handed over at a time, one at least; auto: bytescheduler "
-        "16,000,000; byteps unlimited, in mode bound two pieces for every server"}
+        "16,000,000; byteps unlimited, in mode bound three pieces for every server"}
         .of("bytescheduler byteps"),
     Key{"parallel.mode", KeyType::choice, "fidelity",
         "which server sums a partition: the one that the hash of its key names, or so that each "
