@@ -15,6 +15,8 @@ namespace ghostrank {
 namespace {
 
 constexpr int kRanks = 8, kSamples = 32, kFeatures = 40, kMostSteps = 900;
+// Small, so that what error feedback delays by 1 / ratio steps does not decide.
+constexpr float kRate = 0.3f;
 using Floats = std::vector<float>;
 
 struct Sample {
@@ -102,7 +104,7 @@ int steps_to(double goal, const Compressor* method, bool feedback) {
         for (std::size_t f = 0; f < kFeatures; ++f) sum[f] += t[f];
     }
     // A vote has no magnitude: its step is a small one of its own.
-    const float rate = method && method->majority ? 0.02f : 1.0f / kRanks;
+    const float rate = method && method->majority ? 0.02f : kRate / kRanks;
     for (std::size_t f = 0; f < kFeatures; ++f) w[f] -= rate * sum[f];
   }
   return kMostSteps + 1;

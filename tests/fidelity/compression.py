@@ -39,8 +39,8 @@ MODELS = {
     "resnet50": Model("{base: resnet50, classes: 1001}", 128, 128 / 409.5, "throughput"),
     # The upper bound of randomk 0.01, 1,940 images/s of 8 workers; batch of 32 assumed.
     "vgg19": Model("vgg19", 32, 32 * WORKERS / 1939.7, "throughput"),
-    # One worker trains 9.33 million samples/s; batch of 2^20 assumed.
-    "ncf": Model(None, 1 << 20, (1 << 20) / 9.33e6, "total_throughput"),
+    # One worker trains 9.33 million samples/s; batch of a million assumed.
+    "ncf": Model(None, 1_000_000, 1e6 / 9.33e6, "total_throughput"),
 }
 NAMES = {  # in ROWS: keys of `compression`
     "none": "method: none", "topk": "method: topk", "randomk": "method: randomk",

@@ -3,6 +3,7 @@
 // memory, any other by its arithmetic, its sort or its random draws.
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "collectives/compressor.h"
 #include "collectives/gradient_law.h"
 #include "emulator/common/median.h"
-#include "emulator/common/monotonic.h"
 #include "emulator/host/host_facts.h"
 #include "profiles/error.h"
 #include "tools/report/output_files.h"
@@ -32,15 +32,22 @@ struct Row {
   double copy_ns = 0;                         // an element, of copying the tensor
 };
 
+// Processor time of this thread: other programs make it longer, but do not count whole.
+double cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
 // Nanoseconds of `work`, the median of several; the first one, which touches new pages, is left
 // out.
 double time_of(const std::function<void()>& work) {
   work();
   std::vector<double> times;
   for (int i = 0; i < kRepetitions; ++i) {
-    const std::int64_t began = monotonic_ns();
+    const double began = cpu_ns();
     work();
-    times.push_back(static_cast<double>(monotonic_ns() - began));
+    times.push_back(cpu_ns() - began);
   }
   return median(std::move(times));
 }
