@@ -120,13 +120,13 @@ TEST(JobErrors, SayWhatNetworksNeed) {
             "job.yaml:4:44: cluster.topology: 16000000 links between switches; at most 4194304 "
             "are supported, set fewer leaves or spines");
   EXPECT_EQ(text("kind: fat_treee"),
-            "job.yaml:4:58: cluster.topology.kind is 'fat_treee'; did you mean fat_tree?");
+            "job.yaml:4:56: cluster.topology.kind is 'fat_treee'; did you mean fat_tree?");
   EXPECT_EQ(text("kind: torus"),
-            "job.yaml:4:58: cluster.topology.kind is 'torus'; allowed: nonblocking, single_switch, "
+            "job.yaml:4:56: cluster.topology.kind is 'torus'; allowed: nonblocking, single_switch, "
             "leaf_spine, rail_optimised, rail_only, fat_tree, or the path of a .csv, .json or "
             ".yaml file of links");
   EXPECT_EQ(text("kind: nowhere.csv"),
-            "job.yaml:4:58: there is no file of links 'nowhere.csv'; check the path");
+            "job.yaml:4:56: there is no file of links 'nowhere.csv'; check the path");
   EXPECT_EQ(
       text("kind: fat_tree, pods: 2, leaves: 6, spines: 2, cores: 4, failed: [leaf1.0-spine1.0]"),
       "");
@@ -142,7 +142,7 @@ TEST(JobErrors, SayWhatNetworksNeed) {
             "job.yaml:4:98: cluster.topology: no path leads from leaf0 to leaf1, and nodes are "
             "connected to both; add links, or let fewer fail");
   EXPECT_EQ(text("kind: leaf_spine, degraded: {leaf0-spine0: slow}"),
-            "job.yaml:4:87: cluster.topology.degraded: 'slow' is no rate such as 100Gbps; a link "
+            "job.yaml:4:93: cluster.topology.degraded: 'slow' is no rate such as 100Gbps; a link "
             "without any has failed");
   EXPECT_EQ(load_error(kHead + "servers: {placement: near}\n"),
             "job.yaml:4:22: servers.placement is 'near'; allowed: dedicated, colocated, mixed");

@@ -61,7 +61,7 @@ TEST(FatTree, GivesEveryPodAsMuchAboveAsTheOversubscriptionLeaves) {
     (cable.a < graph.leaves ? below : above) += cable.bps;
   }
   EXPECT_DOUBLE_EQ(below, 3072 * 400e9);
-  EXPECT_DOUBLE_EQ(above * 7, below);
+  EXPECT_NEAR(above * 7, below, 1e-9 * below);
   EXPECT_EQ(graph.leaf_of[Nic(0)], graph.leaf_of[Nic(15)]);
   EXPECT_NE(graph.leaf_of[Nic(15)], graph.leaf_of[Nic(16)]);
   EXPECT_EQ(graph.switches[graph.leaf_of[Nic(3071)]].pod, 0u);  // packed by pod
