@@ -35,7 +35,7 @@ class Member final : public Agent {
   void on_room(Io& io) override {
     for (; !waiting_.empty(); waiting_.pop_front())
       if (!io.send(waiting_.front().party, waiting_.front().note, Carriage::reliable)) return;
-    if (!calls_.empty() && lane_) lane_->on_room(io);
+    if (lane_) lane_->on_room(io);  // with notes of an ended call, too
   }
 
  private:
