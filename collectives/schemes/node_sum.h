@@ -19,7 +19,8 @@ class NodeSum {
   void start(std::uint64_t chunks, std::uint64_t per_chunk, DataType type, bool sums) {
     type_ = type;
     sums_ = sums;
-    per_chunk_ = sums ? per_chunk : per_chunk * bytes_of(type) / 4;  // in words of 4 bytes
+    const std::uint64_t stored = sums && is_float(type) ? sizeof(float) : bytes_of(type);
+    per_chunk_ = (per_chunk * stored + 3) / 4;  // in words of 4 bytes
     words_.assign(chunks * per_chunk_, 0);
   }
   void add(std::uint64_t chunk, std::span<const std::byte> elements) {
