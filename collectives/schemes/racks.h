@@ -18,15 +18,16 @@ inline constexpr int kMostInRacks = kMostInRack * kMostInRack;
 struct Racks {
   Racks(int ranks, int nodes, int rails) : first_(static_cast<GroupParty>(ranks)), nodes_(nodes) {
     if (nodes <= 1) return;
-    const int least = (nodes + kMostInRack - 1) / kMostInRack;
-    in_rack = (nodes + least - 1) / least;
+    in_rack = std::min(nodes, kMostInRack);
     racks = (nodes + in_rack - 1) / in_rack;
     switches = racks > 1 ? racks + 1 : 1;
     all = switches * rails;
   }
 
-  int racks = 0;     // of a rail; 0: a single node needs no switch
-  int in_rack = 0;   // workers of a rack; the last one may have fewer
+  int racks = 0;  // of a rail; 0: a single node needs no switch
+  // Workers of a rack; the last one may have fewer. Full racks are 32 nodes or more apart, so that
+  // no two of a communicator are on one switch of the modelled network.
+  int in_rack = 0;
   int switches = 0;  // of a rail
   int all = 0;
 

@@ -48,10 +48,15 @@ std::uint64_t count_wrong(const RankCall& call, Range range, std::uint64_t index
   return wrong;
 }
 
-// The value of a float32 or bfloat16 element.
+// The value of an element of a floating-point type.
 double float_at(DataType type, const std::byte* element) {
   if (type == DataType::bfloat16) {
     Bf16 half;
+    std::memcpy(&half, element, sizeof half);
+    return half.value();
+  }
+  if (type == DataType::float16) {
+    Half half;
     std::memcpy(&half, element, sizeof half);
     return half.value();
   }
@@ -64,7 +69,9 @@ double float_at(DataType type, const std::byte* element) {
 template <typename Values>
 std::uint64_t count_far(const RankCall& call, Range range, std::uint64_t index,
                         const std::byte* buffer, const Values& values) {
-  const double rounding = call.type == DataType::bfloat16 ? 0x1p-8 : 0x1p-23;
+  const double rounding = call.type == DataType::bfloat16  ? 0x1p-8
+                          : call.type == DataType::float16 ? 0x1p-11
+                                                           : 0x1p-23;
   std::uint64_t near = 0;
   ValueTile tile;
   const std::byte* element = buffer + range.first * call.collective.element_bytes;
