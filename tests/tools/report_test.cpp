@@ -104,7 +104,8 @@ TEST(Report, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
 
 TEST(Report, SaysHowFarTheComputeModelIsOff) {
   Result result = sample();
-  const auto text = [&] { return report(LoadedJob{}, result, Paint{}); };
+  const LoadedJob job;
+  const auto text = [&] { return report(job, result, Paint{}); };
   EXPECT_EQ(text().find("compute model"), std::string::npos);
   result.fidelity.model_error = 0.08;
   EXPECT_NE(text().find("± 8 % of the compute model\n"), std::string::npos) << text();
