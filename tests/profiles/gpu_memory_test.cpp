@@ -15,9 +15,9 @@ constexpr double kGiga = 1e9;
 double zero_states(const std::string& framework) {
   const JobSpec spec =
       test::load_text(
-          "model: {kind: layers, name: zero, dtype: float16, layers: [{name: all, parameters: "
+          "model: {kind: layers, name: zero, dtype: bfloat16, layers: [{name: all, parameters: "
           "[7500000000], forward_us: 1, backward_us: 2}]}\n"
-          "device: {base: v100-sxm2, memory_bytes: 0}\nprecision: {parameters: fp16}\n"
+          "device: {base: v100-sxm2, memory_bytes: 0}\nprecision: {parameters: bf16}\n"
           "cluster: {nodes: 8, gpus_per_node: 8}\nparallel: {framework: " +
           framework + "}\n")
           .spec;
