@@ -92,7 +92,7 @@ TEST_F(Formats, AicbFollowsItsRowsAndSendsBetweenStages) {
   EXPECT_EQ(program_of(workload, 2),
             "compute:\nwait 0\ncompute 500000000 mlp\nrecord 1\nrecord 2\n"
             "tp:\nallreduce tp uint8 64 fwd\nrecord 0\n"
-            "p2p 0:\nwait 1\nsend p2p +2 uint8 32 fwd\np2p 1:\nwait 2\nrecv p2p +2 uint8 32 fwd\n");
+            "p2p 0:\nwait 1\nsend? p2p +2 uint8 32 fwd\np2p 1:\nwait 2\nrecv? p2p +2 uint8 32 fwd\n");
   EXPECT_EQ(refused("log.csv", std::string(kColumns) + "CommType.x,CommGroup.all,4,1,,,,,,,,1\n"),
             "log.csv:2:1: 'CommType.x' is no call of AICB");
   EXPECT_EQ(refused("log.csv", std::string(kColumns) + "CommType.all_reduce,CommGroup.all,4,1\n"),
@@ -140,8 +140,8 @@ TEST_F(Formats, ParamStartsABatchTogether) {
   EXPECT_EQ(workload.roles.size(), 1U) << "both ranks do the same";
   EXPECT_EQ(program_of(workload, 0),
             "compute:\ngroup:\nwait 0\nwait 1\nbarrier group uint8 0 barrier\n"
-            "p2p 0:\nrecv p2p +1 float32 4 irecv\nrecord 0\n"
-            "p2p 1:\nsend p2p +1 float32 4 isend\nrecord 1\n");
+            "p2p 0:\nrecv? p2p +1 float32 4 irecv\nrecord 0\n"
+            "p2p 1:\nsend? p2p +1 float32 4 isend\nrecord 1\n");
 }
 
 TEST_F(Formats, JsonErrorsHaveLineAndColumn) {
@@ -295,7 +295,7 @@ r: recv 64b from 0 tag 3 /* late */
   EXPECT_EQ(
       program_of(workload, 0),
       "compute:\ncompute 100000 calc\nrecord 0\nrecord 1\ncpu 1:\nwait 1\ncompute 50000 calc\n"
-      "p2p 0:\nwait 0\nsend p2p +1 uint8 64 send\n");
+      "p2p 0:\nwait 0\nsend? p2p +1 uint8 64 send\n");
   EXPECT_EQ(refused("g.goal", "num_ranks 1\nrank 0 {\na: calc 5\nb requires a\n}\n"),
             "g.goal:4:3: label 'b' is not defined above in rank 0");
   EXPECT_EQ(refused("g.goal", "num_ranks 2\nrank 0 {\n recv 5b from -1\n}\n"),

@@ -38,9 +38,9 @@ TEST_F(ReplayOfTraces, TagsThatOvertakeGetLanesOfTheirOwn) {
   const Replay replay = play({chakra({send(1, 0, 1, 1, {}), send(2, 0, 1, 2, {1})}),
                               chakra({receive(1, 0, 1, 2, {}), receive(2, 0, 1, 1, {1})})});
   EXPECT_EQ(test::program_of(replay.workload, 0),
-            "compute:\np2p 0:\nsend p2p +1 uint8 64 n1\nsend p2p.1 +1 uint8 64 n2\n");
+            "compute:\np2p 0:\nsend? p2p +1 uint8 64 n1\nsend? p2p.1 +1 uint8 64 n2\n");
   EXPECT_EQ(test::program_of(replay.workload, 1),
-            "compute:\np2p 0:\nrecv p2p.1 +1 uint8 64 n1\nrecv p2p +1 uint8 64 n2\n");
+            "compute:\np2p 0:\nrecv? p2p.1 +1 uint8 64 n1\nrecv? p2p +1 uint8 64 n2\n");
 }
 
 TEST_F(ReplayOfTraces, MessagesOfAChainShareAStreamAndOthersDoNot) {
@@ -48,8 +48,8 @@ TEST_F(ReplayOfTraces, MessagesOfAChainShareAStreamAndOthersDoNot) {
       play({chakra({send(1, 0, 1, 0, {}), receive(2, 1, 0, 0, {1}), send(3, 0, 1, 9, {})}),
             chakra({receive(1, 0, 1, 0, {}), send(2, 1, 0, 0, {1}), receive(3, 0, 1, 9, {})})});
   EXPECT_EQ(test::program_of(replay.workload, 0),
-            "compute:\np2p 0:\nsend p2p +1 uint8 64 n1\nrecv p2p +1 uint8 64 n2\n"
-            "p2p 1:\nsend p2p +1 uint8 64 n3\n");
+            "compute:\np2p 0:\nsend? p2p +1 uint8 64 n1\nrecv? p2p +1 uint8 64 n2\n"
+            "p2p 1:\nsend? p2p +1 uint8 64 n3\n");
 }
 
 TEST_F(ReplayOfTraces, AnEdgeThatOthersImplyIsNoWait) {
