@@ -128,6 +128,7 @@ class NcclSendRecv final : public Schedule {
  public:
   NcclSendRecv(const Collective& c, Operations operations, GroupRank from, GroupRank to)
       : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
+    split_.parts = 0;
     if (c.size < 2) return;
     split_ = ops_.over_network(from, to) ? ops_.outside : ops_.inside;
     base_ = ops_.rounds.base(ops_.rounds.round_of(from, to), ops_.channels.channels);
