@@ -55,14 +55,15 @@ TEST_F(ServerHosts, SumRealDataAndHearWhatVirtualTimeSays) {
     const json real = json::parse(read_file(lab->file("result.json")));
     EXPECT_GT(real["verify"]["checked_elements"].get<double>(), 0);
     EXPECT_EQ(real["verify"]["wrong_elements"].get<int>(), 0);
-    ASSERT_EQ(real["servers"].size(), 2U);
+    ASSERT_GT(real["servers"].size(), 0U);  // a parameter server's only key is on one of the two
     const pid_t alone = lab->start(std::string(GHOSTRANK_BINARY) + " run " + lab->file("job.yaml") +
                                        " -s fabric.kind=virtual -s " + flags + " --json " +
                                        lab->file("virtual.json"),
                                    "virtual");
     EXPECT_EQ(lab->finish(alone, std::chrono::seconds(60)), 0) << read_file(lab->file("virtual"));
     const json modelled = json::parse(read_file(lab->file("virtual.json")));
-    for (const std::size_t s : {0, 1})
+    ASSERT_EQ(real["servers"].size(), modelled["servers"].size());
+    for (std::size_t s = 0; s < real["servers"].size(); ++s)
       for (const char* key : {"name", "rx_bytes", "tx_bytes", "memory_bytes"})
         EXPECT_EQ(real["servers"][s][key], modelled["servers"][s][key]) << key;
     EXPECT_EQ(real["traffic"]["pairs"], modelled["traffic"]["pairs"]);
