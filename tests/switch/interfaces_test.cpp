@@ -137,10 +137,10 @@ TEST(SwitchOnInterfaces, DealsSlotsOutToCores) {
         EXPECT_EQ(packet.slot % kShards, s);
         EXPECT_EQ(arrival.port, 1);
         ++chunks;
-      } else {
+      } else if (arrival.frame.size() == ordinary.size()) {
         EXPECT_EQ(s, 0);
-        others += arrival.frame.size() == ordinary.size();
-      }
+        ++others;
+      }  // else the kernel's own, which a socket may have got before it joined the others
     }
   }
   close(fd);
