@@ -89,10 +89,11 @@ TEST_F(Formats, AicbFollowsItsRowsAndSendsBetweenStages) {
           "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n");
   const Workload workload = test::played({file}).workload;
   EXPECT_EQ(workload.ranks, 4);
-  EXPECT_EQ(program_of(workload, 2),
-            "compute:\nwait 0\ncompute 500000000 mlp\nrecord 1\nrecord 2\n"
-            "tp:\nallreduce tp uint8 64 fwd\nrecord 0\n"
-            "p2p 0:\nwait 1\nsend? p2p +2 uint8 32 fwd\np2p 1:\nwait 2\nrecv? p2p +2 uint8 32 fwd\n");
+  EXPECT_EQ(
+      program_of(workload, 2),
+      "compute:\nwait 0\ncompute 500000000 mlp\nrecord 1\nrecord 2\n"
+      "tp:\nallreduce tp uint8 64 fwd\nrecord 0\n"
+      "p2p 0:\nwait 1\nsend? p2p +2 uint8 32 fwd\np2p 1:\nwait 2\nrecv? p2p +2 uint8 32 fwd\n");
   EXPECT_EQ(refused("log.csv", std::string(kColumns) + "CommType.x,CommGroup.all,4,1,,,,,,,,1\n"),
             "log.csv:2:1: 'CommType.x' is no call of AICB");
   EXPECT_EQ(refused("log.csv", std::string(kColumns) + "CommType.all_reduce,CommGroup.all,4,1\n"),
