@@ -84,6 +84,7 @@ TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
   const std::uint64_t first = asked("GHOSTRANK_FAULT_SEED", 0);
   const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 1000);
   std::uint64_t packets = 0, lost = 0, played = 0;
+  double expected = 0;
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
     const FaultRun run = drawn(seed);
     if (!run.ends) continue;
@@ -91,10 +92,13 @@ TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
     ASSERT_TRUE(report.ok) << "run " << seed << ", " << run.name << ": " << report.error;
     packets += report.packets;
     lost += report.lost;
+    if (run.ends->survives().loss)
+      expected += run.options.misfortunes.loss * static_cast<double>(report.packets);
     ++played;
   }
   EXPECT_GT(played, runs * 9 / 10);
-  EXPECT_GT(lost, packets / 200);
+  EXPECT_NEAR(static_cast<double>(lost), expected, 0.1 * expected);
+  EXPECT_GT(lost, 1000u);
   RecordProperty("packets", std::to_string(packets));
 }
 
