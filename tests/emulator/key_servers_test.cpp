@@ -37,16 +37,14 @@ SmallJob job_of(const char* scheme, int nodes, int servers, std::uint64_t bytes)
 
 double seconds_of(const SmallJob& job) { return job.run().iterations.at(0).seconds; }
 
-// BPS-3: n partitions are 0.1 % of the tensor, and all workers push in one order. What the credit
-// lets wait at a NIC grows with partitions: at 0.5 % it costs up to 6 % where k is n. What is
-// reached here is 2.1 % of a time and 1.3 points of t(k)/t(0), farthest with 3 servers of 4
-// workers.
+// BPS-3: n partitions are 0.05 % of the tensor, and all workers push in one order. What the credit
+// lets wait at a NIC grows with partitions: at 0.5 % it costs up to 6 % where k is n.
 TEST(BytePs, TakesTheTimeOfItsTheorem) {
   constexpr std::uint64_t kPartition = 64 << 10;
   const std::vector<std::pair<int, std::vector<int>>> kCases{
       {4, {0, 1, 2, 3, 4}}, {8, {0, 2, 4, 8}}, {16, {0, 8, 16}}};
   for (const auto& [n, servers] : kCases) {
-    const std::uint64_t bytes = 1000ULL * n * kPartition;
+    const std::uint64_t bytes = 2000ULL * n * kPartition;
     double alone = 0;
     for (const int k : servers) {
       SmallJob job = job_of("byteps", n, k, bytes);
@@ -57,9 +55,9 @@ TEST(BytePs, TakesTheTimeOfItsTheorem) {
       options.credit_bytes = 3 * kPartition * static_cast<std::uint64_t>(n + k);
       const double took = seconds_of(job), best = best_time(n + k, n, n);
       if (k == 0) alone = took;
-      EXPECT_NEAR(took, best * static_cast<double>(bytes) * 8 / kRate, 0.025 * took)
+      EXPECT_NEAR(took, best * static_cast<double>(bytes) * 8 / kRate, 0.02 * took)
           << n << " workers, " << k << " servers";
-      EXPECT_NEAR(took / alone, best / best_time(n, n, n), 0.015)
+      EXPECT_NEAR(took / alone, best / best_time(n, n, n), 0.01)
           << n << " workers, " << k << " servers";
     }
   }
