@@ -104,10 +104,10 @@ class Interface {
   // gone; one that is only down may come up again.
   unsigned receive() {
     const int n = recvmmsg(fd(), in_.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
-    // The kernel reports going down once and does not report removal, so ask after every later
-    // failure.
-    down_ = n < 0 && (down_ || errno == ENETDOWN);
-    if (down_ && is_gone())
+    // The kernel reports going down once, ahead of the frames that arrived before, and does not
+    // report removal: from then on, ask whenever nothing is there.
+    if (n < 0 && errno == ENETDOWN) was_down_ = true;
+    if (n < 0 && was_down_ && is_gone())
       throw std::system_error(ENODEV, std::generic_category(), "interface '" + name_ + "' is gone");
     return n < 0 ? 0 : static_cast<unsigned>(n);
   }
@@ -124,7 +124,7 @@ class Interface {
     for (unsigned sent = 0; sent < waiting_;) {
       const int n = sendmmsg(fd(), out_.messages.data() + sent, waiting_ - sent, MSG_DONTWAIT);
       if (n <= 0 && errno != EINTR) {
-        down_ = down_ || errno == ENETDOWN || errno == ENXIO;  // receive() hears of it no more
+        if (errno == ENETDOWN || errno == ENXIO) was_down_ = true;  // receive() hears of it no more
         break;
       }
       if (n > 0) sent += static_cast<unsigned>(n);
@@ -157,7 +157,7 @@ class Interface {
   Fd fd_;
   Batch in_, out_;
   unsigned waiting_ = 0;
-  bool down_ = false;
+  bool was_down_ = false;
 };
 
 class Interfaces final : public FramePorts {
