@@ -147,6 +147,26 @@ TEST(BenchTable, PerIterationStatisticsAddFourColumnsToEachHalfAndATimestampTwoW
   EXPECT_NE(bench_header(head).find("summary skips first 1 iterations"), std::string::npos);
 }
 
+// One late iteration spoils the greatest and the variation, not the least.
+TEST(BenchTable, LeavesOutStatisticsThatThisMachinePutOff) {
+  BenchHead head;
+  head.per_iteration = true;
+  BenchRow row = row_of(1 << 20, 2e-6);
+  row.each = {2e-6, 2e-6, 4e-6, 2e-6};
+  row.late = {0, 1e-9, 1e-6, 0};
+  const std::string text = bench_row(head, row);
+  const std::vector<std::string> words = words_of(text.substr(0, text.find('\n')));
+  ASSERT_EQ(words.size(), 13u + 8);
+  EXPECT_EQ((std::vector<std::string>(words.begin() + 9, words.begin() + 13)),
+            (std::vector<std::string>{"2.00", "N/A", "N/A", "N/A"}));
+  EXPECT_NE(text.find("put them off by so much: i_max (33.3 %), i_p99 (33.3 %), i_cv% (19.2 %)\n"),
+            std::string::npos)
+      << text;
+  head.skipped = 3;  // the late one, too
+  EXPECT_EQ(bench_row(head, row).find("N/A", text.find("i_max")), std::string::npos);
+  EXPECT_EQ(bench_row(head, row).find("left out"), std::string::npos);
+}
+
 TEST(IterationStats, AreThoseOfNcclTests) {
   std::vector<double> hundred;
   for (int i = 200; i > 0; --i) hundred.push_back(i);
@@ -259,12 +279,16 @@ TEST(BenchJson, HasEveryIterationWhereAskedFor) {
   head.aggregated = 3;
   BenchRow row = row_of(64, 2e-6);
   row.each = {1e-6, 3e-6};
+  row.late = {0, 1e-6};
   BenchIdentity identity;
   identity.config_json = "{}";
   const auto json = nlohmann::json::parse(bench_json(identity, head, {row}));
   const auto& each = json["results"][0]["in_place_per_iter"];
   EXPECT_EQ(each["times_us"], (std::vector<double>{1, 3}));
   EXPECT_DOUBLE_EQ(each["avg_us"].get<double>(), 2);
+  const auto& errors = json["results"][0]["ghostrank"]["errors"];
+  EXPECT_EQ(errors["min_us"], 0.0);
+  EXPECT_NEAR(errors["max_us"].get<double>(), 0.5, 1e-9);
   EXPECT_EQ(json["config"]["per_iter_timing"], "true");
   EXPECT_EQ(json["config"]["aggregated_iterations"], 3);
 }

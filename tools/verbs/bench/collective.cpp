@@ -184,14 +184,13 @@ std::vector<std::string> facts_of(const Plan& plan, const Result& started) {
   return facts;
 }
 
-// For each iteration, the mean seconds of its `aggregated` calls.
-std::vector<double> seconds_of_each(const std::vector<IterationReport>& calls, int aggregated) {
-  std::vector<double> each;
+// For each iteration, the mean of its `aggregated` calls is appended.
+void append_each(const std::vector<IterationReport>& calls, int aggregated,
+                 double IterationReport::*seconds, std::vector<double>& each) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (i % static_cast<std::size_t>(aggregated) == 0) each.push_back(0);
-    each.back() += calls[i].seconds / aggregated;
+    each.back() += calls[i].*seconds / aggregated;
   }
-  return each;
 }
 
 // `plays`: what was played from one start of all ranks to the next; with -z 3 an iteration each,
@@ -205,8 +204,8 @@ BenchRow row_of(const Plan& plan, const Test& test, const std::vector<Result>& p
   for (const Result& play : plays) {
     row.seconds += call_seconds(play.iterations, average) / static_cast<double>(plays.size());
     row.iterations += static_cast<int>(play.iterations.size()) / aggregated;
-    const std::vector<double> each = seconds_of_each(play.iterations, aggregated);
-    row.each.insert(row.each.end(), each.begin(), each.end());
+    append_each(play.iterations, aggregated, &IterationReport::seconds, row.each);
+    append_each(play.iterations, aggregated, &IterationReport::late_seconds, row.late);
     row.dilation = std::max(row.dilation, play.dilation);
   }
   const auto worst = std::find_if(plays.begin(), plays.end(),

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "emulator/result/figures.h"
+
 namespace ghostrank {
 
 IterationStats iteration_stats(std::span<const double> seconds) {
@@ -26,6 +28,21 @@ IterationStats iteration_stats(std::span<const double> seconds) {
   for (const double s : sorted) squares += (s - stats.mean) * (s - stats.mean);
   stats.stdev = std::sqrt(squares / calls);
   return stats;
+}
+
+IterationStats iteration_errors(std::span<const double> seconds, std::span<const double> late) {
+  if (seconds.empty() || late.empty()) return {};
+  std::vector<double> in_time(seconds.begin(), seconds.end());
+  for (std::size_t i = 0; i < in_time.size(); ++i) in_time[i] -= late[i];
+  const IterationStats played = iteration_stats(seconds), clean = iteration_stats(in_time);
+  IterationStats errors;
+  for (double IterationStats::*figure :
+       {&IterationStats::min, &IterationStats::max, &IterationStats::mean, &IterationStats::p50,
+        &IterationStats::p95, &IterationStats::p99})
+    errors.*figure = error_of(played.*figure, clean.*figure);
+  errors.stdev =
+      clean.mean <= 0 ? kErrorUnknown : std::abs(played.stdev - clean.stdev) / clean.mean;
+  return errors;
 }
 
 }  // namespace ghostrank

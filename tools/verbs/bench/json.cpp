@@ -85,6 +85,15 @@ Json each_json(const BenchHead& head, const BenchRow& row) {
           {"cv_pct", stats.cv_percent()},       {"times_us", std::move(times)}};
 }
 
+// How far the figures of each_json() may be off because of this machine, as shares of themselves;
+// the deviation's, of the mean.
+Json errors_json(const BenchHead& head, const BenchRow& row) {
+  const IterationStats errors = errors_of(head, row);
+  return {{"min_us", errors.min},    {"max_us", errors.max}, {"avg_us", errors.mean},
+          {"p50_us", errors.p50},    {"p95_us", errors.p95}, {"p99_us", errors.p99},
+          {"stdev_us", errors.stdev}};
+}
+
 Json row_json(const BenchHead& head, const BenchRow& row) {
   const Json measured{
       {"time", row.seconds * 1e6},
@@ -107,6 +116,7 @@ Json row_json(const BenchHead& head, const BenchRow& row) {
                        {"faithful", row.fidelity.faithful},
                        {"modelled", row.fidelity.modelled},
                        {"reason", row.fidelity.reason}};
+  if (head.per_iteration) json["ghostrank"]["errors"] = errors_json(head, row);
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "emulator/result/figures.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
@@ -21,6 +22,12 @@ __attribute__((format(printf, 1, 2))) std::string text_of(const char* format, ..
   return text.data();
 }
 
+// Without the iterations that -I skips.
+std::span<const double> shown(const BenchHead& head, const std::vector<double>& iterations) {
+  const auto all = std::span(iterations);
+  return all.subspan(std::min(static_cast<std::size_t>(head.skipped), all.size()));
+}
+
 // Time, bandwidths, wrong elements and what -I adds: the same for out-of-place and in-place.
 std::string measured(const BenchHead& head, const BenchRow& row) {
   const std::string wrong =
@@ -29,10 +36,28 @@ std::string measured(const BenchHead& head, const BenchRow& row) {
       text_of("  %7s  %6s  %6s  %s", fitted(row.seconds * 1e6, 7).c_str(),
               fitted(row.algbw_GBps, 6).c_str(), fitted(row.busbw_GBps, 6).c_str(), wrong.c_str());
   if (!head.per_iteration) return text;
-  const IterationStats stats = stats_of(head, row);
-  return text + text_of("  %7s  %7s  %7s  %7s", fitted(stats.min * 1e6, 7).c_str(),
-                        fitted(stats.max * 1e6, 7).c_str(), fitted(stats.p99 * 1e6, 7).c_str(),
-                        fitted(stats.cv_percent(), 7).c_str());
+  const IterationStats stats = stats_of(head, row), errors = errors_of(head, row);
+  const auto figure = [](double value, double error) {
+    return text_of("  %7s", error > Figure::kMostError ? "N/A" : fitted(value, 7).c_str());
+  };
+  return text + figure(stats.min * 1e6, errors.min) + figure(stats.max * 1e6, errors.max) +
+         figure(stats.p99 * 1e6, errors.p99) + figure(stats.cv_percent(), errors.stdev);
+}
+
+// "i_p99 (12 %), i_cv% (unknown)": what the table leaves out, and by how much it may be off.
+std::string left_out(const BenchHead& head, const BenchRow& row) {
+  std::string text;
+  const IterationStats errors = errors_of(head, row);
+  const std::array<std::pair<const char*, double>, 4> figures{{{"i_min", errors.min},
+                                                               {"i_max", errors.max},
+                                                               {"i_p99", errors.p99},
+                                                               {"i_cv%", errors.stdev}}};
+  for (const auto& [name, error] : figures) {
+    if (error <= Figure::kMostError) continue;
+    text += (text.empty() ? "" : ", ") + std::string(name) + " (" +
+            (error >= kErrorUnknown ? "unknown" : humane_percent(error)) + ")";
+  }
+  return text;
 }
 
 // A line of the table's head; the columns of a measurement appear twice (out-of-place, in-place)
@@ -87,8 +112,11 @@ std::string verdict_of(const std::vector<BenchRow>& rows) {
 }  // namespace
 
 IterationStats stats_of(const BenchHead& head, const BenchRow& row) {
-  const std::size_t skipped = std::min(static_cast<std::size_t>(head.skipped), row.each.size());
-  return iteration_stats(std::span(row.each).subspan(skipped));
+  return iteration_stats(shown(head, row.each));
+}
+
+IterationStats errors_of(const BenchHead& head, const BenchRow& row) {
+  return iteration_errors(shown(head, row.each), shown(head, row.late));
 }
 
 std::string fitted(double value, int width) {
@@ -140,6 +168,8 @@ std::string bench_row(const BenchHead& head, const BenchRow& row) {
             ": a call has " + humane_count(row.messages) + " messages; -n asks for more\n";
   }
   if (!row.fidelity.faithful) text += "#   ^ NOT faithful: " + row.fidelity.reason + "\n";
+  if (const std::string out = head.per_iteration ? left_out(head, row) : ""; !out.empty())
+    text += "#   ^ left out, this machine may have put them off by so much: " + out + "\n";
   return text;
 }
 

@@ -65,6 +65,7 @@ struct BenchRow {
   BenchSize size;
   double seconds = 0;        // of one call
   std::vector<double> each;  // mean call of each iteration
+  std::vector<double> late;  // by iteration, what this machine may have added; empty: nothing
   std::string timestamp;     // local time at the end of the measurement
   double algbw_GBps = 0, busbw_GBps = 0;
   std::optional<std::uint64_t> wrong;  // absent: not checked
@@ -119,6 +120,9 @@ std::string shown_redop(Func func, const BenchCall& call);
 int shown_root(Func func, const BenchCall& call);
 // Statistics of the iterations after the skipped ones.
 IterationStats stats_of(const BenchHead& head, const BenchRow& row);
+// How far each of them may be off. The table leaves out those that may be by more than
+// Figure::kMostError, and says so.
+IterationStats errors_of(const BenchHead& head, const BenchRow& row);
 
 // `value` in at most `width` characters: two decimals, fewer where it is large, then an exponent.
 std::string fitted(double value, int width);
