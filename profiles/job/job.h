@@ -273,10 +273,19 @@ struct JobVariant {
   std::string name, settings;
 };
 
+// Measured nanoseconds of a method on a tensor of so many elements; decompress: of one payload.
+struct CompressionTime {
+  std::uint64_t elements = 0;
+  double compress_ns = 0, decompress_ns = 0;
+};
+
 struct CompressionSpec {
   const Compressor* method = nullptr;  // built in or of a plugin, which stays loaded
   CompressionOptions options;
   Merge merge = Merge::bucket;
+  std::vector<CompressionTime> measured = {};  // by elements; empty: the method's own cost
+  // What the host adds where payloads are gathered: a call, and a byte that a rank receives.
+  double gather_us = 0, gather_ns = 0;
 };
 
 // The job key that names the algorithm: "collectives.allreduce".

@@ -110,7 +110,7 @@ class Search {
                       "; name one (collectives: {allreduce: " + one + "}), or leave it out",
                   chooses_algorithms());
     }
-    if (key.path == "compression.ratio" && sends_whole_tensors())
+    if (is_idle_to_method(key.path))
       notes_.add(" where compression.method is " + in_.text("compression.method"),
                  std::string(key.path));
   }
@@ -187,9 +187,14 @@ class Search {
     return in_.given("collectives.groups");
   }
 
-  bool sends_whole_tensors() const {
+  // Whether the job's method of compression has no use for the key.
+  bool is_idle_to_method(std::string_view path) const {
+    const bool shares = path == "compression.ratio",
+               gathers = path.starts_with("compression.gather_");
+    if (!shares && !gathers) return false;
     for (const Compressor* method : spec_.collectives.own->compressors())
-      if (method->name == in_.text("compression.method")) return !method->kept;
+      if (method->name == in_.text("compression.method"))
+        return shares ? !method->kept : method->exchange != Func::all_gather;
     return false;
   }
 

@@ -648,6 +648,18 @@ constexpr std::array kKeys{
     Key{"compression.stages", KeyType::auto_integer, "auto",
         "fits of the threshold; auto: as many as the ratio asks for", 1, 64}
         .where("compression.method", "sidco-e sidco-p sidco-gp"),
+    Key{"compression.costs", KeyType::string, "v100",
+        "how long compressing and decompressing take: v100: as fitted to a V100, or bounded from "
+        "below; or the path of a CSV file as `ghostrank calibrate compression --csv FILE` writes "
+        "it"}
+        .unless("compression.method", "none"),
+    Key{"compression.gather_us", KeyType::number, "0",
+        "what the host adds to each gathering of payloads, as by staging them in its memory", 0,
+        1e9}
+        .unless("compression.method", "none"),
+    Key{"compression.gather_ns", KeyType::number, "0",
+        "likewise, to each byte that a rank receives", 0, 1e6}
+        .unless("compression.method", "none"),
     Key{"compression.memory", KeyType::choice, "none",
         "what ranks keep of elements that were not sent", 0, 0, "none",
         "residual efsignsgd dgc powersgd"},

@@ -267,7 +267,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   spec.parallel = read_parallel(in);
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
-  spec.compression = read_compression(in, *spec.collectives.own);
+  spec.compression = read_compression(in, *spec.collectives.own, near);
   spec.gradients = read_gradients(in, near);
   spec.variants = read_variants(in.at("variants"));
   return spec;

@@ -11,6 +11,7 @@
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/compression_times.h"
 
 namespace ghostrank {
 namespace {
@@ -74,19 +75,22 @@ class Pass {
     check_rank(tensor);
     auto& known = workload_.compressed;
     if (std::find(known.begin(), known.end(), tensor) == known.end()) known.push_back(tensor);
-    const CompressionCost& cost = method_.cost;
-    const int payloads = method_.exchange == Func::all_gather ? workload_.ranks : 1;
-    const auto elements = static_cast<double>(op.count);
-    out.push_back(delay("compress", 1e3 * cost.compress_us + elements * cost.compress_ns));
-    if (method_.measure)
-      exchange_measured(op, tensor, out);
-    else
-      exchange_fixed(op, tensor, out);
-    out.push_back(
-        delay("decompress", payloads * (1e3 * cost.decompress_us + elements * cost.decompress_ns)));
+    const bool gathers = method_.exchange == Func::all_gather;
+    const CompressionTime time = compression_time(*spec_.compression, op.count);
+    out.push_back(delay("compress", time.compress_ns));
+    const double received =
+        method_.measure ? exchange_measured(op, tensor, out) : exchange_fixed(op, tensor, out);
+    if (const double staging =
+            1e3 * spec_.compression->gather_us + received * spec_.compression->gather_ns;
+        gathers && staging > 0)
+      out.push_back(delay("stage", staging));
+    out.push_back(delay("decompress", (gathers ? workload_.ranks : 1) * time.decompress_ns));
   }
 
-  void exchange_fixed(const Op& op, const CompressedTensor& tensor, OpList& out) const {
+  // Appends the exchange; returns the bytes of payloads that a rank receives where they are
+  // gathered.
+  double exchange_fixed(const Op& op, const CompressedTensor& tensor, OpList& out) const {
+    double received = 0;
     for (int round = 0; round < method_.rounds; ++round) {
       CompressionOptions options = spec_.compression->options;
       options.rows = tensor.rows;
@@ -97,11 +101,14 @@ class Pass {
       exchange.count = method_.size(op.count, options);
       exchange.tensor = op.tensor + static_cast<std::uint32_t>(round) * kSecondRound;
       if (exchange.count > 0) out.push_back(exchange);
+      received += static_cast<double>(exchange.count * bytes_of(exchange.dtype));
     }
+    return received * (workload_.ranks - 1);
   }
 
-  // Ranks first tell each other how much they will send: 8 bytes for values and 8 for places.
-  void exchange_measured(const Op& op, const CompressedTensor& tensor, OpList& out) {
+  // The same, where ranks first tell each other how much they will send: 8 bytes for values and 8
+  // for places. They receive about as much as the others on average send.
+  double exchange_measured(const Op& op, const CompressedTensor& tensor, OpList& out) {
     Op lengths = op;
     lengths.func = Func::all_gather;
     lengths.dtype = DataType::int64;
@@ -114,6 +121,8 @@ class Pass {
     exchange.count = 0;
     exchange.counts = list_of(op, tensor);
     out.push_back(exchange);
+    const double mean = static_cast<double>(elements_of(workload_, exchange)) / workload_.ranks;
+    return mean * bytes_of(exchange.dtype) * (workload_.ranks - 1);
   }
 
   std::uint32_t list_of(const Op& op, const CompressedTensor& tensor) {
@@ -223,7 +232,8 @@ std::vector<std::string> known_methods(const Algorithms& own) {
 
 }  // namespace
 
-std::optional<CompressionSpec> read_compression(const Settings& in, const Algorithms& own) {
+std::optional<CompressionSpec> read_compression(const Settings& in, const Algorithms& own,
+                                                const std::string& folder) {
   const Setting& name = in.at("compression.method");
   if (name.text == "none") return std::nullopt;
   const auto methods = own.compressors();
@@ -255,10 +265,15 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   options.error_bound = in.number("compression.error_bound");
   options.stages = in.small("compression.stages");
   const std::string& merge = in.text("compression.merge");
-  return CompressionSpec{&method, options,
-                         merge == "tensor"  ? Merge::tensor
-                         : merge == "model" ? Merge::model
-                                            : Merge::bucket};
+  CompressionSpec spec{&method, options,
+                       merge == "tensor"  ? Merge::tensor
+                       : merge == "model" ? Merge::model
+                                          : Merge::bucket};
+  const Setting& costs = in.at("compression.costs");
+  if (costs.text != "v100") spec.measured = read_compression_times(costs, folder, method.name);
+  spec.gather_us = in.number("compression.gather_us");
+  spec.gather_ns = in.number("compression.gather_ns");
+  return spec;
 }
 
 void compress(const JobSpec& spec, Workload& workload) {

@@ -28,9 +28,10 @@ namespace ghostrank {
 
 class Algorithms;
 
-// Empty if the job asks for none. Throws Error(usage) for an unknown method or a communicator that
-// does not suit it.
-std::optional<CompressionSpec> read_compression(const Settings& in, const Algorithms& own);
+// Empty if the job asks for none. A file of costs is looked for from `folder`. Throws Error(usage)
+// for an unknown method or a communicator that does not suit it.
+std::optional<CompressionSpec> read_compression(const Settings& in, const Algorithms& own,
+                                                const std::string& folder);
 
 // Does nothing without spec.compression. Throws Error(usage) if the framework does not all-reduce
 // whole gradients, or if their type cannot be compressed.

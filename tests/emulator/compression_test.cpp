@@ -1,6 +1,9 @@
 // Jobs that compress gradients: the bytes exchanged, real payloads on every fabric, the time of
 // compression, and the tensors that are not compressed.
 #include <algorithm>
+#include <fstream>
+#include <string>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -37,6 +40,14 @@ Result play(const LoadedJob& loaded) {
   const auto control = Control::meet(World{});
   Observer nobody;
   return run_job(loaded, plan_workload(loaded.spec), *control, {}, nobody);
+}
+
+// The path of a file with this text.
+std::string table_file(const std::string& text) {
+  const std::string path =
+      ::testing::TempDir() + "ghostrank_costs_" + std::to_string(getpid()) + ".csv";
+  std::ofstream(path) << text;
+  return path;
 }
 
 TEST(Compression, OfEveryMethodGivesTheSumWithinItsErrorOnEveryFabric) {
@@ -123,6 +134,55 @@ TEST(Compression, CostsWhatTheMethodSaysAndIsInTheResult) {
   EXPECT_EQ(top.compression->payload_bytes, 8u * 802);
   EXPECT_EQ(top.compression->ratio_target, 0.1);
   EXPECT_DOUBLE_EQ(top.compression->ratio_mean, 0.1);
+}
+
+// A table in place of the built-in costs: between its sizes time grows evenly, beyond them an
+// element takes as long as there. The tensors have 3,000, 20 and 5,000 elements.
+TEST(Compression, CostsWhatAMeasuredTableSays) {
+  const std::string table = table_file(
+      "method,elements,payload_bytes,compress_ns,decompress_ns,copy_ns,bound,cpu\n"
+      "topk,1000,80,3,2,0.1,compute,\"a, b\"\n"
+      "qsgd,1000,1000,900,900,0.1,compute,\"a, b\"\n"
+      "topk,4000,320,1,1,0.1,compute,\"a, b\"\n");
+  const auto step = [](const std::string& compression) {
+    return play(test::load_text(
+                    job("fabric: {kind: virtual}\ncompression: {method: topk, merge: tensor" +
+                        compression + "}\n"),
+                    {"cluster.nic.rate=0", "cluster.nic.latency_us=0", "cluster.intra_node.rate=0",
+                     "cluster.intra_node.latency_us=0"}))
+        .iterations.back()
+        .seconds;
+  };
+  const std::string measured = ", costs: " + table;
+  const Compressor& method = compressors()[1];
+  const double built_in = 3 * (method.cost.compress_us + 6 * method.cost.decompress_us) +
+                          8020e-3 * (method.cost.compress_ns + 6 * method.cost.decompress_ns);
+  // Nanoseconds: 3,000 elements lie two thirds of the way from 3,000 to 4,000, and from 2,000.
+  const double compress = (3000 + 1000 * 2 / 3.) + 20 * 3 + 5000 * 1,
+               decompress = (2000 + 2000 * 2 / 3.) + 20 * 2 + 5000 * 1;
+  EXPECT_NEAR(step(measured) - step(""), 1e-9 * (compress + 6 * decompress) - 1e-6 * built_in,
+              1e-11);
+  // Payloads are 8 bytes for each of 30, 1 and 50 elements.
+  EXPECT_NEAR(step(", gather_us: 7, gather_ns: 2") - step(""), 3 * 7e-6 + 5 * 8 * 81 * 2e-9, 1e-11);
+}
+
+TEST(Compression, OfAnUnusableTableIsRefusedWithItsPlace) {
+  const auto refused = [](const std::string& text, const std::string& method) {
+    const std::string costs = text.empty() ? "nonesuch.csv" : table_file(text);
+    return test::error_of([&] {
+      test::load_text(job("compression: {method: " + method + ", costs: " + costs + "}\n"));
+    });
+  };
+  const auto expect = [](const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  const std::string head = "method,elements,compress_ns,decompress_ns\n";
+  expect(refused("", "topk"), "there is no such file");
+  expect(refused("topk,1,1,1\n", "topk"), ":1: the head has no method");
+  expect(refused(head + "topk,1000,-1,1\n", "topk"), ":2: 'topk,1000,-1,1' is no row");
+  expect(refused(head + "topk,1000,nan,1\n", "topk"), "is no row");
+  expect(refused(head + "topk,0,1,1\n", "topk"), "is no row");
+  expect(refused(head + "topk,1000,1,1\n", "qsgd"), "has no row of 'qsgd'; measure it by");
 }
 
 TEST(Compression, IsPlayedFromProgramsAsItWasPlanned) {

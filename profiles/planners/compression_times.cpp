@@ -1,0 +1,128 @@
+#include "profiles/planners/compression_times.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "collectives/compressor.h"
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/input/yaml.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::array<std::string_view, 4> kColumns{"method", "elements", "compress_ns",
+                                                   "decompress_ns"};
+
+// The last field may hold commas between quotes; no column that is read does.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream in(line);
+  for (std::string field; std::getline(in, field, ',');) {
+    while (!field.empty() && (field.back() == '\r' || field.back() == ' ')) field.pop_back();
+    fields.push_back(field);
+  }
+  return fields;
+}
+
+// Where the columns lie in this head; empty if one is missing.
+std::optional<std::array<std::size_t, 4>> places_of(const std::vector<std::string>& head) {
+  std::array<std::size_t, 4> places{};
+  for (std::size_t c = 0; c < kColumns.size(); ++c) {
+    const auto found = std::find(head.begin(), head.end(), kColumns[c]);
+    if (found == head.end()) return std::nullopt;
+    places[c] = static_cast<std::size_t>(found - head.begin());
+  }
+  return places;
+}
+
+// The times in a row are those of an element.
+std::optional<CompressionTime> time_of(const std::vector<std::string>& row,
+                                       const std::array<std::size_t, 4>& places) {
+  std::array<double, 4> numbers{};
+  for (std::size_t c = 1; c < kColumns.size(); ++c) {
+    const std::optional<double> number =
+        places[c] < row.size() ? parse_number(row[places[c]]) : std::nullopt;
+    if (!number || *number < 0 || !std::isfinite(*number)) return std::nullopt;
+    numbers[c] = *number;
+  }
+  const double elements = numbers[1];
+  if (elements < 1 || elements > 1e15 || elements != std::floor(elements)) return std::nullopt;
+  return CompressionTime{static_cast<std::uint64_t>(elements), elements * numbers[2],
+                         elements * numbers[3]};
+}
+
+CompressionTime scaled(const CompressionTime& time, std::uint64_t elements) {
+  const double factor = static_cast<double>(elements) / static_cast<double>(time.elements);
+  return {elements, factor * time.compress_ns, factor * time.decompress_ns};
+}
+
+}  // namespace
+
+CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elements) {
+  const auto& table = spec.measured;
+  if (table.empty()) {
+    const CompressionCost& cost = spec.method->cost;
+    const auto n = static_cast<double>(elements);
+    return {elements, 1e3 * cost.compress_us + n * cost.compress_ns,
+            1e3 * cost.decompress_us + n * cost.decompress_ns};
+  }
+  const auto above = std::find_if(table.begin(), table.end(), [&](const CompressionTime& time) {
+    return time.elements >= elements;
+  });
+  if (above == table.begin()) return scaled(table.front(), elements);
+  if (above == table.end()) return scaled(table.back(), elements);
+  const CompressionTime &low = above[-1], &high = *above;
+  const double share = static_cast<double>(elements - low.elements) /
+                       static_cast<double>(high.elements - low.elements);
+  return {elements, std::lerp(low.compress_ns, high.compress_ns, share),
+          std::lerp(low.decompress_ns, high.decompress_ns, share)};
+}
+
+std::vector<CompressionTime> read_compression_times(const Setting& file, const std::string& folder,
+                                                    std::string_view method) {
+  const std::string path = file.text.starts_with('/') ? file.text : folder + "/" + file.text;
+  if (!std::filesystem::is_regular_file(path))
+    fail(file.mark, "compression.costs is " + quote(file.text) +
+                        "; write v100, or the path of a CSV file of `ghostrank calibrate "
+                        "compression --csv FILE` (there is no such file)");
+  std::istringstream in(read_text(path));
+  std::map<std::uint64_t, CompressionTime> times;
+  std::optional<std::array<std::size_t, 4>> places;
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    const std::string where = path + ":" + std::to_string(++number) + ": ";
+    constexpr std::string_view kByteOrder = "\xef\xbb\xbf";  // spreadsheets write it first
+    if (number == 1 && line.starts_with(kByteOrder)) line.erase(0, kByteOrder.size());
+    const std::vector<std::string> row = fields_of(line);
+    if (row.empty()) continue;
+    if (!places) {
+      places = places_of(row);
+      if (!places)
+        throw Error(where +
+                    "the head has no method, elements, compress_ns and decompress_ns; "
+                    "write the file by `ghostrank calibrate compression --csv FILE`");
+      continue;
+    }
+    const std::optional<CompressionTime> time = time_of(row, *places);
+    if (!time)
+      throw Error(where + quote(line) +
+                  " is no row of the table; elements are a whole number from "
+                  "1, times are nanoseconds an element from 0");
+    if (row[(*places)[0]] == method) times[time->elements] = *time;
+  }
+  if (times.empty())
+    fail(file.mark, "compression.costs: " + path + " has no row of " + quote(std::string(method)) +
+                        "; measure it by `ghostrank calibrate compression --method " +
+                        std::string(method) + " --csv FILE`");
+  std::vector<CompressionTime> rows;
+  for (const auto& [elements, time] : times) rows.push_back(time);
+  return rows;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,27 @@
+// How long compressing takes in a job: as the method's own cost says, or by a table that was
+// measured, as `ghostrank calibrate compression --csv FILE` writes it.
+//
+// A table has times for some sizes of tensors. Between two of them the time grows evenly; below the
+// smallest and above the largest an element takes as long as there.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiles/input/keys.h"
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+// Of a tensor of so many elements; decompress: of one payload.
+CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elements);
+
+// The rows of a method, by elements. The file is looked for from `folder`. Throws Error(usage)
+// where it cannot be read, is no such table, or lacks the method.
+std::vector<CompressionTime> read_compression_times(const Setting& file, const std::string& folder,
+                                                    std::string_view method);
+
+}  // namespace ghostrank
