@@ -34,10 +34,8 @@ class Worker final : public Agent {
         return add_share(io, note);
       case KeyTag::summed:
         return collect(io, open_.at(note.call), note.index, member(from), note.content);
-      case KeyTag::pushed: {
-        const Open& o = open_.at(note.call);
-        return to_server(io, o, note.index % kMostParts, KeyTag::pull, {}, 0);
-      }
+      case KeyTag::pushed:
+        return pushed(io, open_.at(note.call), note.index % kMostParts);
       case KeyTag::result:
         return result(io, open_.at(note.call), note.index % kMostParts, note.content);
       case KeyTag::own:
@@ -170,6 +168,14 @@ class Worker final : public Agent {
     s.whole = {};
   }
 
+  // Root: a server has the piece. Its acknowledgement waits for no other node, so the credit that
+  // it gives back always comes back, in whatever order nodes push.
+  void pushed(Io& io, const Open& o, std::size_t i) {
+    under_way_ -= bytes_of_piece(o, i);
+    to_server(io, o, i, KeyTag::pull, {}, 0);
+    go_on(io);
+  }
+
   // Root: the result of a piece has come.
   void result(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
     const KeyPiece& piece = o.piece(i);
@@ -205,15 +211,10 @@ class Worker final : public Agent {
 
   void piece_done(Io& io, Open& o, std::size_t i) {
     const std::uint32_t call = o.call.number;
-    const std::uint64_t bytes = bytes_of_piece(o, i);
     if (mates() > 1) shared_.erase(std::uint64_t{call} << 32 | i);
-    if (--o.left == 0) {
-      open_.erase(call);
-      io.done(call);
-    }
-    if (self_ > 0) return;
-    under_way_ -= bytes;
-    go_on(io);
+    if (--o.left > 0) return;
+    open_.erase(call);
+    io.done(call);
   }
 
   const KeyedEnds& ends_;
@@ -222,7 +223,7 @@ class Worker final : public Agent {
   std::unordered_map<std::uint32_t, Open> open_;
   std::map<std::uint32_t, std::size_t> ready_;  // root: ranks of the node that made the call
   std::set<Task> queue_;
-  std::uint64_t under_way_ = 0;  // bytes
+  std::uint64_t under_way_ = 0;  // bytes that give their credit back
   std::unordered_map<std::uint64_t, Shared> shared_;
   KeyOutbox outbox_;
 };

@@ -10,8 +10,11 @@
 // The first rank on a node is its root; it alone talks to servers. Where a node has one rank, only
 // push, pull and what answers them remain. Pieces wait in a queue at the root, the lowest key
 // first, until all ranks of the node have made the call and the piece fits the credit (one may
-// always go); a piece gives its credit back when the root has the whole result. Thus a piece of a
-// later call overtakes those of earlier calls that still wait.
+// always go); a piece gives its credit back when the server has acknowledged the push. Thus a piece
+// of a later call overtakes those of earlier calls that still wait. The credit goes only with
+// Answer::at_once: that acknowledgement waits for no other node, so nodes that push in different
+// orders never wait for each other. (BytePS's own code gives the credit back even earlier, when the
+// GPUs of the node have reduced the piece.)
 //
 //   Answer::at_once       a push is acknowledged when it arrives, then the root pulls, and the pull
 //                         waits at the server until every node has pushed           (BytePS)
@@ -46,7 +49,7 @@ struct KeyRules {
   bool optimises = false;          // the server steps the weights after the last push
   bool schedules = false;          // a core takes the key with the fewest pushes so far, not the
                                    // push that came first
-  std::uint64_t credit_bytes = 0;  // of a node's pieces under way; 0: unlimited
+  std::uint64_t credit_bytes = 0;  // of a node's pieces on their way to servers; 0: unlimited
   std::uint64_t header_bytes = 0;  // of a note
 };
 

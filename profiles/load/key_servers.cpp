@@ -9,7 +9,7 @@ namespace {
 // BYTEPS_SCHEDULING_CREDIT is off by default. The best split assumes that what a node sends as a
 // worker and as a server takes turns, which takes a window: enough pieces to keep every server
 // busy.
-constexpr std::uint64_t kPiecesPerServer = 3;
+constexpr std::uint64_t kPiecesPerServer = 2;
 
 }  // namespace
 

@@ -49,7 +49,7 @@ TEST(KeyServers, SumRightAndSendWhatTheySayOnNodesOfEverySize) {
 
 TEST(KeyServers, SumRightUnderACreditWithAScheduleAndInTheBestSplit) {
   for (const bool bound : {false, true})
-    for (const std::uint64_t credit : {0, 100'000}) {
+    for (const std::uint64_t credit : {0, 9'000, 100'000}) {
       Communicator comm = on_nodes(6, 2, 4, 3);
       comm.at_servers.bound = bound;
       comm.at_servers.schedules = true;
@@ -59,6 +59,24 @@ TEST(KeyServers, SumRightUnderACreditWithAScheduleAndInTheBestSplit) {
       const AgentProof proof = prove(*ends, all_reduce(6, 10'000), 40);
       EXPECT_TRUE(proof.report.ok) << proof.report.error;
     }
+}
+
+// Nodes get ready at different times, so under a credit of one piece they push in different orders:
+// one begins with a call's first piece, another goes on with the one of an earlier call. Each must
+// get its credit back although the other has not pushed that piece.
+TEST(BytePs, DoesNotWaitForEverUnderACreditOfOnePiece) {
+  for (const int gpus : {1, 2}) {
+    Communicator comm = on_nodes(4, gpus, 2);
+    comm.at_servers.credit_bytes = 1;
+    const auto ends = byteps_ends(4, comm);
+    const std::vector<Call> calls = calls_like(all_reduce(4, 5'000), DataType::float32, 6);
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      AgentCheckOptions options{.seed = seed, .pause = 20'000'000, .overlap = 4};
+      options.slow = seed % 2 == 0 ? 0.2 : 0;
+      const AgentReport report = check(*ends, calls, options);
+      ASSERT_TRUE(report.ok) << report.error;
+    }
+  }
 }
 
 // Keeps what an agent sends.
@@ -89,8 +107,8 @@ class Recorder final : public Io {
   Nothing empty_;
 };
 
-// BPS-4: never more under way than the credit; what waits goes by key, so that a tensor that is
-// ready late but needed early overtakes.
+// BPS-4: never more on the way to servers than the credit; what waits goes by key, so that a tensor
+// that is ready late but needed early overtakes.
 TEST(BytePs, KeepsToItsCreditAndLetsTheFrontOfTheModelOvertake) {
   Communicator comm = on_nodes(2, 1, 1);
   comm.at_servers.partition_bytes = 4096;
@@ -103,22 +121,29 @@ TEST(BytePs, KeepsToItsCreditAndLetsTheFrontOfTheModelOvertake) {
     const std::uint64_t count = comm.at_servers.tensors[tensor - 1].elements;
     worker->on_call(io, {number, all_reduce(2, count), DataType::float32, {}, tensor});
   };
-  const auto answer = [&](std::uint32_t number, std::uint32_t key) {
-    Note note{.tag = static_cast<std::uint8_t>(KeyTag::result), .call = number, .index = key};
+  const auto answer = [&](KeyTag tag, std::uint32_t number, std::uint32_t key) {
+    Note note{.tag = static_cast<std::uint8_t>(tag), .call = number, .index = key};
     worker->on_note(io, 2, note);
+  };
+  const auto arrive = [&](std::uint32_t number, std::uint32_t key) {
+    answer(KeyTag::pushed, number, key);
   };
   constexpr std::uint32_t kBack = 1 << 16, kFront = 0;
   call(0, 2);
   EXPECT_EQ(io.pushed, (std::vector<std::uint32_t>{kBack, kBack + 1}));  // two of six fit
   call(1, 1);
   EXPECT_EQ(io.pushed.size(), 2U);
-  answer(0, kBack);
-  answer(0, kBack + 1);
+  arrive(0, kBack);
+  arrive(0, kBack + 1);
   EXPECT_EQ(io.pushed, (std::vector<std::uint32_t>{kBack, kBack + 1, kFront, kFront + 1}));
-  answer(1, kFront);
-  answer(1, kFront + 1);
-  EXPECT_EQ(io.ended, std::vector<std::uint32_t>{1});
+  answer(KeyTag::result, 0, kBack);
+  EXPECT_EQ(io.pushed.size(), 4U);  // a result gives no credit back
+  arrive(1, kFront);
+  arrive(1, kFront + 1);
   EXPECT_EQ(io.pushed.size(), 6U);
+  answer(KeyTag::result, 1, kFront);
+  answer(KeyTag::result, 1, kFront + 1);
+  EXPECT_EQ(io.ended, std::vector<std::uint32_t>{1});
 }
 
 TEST(KeyServers, AreRefusedWhereThereAreNone) {

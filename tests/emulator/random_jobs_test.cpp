@@ -45,7 +45,7 @@ void add_agents(std::mt19937& random, SmallJob& job) {
                "phub", "omnireduce", "sparse_all_gather", "sparcml"});
   spec.collectives.at_servers = {.big_array = 5000, .chunk_bytes = 4096};
   spec.collectives.at_servers.partition_bytes = one_of(random, {4096, 100'000});
-  spec.collectives.at_servers.credit_bytes = one_of(random, {0, 100'000'000});
+  spec.collectives.at_servers.credit_bytes = one_of(random, {0, 5'000, 100'000'000});
   spec.collectives.at_servers.bound = random() % 2 == 0;
   spec.collectives.at_servers.schedules = random() % 2 == 0;
   // A long timeout, so that nothing is retransmitted.
