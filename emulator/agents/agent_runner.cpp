@@ -196,6 +196,7 @@ AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& r
       carrier_(carrier),
       machine_(machine) {
   if (!serves()) return;
+  first_of_.resize(ranks.size() + helpers.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
   std::map<Node, std::size_t> of_node;  // by node: the processor that its helpers share
   const auto each = 1 + static_cast<std::size_t>(machine.cores);
@@ -229,10 +230,10 @@ std::vector<HelperCount> AgentRunner::helper_counts() const {
 
 void AgentRunner::clear() {
   std::erase_if(states_, [](const State& s) { return !s.use->outside; });
-  index_.clear();
+  std::fill(first_of_.begin(), first_of_.end(), nullptr);
   waiting_.clear();
   for (State& s : states_) {
-    index_[key(s.address)] = &s;
+    s.next = std::exchange(first_of_[s.address.local], &s);
     s.timers.clear();
     s.open.clear();
     s.waits_for_room = false;
@@ -243,9 +244,10 @@ void AgentRunner::clear() {
 }
 
 AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
-  State*& state = index_[key(who)];
-  if (state) return *state;
-  state = &states_.emplace_back();
+  for (State* s = first_of_[who.local]; s != nullptr; s = s->next)
+    if (s->address.scheme == who.scheme) return *s;
+  State* const state = &states_.emplace_back();
+  state->next = std::exchange(first_of_[who.local], state);
   state->address = who;
   state->use = &cluster_.schemes()[who.scheme];
   if (who.local < ranks_.size()) {

@@ -20,7 +20,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "collectives/agent.h"
@@ -137,6 +136,7 @@ class AgentRunner {
   };
   struct State {
     AgentAddress address;
+    State* next = nullptr;  // of the same party
     const SchemeUse* use = nullptr;
     WorldParty party;
     GroupParty position = 0;
@@ -151,7 +151,6 @@ class AgentRunner {
   class Lent;
 
   State& state_of(AgentAddress who);
-  static std::uint64_t key(AgentAddress who) { return std::uint64_t{who.local} << 32 | who.scheme; }
   template <typename Tell>
   void tell(State& s, Moment at, const Tell& tell);
 
@@ -167,7 +166,7 @@ class AgentRunner {
   std::vector<Picoseconds> memory_free_;   // likewise, of the node's memory, at its processor
   std::vector<Site> sites_;                // likewise
   std::deque<State> states_;
-  std::unordered_map<std::uint64_t, State*> index_;
+  std::vector<State*> first_of_;  // by local index: a party's states are a list, mostly of one
   std::vector<State*> waiting_;
   std::uint64_t armed_ = 0;  // timers armed so far
   std::uint64_t progress_ = 0;

@@ -41,6 +41,11 @@ class Pool {
 
   void drop(std::uint32_t i) { free_.push_back(i); }
 
+  // Prefetches the value whose index is used next.
+  void prefetch_next() const {
+    if (!free_.empty()) __builtin_prefetch(&(*this)[free_.back()], 1);
+  }
+
   T& operator[](std::uint32_t i) { return slabs_[i / kSlab][i % kSlab]; }
   const T& operator[](std::uint32_t i) const { return slabs_[i / kSlab][i % kSlab]; }
 

@@ -40,7 +40,9 @@ struct Event {
   std::uint32_t group = 0, sequence = 0;
   std::int32_t source = 0;
   std::uint32_t actor = 0;
-  std::uint32_t held = kNil;  // in Shard::held_: a message to post, a parcel on links, or a payload
+  // In Shard::held_: a message to post, a parcel on links, or a payload; of notes see
+  // kSharedPayload.
+  std::uint32_t held = kNil;
   std::uint16_t channel = 0;
   std::uint8_t via = 0;  // of a message: Header::nic; of compute_done: the stream
   MessageKind message : 4 = MessageKind::data;

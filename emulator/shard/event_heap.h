@@ -29,44 +29,27 @@ struct EventKey {
 inline constexpr EventKey kFirstOfAll{std::numeric_limits<Picoseconds>::min(), 0};
 inline constexpr EventKey kLastOfAll{std::numeric_limits<Picoseconds>::max(), ~std::uint64_t{0}};
 
-template <typename Event>
-class EventHeap {
+// A 4-ary heap of slots with a `key`, the least first.
+template <typename Slot>
+class LeastFirst {
  public:
-  // Returns the key of the first event; kLastOfAll: the heap is empty.
-  EventKey first() const { return slots_.empty() ? kLastOfAll : slots_.front().key; }
+  bool empty() const { return slots_.empty(); }
+  const Slot& first() const { return slots_.front(); }
+  auto begin() const { return slots_.begin(); }
+  auto end() const { return slots_.end(); }
 
-  // Returns the slot of a new event; the slot holds old values.
-  Event& push(const EventKey& key) {
-    const std::uint32_t event = events_.put_as_it_is();
-    slots_.push_back({key, event});
+  void push(const Slot& slot) {
+    slots_.push_back(slot);
     rise(slots_.size() - 1);
-    return events_[event];
   }
-
-  // Whether one of those that are in is such.
-  template <typename Is>
-  bool any(const Is& is) const {
-    for (const Slot& slot : slots_)
-      if (is(events_[slot.event])) return true;
-    return false;
-  }
-
-  // Removes the first event and returns its slot, which stays valid until the next pop().
-  Event& pop() {
-    if (popped_ != kNil) events_.drop(popped_);
-    popped_ = slots_.front().event;
+  void pop() {
     const Slot last = slots_.back();
     slots_.pop_back();
     if (!slots_.empty()) sink(last);
-    return events_[popped_];
   }
+  void replace_first(const Slot& slot) { sink(slot); }
 
  private:
-  struct Slot {
-    EventKey key;
-    std::uint32_t event;  // in events_
-  };
-
   void rise(std::size_t i) {
     const Slot slot = slots_[i];
     while (i > 0) {
@@ -78,7 +61,7 @@ class EventHeap {
     slots_[i] = slot;
   }
 
-  // Replaces the first slot and restores the order of the heap.
+  // Puts the slot in place of the first one and restores the order of the heap.
   void sink(const Slot& slot) {
     Slot* const slots = slots_.data();
     Slot* at = slots;
@@ -104,6 +87,44 @@ class EventHeap {
   }
 
   std::vector<Slot> slots_;
+};
+
+template <typename Event>
+class EventHeap {
+ public:
+  // Returns the key of the first event; kLastOfAll: the heap is empty.
+  EventKey first() const { return slots_.empty() ? kLastOfAll : slots_.first().key; }
+
+  // Returns the slot of a new event; the slot holds old values.
+  Event& push(const EventKey& key) {
+    const std::uint32_t event = events_.put_as_it_is();
+    slots_.push({key, event});
+    return events_[event];
+  }
+
+  // Whether one of those that are in is such.
+  template <typename Is>
+  bool any(const Is& is) const {
+    for (const Slot& slot : slots_)
+      if (is(events_[slot.event])) return true;
+    return false;
+  }
+
+  // Removes the first event and returns its slot, which stays valid until the next pop().
+  Event& pop() {
+    if (popped_ != kNil) events_.drop(popped_);
+    popped_ = slots_.first().event;
+    slots_.pop();
+    return events_[popped_];
+  }
+
+ private:
+  struct Slot {
+    EventKey key;
+    std::uint32_t event;  // in events_
+  };
+
+  LeastFirst<Slot> slots_;
   Pool<Event> events_;
   std::uint32_t popped_ = kNil;  // slot of the event that pop() returned last; still in use
 };

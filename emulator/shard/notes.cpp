@@ -85,6 +85,7 @@ void Shard::carry(const LeavingNote& note) {
   const LinkSpeed& speed = cluster_.topology().nic(from.nic);
   Moment started{kNotYet, 0};  // at the NIC; one start for all receivers on the modelled network
   NoteTree tree;
+  std::uint32_t payload = kNil;  // that receivers on this shard share
   for (const GroupParty receiver : note.to) {
     const WorldParty party = cluster_.world_party(use, receiver);
     const Location& to = cluster_.location(party);
@@ -97,7 +98,7 @@ void Shard::carry(const LeavingNote& note) {
       const Picoseconds d = intra_.serialise(note.bytes);
       if (intra_.limited()) t = sender.nvlink.take_egress(t, d);
       t.at += d + intra_.latency;
-      deliver_note(note, party, t, Event::Kind::arrival);
+      deliver_note(note, party, t, Event::Kind::arrival, payload);
       continue;
     }
     ledger_.add({from.nic, to.nic, scheme_row_[note.sender.scheme]}, {note.bytes, 1});
@@ -129,7 +130,8 @@ void Shard::carry(const LeavingNote& note) {
       if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
       deliver_note(
           note, party, t,
-          cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival);
+          cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival,
+          payload);
     }
   }
 }
@@ -148,18 +150,25 @@ Event Shard::event_for(const LeavingNote& note, WorldParty party) const {
   return e;
 }
 
-// Delivers a note within the process, to this shard or another one.
-void Shard::deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind) {
+// Delivers a note within the process, to this shard or another one. `payload`: in note_payloads_,
+// once a receiver on this shard needed it.
+void Shard::deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind,
+                         std::uint32_t& payload) {
   const Location& to = cluster_.location(party);
   Event e = event_for(note, party);
   e.t = at;
   e.kind = kind;
-  Payload payload = payload_of(note.note, note.note.words.size() + note.note.content.size());
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  const std::size_t bytes = note.note.words.size() + note.note.content.size();
   if (to.shard != index_)
-    return hand_over(to.shard, Parcel{.event = e, .message = {{}, std::move(payload)}});
-  if (payload) e.held = held_.put(Parcel{.message = {{}, std::move(payload)}});
-  schedule(e);
+    return hand_over(to.shard, Parcel{.event = e, .message = {{}, payload_of(note.note, bytes)}});
+  if (bytes > 0) {
+    if (payload == kNil) payload = note_payloads_.put(note.note.words, note.note.content);
+    note_payloads_.share(payload);
+    e.held = payload | kSharedPayload;
+  }
+  // What a party sends through its NIC comes in the order in which it was sent, nearly always.
+  schedule_in_lane(note.sender.local, e);
 }
 
 void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Moment& start) {
@@ -344,7 +353,6 @@ void Shard::schedule_note(Message m) {
 
 void Shard::note_arrived(const Event& e) {
   const Ends& ends = *cluster_.schemes()[e.group].ends;
-  const Payload payload = e.held == kNil ? nullptr : held_.take(e.held).message.payload;
   Note note;
   note.tag = static_cast<std::uint8_t>(e.channel & 0xff);
   note.type = type_of(e.channel);
@@ -352,13 +360,17 @@ void Shard::note_arrived(const Event& e) {
   note.index = e.actor;
   const std::uint64_t content = e.bytes() - ends.overhead_bytes() - e.number();
   note.elements = content / bytes_of(note.type);
+  const bool shares = e.held != kNil && (e.held & kSharedPayload) != 0;
+  const Payload own = e.held == kNil || shares ? nullptr : held_.take(e.held).message.payload;
+  const std::byte* const payload = shares ? note_payloads_.at(e.held & ~kSharedPayload) : own.get();
   if (payload) {
-    note.words = {payload.get(), e.number()};
+    note.words = {payload, e.number()};
     if (segment_.verify && (e.channel & kHasContent) != 0)
-      note.content = {payload.get() + e.number(), content};
+      note.content = {payload + e.number(), content};
   }
   shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
   agents_.on_note({e.rank, e.group}, e.source, note, e.t);
+  if (shares) note_payloads_.drop(e.held & ~kSharedPayload);
 }
 
 void Shard::wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {

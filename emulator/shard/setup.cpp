@@ -107,6 +107,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   entered_.assign(links_.empty() ? 0 : nics_.size(), 0);
   in_turn_.clear();
   timers_.clear();
+  note_payloads_ = {};
   meetings_.clear();
   if (fluids_) fluids_->clear();
   rates_wanted_ = -1;

@@ -194,6 +194,14 @@ void Shard::schedule(const Event& event) {
   e.order = order;
 }
 
+void Shard::schedule_in_lane(std::size_t lane, const Event& event) {
+  GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
+  Event& e = timers_.push_in_lane(static_cast<std::uint32_t>(lane), event.t.at, event.rank);
+  const std::uint32_t order = e.order;
+  e = event;
+  e.order = order;
+}
+
 // Returns the NIC by which a message comes in.
 Nic Shard::nic_of(const RankState& r, const Event& e) const {
   return e.via == 0 ? r.nic : cluster_.nic(cluster_.location(r.party).node, e.via - 1);
@@ -221,7 +229,11 @@ void Shard::prefetch() const {
 
 Event& Shard::pop() {
   if (timers_.size() >= kCachedEvents) prefetch();
-  return timers_.pop();
+  Event& event = timers_.pop();
+  if (const Event* behind = timers_.behind_in_lane())
+    if (behind->held != kNil && (behind->held & kSharedPayload) != 0)
+      note_payloads_.prefetch(behind->held & ~kSharedPayload);
+  return event;
 }
 
 // Fires `first` and every event due at the same time at the same rank, in the order of TiedEvents.
@@ -313,7 +325,7 @@ void Shard::fire(Event& event) {
       event.kind = Event::Kind::arrival;
       if (port.must_queue(event.t.at, in.at)) {
         event.t = in;
-        return schedule(event);
+        return note ? schedule_in_lane(ranks_.size() + event.rank, event) : schedule(event);
       }
       return note ? note_arrived(event) : arrive(r, event);
     }

@@ -48,6 +48,7 @@
 #include "emulator/shard/in_order.h"
 #include "emulator/shard/misfortune.h"
 #include "emulator/shard/node_meetings.h"
+#include "emulator/shard/note_payloads.h"
 #include "emulator/shard/open_iterations.h"
 #include "emulator/shard/outboxes.h"
 #include "emulator/shard/pacing.h"
@@ -130,6 +131,9 @@ class Shard final : private NoteCarrier {
   GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank,
                                        MessageKind message = MessageKind::data);
   void schedule(const Event& event);
+  // For the notes that come from a party, in lane `local`, and for those that have passed the NIC
+  // of one, in lane ranks_.size() + `local`.
+  void schedule_in_lane(std::size_t lane, const Event& event);
   Nic nic_of(const RankState& r, const Event& e) const;
   void take_over(Parcel parcel);
   void fail(const std::string& what, bool of_fabric = false);
@@ -287,7 +291,8 @@ class Shard final : private NoteCarrier {
   void end_call(Flight& flight, Moment at) override;
   void refuse(const std::string& what) override { fail(what); }
   int outbox_of(const LeavingNote& note, WorldParty to) const;
-  void deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind);
+  void deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind,
+                    std::uint32_t& payload);
   Event event_for(const LeavingNote& note, WorldParty party) const;
   static Payload payload_of(const Note& note, std::uint64_t bytes);
   void note_to_process(const LeavingNote& note, WorldParty party, const Moment& start);
@@ -351,6 +356,7 @@ class Shard final : private NoteCarrier {
   std::unique_ptr<FluidCalls> fluids_;  // null: every call plays its messages
   Picoseconds rates_wanted_ = -1;       // when flows get their rates; -1: nothing has changed
   EarlyMessages early_;
+  NotePayloads note_payloads_;
   Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
   Ledger ledger_;
   ShardStats stats_;

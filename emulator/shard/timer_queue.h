@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "emulator/shard/event_heap.h"
+#include "emulator/shard/event_lanes.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -57,12 +58,24 @@ class TimerQueue {
     return push_to_heap(kFar, new_key(at, rank), rank);
   }
 
+  // For sources that bring their events nearly sorted, but between each other's; lanes count from
+  // 0.
+  Event& push_in_lane(std::uint32_t lane, Picoseconds at, std::uint32_t rank) {
+    const EventKey key = new_key(at, rank);
+    Event* const event = lanes_.push(lane, key);
+    if (event == nullptr) return push_to_heap(kNear, key, rank);
+    if (key.before(first_of_[kLanes])) note_first(key, kLanes);
+    ++size_;
+    return marked(*event, at, rank);
+  }
+
   // Removes the first event and returns its slot, valid until the next pop even if others are
   // pushed.
   Event& pop() {
     if (spent_) spare_.push_back(std::move(spent_));
     --size_;
-    if (first_ >= kRuns) return pop_from_heap();
+    from_lane_ = first_ == kLanes;
+    if (first_ >= kRuns) return from_lane_ ? pop_from_lane() : pop_from_heap();
     Run& run = runs_[first_];
     Event& event = *run.head++;
     --run.size;
@@ -95,6 +108,10 @@ class TimerQueue {
     return n < here ? &run.head[n] : &run.blocks[1]->events[n - here];
   }
 
+  // After pop(): the event that the same lane fires next; null: there is none, or the event that
+  // was popped came by no lane.
+  const Event* behind_in_lane() const { return from_lane_ ? lanes_.behind() : nullptr; }
+
   // Whether an event that is pending is such; looks at all of them until it has found one.
   template <typename Is>
   bool any(const Is& is) const {
@@ -110,17 +127,21 @@ class TimerQueue {
         if (is(*at++)) return true;
       }
     }
-    return heaps_[0].any(is) || heaps_[1].any(is);
+    return heaps_[0].any(is) || heaps_[1].any(is) || lanes_.any(is);
   }
 
   // Frees the blocks that hold no pending event. Call it when there is time.
-  void trim() { spare_.clear(); }
+  void trim() {
+    spare_.clear();
+    lanes_.trim();
+  }
 
   void clear() { *this = TimerQueue(ties_); }
 
  private:
-  // An event is in one of the runs or heaps; all of them are numbered as places.
-  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kQueues = kRuns + 2;
+  // An event is in one of the runs, in one of the heaps or in a lane; these queues are numbered.
+  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kLanes = kRuns + 2,
+                               kQueues = kRuns + 3;
   static constexpr std::size_t kBlock = 32;  // events per block; more than callers look ahead
 
   struct alignas(64) Block {
@@ -155,11 +176,12 @@ class TimerQueue {
   }
 
   void find_first() {
-    static_assert(kQueues == 6);
+    static_assert(kQueues == 7);
     const auto earlier = [this](std::size_t a, std::size_t b) {
       return first_of_[b].before(first_of_[a]) ? b : a;
     };
     first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(4, 5));
+    if (first_of_[kLanes].at != kLastOfAll.at) first_ = earlier(first_, kLanes);
   }
 
   [[gnu::noinline]] void lengthen(Run& run) {
@@ -199,12 +221,21 @@ class TimerQueue {
     return event;
   }
 
+  [[gnu::noinline]] Event& pop_from_lane() {
+    Event& event = lanes_.pop([this](const Event& e) { return key_of(e); });
+    first_of_[kLanes] = lanes_.first();
+    find_first();
+    return event;
+  }
+
   std::size_t size_ = 0;
+  bool from_lane_ = false;                     // the event that pop() returned last
   std::size_t first_ = 0;                      // queue of the first event of all
   std::array<EventKey, kQueues> first_of_ = {  // first key of every queue
-      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
+      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
   std::array<Run, kRuns> runs_;
   std::array<EventHeap<Event>, 2> heaps_;
+  EventLanes<Event> lanes_;
   std::unique_ptr<Block> spent_;  // holds the event that pop() returned last
   std::vector<std::unique_ptr<Block>> spare_;
   std::uint64_t pushed_ = 0;

@@ -1,0 +1,135 @@
+// Events of many sources, each of which brings its own nearly sorted: a lane per source. A lane
+// takes an event that is no earlier than its last one; a heap has the first event of every lane.
+// So a source with a thousand pending events costs the heap no more than one with a single event.
+//
+//   lane 0   3 5 5 9 ...      heap: 2 (lane 2), 3 (lane 0)
+//   lane 1
+//   lane 2   2 7
+//
+// Bounds: lanes are as many as the largest number given; each has 48 bytes, and blocks of events
+// only while it has events. Blocks are kept for reuse until trim(). Threading: one owner.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "emulator/shard/event_heap.h"
+
+namespace ghostrank {
+
+template <typename Event>
+class EventLanes {
+ public:
+  // The key of the first event; kLastOfAll: there is none.
+  EventKey first() const { return heads_.empty() ? kLastOfAll : heads_.first().key; }
+
+  // Returns the slot of a new event, which holds old values; null: it is earlier than the lane's
+  // last one, and belongs elsewhere.
+  Event* push(std::uint32_t number, const EventKey& key) {
+    if (number >= lanes_.size()) lanes_.resize(number + 1);
+    Lane& lane = lanes_[number];
+    if (lane.first == nullptr) {
+      lane.first = lane.last = new_block();
+      lane.head = lane.tail = 0;
+      heads_.push({key, number});
+    } else {
+      if (key.before(lane.last_key)) return nullptr;
+      if (lane.tail == kBlock) {
+        lane.last->next = new_block();
+        lane.last = lane.last->next;
+        lane.tail = 0;
+      }
+    }
+    lane.last_key = key;
+    Event* const event = &lane.last->events[lane.tail++];
+    if (lane.tail < kBlock) __builtin_prefetch(event + 1, 1);
+    return event;
+  }
+
+  // Removes the first event and returns its slot, valid until the next pop() even if others are
+  // pushed. `key_of` gives the key of an event that was pushed.
+  template <typename KeyOf>
+  Event& pop(const KeyOf& key_of) {
+    if (spent_ != nullptr) spare_.push_back(std::exchange(spent_, nullptr));
+    const std::uint32_t number = heads_.first().lane;
+    Lane& lane = lanes_[number];
+    Block* const block = lane.first;
+    Event& event = block->events[lane.head++];
+    const bool ends = block == lane.last && lane.head == lane.tail;
+    if (ends || lane.head == kBlock) {
+      spent_ = block;
+      lane.first = ends ? nullptr : block->next;
+      lane.head = 0;
+    }
+    behind_ = ends ? nullptr : &lane.first->events[lane.head];
+    if (ends) {
+      heads_.pop();
+    } else {
+      heads_.replace_first({key_of(*behind_), number});
+      if (lane.head + 1 < kBlock) __builtin_prefetch(behind_ + 1);
+    }
+    return event;
+  }
+
+  // The event that the lane of the last pop() fires next; null: it has none.
+  const Event* behind() const { return behind_; }
+
+  template <typename Is>
+  bool any(const Is& is) const {
+    for (const Lane& lane : lanes_) {
+      std::uint32_t at = lane.head;
+      for (const Block* b = lane.first; b != nullptr;
+           b = b == lane.last ? nullptr : b->next, at = 0)
+        for (const std::uint32_t end = b == lane.last ? lane.tail : kBlock; at < end; ++at)
+          if (is(b->events[at])) return true;
+    }
+    return false;
+  }
+
+  // Frees the blocks that hold no pending event.
+  void trim() {
+    std::sort(spare_.begin(), spare_.end());
+    std::erase_if(blocks_, [this](const std::unique_ptr<Block>& block) {
+      return std::binary_search(spare_.begin(), spare_.end(), block.get());
+    });
+    spare_.clear();
+  }
+
+ private:
+  static constexpr std::uint32_t kBlock = 15;  // events of a block, which is 1 KiB large
+
+  struct Block {
+    Block* next;
+    alignas(64) std::array<Event, kBlock> events;
+  };
+  struct Lane {
+    Block *first = nullptr, *last = nullptr;  // null: no events
+    std::uint32_t head = 0, tail = 0;         // in these: the first event; behind the last one
+    EventKey last_key{};
+  };
+  struct Head {
+    EventKey key;
+    std::uint32_t lane;
+  };
+
+  Block* new_block() {
+    if (spare_.empty()) spare_.push_back(blocks_.emplace_back(new Block).get());
+    Block* const block = spare_.back();
+    spare_.pop_back();
+    return block;
+  }
+
+  std::vector<Lane> lanes_;
+  LeastFirst<Head> heads_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Block*> spare_;  // of these, blocks without events
+  Block* spent_ = nullptr;     // holds the event that pop() returned last
+  const Event* behind_ = nullptr;
+};
+
+}  // namespace ghostrank
