@@ -51,6 +51,11 @@ double Sparsity::union_density(int ranks) const {
   return density;
 }
 
+MeanDensities Sparsity::means(std::uint64_t first, std::uint64_t end, int ranks) const {
+  if (!uneven) return {density, union_density(ranks)};
+  return uneven->layout.means(uneven->between, ranks, first / block, (end + block - 1) / block);
+}
+
 Sparsity Sparsity::of_means(double density, double union_density, int ranks, std::uint64_t block) {
   // Some blocks are nonzero on all ranks, some on one: the only two shares with these means.
   std::vector<double> shares(static_cast<std::size_t>(ranks) + 1);
@@ -263,21 +268,24 @@ double zipf_weight(std::uint64_t rows, double exponent) {
   return 1 / sum;
 }
 
-TensorLayout::Means TensorLayout::means(const Sparsity& between, int ranks,
-                                        std::uint64_t elements) const {
+MeanDensities TensorLayout::means(const Sparsity& between, int ranks, std::uint64_t first,
+                                  std::uint64_t end) const {
+  if (end <= first) return {};
   // Sums the probabilities of blocks; where a table is long, of some blocks for their neighbours,
   // which differ little from them.
   constexpr std::uint64_t kEvery = 4096;
-  const std::uint64_t block = between.block, blocks = (elements + block - 1) / block;
+  const std::uint64_t block = between.block;
   double rank_sum = 0, union_sum = 0, in_tables = 0;
   for (const ZipfTable& table : tables) {
-    const std::uint64_t first = table.first / block;
-    const std::uint64_t end = (table.first + table.rows * table.width + block - 1) / block;
-    for (std::uint64_t b = first, step = 1; b < end; b += step) {
-      step = std::min(end - b, 1 + (b - first) / kEvery);
+    const std::uint64_t table_first = table.first / block;
+    const std::uint64_t table_end =
+        std::min(end, (table.first + table.rows * table.width + block - 1) / block);
+    const std::uint64_t from = std::max(first, table_first);
+    if (from >= table_end) continue;
+    for (std::uint64_t b = from, step = 1; b < table_end; b += step) {
+      step = std::min(table_end - b, 1 + (b - table_first) / kEvery);
       const std::uint64_t middle = (b + step / 2) * block;
-      const std::uint64_t from = std::max(middle, table.first) - table.first;
-      const std::uint64_t row = from / table.width;
+      const std::uint64_t row = (std::max(middle, table.first) - table.first) / table.width;
       const std::uint64_t last =
           std::min((middle + block - 1 - table.first) / table.width, table.rows - 1);
       double none = 1;
@@ -285,9 +293,9 @@ TensorLayout::Means TensorLayout::means(const Sparsity& between, int ranks,
       rank_sum += static_cast<double>(step) * (1 - none);
       union_sum += static_cast<double>(step) * (1 - std::pow(none, ranks));
     }
-    in_tables += static_cast<double>(end - first);
+    in_tables += static_cast<double>(table_end - from);
   }
-  const auto all = static_cast<double>(blocks);
+  const auto all = static_cast<double>(end - first);
   const double others = std::max(0.0, all - in_tables);
   return {(rank_sum + others * between.density) / std::max(all, in_tables),
           (union_sum + others * between.union_density(ranks)) / std::max(all, in_tables)};

@@ -39,6 +39,13 @@ namespace ghostrank {
 enum class Overlap : std::uint8_t { random, all, none, measured };
 std::string_view name_of(Overlap overlap);
 
+// Mean shares of blocks that are nonzero: on a rank, and on at least one of all ranks.
+struct MeanDensities {
+  double density = 0, union_density = 0;
+};
+
+struct UnevenTensor;
+
 // A job's statement about its tensors.
 struct Sparsity {
   double density = 1;         // share of nonzero blocks
@@ -47,6 +54,8 @@ struct Sparsity {
   // For `measured`: by k, the share of blocks that are nonzero on exactly k ranks. They sum to 1,
   // and `density` is what follows from them.
   std::shared_ptr<const std::vector<double>> measured{};
+  // Means of a tensor whose parts differ; null: they are alike. Not a statement of a job.
+  std::shared_ptr<const UnevenTensor> uneven{};
   bool operator==(const Sparsity&) const = default;
 
   // Measured shares of `ranks` ranks with these means of the density and of the union's density,
@@ -55,6 +64,8 @@ struct Sparsity {
 
   // Mean share of blocks that are nonzero on at least one of `ranks` ranks.
   double union_density(int ranks) const;
+  // The mean densities of the blocks that hold the elements [first, end).
+  MeanDensities means(std::uint64_t first, std::uint64_t end, int ranks) const;
   // Why `ranks` ranks cannot hold such tensors; empty: they can.
   std::string refuses(int ranks) const;
 };
@@ -77,11 +88,15 @@ double zipf_weight(std::uint64_t rows, double exponent);
 struct TensorLayout {
   std::vector<ZipfTable> tables;
 
-  // The mean densities of a rank's blocks and of all ranks' together.
-  struct Means {
-    double density = 0, union_density = 0;
-  };
-  Means means(const Sparsity& between, int ranks, std::uint64_t elements) const;
+  // The mean densities of the blocks [first, end) of a tensor, whose last one may be shorter.
+  MeanDensities means(const Sparsity& between, int ranks, std::uint64_t first,
+                      std::uint64_t end) const;
+};
+
+// A tensor with tables, and how sparse it is between them.
+struct UnevenTensor {
+  TensorLayout layout;
+  Sparsity between;
 };
 
 class TensorContent {

@@ -76,7 +76,10 @@ SlotTraffic slot_traffic(const BlockShape& shape, int slot, std::uint64_t blocks
 std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
   const BlockShape shape = setup_.shape();
   const std::uint64_t blocks = shape.blocks_of(call.collective.count);
-  const double d = call.sparsity.density, u = call.sparsity.union_density(size());
+  // Every column's first block travels; of those behind it, as many as are nonzero.
+  const auto [d, u] =
+      call.sparsity.means(std::uint64_t{shape.stride()} * static_cast<std::uint64_t>(shape.block),
+                          call.collective.count, size());
   std::vector<SlotTraffic> up(static_cast<std::size_t>(options().aggregators)), down = up;
   for (int slot = 0; slot < shape.slots && shape.columns_in(slot, blocks) > 0; ++slot) {
     const auto aggregator = static_cast<std::size_t>(setup_.place_of(slot).aggregator - size());

@@ -300,26 +300,50 @@ class SparseListEnds final : public Ends {
 std::vector<Ends::Edge> SparseListEnds::traffic(const Call& call) const {
   std::vector<Edge> edges;
   if (size() < 2) return edges;
-  const double all = static_cast<double>(call.collective.count), part = all / size();
+  const auto n = static_cast<std::size_t>(size());
   const std::uint32_t element = bytes_of(call.type);
-  const double d = call.sparsity.density, u = call.sparsity.union_density(size());
-  const auto add = [&](GroupRank from, GroupRank to, double values, double value_bytes,
-                       double lists) {
-    const double pieces = lists * std::max(1.0, std::ceil(values / kPieceValues));
-    const double bytes = lists * values * value_bytes + pieces * kOverhead;
-    edges.push_back({from, to, static_cast<std::uint64_t>(std::llround(bytes)),
-                     static_cast<std::uint64_t>(std::llround(pieces)), Carriage::reliable});
-  };
   const double listed = element + kIndexBytes;
+  struct Sent {
+    double bytes = 0, pieces = 0;
+    void add(const Sent& other) { bytes += other.bytes, pieces += other.pieces; }
+  };
+  const auto list = [](double values, double value_bytes) -> Sent {
+    const double pieces = std::max(1.0, std::ceil(values / kPieceValues));
+    return {values * value_bytes + pieces * kOverhead, pieces};
+  };
+  const auto edge = [&](GroupRank from, GroupRank to, const Sent& sent) {
+    edges.push_back({from, to, static_cast<std::uint64_t>(std::llround(sent.bytes)),
+                     static_cast<std::uint64_t>(std::llround(sent.pieces)), Carriage::reliable});
+  };
+  const std::uint64_t count = call.collective.count;
+  if (form_ == SparseLists::all_gather) {
+    const double d = call.sparsity.means(0, count, size()).density;
+    const Sent one = list(d * static_cast<double>(count), listed);
+    for (GroupRank r = 0; r < size(); ++r)
+      edge(r, (r + 1) % size(), {one.bytes * (size() - 1), one.pieces * (size() - 1)});
+    return edges;
+  }
+  // By part: a rank's list of it, and the list of its sums.
+  std::vector<Sent> parts(n), sums(n);
+  Sent all;
+  for (GroupRank j = 0; j < size(); ++j) {
+    const Run part = part_of(count, size(), j);
+    const auto values = static_cast<double>(part.count);
+    const auto [d, u] =
+        call.sparsity.means(part.first, std::uint64_t{part.first} + part.count, size());
+    const auto at = static_cast<std::size_t>(j);
+    parts[at] = list(d * values, listed);
+    sums[at] = u * listed > element ? list(values, element) : list(u * values, listed);
+    all.add(sums[at]);
+  }
   for (GroupRank r = 0; r < size(); ++r) {
-    const GroupRank right = (r + 1) % size();
-    if (form_ == SparseLists::all_gather) {
-      add(r, right, d * all, listed, size() - 1);
-      continue;
+    for (int k = 1; k < size(); ++k) {
+      const GroupRank to = (r + k) % size();
+      edge(r, to, parts[static_cast<std::size_t>(to)]);
     }
-    for (int k = 1; k < size(); ++k) add(r, (r + k) % size(), d * part, listed, 1);
-    const bool dense = u * listed > element;
-    add(r, right, dense ? part : u * part, dense ? element : listed, size() - 1);
+    // The sums of all parts but the next rank's own pass by.
+    const Sent& not_sent = sums[static_cast<std::size_t>((r + 1) % size())];
+    edge(r, (r + 1) % size(), {all.bytes - not_sent.bytes, all.pieces - not_sent.pieces});
   }
   return edges;
 }

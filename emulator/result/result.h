@@ -180,6 +180,7 @@ struct TensorUse {
   std::uint64_t calls = 0;                     // that name a tensor, communicators summed
   std::uint64_t bytes = 0, nonzero_bytes = 0;  // summed over all ranks, as drawn
   double union_density = 0;                    // mean share that is nonzero at some rank of a call
+  std::optional<double> last_density;          // of the run's last iteration, if densities change
 
   double density() const {
     return bytes == 0 ? 0 : static_cast<double>(nonzero_bytes) / static_cast<double>(bytes);

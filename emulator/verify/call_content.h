@@ -3,6 +3,8 @@
 // Threading: pure functions.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,6 +34,16 @@ struct CallContent {
   std::optional<CompressedContent> compressed;
 };
 
+// How sparse the job's tensors are in an iteration, warm-up included; spec.tensors must be set.
+inline Sparsity sparsity_in(const JobSpec& spec, std::uint32_t iteration) {
+  Sparsity sparsity = *spec.tensors;
+  const int last = spec.run.warmup + spec.run.iterations - 1;
+  if (spec.last_density > 0 && last > 0)
+    sparsity.density *= std::pow(spec.last_density / sparsity.density,
+                                 std::min(1.0, iteration / static_cast<double>(last)));
+  return sparsity;
+}
+
 // Empty if the op names no tensor, or if the job's tensors are neither sparse nor compressed.
 // `group`: index into workload.groups.
 inline CallContent content_of(const JobSpec& spec, const Workload& workload, const Op& op,
@@ -49,11 +61,12 @@ inline CallContent content_of(const JobSpec& spec, const Workload& workload, con
     options.rows = whole->rows;
     options.round = op.tensor >= kSecondRound ? 1 : 0;
     content.compressed = {
-        TensorContent(spec.tensors.value_or(Sparsity{}), key, c.size, whole->elements),
+        TensorContent(spec.tensors ? sparsity_in(spec, drawn ? 0 : iteration) : Sparsity{}, key,
+                      c.size, whole->elements),
         spec.compression->method, options, drawn ? &spec.gradients : nullptr};
   } else if (spec.tensors)
-    content.tensor =
-        TensorContent(*spec.tensors, key, c.size, work_elements(c, 0), layout_of(workload, op));
+    content.tensor = TensorContent(sparsity_in(spec, iteration), key, c.size, work_elements(c, 0),
+                                   layout_of(workload, op));
   return content;
 }
 
@@ -62,9 +75,24 @@ inline Sparsity mean_sparsity(const JobSpec& spec, const Workload& workload, con
                               int ranks, std::uint64_t elements) {
   if (op.tensor == 0 || !spec.tensors) return {};
   const auto layout = layout_of(workload, op);
+  if (!layout && spec.last_density > 0) {
+    MeanDensities sum;
+    const int first = spec.run.warmup, end = first + spec.run.iterations;
+    for (int i = first; i < end; ++i) {
+      const Sparsity one = sparsity_in(spec, static_cast<std::uint32_t>(i));
+      sum.density += one.density / (end - first);
+      sum.union_density += one.union_density(ranks) / (end - first);
+    }
+    return Sparsity::of_means(sum.density, sum.union_density, ranks, spec.tensors->block);
+  }
   if (!layout) return *spec.tensors;
-  const TensorLayout::Means means = layout->means(*spec.tensors, ranks, elements);
-  return Sparsity::of_means(means.density, means.union_density, ranks, spec.tensors->block);
+  Sparsity mean = *spec.tensors;
+  mean.uneven = std::make_shared<const UnevenTensor>(UnevenTensor{*layout, *spec.tensors});
+  const MeanDensities all = mean.means(0, elements, ranks);
+  const auto uneven = std::move(mean.uneven);
+  mean = Sparsity::of_means(all.density, all.union_density, ranks, spec.tensors->block);
+  mean.uneven = uneven;
+  return mean;
 }
 
 }  // namespace ghostrank

@@ -46,8 +46,10 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
       const std::uint64_t bytes = content.elements() * element;
       ++use.calls;
       use.bytes += bytes * static_cast<std::uint64_t>(size);
-      const Sparsity mean = mean_sparsity(spec, workload, op, size, content.elements());
-      if (layout_of(workload, op))
+      const bool uneven = layout_of(workload, op) != nullptr;
+      const Sparsity mean =
+          uneven ? mean_sparsity(spec, workload, op, size, content.elements()) : content.sparsity();
+      if (uneven)
         use.nonzero_bytes += static_cast<std::uint64_t>(mean.density * static_cast<double>(bytes)) *
                              static_cast<std::uint64_t>(size);
       else
@@ -58,6 +60,9 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
     }
   }
   if (everywhere > 0) use.union_density = somewhere / static_cast<double>(everywhere);
+  const auto last = static_cast<std::uint32_t>(spec.run.warmup + spec.run.iterations - 1);
+  if (spec.last_density > 0 && iteration < last)
+    if (const auto at_end = tensor_use(spec, workload, last)) use.last_density = at_end->density();
   return use;
 }
 

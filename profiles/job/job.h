@@ -464,6 +464,9 @@ struct JobSpec {
   ParallelPlan parallel;
   CollectiveSpec collectives;
   std::optional<Sparsity> tensors;  // content of the ops' tensors; empty: dense
+  // Above 0: the density of the last iteration, warm-up included; from one iteration to the next
+  // the density changes by a constant factor.
+  double last_density = 0;
   std::optional<double> zipf;       // of embeddings' ids: the exponent; empty: gradients are dense
   std::optional<CompressionSpec> compression;  // of the ops' tensors; empty: none
   GradientLaw gradients;                       // what methods see whose sizes the data decide

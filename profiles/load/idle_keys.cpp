@@ -165,8 +165,9 @@ class Search {
     const std::string& overlap = in_.text("tensors.overlap");
     if (setting.key->path == "tensors.block" && in_.text("tensors.embeddings") == "zipf")
       return true;
+    const bool differs = in_.number("tensors.last_density") > 0;
     return (setting.key->path == "tensors.overlap" || setting.key->path == "tensors.block") &&
-           overlap != "random" && overlap != "all";
+           (differs || (overlap != "random" && overlap != "all"));
   }
 
   bool plays_scheme(const Key& key) const {

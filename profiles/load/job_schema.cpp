@@ -466,7 +466,7 @@ constexpr std::array kKeys{
         .of("bytescheduler byteps phub"),
     Key{"parallel.credit_bytes", KeyType::string, "auto",
         "pieces of so many bytes are handed over at a time, one at least; auto: bytescheduler "
-        "16,000,000; byteps unlimited, in mode bound three pieces for every server"}
+        "16,000,000; byteps unlimited, in mode bound two pieces for every server"}
         .of("bytescheduler byteps"),
     Key{"parallel.mode", KeyType::choice, "fidelity",
         "which server sums a partition: the one that the hash of its key names, or so that each "
@@ -598,6 +598,10 @@ constexpr std::array kKeys{
         "share of a gradient's blocks that are not zero, on every rank: of B blocks, round(density "
         "* B), drawn for every step from run.seed; schemes may leave out the others, and "
         "run.verify sums up real data like that",
+        0, 1},
+    Key{"tensors.last_density", KeyType::number, "0",
+        "density of the last iteration: from tensors.density in the first (warm-up included) it "
+        "changes by the same factor in every iteration; 0: it stays",
         0, 1},
     Key{"tensors.block", KeyType::integer, "256", "elements of such a block", 1, 1e12}.unless(
         "tensors.density", "1"),

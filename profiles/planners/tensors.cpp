@@ -87,7 +87,12 @@ std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near
   for (const Overlap known : {Overlap::random, Overlap::all, Overlap::none}) {
     if (overlap.text != name_of(known)) continue;
     const double density = in.number("tensors.density");
-    if (density == 1 && known != Overlap::none) return std::nullopt;
+    const bool changes = in.number("tensors.last_density") > 0;
+    if (changes && density == 0)
+      fail(in.at("tensors.last_density").mark,
+           "tensors.last_density: from a density of 0 no factor leads to it; set "
+           "tensors.density above 0");
+    if (density == 1 && known != Overlap::none && !changes) return std::nullopt;
     return Sparsity{density, block, known};
   }
   const std::string path = path_near(overlap.text, near);
@@ -95,9 +100,10 @@ std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near
     fail(overlap.mark, "tensors.overlap is " + quote(overlap.text) +
                            "; write random, all, none, or the path of a file of measured overlaps "
                            "(there is no such file)");
-  if (in.given("tensors.density"))
-    fail(in.at("tensors.density").mark, "tensors.density follows from the measured overlaps of " +
-                                            overlap.text + "; leave it out");
+  for (const char* key : {"tensors.density", "tensors.last_density"})
+    if (in.given(key))
+      fail(in.at(key).mark, std::string(key) + " follows from the measured overlaps of " +
+                                overlap.text + "; leave it out");
   return measured_overlap(parse_yaml_file(path), block);
 }
 
@@ -156,6 +162,10 @@ GradientLaw read_gradients(const Settings& in, const std::string& folder) {
 
 void check_tensors(const JobSpec& spec, const Workload& workload) {
   if (!spec.tensors) return;
+  if (spec.zipf && spec.last_density > 0)
+    throw Error(spec.source_of("tensors.last_density") +
+                ": tensors.last_density: with tensors.embeddings: zipf the ids decide what is "
+                "zero; leave one of them out");
   if (spec.zipf && spec.compression)
     throw Error(spec.source_of("tensors.embeddings") +
                 ": tensors.embeddings: zipf is not for compressed gradients; leave out it or "
@@ -173,12 +183,14 @@ void check_tensors(const JobSpec& spec, const Workload& workload) {
                 "tensors out, or name some in the program, as in  allreduce dp float32 1000~1");
   for (const Group& group : workload.groups) {
     if (!kinds.contains(group.kind)) continue;
-    const std::string why = spec.tensors->refuses(static_cast<int>(group.members.size()));
+    Sparsity fullest = *spec.tensors;
+    fullest.density = std::max(fullest.density, spec.last_density);
+    const std::string why = fullest.refuses(static_cast<int>(group.members.size()));
     if (why.empty()) continue;
     if (spec.tensors->overlap == Overlap::measured)
       throw Error(spec.source_of("tensors.overlap") + ": tensors.overlap: " + why);
     throw Error(place + ": tensors.overlap is none, but at density " +
-                number_text(spec.tensors->density) + " " + why);
+                number_text(fullest.density) + " " + why);
   }
 }
 

@@ -212,7 +212,7 @@ TEST(TensorContent, RowsOfTablesAreNonzeroWhereTheirIdsWereDrawn) {
     any += static_cast<double>(ones(united(drawn)));
   }
   const auto blocks = static_cast<double>(c.blocks());
-  const auto means = layout->means(c.sparsity(), kRanks, kElements);
+  const auto means = layout->means(c.sparsity(), kRanks, 0, c.blocks());
   EXPECT_NEAR(means.density / (sum / kDraws / kRanks / blocks), 1, 0.02);
   EXPECT_NEAR(means.union_density / (any / kDraws / blocks), 1, 0.02);
   EXPECT_LT(means.density, 0.35);

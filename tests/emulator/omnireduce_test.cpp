@@ -3,6 +3,7 @@
 // time (OMN-2), crossover with a ring (OMN-3).
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -35,13 +36,21 @@ struct Blocks {
   std::uint64_t down = 0;
 };
 
-Blocks count_blocks(const SmallJob& job, std::uint64_t elements, std::uint64_t columns) {
-  const int n = job.workload.ranks;
-  const Collective c{Func::all_reduce, n, elements, 4, 0};
+// Whether a rank has a block of the job's first call.
+std::function<bool(GroupRank, std::uint64_t)> blocks_of(const SmallJob& job, std::uint64_t elements,
+                                                        std::uint32_t iteration = 0) {
+  const Collective c{Func::all_reduce, job.workload.ranks, elements, 4, 0};
   const auto content =
-      content_of(job.spec, job.workload, job.workload.roles[0].iterations[0].streams[0][0], 0, 0, c)
+      content_of(job.spec, job.workload, job.workload.roles[0].iterations[0].streams[0][0], 0,
+                 iteration, c)
           .tensor;
-  const auto has = [&](GroupRank r, std::uint64_t b) { return !content || content->nonzero(r, b); };
+  return [content](GroupRank r, std::uint64_t b) { return !content || content->nonzero(r, b); };
+}
+
+Blocks count_blocks(const SmallJob& job, std::uint64_t elements, std::uint64_t columns,
+                    std::uint32_t iteration = 0) {
+  const int n = job.workload.ranks;
+  const auto has = blocks_of(job, elements, iteration);
   const std::uint64_t blocks = (elements + kBlock - 1) / kBlock;
   Blocks sum{std::vector<std::uint64_t>(static_cast<std::size_t>(n)), 0};
   for (std::uint64_t b = 0; b < blocks; ++b) {
@@ -95,6 +104,38 @@ TEST(OmniReduceInTheNetwork, SendsTheBlocksThatWereDrawnAndSumsThemRight) {
       }
 }
 
+// From the first iteration, which warms up, to the fourth: a half, a twentieth and so on.
+TEST(OmniReduceInTheNetwork, SendsLessFromIterationToIterationWhereDensitiesFall) {
+  constexpr int kRanks = 4;
+  constexpr std::uint64_t kElements = 2000 * kBlock;
+  SmallJob job = omni_job(kRanks, kRanks, {0.5, kBlock, Overlap::random}, kElements);
+  job.spec.last_density = 0.0005;
+  job.spec.collectives.omnireduce = {.columns = 2, .slots = 2};
+  job.spec.run.verify = true;
+  job.spec.run.warmup = 1;
+  job.spec.run.iterations = 3;
+  const Result result = job.run();
+  ASSERT_EQ(result.interrupted, "");
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  double sent = 0;
+  for (const PairTraffic& pair : result.pairs) sent += pair.bytes - 4 * pair.messages;
+  double expected = 0;
+  double density = 0.5;
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    density /= 10;
+    EXPECT_NEAR(sparsity_in(job.spec, i).density, density, 1e-12);
+    const Blocks blocks = count_blocks(job, kElements, kRanks * 2 * 2, i);
+    for (const std::uint64_t up : blocks.up) expected += static_cast<double>(up);
+    expected += static_cast<double>(blocks.down * kRanks);
+  }
+  EXPECT_NEAR(sent, expected * (kBlock * 4 + 4) / 3, 1);
+  EXPECT_EQ(result.tensors->density(), 0.05);
+  EXPECT_EQ(result.tensors->last_density, 0.0005);
+  EXPECT_NEAR(static_cast<double>(plan_traffic(job.spec, job.workload).wire_bytes) /
+                  result.wire_bytes_per_iteration,
+              1, 0.05);
+}
+
 TEST(OmniReduceInTheNetwork, SendsTheRowsOfTablesWhoseIdsWereDrawn) {
   constexpr std::uint64_t kElements = 2'600'000;
   for (const char* scheme : {"omnireduce", "sparse_all_gather", "sparcml", "ring"}) {
@@ -112,10 +153,13 @@ TEST(OmniReduceInTheNetwork, SendsTheRowsOfTablesWhoseIdsWereDrawn) {
     EXPECT_EQ(result.verify->checked_elements, 4u * kElements) << scheme;
     EXPECT_EQ(result.verify->wrong_elements, 0u) << scheme;
     EXPECT_LT(result.tensors->density(), 0.15);
-    // The plan's mean is up to 12 % above what these draws of ids send.
+    // The plan has the mean. One draw of these ids has a spread of 2 % around it: the union's
+    // 1,201 blocks one of 28.
+    job.spec.run.verify = false;
+    job.spec.run.iterations = 20;
     EXPECT_NEAR(static_cast<double>(plan_traffic(job.spec, job.workload).wire_bytes) /
-                    result.wire_bytes_per_iteration,
-                1, 0.15)
+                    job.run().wire_bytes_per_iteration,
+                1, 0.02)
         << scheme;
   }
 }
@@ -146,27 +190,64 @@ TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
 // Of a run without real data, in seconds.
 double time_of(const SmallJob& job) { return job.run().iterations.front().seconds; }
 
+// Seconds that the busiest NIC needs for the blocks that were drawn, one way. Of the aggregators
+// some are drawn more blocks than others: with u S / B on average, the fullest one of k decides.
+double busiest_nic(const SmallJob& job, std::uint64_t elements, bool colocated) {
+  const int n = job.workload.ranks, k = job.spec.cluster.servers.places(n);
+  const OmniReduceSpec& o = job.spec.collectives.omnireduce;
+  const auto columns = static_cast<std::uint64_t>(o.columns);
+  const std::uint64_t stride = columns * static_cast<std::uint64_t>(o.slots * k);
+  const auto has = blocks_of(job, elements);
+  std::vector<double> sends(static_cast<std::size_t>(n + k)), takes = sends;
+  const auto pass = [&](int from, int to) {
+    if (colocated && from % n == to % n) return;
+    ++sends[static_cast<std::size_t>(from)];
+    ++takes[static_cast<std::size_t>(to)];
+  };
+  for (std::uint64_t b = 0; b * kBlock < elements; ++b) {
+    const int aggregator = n + static_cast<int>(b % stride / columns) % k;
+    bool any = false;
+    for (GroupRank r = 0; r < n; ++r) {
+      if (b >= stride && !has(r, b)) continue;
+      pass(r, aggregator);
+      any = true;
+    }
+    for (GroupRank r = 0; any && r < n; ++r) pass(aggregator, r);
+  }
+  double most = 0;
+  for (int i = 0; i < n + k; ++i) {
+    const auto at = static_cast<std::size_t>(i), beside = static_cast<std::size_t>(n + i);
+    const bool shared = colocated && i < n;
+    most = std::max(
+        {most, sends[at] + (shared ? sends[beside] : 0), takes[at] + (shared ? takes[beside] : 0)});
+  }
+  return most * (kBlock * 4 + 4) * 8 / kRate;
+}
+
+// OMN-2, at 105 MB. What the means leave out: of eight aggregators the fullest one is drawn 1 to 2
+// % more than their mean, most where all ranks have the same blocks, because then nothing evens
+// out.
 TEST(OmniReduceInTheNetwork, TakesTheTimeOfItsLargerDensity) {
   constexpr int kRanks = 8;
   for (const double density : {1.0, 0.4})
     for (const Overlap overlap : {Overlap::random, Overlap::all})
       for (const bool colocated : {false, true}) {
         if (density == 1 && overlap == Overlap::all) continue;
+        SCOPED_TRACE(std::to_string(density) + " " + std::string(name_of(overlap)) +
+                     (colocated ? " colocated" : " dedicated"));
         const Sparsity sparsity{density, kBlock, overlap};
         const double u = sparsity.union_density(kRanks);
-        // 100 MB and more. Where all overlap the slowest slot has most to say: with 100 MB it adds
-        // up to 2.7 %.
-        const double sent = overlap == Overlap::all ? 104'857'600 : 26'214'400;
         const auto elements =
-            static_cast<std::uint64_t>(sent / std::max(density, u)) / kBlock * kBlock;
+            static_cast<std::uint64_t>(26'214'400 / std::max(density, u)) / kBlock * kBlock;
         SmallJob job = omni_job(kRanks, kRanks, sparsity, elements);
         job.spec.cluster.servers.colocated = colocated;
         job.spec.collectives.omnireduce.slots = 16;
         const double whole = static_cast<double>(elements) * 4 * 8 / kRate;
-        const double bound = colocated ? (density + u) * (kRanks - 1) / kRanks * whole
-                                       : std::max(density, u) * whole;
-        EXPECT_NEAR(time_of(job) / bound, 1, 0.02)
-            << density << " " << name_of(overlap) << (colocated ? " colocated" : " dedicated");
+        const double mean = colocated ? (density + u) * (kRanks - 1) / kRanks * whole
+                                      : std::max(density, u) * whole;
+        const double took = time_of(job), busiest = busiest_nic(job, elements, colocated);
+        EXPECT_NEAR(took / busiest, 1, 0.01);
+        EXPECT_NEAR(took / mean, 1, overlap == Overlap::all ? 0.03 : 0.02);
       }
 }
 

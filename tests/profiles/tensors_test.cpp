@@ -94,6 +94,22 @@ TEST(Tensors, ThatCannotBeAreRefusedWithWhatCan) {
             "differ; set tensors.density to at most 0.125, or tensors.overlap to random or all");
 }
 
+TEST(Tensors, MayBecomeSparserFromIterationToIteration) {
+  const JobSpec spec =
+      test::load_text(job("framework: ddp", "tensors: {density: 1, last_density: 0.01}\n")).spec;
+  EXPECT_EQ(spec.tensors, (Sparsity{1, 256, Overlap::random}));
+  EXPECT_EQ(spec.last_density, 0.01);
+  EXPECT_EQ(plan_error(job("framework: ddp", "tensors: {last_density: 0.01, block: 64}\n")), "");
+  EXPECT_EQ(test::load_error(job("framework: ddp", "tensors: {density: 0, last_density: 0.1}\n")),
+            "job.yaml:7:37: tensors.last_density: from a density of 0 no factor leads to it; set "
+            "tensors.density above 0");
+  EXPECT_EQ(plan_error(job("framework: ddp",
+                           "tensors: {density: 0.1, last_density: 0.2, overlap: none}\n")),
+            "job.yaml:7:20: tensors.overlap is none, but at density 0.2 the blocks of 8 ranks do "
+            "not all differ; set tensors.density to at most 0.125, or tensors.overlap to random or "
+            "all");
+}
+
 constexpr const char* kByHand = R"(schema: ghostrank/job/1
 cluster: {nodes: 1, gpus_per_node: 2}
 tensors: {density: 0.5}

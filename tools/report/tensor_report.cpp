@@ -9,16 +9,21 @@ namespace ghostrank {
 std::string tensor_line(const TensorUse& use) {
   return humane_percent(use.density()) + " of " + humane_bytes(static_cast<double>(use.bytes)) +
          " that ranks sum up is not zero, " + humane_bytes(static_cast<double>(use.nonzero_bytes)) +
-         "; some rank has " + humane_percent(use.union_density) + " on average";
+         "; some rank has " + humane_percent(use.union_density) + " on average" +
+         (use.last_density
+              ? "; in the last iteration " + humane_percent(*use.last_density) + " is not zero"
+              : "");
 }
 
 nlohmann::ordered_json tensors_json(const std::optional<TensorUse>& use) {
   if (!use) return nullptr;
-  return {{"calls", use->calls},
-          {"bytes", use->bytes},
-          {"nonzero_bytes", use->nonzero_bytes},
-          {"density", use->density()},
-          {"union_density_mean", use->union_density}};
+  nlohmann::ordered_json json{{"calls", use->calls},
+                              {"bytes", use->bytes},
+                              {"nonzero_bytes", use->nonzero_bytes},
+                              {"density", use->density()},
+                              {"union_density_mean", use->union_density}};
+  if (use->last_density) json["last_density"] = *use->last_density;
+  return json;
 }
 
 std::string compression_line(const CompressionUse& use) {
