@@ -13,7 +13,16 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::array kNames{"switchml", "sharp", "atp"};
+constexpr std::array kNames{"switchml",
+                            "sharp",
+                            "atp",
+                            "omnireduce",
+                            "omnireduce_switch",
+                            "sparse_all_gather",
+                            "sparcml",
+                            "parameter_server",
+                            "byteps",
+                            "phub"};
 constexpr std::array kServed{Func::all_reduce, Func::reduce_scatter, Func::all_gather,
                              Func::broadcast, Func::reduce};
 constexpr std::array kRates{0.0, 0.0, 0.01, 0.03, 0.1};
@@ -41,7 +50,34 @@ Communicator some_communicator(checking::Dice& dice, int& ranks) {
   in.memory_slots = static_cast<int>(dice.below(10));
   in.packet_rate = dice.happens(0.3) ? 1e6 : 0;
   in.trees = static_cast<int>(dice.below(2));
+  AtServers& servers = comm.at_servers;
+  servers.places = static_cast<int>(1 + dice.below(3));
+  servers.beside = static_cast<int>(dice.below(static_cast<std::uint64_t>(servers.places) + 1));
+  servers.nics = static_cast<int>(1 + dice.below(2));
+  servers.cores = static_cast<int>(1 + dice.below(3));
+  servers.partition_bytes = 4096;
+  servers.chunk_bytes = dice.happens(0.5) ? 64 : 4096;
+  servers.big_array = 100;
+  servers.hash = static_cast<KeyHash>(dice.below(5));
+  servers.bound = dice.happens(0.3);
+  servers.schedules = dice.happens(0.5);
+  constexpr std::array<std::uint64_t, 3> kCredits{0, 1, 9'000};
+  servers.credit_bytes = kCredits[dice.below(kCredits.size())];
+  OmniReduceSpec& omni = comm.omnireduce;
+  omni.block = static_cast<int>(1 + dice.below(40));
+  omni.packets = dice.happens(0.5);
+  omni.columns = omni.packets ? 1 : static_cast<int>(1 + dice.below(4));
+  omni.slots = static_cast<int>(1 + dice.below(5));
+  omni.timeout_ps = 200'000'000;
   return comm;
+}
+
+// Dense or sparse tensors, as far as so many ranks can hold them.
+Sparsity some_sparsity(checking::Dice& dice, int ranks) {
+  constexpr std::array kDensities{0.0, 0.02, 0.1, 0.5, 1.0};
+  const Sparsity drawn{kDensities[dice.below(kDensities.size())], 1 + dice.below(60),
+                       static_cast<Overlap>(dice.below(3))};
+  return drawn.refuses(ranks).empty() ? drawn : Sparsity{};
 }
 
 FaultRun drawn(std::uint64_t seed) {
@@ -59,10 +95,18 @@ FaultRun drawn(std::uint64_t seed) {
   } catch (const std::invalid_argument&) {
     return run;  // more workers than the scheme serves
   }
-  Call call{0, {func, ranks, dice.below(150), 4, 0}, static_cast<DataType>(dice.below(kDataTypes))};
+  // Servers of keys take no packets; they get tensors of several pieces.
+  const std::uint64_t most = run.ends->survives().loss ? 150 : 5'000;
+  Call call{
+      0, {func, ranks, dice.below(most), 4, 0}, static_cast<DataType>(dice.below(kDataTypes))};
   call.collective.element_bytes = bytes_of(call.type);
   if (!run.ends->refuses(call).empty()) call.type = DataType::int32;
   run.calls = calls_like(call.collective, call.type, static_cast<int>(1 + dice.below(3)));
+  const Sparsity sparsity = reduces(func) ? some_sparsity(dice, ranks) : Sparsity{};
+  for (Call& one : run.calls) {
+    one.sparsity = sparsity;
+    if (!run.ends->refuses(one).empty()) one.sparsity = {};
+  }
   AgentCheckOptions& o = run.options;
   o.seed = seed;
   o.misfortunes = {kRates[dice.below(5)], kRates[dice.below(5)], kRates[dice.below(5)],
