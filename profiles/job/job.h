@@ -467,7 +467,7 @@ struct JobSpec {
   // Above 0: the density of the last iteration, warm-up included; from one iteration to the next
   // the density changes by a constant factor.
   double last_density = 0;
-  std::optional<double> zipf;       // of embeddings' ids: the exponent; empty: gradients are dense
+  std::optional<double> zipf;  // of embeddings' ids: the exponent; empty: gradients are dense
   std::optional<CompressionSpec> compression;  // of the ops' tensors; empty: none
   GradientLaw gradients;                       // what methods see whose sizes the data decide
   std::vector<HostEntry> hosts;                // empty: one process per launched host
