@@ -108,6 +108,12 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   in_turn_.clear();
   timers_.clear();
   note_payloads_ = {};
+  timers_.look_ahead(
+      [](const void* payloads, const Event& next) {
+        if (next.held != kNil && (next.held & kSharedPayload) != 0)
+          static_cast<const NotePayloads*>(payloads)->prefetch(next.held & ~kSharedPayload);
+      },
+      &note_payloads_);
   meetings_.clear();
   if (fluids_) fluids_->clear();
   rates_wanted_ = -1;

@@ -229,11 +229,7 @@ void Shard::prefetch() const {
 
 Event& Shard::pop() {
   if (timers_.size() >= kCachedEvents) prefetch();
-  Event& event = timers_.pop();
-  if (const Event* behind = timers_.behind_in_lane())
-    if (behind->held != kNil && (behind->held & kSharedPayload) != 0)
-      note_payloads_.prefetch(behind->held & ~kSharedPayload);
-  return event;
+  return timers_.pop();
 }
 
 // Fires `first` and every event due at the same time at the same rank, in the order of TiedEvents.

@@ -64,7 +64,7 @@ class TimerQueue {
     const EventKey key = new_key(at, rank);
     Event* const event = lanes_.push(lane, key);
     if (event == nullptr) return push_to_heap(kNear, key, rank);
-    if (key.before(first_of_[kLanes])) note_first(key, kLanes);
+    if (key.before(first_of_[kNear])) note_first(key, kNear);
     ++size_;
     return marked(*event, at, rank);
   }
@@ -74,8 +74,7 @@ class TimerQueue {
   Event& pop() {
     if (spent_) spare_.push_back(std::move(spent_));
     --size_;
-    from_lane_ = first_ == kLanes;
-    if (first_ >= kRuns) return from_lane_ ? pop_from_lane() : pop_from_heap();
+    if (first_ >= kRuns) return pop_from_heap();
     Run& run = runs_[first_];
     Event& event = *run.head++;
     --run.size;
@@ -108,9 +107,10 @@ class TimerQueue {
     return n < here ? &run.head[n] : &run.blocks[1]->events[n - here];
   }
 
-  // After pop(): the event that the same lane fires next; null: there is none, or the event that
-  // was popped came by no lane.
-  const Event* behind_in_lane() const { return from_lane_ ? lanes_.behind() : nullptr; }
+  // Calls `look` with the event that a lane fires next, whenever it has fired one, so that the
+  // caller can prefetch what the event will touch. Until clear().
+  using Look = void (*)(const void* caller, const Event& next);
+  void look_ahead(Look look, const void* caller) { look_ = look, caller_ = caller; }
 
   // Whether an event that is pending is such; looks at all of them until it has found one.
   template <typename Is>
@@ -139,9 +139,9 @@ class TimerQueue {
   void clear() { *this = TimerQueue(ties_); }
 
  private:
-  // An event is in one of the runs, in one of the heaps or in a lane; these queues are numbered.
-  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kLanes = kRuns + 2,
-                               kQueues = kRuns + 3;
+  // An event is in one of the runs or heaps, which are numbered as queues, or in a lane; the near
+  // heap's queue has the lanes, too.
+  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kQueues = kRuns + 2;
   static constexpr std::size_t kBlock = 32;  // events per block; more than callers look ahead
 
   struct alignas(64) Block {
@@ -176,12 +176,11 @@ class TimerQueue {
   }
 
   void find_first() {
-    static_assert(kQueues == 7);
+    static_assert(kQueues == 6);
     const auto earlier = [this](std::size_t a, std::size_t b) {
       return first_of_[b].before(first_of_[a]) ? b : a;
     };
     first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(4, 5));
-    if (first_of_[kLanes].at != kLastOfAll.at) first_ = earlier(first_, kLanes);
   }
 
   [[gnu::noinline]] void lengthen(Run& run) {
@@ -215,31 +214,39 @@ class TimerQueue {
 
   [[gnu::noinline]] Event& pop_from_heap() {
     EventHeap<Event>& heap = heaps_[first_ - kRuns];
+    if (first_ == kNear && lanes_.first().before(heap.first())) return pop_from_lane();
     Event& event = heap.pop();
-    first_of_[first_] = heap.first();
-    find_first();
+    note_first_of(first_);
     return event;
   }
 
-  [[gnu::noinline]] Event& pop_from_lane() {
+  Event& pop_from_lane() {
     Event& event = lanes_.pop([this](const Event& e) { return key_of(e); });
-    first_of_[kLanes] = lanes_.first();
-    find_first();
+    if (look_ != nullptr && lanes_.behind() != nullptr) look_(caller_, *lanes_.behind());
+    note_first_of(kNear);
     return event;
+  }
+
+  void note_first_of(std::size_t queue) {
+    EventKey first = heaps_[queue - kRuns].first();
+    if (queue == kNear && lanes_.first().before(first)) first = lanes_.first();
+    first_of_[queue] = first;
+    find_first();
   }
 
   std::size_t size_ = 0;
-  bool from_lane_ = false;                     // the event that pop() returned last
   std::size_t first_ = 0;                      // queue of the first event of all
   std::array<EventKey, kQueues> first_of_ = {  // first key of every queue
-      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
+      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
   std::array<Run, kRuns> runs_;
   std::array<EventHeap<Event>, 2> heaps_;
-  EventLanes<Event> lanes_;
   std::unique_ptr<Block> spent_;  // holds the event that pop() returned last
   std::vector<std::unique_ptr<Block>> spare_;
   std::uint64_t pushed_ = 0;
   Ties ties_;
+  EventLanes<Event> lanes_;
+  Look look_ = nullptr;
+  const void* caller_ = nullptr;
 };
 
 }  // namespace ghostrank
