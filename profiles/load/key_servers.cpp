@@ -40,9 +40,10 @@ void settle_key_servers(const Settings& in, JobSpec& spec) {
   const Framework framework = spec.parallel.framework;
   if (!plays_at_servers(framework)) return;
   if (servers.places(nodes) == 0)
-    fail(count.mark, "framework " + std::string(name_of(framework)) +
-                         " needs servers, and servers.count is 0; set it, with "
-                         "servers.placement: dedicated, colocated or mixed");
+    fail(in.at("parallel.framework").mark,
+         "framework " + std::string(name_of(framework)) +
+             " needs servers, and servers.count is 0; set it, with "
+             "servers.placement: dedicated, colocated or mixed");
   spec.collectives.at_servers = key_server_options(spec.parallel, servers.places(nodes));
 }
 

@@ -242,6 +242,13 @@ TEST(JobErrors, RefuseWhatMeansNothingToTheFramework) {
             "");
 }
 
+TEST(JobErrors, NameTheFrameworkThatNeedsServers) {
+  EXPECT_EQ(load_error(kHead + "parallel: {framework: phub}\n"),
+            "job.yaml:4:23: framework phub needs servers, and servers.count is 0; set it, with "
+            "servers.placement: dedicated, colocated or mixed");
+  EXPECT_EQ(load_error(kHead + "servers: {count: 1}\nparallel: {framework: phub}\n"), "");
+}
+
 TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
   EXPECT_EQ(
       test::error_of([] { load_job("/no/such/job.yaml", {}); }),
