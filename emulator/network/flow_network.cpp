@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "emulator/common/assert.h"
 
@@ -15,8 +14,9 @@ constexpr double kAlike = 1e-9;
 constexpr double kSame = 1e-12;
 constexpr double kFull = 1 - 1e-9;
 
-// Time left on a resource that all its users cannot fill, each at its cap.
-constexpr double kNeverFull = std::numeric_limits<double>::infinity();
+// A resource whose users can take more time than this is contended. Sums of changes to `most`,
+// which begin anew whenever nobody uses the resource, are exact to less.
+constexpr double kContended = 1 + 1e-9;
 
 bool less(double a, double b) { return a < b * (1 - kAlike); }
 
@@ -44,11 +44,29 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
     free_.pop_back();
   }
   Flow& f = flows_[id];
-  const std::uint32_t version = f.version + 1;
-  f = {.needs = needs, .left = bytes, .cap = cap, .since = now, .version = version, .in_use = true};
-  for (const Need& n : needs) resources_[n.resource].users.push_back({id, n.ps_per_byte});
+  f.needs = needs;
+  f.left = bytes;
+  f.rate = 0;
+  f.cap = cap;
+  f.since = now;
+  f.bottleneck = kOwnCap;
+  ++f.version;
+  f.in_use = true;
+  for (const Need& n : needs) come(n.resource, id, n.ps_per_byte);
   come_.push_back(id);
   return id;
+}
+
+void FlowNetwork::come(std::uint32_t resource, Id id, double ps_per_byte) {
+  Resource& r = resources_[resource];
+  r.users.push_back({id, ps_per_byte});
+  r.most += flows_[id].cap * ps_per_byte;
+  if (r.contended) {
+    flows_[id].contended.push_back({resource, ps_per_byte});
+  } else if (r.most > kContended) {
+    r.contended = true;
+    for (const User& u : r.users) flows_[u.flow].contended.push_back({resource, u.ps_per_byte});
+  }
 }
 
 void FlowNetwork::remove(Id id) {
@@ -56,17 +74,30 @@ void FlowNetwork::remove(Id id) {
   GHOSTRANK_ASSERT(f.in_use);
   f.in_use = false;
   ++f.version;
-  for (const Need& n : f.needs) {
-    std::vector<User>& users = resources_[n.resource].users;
-    const auto at =
-        std::find_if(users.begin(), users.end(), [&](const User& u) { return u.flow == id; });
-    *at = users.back();
-    users.pop_back();
-    // Only where a resource was full can somebody else become faster.
-    if (resources_[n.resource].full) freed_.push_back(n.resource);
-  }
+  for (const Need& n : f.needs) leave(n.resource, id, n.ps_per_byte);
+  f.contended.clear();
   std::erase(come_, id);
   free_.push_back(id);
+}
+
+void FlowNetwork::leave(std::uint32_t resource, Id id, double ps_per_byte) {
+  Resource& r = resources_[resource];
+  const auto at =
+      std::find_if(r.users.begin(), r.users.end(), [&](const User& u) { return u.flow == id; });
+  *at = r.users.back();
+  r.users.pop_back();
+  r.most = r.users.empty() ? 0 : r.most - flows_[id].cap * ps_per_byte;
+  // Only where a resource was full can somebody else become faster.
+  if (r.full) freed_.push_back(resource);
+  if (!r.contended || r.most > kContended) return;
+  r.contended = r.full = false;
+  for (const User& u : r.users) {
+    std::vector<Need>& contended = flows_[u.flow].contended;
+    const auto here = std::find_if(contended.begin(), contended.end(),
+                                   [&](const Need& n) { return n.resource == resource; });
+    *here = contended.back();
+    contended.pop_back();
+  }
 }
 
 Picoseconds FlowNetwork::end(Id id) const {
@@ -79,7 +110,7 @@ void FlowNetwork::choose(Id id) {
   if (f.chosen) return;
   f.chosen = true;
   chosen_.push_back(id);
-  for (const Need& n : f.needs) touch(n.resource);
+  for (const Need& n : f.contended) touch(n.resource);
 }
 
 void FlowNetwork::touch(std::uint32_t resource) {
@@ -93,10 +124,9 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
   altered_.clear();
   for (const Id id : come_) choose(id);
   for (const std::uint32_t resource : freed_) {
-    touch(resource);
+    if (resources_[resource].contended) touch(resource);
     for (const User& u : resources_[resource].users)
       if (flows_[u.flow].bottleneck == resource) choose(u.flow);
-    if (resources_[resource].users.empty()) resources_[resource].full = false;
   }
   come_.clear();
   freed_.clear();
@@ -130,17 +160,15 @@ void FlowNetwork::fill() {
     Resource& r = resources_[number];
     r.free = 1;
     r.load = 0;
-    double most = 0;
     for (const User& u : r.users) {
       const Flow& f = flows_[u.flow];
-      most += f.cap * u.ps_per_byte;
       if (f.chosen)
         r.load += u.ps_per_byte;
       else
         r.free -= f.rate * u.ps_per_byte;
     }
-    r.free = most <= 1 ? kNeverFull : std::max(r.free, 0.0);
-    if (most > 1 && r.load > 0) levels_.push_back({level(r), number});
+    r.free = std::max(r.free, 0.0);
+    if (r.load > 0) levels_.push_back({level(r), number});
   }
   const auto higher = std::greater<>();
   std::make_heap(levels_.begin(), levels_.end(), higher);
@@ -186,7 +214,7 @@ void FlowNetwork::fix(Id id, double rate, std::uint32_t bottleneck) {
   f.fixed = true;
   f.fair = rate;
   f.bottleneck = bottleneck;
-  for (const Need& n : f.needs) {
+  for (const Need& n : f.contended) {
     Resource& r = resources_[n.resource];
     r.free = std::max(0.0, r.free - rate * n.ps_per_byte);
     r.load = std::max(0.0, r.load - n.ps_per_byte);
@@ -201,10 +229,6 @@ bool FlowNetwork::choose_the_unfairly_treated() {
   for (std::size_t t = 0; t < resources; ++t) {
     const std::uint32_t number = touched_[t];
     Resource& r = resources_[number];
-    if (r.free == kNeverFull) {
-      r.full = false;
-      continue;
-    }
     double used = 0, fastest = 0, held = 0;  // held: the fastest that this resource holds back
     bool outside = false;
     for (const User& u : r.users) {

@@ -11,7 +11,9 @@
 //              repeat: fill A progressively beside all others, whose rates stay
 //                      add to A who is then unfairly fast or slow
 //
-// So a flow that comes or goes costs as much as the part of the network that feels it.
+// So a flow that comes or goes costs as much as the part of the network that feels it. A resource
+// that its users cannot fill, each at its cap, holds nobody back; only the others, which are
+// contended, are looked at.
 //
 // Units: picoseconds, bytes. Errors: none. Threading: one owner.
 #pragma once
@@ -64,6 +66,7 @@ class FlowNetwork {
  private:
   struct Flow {
     std::span<const Need> needs;
+    std::vector<Need> contended;  // those of `needs` at such resources, in any order
     double left = 0, rate = 0, cap = 0;
     double fair = 0;  // being computed
     Picoseconds since = 0;
@@ -76,11 +79,14 @@ class FlowNetwork {
   };
   struct Resource {
     std::vector<User> users;
+    double most = 0;            // time that the users take, each at its cap
     double free = 0, load = 0;  // while A is filled: time left, and what A's unfixed flows need
+    bool contended = false, full = false;
     bool touched = false;
-    bool full = false;
   };
 
+  void come(std::uint32_t resource, Id id, double ps_per_byte);
+  void leave(std::uint32_t resource, Id id, double ps_per_byte);
   void choose(Id id);
   void touch(std::uint32_t resource);
   void fill();
