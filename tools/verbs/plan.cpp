@@ -15,6 +15,7 @@
 #include "tools/report/output_files.h"
 #include "tools/report/plan_report.h"
 #include "tools/verbs.h"
+#include "tools/verbs/plan_search.h"
 #include "tools/watch/patience.h"
 
 namespace ghostrank {
@@ -47,6 +48,23 @@ int verb_plan(const Argv& argv) {
          "the name ends in .json; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
+  bool search = false;
+  SearchFlags searched;
+  app.add_flag("--search", search,
+               "instead: the plans that the job could have on its cluster, by the step of each "
+               "(framework megatron)")
+      ->group("Search");
+  app.add_option("--best", searched.best, "with --search: plans that are shown")
+      ->check(between(1, 1000))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Search");
+  app.add_option("--play", searched.play,
+                 "with --search: the first of them that are played in virtual time")
+      ->check(between(0, 1000))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Search");
   app.add_option("--export", form, "goal: an iteration, message by message, for LogGOPSim")
       ->check(one_of({"goal"}))
       ->group("Output");
@@ -58,6 +76,7 @@ int verb_plan(const Argv& argv) {
       "Examples:\n"
       "  ghostrank plan job.yaml\n"
       "  ghostrank plan job.yaml -s cluster.nodes=1024 --json -\n"
+      "  ghostrank plan job.yaml --search\n"
       "  ghostrank plan job.yaml --export goal --output job.goal\n"
       "  ghostrank plan job.yaml --programs step.yaml && ghostrank run step.yaml");
   if (!parse(app, argv)) return 0;
@@ -67,9 +86,18 @@ int verb_plan(const Argv& argv) {
     throw Error("--programs - leaves no place for --json; give one of them a file");
   if (!form.empty() && output == "-" && (programs == "-" || !json.empty()))
     throw Error("--export to stdout leaves no place for --json or --programs; give --output");
+  if (search && (!form.empty() || !programs.empty()))
+    throw Error(
+        "--search compares plans; leave out --export and --programs, which are of one plan");
+  if (!search && (app.count("--best") > 0 || app.count("--play") > 0))
+    throw Error("--best and --play are of --search; add it, or leave them out");
   const LoadedJob job = load(flags);
   check_outputs(
       {{"--json", json}, {"--programs", programs}, {"--output", form.empty() ? "" : output}});
+  if (search) {
+    show_search(flags, job, searched, json);
+    return 0;
+  }
   Patience planning("planning");
   const Workload workload = plan_workload(job.spec);
   planning.end();

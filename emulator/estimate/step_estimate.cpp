@@ -1,0 +1,239 @@
+#include "emulator/estimate/step_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <tuple>
+
+#include "emulator/shard/idle_call.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffff;
+
+// Picoseconds of a ring over the group's nodes, whose members there send through as many NICs as
+// they have.
+Picoseconds ring_at_least(const JobSpec& spec, const Group& group, const Op& op) {
+  const ClusterSpec& cluster = spec.cluster;
+  std::map<int, int> members;  // by node
+  for (const WorldRank rank : group.members) ++members[rank.value() / cluster.gpus_per_node];
+  const auto ranks = static_cast<double>(group.members.size());
+  const bool doubled = op.func == Func::all_reduce;
+  const double buffer =
+      static_cast<double>(op.count) * bytes_of(op.dtype) *
+      (op.func == Func::all_gather || op.func == Func::reduce_scatter ? ranks : 1);
+  const double steps = (doubled ? 2 : 1) * (ranks - 1);
+  const int nics = std::min(members.begin()->second, cluster.nics_per_node);
+  const double seconds =
+      cluster.nic.rate_bps > 0 ? steps / ranks * buffer * 8 / (cluster.nic.rate_bps * nics) : 0;
+  return std::llround(seconds * 1e12) +
+         static_cast<Picoseconds>(std::llround(steps)) * cluster.nic.latency;
+}
+
+}  // namespace
+
+auto StepEstimator::CallKey::tied() const {
+  return std::tie(group, places, op.kind, op.func, op.dtype, op.floats, op.peer, op.counts,
+                  op.reduction, op.within, op.count, source, target);
+}
+bool StepEstimator::CallKey::operator<(const CallKey& other) const { return tied() < other.tied(); }
+
+Picoseconds StepEstimator::alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
+                                 const Op& op, GroupRank source, GroupRank target) {
+  const Group& members = workload.groups[group];
+  if (source == kNoRank && std::ssize(members.members) > kMostPlayed)
+    return ring_at_least(spec, members, op);
+  CallKey key{workload.group_names[members.kind], {}, op, source, target};
+  const int gpus = spec.cluster.gpus_per_node;
+  const int first = members.members.front().value() / gpus;
+  for (const WorldRank rank : members.members) {
+    key.places.push_back(rank.value() / gpus - first);
+    key.places.push_back(rank.value() % gpus);
+  }
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  const Picoseconds time = play_alone(spec, workload, group, op, source, target, 0).duration;
+  return known_[std::move(key)] = time;
+}
+
+// The ranks that are followed, one of every role, and how far each has come.
+struct StepEstimator::Followed {
+  Followed(StepEstimator& times, const JobSpec& spec, const Workload& workload)
+      : times_(times), spec_(spec), workload_(workload), roles_(workload.roles.size()) {
+    for (int rank = workload.ranks; rank-- > 0;)
+      roles_[workload.role_of[WorldRank(rank)]].rank = WorldRank(rank);
+    for (Role& role : roles_) role.group_of.assign(workload.group_names.size(), kNone);
+    for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
+      const Group& group = workload.groups[g];
+      for (GroupRank i = 0; i < std::ssize(group.members); ++i) {
+        Role& role = roles_[workload.role_of[group.members[i]]];
+        if (role.rank != group.members[i]) continue;
+        role.group_of[group.kind] = g;
+        ++meetings_[g].members;
+      }
+    }
+    for (std::size_t r = 0; r < roles_.size(); ++r) {
+      const Program& program = workload.roles[r].iterations.back();
+      roles_[r].program = &program;
+      roles_[r].streams.resize(program.streams.size());
+      roles_[r].events.resize(program.events);
+      if (carries_over(program) || std::any_of(program.at_once.begin(), program.at_once.end(),
+                                               [](std::uint8_t workers) { return workers > 1; }))
+        throw Error(
+            "a step whose streams outlive it, or have several workers, is played: it "
+            "cannot be estimated");
+    }
+  }
+
+  void follow() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t r = 0; r < roles_.size(); ++r)
+        for (std::size_t s = 0; s < roles_[r].streams.size(); ++s)
+          while (step(r, s)) moved = true;
+    }
+    for (const Role& role : roles_)
+      for (std::size_t s = 0; s < role.streams.size(); ++s)
+        if (role.streams[s].next < role.program->streams[s].size())
+          throw Error("the step cannot be estimated: role " +
+                      workload_.roles[static_cast<std::size_t>(&role - roles_.data())].name +
+                      " waits for a call that nobody else makes");
+  }
+
+  StepEstimate result() const {
+    StepEstimate out;
+    for (const Role& role : roles_) {
+      out.compute = std::max(out.compute, role.compute);
+      for (const Stream& stream : role.streams) out.step = std::max(out.step, stream.time);
+    }
+    return out;
+  }
+
+ private:
+  struct Stream {
+    std::size_t next = 0;  // op
+    Picoseconds time = 0;  // when the ops before it have ended
+    bool come = false;     // to the call that is next
+  };
+  struct Role {
+    WorldRank rank;
+    const Program* program = nullptr;
+    std::vector<std::uint32_t> group_of;  // by kind
+    std::vector<Stream> streams;
+    std::vector<std::optional<Picoseconds>> events;
+    Picoseconds compute = 0;
+  };
+  // The calls of a communicator, in order: who has come to the next one, and the ends of those that
+  // all have come to.
+  struct Meeting {
+    int members = 0;                          // that are followed
+    std::map<std::size_t, std::size_t> made;  // by role: calls that it has ended
+    struct Call {
+      int come = 0;
+      Picoseconds start = 0;
+    };
+    std::deque<Call> calls;
+    std::size_t first = 0;  // number of calls[0]
+  };
+  // Plays the next op of a stream; false if it has to wait, or none is left.
+  bool step(std::size_t r, std::size_t s) {
+    Role& role = roles_[r];
+    Stream& stream = role.streams[s];
+    const OpList& ops = role.program->streams[s];
+    if (stream.next == ops.size()) return false;
+    const Op& op = ops[stream.next];
+    switch (op.kind) {
+      case Op::Kind::compute:
+        stream.time += op.duration;
+        if (s == 0) role.compute += op.duration;
+        break;
+      case Op::Kind::record:
+        role.events[op.event] = stream.time;
+        break;
+      case Op::Kind::wait: {
+        if (op.previous) break;  // of a step before
+        std::optional<Picoseconds>& event = role.events[op.event];
+        if (!event) return false;
+        stream.time = std::max(stream.time, *event);
+        event.reset();
+        break;
+      }
+      case Op::Kind::collective:
+        if (!meet(r, stream, op)) return false;
+        break;
+      case Op::Kind::send:
+      case Op::Kind::recv:
+        if (!transfer(r, stream, op)) return false;
+        break;
+    }
+    stream.come = false;
+    ++stream.next;
+    return true;
+  }
+
+  bool meet(std::size_t r, Stream& stream, const Op& op) {
+    const std::uint32_t g = roles_[r].group_of[op.group];
+    if (g == kNone) return true;
+    Meeting& meeting = meetings_[g];
+    std::size_t& made = meeting.made[r];
+    const std::size_t at = made - meeting.first;
+    while (meeting.calls.size() <= at) meeting.calls.emplace_back();
+    Meeting::Call& call = meeting.calls[at];
+    if (!stream.come) {
+      stream.come = true;
+      ++call.come;
+      call.start = std::max(call.start, stream.time);
+    }
+    if (call.come < meeting.members) return false;
+    stream.time = call.start + times_.alone(spec_, workload_, g, op, kNoRank, kNoRank);
+    ++made;
+    // Calls that all have ended are forgotten.
+    std::size_t least = made;
+    if (std::ssize(meeting.made) == meeting.members) {
+      for (const auto& [role, calls] : meeting.made) least = std::min(least, calls);
+      for (; meeting.first < least; ++meeting.first) meeting.calls.pop_front();
+    }
+    return true;
+  }
+
+  // Its sender never waits: buffers take what the receiver does not yet want.
+  bool transfer(std::size_t r, Stream& stream, const Op& op) {
+    const std::uint32_t g = roles_[r].group_of[op.group];
+    if (g == kNone) return true;
+    const std::vector<WorldRank>& members = workload_.groups[g].members;
+    const auto size = static_cast<GroupRank>(members.size());
+    const auto own = static_cast<GroupRank>(
+        std::find(members.begin(), members.end(), roles_[r].rank) - members.begin());
+    const GroupRank other = ((own + op.peer) % size + size) % size;
+    const std::size_t theirs = workload_.role_of[members[other]];
+    if (op.kind == Op::Kind::send) {
+      stream.time += times_.alone(spec_, workload_, g, op, own, other);
+      under_way_[{op.group, r, theirs}].push_back(stream.time);
+      return true;
+    }
+    std::deque<Picoseconds>& arrivals = under_way_[{op.group, theirs, r}];
+    if (arrivals.empty()) return false;
+    stream.time = std::max(stream.time, arrivals.front());
+    arrivals.pop_front();
+    return true;
+  }
+
+  StepEstimator& times_;
+  const JobSpec& spec_;
+  const Workload& workload_;
+  std::vector<Role> roles_;
+  std::map<std::uint32_t, Meeting> meetings_;  // by group
+  // Arrivals of transfers, by kind of group, sending and receiving role.
+  std::map<std::tuple<std::uint16_t, std::size_t, std::size_t>, std::deque<Picoseconds>> under_way_;
+};
+
+StepEstimate StepEstimator::estimate(const JobSpec& spec, const Workload& workload) {
+  Followed followed(*this, spec, workload);
+  followed.follow();
+  return followed.result();
+}
+
+}  // namespace ghostrank

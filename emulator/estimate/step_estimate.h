@@ -1,0 +1,54 @@
+// How long a step takes where calls do not disturb each other: an answer in milliseconds, for
+// searches that compare hundreds of plans. The virtual run of a plan is what it is held against
+// (tests/emulator/step_estimate_test.cpp).
+//
+// One rank of every role follows its programs, stream by stream and event by event. Computation
+// takes its time; a call begins when the ranks that are followed have come, and takes as long as it
+// does alone (shard/idle_call.h), or, with more than kMostPlayed members, as long as a ring over
+// its nodes at least. So ranks of a role are taken as equal, calls do not share NICs or links, and
+// nothing jitters.
+//
+// Errors: Error(usage) for programs that it cannot follow, and as play_alone() throws them.
+// Threading: one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profiles/job/job.h"
+#include "profiles/workload/program.h"
+
+namespace ghostrank {
+
+struct StepEstimate {
+  Picoseconds step = 0;
+  Picoseconds compute = 0;  // of the role that computes longest; the rest of the step it waits
+};
+
+class StepEstimator {
+ public:
+  static constexpr int kMostPlayed = 32;
+
+  // The steady state of the job. `spec` may differ from call to call in what is trained and how,
+  // not in its cluster, library or fabric: the times of calls are remembered.
+  StepEstimate estimate(const JobSpec& spec, const Workload& workload);
+
+ private:
+  struct Followed;
+  struct CallKey {
+    std::string group;        // its kind's name, which may choose the algorithm
+    std::vector<int> places;  // of the members: node, counted from 0, and GPU
+    Op op;                    // without what does not matter to its time
+    GroupRank source = kNoRank, target = kNoRank;
+    auto tied() const;
+    bool operator<(const CallKey& other) const;
+  };
+  Picoseconds alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
+                    const Op& op, GroupRank source, GroupRank target);
+
+  std::map<CallKey, Picoseconds> known_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,99 @@
+// The search for plans: nothing that it leaves out is among the best, what it says of a plan is
+// what the engine plays, and what cannot be searched is refused.
+#include "tools/search/plan_search.h"
+
+#include <gtest/gtest.h>
+
+#include "emulator/common/median.h"
+#include "emulator/control/control.h"
+#include "emulator/engine.h"
+#include "profiles/error.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+std::string job(const std::string& model, const std::string& parallel, int nodes,
+                const std::string& memory = "80GiB") {
+  return "schema: ghostrank/job/1\nmodel: " + model +
+         "\ndevice: {base: h100-sxm, memory_bytes: " + memory +
+         "}\nprecision: {parameters: bf16, gradients: fp32, optimizer: adam}\n"
+         "cluster: {nodes: " +
+         std::to_string(nodes) +
+         ", gpus_per_node: 4, nics_per_node: 4, nic: {rate: 200Gbps, latency_us: 2}, "
+         "intra_node: {rate: 2400Gbps, latency_us: 1}}\n"
+         "collectives: {library: nccl-2.28}\nfabric: {kind: virtual, inside_node: model}\n"
+         "run: {warmup: 0, iterations: 1}\nparallel: {framework: megatron, distributed_optimizer: "
+         "true" +
+         parallel + "}\n";
+}
+
+TEST(PlanSearch, LosesNoneOfTheBestByLeavingOut) {
+  std::size_t left_out = 0;
+  for (const std::string& text :
+       {job("gpt2-medium", ", tp: 2, global_batch: 64, sequence_parallel: true", 4),
+        job("gpt3-6.7b", ", tp: 4, global_batch: 32, sequence_parallel: true", 4),
+        job("gpt3-6.7b", ", global_batch: 32, attention: unfused", 2, "40GiB"),
+        job("llama3-8b", ", global_batch: 16, cp: 2", 2),
+        job("mixtral-8x7b", ", global_batch: 16", 8, "0")}) {
+    SCOPED_TRACE(text);
+    const LoadedJob loaded = test::load_text(text);
+    const PlanSearch pruned = search_plans(loaded.spec, 3, false);
+    const PlanSearch whole = search_plans(loaded.spec, 3, true);
+    EXPECT_EQ(whole.left_out, 0u);
+    EXPECT_EQ(pruned.left_out + pruned.estimated, whole.estimated);
+    EXPECT_EQ(pruned.looked_at, pruned.illegal + pruned.too_large + whole.estimated);
+    left_out += pruned.left_out;
+    ASSERT_EQ(pruned.best.size(), whole.best.size());
+    for (std::size_t i = 0; i < whole.best.size(); ++i) {
+      EXPECT_EQ(pruned.best[i].step, whole.best[i].step);
+      EXPECT_EQ(settings_of(loaded.spec, pruned.best[i].choice),
+                settings_of(loaded.spec, whole.best[i].choice));
+    }
+    for (const PlanFound& plan : whole.best) EXPECT_LE(plan.least, plan.step);
+  }
+  EXPECT_GT(left_out, 0u);
+}
+
+// By the settings that the search names. Calls share NICs in the engine, not in the estimate.
+TEST(PlanSearch, SaysWhatTheEnginePlays) {
+  const std::string text = job("gpt3-6.7b",
+                               ", tp: 2, pp: 2, schedule: interleaved, interleave: 2, "
+                               "global_batch: 32, sequence_parallel: true",
+                               4);
+  const LoadedJob loaded = test::load_text(text);
+  const PlanSearch search = search_plans(loaded.spec, 4, false);
+  ASSERT_EQ(search.best.size(), 4u);
+  for (const PlanFound& plan : search.best) {
+    const std::vector<std::string> settings = settings_of(loaded.spec, plan.choice);
+    const LoadedJob one = test::load_text(text, settings);
+    EXPECT_EQ(one.spec.parallel.tp, plan.choice.tp);
+    const auto control = Control::meet(World{});
+    Observer nobody;
+    const Result result = run_job(one, plan_workload(one.spec), *control, {}, nobody);
+    const double share = static_cast<double>(plan.step) * 1e-12 / result.iterations.back().seconds;
+    EXPECT_LE(share, 1.005) << ::testing::PrintToString(settings);
+    EXPECT_GE(share, 0.8) << ::testing::PrintToString(settings);
+  }
+}
+
+TEST(PlanSearch, RefusesWhatItCannotSearch) {
+  const auto refused = [](const std::string& text) {
+    return test::error_of([&] { search_plans(test::load_text(text).spec, 1, false); });
+  };
+  const auto expect = [](const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect(refused("schema: ghostrank/job/1\nmodel: gpt2\ndevice: h100-sxm\n"
+                 "cluster: {nodes: 2, gpus_per_node: 1}\nparallel: {framework: ddp}\n"),
+         "with parallel.framework: megatron");
+  expect(refused(job("gpt2-medium", ", pp: 2, decoder_first_pipeline_num_layers: 10", 2)),
+         "leave that out");
+  expect(refused(job("gpt2-medium", "", 1, "64MiB")), "no plan fits the device's memory");
+  expect(refused(job("gpt2-medium", ", global_batch: 7", 5)), "no plan is legal; the last one: ");
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,49 @@
+// The plans that a Megatron job could have on its cluster, by the step that each takes.
+//
+// Every legal way to split the model over the GPUs is looked at: tensor parallel degrees that
+// divide a node, pipeline stages, model chunks of interleaved schedules, micro-batches,
+// recomputation, expert parallel degrees of models with experts, and context parallel degrees where
+// the job has one; data parallel is what remains. The batch of a step and all other keys stay as
+// they are. What needs more memory than the device has (megatron/memory.h) is out. The others are
+// estimated (emulator/estimate), in the order of what their compute and bubble alone take, until
+// that exceeds the last of the best: no plan that is left out can be among them.
+//
+// Errors: Error(usage) for jobs that are not Megatron's, or that fix what is searched for.
+// Threading: one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profiles/job/job.h"
+#include "profiles/planners/shared/gpu_memory.h"
+
+namespace ghostrank {
+
+struct PlanChoice {
+  int tp = 1, pp = 1, cp = 1, ep = 1, interleave = 1, micro_batch = 1;
+  Recompute recompute = Recompute::none;
+};
+
+struct PlanFound {
+  PlanChoice choice;
+  int dp = 1;
+  GpuMemory memory;                   // of the fullest GPU
+  Picoseconds least = 0;              // compute and bubble alone
+  Picoseconds step = 0, compute = 0;  // estimated; compute of the role that computes longest
+};
+
+struct PlanSearch {
+  std::vector<PlanFound> best;  // by step
+  std::size_t looked_at = 0, illegal = 0, too_large = 0, left_out = 0, estimated = 0;
+};
+
+// The best `keep`. `all` estimates every plan that fits, whatever its compute: a test of the order.
+PlanSearch search_plans(const JobSpec& job, std::size_t keep, bool all);
+
+// The job with this plan, and the settings that make it so: "parallel.tp=8", ...
+JobSpec with_choice(const JobSpec& job, const PlanChoice& choice);
+std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choice);
+
+}  // namespace ghostrank

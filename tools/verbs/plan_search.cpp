@@ -1,0 +1,170 @@
+#include "tools/verbs/plan_search.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "emulator/common/median.h"
+#include "profiles/model/model.h"
+#include "profiles/planners/plan.h"
+#include "tools/report/output_files.h"
+#include "tools/search/plan_search.h"
+#include "tools/text/humane.h"
+#include "tools/text/table.h"
+#include "tools/verbs/quiet_play.h"
+#include "tools/watch/patience.h"
+
+namespace ghostrank {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds_of(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
+
+std::string name_of(Recompute recompute) {
+  return recompute == Recompute::none        ? "none"
+         : recompute == Recompute::selective ? "selective"
+                                             : "full";
+}
+
+// Plays the first plans in virtual time, and brings them in the order of their steps there. Returns
+// those steps; empty: not played.
+std::vector<std::optional<double>> play(const JobFlags& flags, const LoadedJob& job, int plays,
+                                        PlanSearch& search) {
+  std::vector<std::optional<double>> steps(search.best.size());
+  const std::size_t number = std::min(steps.size(), static_cast<std::size_t>(plays));
+  std::multimap<double, PlanFound> in_order;
+  for (std::size_t i = 0; i < number; ++i) {
+    Patience playing("playing plan " + std::to_string(i + 1) + " of " + std::to_string(number));
+    std::vector<std::string> overrides = flags.overrides;
+    for (std::string& setting : settings_of(job.spec, search.best[i].choice))
+      overrides.push_back(std::move(setting));
+    overrides.emplace_back("fabric.kind=virtual");
+    const LoadedJob one = load_job(flags.path, overrides);
+    const Result result = play_quietly(one, plan_workload(one.spec));
+    std::vector<double> all;
+    for (const IterationReport& iteration : result.iterations) all.push_back(iteration.seconds);
+    in_order.emplace(median(std::move(all)), search.best[i]);
+  }
+  std::size_t place = 0;
+  for (const auto& [step, plan] : in_order) {
+    steps[place] = step;
+    search.best[place++] = plan;
+  }
+  return steps;
+}
+
+// Why a plan takes longer than the first: what it computes more, or what it waits more.
+std::string why_not(const PlanFound& first, const PlanFound& plan) {
+  const Picoseconds computes = plan.compute - first.compute;
+  const Picoseconds waits = (plan.step - plan.compute) - (first.step - first.compute);
+  if (computes <= 0 && waits <= 0) return "";
+  return computes > waits ? "computes " + humane_seconds(seconds_of(computes)) + " longer"
+                          : "waits " + humane_seconds(seconds_of(waits)) + " longer";
+}
+
+std::string table_of(const LoadedJob& job, const PlanSearch& search,
+                     const std::vector<std::optional<double>>& steps) {
+  const bool context = job.spec.parallel.cp > 1,
+             experts = job.spec.model->transformer->experts.count > 0;
+  const bool any_played = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s; });
+  Table table{{{"tp", Align::right}, {"pp", Align::right}, {"dp", Align::right}}, {}};
+  const auto column = [&](const char* name, bool shown = true, Align align = Align::right) {
+    if (shown) table.columns.push_back({name, align});
+  };
+  column("cp", context);
+  column("ep", experts);
+  column("chunks");
+  column("micro-batch");
+  column("recompute", true, Align::left);
+  column("memory");
+  column("step");
+  column("waits");
+  column("played", any_played);
+  column("behind the first", true, Align::left);
+  for (std::size_t i = 0; i < search.best.size(); ++i) {
+    const PlanFound& plan = search.best[i];
+    const PlanChoice& c = plan.choice;
+    std::vector<std::string> row{std::to_string(c.tp), std::to_string(c.pp),
+                                 std::to_string(plan.dp)};
+    if (context) row.push_back(std::to_string(c.cp));
+    if (experts) row.push_back(std::to_string(c.ep));
+    row.push_back(std::to_string(c.interleave));
+    row.push_back(std::to_string(c.micro_batch));
+    row.push_back(name_of(c.recompute));
+    row.push_back(humane_bytes(plan.memory.total()));
+    row.push_back(humane_seconds(seconds_of(plan.step)));
+    row.push_back(
+        humane_percent(1 - static_cast<double>(plan.compute) / static_cast<double>(plan.step)));
+    if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
+    row.push_back(i == 0 ? "" : why_not(search.best.front(), plan));
+    table.rows.push_back(std::move(row));
+  }
+  return render(table);
+}
+
+std::string text_of(const LoadedJob& job, const PlanSearch& search,
+                    const std::vector<std::optional<double>>& steps) {
+  const auto count = [](std::size_t n) { return humane_count(static_cast<double>(n)); };
+  std::string text = table_of(job, search, steps) + "\n";
+  text += count(search.looked_at) + " plans: " + count(search.illegal) +
+          " do not fit the model, the cluster or the batch";
+  if (search.too_large > 0)
+    text += ", " + count(search.too_large) + " need more than the " +
+            humane_bytes(job.spec.device.memory_bytes) + " of a GPU";
+  if (search.left_out > 0)
+    text += ", " + count(search.left_out) + " take longer by their compute and bubble alone";
+  text += ", " + count(search.estimated) + " were estimated\n";
+  if (job.spec.device.memory_bytes <= 0)
+    text += "memory is not checked: device.memory_bytes is 0\n";
+  std::string settings;
+  for (const std::string& setting : settings_of(job.spec, search.best.front().choice))
+    settings += " -s " + setting;
+  return text + "the first:" + settings + "\n";
+}
+
+std::string json_of(const LoadedJob& job, const PlanSearch& search,
+                    const std::vector<std::optional<double>>& steps) {
+  Json plans = Json::array();
+  for (std::size_t i = 0; i < search.best.size(); ++i) {
+    const PlanFound& plan = search.best[i];
+    const PlanChoice& c = plan.choice;
+    plans.push_back({{"tp", c.tp},
+                     {"pp", c.pp},
+                     {"dp", plan.dp},
+                     {"cp", c.cp},
+                     {"ep", c.ep},
+                     {"interleave", c.interleave},
+                     {"micro_batch", c.micro_batch},
+                     {"recompute", name_of(c.recompute)},
+                     {"memory_bytes", plan.memory.total()},
+                     {"step_seconds", seconds_of(plan.step)},
+                     {"compute_seconds", seconds_of(plan.compute)},
+                     {"played_seconds", steps[i] ? Json(*steps[i]) : Json(nullptr)},
+                     {"settings", settings_of(job.spec, c)}});
+  }
+  const Json json{{"schema", "ghostrank/search/1"}, {"looked_at", search.looked_at},
+                  {"illegal", search.illegal},      {"too_large", search.too_large},
+                  {"left_out", search.left_out},    {"estimated", search.estimated},
+                  {"plans", std::move(plans)}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags& wanted,
+                 const std::string& json) {
+  Patience searching("comparing plans");
+  PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best), false);
+  searching.end();
+  const std::vector<std::optional<double>> steps = play(flags, job, wanted.play, search);
+  if (!json.empty()) write_whole(json, json_of(job, search, steps));
+  if (json != "-") std::fputs(text_of(job, search, steps).c_str(), stdout);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,22 @@
+// ghostrank plan --search: the best plans of a job, as a table and as JSON.
+//
+// Threading: main thread.
+#pragma once
+
+#include <string>
+
+#include "profiles/load/load.h"
+#include "tools/arguments.h"
+
+namespace ghostrank {
+
+struct SearchFlags {
+  int best = 10;  // plans that are shown
+  int play = 3;   // of them that are played in virtual time
+};
+
+// Prints the table, unless the JSON goes to stdout. Throws Error(usage) as search_plans() does.
+void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags& search,
+                 const std::string& json);
+
+}  // namespace ghostrank
