@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "emulator/common/assert.h"
@@ -24,7 +25,7 @@ SwitchRoutes::SwitchRoutes(SwitchGraph graph)
     : graph_(std::move(graph)),
       first_(graph_.switches.size() + 1),
       searched_(graph_.leaves),
-      toward_(graph_.leaves),
+      tables_(graph_.leaves),
       chunks_(kMostChunks) {
   const auto cables = static_cast<std::uint32_t>(graph_.cables.size());
   for (const SwitchGraph::Cable& c : graph_.cables) {
@@ -41,15 +42,28 @@ SwitchRoutes::SwitchRoutes(SwitchGraph graph)
     out_[next[cable.a]++] = {cable.b, c};
     out_[next[cable.b]++] = {cable.a, cables + c};
   }
+  find_alike();
   longest_ = graph_.longest > 0 ? graph_.longest : find_longest();
   if (longest_ > Path::kMost)
     throw Error("cluster.topology: some NICs are " + std::to_string(longest_) +
                 " links apart; at most " + std::to_string(Path::kMost) + " are supported");
 }
 
+void SwitchRoutes::find_alike() {
+  std::map<std::vector<std::uint32_t>, std::uint32_t> first;  // by neighbours, once per cable
+  like_.resize(graph_.leaves);
+  for (std::uint32_t leaf = 0; leaf < graph_.leaves; ++leaf) {
+    std::vector<std::uint32_t> neighbours;
+    for (std::uint32_t o = first_[leaf]; o < first_[leaf + 1]; ++o)
+      neighbours.push_back(out_[o].to);
+    std::sort(neighbours.begin(), neighbours.end());
+    like_[leaf] = first.try_emplace(std::move(neighbours), leaf).first->second;
+  }
+}
+
 // Searches breadth first from the leaf.
-SwitchRoutes::Toward SwitchRoutes::search(std::uint32_t leaf) const {
-  Toward t;
+SwitchRoutes::Table SwitchRoutes::search(std::uint32_t leaf) const {
+  Table t;
   t.hops.assign(graph_.switches.size(), kFar);
   t.paths.assign(graph_.switches.size(), 0);
   std::vector<std::uint32_t> queue{leaf};
@@ -71,37 +85,38 @@ SwitchRoutes::Toward SwitchRoutes::search(std::uint32_t leaf) const {
   return t;
 }
 
-const SwitchRoutes::Toward& SwitchRoutes::toward(std::uint32_t leaf) const {
-  std::call_once(searched_[leaf], [&] { toward_[leaf] = search(leaf); });
-  return toward_[leaf];
+SwitchRoutes::Toward SwitchRoutes::toward(std::uint32_t leaf) const {
+  const std::uint32_t like = like_[leaf];
+  std::call_once(searched_[like], [&] { tables_[like] = search(like); });
+  return {tables_[like], leaf, like};
 }
 
 int SwitchRoutes::find_longest() const {
   int longest = 0;
   for (std::uint32_t leaf = 0; leaf < graph_.leaves; ++leaf) {
     if (graph_.switches[leaf].nics == 0) continue;
-    const Toward& t = toward(leaf);
+    const Toward t = toward(leaf);
     for (std::uint32_t from = 0; from < graph_.leaves; ++from)
-      if (graph_.switches[from].nics > 0 && t.hops[from] != kFar)
-        longest = std::max<int>(longest, t.hops[from]);
+      if (graph_.switches[from].nics > 0 && t.hops(from) != kFar)
+        longest = std::max(longest, t.hops(from));
   }
   return longest;
 }
 
 Path SwitchRoutes::path(std::uint32_t from, std::uint32_t to, std::uint32_t number) const {
-  const Toward& t = toward(to);
-  GHOSTRANK_ASSERT(number < t.paths[from]);
+  const Toward t = toward(to);
+  GHOSTRANK_ASSERT(number < t.paths(from));
   Path path;
   for (std::uint32_t at = from; at != to;) {
     for (std::uint32_t o = first_[at]; o < first_[at + 1]; ++o) {
       const Out& out = out_[o];
-      if (t.hops[out.to] + 1 != t.hops[at]) continue;
-      if (number < t.paths[out.to]) {
+      if (t.hops(out.to) + 1 != t.hops(at)) continue;
+      if (number < t.paths(out.to)) {
         path.link[path.links++] = out.link;
         at = out.to;
         break;
       }
-      number -= t.paths[out.to];
+      number -= t.paths(out.to);
     }
   }
   return path;

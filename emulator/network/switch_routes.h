@@ -3,11 +3,12 @@
 //
 //   toward(leaf): for every switch, how many links away the leaf is and how many shortest paths
 //   lead there. A path is found by walking: at each switch, take the cable whose paths hold the
-//   number that is left.
+//   number that is left. Leaves with the same neighbours (all those of a pod) share a table: what
+//   holds for one holds for the other if they change places.
 //
-// Bounds: a path has at most Path::kMost links; a table of 5 bytes per switch for each leaf that is
-// some message's target. Threading: all functions may be called from any thread; tables are made
-// once, when first needed.
+// Bounds: a path has at most Path::kMost links; a table of 5 bytes per switch for each set of
+// neighbours of a leaf that is some message's target. Threading: all functions may be called from
+// any thread; tables are made once, when first needed.
 #pragma once
 
 #include <array>
@@ -42,10 +43,10 @@ class SwitchRoutes {
   // Returns how many shortest paths lead from one leaf to another, at most 2^32 - 1, and how many
   // links each has. 0 paths: none, or it is the same leaf.
   std::uint32_t paths(std::uint32_t from, std::uint32_t to) const {
-    return from == to ? 0 : toward(to).paths[from];
+    return from == to ? 0 : toward(to).paths(from);
   }
   int hops(std::uint32_t from, std::uint32_t to) const {
-    return from == to || toward(to).paths[from] == 0 ? 0 : toward(to).hops[from];
+    return from == to || paths(from, to) == 0 ? 0 : toward(to).hops(from);
   }
   Path path(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
 
@@ -60,20 +61,34 @@ class SwitchRoutes {
   struct Out {
     std::uint32_t to, link;
   };
-  struct Toward {
+  struct Table {
     std::vector<std::uint8_t> hops;
     std::vector<std::uint32_t> paths;
   };
-  const Toward& toward(std::uint32_t leaf) const;
-  Toward search(std::uint32_t leaf) const;
+  // What a table says of `leaf`, although it was made for `like`.
+  struct Toward {
+    const Table& table;
+    std::uint32_t leaf, like;
+    int hops(std::uint32_t at) const { return table.hops[place_of(at)]; }
+    std::uint32_t paths(std::uint32_t at) const { return table.paths[place_of(at)]; }
+
+   private:
+    std::uint32_t place_of(std::uint32_t at) const {
+      return at == leaf ? like : at == like ? leaf : at;
+    }
+  };
+  Toward toward(std::uint32_t leaf) const;
+  Table search(std::uint32_t leaf) const;
+  void find_alike();
   int find_longest() const;
 
   SwitchGraph graph_;
   std::vector<std::uint32_t> first_;  // by switch: its first entry in out_; one more at the end
   std::vector<Out> out_;              // cables that work, by number
+  std::vector<std::uint32_t> like_;   // by leaf: the first one with the same neighbours
   int longest_ = 0;
   mutable std::deque<std::once_flag> searched_;  // by leaf
-  mutable std::vector<Toward> toward_;           // by leaf
+  mutable std::vector<Table> tables_;            // by leaf
   struct Key {
     std::uint32_t from, to, number;
     bool operator==(const Key&) const = default;

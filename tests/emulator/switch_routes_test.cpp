@@ -3,9 +3,12 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "collectives/dice.h"
 #include "emulator/network/five_tuple.h"
 #include "emulator/network/topology.h"
 #include "profiles/error.h"
@@ -83,6 +86,46 @@ TEST(Routes, OfAFileAreShortest) {
   EXPECT_EQ(routes.longest(), 2);
   expect_paths(routes, 0, 1, 1, 1);
   expect_paths(routes, 0, 2, 2, 2);
+}
+
+// How many links the shortest paths between two leaves have, and how many paths there are.
+std::pair<int, std::uint32_t> searched(const SwitchGraph& graph, std::uint32_t from,
+                                       std::uint32_t to) {
+  std::vector<std::uint64_t> ways(graph.switches.size());
+  ways[from] = 1;
+  for (int links = 1; links <= Path::kMost; ++links) {
+    std::vector<std::uint64_t> next(ways.size());
+    for (const SwitchGraph::Cable& cable : graph.cables) {
+      if (cable.failed) continue;
+      next[cable.b] += ways[cable.a];
+      next[cable.a] += ways[cable.b];
+    }
+    ways = next;
+    if (ways[to] > 0) return {links, static_cast<std::uint32_t>(ways[to])};
+  }
+  return {0, 0};
+}
+
+TEST(Routes, OfRandomTreesWithFailedLinksAreAllShortestPaths) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    checking::Dice dice(seed);
+    const int pods = static_cast<int>(1 + dice.below(3));
+    const int spines = static_cast<int>(1 + dice.below(3));
+    const int leaves = pods * static_cast<int>(1 + dice.below(3));
+    ClusterSpec cluster =
+        tree_of(pods, leaves, spines, spines * static_cast<int>(1 + dice.below(2)), 2 * leaves);
+    SwitchGraph graph = switches_of(cluster);
+    for (SwitchGraph::Cable& cable : graph.cables) cable.failed = dice.below(8) == 0;
+    graph.longest = 0;
+    const SwitchRoutes routes(graph);
+    for (std::uint32_t from = 0; from < graph.leaves; ++from)
+      for (std::uint32_t to = 0; to < graph.leaves; ++to) {
+        if (from == to) continue;
+        const auto [links, paths] = searched(graph, from, to);
+        expect_paths(routes, from, to, paths, links);
+        ASSERT_FALSE(HasFailure()) << "seed " << seed << ", " << from << " to " << to;
+      }
+  }
 }
 
 TEST(Topology, NamesTiersAndLinksOfAFatTree) {
