@@ -32,6 +32,9 @@ constexpr double kNetOverhead = 1, kNetOverheadOfAmd = 2;  // us per ring step b
 constexpr int kMostRanksOfFp8Rings = 8;
 constexpr double kFp8RingPenalty = 1024;
 
+// Calls of a group that a channel of another algorithm than the ring has under way together.
+constexpr int kCallsOfBatch = 10;
+
 // Upper bounds of a channel's bandwidth, and of LL's over all channels, in GB/s, per GPU
 // generation.
 struct Generation {
@@ -185,6 +188,9 @@ double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol 
   if (algorithm == NcclAlgorithm::ring && protocol == Protocol::simple &&
       in.func == Func::all_reduce && in.nodes > 1 && in.bytes / shares >= 64)
     latency *= 1.4;
+  latency *= algorithm == NcclAlgorithm::ring
+                 ? in.calls_per_channel
+                 : (in.calls_per_channel + kCallsOfBatch - 1) / kCallsOfBatch;
   const bool lossy = in.fp8 && algorithm == NcclAlgorithm::ring && in.ranks > kMostRanksOfFp8Rings;
   return (latency + static_cast<double>(in.bytes) / (1000 * bandwidth)) *
          (lossy ? kFp8RingPenalty : 1);

@@ -34,6 +34,7 @@ struct NcclTunerInput {
                      // that the switch reduces
   bool pat = true;   // PAT is allowed if there is one rank per node
   bool fp8 = false;  // sums of 8-bit floats, which lose precision in long rings
+  int calls_per_channel = 1;  // of all calls in the group, rounded up
 };
 
 struct NcclChoice {

@@ -368,6 +368,37 @@ TEST(PipelineParallel, MovesAndReducesTheSameWithEverySchedule) {
     EXPECT_EQ(totals(more), expected) << more;
 }
 
+// The passes that a stage computes while its first sends do not end: "F0".
+std::set<std::string> passes_without_sends(const Program& program) {
+  std::set<std::string> passes;
+  for (const std::string& label : test::computed_without_sends(program))
+    if (label != "optimizer") passes.insert(label.substr(0, label.find(' ')));
+  return passes;
+}
+
+// send_forward, and after a backward of the last stage send_backward_recv_forward, wait for what
+// they send.
+TEST(MegatronPipeline, WaitsForTheSendsOfABatch) {
+  using Passes = std::set<std::string>;
+  const Workload workload = Plan{.pp = 4, .dp = 1, .micro_batches = 8}.workload();
+  for (int stage = 0; stage < 4; ++stage)
+    EXPECT_EQ(passes_without_sends(workload.roles[stage].iterations[0]),
+              stage < 3 ? Passes{"F0"} : (Passes{"F0", "B0"}))
+        << stage;
+  // All micro-batches fit in the warm-up of the first two stages.
+  const Workload few = Plan{.pp = 4, .dp = 1, .micro_batches = 2}.workload();
+  EXPECT_EQ(passes_without_sends(few.roles[0].iterations[0]), Passes{"F0"});
+  EXPECT_TRUE(test::streams_end(few.roles[0].iterations[0]));
+}
+
+TEST(MegatronPipeline, ComputesOnDuringTheSendsOfInterleavedStages) {
+  Plan plan{.pp = 2, .dp = 1, .micro_batches = 4};
+  plan.more = ", schedule: interleaved, interleave: 2";
+  for (const Role& role : plan.workload().roles)
+    EXPECT_EQ(passes_without_sends(role.iterations[0]),
+              (std::set<std::string>{"F0", "F1", "F2", "F3", "B0", "B1", "B2", "B3"}));
+}
+
 TEST(MegatronGroups, FollowTheOrderOfRanks) {
   Plan plan{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .micro_batches = 2};
   const auto members = [](const Workload& workload, const std::string& name) {

@@ -18,6 +18,27 @@ std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> transfers(const Program&
   return out;
 }
 
+// Tells each op that begins and ends. True when all have ended, and no event was recorded twice.
+template <typename Tell>
+bool play(const Program& program, bool sends_end, const Tell& tell) {
+  std::vector<std::size_t> at(program.streams.size());
+  std::set<std::uint32_t> fired;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < at.size(); ++s)
+      for (; at[s] < program.streams[s].size(); ++at[s], moved = true) {
+        const Op& op = program.streams[s][at[s]];
+        if (op.kind == Op::Kind::send && !sends_end) break;
+        if (op.kind == Op::Kind::wait && fired.erase(op.event) == 0) break;
+        if (op.kind == Op::Kind::record && !fired.insert(op.event).second) return false;
+        tell(s, op);
+      }
+  }
+  for (std::size_t s = 0; s < at.size(); ++s)
+    if (at[s] != program.streams[s].size()) return false;
+  return true;
+}
+
 }  // namespace
 
 CallSums sums_of(const Program& program, const Workload& workload, const std::string& group) {
@@ -38,21 +59,16 @@ CallSums sums_of(const Program& program, const Workload& workload, const std::st
   return sums;
 }
 
+std::vector<std::string> computed_without_sends(const Program& program) {
+  std::vector<std::string> labels;
+  play(program, false, [&](std::size_t stream, const Op& op) {
+    if (stream == 0 && op.kind == Op::Kind::compute) labels.push_back(program.labels[op.label]);
+  });
+  return labels;
+}
+
 bool streams_end(const Program& program) {
-  std::vector<std::size_t> at(program.streams.size());
-  std::set<std::uint32_t> fired;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t s = 0; s < at.size(); ++s)
-      for (; at[s] < program.streams[s].size(); ++at[s], moved = true) {
-        const Op& op = program.streams[s][at[s]];
-        if (op.kind == Op::Kind::wait && fired.erase(op.event) == 0) break;
-        if (op.kind == Op::Kind::record && !fired.insert(op.event).second) return false;
-      }
-  }
-  for (std::size_t s = 0; s < at.size(); ++s)
-    if (at[s] != program.streams[s].size()) return false;
-  return true;
+  return play(program, true, [](std::size_t, const Op&) {});
 }
 
 std::string unmatched_transfers(const Workload& workload) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "profiles/workload/program.h"
 
@@ -18,6 +19,9 @@ CallSums sums_of(const Program& program, const Workload& workload, const std::st
 // takes no time; a wait uses up its event. False when they wait for each other for ever, or record
 // an event that is still set.
 bool streams_end(const Program& program);
+
+// The labels of what the first stream computes in that play before it stops, if no send ever ends.
+std::vector<std::string> computed_without_sends(const Program& program);
 
 // Compares, in every group, each member's sends to each other member with that one's receives from
 // it, in order. Empty when all match, else the first difference.

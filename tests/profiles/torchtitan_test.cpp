@@ -116,6 +116,35 @@ TEST(TorchTitanPipeline, LeavesTheFirstPartsBackwardToTheWeightsPass) {
     EXPECT_EQ(total(workload, func), total(other, func));
 }
 
+// A send of the warm-up may last until the next one leaves; one in a batch ends with it.
+TEST(TorchTitanPipeline, WaitsForSendsWhereTheRuntimeDoes) {
+  constexpr int kMicroBatches = 8;
+  const auto number = [](const std::vector<std::string>& labels, const char* label) {
+    return std::count_if(labels.begin(), labels.end(),
+                         [&](const std::string& l) { return l.starts_with(label); });
+  };
+  // The forwards, or backwards, that a stage computes while no send ends.
+  const auto passes = [&](const Program& program, const char* label) {
+    std::vector<std::string> all;
+    for (const Op& op : program.streams[0])
+      if (op.kind == Op::Kind::compute) all.push_back(program.labels[op.label]);
+    const auto whole = number(all, label);
+    if (whole == 0) throw std::invalid_argument(label);
+    return kMicroBatches * number(test::computed_without_sends(program), label) / whole;
+  };
+  Titan titan{.gpus = 4, .global_batch = kMicroBatches};
+  titan.more = ", pp: 4";
+  const Workload workload = titan.workload();
+  for (int stage = 0; stage < 4; ++stage) {
+    const Program& program = workload.roles[stage].iterations[0];
+    EXPECT_EQ(passes(program, "forward"), stage < 3 ? 2 : 1) << stage;
+    EXPECT_EQ(passes(program, "backward"), stage < 3 ? 0 : 1) << stage;
+  }
+  titan.more = ", pp: 4, schedule: zbv";
+  for (const Role& role : titan.workload().roles)
+    EXPECT_EQ(passes(role.iterations[0], "forward"), kMicroBatches) << role.name;
+}
+
 TEST(TorchTitanPipeline, PlaysEverySchedule) {
   for (const char* schedule :
        {"1f1b", "interleaved", "interleaved, interleave: 4", "zbv", "dualpipev"})

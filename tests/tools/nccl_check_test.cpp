@@ -9,7 +9,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
+#include "profiles/planners/plan.h"
+#include "tests/profiles/support.h"
+#include "tools/nccl/nccl_result.h"
 
 namespace ghostrank {
 namespace {
@@ -122,17 +126,41 @@ TEST(NcclCheck, JoinsTheRanksOfACommunicator) {
   EXPECT_EQ(all.same, 6U);
 }
 
-TEST(NcclCheck, ComparesNoCallThatWasPlannedInAGroup) {
-  const std::string call =
-      "a:1:1 [3] NCCL INFO AllReduce: opCount 1 sendbuff 1 recvbuff 2 count 1024 datatype 7 op 0 "
-      "root 0 comm 0x1 [nranks=2] stream 3\n";
-  const std::string choice =
-      "a:1:1 [3] NCCL INFO AllReduce: 4096 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..0}\n";
-  EXPECT_EQ(findings(kTwoNodes + call + choice).not_compared, 0U);
-  const NcclFindings grouped = findings(kTwoNodes + call + call + choice + choice);
-  EXPECT_EQ(grouped.not_compared, 1U);
-  EXPECT_THAT(grouped.comms[0].calls[0].note, HasSubstr("group"));
-  EXPECT_EQ(grouped.comms[0].calls[0].times, 2U);
+std::string call_of(int count, const char* comm = "0x1") {
+  return "a:1:1 [3] NCCL INFO AllReduce: opCount 1 sendbuff 1 recvbuff 2 count " +
+         std::to_string(count) + " datatype 7 op 0 root 0 comm " + comm + " [nranks=2] stream 3\n";
+}
+std::string choice_of(int bytes, int first, int last) {
+  return "a:1:1 [3] NCCL INFO AllReduce: " + std::to_string(bytes) +
+         " Bytes -> Algo RING proto LL channel{Lo..Hi}={" + std::to_string(first) + ".." +
+         std::to_string(last) + "}\n";
+}
+
+// Two calls of 4 KiB have 32 KiB of LL's traffic each, and may use a channel each.
+TEST(NcclCheck, PlansTheCallsOfAGroupTogether) {
+  const std::string call = call_of(1024), alone = choice_of(4096, 0, 0);
+  EXPECT_EQ(differing(findings(kTwoNodes + call + alone + call + alone)),
+            std::vector<std::string>{});
+  const NcclFindings group =
+      findings(kTwoNodes + call + call + alone + choice_of(4096, 1, 1) + call + alone);
+  EXPECT_EQ(differing(group), std::vector<std::string>{});
+  ASSERT_EQ(group.comms[0].calls.size(), 2U);
+  EXPECT_EQ(group.comms[0].calls[1].what, "group of 2, first allreduce of 1,024 float sum");
+  EXPECT_EQ(group.comms[0].calls[1].here, "2 plans");
+
+  const NcclFindings other = findings(kTwoNodes + call + call + alone + alone);
+  ASSERT_EQ(differing(other).size(), 1U);
+  EXPECT_EQ(other.comms[0].calls[0].log, "plan 2: allreduce of 4,096 B, ring/LL channels 0..0");
+  EXPECT_EQ(other.comms[0].calls[0].here, "plan 2: allreduce of 4,096 B, ring/LL channels 1..1");
+}
+
+TEST(NcclCheck, ComparesNoGroupThatIsNotWhole) {
+  const std::string call = call_of(1024), choice = choice_of(4096, 0, 0);
+  const NcclFindings cut = findings(kTwoNodes + call + call_of(2048) + choice);
+  EXPECT_EQ(cut.not_compared, 1U);
+  EXPECT_THAT(cut.comms[0].calls[0].note, HasSubstr("no choice for some"));
+  // A call without elements is none.
+  EXPECT_EQ(findings(kTwoNodes + call_of(0) + call + choice).not_compared, 0U);
 }
 
 TEST(NcclCheck, SaysWhyACommunicatorIsNotCompared) {
@@ -162,6 +190,61 @@ TEST(NcclCheck, RefusesDamagedLines) {
               HasSubstr("a tree's child is no rank"));
   EXPECT_THAT(error(replaced(log_of_512(), "datatype 7", "datatype 12")),
               HasSubstr("datatype is no number from 0 to 11"));
+}
+
+// ---- Results ----
+
+LoadedJob job_of_two_stages() {
+  return test::load_text(
+      "schema: ghostrank/job/1\nmodel: llama3-8b\ndevice: {base: h100-sxm, memory_bytes: 0}\n"
+      "cluster: {nodes: 2, gpus_per_node: 8, nics_per_node: 8}\n"
+      "collectives: {library: nccl-2.28}\n"
+      "parallel: {framework: megatron, tp: 8, pp: 2, micro_batch: 1, global_batch: 2}\n");
+}
+
+// A result in which `job` was played as it is planned.
+StoredResult result_of(const LoadedJob& job) {
+  const TrafficPlan traffic = plan_traffic(job.spec, plan_workload(job.spec));
+  StoredResult result;
+  result.ranks = 16;
+  for (const CollectiveTraffic& c : traffic.collectives)
+    result.collectives.push_back({c.op, c.group, c.algorithm, static_cast<double>(c.calls),
+                                  static_cast<double>(c.buffer_bytes)});
+  result.messages = static_cast<double>(traffic.wire_messages);
+  result.wire_bytes = static_cast<double>(traffic.wire_bytes);
+  return result;
+}
+
+TEST(NcclCheck, FindsAResultAsItsJobIsPlayed) {
+  const LoadedJob job = job_of_two_stages();
+  const NcclFindings all = check_nccl_result(result_of(job), job);
+  EXPECT_EQ(differing(all), std::vector<std::string>{});
+  EXPECT_GE(all.same, 5U);
+  EXPECT_EQ(all.not_compared, 0U);
+}
+
+TEST(NcclCheck, FindsWhatAResultPlayedOtherwise) {
+  const LoadedJob job = job_of_two_stages();
+  const StoredResult good = result_of(job);
+  for (std::size_t i = 0; i < good.collectives.size(); ++i) {
+    const std::string what = good.collectives[i].op + " in " + good.collectives[i].group;
+    StoredResult algorithm = good, calls = good, missing = good;
+    algorithm.collectives[i].algorithm = "ring/LL128x";
+    calls.collectives[i].calls += 1;
+    missing.collectives.erase(missing.collectives.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const StoredResult& bad : {algorithm, calls, missing})
+      EXPECT_EQ(differing(check_nccl_result(bad, job)), std::vector<std::string>{what});
+  }
+  StoredResult messages = good;
+  messages.messages -= 1;
+  EXPECT_EQ(differing(check_nccl_result(messages, job)),
+            std::vector<std::string>{"messages between nodes"});
+}
+
+TEST(NcclCheck, RefusesAResultOfAnotherLibrary) {
+  LoadedJob job = job_of_two_stages();
+  job.spec.collectives.library = "generic";
+  EXPECT_THROW(check_nccl_result({}, job), Error);
 }
 
 TEST(NcclCheck, RefusesVersionsThatAreNotPlayed) {

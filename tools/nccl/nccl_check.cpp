@@ -13,6 +13,7 @@
 
 #include "collectives/nccl/environment.h"
 #include "collectives/nccl/found.h"
+#include "collectives/nccl/group.h"
 #include "collectives/nccl/nccl.h"
 #include "collectives/nccl/p2p_split.h"
 #include "profiles/error.h"
@@ -99,7 +100,7 @@ class CommCheck {
     }
   }
 
-  NcclCommFindings take(const std::map<NcclLogCall, std::uint64_t>& calls, std::size_t index) {
+  NcclCommFindings take(const std::map<NcclLogGroup, std::uint64_t>& groups, std::size_t index) {
     if (why_not_.empty()) {
       graphs();
       channels();
@@ -108,8 +109,8 @@ class CommCheck {
     } else {
       out_.communicator.push_back({"graph", "", "", false, why_not_});
     }
-    for (const auto& [one, times] : calls)
-      if (one.comm == index) call(one, times);
+    for (const auto& [one, times] : groups)
+      if (one.calls.front().comm == index) group(one, times);
     return std::move(out_);
   }
 
@@ -214,46 +215,102 @@ class CommCheck {
         });
   }
 
-  void call(const NcclLogCall& one, std::uint64_t times) {
+  // "allreduce of 4,194,304 float sum"
+  static std::string name(const NcclLogCall& one) {
+    std::string text = std::string(name_of(one.func)) + " of " +
+                       humane_count(static_cast<double>(one.count)) + " " +
+                       std::string(kTypes[static_cast<std::size_t>(one.type)].name);
+    if (reduces(one.func)) text += " " + std::string(name_of(reduction_of(one.op)));
+    return text;
+  }
+
+  Collective collective(const NcclLogCall& one) const {
     const LoggedType& type = kTypes[static_cast<std::size_t>(one.type)];
-    const Reduction reduction = reduction_of(one.op);
+    Collective c{one.func, comm_.ranks, one.count, type.bytes, one.root};
+    if (reduces(one.func)) c.reduction = reduction_of(one.op);
+    c.numbers = type.numbers;
+    return c;
+  }
+
+  void group(const NcclLogGroup& one, std::uint64_t times) {
     NcclFinding finding;
-    finding.what = std::string(name_of(one.func)) + " of " +
-                   humane_count(static_cast<double>(one.count)) + " " + std::string(type.name);
-    if (reduces(one.func)) finding.what += " " + std::string(name_of(reduction));
+    const std::size_t calls = one.calls.size();
+    finding.what = name(one.calls.front());
+    if (calls > 1)
+      finding.what =
+          "group of " + humane_count(static_cast<double>(calls)) + ", first " + finding.what;
     finding.times = times;
-    finding.log = lower(one.algorithm) + "/" + one.protocol + " " +
-                  range(one.first_channel, one.last_channel);
-    finding.note = !why_not_.empty() ? why_not_
-                   : one.grouped     ? "planned with other calls of its group"
-                                     : "";
+    finding.note = !why_not_.empty() ? why_not_ : incomplete(one);
+    std::vector<std::string> log, here;
+    for (const NcclLogChoice& choice : one.choices) log.push_back(text(choice, calls > 1));
     if (finding.compared()) {
-      Collective c{one.func, comm_.ranks, one.count, type.bytes, one.root};
-      if (reduces(one.func)) c.reduction = reduction;
-      c.numbers = type.numbers;
       try {
-        finding.here = planned(c);
+        here = planned(one);
       } catch (const std::invalid_argument& error) {
         finding.note = error.what();
       }
     }
-    finding.same = lower(finding.log) == lower(finding.here);
+    const auto alike = [](const std::string& a, const std::string& b) {
+      return lower(a) == lower(b);
+    };
+    const auto differ = std::mismatch(log.begin(), log.end(), here.begin(), here.end(), alike);
+    finding.same = differ.first == log.end();
+    if (calls == 1 || !finding.compared()) {
+      finding.log = calls == 1 ? log.front() : plans(log);
+      if (!here.empty()) finding.here = here.front();
+    } else if (finding.same) {
+      finding.log = finding.here = plans(log);
+    } else {
+      const std::string place = "plan " + std::to_string(differ.first - log.begin() + 1) + ": ";
+      finding.log = place + *differ.first;
+      finding.here = place + *differ.second;
+    }
     out_.calls.push_back(std::move(finding));
+  }
+
+  // Why a group cannot be compared; empty: it can.
+  static std::string incomplete(const NcclLogGroup& one) {
+    for (const NcclLogCall& call : one.calls)
+      if (call.comm != one.calls.front().comm)
+        return "planned with calls of other communicators, which choices do not name";
+    return one.choices.size() == one.calls.size() ? ""
+                                                  : "the log has no choice for some of its calls";
+  }
+
+  static std::string plans(const std::vector<std::string>& list) {
+    return humane_count(static_cast<double>(list.size()), "plan");
+  }
+
+  // A call of a group is told by its function and bytes.
+  static std::string of_group(Func func, std::uint64_t bytes) {
+    return std::string(name_of(func)) + " of " + humane_count(static_cast<double>(bytes)) + " B, ";
+  }
+  static std::string text(const NcclLogChoice& choice, bool grouped) {
+    return (grouped ? of_group(choice.func, choice.bytes) : "") + lower(choice.algorithm) + "/" +
+           choice.protocol + " " + range(choice.first_channel, choice.last_channel);
   }
 
   static std::string range(int first, int last) {
     return "channels " + std::to_string(first) + ".." + std::to_string(last);
   }
 
-  std::string planned(const Collective& c) const {
-    const NcclVersion version = version_of(library_);
-    const NcclPlan ring = nccl_plan(version, NcclAlgorithm::ring, c, at_);
-    const NcclAlgorithm chosen = nccl_choose(nccl_tuner_input(ring, at_)).algorithm;
-    const NcclPlan plan = nccl_plan(version, chosen, c, at_);
-    const std::string name =
-        chosen == NcclAlgorithm::nvls_tree ? "nvls_tree" : std::string(name_of(chosen));
-    return name + "/" + std::string(name_of(plan.task.protocol)) + " " +
-           range(plan.split.first, plan.split.first + plan.split.channels - 1);
+  // The plans of a group's calls, in the order in which NCCL plans them.
+  std::vector<std::string> planned(const NcclLogGroup& group) const {
+    std::vector<Collective> calls;
+    for (const NcclLogCall& one : group.calls) calls.push_back(collective(one));
+    const NcclGroupPlan plan = nccl_group_plan(version_of(library_), calls, at_);
+    std::vector<std::string> out;
+    for (std::size_t i = 0; i < plan.plans.size(); ++i) {
+      const NcclPlan& one = plan.plans[i];
+      const Collective& call = calls[plan.order[i]];
+      const std::string name = one.algorithm == NcclAlgorithm::nvls_tree
+                                   ? "nvls_tree"
+                                   : std::string(name_of(one.algorithm));
+      out.push_back((calls.size() > 1 ? of_group(call.func, call.count * call.element_bytes) : "") +
+                    name + "/" + std::string(name_of(one.task.protocol)) + " " +
+                    range(one.split.first, one.split.first + one.split.channels - 1));
+    }
+    return out;
   }
 
   const NcclLogComm& comm_;
@@ -263,13 +320,6 @@ class CommCheck {
   std::optional<NcclPlan> plan_;
   NcclCommFindings out_;
 };
-
-void count(NcclFindings& findings) {
-  for (const NcclCommFindings& comm : findings.comms)
-    for (const auto* list : {&comm.communicator, &comm.calls})
-      for (const NcclFinding& one : *list)
-        ++(!one.compared() ? findings.not_compared : one.same ? findings.same : findings.differ);
-}
 
 // NICs as in "0 7 6 5 4 3 2 1, NICs 0 1".
 std::string order_of(const NcclGraphChannel& channel) {
@@ -300,6 +350,13 @@ void compare(const char* what, const NcclGraph& dump, const NcclGraph& here,
 
 }  // namespace
 
+void count_nccl_findings(NcclFindings& findings) {
+  for (const NcclCommFindings& comm : findings.comms)
+    for (const auto* list : {&comm.communicator, &comm.calls})
+      for (const NcclFinding& one : *list)
+        ++(!one.compared() ? findings.not_compared : one.same ? findings.same : findings.differ);
+}
+
 std::string nccl_library_of(const std::string& version) {
   // The planning of 2.29.7 is that of 2.30.7, as far as it is modelled.
   constexpr std::pair<std::string_view, const char*> kPlayed[] = {
@@ -314,8 +371,8 @@ NcclFindings check_nccl_log(const NcclLog& log, const std::string& library,
                             const Communicator& node) {
   NcclFindings findings{library, {}};
   for (std::size_t i = 0; i < log.comms.size(); ++i)
-    findings.comms.push_back(CommCheck(log.comms[i], library, node).take(log.calls, i));
-  count(findings);
+    findings.comms.push_back(CommCheck(log.comms[i], library, node).take(log.groups, i));
+  count_nccl_findings(findings);
   return findings;
 }
 
@@ -340,7 +397,7 @@ NcclFindings check_nccl_graphs(const NcclGraphs& dump, const std::string& librar
   compare("tree", dump.tree, here->tree, out);
   const auto heads = [](const NcclGraphs& g) { return humane_count(g.nvls.channels, "head"); };
   out.push_back({"NVLS", heads(dump), heads(*here), heads(dump) == heads(*here)});
-  count(findings);
+  count_nccl_findings(findings);
   return findings;
 }
 

@@ -37,6 +37,9 @@ struct NcclFindings {
   std::uint64_t same = 0, differ = 0, not_compared = 0;
 };
 
+// Fills in the numbers of findings.
+void count_nccl_findings(NcclFindings& findings);
+
 // What the user says of the nodes: `node`, `machine` or `graphs`, and `environment`.
 NcclFindings check_nccl_log(const NcclLog& log, const std::string& library,
                             const Communicator& node);

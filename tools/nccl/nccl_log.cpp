@@ -62,6 +62,10 @@ class Reader {
     for (std::size_t i = 0; i < log.comms.size(); ++i) by_name_[log.comms[i].name] = i;
   }
 
+  void finish() {
+    for (auto& [thread, pending] : pending_) end(pending);
+  }
+
   void take(std::string_view line, std::uint64_t number) {
     line_ = number;
     constexpr std::string_view kVersion = "NCCL version ";
@@ -84,10 +88,10 @@ class Reader {
     std::size_t comm = 0;
     int rank = 0;
   };
-  // What a thread has called since NCCL last told its choices.
+  // What a thread has called since NCCL last told all its choices, and which calls have theirs.
   struct Pending {
-    std::vector<NcclLogCall> calls;
-    bool told = false, grouped = false;
+    NcclLogGroup group;
+    std::vector<bool> told;
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -280,19 +284,27 @@ class Reader {
   bool take_call(const Words& words, Func func) {
     const auto membership = at_.find(process_ + " " + std::string(after(words, "comm")));
     if (membership == at_.end() || membership->second.rank != 0) return false;
+    const int ranks = log_.comms[membership->second.comm].ranks;
     Pending& pending = pending_[thread_];
-    if (pending.told) pending = {};
+    if (!pending.group.choices.empty()) end(pending);
     NcclLogCall call;
     call.comm = membership->second.comm;
     call.func = func;
     const auto count = number_in(after(words, "count"), 0, std::int64_t{1} << 44);
     if (!count) fail("count is no number");
+    if (*count == 0 || ranks == 1) return true;  // NCCL plans nothing
     call.count = static_cast<std::uint64_t>(*count);
     call.type = number(words, "datatype", 0, 11);
     call.op = number(words, "op", 0, INT32_MAX);
-    call.root = number(words, "root", 0, log_.comms[call.comm].ranks - 1);
-    pending.calls.push_back(call);
+    call.root = number(words, "root", 0, ranks - 1);
+    pending.group.calls.push_back(call);
+    pending.told.push_back(false);
     return true;
+  }
+
+  void end(Pending& pending) {
+    if (!pending.group.choices.empty()) ++log_.groups[std::move(pending.group)];
+    pending = {};
   }
 
   // AllReduce: 16777216 Bytes -> Algo TREE proto LL128 channel{Lo..Hi}={0..15}
@@ -307,27 +319,24 @@ class Reader {
     const auto hi =
         number_in(range.substr(dots + 2, range.size() - dots - 3), 0, kMostLogChannels - 1);
     if (!bytes || !lo || !hi) fail("this is no choice of NCCL's: BYTES, channels {LO..HI}");
-    Pending& pending = pending_[thread_];
-    if (!pending.told) pending.grouped = pending.calls.size() > 1;
-    pending.told = true;
     static constexpr std::array<std::uint64_t, 12> kBytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-    const auto call =
-        std::find_if(pending.calls.begin(), pending.calls.end(), [&](const NcclLogCall& one) {
-          return one.func == func && one.count * kBytes[static_cast<std::size_t>(one.type)] ==
-                                         static_cast<std::uint64_t>(*bytes);
-        });
-    if (call == pending.calls.end()) {
+    Pending& pending = pending_[thread_];
+    const std::vector<NcclLogCall>& calls = pending.group.calls;
+    std::size_t call = 0;
+    while (call < calls.size() &&
+           (pending.told[call] || calls[call].func != func ||
+            calls[call].count * kBytes[static_cast<std::size_t>(calls[call].type)] !=
+                static_cast<std::uint64_t>(*bytes)))
+      ++call;
+    if (call == calls.size()) {
       leave_out("choices without a line of their call (log COLL, too)");
       return true;
     }
-    NcclLogCall made = *call;
-    pending.calls.erase(call);
-    made.grouped = pending.grouped;
-    made.algorithm = std::string(after(words, "Algo"));
-    made.protocol = std::string(after(words, "proto"));
-    made.first_channel = static_cast<int>(*lo);
-    made.last_channel = static_cast<int>(*hi);
-    ++log_.calls[made];
+    pending.told[call] = true;
+    pending.group.choices.push_back(
+        {func, static_cast<std::uint64_t>(*bytes), std::string(after(words, "Algo")),
+         std::string(after(words, "proto")), static_cast<int>(*lo), static_cast<int>(*hi)});
+    if (pending.group.choices.size() == calls.size()) end(pending);
     return true;
   }
 
@@ -351,6 +360,7 @@ void read_nccl_log(std::string_view text, const std::string& file, NcclLog& log)
     reader.take(text.substr(at, end - at), ++line);
     at = end + 1;
   }
+  reader.finish();
 }
 
 }  // namespace ghostrank

@@ -18,7 +18,7 @@
 //   h:1:1 [0] NCCL INFO AllReduce: 16777216 Bytes -> Algo TREE proto LL128 channel{Lo..Hi}={0..15}
 //
 // Lines belong to the communicator that their thread begins, or names. Only rank 0 tells its
-// choices.
+// choices. Calls that a thread makes before NCCL tells a choice are those of one group.
 //
 // The input is not trusted: numbers are bounded, and malformed lines of these forms give
 // Error(usage) with FILE:LINE. Threading: one thread.
@@ -64,22 +64,35 @@ struct NcclLogComm {
   std::map<int, Graph> graphs;  // by NCCL's number of the pattern: 1 to 3 trees, 4 ring, 5 NVLS
 };
 
-// A call as rank 0 made it, and what NCCL chose.
+// What NCCL chose for a call.
+struct NcclLogChoice {
+  Func func = Func::all_reduce;
+  std::uint64_t bytes = 0;
+  std::string algorithm, protocol;
+  int first_channel = 0, last_channel = 0;
+  auto operator<=>(const NcclLogChoice&) const = default;
+};
+
+// A call as rank 0 made it.
 struct NcclLogCall {
   std::size_t comm = 0;
   Func func = Func::all_reduce;
   std::uint64_t count = 0;
   int type = 0, op = 0, root = 0;  // NCCL's numbers
-  bool grouped = false;            // planned with other calls of its group
-  std::string algorithm, protocol;
-  int first_channel = 0, last_channel = 0;
   auto operator<=>(const NcclLogCall&) const = default;
+};
+
+// Calls that were planned together, in the order of the calls and of the choices.
+struct NcclLogGroup {
+  std::vector<NcclLogCall> calls;
+  std::vector<NcclLogChoice> choices;  // one each, if the log is whole
+  auto operator<=>(const NcclLogGroup&) const = default;
 };
 
 struct NcclLog {
   std::string version;  // "2.28.9"; empty: not in the log
   std::vector<NcclLogComm> comms;
-  std::map<NcclLogCall, std::uint64_t> calls;     // how often each
+  std::map<NcclLogGroup, std::uint64_t> groups;   // how often each; most have one call
   std::map<std::string, std::uint64_t> left_out;  // lines, by why
 };
 

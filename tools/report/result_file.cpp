@@ -177,6 +177,10 @@ StoredResult read_result(const std::string& file) {
   result.compute = median_over(iterations, "compute_seconds");
   result.exposed = median_over(iterations, "exposed_comm_seconds");
   result.bubble = median_over(iterations, "bubble_seconds");
+  for (const Place& call : root["collectives"].items())
+    result.collectives.push_back({call["op"].text(), call["group"].text(), call["algorithm"].text(),
+                                  call["calls"].number().value_or(0),
+                                  call["bytes"].number().value_or(0)});
   read_traffic(result, root["traffic"]);
   result.faithful = root["fidelity"]["faithful"].truth();
   result.modelled = root["fidelity"]["modelled"].truth();

@@ -49,6 +49,11 @@ struct StoredResult {
   double wire_bytes = 0, messages = 0;                          // per iteration
   bool faithful = false, modelled = false;
   std::string reason, interrupted;
+  struct Call {
+    std::string op, group, algorithm;
+    double calls = 0, bytes = 0;  // per iteration
+  };
+  std::vector<Call> collectives;
   bool pairs_known = false;
   std::map<std::pair<std::string, std::string>, std::pair<double, double>>
       pairs;  // bytes, messages

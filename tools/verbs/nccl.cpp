@@ -13,6 +13,7 @@
 #include "profiles/load/nccl_topology_file.h"
 #include "profiles/trace/trace_file.h"
 #include "tools/nccl/nccl_check.h"
+#include "tools/nccl/nccl_result.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
@@ -31,11 +32,12 @@ bool read_flags(const Argv& argv, CheckFlags& flags) {
       "Say per communicator and call whether graphs, channels, rings, trees, algorithms and "
       "protocols in NCCL's log, or in its graph dump, are those that are played here. The log is "
       "that of NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING,COLL; what it lacks is not "
-      "compared.",
+      "compared. A result of 'run' is held against what its job plays now.",
       "ghostrank nccl check");
-  app.add_option("files", flags.files, "logs of one run, gzip or not; or one graph dump")
+  app.add_option("files", flags.files,
+                 "logs of one run, gzip or not; or one graph dump; or one result")
       ->required()
-      ->type_name("LOG|GRAPH.xml");
+      ->type_name("LOG|GRAPH.xml|RESULT.json");
   auto* job = app.add_option("--job", flags.job,
                              "job or result whose library, node and environment are meant")
                   ->type_name("JOB.yaml|RESULT.json");
@@ -104,10 +106,10 @@ std::string library_of(const CheckFlags& flags, const std::string& version) {
   return library;
 }
 
-void show(const NcclCommFindings& comm, bool all) {
+void show(const NcclCommFindings& comm, const char* source, bool all) {
   const Paint paint = paint_for(STDOUT_FILENO);
   std::printf("\n%s  %s\n", paint.bold(comm.where).c_str(), paint.dim(comm.name).c_str());
-  Table table{{{"what"}, {"in the log"}, {"here"}, {"", Align::left}}, {}};
+  Table table{{{"what"}, {source}, {"here"}, {"", Align::left}}, {}};
   std::uint64_t same = 0;
   for (const auto* list : {&comm.communicator, &comm.calls})
     for (const NcclFinding& one : *list) {
@@ -128,17 +130,42 @@ void show(const NcclCommFindings& comm, bool all) {
                               .c_str());
 }
 
+bool is_result(const std::string& file) { return file.ends_with(".json"); }
+
+// A result brings its job: library, node and environment.
+void check_alone(const CheckFlags& flags) {
+  const std::string& file = flags.files.front();
+  if (flags.files.size() > 1)
+    throw Error(file + " is a result, and " + flags.files[1] +
+                " is to be checked with it; check one after the other");
+  if (!flags.job.empty() || !flags.library.empty() || flags.node != "auto" ||
+      !flags.environment.empty())
+    throw Error(file +
+                " is a result, which has a job of its own; leave out --job, --library, --node and "
+                "--env");
+}
+
 int nccl_check(const Argv& argv) {
   CheckFlags flags;
   if (!read_flags(argv, flags)) return 0;
-  const Communicator node = node_of(flags);
   NcclFindings findings;
   std::map<std::string, std::uint64_t> left_out;
-  if (flags.files.size() == 1 && is_nccl_graph_file(flags.files.front())) {
+  const char* source = "in the log";
+  if (is_result(flags.files.front())) {
+    const std::string& file = flags.files.front();
+    check_alone(flags);
+    source = "in the result";
+    const StoredResult result = read_result(file);
+    findings = check_nccl_result(result, load_job(file, {}));
+    std::printf("a result of ghostrank %s against %s\n", result.version.c_str(),
+                findings.library.c_str());
+  } else if (flags.files.size() == 1 && is_nccl_graph_file(flags.files.front())) {
+    source = "in the dump";
     const std::string text = read_nccl_graph_file(flags.files.front(), "");
     findings = check_nccl_graphs(*parse_nccl_graphs(text, flags.files.front()),
-                                 library_of(flags, ""), node);
+                                 library_of(flags, ""), node_of(flags));
   } else {
+    const Communicator node = node_of(flags);
     NcclLog log;
     for (const std::string& file : flags.files) read_nccl_log(read_trace_file(file), file, log);
     if (log.comms.empty())
@@ -150,7 +177,7 @@ int nccl_check(const Argv& argv) {
     std::printf("NCCL %s against %s\n", log.version.empty() ? "(no version)" : log.version.c_str(),
                 findings.library.c_str());
   }
-  for (const NcclCommFindings& comm : findings.comms) show(comm, flags.all);
+  for (const NcclCommFindings& comm : findings.comms) show(comm, source, flags.all);
   std::printf("\n%s the same, %s differ, %s not compared\n",
               humane_count(static_cast<double>(findings.same)).c_str(),
               humane_count(static_cast<double>(findings.differ)).c_str(),
@@ -165,7 +192,8 @@ int nccl_check(const Argv& argv) {
 
 std::span<const Verb> nccl_verbs() {
   static constexpr std::array kVerbs{
-      Verb{"check", "hold NCCL's log or graph dump against what is played here", nccl_check}};
+      Verb{"check", "hold NCCL's log, a graph dump or a result against what is played here",
+           nccl_check}};
   return kVerbs;
 }
 

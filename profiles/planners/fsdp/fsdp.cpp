@@ -61,10 +61,12 @@ class FsdpWriter {
         parameters_(units_.size()) {}
 
   Program write() {
-    if (mesh_.pipeline.stages > 1)
+    if (mesh_.pipeline.stages > 1) {
       pipelined();
-    else
+      for (const std::size_t stream : sends_.streams()) out_.after(kCompute, stream);
+    } else {
       for (int i = 0; i < mesh_.pipeline.micro_batches; ++i) one_micro_batch();
+    }
     out_.after(kCompute, kComm);
     if (mesh_.replicate > 1) out_.after(kCompute, streams_.replicate);
     finish();
@@ -82,7 +84,17 @@ class FsdpWriter {
   void pipelined();
   void run(const Slot& slot);
   void run_in_turns(const Slot& one, const Slot& two);
-  void pass_on(const Slot& slot, bool receives);
+  struct Transfer {
+    std::uint16_t group = 0;
+    std::int32_t offset = 0;
+    std::uint32_t label = 0;
+    std::size_t stream = 0;
+  };
+  std::optional<Transfer> transfer(const Slot& slot, bool receives);
+  void send(const Slot& slot);
+  void receive(const Slot& slot);
+  void await_send(const Slot& slot);
+  std::uint64_t passed_elements() const;
   void keep_chunks(std::span<const Slot> ahead);
 
   void gather(std::size_t layer);
@@ -150,11 +162,14 @@ void FsdpWriter::pipelined() {
       run_in_turns(slots[begin], slots[begin + 1]);
     } else {
       for (std::size_t i = begin; i < end; ++i) {
-        pass_on(slots[i], true);
+        // Where forwards and backwards alternate, 1f1b sends and receives in one batch.
+        const bool batch = i > 0 && sends_.are_awaited() && slots[i - 1].pass != slots[i].pass;
+        receive(slots[i]);
+        if (batch) await_send(slots[i - 1]);
         run(slots[i]);
       }
     }
-    for (std::size_t i = begin; i < end; ++i) pass_on(slots[i], false);
+    for (std::size_t i = begin; i < end; ++i) send(slots[i]);
     for (std::size_t i = begin; i < end; ++i) {
       const auto chunk = static_cast<std::size_t>(slots[i].chunk);
       const bool weights =
@@ -193,7 +208,7 @@ void FsdpWriter::run_in_turns(const Slot& one, const Slot& two) {
   for (const Slot* slot : {&one, &two}) {
     const Layers& layers = chunks_[slot->chunk];
     for (std::size_t i = 0; i < layers.size(); ++i) fetch(layers, i);
-    pass_on(*slot, true);
+    receive(*slot);
   }
   const auto script_of = [&](const Slot& slot) {
     out_.begin_script();
@@ -204,25 +219,43 @@ void FsdpWriter::run_in_turns(const Slot& one, const Slot& two) {
   out_.take_turns(first, second, kCompute, streams_.ep);
 }
 
-// Passes hidden states to the next part, or their gradients to the one before.
-void FsdpWriter::pass_on(const Slot& slot, bool receives) {
-  if (slot.pass == Pass::weight_backward) return;
+// Hidden states for the next part, or their gradients for the one before. Empty: the slot has no
+// such transfer.
+std::optional<FsdpWriter::Transfer> FsdpWriter::transfer(const Slot& slot, bool receives) {
+  if (slot.pass == Pass::weight_backward) return std::nullopt;
   const bool forward = slot.pass == Pass::forward;
   const auto other = mesh_.pipeline.neighbour(stage_, slot.chunk, forward == receives ? -1 : 1);
-  if (!other || *other == stage_) return;
+  if (!other || *other == stage_) return std::nullopt;
+  return Transfer{forward ? mesh_.forward_group : mesh_.backward_group, *other - stage_,
+                  out_.label((forward ? "activations of " : "gradients of ") +
+                             std::to_string(slot.micro_batch)),
+                  receives ? kCompute : sends_.stream(forward, *other)};
+}
+
+std::uint64_t FsdpWriter::passed_elements() const {
   const Transformer& model = *model_.transformer;
-  const std::uint64_t elements = static_cast<std::uint64_t>(spec_.parallel.micro_batch) *
-                                 model.sequence * model.hidden /
-                                 static_cast<std::uint64_t>(mesh_.tp * mesh_.cp);
-  const std::uint16_t group = forward ? mesh_.forward_group : mesh_.backward_group;
-  const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
-                                         std::to_string(slot.micro_batch));
-  const int offset = *other - stage_;
-  if (receives)
-    return out_.recv(kCompute, label, group, offset, spec_.precision.parameters, elements);
-  const std::size_t stream = sends_.stream(forward, *other);
-  out_.after(stream, kCompute);
-  out_.send(stream, label, group, offset, spec_.precision.parameters, elements);
+  return static_cast<std::uint64_t>(spec_.parallel.micro_batch) * model.sequence * model.hidden /
+         static_cast<std::uint64_t>(mesh_.tp * mesh_.cp);
+}
+
+void FsdpWriter::receive(const Slot& slot) {
+  if (const auto t = transfer(slot, true))
+    out_.recv(kCompute, t->label, t->group, t->offset, spec_.precision.parameters,
+              passed_elements());
+}
+
+// A send of 1f1b leaves when the one before it has ended.
+void FsdpWriter::send(const Slot& slot) {
+  const auto t = transfer(slot, false);
+  if (!t) return;
+  if (sends_.are_awaited()) out_.after(kCompute, t->stream);
+  out_.after(t->stream, kCompute);
+  out_.send(t->stream, t->label, t->group, t->offset, spec_.precision.parameters,
+            passed_elements());
+}
+
+void FsdpWriter::await_send(const Slot& slot) {
+  if (const auto t = transfer(slot, false)) out_.after(kCompute, t->stream);
 }
 
 // If a stage has several chunks, torch's runtime gathers the parameters of the next kChunksAtOnce

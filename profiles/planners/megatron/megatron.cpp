@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "profiles/device/compute.h"
@@ -55,7 +56,9 @@ class StageWriter {
     }
     for (auto begin = slots.begin(), end = begin; begin != slots.end(); begin = end) {
       end = begin + (begin->joined ? 2 : 1);
-      for (auto slot = begin; slot != end; ++slot) pass_on(*slot, true);
+      const bool last_sends = begin != slots.begin() && is_batch(*(begin - 1), *begin);
+      for (auto slot = begin; slot != end; ++slot)
+        exchange(last_sends ? &*(begin - 1) : nullptr, &*slot);
       const auto pass = [&](const Slot& slot) {
         const auto chunk = static_cast<std::size_t>(slot.chunk);
         slot.pass == Pass::forward ? forward(slot, &slot == first[chunk])
@@ -65,7 +68,8 @@ class StageWriter {
         overlap([&] { pass(*begin); }, [&] { pass(*(begin + 1)); });
       else
         std::for_each(begin, end, pass);
-      for (auto slot = begin; slot != end; ++slot) pass_on(*slot, false);
+      if (end != slots.end() && is_batch(*begin, *end)) continue;
+      for (auto slot = begin; slot != end; ++slot) exchange(&*slot, nullptr);
     }
     finish_gradients();
     out_.compute(streams_.compute, "optimizer", optimizer_time());
@@ -93,7 +97,17 @@ class StageWriter {
   void forward(const Slot& slot, bool first);
   void backward(const Slot& slot, bool last);
   void overlap(const std::function<void()>& one, const std::function<void()>& two);
-  void pass_on(const Slot& slot, bool receives);
+  // What a stage sends after a pass, or receives before it.
+  struct Transfer {
+    std::uint16_t group = 0;
+    std::size_t stream = 0;
+    std::int32_t offset = 0;
+    std::uint32_t label = 0;
+    std::uint64_t elements = 0;
+  };
+  std::optional<Transfer> transfer(const Slot* slot, bool receives);
+  bool is_batch(const Slot& sends, const Slot& receives) const;
+  void exchange(const Slot* sends, const Slot* receives);
   void reduce(const StageBucket& bucket);
   void gather(const StageBucket& bucket);
   void launch_next_gather();
@@ -195,43 +209,61 @@ std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
 
 // ---- Passes ----
 
-// Receives a part's input before a pass, or sends its output after. A stage waits for a receive
-// where it needs the data; it does not wait for its sends.
-void StageWriter::pass_on(const Slot& slot, bool receives) {
-  if (slot.pass == Pass::weight_backward) return;
-  const bool forward = slot.pass == Pass::forward;
-  const auto other = plan_.pipeline.neighbour(stage_, slot.chunk, forward == receives ? -1 : 1);
-  if (!other || *other == stage_) return;
-  const int offset = *other - stage_;
-  const int part = plan_.pipeline.part(stage_, slot.chunk);
+// Empty: the slot has no such transfer.
+std::optional<StageWriter::Transfer> StageWriter::transfer(const Slot* slot, bool receives) {
+  if (!slot || slot->pass == Pass::weight_backward) return std::nullopt;
+  const bool forward = slot->pass == Pass::forward;
+  const auto other = plan_.pipeline.neighbour(stage_, slot->chunk, forward == receives ? -1 : 1);
+  if (!other || *other == stage_) return std::nullopt;
+  const int part = plan_.pipeline.part(stage_, slot->chunk);
   // The earlier of the two parts.
   const int before = forward == receives ? part - 1 : part;
   const std::uint64_t tensors =
       plan_.mtp_stands_alone() && before >= plan_.mtp_part() ? 1 + plan_.model.mtp : 1;
-  const std::uint64_t elements =
-      tensors * plan_.hidden_states() /
-      (plan_.sequence_parallel || scatters() ? static_cast<std::uint64_t>(plan_.tp)
-                                             : std::uint64_t{1});
-  const std::uint16_t group = forward ? groups_.forward : groups_.backward;
-  const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
-                                         std::to_string(slot.micro_batch));
-  const std::size_t stream = receives ? streams_.compute : sends_.stream(forward, *other);
-  out_.after(stream, streams_.compute);
+  return Transfer{forward ? groups_.forward : groups_.backward,
+                  receives ? streams_.compute : sends_.stream(forward, *other), *other - stage_,
+                  out_.label((forward ? "activations of " : "gradients of ") +
+                             std::to_string(slot->micro_batch)),
+                  tensors * plan_.hidden_states() /
+                      (plan_.sequence_parallel || scatters() ? static_cast<std::uint64_t>(plan_.tp)
+                                                             : std::uint64_t{1})};
+}
+
+// True if what a slot sends and what the next one receives are one batch: in 1f1b, while forwards
+// and backwards alternate. A stage whose micro-batches all fit in its warm-up never alternates.
+bool StageWriter::is_batch(const Slot& sends, const Slot& receives) const {
+  return sends_.are_awaited() && sends.pass != receives.pass &&
+         plan_.pipeline.micro_batches >= plan_.pp - stage_;
+}
+
+// Sends after a slot, receives before a slot, or both in one batch. A stage waits for a receive
+// where it needs the data, and for its sends where Megatron-core does (megatron/core/
+// pipeline_parallel/p2p_communication.py): 1f1b waits for the whole batch.
+void StageWriter::exchange(const Slot* sends, const Slot* receives) {
+  const std::optional<Transfer> sent = transfer(sends, false), received = transfer(receives, true);
   // Interleaved stages overlap their transfers, each of which is an isend of its own; all others
   // send in batches.
   const Op::Within within =
       plan_.pipeline.schedule == "interleaved" ? Op::Within::pair : Op::Within::group;
-  const auto pass = [&](std::uint32_t what, DataType type, std::uint64_t count) {
-    receives ? out_.recv(stream, what, group, offset, type, count, within)
-             : out_.send(stream, what, group, offset, type, count, within);
+  const auto pass = [&](DataType type, bool shapes) {
+    const auto count = [&](const Transfer& t) { return shapes ? 3 : t.elements; };
+    const auto what = [&](const Transfer& t) { return shapes ? out_.label("shape") : t.label; };
+    if (sent) {
+      out_.after(sent->stream, streams_.compute);
+      out_.send(sent->stream, what(*sent), sent->group, sent->offset, type, count(*sent), within);
+    }
+    if (received)
+      out_.recv(received->stream, what(*received), received->group, received->offset, type,
+                count(*received), within);
+    if (sent && sends_.are_awaited()) out_.after(streams_.compute, sent->stream);
   };
   // If lengths differ, three sizes go first.
-  if (plan_.mtp_stands_alone()) pass(out_.label("shape"), DataType::int64, 3);
-  pass(label, plan_.activations, elements);
-  if (!receives || !scatters()) return;
+  if (plan_.mtp_stands_alone()) pass(DataType::int64, true);
+  pass(plan_.activations, false);
+  if (!received || !scatters()) return;
   out_.after(streams_.tp, streams_.compute);
   out_.collective(streams_.tp, "parts of a stage", Func::all_gather, groups_.tp, plan_.activations,
-                  elements);
+                  received->elements);
   out_.after(streams_.compute, streams_.tp);
 }
 

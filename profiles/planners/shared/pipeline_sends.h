@@ -1,8 +1,12 @@
-// The streams by which a stage of a pipeline sends. A send may wait until its receiver has room,
-// and the stage computes meanwhile; so every receiver has a stream of its own for activations, and
-// another one for gradients.
+// The streams by which a stage of a pipeline sends. A send may wait until its receiver has room, so
+// every receiver has a stream of its own for activations, and another one for gradients.
 //
-// A receive has no stream: the stage waits for it where it needs the data.
+// A receive has no stream: the stage waits for it where it needs the data. For its sends a stage
+// waits in 1f1b only, in which Megatron-core and torch.distributed.pipelining wait for both sides
+// of a batch; it computes on during the sends of the other schedules, for which torch's runtime
+// waits at the end of the step. (Interleaved stages of Megatron-core wait for a send where the next
+// one leaves, DualPipe's for each batch. Both then have receives posted earlier than here, so these
+// waits are left out.)
 #pragma once
 
 #include <string>
@@ -20,6 +24,11 @@ class PipelineSends {
   // The stream of what `stage` takes: activations of a forward, or gradients.
   std::size_t stream(bool forward, int stage) const;
 
+  std::vector<std::size_t> streams() const;
+
+  // The stage waits for its sends.
+  bool are_awaited() const { return awaited_; }
+
  private:
   struct To {
     bool forward;
@@ -27,6 +36,7 @@ class PipelineSends {
     bool operator==(const To&) const = default;
   };
   std::size_t first_;
+  bool awaited_;
   std::vector<To> to_;
 };
 

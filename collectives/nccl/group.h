@@ -1,0 +1,33 @@
+// The plan of several calls in one ncclGroup on one communicator: NCCL plans them together. Derived
+// from NCCL's source (2.28.9, 2.30.7), not yet compared with a trace.
+//
+//   submitted      A 4 MiB   B 1 KiB   C 3 MiB    all all-reduces of the same type and operator
+//   order          B | C A                        from small to large
+//   decided        B alone; C and A together, because they are within four times of each other
+//   channels       B 0, C 0..6, A 6..15           neighbours share a channel
+//
+// Threading: pure functions.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "collectives/nccl/nccl.h"
+
+namespace ghostrank {
+
+// As many channels of calls as certainly fit into one launch, however small its arguments are.
+inline constexpr int kNcclCallChannelsOfLaunch = 200;
+
+// The plans of the calls, in the order in which NCCL plans them; `order` gives the position of each
+// in `calls`. All are calls of the communicator's whole group. Throws std::invalid_argument for
+// calls that NCCL cannot serve, or that are not planned in one launch, or in another way: 2.30's
+// broadcasts of several roots.
+struct NcclGroupPlan {
+  std::vector<NcclPlan> plans;
+  std::vector<std::size_t> order;
+};
+NcclGroupPlan nccl_group_plan(NcclVersion version, std::span<const Collective> calls,
+                              const Communicator& comm);
+
+}  // namespace ghostrank
