@@ -1,9 +1,11 @@
 """Makes real NCCL say what it sends: N processes on one GPU, each a node of its own, under the
 tracing plugin, through a sweep of calls for every protocol and number of channels.
 
-    drive.py PLUGIN.so FOLDER [--ranks N] [--library nccl-2.28] [--channels 1,2,4]
+    drive.py PLUGIN.so FOLDER [--ranks N] [--library nccl-2.28] [--channels 1,2,4] [--compare PROGRAM]
 
-Writes FOLDER/PROTOCOL-cCHANNELS/trace.RANK. Needs PyTorch with NCCL and one GPU. Never run so far.
+Writes FOLDER/PROTOCOL-cCHANNELS/trace.RANK; with --compare PROGRAM (nccl_trace_compare) it then holds
+them against our schedules. Needs PyTorch with NCCL and one GPU; without them it says so and returns
+77, which ctest takes for a test left out. Never run with a GPU so far.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import time
 
 PROTOCOLS = ("Simple", "LL", "LL128")
 FUNCS = ("allreduce", "reduce_scatter", "all_gather", "broadcast", "reduce")
+LEFT_OUT = 77
 COUNTS = (1, 1000, 25_000, 262_144, 6_553_600)  # elements of 4 bytes, as NCCL's argument
 
 
@@ -65,6 +68,27 @@ def rank_main(options):
     dist.destroy_process_group()
 
 
+def unavailable():
+    """Why there is nothing to run here; empty: there is."""
+    try:
+        import torch
+    except ImportError:
+        return "PyTorch is not installed"
+    if not torch.cuda.is_available():
+        return "PyTorch finds no GPU"
+    if not torch.distributed.is_nccl_available():
+        return "this PyTorch has no NCCL"
+    return ""
+
+
+def library():
+    """Ours for the NCCL that PyTorch has; None: it is not played."""
+    import torch
+
+    played = {(2, 28): "nccl-2.28", (2, 29): "nccl-2.30", (2, 30): "nccl-2.30"}
+    return played.get(tuple(torch.cuda.nccl.version()[:2]))
+
+
 def play(options, protocol, channels):
     folder = pathlib.Path(options.folder) / f"{protocol}-c{channels}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +104,12 @@ def play(options, protocol, channels):
                    "--protocol", protocol, "--channel-count", str(channels),
                    "--library", options.library]
         processes.append(subprocess.Popen(command, env=environment))
-    return sum(process.wait() != 0 for process in processes)
+    failed = sum(process.wait() != 0 for process in processes)
+    if failed == 0 and options.compare:
+        traces = [str(folder / f"trace.{rank}") for rank in range(options.ranks)]
+        print(f"{protocol}, {channels} channels:", flush=True)
+        failed = subprocess.run([options.compare, *traces], check=False).returncode
+    return failed
 
 
 def main():
@@ -88,7 +117,8 @@ def main():
     parser.add_argument("plugin", type=os.path.abspath)
     parser.add_argument("folder", type=os.path.abspath)
     parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--library", default="nccl-2.28")
+    parser.add_argument("--library", help="default: by PyTorch's NCCL")
+    parser.add_argument("--compare", type=os.path.abspath, metavar="PROGRAM")
     parser.add_argument("--channels", default="1,2,4")
     parser.add_argument("--as-rank", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--protocol", help=argparse.SUPPRESS)
@@ -97,6 +127,14 @@ def main():
     if options.as_rank:
         rank_main(options)
         return 0
+    why = unavailable()
+    if not why:
+        options.library = options.library or library()
+        if not options.library:
+            why = "PyTorch's NCCL is of no version that is played; --library says which to compare with"
+    if why:
+        print(f"left out: {why}")
+        return LEFT_OUT
     sweep = itertools.product(PROTOCOLS, [int(c) for c in options.channels.split(",")])
     return 1 if sum(play(options, protocol, channels) for protocol, channels in sweep) else 0
 
