@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         fuzz::require(one.times > 0 && (!one.compared() || !one.here.empty()));
         ++calls;
       }
-    fuzz::require(calls == log.calls.size());
+    fuzz::require(calls == log.groups.size());
     ++fuzz::accepted;
   } catch (const Error& refused) {
     fuzz::require(*refused.what() != '\0');
