@@ -205,7 +205,7 @@ CLAIMS = [
     Claim("BytePS (OSDI'20)", "8 x 8 V100 [of GRACE's release], 20 Gb/s TCP, 64 samples, fp32 [8 "
           "servers of 20 Gb/s, partitions of 1 MiB, credit 16 MB]",
           "44 % (ResNet-50) and 100 % (VGG-16) over Horovod; up to 84 % in the paper", (1.44, 2.0),
-          byteps()),
+          byteps(), "the ring of ResNet-50's gradients is nearly all under its backward pass here"),
     Claim("SIDCo (MLSys'21)", "8 nodes [V100, 10 Gb/s, 32 samples]",
           "up to 41.7 times as fast as without compression", (None, 41.7), sidco(),
           "theirs is an LSTM of 66 million parameters and little compute, which is not played here"),
