@@ -1,14 +1,20 @@
 // Jobs whose calls travel as flows: beside the same jobs message by message, and closed forms where
 // links are shared.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "collectives/dice.h"
+#include "collectives/routing.h"
 #include "profiles/error.h"
+#include "profiles/job/switches.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -37,11 +43,8 @@ TopologySpec leaf_spine(int leaves, int spines, double oversubscription) {
   return spec;
 }
 
-// Transfers (from, to), all at the same time.
-SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs) {
-  job.workload.roles.assign(job.workload.role_of.rows().size(), job.workload.roles[0]);
-  for (const WorldRank r : job.workload.role_of.keys())
-    job.workload.role_of[r] = static_cast<std::uint16_t>(r.value());
+// Appends transfers (from, to) to ranks that have a role of their own.
+void append_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs) {
   for (const auto& [from, to] : pairs) {
     Op op;
     op.count = kCount;
@@ -52,6 +55,14 @@ SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pair
     op.peer = from - to;
     job.workload.roles[to].iterations[0].streams[0].push_back(op);
   }
+}
+
+// Transfers (from, to), all at the same time.
+SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs) {
+  job.workload.roles.assign(job.workload.role_of.rows().size(), job.workload.roles[0]);
+  for (const WorldRank r : job.workload.role_of.keys())
+    job.workload.role_of[r] = static_cast<std::uint16_t>(r.value());
+  append_sends(job, pairs);
   return job;
 }
 
@@ -161,6 +172,125 @@ TEST(Flows, AreTheSameEveryTime) {
   for (std::size_t i = 0; i < a.iterations.size(); ++i)
     EXPECT_EQ(a.iterations[i].seconds, b.iterations[i].seconds);
   EXPECT_EQ(ledger_text(a), ledger_text(b));
+}
+
+// ---- Random jobs ----
+
+// A random topology, where links may have failed; every pair of NICs that may talk stays connected.
+void draw_topology(checking::Dice& dice, ClusterSpec& cluster) {
+  TopologySpec& spec = cluster.topology;
+  spec.oversubscription = static_cast<double>(1 + dice.below(4));
+  spec.spines = static_cast<int>(2 + dice.below(3));
+  spec.routing = &routings()[dice.below(routings().size())];
+  switch (dice.below(4)) {
+    case 0:
+      return;
+    case 1:
+      spec.kind = TopologySpec::Kind::leaf_spine;
+      spec.leaves = static_cast<int>(1 + dice.below(4));
+      break;
+    case 2:
+      spec.kind = TopologySpec::Kind::rail_optimised;
+      spec.leaves = cluster.nics_per_node * static_cast<int>(1 + dice.below(3));
+      break;
+    default:
+      spec.kind = TopologySpec::Kind::fat_tree;
+      spec.pods = 2;
+      spec.leaves = 4;
+      spec.cores = spec.spines;
+      spec.pod_oversubscription = static_cast<double>(1 + dice.below(7));
+      break;
+  }
+  if (dice.below(2) == 0) return;
+  const SwitchGraph graph = switches_of(cluster);
+  if (graph.cables.empty()) return;
+  const std::uint64_t cable = dice.below(graph.cables.size());
+  if (dice.below(2) == 0)
+    spec.failed = {cable_name(graph, static_cast<std::uint32_t>(cable))};
+  else
+    spec.degraded = {{cable_name(graph, static_cast<std::uint32_t>(cable)), 0.1 * kRate}};
+}
+
+// Rounds of collectives and of transfers by a random permutation, in which a sender may wait for
+// its receiver.
+SmallJob random_job(std::uint64_t seed) {
+  checking::Dice dice(seed);
+  const int gpus = static_cast<int>(1 + dice.below(2));
+  const int nodes = static_cast<int>(4 + 2 * dice.below(5));
+  SmallJob job = job_of(nodes, gpus);
+  constexpr const char* kLibraries[] = {"generic", "gloo", "nccl-2.28", "openmpi-4.1"};
+  job.spec.collectives.library = kLibraries[dice.below(4)];
+  job.spec.run.iterations = 2;
+  job.spec.run.jitter = dice.below(2) == 0 ? 0 : 0.1;
+  job.spec.run.seed = seed;
+  draw_topology(dice, job.spec.cluster);
+  constexpr Func kFuncs[] = {Func::all_reduce, Func::all_gather, Func::broadcast, Func::all_to_all};
+  std::vector<int> to(job.workload.ranks);
+  std::iota(to.begin(), to.end(), 0);
+  for (std::size_t i = to.size(); i-- > 1;) std::swap(to[i], to[dice.below(i + 1)]);
+  with_sends(job, {});
+  for (std::uint64_t rounds = 1 + dice.below(4); rounds > 0; --rounds) {
+    std::vector<std::pair<int, int>> pairs;
+    for (int r = 0; r < job.workload.ranks; ++r)
+      if (to[r] != r) pairs.push_back({r, to[r]});
+    Op op;
+    op.kind = Op::Kind::collective;
+    op.func = kFuncs[dice.below(4)];
+    op.count = 1000 * (1 + dice.below(300));
+    Op compute;
+    compute.duration = static_cast<Picoseconds>(dice.below(50)) * kPicosPerMicro;
+    for (Role& role : job.workload.roles) {
+      role.iterations[0].streams[0].push_back(compute);
+      role.iterations[0].streams[0].push_back(op);
+    }
+    append_sends(job, pairs);
+  }
+  return job;
+}
+
+// What the busiest link or NIC carries in an iteration takes as long at the least.
+double least_seconds(const Result& result) {
+  double busiest = 0, total = 0;
+  for (const IterationReport& i : result.iterations) total += i.seconds;
+  if (result.network)
+    for (const LinkTier& tier : result.network->tiers)
+      busiest = std::max(busiest, tier.utilisation_max);
+  for (const NicTraffic& nic : result.nics) {
+    const double bits = 8 * std::max(nic.tx_bytes, nic.rx_bytes);
+    busiest =
+        std::max(busiest, bits / kRate * static_cast<double>(result.iterations.size()) / total);
+  }
+  return busiest;
+}
+
+TEST(Flows, OfRandomJobsSendTheSameAsMessagesAndFillNoLinkBeyondItsRate) {
+  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
+  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 60;
+  int with_links = 0, with_changes = 0;
+  for (std::uint64_t seed = 0; seed < jobs; ++seed) {
+    const SmallJob job = random_job(seed);
+    SCOPED_TRACE("job " + std::to_string(seed));
+    const TopologySpec& topology = job.spec.cluster.topology;
+    with_links += topology.kind != TopologySpec::Kind::nonblocking;
+    with_changes += !topology.failed.empty() || !topology.degraded.empty();
+    const Result flow = job.run(), again = job.run();
+    SmallJob same = job;
+    same.spec.fabric.network = NetworkModel::loggp;
+    const Result loggp = same.run();
+    ASSERT_EQ(flow.interrupted, "");
+    ASSERT_EQ(loggp.interrupted, "");
+    EXPECT_EQ(ledger_text(flow), ledger_text(loggp));
+    ASSERT_EQ(flow.iterations.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(flow.iterations[i].seconds, again.iterations[i].seconds);
+    EXPECT_EQ(testing::network_text(flow), testing::network_text(again));
+    EXPECT_LE(least_seconds(flow), 1 + 1e-9);
+    if (HasFailure()) return;  // one failing job is enough to look into
+  }
+  if (jobs >= 60) {
+    EXPECT_GE(with_links, 30);
+    EXPECT_GE(with_changes, 10);
+  }
 }
 
 TEST(Flows, OfDifferentMembersWaitForEachOther) {
