@@ -27,11 +27,11 @@ CompiledSwitch::CompiledSwitch(SwitchPlan plan)
 
 std::string CompiledSwitch::admit(const JobPlan& job) {
   if (std::string why = reason_to_refuse(plan_, job); !why.empty()) return why;
-  jobs_.push_back(
-      std::make_unique<Job>(Job{job,
-                                Pool(static_cast<int>(job.workers.size()), job.slots, job.elements),
-                                {},
-                                queue_pairs_of(job)}));
+  jobs_.push_back(std::make_unique<Job>(
+      Job{job,
+          Pool(static_cast<int>(job.workers.size()), job.slots, job.elements, job.guarded),
+          {},
+          queue_pairs_of(job)}));
   plan_.jobs.push_back(job);
   index_sources();
   return {};

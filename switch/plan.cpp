@@ -47,6 +47,8 @@ std::string wrong_format(const JobPlan& job) {
     }
     return {};
   }
+  if (job.guarded)
+    return "packets over RoCEv2 have no numbers that tell old ones; leave out guarded";
   if (job.elements != kRoceElements)
     return "packets over RoCEv2 have " + std::to_string(kRoceElements) + " elements, not " +
            std::to_string(job.elements);

@@ -54,6 +54,7 @@ struct JobPlan {
   std::vector<Worker> workers;  // by number
   std::optional<Uplink> uplink;
   Format format = Format::udp;
+  bool guarded = false;  // against old packets (pool.h); of the compiled switch, over UDP
 };
 
 struct Forward {

@@ -7,8 +7,8 @@
 
 namespace ghostrank::switchml {
 
-Pool::Pool(int workers, int slots, int elements)
-    : workers_(workers), slots_(slots), elements_(elements) {
+Pool::Pool(int workers, int slots, int elements, bool guarded)
+    : workers_(workers), slots_(slots), elements_(elements), guarded_(guarded) {
   GHOSTRANK_SWITCH_ASSERT(workers >= 1 && workers <= kMaxWorkers);
   GHOSTRANK_SWITCH_ASSERT(slots >= 1 && slots <= kMaxSlots);
   GHOSTRANK_SWITCH_ASSERT(valid_elements(elements));
@@ -16,10 +16,18 @@ Pool::Pool(int workers, int slots, int elements)
   values_.resize(rounds_.size() * size_());
 }
 
+bool Pool::is_old(const Round& round, const Round& other, std::uint32_t mark, std::uint32_t id) {
+  const auto before = [id](const Round& r) {
+    return r.begun && static_cast<std::int32_t>(id - r.id) < 0;
+  };
+  return before(round) || (before(other) && (other.marks & mark) != 0);
+}
+
 Verdict Pool::receive(int worker, int slot, const Packet& packet) {
   Round& round = rounds_[at(slot, packet.set)];
   Round& other = rounds_[at(slot, 1 - packet.set)];
   const std::uint32_t mark = 1u << worker;
+  if (guarded_ && is_old(round, other, mark, packet.id)) return Verdict::duplicate;
   const std::uint32_t before = round.marks;
   round.marks |= mark;
   other.marks &= ~mark;
@@ -30,6 +38,8 @@ Verdict Pool::receive(int worker, int slot, const Packet& packet) {
     load_lanes(values, packet.values, elements_);
     round.e0 = packet.e0;
     round.e1 = packet.e1;
+    round.begun = true;
+    round.id = packet.id;
   } else {
     add_lanes(values, packet.values, elements_);
     round.e0 = std::max(round.e0, packet.e0);

@@ -11,7 +11,13 @@
 //   missing = before the first chunk 0, else the number of workers still to come
 //
 // The sums are exact only if the chunks of one worker for one slot arrive in the order in which
-// they were sent.
+// they were sent: an old chunk that comes after a newer one counts as new. A guarded pool tells old
+// chunks by their packets' numbers and ignores them, so any order will do. It needs workers that
+// number their packets on and on, modulo 2^32, all alike: whose numbers begin again at each job (as
+// those of p4lang/p4app-switchML do) cannot have it. With order kept it gives the same results.
+//
+//   a chunk is old if   its number is before that of its set's round, or
+//                       before that of the other set's, in which its worker has been heard already
 //
 // Threading: one owner.
 #pragma once
@@ -26,7 +32,7 @@ namespace ghostrank::switchml {
 
 enum class Verdict : std::uint8_t {
   collect,     // added; not complete yet
-  duplicate,   // a retransmission of an incomplete round: do nothing
+  duplicate,   // a retransmission of an incomplete round, or an old chunk: do nothing
   broadcast,   // the last chunk of the round: send the result to every worker
   retransmit,  // a retransmission of a complete round: send the result to its sender
 };
@@ -35,7 +41,7 @@ class Pool {
  public:
   // workers 1 .. kMaxWorkers; slots 1 .. kMaxSlots; elements 32, 64 or 256. These are asserted,
   // because reason_to_refuse() has checked the job.
-  Pool(int workers, int slots, int elements);
+  Pool(int workers, int slots, int elements, bool guarded = false);
 
   int workers() const { return workers_; }
   int slots() const { return slots_; }
@@ -61,13 +67,17 @@ class Pool {
     std::uint32_t marks = 0;
     std::uint8_t missing = 0;
     std::int8_t e0 = 0, e1 = 0;
+    bool begun = false;    // ever
+    std::uint32_t id = 0;  // of its packets
   };
+  static bool is_old(const Round& round, const Round& other, std::uint32_t mark, std::uint32_t id);
   std::size_t at(int slot, int set) const {
     return 2 * static_cast<std::size_t>(slot) + static_cast<std::size_t>(set);
   }
   std::size_t size_() const { return static_cast<std::size_t>(elements_); }
 
   int workers_, slots_, elements_;
+  bool guarded_;
   std::vector<Round> rounds_;         // slot * 2 + set
   std::vector<std::int32_t> values_;  // (slot * 2 + set) * elements
 };

@@ -82,6 +82,10 @@ JobResources Allocation::admit(const JobPlan& job) {
     throw std::invalid_argument(who +
                                 " is over RoCEv2, which the P4 program does not sum; use "
                                 "--target compiled");
+  if (job.guarded)
+    throw std::invalid_argument(who +
+                                " is guarded, and the P4 program cannot tell old packets; leave "
+                                "out guarded, or use --target compiled");
   if (job.elements != elements_)
     throw std::invalid_argument(who + " has packets of " + std::to_string(job.elements) +
                                 " elements, the program is for " + std::to_string(elements_));

@@ -34,6 +34,11 @@ using switchml::Layout, switchml::Worker;
 
 constexpr std::uint32_t kGreetingJob = 0xff;  // far from the first calls' numbers
 
+// Of a greeting: its packets have number -1, which is before that of the first call's, so that a
+// late one never counts as new.
+constexpr std::array<std::byte, 6> kGreetingWords{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
+                                                  std::byte{0xff}};
+
 // Packets of a call between a worker, or a rack's switch, and the switch above it.
 struct Packets {
   std::uint64_t all = 0, full_up = 0, full_down = 0;
@@ -70,7 +75,6 @@ class SwitchMl final : public Ends {
   // After a round in set 1 every worker has its mark there and none in set 0, as if that set had
   // never been used and this one were full; the first chunk in each slot goes to set 0.
   std::optional<SwitchService> switch_service() const override {
-    static constexpr std::array<std::byte, 6> kNothing{};
     if (layout_->racks.all != 1) return std::nullopt;
     const SwitchMlOptions& options = layout_->options;
     SwitchService service{switchml::kUdpPort,        options.slots,
@@ -83,11 +87,11 @@ class SwitchMl final : public Ends {
            .index = static_cast<unsigned>(options.first_slot + slot) | unsigned{switchml::kSetBit},
            .type = DataType::int32,
            .elements = static_cast<std::uint64_t>(options.elements),
-           .words = kNothing});
+           .words = kGreetingWords});
     return service;
   }
   std::string_view p4_program() const override { return "switch/p4/pna_dpdk.p4"; }
-  Survives survives() const override { return {true, true, true, false}; }
+  Survives survives() const override { return {true, true, true, layout_->options.guard}; }
 
   std::string refuses(const Call& call) const override {
     const Func func = call.collective.func;

@@ -18,8 +18,9 @@
 //   reduce            S                        S to the root, else c
 //
 // A communicator's calls run one after the other, as jobs of a worker. Exact for int32; floats stay
-// within error_bound(). All-gather and broadcast move any type as it is. Results are correct only
-// if packets between two parties arrive in order (FIFO): the scheme does not survive reordering.
+// within error_bound(). All-gather and broadcast move any type as it is. Modelled switches are
+// guarded against packets out of order (switch/pool.h). Without the guard, as on a Tofino, results
+// are correct only if packets between two parties arrive in order (FIFO).
 //
 // Source: the behaviour of p4lang/p4app-switchML for all-reduce; two levels after its authors'
 // simulator; the other functions are ours. Threading: immutable.
@@ -37,6 +38,7 @@ struct SwitchMlOptions {
   Picoseconds timeout = 10'000'000'000;  // 10 ms, the source's default
   int first_slot = 0;                    // as the packets number them
   double packet_rate = 0;                // packets per second that a switch takes; 0: unlimited
+  bool guard = true;  // switches tell old packets by their numbers (switch/pool.h)
 };
 
 // Throws std::invalid_argument for more than 1,024 workers on a rail, or for packets or slots out

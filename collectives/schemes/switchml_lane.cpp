@@ -34,6 +34,9 @@ class SwitchMlLane final : public Lane {
   bool alone() const { return layout_->racks.racks == 0; }
   unsigned first_slot() const { return static_cast<unsigned>(layout_->options.first_slot); }
   std::uint32_t job() const { return call_.number & 0xff; }
+  std::uint32_t number_of(const Worker::Chunk& chunk) const {
+    return first_packet_ + static_cast<std::uint32_t>(chunk.packet);
+  }
   void send_all(Io& io);
   void send(Io& io, const Worker::Chunk& chunk);
   std::int8_t own_exponent(std::uint64_t chunk) const;
@@ -46,6 +49,7 @@ class SwitchMlLane final : public Lane {
   Call call_;
   const RailShare* share_ = nullptr;
   Worker worker_;
+  std::uint32_t first_packet_ = 0;      // of the call; numbers wrap
   std::uint64_t ready_ = 0;             // chunks that may leave
   std::uint64_t completed_ = 0;         // without a switch
   std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
@@ -78,6 +82,7 @@ void SwitchMlLane::start(Io& io, const Call& call, const RailShare& share, bool 
     sum_.start(share.chunks(), layout_->per_chunk(call), call.type, reduces(call.collective.func));
   if (alone()) return;
   const bool exponents = layout_->needs_exponents(call);
+  first_packet_ += static_cast<std::uint32_t>(worker_.packets());
   worker_.start(share.chunks(), exponents);
   exponents_.assign(exponents ? share.chunks() : 0, 0);
   if (!worker_.ended()) io.arm(0, layout_->options.timeout / kTicks);
@@ -111,7 +116,7 @@ void SwitchMlLane::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) 
 
 void SwitchMlLane::send(Io& io, const Worker::Chunk& chunk) {
   const Reach reach = share_->reach();
-  Words words{.packet = static_cast<std::uint32_t>(chunk.packet)};
+  Words words{.packet = number_of(chunk)};
   if (chunk.exponent != Worker::kNone)
     words.exponent = own_exponent(static_cast<std::uint64_t>(chunk.exponent));
   bool full = reach == Reach::everyone;
@@ -142,10 +147,11 @@ std::optional<std::uint64_t> SwitchMlLane::take(Io& io, GroupParty, const Note& 
   const auto words = Words::read(reach, note.words);
   const auto full = static_cast<std::uint64_t>(layout_->options.elements);
   if (!words || (note.elements != 0 && note.elements != full)) return std::nullopt;
-  const auto chunk =
-      worker_.result(static_cast<std::uint16_t>((note.index & ~unsigned{kSetBit}) - first_slot()),
-                     (note.index & kSetBit) != 0);
-  if (!chunk) return std::nullopt;
+  const auto slot = static_cast<std::uint16_t>((note.index & ~unsigned{kSetBit}) - first_slot());
+  const auto chunk = worker_.in_flight(slot);
+  // An old result may come late, when a later packet is in flight in its slot and set.
+  if (!chunk || number_of(*chunk) != words->packet) return std::nullopt;
+  if (!worker_.result(slot, (note.index & kSetBit) != 0)) return std::nullopt;
   if (chunk->exponent != Worker::kNone && !exponents_.empty())
     exponents_[static_cast<std::size_t>(chunk->exponent)] = words->exponent;
   if (chunk->values != Worker::kNone) finish(static_cast<std::uint64_t>(chunk->values), note);

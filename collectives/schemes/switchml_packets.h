@@ -1,9 +1,12 @@
 // SwitchML's packets as notes, and as bytes (switch/switchml.h describes bytes 0 to 9).
 //
-//   Note::tag    a Reach; Note::index the pool index, Note::call the low 8 bits of the call's
-//   number Note::words  0-3 number of the packet in its job, which switches echo | 4 exponent | 5
-//   unused
+//   Note::tag    a Reach
+//   Note::index  the pool index
+//   Note::call   the low 8 bits of the call's number
+//   Note::words  0-3 number of the packet, which switches echo | 4 exponent | 5 unused
 //                | 6-7 worker that gives or takes the elements alone, unless everyone does
+//
+// Packets are numbered on and on over the calls, modulo 2^32, alike by all workers.
 //
 // An all-reduce's packets are those of the published format. Those of other functions are ours: the
 // type in the header's first byte is 2 (to one) or 3 (from one), the worker follows the exponents,

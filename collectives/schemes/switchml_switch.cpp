@@ -75,7 +75,7 @@ class Switch final : public Agent {
   // Without real data the pool need not store values: 32 elements are the least that it takes.
   void make_pool(const Note& note) {
     const auto children = static_cast<int>(post_.children.size());
-    if (!pool_) pool_.emplace(children, options_.slots, 32);
+    if (!pool_) pool_.emplace(children, options_.slots, 32, options_.guard);
     if (note.content.empty() || real_) return;
     real_ = true;
     pool_->widen(options_.elements);
@@ -91,7 +91,8 @@ class Switch final : public Agent {
     }
     const int slot = slot_of(note);
     return pool_->receive(child, slot,
-                          {.slot = static_cast<std::uint16_t>(slot),
+                          {.id = words.packet,
+                           .slot = static_cast<std::uint16_t>(slot),
                            .set = set_of(note),
                            .e0 = words.exponent,
                            .elements = pool_->elements(),

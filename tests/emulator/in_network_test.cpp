@@ -281,7 +281,8 @@ TEST(InTheNetwork, RandomJobsLeaveRealDataRight) {
     in.trees_per_port = random() % 2 == 0;
     if (random() % 2 == 0)
       spec.fabric.packets = {.loss = one_of(random, {0.0, 0.01}),
-                             .duplicates = one_of(random, {0.0, 0.01})};
+                             .duplicates = one_of(random, {0.0, 0.01}),
+                             .reordering = one_of(random, {0.0, 0.01})};
     spec.run.verify = true;
     spec.run.iterations = 2;
     const bool any = std::string(scheme) == "switchml";

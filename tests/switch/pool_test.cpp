@@ -44,6 +44,44 @@ TEST(Pool, FollowsTheTraceOfTwoWorkersOnOneSlot) {
   }
 }
 
+Verdict give_numbered(Pool& pool, int worker, int set, std::uint32_t id, std::int32_t first) {
+  const Bytes frame = chunk(worker, 0, set, first, pool.elements(), id);
+  Packet packet;
+  EXPECT_EQ(parse(frame, packet), Kind::switchml);
+  return pool.receive(worker, 0, packet);
+}
+
+// Two workers, one slot; a copy of worker 0's packet 0 comes when it has sent packet 1.
+TEST(Pool, TakesAnOldChunkForNewUnlessItIsGuarded) {
+  for (const std::uint32_t base : {0u, 0xffffffffu}) {  // numbers wrap
+    for (const bool guarded : {false, true}) {
+      SCOPED_TRACE(guarded ? "guarded" : "not guarded");
+      Pool pool(2, 1, 32, guarded);
+      give_numbered(pool, 0, 0, base, 5);
+      EXPECT_EQ(give_numbered(pool, 1, 0, base, 7), Verdict::broadcast);
+      give_numbered(pool, 0, 1, base + 1, 11);
+      EXPECT_EQ(give_numbered(pool, 0, 0, base, 5),
+                guarded ? Verdict::duplicate : Verdict::collect);
+      EXPECT_EQ(give_numbered(pool, 1, 0, base, 7),  // its result is lost
+                guarded ? Verdict::retransmit : Verdict::duplicate);
+      EXPECT_EQ(pool.values(0, 0)[0], guarded ? 12 : 17);
+    }
+  }
+}
+
+TEST(Pool, IgnoresChunksOfRoundsLongAgoIfItIsGuarded) {
+  Pool pool(2, 1, 32, true);
+  for (std::uint32_t id = 0; id < 6; ++id)
+    for (const int worker : {0, 1})
+      give_numbered(pool, worker, static_cast<int>(id % 2), id, static_cast<std::int32_t>(id));
+  for (std::uint32_t id = 0; id < 5; ++id)
+    EXPECT_EQ(give_numbered(pool, 0, static_cast<int>(id % 2), id, 99), Verdict::duplicate) << id;
+  EXPECT_EQ(give_numbered(pool, 0, 1, 5, 99), Verdict::retransmit);
+  EXPECT_EQ(pool.values(0, 1)[0], 10);
+  pool.reset();
+  EXPECT_EQ(give_numbered(pool, 0, 0, 0, 1), Verdict::collect);
+}
+
 // Holds in release builds, too.
 TEST(PoolDeathTest, AbortsWhenItIsMadeForWhatItCannotSum) {
   EXPECT_DEATH(Pool(0, 1, 32), "assertion failed: workers");

@@ -60,6 +60,13 @@ class Fields {
                        std::to_string(high) + ", not " + description(v));
     return number;
   }
+  bool flag(std::string_view name) const {
+    const YamlValue* v = find(name);
+    if (v == nullptr) return false;
+    if (!v->is_scalar() || (v->text != "true" && v->text != "false"))
+      fail(v->mark, std::string(name) + " is true or false, not " + description(*v));
+    return v->text == "true";
+  }
   // A number of 32 bits, decimal or hexadecimal.
   std::uint32_t number32(std::string_view name) const {
     const YamlValue& v = at(name);
@@ -148,9 +155,9 @@ switchml::Worker worker_of(const YamlValue& value, switchml::Format format) {
 }
 
 JobPlan job_of(const YamlValue& value) {
-  const Fields f(
-      value, "a job",
-      {"name", "format", "elements", "first_slot", "slots", "worker_port", "workers", "uplink"});
+  const Fields f(value, "a job",
+                 {"name", "format", "elements", "first_slot", "slots", "worker_port", "workers",
+                  "uplink", "guarded"});
   JobPlan job;
   job.name = f.text("name");
   job.format = format_of(f);
@@ -159,6 +166,7 @@ JobPlan job_of(const YamlValue& value) {
   job.slots = f.integer("slots", 1, switchml::kMaxSlots, job.slots);
   job.worker_port =
       static_cast<std::uint16_t>(f.integer("worker_port", 1, 65520, int{job.worker_port}));
+  job.guarded = f.flag("guarded");
   for (const YamlValue& child : f.list("workers")) {
     job.workers.push_back(worker_of(child, job.format));
   }
