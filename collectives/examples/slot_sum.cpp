@@ -6,9 +6,16 @@
 //   worker 1   chunk 0 > slot 0, set 0            chunk 8 > slot 0, set 1
 //   every rank sends S and receives S; at most 8 of its packets are under way
 //
-// When a worker receives the sum of a chunk, it may use the slot again, with the slot's other set.
-// The first set keeps the sum for workers that missed it. This is correct only if packets between
-// two parties stay in order, so the scheme does not claim to survive reordering.
+// On virtual and memory the switch is the agent below; on a real network it is a program for DPDK,
+// which sums packets of this format alone (slot_sum.spec, with slot_sum.entries):
+//
+//   switch: {target: dpdk, program: slot_sum.spec, entries: slot_sum.entries, ...}
+//
+// That serves one communicator, of all nodes. When a worker receives the sum of a chunk, it may use
+// the slot again, with the slot's other set. The first set keeps the sum for workers that missed
+// it. This is correct only if packets between two parties stay in order, so the scheme does not
+// claim to survive reordering.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
@@ -20,11 +27,12 @@
 
 namespace {
 using namespace ghostrank;
-constexpr std::uint64_t kHeader = 8, kData = 256;  // kHeader: bytes; kData: elements of a chunk
+constexpr std::uint64_t kHeader = 8, kData = 32;  // kHeader: bytes; kData: elements of a chunk
 constexpr std::uint32_t kSlots = 8;
+constexpr std::uint16_t kPort = 0x51c0;  // UDP
 constexpr Picoseconds kMicrosecond = 1'000'000;
 
-// | magic 2 | slot * 2 + set 2 | call 4 | elements, 4 each |  all big-endian
+// | magic 2 | slot * 2 + set 2 | call 4 | kData elements, 4 each |  all big-endian
 class Packets final : public WireFormat {
  public:
   std::string_view name() const override { return "slot-sum"; }
@@ -78,8 +86,12 @@ class Worker final : public Agent {
   void on_note(Io& io, GroupParty, const Note& sum) override {
     Slot& slot = slots_[sum.index / 2];
     if (!slot.busy || index_of(slot.chunk) != sum.index) return;  // a sum it has already
+    if (sum.elements != kData) return;                            // of another format
     const auto open = call_of(slot.chunk);
-    io.tensor(open->call.number).write((slot.chunk - open->first) * kData, sum.content);
+    const std::uint64_t first = (slot.chunk - open->first) * kData;
+    const std::uint64_t elements = std::min(kData, open->call.collective.count - first);
+    io.tensor(open->call.number)
+        .write(first, sum.content.first(sum.content.empty() ? 0 : elements * 4));
     slot.busy = false;
     io.disarm(sum.index / 2);
     if (--open->left == 0) {
@@ -117,8 +129,12 @@ class Worker final : public Agent {
     const Open& open = *call_of(chunk);
     const std::uint64_t first = (chunk - open.first) * kData;
     Note part{.call = open.call.number, .index = index_of(chunk), .type = open.call.type};
-    part.elements = std::min(kData, open.call.collective.count - first);
-    part.content = io.tensor(part.call).read(first, part.elements);
+    part.elements = kData;  // a switch takes packets of one size: the last one is filled up
+    const auto real =
+        io.tensor(part.call).read(first, std::min(kData, open.call.collective.count - first));
+    std::array<std::byte, 4 * kData> filled{};
+    std::ranges::copy(real, filled.begin());
+    if (!real.empty()) part.content = filled;
     io.send(switch_, part, Carriage::packet);  // no room: the timer resends it
     io.arm(part.index / 2, 200 * kMicrosecond);
   }
@@ -173,7 +189,7 @@ class SlotSum final : public Ends {
   }
   std::vector<Edge> traffic(const Call& call) const override {
     const std::uint64_t packets = (call.collective.count + kData - 1) / kData;
-    const std::uint64_t all = call.collective.count * bytes_of(call.type) + packets * kHeader;
+    const std::uint64_t all = packets * (kHeader + 4 * kData);
     std::vector<Edge> edges;
     for (GroupRank r = 0; r < size(); ++r)
       for (const auto& [from, to] : {std::pair(r, size()), std::pair(size(), r)})
@@ -182,6 +198,15 @@ class SlotSum final : public Ends {
   }
   std::uint64_t overhead_bytes() const override { return kHeader; }
   const WireFormat* wire_format() const override { return &packets_; }
+  // A round in set 1 takes back every mark in set 0, which the first chunk of a slot uses.
+  std::optional<SwitchService> switch_service() const override {
+    SwitchService service{kPort, kSlots, kData, Func::all_reduce, {}, {}};
+    for (GroupRank r = 0; r < size(); ++r) service.workers.push_back(r);
+    for (std::uint32_t slot = 0; slot < kSlots; ++slot)
+      service.greeting.push_back(
+          {.index = 2 * slot + 1, .type = DataType::int32, .elements = kData});
+    return service;
+  }
   Survives survives() const override { return {true, true, true, false}; }
   std::string refuses(const Call& call) const override {
     return call.type == DataType::int32 ? "" : "its switch adds int32 alone";

@@ -124,6 +124,17 @@ constexpr std::array kKeys{
         0, 0.99}
         .on("ofi packets")
         .where("switch.target", "compiled dpdk"),
+    Key{"switch.program", KeyType::string, "",
+        "another program than ghostrank's, as given or next to the job: a .spec as p4c-dpdk writes "
+        "it; without switch.entries one with the same tables"}
+        .on("ofi packets")
+        .where("switch.target", "dpdk"),
+    Key{"switch.entries", KeyType::string, "",
+        "its table entries and registers, as given or next to the job (docs/switch.md): the run "
+        "then "
+        "tells the switch nothing else"}
+        .on("ofi packets")
+        .where("switch.target", "dpdk"),
     Key{"switch.socket", KeyType::string, "",
         "control socket of the switch (`ghostrank switch run --socket`), to tell it of the job; "
         "empty: it knows"}

@@ -248,7 +248,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);
   spec.dilation = in.number("scale.dilation");
   read_fabric(in, spec.fabric);
-  read_network_switch(in, spec);
+  read_network_switch(in, near, spec);
   read_run(in, spec.run);
   if (spec.fabric.network == NetworkModel::flow && spec.run.verify)
     fail(in.at("fabric.network").mark,

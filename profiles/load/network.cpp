@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <regex>
@@ -140,6 +141,33 @@ bool is_mac(const std::string& text) {
   return std::regex_match(text, kForm);
 }
 
+// The path of the file that a setting names; empty: it names none.
+std::string file_named(const Setting& setting, const std::string& near) {
+  namespace fs = std::filesystem;
+  if (setting.text.empty()) return "";
+  std::error_code ignored;
+  for (const fs::path& path : {fs::path(setting.text), fs::path(near) / setting.text})
+    if (fs::is_regular_file(path, ignored)) return path.string();
+  fail(setting.mark, std::string(setting.key->path) + ": there is no file " + quote(setting.text) +
+                         ", nor next to the job; check the path");
+}
+
+// A program of the user's own, on a switch that the run starts.
+void read_program(const Settings& in, const std::string& near, SwitchSpec& sw) {
+  const Setting &program = in.at("switch.program"), &entries = in.at("switch.entries");
+  sw.program = file_named(program, near);
+  sw.entries = file_named(entries, near);
+  if (!sw.program.empty() && !sw.program.ends_with(".spec"))
+    fail(program.mark, "switch.program: " + quote(program.text) +
+                           " is no .spec; compile P4 with p4c-dpdk and name what it writes");
+  if (sw.program.empty() && !sw.entries.empty())
+    fail(entries.mark, "switch.entries are those of a program; name it with switch.program");
+  if (!sw.entries.empty() && sw.loss > 0)
+    fail(in.at("switch.loss").mark,
+         "switch.loss: only ghostrank knows how its own tables lose packets, not those of "
+         "switch.entries; use fabric.packets.loss");
+}
+
 }  // namespace
 
 void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out) {
@@ -148,7 +176,7 @@ void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec
   out.colocated = !out.placement->machines;
 }
 
-void read_network_switch(const Settings& in, JobSpec& out) {
+void read_network_switch(const Settings& in, const std::string& near, JobSpec& out) {
   SwitchSpec& sw = out.network_switch;
   const Setting& target = in.at("switch.target");
   if (target.text == "model" || !is_network(out.fabric.kind)) return;
@@ -173,6 +201,7 @@ void read_network_switch(const Settings& in, JobSpec& out) {
   sw.loss = in.number("switch.loss");
   sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
   if (!sw.started()) return;
+  if (sw.target == SwitchTarget::dpdk) read_program(in, near, sw);
   if (sw.ports.find("{node}") == std::string::npos)
     fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
          "switch.ports: the run starts the switch and must know its interfaces; name them with "

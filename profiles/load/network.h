@@ -14,9 +14,9 @@ namespace ghostrank {
 
 // `own`: the plugins' rows. `out` must have the cluster's other values. Throws Error(usage).
 void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out);
-// `out` must have its fabric. Throws Error(usage).
-void read_network_switch(const Settings& in, JobSpec& out);
-// `near`: the folder of the job, where a file of links is looked for, too.
+// `near`: the folder of the job, where files are looked for, too. `out` must have its fabric.
+// Throws Error(usage).
+void read_network_switch(const Settings& in, const std::string& near, JobSpec& out);
 void read_topology(const Settings& in, const Algorithms& own, const std::string& near,
                    ClusterSpec& out);
 

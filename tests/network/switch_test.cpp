@@ -102,6 +102,41 @@ TEST_F(SwitchedHosts, AreSummedRightWhateverIsLostOrDoubled) {
   }
 }
 
+// The run has the compiled switch guarded, so copies may come in any order.
+TEST_F(SwitchedHosts, AreSummedRightByTheCompiledSwitchWhateverOvertakes) {
+  const json result =
+      expect_exact(job("int32",
+                       " -s switch.target=compiled -s fabric.packets.reordering=0.1 "
+                       "-s fabric.packets.duplicates=0.1 -s fabric.packets.loss=0.02 "
+                       "-s switch.timeout_us=2000 -s switch.packet_elements=64"));
+  if (!result.contains("packets")) return;
+  EXPECT_GT(result["packets"]["delayed_on_purpose"], 100);
+}
+
+// A program with a packet format of its own, and its worker from a plug-in; a ring's messages pass
+// the same program.
+TEST_F(SwitchedHosts, AreSummedByAProgramOfTheUsersOwn) {
+  if (targets().back() != "dpdk") GTEST_SKIP() << "built without DPDK";
+  const std::string examples = GHOSTRANK_EXAMPLES;
+  const std::string own = " -s switch.target=dpdk -s switch.program=" + examples +
+                          "/slot_sum.spec -s switch.entries=" + examples + "/slot_sum.entries";
+  const std::string plugin = " -s 'collectives.plugins=[" GHOSTRANK_SLOTS_PLUGIN "]'";
+  for (const char* trouble : {"", " -s fabric.packets.loss=0.02 -s fabric.packets.duplicates=0.02"})
+    expect_exact(job("int32", own + plugin + " -s collectives.allreduce=mine/slot-sum" + trouble));
+  expect_exact(job("float32", own + " -s collectives.allreduce=ring -s fabric.kind=packets"));
+  EXPECT_EQ(play(job("int32", own + "x")), 2);
+  EXPECT_NE(said().find("there is no file"), std::string::npos) << said();
+}
+
+// A program with ghostrank's tables is told of the job as ghostrank's is.
+TEST_F(SwitchedHosts, AreSummedByAProgramWithTheTablesOfOurs) {
+  if (targets().back() != "dpdk") GTEST_SKIP() << "built without DPDK";
+  expect_exact(job(
+      "float32",
+      " -s switch.target=dpdk -s switch.packet_elements=32 -s switch.program=" GHOSTRANK_EXAMPLES
+      "/../../switch/p4/generated/switchml_32.spec"));
+}
+
 // A ring's messages pass the same switch as ordinary frames: of TCP, or as packets of our own.
 TEST_F(SwitchedHosts, PlayARingThroughTheSameSwitch) {
   for (const std::string& target : targets()) {

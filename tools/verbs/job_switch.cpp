@@ -54,6 +54,19 @@ std::string ask(const std::string& socket, const ordered_json& request) {
   return json.is_object() ? json.value("error", answer) : "it answers '" + answer + "'";
 }
 
+// Turns offloads off there, too.
+std::vector<NodeInterface> interfaces_of_nodes(const JobSpec& spec) {
+  std::vector<NodeInterface> all;
+  for (const Node node : each<Node>(spec.cluster.all_nodes())) {
+    const InNamespace inside(namespace_of_node(spec.fabric.namespaces, node));
+    const std::string address = only_address_here();
+    const NetworkDevice device = device_of_address(address);
+    turn_offloads_off(device.name);
+    all.push_back({device.mac, address});
+  }
+  return all;
+}
+
 std::string ports_text(const SwitchSpec& sw, int nodes) {
   std::string ports;
   for (const Node node : each<Node>(nodes))
@@ -104,18 +117,31 @@ JobSwitch::~JobSwitch() {
 void JobSwitch::start_child(const SwitchSpec& sw) {
   folder_ = std::make_unique<TemporaryFolder>();
   socket_ = folder_->file("switch.sock");
-  const std::string plan = folder_->file("switch.yaml");
-  write_lines(plan, plan_lines(sw));
+  const std::vector<NodeInterface> nodes = interfaces_of_nodes(spec_);
+  const bool own = !sw.entries.empty();
+  const std::string tables = folder_->file(own ? "switch.entries" : "switch.yaml");
+  write_lines(tables, own ? entries_for(sw.entries, nodes) : plan_lines(sw, nodes));
   const InNamespace inside(sw.network_namespace);
   for (const Node node : each<Node>(spec_.cluster.all_nodes()))
     turn_offloads_off(namespace_of_node(sw.ports, node));
-  child_ = std::make_unique<Child>(std::vector<std::string>{
-      std::filesystem::read_symlink("/proc/self/exe").string(), "switch", "run", "--target",
-      std::string(name_of(sw.target)), "--plan", plan, "--ports",
-      ports_text(sw, spec_.cluster.all_nodes()), "--socket", socket_, "--with-parent"});
+  std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(),
+                                 "switch",
+                                 "run",
+                                 "--target",
+                                 std::string(name_of(sw.target)),
+                                 own ? "--entries" : "--plan",
+                                 tables,
+                                 "--ports",
+                                 ports_text(sw, spec_.cluster.all_nodes()),
+                                 "--socket",
+                                 socket_,
+                                 "--with-parent"};
+  if (!sw.program.empty()) words.insert(words.end(), {"--program", sw.program});
+  child_ = std::make_unique<Child>(std::move(words));
 }
 
-std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw) const {
+std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw,
+                                               const std::vector<NodeInterface>& nodes) const {
   std::vector<std::string> lines{
       "schema: ghostrank/switch/1",
       "mac: " + sw.mac,
@@ -123,16 +149,11 @@ std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw) const {
       "seed: " + std::to_string(sw.loss_seed % (1 << 30)),
       "elements: " + std::to_string(spec_.collectives.in_switch.packet_elements),
       "forward:"};
-  const int nodes = spec_.cluster.all_nodes();
-  for (const Node node : each<Node>(nodes)) {
-    const InNamespace inside(namespace_of_node(spec_.fabric.namespaces, node));
-    const NetworkDevice device = device_of_address(only_address_here());
-    turn_offloads_off(device.name);
-    lines.push_back("  - {mac: " + device.mac + ", port: " + to_string(node) + "}");
-  }
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    lines.push_back("  - {mac: " + nodes[n].mac + ", port: " + std::to_string(n) + "}");
   if (sw.loss > 0) lines.emplace_back("loss:");
-  for (const Node node : each<Node>(sw.loss > 0 ? nodes : 0))
-    lines.push_back("  - {port: " + to_string(node) + ", ingress: " + std::to_string(sw.loss) +
+  for (std::size_t n = 0; sw.loss > 0 && n < nodes.size(); ++n)
+    lines.push_back("  - {port: " + std::to_string(n) + ", ingress: " + std::to_string(sw.loss) +
                     ", egress: " + std::to_string(sw.loss) + "}");
   return lines;
 }
@@ -155,9 +176,11 @@ void JobSwitch::await_child() {
 }
 
 std::string JobSwitch::admit(const SwitchJob& job) {
+  if (!spec_.network_switch.entries.empty()) return "";  // they say it all
   ordered_json workers = ordered_json::array();
   for (const SwitchJob::Worker& worker : job.workers)
     workers.push_back({{"port", worker.node.value()}, {"mac", worker.mac}, {"ip", worker.ip}});
+  const bool guarded = spec_.network_switch.target == SwitchTarget::compiled;
   const std::string why = ask(socket_, {{"do", "admit"},
                                         {"job",
                                          {{"name", job.name},
@@ -165,6 +188,7 @@ std::string JobSwitch::admit(const SwitchJob& job) {
                                           {"first_slot", job.first_slot},
                                           {"slots", job.slots},
                                           {"worker_port", job.worker_port},
+                                          {"guarded", guarded},
                                           {"workers", workers}}}});
   if (why.empty()) admitted_.push_back(job.name);
   return why;

@@ -14,6 +14,7 @@
 #include "emulator/packets/network_switch.h"
 #include "profiles/job/job.h"
 #include "tools/verbs/switch/child.h"
+#include "tools/verbs/switch/entry_template.h"
 #include "tools/verbs/switch/temporary_file.h"
 
 namespace ghostrank {
@@ -31,7 +32,8 @@ class JobSwitch final : public NetworkSwitch {
 
  private:
   void start_child(const SwitchSpec& sw);
-  std::vector<std::string> plan_lines(const SwitchSpec& sw) const;
+  std::vector<std::string> plan_lines(const SwitchSpec& sw,
+                                      const std::vector<NodeInterface>& nodes) const;
   void await_child();
 
   const JobSpec& spec_;
