@@ -47,6 +47,7 @@ class Worker {
   // The chunk in flight in a slot, to be sent again; empty: none.
   std::optional<Chunk> in_flight(std::uint16_t slot) const;
   bool ended() const { return ended_ == packets_; }
+  std::uint16_t window() const { return static_cast<std::uint16_t>(window_); }
   std::uint64_t packets() const { return packets_; }  // of the job
 
   // Packets of a job.

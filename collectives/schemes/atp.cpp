@@ -13,10 +13,11 @@ namespace {
 
 using atp::Layout;
 
-class Atp final : public Ends {
+// traffic(): if the communicator has the switch to itself and no number is too large.
+class Atp final : public MemberEnds {
  public:
-  Atp(int ranks, const AtpOptions& options, const Communicator& comm)
-      : Ends(ranks), layout_(std::make_shared<Layout>(ranks, options, comm)) {}
+  Atp(int ranks, std::shared_ptr<const Layout> layout)
+      : MemberEnds(ranks, layout, atp::kOverhead), layout_(std::move(layout)) {}
 
   std::vector<Helper> helpers() const override {
     std::vector<Helper> helpers;
@@ -28,33 +29,7 @@ class Atp final : public Ends {
     return helpers;
   }
 
-  std::unique_ptr<Agent> agent(GroupParty party) const override {
-    if (party < size())
-      return member_agent(layout_, party,
-                          layout_->is_worker(party) ? lane_of(layout_, party) : nullptr);
-    const int helper = party - size();
-    if (helper % 2 == 1) return server_agent(layout_, helper / 2);
-    throw std::logic_error("a switch of atp is made by agent_at()");
-  }
-  std::unique_ptr<Agent> agent_at(GroupParty party, Site& site) const override {
-    const int helper = party - size();
-    return helper >= 0 && helper % 2 == 0 ? switch_agent(layout_, helper / 2, site) : agent(party);
-  }
-
-  // If the communicator has the switch to itself and no number is too large.
-  std::vector<Edge> traffic(const Call& call) const override {
-    std::vector<Edge> edges;
-    const Rails& rails = layout_->rails;
-    for (int rail = 0; rail < rails.rails(); ++rail) {
-      const RailShare share(rails, rail, call, layout_->per_chunk(call));
-      for (int node = 0; node < rails.nodes(); ++node)
-        add_inside(edges, rails, share, call, rail, node, atp::kOverhead);
-      if (!layout_->alone() && share.chunks() > 0) add_packets(edges, rail, share.chunks());
-    }
-    return edges;
-  }
   bool exact() const override { return layout_->alone(); }
-  std::uint64_t overhead_bytes() const override { return atp::kOverhead; }
   Survives survives() const override { return {true, true, true, true}; }
   std::string refuses(const Call& call) const override {
     if (call.collective.func != Func::all_reduce)
@@ -70,7 +45,15 @@ class Atp final : public Ends {
   }
 
  private:
-  void add_packets(std::vector<Edge>& edges, int rail, std::uint64_t packets) const {
+  std::unique_ptr<Lane> lane(GroupRank worker) const override { return lane_of(layout_, worker); }
+  std::unique_ptr<Agent> helper(GroupParty party, Site* site) const override {
+    const int rail = (party - size()) / 2;
+    if (party == layout_->server_of(rail)) return server_agent(layout_, rail);
+    return switch_agent(layout_, rail, needed(site));
+  }
+  void add_outside(std::vector<Edge>& edges, const Call&, int rail,
+                   const RailShare& share) const override {
+    const std::uint64_t packets = share.chunks();
     const std::uint64_t each = 26 + 4 * atp::kElements;
     const auto window = static_cast<std::uint64_t>(layout_->options.window);
     const auto cells = static_cast<std::uint64_t>(layout_->options.aggregators);
@@ -100,7 +83,7 @@ std::unique_ptr<Ends> atp_ends(int ranks, const AtpOptions& options, const Commu
   if (options.window < 1 || options.window > switchml::kMaxSlots || options.aggregators < 0)
     throw std::invalid_argument("atp has windows of 1 to " + std::to_string(switchml::kMaxSlots) +
                                 " packets, and 0 aggregators or more");
-  return std::make_unique<Atp>(ranks, options, comm);
+  return std::make_unique<Atp>(ranks, std::make_shared<Layout>(ranks, options, comm));
 }
 
 }  // namespace ghostrank

@@ -7,16 +7,10 @@
 #include <utility>
 
 #include "collectives/schemes/atp_agents.h"
-#include "switch/worker.h"
+#include "collectives/schemes/window_lane.h"
 
 namespace ghostrank::atp {
 namespace {
-
-using switchml::Worker;
-
-constexpr int kTicks = 4;                 // timer ticks per time-out
-constexpr std::uint32_t kPatience = 100;  // after so many time-outs in a call, double the time-out
-constexpr int kSlowest = 1 << 20;         // ... but at most by this factor
 
 std::int32_t units_of(float number) {
   using Limits = std::numeric_limits<std::int32_t>;
@@ -26,39 +20,18 @@ std::int32_t units_of(float number) {
                                               static_cast<double>(Limits::max())));
 }
 
-class AtpLane final : public Lane {
+class AtpLane final : public WindowLane {
  public:
   AtpLane(std::shared_ptr<const Layout> layout, GroupRank worker)
-      : Lane(layout->rails.rail_of(worker)),
+      : WindowLane(layout->rails.rail_of(worker), layout->alone(), layout->options.window,
+                   layout->options.timeout),
         layout_(std::move(layout)),
         me_(layout_->rails.node_of(worker)),
-        switch_(layout_->switch_of(rail())),
-        worker_(layout_->options.window),
-        ticks_(static_cast<std::size_t>(layout_->options.window)) {}
-
-  bool ended() const override {
-    return layout_->alone() ? completed_ == share_->chunks() : worker_.ended();
-  }
+        switch_(layout_->switch_of(rail())) {}
 
   void start(Io& io, const Call& call, const RailShare& share, bool real) override {
-    call_ = call;
-    share_ = &share;
-    real_ = real;
-    ready_ = completed_ = 0;
-    time_outs_ = 0;
-    slower_ = 1;
-    refused_.clear();
-    if (real) sum_.start(share.chunks(), kElements, call.type, true);
-    if (layout_->alone()) return;
-    base_ += static_cast<std::uint32_t>(worker_.packets());
-    worker_.start(share.chunks(), false);
-    plain_.assign(share.chunks(), false);
-    if (!worker_.ended()) io.arm(0, layout_->options.timeout / kTicks);
-  }
-
-  void pieces_ready(Io& io, std::uint64_t pieces) override {
-    ready_ = share_->first_of(pieces);
-    if (!layout_->alone()) send_all(io);
+    begin(io, call, share, real, kElements, false);
+    plain_.assign(alone() ? 0 : share.chunks(), false);
   }
 
   std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override {
@@ -67,57 +40,20 @@ class AtpLane final : public Lane {
     const auto slot = static_cast<std::uint16_t>(
         words->sequence % static_cast<std::uint32_t>(layout_->options.window));
     const auto chunk = worker_.in_flight(slot);
-    if (!chunk || sequence_of(*chunk) != words->sequence) return std::nullopt;
+    if (!chunk || number_of(*chunk) != words->sequence) return std::nullopt;
     if (static_cast<Tag>(note.tag) == Tag::ask) {
       plain_[chunk->packet] = true;
-      send(io, *chunk, false);
+      send_now(io, *chunk, false);
       return std::nullopt;
     }
     worker_.result(slot, chunk->set);
     finish(chunk->packet, note);
-    send_all(io);
-    if (worker_.ended()) io.disarm(0);
+    go_on(io);
     return chunk->packet;
   }
 
-  std::optional<std::uint64_t> next_result(Io&) override {
-    if (!layout_->alone() || completed_ >= ready_) return std::nullopt;
-    const std::uint64_t chunk = completed_++;
-    if (real_ && is_float(call_.type)) sum_.put(chunk, bytes_of_floats(call_.type, mine(chunk)));
-    return chunk;
-  }
-
-  void tick(Io& io) override {
-    for (std::uint16_t slot = 0; slot < layout_->options.window; ++slot) {
-      const auto chunk = worker_.in_flight(slot);
-      if (!chunk || ++ticks_[slot] < kTicks * slower_) continue;
-      send(io, *chunk, true);
-      if (++time_outs_ % kPatience == 0 && slower_ < kSlowest) slower_ *= 2;
-    }
-    io.arm(0, layout_->options.timeout / kTicks);
-  }
-
-  void on_room(Io& io) override {
-    for (const std::uint16_t slot : std::exchange(refused_, {}))
-      if (const auto chunk = worker_.in_flight(slot)) send(io, *chunk, true);
-  }
-
  private:
-  std::uint32_t sequence_of(const Worker::Chunk& chunk) const {
-    return base_ + static_cast<std::uint32_t>(chunk.packet);
-  }
-  std::vector<float> mine(std::uint64_t chunk) const {
-    return sum_.floats(chunk, share_->chunk(chunk).elements);
-  }
-
-  void send_all(Io& io) {
-    while (const auto next = worker_.upcoming()) {
-      if (next->packet >= ready_) return;
-      send(io, *worker_.next(), false);
-    }
-  }
-
-  void send(Io& io, const Worker::Chunk& chunk, bool again) {
+  bool send(Io& io, const Chunk& chunk, bool again) override {
     const bool plain = plain_[chunk.packet], floats = is_float(call_.type);
     std::vector<float> numbers(plain && floats && real_ ? kElements : 0);
     std::vector<std::int32_t> units(real_ && numbers.empty() ? kElements : 0);
@@ -131,7 +67,7 @@ class AtpLane final : public Lane {
         std::ranges::copy(sum_.words(chunk.packet), units.begin());
     }
     const auto words =
-        Words{.sequence = sequence_of(chunk), .workers = 1u << me_, .again = again}.bytes();
+        Words{.sequence = number_of(chunk), .workers = 1u << me_, .again = again}.bytes();
     const Note note{.tag = static_cast<std::uint8_t>(plain ? Tag::raw : Tag::data),
                     .call = call_.number,
                     .index = static_cast<std::uint32_t>(chunk.packet),
@@ -140,8 +76,7 @@ class AtpLane final : public Lane {
                     .content = numbers.empty() ? std::as_bytes(std::span(units))
                                                : std::as_bytes(std::span(numbers)),
                     .words = words};
-    if (!io.send(switch_, note, Carriage::packet)) refused_.push_back(chunk.slot);
-    ticks_[chunk.slot] = 0;
+    return io.send(switch_, note, Carriage::packet);
   }
 
   // Keeps the result of a chunk, in the call's type.
@@ -162,18 +97,7 @@ class AtpLane final : public Lane {
   const std::shared_ptr<const Layout> layout_;
   const int me_;
   const GroupParty switch_;
-  Call call_;
-  const RailShare* share_ = nullptr;
-  Worker worker_;
-  std::uint32_t base_ = 0;              // packets of earlier calls
-  std::uint64_t ready_ = 0;             // chunks that may leave
-  std::uint64_t completed_ = 0;         // of a node alone
-  std::vector<bool> plain_;             // chunks that are sent as they are
-  std::vector<int> ticks_;              // since the slot's last packet was sent
-  std::vector<std::uint16_t> refused_;  // slots whose packet was refused for lack of room
-  std::uint32_t time_outs_ = 0;         // in the call
-  int slower_ = 1;
-  bool real_ = false;
+  std::vector<bool> plain_;  // chunks that are sent as they are
 };
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <deque>
 #include <list>
 #include <optional>
+#include <stdexcept>
+
+#include "collectives/schemes/kept_note.h"
 
 namespace ghostrank {
 namespace {
@@ -34,25 +37,11 @@ class Member final : public Agent {
   void on_timer(Io& io, std::uint32_t) override { lane_->tick(io); }
   void on_room(Io& io) override {
     for (; !waiting_.empty(); waiting_.pop_front())
-      if (!io.send(waiting_.front().party, waiting_.front().note, Carriage::reliable)) return;
+      if (!io.send(waiting_.front().party, waiting_.front().note(), Carriage::reliable)) return;
     if (lane_) lane_->on_room(io);  // with notes of an ended call, too
   }
 
  private:
-  // A note that came before the rank's call, or that found no room to leave.
-  struct Kept {
-    Kept(GroupParty who, const Note& kept)
-        : party(who),
-          note(kept),
-          content(kept.content.begin(), kept.content.end()),
-          words(kept.words.begin(), kept.words.end()) {
-      note.content = content;
-      note.words = words;
-    }
-    GroupParty party;  // from, or to
-    Note note;
-    std::vector<std::byte> content, words;
-  };
   struct Piece {             // of the worker's rail
     int missing = 0;         // ranks of the node that have not given it yet
     std::uint64_t left = 0;  // chunks without a result
@@ -81,8 +70,8 @@ class Member final : public Agent {
     give(io);
     if (lane_) begin_lane(io);
     for (auto kept = kept_.begin(); kept != kept_.end();) {
-      if (kept->note.call == call().number) {
-        take(io, kept->party, kept->note);
+      if (kept->head.call == call().number) {
+        take(io, kept->party, kept->note());
         kept = kept_.erase(kept);
       } else {
         ++kept;
@@ -277,7 +266,7 @@ class Member final : public Agent {
   std::deque<Call> calls_;         // open calls; the first is played
   std::vector<RailShare> shares_;  // of the call, by rail
   std::uint64_t expected_ = 0;     // notes with results that are still to come
-  std::list<Kept> kept_,
+  std::list<KeptNote> kept_,
       waiting_;                       // notes of later calls; notes that found no room
   const std::unique_ptr<Lane> lane_;  // null: the rank is no worker
   std::vector<Piece> pieces_;
@@ -298,13 +287,7 @@ void add_pieces(std::vector<Ends::Edge>& edges, const RailShare& share, std::uin
   if (edge.messages > 0) edges.push_back(edge);
 }
 
-}  // namespace
-
-std::unique_ptr<Agent> member_agent(std::shared_ptr<const MemberLayout> layout, GroupRank rank,
-                                    std::unique_ptr<Lane> lane) {
-  return std::make_unique<Member>(std::move(layout), rank, std::move(lane));
-}
-
+// Adds what the ranks of a node give the worker of a rail in a call, and what comes back.
 void add_inside(std::vector<Ends::Edge>& edges, const Rails& rails, const RailShare& share,
                 const Call& call, int rail, int node, std::uint64_t overhead) {
   const std::uint32_t element = bytes_of(call.type);
@@ -324,6 +307,37 @@ void add_inside(std::vector<Ends::Edge>& edges, const Rails& rails, const RailSh
       from = r;
     }
   }
+}
+
+}  // namespace
+
+Site& needed(Site* site) {
+  if (!site) throw std::logic_error("this helper is made by agent_at()");
+  return *site;
+}
+
+std::unique_ptr<Agent> MemberEnds::member(GroupRank rank) const {
+  return std::make_unique<Member>(members_, rank, members_->is_worker(rank) ? lane(rank) : nullptr);
+}
+
+std::unique_ptr<Agent> MemberEnds::agent(GroupParty party) const {
+  return party < size() ? member(party) : helper(party, nullptr);
+}
+
+std::unique_ptr<Agent> MemberEnds::agent_at(GroupParty party, Site& site) const {
+  return party < size() ? member(party) : helper(party, &site);
+}
+
+std::vector<Ends::Edge> MemberEnds::traffic(const Call& call) const {
+  std::vector<Edge> edges;
+  const Rails& rails = members_->rails;
+  for (int rail = 0; rail < rails.rails(); ++rail) {
+    const RailShare share(rails, rail, call, members_->per_chunk(call));
+    for (int node = 0; node < rails.nodes(); ++node)
+      add_inside(edges, rails, share, call, rail, node, overhead_);
+    if (rails.nodes() > 1 && share.chunks() > 0) add_outside(edges, call, rail, share);
+  }
+  return edges;
 }
 
 }  // namespace ghostrank

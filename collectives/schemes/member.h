@@ -1,10 +1,9 @@
 // A rank of a scheme that works on rails (rails.h): it gives its elements to the workers on its
 // node, plays its own part as a worker if it is one (lane.h), and hands results on inside the node.
 //
-//   rank   ── its elements, in pieces, over NVLink ──►  worker of each rail on
-//   its node worker ── the sum of its node, chunk by chunk  ──►  what the
-//   scheme has: switches, servers rank   ◄─ the pieces of the result, over
-//   NVLink ── worker
+//   rank ─ its elements, in pieces, over NVLink ─► worker of each rail on its node
+//   worker ─ the sum of its node, chunk by chunk ─► what the scheme has: switches, servers
+//   rank ◄─ the pieces of the result, over NVLink ─ worker
 //
 // A result that several ranks take goes from one to the next, so that none sends more than in a
 // ring. Calls are played one after the other.
@@ -36,12 +35,32 @@ struct MemberLayout {
   Rails rails;
 };
 
-// `lane`: of a worker; else null.
-std::unique_ptr<Agent> member_agent(std::shared_ptr<const MemberLayout> layout, GroupRank rank,
-                                    std::unique_ptr<Lane> lane);
+// The ends of such a scheme; it adds its lanes and helpers, and what they send.
+class MemberEnds : public Ends {
+ public:
+  // `overhead`: bytes of a note's header.
+  MemberEnds(int ranks, std::shared_ptr<const MemberLayout> layout, std::uint64_t overhead)
+      : Ends(ranks), members_(std::move(layout)), overhead_(overhead) {}
 
-// Adds what the ranks of a node give the worker of a rail in a call, and what comes back.
-void add_inside(std::vector<Ends::Edge>& edges, const Rails& rails, const RailShare& share,
-                const Call& call, int rail, int node, std::uint64_t overhead);
+  std::unique_ptr<Agent> agent(GroupParty party) const final;
+  std::unique_ptr<Agent> agent_at(GroupParty party, Site& site) const final;
+  std::vector<Edge> traffic(const Call& call) const final;
+  std::uint64_t overhead_bytes() const final { return overhead_; }
+
+ private:
+  virtual std::unique_ptr<Lane> lane(GroupRank worker) const = 0;
+  // Null: the site is not known. needed() throws then.
+  virtual std::unique_ptr<Agent> helper(GroupParty party, Site* site) const = 0;
+  // What workers and helpers send in a call, on one rail, which has chunks.
+  virtual void add_outside(std::vector<Edge>& edges, const Call& call, int rail,
+                           const RailShare& share) const = 0;
+  std::unique_ptr<Agent> member(GroupRank rank) const;
+
+  const std::shared_ptr<const MemberLayout> members_;
+  const std::uint64_t overhead_;
+};
+
+// For helpers that share something at their site. Throws std::logic_error where it is not known.
+Site& needed(Site* site);
 
 }  // namespace ghostrank

@@ -7,6 +7,7 @@
 #include <list>
 #include <vector>
 
+#include "collectives/schemes/kept_note.h"
 #include "collectives/schemes/sharp_agents.h"
 
 namespace ghostrank::sharp {
@@ -41,7 +42,7 @@ class SharpLane final : public Lane {
     go_on(io);
   }
 
-  std::optional<std::uint64_t> take(Io& io, GroupParty, const Note& note) override {
+  std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override {
     switch (static_cast<Tag>(note.tag)) {
       case Tag::answer:
         way_ = note.index == 1 ? Way::tree : Way::ring;
@@ -51,7 +52,7 @@ class SharpLane final : public Lane {
         return finish(io, note.index, note.content);
       case Tag::ring:
         if (way_ == Way::ring && note.index < ready_) return hop(io, note);
-        early_.emplace_back(note);
+        early_.emplace_back(from, note);
         return std::nullopt;
       default:
         return std::nullopt;
@@ -68,27 +69,10 @@ class SharpLane final : public Lane {
 
   void on_room(Io& io) override {
     for (; !waiting_.empty(); waiting_.pop_front())
-      if (!io.send(waiting_.front().to, waiting_.front().note(), Carriage::reliable)) return;
+      if (!io.send(waiting_.front().party, waiting_.front().note(), Carriage::reliable)) return;
   }
 
  private:
-  struct Kept {
-    explicit Kept(const Note& from, GroupParty receiver = -1)
-        : to(receiver),
-          kept(from),
-          content(from.content.begin(), from.content.end()),
-          words(from.words.begin(), from.words.end()) {}
-    Note note() const {
-      Note note = kept;
-      note.content = content;
-      note.words = words;
-      return note;
-    }
-    GroupParty to;
-    Note kept;
-    std::vector<std::byte> content, words;
-  };
-
   // The node's sum of a chunk, in the call's type.
   std::vector<std::byte> mine(std::uint64_t chunk) const {
     const std::uint64_t elements = share_->chunk(chunk).elements;
@@ -107,7 +91,7 @@ class SharpLane final : public Lane {
                     .content = content,
                     .words = words};
     if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
-      waiting_.emplace_back(note, to);
+      waiting_.emplace_back(to, note);
   }
 
   void go_on(Io& io) {
@@ -139,11 +123,11 @@ class SharpLane final : public Lane {
   // Returns the first chunk that they complete.
   std::optional<std::uint64_t> next_early(Io& io) {
     for (auto kept = early_.begin(); way_ == Way::ring && kept != early_.end();) {
-      if (kept->kept.index >= ready_) {
+      if (kept->head.index >= ready_) {
         ++kept;
         continue;
       }
-      const Kept message = std::move(*kept);
+      const KeptNote message = std::move(*kept);
       kept = early_.erase(kept);
       if (const auto chunk = hop(io, message.note())) return chunk;
     }
@@ -178,8 +162,8 @@ class SharpLane final : public Lane {
   bool real_ = false, asked_ = false;
   Way way_ = Way::unknown;
   std::uint64_t ready_ = 0, next_ = 0, done_ = 0;  // chunks: that may leave, to leave next, ended
-  std::list<Kept> early_;                          // of the ring, before this node's sums
-  std::deque<Kept> waiting_;                       // found no room
+  std::list<KeptNote> early_;                      // of the ring, before this node's sums
+  std::deque<KeptNote> waiting_;                   // found no room
   std::vector<std::byte> words_;
 };
 

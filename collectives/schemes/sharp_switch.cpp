@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "collectives/schemes/kept_note.h"
 #include "collectives/schemes/sharp_agents.h"
 
 namespace ghostrank::sharp {
@@ -36,7 +37,7 @@ class SharpSwitch final : public Agent {
   }
   void on_room(Io& io) override {
     for (; !waiting_.empty(); waiting_.erase(waiting_.begin()))
-      if (!io.send(waiting_.front().to, waiting_.front().note(), Carriage::reliable)) return;
+      if (!io.send(waiting_.front().to, waiting_.front().kept.note(), Carriage::reliable)) return;
   }
 
  private:
@@ -44,19 +45,9 @@ class SharpSwitch final : public Agent {
     std::size_t messages = 0;
     Sum sum;
   };
-  struct Waiting {
-    Waiting(std::span<const GroupParty> receivers, const Note& note)
-        : to(receivers.begin(), receivers.end()),
-          kept(note),
-          content(note.content.begin(), note.content.end()) {}
-    Note note() const {
-      Note note = kept;
-      note.content = content;
-      return note;
-    }
+  struct Waiting {  // a note that found no room
     std::vector<GroupParty> to;
-    Note kept;
-    std::vector<std::byte> content;
+    KeptNote kept;
   };
 
   // ---- Trees ----
@@ -120,7 +111,7 @@ class SharpSwitch final : public Agent {
   void send(Io& io, std::span<const GroupParty> to, Note note, Tag tag) {
     note.tag = static_cast<std::uint8_t>(tag);
     if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
-      waiting_.emplace_back(to, note);
+      waiting_.push_back({{to.begin(), to.end()}, {to.front(), note}});
   }
 
   const SharpOptions options_;
@@ -131,7 +122,7 @@ class SharpSwitch final : public Agent {
   std::size_t asked_ = 0;
   bool holds_ = false, refused_ = false;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Partial> partial_;  // by call and chunk
-  std::vector<Waiting> waiting_;                                        // found no room
+  std::vector<Waiting> waiting_;
 };
 
 }  // namespace

@@ -44,33 +44,15 @@ struct Packets {
   std::uint64_t all = 0, full_up = 0, full_down = 0;
 };
 
-class SwitchMl final : public Ends {
+class SwitchMl final : public MemberEnds {
  public:
-  SwitchMl(int ranks, const SwitchMlOptions& options, const Communicator& comm)
-      : Ends(ranks), layout_(std::make_shared<Layout>(ranks, options, comm)) {}
+  SwitchMl(int ranks, std::shared_ptr<const Layout> layout)
+      : MemberEnds(ranks, layout, switchml::kOverhead), layout_(std::move(layout)) {}
 
   std::vector<Helper> helpers() const override {
     return layout_->racks.helpers(layout_->rails, layout_->options.slots);
   }
 
-  std::unique_ptr<Agent> agent(GroupParty party) const override {
-    if (party >= size()) return switch_agent(layout_, party);
-    return member_agent(layout_, party,
-                        layout_->is_worker(party) ? lane_of(layout_, party) : nullptr);
-  }
-
-  std::vector<Edge> traffic(const Call& call) const override {
-    std::vector<Edge> edges;
-    for (int rail = 0; rail < layout_->rails.rails(); ++rail) {
-      const RailShare share(layout_->rails, rail, call, layout_->per_chunk(call));
-      if (layout_->racks.racks > 0) add_packets(edges, call, rail, share);
-      for (int node = 0; node < layout_->rails.nodes(); ++node)
-        add_inside(edges, layout_->rails, share, call, rail, node, switchml::kOverhead);
-    }
-    return edges;
-  }
-
-  std::uint64_t overhead_bytes() const override { return switchml::kOverhead; }
   const WireFormat* wire_format() const override { return &switchml::packets(); }
   // After a round in set 1 every worker has its mark there and none in set 0, as if that set had
   // never been used and this one were full; the first chunk in each slot goes to set 0.
@@ -115,8 +97,13 @@ class SwitchMl final : public Ends {
   }
 
  private:
-  void add_packets(std::vector<Edge>& edges, const Call& call, int rail,
-                   const RailShare& share) const {
+  std::unique_ptr<Lane> lane(GroupRank worker) const override { return lane_of(layout_, worker); }
+  std::unique_ptr<Agent> helper(GroupParty party, Site*) const override {
+    return switch_agent(layout_, party);
+  }
+
+  void add_outside(std::vector<Edge>& edges, const Call& call, int rail,
+                   const RailShare& share) const override {
     const auto& workers = layout_->rails.workers(rail);
     const auto nodes = static_cast<int>(workers.size());
     std::vector<std::uint64_t> own(nodes, 0);  // chunks that are of a node alone
@@ -165,12 +152,11 @@ std::unique_ptr<Ends> switchml_ends(int ranks, const SwitchMlOptions& options,
       options.first_slot + options.slots > switchml::kMaxSlots)
     throw std::invalid_argument("a SwitchML switch has 1 to " +
                                 std::to_string(switchml::kMaxSlots) + " slots");
-  auto ends = std::make_unique<SwitchMl>(ranks, options, comm);
   if (const int workers = Rails(ranks, comm).nodes(); workers > kMostInRacks)
     throw std::invalid_argument(
         "it has " + std::to_string(workers) + " workers on a rail, and two levels of switches of " +
         std::to_string(switchml::kMaxWorkers) + " serve at most 1,024; use smaller groups");
-  return ends;
+  return std::make_unique<SwitchMl>(ranks, std::make_shared<Layout>(ranks, options, comm));
 }
 
 }  // namespace ghostrank

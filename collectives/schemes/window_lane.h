@@ -1,0 +1,69 @@
+// A worker's lane over packets that may be lost (lane.h): a window of slots, each with a packet
+// that waits for its result and is sent again after a while. switch/worker.h is the window; what a
+// packet holds, and what its result means, is the scheme's.
+//
+// Threading: one owner.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/schemes/lane.h"
+#include "collectives/schemes/slot_timers.h"
+#include "switch/worker.h"
+
+namespace ghostrank {
+
+class WindowLane : public Lane {
+ public:
+  // `alone`: there is no other worker on the rail, so that the node's sum is the result and nothing
+  // is sent.
+  WindowLane(int rail, bool alone, int window, Picoseconds timeout);
+
+  bool ended() const final { return alone_ ? completed_ == share_->chunks() : worker_.ended(); }
+  void pieces_ready(Io& io, std::uint64_t pieces) final;
+  std::optional<std::uint64_t> next_result(Io& io) final;
+  void tick(Io& io) final;
+  void on_room(Io& io) final;
+
+ protected:
+  using Chunk = switchml::Worker::Chunk;
+
+  // Begins a call with chunks of `per_chunk` elements.
+  void begin(Io& io, const Call& call, const RailShare& share, bool real, std::uint64_t per_chunk,
+             bool exponents);
+  // Sends the chunk's packet, `again` or for the first time; returns false where there is no room.
+  virtual bool send(Io& io, const Chunk& chunk, bool again) = 0;
+  // Sends it, and once more if no answer comes, or no room is found.
+  void send_now(Io& io, const Chunk& chunk, bool again);
+  // A result has come: sends what may leave now.
+  void go_on(Io& io);
+
+  bool alone() const { return alone_; }
+  bool begun() const { return share_ != nullptr; }
+  // A packet's number, over all calls; wraps.
+  std::uint32_t number_of(const Chunk& chunk) const {
+    return first_packet_ + static_cast<std::uint32_t>(chunk.packet);
+  }
+  // The node's sum of a chunk of floats.
+  std::vector<float> mine(std::uint64_t chunk) const {
+    return sum_.floats(chunk, share_->chunk(chunk).elements);
+  }
+
+  Call call_;
+  const RailShare* share_ = nullptr;
+  bool real_ = false;  // the ranks of the call hold real data
+  switchml::Worker worker_;
+
+ private:
+  void send_all(Io& io);
+
+  const bool alone_;
+  SlotTimers timers_;
+  std::uint32_t first_packet_ = 0;      // of the call
+  std::uint64_t ready_ = 0;             // chunks that may leave
+  std::uint64_t completed_ = 0;         // where the worker is alone
+  std::vector<std::uint16_t> refused_;  // slots whose packet was refused for lack of room
+};
+
+}  // namespace ghostrank
