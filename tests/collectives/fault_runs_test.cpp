@@ -1,6 +1,6 @@
 // Random runs of the built-in schemes under random misfortunes of packets: shapes, functions, types
 // and faults are drawn from the run's number, and the agent checker plays them with real data.
-// GHOSTRANK_FAULT_RUNS=N plays N runs (default 150), from GHOSTRANK_FAULT_SEED on (default 0).
+// GHOSTRANK_FAULT_RUNS=N plays N runs (default 1000), from GHOSTRANK_FAULT_SEED on (default 0).
 #include <cstdlib>
 #include <string>
 

@@ -61,6 +61,24 @@ TEST(JobErrors, SayWhatTheWireNeeds) {
             "fabric.colocated is memory; leave it out, or use fabric.colocated: wire");
 }
 
+TEST(JobErrors, NameAProgramOfASwitchThatIsNotThere) {
+  const auto expect = [](const std::string& more, const std::string& message) {
+    const std::string said =
+        load_error(kHead +
+                   "fabric: {kind: packets, colocated: wire, namespaces: 'gr{node}'}\n"
+                   "switch: {target: dpdk, address: 10.0.0.9, ports: 'p{node}', " +
+                   more + "}\n");
+    EXPECT_NE(said.find(message), std::string::npos) << said;
+  };
+  expect("program: none.spec",
+         "switch.program: there is no file 'none.spec', nor next to the job; check the path");
+  expect("program: /etc/passwd", "switch.program: '/etc/passwd' is no .spec");
+  expect("entries: /etc/passwd", "switch.entries are those of a program; name it with");
+  expect("loss: 0.1, entries: /etc/passwd, program: " GHOSTRANK_SOURCE_DIR
+         "/collectives/examples/slot_sum.spec",
+         "those of switch.entries; use fabric.packets.loss");
+}
+
 TEST(JobErrors, NameWhatIsNotAvailableYet) {
   const auto refused = [](const std::string& override_text, const std::string& message) {
     EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);

@@ -24,6 +24,11 @@ TEST(SwitchPlan, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refused([](JobPlan& j) { j.name = "a"; }), HasSubstr("there is a job 'a' already"));
   EXPECT_THAT(refused([](JobPlan& j) { j.name = ""; }), HasSubstr("needs a name"));
   EXPECT_THAT(refused([](JobPlan& j) { j.elements = 128; }), HasSubstr("32, 64 or 256, not 128"));
+  EXPECT_THAT(refused([](JobPlan& j) {
+                j.format = Format::roce;
+                j.guarded = true;
+              }),
+              HasSubstr("leave out guarded"));
   EXPECT_THAT(refused([](JobPlan& j) { j.workers.clear(); }), HasSubstr("1 to 32 workers, not 0"));
   EXPECT_THAT(refused([](JobPlan& j) { j.workers.resize(33); }), HasSubstr("leaf and a spine"));
   EXPECT_THAT(refused([](JobPlan& j) { j.slots = kMaxSlots; }),

@@ -38,6 +38,12 @@ std::uint32_t counted_in(const Tables& tables, int row) {
   return static_cast<std::uint32_t>(tables.row() + row);
 }
 
+TEST(SwitchTables, RefuseAGuardThatTheP4ProgramDoesNotHave) {
+  JobPlan job = job_of(2, 64);
+  job.guarded = true;
+  EXPECT_THROW(Allocation(64, 1024).admit(job), std::invalid_argument);
+}
+
 TEST(SwitchTables, SendResultsToAllAndRepeatedOnesToTheirSender) {
   const Tables tables = of_first(job_of(3, 64, 8));
   EXPECT_EQ(group_of(tables, counted_in(tables, kBroadcasts)).receivers.size(), 3u);

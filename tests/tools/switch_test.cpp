@@ -75,6 +75,13 @@ TEST_F(SwitchPlanFile, IsReadWithItsDefaults) {
   EXPECT_EQ(plan.jobs[0].workers[1].ip, 0x0a000002u);
 }
 
+TEST_F(SwitchPlanFile, MayHaveAGuardedJob) {
+  std::string text = kPlan;
+  EXPECT_FALSE(read(text).jobs[0].guarded);
+  text.insert(text.find("workers:"), "guarded: true\n    ");
+  EXPECT_TRUE(read(text).jobs[0].guarded);
+}
+
 constexpr const char* kRocePlan = R"(schema: ghostrank/switch/1
 mac: 02:00:00:00:ff:01
 ip: 10.0.0.254
