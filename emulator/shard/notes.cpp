@@ -195,6 +195,7 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
            .flow = outbox - cluster_.shards(),
            .nic = cluster_.location(note.party).nic};
   Header& h = p.message.header;
+  h.actor = note.note.index;
   const WireFormat* format = cluster_.schemes()[note.sender.scheme].ends->wire_format();
   if (packet && format) {
     h.number = static_cast<std::uint16_t>(note.bytes);  // the whole payload is real
@@ -202,7 +203,6 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
   } else {
     h.sequence = note.note.call;
     h.channel = packed(note.note);
-    h.actor = note.note.index;
     h.number = static_cast<std::uint16_t>(note.note.words.size());
     p.message.payload = payload_of(note.note, note.bytes);
   }
@@ -220,13 +220,6 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
   Event e = p.event;
   e.held = held_.put(std::move(p));
   schedule(e);
-}
-
-// Answers of a switch outside ghostrank say nothing of lateness. So that none is lost, an answer
-// counts as late as the latest rank here that sent to the switch.
-void Shard::note_slip(const Header& to_switch, Picoseconds late) {
-  const Picoseconds slip = static_cast<Picoseconds>(to_switch.slip_ns) * kPicosPerNano + late;
-  switch_slip_[to_switch.group] = std::max(switch_slip_[to_switch.group], slip);
 }
 
 // Returns false when there is no room; the caller keeps the datagram.
@@ -263,7 +256,7 @@ bool Shard::take_packets(Packets& packets, bool of_switch) {
 
 void Shard::from_switch(Header& h) {
   const SchemeUse& use = cluster_.schemes()[h.group];
-  h.slip_ns = to_ns(switch_slip_[h.group]);
+  h.slip_ns = to_ns(switch_slips_.answered(h.group, h.actor));
   ++stats_.messages;
   ledger_.add({cluster_.location(use.first_helper).nic, cluster_.location(WorldParty(h.target)).nic,
                scheme_row_[h.group]},

@@ -64,7 +64,9 @@ bool Shard::try_send(int flow, Nic nic, Message& message) {
   const auto flows = static_cast<int>(flows_.of(host_, index_).size());
   const int packet_flows = packets_ ? flows : 0;
   const bool to_switch = flow >= flows + packet_flows;
-  if (to_switch) note_slip(h, late);
+  if (to_switch)
+    switch_slips_.sent(h.group, h.actor,
+                       static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano + late);
   const bool sent = flow < flows ? fabric_.try_send(flow, message)
                     : to_switch
                         ? try_send_packet(*switch_packets_, flow - flows - packet_flows, message)

@@ -73,7 +73,6 @@ Shard::Shard(const Setup& setup)
     r.traced = traced[mine[i]];
   }
   nics_.resize(cluster_.nics());
-  switch_slip_.resize(cluster_.schemes().size());
   for (const SchemeUse& use : cluster_.schemes())
     switch_flow_.emplace_back(use.outside ? use.ends->size() : 0, -1);
   for (const SwitchEnd& end : cluster_.switch_ends(host_, index_))
@@ -97,7 +96,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
                    flows_.of(host_, index_).size() * (packets_ ? 2 : 1) + switch_flows_);
   if (packets_) packets_before_ = packets_->stats();
   if (switch_packets_) switch_packets_before_ = switch_packets_->stats();
-  std::fill(switch_slip_.begin(), switch_slip_.end(), 0);
+  switch_slips_.begin(cluster_.schemes().size());
   connections_.clear();
   agents_.clear();
   misfortune_.begin(segment_.first, cluster_.schemes().empty() ? 0 : ranks_.size());

@@ -58,6 +58,7 @@
 #include "emulator/shard/shared.h"
 #include "emulator/shard/spans.h"
 #include "emulator/shard/statistics.h"
+#include "emulator/shard/switch_slips.h"
 #include "emulator/shard/tied_events.h"
 #include "emulator/shard/timer_queue.h"
 #include "emulator/traffic/cluster.h"
@@ -301,7 +302,6 @@ class Shard final : private NoteCarrier {
   bool read_format(Message& m) const;
   void from_switch(Header& h);
   void count_packets(const Packets& packets, const PacketStats& before);
-  void note_slip(const Header& to_switch, Picoseconds late);
   void note_from_wire(Message m);
   bool belongs_here(const Header& note) const;
   void schedule_note(Message m);
@@ -365,10 +365,9 @@ class Shard final : private NoteCarrier {
   static constexpr std::uint32_t kOpsTold = 64;
   std::uint32_t ops_untold_ = 0;
   PacketStats packets_before_, switch_packets_before_;  // at the start of the segment
-  // By scheme: flows to a switch outside ghostrank, by group rank (-1: not here), and the most
-  // lateness with which a rank here last sent to it.
+  // By scheme: flows to a switch outside ghostrank, by group rank (-1: not here).
   std::vector<std::vector<int>> switch_flow_;
-  std::vector<Picoseconds> switch_slip_;
+  SwitchSlips switch_slips_;
   std::size_t switch_flows_ = 0;
   Spans spans_;
   QuietWatch quiet_;

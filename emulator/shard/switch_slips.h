@@ -1,0 +1,42 @@
+// How late answers of a switch outside ghostrank are. They say nothing of it themselves, so an
+// answer counts as late as the latest of what ranks here have sent to its slot since the slot's
+// last answer: a switch answers what it has from all of them.
+//
+// Threading: one owner (a shard).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "collectives/agent.h"
+
+namespace ghostrank {
+
+class SwitchSlips {
+ public:
+  // Begins a segment: nobody has sent anything.
+  void begin(std::size_t schemes) { schemes_.assign(schemes, {}); }
+
+  // A rank's packet for a slot (Note::index), and how late it left.
+  void sent(std::uint32_t scheme, std::uint32_t slot, Picoseconds late) {
+    Slot& s = schemes_[scheme][slot];
+    s = {s.answered ? late : std::max(s.late, late), false};
+  }
+  Picoseconds answered(std::uint32_t scheme, std::uint32_t slot) {
+    Slot& s = schemes_[scheme][slot];
+    s.answered = true;
+    return s.late;
+  }
+
+ private:
+  struct Slot {
+    Picoseconds late = 0;
+    bool answered = false;
+  };
+  std::vector<std::unordered_map<std::uint32_t, Slot>> schemes_;
+};
+
+}  // namespace ghostrank
