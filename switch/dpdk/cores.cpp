@@ -9,8 +9,9 @@
 namespace ghostrank::dpdk {
 namespace {
 
-// Instructions of one round: as many as a few packets take.
-constexpr std::uint32_t kInstructions = 100'000;
+// Instructions of one round, at most: as many as some dozens of packets take; and of a look at
+// whether frames still come.
+constexpr std::uint32_t kInstructions = 100'000, kBetweenLooks = 500;
 constexpr std::chrono::microseconds kPause{50};
 
 }  // namespace
@@ -65,17 +66,18 @@ void Cores::work(Core& core, const std::atomic<bool>& stop, int bell,
   switchml::FramePorts& frames = *core.frames;
   std::vector<switchml::Watch> watches;
   if (bell >= 0) watches.push_back({bell, serve});
-  const auto idle = [&] { return core.ports.idle_polls() > core.ports.count(); };
-  // After the last frame, packets inside need one more round to get out.
-  for (int rounds_left = 2; !stop && !broken_ && rounds_left > 0;) {
+  for (bool more = true; !stop && !broken_ && more;) {
     while (pause_ && !stop) std::this_thread::sleep_for(kPause);
     {
       const std::lock_guard held(core.running);
-      core.pipeline.run(kInstructions);
-      if (frames.finished() && idle()) --rounds_left;
+      core.ports.look_again();
+      for (std::uint32_t run = 0; run < kInstructions && !core.ports.idle(); run += kBetweenLooks)
+        core.pipeline.run(kBetweenLooks);
+      if (core.ports.idle()) core.pipeline.drain();
+      more = !frames.finished() || !core.ports.idle();
       frames.flush();
     }
-    if (!frames.finished() && !frames.descriptors().empty() && idle())
+    if (!frames.finished() && !frames.descriptors().empty() && core.ports.idle())
       wait_for(frames, watches);
     else
       serve();

@@ -6,6 +6,7 @@
 
 namespace ghostrank::dpdk {
 std::span<const std::byte> PortSet::receive(int port) {
+  if (idle()) return {};
   while (!waits_ && ports_.next(waiting_)) {
     PortCounters& c = counters[waiting_.port];
     ++c.received;
@@ -14,10 +15,10 @@ std::span<const std::byte> PortSet::receive(int port) {
     if (!waits_) ++c.short_frames;
   }
   if (!waits_ || waiting_.port != port) {
-    ++idle_polls_;
+    ++in_vain_;
     return {};
   }
-  idle_polls_ = 0;
+  in_vain_ = 0;
   waits_ = false;
   return switchml::without_padding(waiting_.frame);
 }

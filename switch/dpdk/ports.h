@@ -31,11 +31,13 @@ class PortSet {
       : counters(static_cast<std::size_t>(ports.count())), ports_(ports) {}
 
   int count() const { return ports_.count(); }
-  // The next frame, if it came in at `port`; empty: none now. Valid until the next call.
+  // The next frame, if it came in at `port`; empty: none now. Valid until the next call. If all
+  // ports were asked in vain, the frames' source is not asked again before look_again(): a pipeline
+  // without packets would do nothing else.
   std::span<const std::byte> receive(int port);
+  void look_again() { in_vain_ = 0; }
+  bool idle() const { return in_vain_ > count(); }
   void send(int port, std::span<const std::byte> frame);
-  // Calls of receive() since the last frame. If all ports were asked in vain, no frame waits.
-  int idle_polls() const { return idle_polls_; }
 
   std::vector<PortCounters> counters;  // by port
 
@@ -43,7 +45,7 @@ class PortSet {
   switchml::FramePorts& ports_;
   switchml::Arrival waiting_;
   bool waits_ = false;  // waiting_ was not given yet
-  int idle_polls_ = 0;
+  int in_vain_ = 0;     // calls of receive() since the last frame
 };
 
 }  // namespace ghostrank::dpdk
