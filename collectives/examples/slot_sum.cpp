@@ -30,7 +30,6 @@ using namespace ghostrank;
 constexpr std::uint64_t kHeader = 8, kData = 32;  // kHeader: bytes; kData: elements of a chunk
 constexpr std::uint32_t kSlots = 8;
 constexpr std::uint16_t kPort = 0x51c0;  // UDP
-constexpr Picoseconds kMicrosecond = 1'000'000;
 
 // | magic 2 | slot * 2 + set 2 | call 4 | kData elements, 4 each |  all big-endian
 class Packets final : public WireFormat {
@@ -75,7 +74,7 @@ class Packets final : public WireFormat {
 
 class Worker final : public Agent {
  public:
-  explicit Worker(GroupParty to) : switch_(to) {}
+  Worker(GroupParty to, Picoseconds timeout) : switch_(to), timeout_(timeout) {}
   void on_call(Io& io, const Call& call) override {
     const std::uint64_t chunks = (call.collective.count + kData - 1) / kData;
     if (chunks == 0) return io.done(call.number);
@@ -136,10 +135,11 @@ class Worker final : public Agent {
     std::ranges::copy(real, filled.begin());
     if (!real.empty()) part.content = filled;
     io.send(switch_, part, Carriage::packet);  // no room: the timer resends it
-    io.arm(part.index / 2, 200 * kMicrosecond);
+    io.arm(part.index / 2, timeout_);
   }
 
   GroupParty switch_;
+  Picoseconds timeout_;
   std::deque<Open> open_;
   std::array<Slot, kSlots> slots_;
   std::uint64_t next_ = 0, chunks_ = 0;  // the next chunk to send; the chunks of all calls so far
@@ -181,11 +181,11 @@ class Switch final : public Agent {
 
 class SlotSum final : public Ends {
  public:
-  using Ends::Ends;
+  SlotSum(int size, const Communicator& comm) : Ends(size), timeout_(comm.in_switch.timeout_ps) {}
   std::vector<Helper> helpers() const override { return {{PartyKind::network_switch}}; }
   std::unique_ptr<Agent> agent(GroupParty party) const override {
     if (party == size()) return std::make_unique<Switch>(size());
-    return std::make_unique<Worker>(size());
+    return std::make_unique<Worker>(size(), timeout_);
   }
   std::vector<Edge> traffic(const Call& call) const override {
     const std::uint64_t packets = (call.collective.count + kData - 1) / kData;
@@ -214,12 +214,14 @@ class SlotSum final : public Ends {
 
  private:
   Packets packets_;
+  Picoseconds timeout_;  // switch.timeout_us
 };
 
 const Algorithm kRows[]{
-    {.library = "mine", .func = Func::all_reduce, .name = "slot-sum", .ends = [](int n, auto&) {
-       return std::make_unique<SlotSum>(n);
-     }}};
+    {.library = "mine",
+     .func = Func::all_reduce,
+     .name = "slot-sum",
+     .ends = [](int n, auto& comm) { return std::make_unique<SlotSum>(n, comm); }}};
 
 }  // namespace
 
