@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <linux/sock_diag.h>
 #include <netdb.h>
@@ -11,6 +12,7 @@
 #include "emulator/common/assert.h"
 #include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
+#include "switch/switchml.h"
 
 namespace ghostrank::udp {
 namespace {
@@ -29,6 +31,15 @@ std::byte* scratch() {
   throw Error("packets of schemes cannot be sent from " + where + ": " + what + ": " +
                   std::strerror(errno) + "; choose another address with fabric.bind",
               ErrorKind::environment);
+}
+
+// A switch on the way takes what goes to these UDP ports for SwitchML's. The kernel may choose one
+// of them.
+bool is_port_of_switches(const Address& address) {
+  sockaddr_in in{};
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  std::memcpy(&in, &address.bytes, sizeof in);
+  return (ntohs(in.sin_port) & switchml::kUdpPortMask) == switchml::kUdpPort;
 }
 
 void set(int fd, int level, int name, int value) {
@@ -113,15 +124,19 @@ Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
       std::min<std::uint64_t>(mtu - (family == AF_INET6 ? kOverIpv6 : kOverIpv4), kMostPayload) -
       sizeof(Header);
   const InNamespace inside(binding.network_namespace);
-  fd_ = Fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd_.is_open()) throw_unusable(where, "no socket");
-  set_up(family, where);
-  if (bind(fd(), reinterpret_cast<const sockaddr*>(&wanted.bytes), wanted.size) != 0)
-    throw_unusable(where, "it cannot be bound");
+  std::vector<Fd> passed_over;  // open until the end, so that the kernel chooses other ports
   Address bound;
-  bound.size = sizeof bound.bytes;
-  if (getsockname(fd(), reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
-    throw_unusable(where, "it does not tell its port");
+  do {
+    if (fd_.is_open()) passed_over.push_back(std::move(fd_));
+    fd_ = Fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd_.is_open()) throw_unusable(where, "no socket");
+    set_up(family, where);
+    if (bind(fd(), reinterpret_cast<const sockaddr*>(&wanted.bytes), wanted.size) != 0)
+      throw_unusable(where, "it cannot be bound");
+    bound.size = sizeof bound.bytes;
+    if (getsockname(fd(), reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
+      throw_unusable(where, "it does not tell its port");
+  } while (is_port_of_switches(bound));
   address_ = bound.text();
 }
 

@@ -60,7 +60,8 @@ class Landing {
 
 class Socket {
  public:
-  // Binds to the address and a port that the kernel chooses. Throws Error(environment).
+  // Binds to the address and a port that the kernel chooses, but none of SwitchML's. Throws
+  // Error(environment).
   Socket(const EndpointBinding& binding, std::uint32_t mtu);
 
   int fd() const { return fd_.get(); }
