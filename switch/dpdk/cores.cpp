@@ -77,7 +77,9 @@ void Cores::work(Core& core, const std::atomic<bool>& stop, int bell,
       more = !frames.finished() || !core.ports.idle();
       frames.flush();
     }
-    if (!frames.finished() && !frames.descriptors().empty() && core.ports.idle())
+    // Under load more frames have come meanwhile: sleep only after a round without any.
+    if (!frames.finished() && !frames.descriptors().empty() && core.ports.idle() &&
+        !core.ports.gave())
       wait_for(frames, watches);
     else
       serve();

@@ -19,6 +19,7 @@ std::span<const std::byte> PortSet::receive(int port) {
     return {};
   }
   in_vain_ = 0;
+  gave_ = true;
   waits_ = false;
   return switchml::without_padding(waiting_.frame);
 }

@@ -35,8 +35,9 @@ class PortSet {
   // ports were asked in vain, the frames' source is not asked again before look_again(): a pipeline
   // without packets would do nothing else.
   std::span<const std::byte> receive(int port);
-  void look_again() { in_vain_ = 0; }
+  void look_again() { in_vain_ = 0, gave_ = false; }
   bool idle() const { return in_vain_ > count(); }
+  bool gave() const { return gave_; }  // a frame, since look_again()
   void send(int port, std::span<const std::byte> frame);
 
   std::vector<PortCounters> counters;  // by port
@@ -45,7 +46,8 @@ class PortSet {
   switchml::FramePorts& ports_;
   switchml::Arrival waiting_;
   bool waits_ = false;  // waiting_ was not given yet
-  int in_vain_ = 0;     // calls of receive() since the last frame
+  bool gave_ = false;
+  int in_vain_ = 0;  // calls of receive() since the last frame
 };
 
 }  // namespace ghostrank::dpdk
