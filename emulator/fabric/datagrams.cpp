@@ -137,23 +137,33 @@ class Datagrams final : public NetworkFabric {
 
   void open_socket(const EndpointBinding& binding) {
     const InNamespace inside(binding.network_namespace);
-    const udp::Address here = udp::Address::from(binding.address + " 0");
-    auto socket = std::make_unique<Fd>(
-        require_fd(::socket(here.bytes.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-    for (const int option : {SO_RCVBUF, SO_SNDBUF})
-      setsockopt(socket->get(), SOL_SOCKET, option, &kBufferBytes, sizeof kBufferBytes);
-    const int whole = IP_PMTUDISC_PROBE;  // the job sets the MTU
-    setsockopt(socket->get(), IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof whole);
+    std::vector<Fd> passed_over;  // open until the end, so that the kernel chooses other ports
     udp::Address bound;
+    Fd socket = bound_socket(binding, bound);
+    while (bound.has_port_of_switches()) {
+      passed_over.push_back(std::move(socket));
+      socket = bound_socket(binding, bound);
+    }
+    addresses_.push_back(bound.text());
+    listen_to(socket.get(), sockets_.size());
+    sockets_.push_back(std::make_unique<Fd>(std::move(socket)));
+  }
+
+  static Fd bound_socket(const EndpointBinding& binding, udp::Address& bound) {
+    const udp::Address here = udp::Address::from(binding.address + " 0");
+    Fd socket =
+        require_fd(::socket(here.bytes.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    for (const int option : {SO_RCVBUF, SO_SNDBUF})
+      setsockopt(socket.get(), SOL_SOCKET, option, &kBufferBytes, sizeof kBufferBytes);
+    const int whole = IP_PMTUDISC_PROBE;  // the job sets the MTU
+    setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof whole);
     bound.size = sizeof bound.bytes;
-    if (bind(socket->get(), reinterpret_cast<const sockaddr*>(&here.bytes), here.size) != 0 ||
-        getsockname(socket->get(), reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
+    if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&here.bytes), here.size) != 0 ||
+        getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
       throw Error("UDP cannot use the address " + binding.address + ": " + std::strerror(errno) +
                       "; name one of this machine with fabric.bind",
                   ErrorKind::environment);
-    addresses_.push_back(bound.text());
-    listen_to(socket->get(), sockets_.size());
-    sockets_.push_back(std::move(socket));
+    return socket;
   }
 
   void listen_to(int fd, std::uint64_t name) {

@@ -33,15 +33,6 @@ std::byte* scratch() {
               ErrorKind::environment);
 }
 
-// A switch on the way takes what goes to these UDP ports for SwitchML's. The kernel may choose one
-// of them.
-bool is_port_of_switches(const Address& address) {
-  sockaddr_in in{};
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  std::memcpy(&in, &address.bytes, sizeof in);
-  return (ntohs(in.sin_port) & switchml::kUdpPortMask) == switchml::kUdpPort;
-}
-
 void set(int fd, int level, int name, int value) {
   setsockopt(fd, level, name, &value, sizeof value);
 }
@@ -75,6 +66,13 @@ std::string Address::text() const {
   getnameinfo(reinterpret_cast<const sockaddr*>(&bytes), size, host.data(), host.size(),
               port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV);
   return std::string(host.data()) + " " + port.data();
+}
+
+bool Address::has_port_of_switches() const {
+  sockaddr_in in{};
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  std::memcpy(&in, &bytes, sizeof in);
+  return (ntohs(in.sin_port) & switchml::kUdpPortMask) == switchml::kUdpPort;
 }
 
 // ---- Receiving
@@ -136,7 +134,7 @@ Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
     bound.size = sizeof bound.bytes;
     if (getsockname(fd(), reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
       throw_unusable(where, "it does not tell its port");
-  } while (is_port_of_switches(bound));
+  } while (bound.has_port_of_switches());
   address_ = bound.text();
 }
 

@@ -33,6 +33,9 @@ struct Address {
   // "10.0.0.1 4711". Throws Error(environment).
   static Address from(const std::string& text);
   std::string text() const;
+  // A switch on the way takes what goes to these UDP ports for SwitchML's. The kernel may choose
+  // one of them for a socket.
+  bool has_port_of_switches() const;
 };
 
 // Buffers for one read of a socket; the sockets of an owner share them.
