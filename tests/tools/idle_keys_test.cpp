@@ -92,6 +92,8 @@ const std::vector<Probe> kProbes{
     {"switch.ports", "p{node}", {"switch.target=dpdk"}},
     {"switch.namespace", "sw", {"switch.target=dpdk"}},
     {"switch.loss", "0.1", {"switch.target=compiled"}},
+    {"switch.program", "own.spec", {"switch.target=dpdk"}},
+    {"switch.entries", "own.entries", {"switch.target=dpdk"}},
     {"switch.socket", "sw.sock", {"switch.target=external"}},
     {"switch.worker_port", "5000", {"switch.target=external"}},
     {"switch.slots", "1", kScheme},
