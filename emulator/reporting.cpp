@@ -86,11 +86,11 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
   c.calls = static_cast<double>(stats.calls) / iterations;
   c.bytes = static_cast<double>(stats.bytes) / iterations;
   c.seconds_median = median({stats.seconds.values().begin(), stats.seconds.values().end()});
-  if (stats.total_seconds > 0)
-    c.algbw_GBps = static_cast<double>(stats.bytes) / stats.total_seconds * 1e-9;
+  const double total = stats.total.seconds();
+  if (total > 0) c.algbw_GBps = static_cast<double>(stats.bytes) / total * 1e-9;
   const auto& kept = stats.without_lateness.values();
   c.seconds_error = error_of(c.seconds_median, median({kept.begin(), kept.end()}));
-  c.bandwidth_error = error_of(stats.total_seconds, stats.total_seconds - stats.total_late);
+  c.bandwidth_error = error_of(total, total - stats.total_late.seconds());
   c.busbw_GBps = c.algbw_GBps * busbw_factor(row.func, members);
   result.collectives.push_back(std::move(c));
 }

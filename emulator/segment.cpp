@@ -150,8 +150,8 @@ void SegmentReport::merge(SegmentReport& other) {
   for (std::size_t i = 0; i < other.rows.size(); ++i) {
     rows[i].calls += other.rows[i].calls;
     rows[i].bytes += other.rows[i].bytes;
-    rows[i].total_seconds += other.rows[i].total_seconds;
-    rows[i].total_late += other.rows[i].total_late;
+    rows[i].total.merge(other.rows[i].total);
+    rows[i].total_late.merge(other.rows[i].total_late);
     rows[i].seconds.merge(other.rows[i].seconds);
     rows[i].without_lateness.merge(other.rows[i].without_lateness);
   }
@@ -179,7 +179,7 @@ std::string SegmentReport::to_blob() const {
   exchange([&](const auto& field) { w.put(field); }, *this);
   w.put(static_cast<std::uint64_t>(rows.size()));
   for (const RowStats& row : rows) {
-    w.put(row.calls), w.put(row.bytes), w.put(row.total_seconds), w.put(row.total_late);
+    w.put(row.calls), w.put(row.bytes), w.put(row.total), w.put(row.total_late);
     for (const SampledSeconds* sample : {&row.seconds, &row.without_lateness})
       SampledSeconds::exchange(*sample, [&](const auto& field) { w.put(field); });
   }
@@ -207,7 +207,7 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
   exchange([&](auto& field) { r.get(field); }, report);
   for (r.get(count); count > 0 && !r.bad(); --count) {
     RowStats row;
-    r.get(row.calls), r.get(row.bytes), r.get(row.total_seconds), r.get(row.total_late);
+    r.get(row.calls), r.get(row.bytes), r.get(row.total), r.get(row.total_late);
     for (SampledSeconds* sample : {&row.seconds, &row.without_lateness}) {
       SampledSeconds::exchange(*sample, [&](auto& field) { r.get(field); });
       if (!sample->valid()) return std::nullopt;

@@ -1,7 +1,7 @@
 // Durations of calls: all while they are few, then a fair sample, so that a row of the report needs
-// the same memory for a million calls as for a few thousand. A hash of the call's number decides
-// whether a call is kept, so the same run keeps the same calls. Keeping one in every n would be
-// unfair, because the calls of many groups come in turns.
+// the same memory for a million calls as for a few thousand. A hash of the call's name decides
+// whether a call is kept, so the same run keeps the same calls, however many shards play it.
+// Keeping one in every n would be unfair, because the calls of many groups come in turns.
 //
 // Bound: kMost values. Units: seconds. Threading: one owner; a plain value.
 #pragma once
@@ -16,7 +16,8 @@ class SampledSeconds {
  public:
   static constexpr std::size_t kMost = 4096;
 
-  void add(double seconds);
+  // `call`: a number of its own.
+  void add(double seconds, std::uint64_t call);
   void merge(const SampledSeconds& other);
 
   // Each value stands for 2^halvings() calls.
@@ -24,19 +25,27 @@ class SampledSeconds {
   std::uint32_t halvings() const { return halvings_; }
 
   // Whether add() and merge() could have produced this; check it after reading a blob.
-  bool valid() const { return values_.size() <= kMost && halvings_ < 64; }
+  bool valid() const {
+    return values_.size() <= kMost && tosses_.size() == values_.size() && halvings_ <= kTosses;
+  }
   // Visits every field, to write it to a blob or to read it: field(x).
   template <typename Self, typename Field>
   static void exchange(Self& self, Field&& field) {
-    field(self.values_), field(self.halvings_), field(self.calls_);
+    field(self.values_), field(self.tosses_), field(self.halvings_);
   }
 
  private:
+  static constexpr std::uint32_t kTosses = 32;
+  bool keeps(std::uint32_t tosses) const {
+    return (tosses & ((std::uint64_t{1} << halvings_) - 1)) == 0;
+  }
+  void keep(float seconds, std::uint32_t tosses);
   void halve();
 
   std::vector<float> values_;
+  std::vector<std::uint32_t>
+      tosses_;  // of coins, of each call kept: as many fell right as halvings
   std::uint32_t halvings_ = 0;
-  std::uint64_t calls_ = 0;  // offered to add()
 };
 
 }  // namespace ghostrank

@@ -226,12 +226,12 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     RowStats& row = stats_.rows[f.row];
     ++row.calls;
     row.bytes += call_elements(c) * c.element_bytes;
-    const double took = seconds(f.end.at - f.start.at);
-    row.total_seconds += took;
-    row.seconds.add(took);
-    const double late = seconds(f.end.slip - f.start.slip);
-    row.total_late += late;
-    row.without_lateness.add(std::max(0.0, took - late));
+    const Picoseconds took = f.end.at - f.start.at, late = f.end.slip - f.start.slip;
+    row.total.add(took);
+    row.total_late.add(late);
+    const std::uint64_t call = salt_of(f);
+    row.seconds.add(seconds(took), call);
+    row.without_lateness.add(seconds(std::max<Picoseconds>(0, took - late)), call);
   }
   StreamState& s = r.streams[f.stream];
   if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;

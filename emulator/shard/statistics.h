@@ -16,9 +16,29 @@
 
 namespace ghostrank {
 
+// A sum of times. It is exact, so the order in which they are added changes nothing.
+struct SummedTime {
+  std::int64_t whole_seconds = 0;
+  Picoseconds rest = 0;  // less than a second
+
+  void add(Picoseconds time) {
+    rest += time;
+    whole_seconds += rest / kPicosPerSecond;
+    rest %= kPicosPerSecond;
+  }
+  void merge(const SummedTime& other) {
+    whole_seconds += other.whole_seconds;
+    add(other.rest);
+  }
+  double seconds() const {
+    return static_cast<double>(whole_seconds) +
+           static_cast<double>(rest) / static_cast<double>(kPicosPerSecond);
+  }
+};
+
 struct RowStats {
   std::uint64_t calls = 0, bytes = 0;
-  double total_seconds = 0, total_late = 0;
+  SummedTime total, total_late;
   // Of the calls seen by group rank 0: their durations, and these without the lateness that this
   // machine may have added. The same calls are kept of both.
   SampledSeconds seconds, without_lateness;

@@ -331,9 +331,9 @@ TEST(SegmentReport, SurvivesItsJourney) {
   report.lateness_ns.add(17);
   report.end = {5, 6};
   report.checked = 7;
-  report.rows.push_back({2, 200, 0.5, {}});
-  for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25);
-  report.rows.back().without_lateness.add(0.125);
+  report.rows.push_back({2, 200, {0, kPicosPerSecond / 2}, {}});
+  for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25, i);
+  report.rows.back().without_lateness.add(0.125, 0);
   report.held_up = 0.03;
   report.throttled = -1;
   report.ledger.push_back({{Nic(1), Nic(2), 3}, {400, 4}});

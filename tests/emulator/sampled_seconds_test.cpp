@@ -22,7 +22,7 @@ TEST(SampledSeconds, KeepEveryCallWhileTheyAreFew) {
   SampledSeconds sampled;
   std::vector<float> all;
   for (std::size_t i = 0; i < kMost; ++i) {
-    sampled.add(static_cast<double>(i));
+    sampled.add(static_cast<double>(i), i);
     all.push_back(static_cast<float>(i));
   }
   EXPECT_EQ(sampled.values(), all);
@@ -31,7 +31,7 @@ TEST(SampledSeconds, KeepEveryCallWhileTheyAreFew) {
 
 TEST(SampledSeconds, StayFewHoweverManyCallsThereAre) {
   SampledSeconds sampled;
-  for (std::size_t i = 0; i < 1'000'000; ++i) sampled.add(1);
+  for (std::size_t i = 0; i < 1'000'000; ++i) sampled.add(1, i);
   EXPECT_LE(sampled.values().size(), kMost);
   const double stands_for =
       static_cast<double>(sampled.values().size() << sampled.halvings()) / 1e6;
@@ -40,7 +40,7 @@ TEST(SampledSeconds, StayFewHoweverManyCallsThereAre) {
 
 TEST(SampledSeconds, MedianIsThatOfAllWithinTwoPerCentOfTheirRanks) {
   SampledSeconds rising;
-  for (std::size_t i = 0; i < 300'000; ++i) rising.add(static_cast<double>(i));
+  for (std::size_t i = 0; i < 300'000; ++i) rising.add(static_cast<double>(i), i);
   EXPECT_NEAR(median_of(rising), 150'000, 0.02 * 300'000);
 }
 
@@ -48,7 +48,7 @@ TEST(SampledSeconds, MedianIsThatOfAllWithinTwoPerCentOfTheirRanks) {
 // them.
 TEST(SampledSeconds, SeeEveryGroupWhereGroupsTakeTurns) {
   SampledSeconds sampled;
-  for (std::size_t i = 0; i < 64 * 4096; ++i) sampled.add(static_cast<double>(i % 64));
+  for (std::size_t i = 0; i < 64 * 4096; ++i) sampled.add(static_cast<double>(i % 64), i);
   std::vector<float> seen = sampled.values();
   std::sort(seen.begin(), seen.end());
   seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
@@ -57,8 +57,8 @@ TEST(SampledSeconds, SeeEveryGroupWhereGroupsTakeTurns) {
 
 TEST(SampledSeconds, OfTwoShardsWeighByTheirCalls) {
   SampledSeconds few, many;
-  for (std::size_t i = 0; i < 30'000; ++i) few.add(1);
-  for (std::size_t i = 0; i < 270'000; ++i) many.add(2);
+  for (std::size_t i = 0; i < 30'000; ++i) few.add(1, i);
+  for (std::size_t i = 0; i < 270'000; ++i) many.add(2, 30'000 + i);
   for (const auto& [first, second] : {std::pair(few, many), std::pair(many, few)}) {
     SampledSeconds both = first;
     both.merge(second);
@@ -68,10 +68,25 @@ TEST(SampledSeconds, OfTwoShardsWeighByTheirCalls) {
   }
 }
 
+TEST(SampledSeconds, AreTheSameForEveryNumberOfShards) {
+  SampledSeconds one;
+  std::vector<SampledSeconds> parts(3);
+  for (std::size_t i = 0; i < 50'000; ++i) {
+    one.add(static_cast<double>(i), i);
+    parts[i * i % 7 % 3].add(static_cast<double>(i), i);
+  }
+  SampledSeconds sum;
+  for (const SampledSeconds& part : parts) sum.merge(part);
+  std::vector<float> together = sum.values();
+  std::sort(together.begin(), together.end());
+  EXPECT_EQ(together, one.values());
+  EXPECT_EQ(sum.halvings(), one.halvings());
+}
+
 TEST(SampledSeconds, AreTheSameWheneverTheCallsAre) {
   SampledSeconds once, again;
   for (SampledSeconds* sampled : {&once, &again})
-    for (std::size_t i = 0; i < 50'000; ++i) sampled->add(static_cast<double>(i));
+    for (std::size_t i = 0; i < 50'000; ++i) sampled->add(static_cast<double>(i), i);
   EXPECT_EQ(once.values(), again.values());
 }
 

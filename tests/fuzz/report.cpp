@@ -12,7 +12,7 @@ std::string sample() {
   report.host = {Host(1), "node1", "net", "tcp-cubic", 8, 1 << 20, 0.5};
   report.end = {1000, 10};
   report.rows.push_back({2, 200, 0.5, {}});
-  for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25);
+  for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25, i);
   report.ledger.push_back({{Nic(1), Nic(2), 3}, {400, 4}});
   report.spilled_by_nic.resize(4);
   report.spill_paths = {"pairs.csv.0", "pairs.csv.1"};

@@ -1,6 +1,7 @@
 // See result_json.h. The functions below follow the nesting of the schema from the outside in.
 #include "tools/report/result_json.h"
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -314,7 +315,26 @@ const Json* find_path(const Json& root, const std::string& path) {
 }  // namespace
 
 std::string result_json(const Result& result) {
-  return to_json(result).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json json = to_json(result);
+  const std::string hash = result_hash(result);
+  json["hash"] = hash.empty() ? Json(nullptr) : Json(hash);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string result_hash(const Result& result) {
+  if (!result.fidelity.modelled) return "";
+  Json json = to_json(result);
+  for (const char* key :
+       {"version", "build", "argv", "job", "started_utc", "hosts", "wall_seconds",
+        "played_wall_seconds", "switch", "interfaces", "stalls", "fidelity", "capacity", "notes"})
+    json.erase(key);
+  if (json["config"].contains("run")) json["config"]["run"].erase("shards");
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return text.data();
 }
 
 bool is_result_path(const std::string& path) {

@@ -20,6 +20,11 @@ inline constexpr std::size_t kMaxPairsInJson = 10'000;
 
 std::string result_json(const Result& result);  // indented, ends in a newline
 
+// 16 hex digits that stand for everything that a run in virtual time played: the JSON without wall
+// times, versions and the machine. Runs of one job have the same, with any number of shards. Empty:
+// the run was in real time.
+std::string result_hash(const Result& result);
+
 // value_at() returns the number at a dotted path ("step_time.median",
 // "fidelity.critical_lateness"), 1 or 0 for a boolean, and nothing for null. is_result_path() tells
 // whether results have a number, a boolean or null at that path.

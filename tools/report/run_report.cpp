@@ -324,6 +324,7 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
                                   hit});
   }
   facts.push_back({"exactness", exactness_text(result)});
+  if (f.modelled) facts.push_back({"hash", result_hash(result)});
 }
 
 }  // namespace
