@@ -41,8 +41,8 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   JobSpec& spec = job.spec;
   spec.collectives.own = kOwn;
   spec.collectives.algorithm(Func::all_reduce) = one_of<const char*>(
-      random, {"test/at-server", "mine/sparse-server", "switchml", "sharp", "atp",
-               "parameter_server", "byteps", "phub", "omnireduce", "sparse_all_gather", "sparcml"});
+      random, {"test/at-server", "mine/sparse-server", "switchml", "sharp", "parameter_server",
+               "byteps", "phub", "omnireduce", "sparse_all_gather", "sparcml"});
   spec.collectives.at_servers = {.big_array = 5000, .chunk_bytes = 4096};
   spec.collectives.at_servers.partition_bytes = one_of(random, {4096, 100'000});
   spec.collectives.at_servers.credit_bytes = one_of(random, {0, 5'000, 100'000'000});
