@@ -28,7 +28,7 @@ enum class Tag : std::uint8_t {
 // Note::words: 22 bytes, with 4 more the 26 of the header.
 struct Words {
   std::uint32_t sequence = 0;  // of the packet, over all calls of the communicator
-  std::uint32_t workers = 0;   // whose elements it holds, a bit each
+  std::uint32_t workers = 0;   // whose elements it holds, a bit each; down: who gets it
   bool again = false;          // sent again
   bool overflow = false;       // some element does not fit
 

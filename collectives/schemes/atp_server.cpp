@@ -21,7 +21,7 @@ class Server final : public Agent {
     const auto words = Words::read(note.words);
     if (!words) return;
     Slot& slot = slots_[words->sequence % slots_.size()];
-    if (slot.ended.is(*words)) return send(io, note, slot.ended);
+    if (slot.ended.is(*words)) return send(io, note, slot.ended, words->workers);
     if (!slot.open.is(*words)) {
       const Round& last = slot.open.begun ? slot.open : slot.ended;
       if (last.begun && static_cast<std::int32_t>(words->sequence - last.sequence) < 0)
@@ -36,9 +36,10 @@ class Server final : public Agent {
     if ((round.plain ? round.plain_workers : round.workers) == layout_->all_workers()) {
       round.complete = true;
       slot.ended = std::exchange(slot.open, {});
-      send(io, note, slot.ended);
+      send(io, note, slot.ended, layout_->all_workers());
     } else if (round.plain && static_cast<Tag>(note.tag) == Tag::data) {
-      send(io, note, round);
+      send(io, note, round, round.asked ? words->workers : layout_->all_workers());
+      round.asked = true;
     }
   }
 
@@ -50,7 +51,7 @@ class Server final : public Agent {
     bool begun = false, complete = false;
     std::uint32_t sequence = 0;
     std::uint32_t workers = 0, plain_workers = 0;  // whose elements are in
-    bool plain = false;                            // elements as they are were asked for
+    bool plain = false, asked = false;             // elements as they are: wanted, asked for
     std::vector<std::int32_t> units;               // sum; of int32, that wraps, of plain elements
     std::vector<double> numbers;                   // sum of plain float32
     DataType type = DataType::int32;               // of plain elements
@@ -84,10 +85,12 @@ class Server final : public Agent {
     for (std::size_t i = 0; i < numbers.size(); ++i) round.numbers[i] += numbers[i];
   }
 
-  // If a send finds no room, workers send again and so ask again.
-  void send(Io& io, const Note& like, const Round& round) {
+  // `to`: a bit for each worker. Only those who send again are answered again: to all, a burst of
+  // them would be answered by so many copies that the next ones time out, too. If a send finds no
+  // room, workers send again and so ask again.
+  void send(Io& io, const Note& like, const Round& round, std::uint32_t to) {
     const Tag tag = !round.complete ? Tag::ask : round.plain ? Tag::plain : Tag::sum;
-    const auto bytes = Words{.sequence = round.sequence}.bytes();
+    const auto bytes = Words{.sequence = round.sequence, .workers = to}.bytes();
     Note note{.tag = static_cast<std::uint8_t>(tag),
               .call = like.call,
               .index = like.index,

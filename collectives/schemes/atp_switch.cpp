@@ -93,7 +93,10 @@ class AtpSwitch final : public Agent {
 
   void answer(Io& io, const Note& note, const Words& words) {
     if (Cell* cell = cell_of(words); cell && is_ours(*cell, words)) *cell = {};
-    io.send(workers_, note, Carriage::packet);
+    to_.clear();
+    for (std::size_t w = 0; w < workers_.size(); ++w)
+      if ((words.workers >> w & 1) != 0) to_.push_back(workers_[w]);
+    if (!to_.empty()) io.send(to_, note, Carriage::packet);
   }
 
   const std::shared_ptr<const Layout> layout_;
@@ -102,6 +105,7 @@ class AtpSwitch final : public Agent {
   AtpAggregators& shared_;
   const int job_;            // this communicator, among those of the switch
   const Picoseconds spent_;  // per packet
+  std::vector<GroupParty> to_;
 };
 
 }  // namespace

@@ -146,5 +146,16 @@ TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
   RecordProperty("packets", std::to_string(packets));
 }
 
+// ATP's server once answered every packet that was sent again to all workers. Behind a slow switch
+// the copies kept answers from those who waited, who sent again, without end.
+TEST(FaultRuns, OfManyWorkersAtASlowSwitchEndSoon) {
+  const FaultRun run = drawn(10'024'926);
+  ASSERT_EQ(run.name, "atp allreduce of 87 ranks");
+  AgentCheckOptions options = run.options;
+  options.most_events = 1'000'000;
+  const AgentReport report = check(*run.ends, run.calls, options);
+  EXPECT_TRUE(report.ok) << report.error;
+}
+
 }  // namespace
 }  // namespace ghostrank
