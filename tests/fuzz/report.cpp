@@ -11,7 +11,9 @@ std::string sample() {
   SegmentReport report;
   report.host = {Host(1), "node1", "net", "tcp-cubic", 8, 1 << 20, 0.5};
   report.end = {1000, 10};
-  report.rows.push_back({2, 200, 0.5, {}});
+  report.rows.emplace_back().calls = 2;
+  report.rows.back().bytes = 200;
+  report.rows.back().total.add(500'000'000'000);
   for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25, i);
   report.ledger.push_back({{Nic(1), Nic(2), 3}, {400, 4}});
   report.spilled_by_nic.resize(4);
