@@ -14,29 +14,46 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
 
+// Elements of a rank's whole buffer.
+double buffer_of(const Workload& workload, const Op& op, double ranks) {
+  const auto elements = static_cast<double>(elements_of(workload, op));
+  switch (op.func) {
+    case Func::all_gather:
+    case Func::reduce_scatter:
+    case Func::all_to_all:
+    case Func::gather:
+    case Func::scatter:
+      return elements * ranks;  // a block for every rank
+    case Func::all_to_all_v:
+      return elements / ranks;
+    default:
+      return elements;
+  }
+}
+
 // Picoseconds of a ring over the group's nodes, whose members there send through as many NICs as
-// they have.
-Picoseconds ring_at_least(const JobSpec& spec, const Group& group, const Op& op) {
+// they have; or of an exchange, in which every member sends a buffer of its own.
+Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const Group& group,
+                           const Op& op) {
   const ClusterSpec& cluster = spec.cluster;
   std::map<int, int> members;  // by node
   for (const WorldRank rank : group.members) ++members[rank.value() / cluster.gpus_per_node];
   const auto ranks = static_cast<double>(group.members.size());
-  const bool doubled = op.func == Func::all_reduce;
-  const double buffer =
-      static_cast<double>(op.count) * bytes_of(op.dtype) *
-      (op.func == Func::all_gather || op.func == Func::reduce_scatter ? ranks : 1);
-  const double steps = (doubled ? 2 : 1) * (ranks - 1);
-  const int nics = std::min(members.begin()->second, cluster.nics_per_node);
-  const double seconds =
-      cluster.nic.rate_bps > 0 ? steps / ranks * buffer * 8 / (cluster.nic.rate_bps * nics) : 0;
+  const bool exchanges = op.func == Func::all_to_all || op.func == Func::all_to_all_v;
+  const double rounds = op.func == Func::all_reduce ? 2 : 1;
+  const int here = members.begin()->second, nics = std::min(here, cluster.nics_per_node);
+  const double bytes = rounds * (ranks - 1) / ranks * buffer_of(workload, op, ranks) *
+                       bytes_of(op.dtype) * (exchanges ? here : 1);
+  const double seconds = cluster.nic.rate_bps > 0 ? bytes * 8 / (cluster.nic.rate_bps * nics) : 0;
+  const double hops = exchanges ? 1 : rounds * (ranks - 1);
   return std::llround(seconds * 1e12) +
-         static_cast<Picoseconds>(std::llround(steps)) * cluster.nic.latency;
+         static_cast<Picoseconds>(std::llround(hops)) * cluster.nic.latency;
 }
 
 }  // namespace
 
 auto StepEstimator::CallKey::tied() const {
-  return std::tie(group, places, op.kind, op.func, op.dtype, op.floats, op.peer, op.counts,
+  return std::tie(group, places, op.kind, op.func, op.dtype, op.floats, op.peer, counts,
                   op.reduction, op.within, op.count, source, target);
 }
 bool StepEstimator::CallKey::operator<(const CallKey& other) const { return tied() < other.tied(); }
@@ -44,11 +61,14 @@ bool StepEstimator::CallKey::operator<(const CallKey& other) const { return tied
 Picoseconds StepEstimator::alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
                                  const Op& op, GroupRank source, GroupRank target) {
   const Group& members = workload.groups[group];
-  if (source == kNoRank && std::ssize(members.members) > kMostPlayed)
-    return ring_at_least(spec, members, op);
-  CallKey key{workload.group_names[members.kind], {}, op, source, target};
   const int gpus = spec.cluster.gpus_per_node;
   const int first = members.members.front().value() / gpus;
+  const bool one_node = std::all_of(members.members.begin(), members.members.end(),
+                                    [&](WorldRank r) { return r.value() / gpus == first; });
+  if (source == kNoRank && !one_node && std::ssize(members.members) > kMostPlayed)
+    return bytes_at_least(spec, workload, members, op);
+  CallKey key{workload.group_names[members.kind], {}, {}, op, source, target};
+  if (is_ragged(op.func)) key.counts = *workload.counts[op.counts];
   for (const WorldRank rank : members.members) {
     key.places.push_back(rank.value() / gpus - first);
     key.places.push_back(rank.value() % gpus);

@@ -4,9 +4,9 @@
 //
 // One rank of every role follows its programs, stream by stream and event by event. Computation
 // takes its time; a call begins when the ranks that are followed have come, and takes as long as it
-// does alone (shard/idle_call.h), or, with more than kMostPlayed members, as long as a ring over
-// its nodes at least. So ranks of a role are taken as equal, calls do not share NICs or links, and
-// nothing jitters.
+// does alone (shard/idle_call.h), or, with more than kMostPlayed members on several nodes, as long
+// as its bytes need at least; the sender of a transfer does not wait for its receiver. So ranks of
+// a role are taken as equal, calls do not share NICs or links, and nothing jitters.
 //
 // Errors: Error(usage) for programs that it cannot follow, and as play_alone() throws them.
 // Threading: one thread.
@@ -38,9 +38,10 @@ class StepEstimator {
  private:
   struct Followed;
   struct CallKey {
-    std::string group;        // its kind's name, which may choose the algorithm
-    std::vector<int> places;  // of the members: node, counted from 0, and GPU
-    Op op;                    // without what does not matter to its time
+    std::string group;                  // its kind's name, which may choose the algorithm
+    std::vector<int> places;            // of the members: node, counted from 0, and GPU
+    std::vector<std::uint64_t> counts;  // of a v-variant: plans number them differently
+    Op op;                              // without what does not matter to its time
     GroupRank source = kNoRank, target = kNoRank;
     auto tied() const;
     bool operator<(const CallKey& other) const;
