@@ -145,7 +145,7 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   return settings;
 }
 
-PlanSearch search_plans(const JobSpec& job, std::size_t keep, bool all) {
+PlanSearch search_plans(const JobSpec& job, std::size_t keep) {
   check(job);
   PlanSearch search;
   const double memory = job.device.memory_bytes;
@@ -180,7 +180,7 @@ PlanSearch search_plans(const JobSpec& job, std::size_t keep, bool all) {
   StepEstimator estimator;
   const auto faster = [](const PlanFound& a, const PlanFound& b) { return a.step < b.step; };
   for (std::size_t i = 0; i < fit.size(); ++i) {
-    if (!all && search.best.size() == keep && fit[i].least > search.best.back().step) {
+    if (search.best.size() == keep && fit[i].least > search.best.back().step) {
       search.left_out = fit.size() - i;
       break;
     }

@@ -39,8 +39,8 @@ struct PlanSearch {
   std::size_t looked_at = 0, illegal = 0, too_large = 0, left_out = 0, estimated = 0;
 };
 
-// The best `keep`. `all` estimates every plan that fits, whatever its compute: a test of the order.
-PlanSearch search_plans(const JobSpec& job, std::size_t keep, bool all);
+// The best `keep`; all that fit, if there are no more.
+PlanSearch search_plans(const JobSpec& job, std::size_t keep);
 
 // The job with this plan, and the settings that make it so: "parallel.tp=8", ...
 JobSpec with_choice(const JobSpec& job, const PlanChoice& choice);

@@ -160,7 +160,7 @@ std::string json_of(const LoadedJob& job, const PlanSearch& search,
 void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags& wanted,
                  const std::string& json) {
   Patience searching("comparing plans");
-  PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best), false);
+  PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best));
   searching.end();
   const std::vector<std::optional<double>> steps = play(flags, job, wanted.play, search);
   if (!json.empty()) write_whole(json, json_of(job, search, steps));
