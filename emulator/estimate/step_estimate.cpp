@@ -58,15 +58,16 @@ auto StepEstimator::CallKey::tied() const {
 }
 bool StepEstimator::CallKey::operator<(const CallKey& other) const { return tied() < other.tied(); }
 
-Picoseconds StepEstimator::alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                                 const Op& op, GroupRank source, GroupRank target) {
+StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& workload,
+                                         std::uint32_t group, const Op& op, GroupRank source,
+                                         GroupRank target) {
   const Group& members = workload.groups[group];
   const int gpus = spec.cluster.gpus_per_node;
   const int first = members.members.front().value() / gpus;
   const bool one_node = std::all_of(members.members.begin(), members.members.end(),
                                     [&](WorldRank r) { return r.value() / gpus == first; });
   if (source == kNoRank && !one_node && std::ssize(members.members) > kMostPlayed)
-    return bytes_at_least(spec, workload, members, op);
+    return {bytes_at_least(spec, workload, members, op), 0};
   CallKey key{workload.group_names[members.kind], {}, {}, op, source, target};
   if (is_ragged(op.func)) key.counts = *workload.counts[op.counts];
   for (const WorldRank rank : members.members) {
@@ -75,8 +76,8 @@ Picoseconds StepEstimator::alone(const JobSpec& spec, const Workload& workload, 
   }
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
-  const Picoseconds time = play_alone(spec, workload, group, op, source, target, 0).duration;
-  return known_[std::move(key)] = time;
+  const IdleCall idle = play_alone(spec, workload, group, op, source, target, 0);
+  return known_[std::move(key)] = {idle.duration, source == kNoRank ? 0 : idle.end[source]};
 }
 
 // The ranks that are followed, one of every role, and how far each has come.
@@ -208,7 +209,7 @@ struct StepEstimator::Followed {
       call.start = std::max(call.start, stream.time);
     }
     if (call.come < meeting.members) return false;
-    stream.time = call.start + times_.alone(spec_, workload_, g, op, kNoRank, kNoRank);
+    stream.time = call.start + times_.alone(spec_, workload_, g, op, kNoRank, kNoRank).whole;
     ++made;
     // Calls that all have ended are forgotten.
     std::size_t least = made;
@@ -230,8 +231,9 @@ struct StepEstimator::Followed {
     const GroupRank other = ((own + op.peer) % size + size) % size;
     const std::size_t theirs = workload_.role_of[members[other]];
     if (op.kind == Op::Kind::send) {
-      stream.time += times_.alone(spec_, workload_, g, op, own, other);
-      under_way_[{op.group, r, theirs}].push_back(stream.time);
+      const Time time = times_.alone(spec_, workload_, g, op, own, other);
+      under_way_[{op.group, r, theirs}].push_back(stream.time + time.whole);
+      stream.time += time.sender;
       return true;
     }
     std::deque<Picoseconds>& arrivals = under_way_[{op.group, theirs, r}];

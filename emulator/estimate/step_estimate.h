@@ -37,6 +37,10 @@ class StepEstimator {
 
  private:
   struct Followed;
+  // Of a call alone: until its last member, or until the sender of a transfer, is done.
+  struct Time {
+    Picoseconds whole = 0, sender = 0;
+  };
   struct CallKey {
     std::string group;                  // its kind's name, which may choose the algorithm
     std::vector<int> places;            // of the members: node, counted from 0, and GPU
@@ -46,10 +50,10 @@ class StepEstimator {
     auto tied() const;
     bool operator<(const CallKey& other) const;
   };
-  Picoseconds alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                    const Op& op, GroupRank source, GroupRank target);
+  Time alone(const JobSpec& spec, const Workload& workload, std::uint32_t group, const Op& op,
+             GroupRank source, GroupRank target);
 
-  std::map<CallKey, Picoseconds> known_;
+  std::map<CallKey, Time> known_;
 };
 
 }  // namespace ghostrank

@@ -53,7 +53,7 @@ TEST(StepEstimate, IsNearTheStepOfTheEngine) {
     const double estimate =
         static_cast<double>(estimator.estimate(job.spec, workload).step) * 1e-12;
     const double engine = played(job, workload);
-    EXPECT_NEAR(estimate / engine, 1, 0.01);
+    EXPECT_NEAR(estimate / engine, 1, 0.005);
   }
 }
 
