@@ -1,6 +1,7 @@
 #include "profiles/capture/records.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "profiles/error.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr std::int64_t kMaxNanos = std::int64_t{1} << 61;
 constexpr std::int64_t kMaxElements = 1'000'000'000'000;
 constexpr std::int64_t kMaxWorld = 65536;
+constexpr std::int64_t kMaxBin = 4 * 1100;  // doubles have exponents from -1074 to 1024
 
 class Reader {
  public:
@@ -95,6 +97,8 @@ class Reader {
       fail("not captured: " + quote(text(*why, "refused")));
     } else if (tape.find(root, "formed")) {
       take_formed(tape, root);
+    } else if (tape.find(root, "magnitudes")) {
+      take_gradients(tape, root);
     } else {
       take_step(tape, root);
     }
@@ -150,6 +154,42 @@ class Reader {
     if (!out_.formed.empty() && out_.formed != formed)
       fail("DDP formed other buckets than before; capture a run whose buckets stay");
     out_.formed = std::move(formed);
+  }
+
+  void take_gradients(const JsonTape& tape, const JsonNode& root) {
+    CapturedGradients& all = out_.gradients;
+    all.parameters.resize(out_.parameters.size());
+    for_each(tape, root, "magnitudes", 3, [&](const auto& at) {
+      const std::uint32_t index = parameter(*at[0], "a parameter");
+      CapturedGradients::Magnitudes& own = all.parameters[index];
+      std::uint64_t sum = count(*at[1], "zeros");
+      own.zeros += sum;
+      if (at[2]->kind != JsonNode::Kind::array) fail("magnitudes are lists");
+      for (const JsonNode& bin : tape.children(*at[2])) {
+        const auto pair = fields(tape, bin, "magnitudes", 2);
+        if (!pair[0]->is_integer() || std::abs(pair[0]->integer) > kMaxBin)
+          fail("magnitudes: k is no integer from -" + std::to_string(kMaxBin) + " to " +
+               std::to_string(kMaxBin));
+        const std::uint64_t elements = count(*pair[1], "elements");
+        own.counts[static_cast<std::int32_t>(pair[0]->integer)] += elements;
+        sum += elements;
+      }
+      if (sum > out_.parameters[index].numel)
+        fail("magnitudes of " + std::to_string(sum) + " elements of a parameter that has " +
+             std::to_string(out_.parameters[index].numel));
+    });
+    all.block = count(child(tape, root, "block"), "block");
+    const JsonNode& blocks = child(tape, root, "blocks");
+    if (blocks.kind != JsonNode::Kind::array ||
+        blocks.size != static_cast<unsigned>(out_.world) + 1)
+      fail("blocks is no list of " + std::to_string(out_.world + 1) + " numbers");
+    all.blocks.resize(blocks.size);
+    std::size_t ranks = 0;
+    for (const JsonNode& one : tape.children(blocks)) all.blocks[ranks++] += count(one, "blocks");
+  }
+
+  std::uint64_t count(const JsonNode& value, const char* what) const {
+    return static_cast<std::uint64_t>(integer(value, what, kMaxElements));
   }
 
   void take_step(const JsonTape& tape, const JsonNode& root) {

@@ -11,13 +11,18 @@
 //    "optimizer": [begin, end], "data": ns, "forwards": n,
 //    "calls": [[name, bytes, begin, end], ...]}                                 recorded
 //   {"formed": [[index, type, elements, [parameter, ...]], ...]}                DDP's buckets
+//   {"magnitudes": [[parameter, zeros, [[k, elements], ...]], ...], "blocks": [n, ...],
+//    "block": elements}                                  a bucket's gradients before they are
+//    summed
 //   {"refused": why}
 //
 // Times are nanoseconds of the clock that the header names; equal names are one clock. A step ends
-// when its optimizer has stepped. Input is not trusted. Threading: plain values.
+// when its optimizer has stepped. Magnitudes are counted from 2^(k/4) up to 2^((k+1)/4); n of
+// `blocks` are nonzero on exactly 0, 1, 2 ... ranks. Input is not trusted. Threading: plain values.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -67,6 +72,17 @@ struct CapturedStep {
   std::vector<CapturedCall> calls;
 };
 
+// Gradients of one rank, summed over the steps in which they were looked at.
+struct CapturedGradients {
+  struct Magnitudes {
+    std::uint64_t zeros = 0;
+    std::map<std::int32_t, std::uint64_t> counts;  // by k
+  };
+  std::vector<Magnitudes> parameters;
+  std::uint64_t block = 0;            // elements; 0: nobody looked
+  std::vector<std::uint64_t> blocks;  // by number of ranks on which they are nonzero
+};
+
 struct CapturedRank {
   std::string file, clock, torch, backend, device, model;
   bool plain = false;  // only the ends of steps
@@ -76,6 +92,7 @@ struct CapturedRank {
   std::vector<CapturedParameter> parameters;
   std::vector<CapturedBucket> formed;
   std::vector<CapturedStep> steps;
+  CapturedGradients gradients;
 };
 
 inline constexpr std::uint64_t kMaxCapturedSteps = 1'000'000;

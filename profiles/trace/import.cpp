@@ -24,9 +24,7 @@ bool has(std::string_view text, std::string_view part) {
 bool is_chakra(std::string_view path, std::string_view head) {
   return has(fs::path(path).filename().string(), ".et") && looks_like_chakra(head);
 }
-bool is_execution_trace(std::string_view, std::string_view head) {
-  return head.starts_with('{') && has(head, "\"schema\"") && has(head, "\"nodes\"");
-}
+bool is_execution(std::string_view, std::string_view head) { return is_execution_trace(head); }
 bool is_kineto(std::string_view, std::string_view head) {
   return head.starts_with('{') &&
          (has(head, "\"traceEvents\"") || has(head, "\"distributedInfo\"") ||
@@ -63,7 +61,7 @@ bool is_goal(std::string_view, std::string_view head) {
 }
 
 constexpr TraceFormat kFormats[] = {
-    {"pytorch-et", "PyTorch's execution trace, JSON", import_execution_trace, is_execution_trace},
+    {"pytorch-et", "PyTorch's execution trace, JSON", import_execution_trace, is_execution},
     {"kineto", "Kineto's trace of PyTorch's profiler, JSON", import_kineto, is_kineto},
     {"chakra", "Chakra ET, protobuf 0.0.4 and 1.0.0, and its communicators", import_chakra,
      is_chakra},
@@ -79,7 +77,7 @@ constexpr TraceFormat kFormats[] = {
     {"dnn_benchmark", "layers of SwitchML's dnn_benchmark, CSV", import_layers, is_layers}};
 
 const TraceFormat* format_of(const std::string& file) {
-  const std::string head = trace_head(file, 64 << 10);
+  const std::string head = trace_head(file, kTraceHead);
   for (const TraceFormat& one : kFormats)
     if (one.looks_like(file, head)) return &one;
   return nullptr;
@@ -90,6 +88,25 @@ std::string names() {
   for (const TraceFormat& format : kFormats)
     out += (out.empty() ? "" : ", ") + std::string(format.name);
   return out;
+}
+
+// The first format that one of the files has. Kineto's traces come before the execution traces that
+// they are joined with, Chakra's after their communicators, which have no format.
+const TraceFormat* format_among(const std::vector<std::string>& files) {
+  const TraceFormat* first = nullptr;
+  for (const std::string& file : files) {
+    const TraceFormat* its = format_of(file);
+    if (!first) first = its;
+    if (first && first->name != "pytorch-et") break;
+    if (its && its->name == "kineto") return its;
+  }
+  return first;
+}
+
+// True if a reader takes the file beside those of its own format.
+bool goes_along(const TraceFormat& format, const TraceFormat* its, const std::string& file) {
+  if (format.name == "chakra") return file.ends_with(".json");
+  return format.name == "kineto" && its && its->name == "pytorch-et";
 }
 
 // Files that a name stands for: itself; for a pattern "a*b" the files that match; for a folder the
@@ -112,11 +129,10 @@ std::vector<std::string> trace_files(const std::string& name, const TraceFormat*
   if (!folder) {
     out = all;
   } else {
-    for (auto at = all.begin(); at != all.end() && !format; ++at) format = format_of(*at);
+    if (!format) format = format_among(all);
     for (const std::string& file : all) {
       const TraceFormat* its = format_of(file);
-      const bool communicators = format && format->name == "chakra" && file.ends_with(".json");
-      if ((its && its == format) || communicators) out.push_back(file);
+      if (format && (its == format || goes_along(*format, its, file))) out.push_back(file);
     }
   }
   if (out.empty()) throw Error(name + ": there is no trace; check the path");
@@ -124,6 +140,10 @@ std::vector<std::string> trace_files(const std::string& name, const TraceFormat*
 }
 
 }  // namespace
+
+bool is_execution_trace(std::string_view head) {
+  return head.starts_with('{') && has(head, "\"schema\"") && has(head, "\"nodes\"");
+}
 
 std::span<const TraceFormat> trace_formats() { return kFormats; }
 
@@ -138,8 +158,7 @@ Trace import_trace(const std::vector<std::string>& given, const std::string& nam
     const auto more = trace_files(one, format);
     files.insert(files.end(), more.begin(), more.end());
   }
-  // Chakra's communicators may come first; the other files decide the format.
-  for (std::size_t i = 0; i < files.size() && !format; ++i) format = format_of(files[i]);
+  if (!format) format = format_among(files);
   if (format) return format->read(files, ranks);
   throw Error(files.front() + ": the format is none that is known; name it with --format (" +
               names() + ")");

@@ -1,9 +1,11 @@
 // From the records of a run to a profile, and from the profile to the same steps.
+#include <cmath>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "profiles/capture/gradients.h"
 #include "profiles/capture/merge.h"
 #include "profiles/planners/ddp.h"
 #include "profiles/planners/plan.h"
@@ -129,6 +131,44 @@ TEST_F(Capture, PlaysBucketsAsTheyWereUnlessTheJobSaysOtherwise) {
   EXPECT_EQ(reductions(", first_bucket_mb: 100"), (std::vector<std::uint64_t>{750000}));
 }
 
+// Two ranks look at a bucket each in two steps: 2 zeros, magnitudes from 1/4 to 2^-1.75 and from
+// 1/2.
+TEST_F(Capture, CountsMagnitudesAndBlocksOfGradients) {
+  const std::string looked =
+      R"({"magnitudes":[[3,1,[[-8,60],[-4,39]]],[2,0,[[-8,1]]]],"blocks":[1,2,7],"block":10})"
+      "\n";
+  for (int rank : {0, 1})
+    folder.write("rank" + std::to_string(rank) + ".jsonl",
+                 test::made_records(rank) + looked + (rank == 0 ? looked : ""));
+  const std::vector<CapturedRank> ranks = read_capture(folder.path(""));
+  EXPECT_EQ(gradient_magnitudes(ranks),
+            "magnitude,count\n2.32830644e-10,3\n0.25,0\n0.297301779,183\n0.5,0\n0.594603558,117\n");
+  EXPECT_EQ(gradient_overlap(ranks),
+            "# Blocks of 10 elements of DDP's buckets.\n"
+            "schema: ghostrank/overlap/1\nshares: [0.1, 0.2, 0.7]\n");
+  EXPECT_DOUBLE_EQ(gradient_facts(ranks).density, 0.8);
+  EXPECT_DOUBLE_EQ(gradient_facts(ranks).zeros, 3.0 / 303);
+
+  const auto refused = [&](const std::string& line) {
+    folder.write("rank0.jsonl", test::made_records(0) + line + "\n");
+    return test::error_of([&] { read_capture(folder.path("")); });
+  };
+  EXPECT_NE(refused(R"({"magnitudes":[[3,101,[]]],"blocks":[1,2,7],"block":10})")
+                .find("rank0.jsonl:51:1: magnitudes of 101 elements of a parameter that has 100"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"magnitudes":[[3,0,[[9999,1]]]],"blocks":[1,2,7],"block":10})")
+                .find("k is no integer from -4400 to 4400"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"magnitudes":[],"blocks":[1,2],"block":10})")
+                .find("blocks is no list of 3 numbers"),
+            std::string::npos);
+  folder.write("rank0.jsonl", test::made_records(0));
+  EXPECT_NE(test::error_of([&] {
+              gradient_overlap(read_capture(folder.path("")));
+            }).find("capture with --gradients"),
+            std::string::npos);
+}
+
 TEST_F(Capture, RefusesWhatItCannotPlay) {
   EXPECT_NE(refusal(R"("backend":"gloo")", R"("backend":"nccl")").find("gloo's is captured"),
             std::string::npos);
@@ -176,8 +216,9 @@ TEST_F(Capture, OfARealRunChangesNothingAndCanBePlayed) {
   const Outcome alone = shell(script + "'" + folder.path("alone.json") + "'");
   ASSERT_EQ(alone.status, 0) << alone.text;
   const std::string profile = folder.path("run.profile.yaml");
-  const Outcome captured = shell(GHOSTRANK_BINARY " profile capture --block 4 -o '" + profile +
-                                 "' -- " + script + "'" + folder.path("captured.json") + "'");
+  const Outcome captured =
+      shell(GHOSTRANK_BINARY " profile capture --block 4 -o '" + profile + "' --gradients '" +
+            folder.path("run") + "' -- " + script + "'" + folder.path("captured.json") + "'");
   ASSERT_EQ(captured.status, 0) << captured.text;
   EXPECT_EQ(test::read_file(folder.path("captured.json")),
             test::read_file(folder.path("alone.json")));
@@ -187,6 +228,24 @@ TEST_F(Capture, OfARealRunChangesNothingAndCanBePlayed) {
   EXPECT_EQ(found["ranks"], 2);
   EXPECT_EQ(found["buckets_by_rule"], true);
   EXPECT_GE(found["held_out_steps"].get<int>(), 6);
+
+  // What the gradients looked like, in a job. Inputs behind a ReLU leave rows of weights at zero in
+  // some steps, and the biases of dead units.
+  const LoadedJob job = test::load_text(
+      "model: '" + profile + "'\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n" +
+      "parallel: {framework: ddp}\ncollectives: {allreduce: omnireduce}\nservers: {count: 1}\n" +
+      "tensors: {overlap: '" + folder.path("run.overlap.yaml") + "'}\n");
+  EXPECT_GT(job.spec.tensors->density, 0.5);
+  EXPECT_LE(job.spec.tensors->density, 1);
+  const LoadedJob compressed = test::load_text(
+      "model: '" + profile + "'\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n" +
+      "parallel: {framework: ddp}\ncompression: {method: dgc, ratio: 0.01}\n" +
+      "tensors: {distribution: 'measured " + folder.path("run.magnitudes.csv") + "'}\n");
+  // Each rank looked twice at every parameter.
+  double elements = 0, expected = 0;
+  for (const GradientLaw::Bin& bin : compressed.spec.gradients.bins) elements += bin.count;
+  for (const double one : {64 * 700, 700, 700, 700, 700 * 700, 700, 7000, 10}) expected += one;
+  EXPECT_EQ(std::fmod(elements, 2 * expected), 0);
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
-// Programs written as Chakra traces, and read again: the same calls, bytes and computations.
+// Programs written in other projects' forms, and read again: the same calls, bytes and, where the
+// form has them, computations.
 #include <gtest/gtest.h>
 
 #include "profiles/planners/plan.h"
 #include "profiles/trace/readers/chakra_file.h"
 #include "profiles/trace/writers/chakra.h"
+#include "profiles/trace/writers/issue_order.h"
+#include "profiles/trace/writers/param.h"
+#include "profiles/workload/program_builder.h"
 #include "profiles/workload/workload_check.h"
 #include "tests/trace/traces.h"
 
@@ -38,21 +42,25 @@ double compute_seconds(const Workload& workload, WorldRank rank) {
   return seconds(sum);
 }
 
+Workload plan_of(const std::string& parallel) {
+  return plan_workload(test::load_text("model: gpt2\ndevice: h100-sxm\n"
+                                       "cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 2}\n"
+                                       "collectives: {library: gloo}\nparallel: {" +
+                                       parallel + "}")
+                           .spec);
+}
+constexpr auto kLast = static_cast<std::size_t>(-1);
+
 class Export : public testing::TestWithParam<const char*> {};
 
-TEST_P(Export, GivesTracesThatReadAsTheSameCalls) {
+TEST_P(Export, GivesChakraThatReadsAsTheSameCalls) {
   if (!can_read_chakra()) GTEST_SKIP() << "built without protobuf";
   const test::Folder folder;
-  const Workload planned =
-      plan_workload(test::load_text("model: gpt2\ndevice: h100-sxm\n"
-                                    "cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 2}\n"
-                                    "collectives: {library: gloo}\nparallel: {" +
-                                    std::string(GetParam()) + "}")
-                        .spec);
+  const Workload planned = plan_of(GetParam());
   std::vector<std::string> files{folder.write("job.groups.json", chakra_groups(planned))};
   for (const WorldRank rank : each<WorldRank>(planned.ranks))
-    files.push_back(folder.write("job." + to_string(rank) + ".et",
-                                 chakra_trace(planned, rank, static_cast<std::size_t>(-1))));
+    files.push_back(
+        folder.write("job." + to_string(rank) + ".et", chakra_trace(planned, rank, kLast)));
   const Workload read = test::played(files).workload;
   check_workload(read);
   EXPECT_EQ(read.ranks, planned.ranks);
@@ -60,26 +68,84 @@ TEST_P(Export, GivesTracesThatReadAsTheSameCalls) {
   for (const WorldRank rank : each<WorldRank>(planned.ranks))
     EXPECT_NEAR(compute_seconds(read, rank), compute_seconds(planned, rank), 1e-3);
 }
+
+TEST_P(Export, GivesParamTracesThatReadAsTheSameCalls) {
+  const test::Folder folder;
+  const Workload planned = plan_of(GetParam());
+  std::vector<std::string> files;
+  for (const WorldRank rank : each<WorldRank>(planned.ranks))
+    files.push_back(
+        folder.write("rank" + to_string(rank) + ".json", param_trace(planned, rank, kLast)));
+  const Workload read = test::played(files).workload;
+  check_workload(read);
+  EXPECT_EQ(read.ranks, planned.ranks);
+  EXPECT_EQ(totals(read), totals(planned));
+}
 INSTANTIATE_TEST_SUITE_P(Plans, Export,
                          testing::Values("framework: ddp", "framework: fsdp",
                                          "framework: megatron, tp: 2, pp: 2, global_batch: 8",
                                          "framework: megatron, pp: 4, global_batch: 4"),
                          [](const auto& one) { return "Plan" + std::to_string(one.index); });
 
-TEST(ExportRefusals, NameWhatChakraLacks) {
-  const Workload waits = plan_workload(
-      test::load_text("model: gpt2\ndevice: h100-sxm\ncluster: {nodes: 4, gpus_per_node: 1, "
-                      "nics_per_node: 1}\nparallel: {framework: ddp}")
-          .spec);
-  Workload uneven = waits;
-  Program& program = uneven.roles[0].iterations.back();
+// compute  F | record 0 | B | record 1 | wait 2 | U
+// nccl       wait 0 K0 | wait 1 K1 | record 2
+TEST(IssueOrder, OverlapsWhatStreamsOverlapAndAwaitsWhatTheyAwait) {
+  ProgramBuilder b({"compute", "nccl"});
+  b.compute(0, "F", 30);
+  b.after(1, 0);
+  b.collective(1, "K0", Func::all_reduce, 0, DataType::float32, 10);
+  b.compute(0, "B", 50);
+  b.after(1, 0);
+  b.collective(1, "K1", Func::all_reduce, 0, DataType::float32, 20);
+  b.after(0, 1);
+  b.compute(0, "U", 7);
+  const Program program = b.take();
+  std::vector<std::tuple<std::string, Picoseconds, std::vector<std::size_t>>> order;
+  for (const IssuedOp& one : issue_order(program))
+    order.emplace_back(program.labels[one.op->label], one.start, one.ends);
+  using Ends = std::vector<std::size_t>;
+  EXPECT_EQ(order, (decltype(order){{"F", 0, Ends{}},
+                                    {"K0", 30, Ends{}},
+                                    {"B", 30, Ends{}},
+                                    {"K1", 80, Ends{1}},
+                                    {"U", 80, Ends{3}}}));
+}
+
+TEST(ParamTraces, StartCallsWithoutWaitingAndSayWhenComputationsLetThemStart) {
+  ProgramBuilder b({"compute", "nccl"});
+  b.compute(0, "forward", 30 * kPicosPerMicro);
+  b.after(1, 0);
+  b.ragged(1, "tokens", Func::all_to_all_v, 0, DataType::bfloat16, 0);
+  b.collective(0, "weights", Func::broadcast, 0, DataType::int32, 5, 1);
+  Workload workload;
+  workload.ranks = 2;
+  workload.roles = {{"all", {b.take()}}};
+  workload.role_of.assign(2, 0);
+  workload.group_names = {"ep"};
+  workload.groups = {{0, {WorldRank(1), WorldRank(0)}}};
+  workload.counts = {
+      std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{1, 2, 3, 4})};
+  EXPECT_EQ(param_trace(workload, WorldRank(0), kLast),
+            R"([
+{"comms":"init","req":0,"pg_id":0,"pg_desc":"ep","global_ranks":[1,0],"world_size":2},
+{"comms":"all_to_allv","req":2,"pg_id":0,"world_size":2,"startTime_ns":30000,"markers":["tokens"],"dtype":"bfloat16","in_msg_size":7,"out_msg_size":6,"in_split":[3,4],"out_split":[2,4]},
+{"comms":"broadcast","req":3,"pg_id":0,"world_size":2,"startTime_ns":30000,"markers":["weights"],"dtype":"int","in_msg_size":5,"out_msg_size":5,"root":0},
+{"comms":"wait","req":2,"pg_id":0},
+{"comms":"wait","req":3,"pg_id":0}
+]
+)");
+}
+
+TEST(ExportRefusals, NameWhatAFormatLacks) {
+  Workload uneven = plan_of("framework: ddp");
   Op op;
   op.kind = Op::Kind::collective;
   op.func = Func::all_gather_v;
-  program.streams[1].push_back(op);
-  EXPECT_NE(
-      test::error_of([&] { chakra_trace(uneven, WorldRank(0), 99); }).find("calls of uneven sizes"),
-      std::string::npos);
+  uneven.roles[0].iterations.back().streams[1].push_back(op);
+  for (auto* const write : {chakra_trace, param_trace})
+    EXPECT_NE(
+        test::error_of([&] { write(uneven, WorldRank(0), kLast); }).find("calls of uneven sizes"),
+        std::string::npos);
 }
 
 }  // namespace

@@ -251,6 +251,67 @@ TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
                                         ": the file ends too early; it is cut off");
 }
 
+// As PyTorch before 2.3 writes them: the kernel has no arguments of its call, the host's event
+// leads to it. Rank 1's events come behind the kernels.
+TEST_F(Formats, KinetoTakesItsCallsFromTheExecutionTraceBesideIt) {
+  const auto host = [](int external, int record) {
+    return R"({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1, "args": {"External id": )" +
+           std::to_string(external) + R"(, "Record function id": )" + std::to_string(record) + "}}";
+  };
+  const auto gather = kernel("ncclKernel_AllGather", 9, 111, 40, R"(, "External id": 12)");
+  const auto tokens = kernel("ncclKernel_SendRecv", 9, 200, 10, R"(, "External id": 11)");
+  for (const int rank : {0, 1}) {
+    const std::string at = std::to_string(rank), events = host(11, 7) + "," + host(12, 8),
+                      kernels = kernel("back1", 7, 100, 10) + "," + gather + "," + tokens;
+    folder.write("k" + at + ".json",
+                 R"({"distributedInfo": {"rank": )" + at +
+                     R"(, "world_size": 2}, "traceEvents": [)" +
+                     (rank == 0 ? events + "," + kernels : kernels + "," + events) + "]}");
+    const auto node = [&](int id, int record, const std::string& call, const std::string& splits) {
+      return R"({"id": )" + std::to_string(id) + R"(, "name": "record_param_comms", "ctrl_deps": 1,
+               "inputs": {"values": [[[1, 1, 0, 16, 2, "cuda:0"]], )" +
+             std::to_string(id) + R"(, ["0", "default_pg"], )" + at + ", \"" + call + "\", " +
+             splits + ", [], 0, 1, 2]}, " +
+             R"("outputs": {"values": [[[1, 1, 0, 16, 2, "cuda:0"]]]},
+               "attrs": [{"name": "rf_id", "type": "uint64", "value": )" +
+             std::to_string(record) + "}]}";
+    };
+    folder.write("et_rank" + at + ".json", R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [)" +
+                                               node(2, 7, "all_to_all", "[3, 1]") + "," +
+                                               node(3, 8, "_allgather_base", "[]") + "," +
+                                               node(4, 9, "barrier", "[]") + "]}");
+  }
+  const Trace trace = import_trace({folder.path("")}, "", 0);  // a folder with both
+  EXPECT_EQ(trace.format, "kineto");
+  EXPECT_EQ(trace.used, 10U);  // three kernels and two calls a rank
+  EXPECT_EQ(trace.left_out, (Counts64{{"events that are none of the device's", 4},
+                                      {"calls of an execution trace without a kernel", 2}}));
+  EXPECT_EQ(program_of(replay(trace, {}).workload, 1),
+            "stream 7:\ncompute 10000000 back1\nrecord 0\n"
+            "group:\nwait 0\nall_gather group bfloat16 16 ncclKernel_AllGather\n"
+            "alltoallv group bfloat16 #0 ncclKernel_SendRecv\n");
+  const auto refusal = [&](const std::vector<std::string>& files) {
+    return error_in(folder, [&] {
+      std::vector<std::string> paths;
+      for (const std::string& file : files) paths.push_back(folder.path(file));
+      import_trace(paths, "", 0);
+    });
+  };
+  EXPECT_EQ(refusal({"k0.json", "k1.json"}),
+            "k0.json:1:1: a kernel of NCCL without 'Collective name'; record with a PyTorch from "
+            "2.3 on, or give the ranks' execution traces, too");
+  EXPECT_EQ(refusal({"k0.json", "k1.json", "et_rank0.json"}),
+            "k1.json: there is no execution trace of rank 1; name it ...rank1...json");
+  folder.write("k0.json",
+               "{\"traceEvents\": [" + kernel("back1", 7, 100, 10) + ",\n" + gather + "]}");
+  EXPECT_EQ(refusal({"et_rank0.json", "k0.json"}),
+            "k0.json:2:1: no event of the host leads from this kernel of NCCL to a call ('External "
+            "id', 'Record function id')");
+  folder.write("k0.json", "{\"traceEvents\": [" + host(12, 99) + ",\n" + gather + "]}");
+  EXPECT_EQ(refusal({"et_rank0.json", "k0.json"}),
+            "k0.json:2:1: call 99 of this kernel is not in et_rank0.json");
+}
+
 TEST_F(Formats, ExecutionTracesGiveTheirCallsByPosition) {
   for (const int rank : {0, 1}) {
     const std::string pg = R"(["0", "default_pg"])", at = std::to_string(rank);

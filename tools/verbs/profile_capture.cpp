@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "profiles/capture/gradients.h"
 #include "profiles/capture/hooks_folder.h"
 #include "profiles/capture/merge.h"
 #include "profiles/error.h"
@@ -26,9 +27,9 @@ namespace ghostrank {
 namespace {
 
 struct Flags {
-  std::string out = "run.profile.yaml", records, name, merge;
+  std::string out = "run.profile.yaml", records, name, merge, gradients;
   std::vector<std::string> command;
-  int block = 5;
+  int block = 5, gradient_block = 256;
   bool plain = false;
 };
 
@@ -52,6 +53,8 @@ void run_hooked(const Flags& flags, const std::string& records, const char* mode
     setenv("GHOSTRANK_CAPTURE", records.c_str(), 1);
     setenv("GHOSTRANK_CAPTURE_MODE", mode, 1);
     setenv("GHOSTRANK_CAPTURE_BLOCK", std::to_string(flags.block).c_str(), 1);
+    setenv("GHOSTRANK_CAPTURE_GRADIENTS",
+           std::to_string(flags.gradients.empty() ? 0 : flags.gradient_block).c_str(), 1);
     execvp(argv[0], argv.data());
     std::fprintf(stderr, "ghostrank: cannot start %s: %s\n", argv[0], std::strerror(errno));
     _exit(127);
@@ -144,9 +147,26 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
   return out;
 }
 
+constexpr const char* kMagnitudes = ".magnitudes.csv";
+constexpr const char* kOverlap = ".overlap.yaml";
+
+void write_gradients(const std::string& prefix, const std::vector<CapturedRank>& ranks) {
+  write_whole(prefix + kMagnitudes, gradient_magnitudes(ranks));
+  write_whole(prefix + kOverlap, gradient_overlap(ranks));
+  const GradientFacts facts = gradient_facts(ranks);
+  std::fprintf(
+      stderr,
+      "measured: %.3g %% of the gradients' elements are zero, and %.3g %% of their blocks "
+      "of %llu\nwrote %s%s (tensors.distribution: measured FILE) and %s%s (tensors.overlap)\n",
+      100 * facts.zeros, 100 * (1 - facts.density), static_cast<unsigned long long>(facts.block),
+      prefix.c_str(), kMagnitudes, prefix.c_str(), kOverlap);
+}
+
 void write_profile(const Flags& flags, const std::string& records,
                    const std::vector<Nanos>& plain) {
-  const Captured captured = merge_capture(read_capture(records));
+  const std::vector<CapturedRank> ranks = read_capture(records);
+  const Captured captured = merge_capture(ranks);
+  if (!flags.gradients.empty()) write_gradients(flags.gradients, ranks);
   const CallCost cost = call_cost(captured.reductions);
   const CaptureNetwork network = network_of(captured, cost);
   const auto facts = facts_of(captured, network, cost, plain);
@@ -182,6 +202,15 @@ int profile_capture(const Argv& argv) {
   app.add_option("--block", flags.block, "steps with hooks, then as many without")
       ->check(between(2, 100'000))
       ->capture_default_str();
+  app.add_option("--gradients", flags.gradients,
+                 "look at the gradients of the steps in which hooks change, and write PREFIX" +
+                     std::string(kMagnitudes) + " for tensors.distribution and PREFIX" + kOverlap +
+                     " for tensors.overlap")
+      ->type_name("PREFIX");
+  app.add_option("--gradient-block", flags.gradient_block,
+                 "elements of a block of gradients, as tensors.block")
+      ->check(between(1, 1'000'000))
+      ->capture_default_str();
   app.add_flag("--plain-run", flags.plain,
                "run the script once more before, without hooks, and say what all of them cost");
   app.footer(
@@ -192,7 +221,11 @@ int profile_capture(const Argv& argv) {
   if (!parse(app, argv)) return 0;
   if (flags.command.empty() == flags.merge.empty())
     throw Error("which script? write it behind --, or --merge DIR");
-  check_outputs({{"-o", flags.out}});
+  std::vector<Output> outputs{{"-o", flags.out}};
+  if (!flags.gradients.empty())
+    for (const char* end : {kMagnitudes, kOverlap})
+      outputs.push_back({"--gradients", flags.gradients + end});
+  check_outputs(outputs);
   if (!flags.merge.empty()) {
     write_profile(flags, flags.merge, {});
     return 0;

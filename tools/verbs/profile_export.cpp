@@ -1,7 +1,10 @@
 // `ghostrank profile export`: a profile's programs in another project's form.
 #include "tools/verbs/profile_export.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -11,6 +14,7 @@
 #include "profiles/load/program_file.h"
 #include "profiles/planners/plan.h"
 #include "profiles/trace/writers/chakra.h"
+#include "profiles/trace/writers/param.h"
 #include "tools/report/output_files.h"
 
 namespace ghostrank {
@@ -30,28 +34,56 @@ Workload programs_of(const std::string& file) {
   return plan_workload(load_job(file, {}).spec);
 }
 
+// What a format writes beside its name: a file for every rank, PREFIX followed by `before`, the
+// rank and `after`, and for some one more file.
+struct Format {
+  std::string name, about, before, after;
+  std::function<std::string(const Workload&, WorldRank, std::size_t iteration)> trace;
+  std::string more;  // its end; empty: none
+  std::function<std::string(const Workload&)> whole;
+};
+const std::vector<Format>& formats() {
+  static const std::vector<Format> all{
+      {"chakra", "execution traces, schema 0.0.4", ".", ".et", chakra_trace, ".groups.json",
+       chakra_groups},
+      {"param", "PARAM's basic comms traces", "", ".json", param_trace, "", {}}};
+  return all;
+}
+
+const Format& format_named(const std::string& name) {
+  return *std::find_if(formats().begin(), formats().end(),
+                       [&](const Format& one) { return one.name == name; });
+}
+
 }  // namespace
 
 int profile_export(const Argv& argv) {
-  std::string file, format, out;
+  std::string file, form, out, about;
+  std::vector<std::string> names;
+  for (const Format& one : formats()) {
+    names.push_back(one.name);
+    about += (about.empty() ? "" : "; ") + one.name + ": " + one.about;
+  }
   int iteration = -1;
   CLI::App app("Write what every rank does in one iteration in another project's form.",
                "ghostrank profile export");
   app.add_option("profile", file, "programs ('profile import', 'plan --programs'), or a job")
       ->required()
       ->type_name("FILE");
-  app.add_option("--format", format, "chakra: execution traces, schema 0.0.4")
-      ->required()
-      ->check(one_of({"chakra"}));
-  app.add_option("-o", out, "prefix of the files: PREFIX.RANK.et, PREFIX.groups.json")
+  app.add_option("--format", form, about)->required()->check(one_of(names));
+  app.add_option("-o", out,
+                 "prefix of the files: PREFIX.RANK.et and PREFIX.groups.json of chakra, "
+                 "PREFIXRANK.json of param")
       ->required()
       ->type_name("PREFIX");
   app.add_option("--iteration", iteration, "of the job, from 0; default: the last that differs")
       ->check(between(0, 1'000'000));
   app.footer(
-      "Example:\n"
-      "  ghostrank profile export job.yaml --format chakra -o traces/job");
+      "Examples:\n"
+      "  ghostrank profile export job.yaml --format chakra -o traces/job\n"
+      "  ghostrank profile export job.yaml --format param -o traces/rank");
   if (!parse(app, argv)) return 0;
+  const Format& format = format_named(form);
   const Workload workload = programs_of(file);
   if (static_cast<std::size_t>(workload.ranks) > kMostFiles)
     throw Error("a file for each of " + std::to_string(workload.ranks) +
@@ -59,11 +91,14 @@ int profile_export(const Argv& argv) {
   const std::size_t number = iteration < 0
                                  ? static_cast<std::size_t>(-1)
                                  : program_number(workload, static_cast<std::size_t>(iteration));
+  const auto path = [&](int rank) {
+    return out + format.before + std::to_string(rank) + format.after;
+  };
   for (const WorldRank rank : each<WorldRank>(workload.ranks))
-    write_whole(out + "." + to_string(rank) + ".et", chakra_trace(workload, rank, number));
-  write_whole(out + ".groups.json", chakra_groups(workload));
-  std::printf("wrote %s.0.et to %s.%d.et and %s.groups.json\n", out.c_str(), out.c_str(),
-              workload.ranks - 1, out.c_str());
+    write_whole(path(rank.value()), format.trace(workload, rank, number));
+  if (format.whole) write_whole(out + format.more, format.whole(workload));
+  std::printf("wrote %s to %s%s\n", path(0).c_str(), path(workload.ranks - 1).c_str(),
+              format.whole ? (" and " + out + format.more).c_str() : "");
   return 0;
 }
 

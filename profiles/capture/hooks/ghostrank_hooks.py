@@ -28,6 +28,7 @@ WARM_STEPS = 5  # DDP rebuilds its buckets in the first two, allocators and cach
 BLOCK = int(os.environ.get("GHOSTRANK_CAPTURE_BLOCK", "5"))
 FOLDER = os.environ.get("GHOSTRANK_CAPTURE", "")
 PLAIN = os.environ.get("GHOSTRANK_CAPTURE_MODE") == "plain"
+BLOCK_OF_GRADIENTS = int(os.environ.get("GHOSTRANK_CAPTURE_GRADIENTS", "0"))  # elements; 0: no statistics
 
 CALLS = ("all_reduce", "all_gather", "all_gather_into_tensor", "_all_gather_base", "all_to_all", "all_to_all_single",
          "barrier", "broadcast", "gather", "reduce", "reduce_scatter", "reduce_scatter_tensor", "_reduce_scatter_base",
@@ -63,6 +64,23 @@ def outlive_callbacks():
     deadline = time.monotonic() + 5
     while Reduced.alive > 0 and time.monotonic() < deadline:
         time.sleep(0.001)
+
+
+def magnitudes(gradient):
+    """[zeros, [[k, elements], ...]]: elements of magnitude from 2^(k/4) up to 2^((k+1)/4), in order of k."""
+    sizes = gradient.detach().abs().flatten().double()
+    some = sizes[sizes > 0]
+    bins, counts = torch.floor(4 * torch.log2(some)).int().unique(return_counts=True)
+    return [sizes.numel() - some.numel(), list(map(list, zip(bins.tolist(), counts.tolist())))]
+
+
+def nonzero_blocks(tensor):
+    """By block of BLOCK_OF_GRADIENTS elements, the last one maybe shorter: 1 if any of them is not zero."""
+    whole = tensor.numel() // BLOCK_OF_GRADIENTS * BLOCK_OF_GRADIENTS
+    blocks = (tensor[:whole].view(-1, BLOCK_OF_GRADIENTS) != 0).any(1)
+    if whole < tensor.numel():
+        blocks = torch.cat([blocks, (tensor[whole:] != 0).any().view(1)])
+    return blocks.int()
 
 
 class Recorder:
@@ -170,9 +188,20 @@ class Recorder:
         else:
             self.remove()
 
+    def note_gradients(self, bucket, tensor):
+        """What this rank's gradients are, before any other rank's are added, and how their blocks coincide."""
+        nonzero = nonzero_blocks(tensor)
+        dist.all_reduce.untimed(nonzero, group=self.ddp.process_group)
+        self.write({"magnitudes": [[self.index_of[p], *magnitudes(g)]
+                                   for p, g in zip(bucket.parameters(), bucket.gradients())],
+                    "blocks": torch.bincount(nonzero, minlength=self.world + 1).tolist(),
+                    "block": BLOCK_OF_GRADIENTS})
+
     def all_reduce(self, _, bucket):
         """DDP's communication hook: what DDP does without one, a sum of gradients that are divided before."""
         tensor = bucket.buffer()
+        if self.buckets is not None and BLOCK_OF_GRADIENTS:
+            self.note_gradients(bucket, tensor)
         tensor.mul_(self.scale)
         index = bucket.index()
         if self.buckets is not None:

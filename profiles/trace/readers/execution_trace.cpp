@@ -11,6 +11,8 @@
 // position in the process group. A call overlaps until a later `wait` names its group and number;
 // other calls block. The trace has no device times, so there are no delays between calls; all other
 // nodes are left out.
+#include "profiles/trace/readers/execution_trace.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -48,6 +50,9 @@ class Importer {
  public:
   explicit Importer(Trace& trace) : trace_(trace) {}
 
+  // The calls of the last file, by the number that Kineto gives them, too.
+  std::map<std::int64_t, std::uint32_t> take_records() { return std::move(records_); }
+
   void read(const std::string& path, std::optional<int> rank) {
     const JsonTape json = parse_json(read_trace_file(path), path);
     json_ = &json;
@@ -63,6 +68,7 @@ class Importer {
     members_of_.clear();
     requests_.clear();
     after_.clear();
+    records_.clear();
     for (const JsonNode& node : json.children(*nodes)) take(node);
     rank_->rank = own_.value_or(WorldRank(0));
     for (TraceEvent& event : rank_->events)
@@ -205,10 +211,22 @@ class Importer {
     else
       transfer(node, values, known->call == TorchCall::send, event);
     const std::uint32_t at = add_event(*rank_, event, after_);
+    if (const auto record = record_of(node)) records_.emplace(*record, at);
     if (of && waited_.contains(*of))
       requests_[*of].push_back(at);
     else
       after_ = {at};
+  }
+
+  // rf_id, which schema 1.0.1 has in the node and later ones have in its attributes.
+  std::optional<std::int64_t> record_of(const JsonNode& node) const {
+    const JsonNode* value = json_->find(node, "rf_id");
+    if (const JsonNode* attributes = json_->find(node, "attrs"))
+      for (const JsonNode& one : json_->children(*attributes)) {
+        const JsonNode* name = json_->find(one, "name");
+        if (name && name->text == "rf_id") value = json_->find(one, "value");
+      }
+    return value && value->is_integer() ? std::optional(value->integer) : std::nullopt;
   }
 
   void wait(const std::optional<Request>& of) {
@@ -346,10 +364,20 @@ class Importer {
   std::map<std::string, std::vector<WorldRank>> members_of_;  // as the trace defines them
   std::set<Request> waited_;
   std::map<Request, std::vector<std::uint32_t>> requests_;
+  std::map<std::int64_t, std::uint32_t> records_;
   std::vector<std::uint32_t> after_;
 };
 
 }  // namespace
+
+ExecutionCalls read_execution_calls(const std::string& path) {
+  ExecutionCalls out;
+  out.trace.position_unit = "node";
+  Importer importer(out.trace);
+  importer.read(path, rank_in_name(path));
+  out.by_record = importer.take_records();
+  return out;
+}
 
 Trace import_execution_trace(const std::vector<std::string>& files, int) {
   Trace trace;

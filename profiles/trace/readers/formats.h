@@ -30,6 +30,10 @@ Trace import_nccl_log(const std::vector<std::string>& files, int ranks);
 Trace import_goal(const std::vector<std::string>& files, int ranks);
 Trace import_layers(const std::vector<std::string>& files, int ranks);
 
+// What the format of a file is told by: so many of its first bytes.
+inline constexpr std::size_t kTraceHead = 64 << 10;
+bool is_execution_trace(std::string_view head);
+
 // The number at the end of a file's name, before its extensions: the rank, for formats that have a
 // file for each.
 std::optional<int> rank_at_end(const std::string& path);

@@ -14,6 +14,10 @@
 //   a collective, send or receive comes after the last kernel of every other stream that had ended
 //   a computation comes after a call that ended while the computation's stream was idle
 //   other idle time of a stream before a computation becomes a computation of that length
+//
+// With the execution trace of the same rank beside it, kernels of NCCL take their call from there:
+// PyTorch before 2.3 gives the kernel no arguments, later ones cut lists of many members short. The
+// host's event leads from the kernel ("External id") to the call ("Record function id").
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,6 +27,7 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/trace/json_elements.h"
+#include "profiles/trace/readers/execution_trace.h"
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/torch_names.h"
 
@@ -35,16 +40,19 @@ struct Kernel {
   Picoseconds start = 0, end = 0;
   std::int64_t stream = 0;
   bool call = false;
+  std::optional<std::int64_t> external;  // "External id": the host's event that launched it
   TraceEvent event;
 };
 
 class Importer {
  public:
-  explicit Importer(Trace& trace) : trace_(trace) {}
+  Importer(Trace& trace, std::map<WorldRank, ExecutionCalls> calls)
+      : trace_(trace), calls_(std::move(calls)) {}
 
   void read(const std::string& path) {
     path_ = &path;
     kernels_.clear();
+    record_of_.clear();
     own_.reset();
     for_each_element(
         path, "traceEvents", [&](const JsonTape& json, std::uint64_t line) { take(json, line); },
@@ -58,6 +66,7 @@ class Importer {
     rank_->rank = WorldRank(own_.value_or(0));
     rank_->file = path;
     rank_->tracks = {"compute"};
+    take_calls();
     for (const Kernel& kernel : kernels_)
       if (kernel.event.peer == rank_->rank.value() && kernel.call &&
           kernel.event.kind != TraceEvent::Kind::collective)
@@ -96,6 +105,7 @@ class Importer {
     const JsonNode* category = json.find(json.root(), "cat");
     const std::string_view cat = category ? category->text : std::string_view();
     if (cat != "kernel" && cat != "gpu_memcpy" && cat != "gpu_memset") {
+      take_host(json);
       ++trace_.left_out["events that are none of the device's"];
       return;
     }
@@ -112,15 +122,90 @@ class Importer {
     kernel.event.position = line;
     const JsonNode* call = args ? json.find(*args, "Collective name") : nullptr;
     const bool nccl = name && name->text.starts_with("nccl");
-    if (nccl && !call)
-      fail("a kernel of NCCL without 'Collective name'; record with a PyTorch from 2.3 on");
-    if (call && nccl) take_call(json, *args, call->text, kernel);
+    if (args) kernel.external = id(json, *args, "External id");
+    if (nccl && !calls_.empty()) {
+      kernel.call = true;  // take_calls() finds out which
+    } else if (nccl && !call) {
+      fail(
+          "a kernel of NCCL without 'Collective name'; record with a PyTorch from 2.3 on, or give "
+          "the ranks' execution traces, too");
+    } else if (nccl) {
+      take_call(json, *args, call->text, kernel);
+    }
     if (!kernel.call) {
       kernel.event.kind = TraceEvent::Kind::compute;
       kernel.event.duration = kernel.end - kernel.start;
     }
     ++trace_.used;
     kernels_.push_back(kernel);
+  }
+
+  std::optional<std::int64_t> id(const JsonTape& json, const JsonNode& args,
+                                 const char* key) const {
+    const JsonNode* value = json.find(args, key);
+    if (value && value->is_integer()) return value->integer;
+    if (value && value->kind == JsonNode::Kind::string) return parse_integer(value->text);
+    return std::nullopt;
+  }
+
+  // An event of the host: which call it recorded.
+  void take_host(const JsonTape& json) {
+    const JsonNode* name = json.find(json.root(), "name");
+    const JsonNode* args = json.find(json.root(), "args");
+    if (calls_.empty() || !args || !name || !name->text.starts_with("record_param_comms")) return;
+    const auto external = id(json, *args, "External id");
+    const auto record = id(json, *args, "Record function id");
+    if (external && record) record_of_.emplace(*external, *record);
+  }
+
+  // Gives the kernels of NCCL their calls in the rank's execution trace.
+  void take_calls() {
+    if (calls_.empty()) return;
+    const auto mine = calls_.find(rank_->rank);
+    if (mine == calls_.end())
+      throw Error(*path_ + ": there is no execution trace of rank " + to_string(rank_->rank) +
+                  "; name it ...rank" + to_string(rank_->rank) + "...json");
+    const ExecutionCalls& calls = mine->second;
+    std::set<std::int64_t> used;
+    for (Kernel& kernel : kernels_) {
+      if (!kernel.call) continue;
+      line_ = kernel.event.position;
+      const auto record = kernel.external ? record_of_.find(*kernel.external) : record_of_.end();
+      if (record == record_of_.end())
+        fail(
+            "no event of the host leads from this kernel of NCCL to a call ('External id', "
+            "'Record function id')");
+      const auto call = calls.by_record.find(record->second);
+      if (call == calls.by_record.end())
+        fail("call " + std::to_string(record->second) + " of this kernel is not in " +
+             calls.trace.given.front().file);
+      used.insert(record->second);
+      take_recorded(calls.trace, calls.trace.given.front().events[call->second], kernel.event);
+    }
+    trace_.used += used.size();
+    const std::uint64_t rest = calls.by_record.size() - used.size();
+    if (rest > 0) trace_.left_out["calls of an execution trace without a kernel"] += rest;
+    for (const auto& [reason, number] : calls.trace.left_out) trace_.left_out[reason] += number;
+  }
+
+  void take_recorded(const Trace& from, const TraceEvent& call, TraceEvent& event) {
+    const std::uint32_t name = event.name;
+    const std::uint64_t line = event.position;
+    event = call;
+    event.name = name, event.position = line;
+    event.first_dep = event.deps = 0;
+    if (call.group != kNoIndex) event.group = group_like(from.groups[call.group]);
+    if (call.splits == kNoIndex) return;
+    event.splits = static_cast<std::uint32_t>(trace_.splits.size());
+    trace_.splits.push_back(from.splits[call.splits]);
+  }
+
+  std::uint32_t group_like(const TraceGroup& group) {
+    for (std::size_t i = 0; i < trace_.groups.size(); ++i)
+      if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
+        return static_cast<std::uint32_t>(i);
+    trace_.groups.push_back(group);
+    return static_cast<std::uint32_t>(trace_.groups.size() - 1);
   }
 
   std::int64_t integer(const JsonTape& json, const JsonNode& args, const char* key,
@@ -182,11 +267,7 @@ class Importer {
       fail("'Group size' is " + std::to_string(size) + " but there are " +
            std::to_string(group.members.size()) + " 'Process Group Ranks'");
     if (group.members.empty()) trace_.ranks = std::max(trace_.ranks, static_cast<int>(size));
-    for (std::size_t i = 0; i < trace_.groups.size(); ++i)
-      if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
-        return static_cast<std::uint32_t>(i);
-    trace_.groups.push_back(std::move(group));
-    return static_cast<std::uint32_t>(trace_.groups.size() - 1);
+    return group_like(group);
   }
 
   void take_call(const JsonTape& json, const JsonNode& args, std::string_view name,
@@ -305,18 +386,38 @@ class Importer {
   std::optional<std::int64_t> own_;
   std::uint64_t line_ = 1;
   std::vector<Kernel> kernels_;
+  std::map<WorldRank, ExecutionCalls> calls_;       // empty: the kernels say what they are
+  std::map<std::int64_t, std::int64_t> record_of_;  // by "External id" of the host's events
 };
+
+// The execution traces among the files, by rank, which are taken out of the list.
+std::map<WorldRank, ExecutionCalls> execution_calls(std::vector<std::string>& files) {
+  std::map<WorldRank, ExecutionCalls> out;
+  std::erase_if(files, [&](const std::string& file) {
+    if (!is_execution_trace(trace_head(file, kTraceHead))) return false;
+    ExecutionCalls calls = read_execution_calls(file);
+    const WorldRank rank = calls.trace.given.front().rank;
+    if (!out.emplace(rank, std::move(calls)).second)
+      throw Error(file + ": a second execution trace of rank " + to_string(rank));
+    return true;
+  });
+  return out;
+}
 
 }  // namespace
 
-Trace import_kineto(const std::vector<std::string>& files, int) {
+Trace import_kineto(const std::vector<std::string>& given, int) {
+  std::vector<std::string> files = given;
   Trace trace;
   trace.format = "kineto";
   trace.unit = "microseconds, of each rank's clock";
   trace.notes.emplace_back(
       "what ties streams together is rebuilt from the kernels' times; idle time of a stream is "
       "kept");
-  Importer importer(trace);
+  std::map<WorldRank, ExecutionCalls> calls = execution_calls(files);
+  if (!calls.empty())
+    trace.notes.emplace_back("calls are those of the execution traces, times those of the kernels");
+  Importer importer(trace, std::move(calls));
   for (const std::string& file : files) importer.read(file);
   std::sort(trace.given.begin(), trace.given.end(),
             [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });

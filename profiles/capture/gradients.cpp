@@ -1,0 +1,85 @@
+#include "profiles/capture/gradients.h"
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::int32_t kLeastBin = -4000;  // smaller magnitudes are zeros: bins need room below
+
+CapturedGradients::Magnitudes all_magnitudes(const std::vector<CapturedRank>& ranks) {
+  CapturedGradients::Magnitudes sum;
+  for (const CapturedRank& rank : ranks)
+    for (const CapturedGradients::Magnitudes& one : rank.gradients.parameters) {
+      sum.zeros += one.zeros;
+      for (const auto& [bin, count] : one.counts)
+        (bin < kLeastBin ? sum.zeros : sum.counts[bin]) += count;
+    }
+  if (sum.counts.empty())
+    throw Error(
+        "the records have no gradients that are not zero; capture with --gradients, of a run of "
+        "more steps than its warm-up");
+  return sum;
+}
+
+std::string line(double magnitude, std::uint64_t count) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.9g,%llu\n", magnitude,
+                static_cast<unsigned long long>(count));
+  return text;
+}
+
+}  // namespace
+
+std::string gradient_magnitudes(const std::vector<CapturedRank>& ranks) {
+  const CapturedGradients::Magnitudes sum = all_magnitudes(ranks);
+  std::string out = "magnitude,count\n";
+  std::int32_t reached = sum.counts.begin()->first;  // magnitudes below 2^(reached / 4) are written
+  if (sum.zeros > 0) out += line(std::exp2(reached / 4.0 - 30), sum.zeros);
+  out += line(std::exp2(reached / 4.0), 0);
+  for (const auto& [bin, count] : sum.counts) {
+    if (bin > reached) out += line(std::exp2(bin / 4.0), 0);
+    out += line(std::exp2((bin + 1) / 4.0), count);
+    reached = bin + 1;
+  }
+  return out;
+}
+
+std::string gradient_overlap(const std::vector<CapturedRank>& ranks) {
+  const std::vector<std::uint64_t>& blocks = ranks.front().gradients.blocks;  // of all ranks
+  double sum = 0;
+  for (const std::uint64_t one : blocks) sum += static_cast<double>(one);
+  if (sum == 0) throw Error("the records have no blocks of gradients; capture with --gradients");
+  std::string out = "# Blocks of " + std::to_string(ranks.front().gradients.block) +
+                    " elements of DDP's buckets.\nschema: ghostrank/overlap/1\nshares: [";
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%s%.9g", k == 0 ? "" : ", ",
+                  static_cast<double>(blocks[k]) / sum);
+    out += text;
+  }
+  return out + "]\n";
+}
+
+GradientFacts gradient_facts(const std::vector<CapturedRank>& ranks) {
+  const CapturedGradients::Magnitudes sum = all_magnitudes(ranks);
+  double elements = 0;
+  for (const auto& [bin, count] : sum.counts) elements += static_cast<double>(count);
+  GradientFacts facts;
+  facts.zeros = static_cast<double>(sum.zeros) / (elements + static_cast<double>(sum.zeros));
+  facts.block = ranks.front().gradients.block;
+  double blocks = 0, nonzero = 0;
+  const std::vector<std::uint64_t>& by_ranks = ranks.front().gradients.blocks;
+  for (std::size_t k = 0; k < by_ranks.size(); ++k) {
+    blocks += static_cast<double>(by_ranks[k]);
+    nonzero += static_cast<double>(by_ranks[k] * k) / static_cast<double>(by_ranks.size() - 1);
+  }
+  facts.density = blocks > 0 ? nonzero / blocks : 0;
+  return facts;
+}
+
+}  // namespace ghostrank

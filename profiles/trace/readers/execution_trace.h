@@ -1,0 +1,22 @@
+// The calls of one rank's execution trace, for a reader that has their times from elsewhere.
+//
+// PyTorch numbers what its host records. The number is `rf_id` in an execution trace and "Record
+// function id" in Kineto's, where "External id" leads from there to the kernel. Units and errors as
+// in formats.h. Threading: reads a file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "profiles/trace/trace.h"
+
+namespace ghostrank {
+
+struct ExecutionCalls {
+  Trace trace;                                      // of one rank
+  std::map<std::int64_t, std::uint32_t> by_record;  // index of the event by number
+};
+ExecutionCalls read_execution_calls(const std::string& path);
+
+}  // namespace ghostrank
