@@ -10,8 +10,6 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kRetries = 7;  // as ibv_modify_qp's retry_cnt can say at most
-
 // The marks' default: 5 KB and 200 KB at 40 Gb/s (DCQCN, table 14), in proportion to the rate.
 constexpr double kMarkFrom = 1e6, kMarkTo = 40e6;  // picoseconds of the port's time
 
@@ -48,7 +46,7 @@ void PacketNetwork::clear() {
   connections_.clear();
   store_.clear();
   free_.clear();
-  failure_.clear();
+  gave_up_.reset();
   ports_.clear();
   const QueueSpec& q = setup_.queues;
   for (const LinkSpeed& speed : setup_.ports) {
@@ -97,7 +95,7 @@ void PacketNetwork::plan(Event event) {
 
 std::span<const PacketNetwork::Arrival> PacketNetwork::play(Picoseconds until) {
   arrivals_.clear();
-  while (!events_.empty() && events_.front().at < until && failure_.empty()) {
+  while (!events_.empty() && events_.front().at < until && !gave_up_) {
     if (!arrivals_.empty() && events_.front().at > now_) break;
     std::pop_heap(events_.begin(), events_.end(), std::greater<>());
     const Event e = events_.back();
@@ -232,9 +230,8 @@ void PacketNetwork::timed_out(Connection id) {
   c.timing = c.next > c.acknowledged;
   if (!c.timing) return;
   if (now_ >= c.deadline) {
-    if (++c.timeouts > kRetries) {
-      failure_ = "a connection has sent the same packet " + std::to_string(kRetries + 1) +
-                 " times, and none was acknowledged";
+    if (++c.timeouts == kTries) {
+      gave_up_ = id;
       return;
     }
     c.next = c.acknowledged;

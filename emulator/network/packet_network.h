@@ -32,14 +32,14 @@
 // Events of one time happen in the order in which they were planned, and probabilities are drawn
 // from (seed, packet), so the same calls give the same results.
 //
-// Units: emulated picoseconds, bytes. Errors: failure(). Threading: one owner.
+// Units: emulated picoseconds, bytes. Errors: gave_up(). Threading: one owner.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "emulator/network/dcqcn.h"
@@ -53,6 +53,7 @@ class PacketNetwork {
  public:
   using Port = std::uint32_t;
   using Connection = std::uint32_t;
+  static constexpr int kTries = 8;  // of a packet: seven times again, as retry_cnt allows at most
   static constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 
   struct Setup {
@@ -88,11 +89,12 @@ class PacketNetwork {
   std::span<const Arrival> play(Picoseconds until);
 
   const Count& count(Port port) const { return ports_[port].count; }
-  // The same for what was to be sent and was sent: packets of all connections.
-  std::uint64_t packets() const { return packets_; }  // sent by NICs for the first time
-  std::uint64_t again() const { return again_; }      // and again
+  // Packets of all connections that NICs have sent for the first time, and again.
+  std::uint64_t packets() const { return packets_; }
+  std::uint64_t again() const { return again_; }
   double rate(Connection c) const { return connections_[c].dcqcn.rate(); }  // bytes/ps, with dcqcn
-  const std::string& failure() const { return failure_; }                   // empty: none
+  // The connection that gave up; nothing happens any more then.
+  std::optional<Connection> gave_up() const { return gave_up_; }
   void clear();  // forgets all messages, connections and counts
 
  private:
@@ -191,7 +193,7 @@ class PacketNetwork {
   std::vector<Packet> store_;
   std::vector<std::uint32_t> free_;
   std::uint64_t packets_ = 0, again_ = 0;
-  std::string failure_;
+  std::optional<Connection> gave_up_;
 };
 
 }  // namespace ghostrank

@@ -68,7 +68,10 @@ void Shard::packets_due(Picoseconds now) {
       in_turn_.arrived(connection_of(event, target), number, event,
                        [this](const Event& next) { schedule(next); });
   }
-  if (!network.failure().empty()) fail("fabric.network: packet: " + network.failure());
+  if (const auto connection = network.gave_up())
+    return fail("fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +
+                " has sent the same packet " + std::to_string(PacketNetwork::kTries) +
+                " times, and none was acknowledged; see fabric.queues");
   want_packets();
 }
 

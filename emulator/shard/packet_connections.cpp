@@ -44,7 +44,18 @@ PacketNetwork::Setup setup_of(const JobSpec& spec, const Topology& topology, std
 
 PacketConnections::PacketConnections(const JobSpec& spec, const Topology& topology,
                                      std::size_t nics)
-    : topology_(topology), nics_(nics), network_(setup_of(spec, topology, nics)) {}
+    : topology_(topology),
+      nics_(nics),
+      nics_per_node_(spec.cluster.nics_per_node),
+      network_(setup_of(spec, topology, nics)) {}
+
+std::string PacketConnections::name_of(PacketNetwork::Connection connection) const {
+  const auto name = [this](Nic nic) {
+    return "n" + std::to_string(nic.value() / nics_per_node_) + ".nic" +
+           std::to_string(nic.value() % nics_per_node_);
+  };
+  return name(ends_[connection].first) + " to " + name(ends_[connection].second);
+}
 
 PacketNetwork::Connection PacketConnections::of(const RoutedConnection& connection, Nic from,
                                                 Nic to, std::uint32_t path) {
@@ -58,6 +69,7 @@ PacketNetwork::Connection PacketConnections::of(const RoutedConnection& connecti
   }
   ports.push_back(links + static_cast<std::uint32_t>(nics_) +
                   static_cast<std::uint32_t>(to.value()));
+  ends_.emplace_back(from, to);
   return at->second = network_.connect(ports);
 }
 
@@ -73,6 +85,7 @@ std::vector<LinkCount> PacketConnections::counts() const {
 
 void PacketConnections::clear() {
   known_.clear();
+  ends_.clear();
   network_.clear();
 }
 

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "emulator/common/random.h"
@@ -29,8 +31,9 @@ class PacketConnections {
   PacketNetwork::Connection of(const RoutedConnection& connection, Nic from, Nic to,
                                std::uint32_t path);
   PacketNetwork& network() { return network_; }
-  std::vector<LinkCount> counts() const;  // by port
-  void clear();                           // between segments
+  std::string name_of(PacketNetwork::Connection connection) const;  // "n0.nic1 to n2.nic0"
+  std::vector<LinkCount> counts() const;                            // by port
+  void clear();                                                     // between segments
 
  private:
   struct Key {
@@ -47,8 +50,10 @@ class PacketConnections {
 
   const Topology& topology_;
   std::size_t nics_;
+  int nics_per_node_;
   PacketNetwork network_;
   std::unordered_map<Key, PacketNetwork::Connection, Hash> known_;
+  std::vector<std::pair<Nic, Nic>> ends_;  // by connection
 };
 
 }  // namespace ghostrank

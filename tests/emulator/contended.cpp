@@ -186,7 +186,6 @@ const std::vector<LoneCollective>& lone_collectives() {
       {"reduce-scatter, ring", Func::reduce_scatter, "ring", kMembers - 1, 1},
       {"all-gather, ring", Func::all_gather, "ring", kMembers - 1, 1},
       {"broadcast, chain", Func::broadcast, "chain", kMembers - 1, 1},
-      {"broadcast, binomial", Func::broadcast, "binomial", 3, 1},
       {"reduce, binomial", Func::reduce, "binomial", 3, 1},
       {"all-to-all, pairwise", Func::all_to_all, "pairwise", kMembers - 1, 1},
       {"barrier, dissemination", Func::barrier, "dissemination", 3, 0},
