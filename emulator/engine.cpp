@@ -362,7 +362,11 @@ class Session::Play {
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
     report_servers(sum, cluster_, spec_.cluster.servers.cores, result_);
     const auto played = static_cast<double>(std::max<std::size_t>(1, result_.iterations.size()));
-    result_.network = network_report(cluster_.topology(), sum.links, played, seconds(sum.end.at));
+    const double lasted = seconds(sum.end.at);
+    if (spec_.fabric.network == NetworkModel::packet && !sum.links.empty())
+      result_.network = packet_report(cluster_.topology(), sum.links, played, lasted);
+    else
+      result_.network = network_report(cluster_.topology(), sum.links, played, lasted);
     if (result_.network && spec_.fabric.network == NetworkModel::flow)
       describe_flows(sum.fluids, *result_.network);
     note_cores();

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "emulator/common/moment.h"
+#include "emulator/network/queue_count.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -29,11 +30,13 @@ inline constexpr std::uint32_t kMostTargets = 1u << 24;
 struct LinkCount {  // of one link
   std::uint64_t bytes = 0, messages = 0;
   Picoseconds busy = 0, longest_wait = 0;
+  QueueCount queue;  // where packets are played
   void merge(const LinkCount& other) {
     bytes += other.bytes;
     messages += other.messages;
     busy += other.busy;
     longest_wait = std::max(longest_wait, other.longest_wait);
+    queue.merge(other.queue);
   }
 };
 
@@ -57,7 +60,7 @@ class Link {
     // overtakes the head of an earlier one.
     const Picoseconds head = tail - std::max(in.tail - in.head, duration);
     out_ = {std::max(head, out_.head), tail, start.slip};
-    count_.merge({bytes, 1, duration, tail - alone});
+    count_.merge({bytes, 1, duration, tail - alone, {}});
     note_ = note;
     note_head_ = in.head;
     return out_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <utility>
 
 namespace ghostrank {
 namespace {
@@ -10,6 +12,24 @@ constexpr std::size_t kHottest = 10;
 
 double share(Picoseconds busy, double of_seconds) {
   return of_seconds > 0 ? seconds(busy) / of_seconds : 0;
+}
+
+LinkTier tier_of(std::string name, std::span<const LinkCount> counts, double iterations,
+                 double of_seconds) {
+  LinkTier t;
+  t.name = std::move(name);
+  t.links = static_cast<std::uint32_t>(counts.size());
+  LinkCount sum;
+  for (const LinkCount& count : counts) {
+    sum.merge(count);
+    t.utilisation_max = std::max(t.utilisation_max, share(count.busy, of_seconds));
+  }
+  t.utilisation_mean = share(sum.busy, of_seconds) / static_cast<double>(counts.size());
+  t.bytes = static_cast<double>(sum.bytes) / iterations;
+  t.messages = static_cast<double>(sum.messages) / iterations;
+  t.longest_wait_s = seconds(sum.longest_wait);
+  t.queue = sum.queue;
+  return t;
 }
 
 }  // namespace
@@ -22,18 +42,10 @@ std::optional<NetworkReport> network_report(const Topology& topology,
   out.topology = topology.description();
   out.routing = topology.routing();
   for (const Topology::Tier& tier : topology.tiers()) {
-    LinkTier t;
-    t.name = tier.name;
-    t.links = tier.count;
-    LinkCount sum;
-    for (std::uint32_t link = tier.first; link < tier.first + tier.count; ++link) {
-      sum.merge(counts[link]);
-      t.utilisation_max = std::max(t.utilisation_max, share(counts[link].busy, of_seconds));
-    }
-    t.utilisation_mean = share(sum.busy, of_seconds) / tier.count;
-    t.bytes = static_cast<double>(sum.bytes) / iterations;
-    t.messages = static_cast<double>(sum.messages) / iterations;
-    if (!planned) t.longest_wait_s = seconds(sum.longest_wait);
+    LinkTier t =
+        tier_of(tier.name, {counts.data() + tier.first, tier.count}, iterations, of_seconds);
+    if (planned) t.longest_wait_s.reset();
+    t.queue.reset();
     out.tiers.push_back(std::move(t));
   }
   std::vector<std::uint32_t> order(counts.size());
@@ -63,6 +75,24 @@ void describe_flows(std::uint64_t fluids, NetworkReport& report) {
   report.fluids = fluids;
   for (LinkTier& tier : report.tiers) tier.longest_wait_s.reset();
   for (LinkLoad& link : report.hottest) link.longest_wait_s.reset();
+}
+
+NetworkReport packet_report(const Topology& topology, const std::vector<LinkCount>& counts,
+                            double iterations, double of_seconds) {
+  const std::uint32_t links = topology.links();
+  const std::size_t nics = (counts.size() - links) / 2;
+  const std::vector<LinkCount> between(counts.begin(), counts.begin() + links);
+  NetworkReport out = network_report(topology, between, iterations, of_seconds)
+                          .value_or(NetworkReport{.topology = "one switch", .routing = "one path"});
+  out.model = "packet";
+  const std::vector<Topology::Tier> tiers = topology.tiers();
+  for (std::size_t t = 0; t < tiers.size(); ++t)
+    out.tiers[t] = tier_of(tiers[t].name, {counts.data() + tiers[t].first, tiers[t].count},
+                           iterations, of_seconds);
+  const LinkCount* const nic = counts.data() + links;
+  out.tiers.insert(out.tiers.begin(), tier_of("nic-switch", {nic, nics}, iterations, of_seconds));
+  out.tiers.push_back(tier_of("switch-nic", {nic + nics, nics}, iterations, of_seconds));
+  return out;
 }
 
 }  // namespace ghostrank

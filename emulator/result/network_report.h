@@ -22,4 +22,10 @@ std::optional<NetworkReport> network_report(const Topology& topology,
 // `fluids` of them were collectives.
 void describe_flows(std::uint64_t fluids, NetworkReport& report);
 
+// The report of a run whose network was played packet by packet. `counts`: of the links, of the
+// NICs, and of the switches' ports to NICs; tiers "nic-switch" and "switch-nic" are these. Bytes
+// are those of messages, as often as they were sent; messages are last packets of some.
+NetworkReport packet_report(const Topology& topology, const std::vector<LinkCount>& counts,
+                            double iterations, double seconds);
+
 }  // namespace ghostrank

@@ -15,6 +15,7 @@
 
 #include "collectives/exactness.h"
 #include "collectives/schedule.h"
+#include "emulator/network/queue_count.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -104,6 +105,7 @@ struct PacketCounts {
 // Load of links between switches, if they are modelled: over the measured iterations, or in a plan
 // over one iteration of the shortest possible duration. Bytes and messages are per iteration. A
 // note to many is one message on links that its copies share; in a plan it is one per receiver.
+// `queue`: of all ports of a tier, where packets are played.
 struct LinkLoad {
   std::string link;        // "leaf0-spine1"
   double utilisation = 0;  // share of the time that it is busy
@@ -116,6 +118,7 @@ struct LinkTier {
   double utilisation_mean = 0, utilisation_max = 0;
   double bytes = 0, messages = 0;
   std::optional<double> longest_wait_s;
+  std::optional<QueueCount> queue;
 };
 struct NetworkReport {
   std::string model = "loggp";

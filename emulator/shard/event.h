@@ -28,6 +28,7 @@ struct Event {
     landing,       // a message has passed its links and reaches the NIC by which it comes in
     fluid,         // a call that is a flow begins or ends; `held`: its number in FluidCalls
     rates,         // flows have come or gone: all get their rates
+    packets,       // packets of the modelled network go on
   };
   Moment t;
   // arrival: the flight that the sender believes it is for; the target checks it, and searches

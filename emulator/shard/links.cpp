@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "emulator/shard/inline.h"
+#include "emulator/shard/packet_connections.h"
 
 namespace ghostrank {
 namespace {
@@ -40,11 +41,23 @@ RoutedConnection Shard::connection_of(const Event& e, WorldParty target) const {
           note ? std::uint16_t{0} : static_cast<std::uint16_t>(e.channel), sender_of(e), target};
 }
 
-// Makes a route inside the process cross links where its NICs have links between them. Chooses the
-// path here, once, unless the routing chooses for every message.
+// Makes a route inside the process cross links where its NICs have links between them, or go as
+// packets. Chooses the path here, once, unless the routing chooses for every message.
 void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& route) const {
   const Topology& topology = cluster_.topology();
-  if (topology.paths(route.nics.source, route.nics.target) == 0) return;
+  const std::uint32_t paths = topology.paths(route.nics.source, route.nics.target);
+  if (by_packets_) {
+    route.hop = Route::Hop::packets;
+    if (paths > 0 && topology.per_message()) return;
+    const RoutedConnection connection{f.group, static_cast<std::uint16_t>(channel), r.party,
+                                      route.target};
+    const std::uint32_t path =
+        paths == 0 ? 0 : topology.choose(connection, route.nics.source, route.nics.target);
+    route.flow = static_cast<std::int32_t>(
+        by_packets_->of(connection, route.nics.source, route.nics.target, path));
+    return;
+  }
+  if (paths == 0) return;
   route.hop = Route::Hop::links;
   if (topology.per_message()) return;
   route.flow = static_cast<std::int32_t>(

@@ -102,6 +102,7 @@ void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Lea
 // NIC ports and overtake other connections' data, because they have a queue of their own; no actor
 // waits until a credit has left. `content` is moved out; null: the payload is synthetic.
 void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content) {
+  if (route.hop == Route::Hop::packets) return leave_by_packets(r, f, route, m, content);
   const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
   const LinkSpeed& link = node ? intra_ : nic_;
   const Picoseconds d = link.serialise(m.bytes);

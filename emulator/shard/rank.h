@@ -21,8 +21,9 @@ namespace ghostrank {
 
 // How messages from one rank of a group to another go. Found once, used for many messages.
 struct Route {
-  // Within the node; within the process; through the fabric; within the process over links.
-  enum class Hop : std::uint8_t { node, process, fabric, links };
+  // Within the node; within the process; through the fabric; within the process over links, as
+  // packets.
+  enum class Hop : std::uint8_t { node, process, fabric, links, packets };
   GroupRank peer = kNoRank;  // the receiver; kNoRank: no route was found yet
   Hop hop = Hop::node;
   std::uint8_t comes_in = 0;  // NIC at the receiver, as Header::nic
@@ -30,7 +31,7 @@ struct Route {
   WorldRank target;           // the same
   std::uint32_t rank = 0;     // receiver's local index at its shard
   std::int32_t shard = 0;
-  // Flow of the fabric, -1: the plan has none; over links: the path.
+  // Flow of the fabric, -1: the plan has none; over links: the path; as packets: the connection.
   std::int32_t flow = -1;
   NicPair nics;
   Flight* flight = nullptr;  // the peer's flight of this collective, once seen there

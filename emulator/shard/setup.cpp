@@ -6,6 +6,8 @@
 #include "emulator/common/monotonic.h"
 #include "emulator/host/cores.h"
 #include "emulator/shard/inline.h"
+#include "emulator/shard/packet_connections.h"
+#include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
@@ -79,6 +81,13 @@ Shard::Shard(const Setup& setup)
     switch_flow_[end.scheme][end.position] = static_cast<int>(switch_flows_++);
   if (spec_.fabric.network == NetworkModel::flow)
     fluids_ = std::make_unique<FluidCalls>(spec_, workload_, cluster_, schedules_);
+  if (spec_.fabric.network == NetworkModel::packet) {
+    if (!cluster_.schemes().empty())
+      throw Error("fabric.network: packet cannot play " +
+                  std::string(cluster_.schemes().front().name) +
+                  ", whose agents send packets of their own; use loggp");
+    by_packets_ = std::make_unique<PacketConnections>(spec_, cluster_.topology(), nics_.size());
+  }
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
 }
 
@@ -116,6 +125,8 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   meetings_.clear();
   if (fluids_) fluids_->clear();
   rates_wanted_ = -1;
+  if (by_packets_) by_packets_->clear();
+  packets_due_at_ = -1;
   iterations_.begin(segment_.first, segment_.count, players_);
   ranks_left_ = static_cast<std::uint32_t>(players_);
   if (players_ == 0) shared_->ended.fetch_add(1);
@@ -163,6 +174,7 @@ void Shard::play(const Clock& clock) {
   if (switch_packets_) count_packets(*switch_packets_, switch_packets_before_);
   stats_.helpers = agents_.helper_counts();
   for (const Link& link : links_) stats_.links.push_back(link.count());
+  if (by_packets_) stats_.links = by_packets_->counts();
   if (fluids_) {
     stats_.messages += fluids_->count(ledger_, stats_.links);
     stats_.fluids = fluids_->collectives();

@@ -342,6 +342,8 @@ void Shard::fire(Event& event) {
       return fluid_due(event);
     case Event::Kind::rates:
       return give_rates(event.t.at);
+    case Event::Kind::packets:
+      return packets_due(event.t.at);
     case Event::Kind::post: {
       of_agents_ += event.message == MessageKind::note;
       Parcel parcel = held_.take(event.held);

@@ -12,6 +12,7 @@
 //   shard/notes.cpp       notes of agents
 //   shard/links.cpp       how messages cross links between switches
 //   shard/fluids.cpp      calls that travel as flows
+//   shard/by_packets.cpp  how messages go where the network is played packet by packet
 //   shard/outbox.cpp      hands parcels to other shards, to the fabric and to packets
 //   shard/standstill.cpp  when nothing moves: who learns of it, and which rank waits for which
 //   shard/inline.h        functions of the hot path that several of these files call
@@ -69,6 +70,8 @@
 
 namespace ghostrank {
 
+class PacketConnections;
+
 // Force-inlined: calls cost 20 % per message.
 #define GHOSTRANK_ON_THE_WAY [[gnu::always_inline]] inline
 
@@ -95,6 +98,7 @@ class Shard final : private NoteCarrier {
     Packets* switch_packets = nullptr;
   };
   explicit Shard(const Setup& setup);
+  ~Shard() override;
 
   // On the thread that will play: brings every rank to the state it has at emulated time 0. Sends
   // nothing through the fabric.
@@ -284,6 +288,11 @@ class Shard final : private NoteCarrier {
   void want_rates(Picoseconds at);
   void give_rates(Picoseconds now);
 
+  // shard/by_packets.cpp
+  void leave_by_packets(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content);
+  void packets_due(Picoseconds now);
+  void want_packets();
+
   // shard/notes.cpp
   static constexpr Picoseconds kNotYet = -1;
   bool has_room(const LeavingNote& note) override;
@@ -355,6 +364,8 @@ class Shard final : private NoteCarrier {
   NodeMeetings meetings_;
   std::unique_ptr<FluidCalls> fluids_;  // null: every call plays its messages
   Picoseconds rates_wanted_ = -1;       // when flows get their rates; -1: nothing has changed
+  std::unique_ptr<PacketConnections> by_packets_;  // null: messages are not cut into packets
+  Picoseconds packets_due_at_ = -1;                // when packets go on; -1: none is under way
   EarlyMessages early_;
   NotePayloads note_payloads_;
   Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices

@@ -57,7 +57,8 @@ VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes) {
 }
 
 int usable_shards(const JobSpec& spec, int hosts) {
-  if (spec.fabric.network == NetworkModel::flow) return 1;  // all flows share one network
+  // All flows share one network, and so do all packets.
+  if (spec.fabric.network != NetworkModel::loggp) return 1;
   if (spec.fabric.kind == FabricKind::virtual_time && Topology(spec).lookahead() <= 0) return 1;
   const bool alone = spec.fabric.kind == FabricKind::memory && hosts == 1;
   const int wanted = spec.run.shards > 0 ? spec.run.shards

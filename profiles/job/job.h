@@ -21,6 +21,7 @@
 #include "collectives/schedule.h"
 #include "collectives/tensor_content.h"
 #include "profiles/job/kfac_plan.h"
+#include "profiles/job/queues.h"
 #include "profiles/units.h"
 #include "profiles/workload/program.h"
 
@@ -327,9 +328,9 @@ enum class FlowKind : std::uint8_t { process, nic, connection };
 enum class InsideNode : std::uint8_t { model, messages };
 enum class PayloadMode : std::uint8_t { untouched, copied };
 
-// How the modelled network of virtual time shares its NICs and links: message by message, or as
-// flows with max-min fair rates.
-enum class NetworkModel : std::uint8_t { loggp, flow };
+// How the modelled network of virtual time shares its NICs and links: message by message, as flows
+// with max-min fair rates, or packet by packet.
+enum class NetworkModel : std::uint8_t { loggp, flow, packet };
 
 struct FabricSpec {
   FabricKind kind = FabricKind::memory;
@@ -346,6 +347,7 @@ struct FabricSpec {
       PayloadMode::untouched;  // memory: copy every payload byte or only its descriptor
   Framing framing;
   PacketSpec packets;
+  QueueSpec queues;  // of NetworkModel::packet
 };
 
 // Traffic besides the training's own, between ranks that train and ranks of storage nodes.

@@ -178,7 +178,7 @@ class Search {
 
   bool is_for_packets_alone(const Setting& setting) const {
     return setting.key->path == "fabric.packets.mtu" && in_.text("fabric.framing") == "none" &&
-           in_.text("fabric.kind") != "packets";
+           in_.text("fabric.kind") != "packets" && in_.text("fabric.network") != "packet";
   }
 
   bool chooses_algorithms() const {

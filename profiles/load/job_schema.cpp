@@ -708,9 +708,58 @@ constexpr std::array kKeys{
         0, 0, "memory ofi packets virtual"},
     Key{"fabric.network", KeyType::choice, "loggp",
         "how the modelled network is shared: loggp: message by message, first come, first served; "
-        "flow: calls between nodes are flows with max-min fair rates",
-        0, 0, "loggp flow", "packet"}
+        "flow: calls between nodes are flows with max-min fair rates; packet: packet by packet, "
+        "for small fabrics (fabric.queues)",
+        0, 0, "loggp flow packet"}
         .on("virtual"),
+    Key{"fabric.queues.buffer", KeyType::size, "2MiB",
+        "bytes that a switch has for each of its ports", 1, kMaxSize}
+        .on("virtual")
+        .where("fabric.network", "packet"),
+    Key{"fabric.queues.pause", KeyType::boolean, "true",
+        "priority flow control: a switch stops the port that fills its buffer; false: packets that "
+        "find it full are lost"}
+        .on("virtual")
+        .where("fabric.network", "packet"),
+    Key{"fabric.queues.scheduling", KeyType::choice, "fifo",
+        "which packet a port of a switch sends next: the first that came, or one of each "
+        "connection in turn (by bytes)",
+        0, 0, "fifo fair"}
+        .on("virtual")
+        .where("fabric.network", "packet"),
+    Key{"fabric.queues.congestion_control", KeyType::choice, "dcqcn",
+        "what slows a sender down: marked packets (ECN), or nothing but pauses and its window", 0,
+        0, "dcqcn none"}
+        .on("virtual")
+        .where("fabric.network", "packet"),
+    Key{"fabric.queues.window", KeyType::size, "0",
+        "bytes of a connection that may be under way, at least one packet; 0: unlimited", 0,
+        kMaxSize}
+        .on("virtual")
+        .where("fabric.network", "packet"),
+    Key{"fabric.queues.mark_from", KeyType::size, "0",
+        "a queue marks packets from so many bytes on; used with mark_to", 0, kMaxSize}
+        .on("virtual")
+        .where("fabric.network", "packet")
+        .where("fabric.queues.congestion_control", "dcqcn"),
+    Key{"fabric.queues.mark_to", KeyType::size, "0",
+        "and all of them from so many on; 0: marks from 50 KB to 2 MB at 400 Gb/s, in proportion "
+        "to the port's rate",
+        0, kMaxSize}
+        .on("virtual")
+        .where("fabric.network", "packet")
+        .where("fabric.queues.congestion_control", "dcqcn"),
+    Key{"fabric.queues.mark_share", KeyType::number, "0.01",
+        "share of packets that is marked just below mark_to", 0, 1}
+        .on("virtual")
+        .where("fabric.network", "packet")
+        .where("fabric.queues.congestion_control", "dcqcn"),
+    Key{"fabric.queues.retransmit_us", KeyType::number, "1000",
+        "a sender begins again after so long without an acknowledgement, and gives up after seven "
+        "times in a row",
+        1, kMaxMicros}
+        .on("virtual")
+        .where("fabric.network", "packet"),
     Key{"fabric.provider", KeyType::string, "auto", "libfabric provider"}.on("ofi"),
     Key{"fabric.bind", KeyType::string, "", "local address or interface; empty: chosen"}.on(
         "ofi packets"),
@@ -756,7 +805,9 @@ constexpr std::array kKeys{
         "share that comes late, behind packets sent after it; on ofi they are sent late", 0, 0.99}
         .with_schemes(),
     Key{"fabric.packets.mtu", KeyType::integer, "9000",
-        "bytes of the largest IP packet: of schemes' packets, and of fabric.framing", 576, 65535},
+        "bytes of the largest IP packet: of schemes' packets, of fabric.framing, and of "
+        "fabric.network: packet",
+        576, 65535},
     Key{"fabric.qps_per_connection", KeyType::integer, "1", "RDMA queue pairs", 0, 0, "", "",
         kLater},
     Key{"fabric.wire_op", KeyType::string, kAbsent, "RDMA operation", 0, 0, "", "", kLater},

@@ -124,12 +124,36 @@ Framing framing_named(const std::string& name, std::uint32_t mtu) {
   return {};
 }
 
+QueueSpec read_queues(const Settings& in) {
+  QueueSpec out;
+  out.buffer = static_cast<std::uint64_t>(in.number("fabric.queues.buffer"));
+  out.pause = in.boolean("fabric.queues.pause");
+  out.scheduling =
+      in.text("fabric.queues.scheduling") == "fair" ? Scheduling::fair : Scheduling::fifo;
+  out.control = in.text("fabric.queues.congestion_control") == "none" ? CongestionControl::none
+                                                                      : CongestionControl::dcqcn;
+  out.window = static_cast<std::uint64_t>(in.number("fabric.queues.window"));
+  out.mark_from = static_cast<std::uint64_t>(in.number("fabric.queues.mark_from"));
+  out.mark_to = static_cast<std::uint64_t>(in.number("fabric.queues.mark_to"));
+  out.mark_most = in.number("fabric.queues.mark_share");
+  out.retransmit =
+      static_cast<Picoseconds>(in.number("fabric.queues.retransmit_us") * kPicosPerMicro);
+  if (out.mark_from > out.mark_to)
+    fail(in.at("fabric.queues.mark_from").mark,
+         "fabric.queues.mark_from lies above fabric.queues.mark_to; packets are marked from the "
+         "one to the other");
+  return out;
+}
+
 void read_fabric(const Settings& in, FabricSpec& out) {
   for (const auto& [kind, word] : kFabricKinds)
     if (word == in.text("fabric.kind")) out.kind = kind;
-  out.network = in.text("fabric.network") == "flow" && out.kind == FabricKind::virtual_time
-                    ? NetworkModel::flow
-                    : NetworkModel::loggp;
+  const std::string& network = in.text("fabric.network");
+  if (out.kind == FabricKind::virtual_time)
+    out.network = network == "flow"     ? NetworkModel::flow
+                  : network == "packet" ? NetworkModel::packet
+                                        : NetworkModel::loggp;
+  out.queues = read_queues(in);
   out.provider = in.text("fabric.provider");
   out.bind = in.text("fabric.bind");
   const std::string& flows = in.text("fabric.flows");

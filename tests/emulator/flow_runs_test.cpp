@@ -293,6 +293,60 @@ TEST(Flows, OfRandomJobsSendTheSameAsMessagesAndFillNoLinkBeyondItsRate) {
   }
 }
 
+// Whatever the queues do: the ledger is that of messages, data is right, no port carries more than
+// its rate, and with pauses nothing is lost.
+TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
+  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
+  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 16;
+  std::uint64_t drops = 0, marks = 0, pauses = 0;
+  for (std::uint64_t seed = 0; seed < jobs; ++seed) {
+    SmallJob job = random_job(seed);
+    SCOPED_TRACE("job " + std::to_string(seed));
+    checking::Dice dice(seed);
+    QueueSpec& queues = job.spec.fabric.queues;
+    queues.pause = dice.below(2) == 0;
+    queues.buffer = queues.pause ? 300'000 : 60'000;
+    queues.scheduling = dice.below(2) == 0 ? Scheduling::fifo : Scheduling::fair;
+    // Senders that nothing slows down keep each other out of a buffer that overflows.
+    queues.control =
+        queues.pause && dice.below(2) == 0 ? CongestionControl::none : CongestionControl::dcqcn;
+    queues.window = dice.below(2) == 0 ? 0 : 50'000;
+    queues.retransmit = 10'000 * kPicosPerMicro;
+    job.spec.fabric.network = NetworkModel::packet;
+    job.spec.run.verify = seed % 2 == 0;
+    const Result packets = job.run(), again = job.run();
+    ASSERT_EQ(packets.interrupted, "");
+    SmallJob same = job;
+    same.spec.fabric.network = NetworkModel::loggp;
+    const Result loggp = same.run();
+    EXPECT_EQ(ledger_text(packets), ledger_text(loggp));
+    if (job.spec.run.verify) {
+      EXPECT_EQ(packets.verify->wrong_elements, 0u);
+    }
+    ASSERT_EQ(packets.iterations.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(packets.iterations[i].seconds, again.iterations[i].seconds);
+    EXPECT_EQ(testing::network_text(packets), testing::network_text(again));
+    EXPECT_LE(least_seconds(packets), 1 + 1e-9);
+    std::uint64_t dropped = 0;
+    for (const LinkTier& tier : packets.network->tiers) {
+      dropped += tier.queue->drops;
+      marks += tier.queue->marks;
+      pauses += tier.queue->pauses;
+    }
+    if (queues.pause) {
+      EXPECT_EQ(dropped, 0u);
+    }
+    drops += dropped;
+    if (HasFailure()) return;  // one failing job is enough to look into
+  }
+  if (jobs >= 16) {
+    EXPECT_GT(drops, 0u);
+    EXPECT_GT(marks, 0u);
+    EXPECT_GT(pauses, 0u);
+  }
+}
+
 TEST(Flows, OfDifferentMembersWaitForEachOther) {
   SmallJob job = job_of(2, 1);
   with_sends(job, {});

@@ -23,6 +23,7 @@ Findings measure_time(const Options& options);
 Findings search_dilations(const Options& options);
 Findings try_trust(const Options& options);
 Findings compare_step_times(const Options& options);  // needs no lab
+Findings compare_networks(const Options& options);    // likewise
 
 // A frame of 1,514 bytes carries 1,448 bytes of a TCP stream: the share of a shaped rate left for
 // them.

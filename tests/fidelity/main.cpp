@@ -19,10 +19,15 @@ struct Case {
   Findings (*compare)(const Options&);
   bool lab = true;
 };
-constexpr Case kCases[] = {{"ddp", compare_ddp},   {"gloo", compare_gloo},
-                           {"mpi", compare_mpi},   {"dilation", compare_dilations},
-                           {"time", measure_time}, {"auto", search_dilations},
-                           {"trust", try_trust},   {"step-time", compare_step_times, false}};
+constexpr Case kCases[] = {{"ddp", compare_ddp},
+                           {"gloo", compare_gloo},
+                           {"mpi", compare_mpi},
+                           {"dilation", compare_dilations},
+                           {"time", measure_time},
+                           {"auto", search_dilations},
+                           {"trust", try_trust},
+                           {"step-time", compare_step_times, false},
+                           {"network", compare_networks, false}};
 constexpr char kDocs[] = GHOSTRANK_SOURCE_DIR "/docs/accuracy.md";
 
 int play(const Case& c, const Options& options) {

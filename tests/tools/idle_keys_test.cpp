@@ -46,6 +46,18 @@ const Overrides kOmniLossy{"collectives.allreduce=omnireduce", "servers.count=2"
                            "omnireduce.carriage=packets", "fabric.packets.loss=0.1"};
 const Overrides kLeaves{"cluster.topology.kind=leaf_spine", "cluster.topology.leaves=2"};
 const Overrides kNarrow{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64"};
+// Packets on links so narrow that queues fill.
+Overrides packets(const Overrides& more = {}) {
+  Overrides out{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
+                "cluster.nic.latency_us=0.2",       "fabric.network=packet",
+                "fabric.packets.mtu=1500",          "fabric.queues.buffer=20KB"};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+const Overrides kPackets = packets();
+const Overrides kBlind = packets({"fabric.queues.congestion_control=none"});
+const Overrides kMarks = packets({"fabric.queues.mark_to=10KB"});
+const Overrides kLosing = packets({"fabric.queues.pause=false", "fabric.queues.buffer=4KB"});
 const Overrides kSpines{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
                         "cluster.topology.spines=3"};
 const Overrides kRoomy{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
@@ -76,6 +88,18 @@ const std::vector<Probe> kProbes{
     {"cluster.topology.link_latency_us", "3", {"cluster.topology.kind=nonblocking"}},
     {"cluster.topology.routing", "spray", kSpines},
     {"fabric.network", "flow", kNarrow},
+    {"fabric.network", "packet", kNarrow},
+    {"fabric.queues.buffer", "30KB", kPackets},
+    {"fabric.queues.buffer", "30KB"},
+    {"fabric.queues.pause", "false", kPackets},
+    {"fabric.queues.scheduling", "fair", kPackets},
+    {"fabric.queues.congestion_control", "none", kPackets},
+    {"fabric.queues.window", "5KB", kPackets},
+    {"fabric.queues.mark_from", "100", kMarks},
+    {"fabric.queues.mark_to", "1000", kPackets},
+    {"fabric.queues.mark_to", "1000", kBlind},
+    {"fabric.queues.mark_share", "1", kMarks},
+    {"fabric.queues.retransmit_us", "50", kLosing},
     {"cluster.topology.places", "16", kNarrow},
     {"cluster.topology.placement", "spread", kRoomy},
     {"cluster.topology.pods", "2", kTree},

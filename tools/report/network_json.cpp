@@ -19,7 +19,7 @@ Json or_null(const std::optional<double>& value) { return value ? Json(*value) :
 nlohmann::ordered_json network_json(const std::optional<NetworkReport>& network) {
   if (!network) return nullptr;
   Json tiers = Json::array(), hottest = Json::array();
-  for (const LinkTier& t : network->tiers)
+  for (const LinkTier& t : network->tiers) {
     tiers.push_back({{"name", t.name},
                      {"links", t.links},
                      {"utilisation_mean", t.utilisation_mean},
@@ -27,6 +27,14 @@ nlohmann::ordered_json network_json(const std::optional<NetworkReport>& network)
                      {"bytes", count(t.bytes)},
                      {"messages", count(t.messages)},
                      {"longest_wait_seconds", or_null(t.longest_wait_s)}});
+    if (!t.queue) continue;
+    tiers.back().update({{"packets", t.queue->packets},
+                         {"drops", t.queue->drops},
+                         {"marks", t.queue->marks},
+                         {"pauses", t.queue->pauses},
+                         {"paused_seconds", seconds(t.queue->paused)},
+                         {"longest_queue_bytes", t.queue->longest}});
+  }
   for (const LinkLoad& l : network->hottest)
     hottest.push_back({{"link", l.link},
                        {"utilisation", l.utilisation},

@@ -1,0 +1,30 @@
+// What the queue of a port has seen, where packets are played (fabric.network: packet).
+//
+// Units: bytes, emulated picoseconds. Threading: a value.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+struct QueueCount {
+  std::uint64_t packets = 0;  // that left the port
+  std::uint64_t drops = 0;    // packets for which there was no room behind the port
+  std::uint64_t marks = 0;    // packets that it marked
+  std::uint64_t pauses = 0;   // times that it was told to pause
+  std::uint64_t longest = 0;  // bytes in its queue, at most
+  Picoseconds paused = 0;     // for how long it was
+  void merge(const QueueCount& other) {
+    packets += other.packets;
+    drops += other.drops;
+    marks += other.marks;
+    pauses += other.pauses;
+    longest = std::max(longest, other.longest);
+    paused += other.paused;
+  }
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,89 @@
+// How messages go where the network is played packet by packet (fabric.network: packet). See
+// shard.h and network/packet_network.h.
+//
+//   leave ──> PacketNetwork ──packets_due──> arrival at the receiver
+//
+// The network has events of its own, which are not in the shard's queue. One event of the shard
+// stands for them: when it fires, the network plays up to the shard's next event or to the first
+// message that comes in, whichever is earlier. It is behind all others of its time, because its
+// target has the highest number.
+#include "emulator/shard/inline.h"
+#include "emulator/shard/packet_connections.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint32_t kPacketsTarget = kMostTargets - 1;
+
+}  // namespace
+
+Shard::~Shard() = default;
+
+void Shard::leave_by_packets(RankState& r, Flight& f, Route& route, const Leaving& m,
+                             Payload* content) {
+  const Topology& topology = cluster_.topology();
+  Parcel p;
+  p.nic = route.nics.source;
+  if (content) p.message.payload = std::move(*content);
+  m.describe(f, p.event);
+  p.event.set_kind(Event::Kind::arrival, m.kind);
+  p.event.flight = nullptr;
+  p.event.rank = route.rank;
+  p.event.via = route.comes_in;
+  if (m.kind == MessageKind::credit) {
+    const Picoseconds latency = topology.path_latency(
+        route.nics.source, route.nics.target, topology.hops(route.nics.source, route.nics.target));
+    p.event.t = {m.ready.at + nic_.serialise(m.bytes) + latency, m.ready.slip};
+    return schedule(p.event);
+  }
+  auto connection = static_cast<PacketNetwork::Connection>(route.flow);
+  if (topology.per_message() && topology.paths(route.nics.source, route.nics.target) > 0) {
+    const RoutedConnection routed{f.group, m.channel, r.party, route.target};
+    const std::uint32_t number = in_turn_.number(routed);
+    p.message.header.late_ns = number;
+    p.message.header.target = route.target.value();
+    connection =
+        by_packets_->of(routed, route.nics.source, route.nics.target,
+                        topology.choose(routed, route.nics.source, route.nics.target, number));
+  }
+  by_packets_->network().send(connection, m.bytes, held_.put(std::move(p)), m.ready.at);
+  want_packets();
+}
+
+void Shard::packets_due(Picoseconds now) {
+  if (now != packets_due_at_) return;  // they went on earlier
+  packets_due_at_ = -1;
+  PacketNetwork& network = by_packets_->network();
+  const Picoseconds until = timers_.empty() ? PacketNetwork::kNever : timers_.next();
+  for (const PacketNetwork::Arrival& arrival : network.play(std::max(until, now + 1))) {
+    Parcel p = held_.take(arrival.message);
+    Event event = p.event;
+    event.t = {arrival.at, 0};
+    const std::uint32_t number = p.message.header.late_ns;
+    const WorldParty target(p.message.header.target);
+    if (p.message.payload) event.held = held_.put(std::move(p));
+    if (number == 0)
+      schedule(event);
+    else
+      in_turn_.arrived(connection_of(event, target), number, event,
+                       [this](const Event& next) { schedule(next); });
+  }
+  if (const auto connection = network.gave_up())
+    return fail("fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +
+                " has sent the same packet " + std::to_string(PacketNetwork::kTries) +
+                " times, and none was acknowledged; see fabric.queues");
+  want_packets();
+}
+
+// Lets packets go on when the next thing happens to one.
+void Shard::want_packets() {
+  const Picoseconds next = by_packets_->network().next();
+  if (next == PacketNetwork::kNever) return;
+  if (packets_due_at_ >= 0 && packets_due_at_ <= next) return;
+  packets_due_at_ = next;
+  Event& e = schedule(Event::Kind::packets, {next, 0}, kPacketsTarget);
+  e.flight = nullptr;
+  e.held = kNil;
+}
+
+}  // namespace ghostrank

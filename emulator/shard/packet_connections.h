@@ -1,0 +1,59 @@
+// The modelled network, packet by packet, and the connections that messages take over it
+// (fabric.network: packet). A connection is a queue pair: of a group, a channel, a source and a
+// target, as the routing sees it; where the routing chooses per message, one for each of its paths.
+//
+// Ports: the links, then the egress of every NIC, then the port of the switch to every NIC. A wire
+// of a NIC has half its latency, so a path has the latency of Topology::path_latency(). Credits
+// take that latency and no bandwidth.
+//
+// Units: emulated picoseconds, bytes. Threading: one owner (a shard).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "emulator/common/random.h"
+#include "emulator/network/links.h"
+#include "emulator/network/packet_network.h"
+#include "emulator/network/topology.h"
+
+namespace ghostrank {
+
+class PacketConnections {
+ public:
+  // Throws Error(usage) if the topology's ports do not suit the queues.
+  PacketConnections(const JobSpec& spec, const Topology& topology, std::size_t nics);
+
+  // The connection over path `path` of those between the NICs; made when first asked for.
+  PacketNetwork::Connection of(const RoutedConnection& connection, Nic from, Nic to,
+                               std::uint32_t path);
+  PacketNetwork& network() { return network_; }
+  std::string name_of(PacketNetwork::Connection connection) const;  // "n0.nic1 to n2.nic0"
+  std::vector<LinkCount> counts() const;                            // by port
+  void clear();                                                     // between segments
+
+ private:
+  struct Key {
+    RoutedConnection connection;
+    std::uint32_t path;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& k) const {
+      const RoutedConnection& c = k.connection;
+      return RandomBits({c.group, c.channel, c.from.index(), c.to.index(), k.path}).next();
+    }
+  };
+
+  const Topology& topology_;
+  std::size_t nics_;
+  int nics_per_node_;
+  PacketNetwork network_;
+  std::unordered_map<Key, PacketNetwork::Connection, Hash> known_;
+  std::vector<std::pair<Nic, Nic>> ends_;  // by connection
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,30 @@
+// The queues of a network that is played packet by packet (fabric.network: packet): what a port may
+// hold, what it does before it is full, and how a NIC sends.
+//
+// Units: bytes, emulated picoseconds. Threading: a value.
+#pragma once
+
+#include <cstdint>
+
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+enum class Scheduling : std::uint8_t { fifo, fair };
+enum class CongestionControl : std::uint8_t { none, dcqcn };
+
+struct QueueSpec {
+  std::uint64_t buffer = 2 << 20;  // of a switch, for each of its ports
+  bool pause = true;               // priority flow control: a full buffer stops its sender
+  Scheduling scheduling = Scheduling::fifo;
+  CongestionControl control = CongestionControl::dcqcn;
+  std::uint64_t window = 0;  // that a connection may have under way; 0: unlimited
+  // A packet is marked that comes to a queue of `mark_from` bytes or more, with a probability that
+  // grows from 0 there to `mark_most` at `mark_to`; beyond it always. 0, 0: 50 KiB and 2 MiB at
+  // 400 Gb/s, in proportion to the port's rate.
+  std::uint64_t mark_from = 0, mark_to = 0;
+  double mark_most = 0.01;
+  Picoseconds retransmit = 1000 * kPicosPerMicro;  // after so long without an acknowledgement
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,48 @@
+// Jobs whose calls contend for NICs and links, and collectives alone on an idle network, played by
+// each model of the network: what tests and `tools/dev fidelity network` hold beside each other.
+//
+// Units: seconds. Threading: pure functions.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/emulator/support.h"
+
+namespace ghostrank::testing {
+
+struct ContendedCase {
+  std::string name;
+  int nodes = 0;  // of one GPU and one NIC, 100 Gb/s, 2 us
+  TopologySpec topology;
+  std::function<void(SmallJob&, double)> add;  // the calls; sizes and times in proportion to it
+};
+const std::vector<ContendedCase>& contended_cases();  // 16
+
+// How packets are played.
+enum class Queues {
+  fair,   // fair queues, windows, and buffers that nothing fills: what `flow` assumes
+  dcqcn,  // as a RoCEv2 network is set up: one queue, pauses, marks, DCQCN
+};
+
+// The job of a case: packets of 1,024 bytes with RoCEv2's headers, whatever the model.
+SmallJob contended_job(const ContendedCase& contended, NetworkModel model, Queues queues,
+                       double scale);
+
+// A collective of 8 ranks at two leaves, alone.
+struct LoneCollective {
+  std::string name;
+  Func func;
+  std::string algorithm;
+  // Its duration from that of one message of a rank's share: how many follow one another, and
+  // shares in each.
+  int steps, share_of;
+};
+const std::vector<LoneCollective>& lone_collectives();
+SmallJob lone_job(const LoneCollective& lone, NetworkModel model, std::uint64_t bytes);
+// Seconds by the closed form: steps x (latency + serialisation), and in packets for each step what
+// store and forward adds.
+double closed_form(const LoneCollective& lone, NetworkModel model, std::uint64_t bytes);
+
+}  // namespace ghostrank::testing
