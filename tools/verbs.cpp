@@ -82,7 +82,7 @@ std::span<const Verb> all_verbs() {
       Verb{"switch", "start a programmable switch, or talk to one", verb_switch, switch_verbs()},
       Verb{"nccl", "hold NCCL's log or graph dump against what is played here", verb_nccl,
            nccl_verbs()},
-      Verb{"calibrate", "measure this machine, as keys for a job", verb_calibrate,
+      Verb{"calibrate", "measure this machine, or fit a device to measured steps", verb_calibrate,
            calibrate_verbs()},
       Verb{"help", "show the flags of a verb, its man page, or completion for a shell", verb_help},
       Verb{"report", "", nullptr},

@@ -77,7 +77,8 @@ bool computes_by_kernels(const JobSpec& spec) {
 Calibration compute_calibration(const JobSpec& spec) {
   if (!spec.model || spec.model->measured) return Calibration::measured;
   const bool by_kernels = computes_by_kernels(spec) && spec.model->transformer->experts.count == 0;
-  return by_kernels ? spec.device.calibration : Calibration::assumed;
+  return by_kernels || spec.device.multiprocessors == 0 ? spec.device.calibration
+                                                        : Calibration::assumed;
 }
 
 }  // namespace ghostrank

@@ -43,7 +43,8 @@ class ComputeModel {
 bool computes_by_kernels(const JobSpec& spec);
 
 // What grounds the compute times of a job have: those of a measured model, program or trace are
-// measured; FLOPs and an efficiency are assumed; kernels are as their device says.
+// measured; kernels, and the efficiency of devices without kernels, are as their device says; FLOPs
+// on a device with kernels are assumed.
 Calibration compute_calibration(const JobSpec& spec);
 
 }  // namespace ghostrank

@@ -37,9 +37,10 @@ constexpr std::array kKeys{
     Key{"kernels.host_us", KeyType::number, "0",
         "the host's time to launch a kernel; 0: the host never holds the GPU up", 0, 1e6},
     Key{"calibration", KeyType::choice, "assumed",
-        "where the compute times come from: assumed; fitted to step times of real runs; measured "
+        "where the compute times come from: assumed; fitted: the kernels, to step times of real "
+        "runs; fitted_efficiency: that of a device without multiprocessors, likewise; measured "
         "kernel by kernel. A result is valid for step_time only if they are not assumed",
-        0, 0, "assumed fitted measured"},
+        0, 0, "assumed fitted fitted_efficiency measured"},
     Key{"step_time_error", KeyType::number, "0",
         "mean distance of predicted from measured step times, as a share; 0: unknown", 0, 1},
     Key{"source", KeyType::string, "", "where the numbers come from"}};
@@ -51,10 +52,12 @@ void read_kernels(const Settings& settings, DeviceProfile& device) {
          "a device with multiprocessors needs its memory_GBps; give it, as in memory_GBps: 3352");
   device.kernels = {settings.number("kernels.matmul"), settings.number("kernels.memory"),
                     settings.number("kernels.launch_us"), settings.number("kernels.host_us")};
+  // What was said of kernels says nothing of FLOPs, and the other way round.
   const std::string& from = settings.text("calibration");
-  device.calibration = from == "fitted"     ? Calibration::fitted
-                       : from == "measured" ? Calibration::measured
-                                            : Calibration::assumed;
+  const bool kernels = device.multiprocessors > 0;
+  device.calibration = from == (kernels ? "fitted" : "fitted_efficiency") ? Calibration::fitted
+                       : from == "measured" && kernels                    ? Calibration::measured
+                                                                          : Calibration::assumed;
   device.step_time_error = settings.number("step_time_error");
 }
 

@@ -19,7 +19,7 @@ struct Held {
 };
 struct State {
   Held weights, gradients, optimizer;
-  double gathered = 0;  // bytes of the largest unit whose weights are gathered at a time
+  double gathered = 0;  // bytes of the weights that are gathered at a time
 
   double sum(bool sharded) const {
     double bytes = 0;
@@ -66,12 +66,75 @@ State state_of(const JobSpec& spec) {
     const bool sharded = !is_replicated(framework);
     state = {{4, sharded}, {gradient, sharded}, {moments, sharded}};
   }
-  if (state.weights.sharded) state.gathered = largest_unit(spec);
+  // FSDP's units that are not freed after the forward pass are all there before the backward.
+  if (state.weights.sharded)
+    state.gathered =
+        spec.parallel.reshard == "never" ? parameters_of(spec) * weight : largest_unit(spec);
   return state;
+}
+
+// What a transformer keeps from a forward pass to its backward pass, by Megatron's count of its
+// tensors with fused attention, and the logits in fp32. At least: TorchTitan's selective
+// recomputation is taken for full. Other models, and pipelines, which keep several micro-batches,
+// are not counted.
+double activations_of(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  if (!spec.model->transformer || p.pp > 1) return 0;
+  MegatronPlan plan;
+  plan.spec = &spec;
+  plan.model = *spec.model->transformer;
+  plan.tp = p.tp;
+  plan.cp = p.cp;
+  plan.ep = p.ep;
+  plan.sequence_parallel = p.tp > 1;
+  plan.activations = spec.precision.parameters;
+  plan.tokens = static_cast<std::uint64_t>(p.micro_batch) * plan.model.sequence /
+                static_cast<std::uint64_t>(p.cp);
+  const double element = bytes_of(plan.activations);
+  const double tokens = static_cast<double>(plan.tokens) / p.tp,
+               hidden = element * tokens * static_cast<double>(plan.model.hidden);
+  double kept = 0, largest = 0;
+  for (std::uint64_t layer = 0; layer < plan.model.layers; ++layer) {
+    const double bytes = megatron_layer_activations(plan, plan.model.has_experts(layer));
+    largest = std::max(largest, bytes);
+    kept += p.recompute == Recompute::none ? bytes : hidden;
+  }
+  const double head = 2 * hidden + 4 * tokens * static_cast<double>(plan.model.vocabulary);
+  return kept + std::max(head, p.recompute == Recompute::none ? 0 : largest);
 }
 
 bool is_counted(const JobSpec& spec) {
   return spec.model && !spec.model->measured && spec.parallel.framework != Framework::torchrec;
+}
+
+bool fits(const JobSpec& spec) { return gpu_memory(spec)->total() <= spec.device.memory_bytes; }
+
+// A change with which the job fits, the least one first.
+std::string what_fits(const JobSpec& spec, const GpuMemory& memory) {
+  JobSpec other = spec;
+  for (int micro_batch = spec.parallel.micro_batch - 1; micro_batch > 0 && memory.activations > 0;
+       --micro_batch) {
+    other.parallel.micro_batch = micro_batch;
+    if (fits(other)) return "use parallel.micro_batch=" + std::to_string(micro_batch);
+  }
+  const ParallelPlan& p = spec.parallel;
+  other = spec;
+  other.parallel.recompute = Recompute::full;
+  if (p.framework == Framework::torchtitan && p.recompute == Recompute::none && fits(other))
+    return "use parallel.recompute=full";
+  const State state = state_of(spec);
+  const double parameters = parameters_of(spec), shared = parameters * state.sum(true),
+               whole = parameters * state.sum(false) + state.gathered + memory.activations;
+  if (shared == 0 || whole >= spec.device.memory_bytes)
+    return state.weights.sharded
+               ? "use parallel.framework=torchtitan with parallel.recompute=full or more "
+                 "tensor-parallel ranks, or a device with more memory"
+               : "use parallel.framework=zero3 or fsdp, or a device with more memory";
+  const double groups = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
+  const double sharers = std::ceil(shared / (spec.device.memory_bytes - whole));
+  return "use cluster.nodes=" +
+         std::to_string(std::llround(std::ceil(sharers * groups / spec.cluster.gpus_per_node))) +
+         " or more";
 }
 
 std::string gigabytes(double bytes) { return std::to_string(std::llround(bytes / 1e9)) + " GB"; }
@@ -87,31 +150,22 @@ std::optional<GpuMemory> gpu_memory(const JobSpec& spec) {
   memory.weights = parameters * state.weights.of(sharers) + state.gathered;
   memory.gradients = parameters * state.gradients.of(sharers);
   memory.optimizer = parameters * state.optimizer.of(sharers);
+  memory.activations = activations_of(spec);
   return memory;
 }
 
 void check_state_memory(const JobSpec& spec) {
   const double have = spec.device.memory_bytes;
   if (have <= 0 || !is_counted(spec) || spec.parallel.framework == Framework::megatron) return;
-  const double need = gpu_memory(spec)->total();
-  if (need <= have) return;
-  const ParallelPlan& p = spec.parallel;
-  const State state = state_of(spec);
-  const double parameters = parameters_of(spec), shared = parameters * state.sum(true),
-               whole = parameters * state.sum(false) + state.gathered;
-  std::string remedy = "use parallel.framework=zero3 or fsdp, or a device with more memory";
-  if (shared > 0 && whole < have) {
-    const double groups = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
-    const double sharers = std::ceil(shared / (have - whole));
-    remedy =
-        "use cluster.nodes=" +
-        std::to_string(std::llround(std::ceil(sharers * groups / spec.cluster.gpus_per_node))) +
-        " or more";
-  }
-  throw Error(spec.source_of("model") + ": a rank has at least " + gigabytes(need) +
-              " of weights, gradients and optimizer state under " +
-              std::string(name_of(p.framework)) + " and the device " + spec.device.name + " has " +
-              gigabytes(have) + "; " + remedy + " (device.memory_bytes=0: no check)");
+  const GpuMemory memory = *gpu_memory(spec);
+  if (memory.total() <= have) return;
+  throw Error(
+      spec.source_of("model") + ": a rank has at least " + gigabytes(memory.total()) +
+      " of weights, gradients" +
+      (memory.activations > 0 ? ", optimizer state and activations" : " and optimizer state") +
+      " under " + std::string(name_of(spec.parallel.framework)) + " and the device " +
+      spec.device.name + " has " + gigabytes(have) + "; " + what_fits(spec, memory) +
+      " (device.memory_bytes=0: no check)");
 }
 
 }  // namespace ghostrank

@@ -2,9 +2,11 @@
 //
 // Megatron's is counted stage by stage with its activations (megatron/memory.h), and its planner
 // checks it. For frameworks that spread a whole model over data-parallel ranks, weights, gradients,
-// optimizer state and the largest unit gathered at a time are counted, but no activations, so a
-// plan that passes may still not fit. Bytes per parameter, with w: a weight in the parameters'
-// type, m: its fp32 copy (4 if that type is not fp32, else 0), g: a gradient, o: moments:
+// optimizer state, the units gathered at a time (the largest; all, if FSDP keeps them after the
+// forward pass), and what transformers keep for the backward pass are counted; activations of other
+// models and of TorchTitan's pipelines are not, so such a plan that passes may still not fit. Bytes
+// per parameter, with w: a weight in the parameters' type, m: its fp32 copy (4 if that type is not
+// fp32, else 0), g: a gradient, o: moments:
 //
 //   ddp, horovod, ...    4 + g + o
 //   fsdp, torchtitan     4 + g + o, all sharded

@@ -55,9 +55,9 @@ device: {{base: rtx2080ti, efficiency: {share!r}}}
 precision: {{optimizer: sgd}}
 cluster: {{{cluster}, nodes: {nodes}, gpus_per_node: {gpus}}}
 parallel: {{framework: kfac, micro_batch: {batch}, cycle_ms: 5{keys}}}
-collectives: {{broadcast: chain, slice: 16KiB}}
+collectives: {{reduce: chain, broadcast: chain, slice: 16KiB}}
 fabric: {{kind: virtual}}
-run: {{warmup: 1, iterations: 2}}
+run: {{warmup: {warmup}, iterations: {iterations}}}
 """
 
 
@@ -73,14 +73,22 @@ class Breakdown:
             self.shares[name] = efficiency(
                 lambda share: self.player.step(JOB.format(
                     model=model, share=share, cluster=self.cluster, nodes=1, gpus=1,
-                    batch=batch, keys=", variant: ssgd")),
+                    batch=batch, keys=", variant: ssgd", warmup=1, iterations=2)),
                 seconds)
         return self.shares[name]
 
-    def step(self, name, keys):
+    def job(self, name, keys, warmup, iterations):
         model, batch, _, _ = BREAKDOWN[name]
-        return self.player.step(JOB.format(model=model, share=self.share(name), cluster=self.cluster,
-                                           nodes=16, gpus=4, batch=batch, keys=", " + keys))
+        return JOB.format(model=model, share=self.share(name), cluster=self.cluster, nodes=16,
+                          gpus=4, batch=batch, keys=", " + keys, warmup=warmup,
+                          iterations=iterations)
+
+    def step(self, name, keys):
+        return self.player.step(self.job(name, keys, 1, 2))
+
+    def mean(self, name, keys, iterations):
+        """Of steps that are not alike, from the first on."""
+        return self.player.result(self.job(name, keys, 0, iterations))["step_time"]["mean"]
 
     def cumulative(self, name, variant):
         """Seconds as PARTS has them."""

@@ -200,6 +200,9 @@ TEST(ByteScheduler, SendsWhatTheNextForwardNeedsFirst) {
   // A piece that is larger than the credit goes alone.
   EXPECT_EQ(order(4096, 0), "2:4 0:2 1:2 ");
   EXPECT_EQ(order(12, 12), "2:3 0:2 1:2 2:1 ");
+  // While some credit is left a partition goes, also where it takes more: 2 + 2 of 3 elements. When
+  // the first has ended, 0 is ready.
+  EXPECT_EQ(text_of(partition_order(three, {8, 12, 4}, {0, 1.1e-3 / 4})), "2:2 2:2 0:2 1:2 ");
 }
 
 const std::string kThree =

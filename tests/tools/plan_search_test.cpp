@@ -2,6 +2,10 @@
 // what the engine plays, and what cannot be searched is refused.
 #include "tools/search/plan_search.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "emulator/common/median.h"
@@ -30,6 +34,20 @@ std::string job(const std::string& model, const std::string& parallel, int nodes
          parallel + "}\n";
 }
 
+// Whole models over data-parallel ranks.
+std::string spread(const std::string& model, const std::string& parallel, int nodes,
+                   const std::string& memory = "80GiB") {
+  return "schema: ghostrank/job/1\nmodel: " + model +
+         "\ndevice: {base: h100-sxm, memory_bytes: " + memory +
+         "}\nprecision: {parameters: bf16, gradients: fp32}\ncluster: {nodes: " +
+         std::to_string(nodes) +
+         ", gpus_per_node: 4, nics_per_node: 4, nic: {rate: 50Gbps, latency_us: 2}, "
+         "intra_node: {rate: 2400Gbps, latency_us: 1}}\n"
+         "collectives: {library: nccl-2.28}\nfabric: {kind: virtual, inside_node: model}\n"
+         "run: {warmup: 0, iterations: 1}\nparallel: {" +
+         parallel + "}\n";
+}
+
 TEST(PlanSearch, LosesNoneOfTheBestByLeavingOut) {
   std::size_t left_out = 0;
   for (const std::string& text :
@@ -37,7 +55,10 @@ TEST(PlanSearch, LosesNoneOfTheBestByLeavingOut) {
         job("gpt3-6.7b", ", tp: 4, global_batch: 32, sequence_parallel: true", 4),
         job("gpt3-6.7b", ", global_batch: 32, attention: unfused", 2, "40GiB"),
         job("llama3-8b", ", global_batch: 16, cp: 2", 2),
-        job("mixtral-8x7b", ", global_batch: 16", 8, "0")}) {
+        job("mixtral-8x7b", ", global_batch: 16", 8, "0"),
+        spread("gpt2-xl", "framework: ddp, micro_batch: 4, bucket_cap_mb: 50", 2),
+        spread("llama3.2-3b", "framework: zero2, micro_batch: 1", 4, "70GiB"),
+        spread("llama3-8b", "framework: fsdp, micro_batch: 1", 4)}) {
     SCOPED_TRACE(text);
     const LoadedJob loaded = test::load_text(text);
     const PlanSearch pruned = search_plans(loaded.spec, 3);
@@ -80,6 +101,64 @@ TEST(PlanSearch, SaysWhatTheEnginePlays) {
   }
 }
 
+// ddp needs 16 bytes a parameter, zero1 4 and shares 12; FSDP's two replicas share half as widely.
+TEST(PlanSearch, ShardsAsMuchAsTheMemoryAsks) {
+  const LoadedJob loaded =
+      test::load_text(spread("llama3.2-3b", "framework: ddp, bucket_cap_mb: 50", 4, "60GiB"));
+  const PlanSearch search = search_plans(loaded.spec, 100);
+  EXPECT_GT(search.too_large, 0u);
+  std::map<Framework, double> optimizer;
+  for (const PlanFound& plan : search.best) {
+    EXPECT_NE(plan.choice.framework, Framework::ddp);
+    EXPECT_GT(plan.memory.activations, 20e9);  // one sample of 8,192 tokens
+    EXPECT_LE(plan.memory.total(), 60.0 * (1 << 30));
+    if (plan.choice.framework != Framework::fsdp || plan.choice.replicate == 1)
+      optimizer[plan.choice.framework] = plan.memory.optimizer;
+  }
+  const double parameters = static_cast<double>(loaded.spec.model->parameters());
+  EXPECT_DOUBLE_EQ(optimizer.at(Framework::zero1), parameters * 12 / 16);
+  EXPECT_DOUBLE_EQ(optimizer.at(Framework::fsdp), parameters * 8 / 16);
+  ASSERT_TRUE(search.own.has_value());
+  EXPECT_EQ(search.own->choice.framework, Framework::ddp);
+  EXPECT_GT(search.own->memory.total(), 60.0 * (1 << 30));
+}
+
+// By settings that undo what the job says of its own framework.
+TEST(PlanSearch, SaysWhatTheEnginePlaysOfEveryFramework) {
+  const std::string text =
+      spread("gpt2-xl", "framework: ddp, micro_batch: 2, bucket_cap_mb: 50", 2);
+  const LoadedJob loaded = test::load_text(text);
+  const PlanSearch search = search_plans(loaded.spec, 100);
+  std::set<Framework> seen;
+  for (const PlanFound& plan : search.best) {
+    const bool first = seen.insert(plan.choice.framework).second;
+    if (!first) continue;
+    const std::vector<std::string> settings = settings_of(loaded.spec, plan.choice);
+    SCOPED_TRACE(::testing::PrintToString(settings));
+    const LoadedJob one = test::load_text(text, settings);
+    EXPECT_EQ(one.spec.parallel.framework, plan.choice.framework);
+    const auto control = Control::meet(World{});
+    Observer nobody;
+    const Result result = run_job(one, plan_workload(one.spec), *control, {}, nobody);
+    const double share = static_cast<double>(plan.step) * 1e-12 / result.iterations.back().seconds;
+    EXPECT_LE(share, 1.005);
+    EXPECT_GE(share, 0.9);
+  }
+  EXPECT_EQ(seen.size(), 5u);
+}
+
+TEST(PlanSearch, KnowsTheJobsOwnPlan) {
+  const LoadedJob loaded =
+      test::load_text(job("gpt2-medium", ", tp: 2, global_batch: 64, sequence_parallel: true", 4));
+  const PlanSearch search = search_plans(loaded.spec, 100'000);
+  ASSERT_TRUE(search.own.has_value());
+  EXPECT_GE(search.own->step, search.best.front().step);
+  EXPECT_TRUE(std::any_of(search.best.begin(), search.best.end(), [&](const PlanFound& plan) {
+    return plan.choice.tp == 2 && plan.choice.pp == 1 && plan.choice.micro_batch == 1 &&
+           plan.choice.sharded_optimizer && plan.step == search.own->step;
+  }));
+}
+
 TEST(PlanSearch, RefusesWhatItCannotSearch) {
   const auto refused = [](const std::string& text) {
     return test::error_of([&] { search_plans(test::load_text(text).spec, 1); });
@@ -88,7 +167,7 @@ TEST(PlanSearch, RefusesWhatItCannotSearch) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
   expect(refused("schema: ghostrank/job/1\nmodel: gpt2\ndevice: h100-sxm\n"
-                 "cluster: {nodes: 2, gpus_per_node: 1}\nparallel: {framework: ddp}\n"),
+                 "cluster: {nodes: 2, gpus_per_node: 1}\nparallel: {framework: horovod}\n"),
          "with parallel.framework: megatron");
   expect(refused(job("gpt2-medium", ", pp: 2, decoder_first_pipeline_num_layers: 10", 2)),
          "leave that out");

@@ -5,10 +5,14 @@
 
 #include "emulator/estimate/step_estimate.h"
 #include "profiles/error.h"
+#include "profiles/input/keys.h"
+#include "profiles/load/job_schema.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/memory_check.h"
 #include "profiles/planners/plan.h"
+#include "profiles/planners/shared/data_parallel.h"
 
 namespace ghostrank {
 namespace {
@@ -30,12 +34,26 @@ std::vector<int> powers(int most) {
   return found;
 }
 
+constexpr Framework kSpread[] = {Framework::ddp, Framework::zero1, Framework::zero2,
+                                 Framework::zero3, Framework::fsdp};
+
+// Whole models over data-parallel ranks.
+bool is_spread(Framework framework) {
+  return std::find(std::begin(kSpread), std::end(kSpread), framework) != std::end(kSpread);
+}
+
+bool is_of(Framework framework, std::string_view frameworks) {
+  const std::vector<std::string> all = words(frameworks);
+  return std::find(all.begin(), all.end(), name_of(framework)) != all.end();
+}
+
 void check(const JobSpec& job) {
   const ParallelPlan& p = job.parallel;
+  if (is_spread(p.framework) && job.model && !job.model->recommendation) return;
   if (p.framework != Framework::megatron || !job.model || !job.model->transformer)
     throw Error(
-        "--search: looks for plans of transformers with parallel.framework: megatron; the "
-        "job has another framework or model");
+        "--search: looks for plans of transformers with parallel.framework: megatron, and of "
+        "models with ddp, zero1, zero2, zero3 or fsdp; the job has another framework or model");
   if (!p.pipeline_layout.empty() || p.first_layers > 0 || p.last_layers > 0)
     throw Error(
         "--search: the job says which layers its stages hold "
@@ -50,7 +68,29 @@ int batch_of(const JobSpec& job) {
   return p.micro_batch * std::max(1, job.cluster.gpus() / (p.tp * p.pp * p.cp));
 }
 
+// FSDP with one model for all ranks, or some; freed units are gathered again for the backward.
+std::vector<PlanChoice> spread_choices_of(const JobSpec& job) {
+  PlanChoice choice;
+  choice.micro_batch = job.parallel.micro_batch;
+  std::vector<PlanChoice> choices;
+  for (const Framework framework : kSpread) {
+    choice.framework = framework;
+    if (framework != Framework::fsdp) {
+      choices.push_back(choice);
+      continue;
+    }
+    for (const int replicate : divisors(job.cluster.gpus(), job.cluster.gpus() / 2))
+      for (const char* reshard : {"always", "never"}) {
+        choice.replicate = replicate;
+        choice.reshard = reshard;
+        choices.push_back(choice);
+      }
+  }
+  return choices;
+}
+
 std::vector<PlanChoice> choices_of(const JobSpec& job) {
+  if (is_spread(job.parallel.framework)) return spread_choices_of(job);
   const Transformer& model = *job.model->transformer;
   const ParallelPlan& p = job.parallel;
   const int gpus = job.cluster.gpus();
@@ -76,7 +116,16 @@ std::vector<PlanChoice> choices_of(const JobSpec& job) {
                plain&& pp > 1 ? divisors(layers / pp, kMostChunks) : std::vector{1})
             for (const int micro_batch : powers(kMostMicroBatch))
               for (const Recompute again : recompute)
-                choices.push_back({tp, pp, cp, ep, chunks, micro_batch, again});
+                for (const bool sharded : {true, false})
+                  if (sharded || gpus > tp * pp)  // else nobody shares it
+                    choices.push_back({.tp = tp,
+                                       .pp = pp,
+                                       .cp = cp,
+                                       .ep = ep,
+                                       .interleave = chunks,
+                                       .micro_batch = micro_batch,
+                                       .recompute = again,
+                                       .sharded_optimizer = sharded});
   return choices;
 }
 
@@ -100,13 +149,94 @@ Picoseconds least_of(const MegatronPlan& plan) {
                                   (plan.pipeline.micro_batches + filling));
 }
 
+// The layers' compute alone.
+Picoseconds least_of(const JobSpec& spec) {
+  Picoseconds least = 0;
+  for (const LayerTime& layer : step_times(spec).layers) least += layer.forward + layer.backward;
+  return least;
+}
+
+// Its place, memory and least time. Throws Error where the job cannot have the plan.
+PlanFound looked_at(const JobSpec& job, const PlanChoice& choice) {
+  JobSpec spec = with_choice(job, choice);
+  spec.device.memory_bytes = 0;  // checked by the search
+  if (choice.framework != Framework::megatron) {
+    const Workload workload = plan_workload(spec);
+    const std::optional<GpuMemory> memory = gpu_memory(spec);  // unknown: a measured model's
+    return {choice, workload.ranks, memory.value_or(GpuMemory{}), least_of(spec)};
+  }
+  const MegatronPlan plan = megatron_plan(spec);
+  if (spec.parallel.global_batch != plan.micro_batch * plan.dp * plan.pipeline.micro_batches)
+    throw Error("the batch cannot be split");
+  return {choice, plan.dp, megatron_memory(plan), least_of(plan)};
+}
+
+void estimate(StepEstimator& estimator, const JobSpec& job, PlanFound& plan) {
+  JobSpec spec = with_choice(job, plan.choice);
+  spec.device.memory_bytes = 0;
+  const StepEstimate estimate = estimator.estimate(spec, plan_workload(spec));
+  plan.step = estimate.step;
+  plan.compute = estimate.compute;
+}
+
+PlanChoice choice_of(const JobSpec& job) {
+  const ParallelPlan& p = job.parallel;
+  return {p.framework,    p.tp,        p.pp,
+          p.cp,           p.ep,        p.interleave,
+          p.micro_batch,  p.recompute, p.distributed_optimizer,
+          p.dp_replicate, p.reshard};
+}
+
+struct Dimension {
+  const char* name;
+  bool (*alike)(const PlanChoice&, const PlanChoice&);
+};
+constexpr Dimension kDimensions[] = {
+    {"framework",
+     [](const PlanChoice& a, const PlanChoice& b) { return a.framework == b.framework; }},
+    {"tp", [](const PlanChoice& a, const PlanChoice& b) { return a.tp == b.tp; }},
+    {"pp", [](const PlanChoice& a, const PlanChoice& b) { return a.pp == b.pp; }},
+    {"cp", [](const PlanChoice& a, const PlanChoice& b) { return a.cp == b.cp; }},
+    {"ep", [](const PlanChoice& a, const PlanChoice& b) { return a.ep == b.ep; }},
+    {"interleave",
+     [](const PlanChoice& a, const PlanChoice& b) { return a.interleave == b.interleave; }},
+    {"micro_batch",
+     [](const PlanChoice& a, const PlanChoice& b) { return a.micro_batch == b.micro_batch; }},
+    {"recompute",
+     [](const PlanChoice& a, const PlanChoice& b) { return a.recompute == b.recompute; }},
+    {"optimizer", [](const PlanChoice& a, const PlanChoice& b) {
+       return a.sharded_optimizer == b.sharded_optimizer;
+     }}};
+
+bool is_alike(const PlanChoice& a, const PlanChoice& b, const std::vector<std::string>& in) {
+  return std::all_of(std::begin(kDimensions), std::end(kDimensions), [&](const Dimension& one) {
+    return std::find(in.begin(), in.end(), one.name) == in.end() || one.alike(a, b);
+  });
+}
+
 }  // namespace
+
+std::vector<std::string> plan_dimensions() {
+  std::vector<std::string> names;
+  for (const Dimension& one : kDimensions) names.emplace_back(one.name);
+  return names;
+}
 
 JobSpec with_choice(const JobSpec& job, const PlanChoice& choice) {
   JobSpec spec = job;
   ParallelPlan& p = spec.parallel;
-  p.global_batch = batch_of(job);
   p.dp = 0;
+  if (choice.framework != Framework::megatron) {
+    p.framework = choice.framework;
+    p.dp_replicate = choice.replicate;
+    p.reshard = choice.reshard;
+    // As they are read where the job does not say (zero).
+    if (!job.sources.contains("parallel.overlap_comm"))
+      p.overlap_comm = choice.framework == Framework::zero3;
+    return spec;
+  }
+  p.global_batch = batch_of(job);
+  p.distributed_optimizer = choice.sharded_optimizer;
   p.tp = choice.tp;
   p.pp = choice.pp;
   p.cp = choice.cp;
@@ -125,6 +255,19 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   const JobSpec spec = with_choice(job, choice);
   const ParallelPlan& p = spec.parallel;
   std::vector<std::string> settings{"parallel.dp=0"};
+  if (choice.framework != Framework::megatron) {
+    settings.push_back("parallel.framework=" + std::string(name_of(choice.framework)));
+    // What the job says of another framework goes back to its default.
+    for (const Key& key : job_keys())
+      if (job.sources.contains(std::string(key.path)) && !key.frameworks.empty() &&
+          !is_of(choice.framework, key.frameworks))
+        settings.push_back(std::string(key.path) + "=" + std::string(key.standard));
+    if (choice.framework == Framework::fsdp) {
+      settings.push_back("parallel.dp_replicate=" + std::to_string(choice.replicate));
+      settings.push_back("parallel.reshard_after_forward=" + choice.reshard);
+    }
+    return settings;
+  }
   const auto set = [&](const char* key, int value) {
     settings.push_back(std::string("parallel.") + key + "=" + std::to_string(value));
   };
@@ -136,6 +279,9 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   if (p.tp == 1 && job.parallel.sequence_parallel)
     settings.emplace_back("parallel.sequence_parallel=false");
   set("micro_batch", p.micro_batch);
+  if (choice.sharded_optimizer != job.parallel.distributed_optimizer)
+    settings.push_back(std::string("parallel.distributed_optimizer=") +
+                       (choice.sharded_optimizer ? "true" : "false"));
   settings.push_back("parallel.schedule=" + p.schedule);
   if (p.schedule == "interleaved" || job.parallel.interleave != 1) set("interleave", p.interleave);
   settings.push_back(std::string("parallel.recompute=") + (p.recompute == Recompute::none ? "none"
@@ -145,22 +291,19 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   return settings;
 }
 
-PlanSearch search_plans(const JobSpec& job, std::size_t keep) {
+PlanSearch search_plans(const JobSpec& job, std::size_t keep,
+                        const std::vector<std::string>& fixed) {
   check(job);
   PlanSearch search;
   const double memory = job.device.memory_bytes;
   std::vector<PlanFound> fit;
-  const std::vector<PlanChoice> choices = choices_of(job);
+  std::vector<PlanChoice> choices = choices_of(job);
+  std::erase_if(choices, [&](const PlanChoice& c) { return !is_alike(c, choice_of(job), fixed); });
   search.looked_at = choices.size();
   std::string why;  // the last one was not legal
   for (const PlanChoice& choice : choices) {
-    JobSpec spec = with_choice(job, choice);
-    spec.device.memory_bytes = 0;  // checked here
     try {
-      const MegatronPlan plan = megatron_plan(spec);
-      if (spec.parallel.global_batch != plan.micro_batch * plan.dp * plan.pipeline.micro_batches)
-        throw Error("the batch cannot be split");
-      PlanFound found{choice, plan.dp, megatron_memory(plan), least_of(plan)};
+      const PlanFound found = looked_at(job, choice);
       if (memory > 0 && found.memory.total() > memory)
         ++search.too_large;
       else
@@ -174,6 +317,8 @@ PlanSearch search_plans(const JobSpec& job, std::size_t keep) {
     throw Error(search.too_large > 0
                     ? "--search: no plan fits the device's memory, with recomputation neither; use "
                       "more GPUs, or a device with more memory"
+                : choices.empty()
+                    ? "--search: no plan has what --keep leaves as it is; leave some of it out"
                     : "--search: no plan is legal; the last one: " + why);
   std::stable_sort(fit.begin(), fit.end(),
                    [](const PlanFound& a, const PlanFound& b) { return a.least < b.least; });
@@ -184,14 +329,17 @@ PlanSearch search_plans(const JobSpec& job, std::size_t keep) {
       search.left_out = fit.size() - i;
       break;
     }
-    const JobSpec spec = with_choice(job, fit[i].choice);
-    const StepEstimate estimate = estimator.estimate(spec, plan_workload(spec));
-    fit[i].step = estimate.step;
-    fit[i].compute = estimate.compute;
+    estimate(estimator, job, fit[i]);
     ++search.estimated;
     search.best.insert(std::upper_bound(search.best.begin(), search.best.end(), fit[i], faster),
                        fit[i]);
     if (search.best.size() > keep) search.best.pop_back();
+  }
+  try {
+    search.own = looked_at(job, choice_of(job));
+    estimate(estimator, job, *search.own);
+  } catch (const Error&) {
+    search.own.reset();
   }
   return search;
 }

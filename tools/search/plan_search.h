@@ -1,18 +1,22 @@
-// The plans that a Megatron job could have on its cluster, by the step that each takes.
+// The plans that a job could have on its cluster, by the step that each takes.
 //
-// Every legal way to split the model over the GPUs is looked at: tensor parallel degrees that
-// divide a node, pipeline stages, model chunks of interleaved schedules, micro-batches,
-// recomputation, expert parallel degrees of models with experts, and context parallel degrees where
-// the job has one; data parallel is what remains. The batch of a step and all other keys stay as
-// they are. What needs more memory than the device has (megatron/memory.h) is out. The others are
-// estimated (emulator/estimate), in the order of what their compute and bubble alone take, until
-// that exceeds the last of the best: no plan that is left out can be among them.
+// Of a Megatron job, every legal way to split the model over the GPUs is looked at: tensor parallel
+// degrees that divide a node, pipeline stages, model chunks of interleaved schedules,
+// micro-batches, recomputation, expert parallel degrees of models with experts, context parallel
+// degrees where the job has one, and the optimizer's state whole or sharded; data parallel is what
+// remains. Of a job that spreads whole models over data-parallel ranks (ddp, zero1, zero2, zero3,
+// fsdp), each of these frameworks is, and FSDP's hybrid shards and whether it frees units after the
+// forward pass. The batch of a step and all other keys stay as they are. What needs more memory
+// than the device has (megatron/memory.h, planners/memory_check.h) is out. The others are estimated
+// (emulator/estimate), in the order of what their compute and bubble alone take, until that exceeds
+// the last of the best: no plan that is left out can be among them.
 //
-// Errors: Error(usage) for jobs that are not Megatron's, or that fix what is searched for.
+// Errors: Error(usage) for jobs of other frameworks, or that fix what is searched for.
 // Threading: one thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +26,12 @@
 namespace ghostrank {
 
 struct PlanChoice {
+  Framework framework = Framework::megatron;
   int tp = 1, pp = 1, cp = 1, ep = 1, interleave = 1, micro_batch = 1;
   Recompute recompute = Recompute::none;
+  bool sharded_optimizer = false;   // megatron
+  int replicate = 1;                // fsdp: models that the ranks hold together
+  std::string reshard = "default";  // fsdp: `reshard_after_forward`
 };
 
 struct PlanFound {
@@ -35,12 +43,17 @@ struct PlanFound {
 };
 
 struct PlanSearch {
-  std::vector<PlanFound> best;  // by step
+  std::vector<PlanFound> best;   // by step
+  std::optional<PlanFound> own;  // the job's; empty if it is not legal, or cannot be estimated
   std::size_t looked_at = 0, illegal = 0, too_large = 0, left_out = 0, estimated = 0;
 };
 
-// The best `keep`; all that fit, if there are no more.
-PlanSearch search_plans(const JobSpec& job, std::size_t keep);
+// What can stay as the job has it: "tp", "micro_batch", ...
+std::vector<std::string> plan_dimensions();
+
+// The best `keep`; all that fit, if there are no more. `fixed`: dimensions that are not varied.
+PlanSearch search_plans(const JobSpec& job, std::size_t keep,
+                        const std::vector<std::string>& fixed = {});
 
 // The job with this plan, and the settings that make it so: "parallel.tp=8", ...
 JobSpec with_choice(const JobSpec& job, const PlanChoice& choice);

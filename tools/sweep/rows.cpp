@@ -11,6 +11,7 @@
 #include "emulator/common/median.h"
 #include "profiles/error.h"
 #include "tools/report/json.h"
+#include "tools/text/csv.h"
 
 namespace ghostrank {
 namespace {
@@ -37,28 +38,6 @@ std::string line_of(const std::vector<std::string>& cells) {
   std::string line;
   for (std::size_t i = 0; i < cells.size(); ++i) line += (i > 0 ? "," : "") + quoted(cells[i]);
   return line + "\n";
-}
-
-// Records of a CSV text; a quoted cell may hold separators and doubled quotes.
-std::vector<std::vector<std::string>> records_of(const std::string& text) {
-  std::vector<std::vector<std::string>> records;
-  bool in_record = false, in_quotes = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (!in_record) records.emplace_back(1), in_record = true;
-    std::string& cell = records.back().back();
-    const char c = text[i];
-    if (in_quotes && c == '"' && i + 1 < text.size() && text[i + 1] == '"')
-      cell += text[++i];
-    else if (c == '"')
-      in_quotes = !in_quotes;
-    else if (!in_quotes && c == ',')
-      records.back().emplace_back();
-    else if (!in_quotes && c == '\n')
-      in_record = false;
-    else if (in_quotes || c != '\r')
-      cell += c;
-  }
-  return records;
 }
 
 std::vector<std::string> header_of(const Sweep& sweep) {
@@ -154,9 +133,9 @@ std::size_t resume(Sweep& sweep, const std::string& csv_file) {
   std::ifstream in(csv_file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   if (text.empty()) return 0;
-  const auto records = records_of(text);
+  const std::vector<CsvRecord> records = csv_records(text);
   const std::vector<std::string> header = header_of(sweep);
-  if (records.front() != header)
+  if (records.front().cells != header)
     throw Error(csv_file + " is not of this sweep: its first line should be " + line_of(header) +
                 "; name another file, or remove it");
   std::map<std::vector<std::string>, std::size_t> points;  // hash, seed, version, values
@@ -169,7 +148,7 @@ std::size_t resume(Sweep& sweep, const std::string& csv_file) {
   }
   std::size_t taken = 0;
   for (std::size_t r = 1; r < records.size(); ++r) {
-    const std::vector<std::string>& record = records[r];
+    const std::vector<std::string>& record = records[r].cells;
     // The last line of a file that was cut off is short.
     if (record.size() != header.size() || !record[keys + 9].empty()) continue;
     std::vector<std::string> id(record.begin(), record.begin() + static_cast<std::ptrdiff_t>(keys));
@@ -179,7 +158,7 @@ std::size_t resume(Sweep& sweep, const std::string& csv_file) {
     try {
       take(sweep.rows[found->second], record, keys);
     } catch (const Error& error) {
-      throw Error(csv_file + ":" + std::to_string(r + 1) + ": " + error.what() +
+      throw Error(csv_file + ":" + std::to_string(records[r].line) + ": " + error.what() +
                   "; mend or remove the file");
     }
     ++taken;

@@ -14,6 +14,7 @@
 #include "profiles/load/program_file.h"
 #include "tools/report/output_files.h"
 #include "tools/report/plan_report.h"
+#include "tools/search/plan_search.h"
 #include "tools/verbs.h"
 #include "tools/verbs/plan_search.h"
 #include "tools/watch/patience.h"
@@ -52,7 +53,7 @@ int verb_plan(const Argv& argv) {
   SearchFlags searched;
   app.add_flag("--search", search,
                "instead: the plans that the job could have on its cluster, by the step of each "
-               "(framework megatron)")
+               "(frameworks megatron; ddp, zero1, zero2, zero3 and fsdp)")
       ->group("Search");
   app.add_option("--best", searched.best, "with --search: plans that are shown")
       ->check(between(1, 1000))
@@ -64,6 +65,12 @@ int verb_plan(const Argv& argv) {
       ->check(between(0, 1000))
       ->type_name("N")
       ->capture_default_str()
+      ->group("Search");
+  app.add_option("--keep", searched.keep,
+                 "with --search: what stays as the job has it, as in recompute,optimizer")
+      ->delimiter(',')
+      ->check(one_of(plan_dimensions()))
+      ->type_name("NAME,NAME")
       ->group("Search");
   app.add_option("--export", form, "goal: an iteration, message by message, for LogGOPSim")
       ->check(one_of({"goal"}))
@@ -89,8 +96,8 @@ int verb_plan(const Argv& argv) {
   if (search && (!form.empty() || !programs.empty()))
     throw Error(
         "--search compares plans; leave out --export and --programs, which are of one plan");
-  if (!search && (app.count("--best") > 0 || app.count("--play") > 0))
-    throw Error("--best and --play are of --search; add it, or leave them out");
+  if (!search && (app.count("--best") > 0 || app.count("--play") > 0 || app.count("--keep") > 0))
+    throw Error("--best, --play and --keep are of --search; add it, or leave them out");
   const LoadedJob job = load(flags);
   check_outputs(
       {{"--json", json}, {"--programs", programs}, {"--output", form.empty() ? "" : output}});

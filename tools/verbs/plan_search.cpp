@@ -68,8 +68,50 @@ std::string why_not(const PlanFound& first, const PlanFound& plan) {
                           : "waits " + humane_seconds(seconds_of(waits)) + " longer";
 }
 
+std::string behind(const PlanFound& plan) {
+  return humane_percent(1 - static_cast<double>(plan.compute) / static_cast<double>(plan.step));
+}
+
+// Of frameworks that spread whole models over data-parallel ranks.
+std::string spread_table_of(const PlanSearch& search,
+                            const std::vector<std::optional<double>>& steps) {
+  const bool any_played = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s; });
+  Table table{{{"framework"},
+               {"models", Align::right},
+               {"units after forward"},
+               {"weights", Align::right},
+               {"gradients", Align::right},
+               {"optimizer", Align::right},
+               {"activations", Align::right},
+               {"memory", Align::right},
+               {"step", Align::right},
+               {"waits", Align::right}},
+              {}};
+  if (any_played) table.columns.push_back({"played", Align::right});
+  table.columns.push_back({"behind the first"});
+  for (std::size_t i = 0; i < search.best.size(); ++i) {
+    const PlanFound& plan = search.best[i];
+    const bool fsdp = plan.choice.framework == Framework::fsdp;
+    std::vector<std::string> row{std::string(name_of(plan.choice.framework)),
+                                 fsdp ? std::to_string(plan.choice.replicate) : "",
+                                 !fsdp                             ? ""
+                                 : plan.choice.reshard == "always" ? "freed"
+                                                                   : "kept"};
+    const GpuMemory& m = plan.memory;
+    for (const double bytes : {m.weights, m.gradients, m.optimizer, m.activations, m.total()})
+      row.push_back(humane_bytes(bytes));
+    row.push_back(humane_seconds(seconds_of(plan.step)));
+    row.push_back(behind(plan));
+    if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
+    row.push_back(i == 0 ? "" : why_not(search.best.front(), plan));
+    table.rows.push_back(std::move(row));
+  }
+  return render(table);
+}
+
 std::string table_of(const LoadedJob& job, const PlanSearch& search,
                      const std::vector<std::optional<double>>& steps) {
+  if (job.spec.parallel.framework != Framework::megatron) return spread_table_of(search, steps);
   const bool context = job.spec.parallel.cp > 1,
              experts = job.spec.model->transformer->experts.count > 0;
   const bool any_played = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s; });
@@ -82,6 +124,7 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
   column("chunks");
   column("micro-batch");
   column("recompute", true, Align::left);
+  column("optimizer", true, Align::left);
   column("memory");
   column("step");
   column("waits");
@@ -97,15 +140,30 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
     row.push_back(std::to_string(c.interleave));
     row.push_back(std::to_string(c.micro_batch));
     row.push_back(name_of(c.recompute));
+    row.push_back(c.sharded_optimizer ? "sharded" : "whole");
     row.push_back(humane_bytes(plan.memory.total()));
     row.push_back(humane_seconds(seconds_of(plan.step)));
-    row.push_back(
-        humane_percent(1 - static_cast<double>(plan.compute) / static_cast<double>(plan.step)));
+    row.push_back(behind(plan));
     if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
     row.push_back(i == 0 ? "" : why_not(search.best.front(), plan));
     table.rows.push_back(std::move(row));
   }
   return render(table);
+}
+
+// The job's own plan beside the first.
+std::string own_of(const LoadedJob& job, const PlanSearch& search) {
+  if (!search.own) return "the job's own plan cannot be estimated\n";
+  const PlanFound &own = *search.own, &first = search.best.front();
+  std::string text =
+      "the job's own plan takes " + humane_seconds(seconds_of(own.step)) + ", " +
+      significant(static_cast<double>(own.step) / static_cast<double>(first.step), 3) +
+      " times the first";
+  const std::string why = why_not(first, own);
+  if (!why.empty()) text += ": it " + why;
+  if (job.spec.device.memory_bytes > 0 && own.memory.total() > job.spec.device.memory_bytes)
+    text += "; it needs " + humane_bytes(own.memory.total()) + " of a GPU";
+  return text + "\n";
 }
 
 std::string text_of(const LoadedJob& job, const PlanSearch& search,
@@ -125,32 +183,48 @@ std::string text_of(const LoadedJob& job, const PlanSearch& search,
   std::string settings;
   for (const std::string& setting : settings_of(job.spec, search.best.front().choice))
     settings += " -s " + setting;
-  return text + "the first:" + settings + "\n";
+  return text + own_of(job, search) + "the first:" + settings + "\n";
+}
+
+Json json_of(const JobSpec& job, const PlanFound& plan) {
+  const PlanChoice& c = plan.choice;
+  return {{"framework", name_of(c.framework)},
+          {"tp", c.tp},
+          {"pp", c.pp},
+          {"dp", plan.dp},
+          {"cp", c.cp},
+          {"ep", c.ep},
+          {"interleave", c.interleave},
+          {"micro_batch", c.micro_batch},
+          {"recompute", name_of(c.recompute)},
+          {"sharded_optimizer", c.sharded_optimizer},
+          {"replicate", c.replicate},
+          {"reshard_after_forward", c.reshard},
+          {"memory_bytes", plan.memory.total()},
+          {"memory",
+           {{"weights", plan.memory.weights},
+            {"gradients", plan.memory.gradients},
+            {"optimizer", plan.memory.optimizer},
+            {"activations", plan.memory.activations}}},
+          {"step_seconds", seconds_of(plan.step)},
+          {"compute_seconds", seconds_of(plan.compute)},
+          {"settings", settings_of(job, c)}};
 }
 
 std::string json_of(const LoadedJob& job, const PlanSearch& search,
                     const std::vector<std::optional<double>>& steps) {
   Json plans = Json::array();
   for (std::size_t i = 0; i < search.best.size(); ++i) {
-    const PlanFound& plan = search.best[i];
-    const PlanChoice& c = plan.choice;
-    plans.push_back({{"tp", c.tp},
-                     {"pp", c.pp},
-                     {"dp", plan.dp},
-                     {"cp", c.cp},
-                     {"ep", c.ep},
-                     {"interleave", c.interleave},
-                     {"micro_batch", c.micro_batch},
-                     {"recompute", name_of(c.recompute)},
-                     {"memory_bytes", plan.memory.total()},
-                     {"step_seconds", seconds_of(plan.step)},
-                     {"compute_seconds", seconds_of(plan.compute)},
-                     {"played_seconds", steps[i] ? Json(*steps[i]) : Json(nullptr)},
-                     {"settings", settings_of(job.spec, c)}});
+    plans.push_back(json_of(job.spec, search.best[i]));
+    plans.back()["played_seconds"] = steps[i] ? Json(*steps[i]) : Json(nullptr);
   }
-  const Json json{{"schema", "ghostrank/search/1"}, {"looked_at", search.looked_at},
-                  {"illegal", search.illegal},      {"too_large", search.too_large},
-                  {"left_out", search.left_out},    {"estimated", search.estimated},
+  const Json json{{"schema", "ghostrank/search/1"},
+                  {"looked_at", search.looked_at},
+                  {"illegal", search.illegal},
+                  {"too_large", search.too_large},
+                  {"left_out", search.left_out},
+                  {"estimated", search.estimated},
+                  {"own", search.own ? json_of(job.spec, *search.own) : Json(nullptr)},
                   {"plans", std::move(plans)}};
   return json.dump(2) + "\n";
 }
@@ -160,7 +234,7 @@ std::string json_of(const LoadedJob& job, const PlanSearch& search,
 void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags& wanted,
                  const std::string& json) {
   Patience searching("comparing plans");
-  PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best));
+  PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best), wanted.keep);
   searching.end();
   const std::vector<std::optional<double>> steps = play(flags, job, wanted.play, search);
   if (!json.empty()) write_whole(json, json_of(job, search, steps));

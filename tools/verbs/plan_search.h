@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "profiles/load/load.h"
 #include "tools/arguments.h"
@@ -11,8 +12,9 @@
 namespace ghostrank {
 
 struct SearchFlags {
-  int best = 10;  // plans that are shown
-  int play = 3;   // of them that are played in virtual time
+  int best = 10;                  // plans that are shown
+  int play = 3;                   // of them that are played in virtual time
+  std::vector<std::string> keep;  // what stays as the job has it
 };
 
 // Prints the table, unless the JSON goes to stdout. Throws Error(usage) as search_plans() does.

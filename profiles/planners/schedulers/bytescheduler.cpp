@@ -37,9 +37,8 @@ class Link {
  public:
   Link(const PartitionRule& rule, const AllReduceCost& cost) : rule_(rule), cost_(cost) {}
 
-  bool takes(std::uint64_t bytes) const {
-    return under_way_.empty() || bytes_ + bytes <= rule_.credit;
-  }
+  // As long as some credit is left; the last partition may take more than that.
+  bool takes() const { return under_way_.empty() || bytes_ < rule_.credit; }
   void hand_over(double now, std::uint64_t bytes) {
     free_at_ = std::max(now, free_at_) + cost_.seconds(static_cast<double>(bytes));
     under_way_.emplace_back(free_at_, bytes);
@@ -129,9 +128,8 @@ std::vector<Partition> partition_order(std::span<const Module> modules, const Pa
     }
     link.advance(now);
     for (; !queue.empty(); queue.pop()) {
-      const std::uint64_t bytes = queue.top().second.numel * rule.element_bytes;
-      if (!link.takes(bytes)) break;
-      link.hand_over(now, bytes);
+      if (!link.takes()) break;
+      link.hand_over(now, queue.top().second.numel * rule.element_bytes);
       order.push_back(queue.top().second);
     }
     now = std::min(next > 0 ? ready : kNever, queue.empty() ? kNever : link.next_end());

@@ -1,0 +1,188 @@
+// A device from measured steps: the fit finds the numbers that made the steps, what is held out is
+// what a fit without it predicts, and runs that cannot ground a profile are refused or said.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "emulator/common/median.h"
+#include "profiles/device/compute.h"
+#include "profiles/planners/plan.h"
+#include "tests/profiles/support.h"
+#include "tools/calibrate/device_fit.h"
+#include "tools/calibrate/measured_runs.h"
+#include "tools/verbs/quiet_play.h"
+
+namespace ghostrank {
+namespace {
+
+const char* const kJob =
+    "schema: ghostrank/job/1\n"
+    "model: {kind: transformer, name: gpt, architecture: gpt2, layers: 8, hidden: 1024, heads: 16, "
+    "ffn: 4096, sequence: 1024, vocabulary: 50304, tied_embeddings: true, "
+    "position_embeddings: learned, norm: layernorm, bias: true}\n"
+    "device: h100-sxm\nprecision: {parameters: bf16, gradients: fp32}\n"
+    "cluster: {nodes: 2, gpus_per_node: 4, nics_per_node: 4, nic: {rate: 200Gbps, latency_us: 2}, "
+    "intra_node: {rate: 2400Gbps, latency_us: 1}}\n"
+    "collectives: {library: nccl-2.28}\n"
+    "parallel: {framework: megatron, global_batch: 64, attention: unfused}\n";
+const std::vector<std::string> kPlans{
+    "tp=1 pp=1 micro_batch=1", "tp=1 pp=1 micro_batch=4", "tp=2 pp=1 micro_batch=1",
+    "tp=2 pp=2 micro_batch=2", "tp=4 pp=1 micro_batch=2", "tp=4 pp=2 micro_batch=4",
+    "tp=1 pp=4 micro_batch=2", "tp=2 pp=2 micro_batch=8", "tp=1 pp=2 micro_batch=1"};
+
+std::string csv_of(const std::vector<std::string>& plans, const std::vector<double>& seconds) {
+  std::string text = "job,plan,seconds\n";
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    text += "job.yaml," + plans[i] + "," + std::to_string(seconds[i]) + "\n";
+  return text;
+}
+
+std::vector<MeasuredRun> read(const test::Folder& folder, const std::string& csv,
+                              const std::vector<std::string>& overrides = {}) {
+  return read_measured_runs(folder.write("runs.csv", csv), "", overrides);
+}
+
+// As long as the plans take on a device with these settings, each so many times as long.
+std::vector<double> steps_on(const test::Folder& folder, const std::vector<std::string>& settings,
+                             const std::vector<double>& times) {
+  std::vector<double> steps;
+  const auto runs = read(folder, csv_of(kPlans, std::vector<double>(kPlans.size(), 1)), settings);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Result result = play_quietly(runs[i].job, plan_workload(runs[i].job.spec));
+    steps.push_back(result.iterations.back().seconds * (times.empty() ? 1 : times[i]));
+  }
+  return steps;
+}
+
+bool has(const std::vector<std::string>& notes, const std::string& part) {
+  for (const std::string& note : notes)
+    if (note.find(part) != std::string::npos) return true;
+  return false;
+}
+
+TEST(CalibrateSteps, FindsTheNumbersThatMadeTheSteps) {
+  const test::Folder folder;
+  folder.write("job.yaml", kJob);
+  const auto steps =
+      steps_on(folder, {"device.kernels.matmul=0.5", "device.kernels.memory=0.4"}, {});
+  auto runs = read(folder, csv_of(kPlans, steps));
+  const DeviceFit found = fit_device(runs, true);
+  EXPECT_NEAR(found.device.kernels.matmul, .5, .005);
+  EXPECT_NEAR(found.device.kernels.memory, .4, .004);
+  EXPECT_EQ(found.device.kernels.host_us, 0);
+  EXPECT_LT(found.fit.worst, .005);
+  EXPECT_FALSE(found.by_flops);
+  ASSERT_EQ(found.notes.size(), 1u);
+  EXPECT_TRUE(has(found.notes, "9 different jobs are few"));
+
+  // The profile plays what was fitted, and says how well.
+  folder.write("ours.yaml", device_yaml(found, "runs.csv", runs.size()));
+  const auto again = read(folder, csv_of(kPlans, steps), {"device=" + folder.path("ours.yaml")});
+  const JobSpec& spec = again.front().job.spec;
+  EXPECT_EQ(spec.device.calibration, Calibration::fitted);
+  EXPECT_EQ(compute_calibration(spec), Calibration::fitted);
+  EXPECT_NEAR(spec.device.kernels.memory, found.device.kernels.memory, 1e-4);
+  EXPECT_EQ(spec.device.peak_tflops.at("bfloat16"), 989);
+  EXPECT_LE(spec.device.step_time_error, .01);
+}
+
+TEST(CalibrateSteps, SaysWhichRunContradictsTheOthers) {
+  const test::Folder folder;
+  folder.write("job.yaml", kJob);
+  std::vector<double> off(kPlans.size(), 1);
+  off[4] = 1.6;
+  auto runs = read(folder, csv_of(kPlans, steps_on(folder, {}, off)));
+  const DeviceFit found = fit_device(runs, false);
+  EXPECT_TRUE(has(found.notes, "line 6 contradicts the others"))
+      << ::testing::PrintToString(found.notes);
+  EXPECT_GT(found.fit.worst, .3);
+  EXPECT_GT(found.device.step_time_error, .04);
+}
+
+TEST(CalibrateSteps, FitsTheEfficiencyWhereModelsAreComputedByFlops) {
+  const test::Folder folder;
+  folder.write("job.yaml", kJob);
+  const std::vector<std::string> flops{"device={base: h100-sxm, multiprocessors: 0}"};
+  auto with = flops;
+  with.emplace_back("device.efficiency=0.3");
+  const auto steps = steps_on(folder, with, {});
+  auto runs = read(folder, csv_of(kPlans, steps), flops);
+  const DeviceFit found = fit_device(runs, false);
+  EXPECT_TRUE(found.by_flops);
+  EXPECT_NEAR(found.device.efficiency, .3, .003);
+  folder.write("ours.yaml", device_yaml(found, "runs.csv", runs.size()));
+  const auto again = read(folder, csv_of(kPlans, steps), {"device=" + folder.path("ours.yaml")});
+  EXPECT_EQ(compute_calibration(again.front().job.spec), Calibration::fitted);
+}
+
+TEST(CalibrateSteps, RefusesRunsThatGroundNothing) {
+  const test::Folder folder;
+  folder.write("job.yaml", kJob);
+  const auto refused = [&](const std::string& csv) {
+    return test::error_of([&] {
+      auto runs = read(folder, csv);
+      fit_device(runs, false);
+    });
+  };
+  const auto expect = [&](const std::string& csv, const std::string& part) {
+    const std::string error = refused(csv);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect(csv_of({kPlans[0], kPlans[1], kPlans[2], kPlans[3]}, {1, 1, 1, 1}),
+         "4 different jobs are too few");
+  expect(csv_of(std::vector<std::string>(20, kPlans[0]), std::vector<double>(20, 1)),
+         "1 different job is too few");
+  expect(csv_of({kPlans[0], kPlans[1], kPlans[0]}, {1, 2, 1.2}),
+         "runs.csv:4: contradicts line 2: the same job took 1 s and 1.2 s");
+  expect(csv_of({kPlans[0]}, {0}), "runs.csv:2: '0.000000' is no time of a step");
+  expect("job,plan\njob.yaml,tp=1\n", "runs.csv:1: one column has to be named seconds");
+  expect("plan,seconds\ntp=1,1\n", "no column is named job");
+  expect("job,plan,seconds\njob.yaml,1\n", "runs.csv:2: there are 2 cells for 3 columns");
+  expect("job,plan,seconds\njob.yaml,tp,1\n", "'tp' is no setting of a plan");
+  expect("job,parallel.tq,seconds\njob.yaml,2,1\n", "runs.csv:2: ");
+  expect("job,device,seconds\njob.yaml,,1\njob.yaml,h200-sxm,1\n",
+         "runs.csv:3: the run is on h200-sxm, others on h100-sxm");
+  expect("# nothing\n\n", "there are no runs");
+}
+
+// Three times that a line through the origin and a constant explain but for what was added.
+TEST(StepFit, HoldsOutWhatAFitWithoutItPredicts) {
+  const std::vector<FitNumber> numbers{{"slope", 1, 1e-3, 1e3, 1}, {"constant", 1, 1e-3, 1e3, 1}};
+  const std::vector<double> x{1, 2, 3, 5, 8, 13}, added{1, 1.03, .98, 1.2, 1, .99};
+  const auto line = [&](std::size_t row, const std::vector<double>& v) {
+    return v[0] * x[row] + v[1];
+  };
+  std::vector<double> measured;
+  for (std::size_t r = 0; r < x.size(); ++r) measured.push_back(added[r] * line(r, {2, 3}));
+  const StepFit fit = fit_steps(numbers, measured, line);
+  for (std::size_t out = 0; out < x.size(); ++out) {
+    std::vector<double> others;
+    std::vector<std::size_t> rows;
+    for (std::size_t r = 0; r < x.size(); ++r)
+      if (r != out) others.push_back(measured[r]), rows.push_back(r);
+    const StepFit without = fit_steps(
+        numbers, others,
+        [&](std::size_t row, const std::vector<double>& v) { return line(rows[row], v); });
+    EXPECT_NEAR(fit.held_out[out] / line(out, without.values), 1, .004) << out;
+  }
+  EXPECT_NEAR(fit.worst,
+              fit.held_out[3] / measured[3] < 1 ? 1 - fit.held_out[3] / measured[3]
+                                                : fit.held_out[3] / measured[3] - 1,
+              1e-12);
+}
+
+TEST(StepFit, TakesNoNumberThatPredictsNothing) {
+  const std::vector<FitNumber> numbers{{"slope", 1, 1e-3, 1e3, 1}, {"constant", 1, 1e-6, 1e3, 0}};
+  const auto line = [](std::size_t row, const std::vector<double>& v) {
+    return v[0] * static_cast<double>(row + 1) + v[1];
+  };
+  std::vector<double> measured;
+  for (std::size_t r = 0; r < 8; ++r)
+    measured.push_back(line(r, {2, 0}) * (r % 2 == 0 ? 1.02 : .98));
+  EXPECT_EQ(fit_fewest(numbers, measured, line).values.size(), 1u);
+  for (std::size_t r = 0; r < 8; ++r) measured[r] = line(r, {2, 5}) * (r % 2 == 0 ? 1.01 : .99);
+  EXPECT_EQ(fit_fewest(numbers, measured, line).values.size(), 2u);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,254 @@
+#include "tools/calibrate/device_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "emulator/common/median.h"
+#include "emulator/estimate/step_estimate.h"
+#include "profiles/device/compute.h"
+#include "profiles/error.h"
+#include "profiles/planners/plan.h"
+#include "profiles/units.h"
+#include "tools/text/humane.h"
+#include "tools/verbs/quiet_play.h"
+#include "tools/version.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kUnexplained = .25;    // a mean error above it is noted
+constexpr double kAlone = .1;           // a run that is farther off than this, and than ...
+constexpr double kFartherThanMost = 3;  // ... so many times the median, is noted
+constexpr double kHostStart = 20;       // microseconds, where the device has none
+
+struct Place {
+  const char* key;
+  double& (*of)(DeviceProfile&);
+  double least, most;
+};
+constexpr std::array kPlaces{
+    Place{"efficiency", [](DeviceProfile& d) -> double& { return d.efficiency; }, .01, 1},
+    Place{"kernels.matmul", [](DeviceProfile& d) -> double& { return d.kernels.matmul; }, .05, 1},
+    Place{"kernels.memory", [](DeviceProfile& d) -> double& { return d.kernels.memory; }, .05, 1},
+    Place{"kernels.host_us", [](DeviceProfile& d) -> double& { return d.kernels.host_us; }, 1,
+          1000}};
+
+double& number_of(DeviceProfile& device, const std::string& key) {
+  const auto* const place =
+      std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& p) { return p.key == key; });
+  return place->of(device);
+}
+
+// The steps of runs on a device with other numbers.
+class Steps {
+ public:
+  explicit Steps(std::vector<MeasuredRun>& runs)
+      : runs_(runs),
+        estimators_(runs.size()),
+        factors_(runs.size(), 1),
+        cannot_(runs.size(), false) {
+    for (MeasuredRun& run : runs_) {
+      run.job.spec.device.memory_bytes = 0;  // it ran
+      run.job.spec.run.min_seconds = 0;
+    }
+  }
+
+  double step(std::size_t row, const std::vector<FitNumber>& numbers,
+              const std::vector<double>& values) {
+    JobSpec& spec = set(row, numbers, values);
+    const Workload workload = plan_workload(spec);
+    if (!cannot_[row]) try {
+        return factors_[row] * seconds(estimators_[row].estimate(spec, workload).step);
+      } catch (const Error&) {
+        cannot_[row] = true;
+      }
+    return played(row, workload);
+  }
+
+  // From now on estimates are as much longer as the runs are, played with these numbers.
+  void play(const std::vector<FitNumber>& numbers, const std::vector<double>& values) {
+    for (std::size_t row = 0; row < runs_.size(); ++row) {
+      if (cannot_[row]) continue;
+      factors_[row] = 1;
+      const double estimated = step(row, numbers, values);
+      RunSpec& run = runs_[row].job.spec.run;
+      run.warmup = 0;
+      run.iterations = 1;
+      factors_[row] = played(row, plan_workload(runs_[row].job.spec)) / estimated;
+    }
+  }
+
+ private:
+  JobSpec& set(std::size_t row, const std::vector<FitNumber>& numbers,
+               const std::vector<double>& values) {
+    JobSpec& spec = runs_[row].job.spec;
+    for (std::size_t n = 0; n < numbers.size(); ++n)
+      number_of(spec.device, numbers[n].name) =
+          n < values.size() ? values[n] : numbers[n].otherwise;
+    return spec;
+  }
+  double played(std::size_t row, const Workload& workload) {
+    std::vector<double> all;
+    for (const IterationReport& iteration : play_quietly(runs_[row].job, workload).iterations)
+      all.push_back(iteration.seconds);
+    return median(std::move(all));
+  }
+
+  std::vector<MeasuredRun>& runs_;
+  std::vector<StepEstimator> estimators_;
+  std::vector<double> factors_;
+  std::vector<bool> cannot_;  // be estimated
+};
+
+std::vector<FitNumber> numbers_of(DeviceProfile device) {
+  std::vector<FitNumber> numbers;
+  for (const Place& place : kPlaces) {
+    const double own = place.of(device);
+    numbers.push_back({place.key, std::clamp(own > 0 ? own : kHostStart, place.least, place.most),
+                       place.least, place.most, own});
+  }
+  return numbers;
+}
+
+std::string lines_of(const MeasuredRun& run) {
+  std::string text = run.lines.size() > 1 ? "lines" : "line";
+  for (std::size_t i = 0; i < run.lines.size(); ++i)
+    text += (i > 0 ? ", " : " ") + std::to_string(run.lines[i]);
+  return text;
+}
+
+std::vector<std::string> notes_of(const std::vector<MeasuredRun>& runs, const DeviceFit& found) {
+  std::vector<std::string> notes;
+  const StepFit& fit = found.fit;
+  if (runs.size() < kEnoughRuns)
+    notes.push_back(humane_count(static_cast<double>(runs.size()), "different job") +
+                    " are few: some twenty, of several sizes and plans, say how far to trust it");
+  for (std::size_t n = 0; n < fit.values.size(); ++n)
+    if (fit.values[n] > found.numbers[n].most * .999 ||
+        fit.values[n] < found.numbers[n].least * 1.001)
+      notes.push_back(found.numbers[n].name + " ends at its bound, " + significant(fit.values[n]) +
+                      ": the runs are " +
+                      (fit.values[n] > found.numbers[n].least * 1.001 &&
+                               found.numbers[n].name != "kernels.host_us"
+                           ? "faster"
+                           : "slower") +
+                      " than this device can be; are the device, the plans and the seconds right?");
+  if (fit.mean_error > kUnexplained)
+    notes.push_back("the device explains these runs badly, " + humane_percent(fit.mean_error) +
+                    " off on average: do the jobs describe the cluster, the library and what was "
+                    "really run?");
+  std::vector<double> errors;
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    errors.push_back(std::abs(fit.held_out[r] / runs[r].seconds - 1));
+  const double most = std::max(kAlone, kFartherThanMost * median(errors));
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    if (errors[r] > most)
+      notes.push_back(lines_of(runs[r]) + " contradicts the others: measured " +
+                      humane_seconds(runs[r].seconds) + ", they predict " +
+                      humane_seconds(fit.held_out[r]));
+  return notes;
+}
+
+void check_enough(const std::vector<MeasuredRun>& runs) {
+  if (runs.size() >= kFewestRuns) return;
+  throw Error("--from: " + humane_count(static_cast<double>(runs.size()), "different job") +
+              (runs.size() == 1 ? " is" : " are") +
+              " too few: numbers fitted to them could not be held against "
+              "others; give " +
+              std::to_string(kFewestRuns) + " at least, better twenty");
+}
+
+}  // namespace
+
+DeviceFit fit_device(std::vector<MeasuredRun>& runs, bool play) {
+  check_enough(runs);
+  DeviceFit found;
+  found.device = runs.front().job.spec.device;
+  const double memory_bytes = found.device.memory_bytes;
+  Steps steps(runs);
+  std::vector<double> measured;
+  for (const MeasuredRun& run : runs) measured.push_back(run.seconds);
+
+  const std::vector<FitNumber> all = numbers_of(found.device);
+  const std::vector<bool> needed =
+      matter(all, runs.size(),
+             [&](std::size_t row, const auto& values) { return steps.step(row, all, values); });
+  std::vector<FitNumber> numbers;
+  for (std::size_t n = 0; n < all.size(); ++n)
+    if (needed[n]) numbers.push_back(all[n]);
+  if (numbers.empty())
+    throw Error(
+        "--from: no run's step depends on the device's compute: their layers are measured, or wait "
+        "for communication alone; there is nothing to fit");
+  found.by_flops = std::none_of(runs.begin(), runs.end(), [](const MeasuredRun& run) {
+    return computes_by_kernels(run.job.spec);
+  });
+  // Numbers that no step depends on stay as they are.
+  std::vector<FitNumber> others;
+  for (std::size_t n = 0; n < all.size(); ++n)
+    if (!needed[n]) others.push_back(all[n]);
+  const auto predict = [&](const std::vector<FitNumber>& fitted) {
+    return [&, fitted](std::size_t row, const std::vector<double>& values) {
+      std::vector<FitNumber> every = fitted;
+      every.insert(every.end(), others.begin(), others.end());
+      return steps.step(row, every, values);
+    };
+  };
+  found.fit = fit_fewest(numbers, measured, predict(numbers));
+  const std::size_t fitted = found.fit.values.size();
+  for (std::size_t n = fitted; n < numbers.size(); ++n) others.push_back(numbers[n]);
+  numbers.resize(fitted);
+  if (play) {
+    std::vector<FitNumber> every = numbers;
+    every.insert(every.end(), others.begin(), others.end());
+    steps.play(every, found.fit.values);
+    for (std::size_t n = 0; n < fitted; ++n) numbers[n].start = found.fit.values[n];
+    found.fit = fit_steps(numbers, measured, predict(numbers));
+  }
+  found.numbers = numbers;
+  found.notes = notes_of(runs, found);
+  for (std::size_t n = 0; n < fitted; ++n)
+    number_of(found.device, numbers[n].name) = found.fit.values[n];
+  found.device.memory_bytes = memory_bytes;
+  found.device.calibration = Calibration::fitted;
+  found.device.step_time_error = std::min(1., std::ceil(found.fit.mean_error * 1000) / 1000);
+  if (found.by_flops) found.device.multiprocessors = 0;
+  return found;
+}
+
+std::string device_yaml(const DeviceFit& found, const std::string& from, std::size_t runs) {
+  const DeviceProfile& d = found.device;
+  const auto of_type = [&](const char* type) {
+    const auto at = d.peak_tflops.find(type);
+    return at == d.peak_tflops.end() ? std::string("0") : significant(at->second, 6);
+  };
+  std::string fitted;
+  for (const FitNumber& number : found.numbers)
+    fitted += (fitted.empty() ? "" : ", ") + number.name;
+  const std::string count = humane_count(static_cast<double>(runs), "run");
+  std::string text = "# Fitted by `ghostrank calibrate --from` to the step times of " + count +
+                     ": " + fitted + ".\n# Held out one by one, their steps are off by " +
+                     humane_percent(found.fit.mean_error) + " on average, by " +
+                     humane_percent(found.fit.worst) +
+                     " at most.\n# All else is that of the device which their jobs name.\n";
+  for (const std::string& note : found.notes) text += "# Note: " + note + "\n";
+  return text + "schema: ghostrank/device/1\nname: " + d.name +
+         "\npeak_tflops: {bf16: " + of_type("bfloat16") + ", fp16: " + of_type("float16") +
+         ", tf32: " + of_type("tfloat32") + ", fp32: " + of_type("float32") +
+         "}\nefficiency: " + significant(d.efficiency) +
+         "\nmemory_GBps: " + significant(d.memory_GBps, 6) +
+         "\nmemory_bytes: " + std::to_string(static_cast<std::uint64_t>(d.memory_bytes)) +
+         "\ncompute_capability: " + significant(d.compute_capability) +
+         "\nmultiprocessors: " + std::to_string(d.multiprocessors) +
+         "\nkernels: {matmul: " + significant(d.kernels.matmul) +
+         ", memory: " + significant(d.kernels.memory) +
+         ", launch_us: " + significant(d.kernels.launch_us) +
+         ", host_us: " + significant(d.kernels.host_us) +
+         "}\ncalibration: " + (found.by_flops ? "fitted_efficiency" : "fitted") +
+         "\nstep_time_error: " + significant(d.step_time_error) + "\nsource: \"" + count + " of " +
+         from + ", fitted by ghostrank " GHOSTRANK_VERSION "\"\n";
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,42 @@
+// A device whose compute times are fitted to the step times of runs on it, and how well that
+// predicts steps which were held out.
+//
+// Fitted are as few as predict best (step_fit.h) of: the device's efficiency, where models are
+// computed by FLOPs; the shares of its peak and of its memory's bandwidth that kernels reach, and
+// the host's time to launch a kernel. The steps are estimated (emulator/estimate), then all runs
+// are played in virtual time at the fit, and it is made again with the estimates as far off as they
+// were there. Jobs that cannot be estimated are played throughout. Everything else of a job (its
+// cluster, its plan, what its calls take) is as the job has it: what it has wrong goes into the
+// numbers, and into the error.
+//
+// Units: seconds, microseconds (host_us). Errors: Error(usage) for too few different jobs, and for
+// jobs whose compute does not depend on the device. Threading: one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profiles/job/job.h"
+#include "tools/calibrate/measured_runs.h"
+#include "tools/calibrate/step_fit.h"
+
+namespace ghostrank {
+
+inline constexpr std::size_t kFewestRuns = 5;   // different jobs; fewer are refused
+inline constexpr std::size_t kEnoughRuns = 15;  // with fewer, a note says so
+
+struct DeviceFit {
+  DeviceProfile device;            // with the fitted numbers, and the held-out error
+  bool by_flops = false;           // the runs' models are computed by FLOPs alone
+  std::vector<FitNumber> numbers;  // that were fitted
+  StepFit fit;
+  std::vector<std::string> notes;  // what to know before it is trusted
+};
+
+// `play`: else estimates stand as they are, which saves minutes for clusters of thousands.
+DeviceFit fit_device(std::vector<MeasuredRun>& runs, bool play);
+
+// The profile as a file of profiles/devices: complete, with where its numbers come from.
+std::string device_yaml(const DeviceFit& fit, const std::string& from, std::size_t runs);
+
+}  // namespace ghostrank

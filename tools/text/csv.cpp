@@ -1,0 +1,28 @@
+#include "tools/text/csv.h"
+
+namespace ghostrank {
+
+std::vector<CsvRecord> csv_records(const std::string& text) {
+  std::vector<CsvRecord> records;
+  bool in_record = false, in_quotes = false;
+  int line = 1;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!in_record) records.push_back({line, std::vector<std::string>(1)}), in_record = true;
+    std::string& cell = records.back().cells.back();
+    const char c = text[i];
+    line += c == '\n' ? 1 : 0;
+    if (in_quotes && c == '"' && i + 1 < text.size() && text[i + 1] == '"')
+      cell += text[++i];
+    else if (c == '"')
+      in_quotes = !in_quotes;
+    else if (!in_quotes && c == ',')
+      records.back().cells.emplace_back();
+    else if (!in_quotes && c == '\n')
+      in_record = false;
+    else if (in_quotes || c != '\r')
+      cell += c;
+  }
+  return records;
+}
+
+}  // namespace ghostrank

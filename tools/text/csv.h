@@ -1,0 +1,19 @@
+// Comma-separated values as tools and spreadsheets write them: a quoted cell may hold separators,
+// line ends and doubled quotes.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ghostrank {
+
+struct CsvRecord {
+  int line = 1;                    // of its first cell, counted from 1
+  std::vector<std::string> cells;  // one, empty, for a blank line
+};
+
+std::vector<CsvRecord> csv_records(const std::string& text);
+
+}  // namespace ghostrank
