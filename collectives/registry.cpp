@@ -41,8 +41,6 @@ std::string_view why_absent(std::string_view library, Func func) {
   if (find_algorithm(library, func, "auto") != nullptr) return {};
   if (library_named(library) == Library::nccl && func == Func::barrier)
     return "PyTorch's barrier on NCCL is an allreduce of one element";
-  if (library_named(library) == Library::nccl && func == Func::all_gather_v)
-    return "PyTorch's all_gather_v on NCCL is one broadcast per rank";
   if (library_named(library) == Library::gloo && func == Func::reduce_scatter)
     return "use allreduce, or reduce and scatter";
   return {};

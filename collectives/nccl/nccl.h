@@ -66,6 +66,9 @@ struct NcclChannelPart {
   std::uint64_t chunk = 1;
 };
 std::vector<NcclChannelPart> nccl_channel_parts(const NcclPlan& plan);
+// Schedule::nic() of a ring's messages.
+int nccl_nic_of_ring(const NcclPlan& plan, GroupRank from, GroupRank to, int channel, Way way);
+
 // Schedules of the algorithms. Throw std::invalid_argument for a call or communicator that NCCL, or
 // this algorithm of NCCL, cannot serve.
 
@@ -75,5 +78,6 @@ std::unique_ptr<Schedule> nccl_pat(NcclVersion, const Collective&, const Communi
 std::unique_ptr<Schedule> nccl_nvls_tree(NcclVersion, const Collective&, const Communicator&);
 std::unique_ptr<Schedule> nccl_nvls(NcclVersion, const Collective&, const Communicator&);
 std::unique_ptr<Schedule> nccl_p2p(NcclVersion, const Collective&, const Communicator&);
+std::unique_ptr<Schedule> nccl_broadcasts(NcclVersion, const Collective&, const Communicator&);
 
 }  // namespace ghostrank

@@ -56,11 +56,7 @@ class NcclRingSchedule final : public Schedule {
     return channel - plan_.split.first;
   }
   int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
-    const GroupRank r = way == Way::send ? from : to;
-    const NcclNodes& nodes = plan_.nodes;
-    const int node = nodes.node_of(r);
-    const int nic = nccl_ring_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(node));
-    return is_nic_beside(nic) ? nic_of(nodes.rank_at(node, local_beside(nic))) : nic;
+    return nccl_nic_of_ring(plan_, from, to, channel, way);
   }
   int nics() const override { return plan_.node->nics; }
 
@@ -165,6 +161,14 @@ Step NcclRingSchedule::step(GroupRank r, int a, int k) const {
 }
 
 }  // namespace
+
+int nccl_nic_of_ring(const NcclPlan& plan, GroupRank from, GroupRank to, int channel, Way way) {
+  const GroupRank r = way == Way::send ? from : to;
+  const NcclNodes& nodes = plan.nodes;
+  const int node = nodes.node_of(r);
+  const int nic = nccl_ring_nic(*plan.node, channel, nodes.local_of(r), nodes.ranks_of(node));
+  return is_nic_beside(nic) ? Schedule::nic_of(nodes.rank_at(node, local_beside(nic))) : nic;
+}
 
 std::unique_ptr<Schedule> nccl_ring(NcclVersion version, const Collective& c,
                                     const Communicator& comm) {

@@ -86,6 +86,18 @@ Cost p2p_all_to_all_v(const Collective& c) {
   return {c.size > 1 ? 1 : 0, elements * c.element_bytes, n * (n - 1)};
 }
 
+// One chunk each: on one channel the broadcasts follow one another at most.
+Cost broadcasts(const Collective& c) {
+  if (c.size < 2) return {};
+  std::uint64_t elements = 0, blocks = 0;
+  for (const std::uint64_t count : *c.counts) {
+    elements += count;
+    blocks += count > 0 ? 1 : 0;
+  }
+  const std::uint64_t messages = blocks * (ranks(c) - 1);
+  return {static_cast<int>(messages), (ranks(c) - 1) * elements * c.element_bytes, messages, true};
+}
+
 // To or from the root, which handles different batch slots and channels at the same time.
 Cost p2p_root(const Collective& c) {
   if (nothing_to_do(c)) return {};
@@ -158,6 +170,8 @@ std::vector<Algorithm> rows(std::string_view library) {
       row(Func::all_to_all, "p2p", "1", "n(n-1) S", kP2p, p2p_all_to_all),
       row(Func::send_recv, "p2p", "1", "S", kP2p, p2p_send_recv),
       row(Func::all_to_all_v, "p2p", "1", "T - own", kP2p, p2p_all_to_all_v),
+      row(Func::all_gather_v, "broadcasts", "n(n-1) at most", "(n-1) T",
+          make<kVersion, nccl_broadcasts>, broadcasts),
       row(Func::gather, "p2p", "1", "(n-1) S", kP2p, p2p_root),
       row(Func::scatter, "p2p", "1", "(n-1) S", kP2p, p2p_root),
   };

@@ -10,6 +10,7 @@
 #include "emulator/traffic/traffic.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/support.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -71,7 +72,7 @@ void for_each_call(const Workload& workload, Visit visit) {
       }
 }
 
-class JobOfTensorParallel : public testing::TestWithParam<int> {};
+class JobOfTensorParallel : public ::testing::TestWithParam<int> {};
 
 TEST_P(JobOfTensorParallel, PlaysEveryCallAsScheduleDoes) {
   const JobSpec spec = megatron(
@@ -92,7 +93,7 @@ TEST_P(JobOfTensorParallel, PlaysEveryCallAsScheduleDoes) {
   EXPECT_GT(compared, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tp, JobOfTensorParallel, testing::Values(1, 2, 4, 8));
+INSTANTIATE_TEST_SUITE_P(Tp, JobOfTensorParallel, ::testing::Values(1, 2, 4, 8));
 
 // Interleaved stages overlap their transfers, each of which has a communicator of its two ranks;
 // those of other schedules travel in batches, within the stages' group.
@@ -128,6 +129,31 @@ TEST(NcclJobs, TransfersOfAPipelineAreCutAsInTheirCommunicator) {
       for (const Schedules::Row& row : schedules.rows())
         EXPECT_EQ(row.exactness.level, Exactness::Level::messages) << row.op << " " << row.group;
     }
+}
+
+// PyTorch's group of broadcasts is one plan in a job, too.
+TEST(NcclJobs, GatherBlocksOfDifferentLengthsAsOneGroup) {
+  std::vector<std::uint64_t> counts(16, 9000);
+  counts[1] = 0;
+  counts[2] = 7000;
+  counts[15] = 9001;
+  for (const char* library : {"nccl-2.28", "nccl-2.30"}) {
+    testing::SmallJob job(2, kPerNode, FabricKind::virtual_time);
+    job.spec.collectives.library = library;
+    job.spec.collectives.node_template = "hgx-h100-400g";
+    job.collective(Func::all_gather_v, std::make_shared<const std::vector<std::uint64_t>>(counts));
+    const Cluster cluster(job.spec, job.workload, 1);
+    const Schedules schedules(job.spec, job.workload, cluster);
+    const Op& op = job.program().streams[0].front();
+    const auto alone = find_algorithm(library, op.func, "auto")
+                           ->make(collective_of(job.workload, op, 16),
+                                  communicator_of(job.workload.groups[0].members));
+    expect_same(*schedules.get(0, op).schedule, *alone, library);
+    ASSERT_EQ(schedules.rows().size(), 1u);
+    EXPECT_EQ(schedules.rows()[0].algorithm.substr(0, 11), "broadcasts/");
+    EXPECT_EQ(schedules.rows()[0].exactness.level, Exactness::Level::messages);
+    EXPECT_EQ(job.run().collectives.at(0).algorithm, schedules.rows()[0].algorithm);
+  }
 }
 
 std::string shipped_job(const std::string& name) {

@@ -11,7 +11,7 @@
 #include "profiles/planners/fsdp/units.h"
 #include "profiles/planners/shared/data_parallel.h"
 #include "profiles/planners/shared/layer_split.h"
-#include "profiles/planners/shared/pipeline_sends.h"
+#include "profiles/planners/shared/pipeline_streams.h"
 #include "profiles/planners/shared/plan_size.h"
 #include "profiles/workload/program_builder.h"
 
@@ -54,7 +54,7 @@ class FsdpWriter {
         units_(fsdp_units(spec, mesh)),
         streams_(streams_of(mesh)),
         stream_names_(streams_.names),
-        sends_(mesh.pipeline, stage, stream_names_),
+        sends_(mesh.pipeline, stage, PipelineStreams::Layout::sends, stream_names_),
         out_(stream_names_),
         layers_(spec, mesh, times_, out_,
                 {streams_.tp, streams_.ep, streams_.cp, streams_.cp_send}),
@@ -94,6 +94,8 @@ class FsdpWriter {
   void send(const Slot& slot);
   void receive(const Slot& slot);
   void await_send(const Slot& slot);
+  // torch's runtime waits for the sends of the other schedules at the end of the step.
+  bool awaits_sends() const { return mesh_.pipeline.schedule == "1f1b"; }
   std::uint64_t passed_elements() const;
   void keep_chunks(std::span<const Slot> ahead);
 
@@ -123,7 +125,7 @@ class FsdpWriter {
   const std::vector<FsdpUnit> units_;
   const Streams streams_;
   std::vector<std::string> stream_names_;
-  const PipelineSends sends_;
+  const PipelineStreams sends_;
   ProgramBuilder out_;
   FsdpLayers layers_;
   std::vector<Parameters> parameters_;  // by layer of the model
@@ -163,7 +165,7 @@ void FsdpWriter::pipelined() {
     } else {
       for (std::size_t i = begin; i < end; ++i) {
         // Where forwards and backwards alternate, 1f1b sends and receives in one batch.
-        const bool batch = i > 0 && sends_.are_awaited() && slots[i - 1].pass != slots[i].pass;
+        const bool batch = i > 0 && awaits_sends() && slots[i - 1].pass != slots[i].pass;
         receive(slots[i]);
         if (batch) await_send(slots[i - 1]);
         run(slots[i]);
@@ -229,7 +231,7 @@ std::optional<FsdpWriter::Transfer> FsdpWriter::transfer(const Slot& slot, bool 
   return Transfer{forward ? mesh_.forward_group : mesh_.backward_group, *other - stage_,
                   out_.label((forward ? "activations of " : "gradients of ") +
                              std::to_string(slot.micro_batch)),
-                  receives ? kCompute : sends_.stream(forward, *other)};
+                  receives ? kCompute : sends_.stream(true, forward, *other)};
 }
 
 std::uint64_t FsdpWriter::passed_elements() const {
@@ -248,7 +250,7 @@ void FsdpWriter::receive(const Slot& slot) {
 void FsdpWriter::send(const Slot& slot) {
   const auto t = transfer(slot, false);
   if (!t) return;
-  if (sends_.are_awaited()) out_.after(kCompute, t->stream);
+  if (awaits_sends()) out_.after(kCompute, t->stream);
   out_.after(t->stream, kCompute);
   out_.send(t->stream, t->label, t->group, t->offset, spec_.precision.parameters,
             passed_elements());

@@ -12,8 +12,9 @@
 #include "profiles/planners/megatron/buffers.h"
 #include "profiles/planners/megatron/groups.h"
 #include "profiles/planners/megatron/passes.h"
-#include "profiles/planners/shared/pipeline_sends.h"
+#include "profiles/planners/shared/pipeline_streams.h"
 #include "profiles/planners/shared/plan_size.h"
+#include "profiles/planners/shared/stage_actions.h"
 
 namespace ghostrank {
 namespace {
@@ -40,7 +41,7 @@ class StageWriter {
         chunks_(chunks_of(plan, stage)),
         streams_(streams_of(groups, is_host_bound(megatron_layer_times(plan)))),
         stream_names_(names_of(streams_)),
-        sends_(plan.pipeline, stage, stream_names_),
+        transfers_(plan.pipeline, stage, layout_of(plan.pipeline), stream_names_),
         out_(stream_names_),
         passes_(out_, plan, groups, streams_, routing, ep_rank) {}
 
@@ -54,22 +55,23 @@ class StageWriter {
       if (!first[chunk]) first[chunk] = &slot;
       if (slot.pass != Pass::input_backward) last[chunk] = &slot;
     }
-    for (auto begin = slots.begin(), end = begin; begin != slots.end(); begin = end) {
-      end = begin + (begin->joined ? 2 : 1);
-      const bool last_sends = begin != slots.begin() && is_batch(*(begin - 1), *begin);
-      for (auto slot = begin; slot != end; ++slot)
-        exchange(last_sends ? &*(begin - 1) : nullptr, &*slot);
-      const auto pass = [&](const Slot& slot) {
-        const auto chunk = static_cast<std::size_t>(slot.chunk);
-        slot.pass == Pass::forward ? forward(slot, &slot == first[chunk])
-                                   : backward(slot, &slot == last[chunk]);
-      };
-      if (begin->joined && streams_.ep != streams_.compute)
-        overlap([&] { pass(*begin); }, [&] { pass(*(begin + 1)); });
-      else
-        std::for_each(begin, end, pass);
-      if (end != slots.end() && is_batch(*begin, *end)) continue;
-      for (auto slot = begin; slot != end; ++slot) exchange(&*slot, nullptr);
+    const auto pass = [&](const Slot& slot) {
+      const auto chunk = static_cast<std::size_t>(slot.chunk);
+      slot.pass == Pass::forward ? forward(slot, &slot == first[chunk])
+                                 : backward(slot, &slot == last[chunk]);
+    };
+    for (const StageAction& action : stage_actions(plan_.pipeline, stage_, slots)) {
+      const Slot& slot = slots[action.slot];
+      if (action.kind == StageAction::Kind::exchange) {
+        exchange(slots, action);
+      } else if (action.kind == StageAction::Kind::await) {
+        await(slots, action, false);
+      } else if (slot.joined && streams_.ep != streams_.compute) {
+        overlap([&] { pass(slot); }, [&] { pass(*(&slot + 1)); });
+      } else {
+        pass(slot);
+        if (slot.joined) pass(*(&slot + 1));
+      }
     }
     finish_gradients();
     out_.compute(streams_.compute, "optimizer", optimizer_time());
@@ -93,6 +95,7 @@ class StageWriter {
   static std::vector<Chunk> chunks_of(const MegatronPlan& plan, int stage);
   static MegatronStreams streams_of(const MegatronGroups& groups, bool host_bound);
   static std::vector<std::string> names_of(const MegatronStreams& streams);
+  static PipelineStreams::Layout layout_of(const Pipeline& pipeline);
 
   void forward(const Slot& slot, bool first);
   void backward(const Slot& slot, bool last);
@@ -105,9 +108,10 @@ class StageWriter {
     std::uint32_t label = 0;
     std::uint64_t elements = 0;
   };
-  std::optional<Transfer> transfer(const Slot* slot, bool receives);
-  bool is_batch(const Slot& sends, const Slot& receives) const;
-  void exchange(const Slot* sends, const Slot* receives);
+  std::optional<Transfer> transfer(const Slot& slot, bool receives);
+  void exchange(std::span<const Slot> slots, const StageAction& action);
+  void launch(std::span<const Slot> slots, const StageAction& action, bool shapes);
+  void await(std::span<const Slot> slots, const StageAction& action, bool shapes);
   void reduce(const StageBucket& bucket);
   void gather(const StageBucket& bucket);
   void launch_next_gather();
@@ -141,12 +145,15 @@ class StageWriter {
   const std::vector<Chunk> chunks_;
   const MegatronStreams streams_;
   std::vector<std::string> stream_names_;
-  const PipelineSends sends_;
+  const PipelineStreams transfers_;
   ProgramBuilder out_;
   PassWriter passes_;
   // Buckets whose parameters are gathered, in the order in which the forward needs them: how many
   // are launched, how many awaited.
   std::size_t launched_ = 0, awaited_ = 0;
+  // The ends of transfers that are under way, by slot and whether it receives; those on the compute
+  // stream have none.
+  std::map<std::pair<std::size_t, bool>, ProgramBuilder::Mark> under_way_;
 };
 
 std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
@@ -209,62 +216,90 @@ std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
 
 // ---- Passes ----
 
+PipelineStreams::Layout StageWriter::layout_of(const Pipeline& pipeline) {
+  return pipeline.schedule == "interleaved" ? PipelineStreams::Layout::pairs
+         : pipeline.is_bidirectional()      ? PipelineStreams::Layout::transfers
+                                            : PipelineStreams::Layout::sends;
+}
+
 // Empty: the slot has no such transfer.
-std::optional<StageWriter::Transfer> StageWriter::transfer(const Slot* slot, bool receives) {
-  if (!slot || slot->pass == Pass::weight_backward) return std::nullopt;
-  const bool forward = slot->pass == Pass::forward;
-  const auto other = plan_.pipeline.neighbour(stage_, slot->chunk, forward == receives ? -1 : 1);
+std::optional<StageWriter::Transfer> StageWriter::transfer(const Slot& slot, bool receives) {
+  if (slot.pass == Pass::weight_backward) return std::nullopt;
+  const bool forward = slot.pass == Pass::forward;
+  const auto other = plan_.pipeline.neighbour(stage_, slot.chunk, forward == receives ? -1 : 1);
   if (!other || *other == stage_) return std::nullopt;
-  const int part = plan_.pipeline.part(stage_, slot->chunk);
+  const int part = plan_.pipeline.part(stage_, slot.chunk);
   // The earlier of the two parts.
   const int before = forward == receives ? part - 1 : part;
   const std::uint64_t tensors =
       plan_.mtp_stands_alone() && before >= plan_.mtp_part() ? 1 + plan_.model.mtp : 1;
   return Transfer{forward ? groups_.forward : groups_.backward,
-                  receives ? streams_.compute : sends_.stream(forward, *other), *other - stage_,
+                  receives && transfers_.layout() == PipelineStreams::Layout::sends
+                      ? streams_.compute
+                      : transfers_.stream(!receives, forward, *other),
+                  *other - stage_,
                   out_.label((forward ? "activations of " : "gradients of ") +
-                             std::to_string(slot->micro_batch)),
+                             std::to_string(slot.micro_batch)),
                   tensors * plan_.hidden_states() /
                       (plan_.sequence_parallel || scatters() ? static_cast<std::uint64_t>(plan_.tp)
                                                              : std::uint64_t{1})};
 }
 
-// True if what a slot sends and what the next one receives are one batch: in 1f1b, while forwards
-// and backwards alternate. A stage whose micro-batches all fit in its warm-up never alternates.
-bool StageWriter::is_batch(const Slot& sends, const Slot& receives) const {
-  return sends_.are_awaited() && sends.pass != receives.pass &&
-         plan_.pipeline.micro_batches >= plan_.pp - stage_;
+// As megatron/core/pipeline_parallel/p2p_communication.py: if lengths differ, three sizes go first,
+// in a batch that the stage waits for.
+void StageWriter::exchange(std::span<const Slot> slots, const StageAction& action) {
+  StageAction awaited{StageAction::Kind::await};
+  if (action.waits != StageAction::Waits::nothing) awaited.receives = action.receives;
+  if (action.waits == StageAction::Waits::all) awaited.sends = action.sends;
+  if (plan_.mtp_stands_alone()) {
+    launch(slots, action, true);
+    await(slots, action.waits == StageAction::Waits::receives ? awaited : action, true);
+  }
+  launch(slots, action, false);
+  await(slots, awaited, false);
 }
 
-// Sends after a slot, receives before a slot, or both in one batch. A stage waits for a receive
-// where it needs the data, and for its sends where Megatron-core does (megatron/core/
-// pipeline_parallel/p2p_communication.py): 1f1b waits for the whole batch.
-void StageWriter::exchange(const Slot* sends, const Slot* receives) {
-  const std::optional<Transfer> sent = transfer(sends, false), received = transfer(receives, true);
-  // Interleaved stages overlap their transfers, each of which is an isend of its own; all others
-  // send in batches.
+void StageWriter::launch(std::span<const Slot> slots, const StageAction& action, bool shapes) {
+  // A transfer of interleaved stages is an isend of its own; all others are sent in batches, within
+  // the stages' group. DualPipe's release sends within all ranks, which are its stages alone.
   const Op::Within within =
-      plan_.pipeline.schedule == "interleaved" ? Op::Within::pair : Op::Within::group;
-  const auto pass = [&](DataType type, bool shapes) {
-    const auto count = [&](const Transfer& t) { return shapes ? 3 : t.elements; };
-    const auto what = [&](const Transfer& t) { return shapes ? out_.label("shape") : t.label; };
-    if (sent) {
-      out_.after(sent->stream, streams_.compute);
-      out_.send(sent->stream, what(*sent), sent->group, sent->offset, type, count(*sent), within);
-    }
-    if (received)
-      out_.recv(received->stream, what(*received), received->group, received->offset, type,
-                count(*received), within);
-    if (sent && sends_.are_awaited()) out_.after(streams_.compute, sent->stream);
+      transfers_.layout() == PipelineStreams::Layout::transfers          ? Op::Within::unknown
+      : transfers_.layout() == PipelineStreams::Layout::pairs && !shapes ? Op::Within::pair
+                                                                         : Op::Within::group;
+  const DataType type = shapes ? DataType::int64 : plan_.activations;
+  const auto one = [&](std::size_t slot, bool receives) {
+    const std::optional<Transfer> t = transfer(slots[slot], receives);
+    if (!t) return;
+    const std::uint32_t what = shapes ? out_.label("shape") : t->label;
+    const std::uint64_t count = shapes ? 3 : t->elements;
+    out_.after(t->stream, streams_.compute);
+    if (receives)
+      out_.recv(t->stream, what, t->group, t->offset, type, count, within);
+    else
+      out_.send(t->stream, what, t->group, t->offset, type, count, within);
+    if (transfers_.layout() != PipelineStreams::Layout::sends)
+      under_way_.emplace(std::pair(slot, receives), out_.mark(t->stream, streams_.compute));
   };
-  // If lengths differ, three sizes go first.
-  if (plan_.mtp_stands_alone()) pass(DataType::int64, true);
-  pass(plan_.activations, false);
-  if (!received || !scatters()) return;
-  out_.after(streams_.tp, streams_.compute);
-  out_.collective(streams_.tp, "parts of a stage", Func::all_gather, groups_.tp, plan_.activations,
-                  received->elements);
-  out_.after(streams_.compute, streams_.tp);
+  for (const std::size_t slot : action.sends) one(slot, false);
+  for (const std::size_t slot : action.receives) one(slot, true);
+}
+
+void StageWriter::await(std::span<const Slot> slots, const StageAction& action, bool shapes) {
+  const auto one = [&](std::size_t slot, bool receives) {
+    const std::optional<Transfer> t = transfer(slots[slot], receives);
+    if (!t) return;
+    if (const auto end = under_way_.extract({slot, receives}); !end.empty())
+      out_.wait(end.mapped());
+    else
+      out_.after(streams_.compute, t->stream);
+    if (!receives || shapes || !scatters()) return;
+    out_.after(streams_.tp, streams_.compute);
+    out_.collective(streams_.tp, "parts of a stage", Func::all_gather, groups_.tp,
+                    plan_.activations, t->elements);
+    out_.after(streams_.compute, streams_.tp);
+  };
+  for (const std::size_t slot : action.sends) one(slot, false);
+  for (const std::size_t slot : action.receives) one(slot, true);
 }
 
 void StageWriter::forward(const Slot& slot, bool first) {

@@ -39,10 +39,9 @@ Slot interleaved_forward(const Pipeline& p, int i) {
 }
 
 std::vector<Slot> interleaved(const Pipeline& p, int stage) {
-  const int total = p.micro_batches * p.chunks;
-  const int warmup = std::min(2 * (p.stages - stage - 1) + (p.chunks - 1) * round_of(p), total);
   return one_by_one(
-      total, warmup, [&](int i) { return interleaved_forward(p, i); },
+      p.micro_batches * p.chunks, interleaved_warmup(p, stage),
+      [&](int i) { return interleaved_forward(p, i); },
       [&](int i) {
         const Slot forward = interleaved_forward(p, i);
         return Slot{Pass::backward, forward.micro_batch, p.chunks - 1 - forward.chunk};
@@ -141,18 +140,23 @@ class DualStage {
 
   std::vector<Slot> deal() {
     const int to_meet = half_ - far_ - 1, from_end = far_ + 1;
+    const bool meets = to_meet == 0;
     for (int i = 0; i < 2 * to_meet; ++i) forward(0);
     for (int i = 0; i < from_end; ++i) {
-      forward(0);
-      forward(1);
+      forward(0, i > 0 ? 1 : 0, meets ? 0 : 1);
+      forward(1, 0, meets && i + 1 == from_end ? 1 : 0);
     }
     for (int i = 0; i < to_meet; ++i) {
       backward(1, true);
       weight();
-      forward(1);
+      forward(1, 1);
     }
     for (int i = 0; i < each_ - 2 * half_ + far_ + 1; ++i) {
-      both(0, i > 0 || to_meet > 0);
+      // The first receive was launched before the last forward of the second step.
+      if (i == 0)
+        both(0, !meets, 1 + 3 * to_meet, meets ? 1 : 0);
+      else
+        both(0, true);
       both(1, true);
     }
     for (int i = 0; i < to_meet; ++i) {
@@ -170,15 +174,17 @@ class DualStage {
   }
 
  private:
-  void forward(int chunk) { out_.push_back({Pass::forward, next_[0][chunk]++, chunk}); }
+  void forward(int chunk, int early = 0, int late = 0) {
+    out_.push_back({Pass::forward, next_[0][chunk]++, chunk, false, early, late});
+  }
   void backward(int chunk, bool weights_later) {
     const int micro_batch = next_[1][chunk]++;
     out_.push_back({weights_later ? Pass::input_backward : Pass::backward, micro_batch, chunk});
     if (weights_later) owed_.push_back({Pass::weight_backward, micro_batch, chunk});
   }
   // A forward of one chunk and a backward of the other.
-  void both(int chunk, bool joined) {
-    forward(chunk);
+  void both(int chunk, bool joined, int early = 0, int late = 0) {
+    forward(chunk, early, late);
     out_.back().joined = joined;
     backward(1 - chunk, false);
   }
@@ -224,6 +230,11 @@ std::optional<int> Pipeline::neighbour(int stage, int chunk, int step) const {
 int pipeline_chunks(const std::string& schedule, int interleave) {
   if (schedule == "zbv" || schedule.starts_with("dualpipe")) return 2;
   return schedule == "interleaved" ? interleave : 1;
+}
+
+int interleaved_warmup(const Pipeline& p, int stage) {
+  return std::min(2 * (p.stages - stage - 1) + (p.chunks - 1) * round_of(p),
+                  p.micro_batches * p.chunks);
 }
 
 std::optional<double> pipeline_bubble(const Pipeline& p) {

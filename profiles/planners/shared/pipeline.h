@@ -46,6 +46,8 @@ struct Slot {
   int chunk = 0;
   // With the next slot: both receive before the first, and send after the last.
   bool joined = false;
+  // dualpipe: so many slots before its pass its receive is launched, and after it its send.
+  int early = 0, late = 0;
   bool operator==(const Slot&) const = default;
 };
 
@@ -69,6 +71,10 @@ struct Pipeline {
 
 // Chunks per stage of a schedule; only interleaved uses `interleave`.
 int pipeline_chunks(const std::string& schedule, int interleave);
+
+// interleaved: forwards of a stage before the first of those that alternate with backwards; all, if
+// none do.
+int interleaved_warmup(const Pipeline& pipeline, int stage);
 
 // The pipeline bubble: idle time of a step over an ideal network as a share of its compute, if all
 // parts take equally long (`alike`: as far as their layers say) and each pass of a split backward
