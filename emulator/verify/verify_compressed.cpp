@@ -8,21 +8,28 @@
 #include "collectives/compressor.h"
 #include "collectives/layout.h"
 #include "emulator/verify/elements.h"
+#include "emulator/verify/gradient_states.h"
 
 namespace ghostrank {
 namespace {
 
 // What a compression method needs of a call. In the second round of a method, ranks take the sum of
 // the first payloads to be what the tensors say, not what the first exchange gave, so that each
-// call is checked by itself.
+// call is checked by itself; where ranks have states, it is what this rank received.
 struct Compressed {
   explicit Compressed(const RankCall& c)
       : call(*c.compressed),
         content(call.tensor),
         method(*call.method),
+        rank(c.rank),
         ranks(c.collective.size),
         round(call.options.round) {
     if (round == 0) return;
+    if (call.states) {
+      const std::span<const std::byte> received = call.states->first_sum(exchange_of(rank));
+      first_sum.assign(received.begin(), received.end());
+      return;
+    }
     for (GroupRank r = 0; r < ranks; ++r) {
       CompressionOptions first = call.of(r);
       first.round = 0;
@@ -36,26 +43,40 @@ struct Compressed {
     }
   }
 
-  CompressionOptions options(GroupRank rank) const {
-    CompressionOptions own = call.of(rank);
+  CompressionOptions options(GroupRank r) const {
+    CompressionOptions own = call.of(r);
     own.first_sum = first_sum;
     return own;
   }
 
   std::uint64_t elements() const { return content.elements(); }
 
-  std::vector<float> tensor(GroupRank rank) const {
+  // What the rank compresses; with states, of a rank that has begun.
+  std::vector<float> tensor(GroupRank r) const {
+    if (!call.states) return gradient(r);
+    const std::span<const float> given = call.states->given(exchange_of(r));
+    return {given.begin(), given.end()};
+  }
+  // Begins the exchange of this rank.
+  std::vector<float> own_tensor() const {
+    if (!call.states) return gradient(rank);
+    const std::span<const float> given = call.states->give(exchange_of(rank), gradient(rank));
+    return {given.begin(), given.end()};
+  }
+  ExchangeOf exchange_of(GroupRank r) const { return {call.number, call.iteration, r}; }
+
+  std::vector<float> gradient(GroupRank r) const {
     if (call.gradients) {
       std::vector<float> drawn(elements());
-      call.gradients->draw(call.of(rank).seed, drawn);
+      call.gradients->draw(call.of(r).seed, drawn);
       return drawn;
     }
     std::vector<std::int16_t> values(elements());
-    content.values(rank, 0, elements(), values.data());
+    content.values(r, 0, elements(), values.data());
     return {values.begin(), values.end()};
   }
-  std::vector<std::byte> payload(GroupRank rank, std::span<const float> of) const {
-    return payload_of(method, of, options(rank));
+  std::vector<std::byte> payload(GroupRank r, std::span<const float> of) const {
+    return payload_of(method, of, options(r));
   }
   std::vector<float> back(std::span<const std::byte> payload) const {
     std::vector<float> out(elements());
@@ -65,12 +86,28 @@ struct Compressed {
   std::uint64_t elements_in(std::span<const std::byte> payload) const {
     return payload.size() / bytes_of(method.payload);
   }
+  // What the rank's own tensor counts for in the decompressed sum: what its payload says alone, or
+  // the mean where payloads say nothing without those of the others.
+  std::vector<float> own_part(const std::vector<float>& sum) const {
+    std::vector<float> own = tensor(rank);
+    if (method.rounds == 1) return back(payload(rank, own));
+    if (!decodes()) return own;  // sent as it is
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = sum[i] / static_cast<float>(ranks);
+    return own;
+  }
   // True if the tensor can be told from this round's payload.
   bool decodes() const { return round == method.rounds - 1; }
+  // True if no other round follows, as none does where a matrix is a vector.
+  bool ends() const {
+    CompressionOptions next = call.options;
+    next.round = round + 1;
+    return decodes() || method.size(elements(), next) == 0;
+  }
 
   const CompressedContent& call;
   const TensorContent& content;
   const Compressor& method;
+  const GroupRank rank;
   const int ranks, round;
   std::vector<std::byte> first_sum;
 };
@@ -102,7 +139,7 @@ std::uint64_t count_off(const std::vector<double>& is, const Sums& sum, double s
 
 void fill_compressed(const RankCall& call, std::byte* work) {
   const Compressed c(call);
-  const std::vector<std::byte> own = c.payload(call.rank, c.tensor(call.rank));
+  const std::vector<std::byte> own = c.payload(call.rank, c.own_tensor());
   if (call.collective.func == Func::all_reduce) {
     std::memcpy(work, own.data(), own.size());
     return;
@@ -111,6 +148,32 @@ void fill_compressed(const RankCall& call, std::byte* work) {
   put_value(c.method.payload, work, kPoisonValue, work_elements(call.collective, call.rank));
   const Block place = Layout(call.collective).work(call.rank, call.rank);
   if (!own.empty()) std::memcpy(work + place.offset * element, own.data(), own.size());
+}
+
+void finish_compressed(const RankCall& call, const std::byte* work) {
+  if (!call.compressed->states) return;
+  const Compressed c(call);
+  GradientStates& states = *c.call.states;
+  const ExchangeOf of = c.exchange_of(call.rank);
+  const std::uint32_t element = bytes_of(c.method.payload);
+  if (call.collective.func == Func::all_reduce) {
+    const std::span<const std::byte> sum(work, call.collective.count * element);
+    if (!c.ends()) return states.keep_first_sum(of, {sum.begin(), sum.end()});
+    const std::vector<float> all = c.back(sum);
+    return states.finish(of, c.own_part(all), all, false);
+  }
+  const Layout layout(call.collective);
+  std::vector<float> own, sum(c.elements());
+  for (GroupRank r = 0; r < c.ranks; ++r) {
+    const Block place = layout.work(call.rank, r);
+    const std::byte* at = work + place.offset * element;
+    std::vector<float> back = c.back(std::vector<std::byte>(at, at + place.count * element));
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += back[i];
+    if (r == call.rank) own = std::move(back);
+  }
+  if (c.method.majority)
+    for (float& x : sum) x = x >= 0 ? 1.0f : -1.0f;
+  states.finish(of, own, sum, c.method.majority);
 }
 
 Checked check_compressed(const RankCall& call, const std::byte* work) {

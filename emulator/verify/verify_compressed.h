@@ -15,6 +15,9 @@ namespace ghostrank {
 
 // Fills the whole work buffer; `call` must have a method.
 void fill_compressed(const RankCall& call, std::byte* work);
+// With GradientStates: gives the caller's state what the rank received. Call it once, after the
+// check.
+void finish_compressed(const RankCall& call, const std::byte* work);
 // Checks the elements of the payloads and of the decompressed sum.
 Checked check_compressed(const RankCall& call, const std::byte* work);
 

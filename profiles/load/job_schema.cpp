@@ -676,8 +676,24 @@ constexpr std::array kKeys{
         "likewise, to each byte that a rank receives", 0, 1e6}
         .unless("compression.method", "none"),
     Key{"compression.memory", KeyType::choice, "none",
-        "what ranks keep of elements that were not sent", 0, 0, "none",
-        "residual efsignsgd dgc powersgd"},
+        "what ranks keep of gradients that were not sent, and add to the next; efsignsgd and "
+        "powersgd with the methods of that name, dgc with methods that send values",
+        0, 0, "none residual efsignsgd dgc powersgd"}
+        .unless("compression.method", "none"),
+    Key{"training.task", KeyType::choice, "none",
+        "what the ranks of a verified run learn: nothing; or a logistic regression with a weight "
+        "for each gradient of the job, on data drawn from run.seed: the result has its loss after "
+        "every iteration; ddp, horovod, wfbp, mgwfbp",
+        0, 0, "none logistic"},
+    Key{"training.samples", KeyType::integer, "32", "of each rank", 1, 1000000}.where(
+        "training.task", "logistic"),
+    Key{"training.rate", KeyType::number, "0.3", "by which the mean gradient moves the weights", 0,
+        1000}
+        .where("training.task", "logistic"),
+    Key{"training.vote", KeyType::number, "0.02",
+        "by which the sign moves them that most ranks voted for", 0, 1000}
+        .where("training.task", "logistic")
+        .where("compression.method", "signsgd signum"),
     Key{"compression.merge", KeyType::choice, "bucket",
         "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's, "
         "a call of wfbp's or mgwfbp's; every parameter tensor (ddp, horovod); all gradients (ddp)",

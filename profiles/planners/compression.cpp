@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/dice.h"
@@ -12,6 +14,8 @@
 #include "profiles/error.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/compression_times.h"
+#include "profiles/planners/step_sizes.h"
+#include "profiles/training/gradient_state.h"
 
 namespace ghostrank {
 namespace {
@@ -20,6 +24,9 @@ namespace {
 // of one tensor, and for so many ranks, whose sizes the others repeat.
 constexpr std::uint64_t kMostDrawn = 1 << 28, kMostOfTensor = 1 << 18;
 constexpr int kRanksDrawn = 64;
+
+// A pass of 4 bytes at 900 GB/s, and a launch, as in methods.h: of a V100, lower bounds.
+constexpr double kMemoryPassNs = 4 / 900.0, kMemoryLaunchNs = 5000;
 
 Picoseconds picos(double nanoseconds) { return std::llround(nanoseconds * 1e3); }
 
@@ -37,23 +44,42 @@ std::vector<std::uint64_t> rows_of_tensors(const JobSpec& spec) {
   return shaped ? rows : std::vector<std::uint64_t>{};
 }
 
-// The pass over one role's program. `lists` remembers the sizes of payloads by tensor: roles share
-// their calls.
+// Most elements that are drawn of each of `calls` tensors.
+std::uint64_t drawn_of_each(const Workload& workload, std::uint64_t calls) {
+  const auto ranks = static_cast<std::uint64_t>(std::min(workload.ranks, kRanksDrawn));
+  return std::clamp<std::uint64_t>(kMostDrawn / (ranks * std::max<std::uint64_t>(1, calls)), 1024,
+                                   kMostOfTensor);
+}
+
+std::uint64_t calls_of(const Program& program) {
+  std::uint64_t calls = 0;
+  for (const OpList& stream : program.streams)
+    for (const Op& op : stream) calls += op.kind == Op::Kind::collective && op.tensor != 0 ? 1 : 0;
+  return calls;
+}
+
+// What the passes over a job's programs share: roles share their calls.
+struct Shared {
+  // By step and tensor: the list of the ranks' sizes. All steps are one unless `steps` says more.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> lists;
+  std::unique_ptr<StepSizes> steps;  // null: sizes are the same in every step
+};
+
+// The pass over one role's program, of a step if sizes differ from step to step.
 class Pass {
  public:
-  Pass(const JobSpec& spec, Workload& workload, Program& program,
-       std::map<std::uint32_t, std::uint32_t>& lists)
+  Pass(const JobSpec& spec, Workload& workload, Program& program, Shared& shared,
+       std::uint32_t step)
       : spec_(spec),
         method_(*spec.compression->method),
         workload_(workload),
         program_(program),
-        lists_(lists),
-        rows_(rows_of_tensors(spec)) {}
+        shared_(shared),
+        step_(step),
+        rows_(rows_of_tensors(spec)),
+        calls_(calls_of(program)) {}
 
   void run() {
-    for (const OpList& stream : program_.streams)
-      for (const Op& op : stream)
-        if (op.kind == Op::Kind::collective && op.tensor != 0) ++calls_;
     for (OpList& stream : program_.streams) {
       OpList out;
       for (const Op& op : stream) append(op, out);
@@ -77,7 +103,7 @@ class Pass {
     if (std::find(known.begin(), known.end(), tensor) == known.end()) known.push_back(tensor);
     const bool gathers = method_.exchange == Func::all_gather;
     const CompressionTime time = compression_time(*spec_.compression, op.count);
-    out.push_back(delay("compress", time.compress_ns));
+    out.push_back(delay("compress", time.compress_ns + memory_ns(op.count)));
     const double received =
         method_.measure ? exchange_measured(op, tensor, out) : exchange_fixed(op, tensor, out);
     if (const double staging =
@@ -126,8 +152,9 @@ class Pass {
   }
 
   std::uint32_t list_of(const Op& op, const CompressedTensor& tensor) {
-    const auto known = lists_.find(op.tensor);
-    if (known != lists_.end()) return known->second;
+    const std::pair<std::uint32_t, std::uint32_t> key{shared_.steps ? step_ : 0, op.tensor};
+    const auto known = shared_.lists.find(key);
+    if (known != shared_.lists.end()) return known->second;
     std::vector<std::uint64_t> sizes;
     for (std::uint32_t g = 0; g < workload_.groups.size(); ++g) {
       const Group& group = workload_.groups[g];
@@ -137,6 +164,10 @@ class Pass {
                     std::string(method_.name) +
                     " have sizes of their own in every communicator, and the plan has several of "
                     "one kind; use a method of fixed size");
+      if (shared_.steps) {
+        sizes = shared_.steps->of(step_, g, tensor.tensor, tensor.elements);
+        continue;
+      }
       for (GroupRank r = 0; r < static_cast<GroupRank>(group.members.size()); ++r)
         sizes.push_back(r < kRanksDrawn || spec_.run.verify
                             ? size_of(tensor, g, r)
@@ -144,14 +175,15 @@ class Pass {
     }
     const auto list = static_cast<std::uint32_t>(workload_.counts.size());
     workload_.counts.push_back(std::make_shared<const std::vector<std::uint64_t>>(sizes));
-    return lists_[op.tensor] = list;
+    return shared_.lists[key] = list;
   }
 
   // What a rank's payload of the tensor measures. Verified runs send the payload of all of its
   // elements; otherwise a large tensor is judged by a part of it.
   std::uint64_t size_of(const CompressedTensor& tensor, std::uint32_t group, GroupRank rank) const {
-    const std::uint64_t drawn =
-        spec_.run.verify ? tensor.elements : std::min(tensor.elements, drawn_of_each());
+    const std::uint64_t drawn = spec_.run.verify
+                                    ? tensor.elements
+                                    : std::min(tensor.elements, drawn_of_each(workload_, calls_));
     std::vector<float> part(drawn);
     const std::uint64_t key = tensor_key(spec_.run.seed, group, tensor.tensor, 0);
     CompressionOptions options = spec_.compression->options;
@@ -165,10 +197,11 @@ class Pass {
     return static_cast<std::uint64_t>(std::llround(static_cast<double>(measured) * share / 8)) * 8;
   }
 
-  std::uint64_t drawn_of_each() const {
-    const auto ranks = static_cast<std::uint64_t>(std::min(workload_.ranks, kRanksDrawn));
-    return std::clamp<std::uint64_t>(kMostDrawn / (ranks * std::max<std::uint64_t>(1, calls_)),
-                                     1024, kMostOfTensor);
+  // What the memory adds: passes over the device's memory, and launches of kernels.
+  double memory_ns(std::uint64_t elements) const {
+    const MemoryWork work = work_of(spec_.compression->memory);
+    return work.passes * kMemoryPassNs * static_cast<double>(elements) +
+           work.launches * kMemoryLaunchNs;
   }
 
   // A rank that no matrix has would be sent in full, which nobody means.
@@ -196,9 +229,10 @@ class Pass {
   const Compressor& method_;
   Workload& workload_;
   Program& program_;
-  std::map<std::uint32_t, std::uint32_t>& lists_;
+  Shared& shared_;
+  const std::uint32_t step_;
   const std::vector<std::uint64_t> rows_;
-  std::uint64_t calls_ = 0;  // of tensors
+  const std::uint64_t calls_;  // of tensors
 };
 
 bool reduces_whole_tensors(Framework framework) {
@@ -222,6 +256,50 @@ void check_merge(const JobSpec& spec) {
     throw Error(where +
                 "launch flat is one call for all gradients; use parallel.launch=overlap or "
                 "after_backward, or compression.merge=model");
+}
+
+// What ranks carry from step to step: real in verified runs, of which one process knows all ranks.
+void check_carried(const JobSpec& spec) {
+  if (!carries_gradients(spec)) return;
+  const std::string where = spec.source_of(spec.training ? "training.task" : "compression.memory");
+  if (spec.training && !spec.run.verify)
+    throw Error(where + ": training.task: only ranks with real data can learn; add run.verify=true");
+  if (spec.training && !reduces_whole_tensors(spec.parallel.framework))
+    throw Error(where + ": framework " + std::string(name_of(spec.parallel.framework)) +
+                " does not reduce whole gradients, which ranks learn from; use "
+                "parallel.framework=ddp, horovod, wfbp or mgwfbp");
+  if (spec.training && !spec.compression && spec.precision.gradients != DataType::float32)
+    throw Error(where + ": gradients of " + std::string(name_of(spec.precision.gradients)) +
+                " are not learned from; use precision.gradients=fp32, or compression.method=fp16");
+  if (spec.run.verify && is_network(spec.fabric.kind))
+    throw Error(where +
+                ": in verified runs ranks compare what they received with what others kept, which "
+                "other processes do not know; use fabric.kind=memory or virtual, or "
+                "run.verify=false");
+}
+
+// Gives every step a program of its own, because ranks send other numbers of elements in each.
+void plan_steps(const JobSpec& spec, Workload& workload, Shared& shared) {
+  if (spec.run.verify && spec.run.min_seconds > 0)
+    throw Error(spec.source_of("run.min_seconds") + ": payloads of " +
+                std::string(spec.compression->method->name) +
+                " change their sizes from step to step and are planned for run.iterations of them; "
+                "leave run.min_seconds out of verified runs");
+  const Program& steady = workload.roles.front().iterations.back();
+  shared.steps = std::make_unique<StepSizes>(
+      spec, workload, rows_of_tensors(spec),
+      drawn_of_each(workload, calls_of(steady) * static_cast<std::uint64_t>(spec.run.warmup +
+                                                                            spec.run.iterations)),
+      kRanksDrawn);
+  for (Role& role : workload.roles) {
+    std::vector<Program> programs;
+    for (std::uint32_t step = 0; step < shared.steps->steps(); ++step)
+      programs.push_back(
+          role.iterations[std::min(program_number(workload, step), role.iterations.size() - 1)]);
+    role.iterations = std::move(programs);
+  }
+  workload.order.clear();
+  workload.cycle = 1;
 }
 
 std::vector<std::string> known_methods(const Algorithms& own) {
@@ -256,6 +334,12 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
              (method.exchange == Func::all_reduce ? " are added up, and so all-reduced"
                                                   : " cannot be added up, and so are gathered") +
              "; use " + own_exchange + " or auto");
+  const Setting& memory = in.at("compression.memory");
+  Memory kept = Memory::none;
+  for (const Memory one : {Memory::residual, Memory::efsignsgd, Memory::dgc, Memory::powersgd})
+    if (memory.text == name_of(one)) kept = one;
+  if (const std::string why = why_refused(kept, method); !why.empty())
+    fail(memory.mark, "compression.memory " + memory.text + ": " + why);
   CompressionOptions options;
   options.ratio = in.number("compression.ratio");
   options.quantum = in.small("compression.quantum");
@@ -273,10 +357,14 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   if (costs.text != "v100") spec.measured = read_compression_times(costs, folder, method.name);
   spec.gather_us = in.number("compression.gather_us");
   spec.gather_ns = in.number("compression.gather_ns");
+  spec.memory = kept;
+  spec.exchange = method.exchange == Func::all_reduce ? PayloadExchange::all_reduce
+                                                      : PayloadExchange::all_gather;
   return spec;
 }
 
 void compress(const JobSpec& spec, Workload& workload) {
+  check_carried(spec);
   if (!spec.compression) return;
   const Framework framework = spec.parallel.framework;
   if (!reduces_whole_tensors(framework))
@@ -286,9 +374,12 @@ void compress(const JobSpec& spec, Workload& workload) {
         ", which scatters sums of gradients or reduces parts of them: payloads are of whole "
         "tensors; use parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
   check_merge(spec);
-  std::map<std::uint32_t, std::uint32_t> lists;
+  Shared shared;
+  if (spec.compression->method->measure && carries_gradients(spec))
+    plan_steps(spec, workload, shared);
   for (Role& role : workload.roles)
-    for (Program& program : role.iterations) Pass(spec, workload, program, lists).run();
+    for (std::size_t i = 0; i < role.iterations.size(); ++i)
+      Pass(spec, workload, role.iterations[i], shared, static_cast<std::uint32_t>(i)).run();
 }
 
 void check_compressed(const JobSpec& spec, const Workload& workload) {
