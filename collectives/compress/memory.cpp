@@ -47,7 +47,7 @@ std::string why_refused(Memory memory, const Compressor& method) {
         return "payloads of " + name +
                " are votes, which have no magnitude that something could be left of; use none, or "
                "method efsignsgd";
-      if (method.rounds == 2)
+      if (method.rounds > 1)
         return "what " + name + " sends follows from the gradients of all ranks; use powersgd";
       return "";
     case Memory::efsignsgd:
@@ -58,17 +58,17 @@ std::string why_refused(Memory memory, const Compressor& method) {
       return "it forgets what was sent in full, and " + name +
              " sends no element as it is; use a method that sends values, as dgc, topk or "
              "threshold, or memory " +
-             (method.rounds == 2 ? "powersgd"
-              : method.majority  ? "none"
-                                 : "residual");
+             (method.rounds > 1 ? "powersgd"
+              : method.majority ? "none"
+                                : "residual");
     case Memory::powersgd:
-      if (method.rounds == 2) return "";
+      if (method.rounds > 1) return "";
       break;
   }
   return "it is that of method " + std::string(name_of(memory)) + ", not of " + name + "; use " +
-         (method.rounds == 2 ? "powersgd"
-          : method.majority  ? "none"
-                             : "residual");
+         (method.rounds > 1 ? "powersgd"
+          : method.majority ? "none"
+                            : "residual");
 }
 
 MemoryWork work_of(Memory memory) {

@@ -25,6 +25,8 @@ struct CompressedContent {
   const Compressor* method;
   CompressionOptions options;    // of the call, but for the ranks' seeds
   const GradientLaw* gradients;  // draws the gradients in place of `tensor`, if not null
+  PayloadExchange exchange = PayloadExchange::all_gather;
+  int stage = 0;  // of an exchange that has several calls: of all_to_all, the second is 1
   // Makes the tensors of gradients, if not null; of this tensor and iteration.
   GradientStates* states = nullptr;
   std::uint32_t number = 0, iteration = 0;
@@ -51,6 +53,14 @@ inline Sparsity sparsity_in(const JobSpec& spec, std::uint32_t iteration) {
   return sparsity;
 }
 
+// What the job says, and the tensor's shape. `tensor` outlives the result.
+inline CompressionOptions options_of(const JobSpec& spec, const CompressedTensor& tensor) {
+  CompressionOptions options = spec.compression->options;
+  options.rows = tensor.rows;
+  options.parts = tensor.parts;
+  return options;
+}
+
 // Empty if the op names no tensor, or if the job's tensors are neither sparse nor compressed, and
 // carry nothing from iteration to iteration. `group`: index into workload.groups.
 inline CallContent content_of(const JobSpec& spec, const Workload& workload, const Op& op,
@@ -64,19 +74,23 @@ inline CallContent content_of(const JobSpec& spec, const Workload& workload, con
   // are planned for each.
   const bool drawn = compressed && spec.compression->method->measure;
   const std::uint32_t of = drawn && !carries_gradients(spec) ? 0 : iteration;
-  const std::uint32_t number = op.tensor % kSecondRound;
+  const std::uint32_t number = number_of(op.tensor);
   const std::uint64_t key = tensor_key(spec.run.seed, group, number, of);
   if (compressed || states) {
     CompressionOptions options;
-    if (compressed) options = spec.compression->options;
+    if (compressed) options = options_of(spec, *whole);
     options.shared_seed = key;
-    options.rows = whole ? whole->rows : 0;
-    options.round = op.tensor >= kSecondRound ? 1 : 0;
+    const PayloadExchange exchange =
+        compressed ? spec.compression->exchange : PayloadExchange::all_reduce;
+    const bool staged = exchange == PayloadExchange::all_to_all;
+    options.round = staged ? 0 : round_of(op.tensor);
     content.compressed = {TensorContent(spec.tensors ? sparsity_in(spec, of) : Sparsity{}, key,
                                         c.size, whole ? whole->elements : op.count),
                           compressed ? spec.compression->method : &kPlain,
                           options,
                           drawn ? &spec.gradients : nullptr,
+                          exchange,
+                          staged ? round_of(op.tensor) : 0,
                           states,
                           number,
                           iteration};

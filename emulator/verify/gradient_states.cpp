@@ -10,7 +10,7 @@ GradientStates::GradientStates(const JobSpec& spec, const Workload& workload)
     : places_(tensor_places(spec, workload)),
       task_(make_task(spec, workload.ranks, elements_of(places_))) {
   for (GroupRank r = 0; r < workload.ranks; ++r)
-    ranks_.push_back({GradientState(spec, elements_of(places_), task_.get(), r), {}, {}});
+    ranks_.push_back({GradientState(spec, elements_of(places_), task_.get(), r), {}});
   for (const auto& [tensor, place] : places_) given_.try_emplace(tensor);
 }
 
@@ -69,19 +69,36 @@ std::span<const float> GradientStates::given(const ExchangeOf& of) {
 
 void GradientStates::finish(const ExchangeOf& of, std::span<const float> own,
                             std::span<const float> sum, bool vote) {
+  rank(of.rank).received.erase(of.tensor);
   rank(of.rank).state.finish(places_.at(of.tensor), given(of), own, sum,
                              static_cast<int>(ranks_.size()), vote);
 }
 
-void GradientStates::keep_first_sum(const ExchangeOf& of, std::vector<std::byte> sum) {
-  rank(of.rank).first_sums[of.tensor] = std::move(sum);
+void GradientStates::receive(const ExchangeOf& of, std::span<const std::byte> before,
+                             std::span<const std::byte> now) {
+  std::vector<std::byte> all(before.begin(), before.end());
+  all.insert(all.end(), now.begin(), now.end());
+  rank(of.rank).received[of.tensor] = std::move(all);
 }
 
-std::span<const std::byte> GradientStates::first_sum(const ExchangeOf& of) const {
-  const auto& kept = ranks_[static_cast<std::size_t>(of.rank)].first_sums;
-  const auto found = kept.find(of.tensor);
-  GHOSTRANK_ASSERT(found != kept.end());
-  return found->second;
+std::span<const std::byte> GradientStates::received(const ExchangeOf& of) const {
+  static const std::vector<std::byte> kNothing;  // earlier rounds may have sent nothing
+  const auto& all = ranks_[static_cast<std::size_t>(of.rank)].received;
+  const auto found = all.find(of.tensor);
+  return found == all.end() ? kNothing : found->second;
+}
+
+void GradientStates::hear(const ExchangeOf& of, GroupRank from, std::vector<float> tensor) {
+  Heard& heard = rank(of.rank).heard[of.tensor];
+  if (heard.ranks == static_cast<int>(ranks_.size())) heard = {};
+  heard.by_rank.resize(ranks_.size());
+  heard.by_rank[static_cast<std::size_t>(from)] = std::move(tensor);
+  ++heard.ranks;
+}
+
+const std::vector<std::vector<float>>* GradientStates::all_heard(const ExchangeOf& of) {
+  const Heard& heard = rank(of.rank).heard[of.tensor];
+  return heard.ranks == static_cast<int>(ranks_.size()) ? &heard.by_rank : nullptr;
 }
 
 }  // namespace ghostrank

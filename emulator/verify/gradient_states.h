@@ -10,8 +10,8 @@
 // then. So the tensors of two iterations are kept, and given() finds those of all ranks at the end
 // of a call. All ranks are in one process.
 //
-// Units: elements. Threading: give(), given(), finish() and the first sums on the thread that plays
-// the rank; the others while nobody plays.
+// Units: elements. Threading: begin_segment() and training() while nobody plays; the others on the
+// thread that plays the rank.
 #pragma once
 
 #include <array>
@@ -52,19 +52,31 @@ class GradientStates {
   void finish(const ExchangeOf& of, std::span<const float> own, std::span<const float> sum,
               bool vote);
 
-  // Of a method of two rounds: the sum that the rank received in the first.
-  void keep_first_sum(const ExchangeOf& of, std::vector<std::byte> sum);
-  std::span<const std::byte> first_sum(const ExchangeOf& of) const;
+  // Of an exchange of several calls: what the rank received so far, `before` and now.
+  void receive(const ExchangeOf& of, std::span<const std::byte> before,
+               std::span<const std::byte> now);
+  std::span<const std::byte> received(const ExchangeOf& of) const;
+
+  // Of gathered payloads: what the rank received of another, decompressed.
+  void hear(const ExchangeOf& of, GroupRank from, std::vector<float> tensor);
+  // By rank; null: some are missing. Valid until the rank hears of the tensor again.
+  const std::vector<std::vector<float>>* all_heard(const ExchangeOf& of);
 
  private:
   struct Given {
     std::optional<std::uint32_t> iteration;
     std::vector<std::vector<float>> by_rank;
   };
+  struct Heard {
+    int ranks = 0;
+    std::vector<std::vector<float>> by_rank;
+  };
   struct Rank {
     GradientState state;
-    std::optional<std::uint32_t> iteration;                      // begun last
-    std::map<std::uint32_t, std::vector<std::byte>> first_sums;  // by tensor
+    std::optional<std::uint32_t> iteration;  // begun last
+    // By tensor.
+    std::map<std::uint32_t, std::vector<std::byte>> received = {};
+    std::map<std::uint32_t, Heard> heard = {};
   };
 
   Given& slot(const ExchangeOf& of) { return given_.at(of.tensor)[of.iteration % 2]; }

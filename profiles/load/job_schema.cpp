@@ -645,8 +645,9 @@ constexpr std::array kKeys{
         "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1}
         .unless("compression.method", "none"),
     Key{"compression.communicator", KeyType::choice, "auto",
-        "how payloads are exchanged; auto: as the method demands", 0, 0,
-        "auto all_reduce all_gather", "broadcast all_to_all"}
+        "how payloads are exchanged: added up; gathered; broadcast by one rank after the other; or "
+        "part by part, whose sums are compressed again; auto: as the method demands",
+        0, 0, "auto all_reduce all_gather broadcast all_to_all"}
         .unless("compression.method", "none"),
     Key{"compression.quantum", KeyType::integer, "64", "levels above 0", 1, 32767}.where(
         "compression.method", "qsgd"),
@@ -696,8 +697,9 @@ constexpr std::array kKeys{
         .where("compression.method", "signsgd signum"),
     Key{"compression.merge", KeyType::choice, "bucket",
         "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's, "
-        "a call of wfbp's or mgwfbp's; every parameter tensor (ddp, horovod); all gradients (ddp)",
-        0, 0, "bucket tensor model"}
+        "a call of wfbp's or mgwfbp's; every parameter tensor (ddp, horovod); all gradients (ddp); "
+        "powersgd: every matrix of a bucket, in common calls, as PyTorch's powerSGD_hook (ddp)",
+        0, 0, "bucket tensor model matrices"}
         .unless("compression.method", "none"),
     Key{"hosts", KeyType::any, "[]",
         "the real machines of ofi, one process each, in rank order; empty: as launched; elsewhere "

@@ -43,11 +43,11 @@ std::map<std::uint32_t, TensorPlace> tensor_places(const JobSpec& spec, const Wo
       std::uint64_t end = 0;
       for (const OpList& stream : program.streams)
         for (const Op& op : stream) {
-          if (op.kind != Op::Kind::collective || op.tensor == 0 || op.tensor >= kSecondRound)
-            continue;
+          if (op.kind != Op::Kind::collective || op.tensor == 0) continue;
           const CompressedTensor* whole = compressed_tensor(workload, op);
           const std::uint64_t elements = whole ? whole->elements : op.count;
-          if (elements == 0 || !here.insert({op.tensor, {end, elements}}).second) continue;
+          if (elements == 0 || !here.insert({number_of(op.tensor), {end, elements}}).second)
+            continue;
           check_group(spec, workload, op);
           end += elements;
         }

@@ -88,6 +88,10 @@ struct CompressedTensor {
 // A method of several rounds exchanges the payload of round k of a tensor under the tensor's number
 // plus k times this.
 inline constexpr std::uint32_t kSecondRound = 1u << 20;
+constexpr std::uint32_t number_of(std::uint32_t op_tensor) { return op_tensor % kSecondRound; }
+constexpr int round_of(std::uint32_t op_tensor) {
+  return static_cast<int>(op_tensor / kSecondRound);
+}
 
 struct TensorLayout;  // collectives/tensor_content.h
 
