@@ -25,9 +25,12 @@ namespace {
 struct Shape {
   Shape(std::uint64_t elements, const CompressionOptions& options)
       : n(elements), rows(options.rows) {
-    if (rows == 0)
+    if (rows == 0) {
       while (rows * rows < n) ++rows;
-    columns = rows == 0 ? 0 : (n + rows - 1) / rows;
+      columns = rows;
+    } else {
+      columns = (n + rows - 1) / rows;
+    }
     rank = std::min({static_cast<std::uint64_t>(options.rank), rows, columns});
   }
   bool raw() const { return rows <= 1 || columns <= 1; }

@@ -343,7 +343,7 @@ void check_merge(const JobSpec& spec) {
 }
 
 // What ranks carry from step to step: real in verified runs, of which one process knows all ranks.
-void check_carried(const JobSpec& spec) {
+void check_carried(const JobSpec& spec, const Workload& workload) {
   if (!carries_gradients(spec)) return;
   const std::string where = spec.source_of(spec.training ? "training.task" : "compression.memory");
   if (spec.training && !spec.run.verify)
@@ -361,6 +361,12 @@ void check_carried(const JobSpec& spec) {
                 ": in verified runs ranks compare what they received with what others kept, which "
                 "other processes do not know; use fabric.kind=memory or virtual, or "
                 "run.verify=false");
+  if (!spec.run.verify) return;
+  const std::uint64_t elements = elements_of(tensor_places(spec, workload));
+  if (elements == 0)
+    throw Error(where + ": no call of this job reduces gradients that ranks could " +
+                (spec.training ? "learn from" : "keep"));
+  check_task(spec, workload.ranks, elements);
 }
 
 // Gives every step a program of its own, because ranks send other numbers of elements in each.
@@ -469,7 +475,7 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
 }
 
 void compress(const JobSpec& spec, Workload& workload) {
-  check_carried(spec);
+  check_carried(spec, workload);
   if (!spec.compression) return;
   const Framework framework = spec.parallel.framework;
   if (!reduces_whole_tensors(framework))
@@ -488,6 +494,7 @@ void compress(const JobSpec& spec, Workload& workload) {
 }
 
 void check_compressed(const JobSpec& spec, const Workload& workload) {
+  check_carried(spec, workload);
   if (spec.compression.has_value() == !workload.compressed.empty()) return;
   if (spec.compression)
     throw Error(spec.source_of("compression.method") +

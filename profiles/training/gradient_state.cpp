@@ -66,16 +66,20 @@ std::uint64_t elements_of(const std::map<std::uint32_t, TensorPlace>& places) {
   return all;
 }
 
-std::unique_ptr<const LogisticTask> make_task(const JobSpec& spec, int ranks,
-                                              std::uint64_t elements) {
-  if (!spec.training) return nullptr;
-  constexpr double kMost = 1 << 28;  // numbers: 1 GiB
+void check_task(const JobSpec& spec, int ranks, std::uint64_t elements) {
+  if (!spec.training) return;
+  constexpr double kMost = 1 << 28;  // numbers
   const double numbers = static_cast<double>(elements) * ranks * spec.training->samples;
   if (numbers > kMost)
     throw Error(spec.source_of("training.task") + ": " + std::to_string(elements) +
                 " weights are too many to learn from " + std::to_string(spec.training->samples) +
                 " samples on each of " + std::to_string(ranks) +
                 " ranks, which would take more than 1 GiB; use a smaller model");
+}
+
+std::unique_ptr<const LogisticTask> make_task(const JobSpec& spec, int ranks,
+                                              std::uint64_t elements) {
+  if (!spec.training) return nullptr;
   return std::make_unique<const LogisticTask>(ranks, spec.training->samples, elements,
                                               spec.run.seed);
 }
