@@ -36,7 +36,7 @@ class Trial {
       : method_(method), options_(options), elements_(elements) {}
 
   std::string run(int kind) {
-    if (method_.rounds == 2) return run_rounds(kind);
+    if (method_.rounds > 1) return run_rounds(kind);
     checking::Dice dice(elements_ * 31 + static_cast<std::uint64_t>(kind));
     std::vector<std::byte> sum;
     std::vector<double> added(elements_), magnitude(elements_);
@@ -63,7 +63,7 @@ class Trial {
     return wrong_;
   }
 
-  // Two rounds: what remains of three ranks' sum is within the sum of their errors.
+  // Several rounds: what remains of three ranks' sum is within the sum of their errors.
   std::string run_rounds(int kind) {
     checking::Dice dice(elements_ * 31 + static_cast<std::uint64_t>(kind));
     std::vector<std::vector<float>> tensors;
@@ -141,9 +141,9 @@ class Trial {
 
 std::span<const Compressor> compressors() {
   static const std::array kMethods{
-      kFp16,   kTopK,    kRandomK,  kThreshold, kDgc,      kAdaq,      kRedSync, kGaussianKsgd,
-      kSidcoE, kSidcoP,  kSidcoGp,  kQsgd,      kTernGrad, kSignSgd,   kSignum,  kEfSignSgd,
-      kOneBit, kNatural, kEightBit, kSketch,    kPowerSgd, kInceptionn};
+      kFp16,   kTopK,    kRandomK,  kThreshold, kDgc,      kAdaq,       kRedSync, kGaussianKsgd,
+      kSidcoE, kSidcoP,  kSidcoGp,  kQsgd,      kTernGrad, kSignSgd,    kSignum,  kEfSignSgd,
+      kOneBit, kNatural, kEightBit, kSketch,    kPowerSgd, kInceptionn, kBf16};
   return kMethods;
 }
 
@@ -171,7 +171,7 @@ std::vector<float> exchanged(const Compressor& method, std::span<const std::vect
   }
   std::vector<std::byte> first, sum;
   for (int round = 0; round < method.rounds; ++round) {
-    first = std::move(sum);
+    first.insert(first.end(), sum.begin(), sum.end());
     sum.clear();
     for (std::size_t r = 0; r < tensors.size(); ++r) {
       CompressionOptions now = options[r];
@@ -208,8 +208,8 @@ std::string why_wrong(const Compressor& method) {
   if (method.cost.source.empty()) return "its cost needs a source";
   if (method.measure && method.exchange != Func::all_gather)
     return "payloads whose size the data decide are all-gathered";
-  if (method.rounds == 2 && method.exchange != Func::all_reduce)
-    return "a second round follows the sum of the first, which is all-reduced";
+  if (method.rounds > 1 && method.exchange != Func::all_reduce)
+    return "a later round follows the sums of those before, which are all-reduced";
   for (const double ratio : {0.01, 0.3, 1.0})
     for (const std::uint64_t elements : {1, 2, 7, 256, 1000})
       for (int kind = 0; kind < kKinds; ++kind) {

@@ -29,6 +29,12 @@
 
 namespace ghostrank {
 
+// A parameter tensor as a matrix: its first dimension, and all others.
+struct TensorShape {
+  std::uint64_t rows = 0, columns = 0;
+  bool operator==(const TensorShape&) const = default;
+};
+
 struct CompressionOptions {
   double ratio = 0.01;         // share of a tensor's elements that sparsifying methods send
   int quantum = 64;            // qsgd: number of levels above 0
@@ -42,8 +48,9 @@ struct CompressionOptions {
   std::uint64_t seed = 1;         // of this rank's random draws for this tensor in this step
   std::uint64_t shared_seed = 1;  // the same on every rank
   std::uint64_t rows = 0;         // of a tensor that is a matrix; 0: unknown
-  int round = 0;                  // 0, or 1 in the second round of a method that has two
-  std::span<const std::byte> first_sum = {};  // second round: the sum of the first payloads
+  std::span<const TensorShape> parts = {};    // of a bucket: its tensors, in order; empty: unknown
+  int round = 0;                              // of a method that has several, from 0
+  std::span<const std::byte> first_sum = {};  // later rounds: the sum of the payloads before
 };
 
 // Cost on the emulated device, and the source of the numbers.

@@ -24,6 +24,7 @@
 #include "emulator/result/network_report.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/traffic.h"
+#include "emulator/verify/gradient_states.h"
 #include "emulator/verify/tensor_use.h"
 #include "emulator/verify/verify.h"
 #include "emulator/warmup.h"
@@ -114,6 +115,9 @@ class Session::Play {
         ensemble_(assemble(
             job, cluster_, flows_, control, options.network_switch,
             cores_.plan.of_thread.empty() ? cores_.usable : cores_.plan.of_thread.front())),
+        states_(spec_.run.verify && carries_gradients(spec_)
+                    ? std::make_unique<GradientStates>(spec_, workload)
+                    : nullptr),
         player_(spec_, workload, cluster_, ensemble_, control, make_shards()) {
     for (HostReport& host : ensemble_.hosts) {
       if (const HostEntry* entry = host_entry(spec_, host.index, cluster_.hosts()))
@@ -181,7 +185,8 @@ class Session::Play {
           options_.trace_ranks, options_.max_spans / static_cast<std::size_t>(count), spill,
           cores_.plan.of_thread.empty() ? std::vector<int>{} : cores_.plan.of_thread[s],
           ensemble_.packets.empty() ? nullptr : ensemble_.packets[s].get(),
-          ensemble_.switch_packets.empty() ? nullptr : ensemble_.switch_packets[s].get()}));
+          ensemble_.switch_packets.empty() ? nullptr : ensemble_.switch_packets[s].get(),
+          states_.get()}));
     }
     return shards;
   }
@@ -247,6 +252,7 @@ class Session::Play {
     segment.dilation = result_.dilation;
     segment.verify = phase_.verify;
     next_ += segment.count;
+    if (states_ && segment.verify) states_->begin_segment(segment.first);
     return segment;
   }
 
@@ -359,6 +365,7 @@ class Session::Play {
       report_segment(segment, workload_, player_.rows(), sum, player_.reports(), result_);
     result_.tensors = tensor_use(spec_, workload_, segment.first);
     result_.compression = compression_use(spec_, workload_, segment.first);
+    if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
     report_servers(sum, cluster_, spec_.cluster.servers.cores, result_);
     const auto played = static_cast<double>(std::max<std::size_t>(1, result_.iterations.size()));
@@ -434,6 +441,7 @@ class Session::Play {
   const ProcessCores cores_;
   const StayOn stay_on_;  // bound before the fabric starts its own threads, which inherit the CPUs
   Ensemble ensemble_;
+  const std::unique_ptr<GradientStates> states_;  // null: ranks carry nothing from step to step
   Player player_;
   std::uint32_t next_ = 0;  // next iteration number
 

@@ -197,6 +197,12 @@ struct CompressionUse {
   double ratio_target = 1, ratio_mean = 1;  // share of elements kept: asked for, actual
 };
 
+// What ranks learned in a verified run.
+struct TrainingUse {
+  std::string task;
+  std::vector<double> loss;  // over all samples, after every iteration, warm-up included
+};
+
 // What the helpers of schemes on one machine did. Bytes are per iteration.
 struct ServerReport {
   std::string name;                   // of the node, as in PairTraffic: "n8"
@@ -271,6 +277,7 @@ struct Result {
   std::vector<FlowCount> flows;
   std::optional<TensorUse> tensors;            // empty if they are dense
   std::optional<CompressionUse> compression;   // empty if nothing is compressed
+  std::optional<TrainingUse> training;         // empty if nothing is learned
   std::vector<ServerReport> servers;           // by node; empty if no helper heard anything
   std::optional<PacketCounts> packets;         // empty if the job has no schemes with agents
   std::optional<NetworkReport> network;        // empty if no links are modelled

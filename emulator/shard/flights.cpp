@@ -81,9 +81,9 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
     f.schedule = f.transfer.get();
   }
   if (segment_.verify)
-    f.data = std::make_unique<RankData>(
-        *f.schedule, op.dtype, f.position, salt_of(f), spare_,
-        content_of(spec_, workload_, op, group, iteration_of(r, s), f.schedule->collective()));
+    f.data = std::make_unique<RankData>(*f.schedule, op.dtype, f.position, salt_of(f), spare_,
+                                        content_of(spec_, workload_, op, group, iteration_of(r, s),
+                                                   f.schedule->collective(), states_));
   r.flights.append(&f);
   return start_actors(r, f, steps);
 }
@@ -119,7 +119,8 @@ void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
   f.actors_left = 0;
   const Collective& c = f.schedule->collective();
   const CallContent content =
-      content_of(spec_, workload_, *f.op, f.group, iteration_of(r, r.streams[f.stream]), c);
+      content_of(spec_, workload_, *f.op, f.group, iteration_of(r, r.streams[f.stream]), c,
+                 segment_.verify ? states_ : nullptr);
   const auto scheme = static_cast<std::uint32_t>(cluster_.scheme(f.group, *play.scheme));
   if (segment_.verify) {
     const Ends& ends = *cluster_.schemes()[scheme].ends;

@@ -28,6 +28,7 @@ Shard::Shard(const Setup& setup)
       fabric_(setup.fabric),
       packets_(setup.packets),
       switch_packets_(setup.switch_packets),
+      states_(setup.states),
       nonce_(setup.nonce),
       nic_(setup.cluster.topology().own()),
       intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,

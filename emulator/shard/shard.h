@@ -71,6 +71,7 @@
 namespace ghostrank {
 
 class PacketConnections;
+class GradientStates;  // emulator/verify/gradient_states.h
 
 // Force-inlined: calls cost 20 % per message.
 #define GHOSTRANK_ON_THE_WAY [[gnu::always_inline]] inline
@@ -96,6 +97,7 @@ class Shard final : private NoteCarrier {
     // To a switch outside ghostrank, by the numbers of Cluster::switch_ends(); null: it serves no
     // scheme.
     Packets* switch_packets = nullptr;
+    GradientStates* states = nullptr;  // of verified runs; null: ranks carry nothing
   };
   explicit Shard(const Setup& setup);
   ~Shard() override;
@@ -326,6 +328,7 @@ class Shard final : private NoteCarrier {
   Fabric& fabric_;
   Packets* const packets_;
   Packets* const switch_packets_;
+  GradientStates* const states_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
   const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_;

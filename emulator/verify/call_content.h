@@ -9,18 +9,27 @@
 #include <memory>
 #include <optional>
 
+#include "collectives/compress/plain.h"
 #include "collectives/compressor.h"
 #include "collectives/tensor_content.h"
 #include "profiles/job/job.h"
+#include "profiles/training/gradient_state.h"
 
 namespace ghostrank {
+
+class GradientStates;  // gradient_states.h
 
 // A tensor whose compressed payloads are exchanged.
 struct CompressedContent {
   TensorContent tensor;
   const Compressor* method;
   CompressionOptions options;    // of the call, but for the ranks' seeds
-  const GradientLaw* gradients;  // draws the tensors in place of `tensor`, if not null
+  const GradientLaw* gradients;  // draws the gradients in place of `tensor`, if not null
+  PayloadExchange exchange = PayloadExchange::all_gather;
+  int stage = 0;  // of an exchange that has several calls: of all_to_all, the second is 1
+  // Makes the tensors of gradients, if not null; of this tensor and iteration.
+  GradientStates* states = nullptr;
+  std::uint32_t number = 0, iteration = 0;
 
   CompressionOptions of(GroupRank rank) const {
     CompressionOptions own = options;
@@ -44,29 +53,51 @@ inline Sparsity sparsity_in(const JobSpec& spec, std::uint32_t iteration) {
   return sparsity;
 }
 
-// Empty if the op names no tensor, or if the job's tensors are neither sparse nor compressed.
-// `group`: index into workload.groups.
+// What the job says, and the tensor's shape. `tensor` outlives the result.
+inline CompressionOptions options_of(const JobSpec& spec, const CompressedTensor& tensor) {
+  CompressionOptions options = spec.compression->options;
+  options.rows = tensor.rows;
+  options.parts = tensor.parts;
+  return options;
+}
+
+// Empty if the op names no tensor, or if the job's tensors are neither sparse nor compressed, and
+// carry nothing from iteration to iteration. `group`: index into workload.groups.
 inline CallContent content_of(const JobSpec& spec, const Workload& workload, const Op& op,
-                              std::uint32_t group, std::uint32_t iteration, const Collective& c) {
+                              std::uint32_t group, std::uint32_t iteration, const Collective& c,
+                              GradientStates* states = nullptr) {
   CallContent content;
-  if (op.tensor == 0 || (!spec.tensors && !spec.compression)) return content;
+  if (op.tensor == 0 || (!spec.tensors && !spec.compression && !states)) return content;
   const CompressedTensor* whole = compressed_tensor(workload, op);
-  // Payloads of planned sizes: their tensors are the same in every iteration.
-  const bool drawn = whole && spec.compression && spec.compression->method->measure;
-  const std::uint64_t key =
-      tensor_key(spec.run.seed, group, op.tensor % kSecondRound, drawn ? 0 : iteration);
-  if (whole && spec.compression) {
-    CompressionOptions options = spec.compression->options;
+  const bool compressed = whole && spec.compression;
+  // Payloads of planned sizes: their gradients are the same in every iteration, unless the sizes
+  // are planned for each.
+  const bool drawn = compressed && spec.compression->method->measure;
+  const std::uint32_t of = drawn && !carries_gradients(spec) ? 0 : iteration;
+  const std::uint32_t number = number_of(op.tensor);
+  const std::uint64_t key = tensor_key(spec.run.seed, group, number, of);
+  if (compressed || states) {
+    CompressionOptions options;
+    if (compressed) options = options_of(spec, *whole);
     options.shared_seed = key;
-    options.rows = whole->rows;
-    options.round = op.tensor >= kSecondRound ? 1 : 0;
-    content.compressed = {
-        TensorContent(spec.tensors ? sparsity_in(spec, drawn ? 0 : iteration) : Sparsity{}, key,
-                      c.size, whole->elements),
-        spec.compression->method, options, drawn ? &spec.gradients : nullptr};
-  } else if (spec.tensors)
+    const PayloadExchange exchange =
+        compressed ? spec.compression->exchange : PayloadExchange::all_reduce;
+    const bool staged = exchange == PayloadExchange::all_to_all;
+    options.round = staged ? 0 : round_of(op.tensor);
+    content.compressed = {TensorContent(spec.tensors ? sparsity_in(spec, of) : Sparsity{}, key,
+                                        c.size, whole ? whole->elements : op.count),
+                          compressed ? spec.compression->method : &kPlain,
+                          options,
+                          drawn ? &spec.gradients : nullptr,
+                          exchange,
+                          staged ? round_of(op.tensor) : 0,
+                          states,
+                          number,
+                          iteration};
+  } else if (spec.tensors) {
     content.tensor = TensorContent(sparsity_in(spec, iteration), key, c.size, work_elements(c, 0),
                                    layout_of(workload, op));
+  }
   return content;
 }
 

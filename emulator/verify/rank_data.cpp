@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emulator/verify/elements.h"
+#include "emulator/verify/verify_compressed.h"
 
 namespace ghostrank {
 namespace {
@@ -86,7 +87,11 @@ void RankData::apply(const Local& local) {
 
 Checked RankData::check() {
   const std::byte* work = buffers_[index_of(Buffer::work)].get();
-  if (!by_tiles_) return check_work(call_, {0, elements_}, work);
+  if (!by_tiles_) {
+    const Checked checked = check_work(call_, {0, elements_}, work);
+    if (call_.compressed) finish_compressed(call_, work);
+    return checked;
+  }
   Checked all;
   for_each_tile(0, elements_, [&](std::uint64_t index, std::uint64_t n) {
     const Range tile{index, n};

@@ -23,6 +23,37 @@ std::vector<std::vector<Op>> named_ops(const Workload& workload, std::uint32_t i
   return of_role;
 }
 
+// Whether the op is the first call that exchanges its tensor: of several rounds, those without
+// elements are left out; of broadcasts, the first is that of root 0.
+bool is_first(const JobSpec& spec, const CompressedTensor* whole, const Op& op) {
+  if (!whole || !spec.compression) return true;
+  if (spec.compression->exchange == PayloadExchange::broadcast) return op.peer == 0;
+  const int round = round_of(op.tensor);
+  if (spec.compression->exchange == PayloadExchange::all_to_all) return round == 0;
+  CompressionOptions options = options_of(spec, *whole);
+  for (options.round = 0; options.round < round; ++options.round)
+    if (spec.compression->method->size(whole->elements, options) > 0) return false;
+  return true;
+}
+
+// Elements of rank 0's payload in this call, before the exchange.
+std::uint64_t payload_in(const JobSpec& spec, const Workload& workload,
+                         const CompressedTensor& whole, const Op& op) {
+  switch (spec.compression->exchange) {
+    case PayloadExchange::broadcast:
+      return op.peer == 0 ? op.count : 0;
+    case PayloadExchange::all_to_all:
+      return round_of(op.tensor) == 0 ? op.count * static_cast<std::uint64_t>(workload.ranks) : 0;
+    case PayloadExchange::all_reduce:
+    case PayloadExchange::all_gather:
+      break;
+  }
+  if (spec.compression->method->measure) return workload.counts[op.counts]->front();
+  CompressionOptions options = options_of(spec, whole);
+  options.round = round_of(op.tensor);
+  return spec.compression->method->size(whole.elements, options);
+}
+
 }  // namespace
 
 std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workload,
@@ -37,7 +68,7 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
     if (group.members.empty()) continue;
     const auto size = static_cast<int>(group.members.size());
     for (const Op& op : of_role[workload.role_of[group.members[0]]]) {
-      if (op.group != group.kind || op.tensor >= kSecondRound) continue;
+      if (op.group != group.kind || !is_first(spec, compressed_tensor(workload, op), op)) continue;
       const Collective c = collective_of(workload, op, size);
       const CallContent drawn = content_of(spec, workload, op, g, iteration, c);
       const TensorContent& content = drawn.compressed ? drawn.compressed->tensor : *drawn.tensor;
@@ -70,20 +101,16 @@ std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workloa
                                               std::uint32_t iteration) {
   if (!spec.compression) return std::nullopt;
   const Compressor* method = spec.compression->method;
-  CompressionOptions options = spec.compression->options;
+  const CompressionOptions& options = spec.compression->options;
   CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
   std::uint64_t elements = 0, kept = 0;
   const auto of_role = named_ops(workload, iteration);
   for (const Op& op : of_role[workload.role_of[WorldRank(0)]]) {
     const CompressedTensor* whole = compressed_tensor(workload, op);
     if (!whole) continue;
-    const bool first = op.tensor < kSecondRound;
-    options.rows = whole->rows;
-    options.round = first ? 0 : 1;
-    const std::uint64_t payload = method->measure ? workload.counts[op.counts]->front()
-                                                  : method->size(whole->elements, options);
+    const std::uint64_t payload = payload_in(spec, workload, *whole, op);
     use.payload_bytes += payload * bytes_of(method->payload);
-    if (!first) continue;
+    if (!is_first(spec, whole, op)) continue;
     elements += whole->elements;
     kept += method->carried ? method->carried(payload)
             : method->kept  ? method->kept(whole->elements, options)

@@ -189,6 +189,7 @@ void for_each_promise(const RankCall& call, Range range, const Visit& visit) {
 
 void fill_input(const RankCall& call, std::byte* input) {
   const std::uint64_t own = input_elements(call.collective, call.rank);
+  if (own > 0 && call.compressed) return fill_compressed_input(call, input);
   if (own > 0) return write(call, {0, own}, input, own_of(call, call.rank));
   if (call.out_of_place) fill(call, {0, work_elements(call.collective, call.rank)}, input);
 }

@@ -1,158 +1,145 @@
 #include "emulator/verify/verify_compressed.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <vector>
+#include <optional>
 
-#include "collectives/compressor.h"
 #include "collectives/layout.h"
+#include "emulator/common/assert.h"
+#include "emulator/verify/compressed_call.h"
 #include "emulator/verify/elements.h"
+#include "emulator/verify/verify_parts.h"
 
 namespace ghostrank {
 namespace {
 
-// What a compression method needs of a call. In the second round of a method, ranks take the sum of
-// the first payloads to be what the tensors say, not what the first exchange gave, so that each
-// call is checked by itself.
-struct Compressed {
-  explicit Compressed(const RankCall& c)
-      : call(*c.compressed),
-        content(call.tensor),
-        method(*call.method),
-        ranks(c.collective.size),
-        round(call.options.round) {
-    if (round == 0) return;
-    for (GroupRank r = 0; r < ranks; ++r) {
-      CompressionOptions first = call.of(r);
-      first.round = 0;
-      const std::vector<std::byte> own = payload_of(method, tensor(r), first);
-      if (r == 0) {
-        first_sum = own;
-        continue;
-      }
-      add_elements(method.payload, first_sum.data(), own.data(),
-                   own.size() / bytes_of(method.payload));
-    }
-  }
-
-  CompressionOptions options(GroupRank rank) const {
-    CompressionOptions own = call.of(rank);
-    own.first_sum = first_sum;
-    return own;
-  }
-
-  std::uint64_t elements() const { return content.elements(); }
-
-  std::vector<float> tensor(GroupRank rank) const {
-    if (call.gradients) {
-      std::vector<float> drawn(elements());
-      call.gradients->draw(call.of(rank).seed, drawn);
-      return drawn;
-    }
-    std::vector<std::int16_t> values(elements());
-    content.values(rank, 0, elements(), values.data());
-    return {values.begin(), values.end()};
-  }
-  std::vector<std::byte> payload(GroupRank rank, std::span<const float> of) const {
-    return payload_of(method, of, options(rank));
-  }
-  std::vector<float> back(std::span<const std::byte> payload) const {
-    std::vector<float> out(elements());
-    method.decompress(payload, options(0), out);
-    return out;
-  }
-  std::uint64_t elements_in(std::span<const std::byte> payload) const {
-    return payload.size() / bytes_of(method.payload);
-  }
-  // True if the tensor can be told from this round's payload.
-  bool decodes() const { return round == method.rounds - 1; }
-
-  const CompressedContent& call;
-  const TensorContent& content;
-  const Compressor& method;
-  const int ranks, round;
-  std::vector<std::byte> first_sum;
-};
-
-// Sums of the ranks' contributions, and of their magnitudes.
-struct Sums {
-  explicit Sums(std::size_t n) : values(n), magnitudes(n) {}
-  template <typename Values>
-  void add(const Values& more) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto value = static_cast<double>(more[i]);
-      values[i] += value;
-      magnitudes[i] += std::abs(value);
-    }
-  }
-  std::vector<double> values, magnitudes;
-};
-
-// The number of elements off by more than `share` of the sum of magnitudes plus `slack`.
-std::uint64_t count_off(const std::vector<double>& is, const Sums& sum, double share,
-                        double slack) {
-  std::uint64_t off = 0;
-  for (std::size_t i = 0; i < is.size(); ++i)
-    off += std::abs(is[i] - sum.values[i]) <= share * sum.magnitudes[i] + slack ? 0 : 1;
-  return off;
+bool in_parts(const RankCall& call) {
+  return call.compressed->exchange == PayloadExchange::all_to_all;
 }
 
-}  // namespace
+// A payload in the work buffer, and whose it is.
+struct Gathered {
+  GroupRank owner = 0;
+  std::uint64_t offset = 0, count = 0;  // elements
+};
 
-void fill_compressed(const RankCall& call, std::byte* work) {
-  const Compressed c(call);
-  const std::vector<std::byte> own = c.payload(call.rank, c.tensor(call.rank));
-  if (call.collective.func == Func::all_reduce) {
-    std::memcpy(work, own.data(), own.size());
-    return;
+// The payloads that the call gives every rank: one of a broadcast, otherwise those of all.
+std::vector<Gathered> gathered_by(const RankCall& call) {
+  const Collective& c = call.collective;
+  if (c.func == Func::broadcast) return {{c.root, 0, c.count}};
+  const Layout layout(c);
+  std::vector<Gathered> all;
+  for (GroupRank r = 0; r < c.size; ++r) {
+    const Block place = layout.work(call.rank, r);
+    all.push_back({r, place.offset, place.count});
   }
-  const std::uint32_t element = bytes_of(c.method.payload);
-  put_value(c.method.payload, work, kPoisonValue, work_elements(call.collective, call.rank));
-  const Block place = Layout(call.collective).work(call.rank, call.rank);
-  if (!own.empty()) std::memcpy(work + place.offset * element, own.data(), own.size());
+  return all;
 }
 
-Checked check_compressed(const RankCall& call, const std::byte* work) {
-  const Compressed c(call);
-  const bool gathers = call.collective.func != Func::all_reduce;
-  const std::uint32_t element = bytes_of(c.method.payload);
-  const Layout layout(call.collective);
-  const std::uint64_t summed = gathers ? 0 : call.collective.count;
+// A payload in the work buffer, copied to align it.
+std::vector<std::byte> payload_at(const std::byte* work, const Gathered& one,
+                                  std::uint32_t element) {
+  const std::byte* at = work + one.offset * element;
+  return {at, at + one.count * element};
+}
+
+Checked check_summed(const CompressedCall& c, std::uint64_t summed, const std::byte* work,
+                     double bound) {
   Checked checked{c.elements() + summed, 0};
-  Sums truth(c.elements()), got(c.elements()), payloads(summed);
+  Sums truth(c.elements()), parts(c.elements()), payloads(summed);
   double error = 0;
   for (GroupRank r = 0; r < c.ranks; ++r) {
     const std::vector<float> tensor = c.tensor(r);
     const std::vector<std::byte> payload = c.payload(r, tensor);
     truth.add(tensor);
     error += c.method.error(tensor, c.options(r));
-    if (gathers) {
-      const std::byte* at = work + layout.work(call.rank, r).offset * element;
-      const std::vector<std::byte> is(at, at + payload.size());  // copied to align it
-      checked.elements += c.elements_in(payload);
-      checked.wrong +=
-          count_different(c.method.payload, is.data(), payload.data(), c.elements_in(payload));
-      got.add(c.back(is));
-    } else {
-      payloads.add(as_numbers(c.method.payload, payload.data(), summed));
-      if (c.decodes()) got.add(c.back(payload));  // for the magnitudes only
-    }
+    payloads.add(as_numbers(c.method.payload, payload.data(), summed));
+    if (c.ends()) parts.add(c.back(payload));  // for the magnitudes only
   }
-  const double share = rounding(c.method.payload, gathers ? 1 : c.ranks);
-  if (!gathers) {
-    checked.wrong += count_off(as_numbers(c.method.payload, work, summed), payloads, share, 0);
-    if (!c.decodes()) return checked;
-    const std::vector<float> sum = c.back({work, summed * element});
-    got.values.assign(sum.begin(), sum.end());
-  }
-  // The tolerance is the method's own error plus what the payloads' rounding adds.
-  for (std::size_t i = 0; i < got.values.size(); ++i)
-    checked.wrong +=
-        std::abs(got.values[i] - truth.values[i]) <= error * (1 + 1e-6) + share * got.magnitudes[i]
-            ? 0
-            : 1;
+  const double share = rounding(c.method.payload, c.ranks);
+  checked.wrong += count_off(as_numbers(c.method.payload, work, summed), payloads, share, bound);
+  if (!c.ends()) return checked;
+  const std::vector<float> sum = c.back({work, summed * bytes_of(c.method.payload)});
+  checked.wrong +=
+      count_apart({sum.begin(), sum.end()}, truth, error + bound, parts.magnitudes, share);
   return checked;
+}
+
+Checked check_gathered(const CompressedCall& c, const RankCall& call, const std::byte* work) {
+  Checked checked{c.elements(), 0};
+  Sums truth(c.elements()), got(c.elements());
+  double error = 0;
+  for (const Gathered& one : gathered_by(call)) {
+    const std::vector<float> tensor = c.tensor(one.owner);
+    const std::vector<std::byte> payload = c.payload(one.owner, tensor);
+    truth.add(tensor);
+    error += c.method.error(tensor, c.options(one.owner));
+    const std::vector<std::byte> is = payload_at(work, one, bytes_of(c.method.payload));
+    checked.elements += c.elements_in(payload);
+    checked.wrong +=
+        is.size() != payload.size()
+            ? c.elements_in(payload)
+            : count_different(c.method.payload, is.data(), payload.data(), c.elements_in(payload));
+    got.add(c.back(is));
+  }
+  checked.wrong += count_apart(got.values, truth, error, got.magnitudes, 0);
+  return checked;
+}
+
+}  // namespace
+
+void fill_compressed_input(const RankCall& call, std::byte* input) {
+  if (in_parts(call)) fill_parts_input(call, input);
+}
+
+void fill_compressed(const RankCall& call, std::byte* work) {
+  if (in_parts(call)) return fill_parts(call, work);
+  const CompressedCall c(call);
+  if (call.collective.func == Func::all_reduce) {
+    const std::vector<std::byte> own = c.payload(call.rank, c.own_tensor());
+    std::memcpy(work, own.data(), own.size());
+    return;
+  }
+  put_value(c.method.payload, work, kPoisonValue, work_elements(call.collective, call.rank));
+  for (const Gathered& one : gathered_by(call)) {
+    if (one.owner != call.rank) continue;
+    const std::vector<std::byte> own = c.payload(call.rank, c.own_tensor());
+    GHOSTRANK_ASSERT(own.size() == one.count * bytes_of(c.method.payload));
+    if (!own.empty())
+      std::memcpy(work + one.offset * bytes_of(c.method.payload), own.data(), own.size());
+  }
+}
+
+void finish_compressed(const RankCall& call, const std::byte* work) {
+  if (!call.compressed->states) return;
+  if (in_parts(call)) return finish_parts(call, work);
+  const CompressedCall c(call);
+  GradientStates& states = *c.call.states;
+  const ExchangeOf of = c.exchange_of(call.rank);
+  const std::uint32_t element = bytes_of(c.method.payload);
+  if (call.collective.func == Func::all_reduce) {
+    const std::span<const std::byte> sum(work, call.collective.count * element);
+    if (!c.ends()) return states.receive(of, c.first_sum, sum);
+    const std::vector<float> all = c.back(sum);
+    return states.finish(of, c.own_part(all), all, false);
+  }
+  for (const Gathered& one : gathered_by(call))
+    states.hear(of, one.owner, c.back(payload_at(work, one, element)));
+  const std::vector<std::vector<float>>* heard = states.all_heard(of);
+  if (!heard) return;  // other ranks broadcast later
+  std::vector<float> sum(c.elements());
+  for (const std::vector<float>& one : *heard)
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+  if (c.method.majority)
+    for (float& x : sum) x = x >= 0 ? 1.0f : -1.0f;
+  states.finish(of, (*heard)[static_cast<std::size_t>(call.rank)], sum, c.method.majority);
+}
+
+Checked check_compressed(const RankCall& call, const std::byte* work) {
+  if (in_parts(call)) return check_parts(call, work);
+  const CompressedCall c(call);
+  if (call.collective.func == Func::all_reduce)
+    return check_summed(c, call.collective.count, work, call.bound);
+  return check_gathered(c, call, work);
 }
 
 }  // namespace ghostrank

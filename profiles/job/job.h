@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/compress/memory.h"
 #include "collectives/compressor.h"
 #include "collectives/gradient_law.h"
 #include "collectives/nccl/machine.h"
@@ -264,9 +265,10 @@ struct CollectiveSpec {
 
 // What is one tensor to a compression method.
 enum class Merge : std::uint8_t {
-  bucket,  // what the framework reduces in one call
-  tensor,  // every parameter tensor
-  model,   // all gradients together
+  bucket,    // what the framework reduces in one call
+  tensor,    // every parameter tensor
+  model,     // all gradients together
+  matrices,  // every matrix of a bucket, but the bucket's in common calls: PyTorch's powerSGD_hook
 };
 
 // A variant of a job that `ghostrank compare` plays: a name, and settings as for -s.
@@ -280,6 +282,14 @@ struct CompressionTime {
   double compress_ns = 0, decompress_ns = 0;
 };
 
+// How ranks exchange payloads: the communicators of GRACE.
+enum class PayloadExchange : std::uint8_t {
+  all_reduce,  // payloads are added up
+  all_gather,
+  broadcast,   // one after the other, every rank is root
+  all_to_all,  // parts of the tensor; sums of parts are compressed again and gathered
+};
+
 struct CompressionSpec {
   const Compressor* method = nullptr;  // built in or of a plugin, which stays loaded
   CompressionOptions options;
@@ -287,6 +297,15 @@ struct CompressionSpec {
   std::vector<CompressionTime> measured = {};  // by elements; empty: the method's own cost
   // What the host adds where payloads are gathered: a call, and a byte that a rank receives.
   double gather_us = 0, gather_ns = 0;
+  Memory memory = Memory::none;
+  PayloadExchange exchange = PayloadExchange::all_gather;
+};
+
+// Gradients of verified runs are those of a logistic regression (profiles/training/logistic.h).
+struct TrainingSpec {
+  int samples = 32;    // of a rank
+  double rate = 0.3;   // by which the mean gradient moves the weights
+  double vote = 0.02;  // by which a majority of signs does
 };
 
 // The job key that names the algorithm: "collectives.allreduce".
@@ -472,6 +491,7 @@ struct JobSpec {
   std::optional<double> zipf;  // of embeddings' ids: the exponent; empty: gradients are dense
   std::optional<CompressionSpec> compression;  // of the ops' tensors; empty: none
   GradientLaw gradients;                       // what methods see whose sizes the data decide
+  std::optional<TrainingSpec> training;        // empty: nothing is learned
   std::vector<HostEntry> hosts;                // empty: one process per launched host
   Placement placement;
   double dilation = 0;  // 0: auto

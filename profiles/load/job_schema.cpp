@@ -645,8 +645,9 @@ constexpr std::array kKeys{
         "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1}
         .unless("compression.method", "none"),
     Key{"compression.communicator", KeyType::choice, "auto",
-        "how payloads are exchanged; auto: as the method demands", 0, 0,
-        "auto all_reduce all_gather", "broadcast all_to_all"}
+        "how payloads are exchanged: added up; gathered; broadcast by one rank after the other; or "
+        "part by part, whose sums are compressed again; auto: as the method demands",
+        0, 0, "auto all_reduce all_gather broadcast all_to_all"}
         .unless("compression.method", "none"),
     Key{"compression.quantum", KeyType::integer, "64", "levels above 0", 1, 32767}.where(
         "compression.method", "qsgd"),
@@ -676,12 +677,29 @@ constexpr std::array kKeys{
         "likewise, to each byte that a rank receives", 0, 1e6}
         .unless("compression.method", "none"),
     Key{"compression.memory", KeyType::choice, "none",
-        "what ranks keep of elements that were not sent", 0, 0, "none",
-        "residual efsignsgd dgc powersgd"},
+        "what ranks keep of gradients that were not sent, and add to the next; efsignsgd and "
+        "powersgd with the methods of that name, dgc with methods that send values",
+        0, 0, "none residual efsignsgd dgc powersgd"}
+        .unless("compression.method", "none"),
+    Key{"training.task", KeyType::choice, "none",
+        "what the ranks of a verified run learn: nothing; or a logistic regression with a weight "
+        "for each gradient of the job, on data drawn from run.seed: the result has its loss after "
+        "every iteration; ddp, horovod, wfbp, mgwfbp",
+        0, 0, "none logistic"},
+    Key{"training.samples", KeyType::integer, "32", "of each rank", 1, 1000000}.where(
+        "training.task", "logistic"),
+    Key{"training.rate", KeyType::number, "0.3", "by which the mean gradient moves the weights", 0,
+        1000}
+        .where("training.task", "logistic"),
+    Key{"training.vote", KeyType::number, "0.02",
+        "by which the sign moves them that most ranks voted for", 0, 1000}
+        .where("training.task", "logistic")
+        .where("compression.method", "signsgd signum"),
     Key{"compression.merge", KeyType::choice, "bucket",
         "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's, "
-        "a call of wfbp's or mgwfbp's; every parameter tensor (ddp, horovod); all gradients (ddp)",
-        0, 0, "bucket tensor model"}
+        "a call of wfbp's or mgwfbp's; every parameter tensor (ddp, horovod); all gradients (ddp); "
+        "powersgd: every matrix of a bucket, in common calls, as PyTorch's powerSGD_hook (ddp)",
+        0, 0, "bucket tensor model matrices"}
         .unless("compression.method", "none"),
     Key{"hosts", KeyType::any, "[]",
         "the real machines of ofi, one process each, in rank order; empty: as launched; elsewhere "

@@ -294,6 +294,9 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   read_setting(in, near, spec);
   spec.compression = read_compression(in, *spec.collectives.own, near);
   spec.gradients = read_gradients(in, near);
+  if (in.text("training.task") == "logistic")
+    spec.training = TrainingSpec{in.small("training.samples"), in.number("training.rate"),
+                                 in.number("training.vote")};
   spec.variants = read_variants(in.at("variants"));
   return spec;
 }
@@ -311,7 +314,7 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
 bool is_about_training(const Key& key) {
   for (const std::string_view group :
        {"model", "trace", "program", "device", "precision.", "parallel.", "compression.",
-        "background", "tensors.distribution", "tensors.scale", "variants"}) {
+        "training.", "background", "tensors.distribution", "tensors.scale", "variants"}) {
     if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
   }
   return false;

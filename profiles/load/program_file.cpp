@@ -169,25 +169,48 @@ void read_background_part(const YamlValue& program, Workload& out) {
         integer_of(*cycle, "cycle", 1, std::max<std::size_t>(1, out.order.size())));
 }
 
-// Lines of TENSOR TYPE ELEMENTS [ROWS].
+// "20x30"
+std::optional<TensorShape> shape_in(const std::string& text) {
+  const std::size_t x = text.find('x');
+  const auto rows = parse_integer(text.substr(0, x));
+  const auto columns = parse_integer(x == text.npos ? "" : text.substr(x + 1));
+  if (!rows || !columns || *rows < 1 || *columns < 1) return std::nullopt;
+  return TensorShape{static_cast<std::uint64_t>(*rows), static_cast<std::uint64_t>(*columns)};
+}
+
+// Lines of TENSOR TYPE ELEMENTS [ROWS] [ROWSxCOLUMNS ...].
+std::optional<CompressedTensor> compressed_in(const std::string& text) {
+  std::vector<std::string> parts = words(text);
+  std::vector<TensorShape> shapes;
+  std::uint64_t of_shapes = 0;
+  for (; parts.size() > 3 && parts.back().find('x') != std::string::npos; parts.pop_back()) {
+    const auto shape = shape_in(parts.back());
+    if (!shape) return std::nullopt;
+    shapes.insert(shapes.begin(), *shape);
+    of_shapes += shape->rows * shape->columns;
+  }
+  if (parts.size() != 3 && parts.size() != 4) return std::nullopt;
+  const auto tensor = parse_integer(parts[0]), elements = parse_integer(parts[2]);
+  const auto rows = parts.size() == 4 ? parse_integer(parts[3]) : std::optional<std::int64_t>(0);
+  const bool known = parts[1] == "float32" || parts[1] == "bfloat16";
+  if (!tensor || !elements || !rows || !known || *tensor < 1 || *tensor >= kSecondRound ||
+      *elements < 1 || *rows < 0 || *rows > *elements)
+    return std::nullopt;
+  if (!shapes.empty() && of_shapes != static_cast<std::uint64_t>(*elements)) return std::nullopt;
+  return CompressedTensor{static_cast<std::uint32_t>(*tensor),
+                          parts[1] == "float32" ? DataType::float32 : DataType::bfloat16,
+                          static_cast<std::uint64_t>(*elements), static_cast<std::uint64_t>(*rows),
+                          std::move(shapes)};
+}
+
 void read_compressed(const YamlValue& program, Workload& out) {
-  const char* form = "lines of TENSOR TYPE ELEMENTS [ROWS], as [1 float32 1000]";
+  const char* form = "lines of TENSOR TYPE ELEMENTS [ROWS] [ROWSxCOLUMNS ...], as [1 float32 1000]";
   const YamlValue* list = list_in(program, "compressed", form);
   if (!list) return;
   for (const YamlValue& one : list->children) {
-    const std::vector<std::string> parts = words(one.text);
-    const bool complete = parts.size() == 3 || parts.size() == 4;
-    const auto tensor = complete ? parse_integer(parts[0]) : std::nullopt;
-    const auto elements = complete ? parse_integer(parts[2]) : std::nullopt;
-    const auto rows = parts.size() == 4 ? parse_integer(parts[3]) : std::optional<std::int64_t>(0);
-    const bool known = complete && (parts[1] == "float32" || parts[1] == "bfloat16");
-    if (!one.is_scalar() || !tensor || !elements || !rows || !known || *tensor < 1 ||
-        *tensor >= kSecondRound || *elements < 1 || *rows < 0 || *rows > *elements)
-      fail(one.mark, "compressed: " + description(one) + " is none of " + form);
-    out.compressed.push_back({static_cast<std::uint32_t>(*tensor),
-                              parts[1] == "float32" ? DataType::float32 : DataType::bfloat16,
-                              static_cast<std::uint64_t>(*elements),
-                              static_cast<std::uint64_t>(*rows)});
+    const auto read = one.is_scalar() ? compressed_in(one.text) : std::nullopt;
+    if (!read) fail(one.mark, "compressed: " + description(one) + " is none of " + form);
+    out.compressed.push_back(*read);
   }
 }
 
@@ -228,9 +251,11 @@ class OpCheck {
       if (!collective && op.peer % size == 0)
         fail(mark_, where + "an offset of " + std::to_string(op.peer) + " in a communicator of " +
                         std::to_string(size) + " is the rank itself; name another member");
-      const bool gathers = op.func == Func::all_gather || op.func == Func::all_gather_v;
-      if (collective && gathers && op.tensor != 0 && !compressed_tensor(workload_, op))
-        fail(mark_, where + "an all_gather names tensor " + std::to_string(op.tensor) +
+      if (collective && exchanges_payloads(op.func) && op.tensor != 0 &&
+          !compressed_tensor(workload_, op))
+        fail(mark_, where + (op.func == Func::all_gather ? "an " : "a call of ") +
+                        std::string(name_of(op.func)) + " names tensor " +
+                        std::to_string(op.tensor) +
                         ", which is not compressed; list it under compressed, or leave out ~");
       if (collective && op.peer >= size)
         fail(mark_, where + "there is no root " + std::to_string(op.peer) +

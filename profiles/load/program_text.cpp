@@ -249,7 +249,7 @@ class Reader {
           static_cast<std::uint32_t>(integer(count.substr(at + 1), kMaxTensors, "a tensor"));
       count = count.substr(0, at);
       if (op.tensor == 0) refuse("tensors are numbered from 1 on");
-      if (!reduces(op.func) && op.func != Func::all_gather && op.func != Func::all_gather_v)
+      if (!reduces(op.func) && !exchanges_payloads(op.func))
         refuse(std::string(verb) + " sums up nothing, so it names no tensor; leave out ~");
     }
     if (const auto at = count.find('@'); at != count.npos) {

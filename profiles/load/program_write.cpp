@@ -45,10 +45,14 @@ Json head_of(const Workload& workload) {
     head["order"] = workload.order;
     head["cycle"] = workload.cycle;
   }
-  for (const CompressedTensor& one : workload.compressed)
-    head["compressed"].push_back(std::to_string(one.tensor) + " " + std::string(name_of(one.type)) +
-                                 " " + std::to_string(one.elements) +
-                                 (one.rows > 0 ? " " + std::to_string(one.rows) : ""));
+  for (const CompressedTensor& one : workload.compressed) {
+    std::string line = std::to_string(one.tensor) + " " + std::string(name_of(one.type)) + " " +
+                       std::to_string(one.elements) +
+                       (one.rows > 0 ? " " + std::to_string(one.rows) : "");
+    for (const TensorShape& part : one.parts)
+      line += " " + std::to_string(part.rows) + "x" + std::to_string(part.columns);
+    head["compressed"].push_back(line);
+  }
   if (workload.counts.empty()) return head;
   Json counts = Json::array();
   for (const Counts& list : workload.counts) counts.push_back(*list);

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "collectives/compress/power_sgd.h"
 #include "collectives/dice.h"
 #include "collectives/tensor_content.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/compression_times.h"
+#include "profiles/planners/step_sizes.h"
+#include "profiles/training/gradient_state.h"
 
 namespace ghostrank {
 namespace {
@@ -20,6 +25,9 @@ namespace {
 // of one tensor, and for so many ranks, whose sizes the others repeat.
 constexpr std::uint64_t kMostDrawn = 1 << 28, kMostOfTensor = 1 << 18;
 constexpr int kRanksDrawn = 64;
+
+// A pass of 4 bytes at 900 GB/s, and a launch, as in methods.h: of a V100, lower bounds.
+constexpr double kMemoryPassNs = 4 / 900.0, kMemoryLaunchNs = 5000;
 
 Picoseconds picos(double nanoseconds) { return std::llround(nanoseconds * 1e3); }
 
@@ -37,23 +45,53 @@ std::vector<std::uint64_t> rows_of_tensors(const JobSpec& spec) {
   return shaped ? rows : std::vector<std::uint64_t>{};
 }
 
-// The pass over one role's program. `lists` remembers the sizes of payloads by tensor: roles share
-// their calls.
+// All tensors in the order in which ddp reduces them: the last registered first.
+std::vector<TensorShape> shapes_of_tensors(const Model& model) {
+  std::vector<TensorShape> shapes;
+  for (auto layer = model.layers.rbegin(); layer != model.layers.rend(); ++layer)
+    for (auto tensor = layer->parameters.rbegin(); tensor != layer->parameters.rend(); ++tensor)
+      shapes.push_back({tensor->first_dimension(), tensor->numel / tensor->first_dimension()});
+  return shapes;
+}
+
+// Most elements that are drawn of each of `calls` tensors.
+std::uint64_t drawn_of_each(const Workload& workload, std::uint64_t calls) {
+  const auto ranks = static_cast<std::uint64_t>(std::min(workload.ranks, kRanksDrawn));
+  return std::clamp<std::uint64_t>(kMostDrawn / (ranks * std::max<std::uint64_t>(1, calls)), 1024,
+                                   kMostOfTensor);
+}
+
+std::uint64_t calls_of(const Program& program) {
+  std::uint64_t calls = 0;
+  for (const OpList& stream : program.streams)
+    for (const Op& op : stream) calls += op.kind == Op::Kind::collective && op.tensor != 0 ? 1 : 0;
+  return calls;
+}
+
+// What the passes over a job's programs share: roles share their calls.
+struct Shared {
+  // By step and tensor: the list of the ranks' sizes. All steps are one unless `steps` says more.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> lists;
+  std::unique_ptr<StepSizes> steps;  // null: sizes are the same in every step
+};
+
+// The pass over one role's program, of a step if sizes differ from step to step.
 class Pass {
  public:
-  Pass(const JobSpec& spec, Workload& workload, Program& program,
-       std::map<std::uint32_t, std::uint32_t>& lists)
+  Pass(const JobSpec& spec, Workload& workload, Program& program, Shared& shared,
+       std::uint32_t step)
       : spec_(spec),
         method_(*spec.compression->method),
         workload_(workload),
         program_(program),
-        lists_(lists),
-        rows_(rows_of_tensors(spec)) {}
+        shared_(shared),
+        step_(step),
+        rows_(rows_of_tensors(spec)),
+        shapes_(spec.compression->merge == Merge::matrices ? shapes_of_tensors(*spec.model)
+                                                           : std::vector<TensorShape>{}),
+        calls_(calls_of(program)) {}
 
   void run() {
-    for (const OpList& stream : program_.streams)
-      for (const Op& op : stream)
-        if (op.kind == Op::Kind::collective && op.tensor != 0) ++calls_;
     for (OpList& stream : program_.streams) {
       OpList out;
       for (const Op& op : stream) append(op, out);
@@ -71,39 +109,79 @@ class Pass {
                   std::string(name_of(op.dtype)) +
                   " cannot be compressed; use fp32 or bf16, or compression.method=none");
     const CompressedTensor tensor{op.tensor, op.dtype, op.count,
-                                  op.tensor <= rows_.size() ? rows_[op.tensor - 1] : 0};
+                                  op.tensor <= rows_.size() ? rows_[op.tensor - 1] : 0,
+                                  parts_of(op)};
     check_rank(tensor);
     auto& known = workload_.compressed;
     if (std::find(known.begin(), known.end(), tensor) == known.end()) known.push_back(tensor);
     const bool gathers = method_.exchange == Func::all_gather;
     const CompressionTime time = compression_time(*spec_.compression, op.count);
-    out.push_back(delay("compress", time.compress_ns));
+    out.push_back(delay("compress", time.compress_ns + memory_ns(op.count)));
     const double received =
         method_.measure ? exchange_measured(op, tensor, out) : exchange_fixed(op, tensor, out);
     if (const double staging =
             1e3 * spec_.compression->gather_us + received * spec_.compression->gather_ns;
         gathers && staging > 0)
       out.push_back(delay("stage", staging));
-    out.push_back(delay("decompress", (gathers ? workload_.ranks : 1) * time.decompress_ns));
+    out.push_back(delay("decompress", decompressed(op.count, time)));
   }
 
   // Appends the exchange; returns the bytes of payloads that a rank receives where they are
   // gathered.
-  double exchange_fixed(const Op& op, const CompressedTensor& tensor, OpList& out) const {
+  double exchange_fixed(const Op& op, const CompressedTensor& tensor, OpList& out) {
+    if (spec_.compression->exchange == PayloadExchange::all_to_all)
+      return exchange_parts(op, tensor, out);
     double received = 0;
     for (int round = 0; round < method_.rounds; ++round) {
       CompressionOptions options = spec_.compression->options;
       options.rows = tensor.rows;
+      options.parts = tensor.parts;
       options.round = round;
       Op exchange = op;
       exchange.func = method_.exchange;
       exchange.dtype = method_.payload;
       exchange.count = method_.size(op.count, options);
       exchange.tensor = op.tensor + static_cast<std::uint32_t>(round) * kSecondRound;
-      if (exchange.count > 0) out.push_back(exchange);
+      const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(workload_.ranks),
+                                             exchange.count);
+      if (spec_.compression->exchange == PayloadExchange::broadcast)
+        broadcast(exchange, sizes, out);
+      else if (exchange.count > 0)
+        out.push_back(exchange);
       received += static_cast<double>(exchange.count * bytes_of(exchange.dtype));
     }
     return received * (workload_.ranks - 1);
+  }
+
+  // One after the other, every rank is root; `sizes`: of their payloads.
+  static void broadcast(Op op, const std::vector<std::uint64_t>& sizes, OpList& out) {
+    op.func = Func::broadcast;
+    op.counts = 0;
+    for (std::size_t root = 0; root < sizes.size(); ++root) {
+      op.peer = static_cast<std::int32_t>(root);
+      op.count = sizes[root];
+      if (op.count > 0) out.push_back(op);
+    }
+  }
+
+  // Every rank sums up one part of the tensor, compresses the sum and gives it to the others.
+  double exchange_parts(const Op& op, const CompressedTensor& tensor, OpList& out) {
+    const auto ranks = static_cast<std::uint64_t>(workload_.ranks);
+    const std::uint64_t part = (op.count + ranks - 1) / ranks;
+    CompressionOptions options = spec_.compression->options;
+    options.rows = tensor.rows;
+    const CompressionTime time = compression_time(*spec_.compression, part);
+    Op exchange = op;
+    exchange.dtype = method_.payload;
+    exchange.count = method_.size(part, options);
+    exchange.func = Func::all_to_all;
+    out.push_back(exchange);
+    out.push_back(delay("sum", static_cast<double>(ranks) * time.decompress_ns + time.compress_ns));
+    exchange.func = Func::all_gather;
+    exchange.tensor += kSecondRound;
+    out.push_back(exchange);
+    return 2.0 * static_cast<double>(exchange.count * bytes_of(exchange.dtype)) *
+           (workload_.ranks - 1);
   }
 
   // The same, where ranks first tell each other how much they will send: 8 bytes for values and 8
@@ -120,14 +198,18 @@ class Pass {
     exchange.dtype = method_.payload;
     exchange.count = 0;
     exchange.counts = list_of(op, tensor);
-    out.push_back(exchange);
+    if (spec_.compression->exchange == PayloadExchange::broadcast)
+      broadcast(exchange, *workload_.counts[exchange.counts], out);
+    else
+      out.push_back(exchange);
     const double mean = static_cast<double>(elements_of(workload_, exchange)) / workload_.ranks;
     return mean * bytes_of(exchange.dtype) * (workload_.ranks - 1);
   }
 
   std::uint32_t list_of(const Op& op, const CompressedTensor& tensor) {
-    const auto known = lists_.find(op.tensor);
-    if (known != lists_.end()) return known->second;
+    const std::pair<std::uint32_t, std::uint32_t> key{shared_.steps ? step_ : 0, op.tensor};
+    const auto known = shared_.lists.find(key);
+    if (known != shared_.lists.end()) return known->second;
     std::vector<std::uint64_t> sizes;
     for (std::uint32_t g = 0; g < workload_.groups.size(); ++g) {
       const Group& group = workload_.groups[g];
@@ -137,6 +219,10 @@ class Pass {
                     std::string(method_.name) +
                     " have sizes of their own in every communicator, and the plan has several of "
                     "one kind; use a method of fixed size");
+      if (shared_.steps) {
+        sizes = shared_.steps->of(step_, g, tensor.tensor, tensor.elements);
+        continue;
+      }
       for (GroupRank r = 0; r < static_cast<GroupRank>(group.members.size()); ++r)
         sizes.push_back(r < kRanksDrawn || spec_.run.verify
                             ? size_of(tensor, g, r)
@@ -144,14 +230,15 @@ class Pass {
     }
     const auto list = static_cast<std::uint32_t>(workload_.counts.size());
     workload_.counts.push_back(std::make_shared<const std::vector<std::uint64_t>>(sizes));
-    return lists_[op.tensor] = list;
+    return shared_.lists[key] = list;
   }
 
   // What a rank's payload of the tensor measures. Verified runs send the payload of all of its
   // elements; otherwise a large tensor is judged by a part of it.
   std::uint64_t size_of(const CompressedTensor& tensor, std::uint32_t group, GroupRank rank) const {
-    const std::uint64_t drawn =
-        spec_.run.verify ? tensor.elements : std::min(tensor.elements, drawn_of_each());
+    const std::uint64_t drawn = spec_.run.verify
+                                    ? tensor.elements
+                                    : std::min(tensor.elements, drawn_of_each(workload_, calls_));
     std::vector<float> part(drawn);
     const std::uint64_t key = tensor_key(spec_.run.seed, group, tensor.tensor, 0);
     CompressionOptions options = spec_.compression->options;
@@ -165,10 +252,33 @@ class Pass {
     return static_cast<std::uint64_t>(std::llround(static_cast<double>(measured) * share / 8)) * 8;
   }
 
-  std::uint64_t drawn_of_each() const {
-    const auto ranks = static_cast<std::uint64_t>(std::min(workload_.ranks, kRanksDrawn));
-    return std::clamp<std::uint64_t>(kMostDrawn / (ranks * std::max<std::uint64_t>(1, calls_)),
-                                     1024, kMostOfTensor);
+  // Nanoseconds at the end of an exchange: for one payload, for that of every rank, or for those of
+  // every rank's part of the tensor.
+  double decompressed(std::uint64_t elements, const CompressionTime& whole) const {
+    const auto ranks = static_cast<std::uint64_t>(workload_.ranks);
+    if (method_.exchange == Func::all_reduce) return whole.decompress_ns;
+    const bool parts = spec_.compression->exchange == PayloadExchange::all_to_all;
+    return static_cast<double>(ranks) *
+           (parts
+                ? compression_time(*spec_.compression, (elements + ranks - 1) / ranks).decompress_ns
+                : whole.decompress_ns);
+  }
+
+  // What the memory adds: passes over the device's memory, and launches of kernels.
+  double memory_ns(std::uint64_t elements) const {
+    const MemoryWork work = work_of(spec_.compression->memory);
+    return work.passes * kMemoryPassNs * static_cast<double>(elements) +
+           work.launches * kMemoryLaunchNs;
+  }
+
+  // The tensors in what the op reduces, where they are compressed one by one: the calls of a
+  // program reduce all of the model's, in the order in which their gradients get ready.
+  std::vector<TensorShape> parts_of(const Op& op) {
+    if (spec_.compression->merge != Merge::matrices) return {};
+    std::vector<TensorShape> parts;
+    for (std::uint64_t left = op.count; left > 0; left -= parts.back().rows * parts.back().columns)
+      parts.push_back(shapes_.at(next_shape_++));
+    return parts;
   }
 
   // A rank that no matrix has would be sent in full, which nobody means.
@@ -196,9 +306,12 @@ class Pass {
   const Compressor& method_;
   Workload& workload_;
   Program& program_;
-  std::map<std::uint32_t, std::uint32_t>& lists_;
+  Shared& shared_;
+  const std::uint32_t step_;
   const std::vector<std::uint64_t> rows_;
-  std::uint64_t calls_ = 0;  // of tensors
+  const std::vector<TensorShape> shapes_;
+  std::size_t next_shape_ = 0;
+  const std::uint64_t calls_;  // of tensors
 };
 
 bool reduces_whole_tensors(Framework framework) {
@@ -214,6 +327,11 @@ void check_merge(const JobSpec& spec) {
     throw Error(where + "framework " + std::string(name_of(framework)) +
                 " merges tensors by a rule of its own; use parallel.framework=ddp or horovod, or "
                 "compression.merge=bucket");
+  if (merge == Merge::matrices &&
+      (framework != Framework::ddp || spec.compression->method->rounds == 1))
+    throw Error(where +
+                "matrices is what DDP's powerSGD_hook does; use parallel.framework=ddp with "
+                "compression.method=powersgd, or compression.merge=bucket");
   if (merge == Merge::model && framework != Framework::ddp)
     throw Error(where +
                 "only ddp can hold all gradients back for one call; use "
@@ -224,10 +342,82 @@ void check_merge(const JobSpec& spec) {
                 "after_backward, or compression.merge=model");
 }
 
+// What ranks carry from step to step: real in verified runs, of which one process knows all ranks.
+void check_carried(const JobSpec& spec, const Workload& workload) {
+  if (!carries_gradients(spec)) return;
+  const std::string where = spec.source_of(spec.training ? "training.task" : "compression.memory");
+  if (spec.training && !spec.run.verify)
+    throw Error(where +
+                ": training.task: only ranks with real data can learn; add run.verify=true");
+  if (spec.training && !reduces_whole_tensors(spec.parallel.framework))
+    throw Error(where + ": framework " + std::string(name_of(spec.parallel.framework)) +
+                " does not reduce whole gradients, which ranks learn from; use "
+                "parallel.framework=ddp, horovod, wfbp or mgwfbp");
+  if (spec.training && !spec.compression && spec.precision.gradients != DataType::float32)
+    throw Error(where + ": gradients of " + std::string(name_of(spec.precision.gradients)) +
+                " are not learned from; use precision.gradients=fp32, or compression.method=fp16");
+  if (spec.run.verify && is_network(spec.fabric.kind))
+    throw Error(where +
+                ": in verified runs ranks compare what they received with what others kept, which "
+                "other processes do not know; use fabric.kind=memory or virtual, or "
+                "run.verify=false");
+  if (!spec.run.verify) return;
+  const std::uint64_t elements = elements_of(tensor_places(spec, workload));
+  if (elements == 0)
+    throw Error(where + ": no call of this job reduces gradients that ranks could " +
+                (spec.training ? "learn from" : "keep"));
+  check_task(spec, workload.ranks, elements);
+}
+
+// Gives every step a program of its own, because ranks send other numbers of elements in each.
+void plan_steps(const JobSpec& spec, Workload& workload, Shared& shared) {
+  if (spec.run.verify && spec.run.min_seconds > 0)
+    throw Error(spec.source_of("run.min_seconds") + ": payloads of " +
+                std::string(spec.compression->method->name) +
+                " change their sizes from step to step and are planned for run.iterations of them; "
+                "leave run.min_seconds out of verified runs");
+  const Program& steady = workload.roles.front().iterations.back();
+  shared.steps = std::make_unique<StepSizes>(
+      spec, workload, rows_of_tensors(spec),
+      drawn_of_each(workload, calls_of(steady) * static_cast<std::uint64_t>(spec.run.warmup +
+                                                                            spec.run.iterations)),
+      kRanksDrawn);
+  for (Role& role : workload.roles) {
+    std::vector<Program> programs;
+    for (std::uint32_t step = 0; step < shared.steps->steps(); ++step)
+      programs.push_back(
+          role.iterations[std::min(program_number(workload, step), role.iterations.size() - 1)]);
+    role.iterations = std::move(programs);
+  }
+  workload.order.clear();
+  workload.cycle = 1;
+}
+
 std::vector<std::string> known_methods(const Algorithms& own) {
   std::vector<std::string> names{"none"};
   for (const Compressor* method : own.compressors()) names.emplace_back(method->name);
   return names;
+}
+
+// All ranks must be able to make one sum of what they receive.
+PayloadExchange read_exchange(const Setting& said, const Compressor& method) {
+  const bool adds = method.exchange == Func::all_reduce;
+  const PayloadExchange own = adds ? PayloadExchange::all_reduce : PayloadExchange::all_gather;
+  if (said.text == "auto" || said.text == (adds ? "all_reduce" : "all_gather")) return own;
+  const std::string name(method.name), where = "compression.communicator: payloads of " + name;
+  if (adds) fail(said.mark, where + " are added up, and so all-reduced; use all_reduce or auto");
+  if (said.text == "all_reduce")
+    fail(said.mark, where + " cannot be added up, and so are gathered; use all_gather or auto");
+  if (said.text == "broadcast") return PayloadExchange::broadcast;
+  // Parts of the tensor stand for themselves, and so does their sum.
+  if (method.majority || method.measure || method.kept)
+    fail(said.mark, where +
+                        (method.majority ? " are votes, whose sum is none"
+                                         : " are elements of the whole tensor, of which parts "
+                                           "would be others") +
+                        "; all_to_all is for methods that send every element, as qsgd, terngrad "
+                        "or natural; use all_gather, broadcast or auto");
+  return PayloadExchange::all_to_all;
 }
 
 }  // namespace
@@ -248,14 +438,17 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
              (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
   }
   const Compressor& method = **found;
-  const Setting& communicator = in.at("compression.communicator");
-  const char* own_exchange = method.exchange == Func::all_reduce ? "all_reduce" : "all_gather";
-  if (communicator.text != "auto" && communicator.text != own_exchange)
-    fail(communicator.mark,
-         "compression.communicator: payloads of " + name.text +
-             (method.exchange == Func::all_reduce ? " are added up, and so all-reduced"
-                                                  : " cannot be added up, and so are gathered") +
-             "; use " + own_exchange + " or auto");
+  const PayloadExchange exchange = read_exchange(in.at("compression.communicator"), method);
+  const Setting& memory = in.at("compression.memory");
+  Memory kept = Memory::none;
+  for (const Memory one : {Memory::residual, Memory::efsignsgd, Memory::dgc, Memory::powersgd})
+    if (memory.text == name_of(one)) kept = one;
+  if (const std::string why = why_refused(kept, method); !why.empty())
+    fail(memory.mark, "compression.memory " + memory.text + ": " + why);
+  if (kept != Memory::none && exchange == PayloadExchange::all_to_all)
+    fail(memory.mark, "compression.memory " + memory.text +
+                          ": all_to_all compresses sums once more, and what that loses no rank "
+                          "keeps; use compression.communicator=all_gather, or memory none");
   CompressionOptions options;
   options.ratio = in.number("compression.ratio");
   options.quantum = in.small("compression.quantum");
@@ -266,17 +459,23 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   options.stages = in.small("compression.stages");
   const std::string& merge = in.text("compression.merge");
   CompressionSpec spec{&method, options,
-                       merge == "tensor"  ? Merge::tensor
-                       : merge == "model" ? Merge::model
-                                          : Merge::bucket};
+                       merge == "tensor"     ? Merge::tensor
+                       : merge == "model"    ? Merge::model
+                       : merge == "matrices" ? Merge::matrices
+                                             : Merge::bucket};
   const Setting& costs = in.at("compression.costs");
   if (costs.text != "v100") spec.measured = read_compression_times(costs, folder, method.name);
   spec.gather_us = in.number("compression.gather_us");
   spec.gather_ns = in.number("compression.gather_ns");
+  spec.memory = kept;
+  spec.exchange = exchange;
+  if (spec.merge == Merge::matrices && method.name == kPowerSgdOfParts.name)
+    spec.method = &kPowerSgdOfParts;
   return spec;
 }
 
 void compress(const JobSpec& spec, Workload& workload) {
+  check_carried(spec, workload);
   if (!spec.compression) return;
   const Framework framework = spec.parallel.framework;
   if (!reduces_whole_tensors(framework))
@@ -286,12 +485,16 @@ void compress(const JobSpec& spec, Workload& workload) {
         ", which scatters sums of gradients or reduces parts of them: payloads are of whole "
         "tensors; use parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
   check_merge(spec);
-  std::map<std::uint32_t, std::uint32_t> lists;
+  Shared shared;
+  if (spec.compression->method->measure && carries_gradients(spec))
+    plan_steps(spec, workload, shared);
   for (Role& role : workload.roles)
-    for (Program& program : role.iterations) Pass(spec, workload, program, lists).run();
+    for (std::size_t i = 0; i < role.iterations.size(); ++i)
+      Pass(spec, workload, role.iterations[i], shared, static_cast<std::uint32_t>(i)).run();
 }
 
 void check_compressed(const JobSpec& spec, const Workload& workload) {
+  check_carried(spec, workload);
   if (spec.compression.has_value() == !workload.compressed.empty()) return;
   if (spec.compression)
     throw Error(spec.source_of("compression.method") +

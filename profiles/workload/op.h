@@ -56,6 +56,12 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
+// Functions that exchange compressed payloads, besides those that reduce.
+constexpr bool exchanges_payloads(Func func) {
+  return func == Func::all_gather || func == Func::all_gather_v || func == Func::broadcast ||
+         func == Func::all_to_all;
+}
+
 // The type of its elements as people write it: that of `dtype`, or "float64", "float8".
 std::string_view type_name(const Op& op);
 inline bool has_floats(const Op& op) { return op.floats || !is_integer(op.dtype); }

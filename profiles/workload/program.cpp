@@ -27,7 +27,7 @@ std::size_t program_number(const Workload& workload, std::size_t iteration) {
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op) {
   if (op.kind != Op::Kind::collective || op.tensor == 0) return nullptr;
   for (const CompressedTensor& one : workload.compressed)
-    if (one.tensor == op.tensor % kSecondRound) return &one;
+    if (one.tensor == number_of(op.tensor)) return &one;
   return nullptr;
 }
 

@@ -35,6 +35,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/compressor.h"
 #include "collectives/number.h"
 #include "collectives/schedule.h"
 #include "profiles/units.h"
@@ -80,12 +81,17 @@ struct CompressedTensor {
   std::uint32_t tensor = 0;  // as Op::tensor
   DataType type = DataType::float32;
   std::uint64_t elements = 0;
-  std::uint64_t rows = 0;  // of a matrix; 0: unknown
+  std::uint64_t rows = 0;          // of a matrix; 0: unknown
+  std::vector<TensorShape> parts;  // of a bucket whose tensors are compressed one by one
   bool operator==(const CompressedTensor&) const = default;
 };
-// A method of two rounds exchanges a second payload of a tensor under the tensor's number plus
-// this.
+// A method of several rounds exchanges the payload of round k of a tensor under the tensor's number
+// plus k times this.
 inline constexpr std::uint32_t kSecondRound = 1u << 20;
+constexpr std::uint32_t number_of(std::uint32_t op_tensor) { return op_tensor % kSecondRound; }
+constexpr int round_of(std::uint32_t op_tensor) {
+  return static_cast<int>(op_tensor / kSecondRound);
+}
 
 struct TensorLayout;  // collectives/tensor_content.h
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/compress/fits.h"
+#include "collectives/compress/power_sgd.h"
 #include "collectives/compressor.h"
 #include "collectives/gradient_law.h"
 
@@ -41,7 +42,7 @@ TEST(Methods, AreThere) {
        {"fp16",          "randomk",  "topk",       "threshold", "dgc",       "adaq",
         "qsgd",          "terngrad", "signsgd",    "signum",    "efsignsgd", "onebit",
         "natural",       "powersgd", "inceptionn", "sketch",    "8bit",      "redsync",
-        "gaussian_ksgd", "sidco-e",  "sidco-p",    "sidco-gp"})
+        "gaussian_ksgd", "sidco-e",  "sidco-p",    "sidco-gp",  "bf16"})
     EXPECT_TRUE(std::any_of(compressors().begin(), compressors().end(), [&](const Compressor& m) {
       return m.name == name;
     })) << name;
@@ -193,6 +194,23 @@ TEST(Fits, AreInversesOfTheirFunctions) {
   for (const double a : {0.2, 1.0, 3.5, 40.0})
     for (const double p : {0.01, 0.5, 0.99, 0.9999})
       EXPECT_NEAR(fits::gamma_share(a, fits::gamma_quantile(a, p)), p, 1e-9) << a << " " << p;
+}
+
+// A bucket of a matrix of rank 1, a vector, and a matrix too small to be worth it: the first is
+// approximated exactly, the others are sent as they are.
+TEST(PowerSgd, OfPartsCompressesTheMatricesThatAreWorthIt) {
+  const std::vector<TensorShape> parts{{20, 30}, {50, 1}, {3, 3}};
+  CompressionOptions options;
+  options.parts = parts;
+  const std::uint64_t sizes[] = {50 + 9, 20, 30, 0};
+  for (options.round = 0; options.round < 4; ++options.round)
+    EXPECT_EQ(kPowerSgdOfParts.size(659, options), sizes[options.round]);
+  options.round = 0;
+  Floats tensor = drawn(659, 5);
+  for (std::size_t i = 0; i < 600; ++i)
+    tensor[i] = static_cast<float>(i / 30 + 1) * (static_cast<float>(i % 30) - 11.5f);
+  const Floats back = exchanged(kPowerSgdOfParts, std::vector<Floats>{tensor}, {{options}});
+  for (std::size_t i = 0; i < 659; ++i) EXPECT_NEAR(back[i], tensor[i], i < 600 ? 1e-3 : 0) << i;
 }
 
 }  // namespace

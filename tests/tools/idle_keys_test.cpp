@@ -69,6 +69,7 @@ const Overrides kTree{"cluster.topology.kind=fat_tree", "cluster.topology.leaves
 const Overrides kNarrowPods{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
                             "cluster.topology.spines=1", "cluster.topology.pods=2",
                             "cluster.topology.pod_oversubscription=64"};
+const Overrides kLearning{"training.task=logistic", "run.verify=true"};
 const Overrides kNccl{"collectives.library=nccl-2.28"};
 
 const std::vector<Probe> kProbes{
@@ -153,6 +154,13 @@ const std::vector<Probe> kProbes{
     {"compression.rank", "2", {"compression.method=powersgd"}},
     {"compression.quantiles", "300", {"compression.method=sketch"}},
     {"compression.error_bound", "2e-5", {"compression.method=inceptionn"}},
+    {"compression.memory", "residual", {"compression.method=topk"}},
+    {"training.task", "logistic", {"run.verify=true"}},
+    {"training.samples", "5", kLearning},
+    {"training.rate", "0.2", kLearning},
+    {"training.vote",
+     "0.01",
+     {"compression.method=signsgd", "training.task=logistic", "run.verify=true"}},
     {"compression.stages", "1", {"compression.method=sidco-e", "compression.ratio=0.001"}},
     {"placement", "cyclic"},
     {"scale.dilation", "5"},
@@ -201,6 +209,8 @@ std::string ledger(const LoadedJob& job) {
     text << p.source_nic << ' ' << p.target_nic << ' ' << p.bytes << ' ' << p.messages << '\n';
   if (result.packets) text << result.packets->sent << ' ' << result.packets->received << '\n';
   if (result.network) text << "links\n";
+  if (result.training)
+    for (const double loss : result.training->loss) text << loss << '\n';
   if (result.verify) text << result.verify->checked_elements << '\n';
   return text.str();
 }
@@ -256,7 +266,6 @@ bool is_elsewhere(const Key& key) {
                            "collectives.node_cpu",
                            "compression.communicator",
                            "compression.costs",
-                           "compression.memory",
                            "compression.merge",
                            "hosts",
                            "scale.mode",

@@ -284,6 +284,7 @@ Json to_json(const Result& result) {
   json["network"] = network_json(result.network);
   json["tensors"] = tensors_json(result.tensors);
   json["compression"] = compression_json(result.compression);
+  json["training"] = training_json(result.training);
   json["servers"] = servers_json(result.servers);
   json["packets"] = packets_json(result.packets);
   json["switch"] = switch_json(result);
@@ -344,6 +345,7 @@ bool is_result_path(const std::string& path) {
   sample.network_switch = SwitchReport{};
   sample.tensors = TensorUse{};
   sample.compression = CompressionUse{};
+  sample.training = TrainingUse{};
   const Json json = to_json(sample);
   const Json* found = find_path(json, path);
   return found != nullptr && (found->is_number() || found->is_boolean() || found->is_null());

@@ -262,6 +262,7 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   for (Fact& fact : network_facts(result.network)) facts.push_back(std::move(fact));
   if (result.tensors) facts.push_back({"tensors", tensor_line(*result.tensors)});
   if (result.compression) facts.push_back({"compression", compression_line(*result.compression)});
+  if (result.training) facts.push_back({"training", training_line(*result.training)});
   if (result.network_switch)
     facts.push_back({"switch", switch_line(*result.network_switch, result.played_wall_seconds)});
   if (!result.servers.empty()) facts.push_back({"servers", server_line(result.servers)});

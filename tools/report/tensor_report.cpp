@@ -1,5 +1,7 @@
 #include "tools/report/tensor_report.h"
 
+#include <cstdio>
+
 #include <nlohmann/json.hpp>
 
 #include "tools/text/humane.h"
@@ -29,6 +31,19 @@ nlohmann::ordered_json tensors_json(const std::optional<TensorUse>& use) {
 std::string compression_line(const CompressionUse& use) {
   return use.method + ": a rank gives " + humane_bytes(static_cast<double>(use.payload_bytes)) +
          " a step, " + humane_percent(use.ratio_mean) + " of its gradients' elements";
+}
+
+std::string training_line(const TrainingUse& use) {
+  if (use.loss.empty()) return use.task + ": nothing was played";
+  char text[96];
+  std::snprintf(text, sizeof text, ": loss %.4g after the first iteration, %.4g after ",
+                use.loss.front(), use.loss.back());
+  return use.task + text + humane_count(static_cast<double>(use.loss.size()), "iteration");
+}
+
+nlohmann::ordered_json training_json(const std::optional<TrainingUse>& use) {
+  if (!use) return nullptr;
+  return {{"task", use->task}, {"loss", use->loss}};
 }
 
 nlohmann::ordered_json compression_json(const std::optional<CompressionUse>& use) {

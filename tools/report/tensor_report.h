@@ -18,8 +18,12 @@ std::string tensor_line(const TensorUse& use);
 // "topk: a rank gives 1.9 MiB a step, 1 % of its gradients' elements"
 std::string compression_line(const CompressionUse& use);
 
-// Null when there is no compression, or no description of the tensors.
+// "logistic: loss 0.693 after the first iteration, 0.31 after 301 iterations"
+std::string training_line(const TrainingUse& use);
+
+// Null when there is no compression, nothing is learned, or no description of the tensors.
 nlohmann::ordered_json compression_json(const std::optional<CompressionUse>& use);
+nlohmann::ordered_json training_json(const std::optional<TrainingUse>& use);
 nlohmann::ordered_json tensors_json(const std::optional<TensorUse>& use);
 
 }  // namespace ghostrank

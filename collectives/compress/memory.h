@@ -1,0 +1,65 @@
+// What a rank keeps of its gradients from step to step, because a compression method did not send
+// it: the memories of GRACE. g: a step's gradient; t: the tensor that is compressed in its place;
+// sent: what the others take t to be, the decompressed payload.
+//
+//   residual    t = e + g           e = t - sent        sum of all sent + e = sum of all g
+//   efsignsgd   t = e + 0.1 g       e = t - sent        likewise, of 0.1 g; sums are divided by 0.1
+//   dgc         u = 0.9 u + g       u = v = 0 where     sum of all sent + v = sum of all u
+//               v = v + u, t = v    something was sent
+//   powersgd    t = e + g           e = t - mean        mean: of all ranks, as decompressed; the
+//                                                       sums over all ranks are conserved
+//
+// An element that is not finite is kept by none of them: what was lost with it stays lost. 0.1 is
+// the learning rate of Karimireddy et al. (2019) as GRACE has it; methods that scale with their
+// tensor send the same whatever it is. dgc: momentum correction and factor masking of Lin et al.
+// (2018), without clipping.
+//
+// Units: elements. Threading: one owner. Memory: 4 bytes an element, 8 with dgc, 0 with none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ghostrank {
+
+struct Compressor;  // collectives/compressor.h
+
+enum class Memory : std::uint8_t { none, residual, efsignsgd, dgc, powersgd };
+std::string_view name_of(Memory memory);
+
+// Why a method cannot use the memory, and what it can use; "": it can.
+std::string why_refused(Memory memory, const Compressor& method);
+
+// Share of a momentum that is left after a step.
+constexpr double momentum_of(Memory memory) { return memory == Memory::dgc ? 0.9 : 0; }
+
+// Passes of 4 bytes an element over a device's memory, and launches of kernels, in each step.
+struct MemoryWork {
+  int passes = 0, launches = 0;
+};
+MemoryWork work_of(Memory memory);
+
+// The memory of one rank, for `elements` gradients in one order.
+class GradientMemory {
+ public:
+  GradientMemory(Memory kind, std::uint64_t elements);
+
+  Memory kind() const { return kind_; }
+  // Once a step for every element: turns the gradients from `first` on into what is compressed.
+  void compensate(std::uint64_t first, std::span<float> gradient);
+  // Then: what was compressed, and what was sent of it; with powersgd, the mean of all ranks.
+  void keep(std::uint64_t first, std::span<const float> tensor, std::span<const float> sent);
+  // What sums of decompressed payloads are to be multiplied by.
+  float scale() const;
+  // What has not been sent: e, or v.
+  std::span<const float> kept() const { return kept_; }
+
+ private:
+  Memory kind_;
+  std::vector<float> kept_, momentum_;  // momentum_: u of dgc
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,153 @@
+// A call that exchanges compressed payloads, as its ranks see it in verify mode. In later rounds of
+// a method, ranks take the sums of the payloads before to be what the tensors say, not what the
+// exchanges gave, so that each call is checked by itself; where ranks have states, it is what this
+// rank received.
+//
+// Units: elements. Threading: one owner; refers to the call.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collectives/compressor.h"
+#include "emulator/verify/gradient_states.h"
+#include "emulator/verify/verify.h"
+
+namespace ghostrank {
+
+struct CompressedCall {
+  explicit CompressedCall(const RankCall& c)
+      : call(*c.compressed),
+        content(call.tensor),
+        method(*call.method),
+        rank(c.rank),
+        ranks(c.collective.size),
+        round(call.options.round) {
+    if (round == 0) return;
+    if (call.states) {
+      const std::span<const std::byte> received = call.states->received(exchange_of(rank));
+      first_sum.assign(received.begin(), received.end());
+      return;
+    }
+    for (int before = 0; before < round; ++before) {
+      std::vector<std::byte> sum;
+      for (GroupRank r = 0; r < ranks; ++r) {
+        CompressionOptions then = options(r);
+        then.round = before;
+        const std::vector<std::byte> own = payload_of(method, tensor(r), then);
+        if (r == 0)
+          sum = own;
+        else
+          add_elements(method.payload, sum.data(), own.data(), elements_in(own));
+      }
+      first_sum.insert(first_sum.end(), sum.begin(), sum.end());
+    }
+  }
+
+  CompressionOptions options(GroupRank r) const {
+    CompressionOptions own = call.of(r);
+    own.first_sum = first_sum;
+    return own;
+  }
+
+  std::uint64_t elements() const { return content.elements(); }
+
+  // What the rank compresses; with states, of a rank that has begun.
+  std::vector<float> tensor(GroupRank r) const {
+    if (!call.states) return gradient(r);
+    const std::span<const float> given = call.states->given(exchange_of(r));
+    return {given.begin(), given.end()};
+  }
+  // Begins the exchange of this rank.
+  std::vector<float> own_tensor() const {
+    if (!call.states) return gradient(rank);
+    const std::span<const float> given = call.states->give(exchange_of(rank), gradient(rank));
+    return {given.begin(), given.end()};
+  }
+  ExchangeOf exchange_of(GroupRank r) const { return {call.number, call.iteration, r}; }
+
+  std::vector<float> gradient(GroupRank r) const {
+    if (call.gradients) {
+      std::vector<float> drawn(elements());
+      call.gradients->draw(call.of(r).seed, drawn);
+      return drawn;
+    }
+    std::vector<std::int16_t> values(elements());
+    content.values(r, 0, elements(), values.data());
+    return {values.begin(), values.end()};
+  }
+  std::vector<std::byte> payload(GroupRank r, std::span<const float> of) const {
+    return payload_of(method, of, options(r));
+  }
+  std::vector<float> back(std::span<const std::byte> payload) const {
+    std::vector<float> out(elements());
+    method.decompress(payload, options(0), out);
+    return out;
+  }
+  std::uint64_t elements_in(std::span<const std::byte> payload) const {
+    return payload.size() / bytes_of(method.payload);
+  }
+  // What the rank's own tensor counts for in the decompressed sum: what its payload says alone, or
+  // the mean where payloads say nothing without those of the others.
+  std::vector<float> own_part(const std::vector<float>& sum) const {
+    std::vector<float> own = tensor(rank);
+    if (method.rounds == 1) return back(payload(rank, own));
+    if (round == 0) return own;  // sent as it is
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = sum[i] / static_cast<float>(ranks);
+    return own;
+  }
+  // True if no round follows that sends anything, so that the tensor can be told.
+  bool ends() const {
+    CompressionOptions later = call.options;
+    for (later.round = round + 1; later.round < method.rounds; ++later.round)
+      if (method.size(elements(), later) > 0) return false;
+    return true;
+  }
+
+  const CompressedContent& call;
+  const TensorContent& content;
+  const Compressor& method;
+  const GroupRank rank;
+  const int ranks, round;
+  std::vector<std::byte> first_sum;
+};
+
+// Sums of the ranks' contributions, and of their magnitudes.
+struct Sums {
+  explicit Sums(std::size_t n) : values(n), magnitudes(n) {}
+  template <typename Values>
+  void add(const Values& more) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto value = static_cast<double>(more[i]);
+      values[i] += value;
+      magnitudes[i] += std::abs(value);
+    }
+  }
+  std::vector<double> values, magnitudes;
+};
+
+// The number of elements off by more than `share` of the sum of magnitudes plus `slack`.
+inline std::uint64_t count_off(const std::vector<double>& is, const Sums& sum, double share,
+                               double slack) {
+  std::uint64_t off = 0;
+  for (std::size_t i = 0; i < is.size(); ++i)
+    off += std::abs(is[i] - sum.values[i]) <= share * sum.magnitudes[i] + slack ? 0 : 1;
+  return off;
+}
+
+// The number of elements of a decompressed sum that are further from the truth than the methods'
+// own `error`, or that and what rounding adds to parts of these magnitudes.
+inline std::uint64_t count_apart(const std::vector<double>& is, const Sums& truth, double error,
+                                 const std::vector<double>& magnitudes, double share) {
+  std::uint64_t apart = 0;
+  for (std::size_t i = 0; i < is.size(); ++i) {
+    const double most = error * (1 + 1e-6) + share * magnitudes[i];
+    apart += std::abs(is[i] - truth.values[i]) <= most ? 0 : 1;
+  }
+  return apart;
+}
+
+}  // namespace ghostrank

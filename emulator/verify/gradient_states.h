@@ -1,0 +1,100 @@
+// What ranks carry from one iteration to the next in verify mode
+// (profiles/training/gradient_state.h), and what each gave to the exchanges under way. A rank
+// compresses the tensor that its own state asks for, and its state goes on with what it received;
+// others compare what they received with what it gave.
+//
+//   start of a call   give(): the rank's tensor, for others to see     (own thread)
+//   end of a call     given(): every rank's; finish(): its own state   (own thread)
+//
+// A rank ends an exchange only after all have begun it, and begins the next one of that tensor only
+// then. So the tensors of two iterations are kept, and given() finds those of all ranks at the end
+// of a call. All ranks are in one process.
+//
+// Units: elements. Threading: begin_segment() and training() while nobody plays; the others on the
+// thread that plays the rank.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "emulator/result/result.h"
+#include "profiles/training/gradient_state.h"
+
+namespace ghostrank {
+
+// One rank's part in the exchange of a tensor.
+struct ExchangeOf {
+  std::uint32_t tensor = 0, iteration = 0;
+  GroupRank rank = 0;
+};
+
+class GradientStates {
+ public:
+  GradientStates(const JobSpec& spec, const Workload& workload);
+
+  // Iterations go on from `first`. If they did so before, as in a second warm-up, all ranks return
+  // to what they were then.
+  void begin_segment(std::uint32_t first);
+  // Of all iterations so far; empty if nothing is learned.
+  std::optional<TrainingUse> training();
+
+  // The tensor that the rank compresses: made of the gradient when it is first asked for in an
+  // iteration, with those it learns in place of that.
+  std::span<const float> give(const ExchangeOf& of, std::vector<float> gradient);
+  std::span<const float> given(const ExchangeOf& of);
+  // Ends the rank's exchange: `own` is what others take its tensor to be, `sum` that of all ranks.
+  void finish(const ExchangeOf& of, std::span<const float> own, std::span<const float> sum,
+              bool vote);
+
+  // Of an exchange of several calls: what the rank received so far, `before` and now.
+  void receive(const ExchangeOf& of, std::span<const std::byte> before,
+               std::span<const std::byte> now);
+  std::span<const std::byte> received(const ExchangeOf& of) const;
+
+  // Of gathered payloads: what the rank received of another, decompressed.
+  void hear(const ExchangeOf& of, GroupRank from, std::vector<float> tensor);
+  // By rank; null: some are missing. Valid until the rank hears of the tensor again.
+  const std::vector<std::vector<float>>* all_heard(const ExchangeOf& of);
+
+ private:
+  struct Given {
+    std::optional<std::uint32_t> iteration;
+    std::vector<std::vector<float>> by_rank;
+  };
+  struct Heard {
+    int ranks = 0;
+    std::vector<std::vector<float>> by_rank;
+  };
+  struct Rank {
+    GradientState state;
+    std::optional<std::uint32_t> iteration;  // begun last
+    // By tensor.
+    std::map<std::uint32_t, std::vector<std::byte>> received = {};
+    std::map<std::uint32_t, Heard> heard = {};
+  };
+
+  Given& slot(const ExchangeOf& of) { return given_.at(of.tensor)[of.iteration % 2]; }
+  Rank& rank(GroupRank r) { return ranks_[static_cast<std::size_t>(r)]; }
+  void note_loss(std::uint32_t iteration);
+
+  std::map<std::uint32_t, TensorPlace> places_;
+  std::unique_ptr<const LogisticTask> task_;
+  std::vector<Rank> ranks_;  // by rank of the communicator
+  std::map<std::uint32_t, std::array<Given, 2>> given_;
+  std::mutex mutex_;            // of given_
+  std::vector<double> losses_;  // after every iteration, with the weights of rank 0
+  struct Saved {
+    std::uint32_t first = 0;  // of the segment at whose begin this was
+    std::vector<Rank> ranks;
+    std::vector<double> losses;
+  };
+  std::optional<Saved> saved_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,52 @@
+// How much ranks send of their tensors step by step, if the data decide that and ranks carry
+// something from step to step: a memory, or weights that they learn. The steps are played here
+// beforehand, tensor by tensor and rank by rank, as the engine's ranks will play them: gathered
+// payloads are added up in the same order everywhere, so that the sizes are those of real data.
+//
+// What is not verified is judged by a part of each tensor, whose memory is then its own.
+//
+// Units: steps are iterations, warm-up included; sizes are elements of payloads. Threading: pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "profiles/job/job.h"
+#include "profiles/training/gradient_state.h"
+
+namespace ghostrank {
+
+class StepSizes {
+ public:
+  using ByRank = std::vector<std::uint64_t>;
+
+  // `workload`: before it is compressed. `rows`: of the tensors, by number from 1; missing:
+  // unknown. `drawn`: most elements that are drawn of a tensor; `ranks`: those drawn, whose sizes
+  // the others repeat.
+  StepSizes(const JobSpec& spec, const Workload& workload, std::vector<std::uint64_t> rows,
+            std::uint64_t drawn, int ranks);
+
+  // Number of steps that differ; later ones repeat the last.
+  std::uint32_t steps() const { return steps_; }
+  ByRank of(std::uint32_t step, std::uint32_t group, std::uint32_t tensor, std::uint64_t elements);
+
+ private:
+  using BySteps = std::vector<ByRank>;
+
+  void play_together(const Workload& workload);
+  BySteps alone(std::uint32_t group, std::uint32_t tensor, std::uint64_t elements) const;
+  // Of the rank's draws for the tensor in the step.
+  CompressionOptions options(std::uint32_t step, std::uint32_t group, std::uint32_t tensor,
+                             GroupRank rank) const;
+
+  const JobSpec& spec_;
+  const Compressor& method_;
+  const std::vector<std::uint64_t> rows_;
+  const std::uint64_t drawn_;
+  const int ranks_, played_;  // of the job; that are drawn
+  const std::uint32_t steps_;
+  std::map<std::uint32_t, BySteps> sizes_;  // by tensor; by step, empty where it is not reduced
+};
+
+}  // namespace ghostrank

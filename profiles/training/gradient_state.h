@@ -1,0 +1,72 @@
+// What one rank carries from step to step: its gradient memory, and the weights that it learns.
+// Tensors are ranges of all gradients in the order in which a program reduces them, so that a
+// memory follows its gradients when DDP makes other buckets of them.
+//
+//   begin(step) | for each tensor: compensate | exchange | finish
+//
+// Weights move as sums arrive; the gradients of a step are all made of those at its begin. A sum is
+// of P ranks: weights -= rate / P * sum, times 1 - m where the memory has a momentum m, so that a
+// gradient moves weights as far in the end as in the other methods; a vote: weights -= vote * sign.
+//
+// Units: elements. Threading: one owner. Memory: that of the GradientMemory; 8 bytes a weight.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collectives/compress/memory.h"
+#include "collectives/compressor.h"
+#include "profiles/job/job.h"
+#include "profiles/training/logistic.h"
+
+namespace ghostrank {
+
+// A tensor's range of all gradients.
+struct TensorPlace {
+  std::uint64_t first = 0, elements = 0;
+  bool operator==(const TensorPlace&) const = default;
+};
+
+// By number. Throws Error(usage) unless every program reduces the same gradients, over all ranks.
+std::map<std::uint32_t, TensorPlace> tensor_places(const JobSpec& spec, const Workload& workload);
+std::uint64_t elements_of(const std::map<std::uint32_t, TensorPlace>& places);
+
+// True if ranks of the job carry something from step to step.
+bool carries_gradients(const JobSpec& spec);
+// Throws Error(usage) if what ranks learn from would take more than 1 GiB.
+void check_task(const JobSpec& spec, int ranks, std::uint64_t elements);
+// What ranks learn from; null: nothing.
+std::unique_ptr<const LogisticTask> make_task(const JobSpec& spec, int ranks,
+                                              std::uint64_t elements);
+
+class GradientState {
+ public:
+  // `task` outlives this object and its copies.
+  GradientState(const JobSpec& spec, std::uint64_t elements, const LogisticTask* task,
+                GroupRank rank);
+
+  void begin(std::uint32_t step);
+  // What the rank compresses, of its gradient; what it learns is put in place of that.
+  void compensate(const TensorPlace& place, std::span<float> gradient);
+  // `tensor`: what was compressed; `own`: as others take it to be; `sum`: of all ranks,
+  // decompressed.
+  void finish(const TensorPlace& place, std::span<const float> tensor, std::span<const float> own,
+              std::span<const float> sum, int ranks, bool vote);
+
+  std::span<const float> weights() const { return weights_; }
+  std::span<const float> kept() const { return memory_.kept(); }
+
+ private:
+  TrainingSpec training_;
+  const LogisticTask* task_;
+  GroupRank rank_;
+  GradientMemory memory_;
+  std::vector<float> weights_, gradient_;  // gradient_: of the step
+  std::uint32_t step_ = 0;
+  bool made_ = false;  // gradient_ is that of step_
+};
+
+}  // namespace ghostrank
