@@ -73,6 +73,8 @@ std::span<const Verb> all_verbs() {
       Verb{"compare", "compare results, or play variants of a job in turn (A/B)", verb_compare},
       Verb{"sweep", "play every point of a grid of settings: a CSV row each, and a picture",
            verb_sweep},
+      Verb{"adapt", "adapt what compression sends to a network that changes, against fixed ratios",
+           verb_adapt},
       Verb{"diff", "hold a result's bytes against packet captures of a real run", verb_diff},
       Verb{"profile", "show, check or write models and other profiles", verb_profile,
            profile_verbs()},

@@ -25,8 +25,10 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kFirst = 0.25;  // share that the first of several stages keeps
-constexpr int kAdaptEvery = 5;
+constexpr double kFirst = 0.25;   // share that the first of several stages keeps
+constexpr int kAdaptEvery = 5;    // steps
+constexpr int kForgetAfter = 8;   // looks: gradients drift
+constexpr double kMostOff = 0.2;  // of the ratio, that is left as it is
 
 enum class Law { exponential, pareto, gamma };
 
@@ -115,21 +117,50 @@ int sidco_stages(double ratio, double step) {
          std::max(1, static_cast<int>(std::ceil(std::log(ratio / kFirst) / std::log(step) - 1e-9)));
 }
 
-SidcoStages::SidcoStages(double ratio, int first)
-    : ratio_(ratio),
-      stages_(first),
-      most_(std::max(1, static_cast<int>(std::ceil(std::log2(1 / ratio))))) {}
+SidcoStages::SidcoStages(double ratio, int first) : ratio_(ratio), stages_(first) {
+  const auto most = static_cast<std::size_t>(std::max(1.0, std::ceil(std::log2(1 / ratio))));
+  tried_.resize(std::max(most, static_cast<std::size_t>(first)));
+}
 
 void SidcoStages::sent(double share) {
   sum_ += share / ratio_;
   if (++steps_ < kAdaptEvery) return;
-  const double mean = sum_ / steps_;
-  if (mean > 1.2) --stages_;
-  if (mean < 0.8) ++stages_;
-  stages_ = std::clamp(stages_, 1, most_);
+  const double mean = std::max(sum_ / steps_, 1e-9);
   sum_ = 0;
   steps_ = 0;
+  tried_[static_cast<std::size_t>(stages_ - 1)] = {mean, ++looks_};
+  surplus_ = std::clamp(surplus_ + mean - 1, -1.0, 1.0);
+  if (std::abs(mean - 1) <= kMostOff)
+    surplus_ = 0;
+  else
+    stages_ = next();
 }
+
+int SidcoStages::next() const {
+  const auto off = [&](int stages) {
+    const double mean = mean_of(stages);
+    return mean > 0 ? std::abs(std::log(mean)) : std::numeric_limits<double>::infinity();
+  };
+  int best = stages_;
+  for (int m = 1; m <= static_cast<int>(tried_.size()); ++m)
+    if (off(m) < off(best)) best = m;
+  // One sends too much and its neighbour too little: they take turns.
+  for (const int beside : {best + 1, best - 1})
+    if (mean_of(beside) > 0 && off(beside) < std::log(2.0) &&
+        (mean_of(beside) > 1) != (mean_of(best) > 1))
+      return (mean_of(best) > 1) == (surplus_ < 0) ? best : beside;
+  for (const int beside : {best + 1, best - 1})
+    if (mean_of(beside) == 0) return beside;
+  return best;
+}
+
+double SidcoStages::mean_of(int stages) const {
+  if (stages < 1 || stages > static_cast<int>(tried_.size())) return -1;
+  const Tried& tried = tried_[static_cast<std::size_t>(stages - 1)];
+  return looks_ - tried.look < kForgetAfter ? tried.mean : 0;
+}
+
+bool has_stages(std::string_view method) { return method.starts_with("sidco-"); }
 
 const Compressor kSidcoE = selects_by<by_fit<Law::exponential>>("sidco-e", by_passes(3, 6), true);
 const Compressor kSidcoP = selects_by<by_fit<Law::pareto>>("sidco-p", by_passes(4, 8), true);

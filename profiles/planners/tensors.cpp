@@ -4,15 +4,14 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
+#include "profiles/planners/gradient_laws.h"
 
 namespace ghostrank {
 namespace {
@@ -107,57 +106,10 @@ std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near
   return measured_overlap(parse_yaml_file(path), block);
 }
 
-namespace {
-
-std::vector<GradientLaw::Bin> read_histogram(const Setting& setting, const std::string& path) {
-  std::ifstream in(path);
-  if (!in) fail(setting.mark, "tensors.distribution: cannot read " + path + "; name a CSV file");
-  std::vector<GradientLaw::Bin> bins;
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    GradientLaw::Bin bin;
-    char comma = 0, more = 0;
-    std::istringstream text(line);
-    if (number == 1 && line.starts_with("magnitude")) continue;
-    if (line.empty()) continue;
-    if (!(text >> bin.up_to >> comma >> bin.count) || comma != ',' || (text >> more))
-      throw Error(path + ":" + std::to_string(number) + ": " + quote(line) +
-                  " is no bin; write MAGNITUDE,COUNT, as 0.001,250");
-    bins.push_back(bin);
-  }
-  return bins;
-}
-
-}  // namespace
-
 GradientLaw read_gradients(const Settings& in, const std::string& folder) {
   const Setting& said = in.at("tensors.distribution");
-  const std::size_t space = said.text.find(' ');
-  const std::string name = said.text.substr(0, space);
-  const std::string rest = space == std::string::npos ? "" : said.text.substr(space + 1);
-  GradientLaw law;
-  law.scale = in.number("tensors.scale");
-  const bool shaped = name == "gamma" || name == "pareto";
-  if (name == "gaussian") law.kind = GradientLaw::Kind::gaussian;
-  if (name == "gamma") law.kind = GradientLaw::Kind::gamma;
-  if (name == "pareto") law.kind = GradientLaw::Kind::pareto;
-  if (name == "measured") {
-    law.kind = GradientLaw::Kind::measured;
-    law.bins = read_histogram(said, rest.starts_with('/') ? rest : folder + "/" + rest);
-  }
-  const std::optional<double> shape = parse_number(rest);
-  if (shaped && shape) law.shape = *shape;
-  const bool known = shaped                                    ? shape.has_value()
-                     : name == "measured"                      ? !rest.empty()
-                     : name == "laplace" || name == "gaussian" ? rest.empty()
-                                                               : false;
-  if (!known)
-    fail(said.mark, "tensors.distribution is " + quote(said.text) +
-                        "; write laplace, gaussian, gamma SHAPE, pareto SHAPE or measured FILE");
-  const std::string wrong = law.why_wrong();
-  if (!wrong.empty()) fail(said.mark, "tensors.distribution: " + wrong);
-  return law;
+  return parse_gradient_law(said.text, in.number("tensors.scale"), folder,
+                            location(said.mark) + ": tensors.distribution");
 }
 
 void check_tensors(const JobSpec& spec, const Workload& workload) {

@@ -13,6 +13,7 @@ std::span<const Verb> calibrate_verbs() {
       Verb{"steps",
            "a device profile from step times of your own runs (also: calibrate --from FILE)",
            calibrate_steps},
+      Verb{"ratios", "how near compression methods come to the ratio asked for", calibrate_ratios},
       Verb{"device", "", nullptr},
   };
   return kVerbs;

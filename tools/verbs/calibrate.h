@@ -10,5 +10,6 @@ namespace ghostrank {
 int calibrate_host(const Argv& argv);
 int calibrate_compression(const Argv& argv);
 int calibrate_steps(const Argv& argv);
+int calibrate_ratios(const Argv& argv);
 
 }  // namespace ghostrank

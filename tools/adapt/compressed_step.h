@@ -1,0 +1,47 @@
+// A planned step whose gradients are compressed, as a controller of ratios sees it: when each
+// tensor can be sent, what the communication stream does beside sending, and payloads whose sizes
+// can be changed.
+//
+// Units: seconds since the step began; elements; bytes. Threading: plain values, pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+// A tensor whose payload is exchanged by one call.
+struct CompressedCall {
+  std::uint32_t tensor = 0;  // as Op::tensor
+  std::uint64_t elements = 0;
+};
+
+// The stream of the exchanges in order: it waits for gradients, computes, or sends.
+struct StreamPart {
+  enum class Kind : std::uint8_t { wait, compute, send } kind = Kind::compute;
+  double seconds = 0;    // wait: until then; compute: so long
+  std::size_t call = 0;  // send: index into CompressedStep::calls
+};
+
+struct CompressedStep {
+  std::vector<CompressedCall> calls;
+  std::vector<StreamPart> stream;
+  double computed =
+      0;  // the backward pass, and all before it, has ended: when the last wait passes
+};
+
+// The steady step of a plan by ddp. Throws Error(usage) where the job compresses nothing, by a
+// method whose payloads are not of a size that the ratio alone decides, or by another framework.
+CompressedStep compressed_step(const JobSpec& spec, const Workload& workload);
+
+// The same plan, all of whose steps are the steady one, with a ratio for each of its calls.
+Workload with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
+                     std::span<const double> ratios);
+
+// Bytes of the payload of a call at this ratio.
+double payload_at(const JobSpec& spec, const CompressedCall& call, double ratio);
+
+}  // namespace ghostrank

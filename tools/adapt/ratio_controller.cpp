@@ -1,0 +1,104 @@
+#include "tools/adapt/ratio_controller.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace ghostrank {
+namespace {
+
+constexpr int kProbes = 2;
+constexpr double kProbeFactor = 10;
+constexpr int kHalvings = 40;
+
+}  // namespace
+
+RatioController::RatioController(const CompressedStep& step, const RatioLimits& limits,
+                                 Payload payload)
+    : step_(step), limits_(limits), payload_(std::move(payload)) {}
+
+std::vector<double> RatioController::ratios() const {
+  std::vector<double> ratios(step_.calls.size(), limits_.least);
+  if (steps_ == 0) return ratios;
+  if (steps_ < kProbes) {
+    std::fill(ratios.begin(), ratios.end(), std::min(limits_.most, kProbeFactor * limits_.least));
+    return ratios;
+  }
+  // Ratios by their logarithm: as many halvings for small as for large ones.
+  double low = std::log(limits_.least), high = std::log(limits_.most);
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = low + (high - low) / 2;
+    std::fill(ratios.begin(), ratios.end(), std::exp(middle));
+    (end(ratios) <= step_.computed + limits_.budget ? low : high) = middle;
+  }
+  std::fill(ratios.begin(), ratios.end(), std::exp(low));
+  fill_gaps(ratios);
+  return ratios;
+}
+
+void RatioController::measured(double seconds_of_calls) {
+  const double sent = bytes(ratios());
+  const auto calls = static_cast<double>(step_.calls.size());
+  if (steps_ == 0) {
+    first_seconds_ = seconds_of_calls;
+    first_bytes_ = sent;
+  } else if (steps_ == 1) {
+    byte_ = sent > first_bytes_
+                ? std::max(0.0, (seconds_of_calls - first_seconds_) / (sent - first_bytes_))
+                : 0;
+    call_ = std::max(0.0, (first_seconds_ - byte_ * first_bytes_) / calls);
+  } else {
+    byte_ = std::max(0.0, (seconds_of_calls - call_ * calls) / sent);
+  }
+  ++steps_;
+}
+
+double RatioController::bytes(std::span<const double> ratios) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < ratios.size(); ++i) sum += payload_(step_.calls[i], ratios[i]);
+  return sum;
+}
+
+double RatioController::end(std::span<const double> ratios) const {
+  double now = 0;
+  for (const StreamPart& part : step_.stream) {
+    if (part.kind == StreamPart::Kind::wait) now = std::max(now, part.seconds);
+    if (part.kind == StreamPart::Kind::compute) now += part.seconds;
+    if (part.kind == StreamPart::Kind::send)
+      now += call_ + byte_ * payload_(step_.calls[part.call], ratios[part.call]);
+  }
+  return now;
+}
+
+void RatioController::fill_gaps(std::vector<double>& ratios) const {
+  if (byte_ <= 0) return;
+  double now = 0;
+  const StreamPart* last = nullptr;  // the call before
+  for (const StreamPart& part : step_.stream) {
+    if (part.kind == StreamPart::Kind::compute) now += part.seconds;
+    if (part.kind == StreamPart::Kind::send) {
+      now += call_ + byte_ * payload_(step_.calls[part.call], ratios[part.call]);
+      last = &part;
+    }
+    if (part.kind != StreamPart::Kind::wait) continue;
+    if (last && now < part.seconds) {
+      const CompressedCall& call = step_.calls[last->call];
+      double& ratio = ratios[last->call];
+      ratio = ratio_for(call, payload_(call, ratio) + (part.seconds - now) / byte_, ratio);
+    }
+    now = std::max(now, part.seconds);
+    last = nullptr;
+  }
+}
+
+double RatioController::ratio_for(const CompressedCall& call, double bytes, double at_least) const {
+  if (payload_(call, limits_.most) <= bytes) return std::max(limits_.most, at_least);
+  double low = std::log(at_least), high = std::log(limits_.most);
+  for (int i = 0; i < kHalvings && high > low; ++i) {
+    const double middle = low + (high - low) / 2;
+    (payload_(call, std::exp(middle)) <= bytes ? low : high) = middle;
+  }
+  return std::exp(low);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,56 @@
+// Chooses how much of every tensor is sent, step by step, so that a step ends within a budget of
+// time after its last gradients. The rule is our own.
+//
+//   1. A call takes   call + byte * its payload's bytes.   Two first steps, at the least ratio and
+//   at
+//      ten times that, tell `call` and `byte` apart; `call` stays, and `byte` is that of the last
+//      step: what the network did then is what it is expected to do now.
+//   2. The largest ratio for all tensors with which the exchanges end in time (by bisection; what
+//      the stream computes and waits for is known from the plan).
+//   3. Wherever the stream would then wait for the next gradients, the tensor before sends so much
+//      more as fills the gap: it costs no time.
+//
+// A change of the network is answered one step late. Threading: one owner.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tools/adapt/compressed_step.h"
+
+namespace ghostrank {
+
+struct RatioLimits {
+  double budget = 0;  // seconds after CompressedStep::computed in which exchanges have to end
+  double least = 0, most = 0;
+};
+
+class RatioController {
+ public:
+  // Bytes of a call's payload at a ratio.
+  using Payload = std::function<double(const CompressedCall& call, double ratio)>;
+
+  RatioController(const CompressedStep& step, const RatioLimits& limits, Payload payload);
+
+  // By call, for the next step.
+  std::vector<double> ratios() const;
+  // What the step with ratios() took for all of its calls together.
+  void measured(double seconds_of_calls);
+
+ private:
+  double end(std::span<const double> ratios) const;
+  double bytes(std::span<const double> ratios) const;
+  void fill_gaps(std::vector<double>& ratios) const;
+  // The largest ratio of a call whose payload is at most so large.
+  double ratio_for(const CompressedCall& call, double bytes, double at_least) const;
+
+  const CompressedStep& step_;
+  RatioLimits limits_;
+  Payload payload_;
+  int steps_ = 0;
+  double first_seconds_ = 0, first_bytes_ = 0;
+  double call_ = 0, byte_ = 0;  // seconds
+};
+
+}  // namespace ghostrank
