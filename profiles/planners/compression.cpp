@@ -153,14 +153,14 @@ class Pass {
     return received * (workload_.ranks - 1);
   }
 
-  // One after the other, every rank is root; `sizes`: of their payloads.
+  // One after the other, every rank is root; `sizes`: of their payloads, which may be empty.
   static void broadcast(Op op, const std::vector<std::uint64_t>& sizes, OpList& out) {
     op.func = Func::broadcast;
     op.counts = 0;
     for (std::size_t root = 0; root < sizes.size(); ++root) {
       op.peer = static_cast<std::int32_t>(root);
       op.count = sizes[root];
-      if (op.count > 0) out.push_back(op);
+      out.push_back(op);
     }
   }
 

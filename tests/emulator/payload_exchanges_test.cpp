@@ -46,10 +46,11 @@ TEST(PayloadExchanges, GiveTheSumWithinItsErrorOnEveryFabric) {
           "method: sidco-e, communicator: broadcast, memory: residual",
           "method: powersgd, merge: matrices, memory: powersgd"})
       for (const char* tensors : {"", "tensors: {density: 0.1, block: 100}\n"}) {
+        if (*tensors != 0 && std::string(kind) == "memory") continue;
         SCOPED_TRACE(std::string(kind) + " " + how + " " + tensors);
         const Result result = play(test::load_text(
             job(std::string("fabric: {kind: ") + kind +
-                "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "50" : "auto") +
+                "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "2" : "auto") +
                 "}\ncompression: {" + how + "}\n" + tensors)));
         EXPECT_EQ(result.interrupted, "");
         EXPECT_GT(result.verify->checked_elements, 2u * 6 * 8021);
@@ -106,6 +107,7 @@ TEST(PayloadExchanges, AreLearnedFrom) {
                             parts = losses("method: qsgd, communicator: all_to_all");
   EXPECT_NEAR(parts.back(), none.back(), 0.02 * none.back());
   EXPECT_NE(parts.back(), losses("method: qsgd").back());
+  // Of dgc's payloads some are empty.
   for (const std::string method :
        {"method: topk, memory: residual", "method: dgc, memory: dgc", "method: signsgd"})
     EXPECT_EQ(losses(method + ", communicator: broadcast"), losses(method)) << method;
