@@ -175,6 +175,7 @@ SmallJob contended_job(const ContendedCase& contended, NetworkModel model, Queue
     spec.fabric.queues.buffer = 64 << 20;
     spec.fabric.queues.window = 256 << 10;
   }
+  if (queues == Queues::pauses) spec.fabric.queues.control = CongestionControl::none;
   contended.add(job, scale);
   return job;
 }

@@ -22,8 +22,9 @@ const std::vector<ContendedCase>& contended_cases();  // 16
 
 // How packets are played.
 enum class Queues {
-  fair,   // fair queues, windows, and buffers that nothing fills: what `flow` assumes
-  dcqcn,  // as a RoCEv2 network is set up: one queue, pauses, marks, DCQCN
+  fair,    // fair queues, windows, and buffers that nothing fills: what `flow` assumes
+  pauses,  // one queue, and nothing but pauses slows a sender down
+  dcqcn,   // one queue, pauses, marks, DCQCN
 };
 
 // The job of a case: packets of 1,024 bytes with RoCEv2's headers, whatever the model.

@@ -39,7 +39,7 @@ TEST(Packets, OfACollectiveAloneTakeAsLongAsTheClosedForm) {
 TEST(Packets, InFairQueuesTakeAsLongAsFairFlows) {
   ASSERT_EQ(testing::contended_cases().size(), 16u);
   for (const ContendedCase& one : testing::contended_cases()) {
-    constexpr double kScale = 0.5;
+    constexpr double kScale = 0.25;
     const double flow =
         seconds_of(testing::contended_job(one, NetworkModel::flow, Queues::fair, kScale).run());
     const Result packet =
@@ -64,7 +64,10 @@ TEST(Packets, AreCountedByTier) {
   EXPECT_GT(in.queue->marks + out.queue->pauses, 0u);
   EXPECT_EQ(in.queue->drops, 0u);
   EXPECT_GT(in.queue->longest, 1024u);
-  EXPECT_NEAR(in.utilisation_max, 1, 0.15);
+  // The receiver's port is busy for what it carries: 15 messages with their headers.
+  const double wire =
+      15 * 8 * static_cast<double>(Framing{1024, 82, 16}.on_wire(2'000'000)) / 100e9;
+  EXPECT_NEAR(in.utilisation_max * seconds_of(result), wire, 1e-9);
 }
 
 TEST(Packets, BringRightDataWhateverIsLost) {

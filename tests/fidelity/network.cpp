@@ -57,22 +57,26 @@ Lost lost_in(const Result& result) {
 }
 
 void compare_contended(Findings& out, double scale) {
-  std::vector<Row> rows{{"contended", "`flow` µs", "fair queues µs", "`flow` is off", "DCQCN µs",
-                         "`flow` is off", "marks", "pauses"}};
+  std::vector<Row> rows{{"contended", "`flow` µs", "fair queues µs", "`flow` is off",
+                         "pauses alone µs", "`flow` is off", "pauses", "DCQCN µs", "`flow` is off",
+                         "marks", "pauses"}};
   for (const testing::ContendedCase& one : testing::contended_cases()) {
     const auto play = [&](NetworkModel model, Queues queues) {
       return testing::contended_job(one, model, queues, scale).run();
     };
     const double flow = seconds_of(play(NetworkModel::flow, Queues::fair));
     const Result fair = play(NetworkModel::packet, Queues::fair);
+    const Result pauses = play(NetworkModel::packet, Queues::pauses);
     const Result dcqcn = play(NetworkModel::packet, Queues::dcqcn);
     const double off = hold(out, one.name, flow, seconds_of(fair), kMostContended);
-    const Lost lost = lost_in(dcqcn);
-    if (lost_in(fair).drops + lost.drops > 0)
+    const Lost paused = lost_in(pauses), lost = lost_in(dcqcn);
+    if (lost_in(fair).drops + paused.drops + lost.drops > 0)
       out.misses.push_back(one.name + ": packets were lost");
     rows.push_back({one.name, microseconds(flow), microseconds(seconds_of(fair)), percent(off),
-                    microseconds(seconds_of(dcqcn)), percent(flow / seconds_of(dcqcn) - 1),
-                    std::to_string(lost.marks), std::to_string(lost.pauses)});
+                    microseconds(seconds_of(pauses)), percent(flow / seconds_of(pauses) - 1),
+                    std::to_string(paused.pauses), microseconds(seconds_of(dcqcn)),
+                    percent(flow / seconds_of(dcqcn) - 1), std::to_string(lost.marks),
+                    std::to_string(lost.pauses)});
     std::fputs(report::markdown_line(rows.back()).c_str(), stderr);
   }
   out.markdown += "\n" + markdown_table(rows);

@@ -50,14 +50,13 @@ const Overrides kNarrow{"cluster.topology.kind=leaf_spine", "cluster.topology.ov
 Overrides packets(const Overrides& more = {}) {
   Overrides out{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
                 "cluster.nic.latency_us=0.2",       "fabric.network=packet",
-                "fabric.packets.mtu=1500",          "fabric.queues.buffer=20KB"};
+                "fabric.packets.mtu=1500",          "fabric.queues.buffer=20KiB"};
   out.insert(out.end(), more.begin(), more.end());
   return out;
 }
 const Overrides kPackets = packets();
-const Overrides kBlind = packets({"fabric.queues.congestion_control=none"});
-const Overrides kMarks = packets({"fabric.queues.mark_to=10KB"});
-const Overrides kLosing = packets({"fabric.queues.pause=false", "fabric.queues.buffer=4KB"});
+const Overrides kMarks = packets({"fabric.queues.mark_to=10KiB"});
+const Overrides kLosing = packets({"fabric.queues.pause=false", "fabric.queues.buffer=4KiB"});
 const Overrides kSpines{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
                         "cluster.topology.spines=3"};
 const Overrides kRoomy{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
@@ -90,15 +89,13 @@ const std::vector<Probe> kProbes{
     {"cluster.topology.routing", "spray", kSpines},
     {"fabric.network", "flow", kNarrow},
     {"fabric.network", "packet", kNarrow},
-    {"fabric.queues.buffer", "30KB", kPackets},
-    {"fabric.queues.buffer", "30KB"},
+    {"fabric.queues.buffer", "30KiB", kPackets},
     {"fabric.queues.pause", "false", kPackets},
     {"fabric.queues.scheduling", "fair", kPackets},
     {"fabric.queues.congestion_control", "none", kPackets},
-    {"fabric.queues.window", "5KB", kPackets},
+    {"fabric.queues.window", "5KiB", kPackets},
     {"fabric.queues.mark_from", "100", kMarks},
     {"fabric.queues.mark_to", "1000", kPackets},
-    {"fabric.queues.mark_to", "1000", kBlind},
     {"fabric.queues.mark_share", "1", kMarks},
     {"fabric.queues.retransmit_us", "50", kLosing},
     {"cluster.topology.places", "16", kNarrow},
