@@ -252,6 +252,7 @@ std::unique_ptr<Schedule> nccl_broadcasts(NcclVersion version, const Collective&
   if (calls.empty()) {
     Collective nothing = c;
     nothing.func = Func::broadcast;
+    nothing.counts = nullptr;
     return made(c, nccl_plan(version, NcclAlgorithm::ring, nothing, comm), {}, false);
   }
   if (version == NcclVersion::v2_30 && calls.size() > 1) {
