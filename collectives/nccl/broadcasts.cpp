@@ -23,6 +23,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "collectives/generic/textbook.h"
 #include "collectives/layout.h"
 #include "collectives/nccl/graphs.h"
 #include "collectives/nccl/group.h"
@@ -248,10 +249,12 @@ std::unique_ptr<Schedule> made(const Collective& c, NcclPlan plan, Channels chan
 
 std::unique_ptr<Schedule> nccl_broadcasts(NcclVersion version, const Collective& c,
                                           const Communicator& comm) {
+  check_arguments(c, comm);
   const std::vector<Collective> calls = broadcasts_of(c);
   if (calls.empty()) {
     Collective nothing = c;
     nothing.func = Func::broadcast;
+    nothing.counts = nullptr;
     return made(c, nccl_plan(version, NcclAlgorithm::ring, nothing, comm), {}, false);
   }
   if (version == NcclVersion::v2_30 && calls.size() > 1) {
