@@ -123,7 +123,8 @@ TEST(PlanSearch, ShardsAsMuchAsTheMemoryAsks) {
   EXPECT_GT(search.own->memory.total(), 60.0 * (1 << 30));
 }
 
-// By settings that undo what the job says of its own framework. DDP's buckets are 11 % longer there.
+// By settings that undo what the job says of its own framework. DDP's buckets are 11 % longer
+// there.
 TEST(PlanSearch, SaysWhatTheEnginePlaysOfEveryFramework) {
   const std::string text =
       spread("gpt2-xl", "framework: ddp, micro_batch: 2, bucket_cap_mb: 50", 2);
