@@ -88,7 +88,9 @@ class Reader {
       throw Error(at(record.line) + "there are " + std::to_string(record.cells.size()) +
                   " cells for " + std::to_string(columns_.size()) +
                   " columns; separate them by commas, and quote cells that hold one");
-    Line line{.line = record.line, .seconds = 0, .cells = record.cells, .run = {}};
+    Line line;
+    line.line = record.line;
+    line.cells = record.cells;
     std::string job = job_;
     std::vector<std::string> settings = overrides_;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
