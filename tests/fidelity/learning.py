@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 STEPS, MORE = 200, 1.5
-METHODS = ("fp16 topk randomk threshold dgc adaq redsync gaussian_ksgd sidco-e sidco-p sidco-gp qsgd "
+METHODS = ("fp16 bf16 topk randomk threshold dgc adaq redsync gaussian_ksgd sidco-e sidco-p sidco-gp qsgd "
            "terngrad signsgd signum efsignsgd onebit natural 8bit sketch powersgd inceptionn").split()
 MEMORIES = "none residual efsignsgd powersgd dgc".split()
 # dgc gives a gradient less than its full weight where it masks momentum: shown, and not bound.
