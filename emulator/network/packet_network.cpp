@@ -78,7 +78,14 @@ PacketNetwork::Connection PacketNetwork::connect(std::span<const Port> path) {
   }
   const LinkSpeed& nic = ports_[path[0]].speed;
   c.dcqcn = Dcqcn(nic.limited() ? 1 / nic.ps_per_byte : 1);
+  draw_patience(id);
   return id;
+}
+
+void PacketNetwork::draw_patience(Connection id) {
+  RandomBits bits({setup_.seed, id, static_cast<std::uint64_t>(now_)});
+  const auto least = static_cast<double>(setup_.queues.retransmit);
+  connections_[id].patience = static_cast<Picoseconds>(least * (1 + bits.unit()));
 }
 
 void PacketNetwork::send(Connection connection, std::uint64_t bytes, std::uint32_t message,
@@ -177,7 +184,7 @@ std::uint32_t PacketNetwork::make_packet(Connection id) {
       bytes + nic.framing.per_packet + (at == 0 ? nic.framing.per_message : 0);
   const std::uint32_t packet = put({id, c.next, bytes, wire, 0, false, at + 1 == m.packets, now_});
   ++(c.next < c.furthest ? again_ : packets_);
-  if (c.next == c.acknowledged) c.deadline = now_ + setup_.queues.retransmit;
+  if (c.next == c.acknowledged) c.deadline = now_ + c.patience;
   if (!std::exchange(c.timing, true)) {
     plan({c.deadline, What::timeout, id});
   }
@@ -214,7 +221,7 @@ void PacketNetwork::answered(const Event& e) {
     c.acknowledged = e.number;
     c.next = std::max(c.next, c.acknowledged);
     c.timeouts = 0;
-    c.deadline = now_ + setup_.queues.retransmit;
+    c.deadline = now_ + c.patience;
     while (!c.messages.empty() &&
            c.messages.front().first + c.messages.front().packets <= c.acknowledged) {
       c.messages.pop_front();
@@ -234,6 +241,7 @@ void PacketNetwork::timed_out(Connection id) {
       gave_up_ = id;
       return;
     }
+    draw_patience(id);
     c.next = c.acknowledged;
     c.timing = false;  // the first packet that is sent starts it
     return offer(id);

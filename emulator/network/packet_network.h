@@ -22,8 +22,10 @@
 //
 // Connections send again from the first packet that was lost (go-back-N): the receiver drops what
 // is not the next one and tells the sender once which one it wants; a sender that hears nothing for
-// the time of `retransmit` begins again at the first packet that is not acknowledged, and gives up
-// after seven times in a row.
+// once to twice the time of `retransmit` begins again at the first packet that is not acknowledged,
+// and gives up after seven times in a row. How long exactly is drawn anew each time (InfiniBand
+// allows up to four times): else senders that lost their packets together would lose them together
+// for ever.
 //
 // Left out: acknowledgements and notices take the path's latency, but no bandwidth, and are never
 // lost; nor do pauses wait for the packet under way on the wire back. Receivers keep up. All
@@ -153,7 +155,8 @@ class PacketNetwork {
     Picoseconds may_send = 0;                                // by its rate
     bool in_turn = false, waking = false, timing = false;
     Picoseconds deadline = 0;
-    int timeouts = 0;  // in a row
+    int timeouts = 0;          // in a row
+    Picoseconds patience = 0;  // until the next one
     Dcqcn dcqcn;
     // The receiver's end.
     std::uint64_t wanted = 0;
@@ -177,6 +180,7 @@ class PacketNetwork {
   void answer(Connection id, bool notice, bool lost);
   void answered(const Event& e);
   void timed_out(Connection id);
+  void draw_patience(Connection id);
   void release(Port behind, std::uint32_t wire);
   bool marks(const PortState& port, const Packet& p) const;
   std::uint32_t put(const Packet& packet);
