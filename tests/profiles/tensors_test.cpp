@@ -140,8 +140,11 @@ TEST(Tensors, AreNamedByProgramsWrittenByHand) {
   EXPECT_EQ(plan_by_hand("1024@1~4", "1024@1~four"),
             "job.yaml:13:20: 'four' stands where a tensor is expected; write a number up to "
             "16777216");
+  EXPECT_EQ(plan_by_hand(" reduce dp", " scatter dp"),
+            "job.yaml:13:20: scatter sums up nothing, so it names no tensor; leave out ~");
   EXPECT_EQ(plan_by_hand(" reduce dp", " broadcast dp"),
-            "job.yaml:13:20: broadcast sums up nothing, so it names no tensor; leave out ~");
+            "job.yaml:5:3: role all, group dp: a call of broadcast names tensor 4, which is not "
+            "compressed; list it under compressed, or leave out ~");
   EXPECT_EQ(plan_by_hand("~3 gradients\n            reduce dp float32 1024@1~4", ""),
             "job.yaml:3:20: no collective of this job names a tensor whose density could be set; "
             "leave tensors out, or name some in the program, as in  allreduce dp float32 1000~1");
