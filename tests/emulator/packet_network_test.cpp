@@ -102,7 +102,8 @@ TEST(PacketNetwork, OverflowsInAnIncastByWhatTheBufferAndTheDrainLeave) {
           static_cast<std::int64_t>(net.count(senders).queue.drops * kPayload);
       const std::int64_t expected =
           std::max<std::int64_t>(0, static_cast<std::int64_t>(senders * burst - buffer) - drained);
-      EXPECT_NEAR(lost, expected, senders * kPayload) << senders << ' ' << buffer;
+      EXPECT_NEAR(static_cast<double>(lost), static_cast<double>(expected), senders * kPayload)
+          << senders << ' ' << buffer;
       EXPECT_LE(net.count(senders).queue.longest, buffer);
       EXPECT_EQ(net.again(), 0u);
     }

@@ -25,6 +25,11 @@ std::string exact_percent(double share) {
 }
 
 double seconds_of(const Result& result) { return result.iterations.at(0).seconds; }
+// How long ranks wait for their calls, on average: it tells what the end of the last call hides.
+double wait_of(const Result& result) {
+  const IterationReport& i = result.iterations.at(0);
+  return i.exposed_comm_seconds + i.bubble_seconds;
+}
 
 void compare_alone(Findings& out) {
   std::vector<Row> rows{
@@ -57,27 +62,33 @@ Lost lost_in(const Result& result) {
 }
 
 void compare_contended(Findings& out, double scale) {
-  std::vector<Row> rows{{"contended", "`flow` µs", "fair queues µs", "`flow` is off",
-                         "pauses alone µs", "`flow` is off", "pauses", "DCQCN µs", "`flow` is off",
-                         "marks", "pauses"}};
+  std::vector<Row> rows{{"contended", "`flow` µs", "fair queues µs", "`flow` is off", "waits",
+                         "pauses alone µs", "`flow` is off", "waits", "pauses", "DCQCN µs",
+                         "`flow` is off", "waits", "marks", "pauses"}};
   for (const testing::ContendedCase& one : testing::contended_cases()) {
     const auto play = [&](NetworkModel model, Queues queues) {
       return testing::contended_job(one, model, queues, scale).run();
     };
-    const double flow = seconds_of(play(NetworkModel::flow, Queues::fair));
+    const Result flow = play(NetworkModel::flow, Queues::fair);
     const Result fair = play(NetworkModel::packet, Queues::fair);
+    hold(out, one.name, seconds_of(flow), seconds_of(fair), kMostContended);
+    Row row{one.name, microseconds(seconds_of(flow))};
+    const auto add = [&](const Result& packets) {
+      row.push_back(microseconds(seconds_of(packets)));
+      row.push_back(percent(seconds_of(flow) / seconds_of(packets) - 1));
+      row.push_back(percent(wait_of(flow) / wait_of(packets) - 1));
+      if (lost_in(packets).drops > 0) out.misses.push_back(one.name + ": packets were lost");
+    };
+    add(fair);
     const Result pauses = play(NetworkModel::packet, Queues::pauses);
+    add(pauses);
+    row.push_back(std::to_string(lost_in(pauses).pauses));
     const Result dcqcn = play(NetworkModel::packet, Queues::dcqcn);
-    const double off = hold(out, one.name, flow, seconds_of(fair), kMostContended);
-    const Lost paused = lost_in(pauses), lost = lost_in(dcqcn);
-    if (lost_in(fair).drops + paused.drops + lost.drops > 0)
-      out.misses.push_back(one.name + ": packets were lost");
-    rows.push_back({one.name, microseconds(flow), microseconds(seconds_of(fair)), percent(off),
-                    microseconds(seconds_of(pauses)), percent(flow / seconds_of(pauses) - 1),
-                    std::to_string(paused.pauses), microseconds(seconds_of(dcqcn)),
-                    percent(flow / seconds_of(dcqcn) - 1), std::to_string(lost.marks),
-                    std::to_string(lost.pauses)});
-    std::fputs(report::markdown_line(rows.back()).c_str(), stderr);
+    add(dcqcn);
+    row.push_back(std::to_string(lost_in(dcqcn).marks));
+    row.push_back(std::to_string(lost_in(dcqcn).pauses));
+    std::fputs(report::markdown_line(row).c_str(), stderr);
+    rows.push_back(std::move(row));
   }
   out.markdown += "\n" + markdown_table(rows);
 }
