@@ -115,7 +115,7 @@ TEST(ParamTraces, StartCallsWithoutWaitingAndSayWhenComputationsLetThemStart) {
   ProgramBuilder b({"compute", "nccl"});
   b.compute(0, "forward", 30 * kPicosPerMicro);
   b.after(1, 0);
-  b.ragged(1, "tokens", Func::all_to_all_v, 0, DataType::bfloat16, 0);
+  b.ragged(1, b.label("tokens"), Func::all_to_all_v, 0, DataType::bfloat16, 0);
   b.collective(0, "weights", Func::broadcast, 0, DataType::int32, 5, 1);
   Workload workload;
   workload.ranks = 2;
