@@ -53,13 +53,13 @@ std::vector<RateChange> read_rates(const std::string& path) {
     if (line.empty() || (number == 1 && line.starts_with("seconds"))) continue;
     const std::size_t comma = line.find(',');
     const std::optional<double> from = parse_number(line.substr(0, comma));
-    const std::string rest = comma == std::string::npos ? "" : line.substr(comma + 1);
-    const std::optional<double> rate = parse_rate(rest);
+    const double rate =
+        comma == std::string::npos ? 0 : parse_rate(line.substr(comma + 1)).value_or(0);
     const double after = rates.empty() ? 0 : rates.back().from;
-    if (!from || rate.value_or(0) <= 0 || (rates.empty() ? *from != 0 : *from <= after))
+    if (!from || rate <= 0 || (rates.empty() ? *from != 0 : *from <= after))
       throw Error(path + ":" + std::to_string(number) + ": " + quote(line) +
                   " is no row; write SECONDS,RATE upwards from 0, as 12.5,10Gbps");
-    rates.push_back({*from, rate.value_or(0)});
+    rates.push_back({*from, rate});
   }
   if (rates.empty()) throw Error(path + ": there is no row; write SECONDS,RATE, as 0,10Gbps");
   return rates;
