@@ -53,6 +53,7 @@ CompressedStep compressed_step(const JobSpec& spec, const Workload& workload) {
     if (op.kind == Op::Kind::compute) now += seconds_of(op.duration);
     if (op.kind == Op::Kind::record) recorded[op.event].push_back(now);
   }
+  step.compute = now;
   for (std::size_t s = 1; s < program.streams.size(); ++s)
     for (const Op& op : program.streams[s]) {
       StreamPart part;

@@ -30,7 +30,8 @@ struct CompressedStep {
   std::vector<CompressedCall> calls;
   std::vector<StreamPart> stream;
   double computed =
-      0;  // the backward pass, and all before it, has ended: when the last wait passes
+      0;               // the backward pass, and all before it, has ended: when the last wait passes
+  double compute = 0;  // the compute stream alone, the optimizer included
 };
 
 // The steady step of a plan by ddp. Throws Error(usage) where the job compresses nothing, by a

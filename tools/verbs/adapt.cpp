@@ -72,8 +72,9 @@ double rate_at(const std::vector<RateChange>& rates, double seconds) {
 }
 
 struct StepPlayed {
-  double seconds = 0, exposed = 0;
+  double seconds = 0;
   double calls = 0;  // seconds of all exchanges
+  bool late = false;
 };
 
 // A job at each of its rates, and its steps; the same step is played once.
@@ -88,18 +89,13 @@ class Steps {
     AtRate& place = at(rate);
     const Workload workload = with_ratios(place.job.spec, place.workload, place.step, ratios);
     const Result result = play_quietly(place.job, workload);
-    StepPlayed played{result.iterations.back().seconds,
-                      result.iterations.back().exposed_comm_seconds, 0};
+    StepPlayed played;
+    played.seconds = result.iterations.back().seconds;
+    played.late = played.seconds > place.step.compute + kLate * flags_.limits.budget;
     const bool sums = place.job.spec.compression->method->exchange == Func::all_reduce;
-    for (const CollectiveReport& row : result.collectives) {
-      if (row.algbw_GBps <= 0) continue;
-      const double seconds = row.bytes / (row.algbw_GBps * 1e9);
-      // Before the forward pass ddp broadcasts statistics, which no ratio changes.
-      if (row.op == (sums ? "allreduce" : "all_gather"))
-        played.calls += seconds;
-      else
-        played.exposed -= seconds;
-    }
+    for (const CollectiveReport& row : result.collectives)
+      if (row.op == (sums ? "allreduce" : "all_gather") && row.algbw_GBps > 0)
+        played.calls += row.bytes / (row.algbw_GBps * 1e9);
     return played;
   }
   StepPlayed play_fixed(double rate, double ratio) {
@@ -155,14 +151,14 @@ double share_of(const CompressedStep& step, const std::vector<double>& ratios) {
 
 struct StepRow {
   int step = 0;
-  double at = 0, rate = 0, share = 0, seconds = 0, exposed = 0;
+  double at = 0, rate = 0, share = 0, seconds = 0;
 };
 
 void count(Course& course, const AdaptFlags& flags, double share, const StepPlayed& played) {
   course.seconds += played.seconds;
   course.sent += share / flags.steps;
   course.least_sent = std::min(course.least_sent, share);
-  course.late += played.exposed > kLate * flags.limits.budget;
+  if (played.late) ++course.late;
 }
 
 Course adaptive(const AdaptFlags& flags, const std::vector<RateChange>& rates, Steps& steps,
@@ -181,7 +177,7 @@ Course adaptive(const AdaptFlags& flags, const std::vector<RateChange>& rates, S
     controller.measured(played.calls);
     const double share = share_of(step, ratios);
     count(course, flags, share, played);
-    rows.push_back({i, at, rate, share, played.seconds, played.exposed});
+    rows.push_back({i, at, rate, share, played.seconds});
   }
   return course;
 }
@@ -207,19 +203,19 @@ std::string table_of(const AdaptFlags& flags, const std::vector<Course>& courses
                           humane_percent(course.sent), humane_percent(course.least_sent),
                           humane_seconds(course.seconds),
                           significant(course.sent * flags.steps / course.seconds, 3)});
-  return std::to_string(flags.steps) + " steps; exchanges may end " +
+  return std::to_string(flags.steps) + " steps, which may take " +
          humane_seconds(flags.limits.budget) +
-         " after the last gradients; late: 5 % more than that. Sent: share of the gradients, mean "
+         " longer than their compute; late: 5 % more than that. Sent: share of the gradients, mean "
          "over steps; sent/s: whole gradients a second\n\n" +
          render(table);
 }
 
 std::string csv_of(const std::vector<StepRow>& rows) {
-  std::string text = "step,at_s,rate_bps,sent_share,step_time_s,exposed_s\n";
+  std::string text = "step,at_s,rate_bps,sent_share,step_time_s\n";
   for (const StepRow& row : rows)
     text += std::to_string(row.step) + "," + significant(row.at, 9) + "," +
             significant(row.rate, 9) + "," + significant(row.share, 6) + "," +
-            significant(row.seconds, 9) + "," + significant(row.exposed, 6) + "\n";
+            significant(row.seconds, 9) + "\n";
   return text;
 }
 
@@ -236,8 +232,7 @@ int verb_adapt(const Argv& argv) {
                  "CSV of the NICs' rates in time: SECONDS,RATE, as 12.5,10Gbps; the last one stays")
       ->required()
       ->type_name("FILE");
-  app.add_option("--budget-ms", flags.budget_ms,
-                 "how long after the last gradients exchanges may end")
+  app.add_option("--budget-ms", flags.budget_ms, "how much longer than its compute a step may take")
       ->required()
       ->check(CLI::Range(0.001, 1e6))
       ->type_name("MS");
