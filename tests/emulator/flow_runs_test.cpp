@@ -297,7 +297,7 @@ TEST(Flows, OfRandomJobsSendTheSameAsMessagesAndFillNoLinkBeyondItsRate) {
 // its rate, and with pauses nothing is lost.
 TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
   const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
-  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 8;
+  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 6;
   std::uint64_t drops = 0, marks = 0, pauses = 0;
   for (std::uint64_t seed = 0; seed < jobs; ++seed) {
     SmallJob job = random_job(seed);
@@ -319,7 +319,7 @@ TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
     queues.window = dice.below(2) == 0 ? 0 : 50'000;
     queues.retransmit = 10'000 * kPicosPerMicro;
     job.spec.fabric.network = NetworkModel::packet;
-    job.spec.run.verify = seed % 2 == 0;
+    job.spec.run.verify = seed % 4 == 0;
     const Result packets = job.run(), again = job.run();
     ASSERT_EQ(packets.interrupted, "");
     SmallJob same = job;
@@ -346,7 +346,7 @@ TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
     drops += dropped;
     if (HasFailure()) return;  // one failing job is enough to look into
   }
-  if (jobs >= 8) {
+  if (jobs >= 6) {
     EXPECT_GT(drops, 0u);
     EXPECT_GT(marks, 0u);
     EXPECT_GT(pauses, 0u);
