@@ -21,7 +21,7 @@ struct Titan {
 
   Workload workload() const {
     return plan_workload(load_text("model: " + model +
-                                   "\ndevice: h100-sxm\ncluster: {nodes: " + std::to_string(gpus) +
+                                   "\ndevice: {base: h100-sxm, memory_bytes: 0}\ncluster: {nodes: " + std::to_string(gpus) +
                                    ", gpus_per_node: 1, nics_per_node: 1}\n"
                                    "precision: {parameters: bf16, gradients: fp32}\n"
                                    "parallel: {framework: torchtitan, micro_batch: " +
