@@ -68,8 +68,9 @@ State state_of(const JobSpec& spec) {
   }
   // FSDP's units that are not freed after the forward pass are all there before the backward.
   if (state.weights.sharded)
-    state.gathered =
-        spec.parallel.reshard == "never" ? parameters_of(spec) * weight : largest_unit(spec);
+    state.gathered = spec.parallel.reshard == "never"
+                         ? parameters_of(spec) / spec.parallel.ep * weight
+                         : largest_unit(spec);
   return state;
 }
 
@@ -125,11 +126,14 @@ std::string what_fits(const JobSpec& spec, const GpuMemory& memory) {
   const State state = state_of(spec);
   const double parameters = parameters_of(spec), shared = parameters * state.sum(true),
                whole = parameters * state.sum(false) + state.gathered + memory.activations;
-  if (shared == 0 || whole >= spec.device.memory_bytes)
-    return state.weights.sharded
-               ? "use parallel.framework=torchtitan with parallel.recompute=full or more "
-                 "tensor-parallel ranks, or a device with more memory"
-               : "use parallel.framework=zero3 or fsdp, or a device with more memory";
+  if (shared == 0 || whole >= spec.device.memory_bytes) {
+    other = spec;
+    other.parallel.framework = Framework::fsdp;
+    return !state.weights.sharded && fits(other)
+               ? "use parallel.framework=zero3 or fsdp, or a device with more memory"
+               : "use parallel.framework=torchtitan with parallel.recompute=full or more "
+                 "tensor-parallel ranks, or a device with more memory";
+  }
   const double groups = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
   const double sharers = std::ceil(shared / (spec.device.memory_bytes - whole));
   return "use cluster.nodes=" +

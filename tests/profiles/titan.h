@@ -20,14 +20,16 @@ struct Titan {
   std::string more;
 
   Workload workload() const {
-    return plan_workload(load_text("model: " + model +
-                                   "\ndevice: h100-sxm\ncluster: {nodes: " + std::to_string(gpus) +
-                                   ", gpus_per_node: 1, nics_per_node: 1}\n"
-                                   "precision: {parameters: bf16, gradients: fp32}\n"
-                                   "parallel: {framework: torchtitan, micro_batch: " +
-                                   std::to_string(micro_batch) +
-                                   ", global_batch: " + std::to_string(global_batch) + more + "}\n")
-                             .spec);
+    return plan_workload(
+        load_text("model: " + model +
+                  "\ndevice: {base: h100-sxm, memory_bytes: 0}\ncluster: {nodes: " +
+                  std::to_string(gpus) +
+                  ", gpus_per_node: 1, nics_per_node: 1}\n"
+                  "precision: {parameters: bf16, gradients: fp32}\n"
+                  "parallel: {framework: torchtitan, micro_batch: " +
+                  std::to_string(micro_batch) + ", global_batch: " + std::to_string(global_batch) +
+                  more + "}\n")
+            .spec);
   }
 };
 
