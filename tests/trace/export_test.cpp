@@ -128,8 +128,8 @@ TEST(ParamTraces, StartCallsWithoutWaitingAndSayWhenComputationsLetThemStart) {
   EXPECT_EQ(param_trace(workload, WorldRank(0), kLast),
             R"([
 {"comms":"init","req":0,"pg_id":0,"pg_desc":"ep","global_ranks":[1,0],"world_size":2},
-{"comms":"all_to_allv","req":2,"pg_id":0,"world_size":2,"startTime_ns":30000,"markers":["tokens"],"dtype":"bfloat16","in_msg_size":7,"out_msg_size":6,"in_split":[3,4],"out_split":[2,4]},
-{"comms":"broadcast","req":3,"pg_id":0,"world_size":2,"startTime_ns":30000,"markers":["weights"],"dtype":"int","in_msg_size":5,"out_msg_size":5,"root":0},
+{"comms":"broadcast","req":2,"pg_id":0,"world_size":2,"startTime_ns":30000,"markers":["weights"],"dtype":"int","in_msg_size":5,"out_msg_size":5,"root":0},
+{"comms":"all_to_allv","req":3,"pg_id":0,"world_size":2,"startTime_ns":30000,"markers":["tokens"],"dtype":"bfloat16","in_msg_size":7,"out_msg_size":6,"in_split":[3,4],"out_split":[2,4]},
 {"comms":"wait","req":2,"pg_id":0},
 {"comms":"wait","req":3,"pg_id":0}
 ]

@@ -289,7 +289,7 @@ TEST_F(Formats, KinetoTakesItsCallsFromTheExecutionTraceBesideIt) {
   EXPECT_EQ(program_of(replay(trace, {}).workload, 1),
             "stream 7:\ncompute 10000000 back1\nrecord 0\n"
             "group:\nwait 0\nall_gather group bfloat16 16 ncclKernel_AllGather\n"
-            "alltoallv group bfloat16 #0 ncclKernel_SendRecv\n");
+            "all_to_all_v group bfloat16 #0 ncclKernel_SendRecv\n");
   const auto refusal = [&](const std::vector<std::string>& files) {
     return error_in(folder, [&] {
       std::vector<std::string> paths;

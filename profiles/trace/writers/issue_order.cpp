@@ -74,8 +74,8 @@ class Player {
     const Op& op = op_of(s);
     ++stream.at;
     if (op.kind == Op::Kind::wait) {
-      for (const std::size_t call : std::exchange(points_[op.event], std::nullopt)->calls)
-        stream.awaited.push_back(call);
+      const std::optional<Point> point = std::exchange(points_[op.event], std::nullopt);
+      stream.awaited.insert(stream.awaited.end(), point->calls.begin(), point->calls.end());
     } else if (op.kind == Op::Kind::record) {
       Calls calls = stream.awaited;  // whoever waits for this point waits for what it waited for
       calls.insert(calls.end(), stream.running.begin(), stream.running.end());

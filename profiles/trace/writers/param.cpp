@@ -56,8 +56,9 @@ const Named& named(Func func) {
   const auto* const found = std::find_if(std::begin(kCalls), std::end(kCalls),
                                          [&](const Named& one) { return one.func == func; });
   if (found == std::end(kCalls))
-    throw Error(std::string(name_of(func)) +
-                ": PARAM does not have calls of uneven sizes but all-to-all; export another profile");
+    throw Error(
+        std::string(name_of(func)) +
+        ": PARAM does not have calls of uneven sizes but all-to-all; export another profile");
   return *found;
 }
 
