@@ -774,8 +774,7 @@ constexpr std::array kKeys{
         .where("fabric.queues.congestion_control", "dcqcn"),
     Key{"fabric.queues.retransmit_us", KeyType::number, "1000",
         "a sender begins again after once to twice so long without an acknowledgement, and gives "
-        "up "
-        "after seven times in a row",
+        "up after seven times in a row",
         1, kMaxMicros}
         .on("virtual")
         .where("fabric.network", "packet"),
