@@ -9,12 +9,12 @@
 
 #include "emulator/common/blob.h"
 #include "emulator/common/log.h"
-#include "emulator/common/median.h"
 #include "emulator/common/monotonic.h"
 #include "emulator/engine_threads.h"
 #include "emulator/host/cpu_quota.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/result/figures.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 namespace {

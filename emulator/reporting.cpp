@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "emulator/common/median.h"
 #include "emulator/result/figures.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "emulator/common/median.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 namespace {

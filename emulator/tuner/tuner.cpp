@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "emulator/common/median.h"
 #include "emulator/engine.h"
+#include "profiles/median.h"
 #include "profiles/planners/plan.h"
 
 namespace ghostrank {

@@ -6,6 +6,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 namespace {
@@ -231,15 +232,6 @@ std::size_t common_steps(const std::vector<CapturedRank>& ranks) {
 
 }  // namespace
 
-Nanos median_of(std::vector<Nanos> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  const Nanos upper = *middle;
-  return *std::max_element(values.begin(), middle) / 2 + upper / 2;
-}
-
 std::vector<Nanos> plain_steps(const std::vector<CapturedRank>& ranks) {
   const Clocks clocks{std::vector<Nanos>(ranks.size()), 0};
   std::vector<Nanos> out;
@@ -287,7 +279,7 @@ Captured merge_capture(const std::vector<CapturedRank>& given) {
     throw Error(first.file + ": " + std::to_string(out.step.size()) +
                 " steps were recorded, fewer than " + std::to_string(kLeastSteps) +
                 "; let the script train for more steps");
-  out.data = median_of(data);
+  out.data = median(data);
   const std::size_t fields = ranks.size() * (2 * layers.runs.size() + 4);
   const std::size_t keep = std::max<std::size_t>(1, kMostNumbers / fields);
   for (auto& of_rank : out.delays)

@@ -68,9 +68,6 @@ struct CallCost {
 };
 CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions);
 
-// The middle value; 0 of none.
-Nanos median_of(std::vector<Nanos> values);
-
 // The network as the profile states it.
 struct CaptureNetwork {
   double rate_bps = 0, latency_us = 0;

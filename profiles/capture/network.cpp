@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "profiles/capture/merge.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 namespace {
@@ -48,7 +49,7 @@ CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions)
   Sums sums;
   double least = HUGE_VAL, most = 0;
   for (const auto& [span, durations] : spans_of(reductions)) {
-    const double seconds = static_cast<double>(median_of(durations)) * 1e-9;
+    const double seconds = static_cast<double>(median(durations)) * 1e-9;
     if (seconds <= 0) continue;
     const double weight = static_cast<double>(durations.size()) / (seconds * seconds),
                  calls = static_cast<double>(span.calls), bytes = static_cast<double>(span.bytes);

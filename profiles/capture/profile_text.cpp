@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "profiles/capture/merge.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 namespace {
@@ -51,7 +52,7 @@ Nanos middle(const Captured& captured, const Take& take) {
   std::vector<Nanos> values;
   for (const auto& rank : captured.delays)
     for (const CaptureDelays& step : rank) values.push_back(take(step));
-  return median_of(std::move(values));
+  return median(std::move(values));
 }
 
 std::vector<Nanos> row(const CaptureDelays& step) {
@@ -83,7 +84,7 @@ std::string capture_lines(const Captured& captured, const CaptureNetwork& networ
     std::vector<Nanos> times;
     for (const auto& step : captured.reductions)
       if (b < step.size()) times.push_back(step[b].ended - step[b].launched);
-    buckets.push_back(median_of(std::move(times)));
+    buckets.push_back(median(std::move(times)));
   }
   char numbers[160];
   std::snprintf(numbers, sizeof numbers,

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/common/median.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 namespace {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "emulator/common/median.h"
+#include "profiles/median.h"
 
 namespace ghostrank::fidelity {
 namespace {

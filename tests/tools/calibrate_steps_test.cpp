@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/common/median.h"
 #include "profiles/device/compute.h"
+#include "profiles/median.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 #include "tools/calibrate/device_fit.h"

@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/common/median.h"
 #include "emulator/control/control.h"
 #include "emulator/engine.h"
 #include "profiles/error.h"
 #include "profiles/load/load.h"
+#include "profiles/median.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 

@@ -2,9 +2,8 @@
 // time after its last gradients. The rule is our own.
 //
 //   1. A call takes   call + byte * its payload's bytes.   Two first steps, at the least ratio and
-//   at
-//      ten times that, tell `call` and `byte` apart; `call` stays, and `byte` is that of the last
-//      step: what the network did then is what it is expected to do now.
+//      at ten times that, tell `call` and `byte` apart; `call` stays, and `byte` is that of the
+//      last step: what the network did then is what it is expected to do now.
 //   2. The largest ratio for all tensors with which the exchanges end in time (by bisection; what
 //      the stream computes and waits for is known from the plan).
 //   3. Wherever the stream would then wait for the next gradients, the tensor before sends so much

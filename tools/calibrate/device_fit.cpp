@@ -5,10 +5,10 @@
 #include <cmath>
 #include <optional>
 
-#include "emulator/common/median.h"
 #include "emulator/estimate/step_estimate.h"
 #include "profiles/device/compute.h"
 #include "profiles/error.h"
+#include "profiles/median.h"
 #include "profiles/planners/plan.h"
 #include "profiles/units.h"
 #include "tools/text/humane.h"

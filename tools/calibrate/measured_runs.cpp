@@ -9,9 +9,9 @@
 #include <map>
 #include <sstream>
 
-#include "emulator/common/median.h"
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
+#include "profiles/median.h"
 #include "tools/text/csv.h"
 #include "tools/text/humane.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "emulator/common/median.h"
+#include "profiles/median.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "collectives/schemes/keys.h"
-#include "emulator/common/median.h"
 #include "profiles/error.h"
+#include "profiles/median.h"
 #include "profiles/model/model.h"
 #include "tools/compare/ab_statistics.h"
 #include "tools/text/humane.h"

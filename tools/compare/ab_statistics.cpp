@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "emulator/common/median.h"
 #include "emulator/common/random.h"
+#include "profiles/median.h"
 #include "tools/text/humane.h"
 #include "tools/text/statistics.h"
 

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <map>
 
-#include "emulator/common/median.h"
 #include "profiles/error.h"
+#include "profiles/median.h"
 #include "tools/report/json.h"
 #include "tools/text/csv.h"
 

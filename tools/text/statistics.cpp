@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "emulator/common/median.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "collectives/compressor.h"
 #include "collectives/gradient_law.h"
-#include "emulator/common/median.h"
 #include "emulator/host/host_facts.h"
 #include "profiles/error.h"
+#include "profiles/median.h"
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"

@@ -13,9 +13,9 @@
 
 #include "collectives/data_type.h"
 #include "collectives/schemes/nesterov.h"
-#include "emulator/common/median.h"
 #include "emulator/common/monotonic.h"
 #include "emulator/host/host_facts.h"
+#include "profiles/median.h"
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/calibrate.h"

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "emulator/common/median.h"
+#include "profiles/median.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/output_files.h"

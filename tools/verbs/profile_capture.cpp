@@ -17,6 +17,7 @@
 #include "profiles/capture/hooks_folder.h"
 #include "profiles/capture/merge.h"
 #include "profiles/error.h"
+#include "profiles/median.h"
 #include "profiles/workload/traffic_pattern.h"
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
@@ -91,7 +92,7 @@ CaptureNetwork network_of(const Captured& captured, const CallCost& cost) {
   std::vector<Nanos> sizes;
   for (const auto& step : captured.reductions)
     for (const CaptureReduction& one : step) sizes.push_back(static_cast<Nanos>(one.bytes));
-  const auto bytes = static_cast<std::uint64_t>(std::max<Nanos>(4, median_of(sizes)));
+  const auto bytes = static_cast<std::uint64_t>(std::max<Nanos>(4, median(sizes)));
   const double size = static_cast<double>(bytes);
   out.rate_bps = kRate * emulated_call(captured.ranks, bytes, kRate, 0) / (cost.per_byte * size);
   if (!cost.per_call_known || cost.per_call <= 0) return out;
@@ -119,7 +120,7 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
                 std::to_string(captured.buckets.size()) + " buckets, " +
                 std::to_string(captured.ranks) + " ranks, torch " + captured.torch + ", " +
                 captured.backend);
-  const Nanos on = median_of(captured.step), off = median_of(captured.held_out);
+  const Nanos on = median(captured.step), off = median(captured.held_out);
   out.push_back(std::to_string(captured.step.size()) + " steps recorded, median " +
                 humane_seconds(seconds_of(on)) + "; " + std::to_string(captured.held_out.size()) +
                 " held out, median " + humane_seconds(seconds_of(off)));
@@ -128,9 +129,9 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
                   " longer (on and off in turns, in one run)");
   if (!plain.empty())
     out.push_back("measured: the hooked run's steps are " +
-                  percent(change(median_of(plain), off > 0 ? off : on)) +
+                  percent(change(median(plain), off > 0 ? off : on)) +
                   " longer than those of a run without any hook (median " +
-                  humane_seconds(seconds_of(median_of(plain))) + ")");
+                  humane_seconds(seconds_of(median(plain))) + ")");
   if (network.rate_bps > 0)
     out.push_back("measured: all-reduces at " + humane_bits(network.rate_bps) + " and " +
                   humane_seconds(network.latency_us * 1e-6) + " one way, by gloo's schedule" +

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "emulator/common/median.h"
+#include "profiles/median.h"
 #include "tools/text/humane.h"
 #include "tools/text/svg.h"
 #include "tools/verbs/bench/pattern.h"

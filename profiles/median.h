@@ -3,16 +3,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 namespace ghostrank {
 
-inline double median(std::vector<double> values) {
+template <class Value = double>  // double of a list in braces
+Value median(std::vector<Value> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+  return std::midpoint(*std::max_element(values.begin(), middle), *middle);
 }
 
 }  // namespace ghostrank
