@@ -20,10 +20,11 @@
 namespace ghostrank {
 namespace {
 
-// Freed when an allocation fails in any thread, so that there is memory to report it.
+// Freed when an allocation fails in any thread, so that there is memory to unwind and to report it:
+// JSON values allocate when they are destroyed.
 std::atomic<void*> reserve{nullptr};
-// Of address space; never written, so it costs no memory.
-constexpr std::size_t kReserveBytes = 8u << 20;
+// Of address space; never written, so it costs no memory. The most that can be had of this.
+constexpr std::size_t kReserveBytes = 8u << 20, kLeastReserve = 64u << 10;
 
 void give_reserve_back() {
   std::free(reserve.exchange(nullptr));
@@ -31,7 +32,8 @@ void give_reserve_back() {
 }
 
 void keep_memory_for_the_end() {
-  reserve = std::malloc(kReserveBytes);
+  for (std::size_t bytes = kReserveBytes; !reserve && bytes >= kLeastReserve; bytes /= 2)
+    reserve = std::malloc(bytes);
   std::set_new_handler(give_reserve_back);
 }
 
