@@ -7,6 +7,7 @@
 #include "profiles/trace/writers/chakra.h"
 #include "profiles/trace/writers/issue_order.h"
 #include "profiles/trace/writers/param.h"
+#include "profiles/trace/writers/simai.h"
 #include "profiles/workload/program_builder.h"
 #include "profiles/workload/workload_check.h"
 #include "tests/trace/traces.h"
@@ -86,6 +87,75 @@ INSTANTIATE_TEST_SUITE_P(Plans, Export,
                                          "framework: megatron, tp: 2, pp: 2, global_batch: 8",
                                          "framework: megatron, pp: 4, global_batch: 4"),
                          [](const auto& one) { return "Plan" + std::to_string(one.index); });
+
+// Bytes are all that SimAI knows of elements, and every call is one of all its kind.
+std::map<Func, std::pair<std::uint64_t, std::uint64_t>> by_function(const Workload& workload) {
+  std::map<Func, std::pair<std::uint64_t, std::uint64_t>> out;
+  for (const auto& [key, sum] : totals(workload)) out[key.second] = sum;
+  return out;
+}
+
+TEST(SimAiWorkloads, ReadAsTheSameCallsAndComputations) {
+  for (const char* parallel : {"framework: ddp", "framework: wfbp",
+                               "framework: megatron, tp: 2, overlap_grad_reduce: false"}) {
+    const test::Folder folder;
+    const Workload planned = plan_of(parallel);
+    const Workload read =
+        test::played({folder.write("job.txt", simai_workload(planned, kLast))}).workload;
+    check_workload(read);
+    EXPECT_EQ(read.ranks, planned.ranks);
+    EXPECT_EQ(by_function(read), by_function(planned)) << parallel;
+    EXPECT_NEAR(compute_seconds(read, WorldRank(3)), compute_seconds(planned, WorldRank(3)), 1e-6)
+        << parallel;
+  }
+}
+
+// compute  F | A blocks | B0 |     B1      | wait | U
+// nccl                        K0      K1
+TEST(SimAiWorkloads, OverlapWhatThePlanOverlaps) {
+  const auto made = [](bool more) {
+    ProgramBuilder b({"compute", "nccl"});
+    b.compute(0, "F 1", 30'000);
+    b.collective(0, "A", Func::all_gather, 0, DataType::bfloat16, 10);
+    for (const char* name : {"B0", "B1"}) {
+      b.compute(0, name, 50'000);
+      b.after(1, 0);
+      b.collective(1, "K", Func::all_reduce, 1, DataType::float32, 20);
+    }
+    b.after(0, 1);
+    b.compute(0, "U", 7'000);
+    if (more) b.collective(0, "again", Func::all_reduce, 1, DataType::float32, 1);
+    Workload workload;
+    workload.ranks = 4;
+    workload.roles = {{"all", {b.take()}}};
+    workload.role_of.assign(4, 0);
+    workload.group_names = {"tp", "dp"};
+    workload.groups = {{0, {WorldRank(0), WorldRank(1)}},
+                       {0, {WorldRank(2), WorldRank(3)}},
+                       {1, {WorldRank(0), WorldRank(2)}},
+                       {1, {WorldRank(1), WorldRank(3)}}};
+    return workload;
+  };
+  EXPECT_EQ(simai_workload(made(false), kLast),
+            "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 "
+            "all_gpus: 4 checkpoints: 0 checkpoint_initiates: 0\n3\n"
+            "F_1\t-1\t30\tALLGATHER\t40\t0\tNONE\t0\t0\tNONE\t0\t0\n"
+            "B1\t-1\t0\tNONE\t0\t0\tNONE\t0\t50\tALLREDUCE\t80\t7\n"
+            "B0\t-1\t0\tNONE\t0\t0\tNONE\t0\t50\tALLREDUCE\t80\t0\n");
+  EXPECT_NE(test::error_of([&] {
+              simai_workload(made(true), kLast);
+            }).find("awaited before the end, which SimAI's rows cannot say"),
+            std::string::npos);
+  EXPECT_NE(test::error_of([] {
+              simai_workload(plan_of("framework: megatron, pp: 4, global_batch: 4"), kLast);
+            }).find("SimAI"),
+            std::string::npos);
+  Workload odd = made(false);
+  odd.groups[0].members = {WorldRank(0), WorldRank(3)};
+  odd.groups[1].members = {WorldRank(1), WorldRank(2)};
+  EXPECT_NE(test::error_of([&] { simai_workload(odd, kLast); }).find("communicator tp is neither"),
+            std::string::npos);
+}
 
 // compute  F | record 0 | B | record 1 | wait 2 | U
 // nccl       wait 0 K0 | wait 1 K1 | record 2

@@ -15,6 +15,7 @@
 #include "profiles/planners/plan.h"
 #include "profiles/trace/writers/chakra.h"
 #include "profiles/trace/writers/param.h"
+#include "profiles/trace/writers/simai.h"
 #include "tools/report/output_files.h"
 
 namespace ghostrank {
@@ -34,19 +35,20 @@ Workload programs_of(const std::string& file) {
   return plan_workload(load_job(file, {}).spec);
 }
 
-// What a format writes beside its name: a file for every rank, PREFIX followed by `before`, the
-// rank and `after`, and for some one more file.
+// What a format writes: a file for every rank, PREFIX followed by `before`, the rank and `after`,
+// and a file for all, PREFIX followed by `more`. Some have only one of them.
 struct Format {
   std::string name, about, before, after;
   std::function<std::string(const Workload&, WorldRank, std::size_t iteration)> trace;
-  std::string more;  // its end; empty: none
-  std::function<std::string(const Workload&)> whole;
+  std::string more;
+  std::function<std::string(const Workload&, std::size_t iteration)> whole;
 };
 const std::vector<Format>& formats() {
   static const std::vector<Format> all{
       {"chakra", "execution traces, schema 0.0.4", ".", ".et", chakra_trace, ".groups.json",
-       chakra_groups},
-      {"param", "PARAM's basic comms traces", "", ".json", param_trace, "", {}}};
+       [](const Workload& workload, std::size_t) { return chakra_groups(workload); }},
+      {"param", "PARAM's basic comms traces", "", ".json", param_trace, "", {}},
+      {"simai", "a workload of SimAI", "", "", {}, ".txt", simai_workload}};
   return all;
 }
 
@@ -73,7 +75,7 @@ int profile_export(const Argv& argv) {
   app.add_option("--format", form, about)->required()->check(one_of(names));
   app.add_option("-o", out,
                  "prefix of the files: PREFIX.RANK.et and PREFIX.groups.json of chakra, "
-                 "PREFIXRANK.json of param")
+                 "PREFIXRANK.json of param, PREFIX.txt of simai")
       ->required()
       ->type_name("PREFIX");
   app.add_option("--iteration", iteration, "of the job, from 0; default: the last that differs")
@@ -85,7 +87,7 @@ int profile_export(const Argv& argv) {
   if (!parse(app, argv)) return 0;
   const Format& format = format_named(form);
   const Workload workload = programs_of(file);
-  if (static_cast<std::size_t>(workload.ranks) > kMostFiles)
+  if (format.trace && static_cast<std::size_t>(workload.ranks) > kMostFiles)
     throw Error("a file for each of " + std::to_string(workload.ranks) +
                 " ranks is too many; export a job of at most 65536");
   const std::size_t number = iteration < 0
@@ -94,11 +96,18 @@ int profile_export(const Argv& argv) {
   const auto path = [&](int rank) {
     return out + format.before + std::to_string(rank) + format.after;
   };
-  for (const WorldRank rank : each<WorldRank>(workload.ranks))
-    write_whole(path(rank.value()), format.trace(workload, rank, number));
-  if (format.whole) write_whole(out + format.more, format.whole(workload));
-  std::printf("wrote %s to %s%s\n", path(0).c_str(), path(workload.ranks - 1).c_str(),
-              format.whole ? (" and " + out + format.more).c_str() : "");
+  std::vector<std::string> wrote;
+  if (format.trace) {
+    for (const WorldRank rank : each<WorldRank>(workload.ranks))
+      write_whole(path(rank.value()), format.trace(workload, rank, number));
+    wrote.push_back(path(0) + " to " + path(workload.ranks - 1));
+  }
+  if (format.whole) {
+    write_whole(out + format.more, format.whole(workload, number));
+    wrote.push_back(out + format.more);
+  }
+  std::printf("wrote %s%s\n", wrote.front().c_str(),
+              wrote.size() > 1 ? (" and " + wrote.back()).c_str() : "");
   return 0;
 }
 

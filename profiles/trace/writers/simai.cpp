@@ -1,0 +1,243 @@
+#include "profiles/trace/writers/simai.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "profiles/error.h"
+#include "profiles/trace/writers/issue_order.h"
+
+namespace ghostrank {
+namespace {
+
+// A computation and the call behind it, either of which may be missing.
+struct Item {
+  const Op* compute = nullptr;
+  const Op* call = nullptr;
+  bool blocks = true;
+  Picoseconds update = 0;  // computed when the call has ended
+};
+
+std::string_view simai_name(const Op& op) {
+  switch (op.func) {
+    case Func::all_reduce:
+      return "ALLREDUCE";
+    case Func::all_gather:
+      return "ALLGATHER";
+    case Func::reduce_scatter:
+      return "REDUCESCATTER";
+    case Func::all_to_all:
+      return "ALLTOALL";
+    case Func::broadcast:
+      return "BROADCAST";
+    default:
+      throw Error(std::string(name_of(op.func)) +
+                  ": SimAI has no such call; export another format");
+  }
+}
+
+std::uint64_t nanos(Picoseconds time) {
+  return static_cast<std::uint64_t>((time + kPicosPerNano / 2) / kPicosPerNano);
+}
+
+class Writer {
+ public:
+  explicit Writer(const Workload& workload) : workload_(workload) {}
+
+  std::string run(std::size_t iteration) {
+    const Program& program = program_of_all(iteration);
+    labels_ = &program.labels;
+    find_groups(program);
+    const std::vector<Item> items = items_of(issue_order(program));
+    const auto overlapping =
+        std::find_if(items.begin(), items.end(), [](const Item& one) { return !one.blocks; });
+    std::string rows;
+    for (auto at = items.begin(); at != overlapping; ++at) rows += forward_row(*at);
+    for (auto at = items.end(); at != overlapping;) rows += backward_row(*--at);
+    return "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: " + std::to_string(tp_) +
+           " ep: " + std::to_string(ep_) +
+           " pp: 1 vpp: 1 ga: 1 all_gpus: " + std::to_string(workload_.ranks) +
+           " checkpoints: 0 checkpoint_initiates: 0\n" + std::to_string(items.size()) + "\n" + rows;
+  }
+
+ private:
+  // The one program that all ranks play.
+  const Program& program_of_all(std::size_t iteration) const {
+    const auto of = [&](const Role& role) -> const Program& {
+      return role.iterations[std::min(iteration, role.iterations.size() - 1)];
+    };
+    const Program& first = of(workload_.roles.front());
+    for (const Role& role : workload_.roles) {
+      const Program& other = of(role);
+      const bool alike = first.labels == other.labels &&
+                         first.streams.size() == other.streams.size() &&
+                         std::equal(first.streams.begin(), first.streams.end(),
+                                    other.streams.begin(), [](const OpList& a, const OpList& b) {
+                                      return std::equal(a.begin(), a.end(), b.begin(), b.end());
+                                    });
+      if (!alike)
+        throw Error("ranks play different programs (" + workload_.roles.front().name + ", " +
+                    role.name + "), and SimAI has one for all; export another format");
+    }
+    return first;
+  }
+
+  // Blocks of neighbours are `tp`, strides over all of them `dp`.
+  void find_groups(const Program& program) {
+    std::vector<bool> used(workload_.group_names.size());
+    for (const OpList& stream : program.streams)
+      for (const Op& op : stream) {
+        if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv)
+          throw Error("SimAI's rows have no messages from rank to rank; export another format");
+        if (op.kind == Op::Kind::collective) used[op.group] = true;
+      }
+    for (const Group& group : workload_.groups) {
+      const auto size = static_cast<int>(group.members.size());
+      if (used[group.kind] && size < workload_.ranks && size > 1 &&
+          group.members[1].value() - group.members[0].value() == 1)
+        tp_ = size;
+    }
+    is_tp_.resize(used.size());
+    for (const Group& group : workload_.groups) {
+      if (!used[group.kind]) continue;
+      const bool tp = is(group, 1, tp_) && tp_ > 1;
+      if (!tp && !is(group, tp_, workload_.ranks / tp_))
+        throw Error("communicator " + workload_.group_names[group.kind] +
+                    " is neither of neighbours nor strided over all of them, as SimAI's are; "
+                    "export another format");
+      is_tp_[group.kind] = tp;
+    }
+  }
+
+  static bool is(const Group& group, int stride, int size) {
+    if (static_cast<int>(group.members.size()) != size) return false;
+    for (std::size_t i = 1; i < group.members.size(); ++i)
+      if (group.members[i].value() - group.members[i - 1].value() != stride) return false;
+    return true;
+  }
+
+  std::vector<Item> items_of(const std::vector<IssuedOp>& ops) const {
+    std::vector<Item> items;
+    std::vector<std::size_t> overlapping;  // calls, by number of the op
+    std::size_t last = 0;                  // of their items
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const bool computes = ops[i].op->kind == Op::Kind::compute;
+      if (computes && ends_any(ops[i], overlapping)) {
+        items[last].update = rest(ops, i, overlapping.back());
+        break;
+      }
+      if (computes || items.empty() || items.back().call) items.emplace_back();
+      if (computes) {
+        items.back().compute = ops[i].op;
+        continue;
+      }
+      // One that waits for overlapping calls of its communicator is written as one of them: they
+      // take turns.
+      const bool behind =
+          std::any_of(overlapping.begin(), overlapping.end(),
+                      [&](std::size_t call) { return ops[call].op->group == ops[i].op->group; });
+      items.back().call = ops[i].op;
+      items.back().blocks = !behind && blocks(ops, i);
+      if (items.back().blocks) continue;
+      overlapping.push_back(i);
+      last = items.size() - 1;
+    }
+    return items;
+  }
+
+  static bool ends_any(const IssuedOp& op, const std::vector<std::size_t>& calls) {
+    return std::any_of(calls.begin(), calls.end(), [&](std::size_t call) {
+      return std::find(op.ends.begin(), op.ends.end(), call) != op.ends.end();
+    });
+  }
+
+  // Time of the ops from `from` on, which come after the overlapping calls: computations alone, and
+  // `last` is the call that ends last.
+  static Picoseconds rest(const std::vector<IssuedOp>& ops, std::size_t from, std::size_t last) {
+    Picoseconds sum = 0;
+    for (std::size_t i = from; i < ops.size(); ++i) {
+      if (ops[i].op->kind != Op::Kind::compute || ops[i].stream != ops[from].stream)
+        throw Error(
+            "a call that overlaps computation is awaited before the end, which SimAI's rows cannot "
+            "say; export another format");
+      sum += ops[i].op->duration;
+    }
+    for (const std::size_t call : ops[from].ends)
+      if (ops[call].op->group != ops[last].op->group)
+        throw Error(
+            "calls of two communicators overlap until the end, and SimAI processes the result of "
+            "one; export another format");
+    return sum;
+  }
+
+  // True if the next computation waits for the call, or there is none.
+  static bool blocks(const std::vector<IssuedOp>& ops, std::size_t call) {
+    bool computes_before = false;
+    for (std::size_t i = call + 1; i < ops.size(); ++i) {
+      const bool waits =
+          std::find(ops[i].ends.begin(), ops[i].ends.end(), call) != ops[i].ends.end();
+      if (waits) return !computes_before;
+      computes_before |= ops[i].op->kind == Op::Kind::compute;
+    }
+    return !computes_before;
+  }
+
+  std::string name(const Item& item) const {
+    const Op* named = item.compute ? item.compute : item.call;
+    std::string text = (*labels_)[named->label];
+    for (char& c : text)
+      if (std::isspace(static_cast<unsigned char>(c))) c = '_';
+    return text.empty() ? "row" : text;
+  }
+
+  std::string call(const Item& item, bool of_weights) {
+    if (!item.call) return "NONE\t0";
+    const Op& op = *item.call;
+    const bool tp = is_tp_[op.group];
+    const auto size = static_cast<std::uint64_t>(tp ? tp_ : workload_.ranks / tp_);
+    const bool whole = op.func == Func::all_gather || op.func == Func::reduce_scatter ||
+                       op.func == Func::all_to_all;
+    const std::uint64_t bytes = op.count * bytes_of(op.dtype) * (whole ? size : 1);
+    std::string text(simai_name(op));
+    // Without a suffix weights are dp's and all else is tp's. `ep` names dp's members, too, where
+    // ep is all of dp.
+    if (tp && of_weights)
+      throw Error(
+          "a call of " + workload_.group_names[op.group] +
+          " overlaps computation, which SimAI has for weights alone; export another format");
+    if (!tp && !of_weights) {
+      text += "_EP";
+      ep_ = workload_.ranks / tp_;
+    }
+    return text + "\t" + std::to_string(bytes);
+  }
+
+  std::string forward_row(const Item& item) {
+    return name(item) + "\t-1\t" +
+           std::to_string(nanos(item.compute ? item.compute->duration : 0)) + "\t" +
+           call(item, false) + "\t0\tNONE\t0\t0\tNONE\t0\t" + std::to_string(nanos(item.update)) +
+           "\n";
+  }
+  std::string backward_row(const Item& item) {
+    const std::string time = std::to_string(nanos(item.compute ? item.compute->duration : 0));
+    const std::string input = item.blocks ? time + "\t" + call(item, false) : "0\tNONE\t0";
+    const std::string weights = item.blocks ? "0\tNONE\t0" : time + "\t" + call(item, true);
+    return name(item) + "\t-1\t0\tNONE\t0\t" + input + "\t" + weights + "\t" +
+           std::to_string(nanos(item.update)) + "\n";
+  }
+
+  const Workload& workload_;
+  const std::vector<std::string>* labels_ = nullptr;
+  int tp_ = 1, ep_ = 1;
+  std::vector<bool> is_tp_;  // by kind of group
+};
+
+}  // namespace
+
+std::string simai_workload(const Workload& workload, std::size_t iteration) {
+  return Writer(workload).run(iteration);
+}
+
+}  // namespace ghostrank
