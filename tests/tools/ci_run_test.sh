@@ -40,10 +40,10 @@ has 'FAILED: tests fuzz'
 
 expect 1
 has 'FAILED: tests'
-[[ $(wc -l <"$folder/played") == 2 ]] || { echo "not the usual steps were played" && exit 1; }
+[[ $(wc -l <"$folder/played") == 3 ]] || { echo "not the usual steps were played" && exit 1; }
 
 expect 0 lint minimal
-[[ $(<"$folder/played") == $'dev lint\ndev minimal' ]] || { echo "other steps were played" && exit 1; }
+[[ $(<"$folder/played") == $'dev lint\ndev minimal quick' ]] || { echo "other steps were played" && exit 1; }
 
 expect 2 nonesuch
 [[ ! -e $folder/played ]] || { echo "an unknown step started something" && exit 1; }
