@@ -50,7 +50,7 @@ double error_of(const Statistic& statistic, std::span<const double> played,
 }
 
 double median_error(std::span<const double> seconds, std::span<const double> late_seconds) {
-  return error_of(median, seconds, late_seconds);
+  return error_of(median<double>, seconds, late_seconds);
 }
 
 std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations) {
