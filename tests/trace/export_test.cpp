@@ -96,8 +96,8 @@ std::map<Func, std::pair<std::uint64_t, std::uint64_t>> by_function(const Worklo
 }
 
 TEST(SimAiWorkloads, ReadAsTheSameCallsAndComputations) {
-  for (const char* parallel : {"framework: ddp", "framework: wfbp",
-                               "framework: megatron, tp: 2, overlap_grad_reduce: false"}) {
+  for (const char* parallel :
+       {"framework: ddp", "framework: wfbp", "framework: megatron, overlap_grad_reduce: false"}) {
     const test::Folder folder;
     const Workload planned = plan_of(parallel);
     const Workload read =

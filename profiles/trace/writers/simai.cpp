@@ -172,16 +172,15 @@ class Writer {
     return sum;
   }
 
-  // True if the next computation waits for the call, or there is none.
+  // True if the next computation waits for the call, or for one that does, or there is none.
   static bool blocks(const std::vector<IssuedOp>& ops, std::size_t call) {
-    bool computes_before = false;
+    std::vector<std::size_t> chain{call};
     for (std::size_t i = call + 1; i < ops.size(); ++i) {
-      const bool waits =
-          std::find(ops[i].ends.begin(), ops[i].ends.end(), call) != ops[i].ends.end();
-      if (waits) return !computes_before;
-      computes_before |= ops[i].op->kind == Op::Kind::compute;
+      const bool waits = ends_any(ops[i], chain);
+      if (ops[i].op->kind == Op::Kind::compute) return waits;
+      if (waits) chain.push_back(i);
     }
-    return !computes_before;
+    return true;
   }
 
   std::string name(const Item& item) const {
