@@ -48,7 +48,7 @@ struct Law {
 // Every number of Pareto fits sends about 0.8 of what is asked for of gamma 2 at 0.01.
 constexpr Law kLaws[] = {{"exponential", GradientLaw::Kind::laplace, 1, 0.05, 0.05},
                          {"gamma 0.5", GradientLaw::Kind::gamma, 0.5, 0.2, 0.2},
-                         {"gamma 2", GradientLaw::Kind::gamma, 2, 0.2, 0.22},
+                         {"gamma 2", GradientLaw::Kind::gamma, 2, 0.2, 0.21},
                          {"gaussian", GradientLaw::Kind::gaussian, 1, 0.2, 0.2},
                          {"pareto 0.1", GradientLaw::Kind::pareto, 0.1, 0.2, 0.05},
                          {"pareto 0.2", GradientLaw::Kind::pareto, 0.2, 0.2, 0.05}};
