@@ -10,7 +10,7 @@
 #include "tests/profiles/support.h"
 #include "tools/calibrate/device_fit.h"
 #include "tools/calibrate/measured_runs.h"
-#include "tools/verbs/quiet_play.h"
+#include "tools/quiet_play.h"
 
 namespace ghostrank {
 namespace {

@@ -12,7 +12,7 @@
 #include "profiles/planners/plan.h"
 #include "profiles/units.h"
 #include "tools/text/humane.h"
-#include "tools/verbs/quiet_play.h"
+#include "tools/quiet_play.h"
 #include "tools/version.h"
 
 namespace ghostrank {

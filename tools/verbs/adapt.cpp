@@ -20,7 +20,7 @@
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
-#include "tools/verbs/quiet_play.h"
+#include "tools/quiet_play.h"
 #include "tools/watch/patience.h"
 
 namespace ghostrank {

@@ -16,7 +16,7 @@
 #include "tools/search/plan_search.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
-#include "tools/verbs/quiet_play.h"
+#include "tools/quiet_play.h"
 #include "tools/watch/patience.h"
 
 namespace ghostrank {

@@ -21,7 +21,7 @@
 #include "profiles/workload/traffic_pattern.h"
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
-#include "tools/verbs/quiet_play.h"
+#include "tools/quiet_play.h"
 #include "tools/verbs/switch/temporary_file.h"
 
 namespace ghostrank {

@@ -17,7 +17,7 @@
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/profile_capture.h"
-#include "tools/verbs/quiet_play.h"
+#include "tools/quiet_play.h"
 #include "tools/verbs/switch/temporary_file.h"
 #include "tools/watch/outcome.h"
 

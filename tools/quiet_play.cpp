@@ -1,4 +1,4 @@
-#include "tools/verbs/quiet_play.h"
+#include "tools/quiet_play.h"
 
 #include "emulator/control/control.h"
 #include "emulator/engine.h"
