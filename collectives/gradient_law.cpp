@@ -44,6 +44,33 @@ struct Cumulative {
   std::vector<double> ends;
 };
 
+void draw_from(const GradientLaw& law, Dice& dice, std::span<float> tensor) {
+  const Cumulative histogram(law.bins);
+  const double scale = law.scale, shape = law.shape;
+  const double deviation = scale * std::sqrt(std::numbers::pi / 2);  // gaussian
+  for (float& x : tensor) {
+    double magnitude = 0;
+    switch (law.kind) {
+      case GradientLaw::Kind::laplace:
+        magnitude = -scale * std::log(unit(dice));
+        break;
+      case GradientLaw::Kind::gaussian:
+        magnitude = std::abs(deviation * normal(dice));
+        break;
+      case GradientLaw::Kind::gamma:
+        magnitude = scale / shape * gamma(dice, shape);
+        break;
+      case GradientLaw::Kind::pareto:
+        magnitude = scale * (1 - shape) / shape * (std::pow(unit(dice), -shape) - 1);
+        break;
+      case GradientLaw::Kind::measured:
+        magnitude = histogram.draw(dice, law.bins);
+        break;
+    }
+    x = static_cast<float>(dice.next() >> 63 != 0 ? -magnitude : magnitude);
+  }
+}
+
 }  // namespace
 
 std::string GradientLaw::why_wrong() const {
@@ -59,30 +86,54 @@ std::string GradientLaw::why_wrong() const {
   return sum > 0 ? "" : "the histogram is empty";
 }
 
+GradientLaw GradientLaw::in(std::uint32_t iteration) const {
+  GradientLaw law = *this;
+  law.drift = {};
+  const double steps = std::min(iteration, drift.until);
+  const double factor = std::pow(drift.scale, steps);
+  law.scale *= factor;
+  for (Bin& bin : law.bins) bin.up_to *= factor;
+  law.shape *= std::pow(drift.shape, steps);
+  return law;
+}
+
 void GradientLaw::draw(std::uint64_t seed, std::span<float> tensor) const {
   Dice dice(seed);
-  const Cumulative histogram(bins);
-  const double deviation = scale * std::sqrt(std::numbers::pi / 2);  // gaussian
-  for (float& x : tensor) {
-    double magnitude = 0;
-    switch (kind) {
-      case Kind::laplace:
-        magnitude = -scale * std::log(unit(dice));
-        break;
-      case Kind::gaussian:
-        magnitude = std::abs(deviation * normal(dice));
-        break;
-      case Kind::gamma:
-        magnitude = scale / shape * gamma(dice, shape);
-        break;
-      case Kind::pareto:
-        magnitude = scale * (1 - shape) / shape * (std::pow(unit(dice), -shape) - 1);
-        break;
-      case Kind::measured:
-        magnitude = histogram.draw(dice, bins);
-        break;
-    }
-    x = static_cast<float>(dice.next() >> 63 != 0 ? -magnitude : magnitude);
+  draw_from(*this, dice, tensor);
+}
+
+bool GradientLaws::drift() const {
+  return std::any_of(laws.begin(), laws.end(),
+                     [](const GradientLaw& law) { return law.drift.moves(); });
+}
+
+std::uint64_t GradientLaws::elements() const {
+  std::uint64_t sum = 0;
+  for (const Part& part : parts) sum += part.elements;
+  return sum;
+}
+
+void GradientLaws::draw(std::uint64_t seed, std::uint32_t iteration, std::uint64_t first,
+                        std::uint64_t elements, std::span<float> sample) const {
+  Dice dice(seed);
+  if (parts.empty()) return draw_from(laws.front().in(iteration), dice, sample);
+  // Element i of the sample stands for the gradient at first + floor(i * elements / its size), so
+  // it has passed a gradient from i = ceil(distance * size / elements) on.
+  const auto passed = [&](std::uint64_t distance) {
+    return static_cast<std::size_t>(
+        std::ceil(static_cast<double>(distance) * static_cast<double>(sample.size()) /
+                  static_cast<double>(elements)));
+  };
+  std::uint64_t end = 0;  // of the part
+  std::size_t drawn = 0;
+  for (const Part& part : parts) {
+    end += part.elements;
+    if (end <= first) continue;
+    const std::size_t until =
+        end >= first + elements ? sample.size() : std::min(sample.size(), passed(end - first));
+    draw_from(laws[part.law].in(iteration), dice, sample.subspan(drawn, until - drawn));
+    drawn = until;
+    if (drawn == sample.size()) return;
   }
 }
 

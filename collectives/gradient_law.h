@@ -7,15 +7,28 @@
 //   pareto k    magnitudes are generalised Pareto of shape k, 0 < k < 1: a heavy tail
 //   measured    a histogram of magnitudes; evenly inside a bin
 //
-// Signs are fair. Threading: immutable.
+// Signs are fair. A law may drift: in iteration i its scale and its shape are those of iteration 0
+// times the drift's factors to the power of min(i, until).
+//
+// Threading: immutable.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace ghostrank {
+
+// Factors from one iteration to the next. Iterations after `until` are like that one.
+struct GradientDrift {
+  static constexpr std::uint32_t kAlways = std::numeric_limits<std::uint32_t>::max();
+  double scale = 1, shape = 1;
+  std::uint32_t until = kAlways;
+  bool moves() const { return (scale != 1 || shape != 1) && until > 0; }
+  bool operator==(const GradientDrift&) const = default;
+};
 
 struct GradientLaw {
   enum class Kind : std::uint8_t { laplace, gaussian, gamma, pareto, measured };
@@ -29,12 +42,36 @@ struct GradientLaw {
   double shape = 1;         // of gamma and pareto
   double scale = 1e-3;      // mean magnitude; measured: the histogram's own counts
   std::vector<Bin> bins{};  // of measured, upwards
+  GradientDrift drift{};
   bool operator==(const GradientLaw&) const = default;
 
+  bool has_shape() const { return kind == Kind::gamma || kind == Kind::pareto; }
   // Why it is none; "": it is one.
   std::string why_wrong() const;
-  // A tensor of independent draws, the same for the same seed.
+  // What it has become in an iteration, from 0; that law does not drift.
+  GradientLaw in(std::uint32_t iteration) const;
+  // A tensor of independent draws, the same for the same seed; drift has no effect.
   void draw(std::uint64_t seed, std::span<float> tensor) const;
+};
+
+// The laws of all gradients of a rank, one after the other in the order in which an iteration
+// reduces them, so that a bucket of several tensors has parts with laws of their own.
+struct GradientLaws {
+  struct Part {
+    std::uint64_t elements = 0;
+    std::uint32_t law = 0;  // index into `laws`
+    bool operator==(const Part&) const = default;
+  };
+  std::vector<GradientLaw> laws{GradientLaw{}};
+  std::vector<Part> parts{};  // empty: all gradients follow the first law
+
+  bool drift() const;
+  std::uint64_t elements() const;  // of all parts
+
+  // Gradients [first, first + elements) of an iteration, the same for the same seed; they lie
+  // within the parts. A `sample` with fewer elements has them at even distances.
+  void draw(std::uint64_t seed, std::uint32_t iteration, std::uint64_t first,
+            std::uint64_t elements, std::span<float> sample) const;
 };
 
 }  // namespace ghostrank

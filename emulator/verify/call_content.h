@@ -23,8 +23,10 @@ class GradientStates;  // gradient_states.h
 struct CompressedContent {
   TensorContent tensor;
   const Compressor* method;
-  CompressionOptions options;    // of the call, but for the ranks' seeds
-  const GradientLaw* gradients;  // draws the gradients in place of `tensor`, if not null
+  CompressionOptions options;     // of the call, but for the ranks' seeds
+  const GradientLaws* gradients;  // draw the gradients in place of `tensor`, if not null
+  std::uint32_t drawn_in = 0;     // iteration of these draws
+  std::uint64_t first = 0;        // as CompressedTensor::first
   PayloadExchange exchange = PayloadExchange::all_gather;
   int stage = 0;  // of an exchange that has several calls: of all_to_all, the second is 1
   // Makes the tensors of gradients, if not null; of this tensor and iteration.
@@ -73,7 +75,7 @@ inline CallContent content_of(const JobSpec& spec, const Workload& workload, con
   // Payloads of planned sizes: their gradients are the same in every iteration, unless the sizes
   // are planned for each.
   const bool drawn = compressed && spec.compression->method->measure;
-  const std::uint32_t of = drawn && !carries_gradients(spec) ? 0 : iteration;
+  const std::uint32_t of = drawn && !steps_differ(spec) ? 0 : iteration;
   const std::uint32_t number = number_of(op.tensor);
   const std::uint64_t key = tensor_key(spec.run.seed, group, number, of);
   if (compressed || states) {
@@ -89,6 +91,8 @@ inline CallContent content_of(const JobSpec& spec, const Workload& workload, con
                           compressed ? spec.compression->method : &kPlain,
                           options,
                           drawn ? &spec.gradients : nullptr,
+                          of,
+                          whole ? whole->first : 0,
                           exchange,
                           staged ? round_of(op.tensor) : 0,
                           states,

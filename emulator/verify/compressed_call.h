@@ -72,7 +72,7 @@ struct CompressedCall {
   std::vector<float> gradient(GroupRank r) const {
     if (call.gradients) {
       std::vector<float> drawn(elements());
-      call.gradients->draw(call.of(r).seed, drawn);
+      call.gradients->draw(call.of(r).seed, call.drawn_in, call.first, drawn.size(), drawn);
       return drawn;
     }
     std::vector<std::int16_t> values(elements());

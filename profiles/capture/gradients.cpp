@@ -11,14 +11,18 @@ namespace {
 
 constexpr std::int32_t kLeastBin = -4000;  // smaller magnitudes are zeros: bins need room below
 
-CapturedGradients::Magnitudes all_magnitudes(const std::vector<CapturedRank>& ranks) {
-  CapturedGradients::Magnitudes sum;
+using Magnitudes = CapturedGradients::Magnitudes;
+
+void add(const Magnitudes& more, Magnitudes& sum) {
+  sum.zeros += more.zeros;
+  for (const auto& [bin, count] : more.counts)
+    (bin < kLeastBin ? sum.zeros : sum.counts[bin]) += count;
+}
+
+Magnitudes all_magnitudes(const std::vector<CapturedRank>& ranks) {
+  Magnitudes sum;
   for (const CapturedRank& rank : ranks)
-    for (const CapturedGradients::Magnitudes& one : rank.gradients.parameters) {
-      sum.zeros += one.zeros;
-      for (const auto& [bin, count] : one.counts)
-        (bin < kLeastBin ? sum.zeros : sum.counts[bin]) += count;
-    }
+    for (const Magnitudes& one : rank.gradients.parameters) add(one, sum);
   if (sum.counts.empty())
     throw Error(
         "the records have no gradients that are not zero; capture with --gradients, of a run of "
@@ -26,26 +30,46 @@ CapturedGradients::Magnitudes all_magnitudes(const std::vector<CapturedRank>& ra
   return sum;
 }
 
-std::string line(double magnitude, std::uint64_t count) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.9g,%llu\n", magnitude,
-                static_cast<unsigned long long>(count));
-  return text;
+// Rows of a histogram that end in `tensor`. Zeros lie below a 2^30th of 2^(least / 4).
+std::string rows_of(const Magnitudes& sum, std::int32_t least, const std::string& tensor) {
+  std::string out;
+  const auto row = [&](double magnitude, std::uint64_t count) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.9g,%llu", magnitude,
+                  static_cast<unsigned long long>(count));
+    out += text + tensor + "\n";
+  };
+  if (sum.zeros > 0) row(std::exp2(least / 4.0 - 30), sum.zeros);
+  if (sum.counts.empty()) return out;
+  std::int32_t reached = sum.counts.begin()->first;  // magnitudes below 2^(reached / 4) are written
+  row(std::exp2(reached / 4.0), 0);
+  for (const auto& [bin, count] : sum.counts) {
+    if (bin > reached) row(std::exp2(bin / 4.0), 0);
+    row(std::exp2((bin + 1) / 4.0), count);
+    reached = bin + 1;
+  }
+  return out;
 }
 
 }  // namespace
 
 std::string gradient_magnitudes(const std::vector<CapturedRank>& ranks) {
-  const CapturedGradients::Magnitudes sum = all_magnitudes(ranks);
-  std::string out = "magnitude,count\n";
-  std::int32_t reached = sum.counts.begin()->first;  // magnitudes below 2^(reached / 4) are written
-  if (sum.zeros > 0) out += line(std::exp2(reached / 4.0 - 30), sum.zeros);
-  out += line(std::exp2(reached / 4.0), 0);
-  for (const auto& [bin, count] : sum.counts) {
-    if (bin > reached) out += line(std::exp2(bin / 4.0), 0);
-    out += line(std::exp2((bin + 1) / 4.0), count);
-    reached = bin + 1;
-  }
+  const Magnitudes sum = all_magnitudes(ranks);
+  return "magnitude,count\n" + rows_of(sum, sum.counts.begin()->first, "");
+}
+
+std::string tensor_magnitudes(const std::vector<CapturedRank>& ranks,
+                              const std::vector<CaptureLayer>& layers) {
+  const std::int32_t least = all_magnitudes(ranks).counts.begin()->first;
+  std::string out = "magnitude,count,tensor\n";
+  for (const CaptureLayer& layer : layers)
+    for (std::size_t i = 0; i < layer.captured.size(); ++i) {
+      Magnitudes sum;
+      for (const CapturedRank& rank : ranks)
+        if (layer.captured[i] < rank.gradients.parameters.size())
+          add(rank.gradients.parameters[layer.captured[i]], sum);
+      out += rows_of(sum, least, "," + layer.name + "." + std::to_string(i));
+    }
   return out;
 }
 
@@ -66,7 +90,7 @@ std::string gradient_overlap(const std::vector<CapturedRank>& ranks) {
 }
 
 GradientFacts gradient_facts(const std::vector<CapturedRank>& ranks) {
-  const CapturedGradients::Magnitudes sum = all_magnitudes(ranks);
+  const Magnitudes sum = all_magnitudes(ranks);
   double elements = 0;
   for (const auto& [bin, count] : sum.counts) elements += static_cast<double>(count);
   GradientFacts facts;

@@ -1,6 +1,6 @@
-// What a captured run's gradients looked like, in the files that a job reads: magnitudes for
-// methods of compression (tensors.distribution), coinciding blocks for sparse collectives
-// (tensors.overlap).
+// What a captured run's gradients looked like, in the files that a job reads: magnitudes, of all
+// gradients and of each tensor, for methods of compression (tensors.distribution), coinciding
+// blocks for sparse collectives (tensors.overlap).
 //
 // Counts are sums over all ranks and the steps in which the hooks looked. Threading: pure
 // functions.
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "profiles/capture/merge.h"
 #include "profiles/capture/records.h"
 
 namespace ghostrank {
@@ -17,6 +18,11 @@ namespace ghostrank {
 // bin of their own, below a 2^30th of the smallest magnitude, since methods look at magnitudes.
 // Throws Error(usage) if nobody looked at the gradients.
 std::string gradient_magnitudes(const std::vector<CapturedRank>& ranks);
+
+// The same for each tensor, magnitude,count,tensor. Tensors are called and ordered as in the
+// profile that has these layers: "fc.0".
+std::string tensor_magnitudes(const std::vector<CapturedRank>& ranks,
+                              const std::vector<CaptureLayer>& layers);
 
 // YAML, schema ghostrank/overlap/1: shares of blocks that are nonzero on exactly 0, 1, 2 ... ranks.
 std::string gradient_overlap(const std::vector<CapturedRank>& ranks);

@@ -127,8 +127,10 @@ std::vector<CaptureLayer> named_layers(const CapturedRank& rank, const Layers& l
     std::string name = module.empty() ? rank.parameters[run.front()].name : module;
     if (const int before = times[name]++; before > 0) name += "#" + std::to_string(before + 1);
     out[layer].name = name;
-    for (auto p = run.rbegin(); p != run.rend(); ++p)
+    for (auto p = run.rbegin(); p != run.rend(); ++p) {
       out[layer].parameters.push_back(rank.parameters[*p].numel);
+      out[layer].captured.push_back(static_cast<std::uint32_t>(*p));
+    }
   }
   return out;
 }

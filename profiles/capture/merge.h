@@ -25,6 +25,7 @@ namespace ghostrank {
 struct CaptureLayer {
   std::string name;
   std::vector<std::uint64_t> parameters;  // elements, in the reverse of the order they get ready in
+  std::vector<std::uint32_t> captured;    // their numbers in the records
 };
 
 // One step of one rank.

@@ -490,7 +490,7 @@ struct JobSpec {
   double last_density = 0;
   std::optional<double> zipf;  // of embeddings' ids: the exponent; empty: gradients are dense
   std::optional<CompressionSpec> compression;  // of the ops' tensors; empty: none
-  GradientLaw gradients;                       // what methods see whose sizes the data decide
+  GradientLaws gradients;                      // what methods see whose sizes the data decide
   std::optional<TrainingSpec> training;        // empty: nothing is learned
   std::vector<HostEntry> hosts;                // empty: one process per launched host
   Placement placement;

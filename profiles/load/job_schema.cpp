@@ -621,10 +621,13 @@ constexpr std::array kKeys{
         "none: no two ranks have the same one; or the path of a file of measured overlaps, from "
         "which the density follows"}
         .unless("tensors.density", "1"),
-    Key{"tensors.distribution", KeyType::string, "laplace",
+    Key{"tensors.distribution", KeyType::any, "laplace",
         "distribution of the gradients' values, for methods of compression that send what the "
-        "data decide: laplace, gaussian, gamma SHAPE, pareto SHAPE, or measured FILE, a histogram "
-        "as a CSV file of magnitude,count"}
+        "data decide: laplace, gaussian, gamma SHAPE, pareto SHAPE, or measured FILE, a CSV file "
+        "of magnitude,count or magnitude,count,tensor; or rules by tensor, of which the first that "
+        "matches counts: [{tensors: '*.bias', law: gaussian}, {law: gamma 0.5, scale: 0.01, drift: "
+        "{shape: 1.01}}]",
+        0, 0, "LAW"}
         .where("compression.method", kDecidedByData),
     Key{"tensors.scale", KeyType::number, "0.001", "their mean magnitude (not of measured)", 1e-30,
         1e30}
@@ -638,6 +641,11 @@ constexpr std::array kKeys{
         "row k has a share of the ids in proportion to (k + 1) to the power of minus this", 0, 10}
         .where("tensors.embeddings", "zipf"),
     Key{"compression.method", KeyType::string, "none",
+    Key{"tensors.drift", KeyType::any, "{}",
+        "how the distribution moves: in iteration i (warm-up included) the scale and the shape are "
+        "those given times these factors to the power of i, or of `until` after that iteration, as "
+        "in {scale: 0.98, shape: 1.01, until: 100}"}
+        .where("compression.method", kDecidedByData),
         "how gradients are compressed before ranks exchange them: none, a method of "
         "docs/compression.md (fp16, topk, randomk, qsgd, powersgd, dgc, sidco-e, ...), or a "
         "plugin's; ddp, horovod, wfbp, mgwfbp"},

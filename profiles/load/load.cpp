@@ -27,6 +27,7 @@
 #include "profiles/planners/tensors.h"
 #include "profiles/trace/job_trace.h"
 
+#include "profiles/planners/gradient_laws.h"
 namespace ghostrank {
 namespace {
 
@@ -293,7 +294,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
   spec.compression = read_compression(in, *spec.collectives.own, near);
-  spec.gradients = read_gradients(in, near);
+  spec.gradients = read_gradient_laws(in, spec.model.get(), near);
   if (in.text("training.task") == "logistic")
     spec.training = TrainingSpec{in.small("training.samples"), in.number("training.rate"),
                                  in.number("training.vote")};
@@ -314,7 +315,8 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
 bool is_about_training(const Key& key) {
   for (const std::string_view group :
        {"model", "trace", "program", "device", "precision.", "parallel.", "compression.",
-        "training.", "background", "tensors.distribution", "tensors.scale", "variants"}) {
+        "training.", "background", "tensors.distribution", "tensors.scale", "tensors.drift",
+        "variants", "jobs"}) {
     if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
   }
   return false;

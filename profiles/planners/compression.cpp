@@ -72,7 +72,8 @@ std::uint64_t calls_of(const Program& program) {
 struct Shared {
   // By step and tensor: the list of the ranks' sizes. All steps are one unless `steps` says more.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> lists;
-  std::unique_ptr<StepSizes> steps;  // null: sizes are the same in every step
+  std::unique_ptr<StepSizes> steps;             // null: sizes are the same in every step
+  std::map<std::uint32_t, TensorPlace> places;  // by tensor; empty: all gradients have one law
 };
 
 // The pass over one role's program, of a step if sizes differ from step to step.
@@ -108,9 +109,9 @@ class Pass {
       throw Error(spec_.source_of("precision.gradients") + ": gradients of " +
                   std::string(name_of(op.dtype)) +
                   " cannot be compressed; use fp32 or bf16, or compression.method=none");
-    const CompressedTensor tensor{op.tensor, op.dtype, op.count,
-                                  op.tensor <= rows_.size() ? rows_[op.tensor - 1] : 0,
-                                  parts_of(op)};
+    const CompressedTensor tensor{
+        op.tensor,    op.dtype,    op.count, op.tensor <= rows_.size() ? rows_[op.tensor - 1] : 0,
+        parts_of(op), first_of(op)};
     check_rank(tensor);
     auto& known = workload_.compressed;
     if (std::find(known.begin(), known.end(), tensor) == known.end()) known.push_back(tensor);
@@ -220,7 +221,7 @@ class Pass {
                     " have sizes of their own in every communicator, and the plan has several of "
                     "one kind; use a method of fixed size");
       if (shared_.steps) {
-        sizes = shared_.steps->of(step_, g, tensor.tensor, tensor.elements);
+        sizes = shared_.steps->of(step_, g, static_cast<int>(group.members.size()), tensor);
         continue;
       }
       for (GroupRank r = 0; r < static_cast<GroupRank>(group.members.size()); ++r)
@@ -245,7 +246,7 @@ class Pass {
     options.rows = tensor.rows;
     options.shared_seed = key;
     options.seed = rank_seed(key, rank);
-    spec_.gradients.draw(options.seed, part);
+    spec_.gradients.draw(options.seed, 0, tensor.first, tensor.elements, part);
     const std::uint64_t measured = method_.measure(part, options);
     if (drawn == tensor.elements) return measured;
     const double share = static_cast<double>(tensor.elements) / static_cast<double>(drawn);
@@ -279,6 +280,11 @@ class Pass {
     for (std::uint64_t left = op.count; left > 0; left -= parts.back().rows * parts.back().columns)
       parts.push_back(shapes_.at(next_shape_++));
     return parts;
+  }
+
+  std::uint64_t first_of(const Op& op) const {
+    const auto place = shared_.places.find(op.tensor);
+    return place == shared_.places.end() ? 0 : place->second.first;
   }
 
   // A rank that no matrix has would be sent in full, which nobody means.
@@ -349,6 +355,10 @@ void check_carried(const JobSpec& spec, const Workload& workload) {
   if (spec.training && !spec.run.verify)
     throw Error(where +
                 ": training.task: only ranks with real data can learn; add run.verify=true");
+  if (spec.training && (spec.gradients.drift() || !spec.gradients.parts.empty()))
+    throw Error(where +
+                ": training.task: gradients are those of what ranks learn, and follow no law; "
+                "leave the rules of tensors.distribution and tensors.drift out");
   if (spec.training && !reduces_whole_tensors(spec.parallel.framework))
     throw Error(where + ": framework " + std::string(name_of(spec.parallel.framework)) +
                 " does not reduce whole gradients, which ranks learn from; use "
@@ -367,6 +377,18 @@ void check_carried(const JobSpec& spec, const Workload& workload) {
     throw Error(where + ": no call of this job reduces gradients that ranks could " +
                 (spec.training ? "learn from" : "keep"));
   check_task(spec, workload.ranks, elements);
+}
+
+// Where the tensors lie among the gradients to which the job gives laws.
+std::map<std::uint32_t, TensorPlace> places_of_laws(const JobSpec& spec, const Workload& workload) {
+  const auto places = tensor_places(spec, workload);
+  if (const std::uint64_t all = elements_of(places); all != spec.gradients.elements())
+    throw Error(spec.source_of("tensors.distribution") + ": the plan reduces " +
+                std::to_string(all) + " elements in a step and the model has " +
+                std::to_string(spec.gradients.elements()) +
+                " gradients, because fused buffers pad their tensors; laws by tensor need "
+                "compression.merge=tensor, or parallel.framework=ddp");
+  return places;
 }
 
 // Gives every step a program of its own, because ranks send other numbers of elements in each.
@@ -486,8 +508,9 @@ void compress(const JobSpec& spec, Workload& workload) {
         "tensors; use parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
   check_merge(spec);
   Shared shared;
-  if (spec.compression->method->measure && carries_gradients(spec))
-    plan_steps(spec, workload, shared);
+  if (spec.compression->method->measure && !spec.gradients.parts.empty())
+    shared.places = places_of_laws(spec, workload);
+  if (spec.compression->method->measure && steps_differ(spec)) plan_steps(spec, workload, shared);
   for (Role& role : workload.roles)
     for (std::size_t i = 0; i < role.iterations.size(); ++i)
       Pass(spec, workload, role.iterations[i], shared, static_cast<std::uint32_t>(i)).run();
@@ -495,6 +518,10 @@ void compress(const JobSpec& spec, Workload& workload) {
 
 void check_compressed(const JobSpec& spec, const Workload& workload) {
   check_carried(spec, workload);
+  if (spec.compression && !spec.gradients.parts.empty())
+    throw Error(spec.source_of("tensors.distribution") +
+                ": laws by tensor decided the sizes when the program was planned, and the program "
+                "names no tensors; give one law");
   if (spec.compression.has_value() == !workload.compressed.empty()) return;
   if (spec.compression)
     throw Error(spec.source_of("compression.method") +

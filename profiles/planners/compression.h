@@ -12,9 +12,9 @@
 // whole gradients: DDP's and Horovod's. After a reduce-scatter every rank has another part of the
 // sum, which the payload of a whole tensor does not offer.
 //
-// Where the data decide how much a rank sends, its gradients are drawn (tensors.distribution), and
-// the method itself says how much it would send: every rank sends another number, the same in every
-// step.
+// Where the data decide how much a rank sends, its gradients are drawn (tensors.distribution, each
+// part of a tensor by its own law), and the method itself says how much it would send: every rank
+// sends another number, the same in every step unless ranks have a memory or laws drift.
 //
 // Threading: pure functions.
 #pragma once

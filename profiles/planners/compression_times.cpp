@@ -6,10 +6,9 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "collectives/compressor.h"
-#include "profiles/error.h"
+#include "profiles/input/csv.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
 
@@ -19,24 +18,13 @@ namespace {
 constexpr std::array<std::string_view, 4> kColumns{"method", "elements", "compress_ns",
                                                    "decompress_ns"};
 
-// The last field may hold commas between quotes; no column that is read does.
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields;
-  std::istringstream in(line);
-  for (std::string field; std::getline(in, field, ',');) {
-    while (!field.empty() && (field.back() == '\r' || field.back() == ' ')) field.pop_back();
-    fields.push_back(field);
-  }
-  return fields;
-}
-
-// Where the columns lie in this head; empty if one is missing.
-std::optional<std::array<std::size_t, 4>> places_of(const std::vector<std::string>& head) {
+// Where the columns lie; empty if one is missing.
+std::optional<std::array<std::size_t, 4>> places_in(const CsvTable& table) {
   std::array<std::size_t, 4> places{};
   for (std::size_t c = 0; c < kColumns.size(); ++c) {
-    const auto found = std::find(head.begin(), head.end(), kColumns[c]);
-    if (found == head.end()) return std::nullopt;
-    places[c] = static_cast<std::size_t>(found - head.begin());
+    const auto found = table.column(kColumns[c]);
+    if (!found) return std::nullopt;
+    places[c] = *found;
   }
   return places;
 }
@@ -91,30 +79,20 @@ std::vector<CompressionTime> read_compression_times(const Setting& file, const s
     fail(file.mark, "compression.costs is " + quote(file.text) +
                         "; write v100, or the path of a CSV file of `ghostrank calibrate "
                         "compression --csv FILE` (there is no such file)");
-  std::istringstream in(read_text(path));
+  const CsvTable table = read_csv(path);
+  const auto places = places_in(table);
+  if (!places)
+    fail(table.head.mark,
+         "the head has no method, elements, compress_ns and decompress_ns; "
+         "write the file by `ghostrank calibrate compression --csv FILE`");
   std::map<std::uint64_t, CompressionTime> times;
-  std::optional<std::array<std::size_t, 4>> places;
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    const std::string where = path + ":" + std::to_string(++number) + ": ";
-    constexpr std::string_view kByteOrder = "\xef\xbb\xbf";  // spreadsheets write it first
-    if (number == 1 && line.starts_with(kByteOrder)) line.erase(0, kByteOrder.size());
-    const std::vector<std::string> row = fields_of(line);
-    if (row.empty()) continue;
-    if (!places) {
-      places = places_of(row);
-      if (!places)
-        throw Error(where +
-                    "the head has no method, elements, compress_ns and decompress_ns; "
-                    "write the file by `ghostrank calibrate compression --csv FILE`");
-      continue;
-    }
-    const std::optional<CompressionTime> time = time_of(row, *places);
+  for (const CsvRow& row : table.rows) {
+    const std::optional<CompressionTime> time = time_of(row.fields, *places);
     if (!time)
-      throw Error(where + quote(line) +
-                  " is no row of the table; elements are a whole number from "
-                  "1, times are nanoseconds an element from 0");
-    if (row[(*places)[0]] == method) times[time->elements] = *time;
+      fail(row.mark, quote(join(row.fields, ",")) +
+                         " is no row of the table; elements are a whole number from "
+                         "1, times are nanoseconds an element from 0");
+    if (row.fields[(*places)[0]] == method) times[time->elements] = *time;
   }
   if (times.empty())
     fail(file.mark, "compression.costs: " + path + " has no row of " + quote(std::string(method)) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "collectives/tensor_content.h"
@@ -28,11 +29,11 @@ std::vector<Reduced> reduced_by(const Workload& workload, const Program& program
 }
 
 // Programs beyond the last step repeat it, which is what steady states do; a verified rank measures
-// every step, and recorded steps differ from each other.
+// every step, recorded steps differ from each other, and laws drift on.
 std::uint32_t steps_of(const JobSpec& spec, const Workload& workload) {
   constexpr int kEnough = 64;
   const int all = std::max(1, spec.run.warmup + spec.run.iterations);
-  const bool every = spec.run.verify || !workload.order.empty();
+  const bool every = spec.run.verify || !workload.order.empty() || spec.gradients.drift();
   return static_cast<std::uint32_t>(every ? all : std::min(all, kEnough));
 }
 
@@ -48,17 +49,17 @@ StepSizes::StepSizes(const JobSpec& spec, const Workload& workload, std::vector<
     : spec_(spec),
       method_(*spec.compression->method),
       rows_(std::move(rows)),
-      drawn_(drawn),
+      drawn_(spec.run.verify ? std::numeric_limits<std::uint64_t>::max() : drawn),
       ranks_(workload.ranks),
-      played_(std::min(ranks, workload.ranks)),
+      most_ranks_(spec.run.verify ? workload.ranks : ranks),
       steps_(steps_of(spec, workload)) {
-  if (spec.run.verify) play_together(workload);
+  if (spec.run.verify && carries_gradients(spec)) play_together(workload);
 }
 
-StepSizes::ByRank StepSizes::of(std::uint32_t step, std::uint32_t group, std::uint32_t tensor,
-                                std::uint64_t elements) {
-  if (!sizes_.contains(tensor)) sizes_[tensor] = alone(group, tensor, elements);
-  return sizes_[tensor][step];
+StepSizes::ByRank StepSizes::of(std::uint32_t step, std::uint32_t group, int ranks,
+                                const CompressedTensor& tensor) {
+  if (!sizes_.contains(tensor.tensor)) sizes_[tensor.tensor] = alone(group, ranks, tensor);
+  return sizes_[tensor.tensor][step];
 }
 
 CompressionOptions StepSizes::options(std::uint32_t step, std::uint32_t group, std::uint32_t tensor,
@@ -87,7 +88,7 @@ void StepSizes::play_together(const Workload& workload) {
       for (GroupRank r = 0; r < ranks_; ++r) {
         const CompressionOptions own = options(step, reduced.group, reduced.tensor, r);
         std::vector<float>& tensor = tensors.emplace_back(place.elements);
-        if (!task) spec_.gradients.draw(own.seed, tensor);
+        if (!task) spec_.gradients.draw(own.seed, step, place.first, place.elements, tensor);
         states[static_cast<std::size_t>(r)].compensate(place, tensor);
         sizes_[reduced.tensor][step].push_back(method_.measure(tensor, own));
         std::vector<float>& back = backs.emplace_back(place.elements);
@@ -101,31 +102,35 @@ void StepSizes::play_together(const Workload& workload) {
 }
 
 // One tensor, or a part of it that stands for all.
-StepSizes::BySteps StepSizes::alone(std::uint32_t group, std::uint32_t tensor,
-                                    std::uint64_t elements) const {
-  const std::uint64_t part = std::min(elements, drawn_);
-  const double share = static_cast<double>(elements) / static_cast<double>(part);
-  BySteps sizes(steps_, ByRank(static_cast<std::size_t>(ranks_)));
-  for (GroupRank r = 0; r < played_; ++r) {
+StepSizes::BySteps StepSizes::alone(std::uint32_t group, int ranks,
+                                    const CompressedTensor& tensor) const {
+  const std::uint64_t part = std::min(tensor.elements, drawn_);
+  const double share = static_cast<double>(tensor.elements) / static_cast<double>(part);
+  const int played = std::min(ranks, most_ranks_);
+  const bool carries = carries_gradients(spec_);
+  BySteps sizes(steps_, ByRank(static_cast<std::size_t>(ranks)));
+  for (GroupRank r = 0; r < played; ++r) {
     GradientState state(spec_, part, nullptr, r);
     std::vector<float> gradient(part), back(part);
     for (std::uint32_t step = 0; step < steps_; ++step) {
-      const CompressionOptions own = options(step, group, tensor, r);
-      spec_.gradients.draw(own.seed, gradient);
-      state.compensate({0, part}, gradient);
+      const CompressionOptions own = options(step, group, tensor.tensor, r);
+      spec_.gradients.draw(own.seed, step, tensor.first, tensor.elements, gradient);
+      if (carries) state.compensate({0, part}, gradient);
       const std::uint64_t measured = method_.measure(gradient, own);
-      method_.decompress(payload_of(method_, gradient, own), own, back);
-      state.finish({0, part}, gradient, back, back, ranks_, false);
+      if (carries) {
+        method_.decompress(payload_of(method_, gradient, own), own, back);
+        state.finish({0, part}, gradient, back, back, ranks, false);
+      }
       sizes[step][static_cast<std::size_t>(r)] =
-          part == elements ? measured
-                           : static_cast<std::uint64_t>(
-                                 std::llround(static_cast<double>(measured) * share / 8)) *
-                                 8;
+          part == tensor.elements ? measured
+                                  : static_cast<std::uint64_t>(
+                                        std::llround(static_cast<double>(measured) * share / 8)) *
+                                        8;
     }
   }
   for (ByRank& by_rank : sizes)
-    for (std::size_t r = static_cast<std::size_t>(played_); r < by_rank.size(); ++r)
-      by_rank[r] = by_rank[r % static_cast<std::size_t>(played_)];
+    for (std::size_t r = static_cast<std::size_t>(played); r < by_rank.size(); ++r)
+      by_rank[r] = by_rank[r % static_cast<std::size_t>(played)];
   return sizes;
 }
 

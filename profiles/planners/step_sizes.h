@@ -1,7 +1,8 @@
-// How much ranks send of their tensors step by step, if the data decide that and ranks carry
-// something from step to step: a memory, or weights that they learn. The steps are played here
-// beforehand, tensor by tensor and rank by rank, as the engine's ranks will play them: gathered
-// payloads are added up in the same order everywhere, so that the sizes are those of real data.
+// How much ranks send of their tensors step by step, if the data decide that and steps differ:
+// laws of gradients drift, or ranks carry something from step to step, a memory or weights that
+// they learn. Steps with something to carry are played here beforehand, tensor by tensor and rank
+// by rank, as the engine's ranks will play them: gathered payloads are added up in the same order
+// everywhere, so that the sizes are those of real data.
 //
 // What is not verified is judged by a part of each tensor, whose memory is then its own.
 //
@@ -23,19 +24,20 @@ class StepSizes {
 
   // `workload`: before it is compressed. `rows`: of the tensors, by number from 1; missing:
   // unknown. `drawn`: most elements that are drawn of a tensor; `ranks`: those drawn, whose sizes
-  // the others repeat.
+  // the others repeat. Verified runs draw all.
   StepSizes(const JobSpec& spec, const Workload& workload, std::vector<std::uint64_t> rows,
             std::uint64_t drawn, int ranks);
 
   // Number of steps that differ; later ones repeat the last.
   std::uint32_t steps() const { return steps_; }
-  ByRank of(std::uint32_t step, std::uint32_t group, std::uint32_t tensor, std::uint64_t elements);
+  // By rank of the group, of which there are `ranks`.
+  ByRank of(std::uint32_t step, std::uint32_t group, int ranks, const CompressedTensor& tensor);
 
  private:
   using BySteps = std::vector<ByRank>;
 
   void play_together(const Workload& workload);
-  BySteps alone(std::uint32_t group, std::uint32_t tensor, std::uint64_t elements) const;
+  BySteps alone(std::uint32_t group, int ranks, const CompressedTensor& tensor) const;
   // Of the rank's draws for the tensor in the step.
   CompressionOptions options(std::uint32_t step, std::uint32_t group, std::uint32_t tensor,
                              GroupRank rank) const;
@@ -44,7 +46,7 @@ class StepSizes {
   const Compressor& method_;
   const std::vector<std::uint64_t> rows_;
   const std::uint64_t drawn_;
-  const int ranks_, played_;  // of the job; that are drawn
+  const int ranks_, most_ranks_;  // of the job; that are drawn, at most
   const std::uint32_t steps_;
   std::map<std::uint32_t, BySteps> sizes_;  // by tensor; by step, empty where it is not reduced
 };

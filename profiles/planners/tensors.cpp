@@ -11,7 +11,6 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
-#include "profiles/planners/gradient_laws.h"
 
 namespace ghostrank {
 namespace {
@@ -104,12 +103,6 @@ std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near
       fail(in.at(key).mark, std::string(key) + " follows from the measured overlaps of " +
                                 overlap.text + "; leave it out");
   return measured_overlap(parse_yaml_file(path), block);
-}
-
-GradientLaw read_gradients(const Settings& in, const std::string& folder) {
-  const Setting& said = in.at("tensors.distribution");
-  return parse_gradient_law(said.text, in.number("tensors.scale"), folder,
-                            location(said.mark) + ": tensors.distribution");
 }
 
 void check_tensors(const JobSpec& spec, const Workload& workload) {

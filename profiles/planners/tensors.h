@@ -19,10 +19,6 @@ std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near
 // A file of measured overlaps. Throws Error(usage) if it is none.
 Sparsity measured_overlap(const YamlValue& root, std::uint64_t block);
 
-// tensors.distribution and tensors.scale; a histogram's file is looked for from `folder`. Throws
-// Error(usage).
-GradientLaw read_gradients(const Settings& in, const std::string& folder);
-
 // Throws Error(usage) if the job has `tensors:` but its programs name no tensor, or if the ranks of
 // a communicator cannot hold tensors of that density and overlap.
 void check_tensors(const JobSpec& spec, const Workload& workload);

@@ -10,8 +10,10 @@ namespace ghostrank {
 namespace {
 
 std::string who_carries(const JobSpec& spec) {
-  return spec.training ? spec.source_of("training.task") + ": what ranks learn"
-                       : spec.source_of("compression.memory") + ": what a memory keeps";
+  if (spec.training) return spec.source_of("training.task") + ": what ranks learn";
+  if (carries_gradients(spec))
+    return spec.source_of("compression.memory") + ": what a memory keeps";
+  return spec.source_of("tensors.distribution") + ": a law of some tensors";
 }
 
 void check_group(const JobSpec& spec, const Workload& workload, const Op& op) {
@@ -28,6 +30,8 @@ void check_group(const JobSpec& spec, const Workload& workload, const Op& op) {
 bool carries_gradients(const JobSpec& spec) {
   return spec.training || (spec.compression && spec.compression->memory != Memory::none);
 }
+
+bool steps_differ(const JobSpec& spec) { return carries_gradients(spec) || spec.gradients.drift(); }
 
 std::map<std::uint32_t, TensorPlace> tensor_places(const JobSpec& spec, const Workload& workload) {
   std::map<std::uint32_t, TensorPlace> places;

@@ -36,6 +36,9 @@ std::uint64_t elements_of(const std::map<std::uint32_t, TensorPlace>& places);
 
 // True if ranks of the job carry something from step to step.
 bool carries_gradients(const JobSpec& spec);
+// True if gradients whose sizes the data decide are others in every step: ranks carry something, or
+// laws drift.
+bool steps_differ(const JobSpec& spec);
 // Throws Error(usage) if what ranks learn from would take more than 1 GiB.
 void check_task(const JobSpec& spec, int ranks, std::uint64_t elements);
 // What ranks learn from; null: nothing.

@@ -178,8 +178,8 @@ TEST(Compression, OfAnUnusableTableIsRefusedWithItsPlace) {
   };
   const std::string head = "method,elements,compress_ns,decompress_ns\n";
   expect(refused("", "topk"), "there is no such file");
-  expect(refused("topk,1,1,1\n", "topk"), ":1: the head has no method");
-  expect(refused(head + "topk,1000,-1,1\n", "topk"), ":2: 'topk,1000,-1,1' is no row");
+  expect(refused("topk,1,1,1\n", "topk"), ":1:1: the head has no method");
+  expect(refused(head + "topk,1000,-1,1\n", "topk"), ":2:1: 'topk,1000,-1,1' is no row");
   expect(refused(head + "topk,1000,nan,1\n", "topk"), "is no row");
   expect(refused(head + "topk,0,1,1\n", "topk"), "is no row");
   expect(refused(head + "topk,1000,1,1\n", "qsgd"), "has no row of 'qsgd'; measure it by");

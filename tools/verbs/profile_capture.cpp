@@ -19,9 +19,9 @@
 #include "profiles/error.h"
 #include "profiles/median.h"
 #include "profiles/workload/traffic_pattern.h"
+#include "tools/quiet_play.h"
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
-#include "tools/quiet_play.h"
 #include "tools/verbs/switch/temporary_file.h"
 
 namespace ghostrank {
@@ -149,25 +149,29 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
 }
 
 constexpr const char* kMagnitudes = ".magnitudes.csv";
+constexpr const char* kByTensor = ".tensors.csv";
 constexpr const char* kOverlap = ".overlap.yaml";
 
-void write_gradients(const std::string& prefix, const std::vector<CapturedRank>& ranks) {
+void write_gradients(const std::string& prefix, const std::vector<CapturedRank>& ranks,
+                     const std::vector<CaptureLayer>& layers) {
   write_whole(prefix + kMagnitudes, gradient_magnitudes(ranks));
+  write_whole(prefix + kByTensor, tensor_magnitudes(ranks, layers));
   write_whole(prefix + kOverlap, gradient_overlap(ranks));
   const GradientFacts facts = gradient_facts(ranks);
   std::fprintf(
       stderr,
       "measured: %.3g %% of the gradients' elements are zero, and %.3g %% of their blocks "
-      "of %llu\nwrote %s%s (tensors.distribution: measured FILE) and %s%s (tensors.overlap)\n",
+      "of %llu\nwrote %s%s and, tensor by tensor, %s%s (tensors.distribution: measured FILE), and "
+      "%s%s (tensors.overlap)\n",
       100 * facts.zeros, 100 * (1 - facts.density), static_cast<unsigned long long>(facts.block),
-      prefix.c_str(), kMagnitudes, prefix.c_str(), kOverlap);
+      prefix.c_str(), kMagnitudes, prefix.c_str(), kByTensor, prefix.c_str(), kOverlap);
 }
 
 void write_profile(const Flags& flags, const std::string& records,
                    const std::vector<Nanos>& plain) {
   const std::vector<CapturedRank> ranks = read_capture(records);
   const Captured captured = merge_capture(ranks);
-  if (!flags.gradients.empty()) write_gradients(flags.gradients, ranks);
+  if (!flags.gradients.empty()) write_gradients(flags.gradients, ranks, captured.layers);
   const CallCost cost = call_cost(captured.reductions);
   const CaptureNetwork network = network_of(captured, cost);
   const auto facts = facts_of(captured, network, cost, plain);
@@ -205,8 +209,8 @@ int profile_capture(const Argv& argv) {
       ->capture_default_str();
   app.add_option("--gradients", flags.gradients,
                  "look at the gradients of the steps in which hooks change, and write PREFIX" +
-                     std::string(kMagnitudes) + " for tensors.distribution and PREFIX" + kOverlap +
-                     " for tensors.overlap")
+                     std::string(kMagnitudes) + " and PREFIX" + kByTensor +
+                     " for tensors.distribution and PREFIX" + kOverlap + " for tensors.overlap")
       ->type_name("PREFIX");
   app.add_option("--gradient-block", flags.gradient_block,
                  "elements of a block of gradients, as tensors.block")
@@ -224,7 +228,7 @@ int profile_capture(const Argv& argv) {
     throw Error("which script? write it behind --, or --merge DIR");
   std::vector<Output> outputs{{"-o", flags.out}};
   if (!flags.gradients.empty())
-    for (const char* end : {kMagnitudes, kOverlap})
+    for (const char* end : {kMagnitudes, kByTensor, kOverlap})
       outputs.push_back({"--gradients", flags.gradients + end});
   check_outputs(outputs);
   if (!flags.merge.empty()) {

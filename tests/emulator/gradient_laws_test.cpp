@@ -1,0 +1,115 @@
+// Jobs whose gradients have laws by tensor, which drift: what ranks send follows them, and real
+// data is theirs.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "emulator/control/control.h"
+#include "emulator/engine.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+std::string job(const std::string& more) {
+  return "schema: ghostrank/job/1\n"
+         "model:\n"
+         "  kind: layers\n"
+         "  name: small\n"
+         "  dtype: float32\n"
+         "  layers:\n"
+         "    - {name: a, parameters: [30000, 20], forward_us: 10, backward_us: 10}\n"
+         "    - {name: b, parameters: [50000], forward_us: 10, backward_us: 10}\n"
+         "cluster: {nodes: 3, gpus_per_node: 1, nics_per_node: 1}\n"
+         "parallel: {framework: ddp}\n" +
+         more;
+}
+
+// What all ranks together send of the gradients, as a share, by iteration.
+std::vector<double> sent_shares(const std::string& more) {
+  const LoadedJob loaded = test::load_text(job(more));
+  const Workload workload = plan_workload(loaded.spec);
+  std::vector<double> shares;
+  for (const Program& program : workload.roles[0].iterations) {
+    double sent = 0;
+    for (const Op& op : program.streams[1])
+      if (op.kind == Op::Kind::collective && op.func == Func::all_gather_v)
+        sent += static_cast<double>(elements_of(workload, op) * bytes_of(op.dtype)) / 8;
+    shares.push_back(sent / (80'020.0 * workload.ranks));
+  }
+  return shares;
+}
+
+Result play(const std::string& more) {
+  const LoadedJob loaded = test::load_text(job(more));
+  const auto control = Control::meet(World{});
+  Observer nobody;
+  return run_job(loaded, plan_workload(loaded.spec), *control, {}, nobody);
+}
+
+// Laplace's magnitudes exceed t with the probability exp(-t / scale).
+TEST(GradientLawsInJobs, DecideWhatEachPartOfABucketSendsInEveryIteration) {
+  const std::vector<double> shares = sent_shares(
+      "compression: {method: threshold, threshold: 1, merge: model}\n"
+      "tensors:\n"
+      "  distribution:\n"
+      "  - {tensors: 'a.*', law: laplace, scale: 1, drift: {scale: 0.7, until: 4}}\n"
+      "  - {law: laplace, scale: 0.5}\n"
+      "run: {warmup: 2, iterations: 6}\n");
+  ASSERT_EQ(shares.size(), 8u);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const double scale = std::pow(0.7, std::min<double>(4, static_cast<double>(i)));
+    const double expected = (30'020 * std::exp(-1 / scale) + 50'000 * std::exp(-1 / 0.5)) / 80'020;
+    EXPECT_NEAR(shares[i], expected, 4 * std::sqrt(expected / (3 * 80'020))) << i;
+  }
+}
+
+// The exponential that sidco-e fits has too light a tail for gamma 0.5, and too heavy a one for
+// gamma 2.
+TEST(GradientLawsInJobs, MoveTheRatioThatAMethodAchieves) {
+  const std::vector<double> shares = sent_shares(
+      "compression: {method: sidco-e, ratio: 0.01, stages: 1}\n"
+      "tensors: {distribution: gamma 0.5, drift: {shape: 1.2}}\n"
+      "run: {warmup: 0, iterations: 9}\n");
+  ASSERT_EQ(shares.size(), 9u);
+  EXPECT_GT(shares.front(), 0.012);
+  EXPECT_LT(shares.back(), 0.008);
+  for (std::size_t i = 1; i < shares.size(); ++i) EXPECT_LT(shares[i], shares[i - 1] * 1.05);
+}
+
+TEST(GradientLawsInJobs, AreDrawnFromTheSeed) {
+  const std::string drifting =
+      "compression: {method: dgc}\ntensors: {drift: {scale: 0.9}}\nrun: {seed: ";
+  EXPECT_EQ(sent_shares(drifting + "1}\n"), sent_shares(drifting + "1}\n"));
+  EXPECT_NE(sent_shares(drifting + "1}\n"), sent_shares(drifting + "2}\n"));
+}
+
+TEST(GradientLawsInJobs, AreThoseOfRealDataInEveryIteration) {
+  const std::string rules =
+      "tensors:\n"
+      "  drift: {scale: 0.8}\n"
+      "  distribution:\n"
+      "  - {tensors: 'a.0', law: gamma 0.5, scale: 0.002, drift: {scale: 0.7, shape: 1.2}}\n"
+      "  - {law: laplace}\n";
+  for (const char* kind : {"virtual", "memory"})
+    for (const char* compression : {"threshold, threshold: 0.002", "dgc, merge: tensor",
+                                    "sidco-gp, merge: model", "dgc, memory: residual"}) {
+      if (std::string(kind) == "memory" && !std::string(compression).starts_with("dgc, merge"))
+        continue;
+      SCOPED_TRACE(std::string(kind) + ": " + compression);
+      const Result result =
+          play(std::string("compression: {method: ") + compression + "}\nfabric: {kind: " + kind +
+               "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "50" : "auto") + "}\n" +
+               rules + "run: {warmup: 1, iterations: 3, verify: true}\n");
+      EXPECT_EQ(result.interrupted, "");
+      EXPECT_GT(result.verify->checked_elements, 3u * 3 * 80'020);
+      EXPECT_EQ(result.verify->wrong_elements, 0u);
+    }
+}
+
+}  // namespace
+}  // namespace ghostrank
