@@ -61,11 +61,36 @@ void FlowNetwork::come(std::uint32_t resource, Id id, double ps_per_byte) {
   Resource& r = resources_[resource];
   r.users.push_back({id, ps_per_byte});
   r.most += flows_[id].cap * ps_per_byte;
-  if (r.contended) {
-    flows_[id].contended.push_back({resource, ps_per_byte});
-  } else if (r.most > kContended) {
-    r.contended = true;
+  if (r.contended) flows_[id].contended.push_back({resource, ps_per_byte});
+  update_contention(resource);
+}
+
+void FlowNetwork::give(std::uint32_t resource, double share) {
+  GHOSTRANK_ASSERT(share > 0 && share <= 1);
+  Resource& r = resources_[resource];
+  if (r.time == share) return;
+  r.time = share;
+  for (const User& u : r.users) come_.push_back(u.flow);  // to be chosen again
+  update_contention(resource);
+}
+
+// Lists the resource at its users while they can take more time than it gives, and only then.
+void FlowNetwork::update_contention(std::uint32_t resource) {
+  Resource& r = resources_[resource];
+  const bool contended = r.most > kContended * r.time;
+  if (contended == r.contended) return;
+  r.contended = contended;
+  if (contended) {
     for (const User& u : r.users) flows_[u.flow].contended.push_back({resource, u.ps_per_byte});
+    return;
+  }
+  r.full = false;
+  for (const User& u : r.users) {
+    std::vector<Need>& listed = flows_[u.flow].contended;
+    const auto here = std::find_if(listed.begin(), listed.end(),
+                                   [&](const Need& n) { return n.resource == resource; });
+    *here = listed.back();
+    listed.pop_back();
   }
 }
 
@@ -89,15 +114,7 @@ void FlowNetwork::leave(std::uint32_t resource, Id id, double ps_per_byte) {
   r.most = r.users.empty() ? 0 : r.most - flows_[id].cap * ps_per_byte;
   // Only where a resource was full can somebody else become faster.
   if (r.full) freed_.push_back(resource);
-  if (!r.contended || r.most > kContended) return;
-  r.contended = r.full = false;
-  for (const User& u : r.users) {
-    std::vector<Need>& contended = flows_[u.flow].contended;
-    const auto here = std::find_if(contended.begin(), contended.end(),
-                                   [&](const Need& n) { return n.resource == resource; });
-    *here = contended.back();
-    contended.pop_back();
-  }
+  update_contention(resource);
 }
 
 Picoseconds FlowNetwork::end(Id id) const {
@@ -158,7 +175,7 @@ void FlowNetwork::fill() {
   levels_.clear();
   for (const std::uint32_t number : touched_) {
     Resource& r = resources_[number];
-    r.free = 1;
+    r.free = r.time;
     r.load = 0;
     for (const User& u : r.users) {
       const Flow& f = flows_[u.flow];
@@ -239,7 +256,7 @@ bool FlowNetwork::choose_the_unfairly_treated() {
       if (f.chosen && f.bottleneck == number) held = std::max(held, rate);
       outside |= !f.chosen;
     }
-    r.full = used >= kFull;
+    r.full = used >= kFull * r.time;
     if (!outside) continue;
     const bool holds = held > 0 || std::any_of(r.users.begin(), r.users.end(), [&](const User& u) {
                          return flows_[u.flow].chosen && flows_[u.flow].bottleneck == number;

@@ -1,8 +1,8 @@
 // Max-min fair sharing of a network by flows. A resource (a NIC's egress or ingress, a link) has
-// time to give: 1 per unit of time. A flow has a rate x, in bytes per picosecond of its busiest
-// connection, and takes x * need of the time of each resource that it uses. So one flow may stand
-// for all edges of a ring, which share one rate: `need` is then the sum over the edges that cross
-// the resource.
+// time to give: 1 per unit of time, less while it is slower than flows count on. A flow has a rate
+// x, in bytes per picosecond of its busiest connection, and takes x * need of the time of each
+// resource that it uses. So one flow may stand for all edges of a ring, which share one rate:
+// `need` is then the sum over the edges that cross the resource.
 //
 // Fair: no flow can have more without taking from one that has no more. Every flow is held back by
 // its own cap or by one resource, its bottleneck, which is full and on which none is faster.
@@ -47,6 +47,8 @@ class FlowNetwork {
   // A flow leaves.
   void remove(Id id);
   bool changed() const { return !come_.empty() || !freed_.empty(); }
+  // The resource gives `share` of its time, above 0 and at most 1, from the next settle() on.
+  void give(std::uint32_t resource, double share);
 
   void clear();  // removes all flows
 
@@ -87,6 +89,7 @@ class FlowNetwork {
 
   void come(std::uint32_t resource, Id id, double ps_per_byte);
   void leave(std::uint32_t resource, Id id, double ps_per_byte);
+    double time = 1;            // that it gives per unit of time
   void choose(Id id);
   void touch(std::uint32_t resource);
   void fill();
@@ -95,6 +98,7 @@ class FlowNetwork {
   double level(const Resource& r) const { return r.free / r.load; }
 
   std::vector<Flow> flows_;
+  void update_contention(std::uint32_t resource);
   std::vector<Id> free_;
   std::vector<Resource> resources_;
   std::vector<Id> come_;

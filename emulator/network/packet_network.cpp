@@ -49,9 +49,11 @@ void PacketNetwork::clear() {
   gave_up_.reset();
   ports_.clear();
   const QueueSpec& q = setup_.queues;
-  for (const LinkSpeed& speed : setup_.ports) {
+  for (std::size_t i = 0; i < setup_.ports.size(); ++i) {
+    const LinkSpeed& speed = setup_.ports[i];
     PortState& port = ports_.emplace_back();
     port.speed = speed;
+    port.curve = i < setup_.curves.size() ? setup_.curves[i] : nullptr;
     if (q.scheduling == Scheduling::fifo) port.rings.resize(1);
     const std::uint64_t room = headroom(speed, setup_.payload);
     port.stop_at = q.buffer > room ? q.buffer - room : 0;
@@ -289,7 +291,9 @@ void PacketNetwork::start(Port number) {
   const Packet& p = store_[packet];
   port.busy = true;
   port.sending = packet;
-  const auto duration = static_cast<Picoseconds>(p.wire * port.speed.ps_per_byte + 0.5);
+  const Picoseconds duration =
+      port.curve ? port.curve->duration(now_, p.wire)
+                 : static_cast<Picoseconds>(p.wire * port.speed.ps_per_byte + 0.5);
   port.count.busy += duration;
   port.count.longest_wait = std::max(port.count.longest_wait, now_ - p.came);
   plan({now_ + duration, What::sent, number});

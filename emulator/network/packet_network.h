@@ -48,6 +48,7 @@
 #include "emulator/network/port.h"
 #include "emulator/network/queue_count.h"
 #include "profiles/job/queues.h"
+#include "profiles/job/nic_rates.h"
 
 namespace ghostrank {
 
@@ -61,6 +62,9 @@ class PacketNetwork {
   struct Setup {
     std::vector<LinkSpeed> ports;  // rate and framing; latency: of the wire behind the port
     std::uint32_t payload = 4096;  // message bytes of a packet, at most
+    // By port: how its rate changes, never above that of `ports`; null, or past the end: it does
+    // not.
+    std::vector<const RateCurve*> curves;
     QueueSpec queues;
     std::uint64_t seed = 1;
   };
@@ -137,6 +141,7 @@ class PacketNetwork {
     bool busy = false, paused = false, asked = false;  // asked: it was told to pause
     std::uint32_t sending = kNone;                     // packet
     std::uint64_t queued = 0;                          // bytes in its queues
+    const RateCurve* curve = nullptr;                  // null: the rate of `speed`
     std::uint64_t behind = 0;                          // bytes of its that the next switch holds
     std::uint64_t stop_at = 0, go_at = 0;              // of `behind`
     std::uint64_t mark_from = 0, mark_to = 0;

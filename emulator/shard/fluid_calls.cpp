@@ -6,6 +6,7 @@
 
 #include "emulator/common/assert.h"
 #include "profiles/error.h"
+#include "profiles/job/nic_rates.h"
 
 namespace ghostrank {
 namespace {
@@ -226,8 +227,28 @@ void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
   call_of_flow_[call.flow] = number;
 }
 
+Picoseconds FluidCalls::follow_rates(Picoseconds now) {
+  const NicRates& rates = *spec_.cluster.nic_rates;
+  const Topology& topology = cluster_.topology();
+  if (now >= rates_until_) {
+    const auto nics = static_cast<std::uint32_t>(cluster_.nics());
+    for (std::uint32_t n = 0; n < nics; ++n) {
+      const RateCurve* curve = rates.of(Nic(n));
+      if (!curve) continue;
+      const double share = topology.own().ps_per_byte / curve->ps_per_byte(now);
+      network_.give(n, share);
+      network_.give(nics + n, share);
+    }
+    rates_until_ = rates.next_change(now);
+    rates_told_ = rates_until_ == NicRates::kNever;
+  }
+  if (network_.flows() == 0 || std::exchange(rates_told_, true)) return -1;
+  return rates_until_;
+}
+
 void FluidCalls::clear() {
   network_.clear();
+  rates_until_ = 0;
   active_.clear();
   free_.clear();
   call_of_flow_.clear();

@@ -126,6 +126,9 @@ class FluidCalls {
   void flow(std::uint32_t number, Picoseconds now);
   std::uint32_t call_of(FlowNetwork::Id flow) const { return call_of_flow_[flow]; }
   FlowNetwork& network() { return network_; }
+  // Where the rates of NICs change: gives them those of `now`. Returns when they change next; -1 if
+  // they never do, if no flow is under way, or if an earlier call has returned that time.
+  Picoseconds follow_rates(Picoseconds now);
 
   void clear();  // between segments
   // Adds what was played to the ledger and the links; returns the number of messages.
@@ -163,6 +166,8 @@ class FluidCalls {
   std::vector<std::shared_ptr<const Schedule>> kept_;
   std::vector<Active> active_;
   std::vector<std::uint32_t> free_, call_of_flow_;
+  Picoseconds rates_until_ = 0;  // NICs in network_ have their rates until then
+  bool rates_told_ = false;      // follow_rates() has returned that time
   // Transfers of which one end has come, by group, sequence and ends.
   std::unordered_map<FluidKey, std::uint32_t, Hash> open_;
 };

@@ -131,6 +131,12 @@ void Shard::want_rates(Picoseconds at) {
 
 void Shard::give_rates(Picoseconds now) {
   rates_wanted_ = -1;
+  if (rates_) [[unlikely]]
+    if (const Picoseconds next = fluids_->follow_rates(now); next >= 0) {
+      Event& e = schedule(Event::Kind::rates, {next, 0}, kRatesTarget);
+      e.flight = nullptr;
+      e.held = kNil;
+    }
   for (const FlowNetwork::Id flow : fluids_->network().settle(now)) {
     const std::uint32_t call = fluids_->call_of(flow);
     Event& e = schedule(Event::Kind::fluid, {fluids_->network().end(flow), 0}, kRatesTarget - 1);

@@ -19,6 +19,7 @@ JobSpec lone_job(const JobSpec& spec, int nodes, Picoseconds more_latency) {
   lone.cluster.servers = {};
   lone.cluster.topology = {};
   lone.cluster.nic.latency += more_latency;
+  lone.cluster.nic_rates = nullptr;
   lone.fabric.kind = FabricKind::virtual_time;
   lone.fabric.network = NetworkModel::loggp;
   lone.placement = {};

@@ -6,6 +6,7 @@
 
 #include "emulator/common/assert.h"
 #include "emulator/shard/shard.h"
+#include "profiles/job/nic_rates.h"
 
 namespace ghostrank {
 
@@ -21,6 +22,14 @@ Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKi
   e.t.slip = t.slip;
   e.set_kind(kind, message);
   return e;
+}
+
+// Returns how long a message takes at a NIC that it enters at `start`.
+Picoseconds Shard::time_at_nic(Nic nic, Picoseconds start, std::uint64_t bytes) const {
+  const LinkSpeed& speed = cluster_.topology().nic(nic);
+  const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr;
+  if (!curve) return speed.serialise(bytes);
+  return curve->duration(start, speed.framing.none() ? bytes : speed.framing.on_wire(bytes));
 }
 
 // Runs the ready queue until it is empty.

@@ -57,8 +57,11 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& r
         by_packets_->of(connection, route.nics.source, route.nics.target, path));
     return;
   }
+  if (rates_)
+    route.hop = Route::Hop::changing;
+  else if (paths > 0)
+    route.hop = Route::Hop::links;
   if (paths == 0) return;
-  route.hop = Route::Hop::links;
   if (topology.per_message()) return;
   route.flow = static_cast<std::int32_t>(
       topology.choose_id({f.group, static_cast<std::uint16_t>(channel), r.party, route.target},
@@ -226,8 +229,10 @@ bool Shard::land(const RankState& r, Event& event) {
   if (port && number == 0) return true;
   if (port) {
     const Picoseconds tail = event.t.at;
-    event.t = nics_[nic].take_ingress(event.t, speed.serialise(event.bytes()));
-    nics_[nic].must_queue(tail, event.t.at);
+    Port& ingress = nics_[nic];
+    event.t =
+        ingress.take_ingress(event.t, time_at_nic(nic, ingress.ingress_free.at, event.bytes()));
+    ingress.must_queue(tail, event.t.at);
   }
   event.kind = Event::Kind::arrival;
   if (number == 0) return schedule(event), false;

@@ -102,7 +102,9 @@ void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Lea
 // NIC ports and overtake other connections' data, because they have a queue of their own; no actor
 // waits until a credit has left. `content` is moved out; null: the payload is synthetic.
 void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content) {
-  if (route.hop == Route::Hop::packets) return leave_by_packets(r, f, route, m, content);
+  if (route.hop >= Route::Hop::packets)
+    return route.hop == Route::Hop::packets ? leave_by_packets(r, f, route, m, content)
+                                            : leave_changing_nic(r, f, route, m, content);
   const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
   const LinkSpeed& link = node ? intra_ : nic_;
   const Picoseconds d = link.serialise(m.bytes);
@@ -120,7 +122,32 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
     if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
     if (copy_payload_) copy_as_much(m.bytes);
   }
-  const bool through_nic = !node && data && nic_.limited();
+  come_in(f, route, m, t, !node && data && nic_.limited(), content);
+}
+
+// Sends a message between NICs whose rates change. How long it takes at a NIC depends on when it
+// starts there, and the slower of the two NICs sets when the last byte arrives.
+void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
+                               Payload* content) {
+  const bool data = m.kind == MessageKind::data;
+  const auto [source, target] = route.nics;
+  const Topology& topology = cluster_.topology();
+  const int hops = topology.hops(source, target);
+  const Picoseconds latency = topology.path_latency(source, target, hops);
+  Moment t = data ? later(m.ready, nics_[source].egress_free) : m.ready;
+  const Picoseconds leaves = time_at_nic(source, t.at, m.bytes);
+  const Picoseconds d = std::max(leaves, time_at_nic(target, t.at + latency, m.bytes));
+  if (data) t = nics_[source].take_egress(m.ready, leaves);
+  if (hops > 0) return leave_by_links(r, f, route, m, t, d, content);
+  t.at += d + latency;
+  if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
+  if (copy_payload_) copy_as_much(m.bytes);
+  come_in(f, route, m, t, data, content);
+}
+
+// Schedules the arrival of a message whose last byte comes to the receiver's node at `t`.
+void Shard::come_in(Flight& f, Route& route, const Leaving& m, const Moment& t, bool through_nic,
+                    Payload* content) {
   const Event::Kind kind = through_nic ? Event::Kind::ingress : Event::Kind::arrival;
   if (route.shard != index_) {
     Parcel p;

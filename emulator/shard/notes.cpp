@@ -84,6 +84,7 @@ void Shard::carry(const LeavingNote& note) {
   RankState& sender = ranks_[note.sender.local];
   const LinkSpeed& speed = cluster_.topology().nic(from.nic);
   Moment started{kNotYet, 0};  // at the NIC; one start for all receivers on the modelled network
+  Picoseconds d = 0;           // that it takes at the NIC
   NoteTree tree;
   std::uint32_t payload = kNil;  // that receivers on this shard share
   for (const GroupParty receiver : note.to) {
@@ -95,17 +96,18 @@ void Shard::carry(const LeavingNote& note) {
     if (inside) {
       ledger_.add_intra({note.bytes, 1});
       Moment t = note.ready;
-      const Picoseconds d = intra_.serialise(note.bytes);
-      if (intra_.limited()) t = sender.nvlink.take_egress(t, d);
-      t.at += d + intra_.latency;
+      const Picoseconds inside_node = intra_.serialise(note.bytes);
+      if (intra_.limited()) t = sender.nvlink.take_egress(t, inside_node);
+      t.at += inside_node + intra_.latency;
       deliver_note(note, party, t, Event::Kind::arrival, payload);
       continue;
     }
     ledger_.add({from.nic, to.nic, scheme_row_[note.sender.scheme]}, {note.bytes, 1});
-    const Picoseconds d = speed.serialise(note.bytes);
-    Port& port = nics_[from.nic];
-    if (wire || started.at == kNotYet)
+    if (wire || started.at == kNotYet) {
+      Port& port = nics_[from.nic];
+      d = time_at_nic(from.nic, later(note.ready, port.egress_free).at, note.bytes);
       started = speed.limited() ? port.take_egress(note.ready, d) : note.ready;
+    }
     const bool packet = note.carriage == Carriage::packet;
     stats_.packets.sent += packet;
     std::array<Picoseconds, 2> copies{0, Misfortune::kLost};
@@ -119,9 +121,9 @@ void Shard::carry(const LeavingNote& note) {
         continue;
       }
       // The slower of the two NICs sets when the last byte arrives.
-      const Picoseconds behind = std::max(d, cluster_.topology().nic(to.nic).serialise(note.bytes));
-      Moment t{started.at + behind + cluster_.topology().latency(from.nic, to.nic) + late,
-               started.slip};
+      const Picoseconds latency = cluster_.topology().latency(from.nic, to.nic);
+      const Picoseconds behind = std::max(d, time_at_nic(to.nic, started.at + latency, note.bytes));
+      Moment t{started.at + behind + latency + late, started.slip};
       stats_.packets.received += packet;
       if (cluster_.topology().paths(from.nic, to.nic) > 0) {
         note_by_links(note, tree, party, {started.at + late, started.slip}, behind);

@@ -17,6 +17,10 @@ PacketNetwork::Setup setup_of(const JobSpec& spec, const Topology& topology, std
       LinkSpeed speed = topology.nic(Nic(static_cast<std::int64_t>(n)));
       const Picoseconds half = speed.latency / 2;
       speed.latency = side == 0 ? half : speed.latency - half;
+      if (spec.cluster.nic_rates) {
+        setup.curves.resize(setup.ports.size());  // links
+        setup.curves.push_back(spec.cluster.nic_rates->of(Nic(static_cast<std::int64_t>(n))));
+      }
       setup.ports.push_back(speed);
     }
   const Framing& framing = spec.fabric.framing;

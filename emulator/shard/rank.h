@@ -22,8 +22,8 @@ namespace ghostrank {
 // How messages from one rank of a group to another go. Found once, used for many messages.
 struct Route {
   // Within the node; within the process; through the fabric; within the process over links, as
-  // packets.
-  enum class Hop : std::uint8_t { node, process, fabric, links, packets };
+  // packets, and between NICs whose rates change, with or without links.
+  enum class Hop : std::uint8_t { node, process, fabric, links, packets, changing };
   GroupRank peer = kNoRank;  // the receiver; kNoRank: no route was found yet
   Hop hop = Hop::node;
   std::uint8_t comes_in = 0;  // NIC at the receiver, as Header::nic

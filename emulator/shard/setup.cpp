@@ -33,6 +33,7 @@ Shard::Shard(const Setup& setup)
       nic_(setup.cluster.topology().own()),
       intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
                                   setup.spec.cluster.intra_node.latency)),
+      rates_(setup.spec.cluster.nic_rates.get()),
       virtual_(setup.spec.fabric.kind == FabricKind::virtual_time),
       copy_payload_(setup.spec.fabric.payload == PayloadMode::copied),
       reanchor_(!virtual_ && setup.spec.fabric.colocated == Colocated::memory),

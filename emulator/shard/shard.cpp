@@ -315,8 +315,9 @@ void Shard::fire(Event& event) {
       const bool note = event.message == MessageKind::note;
       of_agents_ += note;
       const LinkSpeed& speed = note ? cluster_.topology().nic(nic) : nic_;
-      const Picoseconds d = speed.serialise(event.bytes());
       Port& port = nics_[nic];
+      const Picoseconds d = rates_ ? time_at_nic(nic, port.ingress_free.at, event.bytes())
+                                   : speed.serialise(event.bytes());
       const Moment in = port.take_ingress(event.t, d);
       event.kind = Event::Kind::arrival;
       if (port.must_queue(event.t.at, in.at)) {

@@ -234,6 +234,12 @@ class Shard final : private NoteCarrier {
   void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
                      const Moment& start, Payload* content);
   void copy_as_much(std::uint64_t bytes);
+  void leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
+                          Payload* content);
+  GHOSTRANK_ON_THE_WAY void come_in(Flight& f, Route& route, const Leaving& m, const Moment& t,
+                                    bool through_nic, Payload* content);
+  GHOSTRANK_ON_THE_WAY Picoseconds time_at_nic(Nic nic, Picoseconds start,
+                                               std::uint64_t bytes) const;
   void do_locals(Flight& f, ActorState& a);
   void arrive_from_wire(Message message);
   void arrive(RankState& r, const Event& e);
@@ -336,6 +342,7 @@ class Shard final : private NoteCarrier {
   Clock clock_ = Clock::virtual_time();
   Segment segment_;
   Picoseconds now_ = 0;  // the clock as last read
+  const NicRates* const rates_;  // of NICs whose rates change; null: of none
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
   // Ranks, then helpers; helpers play no program.

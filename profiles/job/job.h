@@ -85,6 +85,8 @@ struct ClusterSpec {
   int gpus_per_node = 8;
   int nics_per_node = 8;
   NicSpec nic;
+  // Of NICs whose rate changes in time, nic.rate_bps being the most that it gets to; null: of none.
+  std::shared_ptr<const class NicRates> nic_rates;
   NicSpec intra_node{3600e9, 1 * kPicosPerMicro};
   // Numbered after the GPUs' nodes, with the same NICs; their ranks do not train.
   int storage_nodes = 0;

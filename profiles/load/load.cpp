@@ -19,6 +19,7 @@
 #include "profiles/load/key_servers.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/network.h"
+#include "profiles/load/nic_rates_file.h"
 #include "profiles/load/parallel.h"
 #include "profiles/load/program_file.h"
 #include "profiles/model/model.h"
@@ -283,6 +284,8 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
     if (setting.given) spec.sources.emplace(std::string(setting.key->path), location(setting.mark));
 }
 
+  if (!is_network(spec.fabric.kind))
+    spec.cluster.nic_rates = read_nic_rates(in.at("cluster.nic.rates"), near, spec.cluster);
 JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
                   const std::string& near) {
   JobSpec spec;

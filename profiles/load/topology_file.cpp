@@ -11,6 +11,7 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
+#include "profiles/load/nic_names.h"
 
 namespace ghostrank {
 namespace {
@@ -86,40 +87,6 @@ std::vector<Row> rows_of(std::string_view text, const std::string& path) {
   return path.ends_with(".csv") ? rows_of_csv(text, path) : rows_of_yaml(text, path);
 }
 
-struct Ports {
-  int first_node = 0, last_node = 0;
-  std::optional<int> nic;  // empty: all
-};
-
-// "n3", "n0-7", "n3.nic1"; empty: the name of a switch.
-std::optional<Ports> ports_named(const std::string& name) {
-  if (name.size() < 2 || name[0] != 'n') return std::nullopt;
-  std::string_view rest = std::string_view(name).substr(1);
-  const auto number = [&]() -> std::optional<int> {
-    std::size_t digits = 0;
-    while (digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9') ++digits;
-    if (digits == 0 || digits > 6) return std::nullopt;
-    const int value = std::stoi(std::string(rest.substr(0, digits)));
-    rest.remove_prefix(digits);
-    return value;
-  };
-  const std::optional<int> first = number();
-  if (!first) return std::nullopt;
-  Ports out{*first, *first, std::nullopt};
-  if (rest.starts_with("-")) {
-    rest.remove_prefix(1);
-    const std::optional<int> last = number();
-    if (!last) return std::nullopt;
-    out.last_node = *last;
-  }
-  if (rest.starts_with(".nic")) {
-    rest.remove_prefix(4);
-    out.nic = number();
-    if (!out.nic) return std::nullopt;
-  }
-  return rest.empty() ? std::optional(out) : std::nullopt;
-}
-
 class Builder {
  public:
   explicit Builder(const ClusterSpec& cluster) : cluster_(cluster) {
@@ -129,10 +96,10 @@ class Builder {
 
   SwitchGraph build(const std::vector<Row>& rows, const std::string& path) {
     for (const Row& row : rows)  // switches with NICs come first
-      if (const auto ports = ports_named(row.from)) connect(row, *ports);
+      if (const auto ports = nics_named(row.from)) connect(row, *ports);
     graph_.leaves = static_cast<std::uint32_t>(graph_.switches.size());
     for (const Row& row : rows)
-      if (!ports_named(row.from)) join(row);
+      if (!nics_named(row.from)) join(row);
     for (const Nic nic : graph_.leaf_of.keys())
       if (!known_[nic])
         throw Error(path + ": no link connects n" +
@@ -160,10 +127,10 @@ class Builder {
     return at->second;
   }
 
-  void connect(const Row& row, const Ports& ports) {
+  void connect(const Row& row, const NamedNics& ports) {
     if (!row.rate.empty())
       fail(row.mark, "the rate of a NIC is cluster.nic.rate; leave it out here");
-    if (ports_named(row.to))
+    if (nics_named(row.to))
       fail(row.mark,
            quote(row.from) + " and " + quote(row.to) + " are both NICs; connect each to a switch");
     if (ports.last_node >= cluster_.all_nodes() || ports.first_node > ports.last_node)
@@ -187,7 +154,7 @@ class Builder {
   }
 
   void join(const Row& row) {
-    if (ports_named(row.to)) fail(row.mark, "write the NIC first: " + row.to + "," + row.from);
+    if (nics_named(row.to)) fail(row.mark, "write the NIC first: " + row.to + "," + row.from);
     const std::optional<double> bps = parse_rate(row.rate);
     if (row.rate.empty() || !bps)
       fail(row.mark,
@@ -224,7 +191,7 @@ ClusterSpec cluster_named_in(std::string_view text, const std::string& path) {
   cluster.nics_per_node = 1;
   cluster.topology.kind = TopologySpec::Kind::file;
   for (const Row& row : rows_of(text, path)) {
-    const std::optional<Ports> ports = ports_named(row.from);
+    const std::optional<NamedNics> ports = nics_named(row.from);
     if (!ports) continue;
     cluster.nodes = std::max(cluster.nodes, ports->last_node + 1);
     cluster.nics_per_node = std::max(cluster.nics_per_node, ports->nic.value_or(0) + 1);

@@ -1,6 +1,7 @@
 // Random small jobs with real data, as several processes over libfabric on loopback, at paces that
 // this machine keeps and at some that it does not. The sums are right, and the ledger equals that
 // of virtual time. GHOSTRANK_RANDOM_JOBS=N plays N jobs (default 12).
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <sstream>
@@ -9,6 +10,7 @@
 
 #include "collectives/routing.h"
 #include "profiles/algorithms/algorithms.h"
+#include "profiles/job/nic_rates.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/compression.h"
 #include "profiles/planners/plan.h"
@@ -66,6 +68,34 @@ void add_links(std::mt19937& random, ClusterSpec& cluster) {
   spec.spines = one_of(random, {0, 1, 3});
   spec.oversubscription = one_of(random, {1, 3});
   spec.routing = &routings()[random() % routings().size()];
+}
+
+// For virtual time alone, as well. Rates of some NICs that change within messages.
+void add_rates(std::mt19937& random, ClusterSpec& cluster) {
+  if (cluster.nic.rate_bps == 0) return;
+  std::vector<RateCurve> curves;
+  for (int c = 0; c < 2; ++c) {
+    std::vector<RateCurve::Change> changes;
+    for (int i = 0; i < 50; ++i)
+      changes.push_back({i * one_of(random, {10, 1000}) * kPicosPerMicro,
+                         8e12 / cluster.nic.rate_bps * one_of(random, {1.0, 1.5, 20.0})});
+    std::sort(changes.begin(), changes.end(),
+              [](const auto& a, const auto& b) { return a.from < b.from; });
+    curves.emplace_back(std::move(changes));
+  }
+  VectorBy<Nic, std::uint32_t> curve_of(cluster.rank_nodes() * cluster.nics_per_node);
+  for (const Nic nic : curve_of.keys())
+    curve_of[nic] = one_of<std::uint32_t>(random, {0, 1, NicRates::kConstant});
+  cluster.nic_rates = std::make_shared<const NicRates>(std::move(curves), std::move(curve_of));
+}
+
+// Laws of gradients that drift.
+GradientLaws random_laws(std::mt19937& random) {
+  GradientLaw law;
+  law.kind = one_of(random, {GradientLaw::Kind::laplace, GradientLaw::Kind::gamma});
+  law.shape = law.kind == GradientLaw::Kind::gamma ? 0.5 : 1;
+  law.drift = {one_of(random, {1.0, 0.8}), law.has_shape() ? 1.1 : 1.0, one_of(random, {3u, 100u})};
+  return {{law}};
 }
 
 // The sparsity of the tensors that all-reduces name.
@@ -210,6 +240,7 @@ RandomJob random_job(unsigned seed) {
     CompressionOptions options;
     options.ratio = 0.05;
     spec.compression = CompressionSpec{methods[random() % methods.size()], options};
+    if (random() % 2 == 0) spec.gradients = random_laws(random);
     compress(spec, job.workload);
   } else if (random() % 2 == 0) {
     random() % 3 == 0 ? plan_second_order(random, job) : plan_steps(random, job);
@@ -256,6 +287,8 @@ TEST(RandomJobs, ReduceRealDataRightAndSendWhatVirtualTimeSends) {
     SmallJob same = random.job;
     same.spec.fabric.kind = FabricKind::virtual_time;
     same.spec.dilation = 0;
+    std::mt19937 draw(seed);
+    if (draw() % 2 == 0) add_rates(draw, same.spec.cluster);
     const Result modelled = same.run();
     EXPECT_EQ(modelled.interrupted, "");
     EXPECT_EQ(modelled.verify->wrong_elements, 0u);

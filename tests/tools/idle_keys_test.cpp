@@ -246,6 +246,7 @@ bool is_elsewhere(const Key& key) {
                            "trace",
                            "device",
                            "cluster.base",
+                           "cluster.nic.rates",
                            "cluster.storage_nodes",
                            "servers.count",
                            "servers.placement",

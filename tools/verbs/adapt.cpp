@@ -1,26 +1,25 @@
 // ghostrank adapt: a controller chooses what share of every tensor is sent in every step, on a
-// network whose rate changes, and is compared with shares that stay as they are. Every step is
-// played in virtual time, at the rate that NICs have when it begins.
+// network whose rates change (cluster.nic.rates), and is compared with shares that stay as they
+// are. Every step is played in virtual time, from the time of the file on at which it begins.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
-#include <optional>
-#include <sstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "profiles/error.h"
-#include "profiles/input/quantity.h"
-#include "profiles/input/yaml.h"
+#include "profiles/job/nic_rates.h"
 #include "profiles/planners/plan.h"
 #include "tools/adapt/ratio_controller.h"
+#include "tools/quiet_play.h"
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
-#include "tools/quiet_play.h"
 #include "tools/watch/patience.h"
 
 namespace ghostrank {
@@ -37,97 +36,84 @@ struct AdaptFlags {
   std::vector<double> fixed{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1};
 };
 
-// From `from` seconds on, every NIC has this rate.
-struct RateChange {
-  double from = 0;
-  double bits_per_second = 0;
-};
-
-std::vector<RateChange> read_rates(const std::string& path) {
-  std::istringstream in(read_text(path));
-  std::vector<RateChange> rates;
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.empty() || (number == 1 && line.starts_with("seconds"))) continue;
-    const std::size_t comma = line.find(',');
-    const std::optional<double> from = parse_number(line.substr(0, comma));
-    const double rate =
-        comma == std::string::npos ? 0 : parse_rate(line.substr(comma + 1)).value_or(0);
-    const double after = rates.empty() ? 0 : rates.back().from;
-    if (!from || rate <= 0 || (rates.empty() ? *from != 0 : *from <= after))
-      throw Error(path + ":" + std::to_string(number) + ": " + quote(line) +
-                  " is no row; write SECONDS,RATE upwards from 0, as 12.5,10Gbps");
-    rates.push_back({*from, rate});
-  }
-  if (rates.empty()) throw Error(path + ": there is no row; write SECONDS,RATE, as 0,10Gbps");
-  return rates;
-}
-
-double rate_at(const std::vector<RateChange>& rates, double seconds) {
-  const auto after = std::upper_bound(rates.begin(), rates.end(), seconds,
-                                      [](double t, const RateChange& r) { return t < r.from; });
-  return after[-1].bits_per_second;
-}
-
 struct StepPlayed {
   double seconds = 0;
   double calls = 0;  // seconds of all exchanges
   bool late = false;
 };
 
-// A job at each of its rates, and its steps; the same step is played once.
+// The job's steady step at any time of the file of rates.
 class Steps {
  public:
-  explicit Steps(const AdaptFlags& flags) : flags_(flags) {}
+  explicit Steps(const AdaptFlags& flags) : flags_(flags), job_(load(flags)) {
+    if (!job_.spec.cluster.nic_rates)
+      throw Error(job_.spec.source_of("cluster.nic.rate") +
+                  ": the rates of the NICs do not change; give --rates FILE, or the job "
+                  "cluster.nic.rates");
+    rates_ = *job_.spec.cluster.nic_rates;
+    workload_ = plan_workload(job_.spec);
+    step_ = compressed_step(job_.spec, workload_);
+  }
 
-  const CompressedStep& step(double rate) { return at(rate).step; }
-  const JobSpec& spec(double rate) { return at(rate).job.spec; }
+  const CompressedStep& step() const { return step_; }
+  const JobSpec& spec() const { return job_.spec; }
 
-  StepPlayed play(double rate, const std::vector<double>& ratios) {
-    AtRate& place = at(rate);
-    const Workload workload = with_ratios(place.job.spec, place.workload, place.step, ratios);
-    const Result result = play_quietly(place.job, workload);
+  // Bits per second of the slowest NIC.
+  double slowest_rate(double seconds) const {
+    double ps_per_byte = 0;
+    const ClusterSpec& cluster = job_.spec.cluster;
+    for (Nic nic(0); nic < Nic(cluster.all_nodes() * cluster.nics_per_node); ++nic)
+      if (const RateCurve* curve = rates_.of(nic))
+        ps_per_byte = std::max(ps_per_byte, curve->ps_per_byte(picos(seconds)));
+    return 8e12 / ps_per_byte;
+  }
+
+  StepPlayed play(double seconds, const std::vector<double>& ratios) {
+    job_.spec.cluster.nic_rates = std::make_shared<const NicRates>(rates_.from(picos(seconds)));
+    const Workload workload = with_ratios(job_.spec, workload_, step_, ratios);
+    const Result result = play_quietly(job_, workload);
     StepPlayed played;
     played.seconds = result.iterations.back().seconds;
-    played.late = played.seconds > place.step.compute + kLate * flags_.limits.budget;
-    const bool sums = place.job.spec.compression->method->exchange == Func::all_reduce;
+    played.late = played.seconds > step_.compute + kLate * flags_.limits.budget;
+    const bool sums = job_.spec.compression->method->exchange == Func::all_reduce;
     for (const CollectiveReport& row : result.collectives)
       if (row.op == (sums ? "allreduce" : "all_gather") && row.algbw_GBps > 0)
         played.calls += row.bytes / (row.algbw_GBps * 1e9);
     return played;
   }
-  StepPlayed play_fixed(double rate, double ratio) {
-    const auto known = fixed_.find({rate, ratio});
-    if (known != fixed_.end()) return known->second;
-    return fixed_[{rate, ratio}] = play(rate, std::vector<double>(step(rate).calls.size(), ratio));
+
+  // Steps with one ratio that end before any rate changes are alike.
+  StepPlayed play_fixed(double seconds, double ratio) {
+    const Picoseconds change = rates_.next_change(picos(seconds));
+    const auto ends_before = [&](const StepPlayed& played) {
+      return picos(seconds + played.seconds) <= change;
+    };
+    const auto known = fixed_.find({change, ratio});
+    if (known != fixed_.end() && ends_before(known->second)) return known->second;
+    const StepPlayed played = play(seconds, std::vector<double>(step_.calls.size(), ratio));
+    if (ends_before(played)) fixed_[{change, ratio}] = played;
+    return played;
   }
 
  private:
-  struct AtRate {
-    LoadedJob job;
-    Workload workload;
-    CompressedStep step;
-  };
-  AtRate& at(double rate) {
-    const auto known = rates_.find(rate);
-    if (known != rates_.end()) return known->second;
-    std::vector<std::string> overrides = flags_.job.overrides;
-    if (flags_.job.seed) overrides.push_back("run.seed=" + std::to_string(*flags_.job.seed));
-    overrides.push_back("cluster.nic.rate=" + rate_text(rate));
+  static Picoseconds picos(double seconds) { return std::llround(seconds * 1e12); }
+
+  static LoadedJob load(const AdaptFlags& flags) {
+    std::vector<std::string> overrides = flags.job.overrides;
+    if (flags.job.seed) overrides.push_back("run.seed=" + std::to_string(*flags.job.seed));
+    if (!flags.rates.empty()) overrides.push_back("cluster.nic.rates=" + flags.rates);
     for (const char* setting :
          {"fabric.kind=virtual", "run.warmup=0", "run.iterations=1", "run.jitter=0"})
       overrides.emplace_back(setting);
-    AtRate place{load_job(flags_.job.path, overrides), {}, {}};
-    place.workload = plan_workload(place.job.spec);
-    place.step = compressed_step(place.job.spec, place.workload);
-    return rates_.emplace(rate, std::move(place)).first->second;
+    return load_job(flags.job.path, overrides);
   }
 
   const AdaptFlags& flags_;
-  std::map<double, AtRate> rates_;
-  std::map<std::pair<double, double>, StepPlayed> fixed_;
+  LoadedJob job_;
+  NicRates rates_{{}, {}};
+  Workload workload_;
+  CompressedStep step_;
+  std::map<std::pair<Picoseconds, double>, StepPlayed> fixed_;  // by the next change
 };
 
 // What became of all steps by one way of choosing ratios.
@@ -161,32 +147,28 @@ void count(Course& course, const AdaptFlags& flags, double share, const StepPlay
   if (played.late) ++course.late;
 }
 
-Course adaptive(const AdaptFlags& flags, const std::vector<RateChange>& rates, Steps& steps,
-                std::vector<StepRow>& rows) {
+Course adaptive(const AdaptFlags& flags, Steps& steps, std::vector<StepRow>& rows) {
   Course course{"adaptive"};
-  const double first = rates.front().bits_per_second;
-  const CompressedStep step = steps.step(first);  // but for rates, all are alike
-  const JobSpec& spec = steps.spec(first);
+  const CompressedStep& step = steps.step();
   RatioController controller(step, flags.limits, [&](const CompressedCall& call, double ratio) {
-    return payload_at(spec, call, ratio);
+    return payload_at(steps.spec(), call, ratio);
   });
   for (int i = 0; i < flags.steps; ++i) {
-    const double rate = rate_at(rates, course.seconds), at = course.seconds;
+    const double at = course.seconds;
     const std::vector<double> ratios = controller.ratios();
-    const StepPlayed played = steps.play(rate, ratios);
+    const StepPlayed played = steps.play(at, ratios);
     controller.measured(played.calls);
     const double share = share_of(step, ratios);
     count(course, flags, share, played);
-    rows.push_back({i, at, rate, share, played.seconds});
+    rows.push_back({i, at, steps.slowest_rate(at), share, played.seconds});
   }
   return course;
 }
 
-Course fixed(const AdaptFlags& flags, const std::vector<RateChange>& rates, Steps& steps,
-             double ratio) {
+Course fixed(const AdaptFlags& flags, Steps& steps, double ratio) {
   Course course{significant(ratio)};
   for (int i = 0; i < flags.steps; ++i)
-    count(course, flags, ratio, steps.play_fixed(rate_at(rates, course.seconds), ratio));
+    count(course, flags, ratio, steps.play_fixed(course.seconds, ratio));
   return course;
 }
 
@@ -228,9 +210,7 @@ int verb_adapt(const Argv& argv) {
       "whose rate changes, and compare it with fixed shares. In virtual time.",
       "ghostrank adapt");
   add_job_flags(app, flags.job);
-  app.add_option("--rates", flags.rates,
-                 "CSV of the NICs' rates in time: SECONDS,RATE, as 12.5,10Gbps; the last one stays")
-      ->required()
+  app.add_option("--rates", flags.rates, "in place of the job's cluster.nic.rates")
       ->type_name("FILE");
   app.add_option("--budget-ms", flags.budget_ms, "how much longer than its compute a step may take")
       ->required()
@@ -257,16 +237,13 @@ int verb_adapt(const Argv& argv) {
     throw Error("--least: " + significant(flags.limits.least) +
                 " leaves no choice; give less than --most (" + significant(flags.limits.most) +
                 ")");
-  if (flags.job.path == "-") throw Error("adapt reads its job for every rate; give it a file");
   check_outputs({{"--csv", flags.csv}});
   flags.limits.budget = flags.budget_ms * 1e-3;
-  const std::vector<RateChange> rates = read_rates(flags.rates);
-  Steps steps(flags);
-  steps.step(rates.front().bits_per_second);  // a mistake in the job comes to light here
+  Steps steps(flags);  // a mistake in the job comes to light here
   std::vector<StepRow> rows;
   Patience playing("playing steps");
-  std::vector<Course> courses{adaptive(flags, rates, steps, rows)};
-  for (const double ratio : flags.fixed) courses.push_back(fixed(flags, rates, steps, ratio));
+  std::vector<Course> courses{adaptive(flags, steps, rows)};
+  for (const double ratio : flags.fixed) courses.push_back(fixed(flags, steps, ratio));
   if (!flags.csv.empty()) write_whole(flags.csv, csv_of(rows));
   if (flags.csv != "-") std::fputs(table_of(flags, courses).c_str(), stdout);
   return 0;

@@ -1,0 +1,66 @@
+// Rates of NICs that change in time. A rate is constant from one change to the next, and a message
+// takes as long as the integral of the rate needs for its bytes:
+//
+//   rate      ████████████████▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄    10 Gb/s, then 5 Gb/s
+//   message         ├── 6 MB ─┼── 4 MB ─┤         4.8 ms + 6.4 ms
+//
+// Time counts from the beginning of the warm-up, and again from that of the measured iterations, as
+// the engine's does.
+//
+// Units: emulated picoseconds, bytes on the wire. Threading: immutable.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "collectives/number.h"
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+class RateCurve {
+ public:
+  struct Change {
+    Picoseconds from = 0;
+    double ps_per_byte = 0;  // above 0
+  };
+  // `changes` go upwards from time 0.
+  explicit RateCurve(std::vector<Change> changes) : changes_(std::move(changes)) {}
+
+  const std::vector<Change>& changes() const { return changes_; }
+  double ps_per_byte(Picoseconds at) const { return changes_[index(at)].ps_per_byte; }
+  // How long the bytes take from `start` on. With one rate that is LinkSpeed::serialise, exactly.
+  Picoseconds duration(Picoseconds start, std::uint64_t bytes) const;
+
+ private:
+  std::size_t index(Picoseconds at) const;  // of the change that holds at this time
+
+  std::vector<Change> changes_;
+};
+
+class NicRates {
+ public:
+  static constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+  static constexpr std::uint32_t kConstant = 0xffffffff;
+
+  // `curve_of`: by NIC of the cluster, an index into `curves`, or kConstant.
+  NicRates(std::vector<RateCurve> curves, VectorBy<Nic, std::uint32_t> curve_of)
+      : curves_(std::move(curves)), curve_of_(std::move(curve_of)) {}
+
+  // Null: the NIC keeps its rate.
+  const RateCurve* of(Nic nic) const {
+    if (nic.value() >= curve_of_.size() || curve_of_[nic] == kConstant) return nullptr;
+    return &curves_[curve_of_[nic]];
+  }
+  // When any NIC's rate changes next; kNever: none does.
+  Picoseconds next_change(Picoseconds after) const;
+  // The same NICs, with `begin` as time 0.
+  NicRates from(Picoseconds begin) const;
+
+ private:
+  std::vector<RateCurve> curves_;
+  VectorBy<Nic, std::uint32_t> curve_of_;
+};
+
+}  // namespace ghostrank

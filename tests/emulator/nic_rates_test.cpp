@@ -1,0 +1,169 @@
+// NICs whose rates change in time, within a step and within a message.
+#include "profiles/job/nic_rates.h"
+
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+constexpr double kRate = 10e9;          // of every NIC at first: 0.8 ns a byte
+constexpr double kByte = 8e12 / kRate;  // picoseconds
+constexpr Picoseconds kMs = 1'000'000'000;
+
+// Nodes of one NIC; `curve` is that of all of them, or of node `only`.
+SmallJob job(int nodes, std::vector<RateCurve::Change> curve, int only = -1) {
+  SmallJob job(nodes, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {kRate, 0};
+  VectorBy<Nic, std::uint32_t> curve_of(nodes, only < 0 ? 0u : NicRates::kConstant);
+  if (only >= 0) curve_of[Nic(only)] = 0;
+  job.spec.cluster.nic_rates = std::make_shared<const NicRates>(
+      std::vector<RateCurve>{RateCurve(std::move(curve))}, curve_of);
+  return job;
+}
+
+double seconds(const SmallJob& job) {
+  const Result result = job.run();
+  EXPECT_EQ(result.interrupted, "");
+  return result.iterations.back().seconds;
+}
+
+// 10 MB: 6 MB in 4.8 ms, then 4 MB at half the rate.
+const std::vector<RateCurve::Change> kHalves{{0, kByte}, {48 * kMs / 10, 2 * kByte}};
+
+TEST(NicRatesInJobs, LetAMessageTakeTheIntegralOfTheRate) {
+  SmallJob one = job(2, kHalves);
+  one.collective(Func::broadcast, 10'000'000, DataType::uint8);
+  EXPECT_NEAR(seconds(one), 4.8e-3 + 6.4e-3, 1e-11);
+  // What is on its way when the rate falls is taken in at the lower rate.
+  one.spec.cluster.nic.latency = 2 * kPicosPerMicro;
+  EXPECT_NEAR(seconds(one), 4.8e-3 + 6.4e-3 + 2 * 2e-6, 1e-11);
+}
+
+TEST(NicRatesInJobs, OfTheSlowerNicSetWhenAMessageIsIn) {
+  for (const int slow : {0, 1}) {
+    SmallJob one = job(2, kHalves, slow);
+    one.collective(Func::broadcast, 10'000'000, DataType::uint8);
+    EXPECT_NEAR(seconds(one), 11.2e-3, 1e-11) << slow;
+  }
+}
+
+// Every NIC of a ring of N sends and takes in 2 (N - 1) / N of the tensor, one block at a time.
+TEST(NicRatesInJobs, SlowARingFromTheMomentOnAtWhichTheyChange) {
+  for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+    SmallJob ring = job(4, kHalves);
+    ring.spec.fabric.network = network;
+    ring.spec.collectives.algorithm(Func::all_reduce) = "ring";
+    ring.collective(Func::all_reduce, 2'000'000);
+    EXPECT_NEAR(seconds(ring), 4.8e-3 + (12e6 - 6e6) * 1.6e-9, 1e-9);
+  }
+}
+
+// One slow NIC holds up the whole ring, as the slowest of its edges.
+TEST(NicRatesInJobs, OfOneNicHoldUpAllFlowsThatPassIt) {
+  SmallJob ring = job(4, kHalves, 2);
+  ring.spec.fabric.network = NetworkModel::flow;
+  ring.spec.collectives.algorithm(Func::all_reduce) = "ring";
+  ring.collective(Func::all_reduce, 2'000'000).collective(Func::all_reduce, 1'000'000);
+  EXPECT_NEAR(seconds(ring), 4.8e-3 + (18e6 - 6e6) * 1.6e-9, 1e-9);
+}
+
+// Rates that rise again while nothing flows are those of the next flow.
+TEST(NicRatesInJobs, ChangeWhileFlowsRest) {
+  SmallJob one = job(2, {{0, 4 * kByte}, {5 * kMs, kByte}, {30 * kMs, 2 * kByte}});
+  one.spec.fabric.network = NetworkModel::flow;
+  one.collective(Func::broadcast, 1'000'000, DataType::uint8)
+      .compute(10 * kMs)
+      .collective(Func::broadcast, 1'000'000, DataType::uint8);
+  EXPECT_NEAR(seconds(one), 3.2e-3 + 10e-3 + 0.8e-3, 1e-11);
+}
+
+TEST(NicRatesInJobs, OfPacketsAreThoseOfTheirTime) {
+  SmallJob one = job(2, kHalves);
+  one.spec.fabric.network = NetworkModel::packet;
+  one.spec.fabric.queues.buffer = 1 << 20;
+  one.collective(Func::broadcast, 10'000'000, DataType::uint8);
+  const double packet = one.spec.fabric.packets.mtu * 1.6e-9;
+  EXPECT_NEAR(seconds(one), 11.2e-3, 2 * packet);
+}
+
+// Rates that never differ from the NICs' own change nothing, to the last bit.
+TEST(NicRatesInJobs, ThatStayAreAsIfThereWereNone) {
+  struct Case {
+    const char *library, *algorithm;
+    TopologySpec::Kind fabric;
+    NetworkModel network = NetworkModel::loggp;
+  };
+  for (const Case& c :
+       {Case{"generic", "auto", TopologySpec::Kind::nonblocking},
+        Case{"generic", "auto", TopologySpec::Kind::leaf_spine},
+        Case{"generic", "auto", TopologySpec::Kind::leaf_spine, NetworkModel::flow},
+        Case{"generic", "auto", TopologySpec::Kind::leaf_spine, NetworkModel::packet},
+        Case{"nccl-2.28", "auto", TopologySpec::Kind::nonblocking},
+        Case{"gloo", "auto", TopologySpec::Kind::leaf_spine},
+        Case{"generic", "switchml", TopologySpec::Kind::nonblocking},
+        Case{"generic", "omnireduce", TopologySpec::Kind::leaf_spine}}) {
+    SCOPED_TRACE(std::string(c.library) + "/" + c.algorithm);
+    SmallJob plain(4, 2, FabricKind::virtual_time);
+    plain.spec.cluster.nic = {3e9, 1'234'567};
+    plain.spec.cluster.topology.kind = c.fabric;
+    plain.spec.cluster.topology.leaves = 2;
+    plain.spec.collectives.library = c.library;
+    plain.spec.collectives.algorithm(Func::all_reduce) = c.algorithm;
+    plain.spec.cluster.servers.count = std::string(c.algorithm) == "omnireduce" ? 1 : 0;
+    plain.spec.fabric.network = c.network;
+    plain.spec.fabric.queues.buffer = 1 << 20;
+    plain.compute(7'777'777).collective(Func::all_reduce, 123'457);
+    SmallJob changing = plain;
+    changing.spec.cluster.nic_rates = std::make_shared<const NicRates>(
+        std::vector<RateCurve>{RateCurve({{0, 8e12 / 3e9}})}, VectorBy<Nic, std::uint32_t>(8, 0u));
+    EXPECT_EQ(seconds(changing), seconds(plain));
+    EXPECT_EQ(testing::ledger_text(changing.run()), testing::ledger_text(plain.run()));
+  }
+}
+
+TEST(NicRatesInJobs, AreAlikeForAnyNumberOfShards) {
+  std::mt19937 random(1);
+  std::vector<RateCurve> curves;
+  for (int c = 0; c < 3; ++c) {
+    std::vector<RateCurve::Change> changes;
+    for (int i = 0; i < 200; ++i)
+      changes.push_back({i * 20 * kPicosPerMicro, kByte * static_cast<double>(1 + random() % 9)});
+    curves.emplace_back(std::move(changes));
+  }
+  for (const bool links : {false, true}) {
+    SmallJob ring(6, 1, FabricKind::virtual_time);
+    ring.spec.cluster.nic = {kRate, 3 * kPicosPerMicro};
+    if (links) ring.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+    if (links) ring.spec.cluster.topology.leaves = 3;
+    VectorBy<Nic, std::uint32_t> curve_of(6);
+    for (const Nic nic : curve_of.keys())
+      curve_of[nic] = static_cast<std::uint32_t>(nic.value() % 3);
+    ring.spec.cluster.nic_rates = std::make_shared<const NicRates>(curves, curve_of);
+    ring.collective(Func::all_reduce, 200'000).collective(Func::all_to_all, 10'000);
+    testing::expect_alike_with_shards(ring, {2, 3});
+  }
+}
+
+TEST(NicRatesInJobs, ReduceRealDataRightInRealTime) {
+  SmallJob ring = job(3, {{0, kByte}, {1 * kMs / 10, 5 * kByte}, {2 * kMs / 10, kByte}});
+  ring.spec.fabric.kind = FabricKind::memory;
+  ring.spec.dilation = 20;
+  ring.spec.run.verify = true;
+  ring.collective(Func::all_reduce, 100'000);
+  const Result result = ring.run();
+  EXPECT_EQ(result.interrupted, "");
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+}
+
+}  // namespace
+}  // namespace ghostrank
