@@ -169,6 +169,41 @@ TEST_F(Capture, CountsMagnitudesAndBlocksOfGradients) {
             std::string::npos);
 }
 
+// Each rank looks at all four parameters; those of a layer get ready bias first.
+TEST_F(Capture, WritesAHistogramForEachTensorOfItsProfile) {
+  const std::string looked =
+      R"({"magnitudes":[[0,2,[]],[1,0,[[-8,1]]],[2,0,[[-8,60]]],[3,1,[[-8,60],[-4,39]]]],)"
+      R"("blocks":[1,2,7],"block":10})"
+      "\n";
+  for (int rank : {0, 1})
+    folder.write("rank" + std::to_string(rank) + ".jsonl", test::made_records(rank) + looked);
+  const std::vector<CapturedRank> ranks = read_capture(folder.path(""));
+  const Captured captured = merge_capture(ranks);
+  const std::string histograms = tensor_magnitudes(ranks, captured.layers);
+  EXPECT_EQ(histograms,
+            "magnitude,count,tensor\n"
+            "2.32830644e-10,4,a.0\n"
+            "0.25,0,a.1\n0.297301779,2,a.1\n"
+            "0.25,0,b.0\n0.297301779,120,b.0\n"
+            "2.32830644e-10,2,b.1\n0.25,0,b.1\n0.297301779,120,b.1\n0.5,0,b.1\n"
+            "0.594603558,78,b.1\n");
+  const std::string model =
+      folder.write("net.yaml", capture_profile(captured, {1e9, 0}, "net", {}));
+  const std::string file = folder.write("run.tensors.csv", histograms);
+  const LoadedJob job = test::load_text(
+      "model: '" + model + "'\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n" +
+      "parallel: {framework: ddp}\ncompression: {method: dgc}\n" +
+      "tensors: {distribution: 'measured " + file + "'}\n");
+  const GradientLaws& laws = job.spec.gradients;
+  ASSERT_EQ(laws.parts.size(), 4u);  // the last tensor first
+  EXPECT_EQ(laws.parts[0].elements, 100u);
+  EXPECT_EQ(laws.laws[laws.parts[0].law].bins.back().count, 78);
+  EXPECT_EQ(laws.parts[3].elements, 249'900u);
+  EXPECT_EQ(laws.laws[laws.parts[3].law].bins,
+            (std::vector<GradientLaw::Bin>{{2.32830644e-10, 4}}));
+  EXPECT_GT(plan_workload(job.spec).compressed.size(), 0u);
+}
+
 TEST_F(Capture, RefusesWhatItCannotPlay) {
   EXPECT_NE(refusal(R"("backend":"gloo")", R"("backend":"nccl")").find("gloo's is captured"),
             std::string::npos);
@@ -243,9 +278,21 @@ TEST_F(Capture, OfARealRunChangesNothingAndCanBePlayed) {
       "tensors: {distribution: 'measured " + folder.path("run.magnitudes.csv") + "'}\n");
   // Each rank looked twice at every parameter.
   double elements = 0, expected = 0;
-  for (const GradientLaw::Bin& bin : compressed.spec.gradients.bins) elements += bin.count;
+  for (const GradientLaw::Bin& bin : compressed.spec.gradients.laws.front().bins)
+    elements += bin.count;
   for (const double one : {64 * 700, 700, 700, 700, 700 * 700, 700, 7000, 10}) expected += one;
   EXPECT_EQ(std::fmod(elements, 2 * expected), 0);
+  const LoadedJob by_tensor = test::load_text(
+      "model: '" + profile + "'\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n" +
+      "parallel: {framework: ddp}\ncompression: {method: dgc, ratio: 0.01}\n" +
+      "tensors: {distribution: 'measured " + folder.path("run.tensors.csv") + "'}\n");
+  const GradientLaws& laws = by_tensor.spec.gradients;
+  EXPECT_EQ(laws.parts.size(), 8u);
+  for (const GradientLaws::Part& part : laws.parts) {
+    double looked = 0;
+    for (const GradientLaw::Bin& bin : laws.laws[part.law].bins) looked += bin.count;
+    EXPECT_EQ(std::fmod(looked, 2 * static_cast<double>(part.elements)), 0);
+  }
 }
 
 }  // namespace
