@@ -93,6 +93,13 @@ class Tensor {
   virtual bool nonzero(std::uint64_t first, std::uint64_t elements) = 0;
 };
 
+// What ranks did about a switch that had stopped to answer, for the report.
+enum class Incident : std::uint8_t {
+  restart,    // they agreed to go on under a new epoch
+  fallback,   // they agreed to go on without the switch
+  ring_call,  // a call, or the rest of one, that they played without it
+};
+
 class Io {
  public:
   virtual ~Io() = default;
@@ -116,6 +123,8 @@ class Io {
   virtual void work(Work /*work*/, std::uint64_t /*bytes*/) {}
   // For helpers: the party holds so many bytes more, from now to the end of the segment.
   virtual void hold(std::uint64_t /*bytes*/) {}
+  // For ranks: the report counts this. One rank tells of it for all.
+  virtual void tell(Incident) {}
   // For ranks: reports that the rank's part of the call is complete and its tensor holds the
   // result.
   virtual void done(std::uint32_t call) = 0;
@@ -134,9 +143,10 @@ class Agent {
   virtual void on_room(Io&) {}
 };
 
-// The packet faults under which the scheme's result stays correct.
+// The faults of packets and switches under which the scheme's result stays correct.
 struct Survives {
   bool loss = false, duplicates = false, delay = false, reordering = false;
+  bool restart = false;  // a switch that forgets everything, or stays away for a while
 };
 
 struct Helper {

@@ -344,6 +344,10 @@ struct InSwitch {
   double packet_rate = 0;       // packets per second that one switch takes; 0: unlimited
   int trees = 1;                // for streaming, active at a time (SHARP)
   bool trees_per_port = false;  // so many on each port of a switch; else on the switch
+  // A switch that is guarded (switch/pool.h) may restart: workers agree on what to send it again.
+  bool guarded = true;
+  // SwitchML: workers give up a switch that none of them has heard of for so long; 0: never.
+  std::int64_t fallback_ps = 1'000'000'000'000;
 };
 
 // Hashes by which BytePS assigns keys to servers (schemes/keys.h).

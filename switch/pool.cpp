@@ -20,7 +20,14 @@ bool Pool::is_old(const Round& round, const Round& other, std::uint32_t mark, st
   const auto before = [id](const Round& r) {
     return r.begun && static_cast<std::int32_t>(id - r.id) < 0;
   };
-  return before(round) || (before(other) && (other.marks & mark) != 0);
+  const bool counted = round.begun && round.id == id && round.missing == 0;
+  return before(round) || (before(other) && (other.marks & mark) != 0) ||
+         (counted && (round.marks & mark) == 0);
+}
+
+void Pool::leave_unfinished(Round& round, Round& other, std::uint32_t mark, std::uint32_t id) {
+  if (id != round.id) round.marks = round.missing = 0;
+  if (other.missing > 0 && (other.marks & mark) != 0) other.marks = other.missing = 0;
 }
 
 Verdict Pool::receive(int worker, int slot, const Packet& packet) {
@@ -28,6 +35,7 @@ Verdict Pool::receive(int worker, int slot, const Packet& packet) {
   Round& other = rounds_[at(slot, 1 - packet.set)];
   const std::uint32_t mark = 1u << worker;
   if (guarded_ && is_old(round, other, mark, packet.id)) return Verdict::duplicate;
+  if (guarded_) leave_unfinished(round, other, mark, packet.id);
   const std::uint32_t before = round.marks;
   round.marks |= mark;
   other.marks &= ~mark;

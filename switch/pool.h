@@ -17,7 +17,15 @@
 // those of p4lang/p4app-switchML do) cannot have it. With order kept it gives the same results.
 //
 //   a chunk is old if   its number is before that of its set's round, or
-//                       before that of the other set's, in which its worker has been heard already
+//                       before that of the other set's, in which its worker has been heard already,
+//                       or it has been counted in its round, which is complete
+//
+// A guarded pool also takes workers back that have left rounds unfinished, because they know the
+// sum from elsewhere or begin again under later numbers. It may have just been made, in place of
+// one that has stopped, and chunks for that one may still come: they enter no sum.
+//
+//   a round begins anew   with the first chunk of a newer number, or once one of its workers has
+//                         gone on to the other set before it was complete
 //
 // Threading: one owner.
 #pragma once
@@ -71,6 +79,7 @@ class Pool {
     std::uint32_t id = 0;  // of its packets
   };
   static bool is_old(const Round& round, const Round& other, std::uint32_t mark, std::uint32_t id);
+  static void leave_unfinished(Round& round, Round& other, std::uint32_t mark, std::uint32_t id);
   std::size_t at(int slot, int set) const {
     return 2 * static_cast<std::size_t>(slot) + static_cast<std::size_t>(set);
   }

@@ -47,6 +47,8 @@ class Worker {
   // The chunk in flight in a slot, to be sent again; empty: none.
   std::optional<Chunk> in_flight(std::uint16_t slot) const;
   bool ended() const { return ended_ == packets_; }
+  // Whether the values of the job's chunk have their result.
+  bool has_values(std::uint64_t chunk) const { return done_[chunk + ahead_]; }
   std::uint16_t window() const { return static_cast<std::uint16_t>(window_); }
   std::uint64_t packets() const { return packets_; }  // of the job
 

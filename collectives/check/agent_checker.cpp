@@ -35,7 +35,7 @@ Picoseconds some_pause(Dice& dice) {
 
 // Every third play has no faults. Of the others, about half have all faults and half a single one.
 // Plays with seed % 6 == 0 are undisturbed and so test traffic().
-AgentCheckOptions variation(std::uint64_t seed) {
+AgentCheckOptions variation(std::uint64_t seed, int ranks) {
   Dice dice(seed ^ 0x5eed);
   AgentCheckOptions options;
   options.seed = seed;
@@ -51,6 +51,7 @@ AgentCheckOptions variation(std::uint64_t seed) {
   options.no_room = dice.happens(0.5) ? 0.1 : 0;
   options.slow = dice.happens(0.5) ? 0.1 : 0;
   options.real_data = !dice.happens(0.1);
+  if (dice.happens(0.3)) options.switches = {.failure = 0.005 / ranks, .away = some_pause(dice)};
   return options;
 }
 
@@ -150,7 +151,7 @@ AgentProof prove(const Ends& ends, Collective c, int plays) {
       call.sparsity = sparsity;
       if (!ends.refuses(call).empty()) call.sparsity = {};
     }
-    proof.report = check(ends, calls, variation(seed));
+    proof.report = check(ends, calls, variation(seed, c.size));
     ++proof.plays;
     if (!proof.report.ok) {
       proof.report.error = std::string(name_of(type)) + ": " + proof.report.error;

@@ -11,7 +11,8 @@
 //
 // The checker trusts nothing an agent does and reports each defect with seed, event, party and
 // call. A play is "undisturbed" if it has no misfortunes and either no timer fired or nothing could
-// have caused one to fire: no pauses, no overlap, no slow notes, no refused sends.
+// have caused one to fire: no pauses, no overlap, no slow notes, no refused sends, no
+// switch that fails.
 //
 // Units: picoseconds, bytes. Threading: pure. Cost: about 1 us per event, plus elements x ranks per
 // call.
@@ -34,9 +35,17 @@ struct Misfortunes {
   double loss = 0, duplicates = 0, delay = 0, reordering = 0;
 };
 
+// What befalls parties that are switches. One that fails forgets everything.
+struct SwitchFaults {
+  double failure = 0;      // probability that it fails before it takes a note
+  Picoseconds away = 0;    // what comes within this time at most, drawn each time, is then lost
+  std::uint64_t gone = 0;  // after so many notes everything that comes is lost, for good; 0: never
+};
+
 struct AgentCheckOptions {
   std::uint64_t seed = 1;
   Misfortunes misfortunes{};  // faults that Ends::survives() does not claim are switched off
+  SwitchFaults switches{};    // likewise
   double no_room = 0;         // probability that a send is refused
   double slow = 0;            // probability that a reliable note is delayed; it keeps its order
   Picoseconds pause = 0;      // a rank waits at most so long before a call
@@ -58,7 +67,9 @@ struct AgentReport {
   std::uint64_t events = 0;
   std::uint64_t packets = 0;  // counted per receiver
   std::uint64_t lost = 0, doubled = 0, late = 0, overtaken = 0;
-  std::uint64_t refused = 0;  // refused sends
+  std::uint64_t refused = 0;                // refused sends
+  std::uint64_t failures = 0, unheard = 0;  // of switches; notes that came to one that was away
+  std::uint64_t restarts = 0, fallbacks = 0, ring_calls = 0;  // what ranks told (Incident)
 };
 
 // Plays once. The ranks make the calls in the order given. The calls' numbers must differ, and
@@ -89,8 +100,9 @@ struct AgentProof {
 };
 
 // Plays several calls like `c` (roots rotate) `plays` times. The plays vary data types, pauses,
-// overlap, refused sends and all claimed faults, together and alone. If `c` sums, about every other
-// play uses sparse tensors, of various densities, block sizes and overlaps.
+// overlap, refused sends and all claimed faults, together and alone; in some, switches fail,
+// where that is claimed. If `c` sums, about every other play uses sparse tensors, of various
+// densities, block sizes and overlaps.
 AgentProof prove(const Ends& ends, Collective c, int plays);
 
 // `calls` calls like `c`, numbered from `first` on; their roots rotate.

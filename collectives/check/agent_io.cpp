@@ -181,6 +181,12 @@ void AgentWorld::spend(Picoseconds time) {
   now_ += time;
 }
 
+void AgentWorld::tell(Incident incident) {
+  report_.restarts += incident == Incident::restart;
+  report_.fallbacks += incident == Incident::fallback;
+  report_.ring_calls += incident == Incident::ring_call;
+}
+
 AgentWorld::OpenTensor& AgentWorld::open_tensor(std::uint32_t call, const char* verb) {
   if (current_ >= ends_.size()) fail(std::string(verb) + ", which only a rank may", call);
   const auto open = current().open.find(call);

@@ -26,8 +26,13 @@ Misfortunes claimed(Misfortunes wanted, Survives survives) {
 
 AgentWorld::AgentWorld(const Ends& ends, std::span<const Call> calls,
                        const AgentCheckOptions& options)
-    : ends_(ends), calls_(calls), options_(options), dice_(options.seed) {
+    : ends_(ends),
+      calls_(calls),
+      options_(options),
+      dice_(options.seed),
+      switch_dice_(options.seed ^ 0x5317c4) {
   options_.misfortunes = claimed(options.misfortunes, ends.survives());
+  if (!ends.survives().restart) options_.switches = {};
 }
 
 std::string AgentWorld::named(GroupParty party) const {
@@ -121,6 +126,24 @@ void AgentWorld::start_call() {
   plan_next_call(current_);
 }
 
+// Whether the party, which a note has come to, hears of it: a switch that is away does not.
+bool AgentWorld::hears() {
+  PartyState& party = current();
+  const SwitchFaults& faults = options_.switches;
+  if (party.kind != PartyKind::network_switch) return true;
+  if (now_ < party.away_until) return false;
+  if (++party.heard > faults.gone && faults.gone > 0) return false;
+  if (faults.failure > 0 && switch_dice_.happens(faults.failure)) {
+    ++report_.failures;
+    party.agent = ends_.agent_at(current_, party.site);
+    party.timers.clear();
+    if (faults.away > 0)
+      party.away_until = now_ + static_cast<Picoseconds>(
+                                    switch_dice_.below(static_cast<std::uint64_t>(faults.away)));
+  }
+  return now_ >= party.away_until;
+}
+
 void AgentWorld::fire(const Event& event) {
   PartyState& party = current();
   if (event.kind == Event::Kind::timer) {
@@ -135,6 +158,10 @@ void AgentWorld::fire(const Event& event) {
     case Event::Kind::start:
       return start_call();
     case Event::Kind::note:
+      if (!hears()) {
+        ++report_.unheard;
+        return;
+      }
       return party.agent->on_note(*this, event.parcel->from, event.parcel->note);
     case Event::Kind::timer:
       return party.agent->on_timer(*this, event.timer);
@@ -211,6 +238,7 @@ void AgentWorld::check_end() const {
 // True if the scheme may have sent more than in a fault-free run.
 bool AgentWorld::disturbed() const {
   const Misfortunes& m = options_.misfortunes;
+  if (options_.switches.failure > 0 || options_.switches.gone > 0) return true;
   if (m.loss > 0 || m.duplicates > 0 || m.delay > 0 || m.reordering > 0) return true;
   const AgentCheckOptions& o = options_;
   return timer_fired_ && (o.pause > 0 || o.overlap > 1 || o.slow > 0 || o.no_room > 0);

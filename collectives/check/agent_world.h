@@ -68,6 +68,7 @@ class AgentWorld final : public Io {
   void arm(std::uint32_t timer, Picoseconds after) override;
   void disarm(std::uint32_t timer) override;
   void spend(Picoseconds time) override;
+  void tell(Incident incident) override;
   void done(std::uint32_t call) override;
   Tensor& tensor(std::uint32_t call) override;
 
@@ -110,6 +111,9 @@ class AgentWorld final : public Io {
     std::deque<Event> waiting;
     std::map<std::uint32_t, std::uint64_t> timers;  // armed timers and the number of their arming
     bool waits_for_room = false;
+    // For switches only.
+    std::uint64_t heard = 0;  // notes
+    Picoseconds away_until = 0;
     // For ranks only.
     std::size_t begun = 0;  // number of calls begun
     bool about_to_begin = false;
@@ -132,6 +136,7 @@ class AgentWorld final : public Io {
   void push(Event event);
   void take(Event event);
   void fire(const Event& event);
+  bool hears();
   void start_call();
   void plan_next_call(GroupParty rank);
   std::string describe_event() const;
@@ -161,7 +166,7 @@ class AgentWorld final : public Io {
   std::span<const Call> calls_;
   AgentCheckOptions options_;
   AgentReport report_;
-  Dice dice_;
+  Dice dice_, switch_dice_;
   std::uint64_t overhead_ = 0;
   std::vector<CallValues> values_;              // by index of the call
   std::map<std::uint32_t, std::size_t> index_;  // index of a call, by its number

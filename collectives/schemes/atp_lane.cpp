@@ -30,7 +30,8 @@ class AtpLane final : public WindowLane {
         switch_(layout_->switch_of(rail())) {}
 
   void start(Io& io, const Call& call, const RailShare& share, bool real) override {
-    begin(io, call, share, real, kElements, false);
+    begin(call, share, real, kElements);
+    begin_stream(io, false);
     plain_.assign(alone() ? 0 : share.chunks(), false);
   }
 

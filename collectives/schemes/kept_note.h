@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <vector>
 
 #include "collectives/agent.h"
@@ -29,6 +30,25 @@ struct KeptNote {
   GroupParty party;  // from, or to
   Note head;         // its spans are not valid
   std::vector<std::byte> content, words;
+};
+
+// Reliable notes of an agent, in the order in which it sends them: those that find no room wait.
+class Outbox {
+ public:
+  void send(Io& io, GroupParty to, const Note& note) {
+    if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
+      waiting_.emplace_back(to, note);
+  }
+  // There may be room again. Returns whether nothing waits any more.
+  bool flush(Io& io) {
+    for (; !waiting_.empty(); waiting_.pop_front())
+      if (!io.send(waiting_.front().party, waiting_.front().note(), Carriage::reliable))
+        return false;
+    return true;
+  }
+
+ private:
+  std::deque<KeptNote> waiting_;
 };
 
 }  // namespace ghostrank

@@ -28,6 +28,8 @@ class Lane {
   // Returns the chunk whose result is now there; empty: the note brings none.
   virtual std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) = 0;
   virtual bool ended() const = 0;
+  // A note of another worker that needs no open call: take() gets it at once.
+  virtual bool takes_always(const Note&) const { return false; }
   // Notes of a later call must not be dropped.
   virtual bool keeps_notes() const { return false; }
   // The next chunk whose result is there without a note of its own: because the worker is the only

@@ -27,18 +27,17 @@ class Member final : public Agent {
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
     const bool inside = note.tag == kGive || note.tag == kHand;
-    if (inside || (lane_ && lane_->keeps_notes())) {
+    const bool always = lane_ && lane_->takes_always(note);
+    if (!always && (inside || (lane_ && lane_->keeps_notes()))) {
       if (calls_.empty() || note.call != call().number) return keep(from, note);
     }
-    if (!calls_.empty()) take(io, from, note);
+    if (always || !calls_.empty()) take(io, from, note);
     end_calls(io);
   }
 
   void on_timer(Io& io, std::uint32_t) override { lane_->tick(io); }
   void on_room(Io& io) override {
-    for (; !waiting_.empty(); waiting_.pop_front())
-      if (!io.send(waiting_.front().party, waiting_.front().note(), Carriage::reliable)) return;
-    if (lane_) lane_->on_room(io);  // with notes of an ended call, too
+    if (outbox_.flush(io) && lane_) lane_->on_room(io);  // with notes of an ended call, too
   }
 
  private:
@@ -118,8 +117,7 @@ class Member final : public Agent {
         .type = call().type,
         .elements = elements,
         .content = content};
-    if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
-      waiting_.emplace_back(to, note);
+    outbox_.send(io, to, note);
   }
 
   // Gives my elements to the workers on the node, to all rails in turn, so that all begin at once.
@@ -266,8 +264,8 @@ class Member final : public Agent {
   std::deque<Call> calls_;         // open calls; the first is played
   std::vector<RailShare> shares_;  // of the call, by rail
   std::uint64_t expected_ = 0;     // notes with results that are still to come
-  std::list<KeptNote> kept_,
-      waiting_;                       // notes of later calls; notes that found no room
+  std::list<KeptNote> kept_;  // notes of later calls
+  Outbox outbox_;
   const std::unique_ptr<Lane> lane_;  // null: the rank is no worker
   std::vector<Piece> pieces_;
   std::uint64_t whole_ = 0;  // pieces that the node has given, without a gap

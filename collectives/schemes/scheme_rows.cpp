@@ -17,8 +17,10 @@ namespace {
 
 std::unique_ptr<Ends> switchml(int ranks, const Communicator& comm) {
   const InSwitch& in = comm.in_switch;
-  return switchml_ends(
-      ranks, {in.slots, in.packet_elements, in.timeout_ps, in.first_slot, in.packet_rate}, comm);
+  return switchml_ends(ranks,
+                       {in.slots, in.packet_elements, in.timeout_ps, in.first_slot, in.packet_rate,
+                        in.guarded, in.fallback_ps},
+                       comm);
 }
 
 std::unique_ptr<Ends> sharp(int ranks, const Communicator& comm) {

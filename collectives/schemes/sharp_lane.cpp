@@ -3,7 +3,6 @@
 // Around the ring, chunk c starts at worker c % n; after n - 1 hops it is the sum, after n - 1 more
 // everybody has it.
 #include <cstring>
-#include <deque>
 #include <list>
 #include <vector>
 
@@ -67,10 +66,7 @@ class SharpLane final : public Lane {
     return chunk;
   }
 
-  void on_room(Io& io) override {
-    for (; !waiting_.empty(); waiting_.pop_front())
-      if (!io.send(waiting_.front().party, waiting_.front().note(), Carriage::reliable)) return;
-  }
+  void on_room(Io& io) override { outbox_.flush(io); }
 
  private:
   // The node's sum of a chunk, in the call's type.
@@ -90,8 +86,7 @@ class SharpLane final : public Lane {
                     .elements = elements,
                     .content = content,
                     .words = words};
-    if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
-      waiting_.emplace_back(to, note);
+    outbox_.send(io, to, note);
   }
 
   void go_on(Io& io) {
@@ -163,7 +158,7 @@ class SharpLane final : public Lane {
   Way way_ = Way::unknown;
   std::uint64_t ready_ = 0, next_ = 0, done_ = 0;  // chunks: that may leave, to leave next, ended
   std::list<KeptNote> early_;                      // of the ring, before this node's sums
-  std::deque<KeptNote> waiting_;                   // found no room
+  Outbox outbox_;
   std::vector<std::byte> words_;
 };
 

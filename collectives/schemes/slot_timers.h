@@ -1,12 +1,14 @@
 // Time-outs of the packets that a rank has in flight, one per slot. One timer of the agent ticks
 // for all slots, kTicks times per time-out, so that a slot costs no event; a packet is sent again
 // at most a tick late. After kPatience time-outs in a call, the time-out doubles: answers are late
-// rather than lost.
+// rather than lost. Beside that it keeps how long each slot's packet has waited in all.
 //
 // Threading: one owner.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "collectives/agent.h"
@@ -16,25 +18,37 @@ namespace ghostrank {
 class SlotTimers {
  public:
   SlotTimers(int slots, Picoseconds timeout)
-      : tick_(timeout / kTicks), ticks_(static_cast<std::size_t>(slots)) {}
+      : tick_(timeout / kTicks),
+        ticks_(static_cast<std::size_t>(slots)),
+        ages_(static_cast<std::size_t>(slots)) {}
 
   void start_call() { time_outs_ = 0, slower_ = 1; }
   void arm(Io& io) const { io.arm(0, tick_); }
   void sent(std::size_t slot) { ticks_[slot] = 0; }
+  // The slot has a new packet, or its packet counts as new.
+  void begin(std::size_t slot) { ages_[slot] = 0; }
+  int age(std::size_t slot) const { return ages_[slot]; }  // ticks since begin()
+  int ticks_in(Picoseconds time) const {
+    return static_cast<int>(
+        std::clamp<Picoseconds>((time + tick_ - 1) / std::max<Picoseconds>(tick_, 1), 0,
+                                std::numeric_limits<int>::max() / 2));
+  }
   // Counts a tick of a slot that awaits an answer; true: send its packet again.
   bool expired(std::size_t slot) {
+    if (ages_[slot] < std::numeric_limits<int>::max()) ++ages_[slot];
     if (++ticks_[slot] < kTicks * slower_) return false;
     if (++time_outs_ % kPatience == 0 && slower_ < kSlowest) slower_ *= 2;
     return true;
   }
 
+  static constexpr int kTicks = 4;  // of a time-out
+
  private:
-  static constexpr int kTicks = 4;
   static constexpr std::uint32_t kPatience = 100;
   static constexpr int kSlowest = 1 << 20;
 
   Picoseconds tick_;
-  std::vector<int> ticks_;  // by slot: since its last packet was sent
+  std::vector<int> ticks_, ages_;  // by slot: since its packet was last sent, and since begin()
   std::uint32_t time_outs_ = 0;
   int slower_ = 1;
 };

@@ -73,7 +73,10 @@ class SwitchMl final : public MemberEnds {
     return service;
   }
   std::string_view p4_program() const override { return "switch/p4/pna_dpdk.p4"; }
-  Survives survives() const override { return {true, true, true, layout_->options.guard}; }
+  Survives survives() const override {
+    const bool guard = layout_->options.guard;
+    return {true, true, true, guard, guard};
+  }
 
   std::string refuses(const Call& call) const override {
     const Func func = call.collective.func;
@@ -109,6 +112,7 @@ class SwitchMl final : public MemberEnds {
     std::vector<std::uint64_t> own(nodes, 0);  // chunks that are of a node alone
     if (share.reach() != Reach::everyone)
       for (GroupRank r = 0; r < size(); ++r) own[layout_->rails.node_of(r)] += share.chunks_of(r);
+    if (layout_->options.guard) add_between_workers(edges, workers);
     for (int rack = 0; rack < layout_->racks.racks; ++rack) {
       const int begin = layout_->racks.begin(rack), end = layout_->racks.end(rack);
       std::uint64_t of_rack = 0;
@@ -119,6 +123,16 @@ class SwitchMl final : public MemberEnds {
       if (layout_->racks.two_levels())
         add_pair(edges, layout_->racks.leaf(rail, rack), layout_->racks.root(rail), call, share,
                  of_rack);
+    }
+  }
+
+  // Workers send each other nothing while their switch answers, but a network must know who may.
+  static void add_between_workers(std::vector<Edge>& edges, const std::vector<GroupRank>& workers) {
+    for (std::size_t w = 0; w < workers.size(); ++w) {
+      edges.push_back({workers[w], workers[(w + 1) % workers.size()]});
+      if (w == 0) continue;
+      edges.push_back({workers[w], workers[0]});
+      edges.push_back({workers[0], workers[w]});
     }
   }
 

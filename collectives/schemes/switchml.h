@@ -38,7 +38,12 @@ struct SwitchMlOptions {
   Picoseconds timeout = 10'000'000'000;  // 10 ms, the source's default
   int first_slot = 0;                    // as the packets number them
   double packet_rate = 0;                // packets per second that a switch takes; 0: unlimited
-  bool guard = true;  // switches tell old packets by their numbers (switch/pool.h)
+  // Switches tell old packets by their numbers (switch/pool.h). Workers then agree on how to go on
+  // when one has restarted or stays away (switchml_agreement.h).
+  bool guard = true;
+  // Workers give up a switch that none of them has heard of for so long, and sum around a ring
+  // (switchml_ring.h), for good; 0: they never do.
+  Picoseconds fallback = 1'000'000'000'000;
 };
 
 // Throws std::invalid_argument for more than 1,024 workers on a rail, or for packets or slots out

@@ -8,19 +8,26 @@
 namespace ghostrank {
 
 WindowLane::WindowLane(int rail, bool alone, int window, Picoseconds timeout)
-    : Lane(rail), worker_(window), alone_(alone), timers_(alone ? 0 : window, timeout) {}
+    : Lane(rail),
+      worker_(window),
+      timers_(alone ? 0 : window, timeout),
+      set_aside_(alone ? 0 : static_cast<std::size_t>(window)),
+      alone_(alone) {}
 
-void WindowLane::begin(Io& io, const Call& call, const RailShare& share, bool real,
-                       std::uint64_t per_chunk, bool exponents) {
+void WindowLane::begin(const Call& call, const RailShare& share, bool real,
+                       std::uint64_t per_chunk) {
   call_ = call;
   share_ = &share;
   real_ = real;
   ready_ = completed_ = 0;
   refused_.clear();
   if (real) sum_.start(share.chunks(), per_chunk, call.type, reduces(call.collective.func));
+}
+
+void WindowLane::begin_stream(Io& io, bool exponents) {
   if (alone_) return;
   first_packet_ += static_cast<std::uint32_t>(worker_.packets());
-  worker_.start(share.chunks(), exponents);
+  worker_.start(share_->chunks(), exponents);
   timers_.start_call();
   if (!worker_.ended()) timers_.arm(io);
 }
@@ -31,6 +38,7 @@ void WindowLane::pieces_ready(Io& io, std::uint64_t pieces) {
 }
 
 void WindowLane::send_all(Io& io) {
+  if (paused_) return;
   while (const auto next = worker_.upcoming()) {
     if (std::max(next->values, next->exponent) >= static_cast<std::int64_t>(ready_)) return;
     send_now(io, *worker_.next(), false);
@@ -40,6 +48,7 @@ void WindowLane::send_all(Io& io) {
 void WindowLane::send_now(Io& io, const Chunk& chunk, bool again) {
   if (!send(io, chunk, again)) refused_.push_back(chunk.slot);
   timers_.sent(chunk.slot);
+  if (!again) timers_.begin(chunk.slot);
 }
 
 void WindowLane::go_on(Io& io) {
@@ -55,16 +64,30 @@ std::optional<std::uint64_t> WindowLane::next_result(Io&) {
   return chunk;
 }
 
+void WindowLane::send_all_again(Io& io) {
+  timers_.start_call();
+  for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
+    const auto chunk = worker_.in_flight(slot);
+    if (!chunk || set_aside_[slot]) continue;
+    timers_.begin(slot);
+    send_now(io, *chunk, true);
+  }
+  send_all(io);
+}
+
 void WindowLane::tick(Io& io) {
-  for (std::uint16_t slot = 0; slot < worker_.window(); ++slot)
-    if (const auto chunk = worker_.in_flight(slot); chunk && timers_.expired(slot))
+  for (std::uint16_t slot = 0; slot < worker_.window() && !paused_; ++slot)
+    if (const auto chunk = worker_.in_flight(slot);
+        chunk && !set_aside_[slot] && timers_.expired(slot))
       send_now(io, *chunk, true);
   timers_.arm(io);
 }
 
 void WindowLane::on_room(Io& io) {
+  if (paused_) return;
   for (const std::uint16_t slot : std::exchange(refused_, {}))
-    if (const auto chunk = worker_.in_flight(slot)) send_now(io, *chunk, true);
+    if (const auto chunk = worker_.in_flight(slot); chunk && !set_aside_[slot])
+      send_now(io, *chunk, true);
 }
 
 }  // namespace ghostrank

@@ -20,24 +20,27 @@ class WindowLane : public Lane {
   // is sent.
   WindowLane(int rail, bool alone, int window, Picoseconds timeout);
 
-  bool ended() const final { return alone_ ? completed_ == share_->chunks() : worker_.ended(); }
-  void pieces_ready(Io& io, std::uint64_t pieces) final;
-  std::optional<std::uint64_t> next_result(Io& io) final;
-  void tick(Io& io) final;
-  void on_room(Io& io) final;
+  bool ended() const override { return alone_ ? completed_ == share_->chunks() : worker_.ended(); }
+  void pieces_ready(Io& io, std::uint64_t pieces) override;
+  std::optional<std::uint64_t> next_result(Io& io) override;
+  void tick(Io& io) override;
+  void on_room(Io& io) override;
 
  protected:
   using Chunk = switchml::Worker::Chunk;
 
-  // Begins a call with chunks of `per_chunk` elements.
-  void begin(Io& io, const Call& call, const RailShare& share, bool real, std::uint64_t per_chunk,
-             bool exponents);
+  // Begins a call with chunks of `per_chunk` elements; unless nothing is sent, send its packets
+  // with begin_stream().
+  void begin(const Call& call, const RailShare& share, bool real, std::uint64_t per_chunk);
+  void begin_stream(Io& io, bool exponents);
   // Sends the chunk's packet, `again` or for the first time; returns false where there is no room.
   virtual bool send(Io& io, const Chunk& chunk, bool again) = 0;
   // Sends it, and once more if no answer comes, or no room is found.
   void send_now(Io& io, const Chunk& chunk, bool again);
   // A result has come: sends what may leave now.
   void go_on(Io& io);
+  // Sends every packet that waits in a slot as if it were new.
+  void send_all_again(Io& io);
 
   bool alone() const { return alone_; }
   bool begun() const { return share_ != nullptr; }
@@ -52,16 +55,18 @@ class WindowLane : public Lane {
 
   Call call_;
   const RailShare* share_ = nullptr;
-  bool real_ = false;  // the ranks of the call hold real data
+  bool real_ = false;        // the ranks of the call hold real data
+  std::uint64_t ready_ = 0;  // chunks that may leave
   switchml::Worker worker_;
+  SlotTimers timers_;
+  bool paused_ = false;          // nothing is sent
+  std::vector<bool> set_aside_;  // slots whose packet is not sent again
 
  private:
   void send_all(Io& io);
 
   const bool alone_;
-  SlotTimers timers_;
   std::uint32_t first_packet_ = 0;      // of the call
-  std::uint64_t ready_ = 0;             // chunks that may leave
   std::uint64_t completed_ = 0;         // where the worker is alone
   std::vector<std::uint16_t> refused_;  // slots whose packet was refused for lack of room
 };

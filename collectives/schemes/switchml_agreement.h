@@ -1,0 +1,98 @@
+// How the workers of a rail agree to go on after their switch has stopped to answer: because it has
+// restarted, and knows no round any more, or because it is away.
+//
+// A worker counts its packets on and on over the calls. In a slot no worker can be more than one
+// packet ahead of another, because the switch answers a packet only when it has come from all. So
+// once all say which packet of each slot they have completed last, they know the oldest that some
+// lack: it is the last one of those who are ahead.
+//
+//   worker      a packet has waited for long                          suspect ─► speaker
+//   speaker     stop ─► all others       (the worker of the first node)
+//   worker      leaves the switch alone from now on                    state ─► speaker
+//   speaker     knows all states: decides; go ─► all others
+//   worker      goes on, and if the switch has failed
+//                 gives what it sent of packets that some lack          part ─► speaker
+//   speaker     adds up the parts of such a packet, as a switch does;   sum ─► those who lack it
+//
+// So after an agreement all workers have completed the same packets, each of them once. They go on
+// under a new epoch: a packet's number on the wire is its own number plus the epoch, so that in
+// each slot it is later than all numbers before. Workers take no result, and guarded switches
+// (switch/pool.h) no packet, of an earlier epoch for one of this. Which of the switches have really
+// restarted does not matter.
+//
+// A switch has failed if it leaves a packet without an answer that all workers have sent long ago
+// or completed. A worker that is late with its call, or loses many packets, is no failure. All of
+// this travels as reliable notes, whose order from one worker to another is kept.
+//
+// Threading: plain values and functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collectives/agent.h"
+
+namespace ghostrank::switchml {
+
+// Note::tag of notes between workers; those of packets are below.
+//
+//   suspect, stop    call: how many agreements the sender knows of
+//   state, go        call: likewise; index: the first slot of those listed; words: SlotList
+//   part, sum        index: the slot; words: Words of the packet, with its own number
+//   ring + a trip    switchml_ring.h
+inline constexpr std::uint8_t kSuspect = 16, kStop = 17, kState = 18, kGo = 19, kPart = 20,
+                              kSum = 21, kRing = 24;
+
+enum class Waiting : std::uint8_t { nothing, some, long_since };  // for the answer in a slot
+enum class Verdict : std::uint8_t {
+  go_on,     // as before
+  restart,   // under a new epoch
+  fall_back  // without the switch
+};
+
+// What a worker says of a slot, or what is agreed of it.
+struct SlotState {
+  std::uint32_t completed = 0;  // the number of the last packet that is
+  Waiting waiting{};            // in a state
+  bool parts = false;  // in what is agreed: some lack that packet, and its parts are wanted
+};
+
+// Slots that follow each other, as the words of a note.
+struct SlotList {
+  // In a state: for which the worker has waited and heard nothing. In what is agreed: after which a
+  // packet has waited for long from now on.
+  std::uint32_t ticks = 0;
+  Verdict verdict{};  // in what is agreed
+  std::vector<SlotState> slots;
+
+  static constexpr std::size_t kMost = 800;  // slots of a note
+  std::vector<std::byte> bytes(std::size_t first, std::size_t count) const;
+  // Adds the slots of a note. Returns false if it is malformed.
+  bool add(std::span<const std::byte> bytes);
+};
+
+// The states of all workers, and what follows of them.
+class Agreement {
+ public:
+  Agreement(int workers, int slots) : states_(workers), slots_(static_cast<std::size_t>(slots)) {}
+
+  // The state of a worker, or the next part of it; ignores malformed ones.
+  void add(int worker, std::span<const std::byte> bytes) { states_[worker].add(bytes); }
+  bool whole() const;
+  // Requires whole(). `fallback`: ticks of silence after which the switch is given up; 0: it never
+  // is. Leaves SlotList::ticks to the caller.
+  SlotList decide(std::uint32_t fallback) const;
+  // The workers that lack what others have completed in the slot.
+  std::vector<int> lacking(std::size_t slot) const;
+
+ private:
+  std::uint32_t latest(std::size_t slot) const;
+  bool failed(std::size_t slot) const;
+
+  std::vector<SlotList> states_;
+  std::size_t slots_;
+};
+
+}  // namespace ghostrank::switchml
