@@ -81,6 +81,7 @@ class FlowNetwork {
   };
   struct Resource {
     std::vector<User> users;
+    double time = 1;            // that it gives per unit of time
     double most = 0;            // time that the users take, each at its cap
     double free = 0, load = 0;  // while A is filled: time left, and what A's unfixed flows need
     bool contended = false, full = false;
@@ -89,7 +90,7 @@ class FlowNetwork {
 
   void come(std::uint32_t resource, Id id, double ps_per_byte);
   void leave(std::uint32_t resource, Id id, double ps_per_byte);
-    double time = 1;            // that it gives per unit of time
+  void update_contention(std::uint32_t resource);
   void choose(Id id);
   void touch(std::uint32_t resource);
   void fill();
@@ -98,7 +99,6 @@ class FlowNetwork {
   double level(const Resource& r) const { return r.free / r.load; }
 
   std::vector<Flow> flows_;
-  void update_contention(std::uint32_t resource);
   std::vector<Id> free_;
   std::vector<Resource> resources_;
   std::vector<Id> come_;

@@ -137,11 +137,11 @@ class PacketNetwork {
   };
   struct PortState {
     LinkSpeed speed;
+    const RateCurve* curve = nullptr;                  // null: the rate of `speed`
     bool host = false;                                 // a sender's NIC
     bool busy = false, paused = false, asked = false;  // asked: it was told to pause
     std::uint32_t sending = kNone;                     // packet
     std::uint64_t queued = 0;                          // bytes in its queues
-    const RateCurve* curve = nullptr;                  // null: the rate of `speed`
     std::uint64_t behind = 0;                          // bytes of its that the next switch holds
     std::uint64_t stop_at = 0, go_at = 0;              // of `behind`
     std::uint64_t mark_from = 0, mark_to = 0;

@@ -337,12 +337,12 @@ class Shard final : private NoteCarrier {
   GradientStates* const states_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
+  const NicRates* const rates_;  // of NICs whose rates change; null: of none
   const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_;
 
   Clock clock_ = Clock::virtual_time();
   Segment segment_;
   Picoseconds now_ = 0;  // the clock as last read
-  const NicRates* const rates_;  // of NICs whose rates change; null: of none
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
   // Ranks, then helpers; helpers play no program.

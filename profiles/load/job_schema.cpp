@@ -637,6 +637,11 @@ constexpr std::array kKeys{
     Key{"tensors.scale", KeyType::number, "0.001", "their mean magnitude (not of measured)", 1e-30,
         1e30}
         .where("compression.method", kDecidedByData),
+    Key{"tensors.drift", KeyType::any, "{}",
+        "how the distribution moves: in iteration i (warm-up included) the scale and the shape are "
+        "those given times these factors to the power of i, or of `until` after that iteration, as "
+        "in {scale: 0.98, shape: 1.01, until: 100}"}
+        .where("compression.method", kDecidedByData),
     Key{"tensors.embeddings", KeyType::choice, "dense",
         "gradients of embedding tables: dense, as all others; or zipf: only rows whose ids a rank "
         "has drawn from Zipf's law in the step are not zero, row 0 being the most frequent",
@@ -646,11 +651,6 @@ constexpr std::array kKeys{
         "row k has a share of the ids in proportion to (k + 1) to the power of minus this", 0, 10}
         .where("tensors.embeddings", "zipf"),
     Key{"compression.method", KeyType::string, "none",
-    Key{"tensors.drift", KeyType::any, "{}",
-        "how the distribution moves: in iteration i (warm-up included) the scale and the shape are "
-        "those given times these factors to the power of i, or of `until` after that iteration, as "
-        "in {scale: 0.98, shape: 1.01, until: 100}"}
-        .where("compression.method", kDecidedByData),
         "how gradients are compressed before ranks exchange them: none, a method of "
         "docs/compression.md (fp16, topk, randomk, qsgd, powersgd, dgc, sidco-e, ...), or a "
         "plugin's; ddp, horovod, wfbp, mgwfbp"},

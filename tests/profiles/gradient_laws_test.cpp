@@ -90,13 +90,13 @@ TEST(GradientLawsOfJobs, AreRefusedWhereTheyDoNotFitTheModel) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
   expect(refused("tensors: {distribution: 'measured " + file + "'}\n"),
-         "job.yaml:12:26: tensors.distribution: ");
+         "job.yaml:12:25: tensors.distribution: ");
   expect(refused("tensors: {distribution: 'measured " + file + "'}\n"),
          "has no histogram of the tensor 'a.1'; did you mean 'a.0'?");
   expect(refused("tensors: {distribution: 'measured " + file + " by number'}\n"),
          "has histograms of 2 tensors and 'small' has 3 of them");
   expect(refused("tensors: {distribution: [{tensors: 'c.*', law: gaussian}, {law: laplace}]}\n"),
-         "job.yaml:12:27: this rule gives no tensor of 'small' a law: none is called 'c.*'");
+         "job.yaml:12:26: this rule gives no tensor of 'small' a law: none is called 'c.*'");
   expect(refused("tensors: {distribution: [{law: laplace}, {tensors: 'a.*', law: gaussian}]}\n"),
          "that an earlier rule does not name; tensors are called as 'a.0'");
   expect(refused("tensors: {distribution: [{tensors: 'a.*', law: gaussian}]}\n"),

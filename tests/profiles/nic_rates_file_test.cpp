@@ -100,7 +100,7 @@ TEST(NicRates, OfAJobAreForModelledNics) {
   expect(test::load_error(job + "fabric: {kind: virtual}\n"),
          "job.yaml:3:70: cluster.nic.rates is 'none.csv'; write the path");
   expect(test::load_error(job + "fabric: {kind: ofi}\n"),
-         "cluster.nic.rates means nothing to fabric ofi");
+         "job.yaml:3:70: cluster.nic.rates: only modelled NICs change their rate");
 }
 
 }  // namespace
