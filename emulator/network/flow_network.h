@@ -46,9 +46,9 @@ class FlowNetwork {
   Id add(std::span<const Need> needs, double bytes, double cap, Picoseconds now);
   // A flow leaves.
   void remove(Id id);
-  bool changed() const { return !come_.empty() || !freed_.empty(); }
   // The resource gives `share` of its time, above 0 and at most 1, from the next settle() on.
   void give(std::uint32_t resource, double share);
+  bool changed() const { return !come_.empty() || !freed_.empty(); }
 
   void clear();  // removes all flows
 

@@ -47,8 +47,8 @@
 #include "emulator/network/dcqcn.h"
 #include "emulator/network/port.h"
 #include "emulator/network/queue_count.h"
-#include "profiles/job/queues.h"
 #include "profiles/job/nic_rates.h"
+#include "profiles/job/queues.h"
 
 namespace ghostrank {
 
@@ -61,10 +61,10 @@ class PacketNetwork {
 
   struct Setup {
     std::vector<LinkSpeed> ports;  // rate and framing; latency: of the wire behind the port
-    std::uint32_t payload = 4096;  // message bytes of a packet, at most
     // By port: how its rate changes, never above that of `ports`; null, or past the end: it does
     // not.
     std::vector<const RateCurve*> curves;
+    std::uint32_t payload = 4096;  // message bytes of a packet, at most
     QueueSpec queues;
     std::uint64_t seed = 1;
   };

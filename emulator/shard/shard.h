@@ -229,17 +229,17 @@ class Shard final : private NoteCarrier {
                   Route& route);
   void settle(const Flight& f, Route& route);
   void leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content = nullptr);
-  void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
-                          const Block& slice);
-  void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
-                     const Moment& start, Payload* content);
-  void copy_as_much(std::uint64_t bytes);
   void leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
                           Payload* content);
   GHOSTRANK_ON_THE_WAY void come_in(Flight& f, Route& route, const Leaving& m, const Moment& t,
                                     bool through_nic, Payload* content);
   GHOSTRANK_ON_THE_WAY Picoseconds time_at_nic(Nic nic, Picoseconds start,
                                                std::uint64_t bytes) const;
+  void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
+                          const Block& slice);
+  void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
+                     const Moment& start, Payload* content);
+  void copy_as_much(std::uint64_t bytes);
   void do_locals(Flight& f, ActorState& a);
   void arrive_from_wire(Message message);
   void arrive(RankState& r, const Event& e);

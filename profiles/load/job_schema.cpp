@@ -46,15 +46,15 @@ constexpr std::array kKeys{
     Key{"cluster.gpus_per_node", KeyType::integer, "8", "GPUs, and so ranks, of a node", 1, 1024},
     Key{"cluster.nics_per_node", KeyType::integer, "8", "NICs of a node", 1, 1024},
     Key{"cluster.nic.rate", KeyType::rate, "400Gbps", "rate of a NIC, each direction", 0, kMaxRate},
-    Key{"cluster.nic.latency_us", KeyType::number, "2",
-        "one-way latency from NIC to NIC through an idle fabric; only recorded on ofi", 0,
-        kMaxMicros},
-    Key{"cluster.intra_node.rate", KeyType::rate, "3600Gbps",
     Key{"cluster.nic.rates", KeyType::string, "",
         "CSV file of rates that change in time, as seconds,rate; or with columns such as n0, n0-3 "
         "and n2.nic1 for some NICs; none is above cluster.nic.rate, by which libraries go on "
         "choosing"}
         .on("memory virtual"),
+    Key{"cluster.nic.latency_us", KeyType::number, "2",
+        "one-way latency from NIC to NIC through an idle fabric; only recorded on ofi", 0,
+        kMaxMicros},
+    Key{"cluster.intra_node.rate", KeyType::rate, "3600Gbps",
         "rate of a GPU's links inside its node", 0, kMaxRate},
     Key{"cluster.intra_node.latency_us", KeyType::number, "1", "one way inside a node", 0,
         kMaxMicros},

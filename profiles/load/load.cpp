@@ -25,10 +25,10 @@
 #include "profiles/model/model.h"
 #include "profiles/planners/background.h"
 #include "profiles/planners/compression.h"
+#include "profiles/planners/gradient_laws.h"
 #include "profiles/planners/tensors.h"
 #include "profiles/trace/job_trace.h"
 
-#include "profiles/planners/gradient_laws.h"
 namespace ghostrank {
 namespace {
 

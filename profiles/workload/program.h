@@ -83,10 +83,10 @@ struct CompressedTensor {
   std::uint64_t elements = 0;
   std::uint64_t rows = 0;          // of a matrix; 0: unknown
   std::vector<TensorShape> parts;  // of a bucket whose tensors are compressed one by one
-  bool operator==(const CompressedTensor&) const = default;
-};
   // Gradients reduced before it in an iteration; 0 where all gradients have one law.
   std::uint64_t first = 0;
+  bool operator==(const CompressedTensor&) const = default;
+};
 // A method of several rounds exchanges the payload of round k of a tensor under the tensor's number
 // plus k times this.
 inline constexpr std::uint32_t kSecondRound = 1u << 20;
