@@ -154,6 +154,10 @@ std::string model_json(const Model& model) {
          {"forward_seconds_each", model.measured ? Json(seconds(run.forward)) : Json(nullptr)},
          {"backward_seconds_each", model.measured ? Json(seconds(run.backward)) : Json(nullptr)}});
   }
+  Json elements = Json::object();  // by the names that tensors.distribution takes
+  for (const Layer& layer : model.layers)
+    for (const ParameterTensor& tensor : layer.parameters)
+      elements[layer.name + "." + tensor.name] = tensor.numel;
   return dump(
       {{"schema", "ghostrank/model-facts/1"},
        {"name", model.name},
@@ -162,7 +166,8 @@ std::string model_json(const Model& model) {
        {"tensors", model.tensors()},
        {"parameters", model.parameters()},
        {"forward_flops_per_sample", model.measured ? Json(nullptr) : Json(model.forward_flops())},
-       {"layers", std::move(runs)}});
+       {"layers", std::move(runs)},
+       {"tensor_elements", std::move(elements)}});
 }
 
 }  // namespace ghostrank
