@@ -354,7 +354,8 @@ class Session::Play {
     const int count = iterations_to_measure(window(), step);
     result_.iterations_asked = count;
     const std::int64_t began = monotonic_ns();
-    const Segment segment = next_segment(count);
+    Segment segment = next_segment(count);
+    segment.measured = true;
     const double switch_before = switch_processor_seconds();
     const SegmentReport sum = player_.play(segment, callbacks(count, true));
     result_.played_wall_seconds = seconds_since(began);
@@ -367,6 +368,7 @@ class Session::Play {
     result_.compression = compression_use(spec_, workload_, segment.first);
     if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
+    report_troubles(sum, spec_.network_switch, result_);
     report_servers(sum, cluster_, spec_.cluster.servers.cores, result_);
     const auto played = static_cast<double>(std::max<std::size_t>(1, result_.iterations.size()));
     const double lasted = seconds(sum.end.at);

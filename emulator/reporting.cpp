@@ -140,3 +140,9 @@ void report_servers(const SegmentReport& sum, const Cluster& cluster, int cores,
 }
 
 }  // namespace ghostrank
+void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result) {
+  SwitchTroubles troubles = sum.troubles;
+  for (const Picoseconds at : spec.fails_at) troubles.failures += at < sum.end.at;
+  if (troubles.any()) result.troubles = troubles;
+}
+

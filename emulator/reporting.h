@@ -18,6 +18,9 @@ void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
                     const std::vector<SegmentReport>& reports, Result& result);
 
+// What befell the switches of schemes, where anything did.
+void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result);
+
 // The servers of `sum`, by node; call it after report_segment().
 void report_servers(const SegmentReport& sum, const Cluster& cluster, int cores, Result& result);
 

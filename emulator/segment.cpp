@@ -53,7 +53,7 @@ void exchange(Archive&& field, Report& r) {
       field(r.wrong);
   field(r.spans_dropped), field(r.strays), field(r.spilled), field(r.ledger);
   field(r.spilled_by_nic.rows()), field(r.spill_paths), field(r.intra), field(r.packets),
-      field(r.links), field(r.fluids), field(r.gaps), field(r.helpers);
+      field(r.troubles), field(r.links), field(r.fluids), field(r.gaps), field(r.helpers);
 }
 
 void put(BlobWriter& w, const ByteCounts& counts) {
@@ -118,6 +118,7 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   part.ledger = shard.ledger().rows();
   part.intra = shard.ledger().intra();
   part.packets = s.packets;
+  part.troubles = s.troubles;
   part.links = s.links;
   part.fluids = s.fluids;
   part.helpers = s.helpers;
@@ -168,6 +169,7 @@ void SegmentReport::merge(SegmentReport& other) {
   packets.merge(other.packets);
   fluids += other.fluids;
   if (links.size() < other.links.size()) links.resize(other.links.size());
+  troubles.merge(other.troubles);
   for (std::size_t i = 0; i < other.links.size(); ++i) links[i].merge(other.links[i]);
   move_to_end(other.helpers, helpers);
   move_to_end(other.spans, spans);

@@ -42,6 +42,7 @@ struct SegmentReport : SegmentSummary {
   bool spills_whole = true;                // in a sum: the files hold all rows
   LedgerCell intra;
   PacketCounts packets;
+  SwitchTroubles troubles;
   std::vector<HelperCount> helpers;  // those that heard anything
   std::vector<LinkCount> links;      // by link
   std::uint64_t fluids = 0;          // collectives that travelled as flows

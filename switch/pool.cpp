@@ -20,11 +20,13 @@ bool Pool::is_old(const Round& round, const Round& other, std::uint32_t mark, st
   const auto before = [id](const Round& r) {
     return r.begun && static_cast<std::int32_t>(id - r.id) < 0;
   };
-  const bool counted = round.begun && round.id == id && round.missing == 0;
+  const bool over = round.begun && round.id == id && round.missing == 0;
   return before(round) || (before(other) && (other.marks & mark) != 0) ||
-         (counted && (round.marks & mark) == 0);
+         (over && (round.marks & mark) == 0);
 }
 
+// A newer chunk, of number `id`, begins another round in its set; and its worker leaves the other
+// set's.
 void Pool::leave_unfinished(Round& round, Round& other, std::uint32_t mark, std::uint32_t id) {
   if (id != round.id) round.marks = round.missing = 0;
   if (other.missing > 0 && (other.marks & mark) != 0) other.marks = other.missing = 0;

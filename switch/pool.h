@@ -18,14 +18,12 @@
 //
 //   a chunk is old if   its number is before that of its set's round, or
 //                       before that of the other set's, in which its worker has been heard already,
-//                       or it has been counted in its round, which is complete
+//                       or that round is over without it
 //
-// A guarded pool also takes workers back that have left rounds unfinished, because they know the
-// sum from elsewhere or begin again under later numbers. It may have just been made, in place of
-// one that has stopped, and chunks for that one may still come: they enter no sum.
-//
-//   a round begins anew   with the first chunk of a newer number, or once one of its workers has
-//                         gone on to the other set before it was complete
+// A round is over when it is complete, or when one of its workers has gone on to the other set; the
+// next one begins with a newer number. So workers may leave a round unfinished, because they know
+// its sum from elsewhere or begin again under later numbers. And a guarded pool may be made in
+// place of one that has stopped: chunks for that one may still come, and enter no sum.
 //
 // Threading: one owner.
 #pragma once

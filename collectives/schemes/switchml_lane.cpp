@@ -20,8 +20,8 @@
 namespace ghostrank::switchml {
 namespace {
 
-constexpr int kPatience = 8;            // time-outs after which a packet has waited for long
-constexpr int kMostPatience = 1 << 28;  // in ticks
+constexpr int kPatience = 8 * SlotTimers::kTicks;  // after which a packet has waited for long
+constexpr int kMostPatience = 1 << 28;
 
 // What a worker sends in a packet.
 struct Packet {
@@ -46,7 +46,7 @@ class SwitchMlLane final : public WindowLane, private RingChunks {
 
   void start(Io& io, const Call& call, const RailShare& share, bool real) override;
   bool takes_always(const Note& note) const override {
-    return note.tag >= kSuspect && note.tag < kGive;
+    return recovers() && note.tag >= kSuspect && note.tag < kGive;
   }
   std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override;
   bool ended() const override { return ring_ ? ring_->ended() : WindowLane::ended(); }
@@ -113,8 +113,10 @@ class SwitchMlLane final : public WindowLane, private RingChunks {
   std::uint32_t epoch_ = 0;
   std::vector<std::uint32_t> completed_;  // by slot: the number of the last packet that is
   std::vector<Packet> sent_;              // ... and what this worker has sent in it
-  // Ticks after which a packet has waited for long; it doubles with each agreement in a call.
+  // Ticks after which a packet has waited for long: twice as many after an agreement since whose
+  // predecessor the speaker has heard nothing, else half as many. So slow answers are waited for.
   int patience_ = 0;
+  bool heard_ = false;                    // something of the switch, since the last agreement
   int silence_ = 0;                       // ticks in which nothing came of what was waited for
   bool suspected_ = false;                // since the last agreement
   std::uint32_t agreements_ = 0;          // that this worker knows of
@@ -148,7 +150,7 @@ void SwitchMlLane::start(Io& io, const Call& call, const RailShare& share, bool 
   const bool exponents = layout_->needs_exponents(call);
   begin(call, share, real, layout_->per_chunk(call));
   exponents_.assign(exponents && !alone() ? share.chunks() : 0, 0);
-  patience_ = kPatience * SlotTimers::kTicks;
+  patience_ = kPatience;
   pieces_ = 0;
   ring_.reset();
   streams_ = !given_up_;
@@ -202,7 +204,7 @@ bool SwitchMlLane::send(Io& io, const Chunk& chunk, bool) {
 }
 
 std::optional<std::uint64_t> SwitchMlLane::take(Io& io, GroupParty from, const Note& note) {
-  if (note.tag < kSuspect) return answered(io, note);
+  if (!takes_always(note)) return answered(io, note);
   switch (note.tag) {
     case kSuspect:
       if (note.call == agreements_ && !agreement_ && !given_up_) begin_agreement(io);
@@ -251,6 +253,7 @@ std::optional<std::uint64_t> SwitchMlLane::answered(Io& io, const Note& note) {
       chunk->set != ((note.index & kSetBit) != 0))
     return std::nullopt;
   silence_ = 0;
+  heard_ = true;
   return complete(io, *chunk, words->exponent, note.content);
 }
 
@@ -372,7 +375,8 @@ void SwitchMlLane::take_state(Io& io, int worker, std::span<const std::byte> byt
 void SwitchMlLane::conclude(Io& io) {
   const int fallback = timers_.ticks_in(layout_->options.fallback);
   SlotList agreed = agreement_->decide(static_cast<std::uint32_t>(fallback));
-  agreed.ticks = static_cast<std::uint32_t>(std::min(2 * patience_, kMostPatience));
+  agreed.ticks = static_cast<std::uint32_t>(heard_ ? std::max(kPatience, patience_ / 2)
+                                                   : std::min(2 * patience_, kMostPatience));
   for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
     SlotState& state = agreed.slots[slot];
     state.parts &= agreed.verdict != Verdict::go_on && !parts_.contains(slot);
@@ -390,7 +394,7 @@ void SwitchMlLane::conclude(Io& io) {
 }
 
 void SwitchMlLane::go(Io& io, const SlotList& agreed) {
-  suspected_ = false;
+  suspected_ = heard_ = false;
   patience_ = static_cast<int>(agreed.ticks);
   given_up_ |= agreed.verdict == Verdict::fall_back;
   paused_ = given_up_;

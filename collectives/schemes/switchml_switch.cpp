@@ -56,9 +56,10 @@ class Switch final : public Agent {
   }
 
  private:
-  // What the switch above has said of a round.
+  // What the switch above has said of a round, or will say: it may answer one that this switch has
+  // forgotten.
   struct Answer {
-    std::uint32_t packet = 0;  // of the round
+    std::optional<std::uint32_t> packet;  // of the round; empty: nothing was sent up
     bool known = false;
     std::int8_t exponent = 0;
     std::vector<std::byte> content;  // real elements of the other racks' sums; else empty

@@ -80,6 +80,14 @@ class AgentRunner::Lent final : public Io {
 
   void hold(std::uint64_t bytes) override { state_.count.memory_bytes += bytes; }
 
+  void tell(Incident incident) override {
+    SwitchTroubles& told = runner_.troubles_;
+    told.restarts += incident == Incident::restart;
+    told.fallbacks += incident == Incident::fallback;
+    told.ring_calls += incident == Incident::ring_call;
+    if (incident == Incident::fallback) told.merge({.first_fallback = now_.at});
+  }
+
   void done(std::uint32_t call) override {
     const auto open = find(call);
     if (open == state_.open.end())
@@ -187,14 +195,16 @@ bool AgentRunner::RankTensor::nonzero(std::uint64_t first, std::uint64_t element
 
 AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& ranks,
                          const std::vector<WorldParty>& helpers, const ServerMachine& machine,
-                         std::uint32_t mtu, std::uint64_t most_in_packet, NoteCarrier& carrier)
+                         std::uint32_t mtu, std::uint64_t most_in_packet,
+                         const SwitchSpec& network_switch, NoteCarrier& carrier)
     : cluster_(cluster),
       ranks_(ranks),
       helpers_(helpers),
       mtu_(mtu),
       most_in_packet_(most_in_packet),
       carrier_(carrier),
-      machine_(machine) {
+      machine_(machine),
+      switch_(network_switch) {
   if (!serves()) return;
   first_of_.resize(ranks.size() + helpers.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
@@ -228,7 +238,9 @@ std::vector<HelperCount> AgentRunner::helper_counts() const {
   return out;
 }
 
-void AgentRunner::clear() {
+void AgentRunner::clear(bool switches_fail) {
+  switches_fail_ = switches_fail && !switch_.fails_at.empty();
+  troubles_ = {};
   std::erase_if(states_, [](const State& s) { return !s.use->outside; });
   std::fill(first_of_.begin(), first_of_.end(), nullptr);
   waiting_.clear();
@@ -258,10 +270,30 @@ AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
     state->position = state->use->ends->size() + (state->party - state->use->first_helper);
   }
   state->processor = processor_of_[who.local];
-  state->agent = state->use->ends->agent_at(state->position, sites_[state->processor]);
-  GHOSTRANK_ASSERT(state->agent != nullptr);
   state->count.party = state->party;
+  make_agent(*state);
   return *state;
+}
+
+void AgentRunner::make_agent(State& s) {
+  s.agent = s.use->ends->agent_at(s.position, sites_[s.processor]);
+  GHOSTRANK_ASSERT(s.agent != nullptr);
+}
+
+// Whether the party hears of an event at `at`: a switch that is away does not. Schemes that survive
+// such a switch share nothing at its site, so its agent alone is what it forgets.
+bool AgentRunner::hears(State& s, Picoseconds at) {
+  if (!switches_fail_ || s.address.local < ranks_.size()) return true;
+  const auto helper = static_cast<std::size_t>(s.position - s.use->ends->size());
+  if (s.use->helpers[helper].kind != PartyKind::network_switch) return true;
+  const auto last = std::upper_bound(switch_.fails_at.begin(), switch_.fails_at.end(), at);
+  const std::ptrdiff_t failures = last - switch_.fails_at.begin();
+  if (failures > s.failures) {
+    s.failures = failures;
+    s.timers.clear();
+    make_agent(s);
+  }
+  return failures == 0 || at >= *std::prev(last) + switch_.away;
 }
 
 template <typename Tell>
@@ -284,12 +316,17 @@ void AgentRunner::on_call(AgentAddress who, const Collective& collective, DataTy
 
 void AgentRunner::on_note(AgentAddress who, GroupParty from, const Note& note, Moment at) {
   State& s = state_of(who);
+  if (!hears(s, at.at)) {
+    ++troubles_.unheard;
+    return;
+  }
   s.count.rx_bytes += note_bytes(note, s.use->ends->overhead_bytes());
   tell(s, at, [&](Io& io) { s.agent->on_note(io, from, note); });
 }
 
 void AgentRunner::on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {
   State& s = state_of(who);
+  if (!hears(s, at.at)) return;
   for (Timer& t : s.timers) {
     if (t.name != timer || t.armed != armed) continue;  // it was armed again or disarmed since
     t.armed = 0;

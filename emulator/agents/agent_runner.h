@@ -8,7 +8,9 @@
 // The cores share the memory, which serves their work in the order in which events are handled.
 //
 // Life: the runner makes an agent at its first event and drops it between segments; where a switch
-// outside ghostrank, which remembers, plays the helpers, it keeps the agents. Errors: a
+// outside ghostrank, which remembers, plays the helpers, it keeps the agents. Where the job lets
+// modelled switches fail (SwitchSpec::fails_at), the agent of a switch is dropped and made anew at
+// its first event after the failure; what comes while the switch is away is lost. Errors: a
 // request that a scheme must not make goes to NoteCarrier::refuse() and ends the run. Threading:
 // owned by one shard.
 #pragma once
@@ -82,9 +84,11 @@ class AgentRunner {
   // most bytes of a packet that `mtu` allows.
   AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& ranks,
               const std::vector<WorldParty>& helpers, const ServerMachine& machine,
-              std::uint32_t mtu, std::uint64_t most_in_packet, NoteCarrier& carrier);
+              std::uint32_t mtu, std::uint64_t most_in_packet, const SwitchSpec& network_switch,
+              NoteCarrier& carrier);
 
-  void clear();  // between segments, when all is at rest
+  // Between segments, when all is at rest. `switches_fail`: in the next one, when the job says so.
+  void clear(bool switches_fail);
   bool serves() const { return !cluster_.schemes().empty(); }
   // Grows while calls get on: with reliable notes, and where a rank reads elements of its tensor
   // that lie behind all that it has read, or writes some. Timers, and packets that are sent again,
@@ -105,6 +109,7 @@ class AgentRunner {
 
   // Of the helpers that have heard anything since clear().
   std::vector<HelperCount> helper_counts() const;
+  const SwitchTroubles& troubles() const { return troubles_; }  // since clear()
 
  private:
   class RankTensor final : public Tensor {
@@ -146,11 +151,14 @@ class AgentRunner {
     std::vector<std::unique_ptr<OpenCall>> open;
     std::vector<Timer> timers;
     bool waits_for_room = false;
+    std::ptrdiff_t failures = 0;  // of the switch, before its agent was made
     HelperCount count{};
   };
   class Lent;
 
   State& state_of(AgentAddress who);
+  void make_agent(State& state);
+  bool hears(State& state, Picoseconds at);
   template <typename Tell>
   void tell(State& s, Moment at, const Tell& tell);
 
@@ -168,6 +176,9 @@ class AgentRunner {
   std::deque<State> states_;
   std::vector<State*> first_of_;  // by local index: a party's states are a list, mostly of one
   std::vector<State*> waiting_;
+  const SwitchSpec& switch_;
+  bool switches_fail_ = false;
+  SwitchTroubles troubles_;
   std::uint64_t armed_ = 0;  // timers armed so far
   std::uint64_t progress_ = 0;
 };

@@ -125,6 +125,27 @@ struct NetworkReport {
   std::string topology, routing;
   std::vector<LinkTier> tiers;
   std::vector<LinkLoad> hottest;  // busiest first
+// What befell the switches that sum for schemes, over the measured iterations.
+struct SwitchTroubles {
+  std::uint64_t failures = 0;       // of modelled switches
+  std::uint64_t unheard = 0;        // notes that came to one while it was away
+  std::uint64_t restarts = 0;       // of streams of packets, on which the workers of a rail agreed
+  std::uint64_t fallbacks = 0;      // rails that gave their switch up
+  std::uint64_t ring_calls = 0;     // calls of rails, or the rest of one, without the switch
+  Picoseconds first_fallback = -1;  // emulated, since the start; < 0: none
+
+  bool any() const { return failures + restarts + fallbacks > 0; }
+  void merge(const SwitchTroubles& other) {
+    failures += other.failures;
+    unheard += other.unheard;
+    restarts += other.restarts;
+    fallbacks += other.fallbacks;
+    ring_calls += other.ring_calls;
+    const bool later = first_fallback >= 0 && first_fallback <= other.first_fallback;
+    if (other.first_fallback >= 0 && !later) first_fallback = other.first_fallback;
+  }
+};
+
   std::uint64_t fluids = 0;       // collectives that travelled as flows
 };
 
@@ -308,3 +329,4 @@ inline Exactness exactness_of(const Result& result) {
 }
 
 }  // namespace ghostrank
+  std::optional<SwitchTroubles> troubles;      // empty if no switch failed, or seemed to

@@ -45,7 +45,7 @@ Shard::Shard(const Setup& setup)
           setup.cluster.helpers_of(setup.host, setup.index),
           server_machine(setup.spec.cluster.servers), setup.spec.fabric.packets.mtu,
           setup.packets ? setup.packets->most_bytes() : setup.spec.fabric.packets.mtu - kUdpAndIp,
-          *this),
+          setup.spec.network_switch, *this),
       misfortune_(setup.spec.fabric.packets, setup.spec.run.seed),
       // Virtual runs must be repeatable, so ties break by rank.
       timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
@@ -109,7 +109,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   if (switch_packets_) switch_packets_before_ = switch_packets_->stats();
   switch_slips_.begin(cluster_.schemes().size());
   connections_.clear();
-  agents_.clear();
+  agents_.clear(segment_.measured);
   misfortune_.begin(segment_.first, cluster_.schemes().empty() ? 0 : ranks_.size());
   links_.assign(cluster_.topology().links(), {});
   GHOSTRANK_ASSERT(ranks_.size() + links_.size() <= kMostTargets);
@@ -198,3 +198,4 @@ void Shard::play(const Clock& clock) {
 }
 
 }  // namespace ghostrank
+  stats_.troubles = agents_.troubles();

@@ -67,6 +67,7 @@ struct ShardStats {
   std::uint64_t spans_dropped = 0;
   PacketCounts packets;
   // Of all links of the cluster, counted for those that this shard plays; empty: the job has no
+  SwitchTroubles troubles;
   // links.
   std::vector<LinkCount> links;
   std::vector<RowStats> rows;

@@ -208,6 +208,10 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   }
   if (!use.ends || use.ends->size() != size) refuse("gives no ends for its communicator");
   use.helpers = use.ends->helpers();
+  const auto is_switch = [](const Helper& h) { return h.kind == PartyKind::network_switch; };
+  if (!spec.network_switch.fails_at.empty() && !use.ends->survives().restart &&
+      std::ranges::any_of(use.helpers, is_switch))
+    refuse("does not survive a switch that fails; leave switch.fails_at_us away");
   use.outside = outside_ && !use.helpers.empty() && use.ends->switch_service().has_value();
   if (outside_ && !use.helpers.empty() && !use.outside)
     refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +

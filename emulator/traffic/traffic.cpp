@@ -238,9 +238,11 @@ class Planner {
       const WorldParty from = cluster_.world_party(use, edge.from);
       const WorldParty to = cluster_.world_party(use, edge.to);
       const NicPair nics{cluster_.location(from).nic, cluster_.location(to).nic};
-      const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
-      add_between(row, {index | kSchemeFlows, 0, from, to}, nics, {edge.bytes, edge.messages},
-                  egress, times);
+      if (edge.messages > 0) {  // else something may be sent where things go wrong
+        const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
+        add_between(row, {index | kSchemeFlows, 0, from, to}, nics, {edge.bytes, edge.messages},
+                    egress, times);
+      }
       if (cluster_.outside(from) || cluster_.outside(to)) continue;  // not over a flow of the job
       plan_.sends_packets |= edge.carriage == Carriage::packet && leaves(edge);
       if (connections_) connections_->insert({index | kSchemeFlows, 0, from, to, nics});

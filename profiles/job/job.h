@@ -481,6 +481,10 @@ struct SwitchSpec {
 struct JobSpec {
   std::string file;  // as given
   std::string model_name;
+  // Of a modelled one, in the measured iterations: when it fails, ascending, and how long it then
+  // stays away. When it returns it has forgotten everything.
+  std::vector<Picoseconds> fails_at;
+  Picoseconds away = 0;
   DeviceProfile device;
   Precision precision;
   ClusterSpec cluster;

@@ -185,6 +185,20 @@ constexpr std::array kKeys{
         "elements of a block, which is sent if one of them is not zero", 1, 1e6}
         .with_schemes("omnireduce"),
     Key{"omnireduce.carriage", KeyType::choice, "reliable",
+    Key{"switch.fallback_after_us", KeyType::number, "1000000",
+        "silence of the switch after which the ranks sum around a ring, for the rest of the job; "
+        "0: never (docs/switch.md)",
+        0, kMaxMicros}
+        .with_schemes("switchml"),
+    Key{"switch.fails_at_us", KeyType::integers, "[]",
+        "times in the measured iterations at which modelled switches fail: what they held is gone",
+        0, kMaxMicros}
+        .on("memory virtual")
+        .with_schemes("switchml"),
+    Key{"switch.away_us", KeyType::number, "0",
+        "time that the switches stay away after they have failed", 0, kMaxMicros}
+        .on("memory virtual")
+        .with_schemes("switchml"),
         "reliable: messages that are never lost, Algorithm 1; packets: packets of a block each "
         "that may be lost, Algorithm 2",
         0, 0, "reliable packets"}

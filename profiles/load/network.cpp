@@ -179,9 +179,17 @@ void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec
 void read_network_switch(const Settings& in, const std::string& near, JobSpec& out) {
   SwitchSpec& sw = out.network_switch;
   const Setting& target = in.at("switch.target");
+  for (const std::int64_t at : in.integers("switch.fails_at_us"))
+    sw.fails_at.push_back(at * kPicosPerMicro);
+  std::ranges::sort(sw.fails_at);
+  sw.away = in.micros("switch.away_us");
   if (target.text == "model" || !is_network(out.fabric.kind)) return;
   for (const auto& [value, name] : kSwitchTargets)
     if (name == target.text) sw.target = value;
+  // Of an external switch nobody knows whether it is guarded; who names a time claims it.
+  out.collectives.in_switch.guarded =
+      sw.target == SwitchTarget::compiled ||
+      (sw.target == SwitchTarget::external && in.given("switch.fallback_after_us"));
   sw.address = in.text("switch.address");
   if (!is_ipv4(sw.address))
     fail(sw.address.empty() ? target.mark : in.at("switch.address").mark,

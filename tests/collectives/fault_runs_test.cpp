@@ -116,6 +116,7 @@ FaultRun drawn(std::uint64_t seed) {
   o.pause = dice.happens(0.5) ? 1'000'000'000 : 0;
   o.overlap = static_cast<int>(1 + dice.below(3));
   o.most_events = 20'000'000;
+  if (dice.happens(0.3)) o.switches = {.failure = 0.02 / ranks, .away = 1'000'000'000};
   return run;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -40,7 +41,6 @@ struct Play {
   AgentCheckOptions options;
 };
 
-// `fallback`: whether workers may give the switch up.
 Play drawn(std::uint64_t seed) {
   checking::Dice dice(seed ^ 0x5e17c4fa);
   constexpr std::array kNodes{2, 4, 8, 16, 32, 2, 4, 8, 34};  // of 34, two levels of switches
@@ -77,8 +77,45 @@ Play drawn(std::uint64_t seed) {
   o.pause = dice.happens(0.3) ? 5 * kMillisecond : 0;
   o.overlap = static_cast<int>(1 + dice.below(3));
   o.real_data = !dice.happens(0.05);
-  o.most_events = 5'000'000;
+  o.most_events = 50'000'000;
   return run;
+}
+
+// Claims to survive what it does not.
+class Bold final : public Ends {
+ public:
+  explicit Bold(std::unique_ptr<Ends> ends) : Ends(ends->size()), ends_(std::move(ends)) {}
+  std::vector<Helper> helpers() const override { return ends_->helpers(); }
+  std::unique_ptr<Agent> agent(GroupParty party) const override { return ends_->agent(party); }
+  std::vector<Edge> traffic(const Call& call) const override { return ends_->traffic(call); }
+  std::uint64_t overhead_bytes() const override { return ends_->overhead_bytes(); }
+  Survives survives() const override { return {.loss = true, .duplicates = true, .restart = true}; }
+
+ private:
+  std::unique_ptr<Ends> ends_;
+};
+
+// Without numbers to tell old packets by, and so without agreements, workers wait for ever for sums
+// that the switch has forgotten, or take wrong ones. The same plays are right with them.
+TEST(SwitchFailures, LeaveWrongSumsAndIdleWorkersWhereNobodyAgrees) {
+  int idle = 0, wrong = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const auto calls = calls_like({Func::all_reduce, 4, 700, 4, 0}, DataType::int32, 2);
+    const AgentCheckOptions options{.seed = seed,
+                                    .misfortunes = {.loss = 0.02, .duplicates = 0.02},
+                                    .switches = {.failure = 0.02},
+                                    .most_events = 20'000};
+    const SwitchMlOptions with{.slots = 4, .elements = 32, .timeout = kTimeout};
+    SwitchMlOptions without = with;
+    without.guard = false;
+    const AgentReport right = check(*switchml_ends(4, with), calls, options);
+    EXPECT_TRUE(right.ok) << right.error;
+    const AgentReport bare = check(Bold(switchml_ends(4, without)), calls, options);
+    idle += bare.error.find("still busy") != std::string::npos;
+    wrong += bare.error.find("wrong content") != std::string::npos;
+  }
+  EXPECT_GT(idle, 10);
+  EXPECT_GT(wrong, 0);
 }
 
 TEST(SwitchFailures, OfEveryKindLeaveRightSums) {

@@ -1,4 +1,6 @@
 // SwitchML in the engine: a switch in the modelled network, real sums, and their time.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
@@ -101,6 +103,85 @@ TEST(SwitchMlInTheNetwork, IsTheSameForEveryNumberOfShardsAndUnderLinks) {
   }
 }
 
+// Steps of 1.3 ms, of which a fifth is compute: the switch fails in the middle of a call.
+SmallJob failing_job(FabricKind kind, int nodes) {
+  SmallJob job = switch_job(kind, nodes);
+  job.spec.run.iterations = 4;
+  job.spec.run.verify = true;
+  job.spec.collectives.in_switch = {.slots = 16, .packet_elements = 64, .timeout_ps = 50'000'000};
+  job.spec.network_switch.fails_at = {500 * kPicosPerMicro, 1'700 * kPicosPerMicro};
+  return job;
+}
+
+TEST(SwitchMlInTheNetwork, GoesOnWhenTheSwitchHasForgottenEverything) {
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time})
+    for (const DataType type : {DataType::int32, DataType::bfloat16}) {
+      SmallJob job = failing_job(kind, 4);
+      job.compute(200 * kPicosPerMicro).collective(Func::all_reduce, 60'000, type);
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      EXPECT_EQ(result.verify->wrong_elements, 0u);
+      ASSERT_TRUE(result.troubles);
+      EXPECT_EQ(result.troubles->failures, 2u);
+      EXPECT_EQ(result.troubles->fallbacks, 0u);
+    }
+}
+
+// Whom a failure finds waiting depends on times, so that several are needed to see an agreement.
+TEST(SwitchMlInTheNetwork, FailsAlikeForEveryNumberOfShards) {
+  std::vector<std::string> said;
+  for (const int shards : {1, 2, 4}) {
+    SmallJob job = failing_job(FabricKind::virtual_time, 8);
+    job.spec.run.shards = shards;
+    job.spec.fabric.packets = {.loss = 0.01, .duplicates = 0.01, .reordering = 0.01};
+    for (int i = 1; i < 20; ++i)
+      job.spec.network_switch.fails_at.push_back(i * 100 * kPicosPerMicro);
+    std::ranges::sort(job.spec.network_switch.fails_at);
+    job.collective(Func::all_reduce, 50'000, DataType::float32);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    EXPECT_GT(result.troubles->restarts, 3u);
+    said.push_back(std::to_string(result.iterations.back().seconds) + " " +
+                   std::to_string(result.troubles->restarts) + "\n" + testing::ledger_text(result));
+  }
+  EXPECT_EQ(said[0], said[1]);
+  EXPECT_EQ(said[0], said[2]);
+}
+
+TEST(SwitchMlInTheNetwork, SumsAroundARingWhereTheSwitchStaysAway) {
+  for (const DataType type : {DataType::int32, DataType::float32}) {
+    SmallJob job = failing_job(FabricKind::virtual_time, 4);
+    job.spec.network_switch.away = 1'000 * kPicosPerSecond;
+    job.spec.collectives.in_switch.fallback_ps = 2'000 * kPicosPerMicro;
+    job.collective(Func::all_reduce, 60'000, type);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    ASSERT_TRUE(result.troubles);
+    EXPECT_EQ(result.troubles->fallbacks, 1u);
+    EXPECT_GT(result.troubles->unheard, 0u);
+    // 2 ms after the failure, or what is left of the patience of that moment later.
+    EXPECT_GT(result.troubles->first_fallback, 2'400 * kPicosPerMicro);
+    EXPECT_LT(result.troubles->first_fallback, 4'600 * kPicosPerMicro);
+    // Iteration 0 may have been over; the other ones are whole calls around the ring.
+    EXPECT_GE(result.troubles->ring_calls, 3u);
+    const double last = result.iterations.back().seconds;
+    job.spec.network_switch.fails_at.clear();
+    job.spec.collectives.algorithm(Func::all_reduce) = "ring";
+    EXPECT_NEAR(last, job.run().iterations.back().seconds, 0.25 * last);
+  }
+}
+
+TEST(SwitchMlInTheNetwork, StandsStillWhereTheSwitchStaysAwayAndIsNeverGivenUp) {
+  SmallJob job = failing_job(FabricKind::virtual_time, 4);
+  job.spec.run.stall_timeout_s = 0.1;
+  job.spec.network_switch.away = 1'000 * kPicosPerSecond;
+  job.spec.collectives.in_switch.fallback_ps = 0;
+  job.collective(Func::all_reduce, 50'000, DataType::int32);
+  EXPECT_NE(job.run().interrupted.find("stalled"), std::string::npos);
+}
+
 TEST(SwitchMlInTheNetwork, IsRefusedWhereItCannotServe) {
   const auto said = [](SmallJob& job) -> std::string {
     try {
@@ -122,6 +203,11 @@ TEST(SwitchMlInTheNetwork, IsRefusedWhereItCannotServe) {
   SmallJob type = switch_job(FabricKind::virtual_time, 4);
   type.collective(Func::all_reduce, 100, DataType::int64);
   EXPECT_NE(said(type).find("adds int32"), std::string::npos) << said(type);
+  SmallJob failing = failing_job(FabricKind::virtual_time, 4);
+  failing.spec.collectives.algorithm(Func::all_reduce) = "atp";
+  failing.collective(Func::all_reduce, 100, DataType::int32);
+  EXPECT_NE(said(failing).find("does not survive a switch that fails"), std::string::npos)
+      << said(failing);
 }
 
 }  // namespace

@@ -51,6 +51,49 @@ Verdict give_numbered(Pool& pool, int worker, int set, std::uint32_t id, std::in
   return pool.receive(worker, 0, packet);
 }
 
+// Three workers that begin again under later numbers, at a pool that is theirs or has been made
+// anew.
+TEST(Pool, OfGuardedChunksBeginsARoundAnewWithALaterNumber) {
+  Pool pool(3, 1, 32, true);
+  give_numbered(pool, 0, 0, 7, 1'000);
+  give_numbered(pool, 1, 0, 7, 2'000);
+  EXPECT_EQ(give_numbered(pool, 0, 0, 8, 1), Verdict::collect);
+  EXPECT_EQ(give_numbered(pool, 2, 0, 7, 4'000), Verdict::duplicate);  // late
+  EXPECT_EQ(give_numbered(pool, 1, 0, 8, 2), Verdict::collect);
+  EXPECT_EQ(give_numbered(pool, 2, 0, 8, 4), Verdict::broadcast);
+  EXPECT_EQ(pool.values(0, 0)[0], 7);
+  // Also where the other set was full, and where the round itself was.
+  EXPECT_EQ(give_numbered(pool, 1, 0, 9, 20), Verdict::collect);
+  EXPECT_EQ(give_numbered(pool, 0, 0, 9, 10), Verdict::collect);
+  EXPECT_EQ(give_numbered(pool, 2, 0, 9, 40), Verdict::broadcast);
+  EXPECT_EQ(pool.values(0, 0)[0], 70);
+}
+
+// A new pool knows nothing of the round that worker 0 has completed: a copy of its chunk and the
+// next one come, then worker 1 asks for the sum again. It must not get its own chunk for one.
+TEST(Pool, OfGuardedChunksLeavesARoundThatAWorkerHasGoneOnFrom) {
+  Pool pool(2, 1, 32, true);
+  EXPECT_EQ(give_numbered(pool, 0, 0, 20, 5), Verdict::collect);
+  EXPECT_EQ(give_numbered(pool, 0, 1, 25, 6), Verdict::collect);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(give_numbered(pool, 1, 0, 20, 7), Verdict::duplicate);
+  EXPECT_EQ(give_numbered(pool, 0, 0, 20, 5), Verdict::duplicate);
+  // The next round in the set is right.
+  EXPECT_EQ(give_numbered(pool, 1, 1, 25, 3), Verdict::broadcast);
+  EXPECT_EQ(give_numbered(pool, 1, 0, 30, 8), Verdict::collect);
+  EXPECT_EQ(give_numbered(pool, 0, 0, 30, 9), Verdict::broadcast);
+  EXPECT_EQ(pool.values(0, 0)[0], 17);
+}
+
+TEST(Pool, OfGuardedChunksCountsNoneTwiceInACompleteRound) {
+  Pool pool(2, 1, 32, true);
+  give_numbered(pool, 0, 0, 20, 5);
+  give_numbered(pool, 1, 0, 20, 7);
+  give_numbered(pool, 0, 1, 25, 6);  // takes worker 0's mark in set 0 back,
+  give_numbered(pool, 1, 1, 26, 9);  // and this one, of a later round, its mark in set 1
+  EXPECT_EQ(give_numbered(pool, 0, 0, 20, 5), Verdict::duplicate);
+  EXPECT_EQ(pool.values(0, 0)[0], 12);
+}
+
 // Two workers, one slot; a copy of worker 0's packet 0 comes when it has sent packet 1.
 TEST(Pool, TakesAnOldChunkForNewUnlessItIsGuarded) {
   for (const std::uint32_t base : {0u, 0xffffffffu}) {  // numbers wrap

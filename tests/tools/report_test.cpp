@@ -87,6 +87,22 @@ TEST(Report, CountsPacketsWhereSchemesSendThem) {
       << text;
 }
 
+TEST(Report, SaysWhatBefellSwitches) {
+  const LoadedJob job;
+  Result result = sample();
+  EXPECT_EQ(report(job, result, Paint{}).find("switch trouble"), std::string::npos);
+  result.troubles = SwitchTroubles{.failures = 1, .unheard = 7, .restarts = 2};
+  std::string text = report(job, result, Paint{});
+  EXPECT_NE(text.find("failed 1 time; 2 agreements to send again\n"), std::string::npos) << text;
+  result.troubles->fallbacks = 1;
+  result.troubles->first_fallback = 1'500 * kPicosPerMicro;
+  result.troubles->ring_calls = 40;
+  text = report(job, result, Paint{});
+  EXPECT_NE(text.find("again; given up at 1.5 ms, 40 calls around a ring since\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Report, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
   const LoadedJob job;
   Result result = sample();

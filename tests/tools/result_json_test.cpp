@@ -94,6 +94,22 @@ TEST(ResultJson, CountsPacketsWhereSchemesSendThem) {
   EXPECT_TRUE(json::parse(result_json(result))["packets"]["dropped"].is_null());
 }
 
+TEST(ResultJson, SaysWhatBefellSwitches) {
+  Result result = sample();
+  EXPECT_TRUE(json::parse(result_json(result))["switch_troubles"].is_null());
+  result.troubles = SwitchTroubles{.failures = 2, .unheard = 9, .restarts = 1};
+  const json once = json::parse(result_json(result))["switch_troubles"];
+  EXPECT_EQ(once, (json{{"failures", 2},
+                        {"unheard_packets", 9},
+                        {"restarts", 1},
+                        {"fallbacks", 0},
+                        {"first_fallback_s", nullptr},
+                        {"ring_calls", 0}}));
+  result.troubles->fallbacks = 1;
+  result.troubles->first_fallback = 1'500 * kPicosPerMicro;
+  EXPECT_EQ(value_at(result, "switch_troubles.first_fallback_s"), 0.0015);
+}
+
 TEST(ResultJson, SaysHowSparseTensorsAreWhereTheyAre) {
   Result result = sample();
   EXPECT_TRUE(json::parse(result_json(result))["tensors"].is_null());

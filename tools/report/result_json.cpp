@@ -170,6 +170,17 @@ Json switch_json(const Result& result) {
 }
 
 Json servers_json(const std::vector<ServerReport>& servers) {
+Json troubles_json(const std::optional<SwitchTroubles>& troubles) {
+  if (!troubles) return nullptr;
+  const SwitchTroubles& t = *troubles;
+  return {{"failures", t.failures},
+          {"unheard_packets", t.unheard},
+          {"restarts", t.restarts},
+          {"fallbacks", t.fallbacks},
+          {"first_fallback_s", t.first_fallback < 0 ? Json() : number(seconds(t.first_fallback))},
+          {"ring_calls", t.ring_calls}};
+}
+
   Json list = Json::array();
   for (const ServerReport& s : servers)
     list.push_back({{"name", s.name},
@@ -289,6 +300,7 @@ Json to_json(const Result& result) {
   json["packets"] = packets_json(result.packets);
   json["switch"] = switch_json(result);
   json["interfaces"] = interfaces_json(result);
+  json["switch_troubles"] = troubles_json(result.troubles);
   json["stalls"] = stalls_json(result);
   json["fidelity"] = fidelity_json(result);
   json["capacity"] = capacity_json(result.capacity);
@@ -354,6 +366,7 @@ bool is_result_path(const std::string& path) {
 std::optional<double> value_at(const Result& result, const std::string& path) {
   const Json json = to_json(result);
   const Json* found = find_path(json, path);
+  sample.troubles = SwitchTroubles{};
   if (found == nullptr) return std::nullopt;
   if (found->is_boolean()) return found->get<bool>() ? 1 : 0;
   if (!found->is_number()) return std::nullopt;
