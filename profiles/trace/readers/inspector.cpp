@@ -16,12 +16,12 @@
 // are no delays.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "profiles/error.h"
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/inspector_file.h"
+#include "profiles/trace/readers/nccl_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -34,7 +34,7 @@ class Importer {
   void run() {
     if (in_.records.empty())
       throw Error(path_ + ":1:1: there are no collectives, sends or receives in it");
-    choose_world();
+    rank_of_membership_ = name_ranks(in_.comms, in_.memberships, path_, trace_);
     add_ranks();
     drop_incomplete();
     for (auto& [rank, records] : by_rank_) add_events(rank, records);
@@ -50,66 +50,6 @@ class Importer {
   }
 
  private:
-  // The job is the largest communicator, the first of equal ones.
-  void choose_world() {
-    std::size_t world = 0;
-    for (std::size_t c = 1; c < in_.comms.size(); ++c)
-      if (in_.comms[c].ranks > in_.comms[world].ranks) world = c;
-    trace_.ranks = in_.comms[world].ranks;
-    std::map<std::uint32_t, std::set<WorldRank>> ranks_of;  // by process: its ranks in the job
-    for (const InspectorMembership& membership : in_.memberships)
-      if (membership.comm == world) ranks_of[membership.process].emplace(membership.rank);
-    for (std::size_t c = 0; c < in_.comms.size(); ++c) {
-      TraceGroup group{in_.comms[c].name.empty() ? in_.comms[c].id : in_.comms[c].name, {}};
-      if (in_.comms[c].ranks < trace_.ranks) group.members.assign(in_.comms[c].ranks, kUnknown);
-      trace_.groups.push_back(std::move(group));
-    }
-    for (std::size_t s = 0; s < in_.memberships.size(); ++s) {
-      const InspectorMembership& membership = in_.memberships[s];
-      const auto& members = trace_.groups[membership.comm].members;
-      WorldRank rank(membership.rank);
-      if (!members.empty()) {
-        const auto& own = ranks_of[membership.process];
-        if (own.size() != 1)
-          throw Error(path_ + ": a process with " + std::to_string(own.size()) +
-                      " ranks of the job in communicator " + in_.comms[membership.comm].id +
-                      ": which of them? record one process a GPU");
-        rank = *own.begin();
-        trace_.groups[membership.comm].members[membership.rank] = rank;
-      }
-      rank_of_membership_.push_back(rank);
-    }
-    for (std::size_t c = 0; c < in_.comms.size(); ++c) complete(trace_.groups[c], in_.comms[c]);
-  }
-
-  // Members without a file continue the stride of those with one.
-  void complete(TraceGroup& group, const InspectorComm& comm) {
-    auto& members = group.members;
-    std::vector<std::size_t> known;
-    for (std::size_t i = 0; i < members.size(); ++i)
-      if (members[i] != kUnknown) known.push_back(i);
-    if (known.size() == members.size()) return;
-    const auto refuse = [&] {
-      throw Error(path_ + ": the members of communicator " + comm.id +
-                  " cannot be found: " + std::to_string(known.size()) + " of " +
-                  std::to_string(comm.ranks) + " have a file; give the files of all ranks");
-    };
-    if (known.size() < 2) refuse();
-    const auto span = static_cast<int>(known[1] - known[0]);
-    const int stride = (members[known[1]] - members[known[0]]) / span;
-    const WorldRank first = members[known[0]] - static_cast<int>(known[0]) * stride;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const WorldRank rank = first + static_cast<int>(i) * stride;
-      if (rank < WorldRank(0) || rank.value() >= trace_.ranks || stride == 0 ||
-          (members[i] != kUnknown && members[i] != rank))
-        refuse();
-      members[i] = rank;
-    }
-    trace_.notes.push_back("communicator " + comm.id + ": " +
-                           std::to_string(members.size() - known.size()) +
-                           " members without a file follow the stride of the others");
-  }
-
   void add_ranks() {
     for (const InspectorRecord& record : in_.records)
       by_rank_[rank_of_membership_[record.membership]].push_back(record);
@@ -218,8 +158,6 @@ class Importer {
     roots_ += rooted && record.peer < 0;
     return event;
   }
-
-  static constexpr WorldRank kUnknown{-1};
 
   const InspectorRecords& in_;
   const std::string& path_;  // of the first file, for errors

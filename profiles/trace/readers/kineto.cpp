@@ -8,12 +8,8 @@
 //    "distributedInfo": {"rank": 0, "world_size": 2, ...}}
 // clang-format on
 //
-// Times are those of kernels, never of their launch. Kernels of a stream run one after the other.
-// The file lacks the dependencies between streams; three rules rebuild them:
-//
-//   a collective, send or receive comes after the last kernel of every other stream that had ended
-//   a computation comes after a call that ended while the computation's stream was idle
-//   other idle time of a stream before a computation becomes a computation of that length
+// Times are those of kernels, never of their launch. What waits for what is rebuilt from them
+// (device_kernels.h).
 //
 // With the execution trace of the same rank beside it, kernels of NCCL take their call from there:
 // PyTorch before 2.3 gives the kernel no arguments, later ones cut lists of many members short. The
@@ -27,6 +23,7 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/trace/json_elements.h"
+#include "profiles/trace/readers/device_kernels.h"
 #include "profiles/trace/readers/execution_trace.h"
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/torch_names.h"
@@ -36,13 +33,7 @@ namespace {
 
 constexpr double kMostMicros = 9e15;
 
-struct Kernel {
-  Picoseconds start = 0, end = 0;
-  std::int64_t stream = 0;
-  bool call = false;
-  std::optional<std::int64_t> external;  // "External id": the host's event that launched it
-  TraceEvent event;
-};
+std::string track_of(std::int64_t stream) { return "stream " + std::to_string(stream); }
 
 class Importer {
  public:
@@ -67,12 +58,12 @@ class Importer {
     rank_->file = path;
     rank_->tracks = {"compute"};
     take_calls();
-    for (const Kernel& kernel : kernels_)
+    for (const DeviceKernel& kernel : kernels_)
       if (kernel.event.peer == rank_->rank.value() && kernel.call &&
           kernel.event.kind != TraceEvent::Kind::collective)
         throw Error(position_text(trace_, *rank_, kernel.event) +
                     ": a message of a rank to itself");
-    add_events();
+    add_kernels(kernels_, track_of, trace_, *rank_);
   }
 
  private:
@@ -109,7 +100,7 @@ class Importer {
       ++trace_.left_out["events that are none of the device's"];
       return;
     }
-    Kernel kernel;
+    DeviceKernel kernel;
     // Rounded to nanoseconds as doubles, then exact in integers, so that large time stamps lose
     // nothing.
     kernel.start = std::llround(micros(json, "ts") * 1e3) * kPicosPerNano;
@@ -167,7 +158,7 @@ class Importer {
                   "; name it ...rank" + to_string(rank_->rank) + "...json");
     const ExecutionCalls& calls = mine->second;
     std::set<std::int64_t> used;
-    for (Kernel& kernel : kernels_) {
+    for (DeviceKernel& kernel : kernels_) {
       if (!kernel.call) continue;
       line_ = kernel.event.position;
       const auto record = kernel.external ? record_of_.find(*kernel.external) : record_of_.end();
@@ -271,7 +262,7 @@ class Importer {
   }
 
   void take_call(const JsonTape& json, const JsonNode& args, std::string_view name,
-                 Kernel& kernel) {
+                 DeviceKernel& kernel) {
     const auto known = torch_call(name);
     if (!known || known->call == TorchCall::wait || known->call == TorchCall::init)
       fail("collective " + quote(name) + " is none of PyTorch's");
@@ -330,62 +321,12 @@ class Importer {
     trace_.splits.push_back(std::move(counts));
   }
 
-  // The kernels of a stream so far, and whether any is a call.
-  struct Stream {
-    std::vector<std::pair<Picoseconds, std::uint32_t>> ends;  // end, event; ordered by start
-    bool calls = false;
-  };
-
-  void add_events() {
-    std::stable_sort(kernels_.begin(), kernels_.end(),
-                     [](const Kernel& a, const Kernel& b) { return a.start < b.start; });
-    std::map<std::int64_t, Stream> streams;
-    const Picoseconds origin = kernels_.front().start;
-    for (Kernel& kernel : kernels_) {
-      Stream& own = streams[kernel.stream];
-      const Picoseconds idle_from = own.ends.empty() ? origin : own.ends.back().first;
-      Picoseconds ready = idle_from;
-      std::vector<std::uint32_t> after;
-      if (!own.ends.empty()) after.push_back(own.ends.back().second);
-      for (const auto& [number, other] : streams)
-        if (number != kernel.stream) tie(kernel, other, idle_from, after, ready);
-      kernel.event.track = track_named(*rank_, "stream " + std::to_string(kernel.stream));
-      kernel.event.start = kernel.start;
-      if (!kernel.call && kernel.start > ready) {
-        TraceEvent idle;
-        idle.kind = TraceEvent::Kind::compute;
-        idle.counted = false;
-        idle.track = kernel.event.track;
-        idle.start = ready;
-        idle.duration = kernel.start - ready;
-        idle.name = trace_.name("idle");
-        idle.position = kernel.event.position;
-        after = {add_event(*rank_, idle, after)};
-      }
-      own.ends.emplace_back(kernel.end, add_event(*rank_, kernel.event, after));
-      own.calls |= kernel.call;
-    }
-  }
-
-  // Adds the last kernel of another stream that had ended when this kernel began, if this kernel
-  // waited for it.
-  void tie(const Kernel& kernel, const Stream& other, Picoseconds idle_from,
-           std::vector<std::uint32_t>& after, Picoseconds& ready) const {
-    auto at = other.ends.rbegin();
-    while (at != other.ends.rend() && at->first > kernel.start) ++at;
-    if (at == other.ends.rend()) return;
-    const bool waited = kernel.call || (other.calls && at->first > idle_from);
-    if (!waited) return;
-    after.push_back(at->second);
-    ready = std::max(ready, at->first);
-  }
-
   Trace& trace_;
   const std::string* path_ = nullptr;
   TraceRank* rank_ = nullptr;
   std::optional<std::int64_t> own_;
   std::uint64_t line_ = 1;
-  std::vector<Kernel> kernels_;
+  std::vector<DeviceKernel> kernels_;
   std::map<WorldRank, ExecutionCalls> calls_;       // empty: the kernels say what they are
   std::map<std::int64_t, std::int64_t> record_of_;  // by "External id" of the host's events
 };

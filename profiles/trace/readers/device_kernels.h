@@ -1,0 +1,35 @@
+// What one rank's device did (kernels, copies, fills), as the events of a TraceRank. Profilers of
+// devices record times but not what waits for what; the rules here rebuild it.
+// Units: picoseconds, bytes. Threading: pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiles/trace/trace.h"
+
+namespace ghostrank {
+
+struct DeviceKernel {
+  Picoseconds start = 0, end = 0;
+  std::int64_t stream = 0;
+  bool call = false;                     // a collective, send or receive
+  std::optional<std::int64_t> external;  // the host's event that launched it
+  TraceEvent event;
+  std::vector<TraceEvent> also;  // further calls that the kernel does at the same time
+};
+
+// Appends the kernels to `rank`, sorted by their start; they are moved from. Kernels of a stream
+// run one after the other. What ties streams together:
+//
+//   a collective, send or receive comes after the last kernel of every other stream that had ended
+//   a computation comes after a call that ended while the computation's stream was idle
+//   other idle time of a stream before a computation becomes a computation of that length
+//
+// `track`: the name of a stream.
+void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::int64_t stream),
+                 Trace& trace, TraceRank& rank);
+
+}  // namespace ghostrank
