@@ -8,6 +8,7 @@
 #include "profiles/trace/readers/chakra_file.h"
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/goal_rank.h"
+#include "profiles/trace/sqlite_rows.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {
@@ -60,6 +61,8 @@ bool is_goal(std::string_view, std::string_view head) {
   return head.starts_with(kGoalMark) || has(head, "num_ranks");
 }
 
+bool is_nsys(std::string_view, std::string_view head) { return head.starts_with(kSqliteMark); }
+
 constexpr TraceFormat kFormats[] = {
     {"pytorch-et", "PyTorch's execution trace, JSON", import_execution_trace, is_execution},
     {"kineto", "Kineto's trace of PyTorch's profiler, JSON", import_kineto, is_kineto},
@@ -73,6 +76,8 @@ constexpr TraceFormat kFormats[] = {
      is_flight_recorder},
     {"nccl-log", "NCCL's log, NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL", import_nccl_log,
      is_nccl_log},
+    {"nsys", "NVIDIA Nsight Systems, exported as SQLite with --include-blobs=true, 3.24 and 3.25",
+     import_nsys, is_nsys},
     {"goal", "GOAL of LogGOPSim, text and binary", import_goal, is_goal},
     {"dnn_benchmark", "layers of SwitchML's dnn_benchmark, CSV", import_layers, is_layers}};
 

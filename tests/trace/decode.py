@@ -10,6 +10,7 @@ import glob
 import gzip
 import json
 import os
+import sqlite3
 import struct
 import sys
 from collections import Counter
@@ -138,6 +139,27 @@ def execution_trace(paths):
             if name not in ("init", "wait"):
                 tensors = values[0] if values.index(name) >= 4 else []
                 count(names.get(name, name), nbytes(tensors))
+
+
+def nsys(paths):
+    # A call's kernel is one that its thread launched within it; groups are not decoded.
+    called = """
+        SELECT n.value, hex(substr(e.binaryData, 41, 8)), k.rowid FROM NVTX_EVENTS e
+        JOIN StringIds n ON n.id = e.textId AND n.value LIKE 'nccl%'
+        JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.globalTid = e.globalTid
+             AND r.start BETWEEN e.start AND e.end
+        JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = r.correlationId
+             AND k.globalPid >> 24 = r.globalTid >> 24"""
+    names = {"ncclAllReduce": "allreduce", "ncclAllGather": "all_gather",
+             "ncclReduceScatter": "reduce_scatter", "ncclBroadcast": "broadcast"}
+    for path in paths:
+        with sqlite3.connect("file:" + path + "?mode=ro", uri=True) as db:
+            calls = db.execute(called).fetchall()
+            for name, size, _ in calls:
+                count(names[name], int.from_bytes(bytes.fromhex(size), "little"))
+            kernels, = db.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+            for _ in range(kernels - len(calls)):
+                count("compute")
 
 
 globals()[sys.argv[1].replace("pytorch-et", "execution_trace")](sys.argv[2:])

@@ -28,6 +28,7 @@ Trace import_inspector(const std::vector<std::string>& files, int ranks);
 Trace import_flight_recorder(const std::vector<std::string>& files, int ranks);
 Trace import_nccl_log(const std::vector<std::string>& files, int ranks);
 Trace import_goal(const std::vector<std::string>& files, int ranks);
+Trace import_nsys(const std::vector<std::string>& files, int ranks);
 Trace import_layers(const std::vector<std::string>& files, int ranks);
 
 // What the format of a file is told by: so many of its first bytes.
