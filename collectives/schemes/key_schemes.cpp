@@ -124,9 +124,9 @@ class Phub final : public KeyedEnds {
                : static_cast<int>(part % static_cast<std::uint32_t>(cores()));
   }
 
-  // Two buffers for every sender, the weights and their momentum.
+  // Two buffers for every sender.
   std::uint64_t bytes_held(std::uint64_t bytes) const override {
-    return bytes * (2 * nodes().size() + 2);
+    return bytes * 2 * nodes().size();
   }
 
  private:

@@ -19,7 +19,7 @@ std::unique_ptr<Ends> parameter_server_ends(int ranks, const Communicator& comm)
 std::unique_ptr<Ends> byteps_ends(int ranks, const Communicator& comm);
 // phub: chunks of AtServers::chunk_bytes on servers with several NICs. Chunks of named tensors are
 // assigned longest first to NICs, then to the cores of a NIC; others by their key. The server steps
-// the weights.
+// the weights of named tensors and answers with them.
 std::unique_ptr<Ends> phub_ends(int ranks, const Communicator& comm);
 
 }  // namespace ghostrank

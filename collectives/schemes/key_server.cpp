@@ -1,10 +1,13 @@
 // The servers of a scheme with keys; see keyed.h. Each core of the machine has a queue of pushes,
-// and sums one at a time; a timer of the core's number ends its work.
+// and sums one at a time; a timer of the core's number ends its work. A core completes the sums of a
+// key in the order of the calls, because every root pushes a key in that order.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
 
+#include "collectives/float_elements.h"
 #include "collectives/schemes/keyed.h"
+#include "collectives/schemes/nesterov.h"
 
 namespace ghostrank {
 namespace {
@@ -45,12 +48,13 @@ class Server final : public Agent {
     std::size_t pushes = 0, summed = 0, answered = 0;
     bool is_summed = false;
     Note like{};                      // type and elements of the key
+    std::vector<std::byte> weights;   // that answer in place of the sum; else empty
     std::vector<GroupParty> waiting;  // roots whose pulls came before the sum was complete
   };
   struct Push {
     std::uint64_t name = 0, bytes = 0;
     Work work = Work::add;
-    bool last = false;  // of its round
+    bool steps = false;  // the weights, because it is the last push of its round
   };
   struct Core {
     std::uint64_t bytes = 0;  // of the keys that it sums
@@ -60,6 +64,7 @@ class Server final : public Agent {
   struct Key {
     std::uint32_t core = 0;
     std::uint64_t pushes = 0;
+    std::vector<float> weights, moments;  // if they are stepped and ranks hold real data
   };
 
   std::size_t nodes() const { return ends_.nodes().size(); }
@@ -67,13 +72,15 @@ class Server final : public Agent {
   // The data are summed as they come; the cores decide when.
   void take(Io& io, std::uint64_t name, const Note& note, Round& round) {
     const std::uint64_t bytes = note.elements * bytes_of(note.type);
-    Key& key = key_of(io, note.index, bytes);
+    const bool steps = steps_weights(note.index, note.type);
+    Key& key = key_of(io, note.index, bytes, steps);
     round.sum.add(note);
     round.like = {.type = note.type, .elements = note.elements};
     const bool first = round.pushes++ == 0;
     ++key.pushes;
     Core& core = cores_[key.core];
-    core.queue.push_back({name, bytes, first ? Work::copy : Work::add, round.pushes == nodes()});
+    const bool last = round.pushes == nodes();
+    core.queue.push_back({name, bytes, first ? Work::copy : Work::add, last && steps});
     if (!core.at_work) start(io, key.core);
   }
 
@@ -90,7 +97,7 @@ class Server final : public Agent {
     core.queue.erase(next);
     io.run_on(static_cast<int>(number));
     io.work(core.at_work->work, core.at_work->bytes);
-    if (core.at_work->last && ends_.rules().optimises) io.work(Work::optimise, core.at_work->bytes);
+    if (core.at_work->steps) io.work(Work::optimise, core.at_work->bytes);
     io.arm(number, 0);
   }
 
@@ -100,8 +107,22 @@ class Server final : public Agent {
     return {keys_.at(key).pushes, key};
   }
 
+  bool steps_weights(std::uint32_t key, DataType type) const {
+    return ends_.steps_weights(key / kMostParts, type);
+  }
+
+  void step_weights(Key& key, Round& round) {
+    const std::vector<float> gradients = floats_of(round.like.type, round.sum.content());
+    key.weights.resize(gradients.size());
+    key.moments.resize(gradients.size());
+    Nesterov{}.step(key.weights, key.moments, gradients);
+    round.weights.resize(round.sum.content().size());
+    put_floats(round.like.type, key.weights, round.weights.data());
+  }
+
   void publish(Io& io, std::uint64_t name, Round& round) {
     round.is_summed = true;
+    if (steps_weights(key_in(name), round.like.type)) step_weights(keys_.at(key_in(name)), round);
     for (const std::vector<GroupRank>& node : ends_.nodes()) {
       if (ends_.rules().answer == Answer::when_summed)
         reply(io, node.front(), KeyTag::pushed, call_of(name), {.index = key_in(name)});
@@ -119,7 +140,7 @@ class Server final : public Agent {
   void answer(Io& io, GroupParty root, std::uint64_t name, Round& round) {
     Note note = round.like;
     note.index = key_in(name);
-    note.content = round.sum.content();
+    note.content = round.weights.empty() ? round.sum.content() : round.weights;
     reply(io, root, KeyTag::result, call_of(name), note, round.like.elements);
     ++round.answered;
   }
@@ -134,10 +155,10 @@ class Server final : public Agent {
   }
 
   // A key stays on one core: where the scheme wants it, or on the one with the fewest bytes so far.
-  Key& key_of(Io& io, std::uint32_t name, std::uint64_t bytes) {
+  Key& key_of(Io& io, std::uint32_t name, std::uint64_t bytes, bool steps) {
     const auto [known, fresh] = keys_.try_emplace(name);
     if (!fresh) return known->second;
-    io.hold(ends_.bytes_held(bytes));
+    io.hold(ends_.bytes_held(bytes) + (steps ? 2 * bytes : 0));  // weights and momentum
     const int wanted = ends_.core_of(name);
     const auto least =
         std::min_element(cores_.begin(), cores_.end(),

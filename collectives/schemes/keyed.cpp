@@ -60,6 +60,14 @@ std::string KeyedEnds::refuses(const Call& call) const {
          std::to_string(kMostParts) + " are possible; take larger ones";
 }
 
+bool KeyedEnds::steps_weights(const Call& call) const {
+  return call.tensor != 0 && steps_weights(call.tensor - 1, call.type);
+}
+
+bool KeyedEnds::steps_weights(std::uint32_t tensor, DataType type) const {
+  return rules_.optimises && tensor < kUnnamedTensor && !is_integer(type);
+}
+
 Shard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members) {
   const std::uint64_t begin = piece.elements * member / members,
                       end = piece.elements * (member + 1) / members;

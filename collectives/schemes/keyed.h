@@ -23,6 +23,11 @@
 //                                                             server)
 //   Answer::result        the server sends the result unasked                       (PHub)
 //
+// With KeyRules::optimises the server keeps the weights and the momentum of a key, both 0 at first.
+// When a key's sum is complete it takes a step (nesterov.h) and answers with the new weights,
+// rounded to the type of the gradients. Calls that name no tensor, and those of integers, remain
+// sums.
+//
 // A server sums a key on one core of its machine. Two rounds of a key may be open: one that is
 // summed, and one that slow nodes still pull.
 //
@@ -46,7 +51,8 @@ enum class Answer : std::uint8_t { at_once, when_summed, result };
 
 struct KeyRules {
   Answer answer = Answer::at_once;
-  bool optimises = false;          // the server steps the weights after the last push
+  bool optimises = false;          // the server steps the weights of named tensors of floats
+                                   // after the last push, and answers with them
   bool schedules = false;          // a core takes the key with the fewest pushes so far, not the
                                    // push that came first
   std::uint64_t credit_bytes = 0;  // of a node's pieces on their way to servers; 0: unlimited
@@ -63,6 +69,9 @@ class KeyedEnds : public Ends {
   std::vector<Edge> traffic(const Call& call) const override;
   std::uint64_t overhead_bytes() const override { return rules_.header_bytes; }
   std::string refuses(const Call& call) const override;
+  bool steps_weights(const Call& call) const override;
+  // Whether servers step the weights of a tensor, as keys number it, whose gradients are of `type`.
+  bool steps_weights(std::uint32_t tensor, DataType type) const;
 
   const KeyRules& rules() const { return rules_; }
   // Ranks of each node, by group rank; the first is the root.
@@ -72,7 +81,8 @@ class KeyedEnds : public Ends {
   // The core on which a helper sums the key; -1: the one that has least to sum.
   virtual int core_of(std::uint32_t /*key*/) const { return -1; }
   int cores() const { return servers_.cores; }
-  // That a server holds of a key of so many bytes: the sum in progress and the one that is pulled.
+  // That a server holds of a key of so many bytes, besides weights: the sum in progress and the one
+  // that is pulled.
   virtual std::uint64_t bytes_held(std::uint64_t bytes) const { return 2 * bytes; }
 
  protected:
