@@ -33,6 +33,21 @@ TEST(FlowNetwork, SharesALinkEqually) {
   EXPECT_EQ(net.end(b), 4000);
 }
 
+TEST(FlowNetwork, SharesWhatASlowerLinkGives) {
+  FlowNetwork net(1);
+  const Needs one{{0, 1.0}};
+  const auto a = net.add(one, 1000, 0.4, 0), b = net.add(one, 1000, 0.4, 0);
+  net.settle(0);  // not contended
+  net.give(0, 0.5);
+  EXPECT_TRUE(net.changed());
+  EXPECT_EQ(net.settle(1000).size(), 2u);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.25);
+  EXPECT_EQ(net.end(b), 1000 + 2400);  // 600 are left
+  net.give(0, 1);
+  net.settle(2000);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.4);
+}
+
 // The classic case: a long flow over two links, and a flow on each; the second link is twice as
 // fast.
 TEST(FlowNetwork, GivesWhatOthersCannotUse) {
@@ -89,11 +104,13 @@ TEST(FlowNetwork, SolvesOnlyWhatChanges) {
 struct Network {
   std::vector<Needs> needs;
   std::vector<double> cap;
+  std::vector<double> time;                          // that each resource gives
   std::map<std::size_t, FlowNetwork::Id> under_way;  // by index into needs
 };
 
 // The rates of all flows by filling from scratch, one level at a time.
-std::map<std::size_t, double> filled(const Network& n, std::size_t resources) {
+std::map<std::size_t, double> filled(const Network& n) {
+  const std::size_t resources = n.time.size();
   std::map<std::size_t, double> rate;
   std::vector<double> used(resources);
   std::map<std::size_t, bool> open;
@@ -105,14 +122,15 @@ std::map<std::size_t, double> filled(const Network& n, std::size_t resources) {
       for (const auto& need : n.needs[i]) load[need.resource] += need.ps_per_byte;
     double step = std::numeric_limits<double>::max();
     for (std::size_t r = 0; r < resources; ++r)
-      if (load[r] > 0) step = std::min(step, (1 - used[r]) / load[r]);
+      if (load[r] > 0) step = std::min(step, (n.time[r] - used[r]) / load[r]);
     for (const auto& [i, o] : open) step = std::min(step, n.cap[i] - level);
     level += step;
     for (std::size_t r = 0; r < resources; ++r) used[r] += step * load[r];
     std::vector<std::size_t> fixed;
     for (const auto& [i, o] : open) {
       bool full = level >= n.cap[i] * (1 - 1e-12);
-      for (const auto& need : n.needs[i]) full |= used[need.resource] >= 1 - 1e-12;
+      for (const auto& need : n.needs[i])
+        full |= used[need.resource] >= n.time[need.resource] * (1 - 1e-12);
       if (full) fixed.push_back(i);
     }
     for (const std::size_t i : fixed) {
@@ -129,6 +147,7 @@ TEST(FlowNetwork, IsFairAfterEveryChangeOfRandomNetworks) {
     const std::size_t resources = 1 + dice.below(12);
     FlowNetwork net(resources);
     Network n;
+    n.time.assign(resources, 1);
     for (int i = 0; i < 40; ++i) {
       std::map<std::uint32_t, double> chosen;
       for (std::uint64_t k = 0; k <= dice.below(4); ++k)
@@ -149,8 +168,13 @@ TEST(FlowNetwork, IsFairAfterEveryChangeOfRandomNetworks) {
           n.under_way[i] = net.add(n.needs[i], 1e9, n.cap[i], step);
         }
       }
+      if (seed % 2 == 0 && dice.below(3) == 0) {
+        const std::size_t r = dice.below(resources);
+        n.time[r] = 0.125 * static_cast<double>(1 + dice.below(8));
+        net.give(static_cast<std::uint32_t>(r), n.time[r]);
+      }
       net.settle(step);
-      for (const auto& [i, rate] : filled(n, resources))
+      for (const auto& [i, rate] : filled(n))
         ASSERT_NEAR(net.rate(n.under_way[i]), rate, 1e-7 * rate)
             << "seed " << seed << " step " << step;
     }
