@@ -1,6 +1,5 @@
-// A worker's part in the agreements of its rail (switchml_agreement.h): the
-// notes that it sends and takes, and as the speaker also the verdicts and the
-// sums of packets that some workers lack.
+// A worker's part in the agreements of its rail (switchml_agreement.h): the notes that it sends and
+// takes, and as the speaker also the verdicts and the sums of packets that some workers lack.
 //
 // Threading: one owner.
 #pragma once
@@ -13,6 +12,7 @@
 
 #include "collectives/schemes/kept_note.h"
 #include "collectives/schemes/rails.h"
+#include "collectives/schemes/slot_timers.h"
 #include "collectives/schemes/switchml_agreement.h"
 #include "collectives/schemes/switchml_packets.h"
 
@@ -57,7 +57,7 @@ class Agreements {
   void take(Io& io, GroupParty from, const Note& note);
 
  private:
-  static constexpr int kPatience = 32;  // eight time-outs
+  static constexpr int kPatience = 8 * SlotTimers::kTicks;  // eight time-outs
   static constexpr int kMostPatience = 1 << 28;
 
   struct Parts {
@@ -81,8 +81,8 @@ class Agreements {
   const std::uint32_t fallback_;
   Streamer& streamer_;
   Outbox& outbox_;
-  // Twice as many after an agreement since whose predecessor the speaker has
-  // heard nothing, else half as many: so slow answers are waited for.
+  // Twice as many after an agreement since whose predecessor the speaker has heard nothing, else
+  // half as many: so slow answers are waited for.
   int patience_ = kPatience;
   bool heard_ = false;       // since the last agreement
   bool suspected_ = false;   // likewise

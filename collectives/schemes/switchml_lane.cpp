@@ -1,8 +1,7 @@
-// A worker of the scheme `switchml`: the chunks of its rail, from its node's
-// sums to their results. window_lane.h decides which packet may leave when;
-// switch/quantise.h converts floats. Where the switch stops to answer, workers
-// agree on how to go on (switchml_agreement.h); without it they sum around a
-// ring (switchml_ring.h).
+// A worker of the scheme `switchml`: the chunks of its rail, from its node's sums to their results.
+// window_lane.h decides which packet may leave when; switch/quantise.h converts floats. Where the
+// switch stops to answer, workers agree on how to go on (switchml_agreement.h); without it they sum
+// around a ring (switchml_ring.h).
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -182,8 +181,7 @@ std::optional<std::uint64_t> SwitchMlLane::answered(Io& io, const Note& note) {
   if (!words || (note.elements != 0 && note.elements != full)) return std::nullopt;
   const auto slot = static_cast<std::uint16_t>((note.index & ~unsigned{kSetBit}) - first_slot());
   const auto chunk = worker_.in_flight(slot);
-  // An old result may come late, when a later packet is in flight in its slot
-  // and set.
+  // An old result may come late, when a later packet is in flight in its slot and set.
   if (!chunk || set_aside_[slot] || number_of(*chunk) + epoch_ != words->packet ||
       chunk->set != ((note.index & kSetBit) != 0))
     return std::nullopt;
@@ -255,8 +253,7 @@ SlotList SwitchMlLane::state() const {
   state.ticks = static_cast<std::uint32_t>(silence_);
   for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
     const bool waits = worker_.in_flight(slot).has_value();
-    // Half the patience: nobody has sent at the same time as the one that
-    // suspects.
+    // Half the patience: nobody has sent at the same time as the one that suspects.
     const bool long_since =
         waits && !set_aside_[slot] && timers_.age(slot) >= agreements_->patience() / 2;
     state.slots.push_back({completed_[slot], long_since ? Waiting::long_since
@@ -306,8 +303,7 @@ std::vector<std::int32_t> SwitchMlLane::values(std::uint64_t chunk) const {
   return values;
 }
 
-// Starts the ring for what is left of the call, once this worker has all that
-// others have.
+// Starts the ring for what is left of the call, once this worker has all that others have.
 void SwitchMlLane::start_ring(Io& io) {
   if (ring_ || lacking_ > 0 || !begun() || (streams_ && worker_.ended())) return;
   const RailShare& share = *share_;
