@@ -122,6 +122,12 @@ void report_segment(const Segment& segment, const Workload& workload,
   }
 }
 
+void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result) {
+  SwitchTroubles troubles = sum.troubles;
+  for (const Picoseconds at : spec.fails_at) troubles.failures += at < sum.end.at;
+  if (troubles.any()) result.troubles = troubles;
+}
+
 void report_servers(const SegmentReport& sum, const Cluster& cluster, int cores, Result& result) {
   const double iterations = std::max<double>(1, static_cast<double>(result.iterations.size()));
   std::map<Node, ServerReport> by_node;
@@ -140,9 +146,3 @@ void report_servers(const SegmentReport& sum, const Cluster& cluster, int cores,
 }
 
 }  // namespace ghostrank
-void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result) {
-  SwitchTroubles troubles = sum.troubles;
-  for (const Picoseconds at : spec.fails_at) troubles.failures += at < sum.end.at;
-  if (troubles.any()) result.troubles = troubles;
-}
-

@@ -167,9 +167,9 @@ void SegmentReport::merge(SegmentReport& other) {
   move_to_end(other.spill_paths, spill_paths);
   intra += other.intra;
   packets.merge(other.packets);
+  troubles.merge(other.troubles);
   fluids += other.fluids;
   if (links.size() < other.links.size()) links.resize(other.links.size());
-  troubles.merge(other.troubles);
   for (std::size_t i = 0; i < other.links.size(); ++i) links[i].merge(other.links[i]);
   move_to_end(other.helpers, helpers);
   move_to_end(other.spans, spans);

@@ -102,6 +102,27 @@ struct PacketCounts {
   }
 };
 
+// What befell the switches that sum for schemes, over the measured iterations.
+struct SwitchTroubles {
+  std::uint64_t failures = 0;       // of modelled switches
+  std::uint64_t unheard = 0;        // notes that came to one while it was away
+  std::uint64_t restarts = 0;       // of streams of packets, on which the workers of a rail agreed
+  std::uint64_t fallbacks = 0;      // rails that gave their switch up
+  std::uint64_t ring_calls = 0;     // calls of rails, or the rest of one, without the switch
+  Picoseconds first_fallback = -1;  // emulated, since the start; < 0: none
+
+  bool any() const { return failures + restarts + fallbacks > 0; }
+  void merge(const SwitchTroubles& other) {
+    failures += other.failures;
+    unheard += other.unheard;
+    restarts += other.restarts;
+    fallbacks += other.fallbacks;
+    ring_calls += other.ring_calls;
+    const bool later = first_fallback >= 0 && first_fallback <= other.first_fallback;
+    if (other.first_fallback >= 0 && !later) first_fallback = other.first_fallback;
+  }
+};
+
 // Load of links between switches, if they are modelled: over the measured iterations, or in a plan
 // over one iteration of the shortest possible duration. Bytes and messages are per iteration. A
 // note to many is one message on links that its copies share; in a plan it is one per receiver.
@@ -125,27 +146,6 @@ struct NetworkReport {
   std::string topology, routing;
   std::vector<LinkTier> tiers;
   std::vector<LinkLoad> hottest;  // busiest first
-// What befell the switches that sum for schemes, over the measured iterations.
-struct SwitchTroubles {
-  std::uint64_t failures = 0;       // of modelled switches
-  std::uint64_t unheard = 0;        // notes that came to one while it was away
-  std::uint64_t restarts = 0;       // of streams of packets, on which the workers of a rail agreed
-  std::uint64_t fallbacks = 0;      // rails that gave their switch up
-  std::uint64_t ring_calls = 0;     // calls of rails, or the rest of one, without the switch
-  Picoseconds first_fallback = -1;  // emulated, since the start; < 0: none
-
-  bool any() const { return failures + restarts + fallbacks > 0; }
-  void merge(const SwitchTroubles& other) {
-    failures += other.failures;
-    unheard += other.unheard;
-    restarts += other.restarts;
-    fallbacks += other.fallbacks;
-    ring_calls += other.ring_calls;
-    const bool later = first_fallback >= 0 && first_fallback <= other.first_fallback;
-    if (other.first_fallback >= 0 && !later) first_fallback = other.first_fallback;
-  }
-};
-
   std::uint64_t fluids = 0;       // collectives that travelled as flows
 };
 
@@ -303,6 +303,7 @@ struct Result {
   std::optional<PacketCounts> packets;         // empty if the job has no schemes with agents
   std::optional<NetworkReport> network;        // empty if no links are modelled
   std::optional<SwitchReport> network_switch;  // empty if the job names none
+  std::optional<SwitchTroubles> troubles;      // empty if no switch failed, or seemed to
   // Set if the ledger outgrew memory (raw rows, see the notes) or if there are more than 10,000
   // pairs.
   std::string pairs_file;
@@ -329,4 +330,3 @@ inline Exactness exactness_of(const Result& result) {
 }
 
 }  // namespace ghostrank
-  std::optional<SwitchTroubles> troubles;      // empty if no switch failed, or seemed to

@@ -175,6 +175,7 @@ void Shard::play(const Clock& clock) {
   if (packets_) count_packets(*packets_, packets_before_);
   if (switch_packets_) count_packets(*switch_packets_, switch_packets_before_);
   stats_.helpers = agents_.helper_counts();
+  stats_.troubles = agents_.troubles();
   for (const Link& link : links_) stats_.links.push_back(link.count());
   if (by_packets_) stats_.links = by_packets_->counts();
   if (fluids_) {
@@ -198,4 +199,3 @@ void Shard::play(const Clock& clock) {
 }
 
 }  // namespace ghostrank
-  stats_.troubles = agents_.troubles();

@@ -30,8 +30,8 @@ struct Segment {
   int program = kInOrder;    // of every role; kInOrder: each iteration's own, as Role says
   double dilation = 1;       // scales the lateness statistics to wall time; the clock has its own
   bool verify = false;       // real data, compared at the end of every collective
-  std::uint64_t number = 0;  // of this segment in the run, from 1; packets carry it
   bool measured = false;     // no warm-up: the job's switches fail in it, if they do
+  std::uint64_t number = 0;  // of this segment in the run, from 1; packets carry it
 };
 
 // What one shard (then one process) knows of the end of one iteration.

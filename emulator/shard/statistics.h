@@ -66,8 +66,8 @@ struct ShardStats {
   std::uint64_t checked = 0, wrong = 0;
   std::uint64_t spans_dropped = 0;
   PacketCounts packets;
-  // Of all links of the cluster, counted for those that this shard plays; empty: the job has no
   SwitchTroubles troubles;
+  // Of all links of the cluster, counted for those that this shard plays; empty: the job has no
   // links.
   std::vector<LinkCount> links;
   std::vector<RowStats> rows;

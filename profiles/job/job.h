@@ -474,6 +474,10 @@ struct SwitchSpec {
   std::uint16_t worker_port = 4000;
   double loss = 0;  // share of packets that a started one loses at every port, each way
   std::uint64_t loss_seed = 1;
+  // Of a modelled one, in the measured iterations: when it fails, ascending, and how long it then
+  // stays away. When it returns it has forgotten everything.
+  std::vector<Picoseconds> fails_at;
+  Picoseconds away = 0;
   bool outside() const { return target != SwitchTarget::model; }
   bool started() const { return target == SwitchTarget::compiled || target == SwitchTarget::dpdk; }
 };
@@ -481,10 +485,6 @@ struct SwitchSpec {
 struct JobSpec {
   std::string file;  // as given
   std::string model_name;
-  // Of a modelled one, in the measured iterations: when it fails, ascending, and how long it then
-  // stays away. When it returns it has forgotten everything.
-  std::vector<Picoseconds> fails_at;
-  Picoseconds away = 0;
   DeviceProfile device;
   Precision precision;
   ClusterSpec cluster;

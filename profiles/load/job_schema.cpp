@@ -181,10 +181,6 @@ constexpr std::array kKeys{
     Key{"switch.timeout_us", KeyType::number, "10000",
         "time without an answer after which a packet is sent again", 1, kMaxMicros}
         .with_schemes(),
-    Key{"omnireduce.block", KeyType::integer, "256",
-        "elements of a block, which is sent if one of them is not zero", 1, 1e6}
-        .with_schemes("omnireduce"),
-    Key{"omnireduce.carriage", KeyType::choice, "reliable",
     Key{"switch.fallback_after_us", KeyType::number, "1000000",
         "silence of the switch after which the ranks sum around a ring, for the rest of the job; "
         "0: never (docs/switch.md)",
@@ -199,6 +195,10 @@ constexpr std::array kKeys{
         "time that the switches stay away after they have failed", 0, kMaxMicros}
         .on("memory virtual")
         .with_schemes("switchml"),
+    Key{"omnireduce.block", KeyType::integer, "256",
+        "elements of a block, which is sent if one of them is not zero", 1, 1e6}
+        .with_schemes("omnireduce"),
+    Key{"omnireduce.carriage", KeyType::choice, "reliable",
         "reliable: messages that are never lost, Algorithm 1; packets: packets of a block each "
         "that may be lost, Algorithm 2",
         0, 0, "reliable packets"}

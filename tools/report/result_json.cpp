@@ -169,7 +169,6 @@ Json switch_json(const Result& result) {
           {"busy", sw.processor_seconds && wall > 0 ? Json(*sw.processor_seconds / wall) : Json()}};
 }
 
-Json servers_json(const std::vector<ServerReport>& servers) {
 Json troubles_json(const std::optional<SwitchTroubles>& troubles) {
   if (!troubles) return nullptr;
   const SwitchTroubles& t = *troubles;
@@ -181,6 +180,7 @@ Json troubles_json(const std::optional<SwitchTroubles>& troubles) {
           {"ring_calls", t.ring_calls}};
 }
 
+Json servers_json(const std::vector<ServerReport>& servers) {
   Json list = Json::array();
   for (const ServerReport& s : servers)
     list.push_back({{"name", s.name},
@@ -298,9 +298,9 @@ Json to_json(const Result& result) {
   json["training"] = training_json(result.training);
   json["servers"] = servers_json(result.servers);
   json["packets"] = packets_json(result.packets);
+  json["switch_troubles"] = troubles_json(result.troubles);
   json["switch"] = switch_json(result);
   json["interfaces"] = interfaces_json(result);
-  json["switch_troubles"] = troubles_json(result.troubles);
   json["stalls"] = stalls_json(result);
   json["fidelity"] = fidelity_json(result);
   json["capacity"] = capacity_json(result.capacity);
@@ -355,6 +355,7 @@ bool is_result_path(const std::string& path) {
   sample.verify = VerifyReport{};
   sample.packets = PacketCounts{};
   sample.network_switch = SwitchReport{};
+  sample.troubles = SwitchTroubles{};
   sample.tensors = TensorUse{};
   sample.compression = CompressionUse{};
   sample.training = TrainingUse{};
@@ -366,7 +367,6 @@ bool is_result_path(const std::string& path) {
 std::optional<double> value_at(const Result& result, const std::string& path) {
   const Json json = to_json(result);
   const Json* found = find_path(json, path);
-  sample.troubles = SwitchTroubles{};
   if (found == nullptr) return std::nullopt;
   if (found->is_boolean()) return found->get<bool>() ? 1 : 0;
   if (!found->is_number()) return std::nullopt;

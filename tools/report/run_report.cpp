@@ -227,6 +227,10 @@ std::string packet_line(const PacketCounts& p) {
 std::string switch_line(const SwitchReport& sw, double wall_seconds) {
   std::string text = sw.target + " at " + sw.address;
   if (sw.processor_seconds && wall_seconds > 0)
+    text += ", busy " + humane_percent(*sw.processor_seconds / wall_seconds) + " of a core";
+  return text;
+}
+
 // "failed 2 times; 3 agreements to send again; given up at 1.2 s, 40 calls around a ring since".
 // Calls count on every rail.
 std::string troubles_line(const SwitchTroubles& t) {
@@ -238,10 +242,6 @@ std::string troubles_line(const SwitchTroubles& t) {
   if (t.fallbacks > 0)
     text += "; given up at " + humane_seconds(seconds(t.first_fallback)) + ", " +
             count(t.ring_calls, "call") + " around a ring since";
-  return text;
-}
-
-    text += ", busy " + humane_percent(*sw.processor_seconds / wall_seconds) + " of a core";
   return text;
 }
 
@@ -275,11 +275,11 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
                            " per step"});
   for (Fact& fact : network_facts(result.network)) facts.push_back(std::move(fact));
   if (result.tensors) facts.push_back({"tensors", tensor_line(*result.tensors)});
-  if (result.troubles) facts.push_back({"switch trouble", troubles_line(*result.troubles)});
   if (result.compression) facts.push_back({"compression", compression_line(*result.compression)});
   if (result.training) facts.push_back({"training", training_line(*result.training)});
   if (result.network_switch)
     facts.push_back({"switch", switch_line(*result.network_switch, result.played_wall_seconds)});
+  if (result.troubles) facts.push_back({"switch trouble", troubles_line(*result.troubles)});
   if (!result.servers.empty()) facts.push_back({"servers", server_line(result.servers)});
   if (result.packets) facts.push_back({"packets", packet_line(*result.packets)});
   for (const InterfaceReport& i : result.interfaces) {
