@@ -70,11 +70,12 @@ class SwitchMlLane final : public WindowLane, private Streamer, private RingChun
   const int node_;
   GroupParty switch_ = -1;              // of the rack
   std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
+  std::vector<Packet> waiting_;         // by slot: what is in flight
 
   std::optional<Agreements> agreements_;  // empty: there are none
   std::uint32_t epoch_ = 0;
   std::vector<std::uint32_t> completed_;  // by slot: the number of the last packet that is
-  std::vector<Packet> sent_;              // ... and what this worker has sent in it
+  std::vector<Packet> sent_;              // ... and that packet
   int silence_ = 0;                       // ticks in which nothing came of what was waited for
   int lacking_ = 0;                       // slots whose packet is set aside until its sum comes
   std::deque<std::uint64_t> results_;     // chunks with such a sum
@@ -94,8 +95,9 @@ SwitchMlLane::SwitchMlLane(std::shared_ptr<const Layout> layout, GroupRank worke
       node_(layout_->rails.node_of(worker)) {
   if (alone()) return;
   switch_ = layout_->racks.leaf_of(rail(), node_);
-  if (!layout_->options.guard) return;
   const auto slots = static_cast<std::uint32_t>(layout_->options.slots);
+  waiting_.resize(slots);
+  if (!layout_->options.guard) return;
   for (std::uint32_t slot = 0; slot < slots; ++slot) completed_.push_back(slot - slots);
   sent_.resize(slots);
   agreements_.emplace(layout_->rails, rail(), node_, layout_->options.slots,
@@ -146,10 +148,12 @@ Packet SwitchMlLane::packet_of(const Chunk& chunk) const {
   return packet;
 }
 
-bool SwitchMlLane::send(Io& io, const Chunk& chunk, bool) {
-  Packet packet = packet_of(chunk);
-  packet.words.packet += epoch_;
-  const std::vector<std::byte> bytes = packet.words.bytes(share_->reach());
+bool SwitchMlLane::send(Io& io, const Chunk& chunk, bool again) {
+  if (!again) waiting_[chunk.slot] = packet_of(chunk);
+  const Packet& packet = waiting_[chunk.slot];
+  Words words = packet.words;
+  words.packet += epoch_;
+  const std::vector<std::byte> bytes = words.bytes(share_->reach());
   const Note note{
       .tag = static_cast<std::uint8_t>(share_->reach()),
       .call = job(),
@@ -196,7 +200,7 @@ std::optional<std::uint64_t> SwitchMlLane::complete(Io& io, const Chunk& chunk,
                                                     std::span<const std::byte> content) {
   if (agreements_) {
     completed_[chunk.slot] = number_of(chunk);
-    sent_[chunk.slot] = packet_of(chunk);
+    std::swap(sent_[chunk.slot], waiting_[chunk.slot]);
   }
   worker_.result(chunk.slot, chunk.set);
   if (chunk.exponent != switchml::Worker::kNone && !exponents_.empty())
@@ -281,7 +285,7 @@ void SwitchMlLane::go(Io& io, const SlotList& agreed) {
 
 Packet SwitchMlLane::part(std::uint16_t slot, std::uint32_t number) const {
   const auto chunk = worker_.in_flight(slot);
-  return chunk && number_of(*chunk) == number ? packet_of(*chunk) : sent_[slot];
+  return chunk && number_of(*chunk) == number ? waiting_[slot] : sent_[slot];
 }
 
 void SwitchMlLane::take_sum(Io& io, std::uint16_t slot, const Packet& sum) {

@@ -1,6 +1,6 @@
 // SwitchML whose switches fail: random plays with real data, in which switches restart, stay away
 // for a while or for good, while packets are lost, doubled, delayed and overtaken.
-// GHOSTRANK_FAULT_RUNS=N plays N runs (default 300), from GHOSTRANK_FAULT_SEED on (default 0).
+// GHOSTRANK_FAULT_RUNS=N plays N runs (default 200), from GHOSTRANK_FAULT_SEED on (default 0).
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -120,7 +120,7 @@ TEST(SwitchFailures, LeaveWrongSumsAndIdleWorkersWhereNobodyAgrees) {
 
 TEST(SwitchFailures, OfEveryKindLeaveRightSums) {
   const std::uint64_t first = asked("GHOSTRANK_FAULT_SEED", 0);
-  const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 300);
+  const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 200);
   AgentReport all;
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
     const Play run = drawn(seed);
