@@ -103,13 +103,13 @@ TEST(SwitchMlInTheNetwork, IsTheSameForEveryNumberOfShardsAndUnderLinks) {
   }
 }
 
-// Steps of 1.3 ms, of which a fifth is compute: the switch fails in the middle of a call.
+// Calls of 0.3 ms: the switch fails in the middle of the first one, and once more.
 SmallJob failing_job(FabricKind kind, int nodes) {
   SmallJob job = switch_job(kind, nodes);
   job.spec.run.iterations = 4;
   job.spec.run.verify = true;
   job.spec.collectives.in_switch = {.slots = 16, .packet_elements = 64, .timeout_ps = 50'000'000};
-  job.spec.network_switch.fails_at = {500 * kPicosPerMicro, 1'700 * kPicosPerMicro};
+  job.spec.network_switch.fails_at = {150 * kPicosPerMicro, 800 * kPicosPerMicro};
   return job;
 }
 
@@ -117,7 +117,7 @@ TEST(SwitchMlInTheNetwork, GoesOnWhenTheSwitchHasForgottenEverything) {
   for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time})
     for (const DataType type : {DataType::int32, DataType::bfloat16}) {
       SmallJob job = failing_job(kind, 4);
-      job.compute(200 * kPicosPerMicro).collective(Func::all_reduce, 60'000, type);
+      job.collective(Func::all_reduce, 60'000, type);
       const Result result = job.run();
       EXPECT_EQ(result.interrupted, "");
       EXPECT_EQ(result.verify->wrong_elements, 0u);
@@ -127,7 +127,7 @@ TEST(SwitchMlInTheNetwork, GoesOnWhenTheSwitchHasForgottenEverything) {
     }
 }
 
-// Whom a failure finds waiting depends on times, so that several are needed to see an agreement.
+// Whom a failure finds waiting depends on times, so several are needed to see agreements.
 TEST(SwitchMlInTheNetwork, FailsAlikeForEveryNumberOfShards) {
   std::vector<std::string> said;
   for (const int shards : {1, 2, 4}) {
@@ -141,7 +141,7 @@ TEST(SwitchMlInTheNetwork, FailsAlikeForEveryNumberOfShards) {
     const Result result = job.run();
     EXPECT_EQ(result.interrupted, "");
     EXPECT_EQ(result.verify->wrong_elements, 0u);
-    EXPECT_GT(result.troubles->restarts, 3u);
+    EXPECT_GT(result.troubles->restarts, 1u);
     said.push_back(std::to_string(result.iterations.back().seconds) + " " +
                    std::to_string(result.troubles->restarts) + "\n" + testing::ledger_text(result));
   }
@@ -161,11 +161,10 @@ TEST(SwitchMlInTheNetwork, SumsAroundARingWhereTheSwitchStaysAway) {
     ASSERT_TRUE(result.troubles);
     EXPECT_EQ(result.troubles->fallbacks, 1u);
     EXPECT_GT(result.troubles->unheard, 0u);
-    // 2 ms after the failure, or what is left of the patience of that moment later.
-    EXPECT_GT(result.troubles->first_fallback, 2'400 * kPicosPerMicro);
-    EXPECT_LT(result.troubles->first_fallback, 4'600 * kPicosPerMicro);
-    // Iteration 0 may have been over; the other ones are whole calls around the ring.
-    EXPECT_GE(result.troubles->ring_calls, 3u);
+    // With the first agreement after 2 ms: they come ever more rarely.
+    EXPECT_GT(result.troubles->first_fallback, 2'100 * kPicosPerMicro);
+    EXPECT_LT(result.troubles->first_fallback, 4'500 * kPicosPerMicro);
+    EXPECT_EQ(result.troubles->ring_calls, 4u);
     const double last = result.iterations.back().seconds;
     job.spec.network_switch.fails_at.clear();
     job.spec.collectives.algorithm(Func::all_reduce) = "ring";

@@ -219,7 +219,8 @@ std::string json_of(const std::vector<Scheme>& schemes) {
       one["survives"] = {{"loss", s.survives->loss},
                          {"duplicates", s.survives->duplicates},
                          {"delay", s.survives->delay},
-                         {"reordering", s.survives->reordering}};
+                         {"reordering", s.survives->reordering},
+                         {"restart", s.survives->restart}};
     all.push_back(std::move(one));
   }
   return ordered_json{{"schema", "ghostrank/schemes/1"}, {"schemes", all}}.dump(1) + "\n";
