@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <new>
 
 #include "profiles/error.h"
 
@@ -44,14 +45,15 @@ std::string quoted(const std::string& name) {
 void SqliteClose::operator()(sqlite3* db) const { sqlite3_close_v2(db); }
 void SqliteClose::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-void SqliteFile::fail() const {
+std::string SqliteFile::failure() const {
   const int code = sqlite3_errcode(db_.get());
+  if (code == SQLITE_NOMEM) throw std::bad_alloc();
   if (code == SQLITE_NOTADB)
-    throw Error(path_ +
-                ": is no SQLite database; unpack it if it is compressed, since it is read in "
-                "place");
-  throw Error(path_ + ": SQLite: " + sqlite3_errmsg(db_.get()) + "; write the file again");
+    return "is no SQLite database; unpack it if it is compressed, since it is read in place";
+  return std::string("SQLite: ") + sqlite3_errmsg(db_.get()) + "; write the file again";
 }
+
+void SqliteFile::fail() const { throw Error(path_ + ": " + failure()); }
 
 SqliteFile::SqliteFile(const std::string& path) : path_(path) {
   std::error_code error;
@@ -130,8 +132,7 @@ bool SqliteRows::next() {
   const int step = sqlite3_step(statement_.get());
   if (step == SQLITE_DONE) return false;
   ++row_;
-  if (step != SQLITE_ROW)
-    fail("SQLite: " + std::string(sqlite3_errmsg(file_.db_.get())) + "; write the file again");
+  if (step != SQLITE_ROW) fail(file_.failure());
   if (row_ > file_.most_rows_) fail("more rows than the file has room for; write it again");
   return true;
 }
@@ -163,7 +164,7 @@ std::string_view SqliteRows::text(int column) const {
   if (is_null(column)) return {};
   expect(column, SQLITE_TEXT, "text");
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-  if (!text) fail(columns_[column] + " cannot be read; write the file again");
+  if (!text) fail(file_.failure());
   return {text, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
@@ -177,7 +178,6 @@ std::string_view SqliteRows::bytes(int column) const {
 #else
 void SqliteClose::operator()(sqlite3*) const {}
 void SqliteClose::operator()(sqlite3_stmt*) const {}
-void SqliteFile::fail() const { throw Error(path_ + ": SQLite is missing"); }
 
 SqliteFile::SqliteFile(const std::string& path) : path_(path) {
   throw Error(path +

@@ -37,7 +37,8 @@ class SqliteFile {
 
  private:
   friend class SqliteRows;
-  [[noreturn]] void fail() const;  // with SQLite's own message
+  std::string failure() const;  // what SQLite says of the last call; throws where memory ran out
+  [[noreturn]] void fail() const;
 
   std::string path_;
   std::uint64_t most_rows_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace ghostrank {
 namespace {
@@ -47,11 +48,15 @@ std::uint32_t add_group(DeviceKernel& kernel, const std::vector<std::uint32_t>& 
 void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::int64_t stream),
                  Trace& trace, TraceRank& rank) {
   if (kernels.empty()) return;
-  std::stable_sort(kernels.begin(), kernels.end(),
-                   [](const DeviceKernel& a, const DeviceKernel& b) { return a.start < b.start; });
+  std::vector<std::uint32_t> order(kernels.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return kernels[a].start < kernels[b].start;
+  });
   std::map<std::int64_t, Stream> streams;
-  const Picoseconds origin = kernels.front().start;
-  for (DeviceKernel& kernel : kernels) {
+  const Picoseconds origin = kernels[order.front()].start;
+  for (const std::uint32_t index : order) {
+    DeviceKernel& kernel = kernels[index];
     const auto [at, fresh] = streams.try_emplace(kernel.stream);
     Stream& own = at->second;
     if (fresh) own.track = track_named(rank, track(kernel.stream));

@@ -21,14 +21,14 @@ struct DeviceKernel {
   std::vector<TraceEvent> also;  // further calls that the kernel does at the same time
 };
 
-// Appends the kernels to `rank`, sorted by their start; they are moved from. Kernels of a stream
-// run one after the other. What ties streams together:
+// Appends the kernels to `rank`, in the order of their starts. Kernels of a stream run one after
+// the other. What ties streams together:
 //
 //   a collective, send or receive comes after the last kernel of every other stream that had ended
 //   a computation comes after a call that ended while the computation's stream was idle
 //   other idle time of a stream before a computation becomes a computation of that length
 //
-// `track`: the name of a stream.
+// `track`: the name of a stream. The kernels are used up.
 void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::int64_t stream),
                  Trace& trace, TraceRank& rank);
 
