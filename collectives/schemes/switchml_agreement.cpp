@@ -16,7 +16,7 @@ constexpr unsigned kPartsBit = 4;            // beside Waiting
 std::vector<std::byte> SlotList::bytes(std::size_t first, std::size_t count) const {
   std::vector<std::byte> bytes(kHead + count * kEach);
   store32(bytes.data(), ticks);
-  bytes[4] = static_cast<std::byte>(verdict);
+  bytes[4] = static_cast<std::byte>(decision);
   for (std::size_t i = 0; i < count; ++i) {
     const SlotState& slot = slots[first + i];
     std::byte* const at = bytes.data() + kHead + i * kEach;
@@ -30,7 +30,7 @@ std::vector<std::byte> SlotList::bytes(std::size_t first, std::size_t count) con
 bool SlotList::add(std::span<const std::byte> bytes) {
   if (bytes.size() < kHead || (bytes.size() - kHead) % kEach != 0) return false;
   ticks = load32(bytes.data());
-  verdict = static_cast<Verdict>(bytes[4]);
+  decision = static_cast<Decision>(bytes[4]);
   for (std::size_t at = kHead; at < bytes.size(); at += kEach) {
     const auto flags = std::to_integer<unsigned>(bytes[at + 4]);
     slots.push_back({load32(bytes.data() + at), static_cast<Waiting>(flags & (kPartsBit - 1)),
@@ -85,7 +85,7 @@ SlotList Agreement::decide(std::uint32_t fallback) const {
     if (std::ranges::any_of(state.slots,
                             [](const SlotState& slot) { return slot.waiting != Waiting::nothing; }))
       silence = std::min(silence, state.ticks);
-  agreed.verdict = fallback > 0 && silence >= fallback ? Verdict::fall_back : Verdict::restart;
+  agreed.decision = fallback > 0 && silence >= fallback ? Decision::fall_back : Decision::restart;
   return agreed;
 }
 

@@ -1,28 +1,27 @@
-// How the workers of a rail agree to go on after their switch has stopped to answer: because it has
-// restarted, and knows no round any more, or because it is away.
+// How the workers of a rail go on when their switch stops answering: it has restarted and forgotten
+// every round, or it is away.
 //
-// A worker counts its packets on and on over the calls. In a slot no worker can be more than one
-// packet ahead of another, because the switch answers a packet only when it has come from all. So
-// once all say which packet of each slot they have completed last, they know the oldest that some
-// lack: it is the last one of those who are ahead.
+// Workers number their packets over all calls. In a slot no worker is more than one packet ahead of
+// another, because the switch answers a packet only when all workers have sent it. So when every
+// worker has said which packet it completed last in each slot, the oldest packet that some lack is
+// known: it is the last one of the workers that are ahead.
 //
 //   worker      a packet has waited for long                          suspect ─► speaker
-//   speaker     stop ─► all others       (the worker of the first node)
-//   worker      leaves the switch alone from now on                    state ─► speaker
-//   speaker     knows all states: decides; go ─► all others
-//   worker      goes on, and if the switch has failed
-//                 gives what it sent of packets that some lack          part ─► speaker
-//   speaker     adds up the parts of such a packet, as a switch does;   sum ─► those who lack it
+//   speaker     (the worker of the first node)                        stop ─► all others
+//   worker      leaves the switch alone from now on                   state ─► speaker
+//   speaker     has all states and decides                            go ─► all others
+//   worker      goes on; if the switch has failed, it gives what
+//               it sent in the packets that some workers lack         part ─► speaker
+//   speaker     adds up the parts of such a packet, as a switch does  sum ─► those that lack it
 //
-// So after an agreement all workers have completed the same packets, each of them once. They go on
-// under a new epoch: a packet's number on the wire is its own number plus the epoch, so that in
-// each slot it is later than all numbers before. Workers take no result, and guarded switches
-// (switch/pool.h) no packet, of an earlier epoch for one of this. Which of the switches have really
-// restarted does not matter.
+// After an agreement all workers have completed the same packets, each of them once. They go on
+// under a new epoch: the number of a packet on the wire is its own number plus the epoch, so in
+// each slot it is later than all numbers before. By these numbers workers ignore results, and
+// guarded switches (switch/pool.h) packets, of earlier epochs. It does not matter which switches
+// have really restarted.
 //
-// A switch has failed if it leaves a packet without an answer that all workers have sent long ago
-// or completed. A worker that is late with its call, or loses many packets, is no failure. All of
-// this travels as reliable notes, whose order from one worker to another is kept.
+// A switch has failed if it does not answer a packet that every worker has completed or sent long
+// ago. A late worker is no failure. Notes between workers are reliable and keep their order.
 //
 // Threading: plain values and functions.
 #pragma once
@@ -46,7 +45,7 @@ inline constexpr std::uint8_t kSuspect = 16, kStop = 17, kState = 18, kGo = 19, 
                               kSum = 21, kRing = 24;
 
 enum class Waiting : std::uint8_t { nothing, some, long_since };  // for the answer in a slot
-enum class Verdict : std::uint8_t {
+enum class Decision : std::uint8_t {
   go_on,     // as before
   restart,   // under a new epoch
   fall_back  // without the switch
@@ -64,7 +63,7 @@ struct SlotList {
   // In a state: for which the worker has waited and heard nothing. In what is agreed: after which a
   // packet has waited for long from now on.
   std::uint32_t ticks = 0;
-  Verdict verdict{};  // in what is agreed
+  Decision decision{};  // in what is agreed
   std::vector<SlotState> slots;
 
   static constexpr std::size_t kMost = 800;  // slots of a note

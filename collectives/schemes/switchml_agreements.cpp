@@ -6,8 +6,8 @@
 namespace ghostrank::switchml {
 namespace {
 
-Packet packet_in(const Note& note, const Words& words) {
-  Packet packet{words, note.elements > 0};
+Contribution packet_in(const Note& note, const Words& words) {
+  Contribution packet{words, note.elements > 0};
   packet.values.resize(note.content.size() / sizeof packet.values[0]);
   std::copy(note.content.begin(), note.content.end(),
             std::as_writable_bytes(std::span(packet.values)).begin());
@@ -16,7 +16,7 @@ Packet packet_in(const Note& note, const Words& words) {
 
 }  // namespace
 
-void Packet::add(const Packet& other) {
+void Contribution::add(const Contribution& other) {
   words.exponent = std::max(words.exponent, other.words.exponent);
   full |= other.full;
   if (other.values.empty()) return;
@@ -68,7 +68,7 @@ void Agreements::take(Io& io, GroupParty from, const Note& note) {
 }
 
 void Agreements::tell(Io& io, int node, std::uint8_t tag, std::uint32_t index,
-                      std::span<const std::byte> words, const Packet* packet) {
+                      std::span<const std::byte> words, const Contribution* packet) {
   Note note{.tag = tag, .call = known_, .index = index, .type = DataType::int32, .words = words};
   if (packet && packet->full) {
     note.elements = static_cast<std::uint64_t>(elements_);
@@ -108,18 +108,18 @@ void Agreements::conclude(Io& io) {
   for (std::size_t s = 0; s < slots_; ++s) {
     const auto slot = static_cast<std::uint16_t>(s);
     SlotState& state = agreed.slots[s];
-    state.parts &= agreed.verdict != Verdict::go_on && !parts_.contains(slot);
+    state.parts &= agreed.decision != Decision::go_on && !parts_.contains(slot);
     if (state.parts)
       parts_[slot] = {rails_.nodes(), {{.packet = state.completed}, false}, agreement_->lacking(s)};
   }
   agreement_.reset();
   for (int node = 1; node < rails_.nodes(); ++node) list(io, node, kGo, agreed);
-  if (agreed.verdict == Verdict::restart) io.tell(Incident::restart);
-  if (agreed.verdict == Verdict::fall_back) io.tell(Incident::fallback);
+  if (agreed.decision == Decision::restart) io.tell(Incident::restart);
+  if (agreed.decision == Decision::fall_back) io.tell(Incident::fallback);
   go(io, agreed);
 }
 
-void Agreements::take_part(Io& io, std::uint16_t slot, const Packet& part) {
+void Agreements::take_part(Io& io, std::uint16_t slot, const Contribution& part) {
   const auto found = parts_.find(slot);
   if (found == parts_.end()) return;
   found->second.sum.add(part);
@@ -139,12 +139,12 @@ void Agreements::take_part(Io& io, std::uint16_t slot, const Packet& part) {
 void Agreements::go(Io& io, const SlotList& agreed) {
   suspected_ = heard_ = false;
   patience_ = static_cast<int>(agreed.ticks);
-  over_ |= agreed.verdict == Verdict::fall_back;
+  over_ |= agreed.decision == Decision::fall_back;
   streamer_.go(io, agreed);
   for (std::size_t s = 0; s < slots_; ++s) {
     if (!agreed.slots[s].parts) continue;
     const auto slot = static_cast<std::uint16_t>(s);
-    const Packet part = streamer_.part(slot, agreed.slots[s].completed);
+    const Contribution part = streamer_.part(slot, agreed.slots[s].completed);
     if (speaks())
       take_part(io, slot, part);
     else

@@ -1,5 +1,5 @@
-// A worker's part in the agreements of its rail (switchml_agreement.h): the notes that it sends and
-// takes, and as the speaker also the verdicts and the sums of packets that some workers lack.
+// How a worker takes part in the agreements of its rail (switchml_agreement.h): the notes that it
+// sends and takes. The speaker also decides, and adds up the packets that some workers lack.
 //
 // Threading: one owner.
 #pragma once
@@ -18,16 +18,16 @@
 
 namespace ghostrank::switchml {
 
-// What a worker sends in a packet, or the sum of it.
-struct Packet {
+// What a worker sends in a packet, or what all have sent in it.
+struct Contribution {
   Words words;  // with the packet's own number
   bool full = false;
   std::vector<std::int32_t> values = {};  // of a full one, if ranks hold real data
 
-  void add(const Packet& other);
+  void add(const Contribution& other);
 };
 
-// The worker that takes part.
+// The worker, as agreements see it.
 class Streamer {
  public:
   virtual ~Streamer() = default;
@@ -36,9 +36,9 @@ class Streamer {
   virtual void pause() = 0;
   virtual void go(Io& io, const SlotList& agreed) = 0;
   // What it has sent in the packet of that number, which some have completed.
-  virtual Packet part(std::uint16_t slot, std::uint32_t number) const = 0;
+  virtual Contribution part(std::uint16_t slot, std::uint32_t number) const = 0;
   // The sum of a packet that it lacks.
-  virtual void take_sum(Io& io, std::uint16_t slot, const Packet& sum) = 0;
+  virtual void take_sum(Io& io, std::uint16_t slot, const Contribution& sum) = 0;
 };
 
 class Agreements {
@@ -62,18 +62,18 @@ class Agreements {
 
   struct Parts {
     int missing = 0;
-    Packet sum;
+    Contribution sum;
     std::vector<int> lacking;  // workers
   };
 
   void tell(Io& io, int node, std::uint8_t tag, std::uint32_t index = 0,
-            std::span<const std::byte> words = {}, const Packet* packet = nullptr);
+            std::span<const std::byte> words = {}, const Contribution* packet = nullptr);
   void list(Io& io, int node, std::uint8_t tag, const SlotList& slots);
   void begin(Io& io);
   void take_state(Io& io, int node, std::span<const std::byte> words);
   void conclude(Io& io);
   void go(Io& io, const SlotList& agreed);
-  void take_part(Io& io, std::uint16_t slot, const Packet& part);
+  void take_part(Io& io, std::uint16_t slot, const Contribution& part);
 
   const Rails& rails_;
   const int rail_, node_, elements_;

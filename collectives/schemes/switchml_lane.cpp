@@ -38,7 +38,7 @@ class SwitchMlLane final : public WindowLane, private Streamer, private RingChun
   unsigned first_slot() const { return static_cast<unsigned>(layout_->options.first_slot); }
   std::uint32_t job() const { return call_.number & 0xff; }
   bool send(Io& io, const Chunk& chunk, bool again) override;
-  Packet packet_of(const Chunk& chunk) const;
+  Contribution contribution(const Chunk& chunk) const;
   std::int8_t own_exponent(std::uint64_t chunk) const;
   void fill(std::vector<std::int32_t>& values, std::uint64_t chunk) const;
   std::optional<std::uint64_t> answered(Io& io, const Note& note);
@@ -50,8 +50,8 @@ class SwitchMlLane final : public WindowLane, private Streamer, private RingChun
   SlotList state() const override;
   void pause() override { paused_ = true; }
   void go(Io& io, const SlotList& agreed) override;
-  Packet part(std::uint16_t slot, std::uint32_t number) const override;
-  void take_sum(Io& io, std::uint16_t slot, const Packet& sum) override;
+  Contribution part(std::uint16_t slot, std::uint32_t number) const override;
+  void take_sum(Io& io, std::uint16_t slot, const Contribution& sum) override;
 
   // Without the switch
   bool has_result(std::uint64_t chunk) const override {
@@ -70,12 +70,12 @@ class SwitchMlLane final : public WindowLane, private Streamer, private RingChun
   const int node_;
   GroupParty switch_ = -1;              // of the rack
   std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
-  std::vector<Packet> waiting_;         // by slot: what is in flight
+  std::vector<Contribution> waiting_;   // by slot: what is in flight
 
   std::optional<Agreements> agreements_;  // empty: there are none
   std::uint32_t epoch_ = 0;
   std::vector<std::uint32_t> completed_;  // by slot: the number of the last packet that is
-  std::vector<Packet> sent_;              // ... and that packet
+  std::vector<Contribution> sent_;        // ... and that packet
   int silence_ = 0;                       // ticks in which nothing came of what was waited for
   int lacking_ = 0;                       // slots whose packet is set aside until its sum comes
   std::deque<std::uint64_t> results_;     // chunks with such a sum
@@ -131,9 +131,9 @@ void SwitchMlLane::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) 
   quantise(mine(chunk), exponents_[chunk], layout_->rails.nodes(), values.data());
 }
 
-Packet SwitchMlLane::packet_of(const Chunk& chunk) const {
+Contribution SwitchMlLane::contribution(const Chunk& chunk) const {
   const Reach reach = share_->reach();
-  Packet packet{{.packet = number_of(chunk)}, reach == Reach::everyone};
+  Contribution packet{{.packet = number_of(chunk)}, reach == Reach::everyone};
   if (chunk.exponent != switchml::Worker::kNone)
     packet.words.exponent = own_exponent(static_cast<std::uint64_t>(chunk.exponent));
   if (chunk.values != switchml::Worker::kNone && reach != Reach::everyone) {
@@ -149,8 +149,8 @@ Packet SwitchMlLane::packet_of(const Chunk& chunk) const {
 }
 
 bool SwitchMlLane::send(Io& io, const Chunk& chunk, bool again) {
-  if (!again) waiting_[chunk.slot] = packet_of(chunk);
-  const Packet& packet = waiting_[chunk.slot];
+  if (!again) waiting_[chunk.slot] = contribution(chunk);
+  const Contribution& packet = waiting_[chunk.slot];
   Words words = packet.words;
   words.packet += epoch_;
   const std::vector<std::byte> bytes = words.bytes(share_->reach());
@@ -268,9 +268,9 @@ SlotList SwitchMlLane::state() const {
 }
 
 void SwitchMlLane::go(Io& io, const SlotList& agreed) {
-  given_up_ |= agreed.verdict == Verdict::fall_back;
+  given_up_ |= agreed.decision == Decision::fall_back;
   paused_ = given_up_;
-  if (agreed.verdict == Verdict::go_on) return go_on(io);
+  if (agreed.decision == Decision::go_on) return go_on(io);
   ++epoch_;
   for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
     const auto chunk = worker_.in_flight(slot);
@@ -283,12 +283,12 @@ void SwitchMlLane::go(Io& io, const SlotList& agreed) {
   start_ring(io);
 }
 
-Packet SwitchMlLane::part(std::uint16_t slot, std::uint32_t number) const {
+Contribution SwitchMlLane::part(std::uint16_t slot, std::uint32_t number) const {
   const auto chunk = worker_.in_flight(slot);
   return chunk && number_of(*chunk) == number ? waiting_[slot] : sent_[slot];
 }
 
-void SwitchMlLane::take_sum(Io& io, std::uint16_t slot, const Packet& sum) {
+void SwitchMlLane::take_sum(Io& io, std::uint16_t slot, const Contribution& sum) {
   const auto chunk = worker_.in_flight(slot);
   if (!chunk || !set_aside_[slot] || number_of(*chunk) != sum.words.packet) return;
   set_aside_[slot] = false;

@@ -25,16 +25,17 @@ SlotList state(SlotState one, SlotState other, std::uint32_t silence = 100) {
 
 TEST(SwitchMlAgreement, IsToGoOnWhileAPacketIsMissingOrYoung) {
   const SlotState done{6, kNo}, other{7, kNo};
-  EXPECT_EQ(decided({state(done, other), state(done, other)}).verdict, Verdict::go_on);
-  EXPECT_EQ(decided({state({6, kLong}, other), state(done, other)}).verdict, Verdict::go_on);
-  EXPECT_EQ(decided({state({6, kLong}, other), state({6, kSome}, other)}).verdict, Verdict::go_on);
+  EXPECT_EQ(decided({state(done, other), state(done, other)}).decision, Decision::go_on);
+  EXPECT_EQ(decided({state({6, kLong}, other), state(done, other)}).decision, Decision::go_on);
+  EXPECT_EQ(decided({state({6, kLong}, other), state({6, kSome}, other)}).decision,
+            Decision::go_on);
 }
 
 TEST(SwitchMlAgreement, IsToRestartWhereAllHaveWaitedForLong) {
   const SlotState other{7, kNo};
   const SlotList agreed =
       decided({state({6, kLong}, other), state({6, kLong}, other), state({6, kLong}, other)});
-  EXPECT_EQ(agreed.verdict, Verdict::restart);
+  EXPECT_EQ(agreed.decision, Decision::restart);
   EXPECT_EQ(agreed.slots[0].completed, 6u);
   EXPECT_FALSE(agreed.slots[0].parts);
 }
@@ -50,7 +51,7 @@ TEST(SwitchMlAgreement, IsToGiveWhatSomeHaveToThoseThatLackIt) {
     agreement.add(1, state({base, kLong}, other).bytes(1, 1));
     agreement.add(2, state({base + 2, kNo}, other).bytes(0, 2));
     const SlotList agreed = agreement.decide(0);
-    EXPECT_EQ(agreed.verdict, Verdict::restart);
+    EXPECT_EQ(agreed.decision, Decision::restart);
     EXPECT_EQ(agreed.slots[0].completed, base + 2);
     EXPECT_TRUE(agreed.slots[0].parts);
     EXPECT_FALSE(agreed.slots[1].parts);
@@ -61,13 +62,13 @@ TEST(SwitchMlAgreement, IsToGiveWhatSomeHaveToThoseThatLackIt) {
 TEST(SwitchMlAgreement, IsToFallBackWhenNoneThatWaitsHasHeardOfTheSwitch) {
   const SlotState waits{6, kLong}, other{7, kNo};
   const auto with = [&](std::uint32_t one, std::uint32_t two) {
-    return decided({state(waits, other, one), state(waits, other, two)}, 50).verdict;
+    return decided({state(waits, other, one), state(waits, other, two)}, 50).decision;
   };
-  EXPECT_EQ(with(50, 90), Verdict::fall_back);
-  EXPECT_EQ(with(90, 49), Verdict::restart);
+  EXPECT_EQ(with(50, 90), Decision::fall_back);
+  EXPECT_EQ(with(90, 49), Decision::restart);
   // Whoever waits for nothing has nothing to hear.
-  EXPECT_EQ(decided({state({6, kNo}, other, 0), state({4, kLong}, other, 60)}, 50).verdict,
-            Verdict::fall_back);
+  EXPECT_EQ(decided({state({6, kNo}, other, 0), state({4, kLong}, other, 60)}, 50).decision,
+            Decision::fall_back);
 }
 
 TEST(SwitchMlAgreement, IgnoresMalformedLists) {
