@@ -1,6 +1,5 @@
 // Exports of nsys, written here after the documented schema: what becomes of them, and refusals.
 // None of them is of a real nsys.
-#include <fstream>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -341,6 +340,12 @@ TEST_F(Nsys, RefusesWhatItCannotKnow) {
   one = two_ranks();
   one.range(10, 60, 70, "ncclCommInitRank", member(0x5, 1'000'000'000, 0));
   EXPECT_EQ(refused(one.sql), "r.sqlite: NVTX_EVENTS row 9: rank 0 of 1000000000 ranks");
+
+  one = two_ranks();
+  for (int comm = 1; comm < 80; ++comm)
+    one.range(10, 60, 70, "ncclCommInitRank", member(comm, 1'000'000 + (comm == 7), 0));
+  EXPECT_EQ(refused(one.sql),
+            "r.sqlite: communicators of more than 67108864 members together; the file is damaged");
 }
 
 TEST_F(Nsys, RefusesHostileDatabases) {

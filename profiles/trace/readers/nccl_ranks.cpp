@@ -9,6 +9,7 @@ namespace ghostrank {
 namespace {
 
 constexpr WorldRank kUnknown{-1};
+constexpr std::uint64_t kMostMembers = 1 << 26;  // of all communicators together
 
 // Members without a file continue the stride of those with one.
 void complete(TraceGroup& group, const InspectorComm& comm, const std::string& path, Trace& trace) {
@@ -50,7 +51,11 @@ std::vector<WorldRank> name_ranks(const std::vector<InspectorComm>& comms,
   std::map<std::uint32_t, std::set<WorldRank>> ranks_of;  // by process: its ranks in the job
   for (const InspectorMembership& membership : memberships)
     if (membership.comm == world) ranks_of[membership.process].emplace(membership.rank);
+  std::uint64_t all = 0;
   for (const InspectorComm& comm : comms) {
+    if (comm.ranks < trace.ranks && (all += comm.ranks) > kMostMembers)
+      throw Error(path + ": communicators of more than " + std::to_string(kMostMembers) +
+                  " members together; the file is damaged");
     TraceGroup group{comm.name.empty() ? comm.id : comm.name, {}};
     if (comm.ranks < trace.ranks) group.members.assign(comm.ranks, kUnknown);
     trace.groups.push_back(std::move(group));
