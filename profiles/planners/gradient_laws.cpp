@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "profiles/error.h"
