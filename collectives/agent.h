@@ -224,6 +224,9 @@ class Ends {
   // File name of the P4 program for the scheme's switches, as its author ships it; empty: none.
   virtual std::string_view p4_program() const { return ""; }
   virtual Survives survives() const { return {}; }
+  // True if the call ends with the weights of the tensor that it names, in place of a sum: helpers
+  // keep them, 0 at first, and step them by the sum (schemes/nesterov.h).
+  virtual bool steps_weights(const Call& /*call*/) const { return false; }
   // How much a float element may differ from the exact sum, before it is rounded to its type, if no
   // rank's element exceeds `largest` in magnitude; 0: the sum is exact.
   virtual double error_bound(const Call& /*call*/, double /*largest*/) const { return 0; }

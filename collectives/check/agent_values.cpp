@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "collectives/dice.h"
+#include "collectives/schemes/numbers.h"
 
 namespace ghostrank::checking {
 namespace {
@@ -57,6 +58,13 @@ CallValues::CallValues(const Call& call, std::uint64_t seed, const Ends& ends)
     set_of_.push_back(contributions_.only(r));
     only_[set_of_.back()] = r;
   }
+}
+
+void CallValues::step(NesterovReference& weights) {
+  for (std::uint64_t e = 0; e < call_.collective.count; ++e)
+    weights_.push_back(static_cast<float>(value({every_, static_cast<std::uint32_t>(e)})));
+  weights.step(weights_);
+  for (std::uint64_t e = 0; e < call_.collective.count; ++e) weights_[e] = weights.weight(e);
 }
 
 std::uint64_t CallValues::value(GroupRank r, std::uint64_t element) const {
@@ -172,9 +180,13 @@ std::string CallValues::wrong(GroupRank r, std::span<const std::byte> work) cons
     if (!required) continue;
     const std::byte* is = work.data() + e * bytes;
     put(*required, right);
+    if (!weights_.empty())
+      std::memcpy(right, bytes_of_floats(call_.type, {&weights_[e], 1}).data(), bytes);
     if (std::memcmp(is, right, bytes) != 0 && !close(is, right))
       return "ends with wrong content at " + std::to_string(e) + ": " + shown(is) + " instead of " +
-             shown(right) + ", " + contributions_.describe(*required) + guess(*required, is);
+             shown(right) + ", " +
+             (weights_.empty() ? contributions_.describe(*required) + guess(*required, is)
+                               : "the weight of tensor " + std::to_string(call_.tensor));
   }
   return {};
 }

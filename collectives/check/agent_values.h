@@ -5,7 +5,8 @@
 // missing, duplicated or misplaced one shows. Integer types wrap around; float values are so small
 // that sums over the group are exact. The result of a scheme that rounds may differ by its stated
 // bound (Ends::error_bound()) plus one rounding of the type. Elements without a defined value have
-// all bits set. Sparse calls sum the content of tensor_content.h, zeros included.
+// all bits set. Sparse calls sum the content of tensor_content.h, zeros included. Calls that step
+// weights (Ends::steps_weights()) end with those of nesterov_reference.h, bit by bit.
 //
 // Units: elements, bytes. Threading: one owner.
 #pragma once
@@ -20,6 +21,7 @@
 
 #include "collectives/agent.h"
 #include "collectives/check/contract.h"
+#include "collectives/check/nesterov_reference.h"
 
 namespace ghostrank::checking {
 
@@ -29,6 +31,9 @@ std::optional<TensorContent> content_of(const Call& call, std::uint64_t seed);
 class CallValues {
  public:
   CallValues(const Call& call, std::uint64_t seed, const Ends& ends);
+
+  // The call steps these weights, as earlier calls left them, and ends with them.
+  void step(NesterovReference& weights);
 
   std::vector<std::byte> work(GroupRank r) const;
   std::vector<std::byte> input(GroupRank r) const;
@@ -52,6 +57,7 @@ class CallValues {
   std::uint32_t every_;
   std::vector<std::uint32_t> set_of_;                  // by rank: the multiset {rank}
   std::unordered_map<std::uint32_t, GroupRank> only_;  // the inverse of set_of_
+  std::vector<float> weights_;                         // in place of sums; empty: sums
 };
 
 // Why sums over so many ranks would not be exact; empty: they are.

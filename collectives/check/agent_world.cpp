@@ -2,6 +2,7 @@
 #include "collectives/check/agent_world.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace ghostrank::checking {
@@ -96,8 +97,13 @@ void AgentWorld::set_up() {
     if (!parties_[p].agent) fail("there is no agent for " + named(static_cast<GroupParty>(p)));
   }
   overhead_ = ends_.overhead_bytes();
-  if (options_.real_data)
-    for (const Call& call : calls_) values_.emplace_back(call, options_.seed, ends_);
+  if (options_.real_data) {
+    std::map<std::uint32_t, NesterovReference> weights;  // by tensor
+    for (const Call& call : calls_) {
+      values_.emplace_back(call, options_.seed, ends_);
+      if (ends_.steps_weights(call)) values_.back().step(weights[call.tensor]);
+    }
+  }
   for (GroupParty p = 0; p < ends_.size(); ++p) plan_next_call(p);
 }
 

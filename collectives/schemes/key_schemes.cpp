@@ -110,23 +110,21 @@ class BytePs final : public KeyedEnds {
 
 class Phub final : public KeyedEnds {
  public:
-  Phub(int size, const Communicator& comm)
+  Phub(int size, const Communicator& comm, int racks)
       : KeyedEnds(size, comm, comm.at_servers.places * comm.at_servers.nics,
-                  {.answer = Answer::result, .optimises = true}) {
+                  {.answer = Answer::result, .optimises = true, .racks = racks}) {
     assign();
     cut_named();
   }
 
-  int core_of(std::uint32_t key) const override {
-    const std::uint32_t tensor = key >> 16, part = key % kMostParts;
-    return tensor < core_of_.size() && part < core_of_[tensor].size()
-               ? core_of_[tensor][part]
-               : static_cast<int>(part % static_cast<std::uint32_t>(cores()));
+  int core_of(std::uint32_t key) const override { return assigned(core_of_, key, cores()); }
+  int owner_of(std::uint32_t key) const override {
+    return assigned(helper_of_, key, helpers_in_all());
   }
 
   // Two buffers for every sender.
-  std::uint64_t bytes_held(std::uint64_t bytes) const override {
-    return bytes * 2 * nodes().size();
+  std::uint64_t bytes_held(std::uint64_t bytes, std::size_t pushers) const override {
+    return bytes * 2 * pushers;
   }
 
  private:
@@ -135,7 +133,17 @@ class Phub final : public KeyedEnds {
   }
   int helpers_in_all() const { return servers().places * servers().nics; }
 
-  // Longest first: chunks to NICs, and the chunks of each machine to its cores.
+  // By tensor and chunk. Chunks of other tensors take turns.
+  using Assignment = std::vector<std::vector<int>>;
+  static int assigned(const Assignment& bin_of, std::uint32_t key, int bins) {
+    const std::uint32_t tensor = key / kMostParts, part = key % kMostParts;
+    return tensor < bin_of.size() && part < bin_of[tensor].size()
+               ? bin_of[tensor][part]
+               : static_cast<int>(part % static_cast<std::uint32_t>(bins));
+  }
+
+  // Longest first: chunks to NICs, and the chunks of each machine to its cores. The box of a rack
+  // sums the chunks of all owners, each on the same core in every box.
   void assign() {
     std::vector<std::uint64_t> sizes;
     std::vector<std::vector<std::size_t>> number;  // of each chunk, by tensor
@@ -149,11 +157,12 @@ class Phub final : public KeyedEnds {
     }
     const std::vector<int> helper = longest_first(sizes, helpers_in_all());
     std::vector<int> core(sizes.size());
-    for (int place = 0; place < servers().places; ++place) {
+    const int machines = racks() > 1 ? 1 : servers().places;
+    for (int machine = 0; machine < machines; ++machine) {
       std::vector<std::size_t> here;
       std::vector<std::uint64_t> sizes_here;
       for (std::size_t i = 0; i < sizes.size(); ++i)
-        if (helper[i] % servers().places == place) {
+        if (helper[i] % machines == machine) {
           here.push_back(i);
           sizes_here.push_back(sizes[i]);
         }
@@ -175,17 +184,14 @@ class Phub final : public KeyedEnds {
     KeyPieces pieces;
     std::uint64_t first = 0;
     for (const std::uint64_t part : equal_parts(elements, most_elements(element_bytes))) {
-      const std::size_t i = pieces.size();
-      const bool assigned = tensor < helper_of_.size() && i < helper_of_[tensor].size();
-      const auto all = static_cast<std::size_t>(helpers_in_all());
-      pieces.push_back({first, part, key_of(tensor, i),
-                        assigned ? helper_of_[tensor][i] : static_cast<int>(i % all)});
+      const std::uint32_t key = key_of(tensor, pieces.size());
+      pieces.push_back({first, part, key, owner_of(key)});
       first += part;
     }
     return pieces;
   }
 
-  std::vector<std::vector<int>> helper_of_, core_of_;  // by tensor and chunk
+  Assignment helper_of_, core_of_;
 };
 
 }  // namespace
@@ -197,7 +203,10 @@ std::unique_ptr<Ends> byteps_ends(int ranks, const Communicator& comm) {
   return std::make_unique<BytePs>(ranks, comm);
 }
 std::unique_ptr<Ends> phub_ends(int ranks, const Communicator& comm) {
-  return std::make_unique<Phub>(ranks, comm);
+  return std::make_unique<Phub>(ranks, comm, 1);
+}
+std::unique_ptr<Ends> phub_racks_ends(int ranks, const Communicator& comm) {
+  return std::make_unique<Phub>(ranks, comm, comm.at_servers.places);
 }
 
 }  // namespace ghostrank

@@ -21,5 +21,8 @@ std::unique_ptr<Ends> byteps_ends(int ranks, const Communicator& comm);
 // assigned longest first to NICs, then to the cores of a NIC; others by their key. The server steps
 // the weights of named tensors and answers with them.
 std::unique_ptr<Ends> phub_ends(int ranks, const Communicator& comm);
+// phub_racks: phub with a server in every rack, which has an equal share of the nodes. Servers sum
+// for their racks, and then for each other (KeyRules::racks).
+std::unique_ptr<Ends> phub_racks_ends(int ranks, const Communicator& comm);
 
 }  // namespace ghostrank

@@ -96,7 +96,8 @@ class Worker final : public Agent {
     note.type = o.call.type;
     note.elements = elements;
     note.content = content;
-    outbox_.send(io, ends_.size() + piece.helper, note);
+    const int helper = ends_.helper_in(ends_.rack_of(mates_.front()), piece.helper);
+    outbox_.send(io, ends_.size() + helper, note);
   }
 
   // Root: queues the pieces once every rank of the node has made the call.

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "collectives/schemes/numbers.h"
+
 namespace ghostrank {
 
 KeyedEnds::KeyedEnds(int size, const Communicator& comm, int helpers, const KeyRules& rules)
@@ -19,6 +21,11 @@ KeyedEnds::KeyedEnds(int size, const Communicator& comm, int helpers, const KeyR
     nodes_.resize(number.size());
     nodes_[n].push_back(r);
   }
+  if (static_cast<std::size_t>(rules.racks) > nodes_.size())
+    throw std::invalid_argument("each of the " + std::to_string(rules.racks) +
+                                " servers is the box of a rack, and there are " +
+                                std::to_string(nodes_.size()) +
+                                " nodes; use at most as many servers");
 }
 
 void KeyedEnds::cut_named() {
@@ -50,7 +57,7 @@ std::vector<Helper> KeyedEnds::helpers() const {
 }
 
 std::unique_ptr<Agent> KeyedEnds::agent(GroupParty party) const {
-  return party < size() ? key_worker(*this, party) : key_server(*this);
+  return party < size() ? key_worker(*this, party) : key_server(*this, party - size());
 }
 
 std::string KeyedEnds::refuses(const Call& call) const {
@@ -65,7 +72,7 @@ bool KeyedEnds::steps_weights(const Call& call) const {
 }
 
 bool KeyedEnds::steps_weights(std::uint32_t tensor, DataType type) const {
-  return rules_.optimises && tensor < kUnnamedTensor && !is_integer(type);
+  return rules_.optimises && tensor < kUnnamedTensor && is_float(type);
 }
 
 Shard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members) {
@@ -99,29 +106,41 @@ void KeyedEnds::add_node_traffic(const std::vector<GroupRank>& node, const KeyPi
     }
 }
 
-std::vector<Ends::Edge> KeyedEnds::traffic(const Call& call) const {
-  struct AtHelper {
+// What roots and servers send each other, and servers of different racks.
+void KeyedEnds::add_server_traffic(const KeyPieces& pieces, std::uint32_t element_bytes,
+                                   std::vector<Edge>& edges) const {
+  struct Owned {
     std::uint64_t pieces = 0, elements = 0;
   };
-  const std::shared_ptr<const KeyPieces> all = pieces(call);
-  const std::uint32_t element_bytes = bytes_of(call.type);
-  std::vector<AtHelper> at(helpers_);
-  for (const KeyPiece& piece : *all) {
-    ++at[piece.helper].pieces;
-    at[piece.helper].elements += piece.elements;
+  std::vector<Owned> owned(helpers_);
+  for (const KeyPiece& piece : pieces) {
+    ++owned[piece.helper].pieces;
+    owned[piece.helper].elements += piece.elements;
   }
   const std::uint64_t notes = rules_.answer == Answer::result ? 1 : 2;  // each way, per piece
-  std::vector<Edge> edges;
-  for (const std::vector<GroupRank>& node : nodes_) {
-    for (int h = 0; h < helpers_; ++h) {
-      if (at[h].pieces == 0) continue;
-      const std::uint64_t messages = notes * at[h].pieces;
-      const std::uint64_t bytes = messages * rules_.header_bytes + at[h].elements * element_bytes;
-      edges.push_back({node.front(), size() + h, bytes, messages});
-      edges.push_back({size() + h, node.front(), bytes, messages});
-    }
-    if (!all->empty()) add_node_traffic(node, *all, element_bytes, edges);
+  const auto both_ways = [&](GroupParty a, GroupParty b, const Owned& keys) {
+    const std::uint64_t messages = notes * keys.pieces;
+    const std::uint64_t bytes = messages * rules_.header_bytes + keys.elements * element_bytes;
+    edges.push_back({a, b, bytes, messages});
+    edges.push_back({b, a, bytes, messages});
+  };
+  for (int owner = 0; owner < helpers_; ++owner) {
+    if (owned[owner].pieces == 0) continue;
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      both_ways(nodes_[n].front(), size() + helper_in(rack_of_node(n), owner), owned[owner]);
+    for (int rack = 0; rack < racks(); ++rack)
+      if (rack != rack_of_helper(owner))
+        both_ways(size() + helper_in(rack, owner), size() + owner, owned[owner]);
   }
+}
+
+std::vector<Ends::Edge> KeyedEnds::traffic(const Call& call) const {
+  const std::shared_ptr<const KeyPieces> all = pieces(call);
+  std::vector<Edge> edges;
+  if (all->empty()) return edges;
+  add_server_traffic(*all, bytes_of(call.type), edges);
+  for (const std::vector<GroupRank>& node : nodes_)
+    add_node_traffic(node, *all, bytes_of(call.type), edges);
   return edges;
 }
 

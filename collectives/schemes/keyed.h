@@ -28,11 +28,20 @@
 // rounded to the type of the gradients. Calls that name no tensor, and those of integers, remain
 // sums.
 //
+// With KeyRules::racks the machines of the servers are boxes, each in a rack with an equal share of
+// the nodes. A root exchanges a key with the box of its rack, and the box with the key's owner:
+//
+//   root  |  push >                     result
+//   box   |        + of its rack > push                   > result to its roots
+//   owner |                            + of every rack > result to its roots and every other box
+//
 // A server sums a key on one core of its machine. Two rounds of a key may be open: one that is
 // summed, and one that slow nodes still pull.
 //
 // Per piece of p bytes, g ranks on a node: a root sends p to a server and receives p; within the
-// node every GPU sends 2 (g - 1) / g p to others, and p / g to the root and back.
+// node every GPU sends 2 (g - 1) / g p to others, and p / g to the root and back. Of r racks every
+// box but the owner's sends p to the owner and receives p: over all keys of a tensor of S bytes a
+// box sends 2 (r - 1) / r S to other racks, and receives as much.
 //
 // Threading: an Ends is immutable; an agent has one owner.
 #pragma once
@@ -57,11 +66,12 @@ struct KeyRules {
                                    // push that came first
   std::uint64_t credit_bytes = 0;  // of a node's pieces on their way to servers; 0: unlimited
   std::uint64_t header_bytes = 0;  // of a note
+  int racks = 1;                   // more than 1: as many as machines with servers; Answer::result
 };
 
 class KeyedEnds : public Ends {
  public:
-  // Throws std::invalid_argument if there are no servers.
+  // Throws std::invalid_argument if there are no servers, or more racks than nodes.
   KeyedEnds(int size, const Communicator& comm, int helpers, const KeyRules& rules);
 
   std::vector<Helper> helpers() const override;
@@ -78,12 +88,27 @@ class KeyedEnds : public Ends {
   const std::vector<std::vector<GroupRank>>& nodes() const { return nodes_; }
   const std::vector<GroupRank>& node_with(GroupRank rank) const { return nodes_[node_of_[rank]]; }
   std::shared_ptr<const KeyPieces> pieces(const Call& call) const;
+
+  int racks() const { return rules_.racks; }
+  int rack_of_node(std::size_t node) const {
+    return static_cast<int>(node * static_cast<std::size_t>(racks()) / nodes_.size());
+  }
+  int rack_of(GroupRank rank) const {
+    return rack_of_node(static_cast<std::size_t>(node_of_[rank]));
+  }
+  int rack_of_helper(int helper) const { return helper % racks(); }
+  // The helper that takes part in the owner's keys for a rack: on the same NIC of that rack's box.
+  int helper_in(int rack, int owner) const { return owner - rack_of_helper(owner) + rack; }
+  // The helper that owns a key, if there are racks.
+  virtual int owner_of(std::uint32_t /*key*/) const { return 0; }
   // The core on which a helper sums the key; -1: the one that has least to sum.
   virtual int core_of(std::uint32_t /*key*/) const { return -1; }
   int cores() const { return servers_.cores; }
-  // That a server holds of a key of so many bytes, besides weights: the sum in progress and the one
-  // that is pulled.
-  virtual std::uint64_t bytes_held(std::uint64_t bytes) const { return 2 * bytes; }
+  // That a server holds of a key of so many bytes, besides weights, if so many push it: the sum in
+  // progress and the one that is pulled.
+  virtual std::uint64_t bytes_held(std::uint64_t bytes, std::size_t /*pushers*/) const {
+    return 2 * bytes;
+  }
 
  protected:
   // Pieces of a tensor; their keys are tensor << 16 | number of the piece.
@@ -95,6 +120,8 @@ class KeyedEnds : public Ends {
   const AtServers& servers() const { return servers_; }
 
  private:
+  void add_server_traffic(const KeyPieces& pieces, std::uint32_t element_bytes,
+                          std::vector<Edge>& edges) const;
   void add_node_traffic(const std::vector<GroupRank>& node, const KeyPieces& pieces,
                         std::uint32_t element_bytes, std::vector<Edge>& edges) const;
 
@@ -128,7 +155,7 @@ enum class KeyTag : std::uint8_t {
 };
 
 std::unique_ptr<Agent> key_worker(const KeyedEnds& ends, GroupRank rank);
-std::unique_ptr<Agent> key_server(const KeyedEnds& ends);
+std::unique_ptr<Agent> key_server(const KeyedEnds& ends, int helper);
 
 // Sends notes in order, and keeps those that find no room.
 class KeyOutbox {

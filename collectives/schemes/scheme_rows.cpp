@@ -79,6 +79,7 @@ std::span<const Algorithm> scheme_rows() {
     add("parameter_server", parameter_server_ends);
     add("byteps", byteps_ends);
     add("phub", phub_ends);
+    add("phub_racks", phub_racks_ends);
     add("omnireduce", omnireduce);
     add("omnireduce_switch", omnireduce_switch);
     add("sparse_all_gather", sparse_all_gather);

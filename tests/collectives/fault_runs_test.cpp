@@ -85,7 +85,8 @@ FaultRun drawn(std::uint64_t seed) {
   FaultRun run;
   int ranks = 0;
   const Communicator comm = some_communicator(dice, ranks);
-  const char* scheme = kNames[dice.below(kNames.size())];
+  std::string_view scheme = kNames[dice.below(kNames.size())];
+  if (scheme == "phub" && dice.happens(0.5)) scheme = "phub_racks";
   const Func func = scheme == kNames[0] ? kServed[dice.below(kServed.size())] : Func::all_reduce;
   const Algorithm* row = find_algorithm(kSchemes, func, scheme);
   run.name = std::string(scheme) + " " + std::string(name_of(func)) + " of " +

@@ -13,13 +13,17 @@
 #include "collectives/check/agent_checker.h"
 #include "collectives/schemes/key_schemes.h"
 #include "collectives/schemes/keys.h"
+#include "collectives/schemes/nesterov.h"
 
 namespace ghostrank {
 namespace {
 
 using Make = std::unique_ptr<Ends> (*)(int, const Communicator&);
 constexpr std::pair<const char*, Make> kSchemesWithKeys[] = {
-    {"parameter_server", parameter_server_ends}, {"byteps", byteps_ends}, {"phub", phub_ends}};
+    {"parameter_server", parameter_server_ends},
+    {"byteps", byteps_ends},
+    {"phub", phub_ends},
+    {"phub_racks", phub_racks_ends}};
 
 // Small pieces, so that few elements make many; `gpus` ranks on a node.
 Communicator on_nodes(int ranks, int gpus, int places, int beside = 0) {
@@ -40,7 +44,8 @@ TEST(KeyServers, SumRightAndSendWhatTheySayOnNodesOfEverySize) {
     for (const auto& [ranks, gpus] : {std::pair(1, 1), std::pair(2, 1), std::pair(5, 1),
                                       std::pair(4, 2), std::pair(3, 3), std::pair(7, 3)})
       for (const std::uint64_t count : {0, 1, 2, 25, 500}) {
-        const auto ends = make(ranks, on_nodes(ranks, gpus, 2));
+        const auto ends =
+            make(ranks, on_nodes(ranks, gpus, std::min(2, (ranks + gpus - 1) / gpus)));
         const AgentProof proof = prove(*ends, all_reduce(ranks, count), 20);
         EXPECT_TRUE(proof.report.ok) << name << ", " << ranks << " ranks, " << gpus
                                      << " a node, count " << count << ": " << proof.report.error;
@@ -330,6 +335,79 @@ TEST(Phub, SendsResultsWithoutPullsFromOneCorePerKey) {
     }
     for (const Ends::Edge& edge : ends->traffic(call)) messages += edge.messages;
     EXPECT_EQ(messages, 2 * 4 * pieces);
+  }
+}
+
+// PHB-2: weights equal those of the reference, element by element, after ten steps of each tensor,
+// whatever the nodes, the type, and the order in which nodes get ready. Calls of one tensor may
+// overlap; those that name none, and those of integers, stay sums.
+TEST(Phub, StepsWeightsAsTheReferenceDoes) {
+  const std::tuple<Make, int, int, int> kCases[] = {
+      {phub_ends, 1, 1, 2},       {phub_ends, 5, 1, 2},       {phub_ends, 7, 3, 2},
+      {phub_racks_ends, 5, 1, 2}, {phub_racks_ends, 7, 2, 3}, {phub_racks_ends, 4, 1, 4}};
+  for (const auto& [make, ranks, gpus, places] : kCases)
+    for (const DataType type :
+         {DataType::float32, DataType::bfloat16, DataType::float16, DataType::int32}) {
+      const auto ends = make(ranks, on_nodes(ranks, gpus, places));
+      std::vector<Call> calls;
+      for (std::uint32_t i = 0; i < 40; ++i) {
+        const std::uint32_t tensor = i % 4;  // 0: none
+        Call call{i, all_reduce(ranks, 1 + 50 * tensor), type, {}, tensor};
+        call.collective.element_bytes = bytes_of(type);
+        calls.push_back(call);
+        EXPECT_EQ(ends->steps_weights(call), tensor > 0 && type != DataType::int32);
+      }
+      for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        AgentCheckOptions options{.seed = seed, .pause = 20'000'000, .overlap = 5};
+        options.slow = options.no_room = seed % 2 == 0 ? 0.1 : 0;
+        const AgentReport report = check(*ends, calls, options);
+        ASSERT_TRUE(report.ok) << ranks << " ranks, " << name_of(type) << ": " << report.error;
+      }
+    }
+}
+
+// Across racks a box sends 2 (r - 1) / r of the tensor's bytes, however many nodes its rack has,
+// and one NIC of each box serves a key: that with the owner's number.
+TEST(PhubRacks, SendOneSumOfARackToAnother) {
+  constexpr std::uint64_t kCount = 3 * 2 * 16 * 100;  // a whole number of chunks for every NIC
+  for (const int racks : {2, 3})
+    for (const int in_rack : {1, 2, 5}) {
+      const int nodes = racks * in_rack;
+      const auto ends = phub_racks_ends(nodes, on_nodes(nodes, 1, racks));
+      std::vector<std::uint64_t> sent(racks), got(racks);
+      std::uint64_t pushed = 0;
+      for (const Ends::Edge& edge : ends->traffic({0, all_reduce(nodes, kCount)})) {
+        if (edge.from < nodes) {
+          pushed += edge.bytes;
+          EXPECT_EQ(edge.from / in_rack, (edge.to - nodes) % racks);  // to its own rack's box
+        } else if (edge.to >= nodes) {
+          sent[(edge.from - nodes) % racks] += edge.bytes;
+          got[(edge.to - nodes) % racks] += edge.bytes;
+          EXPECT_EQ((edge.from - nodes) / racks, (edge.to - nodes) / racks);
+        }
+      }
+      EXPECT_EQ(pushed, nodes * 4 * kCount);
+      for (int r = 0; r < racks; ++r) {
+        EXPECT_EQ(sent[r] * racks, 2 * (racks - 1) * 4 * kCount);
+        EXPECT_EQ(got[r], sent[r]);
+      }
+    }
+  EXPECT_THROW(phub_racks_ends(4, on_nodes(4, 2, 3)), std::invalid_argument);
+}
+
+// With the same gradient g in every step: m_k = g (1 - u^k) / (1 - u), and the weights move by
+// -rate (g + u m_k).
+TEST(Nesterov, TakesTheStepsOfItsClosedForm) {
+  const Nesterov rule;
+  std::vector<float> weights(3), moments(3);
+  const std::vector<float> gradients{1, -40, 250};
+  double moved = 0;  // by a gradient of 1
+  for (int k = 1; k <= 10; ++k) {
+    rule.step(weights, moments, gradients);
+    const double u = rule.momentum;
+    moved -= rule.rate * (1 + u * (1 - std::pow(u, k)) / (1 - u));
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      EXPECT_NEAR(weights[i], moved * gradients[i], 1e-6 * std::abs(moved * gradients[i])) << k;
   }
 }
 
