@@ -22,6 +22,7 @@
 #include "emulator/player.h"
 #include "emulator/reporting.h"
 #include "emulator/result/network_report.h"
+#include "emulator/several_jobs.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/traffic.h"
 #include "emulator/verify/gradient_states.h"
@@ -30,6 +31,7 @@
 #include "emulator/warmup.h"
 #include "profiles/device/device.h"
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/tensors.h"
@@ -136,6 +138,7 @@ class Session::Play {
 
   Result play(const Phase& phase) {
     phase_ = phase;
+    if (!workload_.jobs.empty()) next_ = 0;  // alone and together they play the same iterations
     result_ = {};
     result_.config_json = config_json_;
     result_.hosts = ensemble_.hosts;
@@ -186,7 +189,7 @@ class Session::Play {
           cores_.plan.of_thread.empty() ? std::vector<int>{} : cores_.plan.of_thread[s],
           ensemble_.packets.empty() ? nullptr : ensemble_.packets[s].get(),
           ensemble_.switch_packets.empty() ? nullptr : ensemble_.switch_packets[s].get(),
-          states_.get()}));
+          states_.get(), options_.link_times}));
     }
     return shards;
   }
@@ -249,6 +252,7 @@ class Session::Play {
     segment.first = next_;
     segment.count = static_cast<std::uint32_t>(iterations);
     segment.program = phase_.program;
+    segment.job = phase_.job;
     segment.dilation = result_.dilation;
     segment.verify = phase_.verify;
     next_ += segment.count;
@@ -356,32 +360,67 @@ class Session::Play {
     const std::int64_t began = monotonic_ns();
     Segment segment = next_segment(count);
     segment.measured = true;
+    segment.counts = phase_.of_job;
+    for (const std::uint32_t of_job : segment.counts)
+      segment.count = std::max(segment.count, of_job);
     const double switch_before = switch_processor_seconds();
+    iterations_.assign(jobs_of(workload_), {});
     const SegmentReport sum = player_.play(segment, callbacks(count, true));
     result_.played_wall_seconds = seconds_since(began);
+    const std::vector<double> played_by_job = take_iterations();
     note_switch(switch_before);
     result_.stalls = player_.stalls();
     result_.fidelity = judge(sum, spec_, result_.dilation);
     if (host_ == Host(0))
-      report_segment(segment, workload_, player_.rows(), sum, player_.reports(), result_);
+      report_segment(segment, workload_, player_.rows(), sum, player_.reports(), played_by_job,
+                     result_);
     result_.tensors = tensor_use(spec_, workload_, segment.first);
     result_.compression = compression_use(spec_, workload_, segment.first);
     if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
     report_troubles(sum, spec_.network_switch, result_);
     report_servers(sum, cluster_, spec_.cluster.servers.cores, result_);
-    const auto played = static_cast<double>(std::max<std::size_t>(1, result_.iterations.size()));
+    const double played = played_by_job[first_job()];
     const double lasted = seconds(sum.end.at);
     if (spec_.fabric.network == NetworkModel::packet && !sum.links.empty())
       result_.network = packet_report(cluster_.topology(), sum.links, played, lasted);
     else
       result_.network = network_report(cluster_.topology(), sum.links, played, lasted);
+    result_.link_history = link_history(cluster_.topology(), sum.link_times, lasted);
     if (result_.network && spec_.fabric.network == NetworkModel::flow)
       describe_flows(sum.fluids, *result_.network);
     note_cores();
     log_info("measured ", result_.iterations.size(), " of ", count, " iterations in ",
              result_.played_wall_seconds, " s",
              result_.fidelity.reason.empty() ? "" : "; not faithful: ", result_.fidelity.reason);
+  }
+
+  std::size_t first_job() const {
+    return phase_.job == kEveryJob ? 0 : static_cast<std::size_t>(phase_.job);
+  }
+
+  // Moves the iterations of every job to the result. Returns how many each played, at least 1.
+  std::vector<double> take_iterations() {
+    std::vector<double> played;
+    for (const auto& of_job : iterations_)
+      played.push_back(static_cast<double>(std::max<std::size_t>(1, of_job.size())));
+    result_.iterations = iterations_[first_job()];
+    for (std::size_t job = 0; job < workload_.jobs.size(); ++job) {
+      const WorkloadJob& own = workload_.jobs[job];
+      std::set<int> nodes;
+      for (int r = 0; r < own.ranks; ++r)
+        nodes.insert(cluster_.location(own.first + r).node.value());
+      result_.jobs.push_back({own.name,
+                              number_list_text({nodes.begin(), nodes.end()}),
+                              own.ranks,
+                              std::move(iterations_[job]),
+                              {},
+                              0,
+                              0,
+                              own.samples_per_iteration,
+                              own.flops_per_iteration});
+    }
+    return played;
   }
 
   // Negative: unknown.
@@ -408,8 +447,9 @@ class Session::Play {
                          : virtual_ ? phase_.iterations
                                     : each * iterations_to_measure(window(), each);
     const double all = before + each * count + after;
-    return {[this, count, measured](int index, const IterationReport& report) {
-              if (measured) result_.iterations.push_back(report);
+    return {[this, count, measured](std::size_t job, int index, const IterationReport& report) {
+              if (measured) iterations_[job].push_back(report);
+              if (job != first_job()) return;
               log_debug(measured ? "iteration " : "warm-up iteration ", index, ": ", report.seconds,
                         " s");
               observer_.on_iteration(measured ? index : index - count, report);
@@ -451,6 +491,7 @@ class Session::Play {
   double step_seconds_ = 0;  // of this phase, emulated, best estimate so far
   int look_ = 1;             // RunWindow::look of this phase
   Result result_;            // of this phase
+  std::vector<std::vector<IterationReport>> iterations_;  // of its measured segment, by job
 };
 
 Session::Session(const LoadedJob& job, const Workload& workload, Control& control,
@@ -467,8 +508,9 @@ Result Session::play(const Phase& phase) { return play_->play(phase); }
 Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
                const RunOptions& options, Observer& observer) {
   const RunSpec& run = job.spec.run;
-  return Session(job, workload, control, options, observer)
-      .play({kInOrder, run.warmup, run.iterations, run.verify, run.min_seconds});
+  Phase phase{kInOrder, run.warmup, run.iterations, run.verify, run.min_seconds};
+  if (workload.jobs.empty()) return Session(job, workload, control, options, observer).play(phase);
+  return play_jobs(job, workload, control, options, observer, phase);
 }
 
 }  // namespace ghostrank

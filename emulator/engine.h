@@ -24,6 +24,7 @@ struct RunOptions {
   // Empty: ghostrank-pairs.csv. Each phase overwrites the files of the phase before.
   std::string spill_path;
   std::size_t max_spans = 1'000'000;
+  bool link_times = false;  // fill Result::link_history, in one process
   // Where the job has a switch outside ghostrank that must be told of it; process 0's. Else null.
   NetworkSwitch* network_switch = nullptr;
 };
@@ -58,6 +59,9 @@ struct Phase {
   // Wall seconds that the measured iterations last at least: more of them are played if
   // `iterations` end sooner. Real time only.
   double min_seconds = 0;
+  int job = kEveryJob;  // of several jobs: only this one plays
+  // By job, at least `iterations`: how many measured ones each plays; empty: `iterations`.
+  std::vector<std::uint32_t> of_job = {};
 };
 
 // Throws Error(usage) for a job that this number of processes cannot play. Call it before the

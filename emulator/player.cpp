@@ -73,21 +73,24 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       ranks_of_role_(workload.roles.size()),
       shards_(std::move(shards)) {
   for (const CountedInterface& counted : ensemble.interfaces) interface_logs_.emplace_back(counted);
-  for (int s = 0; s < cluster.shards(); ++s) {
-    local_ranks_ += static_cast<std::uint32_t>(cluster.ranks_of(host_, s).size());
-    for (const WorldRank rank : cluster.ranks_of(host_, s))
+  local_ranks_.resize(jobs_of(workload));
+  for (int s = 0; s < cluster.shards(); ++s)
+    for (const WorldRank rank : cluster.ranks_of(host_, s)) {
       ++ranks_of_role_[workload.role_of[rank]];
-  }
+      ++local_ranks_[job_of(workload, rank)];
+    }
 }
 
 double Player::ops_of(const Segment& segment) const {
   double ops = 0;
   for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
-    const auto wanted = segment.program == kInOrder ? program_number(workload_, i)
-                                                    : static_cast<std::size_t>(segment.program);
     for (std::size_t role = 0; role < ranks_of_role_.size(); ++role) {
+      const Role& own = workload_.roles[role];
       if (ranks_of_role_[role] == 0) continue;
-      const auto& programs = workload_.roles[role].iterations;
+      if (i - segment.first >= segment.count_of(own.job)) continue;
+      const auto wanted = segment.program == kInOrder ? program_number(workload_, own, i)
+                                                      : static_cast<std::size_t>(segment.program);
+      const auto& programs = own.iterations;
       for (const OpList& stream : programs[std::min(wanted, programs.size() - 1)].streams)
         ops += static_cast<double>(stream.size()) * ranks_of_role_[role];
     }
@@ -100,17 +103,12 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   segment_.number = ++played_;
   callbacks_ = std::move(callbacks);
   ops_ = ops_of(segment);
-  reported_ = 0;
-  open_sums_.clear();
-  whole_sums_.clear();
-  ends_.clear();
+  jobs_.assign(jobs_of(workload_), {});
   stalls_.clear();
   arriving_.assign(control_.world().size, {});
   const double cpu = cpu_seconds();
   began_ns_ = monotonic_ns();
   throttled_before_ = throttled_seconds();
-  steps_.clear();
-  late_.clear();
   log_info("segment ", segment_.number, " begins: iterations ", segment_.first, " to ",
            segment_.first + segment_.count - 1, ", dilation ", segment_.dilation,
            segment_.verify ? ", verified" : "");
@@ -201,7 +199,7 @@ void Player::play_shards(ShardShared& shared) {
 void Player::let_rest(ShardShared& shared) {
   if (virtual_ || shared.at_rest || shared.ended < shared.shards) return;
   const std::uint32_t end = segment_.first + segment_.count;
-  if (host_ == Host(0) && reported_ == segment_.count && control_.told() != end) control_.tell(end);
+  if (host_ == Host(0) && all_reported() && control_.told() != end) control_.tell(end);
   if (control_.told() != end) return;
   struct Notes {
     std::uint64_t sent, received;
@@ -276,14 +274,16 @@ void Player::let_control_speak() const {
 
 void Player::publish(const std::vector<IterationSums>& finished) {
   for (const IterationSums& one : finished) {
-    IterationSums& sum = open_sums_[one.iteration];
+    IterationSums& sum = jobs_[one.job].open[one.iteration];
     sum.iteration = one.iteration;
+    sum.job = one.job;
     sum.merge(one);
-    if (sum.ranks < local_ranks_) continue;
+    if (sum.ranks < local_ranks_[one.job]) continue;
     for (InterfaceLog& log : interface_logs_) log.mark();
     BlobWriter w;
     w.put(Published::iteration), w.put(sum);
     control_.publish(w.bytes());
+    jobs_[one.job].open.erase(one.iteration);
   }
 }
 
@@ -310,8 +310,10 @@ void Player::publish_pulse(ShardShared& shared, bool ended) {
 bool Player::take_iteration(BlobReader& r) {
   IterationSums one;
   r.get(one);
-  if (!r.complete() || one.iteration - segment_.first >= segment_.count) return false;
-  IterationSums& sum = whole_sums_[one.iteration];
+  if (!r.complete() || one.job >= jobs_.size() ||
+      one.iteration - segment_.first >= segment_.count_of(one.job))
+    return false;
+  IterationSums& sum = jobs_[one.job].whole[one.iteration];
   sum.iteration = one.iteration;
   sum.merge(one);
   return true;
@@ -338,15 +340,22 @@ void Player::take_published() {
                                                     : false;
     if (!taken) return control_.fail(malformed(Host(host), "message during the run"));
   }
-  // Reports in order: an iteration is over when every rank of the job has ended it.
-  for (; reported_ < segment_.count; ++reported_) {
-    const auto found = whole_sums_.find(segment_.first + reported_);
-    if (found == whole_sums_.end()) return;
+  for (std::size_t job = 0; job < jobs_.size(); ++job) report_iterations(job);
+}
+
+// Reports the job's iterations in order: one is over when every rank of the job has ended it.
+void Player::report_iterations(std::size_t job) {
+  JobSums& own = jobs_[job];
+  const int all = ranks_of(workload_, job);
+  const double ranks = all, trainers = all - workload_.servers;
+  for (;;) {
+    const auto index = static_cast<std::uint32_t>(own.ends.size());
+    const auto found = own.whole.find(segment_.first + index);
+    if (found == own.whole.end()) return;
     const IterationSums& sums = found->second;
-    if (sums.ranks < static_cast<std::uint32_t>(workload_.ranks)) return;
-    const double ranks = workload_.ranks, trainers = workload_.ranks - workload_.servers;
+    if (sums.ranks < static_cast<std::uint32_t>(all)) return;
     IterationReport i;
-    const Moment before = ends_.empty() ? Moment{} : ends_.back();
+    const Moment before = own.ends.empty() ? Moment{} : own.ends.back();
     i.seconds = seconds(sums.end.at - before.at);
     i.late_seconds = seconds(sums.end.slip - before.slip);
     i.compute_seconds = seconds(sums.compute) / trainers;
@@ -355,11 +364,23 @@ void Player::take_published() {
     i.rank_seconds = seconds(sums.lasted) / ranks;
     i.rank0_seconds = seconds(sums.rank0);
     i.earliest_end = seconds(sums.earliest);
-    ends_.push_back(sums.end);
-    steps_.push_back(i.seconds);
-    late_.push_back(i.late_seconds);
-    callbacks_.iteration(static_cast<int>(reported_), i);
+    own.ends.push_back(sums.end);
+    own.steps.push_back(i.seconds);
+    own.late.push_back(i.late_seconds);
+    own.whole.erase(found);
+    callbacks_.iteration(job, static_cast<int>(index), i);
   }
+}
+
+// The first of those that play.
+const Player::JobSums& Player::first_job() const {
+  return jobs_[segment_.job == kEveryJob ? 0 : static_cast<std::size_t>(segment_.job)];
+}
+
+bool Player::all_reported() const {
+  for (std::size_t job = 0; job < jobs_.size(); ++job)
+    if (jobs_[job].ends.size() < segment_.count_of(job)) return false;
+  return true;
 }
 
 // Process 0 ends a job that has stood still for too long.
@@ -388,10 +409,11 @@ void Player::report_stall(const Gap& gap) {
   stall.seconds = seconds(gap.to - gap.from);
   stall.wall_start_s = stall.start_s * segment_.dilation;
   stall.wall_seconds = stall.seconds * segment_.dilation;
-  // Iteration ends_.size() is still running: it follows the last one that ended.
-  for (std::size_t i = 0; i <= ends_.size() && i < segment_.count; ++i) {
-    const Picoseconds begin = i == 0 ? 0 : ends_[i - 1].at;
-    const Picoseconds end = i < ends_.size() ? ends_[i].at : kEndless;
+  // Iteration ends.size() is still running: it follows the last one that ended.
+  const std::vector<Moment>& ends = first_job().ends;
+  for (std::size_t i = 0; i <= ends.size() && i < segment_.count; ++i) {
+    const Picoseconds begin = i == 0 ? 0 : ends[i - 1].at;
+    const Picoseconds end = i < ends.size() ? ends[i].at : kEndless;
     if (gap.from < end && gap.to > begin) stall.iterations.push_back(static_cast<int>(i));
   }
   log_warn("stall: nothing moved for ", stall.wall_seconds, " s, from ", stall.wall_start_s,
@@ -461,8 +483,8 @@ SegmentReport Player::gather(SegmentReport mine) {
            " reports are here");
   SegmentReport sum;
   for (SegmentReport& r : reports_) sum.merge(r);
-  sum.median_error = median_error(steps_, late_);
-  sum.median_seconds = median(steps_);
+  sum.median_error = median_error(first_job().steps, first_job().late);
+  sum.median_seconds = median(first_job().steps);
   if (!alone && whole) whole = share(sum);
   if (sum.spilled > 0) {
     log_warn("the counts of ", sum.spilled, " engine threads outgrew memory and go to files");

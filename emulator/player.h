@@ -23,9 +23,8 @@ namespace ghostrank {
 class Player {
  public:
   struct Callbacks {
-    std::function<void(int index, const IterationReport&)>
-        // With the index in the segment, 0 .. count-1, in order.
-        iteration;
+    // With the index in the job's segment, 0 .. count-1, in order.
+    std::function<void(std::size_t job, int index, const IterationReport&)> iteration;
     // With how many iterations of the segment this process's ranks have played: the share of their
     // ops that have started, times the iterations.
     std::function<void(double iterations)> progress;
@@ -46,6 +45,14 @@ class Player {
   const std::vector<Schedules::Row>& rows() const { return shards_.front()->rows(); }
 
  private:
+  struct JobSums {
+    std::map<std::uint32_t, IterationSums> open;   // sums over this process
+    std::map<std::uint32_t, IterationSums> whole;  // sums over the job, process 0 only
+    // Of its iterations, seconds; process 0 only.
+    std::vector<Moment> ends;
+    std::vector<double> steps, late;
+  };
+
   Clock start_clock();
   void play_shards(ShardShared& shared);
   void let_rest(ShardShared& shared);
@@ -55,6 +62,9 @@ class Player {
   double ops_of(const Segment& segment) const;
   void publish_pulse(ShardShared& shared, bool ended);
   bool take_iteration(BlobReader& blob);
+  void report_iterations(std::size_t job);
+  const JobSums& first_job() const;
+  bool all_reported() const;
   bool take_pulse(Host host, BlobReader& blob);
   void end_a_stall();
   void report_stall(const Gap& gap);
@@ -74,7 +84,7 @@ class Player {
   const bool virtual_;
   const bool serves_;  // the job has agents, and a process of agents alone may have no program
   const int nics_;     // in the cluster
-  std::uint32_t local_ranks_ = 0;
+  std::vector<std::uint32_t> local_ranks_;    // by job
   std::vector<std::uint32_t> ranks_of_role_;  // in this process
   double ops_ = 0;                            // of the segment, in this process
   std::vector<std::unique_ptr<Shard>> shards_;
@@ -87,11 +97,7 @@ class Player {
   Segment segment_;
   std::uint64_t played_ = 0;  // segments so far
   Callbacks callbacks_;
-  std::uint32_t reported_ = 0;
-  std::map<std::uint32_t, IterationSums> open_sums_;   // sums over this process
-  std::map<std::uint32_t, IterationSums> whole_sums_;  // sums over the job, process 0 only
-  std::vector<Moment> ends_;                           // of the job's iterations, process 0 only
-  std::vector<double> steps_, late_;  // of the job's iterations, seconds; process 0 only
+  std::vector<JobSums> jobs_;
   std::int64_t began_ns_ = 0;
   std::optional<double> throttled_before_;
   Clock clock_ = Clock::virtual_time();

@@ -26,34 +26,89 @@ double busbw_factor(Func func, double n) {
   }
 }
 
-NicTraffic per_iteration(Nic nic, const NicCount& count, double iterations) {
-  const auto share = [&](std::uint64_t n) { return static_cast<double>(n) / iterations; };
-  return {nic, share(count.sent.bytes), share(count.received.bytes), share(count.sent.messages),
-          share(count.received.messages)};
+// The job of a row's calls.
+std::size_t job_of_row(const Schedules::Row& row, const Workload& workload) {
+  if (workload.jobs.empty()) return 0;
+  for (const Group& group : workload.groups)
+    if (group.kind == row.kind) return job_of(workload, group.members.front());
+  return 0;
 }
 
-void add_traffic(const SegmentReport& sum, double iterations, Result& result) {
+struct PerIteration {
+  double bytes = 0, messages = 0;
+};
+
+// Adds what one job sends in an iteration: the traffic of its rows, and, where the ledger outgrew
+// memory, of the sums that name no row. Returns what crosses NICs of different nodes.
+PerIteration add_traffic(const SegmentReport& sum, const std::vector<bool>& own_rows,
+                         const VectorBy<Nic, NicCount>& without_row, double iterations,
+                         Result& result) {
+  const auto share = [&](std::uint64_t n) { return static_cast<double>(n) / iterations; };
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs;
-  VectorBy<Nic, NicCount> nics = sum.spilled_by_nic;
+  VectorBy<Nic, NicCount> nics = without_row;
   for (const LedgerRow& row : sum.ledger) {
+    if (!own_rows[row.key.row]) continue;
     count_at_nics(row, nics);
     // After a spill the files hold these pairs too; listing them here would look like a complete
     // list.
     if (sum.spilled == 0) pairs[{row.key.source_nic, row.key.target_nic}] += row.count;
   }
   for (const auto& [pair, cell] : pairs)
-    result.pairs.push_back({pair.first, pair.second, static_cast<double>(cell.bytes) / iterations,
-                            static_cast<double>(cell.messages) / iterations});
-  LedgerCell wire;
+    result.pairs.push_back({pair.first, pair.second, share(cell.bytes), share(cell.messages)});
+  LedgerCell wire, intra;
   for (const Nic nic : nics.keys()) {
-    wire += nics[nic].sent;
-    if (nics[nic].sent.messages + nics[nic].received.messages > 0)
-      result.nics.push_back(per_iteration(nic, nics[nic], iterations));
+    const auto& [sent, received] = nics[nic];
+    wire += sent;
+    if (sent.messages + received.messages > 0)
+      result.nics.push_back({nic, share(sent.bytes), share(received.bytes), share(sent.messages),
+                             share(received.messages)});
   }
-  result.wire_bytes_per_iteration = static_cast<double>(wire.bytes) / iterations;
-  result.messages_per_iteration = static_cast<double>(wire.messages) / iterations;
-  result.intra_node_bytes_per_iteration = static_cast<double>(sum.intra.bytes) / iterations;
-  result.intra_node_messages_per_iteration = static_cast<double>(sum.intra.messages) / iterations;
+  for (std::size_t row = 0; row < sum.intra.size(); ++row)
+    if (own_rows[row]) intra += sum.intra[row];
+  result.wire_bytes_per_iteration += share(wire.bytes);
+  result.messages_per_iteration += share(wire.messages);
+  result.intra_node_bytes_per_iteration += share(intra.bytes);
+  result.intra_node_messages_per_iteration += share(intra.messages);
+  return {share(wire.bytes), share(wire.messages)};
+}
+
+// Makes one entry of those that several jobs have for one NIC or pair, as they share a switch.
+void join_jobs(Result& result) {
+  std::map<std::pair<Nic, Nic>, PairTraffic> pairs;
+  for (const PairTraffic& one : result.pairs) {
+    PairTraffic& sum = pairs[{one.source_nic, one.target_nic}];
+    sum = {one.source_nic, one.target_nic, sum.bytes + one.bytes, sum.messages + one.messages};
+  }
+  result.pairs.clear();
+  for (const auto& [key, sum] : pairs) result.pairs.push_back(sum);
+  std::map<Nic, NicTraffic> nics;
+  for (const NicTraffic& one : result.nics) {
+    NicTraffic& sum = nics[one.nic];
+    sum = {one.nic, sum.tx_bytes + one.tx_bytes, sum.rx_bytes + one.rx_bytes,
+           sum.tx_messages + one.tx_messages, sum.rx_messages + one.rx_messages};
+  }
+  result.nics.clear();
+  for (const auto& [nic, sum] : nics) result.nics.push_back(sum);
+}
+
+// Adds what every job sends in an iteration.
+void add_traffic(const SegmentReport& sum, const std::vector<std::size_t>& job_of_row,
+                 const std::vector<double>& played, Result& result) {
+  for (std::size_t job = 0; job < played.size(); ++job) {
+    std::vector<bool> own_rows;
+    for (const std::size_t of : job_of_row) own_rows.push_back(of == job);
+    const PerIteration own =
+        add_traffic(sum, own_rows, job == 0 ? sum.spilled_by_nic : VectorBy<Nic, NicCount>{},
+                    played[job], result);
+    if (result.jobs.empty()) return;
+    result.jobs[job].wire_bytes_per_iteration = own.bytes;
+    result.jobs[job].messages_per_iteration = own.messages;
+  }
+  join_jobs(result);
+  if (sum.spilled > 0)
+    result.notes.push_back(
+        "the ledger outgrew memory: the traffic of NICs is per iteration of the first job, and no "
+        "job's own is known");
 }
 
 // Notes the files that hold the pairs.
@@ -99,20 +154,22 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
 
 void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
-                    const std::vector<SegmentReport>& reports, Result& result) {
+                    const std::vector<SegmentReport>& reports, const std::vector<double>& played,
+                    Result& result) {
   for (const SegmentReport& r : reports) {
     result.hosts[r.host.index.index()] = r.host;
     result.interfaces.insert(result.interfaces.end(), r.interfaces.begin(), r.interfaces.end());
   }
-  if (result.iterations.size() < segment.count) {
+  const std::size_t first = segment.job == kEveryJob ? 0 : static_cast<std::size_t>(segment.job);
+  if (result.iterations.size() < segment.count_of(first)) {
     result.notes.push_back("stopped early: traffic counts the unfinished iteration too");
   }
-  const double iterations = std::max<double>(1, static_cast<double>(result.iterations.size()));
-  add_traffic(sum, iterations, result);
+  std::vector<std::size_t> jobs;
+  for (const Schedules::Row& row : rows) jobs.push_back(job_of_row(row, workload));
+  add_traffic(sum, jobs, played, result);
   if (sum.spilled > 0) note_spill(sum, result);
-  for (std::size_t i = 0; i < sum.rows.size(); ++i) {
-    add_row(rows[i], sum.rows[i], workload, iterations, result);
-  }
+  for (std::size_t i = 0; i < sum.rows.size(); ++i)
+    add_row(rows[i], sum.rows[i], workload, played[jobs[i]], result);
   if (!result.fidelity.modelled) result.fidelity.figures = step_figures(result.iterations);
   if (segment.verify) result.verify = VerifyReport{sum.checked, sum.wrong};
   result.spans = sum.spans;

@@ -12,11 +12,13 @@
 namespace ghostrank {
 
 // Fills every field of `result` that comes from `reports` (one per host) and their sum `sum`.
-// `result.iterations` and the facts known before the start must already be there. Traffic is per
-// iteration.
+// `result.iterations`, `result.jobs` and the facts known before the start must already be there.
+// Traffic is per iteration; of several jobs, that of an iteration of each. `played`: how many
+// iterations it is of, by job.
 void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
-                    const std::vector<SegmentReport>& reports, Result& result);
+                    const std::vector<SegmentReport>& reports, const std::vector<double>& played,
+                    Result& result);
 
 // What befell the switches of schemes, where anything did.
 void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result);

@@ -120,6 +120,7 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   part.packets = s.packets;
   part.troubles = s.troubles;
   part.links = s.links;
+  part.link_times = s.link_times;
   part.fluids = s.fluids;
   part.helpers = s.helpers;
   part.spilled = shard.ledger().spilled() ? 1 : 0;
@@ -165,10 +166,12 @@ void SegmentReport::merge(SegmentReport& other) {
     spilled_by_nic[i].received += other.spilled_by_nic[i].received;
   }
   move_to_end(other.spill_paths, spill_paths);
-  intra += other.intra;
+  if (intra.size() < other.intra.size()) intra.resize(other.intra.size());
+  for (std::size_t row = 0; row < other.intra.size(); ++row) intra[row] += other.intra[row];
   packets.merge(other.packets);
   troubles.merge(other.troubles);
   fluids += other.fluids;
+  link_times.merge(std::move(other.link_times));
   if (links.size() < other.links.size()) links.resize(other.links.size());
   for (std::size_t i = 0; i < other.links.size(); ++i) links[i].merge(other.links[i]);
   move_to_end(other.helpers, helpers);

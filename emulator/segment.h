@@ -40,11 +40,12 @@ struct SegmentReport : SegmentSummary {
   VectorBy<Nic, NicCount> spilled_by_nic;  // sums of the rows that were
   std::vector<std::string> spill_paths;    // by shard, also of shards that did not spill
   bool spills_whole = true;                // in a sum: the files hold all rows
-  LedgerCell intra;
+  std::vector<LedgerCell> intra;           // inside nodes, by row; missing: none
   PacketCounts packets;
   SwitchTroubles troubles;
   std::vector<HelperCount> helpers;  // those that heard anything
   std::vector<LinkCount> links;      // by link
+  LinkTimes link_times;              // of this process; not told to others
   std::uint64_t fluids = 0;          // collectives that travelled as flows
   std::vector<Span> spans;
   std::vector<std::vector<Gap>> gaps;  // by shard

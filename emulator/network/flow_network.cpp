@@ -97,6 +97,7 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
 void FlowNetwork::remove(Id id) {
   Flow& f = flows_[id];
   GHOSTRANK_ASSERT(f.in_use);
+  if (times_ && f.rate > 0) note_use(f, end(id));
   f.in_use = false;
   ++f.version;
   for (const Need& n : f.needs) leave(n.resource, id, n.ps_per_byte);
@@ -120,6 +121,13 @@ void FlowNetwork::leave(std::uint32_t resource, Id id, double ps_per_byte) {
 Picoseconds FlowNetwork::end(Id id) const {
   const Flow& f = flows_[id];
   return f.since + static_cast<Picoseconds>(std::ceil(f.left / f.rate));
+}
+
+// The flow has had its rate since f.since.
+void FlowNetwork::note_use(const Flow& f, Picoseconds until) {
+  for (const Need& n : f.needs)
+    if (n.resource >= first_watched_)
+      times_->add(n.resource - first_watched_, f.since, until, f.rate * n.ps_per_byte);
 }
 
 void FlowNetwork::choose(Id id) {
@@ -157,6 +165,7 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
     Flow& f = flows_[id];
     f.chosen = f.fixed = false;
     if (std::abs(f.fair - f.rate) <= kSame * f.rate) continue;
+    if (times_) note_use(f, now);
     f.left = std::max(0.0, f.left - f.rate * static_cast<double>(now - f.since));
     f.since = now;
     f.rate = f.fair;

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/network/link_times.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -50,7 +51,14 @@ class FlowNetwork {
   void give(std::uint32_t resource, double share);
   bool changed() const { return !come_.empty() || !freed_.empty(); }
 
-  void clear();  // removes all flows
+  void clear();  // removes all flows; resources give all of their time
+
+  // Notes in `times` from now on when resources are busy: resource `first` is its link 0. Null:
+  // nowhere.
+  void watch(LinkTimes* times, std::uint32_t first) {
+    times_ = times;
+    first_watched_ = first;
+  }
 
   // Gives every flow its fair rate from `now` on. Returns the flows whose rates have changed, valid
   // until the next call.
@@ -96,6 +104,7 @@ class FlowNetwork {
   void fill();
   void fix(Id id, double rate, std::uint32_t bottleneck);
   bool choose_the_unfairly_treated();
+  void note_use(const Flow& f, Picoseconds until);
   double level(const Resource& r) const { return r.free / r.load; }
 
   std::vector<Flow> flows_;
@@ -108,6 +117,8 @@ class FlowNetwork {
   std::vector<std::pair<double, std::uint32_t>> levels_;  // heap of resources
   std::vector<Id> by_cap_;
   std::uint64_t solved_ = 0;
+  LinkTimes* times_ = nullptr;
+  std::uint32_t first_watched_ = 0;
 };
 
 }  // namespace ghostrank

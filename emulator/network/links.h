@@ -66,6 +66,7 @@ class Link {
     return out_;
   }
   const LinkCount& count() const { return count_; }
+  Picoseconds free_at() const { return free_.at; }  // the last message has had its time until then
 
  private:
   Moment free_;  // when everything that has arrived has had its time

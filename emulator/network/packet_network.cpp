@@ -295,6 +295,7 @@ void PacketNetwork::start(Port number) {
       port.curve ? port.curve->duration(now_, p.wire)
                  : static_cast<Picoseconds>(p.wire * port.speed.ps_per_byte + 0.5);
   port.count.busy += duration;
+  if (times_ && number < times_->links()) times_->add(number, now_, now_ + duration);
   port.count.longest_wait = std::max(port.count.longest_wait, now_ - p.came);
   plan({now_ + duration, What::sent, number});
 }

@@ -45,6 +45,7 @@
 #include <vector>
 
 #include "emulator/network/dcqcn.h"
+#include "emulator/network/link_times.h"
 #include "emulator/network/port.h"
 #include "emulator/network/queue_count.h"
 #include "profiles/job/nic_rates.h"
@@ -102,6 +103,9 @@ class PacketNetwork {
   // The connection that gave up; nothing happens any more then.
   std::optional<Connection> gave_up() const { return gave_up_; }
   void clear();  // forgets all messages, connections and counts
+  // Notes in `times` from now on when its first ports are busy, as many as it has links. Null:
+  // nowhere.
+  void watch(LinkTimes* times) { times_ = times; }
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
@@ -195,6 +199,7 @@ class PacketNetwork {
   std::uint64_t window_ = 0;  // packets that a connection may have under way
   Picoseconds now_ = 0;
   std::uint64_t planned_ = 0;
+  LinkTimes* times_ = nullptr;
   std::vector<Event> events_;  // a heap
   std::vector<Arrival> arrivals_;
   std::vector<PortState> ports_;

@@ -1,6 +1,7 @@
 #include "emulator/result/network_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -92,6 +93,31 @@ NetworkReport packet_report(const Topology& topology, const std::vector<LinkCoun
   const LinkCount* const nic = counts.data() + links;
   out.tiers.insert(out.tiers.begin(), tier_of("nic-switch", {nic, nics}, iterations, of_seconds));
   out.tiers.push_back(tier_of("switch-nic", {nic + nics, nics}, iterations, of_seconds));
+  return out;
+}
+
+std::optional<LinkHistory> link_history(const Topology& topology, const LinkTimes& times,
+                                        double of_seconds) {
+  if (times.links() == 0 || of_seconds <= 0) return std::nullopt;
+  LinkHistory out;
+  std::vector<std::pair<double, std::uint32_t>> order;  // of those that were busy
+  for (std::uint32_t link = 0; link < times.links(); ++link) {
+    const std::vector<float>& bins = times.of(link);
+    if (const double busy = std::accumulate(bins.begin(), bins.end(), 0.0); busy > 0)
+      order.push_back({-busy, link});
+  }
+  std::sort(order.begin(), order.end());
+  out.bin_seconds = seconds(times.width());
+  out.used = static_cast<std::uint32_t>(order.size());
+  order.resize(std::min(order.size(), LinkHistory::kMost));
+  const auto bins = static_cast<std::size_t>(
+      std::clamp(std::ceil(of_seconds / out.bin_seconds), 1.0, double{LinkTimes::kBins}));
+  for (const auto& [busy, link] : order) {
+    out.links.push_back(topology.link_name(link));
+    std::vector<float>& shares = out.busy.emplace_back();
+    for (std::size_t bin = 0; bin < bins; ++bin)
+      shares.push_back(times.of(link)[bin] / static_cast<float>(times.width()));
+  }
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "emulator/network/link_times.h"
 #include "emulator/network/links.h"
 #include "emulator/network/topology.h"
 #include "emulator/result/result.h"
@@ -17,6 +18,10 @@ namespace ghostrank {
 std::optional<NetworkReport> network_report(const Topology& topology,
                                             const std::vector<LinkCount>& counts, double iterations,
                                             double seconds, bool planned = false);
+
+// The busiest links over `seconds`. Empty if no links were watched.
+std::optional<LinkHistory> link_history(const Topology& topology, const LinkTimes& times,
+                                        double seconds);
 
 // Turns the report of a run into that of one whose calls travelled as flows, which do not queue;
 // `fluids` of them were collectives.

@@ -47,6 +47,28 @@ struct IterationReport {
   double late_seconds = 0;   // part of `seconds` that this machine may have added; < 0: made up for
 };
 
+inline double mean_seconds(const std::vector<IterationReport>& iterations) {
+  double sum = 0;
+  for (const IterationReport& i : iterations) sum += i.seconds;
+  return iterations.empty() ? 0 : sum / static_cast<double>(iterations.size());
+}
+
+// One of several jobs on one fabric. `iterations`: those that it had ended when every job had ended
+// as many as were asked for. `alone`: as many, on the same nodes, while the others did nothing.
+struct JobReport {
+  std::string name, nodes;  // "a", "0-3,8"
+  int ranks = 0;
+  std::vector<IterationReport> iterations, alone;
+  double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
+  double samples_per_iteration = 0, flops_per_iteration = 0;        // 0: unknown
+
+  // Mean step beside the others over mean step alone; 0: unknown, the run was stopped.
+  double slowdown() const {
+    const double before = mean_seconds(alone);
+    return before > 0 ? mean_seconds(iterations) / before : 0;
+  }
+};
+
 struct CollectiveReport {
   std::string op, group, algorithm;  // "allreduce", "dp", "ring"
   Exactness exactness{};
@@ -147,6 +169,15 @@ struct NetworkReport {
   std::vector<LinkTier> tiers;
   std::vector<LinkLoad> hottest;  // busiest first
   std::uint64_t fluids = 0;       // collectives that travelled as flows
+};
+
+// How busy links were over the measured iterations; of several jobs, until the last had ended.
+struct LinkHistory {
+  double bin_seconds = 0;                // every value is of so long
+  std::uint32_t used = 0;                // links that carried anything
+  std::vector<std::string> links;        // the busiest of them, at most kMost, busiest first
+  std::vector<std::vector<float>> busy;  // by link: shares of time, as many for each
+  static constexpr std::size_t kMost = 64;
 };
 
 // What the machine counted on one interface of the data path, over the measured iterations.
@@ -287,7 +318,8 @@ struct Result {
   double dilation = 1;
   double wall_seconds = 0;                  // of this machine, set-up and warm-up included
   double played_wall_seconds = 0;           // of the measured iterations alone
-  std::vector<IterationReport> iterations;  // measured ones
+  std::vector<IterationReport> iterations;  // measured ones; of several jobs, of the first
+  std::vector<JobReport> jobs;              // empty: there is one
   int iterations_asked = 0;                 // measured iterations if nothing interrupts the run
   bool deterministic = false;               // virtual time without jitter: nothing varies by chance
   std::vector<CollectiveReport> collectives;
@@ -302,6 +334,7 @@ struct Result {
   std::vector<ServerReport> servers;           // by node; empty if no helper heard anything
   std::optional<PacketCounts> packets;         // empty if the job has no schemes with agents
   std::optional<NetworkReport> network;        // empty if no links are modelled
+  std::optional<LinkHistory> link_history;     // empty if nobody asked, or no links are modelled
   std::optional<SwitchReport> network_switch;  // empty if the job names none
   std::optional<SwitchTroubles> troubles;      // empty if no switch failed, or seemed to
   // Set if the ledger outgrew memory (raw rows, see the notes) or if there are more than 10,000

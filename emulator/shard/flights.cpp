@@ -118,13 +118,15 @@ void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
   f.by_agents = true;
   f.actors_left = 0;
   const Collective& c = f.schedule->collective();
-  const CallContent content =
+  CallContent content =
       content_of(spec_, workload_, *f.op, f.group, iteration_of(r, r.streams[f.stream]), c,
                  segment_.verify ? states_ : nullptr);
   const auto scheme = static_cast<std::uint32_t>(cluster_.scheme(f.group, *play.scheme));
   if (segment_.verify) {
     const Ends& ends = *cluster_.schemes()[scheme].ends;
     const double bound = ends.error_bound({0, c, f.op->dtype}, kLargestValue);
+    if (ends.steps_weights({0, c, f.op->dtype, {}, f.op->tensor}))
+      content.weights = &agents_.weights(scheme, f.op->tensor);
     f.data = std::make_unique<RankData>(*f.schedule, f.op->dtype, f.position, salt_of(f), spare_,
                                         content, bound);
   }
@@ -179,7 +181,7 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   const NodeMeetings::Meeting* met = meetings_.come(f, f.schedule->collective().size);
   if (!met) return;
   const Schedules::NodeCall& call = schedules_.inside_node(f.group, *f.op, intra_);
-  ledger_.add_intra(call.sent);
+  ledger_.add_intra(f.row, call.sent);
   const Moment end{met->last.at + call.duration, met->last.slip};
   schedule(Event::Kind::call_done, end, f.rank).flight = &f;
 }

@@ -246,6 +246,10 @@ Picoseconds FluidCalls::follow_rates(Picoseconds now) {
   return rates_until_;
 }
 
+void FluidCalls::watch(LinkTimes* times) {
+  network_.watch(times, 2 * static_cast<std::uint32_t>(cluster_.nics()));
+}
+
 void FluidCalls::clear() {
   network_.clear();
   rates_until_ = 0;
@@ -278,7 +282,7 @@ std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) c
       const FluidPattern::Edge& e = place->pattern->edges[i];
       messages += sum[i].messages;
       if (inside_node(*place, e)) {
-        ledger.add_intra(sum[i]);
+        ledger.add_intra(row, sum[i]);
         continue;
       }
       const Connected edge = connected(*place, e);

@@ -126,6 +126,7 @@ class FluidCalls {
   void flow(std::uint32_t number, Picoseconds now);
   std::uint32_t call_of(FlowNetwork::Id flow) const { return call_of_flow_[flow]; }
   FlowNetwork& network() { return network_; }
+  void watch(LinkTimes* times);  // notes there when links are busy
   // Where the rates of NICs change: gives them those of `now`. Returns when they change next; -1 if
   // they never do, if no flow is under way, or if an earlier call has returned that time.
   Picoseconds follow_rates(Picoseconds now);

@@ -15,6 +15,8 @@ namespace {
 JobSpec lone_job(const JobSpec& spec, int nodes, Picoseconds more_latency) {
   JobSpec lone = spec;
   lone.cluster.nodes = nodes;
+  lone.cluster.node_of_block.clear();
+  lone.jobs.clear();
   lone.cluster.storage_nodes = 0;
   lone.cluster.servers = {};
   lone.cluster.topology = {};

@@ -189,9 +189,13 @@ void Shard::pass_link(const Event& event) {
   const Topology& topology = cluster_.topology();
   const std::uint32_t number = next_link(p);
   const LinkSpeed& speed = topology.link(number);
+  Link& link = links_[number];
+  const std::uint64_t passed = link.count().messages;
   const Passage out =
-      links_[number].pass({event.t.at, tail_of(p), event.t.slip}, speed.serialise(event.bytes()),
-                          event.bytes(), p.message.header.nonce);
+      link.pass({event.t.at, tail_of(p), event.t.slip}, speed.serialise(event.bytes()),
+                event.bytes(), p.message.header.nonce);
+  if (link_times_ && link.count().messages > passed)
+    stats_.link_times.add(number, link.free_at() - speed.serialise(event.bytes()), link.free_at());
   p.event.flight = nullptr;  // its sender's; it went on when the message left there
   p.event.t.slip = out.slip;
   const WorldParty target(p.message.header.target);

@@ -77,7 +77,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, GroupRank pee
 void Shard::settle(const Flight& f, Route& route) {
   if (route.sent.messages == 0) return;
   if (route.hop == Route::Hop::node) {
-    ledger_.add_intra(route.sent);
+    ledger_.add_intra(f.row, route.sent);
   } else {
     ledger_.add({route.nics.source, route.nics.target, f.row}, route.sent);
   }

@@ -94,7 +94,7 @@ void Shard::carry(const LeavingNote& note) {
     const bool wire = !inside && (cluster_.outside(party) || flows_.carries(from, to));
     ++stats_.messages;
     if (inside) {
-      ledger_.add_intra({note.bytes, 1});
+      ledger_.add_intra(scheme_row_[note.sender.scheme], {note.bytes, 1});
       Moment t = note.ready;
       const Picoseconds inside_node = intra_.serialise(note.bytes);
       if (intra_.limited()) t = sender.nvlink.take_egress(t, inside_node);

@@ -1,5 +1,5 @@
-// Iterations of a segment that some ranks of a shard have not ended. Ranks progress independently,
-// so several iterations are open at a time. Threading: one owner (a shard).
+// Iterations of a job's segment that some ranks of a shard have not ended. Ranks progress
+// independently, so several iterations are open at a time. Threading: one owner (a shard).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,14 @@ namespace ghostrank {
 
 class OpenIterations {
  public:
-  void begin(std::uint32_t first, std::uint32_t count, std::size_t ranks) {
+  void begin(std::uint16_t job, std::uint32_t first, std::uint32_t count, std::size_t ranks) {
     first_ = first;
     ranks_ = ranks;
     sums_.assign(count, {});
-    for (std::uint32_t i = 0; i < count; ++i) sums_[i].iteration = first + i;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      sums_[i].iteration = first + i;
+      sums_[i].job = job;
+    }
   }
 
   // Adds the numbers of a rank that has ended `one.iteration`. Returns the sum when it was the last

@@ -10,7 +10,7 @@ namespace ghostrank {
 
 void Shard::begin_iteration(RankState& r, Moment t) {
   const auto& programs = r.role->iterations;
-  const auto wanted = segment_.program == kInOrder ? program_number(workload_, r.iteration)
+  const auto wanted = segment_.program == kInOrder ? program_number(workload_, *r.role, r.iteration)
                                                    : static_cast<std::size_t>(segment_.program);
   const Program* const before =
       std::exchange(r.program, &programs[std::min(wanted, programs.size() - 1)]);
@@ -31,9 +31,10 @@ void Shard::end_iteration(RankState& r) {
     trace(r, 0, {.kind = Op::Kind::wait}, own.at, end.at);
   }
   const Picoseconds lasted = end.at - r.began;
+  const std::uint16_t job = r.role->job;
   const IterationSums* whole =
-      iterations_.add({r.iteration, 1, end, r.compute, r.exposed, r.bubble, lasted,
-                       r.id() == WorldRank(0) ? lasted : 0, end.at});
+      iterations_[job].add({r.iteration, 1, job, end, r.compute, r.exposed, r.bubble, lasted,
+                            r.id() == first_rank(workload_, job) ? lasted : 0, end.at});
   stats_.end = later(stats_.end, end);
   tell_ops();
   if (whole) {

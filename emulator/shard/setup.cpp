@@ -52,6 +52,7 @@ Shard::Shard(const Setup& setup)
       ready_(setup.cluster.ranks_of(setup.host, setup.index).size()),
       meetings_(setup.workload.groups.size()),
       ledger_(1'000'000, setup.spill_path),
+      link_times_(setup.link_times),
       spans_(setup.max_spans),
       spin_(awake_before_sleep(cluster_.hosts() * cluster_.shards())) {
   const std::vector<WorldRank>& mine = cluster_.ranks_of(host_, index_);
@@ -113,6 +114,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   misfortune_.begin(segment_.first, cluster_.schemes().empty() ? 0 : ranks_.size());
   links_.assign(cluster_.topology().links(), {});
   GHOSTRANK_ASSERT(ranks_.size() + links_.size() <= kMostTargets);
+  if (link_times_) watch_links();
   sent_on_links_.assign(links_.empty() ? 0 : ranks_.size(), 0);
   entered_.assign(links_.empty() ? 0 : nics_.size(), 0);
   in_turn_.clear();
@@ -129,9 +131,9 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   rates_wanted_ = -1;
   if (by_packets_) by_packets_->clear();
   packets_due_at_ = -1;
-  iterations_.begin(segment_.first, segment_.count, players_);
-  ranks_left_ = static_cast<std::uint32_t>(players_);
-  if (players_ == 0) shared_->ended.fetch_add(1);
+  ranks_left_ = begin_ranks();
+  if (ranks_left_ == 0) shared_->ended.fetch_add(1);
+  ended_ = 0;
   now_ = kBeforeAll;  // no message to the fabric is due before the start
   quiet_.begin(stall_threshold(spec_, segment_.dilation));
   of_agents_ = 0;
@@ -140,14 +142,39 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   for (RankState& r : ranks_) {
     r.nvlink = {};
     if (r.local >= players_) continue;
-    r.iteration = segment_.first;
-    r.stop_at = segment_.first + segment_.count;
-    begin_iteration(r, {});
+    if (r.iteration < r.stop_at) begin_iteration(r, {});
   }
   for (std::size_t i = 0; i < players_; ++i) {
     advance(ranks_[i]);
     go_on();
   }
+}
+
+void Shard::watch_links() {
+  stats_.link_times = LinkTimes(links_.size());
+  if (fluids_) fluids_->watch(&stats_.link_times);
+  if (by_packets_) by_packets_->network().watch(&stats_.link_times);
+}
+
+// Sets which iterations each rank plays. Returns how many ranks play any: where one of several jobs
+// plays alone, the ranks of the others have nothing to do.
+std::uint32_t Shard::begin_ranks() {
+  std::uint32_t playing = 0;
+  std::vector<std::uint32_t> of_job(jobs_of(workload_));
+  for (std::size_t i = 0; i < players_; ++i) {
+    RankState& r = ranks_[i];
+    const std::uint16_t job = r.role->job;
+    r.iteration = segment_.first;
+    r.stop_at = segment_.first + segment_.count_of(job);
+    if (r.iteration == r.stop_at) continue;
+    ++playing;
+    ++of_job[job];
+  }
+  iterations_.resize(of_job.size());
+  for (std::size_t job = 0; job < of_job.size(); ++job)
+    iterations_[job].begin(static_cast<std::uint16_t>(job), segment_.first, segment_.count_of(job),
+                           of_job[job]);
+  return playing;
 }
 
 void Shard::play(const Clock& clock) {

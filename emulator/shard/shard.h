@@ -98,6 +98,7 @@ class Shard final : private NoteCarrier {
     // scheme.
     Packets* switch_packets = nullptr;
     GradientStates* states = nullptr;  // of verified runs; null: ranks carry nothing
+    bool link_times = false;           // note when links are busy
   };
   explicit Shard(const Setup& setup);
   ~Shard() override;
@@ -164,6 +165,10 @@ class Shard final : private NoteCarrier {
   void tell_quiet(bool quiet, Picoseconds since, std::string stuck);
   std::string what_is_stuck() const;
   std::string what_is_awaited(const Flight& f, const ActorState& a) const;
+
+  // shard/setup.cpp
+  std::uint32_t begin_ranks();
+  void watch_links();
 
   // shard/ranks.cpp
   void begin_iteration(RankState& r, Moment t);
@@ -353,8 +358,8 @@ class Shard final : private NoteCarrier {
   Misfortune misfortune_;
   std::vector<std::uint32_t> sequences_;  // collectives started, by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
-  Picoseconds ended_ = 0;  // when the loop saw the last rank here end
-  OpenIterations iterations_;
+  Picoseconds ended_ = 0;                   // when the loop saw the last rank here end
+  std::vector<OpenIterations> iterations_;  // by job
   TimerQueue<Event> timers_;
   ReadyQueue ready_;
   TiedEvents tied_;
@@ -381,6 +386,7 @@ class Shard final : private NoteCarrier {
   Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
   Ledger ledger_;
   ShardStats stats_;
+  const bool link_times_;
   // Ops started since the last time that ShardShared::ops was raised. Raised for each, it would be
   // a cache line that all shards write to.
   static constexpr std::uint32_t kOpsTold = 64;

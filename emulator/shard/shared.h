@@ -28,16 +28,24 @@ namespace ghostrank {
 struct Segment {
   std::uint32_t first = 0, count = 1;
   int program = kInOrder;    // of every role; kInOrder: each iteration's own, as Role says
+  int job = kEveryJob;       // of several jobs: only this one plays
   double dilation = 1;       // scales the lateness statistics to wall time; the clock has its own
   bool verify = false;       // real data, compared at the end of every collective
   bool measured = false;     // no warm-up: the job's switches fail in it, if they do
   std::uint64_t number = 0;  // of this segment in the run, from 1; packets carry it
+  std::vector<std::uint32_t> counts = {};  // by job, at most `count`; empty: each plays `count`
+
+  std::uint32_t count_of(std::size_t of_job) const {
+    if (job != kEveryJob && static_cast<std::size_t>(job) != of_job) return 0;
+    return counts.empty() ? count : counts[of_job];
+  }
 };
 
 // What one shard (then one process) knows of the end of one iteration.
 struct IterationSums {
   std::uint32_t iteration = 0;
   std::uint32_t ranks = 0;
+  std::uint16_t job = 0;
   Moment end;
   Picoseconds compute = 0, exposed = 0, bubble = 0;  // sums over ranks
   Picoseconds lasted = 0;  // sum over ranks of the time since each rank's own last end
@@ -58,7 +66,6 @@ struct IterationSums {
 
 struct ShardShared {
   explicit ShardShared(int shards);
-
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> ops{0};  // started by ranks here, for the progress line; see kOpsTold
   std::mutex mutex;                   // guards the members from `finished` to `running`

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/common/moment.h"
+#include "emulator/network/link_times.h"
 #include "emulator/network/links.h"
 #include "emulator/result/histogram.h"
 #include "emulator/result/result.h"
@@ -70,6 +71,7 @@ struct ShardStats {
   // Of all links of the cluster, counted for those that this shard plays; empty: the job has no
   // links.
   std::vector<LinkCount> links;
+  LinkTimes link_times;  // if asked for
   std::vector<RowStats> rows;
   std::vector<HelperCount> helpers;  // those that heard anything
   std::vector<Gap> gaps;  // real time: quiet longer than the stall threshold; the last is endless

@@ -93,7 +93,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
   const int gpus = spec.cluster.gpus_per_node;
   for (const WorldRank rank : each<WorldRank>(workload.ranks)) {
     Location p;
-    p.node = Node(rank.value() / gpus);
+    p.node = spec.cluster.node_of(rank);
     p.nic = nic(p.node, rank.value() % gpus * nics_per_node_ / gpus);
     p.host = host_of_node_[p.node];
     p.shard = shard_of_node_[p.node];

@@ -65,10 +65,14 @@ class Ledger {
     gathered_[gathered_count_++] = {key, count};
     if (gathered_count_ == gathered_.size()) enter_and_tell();
   }
-  void add_intra(const LedgerCell& count) { intra_ += count; }
+  // Messages inside nodes, of a row.
+  void add_intra(std::uint16_t row, const LedgerCell& count) {
+    if (row >= intra_.size()) intra_.resize(row + std::size_t{1});
+    intra_[row] += count;
+  }
 
-  std::vector<LedgerRow> rows();  // rows not spilled, in no order
-  const LedgerCell& intra() const { return intra_; }
+  std::vector<LedgerRow> rows();                                   // rows not spilled, in no order
+  const std::vector<LedgerCell>& intra() const { return intra_; }  // by row; missing: none
   bool spilled() const { return spilled_; }
   // Sums of the rows that rows() lacks.
   const VectorBy<Nic, NicCount>& spilled_by_nic() const { return spilled_by_nic_; }
@@ -95,7 +99,7 @@ class Ledger {
   VectorBy<Nic, NicCount> spilled_by_nic_;
   std::size_t used_ = 0;
   std::vector<LedgerRow> table_;  // a power of two; a free row has no messages
-  LedgerCell intra_;
+  std::vector<LedgerCell> intra_;
   std::array<LedgerRow, 16> gathered_;  // not in the table yet
   std::size_t gathered_count_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "profiles/device/compute.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "profiles/device/device.h"
@@ -75,6 +76,11 @@ bool computes_by_kernels(const JobSpec& spec) {
 }
 
 Calibration compute_calibration(const JobSpec& spec) {
+  if (!spec.jobs.empty()) {
+    Calibration least = Calibration::measured;
+    for (const JobOnNodes& one : spec.jobs) least = std::min(least, compute_calibration(*one.job));
+    return least;
+  }
   if (!spec.model || spec.model->measured) return Calibration::measured;
   const bool by_kernels = computes_by_kernels(spec) && spec.model->transformer->experts.count == 0;
   return by_kernels || spec.device.multiprocessors == 0 ? spec.device.calibration

@@ -92,9 +92,16 @@ struct ClusterSpec {
   int storage_nodes = 0;
   ServerSpec servers;
   TopologySpec topology;
+  // The node of every block of gpus_per_node ranks, where some nodes have none; empty: node i has
+  // block i.
+  std::vector<Node> node_of_block;
   int gpus() const { return nodes * gpus_per_node; }
   int rank_nodes() const { return nodes + storage_nodes; }
   int all_nodes() const { return rank_nodes() + (servers.colocated ? 0 : servers.count); }
+  Node node_of(WorldRank rank) const {
+    const int block = rank.value() / gpus_per_node;
+    return node_of_block.empty() ? Node(block) : node_of_block[static_cast<std::size_t>(block)];
+  }
 };
 
 enum class Framework : std::uint8_t {
@@ -482,6 +489,14 @@ struct SwitchSpec {
   bool started() const { return target == SwitchTarget::compiled || target == SwitchTarget::dpdk; }
 };
 
+// One of several jobs on the nodes of one cluster.
+struct JobOnNodes {
+  std::string name;                           // unique
+  std::vector<Node> nodes;                    // of its ranks, in their order; no other job has them
+  std::shared_ptr<const struct JobSpec> job;  // on a cluster of so many nodes
+  std::string place;                          // "FILE:LINE:COL"
+};
+
 struct JobSpec {
   std::string file;  // as given
   std::string model_name;
@@ -506,7 +521,8 @@ struct JobSpec {
   RunSpec run;
   std::vector<JobVariant> variants;
   std::vector<Background> background;
-  std::shared_ptr<const struct Model> model;   // null: only `program`
+  std::vector<JobOnNodes> jobs;                // what is trained; empty: this job alone
+  std::shared_ptr<const struct Model> model;   // null: only `program`, or `jobs`
   std::shared_ptr<const Workload> program;     // played instead of a plan; null: there is a plan
   std::vector<std::string> notes;              // assumptions of the loader, for reports
   std::map<std::string, std::string> sources;  // "FILE:LINE:COL" of every given key

@@ -32,6 +32,10 @@ constexpr std::array kKeys{
         "GPU that computes: a name in profiles/devices, a path or a mapping; not needed for "
         "measured layers"},
 
+    Key{"jobs", KeyType::any, kAbsent,
+        "several jobs on this cluster and fabric, in place of model, trace or program: "
+        "[{name: a, file: a.yaml, nodes: 0-7}, ...]"},
+
     Key{"precision.parameters", KeyType::choice, "fp32", "type of the matrix products", 0, 0,
         "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
     Key{"precision.gradients", KeyType::choice, "fp32",

@@ -22,6 +22,8 @@
 #include "profiles/load/nic_rates_file.h"
 #include "profiles/load/parallel.h"
 #include "profiles/load/program_file.h"
+#include "profiles/load/several_jobs.h"
+#include "profiles/load/tree.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/background.h"
 #include "profiles/planners/compression.h"
@@ -47,6 +49,8 @@ YamlValue read_standard_input() {
   return parse_yaml(text, std::make_shared<Source>(Source{kStandardInput, kStandardInput, true}));
 }
 
+}  // namespace
+
 YamlValue read_job_tree(const std::string& path) {
   YamlValue root = path == kStandardInput ? read_standard_input() : parse_yaml_file(path);
   const YamlValue* schema = root.find("schema");
@@ -58,7 +62,6 @@ YamlValue read_job_tree(const std::string& path) {
   return job;
 }
 
-// A cluster given as one name ("cluster: hgx-h100-400g") becomes a mapping with that base.
 void expand_cluster(YamlValue& root, const std::string& near) {
   YamlValue* cluster = root.find("cluster");
   if (!cluster) return;
@@ -73,6 +76,8 @@ void expand_cluster(YamlValue& root, const std::string& near) {
   full.children.push_back(*base);
   *cluster = std::move(full);
 }
+
+namespace {
 
 void read_cluster(const Settings& in, ClusterSpec& out) {
   out.nodes = in.small("cluster.nodes");
@@ -195,6 +200,8 @@ void read_run(const Settings& in, RunSpec& out) {
   out.probe_ms = in.small("run.probe_ms");
 }
 
+}  // namespace
+
 std::vector<JobVariant> read_variants(const Setting& setting) {
   std::vector<JobVariant> out;
   const YamlValue* map = mapping_of(setting, "{more-servers: 'servers.count=8'}");
@@ -207,6 +214,8 @@ std::vector<JobVariant> read_variants(const Setting& setting) {
   }
   return out;
 }
+
+namespace {
 
 void read_precision(const Settings& in, Precision& out) {
   out.parameters = *parse_data_type(in.text("precision.parameters"));
@@ -253,7 +262,8 @@ int gpus_of(const Settings& in) {
   return cluster.rank_nodes() * cluster.gpus_per_node;
 }
 
-// The keys of every job, whatever it plays.
+}  // namespace
+
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_cluster(in, spec.cluster);
   spec.collectives = read_collectives(in, near);
@@ -290,6 +300,8 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
     if (setting.given) spec.sources.emplace(std::string(setting.key->path), location(setting.mark));
 }
 
+namespace {
+
 JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
                   const std::string& near) {
   JobSpec spec;
@@ -309,7 +321,8 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   return spec;
 }
 
-// Writes entries and JSON of a job whose spec has been read.
+}  // namespace
+
 void write_config(const Settings& in, std::map<std::string, YamlValue> resolved, LoadedJob& job) {
   job.entries = make_entries(in);
   if (!job.spec.placement.host_of_node.empty())
@@ -318,7 +331,6 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
   job.config_json = make_config_json(in, resolved);
 }
 
-// True for keys that describe what is trained.
 bool is_about_training(const Key& key) {
   for (const std::string_view group :
        {"model", "trace", "program", "device", "precision.", "parallel.", "compression.",
@@ -329,15 +341,24 @@ bool is_about_training(const Key& key) {
   return false;
 }
 
-}  // namespace
+std::vector<Key> keys_without_training() {
+  std::vector<Key> keys;
+  std::copy_if(job_keys().begin(), job_keys().end(), std::back_inserter(keys),
+               [](const Key& key) { return !is_about_training(key); });
+  return keys;
+}
 
 LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides) {
   const std::string file = path == "-" ? kStandardInput : find_job_file(path);
-  const std::string near = folder_of(file);
   YamlValue root = read_job_tree(file);
   if (!root.is_map()) fail(root.mark, "a job is a mapping of keys; found " + description(root));
   apply_environment(root);
   for (const std::string& text : overrides) apply_override(root, text);
+  return root.find("jobs") ? load_jobs(std::move(root), file) : load_tree(std::move(root), file);
+}
+
+LoadedJob load_tree(YamlValue root, const std::string& file) {
+  const std::string near = folder_of(file);
   expand_cluster(root, near);
   take_trace_profile(root, near);
   const auto program = take_program(root, file, near);
@@ -381,9 +402,7 @@ LoadedJob load_cluster_job(const std::string& base, const std::vector<std::strin
   apply_environment(root);
   for (const std::string& text : overrides) apply_override(root, text);
   expand_cluster(root, "");
-  std::vector<Key> keys;
-  std::copy_if(job_keys().begin(), job_keys().end(), std::back_inserter(keys),
-               [](const Key& key) { return !is_about_training(key); });
+  const std::vector<Key> keys = keys_without_training();
   const Settings settings(root, keys, "job without a model");
   LoadedJob job;
   read_setting(settings, "", job.spec);

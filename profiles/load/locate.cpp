@@ -171,7 +171,7 @@ bool names_job(const std::string& text) {
   const YamlValue root = parse_yaml_file(text);
   if (const YamlValue* schema = root.find("schema"))
     return schema->text == kJobSchema || schema->text == kResultSchema;
-  return root.find("model") || root.find("trace") || root.find("program");
+  return root.find("model") || root.find("trace") || root.find("program") || root.find("jobs");
 }
 
 std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }

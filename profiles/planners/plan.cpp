@@ -20,6 +20,7 @@
 #include "profiles/planners/tensors.h"
 #include "profiles/planners/torchrec.h"
 #include "profiles/planners/zero.h"
+#include "profiles/workload/merge.h"
 #include "profiles/workload/workload_check.h"
 
 namespace ghostrank {
@@ -75,7 +76,18 @@ std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
   return fsdp_mesh(spec, unused).pipeline;
 }
 
+namespace {
+
+Workload plan_jobs(const std::vector<JobOnNodes>& jobs) {
+  std::vector<NamedWorkload> planned;
+  for (const JobOnNodes& one : jobs) planned.push_back({one.name, plan_workload(*one.job)});
+  return merge(planned);
+}
+
+}  // namespace
+
 Workload plan_workload(const JobSpec& spec) {
+  if (!spec.jobs.empty()) return plan_jobs(spec.jobs);
   if (spec.program) {
     check_workload(*spec.program,
                    spec.source_of(spec.sources.contains("trace") ? "trace" : "program"));

@@ -17,11 +17,25 @@ bool carries_over(const Workload& workload) {
   return false;
 }
 
-std::size_t program_number(const Workload& workload, std::size_t iteration) {
-  const std::vector<std::uint32_t>& order = workload.order;
+namespace {
+
+std::size_t in_order(const std::vector<std::uint32_t>& order, std::uint32_t cycle,
+                     std::size_t iteration) {
   if (order.empty()) return iteration;
   if (iteration < order.size()) return order[iteration];
-  return order[order.size() - workload.cycle + (iteration - order.size()) % workload.cycle];
+  return order[order.size() - cycle + (iteration - order.size()) % cycle];
+}
+
+}  // namespace
+
+std::size_t program_number(const Workload& workload, std::size_t iteration) {
+  return in_order(workload.order, workload.cycle, iteration);
+}
+
+std::size_t program_number(const Workload& workload, const Role& role, std::size_t iteration) {
+  if (workload.jobs.empty()) return program_number(workload, iteration);
+  const WorkloadJob& job = workload.jobs[role.job];
+  return in_order(job.order, job.cycle, iteration);
 }
 
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op) {

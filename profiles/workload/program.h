@@ -64,10 +64,12 @@ bool carries_over(const Program& program);  // true if any of its streams outliv
 // Iteration i plays iterations[min(n, size - 1)], where n is i or Workload::order's entry for i:
 // DDP's first iterations differ from the steady state, which comes last. A caller may instead name
 // one number to be played for a while.
-inline constexpr int kInOrder = -1;  // no such number: play in order
+inline constexpr int kInOrder = -1;   // no such number: play in order
+inline constexpr int kEveryJob = -1;  // no such number of a job: all of them
 struct Role {
   std::string name;
   std::vector<Program> iterations;
+  std::uint16_t job = 0;  // index into Workload::jobs
 };
 
 // One communicator: an instance of a symbolic group.
@@ -97,6 +99,17 @@ constexpr int round_of(std::uint32_t op_tensor) {
 
 struct TensorLayout;  // collectives/tensor_content.h
 
+// One of several jobs that share a fabric (profiles/workload/merge.h). Its ranks have neighbouring
+// numbers; ranks of different jobs are in no group together.
+struct WorkloadJob {
+  std::string name;  // unique; the names of its groups are "NAME/GROUP"
+  WorldRank first;
+  int ranks = 0;
+  std::vector<std::uint32_t> order;  // as Workload::order, of this job
+  std::uint32_t cycle = 1;
+  double samples_per_iteration = 0, flops_per_iteration = 0;  // as in Workload, of this job
+};
+
 struct Workload {
   int ranks = 0;
   int servers = 0;  // the last `servers` ranks store and load for the others, and do not train
@@ -111,6 +124,7 @@ struct Workload {
   // last `cycle` entries repeat. Empty: iteration i plays program i.
   std::vector<std::uint32_t> order;
   std::uint32_t cycle = 1;
+  std::vector<WorkloadJob> jobs;  // empty: all ranks are of one job
   std::vector<CompressedTensor> compressed;
   // The embedding tables in tensors, by Op::tensor; null, or past the end: none.
   std::vector<std::shared_ptr<const TensorLayout>> layouts;
@@ -120,8 +134,23 @@ struct Workload {
   Picoseconds least = 0;
 };
 
-// Number of the programs that an iteration plays; a role with fewer programs plays its last.
+// Number of the programs that an iteration plays; a role with fewer programs plays its last. Of
+// several jobs, the iteration of the role's job.
 std::size_t program_number(const Workload& workload, std::size_t iteration);
+std::size_t program_number(const Workload& workload, const Role& role, std::size_t iteration);
+// How many jobs the ranks are of, and of which one a rank is.
+inline std::size_t jobs_of(const Workload& workload) {
+  return workload.jobs.empty() ? 1 : workload.jobs.size();
+}
+inline std::uint16_t job_of(const Workload& workload, WorldRank rank) {
+  return workload.roles[workload.role_of[rank]].job;
+}
+inline WorldRank first_rank(const Workload& workload, std::size_t job) {
+  return workload.jobs.empty() ? WorldRank(0) : workload.jobs[job].first;
+}
+inline int ranks_of(const Workload& workload, std::size_t job) {
+  return workload.jobs.empty() ? workload.ranks : workload.jobs[job].ranks;
+}
 bool carries_over(const Workload& workload);  // true if any of its programs does
 // The compressed tensor whose payloads the op exchanges; null if they are not compressed.
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op);

@@ -386,7 +386,7 @@ TEST(TiedEvents, FallBySenderAndOfASenderAsTheyWereSent) {
 
 TEST(OpenIterations, AreWholeWhenTheLastRankHasEndedThem) {
   OpenIterations open;
-  open.begin(5, 2, 2);
+  open.begin(0, 5, 2, 2);
   const auto ended = [&](std::uint32_t iteration, Picoseconds at) {
     return open.add(
         {.iteration = iteration, .ranks = 1, .end = {at, 0}, .compute = 1, .earliest = at});

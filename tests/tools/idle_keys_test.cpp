@@ -277,7 +277,8 @@ bool is_elsewhere(const Key& key) {
                            "scale.mode",
                            "fabric.kind",
                            "run.shards",
-                           "background"})
+                           "background",
+                           "jobs"})
     if (key.path == path) return true;
   if (key.path.starts_with("collectives."))  // other calls than the job's
     for (int f = 0; f < kFuncs; ++f)

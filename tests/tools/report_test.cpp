@@ -2,6 +2,7 @@
 
 #include "profiles/load/load.h"
 #include "tests/tools/sample.h"
+#include "tools/report/heat_map.h"
 #include "tools/report/run_report.h"
 
 namespace ghostrank {
@@ -137,6 +138,19 @@ TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
             "job,net,tcp-cubic,4,8,0,0.4,0.3,0.1,0,true\n"
             "job,net,tcp-cubic,4,8,1,0.6,0.3,0.2,0.1,true\n"
             "job,net,tcp-cubic,4,8,2,0.5,0.3,0.2,0,true\n");
+}
+
+// A row for each link; neighbouring parts of one shade are one shape, idle ones none.
+TEST(LinkHeatMap, HasARowForEachLink) {
+  Result result;
+  result.link_history =
+      LinkHistory{0.5, 70, {"leaf0-spine0", "spine0-leaf1"}, {{0, 1, 1, 0.5f}, {0.25f, 0, 0, 0}}};
+  const std::string svg = link_heat_map(result);
+  EXPECT_NE(svg.find("The busiest 2 of 70 links"), std::string::npos);
+  EXPECT_NE(svg.find("<title>leaf0-spine0, 500 ms to 1.5 s: 100 %</title>"), std::string::npos);
+  EXPECT_NE(svg.find("<title>leaf0-spine0, 1.5 s to 2 s: 50 %</title>"), std::string::npos);
+  EXPECT_NE(svg.find("<title>spine0-leaf1, 0 s to 500 ms: 25 %</title>"), std::string::npos);
+  EXPECT_EQ(svg.find("leaf0-spine0, 0 s"), std::string::npos);
 }
 
 }  // namespace

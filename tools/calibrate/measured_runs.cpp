@@ -114,6 +114,9 @@ class Reader {
     settings.emplace_back("fabric.kind=virtual");
     try {
       line.run.job = load_job(job, settings);
+      if (!line.run.job.spec.jobs.empty())
+        throw Error(line.run.job.spec.source_of("jobs") +
+                    ": jobs: a measured step is of one job; name one's file");
     } catch (const Error& error) {
       throw Error(at(record.line) + error.what());
     }

@@ -12,6 +12,7 @@
 #include "profiles/model/model.h"
 #include "profiles/planners/memory_check.h"
 #include "profiles/planners/plan.h"
+#include "tools/report/jobs_report.h"
 #include "tools/report/network_text.h"
 #include "tools/report/nic_traffic.h"
 #include "tools/report/output_files.h"
@@ -272,6 +273,9 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   PlanFacts facts;
   facts.job = job.spec.file;
   facts.model = job.spec.sources.contains("trace") ? "a trace" : job.spec.model_name;
+  if (!job.spec.jobs.empty())
+    facts.model = humane_count(static_cast<double>(job.spec.jobs.size()), "job");
+  facts.jobs = job_facts(job.spec);
   facts.ranks = workload.ranks - workload.servers;
   facts.nodes = job.spec.cluster.nodes;
   facts.storage_nodes = job.spec.cluster.storage_nodes;
@@ -292,7 +296,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.flops = workload.flops_per_iteration;
   facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision.parameters) * 1e12;
   facts.pipeline = pipeline_of(job.spec);
-  if (!job.spec.program) facts.memory = gpu_memory(job.spec);
+  if (job.spec.model && !job.spec.program) facts.memory = gpu_memory(job.spec);
   facts.device_memory_bytes = job.spec.device.memory_bytes;
   facts.notes = notes_of(job.spec, workload);
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
@@ -314,6 +318,7 @@ std::string plan_text(const PlanFacts& facts, const Paint& paint) {
     text += "the steady state begins with iteration " + std::to_string(facts.opening) +
             "; before, the programs differ\n";
   }
+  if (!facts.jobs.empty()) text += "\n" + render(facts.jobs);
   text += "\n" + programs_table(facts) + "\n" + groups_table(facts);
   if (!facts.traffic.collectives.empty()) text += "\n" + traffic_table(facts);
   if (!facts.background.empty()) text += "\n" + background_table(facts);

@@ -40,6 +40,7 @@ struct BackgroundFacts {  // the traffic of one kind of service
 
 struct PlanFacts {
   std::string job, model;
+  std::vector<Fact> jobs;                       // of several: what each trains
   int ranks = 0, nodes = 0, nics_per_node = 0;  // without storage nodes
   int storage_nodes = 0;
   double nic_bps = 0;

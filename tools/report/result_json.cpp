@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/report/jobs_report.h"
 #include "tools/report/machine_json.h"
 #include "tools/report/network_json.h"
 #include "tools/report/tensor_report.h"
@@ -289,6 +290,7 @@ Json to_json(const Result& result) {
             {"played_wall_seconds", result.played_wall_seconds},
             {"iterations", iterations_json(result)},
             {"step_time", step_time_json(result)}};
+  if (!result.jobs.empty()) json["jobs"] = jobs_json(result);
   json.update(throughput_json(result));
   json["collectives"] = collectives_json(result);
   json["traffic"] = traffic_json(result);
@@ -312,14 +314,23 @@ Json to_json(const Result& result) {
   return json;
 }
 
-// Null when the path does not exist.
+// Of a list, a part of a path is the name of a member; "*" stands for the first one's. Null when
+// the path does not exist.
+const Json* find_member(const Json& in, const std::string& key) {
+  if (in.is_object() && in.contains(key)) return &in.at(key);
+  if (!in.is_array()) return nullptr;
+  for (const Json& one : in)
+    if (one.is_object() && one.contains("name") && (key == "*" || one.at("name") == key))
+      return &one;
+  return nullptr;
+}
+
 const Json* find_path(const Json& root, const std::string& path) {
   const Json* at = &root;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
-    const std::string key = path.substr(begin, end - begin);
-    if (!at->is_object() || !at->contains(key)) return nullptr;
-    at = &at->at(key);
+    at = find_member(*at, path.substr(begin, end - begin));
+    if (!at) return nullptr;
     begin = end + 1;
   }
   return at;
@@ -359,8 +370,14 @@ bool is_result_path(const std::string& path) {
   sample.tensors = TensorUse{};
   sample.compression = CompressionUse{};
   sample.training = TrainingUse{};
+  sample.jobs.emplace_back();
   const Json json = to_json(sample);
-  const Json* found = find_path(json, path);
+  // Which jobs there are is the result's to say.
+  constexpr std::string_view kJobs = "jobs.";
+  const std::size_t name_ends = path.find('.', kJobs.size());
+  const bool of_job = path.starts_with(kJobs) && name_ends != std::string::npos;
+  const Json* found =
+      find_path(json, of_job ? std::string(kJobs) + "*" + path.substr(name_ends) : path);
   return found != nullptr && (found->is_number() || found->is_boolean() || found->is_null());
 }
 

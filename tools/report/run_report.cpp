@@ -8,6 +8,7 @@
 
 #include "emulator/result/figures.h"
 #include "profiles/load/load.h"
+#include "tools/report/jobs_report.h"
 #include "tools/report/network_text.h"
 #include "tools/report/nic_traffic.h"
 #include "tools/report/result_json.h"
@@ -71,14 +72,8 @@ std::string size_line(const LoadedJob& job, const Result& result) {
 
 void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result& result) {
   facts.push_back({"job", job.spec.file});
-  std::string model = job.spec.model_name + ", " +
-                      std::string(name_of(job.spec.parallel.framework)) + ", " +
-                      std::string(name_of(job.spec.precision.gradients)) + " gradients";
-  if (job.spec.program)
-    model = (job.spec.model_name.empty() ? "" : job.spec.model_name + ", ") +
-            (job.spec.sources.contains("trace") ? "a trace" : "programs of a file");
-  if (!job.spec.device.name.empty()) model += ", on " + job.spec.device.name;
-  facts.push_back({"model", model});
+  for (Fact& fact : job_facts(job.spec)) facts.push_back(std::move(fact));
+  if (job.spec.jobs.empty()) facts.push_back({"model", model_text(job.spec)});
   facts.push_back({"ranks", size_line(job, result)});
   facts.push_back({"fabric", fabric_line(job, result)});
   facts.push_back({"dilation", dilation_line(job, result)});
@@ -147,6 +142,7 @@ std::string throughput_line(const Result& result, double step) {
 }
 
 void add_time_facts(std::vector<Fact>& facts, const Result& result) {
+  if (!result.jobs.empty()) return;  // jobs_table() has them
   facts.push_back({"step time", step_line(result)});
   const std::optional<double> step = summarize(over(result, &IterationReport::seconds)).median;
   if (!step || *step <= 0) return;
@@ -372,7 +368,7 @@ std::string report(const LoadedJob& job, const Result& result, const Paint& pain
     add_fidelity_facts(traffic, result);
   }
   std::string text = (good ? paint.good(first) : paint.bad(first)) + "\n\n" + render(head) + "\n" +
-                     render(times) + collectives_table(result);
+                     render(times) + jobs_table(result) + collectives_table(result);
   if (!traffic.empty()) text += "\n" + render(traffic);
   if (!result.notes.empty()) text += "\nnotes\n";
   for (const std::string& note : result.notes) text += "  - " + note + "\n";

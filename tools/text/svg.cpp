@@ -208,6 +208,43 @@ std::string svg_heat_map(const SvgHeatMap& map) {
   return text + text_at(x, kTop + 150, "start", "least " + significant(least, 3)) + "</svg>\n";
 }
 
+std::string svg_time_map(const SvgTimeMap& map) {
+  constexpr double kNames = 170, kRow = 12, kAcross = 768, kSteps = 50;
+  std::size_t cells = 1;
+  for (const auto& row : map.shares) cells = std::max(cells, row.size());
+  const double cell = kAcross / static_cast<double>(cells),
+               bottom = kTop + kRow * static_cast<double>(map.rows.size());
+  std::string text = canvas(kNames + kAcross + kRight, bottom + kBottom, map.title);
+  for (std::size_t r = 0; r < map.rows.size(); ++r) {
+    const double y = kTop + kRow * static_cast<double>(r);
+    text += text_at(kNames - 6, y + kRow - 2, "end", map.rows[r], " font-size=\"10\"");
+    const std::vector<float>& shares = map.shares[r];
+    const auto shade = [&](std::size_t c) {
+      return std::lround(std::clamp(double{shares[c]}, 0.0, 1.0) * kSteps);
+    };
+    for (std::size_t c = 0, next = 0; c < shares.size(); c = next) {  // one shape for equal shades
+      while (next < shares.size() && shade(next) == shade(c)) ++next;
+      if (shade(c) == 0) continue;
+      const double from = static_cast<double>(c), cells_wide = static_cast<double>(next - c);
+      text += rectangle(kNames + cell * from, y, cell * cells_wide, kRow - 1,
+                        colour(static_cast<double>(shade(c)) / kSteps),
+                        map.rows[r] + ", " + humane_seconds(from * map.cell_seconds) + " to " +
+                            humane_seconds((from + cells_wide) * map.cell_seconds) + ": " +
+                            humane_percent(static_cast<double>(shade(c)) / kSteps));
+    }
+  }
+  for (int i = 0; i <= 4; ++i) {
+    const double share = i / 4.0, x = kNames + kAcross * share;
+    text += line(x, bottom, x, bottom + 5, "#444444", 1);
+    text += text_at(x, bottom + 18, "middle",
+                    humane_seconds(share * static_cast<double>(cells) * map.cell_seconds));
+    const double dark = 1 - share, at = kNames + kAcross + 20;
+    text += rectangle(at, kTop + 24.0 * i, 18, 24, colour(dark), humane_percent(dark));
+    text += text_at(at + 26, kTop + 24.0 * i + 16, "start", humane_percent(dark));
+  }
+  return text + text_at(kNames + kAcross / 2, bottom + 40, "middle", "time") + "</svg>\n";
+}
+
 std::string svg_curves(const SvgCurves& curves) {
   constexpr std::array kColours{"#08306b", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#666666",
                                 "#a6761d", "#66a61e", "#e6ab02", "#80b1d3", "#e41a1c", "#b15928"};

@@ -1,5 +1,5 @@
-// Pictures as self-contained SVG: a square heat map, curves over common axes, columns of dots, and
-// graphs with arrows.
+// Pictures as self-contained SVG: a square heat map, a heat map over time, curves over common axes,
+// columns of dots, and graphs with arrows.
 //
 // Threading: pure functions.
 #pragma once
@@ -16,6 +16,15 @@ struct SvgHeatMap {
   std::vector<double> values;  // row by row; NaN: an empty cell
 };
 std::string svg_heat_map(const SvgHeatMap& map);
+
+// Shares of time, by row: each value is of so many seconds. A share above 1 is as dark as 1.
+struct SvgTimeMap {
+  std::string title;
+  std::vector<std::string> rows;
+  double cell_seconds = 1;
+  std::vector<std::vector<float>> shares;  // by row
+};
+std::string svg_time_map(const SvgTimeMap& map);
 
 struct SvgPoint {
   double x = 0, y = 0;

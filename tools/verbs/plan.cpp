@@ -99,6 +99,9 @@ int verb_plan(const Argv& argv) {
   if (!search && (app.count("--best") > 0 || app.count("--play") > 0 || app.count("--keep") > 0))
     throw Error("--best, --play and --keep are of --search; add it, or leave them out");
   const LoadedJob job = load(flags);
+  if (!job.spec.jobs.empty() && (search || !programs.empty()))
+    throw Error(job.spec.source_of("jobs") +
+                ": jobs: --search and --programs are of one job; give the file of one of them");
   check_outputs(
       {{"--json", json}, {"--programs", programs}, {"--output", form.empty() ? "" : output}});
   if (search) {

@@ -32,7 +32,10 @@ Workload programs_of(const std::string& file) {
   const YamlValue* schema = root.find("schema");
   if (schema && schema->text == kModelProfile.schema)
     throw Error(file + ": a model has no programs before a job plans it; export a job with it");
-  return plan_workload(load_job(file, {}).spec);
+  const LoadedJob job = load_job(file, {});
+  if (!job.spec.jobs.empty())
+    throw Error(job.spec.source_of("jobs") + ": jobs: one job is exported; name one's file");
+  return plan_workload(job.spec);
 }
 
 // What a format writes: a file for every rank, PREFIX followed by `before`, the rank and `after`,

@@ -18,6 +18,7 @@
 #include "profiles/planners/plan.h"
 #include "tools/report/chrome_trace.h"
 #include "tools/report/expectation.h"
+#include "tools/report/heat_map.h"
 #include "tools/report/output_files.h"
 #include "tools/report/plan_report.h"
 #include "tools/report/result_json.h"
@@ -39,7 +40,7 @@ constexpr int kDefaultTraceRanks = 16;
 
 struct RunFlags {
   JobFlags job;
-  std::string json, csv, trace, trace_ranks, launch;
+  std::string json, csv, trace, trace_ranks, heat_map, launch;
   std::vector<std::string> expect;
   LogFlags log;
   bool quiet = false, print_config = false, dry_run = false, allow_unfaithful = false;
@@ -60,6 +61,8 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
   file("--trace", flags.trace, "Chrome trace for Perfetto", "FILE.json[.gz]");
   file("--trace-ranks", flags.trace_ranks,
        "ranks to trace: 0,8-15; default: the first of each node, at most 16", "RANKS");
+  file("--heatmap", flags.heat_map,
+       "how busy the links of the topology were over time, as a picture", "FILE.svg");
   flag("-q,--quiet", flags.quiet, "no progress, no tables", "Output");
   add_log_flags(app, flags.log);
   flag("--print-config", flags.print_config, "print every key, its value and origin; do not run",
@@ -135,6 +138,8 @@ int write_files(const RunFlags& flags, Result& result, const Workload& workload,
     writes.emplace_back([&] { write_whole(flags.csv, iterations_csv(result)); });
   if (!flags.trace.empty())
     writes.emplace_back([&] { write_chrome_trace(flags.trace, result, workload); });
+  if (!flags.heat_map.empty())
+    writes.emplace_back([&] { write_whole(flags.heat_map, link_heat_map(result)); });
   return write_each(writes);
 }
 
@@ -231,10 +236,13 @@ int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
     check_outputs({{"--json", flags.json},
                    {"--csv", flags.csv},
                    {"--trace", flags.trace},
+                   {"--heatmap", flags.heat_map},
                    {"--log-file", flags.log.file}});
   RunOptions options;
   options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
   if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
+  options.link_times = !flags.heat_map.empty();
+  if (options.link_times) check_heat_map(job.spec, world.size);
   check_processes(job.spec, workload, world.size);
 
   start_log(flags.log, world.rank);

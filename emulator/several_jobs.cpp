@@ -1,0 +1,141 @@
+#include "emulator/several_jobs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+// Passes on what it hears once `on` is set.
+class Relay final : public Observer {
+ public:
+  explicit Relay(Observer& to) : to_(to) {}
+  bool on = false;
+
+  void on_start(const Result& result) override {
+    if (on) to_.on_start(result);
+  }
+  void on_play(int iterations, bool measured) override {
+    if (on) to_.on_play(iterations, measured);
+  }
+  void on_iteration(int index, const IterationReport& report) override {
+    if (on) to_.on_iteration(index, report);
+  }
+  void on_progress(double fraction, double wall_seconds) override {
+    if (on) to_.on_progress(fraction, wall_seconds);
+  }
+  void on_dilation(double from, double to, const std::string& why) override {
+    if (on) to_.on_dilation(from, to, why);
+  }
+
+ private:
+  Observer& to_;
+};
+
+constexpr double kSlack = 1.25;  // the others may make a job slower, and its last iteration later
+constexpr double kMostIterations = 1e7;  // of a job, kept in memory
+constexpr double kAlike = 1e-9;  // ends that differ by less, relatively, are at the same time
+
+std::uint32_t at_most(double iterations, const std::string& job) {
+  if (iterations > kMostIterations)
+    throw Error("jobs: while the others are measured, job " + job +
+                " would play more than 10,000,000 iterations; give it longer steps, or play fewer "
+                "run.iterations");
+  return static_cast<std::uint32_t>(iterations);
+}
+
+double end_of(const std::vector<IterationReport>& iterations, std::size_t count) {
+  double end = 0;
+  for (std::size_t i = 0; i < std::min(count, iterations.size()); ++i) end += iterations[i].seconds;
+  return end;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> iterations_together(const std::vector<WorkloadJob>& jobs,
+                                               const std::vector<double>& alone,
+                                               std::uint32_t asked) {
+  const double longest = *std::max_element(alone.begin(), alone.end()) * asked;
+  std::vector<std::uint32_t> out;
+  for (std::size_t j = 0; j < jobs.size(); ++j)
+    out.push_back(at_most(std::ceil(kSlack * longest / alone[j]) + 1, jobs[j].name));
+  return out;
+}
+
+std::optional<std::vector<std::uint32_t>> cut_or_extend(std::vector<JobReport>& jobs,
+                                                        std::uint32_t asked) {
+  double all_ended = 0;
+  for (const JobReport& job : jobs) all_ended = std::max(all_ended, end_of(job.iterations, asked));
+  std::vector<std::uint32_t> more;
+  bool extend = false;
+  for (const JobReport& job : jobs) {
+    const double had = static_cast<double>(job.iterations.size()),
+                 end = end_of(job.iterations, job.iterations.size());
+    const bool short_of = end < all_ended * (1 - kAlike);
+    extend |= short_of;
+    more.push_back(
+        at_most(short_of ? std::ceil(kSlack * had * all_ended / end) + 1 : had, job.name));
+  }
+  if (extend) return more;
+  for (JobReport& job : jobs) {
+    std::size_t measured = 0;
+    for (double end = 0; measured < job.iterations.size(); ++measured) {
+      end += job.iterations[measured].seconds;
+      if (end > all_ended * (1 + kAlike)) break;
+    }
+    job.iterations.resize(measured);
+  }
+  return std::nullopt;
+}
+
+Result play_jobs(const LoadedJob& job, const Workload& workload, Control& control,
+                 const RunOptions& options, Observer& observer, Phase phase) {
+  Relay relay(observer);
+  Session session(job, workload, control, options, relay);
+  const std::size_t jobs = workload.jobs.size();
+  std::vector<Result> alone(jobs);
+  std::vector<double> steps(jobs);
+  // One iteration more than is measured, because streams that outlive theirs make the last longer.
+  const auto play_alone = [&](std::size_t j, std::size_t iterations) {
+    phase.job = static_cast<int>(j);
+    phase.of_job.assign(jobs, static_cast<std::uint32_t>(iterations + 1));
+    alone[j] = session.play(phase);
+    std::vector<IterationReport>& played = alone[j].iterations;
+    played.resize(std::min(played.size(), iterations));
+    steps[j] = mean_seconds(played);
+    return alone[j].interrupted.empty();
+  };
+  const auto asked = static_cast<std::uint32_t>(phase.iterations);
+  for (std::size_t j = 0; j < jobs; ++j) {
+    if (!play_alone(j, asked)) return std::move(alone[j]);
+    if (steps[j] <= 0)
+      throw Error(job.spec.jobs[j].place + ": a step of job " + workload.jobs[j].name +
+                  " takes no time; give it a model or programs that compute or send");
+  }
+  phase.job = kEveryJob;
+  phase.of_job = iterations_together(workload.jobs, steps, asked);
+  relay.on = true;
+  Result result = session.play(phase);
+  relay.on = false;
+  for (;;) {
+    if (!result.interrupted.empty()) return result;
+    const auto more = cut_or_extend(result.jobs, asked);
+    if (!more) break;
+    phase.of_job = *more;
+    result = session.play(phase);
+  }
+  result.iterations = result.jobs.front().iterations;
+  for (std::size_t j = 0; j < jobs; ++j) {
+    JobReport& own = result.jobs[j];
+    if (own.iterations.size() > asked && !play_alone(j, own.iterations.size()))
+      return std::move(alone[j]);
+    own.alone = std::move(alone[j].iterations);
+  }
+  return result;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,42 @@
+// Several jobs on one fabric: each plays alone first, on its own nodes while the others do nothing,
+// and then all play together. What a job loses to the others is the difference.
+//
+//   a   |  1  |  2  |  3  |· · ·     asked for are 3 iterations
+//   b   |   1   |   2   |   3   |· · ·
+//                               T    b has ended its third: what has ended by now is measured
+//
+// Until T every job must have something to do, so all play more iterations than are asked for. How
+// many follows from how long they take alone; if that turns out to be too few for one job, because
+// another has become slow, all play again with more. What happens before T does not depend on how
+// much is played after it, so in virtual time a second try extends the first. A job that has ended
+// more iterations by T than were asked for then plays as many alone, because steps may differ.
+//
+// Threading: as engine.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "emulator/engine.h"
+
+namespace ghostrank {
+
+// Plays `phase` for the workload's jobs, in one process. The result is that of all together, with
+// what each took alone. The observer hears of the first try of all together only. Throws
+// Error(usage) if a step of a job takes no time.
+Result play_jobs(const LoadedJob& job, const Workload& workload, Control& control,
+                 const RunOptions& options, Observer& observer, Phase phase);
+
+// How many iterations each job should play, so that all last until every job has ended `asked`;
+// `alone`: of each, the seconds of a step.
+std::vector<std::uint32_t> iterations_together(const std::vector<WorkloadJob>& jobs,
+                                               const std::vector<double>& alone,
+                                               std::uint32_t asked);
+
+// Cuts each job's iterations after T and returns nothing; or returns how many iterations each
+// should play instead, because some job ended before.
+std::optional<std::vector<std::uint32_t>> cut_or_extend(std::vector<JobReport>& jobs,
+                                                        std::uint32_t asked);
+
+}  // namespace ghostrank

@@ -1,0 +1,320 @@
+#include "profiles/load/several_jobs.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collectives/library.h"
+#include "profiles/error.h"
+#include "profiles/input/keys.h"
+#include "profiles/input/quantity.h"
+#include "profiles/load/config.h"
+#include "profiles/load/job_schema.h"
+#include "profiles/load/locate.h"
+#include "profiles/load/tree.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::array kJobKeys{
+    Key{"name", KeyType::string, kRequired, "unique; the first part of its groups' names"},
+    Key{"file", KeyType::any, kRequired,
+        "its job file, next to this one, or a name in profiles/jobs, or a mapping in place"},
+    Key{"nodes", KeyType::any, kRequired,
+        "its nodes of the cluster, in the order of its ranks: 0-7, '0-3,8', or a list of such"}};
+
+constexpr std::size_t kMostJobs = 1000, kMostName = 64;
+
+// Groups of keys that are one for all jobs: what a job's file says of them does not count.
+constexpr std::array<std::string_view, 10> kOfAll{"cluster",  "fabric", "run",       "scale",
+                                                  "hosts",    "safety", "placement", "events",
+                                                  "variants", "jobs"};
+// Groups that the engine has once, and that all jobs must therefore agree on.
+constexpr std::array<std::string_view, 2> kShared{"collectives.", "switch."};
+// Groups that only a job alone may have.
+constexpr std::array<std::string_view, 5> kAlone{"tensors.", "compression.", "training.",
+                                                 "servers.", "background"};
+
+bool in_group(std::string_view path, std::string_view group) {
+  return group.back() == '.' ? path.starts_with(group)
+                             : path == group || path.starts_with(std::string(group) + ".");
+}
+
+template <std::size_t n>
+bool in_any(std::string_view path, const std::array<std::string_view, n>& groups) {
+  return std::any_of(groups.begin(), groups.end(),
+                     [&](std::string_view group) { return in_group(path, group); });
+}
+
+// One entry of `jobs`.
+struct Entry {
+  std::string name;
+  const YamlValue* file = nullptr;
+  Mark file_mark, nodes_mark;
+  std::vector<int> nodes;
+};
+
+std::string read_name(const Settings& in, const std::vector<Entry>& before) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  const std::string& name = in.text("name");
+  const Mark& mark = in.at("name").mark;
+  if (name.empty() || name.size() > kMostName ||
+      name.find_first_not_of(kLetters) != std::string::npos)
+    fail(mark, "jobs: " + quote(name) + " is no name; write letters, digits, '_' and '-'");
+  for (const Entry& other : before)
+    if (other.name == name) fail(mark, "jobs: two are called " + name + "; give each its own name");
+  return name;
+}
+
+std::vector<int> read_nodes(const Setting& nodes, const std::string& job, int cluster) {
+  std::vector<int> out;
+  const auto add = [&](const YamlValue& value) {
+    const auto some = value.is_scalar() ? parse_number_list(value.text, cluster - 1) : std::nullopt;
+    if (!some)
+      fail(value.mark, "jobs: nodes of " + job + ": " +
+                           (value.is_scalar() ? quote(value.text) : description(value)) +
+                           " names no nodes of the cluster, which has 0-" +
+                           std::to_string(cluster - 1) +
+                           "; write 0-7, '0-3,8', or a list of such in the order of the ranks");
+    out.insert(out.end(), some->begin(), some->end());
+  };
+  if (!nodes.raw->is_list()) add(*nodes.raw);
+  if (nodes.raw->is_list())
+    for (const YamlValue& one : nodes.raw->children) add(one);
+  if (out.empty()) fail(nodes.mark, "jobs: " + job + " has no nodes; name one at least");
+  std::vector<int> sorted = out;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end())
+    fail(nodes.mark, "jobs: " + job + " has node " + std::to_string(*twice) + " twice");
+  return out;
+}
+
+// Refuses a node that a job before has.
+void check_apart(const Entry& entry, const std::vector<Entry>& before) {
+  for (const Entry& other : before)
+    for (const int node : entry.nodes)
+      if (std::find(other.nodes.begin(), other.nodes.end(), node) != other.nodes.end())
+        fail(entry.nodes_mark, "jobs: node " + std::to_string(node) + " of " + entry.name +
+                                   " is one of " + other.name + " (" + location(other.nodes_mark) +
+                                   "); a node has one job");
+}
+
+std::vector<Entry> read_entries(const Setting& jobs, int cluster) {
+  if (!jobs.raw->is_list() || jobs.raw->children.empty() || jobs.raw->children.size() > kMostJobs)
+    fail(jobs.mark, "jobs is " + description(*jobs.raw) + "; write a list of 1 to " +
+                        std::to_string(kMostJobs) +
+                        " jobs, as in [{name: a, file: a.yaml, nodes: 0-7}]");
+  std::vector<Entry> out;
+  for (const YamlValue& value : jobs.raw->children) {
+    const Settings in(value, kJobKeys, "job in jobs");
+    Entry entry;
+    entry.name = read_name(in, out);
+    entry.file = in.at("file").raw;
+    entry.file_mark = in.at("file").mark;
+    entry.nodes_mark = in.at("nodes").mark;
+    entry.nodes = read_nodes(in.at("nodes"), entry.name, cluster);
+    check_apart(entry, out);
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+// Refuses what the outer file cannot have beside several jobs.
+void check_outer(const Settings& outer) {
+  const auto refuse = [&](std::string_view path, const std::string& why) {
+    fail(outer.at(path).mark, std::string(path) + ": " + why);
+  };
+  if (!outer.given("cluster.nodes"))
+    fail(outer.at("jobs").mark,
+         "jobs: the cluster has no number of nodes; add cluster.nodes, of which each job has some");
+  if (outer.number("cluster.storage_nodes") > 0)
+    refuse("cluster.storage_nodes", "several jobs have no storage nodes; leave it out");
+  const std::string& kind = outer.text("fabric.kind");
+  if (kind != "memory" && kind != "virtual")
+    refuse("fabric.kind", kind + " does not play several jobs; use memory or virtual");
+  if (outer.number("run.min_seconds") > 0)
+    refuse("run.min_seconds", "several jobs play run.iterations; leave it out");
+  if (outer.given("hosts") && outer.text("hosts") != "[]")
+    refuse("hosts", "several jobs are played by one process; leave it out");
+}
+
+struct JobFile {
+  YamlValue tree;
+  std::string path;  // of the file, or of the outer one
+};
+
+JobFile read_file(const Entry& entry, const std::string& outer) {
+  if (entry.file->is_map()) return {*entry.file, outer};
+  const std::string beside = (std::filesystem::path(folder_of(outer)) / entry.file->text).string();
+  std::error_code ignored;
+  JobFile out;
+  try {
+    out.path = std::filesystem::exists(beside, ignored) ? beside : find_job_file(entry.file->text);
+  } catch (const Error& error) {
+    fail(entry.file_mark, std::string("jobs: ") + error.what());
+  }
+  out.tree = read_job_tree(out.path);
+  if (!out.tree.is_map())
+    fail(out.tree.mark, "a job is a mapping of keys; found " + description(out.tree));
+  if (const YamlValue* jobs = out.tree.find("jobs"))
+    fail(jobs->key_mark, "jobs: one of several jobs has no jobs of its own; name them in " + outer);
+  return out;
+}
+
+// The job as if it were alone on so many nodes. Appends to `unused` the groups of its file that do
+// not count.
+JobFile alone(const Entry& entry, const Settings& outer, const std::string& outer_file,
+              std::vector<std::string>& unused) {
+  JobFile out = read_file(entry, outer_file);
+  std::erase_if(out.tree.children, [&](const YamlValue& group) {
+    const bool drop = std::find(kOfAll.begin(), kOfAll.end(), group.key) != kOfAll.end();
+    if (drop) unused.push_back(group.key);
+    return drop;
+  });
+  for (const Setting& setting : outer.all()) {
+    const std::string path(setting.key->path);
+    if (!setting.given || path == "schema" || path == "jobs" || path == "variants") continue;
+    // They speak of more nodes than the job has.
+    if (path.starts_with("cluster.topology.") || path == "cluster.nic.rates") continue;
+    set_path(out.tree, path, *setting.raw);
+  }
+  YamlValue nodes;
+  nodes.kind = YamlValue::Kind::scalar;
+  nodes.text = std::to_string(entry.nodes.size());
+  nodes.mark = entry.nodes_mark;
+  set_path(out.tree, "cluster.nodes", std::move(nodes));
+  return out;
+}
+
+const Key& row_of(const std::string& path) {
+  return *std::find_if(job_keys().begin(), job_keys().end(),
+                       [&](const Key& key) { return key.path == path; });
+}
+
+std::string place_of(const LoadedJob& job, const std::string& path) {
+  return job.spec.source_of(path);
+}
+
+// Refuses what a job cannot have beside others.
+void check_job(const Entry& entry, const LoadedJob& job) {
+  for (const ConfigEntry& one : job.entries)
+    if (in_any(one.path, kAlone) && one.value != row_of(one.path).standard &&
+        job.spec.sources.contains(one.path))
+      throw Error(place_of(job, one.path) + ": " + one.path + ": job " + entry.name +
+                  " has it, and only a job that has the fabric for itself may; leave it out");
+  if (job.spec.parallel.tune)
+    throw Error(place_of(job, "parallel.tune") + ": parallel.tune: job " + entry.name +
+                " is tuned alone: run it by itself, then write what was found");
+}
+
+// Refuses settings that the jobs would have to share and do not.
+void check_agreement(const Entry& first_entry, const LoadedJob& first, const Entry& entry,
+                     const LoadedJob& job) {
+  for (std::size_t i = 0; i < job.entries.size(); ++i) {
+    const ConfigEntry &ours = first.entries[i], &theirs = job.entries[i];
+    if (!in_any(ours.path, kShared) || ours.value == theirs.value) continue;
+    throw Error(place_of(job, ours.path) + ": " + ours.path + " is " + theirs.value + " in job " +
+                entry.name + " and " + ours.value + " in " + first_entry.name + " (" +
+                place_of(first, ours.path) + "); all jobs share it: give it once, beside jobs");
+  }
+  const auto old = [](const LoadedJob& one) { return one.spec.device.compute_capability < 9; };
+  if (library_named(first.spec.collectives.library) == Library::nccl && old(first) != old(job))
+    throw Error(place_of(job, "device") + ": device: NCCL plans for one generation of GPUs, and " +
+                entry.name + " has another than " + first_entry.name);
+}
+
+// A job of a result or of --print-config: its file as a mapping in place.
+YamlValue in_place(const Entry& entry, const LoadedJob& job, const YamlValue& written) {
+  YamlValue out = written;
+  YamlValue file = parse_yaml(job.config_json, entry.file_mark.source);
+  std::erase_if(file.children, [](const YamlValue& group) {
+    return std::find(kOfAll.begin(), kOfAll.end(), group.key) != kOfAll.end();
+  });
+  file.key = "file";
+  *out.find("file") = std::move(file);
+  return out;
+}
+
+std::string note_of_unused(const Entry& entry, const std::vector<std::string>& unused) {
+  return "job " + entry.name + ": its own " + join(unused, ", ") + " " +
+         (unused.size() == 1 ? "is" : "are") + " not used: all jobs have those beside jobs";
+}
+
+// The outer file without what describes training, with what all jobs share.
+YamlValue outer_tree(const YamlValue& root, const YamlValue& first) {
+  YamlValue out = root;
+  std::erase_if(out.children, [](const YamlValue& group) {
+    return std::any_of(job_keys().begin(), job_keys().end(), [&](const Key& key) {
+      return group.key != "jobs" && group.key != "variants" && is_about_training(key) &&
+             in_group(key.path, group.key);
+    });
+  });
+  for (const std::string_view shared : {"collectives", "switch"}) {
+    std::erase_if(out.children, [&](const YamlValue& group) { return group.key == shared; });
+    if (const YamlValue* group = first.find(shared)) out.children.push_back(*group);
+  }
+  return out;
+}
+
+std::vector<Key> outer_keys() {
+  std::vector<Key> keys = keys_without_training();
+  for (const char* path : {"jobs", "variants"}) keys.push_back(row_of(path));
+  return keys;
+}
+
+}  // namespace
+
+LoadedJob load_jobs(YamlValue root, const std::string& file) {
+  const std::string near = folder_of(file);
+  expand_cluster(root, near);
+  const Settings given(root, job_keys(), "job");
+  check_outer(given);
+  const std::vector<Entry> entries = read_entries(given.at("jobs"), given.small("cluster.nodes"));
+
+  std::vector<JobFile> files;
+  std::vector<LoadedJob> jobs;
+  std::vector<std::string> notes;
+  for (const Entry& entry : entries) {
+    std::vector<std::string> unused;
+    files.push_back(alone(entry, given, file, unused));
+    jobs.push_back(load_tree(files.back().tree, files.back().path));
+    check_job(entry, jobs.back());
+    check_agreement(entries.front(), jobs.front(), entry, jobs.back());
+    if (!unused.empty()) notes.push_back(note_of_unused(entry, unused));
+    for (const std::string& note : jobs.back().spec.notes)
+      notes.push_back("job " + entry.name + ": " + note);
+  }
+
+  const YamlValue outer = outer_tree(root, files.front().tree);
+  const std::vector<Key> keys = outer_keys();
+  const Settings in(outer, keys, "job");
+  LoadedJob out;
+  JobSpec& spec = out.spec;
+  read_setting(in, near, spec);
+  spec.file = file;
+  spec.collectives = jobs.front().spec.collectives;
+  spec.device = jobs.front().spec.device;
+  spec.variants = read_variants(in.at("variants"));
+  spec.notes.insert(spec.notes.end(), notes.begin(), notes.end());
+
+  YamlValue resolved = *in.at("jobs").raw;
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    resolved.children[j] = in_place(entries[j], jobs[j], resolved.children[j]);
+    JobOnNodes one{entries[j].name, {}, nullptr, location(entries[j].nodes_mark)};
+    for (const int node : entries[j].nodes) one.nodes.emplace_back(node);
+    spec.cluster.node_of_block.insert(spec.cluster.node_of_block.end(), one.nodes.begin(),
+                                      one.nodes.end());
+    one.job = std::make_shared<const JobSpec>(std::move(jobs[j].spec));
+    spec.jobs.push_back(std::move(one));
+  }
+  write_config(in, {{"jobs", std::move(resolved)}}, out);
+  return out;
+}
+
+}  // namespace ghostrank

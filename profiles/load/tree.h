@@ -1,0 +1,35 @@
+// The steps of load_job(), for loaders of trees that are not one file: several_jobs.cpp.
+//
+// Errors: Error(usage) as in load.h. Threading: as load.h.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profiles/input/keys.h"
+#include "profiles/input/yaml.h"
+#include "profiles/load/load.h"
+
+namespace ghostrank {
+
+// The tree of a job file, or of the job in a result file. "standard input" is read, too.
+YamlValue read_job_tree(const std::string& path);
+// A cluster given by name, or with a base, becomes a mapping with all that its profile says.
+void expand_cluster(YamlValue& root, const std::string& near);
+
+// One job, environment and flags already in its tree. Paths in it are looked up next to `file`.
+LoadedJob load_tree(YamlValue root, const std::string& file);
+
+// True for keys that describe what is trained, and the other keys.
+bool is_about_training(const Key& key);
+std::vector<Key> keys_without_training();
+
+// Reads the latter into `spec`.
+void read_setting(const Settings& in, const std::string& near, JobSpec& spec);
+std::vector<JobVariant> read_variants(const Setting& setting);
+// Writes entries and JSON of a job whose spec has been read; `resolved` holds what replaces values
+// that were names.
+void write_config(const Settings& in, std::map<std::string, YamlValue> resolved, LoadedJob& job);
+
+}  // namespace ghostrank

@@ -1,0 +1,355 @@
+// Several jobs on one fabric: what they take from each other where they share links, that they take
+// nothing where they do not, and which of their iterations are measured.
+#include "emulator/several_jobs.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "profiles/workload/merge.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+constexpr double kRate = 100e9;
+constexpr std::uint64_t kCount = 250'000;
+constexpr double kSerial = kCount * 4 * 8 / kRate;
+
+struct Placed {
+  SmallJob job;  // its own cluster does not count
+  std::vector<int> nodes;
+};
+
+// Two leaves of two nodes with a NIC each, whose links carry one NIC's rate.
+SmallJob fabric(NetworkModel network) {
+  SmallJob job(4, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {kRate, 0};
+  job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+  job.spec.cluster.topology.leaves = 2;
+  job.spec.cluster.topology.spines = 1;
+  job.spec.cluster.topology.oversubscription = 2;
+  job.spec.fabric.network = network;
+  return job;
+}
+
+SmallJob together(const SmallJob& fabric, const std::vector<Placed>& jobs) {
+  SmallJob out = fabric;
+  std::vector<NamedWorkload> workloads;
+  for (const Placed& one : jobs) {
+    const std::string name(1, static_cast<char>('a' + workloads.size()));
+    workloads.push_back({name, one.job.workload});
+    JobOnNodes& place = out.spec.jobs.emplace_back();
+    place.name = name;
+    place.job = std::make_shared<const JobSpec>(one.job.spec);
+    for (const int node : one.nodes) {
+      place.nodes.emplace_back(node);
+      out.spec.cluster.node_of_block.emplace_back(node);
+    }
+  }
+  out.workload = merge(workloads);
+  return out;
+}
+
+SmallJob all_reduce_of(int nodes, int gpus = 1, Picoseconds compute = 0) {
+  SmallJob job(nodes, gpus, FabricKind::virtual_time);
+  if (compute > 0) job.compute(compute);
+  job.collective(Func::all_reduce, kCount);
+  return job;
+}
+
+std::vector<double> seconds_of(const std::vector<IterationReport>& iterations) {
+  std::vector<double> seconds;
+  for (const IterationReport& i : iterations) seconds.push_back(i.seconds);
+  return seconds;
+}
+
+// A ring of two nodes sends and receives the tensor once: alone at the NICs' rate, and beside
+// another across the same link at half of it.
+TEST(SeveralJobs, ShareALinkFairlyAsFlows) {
+  SmallJob job = together(fabric(NetworkModel::flow),
+                          {{all_reduce_of(2), {0, 2}}, {all_reduce_of(2), {1, 3}}});
+  job.spec.run.iterations = 3;
+  const Result result = job.run();
+  ASSERT_EQ(result.jobs.size(), 2u);
+  for (const JobReport& one : result.jobs) {
+    EXPECT_NEAR(mean_seconds(one.alone), kSerial, 1e-11) << one.name;
+    EXPECT_NEAR(mean_seconds(one.iterations), 2 * kSerial, 1e-11) << one.name;
+    EXPECT_NEAR(one.slowdown(), 2, 1e-6) << one.name;
+    EXPECT_EQ(one.iterations.size(), 3u);
+    EXPECT_EQ(one.wire_bytes_per_iteration, 2.0 * kCount * 4);  // each node sends the tensor once
+  }
+  EXPECT_EQ(result.jobs[0].nodes, "0,2");
+  EXPECT_EQ(result.wire_bytes_per_iteration, 4.0 * kCount * 4);
+  EXPECT_EQ(seconds_of(result.iterations), seconds_of(result.jobs[0].iterations));
+}
+
+// Messages and packets take turns at the link: as slow, but for the first of them.
+TEST(SeveralJobs, ShareALinkAsMessagesAndAsPackets) {
+  for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::packet}) {
+    SmallJob job =
+        together(fabric(network), {{all_reduce_of(2), {0, 2}}, {all_reduce_of(2), {1, 3}}});
+    job.spec.cluster.nic.latency = kPicosPerMicro;
+    job.spec.run.iterations = 4;
+    const Result result = job.run();
+    double slowdowns = 0;
+    for (const JobReport& one : result.jobs) slowdowns += one.slowdown();
+    EXPECT_GT(slowdowns / 2, 1.5) << static_cast<int>(network);
+    EXPECT_LT(slowdowns / 2, 2.2) << static_cast<int>(network);
+  }
+}
+
+TEST(SeveralJobs, ThatShareNoLinkAreAsFastAsAlone) {
+  for (const NetworkModel network :
+       {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+    SmallJob a = all_reduce_of(2, 1, 3 * kPicosPerMicro), b = all_reduce_of(2);
+    SmallJob job = together(fabric(network), {{a, {0, 1}}, {b, {2, 3}}});
+    job.spec.cluster.nic.latency = kPicosPerMicro;
+    job.spec.run.iterations = 3;
+    job.spec.run.jitter = 0.1;
+    const Result result = job.run();
+    for (const JobReport& one : result.jobs) {
+      EXPECT_EQ(one.slowdown(), 1) << one.name;
+      EXPECT_EQ(seconds_of(one.iterations), seconds_of(one.alone)) << one.name;
+    }
+    // The first job's ranks have the numbers that they have in a job of its own.
+    SmallJob own = a;
+    own.spec = job.spec;
+    own.spec.jobs.clear();
+    own.spec.cluster.node_of_block.clear();
+    EXPECT_EQ(seconds_of(own.run().iterations), seconds_of(result.jobs[0].iterations));
+  }
+}
+
+// The job with short steps goes on while the other is measured, and all of that is measured.
+TEST(SeveralJobs, AreMeasuredUntilAllHaveEndedWhatWasAsked) {
+  SmallJob slow(2, 1, FabricKind::virtual_time), fast = slow;
+  slow.compute(1000 * kPicosPerMicro);
+  fast.compute(70 * kPicosPerMicro);
+  SmallJob job = together(fabric(NetworkModel::flow), {{fast, {0, 1}}, {slow, {2, 3}}});
+  job.spec.run.iterations = 2;
+  job.spec.run.warmup = 1;
+  const Result result = job.run();
+  EXPECT_EQ(result.jobs[0].iterations.size(), 28u);  // 2000 / 70
+  EXPECT_EQ(result.jobs[1].iterations.size(), 2u);
+  EXPECT_EQ(result.iterations_asked, 2);
+  for (const JobReport& one : result.jobs) EXPECT_DOUBLE_EQ(one.slowdown(), 1) << one.name;
+}
+
+// Iterations of each job have programs of their own, in an order of their own.
+TEST(SeveralJobs, KeepTheirOrdersOfPrograms) {
+  SmallJob a(2, 1, FabricKind::virtual_time), b = a;
+  a.compute(10 * kPicosPerMicro);
+  b.compute(20 * kPicosPerMicro);
+  Program longer = b.program();
+  longer.streams[0] = OpList{Op{.duration = 50 * kPicosPerMicro}};
+  b.workload.roles[0].iterations.push_back(longer);
+  b.workload.order = {0, 1};
+  b.workload.cycle = 2;
+  SmallJob job = together(fabric(NetworkModel::loggp), {{a, {0, 1}}, {b, {3, 2}}});
+  job.spec.run.iterations = 4;
+  const Result result = job.run();
+  EXPECT_EQ(result.jobs[0].iterations.size(), 14u);
+  const std::vector<double> seconds = seconds_of(result.jobs[1].iterations);
+  ASSERT_EQ(seconds.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(seconds[i], i % 2 == 0 ? 20e-6 : 50e-6);
+}
+
+// A rank without work does not run ahead of its job, nor does one that nobody answers.
+TEST(SeveralJobs, MayHaveRanksThatTakeNoTime) {
+  SmallJob a(3, 1, FabricKind::virtual_time), b = all_reduce_of(1, 1, 10 * kPicosPerMicro);
+  a.workload.roles.assign(3, a.workload.roles[0]);
+  for (int r = 0; r < 3; ++r) a.workload.role_of[WorldRank(r)] = static_cast<std::uint16_t>(r);
+  const auto transfer = [&](int rank, Op::Kind kind, int peer) {
+    Op op;
+    op.kind = kind;
+    op.count = kCount;
+    op.peer = peer;
+    a.workload.roles[rank].iterations[0].streams[0].push_back(op);
+  };
+  transfer(0, Op::Kind::send, 1);
+  transfer(1, Op::Kind::recv, -1);
+  SmallJob job = together(fabric(NetworkModel::loggp), {{a, {0, 1, 2}}, {b, {3}}});
+  job.spec.run.iterations = 3;
+  for (const JobReport& one : job.run().jobs) {
+    EXPECT_GE(one.iterations.size(), 3u);
+    EXPECT_NEAR(one.slowdown(), 1, 1e-9);
+  }
+}
+
+// Real data, engine threads, nodes in any order and nodes without a job.
+TEST(SeveralJobs, AreVerifiedInMemory) {
+  SmallJob cluster(6, 2, FabricKind::memory);
+  SmallJob job =
+      together(cluster, {{all_reduce_of(2, 2), {5, 0}}, {all_reduce_of(3, 2), {4, 1, 3}}});
+  job.spec.run.verify = true;
+  job.spec.run.shards = 3;
+  job.spec.run.iterations = 3;
+  const Result result = job.run();
+  ASSERT_TRUE(result.verify.has_value());
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  EXPECT_GE(result.verify->checked_elements, 3u * (4 + 6) * kCount);
+  EXPECT_EQ(result.jobs[0].nodes, "0,5");
+  for (const JobReport& one : result.jobs) {
+    EXPECT_GE(one.iterations.size(), 3u);
+    EXPECT_GT(one.slowdown(), 0);
+  }
+  for (const PairTraffic& pair : result.pairs)
+    EXPECT_TRUE(pair.source_nic.value() / 2 != 2 && pair.target_nic.value() / 2 != 2);
+}
+
+TEST(SeveralJobs, RefuseStepsThatTakeNoTime) {
+  SmallJob idle(2, 1, FabricKind::virtual_time);
+  SmallJob job =
+      together(fabric(NetworkModel::loggp), {{all_reduce_of(2), {0, 1}}, {idle, {2, 3}}});
+  EXPECT_THROW(job.run(), Error);
+}
+
+// ---- Random jobs ----
+
+// A job of random calls on so many nodes.
+SmallJob random_job(std::mt19937& random, int nodes, int gpus) {
+  SmallJob job(nodes, gpus, FabricKind::virtual_time);
+  job.workload.groups.clear();
+  job.workload.group_names = {"all", "pairs"};
+  job.workload.groups.push_back({0, world_ranks(job.workload.ranks)});
+  for (int r = 0; r + 1 < job.workload.ranks; r += 2)
+    job.workload.groups.push_back({1, {WorldRank(r), WorldRank(r + 1)}});
+  for (int ops = 1 + static_cast<int>(random() % 4); ops > 0; --ops) {
+    job.compute(static_cast<Picoseconds>(1 + random() % 50) * kPicosPerMicro);
+    const Func funcs[] = {Func::all_reduce, Func::all_gather, Func::broadcast};
+    job.collective(funcs[random() % 3], 1 + random() % 20'000);
+  }
+  if (job.workload.ranks % 2 == 0) {
+    Op pair;
+    pair.kind = Op::Kind::collective;
+    pair.group = 1;
+    pair.count = 1 + random() % 3'000;
+    job.program().streams[0].push_back(pair);
+  }
+  if (random() % 2 == 0) {  // a stream that outlives its iteration
+    Program& program = job.program();
+    program.stream_names.emplace_back("late");
+    program.streams.push_back(OpList{Op{.duration = 80 * kPicosPerMicro}});
+    program.outlives = {false, true};
+  }
+  return job;
+}
+
+// Where no NIC and no link is shared, nobody loses anything, whatever the jobs do and wherever they
+// are; and with real data they compute what they should.
+TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    std::mt19937 random(seed);
+    const int gpus = 1 + static_cast<int>(random() % 2);
+    SmallJob cluster(9, gpus, FabricKind::virtual_time);
+    cluster.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+    std::vector<int> nodes(9);
+    std::iota(nodes.begin(), nodes.end(), 0);
+    std::shuffle(nodes.begin(), nodes.end(), random);
+    std::vector<Placed> jobs;
+    for (int n = 2 + static_cast<int>(random() % 2); n > 0; --n) {
+      const int size = 2 + static_cast<int>(random() % 2);
+      jobs.push_back({random_job(random, size, gpus), {nodes.end() - size, nodes.end()}});
+      nodes.resize(nodes.size() - static_cast<std::size_t>(size));
+    }
+    SmallJob job = together(cluster, jobs);
+    const char* libraries[] = {"generic", "nccl-2.28", "gloo", "openmpi-4.1"};
+    job.spec.collectives.library = libraries[random() % 4];
+    job.spec.run.iterations = 2;
+    job.spec.run.jitter = 0.2;
+    for (const NetworkModel network :
+         {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+      job.spec.fabric.network = network;
+      for (const JobReport& one : job.run().jobs) {
+        EXPECT_GE(one.iterations.size(), 2u);
+        EXPECT_EQ(seconds_of(one.iterations), seconds_of(one.alone)) << seed << one.name;
+        EXPECT_EQ(one.slowdown(), 1) << seed << one.name;
+      }
+    }
+    job.spec.fabric.network = NetworkModel::loggp;
+    job.spec.fabric.kind = FabricKind::memory;
+    job.spec.fabric.inside_node = InsideNode::messages;
+    job.spec.dilation = 1;
+    job.spec.run.verify = true;
+    job.spec.run.shards = 1 + static_cast<int>(random() % 3);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->wrong_elements, 0u) << seed;
+    EXPECT_GT(result.verify->checked_elements, 0u) << seed;
+  }
+}
+
+// ---- Merge ----
+
+TEST(Merge, NumbersGroupsAndCountsOfEveryJob) {
+  SmallJob a(2, 1, FabricKind::memory), b(3, 1, FabricKind::memory);
+  a.collective(Func::all_gather_v, std::make_shared<std::vector<std::uint64_t>>(2, 5));
+  b.collective(Func::all_gather_v, std::make_shared<std::vector<std::uint64_t>>(3, 7));
+  const Workload all = merge({{"a", a.workload}, {"b", b.workload}});
+  EXPECT_EQ(all.ranks, 5);
+  EXPECT_EQ(all.group_names, (std::vector<std::string>{"a/all", "b/all"}));
+  EXPECT_EQ(all.groups[1].members,
+            (std::vector<WorldRank>{WorldRank(2), WorldRank(3), WorldRank(4)}));
+  const Op& op = all.roles[1].iterations[0].streams[0].front();
+  EXPECT_EQ(op.group, 1);
+  EXPECT_EQ(elements_of(all, op), 21u);
+  EXPECT_EQ(job_of(all, WorldRank(1)), 0);
+  EXPECT_EQ(job_of(all, WorldRank(2)), 1);
+}
+
+TEST(Merge, RefusesWhatOnlyAJobAloneMayHave) {
+  SmallJob job(2, 1, FabricKind::memory);
+  job.workload.servers = 1;
+  EXPECT_THROW(merge({{"a", job.workload}}), Error);
+}
+
+// ---- How many iterations ----
+
+std::vector<IterationReport> steps_of(std::size_t count, double seconds) {
+  IterationReport one;
+  one.seconds = seconds;
+  return std::vector<IterationReport>(count, one);
+}
+
+TEST(IterationsTogether, LastAsLongAsTheLongestJob) {
+  const std::vector<WorkloadJob> jobs(3);
+  const std::vector<std::uint32_t> counts = iterations_together(jobs, {1, 0.1, 4}, 3);
+  EXPECT_GE(counts[0], 13u);  // 12 s, and one more
+  EXPECT_GE(counts[1], 121u);
+  EXPECT_GE(counts[2], 4u);
+  EXPECT_LE(counts[1], 200u);
+  EXPECT_THROW(iterations_together(jobs, {1, 1e-9, 1}, 3), Error);
+}
+
+TEST(CutOrExtend, MeasuresWhatEndedBeforeTheLastJobHadItsIterations) {
+  std::vector<JobReport> jobs(2);
+  jobs[0].iterations = steps_of(70, 0.1);
+  jobs[1].iterations = steps_of(4, 2);
+  EXPECT_FALSE(cut_or_extend(jobs, 3).has_value());
+  EXPECT_EQ(jobs[0].iterations.size(), 60u);  // until 6 s
+  EXPECT_EQ(jobs[1].iterations.size(), 3u);
+}
+
+TEST(CutOrExtend, WantsMoreOfAJobThatEndedTooEarly) {
+  std::vector<JobReport> jobs(2);
+  jobs[0].iterations = steps_of(50, 0.1);
+  jobs[1].iterations = steps_of(4, 2);
+  const auto more = cut_or_extend(jobs, 3);
+  ASSERT_TRUE(more.has_value());
+  EXPECT_GE(more->at(0), 61u);
+  EXPECT_EQ(more->at(1), 4u);
+  EXPECT_EQ(jobs[0].iterations.size(), 50u);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,143 @@
+// `jobs` of a job file: how each job is loaded, and the texts that users read when it is wrong.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using test::Folder;
+
+const std::string kJob =
+    "schema: ghostrank/job/1\n"
+    "model: resnet50\n"
+    "device: a100-sxm-80gb\n"
+    "cluster: {nodes: 64}\n"
+    "parallel: {framework: ddp, micro_batch: 64}\n"
+    "run: {iterations: 9}\n";
+
+std::string outer(const std::string& jobs, const std::string& more = "") {
+  return "cluster: {nodes: 8, gpus_per_node: 2, nics_per_node: 1}\n"
+         "run: {iterations: 3}\n" +
+         more + "jobs:\n" + jobs;
+}
+
+class JobsInAFile : public ::testing::Test {
+ protected:
+  LoadedJob load(const std::string& text, const std::vector<std::string>& overrides = {}) const {
+    return load_job(folder_.write("both.yaml", text), overrides);
+  }
+  // Without the folder's path.
+  std::string error(const std::string& text) const {
+    std::string all = test::error_of([&] { load(text); });
+    const std::string root = folder_.path("");
+    for (std::size_t at; (at = all.find(root)) != std::string::npos;) all.erase(at, root.size());
+    return all;
+  }
+
+  void SetUp() override { folder_.write("a.yaml", kJob); }
+  Folder folder_;
+};
+
+TEST_F(JobsInAFile, AreLoadedForTheirNodesOfTheOuterCluster) {
+  const LoadedJob both = load(outer("- {name: a, file: a.yaml, nodes: '0-1,5'}\n"
+                                    "- {name: b, file: a.yaml, nodes: [7, 3-4]}\n"),
+                              {"parallel.micro_batch=32"});
+  const JobSpec& spec = both.spec;
+  ASSERT_EQ(spec.jobs.size(), 2u);
+  EXPECT_EQ(spec.run.iterations, 3);
+  for (const JobOnNodes& one : spec.jobs) {
+    EXPECT_EQ(one.job->cluster.nodes, 3);
+    EXPECT_EQ(one.job->cluster.gpus_per_node, 2);
+    EXPECT_EQ(one.job->run.iterations, 3);
+    EXPECT_EQ(one.job->parallel.micro_batch, 32);  // given beside jobs: for all
+  }
+  const Workload workload = plan_workload(spec);
+  EXPECT_EQ(workload.ranks, 12);
+  EXPECT_EQ(workload.group_names, (std::vector<std::string>{"a/dp", "b/dp"}));
+  const int nodes[] = {0, 0, 1, 1, 5, 5, 7, 7, 3, 3, 4, 4};
+  for (int rank = 0; rank < 12; ++rank)
+    EXPECT_EQ(spec.cluster.node_of(WorldRank(rank)), Node(nodes[rank]));
+  EXPECT_EQ(spec.notes.front(),
+            "job a: its own cluster, run are not used: all jobs have those beside jobs");
+}
+
+// The config of a result is a job file that needs no other.
+TEST_F(JobsInAFile, AreInPlaceInTheConfigOfAResult) {
+  const LoadedJob both =
+      load(outer("- {name: a, file: a.yaml, nodes: 0-3}\n- {name: b, file: a.yaml, nodes: 6}\n"));
+  const Folder elsewhere;
+  const LoadedJob again = load_job(elsewhere.write("config.json", both.config_json), {});
+  EXPECT_EQ(again.config_json, both.config_json);
+  const Workload before = plan_workload(both.spec), after = plan_workload(again.spec);
+  EXPECT_EQ(before.group_names, after.group_names);
+  for (std::size_t r = 0; r < before.roles.size(); ++r) {
+    const OpList &was = before.roles[r].iterations.back().streams[0],
+                 &is = after.roles[r].iterations.back().streams[0];
+    ASSERT_EQ(was.size(), is.size());
+    for (std::size_t i = 0; i < was.size(); ++i) EXPECT_EQ(was[i], is[i]);
+  }
+}
+
+TEST_F(JobsInAFile, HaveNodesOfTheirOwn) {
+  EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 0-3}\n"
+                        "- {name: b, file: a.yaml, nodes: '3-5'}\n")),
+            "both.yaml:5:36: jobs: node 3 of b is one of a (both.yaml:4:36); a node has one job");
+  EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 5-8}\n")),
+            "both.yaml:4:34: jobs: nodes of a: '5-8' names no nodes of the cluster, which has 0-7; "
+            "write 0-7, '0-3,8', or a list of such in the order of the ranks");
+  EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: [1, 0-2]}\n")),
+            "both.yaml:4:34: jobs: a has node 1 twice");
+  EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: []}\n")),
+            "both.yaml:4:34: jobs: a has no nodes; name one at least");
+}
+
+TEST_F(JobsInAFile, HaveNamesAndFiles) {
+  EXPECT_EQ(error(outer("- {name: a/b, file: a.yaml, nodes: 0}\n")),
+            "both.yaml:4:10: jobs: 'a/b' is no name; write letters, digits, '_' and '-'");
+  EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 0}\n"
+                        "- {name: a, file: a.yaml, nodes: 1}\n")),
+            "both.yaml:5:10: jobs: two are called a; give each its own name");
+  EXPECT_EQ(error(outer("- {name: a, nodes: 0}\n")).substr(0, 33),
+            "both.yaml:4:3: job in jobs has no");
+  EXPECT_EQ(error(outer("- {name: a, file: none.yaml, nodes: 0}\n")).substr(0, 72),
+            "both.yaml:4:19: jobs: none.yaml: there is no such file; give the path of");
+  folder_.write("nested.yaml", outer("- {name: a, file: a.yaml, nodes: 0}\n"));
+  EXPECT_EQ(error(outer("- {name: a, file: nested.yaml, nodes: 0}\n")),
+            "nested.yaml:3:1: jobs: one of several jobs has no jobs of its own; name them in "
+            "both.yaml");
+}
+
+TEST_F(JobsInAFile, AgreeOnWhatTheyShare) {
+  folder_.write("b.yaml", kJob + "collectives: {allreduce: rabenseifner}\n");
+  EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 0}\n"
+                        "- {name: b, file: b.yaml, nodes: 1}\n")),
+            "b.yaml:7:26: collectives.allreduce is rabenseifner in job b and auto in a (a.yaml); "
+            "all jobs "
+            "share it: give it once, beside jobs");
+  EXPECT_EQ(load(outer("- {name: a, file: a.yaml, nodes: 0}\n"
+                       "- {name: b, file: b.yaml, nodes: 1}\n",
+                       "collectives: {allreduce: ring}\n"))
+                .spec.collectives.algorithm(Func::all_reduce),
+            "ring");
+}
+
+TEST_F(JobsInAFile, RefuseWhatOnlyAJobAloneMayHave) {
+  const std::string jobs = "- {name: a, file: b.yaml, nodes: 0}\n";
+  folder_.write("b.yaml", kJob + "compression: {method: topk, ratio: 0.01}\n");
+  EXPECT_EQ(error(outer(jobs)),
+            "b.yaml:7:23: compression.method: job a has it, and only a job that has the fabric for "
+            "itself may; leave it out");
+  EXPECT_EQ(error(outer(jobs, "fabric: {kind: ofi}\n")),
+            "both.yaml:3:16: fabric.kind: ofi does not play several jobs; use memory or virtual");
+  EXPECT_EQ(error("run: {iterations: 3}\njobs: [{name: a, file: a.yaml, nodes: 0}]\n"),
+            "both.yaml:2:7: jobs: the cluster has no number of nodes; add cluster.nodes, of which "
+            "each job has some");
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,109 @@
+#include "tools/report/jobs_report.h"
+
+#include "profiles/input/quantity.h"
+#include "tools/text/humane.h"
+#include "tools/text/statistics.h"
+
+namespace ghostrank {
+namespace {
+
+std::vector<double> seconds_of(const std::vector<IterationReport>& iterations) {
+  std::vector<double> seconds;
+  for (const IterationReport& i : iterations) seconds.push_back(i.seconds);
+  return seconds;
+}
+
+std::string nodes_text(const std::vector<Node>& nodes) {
+  std::string text;
+  std::vector<int> run;  // ascending
+  const auto end_run = [&] {
+    text += (text.empty() ? "" : ",") + number_list_text(run);
+    run.clear();
+  };
+  for (const Node node : nodes) {
+    if (!run.empty() && node.value() < run.back()) end_run();
+    run.push_back(node.value());
+  }
+  if (!run.empty()) end_run();
+  return text;
+}
+
+Json time_json(const std::vector<IterationReport>& iterations) {
+  const Summary s = summarize(seconds_of(iterations));
+  return {{"median", s.median ? Json(*s.median) : Json()},
+          {"mean", s.mean ? Json(*s.mean) : Json()},
+          {"iterations", iterations.size()}};
+}
+
+double mean_of(const std::vector<IterationReport>& iterations, double IterationReport::*field) {
+  double sum = 0;
+  for (const IterationReport& i : iterations) sum += i.*field;
+  return iterations.empty() ? 0 : sum / static_cast<double>(iterations.size());
+}
+
+}  // namespace
+
+std::string model_text(const JobSpec& spec) {
+  std::string model = spec.model_name + ", " + std::string(name_of(spec.parallel.framework)) +
+                      ", " + std::string(name_of(spec.precision.gradients)) + " gradients";
+  if (spec.program)
+    model = (spec.model_name.empty() ? "" : spec.model_name + ", ") +
+            (spec.sources.contains("trace") ? "a trace" : "programs of a file");
+  if (!spec.device.name.empty()) model += ", on " + spec.device.name;
+  return model;
+}
+
+std::vector<Fact> job_facts(const JobSpec& spec) {
+  std::vector<Fact> facts;
+  for (const JobOnNodes& one : spec.jobs)
+    facts.push_back({"job " + one.name, model_text(*one.job) + "; nodes " + nodes_text(one.nodes)});
+  return facts;
+}
+
+std::string jobs_table(const Result& result) {
+  if (result.jobs.empty()) return "";
+  Table table{{{"job"},
+               {"nodes"},
+               {"ranks", Align::right},
+               {"step alone", Align::right},
+               {"beside the others", Align::right},
+               {"slow-down", Align::right},
+               {"iterations", Align::right},
+               {"bytes/step", Align::right}},
+              {}};
+  for (const JobReport& job : result.jobs) {
+    const double alone = mean_seconds(job.alone), beside = mean_seconds(job.iterations);
+    table.rows.push_back({job.name, job.nodes, humane_count(job.ranks),
+                          alone > 0 ? humane_seconds(alone) : "-",
+                          beside > 0 ? humane_seconds(beside) : "-",
+                          job.slowdown() > 0 ? "x " + significant(job.slowdown()) : "-",
+                          humane_count(static_cast<double>(job.iterations.size())),
+                          humane_bytes(job.wire_bytes_per_iteration)});
+  }
+  return render(table);
+}
+
+Json jobs_json(const Result& result) {
+  Json list = Json::array();
+  for (const JobReport& job : result.jobs) {
+    const double beside = mean_seconds(job.iterations);
+    list.push_back(
+        {{"name", job.name},
+         {"nodes", job.nodes},
+         {"ranks", job.ranks},
+         {"step_time", time_json(job.iterations)},
+         {"alone", time_json(job.alone)},
+         {"slowdown", job.slowdown() > 0 ? Json(job.slowdown()) : Json()},
+         {"compute_seconds", mean_of(job.iterations, &IterationReport::compute_seconds)},
+         {"exposed_comm_seconds", mean_of(job.iterations, &IterationReport::exposed_comm_seconds)},
+         {"exposed_comm_alone", mean_of(job.alone, &IterationReport::exposed_comm_seconds)},
+         {"samples_per_second", job.samples_per_iteration > 0 && beside > 0
+                                    ? Json(job.samples_per_iteration / beside)
+                                    : Json()},
+         {"wire_bytes_per_iteration", job.wire_bytes_per_iteration},
+         {"messages_per_iteration", job.messages_per_iteration}});
+  }
+  return list;
+}
+
+}  // namespace ghostrank
