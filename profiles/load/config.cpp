@@ -101,6 +101,8 @@ Json setting_json(const Setting& setting) {
   switch (setting.key->type) {
     case KeyType::any:
       return form_json(setting);
+    case KeyType::integers:
+      return Json::parse(setting.text);
     case KeyType::integer:
       return static_cast<std::int64_t>(setting.number);
     case KeyType::boolean:

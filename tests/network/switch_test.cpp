@@ -3,6 +3,7 @@
 // checked. What is not there, or does not fit, is named before the start.
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -163,6 +164,57 @@ TEST_F(SwitchedHosts, NameASwitchThatIsNotThere) {
   EXPECT_NE(said().find("the switch at switch.address 10.77.0.200 does not answer: rank "),
             std::string::npos)
       << said();
+}
+
+// The run finds a switch that serves its group, and that is killed and started again while it
+// plays. The messages by which ranks agree pass the same switch.
+TEST_F(SwitchedHosts, GoOnWhenTheirSwitchIsKilledAndStartedAgain) {
+  expect_exact(job("int32", ""));  // turns offloads off at both ends of every link
+  const std::string plan = lab->file("plan.yaml");
+  std::string forward, workers, ports;
+  for (int h = 0; h < kHosts; ++h) {
+    const std::string file = lab->file("mac" + std::to_string(h));
+    ASSERT_EQ(shell(lab->in(h, "cp /sys/class/net/eth0/address " + file)), 0);
+    const std::string mac = read_file(file).substr(0, 17);
+    const std::string place = "port: " + std::to_string(h) + ", mac: " + mac;
+    forward += "  - {" + place + "}\n";
+    workers += "      - {" + place + ", ip: " + Lab::address(h) + "}\n";
+    ports += (h > 0 ? "," : "") + Lab::port(h);
+  }
+  std::ofstream(plan) << "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.77.0.200\n"
+                      << "forward:\n"
+                      << forward
+                      << "jobs:\n  - name: a\n    elements: 256\n    first_slot: 0\n    slots: 32\n"
+                      << "    worker_port: 4000\n    guarded: true\n    workers:\n"
+                      << workers;
+  const auto start_switch = [&] {
+    return lab->start(
+        lab->in("sw", GHOSTRANK_BINARY " switch run --plan " + plan + " --ports " + ports),
+        "switch");
+  };
+  pid_t sw = start_switch();
+  shell("sleep 0.3");
+  const pid_t run = lab->start(job("float32",
+                                   " -s switch.target=external -s switch.mac=02:00:00:00:ff:01 "
+                                   "-s switch.fallback_after_us=20000000 -s switch.timeout_us=5000 "
+                                   "-s run.iterations=120"),
+                               "run");
+  shell("sleep 1");
+  int restarts = 0;
+  for (; restarts < 4 && lab->running(run); ++restarts) {
+    lab->stop(sw);
+    sw = start_switch();
+    shell("sleep 0.3");
+  }
+  EXPECT_EQ(lab->finish(run, std::chrono::seconds(60)), 0) << said();
+  lab->stop(sw);
+  EXPECT_GT(restarts, 2) << "the run was over too soon";
+  const json result = json::parse(read_file(lab->file("result.json")), nullptr, false);
+  ASSERT_TRUE(result.is_object()) << said();
+  EXPECT_EQ(result["verify"]["wrong_elements"], 0);
+  ASSERT_TRUE(result["switch_troubles"].is_object());
+  EXPECT_GT(result["switch_troubles"]["restarts"], 0);
+  EXPECT_EQ(result["switch_troubles"]["fallbacks"], 0);
 }
 
 TEST_F(SwitchedHosts, NameSlotsThatTheSwitchDoesNotHave) {

@@ -41,7 +41,7 @@ struct Probe {
 
 const Overrides kScheme{"collectives.allreduce=switchml"};
 const Overrides kLossy{"collectives.allreduce=switchml", "fabric.packets.loss=0.1"};
-const Overrides kFailing{"collectives.allreduce=switchml", "switch.fails_at_us=[30]",
+const Overrides kFailing{"collectives.allreduce=switchml", "switch.fails_at_us=[50]",
                          "switch.timeout_us=10"};
 const Overrides kOmniReduce{"collectives.allreduce=omnireduce", "servers.count=2"};
 const Overrides kOmniLossy{"collectives.allreduce=omnireduce", "servers.count=2",
@@ -125,11 +125,11 @@ const std::vector<Probe> kProbes{
     {"switch.packet_elements", "32", kScheme},
     {"switch.timeout_us", "500", kLossy},
     {"switch.packet_rate_mpps", "0.01", kScheme},
-    {"switch.fails_at_us", "[30]", kScheme},
+    {"switch.fails_at_us", "[50]", {"collectives.allreduce=switchml", "switch.away_us=100"}},
     {"switch.away_us", "500", kFailing},
     {"switch.fallback_after_us",
      "100",
-     {"collectives.allreduce=switchml", "switch.fails_at_us=[30]", "switch.timeout_us=10",
+     {"collectives.allreduce=switchml", "switch.fails_at_us=[50]", "switch.timeout_us=10",
       "switch.away_us=2000"}},
     {"omnireduce.block", "64", kOmniReduce},
     {"omnireduce.block", "64", kScheme},
