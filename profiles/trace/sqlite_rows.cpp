@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <new>
 
 #include "profiles/error.h"
 
@@ -47,7 +46,8 @@ void SqliteClose::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(s
 
 std::string SqliteFile::failure() const {
   const int code = sqlite3_errcode(db_.get());
-  if (code == SQLITE_NOMEM) throw std::bad_alloc();
+  if (code == SQLITE_NOMEM)  // it also says so of a damaged value that claims to be huge
+    return "SQLite: out of memory, or a value is damaged; write the file again";
   if (code == SQLITE_NOTADB)
     return "is no SQLite database; unpack it if it is compressed, since it is read in place";
   return std::string("SQLite: ") + sqlite3_errmsg(db_.get()) + "; write the file again";

@@ -37,7 +37,7 @@ class SqliteFile {
 
  private:
   friend class SqliteRows;
-  std::string failure() const;  // what SQLite says of the last call; throws where memory ran out
+  std::string failure() const;  // what SQLite says of the last call
   [[noreturn]] void fail() const;
 
   std::string path_;

@@ -217,10 +217,12 @@ TEST_F(Nsys, AGroupsMessagesStartTogetherAndTakeItsKernelsTime) {
   for (const int p : {0, 1}) {
     all.range(p + 1, 0, 50, "ncclCommInitRank", member(kWorld, 2, p));
     all.range(p + 1, 100, 101, "ncclGroupStart");
+    all.range(p + 1, 101, 102, "ncclGroupStart");
     for (const int peer : {0, 1}) {
       all.range(p + 1, 102 + 4 * peer, 103 + 4 * peer, "ncclSend", to(kWorld, 256, peer));
       all.range(p + 1, 104 + 4 * peer, 105 + 4 * peer, "ncclRecv", to(kWorld, 256, peer));
     }
+    all.range(p + 1, 112, 114, "ncclGroupEnd");  // launches nothing
     all.range(p + 1, 120, 150, "ncclGroupEnd");
     all.kernel(p + 1, 1000, 1400, 20, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)", 130);
     all.kernel(p + 1, 1400, 1500, 20, "gemm", 160);
