@@ -11,8 +11,8 @@
 //
 // The checker trusts nothing an agent does and reports each defect with seed, event, party and
 // call. A play is "undisturbed" if it has no misfortunes and either no timer fired or nothing could
-// have caused one to fire: no pauses, no overlap, no slow notes, no refused sends, no
-// switch that fails.
+// have caused one to fire: no pauses, no overlap, no slow notes, no refused sends, no switch that
+// fails.
 //
 // Units: picoseconds, bytes. Threading: pure. Cost: about 1 us per event, plus elements x ranks per
 // call.

@@ -109,8 +109,11 @@ void Agreements::conclude(Io& io) {
     const auto slot = static_cast<std::uint16_t>(s);
     SlotState& state = agreed.slots[s];
     state.parts &= agreed.decision != Decision::go_on && !parts_.contains(slot);
-    if (state.parts)
-      parts_[slot] = {rails_.nodes(), {{.packet = state.completed}, false}, agreement_->lacking(s)};
+    if (!state.parts) continue;
+    Parts& parts = parts_[slot];
+    parts.missing = rails_.nodes();
+    parts.sum.words.packet = state.completed;
+    parts.lacking = agreement_->lacking(s);
   }
   agreement_.reset();
   for (int node = 1; node < rails_.nodes(); ++node) list(io, node, kGo, agreed);
