@@ -150,16 +150,21 @@ struct JobFile {
 };
 
 JobFile read_file(const Entry& entry, const std::string& outer) {
-  if (entry.file->is_map()) return {*entry.file, outer};
-  const std::string beside = (std::filesystem::path(folder_of(outer)) / entry.file->text).string();
-  std::error_code ignored;
-  JobFile out;
-  try {
-    out.path = std::filesystem::exists(beside, ignored) ? beside : find_job_file(entry.file->text);
-  } catch (const Error& error) {
-    fail(entry.file_mark, std::string("jobs: ") + error.what());
+  JobFile out{*entry.file, outer};
+  if (!out.tree.is_map() && (!out.tree.is_scalar() || out.tree.text.empty()))
+    fail(entry.file_mark, "jobs: file of " + entry.name + " is " + description(out.tree) +
+                              "; write the path of a job file, or a mapping with its keys");
+  if (out.tree.is_scalar()) {
+    const std::string name = out.tree.text,
+                      beside = (std::filesystem::path(folder_of(outer)) / name).string();
+    std::error_code ignored;
+    try {
+      out.path = std::filesystem::exists(beside, ignored) ? beside : find_job_file(name);
+    } catch (const Error& error) {
+      fail(entry.file_mark, std::string("jobs: ") + error.what());
+    }
+    out.tree = read_job_tree(out.path);
   }
-  out.tree = read_job_tree(out.path);
   if (!out.tree.is_map())
     fail(out.tree.mark, "a job is a mapping of keys; found " + description(out.tree));
   if (const YamlValue* jobs = out.tree.find("jobs"))
@@ -197,19 +202,15 @@ const Key& row_of(const std::string& path) {
                        [&](const Key& key) { return key.path == path; });
 }
 
-std::string place_of(const LoadedJob& job, const std::string& path) {
-  return job.spec.source_of(path);
-}
-
 // Refuses what a job cannot have beside others.
 void check_job(const Entry& entry, const LoadedJob& job) {
   for (const ConfigEntry& one : job.entries)
     if (in_any(one.path, kAlone) && one.value != row_of(one.path).standard &&
         job.spec.sources.contains(one.path))
-      throw Error(place_of(job, one.path) + ": " + one.path + ": job " + entry.name +
+      throw Error(job.spec.source_of(one.path) + ": " + one.path + ": job " + entry.name +
                   " has it, and only a job that has the fabric for itself may; leave it out");
   if (job.spec.parallel.tune)
-    throw Error(place_of(job, "parallel.tune") + ": parallel.tune: job " + entry.name +
+    throw Error(job.spec.source_of("parallel.tune") + ": parallel.tune: job " + entry.name +
                 " is tuned alone: run it by itself, then write what was found");
 }
 
@@ -219,14 +220,16 @@ void check_agreement(const Entry& first_entry, const LoadedJob& first, const Ent
   for (std::size_t i = 0; i < job.entries.size(); ++i) {
     const ConfigEntry &ours = first.entries[i], &theirs = job.entries[i];
     if (!in_any(ours.path, kShared) || ours.value == theirs.value) continue;
-    throw Error(place_of(job, ours.path) + ": " + ours.path + " is " + theirs.value + " in job " +
-                entry.name + " and " + ours.value + " in " + first_entry.name + " (" +
-                place_of(first, ours.path) + "); all jobs share it: give it once, beside jobs");
+    throw Error(job.spec.source_of(ours.path) + ": " + ours.path + " is " + theirs.value +
+                " in job " + entry.name + " and " + ours.value + " in " + first_entry.name + " (" +
+                first.spec.source_of(ours.path) +
+                "); all jobs share it: give it once, beside jobs");
   }
   const auto old = [](const LoadedJob& one) { return one.spec.device.compute_capability < 9; };
   if (library_named(first.spec.collectives.library) == Library::nccl && old(first) != old(job))
-    throw Error(place_of(job, "device") + ": device: NCCL plans for one generation of GPUs, and " +
-                entry.name + " has another than " + first_entry.name);
+    throw Error(job.spec.source_of("device") +
+                ": device: NCCL plans for one generation of GPUs, and " + entry.name +
+                " has another than " + first_entry.name);
 }
 
 // A job of a result or of --print-config: its file as a mapping in place.

@@ -86,7 +86,7 @@ TEST_F(JobsInAFile, AreInPlaceInTheConfigOfAResult) {
 TEST_F(JobsInAFile, HaveNodesOfTheirOwn) {
   EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 0-3}\n"
                         "- {name: b, file: a.yaml, nodes: '3-5'}\n")),
-            "both.yaml:5:36: jobs: node 3 of b is one of a (both.yaml:4:36); a node has one job");
+            "both.yaml:5:34: jobs: node 3 of b is one of a (both.yaml:4:34); a node has one job");
   EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 5-8}\n")),
             "both.yaml:4:34: jobs: nodes of a: '5-8' names no nodes of the cluster, which has 0-7; "
             "write 0-7, '0-3,8', or a list of such in the order of the ranks");
@@ -110,6 +110,12 @@ TEST_F(JobsInAFile, HaveNamesAndFiles) {
   EXPECT_EQ(error(outer("- {name: a, file: nested.yaml, nodes: 0}\n")),
             "nested.yaml:3:1: jobs: one of several jobs has no jobs of its own; name them in "
             "both.yaml");
+  EXPECT_EQ(error(outer("- {name: a, file: {jobs: []}, nodes: 0}\n")),
+            "both.yaml:4:20: jobs: one of several jobs has no jobs of its own; name them in "
+            "both.yaml");
+  EXPECT_EQ(error(outer("- {name: a, file: [a.yaml], nodes: 0}\n")),
+            "both.yaml:4:19: jobs: file of a is a list; write the path of a job file, or a mapping "
+            "with its keys");
 }
 
 TEST_F(JobsInAFile, AgreeOnWhatTheyShare) {

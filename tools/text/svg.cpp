@@ -209,7 +209,7 @@ std::string svg_heat_map(const SvgHeatMap& map) {
 }
 
 std::string svg_time_map(const SvgTimeMap& map) {
-  constexpr double kNames = 170, kRow = 12, kAcross = 768, kSteps = 50;
+  constexpr double kNames = 170, kRow = 12, kAcross = 768, kSteps = 100;
   std::size_t cells = 1;
   for (const auto& row : map.shares) cells = std::max(cells, row.size());
   const double cell = kAcross / static_cast<double>(cells),
