@@ -275,7 +275,7 @@ TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
       "deepseek-v3-671b, dlrm-dcnv2-torchrec, dlrm-omnireduce, gpt2-xl-ddp, gpt2-xl-hgx-rails, "
       "gpt3-175b-megatron, gpt3-175b-megatron-cut, learning, llama3-405b, llama3-8b-checkpoint, "
       "quickstart-resnet50, resnet50-ab, resnet50-adaptive, resnet50-grace, resnet50-kfac, "
-      "verify-small, vgg16-byteps");
+      "two-jobs, verify-small, vgg16-byteps");
   EXPECT_EQ(test::error_of([] { load_job("/", {}); }), "/: cannot be read; it must be a file");
 }
 
