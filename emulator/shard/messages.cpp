@@ -126,7 +126,8 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
 }
 
 // Sends a message between NICs whose rates change. How long it takes at a NIC depends on when it
-// starts there, and the slower of the two NICs sets when the last byte arrives.
+// starts there. The slower of the two NICs sets when the last byte arrives and holds up the
+// sender's NIC meanwhile, so that no message overtakes an earlier one of its connection.
 void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
                                Payload* content) {
   const bool data = m.kind == MessageKind::data;
@@ -135,9 +136,9 @@ void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leav
   const int hops = topology.hops(source, target);
   const Picoseconds latency = topology.path_latency(source, target, hops);
   Moment t = data ? later(m.ready, nics_[source].egress_free) : m.ready;
-  const Picoseconds leaves = time_at_nic(source, t.at, m.bytes);
-  const Picoseconds d = std::max(leaves, time_at_nic(target, t.at + latency, m.bytes));
-  if (data) t = nics_[source].take_egress(m.ready, leaves);
+  const Picoseconds d =
+      std::max(time_at_nic(source, t.at, m.bytes), time_at_nic(target, t.at + latency, m.bytes));
+  if (data) t = nics_[source].take_egress(m.ready, d);
   if (hops > 0) return leave_by_links(r, f, route, m, t, d, content);
   t.at += d + latency;
   if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
