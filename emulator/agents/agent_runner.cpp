@@ -241,6 +241,7 @@ std::vector<HelperCount> AgentRunner::helper_counts() const {
 void AgentRunner::clear(bool switches_fail) {
   switches_fail_ = switches_fail && !switch_.fails_at.empty();
   troubles_ = {};
+  weights_.clear();
   std::erase_if(states_, [](const State& s) { return !s.use->outside; });
   std::fill(first_of_.begin(), first_of_.end(), nullptr);
   waiting_.clear();

@@ -18,10 +18,12 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/agent.h"
@@ -107,6 +109,12 @@ class AgentRunner {
   bool wants_room() const { return !waiting_.empty(); }
   void give_room(Moment at);
 
+  // For verify mode: a tensor's weights as the scheme's helpers on all shards should step them,
+  // since clear().
+  TensorWeights& weights(std::uint32_t scheme, std::uint32_t tensor) {
+    return weights_[{scheme, tensor}];
+  }
+
   // Of the helpers that have heard anything since clear().
   std::vector<HelperCount> helper_counts() const;
   const SwitchTroubles& troubles() const { return troubles_; }  // since clear()
@@ -179,6 +187,7 @@ class AgentRunner {
   const SwitchSpec& switch_;
   bool switches_fail_ = false;
   SwitchTroubles troubles_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, TensorWeights> weights_;
   std::uint64_t armed_ = 0;  // timers armed so far
   std::uint64_t progress_ = 0;
 };

@@ -115,12 +115,18 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
 void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm& row) const {
   const SchemeUse& use = cluster_.schemes()[cluster_.scheme(group, row)];
   const Sparsity sparsity = op.tensor != 0 && spec_.tensors ? *spec_.tensors : Sparsity{};
-  const std::string why =
-      use.ends->refuses({0, collective_of(workload_, op, use.ends->size()), op.dtype, sparsity});
-  if (!why.empty())
-    throw Error("collectives: " + std::string(row.library) + "/" + std::string(row.name) +
-                " cannot serve " + std::string(name_of(op.func)) + " of group " +
-                workload_.group_names[op.group] + ": " + why);
+  const Call call{0, collective_of(workload_, op, use.ends->size()), op.dtype, sparsity, op.tensor};
+  const std::string scheme = std::string(row.library) + "/" + std::string(row.name);
+  if (const std::string why = use.ends->refuses(call); !why.empty())
+    throw Error("collectives: " + scheme + " cannot serve " + std::string(name_of(op.func)) +
+                " of group " + workload_.group_names[op.group] + ": " + why);
+  if ((spec_.compression || spec_.training) && use.ends->steps_weights(call)) {
+    const std::string key = spec_.compression ? "compression.method" : "training.task";
+    throw Error(
+        spec_.source_of(key) + ": " + key + ": servers of " + scheme +
+        " step weights by whole gradients, and answer with weights; leave it out, or choose "
+        "another algorithm");
+  }
 }
 
 std::uint16_t Schedules::row_of(const SchemeUse& use) const {

@@ -8,6 +8,7 @@
 #include "emulator/verify/elements.h"
 #include "emulator/verify/verify_compressed.h"
 #include "emulator/verify/verify_values.h"
+#include "emulator/verify/verify_weights.h"
 
 namespace ghostrank {
 namespace {
@@ -143,10 +144,7 @@ void for_each_promise(const RankCall& call, Range range, const Visit& visit) {
     if (there.count > 0) visit(there, index + (there.first - block.offset), values);
   };
   const auto sum = [&call](std::uint64_t index, std::uint64_t count, Value* out) {
-    if (call.content)
-      call.content->sums(index, count, out);
-    else
-      sum_values(call.salt, index, count, out);
+    promised_sums(call, index, count, out);
   };
   const auto every_block = [&] {
     const Layout layout(c);
@@ -187,6 +185,13 @@ void for_each_promise(const RankCall& call, Range range, const Visit& visit) {
 
 }  // namespace
 
+void promised_sums(const RankCall& call, std::uint64_t index, std::uint64_t count, Value* out) {
+  if (call.content)
+    call.content->sums(index, count, out);
+  else
+    sum_values(call.salt, index, count, out);
+}
+
 void fill_input(const RankCall& call, std::byte* input) {
   const std::uint64_t own = input_elements(call.collective, call.rank);
   if (own > 0 && call.compressed) return fill_compressed_input(call, input);
@@ -210,6 +215,7 @@ void fill_work(const RankCall& call, Range range, const std::byte* input, std::b
 
 Checked check_work(const RankCall& call, Range range, const std::byte* work) {
   if (call.compressed) return check_compressed(call, work);
+  if (call.weights) return check_weights(call, range, work);
   Checked checked;
   for_each_promise(call, range, [&](Range there, std::uint64_t index, const auto& values) {
     checked.elements += there.count;

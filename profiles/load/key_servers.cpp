@@ -18,10 +18,11 @@ void read_key_servers(const Settings& in, JobSpec& spec) {
   if (!plays_at_servers(framework)) return;
   const std::string scheme(name_of(framework));
   const Setting& named = in.at("collectives.allreduce");
-  if (named.given && named.text != "auto" && named.text != scheme)
+  const bool racks = framework == Framework::phub && named.text == "phub_racks";
+  if (named.given && named.text != "auto" && named.text != scheme && !racks)
     fail(named.mark, "collectives.allreduce is " + quote(named.text) + ", but framework " + scheme +
                          " sums gradients by its own scheme; leave it out");
-  spec.collectives.algorithm(Func::all_reduce) = scheme;
+  spec.collectives.algorithm(Func::all_reduce) = racks ? named.text : scheme;
   if (spec.parallel.launch == Launch::flat)
     fail(in.at("parallel.launch").mark, "parallel.launch: framework " + scheme +
                                             " has no call for all gradients; use overlap or "

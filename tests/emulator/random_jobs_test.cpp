@@ -57,6 +57,8 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   spec.collectives.omnireduce = {one_of(random, {16, 256}), packets ? 1 : one_of(random, {1, 4}),
                                  one_of(random, {1, 16}), packets, kPicosPerSecond};
   spec.cluster.servers.count = one_of(random, {1, 2});
+  if (spec.collectives.algorithm(Func::all_reduce) == "phub" && random() % 2 == 0)
+    spec.collectives.algorithm(Func::all_reduce) = "phub_racks";
   spec.cluster.servers.colocated = random() % 2 == 0;
   spec.cluster.servers.nic = {one_of(random, {0.0, 1e10}), 2 * kPicosPerMicro};
 }
@@ -209,7 +211,9 @@ RandomJob random_job(unsigned seed) {
   spec.run.verify = true;
   spec.run.shards = one_of(random, {1, 1, 2});
   spec.run.iterations = 8;
-  const bool compressed = random() % 3 == 0;
+  // PHub's servers step weights by gradients, not by payloads.
+  const bool compressed =
+      random() % 3 == 0 && !spec.collectives.algorithm(Func::all_reduce).starts_with("phub");
   for (int ops = 1 + static_cast<int>(random() % 4); ops > 0; --ops) {
     const std::uint64_t drawn = one_of(random, {1, 1000, 30'000, 65'536, 200'003});
     // Verification makes every rank compress the tensors of all ranks: keep them small.

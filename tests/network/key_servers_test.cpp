@@ -48,6 +48,7 @@ class ServerHosts : public ::testing::Test {
 TEST_F(ServerHosts, SumRealDataAndHearWhatVirtualTimeSays) {
   for (const std::string flags :
        {"parallel.framework=byteps -s parallel.partition_bytes=65536", "parallel.framework=phub",
+        "parallel.framework=phub -s collectives.allreduce=phub_racks",
         "collectives.allreduce=parameter_server"}) {
     SCOPED_TRACE(flags);
     for (const pid_t pid : start(" -s run.verify=true -s " + flags))

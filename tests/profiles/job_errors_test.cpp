@@ -265,6 +265,9 @@ TEST(JobErrors, NameTheFrameworkThatNeedsServers) {
             "job.yaml:4:23: framework phub needs servers, and servers.count is 0; set it, with "
             "servers.placement: dedicated, colocated or mixed");
   EXPECT_EQ(load_error(kHead + "servers: {count: 1}\nparallel: {framework: phub}\n"), "");
+  const std::string racks = "servers: {count: 1}\ncollectives: {allreduce: phub_racks}\n";
+  EXPECT_EQ(load_error(kHead + racks + "parallel: {framework: phub}\n"), "");
+  EXPECT_NE(load_error(kHead + racks + "parallel: {framework: byteps}\n"), "");
 }
 
 TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
