@@ -264,7 +264,7 @@ class Member final : public Agent {
   std::deque<Call> calls_;         // open calls; the first is played
   std::vector<RailShare> shares_;  // of the call, by rail
   std::uint64_t expected_ = 0;     // notes with results that are still to come
-  std::list<KeptNote> kept_;  // notes of later calls
+  std::list<KeptNote> kept_;       // notes of later calls
   Outbox outbox_;
   const std::unique_ptr<Lane> lane_;  // null: the rank is no worker
   std::vector<Piece> pieces_;

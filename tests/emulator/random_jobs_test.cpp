@@ -157,7 +157,7 @@ void plan_second_order(std::mt19937& random, SmallJob& job) {
     if (random() % 2 == 0) model->layers.back().parameters.push_back({"bias", rows});
   }
   JobSpec& spec = job.spec;
-  spec.device.peak_tflops = {{"fp32", 1}};
+  spec.device.peak_tflops = {{"float32", 1}};
   spec.device.memory_GBps = 100;
   spec.parallel.framework = Framework::kfac;
   KfacPlan& kfac = spec.parallel.kfac;

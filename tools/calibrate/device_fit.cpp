@@ -11,8 +11,8 @@
 #include "profiles/median.h"
 #include "profiles/planners/plan.h"
 #include "profiles/units.h"
-#include "tools/text/humane.h"
 #include "tools/quiet_play.h"
+#include "tools/text/humane.h"
 #include "tools/version.h"
 
 namespace ghostrank {

@@ -13,11 +13,11 @@
 #include "profiles/load/locate.h"
 #include "profiles/planners/ddp.h"
 #include "profiles/planners/plan.h"
+#include "tools/quiet_play.h"
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/profile_capture.h"
-#include "tools/quiet_play.h"
 #include "tools/verbs/switch/temporary_file.h"
 #include "tools/watch/outcome.h"
 
