@@ -1,5 +1,6 @@
 #include "collectives/schemes/numbers.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ghostrank {
@@ -32,7 +33,8 @@ std::vector<float> floats_of(DataType type, std::span<const std::byte> content) 
   if (type == DataType::bfloat16) return widened<Bf16>(content);
   if (type == DataType::float16) return widened<Half>(content);
   std::vector<float> floats(content.size() / sizeof(float));
-  std::memcpy(floats.data(), content.data(), floats.size() * sizeof(float));
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(floats));
+  std::copy_n(content.begin(), bytes.size(), bytes.begin());  // none, if ranks hold no data
   return floats;
 }
 
