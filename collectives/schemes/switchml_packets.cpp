@@ -48,7 +48,7 @@ class Packets final : public WireFormat {
     std::vector<std::int32_t> values(elements);
     load_lanes(values.data(), packet.data() + head, static_cast<int>(elements));
     store.resize(bytes + head - kOverhead);
-    std::memcpy(store.data(), values.data(), bytes);
+    if (bytes > 0) std::memcpy(store.data(), values.data(), bytes);
     std::byte* words = std::copy_n(packet.data() + 2, 4, store.data() + bytes);
     std::copy_n(packet.data() + 8, head - kOverhead - 4, words);
     const std::span<const std::byte> all = store;
