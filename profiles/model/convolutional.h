@@ -2,7 +2,14 @@
 //
 // One layer per convolution (with the batch norm behind it, or in front of it) or fully connected
 // layer. Forward FLOPs per sample: convolution 2 k_h k_w c_in c_out h_out w_out, fully connected
-// 2 in out; norms and pooling count 0. Threading: plain values.
+// 2 in out; norms and pooling count 0.
+//
+// What stays in memory for the backward is what PyTorch's gradients need: of a convolution, a
+// linear map, a batch norm and an average pooling the input, of a ReLU the output, of a pooling by
+// maxima where they were (8 bytes an output) and its input. A tensor that two of them need counts
+// once, with the layer that made it. So behind a convolution with batch norm and ReLU two tensors
+// stay; whether ReLU works in place does not matter, since nothing needs a batch norm's output.
+// Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +38,17 @@ class Network {
     width_ = width;
   }
   void pool(std::uint64_t factor) { width_ = (width_ + factor - 1) / factor; }
+  // Of maxima, whose places stay.
+  void max_pool(std::uint64_t factor) {
+    pool(factor);
+    keep_places(channels_);
+  }
+  // The present tensor stays; and the places of maxima of so many channels, as wide as it.
+  void keep() { model_.layers.back().kept += static_cast<double>(channels_ * width_ * width_); }
+  void keep_places(std::uint64_t channels) {
+    model_.layers.back().kept_bytes += static_cast<double>(8 * channels * width_ * width_);
+  }
+  void relu() { keep(); }
 
   void convolution(const std::string& name, std::uint64_t out, const ConvolutionShape& shape,
                    bool bias);

@@ -1,6 +1,6 @@
 // Inception-v4 as a table: the convolutions of each kind of block, branch by branch, as Szegedy et
-// al. (2017) give them in the figures of their paper. Every convolution has a batch norm. A 3x3
-// pooling of stride 2 leaves the same width as the block's convolution of stride 2.
+// al. (2017) give them in the figures of their paper. Every convolution has a batch norm and a
+// ReLU. A 3x3 pooling of stride 2 leaves the same width as the block's convolution of stride 2.
 #include <array>
 #include <span>
 
@@ -20,19 +20,23 @@ struct Row {
   std::uint64_t out;
   ConvolutionShape shape;
 };
-// What leaves a block has `channels`; its width is that of the last convolution.
+// A branch of a block without a convolution is a pooling by maxima, the last one of others begins
+// with one by means.
+enum class Pooling : std::uint8_t { none, maxima, means };
+// What leaves a block has `channels`; its width is that of the last convolution. The branches'
+// tensors are copied into it.
 struct Stage {
   std::span<const Row> rows;
   std::uint64_t channels;
+  Pooling pooling = Pooling::none;
 };
 
 constexpr ConvolutionShape k1{1, 1}, k3{3, 3}, k1x7{1, 7}, k7x1{7, 1}, k1x3{1, 3}, k3x1{3, 1},
     k3Valid{3, 3, 1, true}, k3Half{3, 3, 2, true};
 
-constexpr std::array<Row, 4> kStem{{{"0", From::last, 32, k3Half},
-                                    {"1", From::last, 32, k3Valid},
-                                    {"2", From::last, 64, k3},
-                                    {"3.conv", From::last, 96, k3Half}}};  // beside a pooling
+constexpr std::array<Row, 3> kStem{
+    {{"0", From::last, 32, k3Half}, {"1", From::last, 32, k3Valid}, {"2", From::last, 64, k3}}};
+constexpr std::array<Row, 1> kMixed3{{{"conv", From::block, 96, k3Half}}};
 constexpr std::array<Row, 6> kMixed4{{{"0.0", From::block, 64, k1},
                                       {"0.1", From::last, 96, k3Valid},
                                       {"1.0", From::block, 64, k1},
@@ -82,36 +86,46 @@ struct Place {
   std::uint64_t channels, width;
 };
 
-void add(Network& net, const std::string& name, const Stage& block) {
+void convolutions(Network& net, const std::string& name, std::span<const Row> rows) {
   const Place input{net.channels(), net.width()};
   Place before = input;
-  for (const Row& row : block.rows) {
+  for (const Row& row : rows) {
     const Place at = row.from == From::block  ? input
                      : row.from == From::pair ? before
                                               : Place{net.channels(), net.width()};
     net.set(at.channels, at.width);
     net.convolution(name + "." + row.name, row.out, row.shape, false);
     net.batch_norm("bn");
+    net.relu();
     before = at;
   }
+}
+
+void add(Network& net, const std::string& name, const Stage& block) {
+  const std::uint64_t channels = net.channels();
+  if (block.pooling == Pooling::means) net.keep();  // as large as the input that it pools
+  convolutions(net, name, block.rows);
   net.set(block.channels, net.width());
+  net.keep();
+  if (block.pooling == Pooling::maxima) net.keep_places(channels);
 }
 
 }  // namespace
 
 void inception_v4(Network& net, std::uint64_t classes) {
-  add(net, "features", {kStem, 64 + 96});
-  std::size_t index = 4;  // of the module in `features`
+  convolutions(net, "features", kStem);
+  std::size_t index = kStem.size();  // of the module in `features`
   const auto blocks = [&](int count, const Stage& block) {
     for (; count > 0; --count) add(net, "features." + std::to_string(index++), block);
   };
+  blocks(1, {kMixed3, 64 + 96, Pooling::maxima});
   blocks(1, {kMixed4, 96 + 96});
-  blocks(1, {kMixed5, 192 + 192});
-  blocks(4, {kInceptionA, 4 * 96});
-  blocks(1, {kReductionA, 384 + 384 + 256});
-  blocks(7, {kInceptionB, 384 + 256 + 256 + 128});
-  blocks(1, {kReductionB, 1024 + 192 + 320});
-  blocks(3, {kInceptionC, 256 + 512 + 512 + 256});
+  blocks(1, {kMixed5, 192 + 192, Pooling::maxima});
+  blocks(4, {kInceptionA, 4 * 96, Pooling::means});
+  blocks(1, {kReductionA, 384 + 384 + 256, Pooling::maxima});
+  blocks(7, {kInceptionB, 384 + 256 + 256 + 128, Pooling::means});
+  blocks(1, {kReductionB, 1024 + 192 + 320, Pooling::maxima});
+  blocks(3, {kInceptionC, 256 + 512 + 512 + 256, Pooling::means});
   net.linear("last_linear", classes, net.channels());
 }
 

@@ -3,7 +3,7 @@
 // from which the tensors are generated.
 //
 //   kind: transformer     architecture gpt2 | llama | bert            (model/transformer.cpp)
-//   kind: convolutional   architecture resnet | vgg                   (model/convolutional.cpp)
+//   kind: convolutional   architecture resnet | vgg | ...             (model/convolutional.cpp)
 //   kind: recommendation  embedding tables between two MLPs           (model/recommendation.cpp)
 //   kind: layers          measured or plainly listed layers, or a CSV (model/layers.cpp)
 //
@@ -39,6 +39,9 @@ struct Layer {
   std::vector<ParameterTensor> parameters;
   double forward_flops = 0;               // per sample; 0 when measured
   Picoseconds forward = 0, backward = 0;  // of the measured batch
+  // What the backward needs of a sample's forward, for convolutional networks (convolutional.h):
+  // elements in the type of the parameters, and bytes in others.
+  double kept = 0, kept_bytes = 0;
 };
 
 struct Experts {                  // a mixture of experts instead of the feed-forward layer

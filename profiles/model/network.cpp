@@ -27,6 +27,7 @@ void Network::add_norm(Layer& layer, const std::string& name) {
 void Network::convolution(const std::string& name, std::uint64_t out, const ConvolutionShape& shape,
                           bool bias) {
   Layer layer{name, {}, 0, 0, 0};
+  if (model_.layers.empty()) layer.kept = static_cast<double>(channels_ * width_ * width_);
   add_weights(layer, "weight", out, shape);
   if (bias) layer.parameters.push_back({"bias", out});
   model_.layers.push_back(std::move(layer));
@@ -34,19 +35,25 @@ void Network::convolution(const std::string& name, std::uint64_t out, const Conv
 
 void Network::normed_convolution(const std::string& name, std::uint64_t out, std::uint64_t size) {
   Layer layer{name, {}, 0, 0, 0};
+  layer.kept =
+      2 * static_cast<double>(channels_ * width_ * width_);  // the norm's input, ReLU's output
   add_norm(layer, "norm");
   add_weights(layer, "conv.weight", out, {size, size, 1, false});
   model_.layers.push_back(std::move(layer));
 }
 
-void Network::batch_norm(const std::string& name) { add_norm(model_.layers.back(), name); }
+void Network::batch_norm(const std::string& name) {
+  add_norm(model_.layers.back(), name);
+  keep();
+}
 
 void Network::linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
   model_.layers.push_back({name,
                            {{"weight", out * in, out}, {"bias", out}},
                            2 * static_cast<double>(in) * static_cast<double>(out),
                            0,
-                           0});
+                           0,
+                           static_cast<double>(in)});
 }
 
 }  // namespace ghostrank

@@ -70,6 +70,23 @@ TEST(Factors, AreOfLinearMapsAndConvolutionsAlone) {
   EXPECT_TRUE(factors("gpt2").empty());
 }
 
+// Three stages of ten 3x3 convolutions, of which the first reads half as many channels.
+TEST(Factors, OfResNet32ForCifarFollowFromItsArchitecture) {
+  Dimensions a{27}, g{16};
+  for (const std::uint64_t channels : {16, 32, 64})
+    for (int i = 0; i < 10; ++i) {
+      a.push_back(9 * (i == 0 && channels > 16 ? channels / 2 : channels));
+      g.push_back(channels);
+    }
+  a.push_back(65);
+  g.push_back(10);
+  const std::vector<Factor> found = factors("cifar-resnet32", 128);
+  EXPECT_EQ(dimensions(found, 0, 2), a);
+  EXPECT_EQ(dimensions(found, 1, 2), g);
+  EXPECT_EQ(found.front().rows, 128.0 * 32 * 32);
+  EXPECT_EQ(found[2 * 30].rows, 128.0 * 8 * 8);
+}
+
 TEST(Placement, BalancedIsThatOfSpdKfac) {
   const Dimensions all = dimensions(factors("resnet50"), 0, 1);
   const std::vector<int> ranks = place_balanced(all, 64, 1024);
