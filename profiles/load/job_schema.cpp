@@ -367,7 +367,7 @@ constexpr std::array kKeys{
         .where("parallel.overlap_grad_reduce", "true"),
     Key{"parallel.recompute", KeyType::choice, "none",
         "what the backward computes again: nothing; the attention core (megatron), all but half of "
-        "the products, attention and what calls left (torchtitan); whole layers",
+        "the products, attention and what calls left (torchtitan, fsdp); whole layers",
         0, 0, "none selective full"}
         .of("megatron torchtitan"),
     Key{"parallel.attention", KeyType::choice, "fused",

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "profiles/error.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/megatron/memory.h"
+#include "profiles/planners/shared/pipeline_memory.h"
 
 namespace ghostrank {
 namespace {
@@ -66,21 +69,23 @@ State state_of(const JobSpec& spec) {
     const bool sharded = !is_replicated(framework);
     state = {{4, sharded}, {gradient, sharded}, {moments, sharded}};
   }
-  // FSDP's units that are not freed after the forward pass are all there before the backward.
+  // FSDP's units that are not freed after the forward pass are all there before the backward. In a
+  // pipeline so are gradients, which are summed until the last backward.
+  const std::string& reshard = spec.parallel.reshard;
+  const bool pipeline = spec.parallel.pp > 1,
+             frees = reshard == "always" || (reshard == "default" && !pipeline);
   if (state.weights.sharded)
-    state.gathered = spec.parallel.reshard == "never"
-                         ? parameters_of(spec) / spec.parallel.ep * weight
-                         : largest_unit(spec);
+    state.gathered =
+        frees ? largest_unit(spec)
+              : parameters_of(spec) / spec.parallel.ep * (weight + (pipeline ? gradient : 0));
   return state;
 }
 
 // What a transformer keeps from a forward pass to its backward pass, by Megatron's count of its
-// tensors with fused attention, and the logits in fp32. At least: TorchTitan's selective
-// recomputation is taken for full. Other models, and pipelines, which keep several micro-batches,
-// are not counted.
-double activations_of(const JobSpec& spec) {
+// tensors with fused attention, and the logits in fp32. At least: selective recomputation is taken
+// for full.
+double transformer_activations(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
-  if (!spec.model->transformer || p.pp > 1) return 0;
   MegatronPlan plan;
   plan.spec = &spec;
   plan.model = *spec.model->transformer;
@@ -91,17 +96,42 @@ double activations_of(const JobSpec& spec) {
   plan.activations = spec.precision.parameters;
   plan.tokens = static_cast<std::uint64_t>(p.micro_batch) * plan.model.sequence /
                 static_cast<std::uint64_t>(p.cp);
-  const double element = bytes_of(plan.activations);
-  const double tokens = static_cast<double>(plan.tokens) / p.tp,
-               hidden = element * tokens * static_cast<double>(plan.model.hidden);
-  double kept = 0, largest = 0;
-  for (std::uint64_t layer = 0; layer < plan.model.layers; ++layer) {
-    const double bytes = megatron_layer_activations(plan, plan.model.has_experts(layer));
-    largest = std::max(largest, bytes);
-    kept += p.recompute == Recompute::none ? bytes : hidden;
+  plan.parts = {{.layers = static_cast<int>(plan.model.layers), .embedding = true, .head = true}};
+  if (p.pp > 1) {
+    plan.pipeline = fsdp_pipeline(spec);
+    plan.parts = split_as_torchtitan(spec, plan.model, plan.pipeline);
   }
-  const double head = 2 * hidden + 4 * tokens * static_cast<double>(plan.model.vocabulary);
-  return kept + std::max(head, p.recompute == Recompute::none ? 0 : largest);
+  const double tokens = static_cast<double>(plan.tokens) / p.tp,
+               hidden =
+                   bytes_of(plan.activations) * tokens * static_cast<double>(plan.model.hidden),
+               head = 2 * hidden + 4 * tokens * static_cast<double>(plan.model.vocabulary);
+  const bool again = p.recompute != Recompute::none;
+  double most = 0;
+  for (int stage = 0; stage < plan.pipeline.stages; ++stage) {
+    std::vector<double> kept, passing;  // by chunk
+    for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk) {
+      const Part& part = plan.parts[plan.pipeline.part(stage, chunk)];
+      double sum = 0, largest = 0;
+      for (int i = 0; i < part.layers; ++i) {
+        const auto layer = static_cast<std::uint64_t>(part.first_layer + i);
+        const double bytes = megatron_layer_activations(plan, plan.model.has_experts(layer));
+        largest = std::max(largest, bytes);
+        sum += again ? hidden : bytes;
+      }
+      kept.push_back(sum);
+      passing.push_back(std::max(part.head ? head : 0, again ? largest : 0));
+    }
+    most = std::max(most, most_kept(plan.pipeline, stage, kept, passing));
+  }
+  return most;
+}
+
+double activations_of(const JobSpec& spec) {
+  if (spec.model->transformer) return transformer_activations(spec);
+  double sample = 0;
+  for (const Layer& layer : spec.model->layers)
+    sample += layer.kept * bytes_of(spec.precision.parameters) + layer.kept_bytes;
+  return spec.parallel.micro_batch * sample;
 }
 
 bool is_counted(const JobSpec& spec) {
@@ -121,7 +151,8 @@ std::string what_fits(const JobSpec& spec, const GpuMemory& memory) {
   const ParallelPlan& p = spec.parallel;
   other = spec;
   other.parallel.recompute = Recompute::full;
-  if (p.framework == Framework::torchtitan && p.recompute == Recompute::none && fits(other))
+  const bool recomputes = p.framework == Framework::torchtitan || p.framework == Framework::fsdp;
+  if (recomputes && spec.model->transformer && p.recompute == Recompute::none && fits(other))
     return "use parallel.recompute=full";
   const State state = state_of(spec);
   const double parameters = parameters_of(spec), shared = parameters * state.sum(true),
@@ -129,10 +160,14 @@ std::string what_fits(const JobSpec& spec, const GpuMemory& memory) {
   if (shared == 0 || whole >= spec.device.memory_bytes) {
     other = spec;
     other.parallel.framework = Framework::fsdp;
-    return !state.weights.sharded && fits(other)
-               ? "use parallel.framework=zero3 or fsdp, or a device with more memory"
-               : "use parallel.framework=torchtitan with parallel.recompute=full or more "
-                 "tensor-parallel ranks, or a device with more memory";
+    if (!state.weights.sharded && fits(other))
+      return "use parallel.framework=zero3 or fsdp, or a device with more memory";
+    other.parallel.recompute = Recompute::full;
+    if (!recomputes && spec.model->transformer && fits(other))
+      return "use parallel.framework=fsdp with parallel.recompute=full, or a device with more "
+             "memory";
+    return "use parallel.framework=torchtitan with parallel.recompute=full or more tensor-parallel "
+           "ranks, or a device with more memory";
   }
   const double groups = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
   const double sharers = std::ceil(shared / (spec.device.memory_bytes - whole));

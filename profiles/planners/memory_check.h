@@ -1,12 +1,13 @@
 // The memory of a job's fullest GPU, and whether it fits the device.
 //
 // Megatron's is counted stage by stage with its activations (megatron/memory.h), and its planner
-// checks it. For frameworks that spread a whole model over data-parallel ranks, weights, gradients,
-// optimizer state, the units gathered at a time (the largest; all, if FSDP keeps them after the
-// forward pass), and what transformers keep for the backward pass are counted; activations of other
-// models and of TorchTitan's pipelines are not, so such a plan that passes may still not fit. Bytes
-// per parameter, with w: a weight in the parameters' type, m: its fp32 copy (4 if that type is not
-// fp32, else 0), g: a gradient, o: moments:
+// checks it. For the other frameworks weights, gradients, optimizer state, the units gathered at a
+// time (the largest; all, if FSDP keeps them after the forward pass), and what transformers and
+// convolutional networks (model/convolutional.h) keep for the backward pass are counted, in
+// TorchTitan's pipelines for as many micro-batches as the fullest stage has begun; recommendation
+// models' activations, temporary buffers and fragmentation are not, so a plan that passes may still
+// not fit. Bytes per parameter, with w: a weight in the parameters' type, m: its fp32 copy (4 if
+// that type is not fp32, else 0), g: a gradient, o: moments:
 //
 //   ddp, horovod, ...    4 + g + o
 //   fsdp, torchtitan     4 + g + o, all sharded

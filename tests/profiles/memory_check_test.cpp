@@ -1,4 +1,6 @@
 // Every framework refuses a model that does not fit the device and says what would fit.
+#include "profiles/planners/memory_check.h"
+
 #include <gtest/gtest.h>
 
 #include "tests/profiles/support.h"
@@ -49,8 +51,52 @@ TEST(Memory, OfShardedModelsNamesWhatFits) {
   expect(error("torchtitan", "llama3-70b", 2, again + ", dp_replicate: 2"),
          "use cluster.nodes=5 or more");
   expect(error("torchtitan", "llama3-70b", 4), "use parallel.recompute=full");
-  for (const char* framework : {"fsdp", "zero3", "zero1", "ddp"})
-    expect(error(framework, "llama3-70b", 64), "use parallel.framework=torchtitan with ");
+  expect(error("fsdp", "llama3-70b", 64), "use parallel.recompute=full");
+  EXPECT_EQ(error("fsdp", "llama3-70b", 64, again), "");
+  for (const char* framework : {"zero3", "zero1", "ddp"})
+    expect(error(framework, "llama3-70b", 64),
+           "use parallel.framework=fsdp with parallel.recompute=full");
+  for (const char* framework : {"fsdp", "zero3", "ddp"})
+    expect(error(framework, "llama3.1-405b", 1), "use parallel.framework=torchtitan with ");
+}
+
+// ResNet-50 keeps 21,075,968 elements and 1,605,632 bytes of a sample, and has 16 bytes for each of
+// its 25.6e6 parameters; 11 GiB hold 132 samples. DeAR's authors trained with these batches on such
+// cards.
+TEST(Memory, OfConvolutionalNetworksCountsWhatTheyKeep) {
+  const auto error = [](const std::string& model, int micro_batch) {
+    return test::load_error("model: " + model +
+                            "\ndevice: rtx2080ti\ncluster: {nodes: 2, gpus_per_node: 4}\n"
+                            "parallel: {framework: dear, micro_batch: " +
+                            std::to_string(micro_batch) + "}\n");
+  };
+  EXPECT_NE(error("resnet50", 160)
+                .find("14 GB of weights, gradients, optimizer state and "
+                      "activations under dear and the device rtx2080ti has 12 "
+                      "GB; use parallel.micro_batch=132 "),
+            std::string::npos)
+      << error("resnet50", 160);
+  EXPECT_EQ(error("resnet50", 132), "");
+  EXPECT_EQ(error("resnet50", 64), "");
+  EXPECT_EQ(error("densenet201", 32), "");
+}
+
+// Of 1F1B's four stages the first keeps four micro-batches of its eight layers, with 69,632
+// elements a token each; and all weights and sums of gradients of a quarter of the model.
+TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
+  const auto memory = [](const std::string& more) {
+    return *gpu_memory(
+        test::load_text("model: llama3-8b\ndevice: h100-sxm\nprecision: {parameters: bf16}\n"
+                        "cluster: {nodes: 8, gpus_per_node: 8}\nparallel: {framework: torchtitan, "
+                        "pp: 4, global_batch: 128" +
+                        more + "}\n")
+            .spec);
+  };
+  const double tokens = 8192, parameters = 8030261248 / 4.;
+  EXPECT_DOUBLE_EQ(memory("").activations, 4 * 8 * tokens * 69'632 * 2);
+  EXPECT_DOUBLE_EQ(memory("").weights, parameters * (4 / 16. + 2 + 4));
+  // Then the last stage is fuller: inputs of seven layers, of the norm and the head, and logits.
+  EXPECT_DOUBLE_EQ(memory(", recompute: full").activations, tokens * (9 * 4096 * 2 + 4 * 128'256));
 }
 
 TEST(Memory, IsNotCheckedWhereItIsNotKnown) {

@@ -73,6 +73,40 @@ TEST(TorchTitanRecompute, TakesTheTimeOfTheForwardOrHalfOfIt) {
               static_cast<double>(forward) / 2, kLayers);
 }
 
+// Framework fsdp computes the same again, and gathers nothing more: the parameters are there.
+TEST(FsdpRecompute, IsThatOfTorchTitan) {
+  const auto fsdp = [](const std::string& recompute) {
+    return plan_workload(
+        test::load_text("model: llama3-8b\ndevice: {base: h100-sxm, memory_bytes: 0}\n"
+                        "cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1}\n"
+                        "precision: {parameters: bf16, gradients: fp32}\n"
+                        "parallel: {framework: fsdp, recompute: " +
+                        recompute + "}\n")
+            .spec);
+  };
+  const auto gathered = [](const Workload& workload) {
+    return sums_of(workload.roles[0].iterations[0], workload, "dp").bytes;
+  };
+  const Workload none = fsdp("none");
+  const Picoseconds forward = computed(none, "forward layers.");
+  EXPECT_EQ(computed(none, "again "), 0);
+  for (const char* recompute : {"selective", "full"}) {
+    const Workload workload = fsdp(recompute);
+    expect_sound(workload, recompute);
+    EXPECT_EQ(gathered(workload), gathered(none)) << recompute;
+    const double share = recompute == std::string("full") ? 1 : 0.5;
+    EXPECT_NEAR(static_cast<double>(computed(workload, "again layers.")),
+                share * static_cast<double>(forward), kLayers);
+    EXPECT_EQ(computed(workload, "forward layers."), forward);
+  }
+  EXPECT_NE(
+      test::load_error("model: resnet50\ndevice: h100-sxm\ncluster: {nodes: 2, gpus_per_node: 1}\n"
+                       "parallel: {framework: fsdp, recompute: full}\n")
+          .find("the blocks of a transformer are computed again, and resnet50 is none; use "
+                "parallel.recompute=none"),
+      std::string::npos);
+}
+
 // Rows go out and back, twice; kept rows are not sent again.
 TEST(TorchTitanRecompute, RoutesRowsAgainUnlessTheyAreKept) {
   constexpr std::uint64_t kMixtralTokens = 4096, kTopK = 2;

@@ -15,9 +15,10 @@
 // A backward in two passes: first everything that leads to the input's gradient, then only the
 // products for the weights.
 //
-// Recompute (`parallel.recompute`): before a layer's backward its forward runs again, with all
-// calls (full), or its all-gathers and half of its products (selective: TorchTitan keeps every
-// other product, attention, and the results of reduce-scatters and exchanges). Embedding and head
+// Recompute (`parallel.recompute`, framework fsdp, too): before a layer's backward its forward runs
+// again, with all calls (full), or its all-gathers and half of its products (selective: TorchTitan
+// keeps every other product, attention, and the results of reduce-scatters and exchanges). Its
+// parameters are there already: FSDP gathers them in front of the backward. Embedding and head
 // are never recomputed.
 //
 // Context parallelism (fsdp/context.cpp): a rank has a part of the sequence; the others' keys and

@@ -79,12 +79,15 @@ void check_context_parallel(const JobSpec& spec) {
                 " GPUs; use parallel.cp=" + nearest_legal(p.cp, gpus, legal));
 }
 
-// With these schedules the backward has two passes, into which no second forward is placed yet.
+// With the other schedules the backward has two passes, into which no second forward is placed yet.
 void check_recompute(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
-  if (p.recompute == Recompute::none || p.pp == 1 || p.schedule == "1f1b" ||
-      p.schedule == "interleaved")
-    return;
+  if (p.recompute == Recompute::none) return;
+  if (!spec.model->transformer)
+    throw Error(spec.source_of("parallel.recompute") +
+                ": the blocks of a transformer are computed again, and " + spec.model->name +
+                " is none; use parallel.recompute=none");
+  if (p.pp == 1 || p.schedule == "1f1b" || p.schedule == "interleaved") return;
   throw Error(spec.source_of("parallel.recompute") + ": recompute with torchtitan and schedule " +
               p.schedule + " is not available yet; use parallel.schedule=1f1b or interleaved, or " +
               "parallel.recompute=none");
@@ -224,6 +227,8 @@ void add_expert_groups(Workload& workload, FsdpMesh& mesh) {
 }
 
 }  // namespace
+
+Pipeline fsdp_pipeline(const JobSpec& spec) { return pipeline_for(spec, data_ranks(spec)); }
 
 FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
   check_model(spec);

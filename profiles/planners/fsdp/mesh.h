@@ -31,6 +31,9 @@ struct FsdpMesh {
 // Error(usage).
 FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload);
 
+// The mesh's pipeline alone. Throws Error(usage).
+Pipeline fsdp_pipeline(const JobSpec& spec);
+
 // Elements that one of `shards` ranks holds of a tensor. PyTorch shards the first dimension and
 // pads every shard to the largest. Tensor parallelism has split the tensor before: by columns for
 // the second product of each half of a layer, by rows elsewhere.

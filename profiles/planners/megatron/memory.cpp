@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "profiles/planners/shared/pipeline_memory.h"
+
 namespace ghostrank {
 namespace {
 
@@ -103,25 +105,14 @@ double passing_activations(const MegatronPlan& plan, const Part& part) {
                   sizes.scores() + megatron_layer_activations(plan, plan.model.has_experts(last)));
 }
 
-// The fullest moment of a stage; the slots of a few rounds show it, further rounds repeat.
 double stage_activations(const MegatronPlan& plan, int stage) {
-  Pipeline few = plan.pipeline;
-  few.micro_batches = std::min(few.micro_batches, 4 * few.stages);
   std::vector<double> kept, passing;  // by chunk
-  for (int c = 0; c < few.chunks; ++c) {
+  for (int c = 0; c < plan.pipeline.chunks; ++c) {
     const Part& part = plan.parts[plan.pipeline.part(stage, c)];
     kept.push_back(chunk_activations(plan, part));
     passing.push_back(passing_activations(plan, part));
   }
-  double open = 0, most = 0;
-  for (const Slot& slot : pipeline_slots(few, stage)) {
-    const auto chunk = static_cast<std::size_t>(slot.chunk);
-    if (slot.pass == Pass::forward) open += kept[chunk];
-    most = std::max(most, open + passing[chunk]);
-    // The weight pass still needs what the input pass has read.
-    if (slot.pass == Pass::backward || slot.pass == Pass::weight_backward) open -= kept[chunk];
-  }
-  return most;
+  return most_kept(plan.pipeline, stage, kept, passing);
 }
 
 }  // namespace
