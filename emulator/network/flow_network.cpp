@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <utility>
 
 #include "emulator/common/assert.h"
 
@@ -130,54 +132,90 @@ void FlowNetwork::note_use(const Flow& f, Picoseconds until) {
       times_->add(n.resource - first_watched_, f.since, until, f.rate * n.ps_per_byte);
 }
 
-void FlowNetwork::choose(Id id) {
-  Flow& f = flows_[id];
-  if (f.chosen) return;
-  f.chosen = true;
-  chosen_.push_back(id);
-  for (const Need& n : f.contended) touch(n.resource);
-}
-
-void FlowNetwork::touch(std::uint32_t resource) {
-  Resource& r = resources_[resource];
-  if (r.touched) return;
-  r.touched = true;
-  touched_.push_back(resource);
-}
-
 std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
   altered_.clear();
-  for (const Id id : come_) choose(id);
-  for (const std::uint32_t resource : freed_) {
-    if (resources_[resource].contended) touch(resource);
-    for (const User& u : resources_[resource].users)
-      if (flows_[u.flow].bottleneck == resource) choose(u.flow);
-  }
+  wanted_.clear();
+  for (const Id id : come_) want(id);
+  for (const std::uint32_t resource : freed_) look_at_freed(resource);
   come_.clear();
   freed_.clear();
+  for (const Id id : wanted_) {
+    if (!flows_[id].wanted) continue;  // settled with one before it
+    choose(id);
+    settle_part(now);
+  }
+  for (const Id id : altered_) flows_[id].altered = false;
+  std::sort(altered_.begin(), altered_.end());  // whatever led to them
+  return altered_;
+}
+
+void FlowNetwork::want(Id id) {
+  Flow& f = flows_[id];
+  if (f.wanted) return;
+  f.wanted = true;
+  wanted_.push_back(id);
+}
+
+void FlowNetwork::look_at_freed(std::uint32_t resource) {
+  Resource& r = resources_[resource];
+  double used = 0;
+  for (const User& u : r.users) {
+    const Flow& f = flows_[u.flow];
+    used += f.rate * u.ps_per_byte;
+    if (f.bottleneck == resource) want(u.flow);
+  }
+  r.full = r.contended && used >= kFull * r.time;
+}
+
+// Gives the flows of A, and all that feel it, their fair rates.
+void FlowNetwork::settle_part(Picoseconds now) {
   do {
+    choose_the_wanted();
     fill();
   } while (choose_the_unfairly_treated());
   for (const std::uint32_t resource : touched_) resources_[resource].touched = false;
   touched_.clear();
-  std::sort(chosen_.begin(), chosen_.end());  // whatever led to them
-  for (const Id id : chosen_) {
-    Flow& f = flows_[id];
-    f.chosen = f.fixed = false;
-    if (std::abs(f.fair - f.rate) <= kSame * f.rate) continue;
-    if (times_) note_use(f, now);
-    f.left = std::max(0.0, f.left - f.rate * static_cast<double>(now - f.since));
-    f.since = now;
-    f.rate = f.fair;
-    ++f.version;
-    altered_.push_back(id);
-  }
+  looked_at_ = 0;
+  for (const Id id : chosen_) alter(id, now);
   chosen_.clear();
-  return altered_;
+}
+
+void FlowNetwork::choose(Id id) {
+  Flow& f = flows_[id];
+  if (f.chosen) return;
+  f.chosen = true;
+  f.wanted = false;
+  chosen_.push_back(id);
+  for (const Need& n : f.contended) {
+    Resource& r = resources_[n.resource];
+    if (std::exchange(r.touched, true)) continue;
+    touched_.push_back(n.resource);
+  }
+}
+
+// Chooses what is to be settled and meets A, because it would be unfairly treated.
+void FlowNetwork::choose_the_wanted() {
+  for (; looked_at_ < touched_.size(); ++looked_at_)
+    for (const User& u : resources_[touched_[looked_at_]].users)
+      if (flows_[u.flow].wanted) choose(u.flow);
+}
+
+// The flow, of A, has a fair rate.
+void FlowNetwork::alter(Id id, Picoseconds now) {
+  Flow& f = flows_[id];
+  f.chosen = f.fixed = false;
+  if (std::abs(f.fair - f.rate) <= kSame * f.rate) return;
+  if (times_) note_use(f, now);
+  f.left = std::max(0.0, f.left - f.rate * static_cast<double>(now - f.since));
+  f.since = now;
+  f.rate = f.fair;
+  ++f.version;
+  if (!std::exchange(f.altered, true)) altered_.push_back(id);
 }
 
 // Raises the rates of A together, and fixes those whose cap or whose first full resource is
-// reached.
+// reached. At a resource the others count as flows that have their rates as caps: where A needs
+// their time, they get no more than A.
 void FlowNetwork::fill() {
   solved_ += chosen_.size();
   for (const Id id : chosen_) flows_[id].fixed = false;
@@ -186,15 +224,18 @@ void FlowNetwork::fill() {
     Resource& r = resources_[number];
     r.free = r.time;
     r.load = 0;
+    r.unfixed = 0;
+    r.level = -1;
+    double cap = 0;
     for (const User& u : r.users) {
+      r.load += u.ps_per_byte;
       const Flow& f = flows_[u.flow];
-      if (f.chosen)
-        r.load += u.ps_per_byte;
-      else
-        r.free -= f.rate * u.ps_per_byte;
+      if (!f.chosen) continue;
+      ++r.unfixed;
+      cap = std::max(cap, f.cap);
     }
-    r.free = std::max(r.free, 0.0);
-    if (r.load > 0) levels_.push_back({level(r), number});
+    // Levels only rise, so one above all caps holds nobody back.
+    if (raise(r) < cap) levels_.push_back({r.level, number});
   }
   const auto higher = std::greater<>();
   std::make_heap(levels_.begin(), levels_.end(), higher);
@@ -215,23 +256,38 @@ void FlowNetwork::fill() {
     const std::uint32_t number = levels_.back().second;
     levels_.pop_back();
     Resource& r = resources_[number];
-    const bool none = std::none_of(r.users.begin(), r.users.end(), [&](const User& u) {
-      return flows_[u.flow].chosen && !flows_[u.flow].fixed;
-    });
-    if (none) continue;
-    const double at = level(r);
-    const bool later = at > cap || (!levels_.empty() && at > levels_.front().first);
-    if (later) {  // flows that were fixed left more time
+    if (r.unfixed == 0) continue;
+    const double at = raise(r), before = at * (1 - kSame);
+    if (before > cap || (!levels_.empty() && before > levels_.front().first)) {
+      // Flows that were fixed left more time.
       levels_.push_back({at, number});
       std::push_heap(levels_.begin(), levels_.end(), higher);
       continue;
     }
-    for (std::size_t i = 0; i < r.users.size(); ++i) {
-      const Id id = r.users[i].flow;
-      if (!flows_[id].chosen || flows_[id].fixed) continue;
-      fix(id, at, number);
+    for (const User& u : r.users) {
+      const Flow& f = flows_[u.flow];
+      if (!f.chosen || f.fixed) continue;
+      fix(u.flow, std::min(at, f.cap), number);
       --left;
     }
+  }
+}
+
+// Returns the rate at which the resource is full, if all of its users but those that are fixed or
+// slower outside A have this rate.
+double FlowNetwork::raise(Resource& r) const {
+  for (double below = r.level;; below = r.level) {
+    r.level = std::max(below, r.free / r.load);
+    bool slower = false;
+    for (const User& u : r.users) {
+      const Flow& f = flows_[u.flow];
+      if (f.chosen || f.rate <= below || f.rate > r.level) continue;
+      r.free = std::max(0.0, r.free - f.rate * u.ps_per_byte);
+      r.load -= u.ps_per_byte;
+      slower = true;
+    }
+    if (!slower) return r.level;
+    if (r.load <= 0) return r.level = std::numeric_limits<double>::max();
   }
 }
 
@@ -244,38 +300,42 @@ void FlowNetwork::fix(Id id, double rate, std::uint32_t bottleneck) {
     Resource& r = resources_[n.resource];
     r.free = std::max(0.0, r.free - rate * n.ps_per_byte);
     r.load = std::max(0.0, r.load - n.ps_per_byte);
+    --r.unfixed;
   }
 }
 
 // Chooses flows outside A whose rates are not fair beside those of A: faster than a flow of A on
-// the full resource that holds that one back, or no longer the fastest on their own bottleneck, or
-// held back by one that is not full any more. Returns whether there are any.
+// the full resource that holds that one back, or as fast as if A had no need of their resource, or
+// no longer the fastest on their own bottleneck, or held back by one that is not full any more.
+// Returns whether there are any.
 bool FlowNetwork::choose_the_unfairly_treated() {
   const std::size_t before = chosen_.size(), resources = touched_.size();
   for (std::size_t t = 0; t < resources; ++t) {
     const std::uint32_t number = touched_[t];
     Resource& r = resources_[number];
     double used = 0, fastest = 0, held = 0;  // held: the fastest that this resource holds back
-    bool outside = false;
+    bool outside = false, holds = false;
     for (const User& u : r.users) {
       const Flow& f = flows_[u.flow];
       const double rate = f.chosen ? f.fair : f.rate;
       used += rate * u.ps_per_byte;
       fastest = std::max(fastest, rate);
-      if (f.chosen && f.bottleneck == number) held = std::max(held, rate);
       outside |= !f.chosen;
+      if (!f.chosen || f.bottleneck != number) continue;
+      holds = true;
+      held = std::max(held, rate);
     }
     r.full = used >= kFull * r.time;
     if (!outside) continue;
-    const bool holds = held > 0 || std::any_of(r.users.begin(), r.users.end(), [&](const User& u) {
-                         return flows_[u.flow].chosen && flows_[u.flow].bottleneck == number;
-                       });
-    for (std::size_t i = 0; i < r.users.size(); ++i) {
-      const Flow& f = flows_[r.users[i].flow];
+    const bool overfull = used > kContended * r.time;
+    if (overfull) raise(r);
+    for (const User& u : r.users) {
+      const Flow& f = flows_[u.flow];
       if (f.chosen) continue;
       const bool freed = f.bottleneck == number && (!r.full || less(f.rate, fastest));
       const bool greedy = holds && less(held, f.rate);
-      if (freed || greedy) choose(r.users[i].flow);
+      const bool too_fast = overfull && f.rate > r.level;
+      if (freed || greedy || too_fast) choose(u.flow);
     }
   }
   return chosen_.size() > before;

@@ -7,13 +7,15 @@
 // Fair: no flow can have more without taking from one that has no more. Every flow is held back by
 // its own cap or by one resource, its bottleneck, which is full and on which none is faster.
 //
-//   settle()   A = the flows that have come, and those whose bottleneck has become free
+//   settle()   for each flow that has come, or whose bottleneck has become free:
+//              A = the flow, and others of these that it meets
 //              repeat: fill A progressively beside all others, whose rates stay
 //                      add to A who is then unfairly fast or slow
 //
-// So a flow that comes or goes costs as much as the part of the network that feels it. A resource
-// that its users cannot fill, each at its cap, holds nobody back; only the others, which are
-// contended, are looked at.
+// So a flow that comes or goes costs as much as the part of the network that feels it, and flows
+// that come at one time to different parts cost no more than if they had come one by one. A
+// resource that its users cannot fill, each at its cap, holds nobody back; only the others, which
+// are contended, are looked at.
 //
 // Units: picoseconds, bytes. Errors: none. Threading: one owner.
 #pragma once
@@ -81,7 +83,8 @@ class FlowNetwork {
     double fair = 0;  // being computed
     Picoseconds since = 0;
     std::uint32_t bottleneck = kOwnCap, version = 0;
-    bool in_use = false, chosen = false, fixed = false;  // chosen: in A
+    // wanted: to be settled; chosen: in A; altered: its rate has changed in this settle().
+    bool in_use = false, wanted = false, chosen = false, fixed = false, altered = false;
   };
   struct User {
     Id flow;
@@ -89,9 +92,12 @@ class FlowNetwork {
   };
   struct Resource {
     std::vector<User> users;
-    double time = 1;            // that it gives per unit of time
-    double most = 0;            // time that the users take, each at its cap
-    double free = 0, load = 0;  // while A is filled: time left, and what A's unfixed flows need
+    double time = 1;  // that it gives per unit of time
+    double most = 0;  // time that the users take, each at its cap
+    // While A is filled: time left by flows that are fixed, or outside A and not faster than
+    // `level`; what the others need, and how many of A these are.
+    double free = 0, load = 0, level = 0;
+    std::uint32_t unfixed = 0;
     bool contended = false, full = false;
     bool touched = false;
   };
@@ -99,21 +105,26 @@ class FlowNetwork {
   void come(std::uint32_t resource, Id id, double ps_per_byte);
   void leave(std::uint32_t resource, Id id, double ps_per_byte);
   void update_contention(std::uint32_t resource);
+  void want(Id id);
+  void look_at_freed(std::uint32_t resource);
+  void settle_part(Picoseconds now);
   void choose(Id id);
-  void touch(std::uint32_t resource);
+  void choose_the_wanted();
   void fill();
   void fix(Id id, double rate, std::uint32_t bottleneck);
   bool choose_the_unfairly_treated();
+  void alter(Id id, Picoseconds now);
   void note_use(const Flow& f, Picoseconds until);
-  double level(const Resource& r) const { return r.free / r.load; }
+  double raise(Resource& r) const;
 
   std::vector<Flow> flows_;
   std::vector<Id> free_;
   std::vector<Resource> resources_;
   std::vector<Id> come_;
   std::vector<std::uint32_t> freed_;                      // resources of flows that left
-  std::vector<Id> chosen_, altered_;                      // A; those of A whose rates have changed
-  std::vector<std::uint32_t> touched_;                    // resources of A
+  std::vector<Id> wanted_, chosen_, altered_;             // chosen_: A
+  std::vector<std::uint32_t> touched_;                    // contended resources of A
+  std::size_t looked_at_ = 0;                             // of touched_, by choose_the_wanted()
   std::vector<std::pair<double, std::uint32_t>> levels_;  // heap of resources
   std::vector<Id> by_cap_;
   std::uint64_t solved_ = 0;

@@ -99,6 +99,25 @@ TEST(FlowNetwork, SolvesOnlyWhatChanges) {
   EXPECT_LE(net.solved() - before, 4u);
 }
 
+// A ring that comes to many full links meets all of their flows at once, not one after the other.
+TEST(FlowNetwork, SolvesARingAcrossFullLinksInFewRounds) {
+  constexpr std::uint32_t kLinks = 300;
+  FlowNetwork net(kLinks);
+  std::vector<Needs> needs;
+  for (std::uint32_t i = 0; i < kLinks; ++i) needs.push_back({{i, 1.0}});
+  for (const Needs& n : needs) net.add(n, 1e6, kNoCap, 0);
+  net.settle(0);
+  Needs ring;
+  for (std::uint32_t i = 0; i < kLinks; ++i) ring.push_back({i, i == 7 ? 2.0 : 1.0});
+  const std::uint64_t before = net.solved();
+  const auto across = net.add(ring, 1e6, kNoCap, 5);
+  EXPECT_EQ(net.settle(5).size(), kLinks + 1);
+  EXPECT_DOUBLE_EQ(net.rate(across), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(net.rate(7), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(net.rate(8), 2.0 / 3);
+  EXPECT_LE(net.solved() - before, 3 * kLinks);
+}
+
 // ---- Random networks ----
 
 struct Network {
