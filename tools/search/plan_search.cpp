@@ -1,6 +1,7 @@
 #include "tools/search/plan_search.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "emulator/estimate/step_estimate.h"
@@ -8,6 +9,7 @@
 #include "profiles/input/keys.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/megatron/plan.h"
 #include "profiles/planners/memory_check.h"
@@ -42,6 +44,10 @@ bool is_spread(Framework framework) {
   return std::find(std::begin(kSpread), std::end(kSpread), framework) != std::end(kSpread);
 }
 
+bool splits_models(Framework framework) {
+  return framework == Framework::megatron || framework == Framework::torchtitan;
+}
+
 bool is_of(Framework framework, std::string_view frameworks) {
   const std::vector<std::string> all = words(frameworks);
   return std::find(all.begin(), all.end(), name_of(framework)) != all.end();
@@ -50,10 +56,11 @@ bool is_of(Framework framework, std::string_view frameworks) {
 void check(const JobSpec& job) {
   const ParallelPlan& p = job.parallel;
   if (is_spread(p.framework) && job.model && !job.model->recommendation) return;
-  if (p.framework != Framework::megatron || !job.model || !job.model->transformer)
+  if (!splits_models(p.framework) || !job.model || !job.model->transformer)
     throw Error(
-        "--search: looks for plans of transformers with parallel.framework: megatron, and of "
-        "models with ddp, zero1, zero2, zero3 or fsdp; the job has another framework or model");
+        "--search: looks for plans of transformers with parallel.framework: megatron or "
+        "torchtitan, and of models with ddp, zero1, zero2, zero3 or fsdp; the job has another "
+        "framework or model");
   if (!p.pipeline_layout.empty() || p.first_layers > 0 || p.last_layers > 0)
     throw Error(
         "--search: the job says which layers its stages hold "
@@ -68,6 +75,16 @@ int batch_of(const JobSpec& job) {
   return p.micro_batch * std::max(1, job.cluster.gpus() / (p.tp * p.pp * p.cp));
 }
 
+// What may be computed again. Where memory is no matter, nobody computes twice; a fused attention
+// core keeps no scores that Megatron could compute again; and what FSDP's selection by op keeps is
+// not counted (planners/memory_check.h).
+std::vector<Recompute> recomputations(const JobSpec& job, Framework framework) {
+  if (job.device.memory_bytes <= 0) return {job.parallel.recompute};
+  if (framework == Framework::megatron && job.parallel.attention == Attention::unfused)
+    return {Recompute::none, Recompute::selective, Recompute::full};
+  return {Recompute::none, Recompute::full};
+}
+
 // FSDP with one model for all ranks, or some; freed units are gathered again for the backward.
 std::vector<PlanChoice> spread_choices_of(const JobSpec& job) {
   PlanChoice choice;
@@ -80,13 +97,37 @@ std::vector<PlanChoice> spread_choices_of(const JobSpec& job) {
       continue;
     }
     for (const int replicate : divisors(job.cluster.gpus(), job.cluster.gpus() / 2))
-      for (const char* reshard : {"always", "never"}) {
-        choice.replicate = replicate;
-        choice.reshard = reshard;
-        choices.push_back(choice);
-      }
+      for (const char* reshard : {"always", "never"})
+        for (const Recompute again : job.model->transformer ? recomputations(job, framework)
+                                                            : std::vector{Recompute::none}) {
+          choice.replicate = replicate;
+          choice.reshard = reshard;
+          choice.recompute = again;
+          choices.push_back(choice);
+        }
   }
   return choices;
+}
+
+// How a choice may hold the optimizer's state: Megatron whole or sharded over the data-parallel
+// ranks, TorchTitan for one model or several.
+std::vector<PlanChoice> holdings_of(const JobSpec& job, const PlanChoice& choice) {
+  std::vector<PlanChoice> out;
+  const int ranks = job.cluster.gpus() / (choice.tp * choice.pp);
+  PlanChoice one = choice;
+  if (choice.framework == Framework::megatron) {
+    for (const bool sharded : {true, false}) {
+      one.sharded_optimizer = sharded;
+      if (sharded || ranks > 1) out.push_back(one);  // else nobody shares it
+    }
+    return out;
+  }
+  one.reshard = job.parallel.reshard;
+  for (const int replicate : divisors(ranks, ranks)) {
+    one.replicate = replicate;
+    out.push_back(one);
+  }
+  return out;
 }
 
 std::vector<PlanChoice> choices_of(const JobSpec& job) {
@@ -94,38 +135,36 @@ std::vector<PlanChoice> choices_of(const JobSpec& job) {
   const Transformer& model = *job.model->transformer;
   const ParallelPlan& p = job.parallel;
   const int gpus = job.cluster.gpus();
-  const auto layers =
-      static_cast<int>(model.layers) + int{p.embedding_in_split} + int{p.loss_in_split};
+  const bool titan = p.framework == Framework::torchtitan;
+  // TorchTitan counts embedding and head as layers, and its stages need not be even.
+  const auto layers = static_cast<int>(model.layers) +
+                      (titan ? 2 : int{p.embedding_in_split} + int{p.loss_in_split});
   const std::vector<int> context = p.cp > 1 ? powers(kMostContextParallel) : std::vector{1};
   const auto experts = static_cast<int>(model.experts.count);
   const std::vector<int> expert = experts > 0 ? divisors(experts, gpus) : std::vector{1};
   const bool plain = p.schedule == "1f1b" || p.schedule == "interleaved";
-  // Where memory is no matter, nobody computes twice; a fused attention core keeps no scores that
-  // could be computed again.
-  std::vector<Recompute> recompute{p.recompute};
-  if (job.device.memory_bytes > 0 && p.attention == Attention::fused)
-    recompute = {Recompute::none, Recompute::full};
-  else if (job.device.memory_bytes > 0)
-    recompute = {Recompute::none, Recompute::selective, Recompute::full};
+  const auto chunk_counts = [&](int pp) {
+    if (!plain || pp == 1) return std::vector{1};
+    return titan ? powers(std::min(kMostChunks, layers / pp)) : divisors(layers / pp, kMostChunks);
+  };
   std::vector<PlanChoice> choices;
   for (const int tp : divisors(job.cluster.gpus_per_node, job.cluster.gpus_per_node))
     for (const int pp : divisors(gpus / tp, layers))
       for (const int cp : context)
         for (const int ep : expert)
-          for (const int chunks :
-               plain&& pp > 1 ? divisors(layers / pp, kMostChunks) : std::vector{1})
+          for (const int chunks : chunk_counts(pp))
             for (const int micro_batch : powers(kMostMicroBatch))
-              for (const Recompute again : recompute)
-                for (const bool sharded : {true, false})
-                  if (sharded || gpus > tp * pp)  // else nobody shares it
-                    choices.push_back({.tp = tp,
-                                       .pp = pp,
-                                       .cp = cp,
-                                       .ep = ep,
-                                       .interleave = chunks,
-                                       .micro_batch = micro_batch,
-                                       .recompute = again,
-                                       .sharded_optimizer = sharded});
+              for (const Recompute again : recomputations(job, p.framework)) {
+                const std::vector<PlanChoice> held = holdings_of(job, {.framework = p.framework,
+                                                                       .tp = tp,
+                                                                       .pp = pp,
+                                                                       .cp = cp,
+                                                                       .ep = ep,
+                                                                       .interleave = chunks,
+                                                                       .micro_batch = micro_batch,
+                                                                       .recompute = again});
+                choices.insert(choices.end(), held.begin(), held.end());
+              }
   return choices;
 }
 
@@ -156,10 +195,50 @@ Picoseconds least_of(const JobSpec& spec) {
   return least;
 }
 
+// At least what the stages of a TorchTitan plan compute on average in their layers; of 1f1b, the
+// last stage's micro-batches, and one micro-batch on its way there and back.
+Picoseconds least_of(const JobSpec& spec, const FsdpMesh& mesh) {
+  const StepTimes times = step_times(spec);
+  const std::size_t layers = times.layers.size();  // with embedding and head
+  std::vector<Picoseconds> of_layer;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const auto [forward, backward] = times.layers[layer];
+    const bool block = layer > 0 && layer + 1 < layers;
+    const Picoseconds again = !block                                            ? 0
+                              : spec.parallel.recompute == Recompute::full      ? forward
+                              : spec.parallel.recompute == Recompute::selective ? forward / 2
+                                                                                : 0;
+    of_layer.push_back((forward + again + backward) / mesh.tp / mesh.cp);
+  }
+  const auto sum = [&](std::size_t first) {
+    return std::accumulate(of_layer.begin() + static_cast<std::ptrdiff_t>(first), of_layer.end(),
+                           Picoseconds{0});
+  };
+  const Pipeline& pipeline = mesh.pipeline;
+  const Picoseconds average = sum(0) / pipeline.stages * pipeline.micro_batches;
+  if (pipeline.stages == 1 || pipeline.schedule != "1f1b") return average;
+  const Part last = split_as_torchtitan(spec, *spec.model->transformer, pipeline).back();
+  const auto units = static_cast<std::size_t>(last.units());
+  return std::max(average, sum(0) + (pipeline.micro_batches - 1) * sum(layers - units));
+}
+
+bool is_too_large(const JobSpec& job, const PlanFound& plan) {
+  return job.device.memory_bytes > 0 && plan.memory.total() > job.device.memory_bytes;
+}
+
 // Its place, memory and least time. Throws Error where the job cannot have the plan.
 PlanFound looked_at(const JobSpec& job, const PlanChoice& choice) {
   JobSpec spec = with_choice(job, choice);
   spec.device.memory_bytes = 0;  // checked by the search
+  if (choice.framework == Framework::torchtitan) {
+    PlanFound found{.choice = choice, .memory = *gpu_memory(spec)};
+    if (is_too_large(job, found)) return found;  // whether it is legal does not matter
+    Workload groups;
+    const FsdpMesh mesh = fsdp_mesh(spec, groups);
+    found.dp = mesh.shard / mesh.cp * mesh.replicate;
+    found.least = least_of(spec, mesh);
+    return found;
+  }
   if (choice.framework != Framework::megatron) {
     const Workload workload = plan_workload(spec);
     const std::optional<GpuMemory> memory = gpu_memory(spec);  // unknown: a measured model's
@@ -204,9 +283,10 @@ constexpr Dimension kDimensions[] = {
      [](const PlanChoice& a, const PlanChoice& b) { return a.micro_batch == b.micro_batch; }},
     {"recompute",
      [](const PlanChoice& a, const PlanChoice& b) { return a.recompute == b.recompute; }},
-    {"optimizer", [](const PlanChoice& a, const PlanChoice& b) {
-       return a.sharded_optimizer == b.sharded_optimizer;
-     }}};
+    {"optimizer", [](const PlanChoice& a,
+                     const PlanChoice& b) { return a.sharded_optimizer == b.sharded_optimizer; }},
+    {"dp_replicate",
+     [](const PlanChoice& a, const PlanChoice& b) { return a.replicate == b.replicate; }}};
 
 bool is_alike(const PlanChoice& a, const PlanChoice& b, const std::vector<std::string>& in) {
   return std::all_of(std::begin(kDimensions), std::end(kDimensions), [&](const Dimension& one) {
@@ -226,10 +306,11 @@ JobSpec with_choice(const JobSpec& job, const PlanChoice& choice) {
   JobSpec spec = job;
   ParallelPlan& p = spec.parallel;
   p.dp = 0;
-  if (choice.framework != Framework::megatron) {
-    p.framework = choice.framework;
-    p.dp_replicate = choice.replicate;
-    p.reshard = choice.reshard;
+  p.framework = choice.framework;
+  p.dp_replicate = choice.replicate;
+  p.reshard = choice.reshard;
+  p.recompute = choice.recompute;
+  if (is_spread(choice.framework)) {
     // As they are read where the job does not say (zero).
     if (!job.sources.contains("parallel.overlap_comm"))
       p.overlap_comm = choice.framework == Framework::zero3;
@@ -242,7 +323,6 @@ JobSpec with_choice(const JobSpec& job, const PlanChoice& choice) {
   p.cp = choice.cp;
   p.ep = choice.ep;
   p.micro_batch = choice.micro_batch;
-  p.recompute = choice.recompute;
   p.interleave = choice.interleave;
   if (choice.pp == 1)
     p.schedule = "1f1b";
@@ -255,7 +335,14 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   const JobSpec spec = with_choice(job, choice);
   const ParallelPlan& p = spec.parallel;
   std::vector<std::string> settings{"parallel.dp=0"};
-  if (choice.framework != Framework::megatron) {
+  const auto set = [&](const char* key, int value) {
+    settings.push_back(std::string("parallel.") + key + "=" + std::to_string(value));
+  };
+  const std::string recompute =
+      std::string("parallel.recompute=") + (p.recompute == Recompute::none        ? "none"
+                                            : p.recompute == Recompute::selective ? "selective"
+                                                                                  : "full");
+  if (is_spread(choice.framework)) {
     settings.push_back("parallel.framework=" + std::string(name_of(choice.framework)));
     // What the job says of another framework goes back to its default.
     for (const Key& key : job_keys())
@@ -263,14 +350,12 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
           !is_of(choice.framework, key.frameworks))
         settings.push_back(std::string(key.path) + "=" + std::string(key.standard));
     if (choice.framework == Framework::fsdp) {
-      settings.push_back("parallel.dp_replicate=" + std::to_string(choice.replicate));
+      set("dp_replicate", choice.replicate);
       settings.push_back("parallel.reshard_after_forward=" + choice.reshard);
+      settings.push_back(recompute);
     }
     return settings;
   }
-  const auto set = [&](const char* key, int value) {
-    settings.push_back(std::string("parallel.") + key + "=" + std::to_string(value));
-  };
   set("global_batch", p.global_batch);
   set("tp", p.tp);
   set("pp", p.pp);
@@ -279,15 +364,14 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   if (p.tp == 1 && job.parallel.sequence_parallel)
     settings.emplace_back("parallel.sequence_parallel=false");
   set("micro_batch", p.micro_batch);
-  if (choice.sharded_optimizer != job.parallel.distributed_optimizer)
+  if (choice.framework == Framework::torchtitan)
+    set("dp_replicate", choice.replicate);
+  else if (choice.sharded_optimizer != job.parallel.distributed_optimizer)
     settings.push_back(std::string("parallel.distributed_optimizer=") +
                        (choice.sharded_optimizer ? "true" : "false"));
   settings.push_back("parallel.schedule=" + p.schedule);
   if (p.schedule == "interleaved" || job.parallel.interleave != 1) set("interleave", p.interleave);
-  settings.push_back(std::string("parallel.recompute=") + (p.recompute == Recompute::none ? "none"
-                                                           : p.recompute == Recompute::selective
-                                                               ? "selective"
-                                                               : "full"));
+  settings.push_back(recompute);
   return settings;
 }
 
@@ -295,7 +379,6 @@ PlanSearch search_plans(const JobSpec& job, std::size_t keep,
                         const std::vector<std::string>& fixed) {
   check(job);
   PlanSearch search;
-  const double memory = job.device.memory_bytes;
   std::vector<PlanFound> fit;
   std::vector<PlanChoice> choices = choices_of(job);
   std::erase_if(choices, [&](const PlanChoice& c) { return !is_alike(c, choice_of(job), fixed); });
@@ -304,7 +387,7 @@ PlanSearch search_plans(const JobSpec& job, std::size_t keep,
   for (const PlanChoice& choice : choices) {
     try {
       const PlanFound found = looked_at(job, choice);
-      if (memory > 0 && found.memory.total() > memory)
+      if (is_too_large(job, found))
         ++search.too_large;
       else
         fit.push_back(found);

@@ -4,10 +4,12 @@
 // degrees that divide a node, pipeline stages, model chunks of interleaved schedules,
 // micro-batches, recomputation, expert parallel degrees of models with experts, context parallel
 // degrees where the job has one, and the optimizer's state whole or sharded; data parallel is what
-// remains. Of a job that spreads whole models over data-parallel ranks (ddp, zero1, zero2, zero3,
-// fsdp), each of these frameworks is, and FSDP's hybrid shards and whether it frees units after the
-// forward pass. The batch of a step and all other keys stay as they are. What needs more memory
-// than the device has (megatron/memory.h, planners/memory_check.h) is out. The others are estimated
+// remains. Of a TorchTitan job likewise, with stages that need not be even, and models that the
+// data-parallel ranks hold together in place of the optimizer. Of a job that spreads whole models
+// over data-parallel ranks (ddp, zero1, zero2, zero3, fsdp), each of these frameworks is, and
+// FSDP's hybrid shards, whether it frees units after the forward pass, and recomputation. The batch
+// of a step and all other keys stay as they are. What needs more memory than the device has
+// (megatron/memory.h, planners/memory_check.h) is out. The others are estimated
 // (emulator/estimate), in the order of what their compute and bubble alone take, until that exceeds
 // the last of the best: no plan that is left out can be among them.
 //
@@ -30,7 +32,7 @@ struct PlanChoice {
   int tp = 1, pp = 1, cp = 1, ep = 1, interleave = 1, micro_batch = 1;
   Recompute recompute = Recompute::none;
   bool sharded_optimizer = false;   // megatron
-  int replicate = 1;                // fsdp: models that the ranks hold together
+  int replicate = 1;                // fsdp, torchtitan: models that the ranks hold together
   std::string reshard = "default";  // fsdp: `reshard_after_forward`
 };
 

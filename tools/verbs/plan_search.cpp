@@ -79,6 +79,7 @@ std::string spread_table_of(const PlanSearch& search,
   Table table{{{"framework"},
                {"models", Align::right},
                {"units after forward"},
+               {"recompute"},
                {"weights", Align::right},
                {"gradients", Align::right},
                {"optimizer", Align::right},
@@ -96,7 +97,8 @@ std::string spread_table_of(const PlanSearch& search,
                                  fsdp ? std::to_string(plan.choice.replicate) : "",
                                  !fsdp                             ? ""
                                  : plan.choice.reshard == "always" ? "freed"
-                                                                   : "kept"};
+                                                                   : "kept",
+                                 fsdp ? name_of(plan.choice.recompute) : ""};
     const GpuMemory& m = plan.memory;
     for (const double bytes : {m.weights, m.gradients, m.optimizer, m.activations, m.total()})
       row.push_back(humane_bytes(bytes));
@@ -111,7 +113,9 @@ std::string spread_table_of(const PlanSearch& search,
 
 std::string table_of(const LoadedJob& job, const PlanSearch& search,
                      const std::vector<std::optional<double>>& steps) {
-  if (job.spec.parallel.framework != Framework::megatron) return spread_table_of(search, steps);
+  const Framework framework = job.spec.parallel.framework;
+  const bool titan = framework == Framework::torchtitan;
+  if (framework != Framework::megatron && !titan) return spread_table_of(search, steps);
   const bool context = job.spec.parallel.cp > 1,
              experts = job.spec.model->transformer->experts.count > 0;
   const bool any_played = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s; });
@@ -124,7 +128,8 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
   column("chunks");
   column("micro-batch");
   column("recompute", true, Align::left);
-  column("optimizer", true, Align::left);
+  column("optimizer", !titan, Align::left);
+  column("models", titan);
   column("memory");
   column("step");
   column("waits");
@@ -140,7 +145,7 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
     row.push_back(std::to_string(c.interleave));
     row.push_back(std::to_string(c.micro_batch));
     row.push_back(name_of(c.recompute));
-    row.push_back(c.sharded_optimizer ? "sharded" : "whole");
+    row.push_back(titan ? std::to_string(c.replicate) : c.sharded_optimizer ? "sharded" : "whole");
     row.push_back(humane_bytes(plan.memory.total()));
     row.push_back(humane_seconds(seconds_of(plan.step)));
     row.push_back(behind(plan));
