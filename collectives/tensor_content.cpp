@@ -18,16 +18,28 @@ using checking::mix;
 constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
 constexpr int kRounds = 4;
 
-std::uint64_t rounded(double blocks, std::uint64_t most) {
-  return std::min(static_cast<std::uint64_t>(std::llround(blocks)), most);
-}
-
 // The least mask of the form 2^i - 1 for `count` indices.
 std::uint64_t mask_for(std::uint64_t count) {
   return std::bit_ceil(std::max<std::uint64_t>(2, count)) - 1;
 }
 int shift_for(std::uint64_t mask) {
   return std::max(1, static_cast<int>(std::bit_width(mask)) / 2);
+}
+
+// The place of an index in a random order of 0 .. count-1. Each pass permutes the numbers 0 ..
+// mask; a result that is too large is permuted again until it is not (cycle walking).
+std::uint64_t shuffled_index(std::uint64_t key, std::uint64_t index, std::uint64_t count,
+                             std::uint64_t mask, int shift) {
+  do {
+    std::uint64_t drawn = key;
+    for (int round = 0; round < kRounds; ++round) {
+      drawn = mix(drawn + kGolden);
+      index = (index + drawn) & mask;
+      index = (index * ((drawn >> 31) | 1)) & mask;
+      index ^= index >> shift;
+    }
+  } while (index >= count);
+  return index;
 }
 
 }  // namespace
@@ -79,6 +91,21 @@ std::string Sparsity::refuses(int ranks) const {
          ", or tensors.overlap to random or all";
 }
 
+TensorContent::Region::Region(std::uint64_t of_key, std::uint64_t first_block, std::uint64_t count)
+    : key(of_key),
+      first(first_block),
+      blocks(count),
+      mask(mask_for(count)),
+      shift(shift_for(mask)) {}
+
+std::uint64_t TensorContent::Region::rounded(double count) const {
+  return std::min(static_cast<std::uint64_t>(count + up), blocks);
+}
+
+std::uint64_t TensorContent::Region::place(std::uint64_t order, std::uint64_t block) const {
+  return shuffled_index(order, block - first, blocks, mask, shift);
+}
+
 TensorContent::TensorContent(const Sparsity& sparsity, std::uint64_t key, int ranks,
                              std::uint64_t elements, std::shared_ptr<const TensorLayout> layout)
     : sparsity_(sparsity),
@@ -86,66 +113,71 @@ TensorContent::TensorContent(const Sparsity& sparsity, std::uint64_t key, int ra
       ranks_(ranks),
       elements_(elements),
       blocks_((elements + sparsity.block - 1) / sparsity.block),
-      mask_(mask_for(blocks_)),
-      shift_(shift_for(mask_)),
-      layout_(std::move(layout)) {}
-
-TensorContent::Share TensorContent::share(GroupRank rank) const {
-  const double each = sparsity_.density * static_cast<double>(blocks_);
-  if (sparsity_.overlap != Overlap::none) return {0, rounded(each, blocks_)};
-  return {rounded(rank * each, blocks_), rounded((rank + 1) * each, blocks_)};
+      whole_(key, 0, blocks_),
+      layout_(std::move(layout)) {
+  if (!layout_) return;
+  for (const TensorPart& part : layout_->parts) {
+    const std::uint64_t first = (part.first + sparsity.block - 1) / sparsity.block,
+                        end = (part.end + sparsity.block - 1) / sparsity.block;
+    const std::uint64_t own = mix(key + (parts_.size() + 1) * kGolden);
+    parts_.emplace_back(own, first, end - first).up = static_cast<double>(own >> 11) * 0x1p-53;
+  }
 }
 
-std::uint64_t TensorContent::order_of(GroupRank rank) const {
-  const bool own = sparsity_.overlap == Overlap::random;
-  return mix(key_ + (own ? static_cast<std::uint64_t>(rank) + 1 : 0) * kGolden);
-}
-
-// The place of an index in a random order of 0 .. count-1. Each pass permutes the numbers 0 ..
-// mask; a result that is too large is permuted again until it is not (cycle walking).
-std::uint64_t TensorContent::shuffled_index(std::uint64_t key, std::uint64_t index,
-                                            std::uint64_t count, std::uint64_t mask, int shift) {
-  do {
-    std::uint64_t drawn = key;
-    for (int round = 0; round < kRounds; ++round) {
-      drawn = mix(drawn + kGolden);
-      index = (index + drawn) & mask;
-      index = (index * ((drawn >> 31) | 1)) & mask;
-      index ^= index >> shift;
-    }
-  } while (index >= count);
-  return index;
+TensorContent::Share TensorContent::share(const Region& region, const Sparsity& sparsity,
+                                          GroupRank rank) {
+  const double each = sparsity.density * static_cast<double>(region.blocks);
+  if (sparsity.overlap != Overlap::none) return {0, region.rounded(each)};
+  return {region.rounded(rank * each), region.rounded((rank + 1) * each)};
 }
 
 bool TensorContent::nonzero(GroupRank rank, std::uint64_t block) const {
-  return layout_ ? looked_up(rank, block) : drawn(rank, block);
+  return layout_ ? looked_up(rank, block) : drawn(whole_, sparsity_, rank, block);
 }
 
 bool TensorContent::drawn(GroupRank rank, std::uint64_t block) const {
-  if (sparsity_.overlap == Overlap::measured) return measured(rank, block);
-  const Share mine = share(rank);
+  const auto behind =
+      std::upper_bound(parts_.begin(), parts_.end(), block,
+                       [](std::uint64_t at, const Region& part) { return at < part.first; });
+  if (behind != parts_.begin()) {
+    const auto part = behind - 1;
+    if (block - part->first < part->blocks)
+      return drawn(*part, layout_->parts[static_cast<std::size_t>(part - parts_.begin())].sparsity,
+                   rank, block);
+  }
+  return drawn(whole_, sparsity_, rank, block);
+}
+
+bool TensorContent::drawn(const Region& in, const Sparsity& as, GroupRank rank,
+                          std::uint64_t block) const {
+  if (as.overlap == Overlap::measured) return measured(in, as, rank, block);
+  const Share mine = share(in, as, rank);
   if (mine.first == mine.end) return false;
-  if (mine.end - mine.first == blocks_) return true;
-  const std::uint64_t at = shuffled_index(order_of(rank), block, blocks_, mask_, shift_);
+  if (mine.end - mine.first == in.blocks) return true;
+  const bool own = as.overlap == Overlap::random;
+  const std::uint64_t order =
+      mix(in.key + (own ? static_cast<std::uint64_t>(rank) + 1 : 0) * kGolden);
+  const std::uint64_t at = in.place(order, block);
   return at >= mine.first && at < mine.end;
 }
 
 // The blocks at the first places of a random order are nonzero on all ranks, those behind them on
 // all but one, and so on; for every block, a random order of the ranks says on which.
-bool TensorContent::measured(GroupRank rank, std::uint64_t block) const {
-  const std::uint64_t place = shuffled_index(mix(key_), block, blocks_, mask_, shift_);
-  const auto& shares = *sparsity_.measured;
+bool TensorContent::measured(const Region& in, const Sparsity& as, GroupRank rank,
+                             std::uint64_t block) const {
+  const std::uint64_t place = in.place(mix(in.key), block);
+  const auto& shares = *as.measured;
   double so_far = 0;
   std::size_t k = shares.size() - 1;
   for (; k > 0; --k) {
     so_far += shares[k];
-    if (place < rounded(so_far * static_cast<double>(blocks_), blocks_)) break;
+    if (place < in.rounded(so_far * static_cast<double>(in.blocks))) break;
   }
   if (k == 0 || k + 1 == shares.size()) return k > 0;
   const auto ranks = static_cast<std::uint64_t>(ranks_);
   const std::uint64_t mask = mask_for(ranks);
   const std::uint64_t turn =
-      shuffled_index(mix(key_ ^ mix(block + kGolden)), static_cast<std::uint64_t>(rank), ranks,
+      shuffled_index(mix(in.key ^ mix(block + kGolden)), static_cast<std::uint64_t>(rank), ranks,
                      mask, shift_for(mask));
   return turn < k;
 }
@@ -190,7 +222,7 @@ std::uint64_t TensorContent::nonzero_elements(GroupRank rank) const {
         sum += std::min(sparsity_.block, elements_ - block * sparsity_.block);
     return sum;
   }
-  const Share mine = share(rank);
+  const Share mine = share(whole_, sparsity_, rank);
   const std::uint64_t full = (mine.end - mine.first) * sparsity_.block;
   const std::uint64_t missing = blocks_ * sparsity_.block - elements_;  // of the last block
   return missing > 0 && nonzero(rank, blocks_ - 1) ? full - missing : full;
@@ -295,10 +327,21 @@ MeanDensities TensorLayout::means(const Sparsity& between, int ranks, std::uint6
     }
     in_tables += static_cast<double>(table_end - from);
   }
+  double in_parts = 0, part_sum = 0, part_union = 0;
+  for (const TensorPart& part : parts) {
+    const std::uint64_t from = std::max(first, (part.first + block - 1) / block),
+                        to = std::min(end, (part.end + block - 1) / block);
+    if (from >= to) continue;
+    const auto blocks = static_cast<double>(to - from);
+    in_parts += blocks;
+    part_sum += blocks * part.sparsity.density;
+    part_union += blocks * part.sparsity.union_density(ranks);
+  }
   const auto all = static_cast<double>(end - first);
-  const double others = std::max(0.0, all - in_tables);
-  return {(rank_sum + others * between.density) / std::max(all, in_tables),
-          (union_sum + others * between.union_density(ranks)) / std::max(all, in_tables)};
+  const double others = std::max(0.0, all - in_tables - in_parts),
+               sum = std::max(all, in_tables + in_parts);
+  return {(rank_sum + part_sum + others * between.density) / sum,
+          (union_sum + part_union + others * between.union_density(ranks)) / sum};
 }
 
 std::uint64_t tensor_key(std::uint64_t seed, std::uint32_t communicator, std::uint32_t tensor,

@@ -13,8 +13,9 @@
 // one.
 //
 // `measured`: a share m[k] of the blocks is nonzero on exactly k ranks, which each block draws. A
-// TensorLayout puts embedding tables into the tensor: a row is nonzero on a rank that has drawn its
-// id, and a block that has such a row is nonzero.
+// TensorLayout says where a tensor differs: parts with a Sparsity of their own, and embedding
+// tables: a row is nonzero on a rank that has drawn its id, and a block that has such a row is
+// nonzero. Parts of few blocks are exact on average over iterations, not in each.
 //
 // Values are small integers whose sums over all ranks are at most kLargestSum, so that every sum is
 // exact in every data type and in any order. In a nonzero block, every element is at least 1 if
@@ -84,16 +85,25 @@ struct ZipfTable {
 };
 double zipf_weight(std::uint64_t rows, double exponent);
 
-// The tables in a tensor, in order; the elements between them are as its Sparsity says.
+// A stretch of a tensor that is as sparse as its own Sparsity says: the blocks that begin in it,
+// which have the size of the tensor's.
+struct TensorPart {
+  std::uint64_t first = 0, end = 0;  // elements
+  Sparsity sparsity;
+};
+
+// What differs within a tensor, in order. Elements in no part are as the tensor's Sparsity says; a
+// block that touches a table also has what lies between tables.
 struct TensorLayout {
   std::vector<ZipfTable> tables;
+  std::vector<TensorPart> parts;
 
   // The mean densities of the blocks [first, end) of a tensor, whose last one may be shorter.
   MeanDensities means(const Sparsity& between, int ranks, std::uint64_t first,
                       std::uint64_t end) const;
 };
 
-// A tensor with tables, and how sparse it is between them.
+// A tensor with a layout, and how sparse it is elsewhere.
 struct UnevenTensor {
   TensorLayout layout;
   Sparsity between;
@@ -103,7 +113,7 @@ class TensorContent {
  public:
   static constexpr std::int16_t kLargestSum = 250;
 
-  // A tensor of `elements` elements on each of `ranks` ranks; without a layout it has no tables.
+  // A tensor of `elements` elements on each of `ranks` ranks; without a layout it is all alike.
   TensorContent(const Sparsity& sparsity, std::uint64_t key, int ranks, std::uint64_t elements,
                 std::shared_ptr<const TensorLayout> layout = nullptr);
 
@@ -124,17 +134,26 @@ class TensorContent {
   void sums(std::uint64_t first, std::uint64_t count, std::int16_t* out) const;
 
  private:
-  // The rank's nonzero blocks: the blocks at [first, end) of the random order.
+  // Blocks that draw from one order: a part's, or all of the tensor's.
+  struct Region {
+    Region(std::uint64_t key, std::uint64_t first, std::uint64_t blocks);
+    std::uint64_t key, first, blocks;
+    std::uint64_t mask;  // p - 1, where p is the least power of two >= max(2, blocks)
+    int shift;
+    double up = 0.5;  // is added to numbers of blocks before they are rounded down
+
+    std::uint64_t rounded(double count) const;
+    std::uint64_t place(std::uint64_t order, std::uint64_t block) const;
+  };
+  // The rank's nonzero blocks: the blocks at [first, end) of the region's random order.
   struct Share {
     std::uint64_t first = 0, end = 0;
   };
-  Share share(GroupRank rank) const;
-  static std::uint64_t shuffled_index(std::uint64_t key, std::uint64_t index, std::uint64_t count,
-                                      std::uint64_t mask, int shift);
+  static Share share(const Region& region, const Sparsity& sparsity, GroupRank rank);
   bool drawn(GroupRank rank, std::uint64_t block) const;  // as the sparsity says, without tables
-  bool measured(GroupRank rank, std::uint64_t block) const;
+  bool drawn(const Region& in, const Sparsity& as, GroupRank rank, std::uint64_t block) const;
+  bool measured(const Region& in, const Sparsity& as, GroupRank rank, std::uint64_t block) const;
   bool looked_up(GroupRank rank, std::uint64_t block) const;
-  std::uint64_t order_of(GroupRank rank) const;
   void add_block(GroupRank rank, std::uint64_t block, std::uint64_t first, std::uint64_t count,
                  std::int16_t* out) const;
 
@@ -142,9 +161,9 @@ class TensorContent {
   std::uint64_t key_;
   int ranks_;
   std::uint64_t elements_, blocks_;
-  std::uint64_t mask_;  // p - 1, where p is the least power of two >= max(2, blocks_)
-  int shift_;
-  std::shared_ptr<const TensorLayout> layout_;  // null: no tables
+  Region whole_;
+  std::shared_ptr<const TensorLayout> layout_;  // null: all alike
+  std::vector<Region> parts_;                   // of the layout's
 };
 
 // The key of a tensor in one iteration of a communicator.

@@ -489,6 +489,12 @@ struct SwitchSpec {
   bool started() const { return target == SwitchTarget::compiled || target == SwitchTarget::dpdk; }
 };
 
+// The gradients of tensors whose names match a pattern, as in "fc.*".
+struct TensorRule {
+  std::string tensors;
+  Sparsity sparsity;
+};
+
 // One of several jobs on the nodes of one cluster.
 struct JobOnNodes {
   std::string name;                           // unique
@@ -505,7 +511,8 @@ struct JobSpec {
   ClusterSpec cluster;
   ParallelPlan parallel;
   CollectiveSpec collectives;
-  std::optional<Sparsity> tensors;  // content of the ops' tensors; empty: dense
+  std::optional<Sparsity> tensors;       // content of the ops' tensors; empty: dense
+  std::vector<TensorRule> tensor_rules;  // of parts of them; the first that matches counts
   // Above 0: the density of the last iteration, warm-up included; from one iteration to the next
   // the density changes by a constant factor.
   double last_density = 0;

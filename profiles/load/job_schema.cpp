@@ -641,8 +641,8 @@ constexpr std::array kKeys{
         "tensors.density", "1"),
     Key{"tensors.overlap", KeyType::string, "random",
         "how the blocks of ranks coincide: random: each draws its own; all: they are the same; "
-        "none: no two ranks have the same one; or the path of a file of measured overlaps, from "
-        "which the density follows"}
+        "none: no two ranks have the same one; or the path of a file of measured overlaps, of all "
+        "or by tensor, from which the density follows"}
         .unless("tensors.density", "1"),
     Key{"tensors.distribution", KeyType::any, "laplace",
         "distribution of the gradients' values, for methods of compression that send what the "

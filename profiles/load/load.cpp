@@ -272,7 +272,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_server_placement(in, *spec.collectives.own, spec.cluster.servers);
   settle_key_servers(in, spec);
   read_topology(in, *spec.collectives.own, near, spec.cluster);
-  spec.tensors = read_tensors(in, near);
+  read_tensors(in, near, spec);
   spec.last_density = in.number("tensors.last_density");
   if (in.text("tensors.embeddings") == "zipf") {
     spec.zipf = in.number("tensors.zipf_exponent");

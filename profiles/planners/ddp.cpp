@@ -5,7 +5,7 @@
 
 #include "collectives/library.h"
 #include "profiles/planners/shared/data_parallel.h"
-#include "profiles/planners/shared/embeddings.h"
+#include "profiles/planners/shared/tensor_layouts.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
@@ -228,7 +228,7 @@ Workload plan_ddp(const JobSpec& spec) {
                           : recorded_workload(spec, plan);
   std::vector<std::size_t> tensors;
   for (const Bucket& bucket : plan.buckets) tensors.push_back(bucket.tensors);
-  if (!spec.compression) workload.layouts = table_layouts(spec, tensors);
+  if (!spec.compression) workload.layouts = tensor_layouts(spec, tensors);
   return workload;
 }
 

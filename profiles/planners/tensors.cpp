@@ -15,47 +15,62 @@
 namespace ghostrank {
 namespace {
 
-// The file's `shares`: by number of ranks, the share of blocks that are nonzero on exactly so many.
-std::vector<double> shares_in(const YamlValue& root) {
+// By number of ranks, the share of blocks that are nonzero on exactly so many.
+Sparsity measured_in(const YamlValue* list, const Mark& mark, std::uint64_t block) {
   constexpr const char* kExample = "shares: [0.6, 0.2, 0.2]";
-  const YamlValue* list = root.is_map() ? root.find("shares") : nullptr;
   if (!list || !list->is_list() || list->children.size() < 2)
-    fail(list ? list->mark : root.mark,
+    fail(list ? list->mark : mark,
          std::string("a file of measured overlaps has the shares of blocks that are nonzero on "
                      "exactly 0, 1, 2 and so on up to all ranks, as in  ") +
              kExample);
   std::vector<double> shares;
-  double sum = 0;
+  const auto ranks = static_cast<double>(list->children.size() - 1);
+  double sum = 0, density = 0;
   for (const YamlValue& item : list->children) {
     double share = -1;
     const char* end = item.text.data() + item.text.size();
     if (item.is_scalar()) std::from_chars(item.text.data(), end, share);
     if (!(share >= 0 && share <= 1))
       fail(item.mark, description(item) + " is no share; write a number from 0 to 1");
-    shares.push_back(share);
+    density += share * static_cast<double>(shares.size()) / ranks;
     sum += share;
+    shares.push_back(share);
   }
   if (std::abs(sum - 1) > 1e-6)
     fail(list->mark, "the shares sum to " + number_text(sum) + "; they must sum to 1");
-  return shares;
+  return {density, block, Overlap::measured,
+          std::make_shared<const std::vector<double>>(std::move(shares))};
 }
 
 }  // namespace
 
-Sparsity measured_overlap(const YamlValue& root, std::uint64_t block) {
-  if (root.is_map())
-    for (const YamlValue& entry : root.children)
-      if (entry.key != "shares" && !(entry.key == "schema" && entry.text == "ghostrank/overlap/1"))
-        fail(entry.key_mark, quote(entry.key) +
-                                 " has no place in a file of measured overlaps; it has shares, and "
-                                 "may have schema: ghostrank/overlap/1");
-  std::vector<double> shares = shares_in(root);
-  const auto ranks = static_cast<double>(shares.size() - 1);
-  double density = 0;
-  for (std::size_t k = 0; k < shares.size(); ++k)
-    density += shares[k] * static_cast<double>(k) / ranks;
-  return {density, block, Overlap::measured,
-          std::make_shared<const std::vector<double>>(std::move(shares))};
+MeasuredOverlaps measured_overlaps(const YamlValue& root, std::uint64_t block) {
+  const YamlValue *shares = nullptr, *tensors = nullptr;
+  for (const YamlValue& entry : root.children) {
+    if (entry.key == "shares") {
+      shares = &entry;
+    } else if (entry.key == "tensors") {
+      tensors = &entry;
+    } else if (root.is_map() && (entry.key != "schema" || entry.text != "ghostrank/overlap/1")) {
+      fail(entry.key_mark, quote(entry.key) +
+                               " has no place in a file of measured overlaps; it has shares, and "
+                               "may have schema: ghostrank/overlap/1 and tensors");
+    }
+  }
+  MeasuredOverlaps out{measured_in(shares, root.mark, block), {}};
+  if (!tensors) return out;
+  if (!tensors->is_map() || tensors->children.empty())
+    fail(tensors->mark, "tensors is " + description(*tensors) +
+                            "; write shares by tensor or pattern, as in  fc.*: [0.6, 0.2, 0.2]");
+  for (const YamlValue& entry : tensors->children) {
+    out.by_tensor.push_back({entry.key, measured_in(&entry, entry.mark, block)});
+    const std::size_t ranks = out.all.measured->size() - 1;
+    if (entry.children.size() != ranks + 1)
+      fail(entry.mark, quote(entry.key) + " has shares of " +
+                           std::to_string(entry.children.size() - 1) + " ranks and the file of " +
+                           std::to_string(ranks) + "; they must be of as many");
+  }
+  return out;
 }
 
 namespace {
@@ -79,7 +94,7 @@ std::set<std::uint16_t> kinds_with_tensors(const Workload& workload) {
 
 }  // namespace
 
-std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near) {
+void read_tensors(const Settings& in, const std::string& near, JobSpec& spec) {
   const Setting& overlap = in.at("tensors.overlap");
   const auto block = static_cast<std::uint64_t>(in.integer("tensors.block"));
   for (const Overlap known : {Overlap::random, Overlap::all, Overlap::none}) {
@@ -90,8 +105,9 @@ std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near
       fail(in.at("tensors.last_density").mark,
            "tensors.last_density: from a density of 0 no factor leads to it; set "
            "tensors.density above 0");
-    if (density == 1 && known != Overlap::none && !changes) return std::nullopt;
-    return Sparsity{density, block, known};
+    if (density < 1 || known == Overlap::none || changes)
+      spec.tensors = Sparsity{density, block, known};
+    return;
   }
   const std::string path = path_near(overlap.text, near);
   if (!std::filesystem::exists(path))
@@ -102,7 +118,9 @@ std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near
     if (in.given(key))
       fail(in.at(key).mark, std::string(key) + " follows from the measured overlaps of " +
                                 overlap.text + "; leave it out");
-  return measured_overlap(parse_yaml_file(path), block);
+  MeasuredOverlaps measured = measured_overlaps(parse_yaml_file(path), block);
+  spec.tensors = std::move(measured.all);
+  spec.tensor_rules = std::move(measured.by_tensor);
 }
 
 void check_tensors(const JobSpec& spec, const Workload& workload) {
@@ -120,6 +138,14 @@ void check_tensors(const JobSpec& spec, const Workload& workload) {
                 ": tensors.embeddings: no gradient of this job has rows that ids choose: a program "
                 "has no tables, and a table that the output layer shares has no zero rows; leave "
                 "it out, or use a model with tied_embeddings: false");
+  if (!spec.tensor_rules.empty() && workload.layouts.empty())
+    throw Error(spec.source_of("tensors.overlap") +
+                ": tensors.overlap: overlaps by tensor are for framework: ddp without "
+                "compression; name a file without `tensors`, which has those of all together");
+  if (!spec.tensor_rules.empty() && spec.zipf)
+    throw Error(spec.source_of("tensors.embeddings") +
+                ": tensors.embeddings: zipf and overlaps by tensor both say where tables are "
+                "zero; leave one of them out");
   const std::string& place = spec.source_of("tensors.density");
   const std::set<std::uint16_t> kinds = kinds_with_tensors(workload);
   if (kinds.empty())

@@ -3,8 +3,8 @@
 // Threading: pure functions.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "collectives/tensor_content.h"
 #include "profiles/input/keys.h"
@@ -13,11 +13,17 @@
 
 namespace ghostrank {
 
-// Empty if no block is zero. `near`: the folder of the job, for a file of measured overlaps.
-std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near);
+// Sets `tensors`, which stays empty if no block is zero, and `tensor_rules`. `near`: the folder of
+// the job, for a file of measured overlaps.
+void read_tensors(const Settings& in, const std::string& near, JobSpec& spec);
 
-// A file of measured overlaps. Throws Error(usage) if it is none.
-Sparsity measured_overlap(const YamlValue& root, std::uint64_t block);
+// A file of measured overlaps: of all blocks, and of those of some tensors.
+struct MeasuredOverlaps {
+  Sparsity all;
+  std::vector<TensorRule> by_tensor;
+};
+// Throws Error(usage) if it is none.
+MeasuredOverlaps measured_overlaps(const YamlValue& root, std::uint64_t block);
 
 // Throws Error(usage) if the job has `tensors:` but its programs name no tensor, or if the ranks of
 // a communicator cannot hold tensors of that density and overlap.

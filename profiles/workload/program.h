@@ -126,7 +126,7 @@ struct Workload {
   std::uint32_t cycle = 1;
   std::vector<WorkloadJob> jobs;  // empty: all ranks are of one job
   std::vector<CompressedTensor> compressed;
-  // The embedding tables in tensors, by Op::tensor; null, or past the end: none.
+  // What differs within tensors, by Op::tensor; null, or past the end: nothing.
   std::vector<std::shared_ptr<const TensorLayout>> layouts;
   double samples_per_iteration = 0;  // whole job; 0 = unknown
   double flops_per_iteration = 0;    // model FLOPs of the whole job; 0 = unknown
@@ -154,7 +154,7 @@ inline int ranks_of(const Workload& workload, std::size_t job) {
 bool carries_over(const Workload& workload);  // true if any of its programs does
 // The compressed tensor whose payloads the op exchanges; null if they are not compressed.
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op);
-// The embedding tables in the op's tensor; null: none.
+// What differs within the op's tensor; null: nothing.
 std::shared_ptr<const TensorLayout> layout_of(const Workload& workload, const Op& op);
 bool is_service(const Workload& workload, std::uint16_t kind);
 

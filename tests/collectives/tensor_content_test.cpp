@@ -218,5 +218,50 @@ TEST(TensorContent, RowsOfTablesAreNonzeroWhereTheirIdsWereDrawn) {
   EXPECT_LT(means.density, 0.35);
 }
 
+// Parts draw from orders of their own. Those of few blocks have their densities on average.
+TEST(TensorContent, PartsAreAsSparseAsTheySay) {
+  const auto shares = [](std::vector<double> of) {
+    double density = 0;
+    for (std::size_t k = 0; k < of.size(); ++k)
+      density += of[k] * static_cast<double>(k) / static_cast<double>(of.size() - 1);
+    return Sparsity{density, 10, Overlap::measured,
+                    std::make_shared<const std::vector<double>>(std::move(of))};
+  };
+  auto layout = std::make_shared<TensorLayout>();
+  layout->parts = {{95, 5'000, shares({0.5, 0.25, 0.25})},    // blocks 10 to 499
+                   {5'000, 5'005, shares({0.2, 0.5, 0.3})},   // one block
+                   {5'005, 5'009, shares({0, 0, 1})},         // none
+                   {6'000, 8'000, {0.1, 10, Overlap::all}}};  // 200 blocks
+  const Sparsity elsewhere = shares({0, 0, 1});
+  constexpr std::uint64_t kElements = 10'000;
+  constexpr int kDraws = 4000;
+  double one = 0, big = 0;
+  for (std::uint32_t i = 0; i < kDraws; ++i) {
+    const TensorContent c(elsewhere, tensor_key(1, 0, 1, i), 2, kElements, layout);
+    one += c.nonzero(0, 500) + c.nonzero(1, 500);
+    if (i >= 100) continue;
+    EXPECT_TRUE(c.nonzero(0, 0) && c.nonzero(0, 9) && c.nonzero(1, 501) && c.nonzero(1, 999));
+    std::uint64_t both = 0, any = 0, same = 0;
+    for (std::uint64_t b = 10; b < 500; ++b) {
+      both += c.nonzero(0, b) && c.nonzero(1, b);
+      any += c.nonzero(0, b) || c.nonzero(1, b);
+    }
+    EXPECT_NEAR(static_cast<double>(both), 0.25 * 490, 1);
+    EXPECT_NEAR(static_cast<double>(any), 0.5 * 490, 1);
+    for (std::uint64_t b = 600; b < 800; ++b) {
+      EXPECT_EQ(c.nonzero(0, b), c.nonzero(1, b));
+      same += c.nonzero(0, b);
+    }
+    EXPECT_EQ(same, 20u);
+    big += static_cast<double>(c.nonzero_elements(0) + c.nonzero_elements(1)) / 2;
+  }
+  EXPECT_NEAR(one / kDraws / 2, 0.55, 0.03);
+  const MeanDensities means = layout->means(elsewhere, 2, 0, kElements / 10);
+  EXPECT_NEAR(means.density * kElements, big / 100, 0.01 * kElements);
+  EXPECT_NEAR(means.union_density, (490 * 0.5 + 0.8 + 20 + 309) / 1000, 1e-12);
+  // Means of a stretch.
+  EXPECT_NEAR(layout->means(elsewhere, 2, 490, 510).density, (10 * 0.375 + 0.55 + 9) / 20, 1e-12);
+}
+
 }  // namespace
 }  // namespace ghostrank

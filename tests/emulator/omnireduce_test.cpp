@@ -164,6 +164,32 @@ TEST(OmniReduceInTheNetwork, SendsTheRowsOfTablesWhoseIdsWereDrawn) {
   }
 }
 
+// A dense part, one that is zero, and one with overlaps of its own.
+TEST(OmniReduceInTheNetwork, SendsWhatTheRulesOfTensorsLeave) {
+  constexpr std::uint64_t kElements = 2'600'000;
+  for (const char* scheme : {"omnireduce", "sparse_all_gather", "sparcml", "ring"}) {
+    SmallJob job = omni_job(4, 4, {}, kElements);
+    auto layout = std::make_shared<TensorLayout>();
+    layout->parts = {{100'000, 900'000, Sparsity::of_means(0, 0, 4, kBlock)},
+                     {900'000, 2'500'000, Sparsity::of_means(0.1, 0.3, 4, kBlock)}};
+    job.workload.layouts = {nullptr, layout};
+    job.spec.tensors = Sparsity::of_means(1, 1, 4, kBlock);
+    job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+    job.spec.collectives.omnireduce.slots = 4;
+    job.spec.run.verify = true;
+    const Result result = job.run();
+    ASSERT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->checked_elements, 4u * kElements) << scheme;
+    EXPECT_EQ(result.verify->wrong_elements, 0u) << scheme;
+    EXPECT_NEAR(result.tensors->density(), (0.2 + 1.6 * 0.1) / 2.6, 0.001);
+    EXPECT_NEAR(result.tensors->union_density, (0.2 + 1.6 * 0.3) / 2.6, 0.001);
+    EXPECT_NEAR(static_cast<double>(plan_traffic(job.spec, job.workload).wire_bytes) /
+                    result.wire_bytes_per_iteration,
+                1, 0.02)
+        << scheme;
+  }
+}
+
 // The baselines: (n-1) d S and (n-1)/n (d + u) S, with an index of four bytes for every float.
 TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
   constexpr int kRanks = 4;

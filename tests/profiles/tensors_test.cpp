@@ -153,7 +153,7 @@ TEST(Tensors, AreNamedByProgramsWrittenByHand) {
 TEST(Tensors, OverlapAsAFileSays) {
   const auto read = [](const std::string& text) {
     const auto source = std::make_shared<Source>(Source{"o.yaml", "o.yaml", true});
-    return measured_overlap(parse_yaml(text, source), 64);
+    return measured_overlaps(parse_yaml(text, source), 64).all;
   };
   const auto error = [&](const std::string& text) { return test::error_of([&] { read(text); }); };
   const Sparsity sparsity = read("schema: ghostrank/overlap/1\nshares: [0.5, 0.3, 0.2]\n");
@@ -164,8 +164,49 @@ TEST(Tensors, OverlapAsAFileSays) {
             "o.yaml:1:15: 'half' is no share; write a number from 0 to 1");
   EXPECT_EQ(error("shares: [1, 0]\nranks: 1\n"),
             "o.yaml:2:1: 'ranks' has no place in a file of measured overlaps; it has shares, and "
-            "may have schema: ghostrank/overlap/1");
+            "may have schema: ghostrank/overlap/1 and tensors");
   EXPECT_NE(error("shares: 1\n").find("as in  shares: [0.6, 0.2, 0.2]"), std::string::npos);
+}
+
+// The attention's gradients are zero, those of other layers' tensors dense; embeddings have what
+// all have.
+TEST(Tensors, OverlapByTensorAsAFileSays) {
+  const test::Folder folder;
+  const auto with = [&](const std::string& framework, const std::string& tensors) {
+    const std::string file =
+        folder.write("o.yaml", "shares: [0.5, 0, 0, 0, 0, 0, 0, 0, 0.5]\n" + tensors);
+    return job(framework, "tensors: {overlap: '" + file + "'}\n");
+  };
+  const std::string rules =
+      "tensors:\n  '*.attn.*': [1, 0, 0, 0, 0, 0, 0, 0, 0]\n  'h.*': [0, 0, 0, 0, 0, 0, 0, 0, 1]\n";
+  const JobSpec spec = test::load_text(with("framework: ddp", rules)).spec;
+  const Workload workload = plan_workload(spec);
+  std::uint64_t attention = 0, in_layers = 0, zero = 0, nonzero = 0;
+  for (const Layer& layer : spec.model->layers)
+    for (const ParameterTensor& tensor : layer.parameters) {
+      if (!layer.name.starts_with("h.")) continue;
+      (tensor.name.starts_with("attn.") ? attention : in_layers) += tensor.numel;
+    }
+  for (const TensorPart& part : workload.layouts.back()->parts)
+    (part.sparsity.density == 0 ? zero : nonzero) += part.end - part.first;
+  EXPECT_GT(attention, 0u);
+  EXPECT_EQ(zero, attention);
+  EXPECT_EQ(nonzero, in_layers);
+
+  const auto refusal = [&](const std::string& framework, const std::string& tensors) {
+    return test::error_of(
+        [&] { plan_workload(test::load_text(with("framework: " + framework, tensors)).spec); });
+  };
+  EXPECT_NE(refusal("ddp", "tensors: {'h.9999.*': [0, 0, 0, 0, 0, 0, 0, 0, 1]}\n")
+                .find("tensors.overlap: 'h.9999.*' gives no tensor of 'gpt2' an overlap"),
+            std::string::npos);
+  EXPECT_NE(refusal("horovod", rules)
+                .find("overlaps by tensor are for framework: ddp without compression"),
+            std::string::npos);
+  EXPECT_NE(refusal("ddp", "tensors: {'h.*': [0.5, 0.5]}\n")
+                .find("o.yaml:2:17: 'h.*' has shares of 1 ranks and the file of 8"),
+            std::string::npos);
+  EXPECT_NE(refusal("ddp", "tensors: []\n").find("o.yaml:2:10: tensors is"), std::string::npos);
 }
 
 const char* const kTables = R"(schema: ghostrank/job/1
