@@ -45,7 +45,9 @@ class Atp final : public MemberEnds {
   }
 
  private:
-  std::unique_ptr<Lane> lane(GroupRank worker) const override { return lane_of(layout_, worker); }
+  std::unique_ptr<WorkerPart> part(GroupRank worker) const override {
+    return part_of(layout_, worker);
+  }
   std::unique_ptr<Agent> helper(GroupParty party, Site* site) const override {
     const int rail = (party - size()) / 2;
     if (party == layout_->server_of(rail)) return server_agent(layout_, rail);

@@ -59,7 +59,7 @@ struct Layout final : MemberLayout {
 bool add_units(std::vector<std::int32_t>& into, std::span<const std::int32_t> from);
 std::vector<std::int32_t> units_in(const Note& note);
 
-std::unique_ptr<Lane> lane_of(std::shared_ptr<const Layout> layout, GroupRank worker);
+std::unique_ptr<WorkerPart> part_of(std::shared_ptr<const Layout> layout, GroupRank worker);
 std::unique_ptr<Agent> switch_agent(std::shared_ptr<const Layout> layout, int rail, Site& site);
 std::unique_ptr<Agent> server_agent(std::shared_ptr<const Layout> layout, int rail);
 

@@ -13,12 +13,13 @@ namespace {
 
 class Member final : public Agent {
  public:
-  Member(std::shared_ptr<const MemberLayout> layout, GroupRank rank, std::unique_ptr<Lane> lane)
+  Member(std::shared_ptr<const MemberLayout> layout, GroupRank rank,
+         std::unique_ptr<WorkerPart> part)
       : layout_(std::move(layout)),
         rails_(layout_->rails),
         me_(rank),
         node_(rails_.node_of(rank)),
-        lane_(std::move(lane)) {}
+        part_(std::move(part)) {}
 
   void on_call(Io& io, const Call& call) override {
     calls_.push_back(call);
@@ -27,17 +28,17 @@ class Member final : public Agent {
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
     const bool inside = note.tag == kGive || note.tag == kHand;
-    const bool always = lane_ && lane_->takes_always(note);
-    if (!always && (inside || (lane_ && lane_->keeps_notes()))) {
+    const bool always = part_ && part_->takes_always(note);
+    if (!always && (inside || (part_ && part_->keeps_notes()))) {
       if (calls_.empty() || note.call != call().number) return keep(from, note);
     }
     if (always || !calls_.empty()) take(io, from, note);
     end_calls(io);
   }
 
-  void on_timer(Io& io, std::uint32_t) override { lane_->tick(io); }
+  void on_timer(Io& io, std::uint32_t) override { part_->tick(io); }
   void on_room(Io& io) override {
-    if (outbox_.flush(io) && lane_) lane_->on_room(io);  // with notes of an ended call, too
+    if (outbox_.flush(io) && part_) part_->on_room(io);  // with notes of an ended call, too
   }
 
  private:
@@ -67,7 +68,7 @@ class Member final : public Agent {
       if (rails_.worker(rail, node_) != me_) expected_ += shares_.back().notes_to(me_);
     }
     give(io);
-    if (lane_) begin_lane(io);
+    if (part_) begin_part(io);
     for (auto kept = kept_.begin(); kept != kept_.end();) {
       if (kept->head.call == call().number) {
         take(io, kept->party, kept->note());
@@ -80,7 +81,7 @@ class Member final : public Agent {
 
   // Ends the call if this rank's part is done, and starts the next one.
   void end_calls(Io& io) {
-    while (!calls_.empty() && expected_ == 0 && (!lane_ || lane_->ended())) {
+    while (!calls_.empty() && expected_ == 0 && (!part_ || part_->ended())) {
       io.done(call().number);
       calls_.pop_front();
       if (!calls_.empty()) begin(io);
@@ -93,8 +94,8 @@ class Member final : public Agent {
 
   void take(Io& io, GroupParty from, const Note& note) {
     if (note.tag != kGive && note.tag != kHand) {
-      if (!lane_) return;
-      if (const auto chunk = lane_->take(io, from, note)) complete(io, *chunk);
+      if (!part_) return;
+      if (const auto chunk = part_->take(io, from, note)) complete(io, *chunk);
       return take_results(io);
     }
     const int rail = static_cast<int>(note.index) % rails_.rails();
@@ -177,9 +178,9 @@ class Member final : public Agent {
 
   // ---- As a worker ----
 
-  void begin_lane(Io& io) {
-    const RailShare& share = shares_[lane_->rail()];
-    lane_->start(io, call(), share, real_);
+  void begin_part(Io& io) {
+    const RailShare& share = shares_[part_->rail()];
+    part_->start(io, call(), share, real_);
     pieces_.assign(share.pieces(), {});
     whole_ = 0;
     for (std::uint64_t piece = 0; piece < share.pieces(); ++piece) {
@@ -199,13 +200,13 @@ class Member final : public Agent {
       const RailShare::Chunk chunk = share.chunk(c);
       if (!share.gives(r, chunk)) continue;
       const std::size_t bytes = chunk.elements * element();
-      lane_->sum().add(c, content.subspan(at, bytes));
+      part_->sum().add(c, content.subspan(at, bytes));
       at += bytes;
     }
   }
 
   void gather(Io& io, GroupRank from, std::uint64_t piece, std::span<const std::byte> content) {
-    if (real_ && !content.empty()) add(shares_[lane_->rail()], piece, from, content);
+    if (real_ && !content.empty()) add(shares_[part_->rail()], piece, from, content);
     --pieces_[piece].missing;
     go_on(io);
   }
@@ -213,21 +214,21 @@ class Member final : public Agent {
   // Lets the pieces leave that the whole node has given, in order.
   void go_on(Io& io) {
     while (whole_ < pieces_.size() && pieces_[whole_].missing == 0) ++whole_;
-    lane_->pieces_ready(io, whole_);
+    part_->pieces_ready(io, whole_);
     take_results(io);
   }
 
   void take_results(Io& io) {
-    while (const auto chunk = lane_->next_result(io)) complete(io, *chunk);
+    while (const auto chunk = part_->next_result(io)) complete(io, *chunk);
   }
 
   // The result of a chunk is there.
   void complete(Io& io, std::uint64_t number) {
-    const RailShare& share = shares_[lane_->rail()];
+    const RailShare& share = shares_[part_->rail()];
     const RailShare::Chunk chunk = share.chunk(number);
     if (share.takes(me_, chunk)) {
       Tensor& tensor = io.tensor(call().number);
-      tensor.write(chunk.first, real_ ? lane_->sum().bytes(number, chunk.elements * element())
+      tensor.write(chunk.first, real_ ? part_->sum().bytes(number, chunk.elements * element())
                                       : std::span<const std::byte>{});
     }
     const std::uint64_t piece = share.piece_of(number);
@@ -238,9 +239,9 @@ class Member final : public Agent {
     if (share.reach() == Reach::to_one) {
       for (const GroupRank r : local())
         if (const std::uint64_t elements = r == me_ ? 0 : share.elements(piece, r); elements > 0)
-          send(io, r, kHand, lane_->rail(), piece, elements, results(share, piece, r));
-    } else if (const GroupRank next = after(me_, lane_->rail()); next != kNoRank) {
-      send(io, next, kHand, lane_->rail(), piece, share.elements(piece),
+          send(io, r, kHand, part_->rail(), piece, elements, results(share, piece, r));
+    } else if (const GroupRank next = after(me_, part_->rail()); next != kNoRank) {
+      send(io, next, kHand, part_->rail(), piece, share.elements(piece),
            results(share, piece, kNoRank));
     }
   }
@@ -251,7 +252,7 @@ class Member final : public Agent {
     for (std::uint64_t c = share.first_of(piece); c < share.first_of(piece + 1); ++c) {
       const RailShare::Chunk chunk = share.chunk(c);
       if (of != kNoRank && chunk.rank != of) continue;
-      const auto bytes = lane_->sum().bytes(c, chunk.elements * element());
+      const auto bytes = part_->sum().bytes(c, chunk.elements * element());
       content.insert(content.end(), bytes.begin(), bytes.end());
     }
     return content;
@@ -266,7 +267,7 @@ class Member final : public Agent {
   std::uint64_t expected_ = 0;     // notes with results that are still to come
   std::list<KeptNote> kept_;       // notes of later calls
   Outbox outbox_;
-  const std::unique_ptr<Lane> lane_;  // null: the rank is no worker
+  const std::unique_ptr<WorkerPart> part_;  // null: the rank is no worker
   std::vector<Piece> pieces_;
   std::uint64_t whole_ = 0;  // pieces that the node has given, without a gap
   bool real_ = false;        // ranks hold real data
@@ -315,7 +316,7 @@ Site& needed(Site* site) {
 }
 
 std::unique_ptr<Agent> MemberEnds::member(GroupRank rank) const {
-  return std::make_unique<Member>(members_, rank, members_->is_worker(rank) ? lane(rank) : nullptr);
+  return std::make_unique<Member>(members_, rank, members_->is_worker(rank) ? part(rank) : nullptr);
 }
 
 std::unique_ptr<Agent> MemberEnds::agent(GroupParty party) const {

@@ -1,5 +1,6 @@
 // A rank of a scheme that works on rails (rails.h): it gives its elements to the workers on its
-// node, plays its own part as a worker if it is one (lane.h), and hands results on inside the node.
+// node, plays its own part as a worker if it is one (worker_part.h), and hands results on inside
+// the node.
 //
 //   rank ─ its elements, in pieces, over NVLink ─► worker of each rail on its node
 //   worker ─ the sum of its node, chunk by chunk ─► what the scheme has: switches, servers
@@ -14,8 +15,8 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/schemes/lane.h"
 #include "collectives/schemes/rails.h"
+#include "collectives/schemes/worker_part.h"
 
 namespace ghostrank {
 
@@ -35,7 +36,7 @@ struct MemberLayout {
   Rails rails;
 };
 
-// The ends of such a scheme; it adds its lanes and helpers, and what they send.
+// The ends of such a scheme; it adds its parts and helpers, and what they send.
 class MemberEnds : public Ends {
  public:
   // `overhead`: bytes of a note's header.
@@ -48,7 +49,7 @@ class MemberEnds : public Ends {
   std::uint64_t overhead_bytes() const final { return overhead_; }
 
  private:
-  virtual std::unique_ptr<Lane> lane(GroupRank worker) const = 0;
+  virtual std::unique_ptr<WorkerPart> part(GroupRank worker) const = 0;
   // Null: the site is not known. needed() throws then.
   virtual std::unique_ptr<Agent> helper(GroupParty party, Site* site) const = 0;
   // What workers and helpers send in a call, on one rail, which has chunks.

@@ -26,7 +26,9 @@ class Sharp final : public MemberEnds {
   }
 
  private:
-  std::unique_ptr<Lane> lane(GroupRank worker) const override { return lane_of(layout_, worker); }
+  std::unique_ptr<WorkerPart> part(GroupRank worker) const override {
+    return part_of(layout_, worker);
+  }
   std::unique_ptr<Agent> helper(GroupParty party, Site* site) const override {
     return switch_agent(layout_, party, needed(site));
   }

@@ -41,7 +41,7 @@ struct Layout final : MemberLayout {
   std::vector<std::int32_t> nic_of;
 };
 
-std::unique_ptr<Lane> lane_of(std::shared_ptr<const Layout> layout, GroupRank worker);
+std::unique_ptr<WorkerPart> part_of(std::shared_ptr<const Layout> layout, GroupRank worker);
 std::unique_ptr<Agent> switch_agent(std::shared_ptr<const Layout> layout, GroupParty party,
                                     Site& site);
 

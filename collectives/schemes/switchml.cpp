@@ -100,7 +100,9 @@ class SwitchMl final : public MemberEnds {
   }
 
  private:
-  std::unique_ptr<Lane> lane(GroupRank worker) const override { return lane_of(layout_, worker); }
+  std::unique_ptr<WorkerPart> part(GroupRank worker) const override {
+    return part_of(layout_, worker);
+  }
   std::unique_ptr<Agent> helper(GroupParty party, Site*) const override {
     return switch_agent(layout_, party);
   }

@@ -24,7 +24,7 @@ struct Layout final : MemberLayout {
   Racks racks;
 };
 
-std::unique_ptr<Lane> lane_of(std::shared_ptr<const Layout> layout, GroupRank worker);
+std::unique_ptr<WorkerPart> part_of(std::shared_ptr<const Layout> layout, GroupRank worker);
 std::unique_ptr<Agent> switch_agent(std::shared_ptr<const Layout> layout, GroupParty party);
 
 }  // namespace ghostrank::switchml

@@ -1,4 +1,4 @@
-#include "collectives/schemes/window_lane.h"
+#include "collectives/schemes/window_part.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,14 +7,14 @@
 
 namespace ghostrank {
 
-WindowLane::WindowLane(int rail, bool alone, int window, Picoseconds timeout)
-    : Lane(rail),
+WindowPart::WindowPart(int rail, bool alone, int window, Picoseconds timeout)
+    : WorkerPart(rail),
       worker_(window),
       timers_(alone ? 0 : window, timeout),
       set_aside_(alone ? 0 : static_cast<std::size_t>(window)),
       alone_(alone) {}
 
-void WindowLane::begin(const Call& call, const RailShare& share, bool real,
+void WindowPart::begin(const Call& call, const RailShare& share, bool real,
                        std::uint64_t per_chunk) {
   call_ = call;
   share_ = &share;
@@ -24,7 +24,7 @@ void WindowLane::begin(const Call& call, const RailShare& share, bool real,
   if (real) sum_.start(share.chunks(), per_chunk, call.type, reduces(call.collective.func));
 }
 
-void WindowLane::begin_stream(Io& io, bool exponents) {
+void WindowPart::begin_stream(Io& io, bool exponents) {
   if (alone_) return;
   first_packet_ += static_cast<std::uint32_t>(worker_.packets());
   worker_.start(share_->chunks(), exponents);
@@ -32,12 +32,12 @@ void WindowLane::begin_stream(Io& io, bool exponents) {
   if (!worker_.ended()) timers_.arm(io);
 }
 
-void WindowLane::pieces_ready(Io& io, std::uint64_t pieces) {
+void WindowPart::pieces_ready(Io& io, std::uint64_t pieces) {
   ready_ = share_->first_of(pieces);
   if (!alone_) send_all(io);
 }
 
-void WindowLane::send_all(Io& io) {
+void WindowPart::send_all(Io& io) {
   if (paused_) return;
   while (const auto next = worker_.upcoming()) {
     if (std::max(next->values, next->exponent) >= static_cast<std::int64_t>(ready_)) return;
@@ -45,18 +45,18 @@ void WindowLane::send_all(Io& io) {
   }
 }
 
-void WindowLane::send_now(Io& io, const Chunk& chunk, bool again) {
+void WindowPart::send_now(Io& io, const Chunk& chunk, bool again) {
   if (!send(io, chunk, again)) refused_.push_back(chunk.slot);
   timers_.sent(chunk.slot);
   if (!again) timers_.begin(chunk.slot);
 }
 
-void WindowLane::go_on(Io& io) {
+void WindowPart::go_on(Io& io) {
   send_all(io);
   if (worker_.ended()) io.disarm(0);
 }
 
-std::optional<std::uint64_t> WindowLane::next_result(Io&) {
+std::optional<std::uint64_t> WindowPart::next_result(Io&) {
   if (!alone_ || completed_ >= ready_) return std::nullopt;
   const std::uint64_t chunk = completed_++;
   if (real_ && is_float(call_.type) && reduces(call_.collective.func))
@@ -64,7 +64,7 @@ std::optional<std::uint64_t> WindowLane::next_result(Io&) {
   return chunk;
 }
 
-void WindowLane::send_all_again(Io& io) {
+void WindowPart::send_all_again(Io& io) {
   timers_.start_call();
   for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
     const auto chunk = worker_.in_flight(slot);
@@ -75,7 +75,7 @@ void WindowLane::send_all_again(Io& io) {
   send_all(io);
 }
 
-void WindowLane::tick(Io& io) {
+void WindowPart::tick(Io& io) {
   for (std::uint16_t slot = 0; slot < worker_.window() && !paused_; ++slot)
     if (const auto chunk = worker_.in_flight(slot);
         chunk && !set_aside_[slot] && timers_.expired(slot))
@@ -83,7 +83,7 @@ void WindowLane::tick(Io& io) {
   timers_.arm(io);
 }
 
-void WindowLane::on_room(Io& io) {
+void WindowPart::on_room(Io& io) {
   if (paused_) return;
   for (const std::uint16_t slot : std::exchange(refused_, {}))
     if (const auto chunk = worker_.in_flight(slot); chunk && !set_aside_[slot])

@@ -1,6 +1,6 @@
-// A worker's lane over packets that may be lost (lane.h): a window of slots, each with a packet
-// that waits for its result and is sent again after a while. switch/worker.h is the window; what a
-// packet holds, and what its result means, is the scheme's.
+// A worker's part over packets that may be lost (worker_part.h): a window of slots, each with a
+// packet that waits for its result and is sent again after a while. switch/worker.h is the window;
+// what a packet holds, and what its result means, is the scheme's.
 //
 // Threading: one owner.
 #pragma once
@@ -8,17 +8,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/schemes/lane.h"
 #include "collectives/schemes/slot_timers.h"
+#include "collectives/schemes/worker_part.h"
 #include "switch/worker.h"
 
 namespace ghostrank {
 
-class WindowLane : public Lane {
+class WindowPart : public WorkerPart {
  public:
   // `alone`: there is no other worker on the rail, so that the node's sum is the result and nothing
   // is sent.
-  WindowLane(int rail, bool alone, int window, Picoseconds timeout);
+  WindowPart(int rail, bool alone, int window, Picoseconds timeout);
 
   bool ended() const override { return alone_ ? completed_ == share_->chunks() : worker_.ended(); }
   void pieces_ready(Io& io, std::uint64_t pieces) override;

@@ -12,12 +12,12 @@
 
 namespace ghostrank {
 
-class Lane {
+class WorkerPart {
  public:
-  explicit Lane(int rail) : rail_(rail) {}
-  virtual ~Lane() = default;
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  explicit WorkerPart(int rail) : rail_(rail) {}
+  virtual ~WorkerPart() = default;
+  WorkerPart(const WorkerPart&) = delete;
+  WorkerPart& operator=(const WorkerPart&) = delete;
 
   int rail() const { return rail_; }
   NodeSum& sum() { return sum_; }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "collectives/schemes/atp_agents.h"
-#include "collectives/schemes/window_lane.h"
+#include "collectives/schemes/window_part.h"
 
 namespace ghostrank::atp {
 namespace {
@@ -20,10 +20,10 @@ std::int32_t units_of(float number) {
                                               static_cast<double>(Limits::max())));
 }
 
-class AtpLane final : public WindowLane {
+class AtpPart final : public WindowPart {
  public:
-  AtpLane(std::shared_ptr<const Layout> layout, GroupRank worker)
-      : WindowLane(layout->rails.rail_of(worker), layout->alone(), layout->options.window,
+  AtpPart(std::shared_ptr<const Layout> layout, GroupRank worker)
+      : WindowPart(layout->rails.rail_of(worker), layout->alone(), layout->options.window,
                    layout->options.timeout),
         layout_(std::move(layout)),
         me_(layout_->rails.node_of(worker)),
@@ -103,8 +103,8 @@ class AtpLane final : public WindowLane {
 
 }  // namespace
 
-std::unique_ptr<Lane> lane_of(std::shared_ptr<const Layout> layout, GroupRank worker) {
-  return std::make_unique<AtpLane>(std::move(layout), worker);
+std::unique_ptr<WorkerPart> part_of(std::shared_ptr<const Layout> layout, GroupRank worker) {
+  return std::make_unique<AtpPart>(std::move(layout), worker);
 }
 
 }  // namespace ghostrank::atp

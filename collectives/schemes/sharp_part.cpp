@@ -14,10 +14,10 @@ namespace {
 
 enum class Way : std::uint8_t { unknown, tree, ring };
 
-class SharpLane final : public Lane {
+class SharpPart final : public WorkerPart {
  public:
-  SharpLane(std::shared_ptr<const Layout> layout, GroupRank worker)
-      : Lane(layout->rails.rail_of(worker)),
+  SharpPart(std::shared_ptr<const Layout> layout, GroupRank worker)
+      : WorkerPart(layout->rails.rail_of(worker)),
         layout_(std::move(layout)),
         me_(layout_->rails.node_of(worker)),
         workers_(layout_->rails.nodes()) {}
@@ -164,8 +164,8 @@ class SharpLane final : public Lane {
 
 }  // namespace
 
-std::unique_ptr<Lane> lane_of(std::shared_ptr<const Layout> layout, GroupRank worker) {
-  return std::make_unique<SharpLane>(std::move(layout), worker);
+std::unique_ptr<WorkerPart> part_of(std::shared_ptr<const Layout> layout, GroupRank worker) {
+  return std::make_unique<SharpPart>(std::move(layout), worker);
 }
 
 }  // namespace ghostrank::sharp

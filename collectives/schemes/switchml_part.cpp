@@ -1,5 +1,5 @@
 // A worker of the scheme `switchml`: the chunks of its rail, from its node's sums to their results.
-// window_lane.h decides which packet may leave when; switch/quantise.h converts floats. Where the
+// window_part.h decides which packet may leave when; switch/quantise.h converts floats. Where the
 // switch stops to answer, workers agree on how to go on (switchml_agreement.h); without it they sum
 // around a ring (switchml_ring.h).
 #include <algorithm>
@@ -13,22 +13,22 @@
 #include "collectives/schemes/switchml_agreements.h"
 #include "collectives/schemes/switchml_packets.h"
 #include "collectives/schemes/switchml_ring.h"
-#include "collectives/schemes/window_lane.h"
+#include "collectives/schemes/window_part.h"
 #include "switch/quantise.h"
 
 namespace ghostrank::switchml {
 namespace {
 
-class SwitchMlLane final : public WindowLane, private Streamer, private RingChunks {
+class SwitchMlPart final : public WindowPart, private Streamer, private RingChunks {
  public:
-  SwitchMlLane(std::shared_ptr<const Layout> layout, GroupRank worker);
+  SwitchMlPart(std::shared_ptr<const Layout> layout, GroupRank worker);
 
   void start(Io& io, const Call& call, const RailShare& share, bool real) override;
   bool takes_always(const Note& note) const override {
     return agreements_ && note.tag >= kSuspect && note.tag < kGive;
   }
   std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override;
-  bool ended() const override { return ring_ ? ring_->ended() : WindowLane::ended(); }
+  bool ended() const override { return ring_ ? ring_->ended() : WindowPart::ended(); }
   void pieces_ready(Io& io, std::uint64_t pieces) override;
   std::optional<std::uint64_t> next_result(Io& io) override;
   void tick(Io& io) override;
@@ -88,8 +88,8 @@ class SwitchMlLane final : public WindowLane, private Streamer, private RingChun
   Outbox outbox_;
 };
 
-SwitchMlLane::SwitchMlLane(std::shared_ptr<const Layout> layout, GroupRank worker)
-    : WindowLane(layout->rails.rail_of(worker), layout->racks.racks == 0, layout->options.slots,
+SwitchMlPart::SwitchMlPart(std::shared_ptr<const Layout> layout, GroupRank worker)
+    : WindowPart(layout->rails.rail_of(worker), layout->racks.racks == 0, layout->options.slots,
                  layout->options.timeout),
       layout_(std::move(layout)),
       node_(layout_->rails.node_of(worker)) {
@@ -106,7 +106,7 @@ SwitchMlLane::SwitchMlLane(std::shared_ptr<const Layout> layout, GroupRank worke
                       static_cast<Streamer&>(*this), outbox_);
 }
 
-void SwitchMlLane::start(Io& io, const Call& call, const RailShare& share, bool real) {
+void SwitchMlPart::start(Io& io, const Call& call, const RailShare& share, bool real) {
   const bool exponents = layout_->needs_exponents(call);
   begin(call, share, real, layout_->per_chunk(call));
   exponents_.assign(exponents && !alone() ? share.chunks() : 0, 0);
@@ -118,11 +118,11 @@ void SwitchMlLane::start(Io& io, const Call& call, const RailShare& share, bool 
   start_ring(io);
 }
 
-std::int8_t SwitchMlLane::own_exponent(std::uint64_t chunk) const {
+std::int8_t SwitchMlPart::own_exponent(std::uint64_t chunk) const {
   return real_ ? exponent_of(mine(chunk)) : std::int8_t{0};
 }
 
-void SwitchMlLane::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) const {
+void SwitchMlPart::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) const {
   if (exponents_.empty()) {
     const std::span<const std::int32_t> words = sum_.words(chunk);
     std::copy(words.begin(), words.end(), values.begin());
@@ -131,7 +131,7 @@ void SwitchMlLane::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) 
   quantise(mine(chunk), exponents_[chunk], layout_->rails.nodes(), values.data());
 }
 
-Contribution SwitchMlLane::contribution(const Chunk& chunk) const {
+Contribution SwitchMlPart::contribution(const Chunk& chunk) const {
   const Reach reach = share_->reach();
   Contribution packet{{.packet = number_of(chunk)}, reach == Reach::everyone};
   if (chunk.exponent != switchml::Worker::kNone)
@@ -148,7 +148,7 @@ Contribution SwitchMlLane::contribution(const Chunk& chunk) const {
   return packet;
 }
 
-bool SwitchMlLane::send(Io& io, const Chunk& chunk, bool again) {
+bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
   if (!again) waiting_[chunk.slot] = contribution(chunk);
   const Contribution& packet = waiting_[chunk.slot];
   Words words = packet.words;
@@ -165,7 +165,7 @@ bool SwitchMlLane::send(Io& io, const Chunk& chunk, bool again) {
   return io.send(switch_, note, Carriage::packet);
 }
 
-std::optional<std::uint64_t> SwitchMlLane::take(Io& io, GroupParty from, const Note& note) {
+std::optional<std::uint64_t> SwitchMlPart::take(Io& io, GroupParty from, const Note& note) {
   if (!takes_always(note)) return answered(io, note);
   if (note.tag < kRing) {
     agreements_->take(io, from, note);
@@ -176,7 +176,7 @@ std::optional<std::uint64_t> SwitchMlLane::take(Io& io, GroupParty from, const N
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> SwitchMlLane::answered(Io& io, const Note& note) {
+std::optional<std::uint64_t> SwitchMlPart::answered(Io& io, const Note& note) {
   const auto reach = static_cast<Reach>(note.tag);
   if (alone() || paused_ || !begun() || note.call != job() || reach != share_->reach())
     return std::nullopt;
@@ -195,7 +195,7 @@ std::optional<std::uint64_t> SwitchMlLane::answered(Io& io, const Note& note) {
 }
 
 // A packet has its result. Returns the chunk whose values that completes.
-std::optional<std::uint64_t> SwitchMlLane::complete(Io& io, const Chunk& chunk,
+std::optional<std::uint64_t> SwitchMlPart::complete(Io& io, const Chunk& chunk,
                                                     std::int8_t exponent,
                                                     std::span<const std::byte> content) {
   if (agreements_) {
@@ -213,7 +213,7 @@ std::optional<std::uint64_t> SwitchMlLane::complete(Io& io, const Chunk& chunk,
 }
 
 // Keeps the result of a chunk, in the call's type.
-void SwitchMlLane::finish(std::uint64_t chunk, std::span<const std::byte> content) {
+void SwitchMlPart::finish(std::uint64_t chunk, std::span<const std::byte> content) {
   if (content.empty()) return;  // a credit: what is to be known of the chunk is here
   const std::uint64_t elements = share_->chunk(chunk).elements;
   if (exponents_.empty()) return sum_.put(chunk, content.first(elements * bytes_of(call_.type)));
@@ -224,23 +224,23 @@ void SwitchMlLane::finish(std::uint64_t chunk, std::span<const std::byte> conten
   sum_.put(chunk, bytes_of_floats(call_.type, floats));
 }
 
-std::optional<std::uint64_t> SwitchMlLane::next_result(Io& io) {
+std::optional<std::uint64_t> SwitchMlPart::next_result(Io& io) {
   if (!results_.empty()) {
     const std::uint64_t chunk = results_.front();
     results_.pop_front();
     return chunk;
   }
-  return ring_ ? ring_->next() : WindowLane::next_result(io);
+  return ring_ ? ring_->next() : WindowPart::next_result(io);
 }
 
-void SwitchMlLane::on_room(Io& io) {
-  if (outbox_.flush(io)) WindowLane::on_room(io);
+void SwitchMlPart::on_room(Io& io) {
+  if (outbox_.flush(io)) WindowPart::on_room(io);
 }
 
 // ---- Agreements ----
 
-void SwitchMlLane::tick(Io& io) {
-  WindowLane::tick(io);
+void SwitchMlPart::tick(Io& io) {
+  WindowPart::tick(io);
   if (!agreements_ || paused_) return;
   bool waits = false, long_since = false;
   for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
@@ -252,7 +252,7 @@ void SwitchMlLane::tick(Io& io) {
   if (long_since) agreements_->suspect(io);
 }
 
-SlotList SwitchMlLane::state() const {
+SlotList SwitchMlPart::state() const {
   SlotList state;
   state.ticks = static_cast<std::uint32_t>(silence_);
   for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
@@ -267,7 +267,7 @@ SlotList SwitchMlLane::state() const {
   return state;
 }
 
-void SwitchMlLane::go(Io& io, const SlotList& agreed) {
+void SwitchMlPart::go(Io& io, const SlotList& agreed) {
   given_up_ |= agreed.decision == Decision::fall_back;
   paused_ = given_up_;
   if (agreed.decision == Decision::go_on) return go_on(io);
@@ -283,12 +283,12 @@ void SwitchMlLane::go(Io& io, const SlotList& agreed) {
   start_ring(io);
 }
 
-Contribution SwitchMlLane::part(std::uint16_t slot, std::uint32_t number) const {
+Contribution SwitchMlPart::part(std::uint16_t slot, std::uint32_t number) const {
   const auto chunk = worker_.in_flight(slot);
   return chunk && number_of(*chunk) == number ? waiting_[slot] : sent_[slot];
 }
 
-void SwitchMlLane::take_sum(Io& io, std::uint16_t slot, const Contribution& sum) {
+void SwitchMlPart::take_sum(Io& io, std::uint16_t slot, const Contribution& sum) {
   const auto chunk = worker_.in_flight(slot);
   if (!chunk || !set_aside_[slot] || number_of(*chunk) != sum.words.packet) return;
   set_aside_[slot] = false;
@@ -301,14 +301,14 @@ void SwitchMlLane::take_sum(Io& io, std::uint16_t slot, const Contribution& sum)
 
 // ---- Without the switch ----
 
-std::vector<std::int32_t> SwitchMlLane::values(std::uint64_t chunk) const {
+std::vector<std::int32_t> SwitchMlPart::values(std::uint64_t chunk) const {
   std::vector<std::int32_t> values(static_cast<std::size_t>(layout_->options.elements));
   fill(values, chunk);
   return values;
 }
 
 // Starts the ring for what is left of the call, once this worker has all that others have.
-void SwitchMlLane::start_ring(Io& io) {
+void SwitchMlPart::start_ring(Io& io) {
   if (ring_ || lacking_ > 0 || !begun() || (streams_ && worker_.ended())) return;
   const RailShare& share = *share_;
   ring_.emplace(Ring::Place{layout_->rails, rail(), node_}, share, call_, !exponents_.empty(),
@@ -317,13 +317,13 @@ void SwitchMlLane::start_ring(Io& io) {
   go_around(io);
 }
 
-void SwitchMlLane::pieces_ready(Io& io, std::uint64_t pieces) {
-  WindowLane::pieces_ready(io, pieces);
+void SwitchMlPart::pieces_ready(Io& io, std::uint64_t pieces) {
+  WindowPart::pieces_ready(io, pieces);
   pieces_ = pieces;
   go_around(io);
 }
 
-void SwitchMlLane::go_around(Io& io) {
+void SwitchMlPart::go_around(Io& io) {
   if (!ring_) return;
   ring_->ready(io, pieces_);
   for (auto note = early_.begin(); note != early_.end();)
@@ -335,8 +335,8 @@ void SwitchMlLane::go_around(Io& io) {
 
 }  // namespace
 
-std::unique_ptr<Lane> lane_of(std::shared_ptr<const Layout> layout, GroupRank worker) {
-  return std::make_unique<SwitchMlLane>(std::move(layout), worker);
+std::unique_ptr<WorkerPart> part_of(std::shared_ptr<const Layout> layout, GroupRank worker) {
+  return std::make_unique<SwitchMlPart>(std::move(layout), worker);
 }
 
 }  // namespace ghostrank::switchml
