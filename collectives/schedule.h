@@ -284,6 +284,10 @@ class Schedule {
   // schedule.
   const std::string& played() const { return played_; }
   void set_played(std::string name) { played_ = std::move(name); }
+  // Of calls of a group (Communicator::together) a channel serves the one with the lowest turn
+  // first, to its end. The maker sets it before it shares the schedule.
+  int turn() const { return turn_; }
+  void set_turn(int turn) { turn_ = turn; }
 
   virtual int actors(GroupRank r) const = 0;
   virtual Actor actor(GroupRank r, int a) const = 0;
@@ -323,6 +327,7 @@ class Schedule {
   Collective collective_;
   FlowControl flow_control_;
   Protocol protocol_;
+  int turn_ = 0;
   std::string played_;
 };
 
@@ -403,6 +408,10 @@ struct Communicator {
   // A parsed graph dump, which replaces the template for groups that fill their nodes; null: none.
   std::shared_ptr<const NcclGraphs> graphs{};
   Environment environment{};  // see nccl/environment.h
+  // The calls of one ncclGroup on this communicator, in the order in which they were submitted, and
+  // which of them the call is; null: it is alone. See nccl/group.h.
+  std::shared_ptr<const std::vector<Collective>> together{};
+  std::size_t place = 0;
 
   // For schemes of the library kSchemes.
   InSwitch in_switch{};

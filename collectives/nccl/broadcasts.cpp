@@ -221,11 +221,7 @@ NcclPlan plan_of_turns(NcclVersion version, const Collective& c, std::span<const
   gather.func = Func::all_gather;
   gather.counts = nullptr;
   for (const Collective& call : calls) gather.count = std::max(gather.count, call.count);
-  Communicator any = comm;
-  any.protocol.reset();
-  any.environment.erase("NCCL_PROTO");  // it may leave the ring no protocol
-  NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, gather, any);
-  plan.settings = nccl_settings(comm.environment);
+  NcclPlan plan = nccl_undecided(version, gather, comm);
   NcclTunerInput input = nccl_tuner_input(plan, comm);
   input.nvls = false;
   const NcclChoice choice = nccl_choose(input);

@@ -51,14 +51,16 @@ void check(NcclVersion version, std::span<const Collective> calls) {
 
 // Decides algorithm, protocol and channels of the calls of a run by their sum.
 NcclChoice decide(NcclVersion version, std::span<const Collective> calls,
-                  std::span<const std::size_t> run, const Communicator& comm) {
+                  std::span<const std::size_t> run, const Communicator& comm,
+                  std::optional<NcclAlgorithm> algorithm) {
   Collective sum = calls[run.front()];
   std::uint64_t bytes = 0;
   for (const std::size_t i : run) bytes += calls[i].count * calls[i].element_bytes;
   sum.count = bytes / sum.element_bytes;
-  const NcclPlan ring = nccl_plan(version, NcclAlgorithm::ring, sum, comm);
-  NcclTunerInput input = nccl_tuner_input(ring, comm);
-  const auto channels = static_cast<std::size_t>(ring.channels);
+  const NcclPlan plan = nccl_undecided(version, sum, comm);
+  NcclTunerInput input = nccl_tuner_input(plan, comm);
+  if (algorithm) input.overrides.algorithms = name_of(*algorithm);
+  const auto channels = static_cast<std::size_t>(plan.channels);
   input.calls_per_channel = static_cast<int>((calls.size() + channels - 1) / channels);
   return nccl_choose(input);
 }
@@ -82,7 +84,7 @@ void split(NcclVersion version, std::vector<NcclPlan>& plans, bool nvls) {
 }  // namespace
 
 NcclGroupPlan nccl_group_plan(NcclVersion version, std::span<const Collective> calls,
-                              const Communicator& comm) {
+                              const Communicator& comm, std::optional<NcclAlgorithm> algorithm) {
   check(version, calls);
   std::vector<NcclGroupTask> tasks;
   for (const Collective& c : calls) tasks.push_back(task_of(c));
@@ -91,11 +93,13 @@ NcclGroupPlan nccl_group_plan(NcclVersion version, std::span<const Collective> c
   for (std::size_t begin = 0, end = 0; begin < order.order.size(); begin = end) {
     while (end < order.order.size() && order.run[end] == order.run[begin]) ++end;
     const auto run = std::span(order.order).subspan(begin, end - begin);
-    const NcclChoice choice = decide(version, calls, run, comm);
+    const NcclChoice choice = decide(version, calls, run, comm, algorithm);
     Communicator decided = comm;
     decided.protocol = choice.protocol;
     // NVLS and NVLSTree use all of their own channels.
-    decided.max_channels = by_nvls(choice.algorithm) ? 0 : choice.max_channels;
+    if (by_nvls(choice.algorithm)) decided.max_channels = 0;
+    if (!by_nvls(choice.algorithm) && comm.max_channels == 0)
+      decided.max_channels = choice.max_channels;
     for (const std::size_t i : run) {
       out.plans.push_back(nccl_plan(version, choice.algorithm, calls[i], decided));
       out.order.push_back(i);

@@ -9,6 +9,7 @@
 // Threading: pure functions.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,12 +23,19 @@ inline constexpr int kNcclCallChannelsOfLaunch = 200;
 // The plans of the calls, in the order in which NCCL plans them; `order` gives the position of each
 // in `calls`. All are calls of the communicator's whole group. Throws std::invalid_argument for
 // calls that NCCL cannot serve, or that are not planned in one launch, or in another way: 2.30's
-// broadcasts of several roots.
+// broadcasts of several roots. `algorithm`: of all calls; empty: the tuner's choices.
 struct NcclGroupPlan {
   std::vector<NcclPlan> plans;
   std::vector<std::size_t> order;
 };
 NcclGroupPlan nccl_group_plan(NcclVersion version, std::span<const Collective> calls,
-                              const Communicator& comm);
+                              const Communicator& comm,
+                              std::optional<NcclAlgorithm> algorithm = {});
+
+// Whether calls of the function are planned together. Those that consist of sends and receives need
+// not be: their channels and messages do not depend on others of the group.
+constexpr bool nccl_plans_together(Func func) {
+  return reduces(func) || func == Func::all_gather || func == Func::broadcast;
+}
 
 }  // namespace ghostrank

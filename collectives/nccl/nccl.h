@@ -45,10 +45,14 @@ struct NcclPlan {
   std::string name() const;  // "ring/Simple"
 };
 
-// Fills in the choices that `comm` leaves open. Throws std::invalid_argument for a call that NCCL
-// cannot serve.
+// Fills in the choices that `comm` leaves open, for a call that is alone. Throws
+// std::invalid_argument for a call that NCCL, or this algorithm of NCCL, cannot serve.
 NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collective& c,
                    const Communicator& comm);
+
+// The plan of a call of which the tuner has yet to choose algorithm and protocol: the ring's,
+// whatever NCCL_PROTO leaves the ring.
+NcclPlan nccl_undecided(NcclVersion version, const Collective& c, const Communicator& comm);
 
 // Whether NVLS and NVLSTree can do it: the switch sums all types of more than a byte, and finds the
 // least and the largest of integers and of floats of 2 bytes. An average is no sum to NCCL: it
@@ -69,14 +73,16 @@ std::vector<NcclChannelPart> nccl_channel_parts(const NcclPlan& plan);
 // Schedule::nic() of a ring's messages.
 int nccl_nic_of_ring(const NcclPlan& plan, GroupRank from, GroupRank to, int channel, Way way);
 
-// Schedules of the algorithms. Throw std::invalid_argument for a call or communicator that NCCL, or
-// this algorithm of NCCL, cannot serve.
+// The schedule of a call's plan, by the plan's algorithm. Throws std::invalid_argument for a
+// communicator that the algorithm is not for.
+std::unique_ptr<Schedule> nccl_schedule(const Collective& c, NcclPlan plan);
+std::unique_ptr<Schedule> nccl_ring(const Collective& c, NcclPlan plan);
+std::unique_ptr<Schedule> nccl_tree(const Collective& c, NcclPlan plan);
+std::unique_ptr<Schedule> nccl_pat(const Collective& c, NcclPlan plan);
+std::unique_ptr<Schedule> nccl_nvls_tree(const Collective& c, NcclPlan plan);  // and NVLS
 
-std::unique_ptr<Schedule> nccl_ring(NcclVersion, const Collective&, const Communicator&);
-std::unique_ptr<Schedule> nccl_tree(NcclVersion, const Collective&, const Communicator&);
-std::unique_ptr<Schedule> nccl_pat(NcclVersion, const Collective&, const Communicator&);
-std::unique_ptr<Schedule> nccl_nvls_tree(NcclVersion, const Collective&, const Communicator&);
-std::unique_ptr<Schedule> nccl_nvls(NcclVersion, const Collective&, const Communicator&);
+// Schedules of calls that consist of several operations of NCCL. Throw std::invalid_argument for a
+// call or communicator that NCCL cannot serve.
 std::unique_ptr<Schedule> nccl_p2p(NcclVersion, const Collective&, const Communicator&);
 std::unique_ptr<Schedule> nccl_broadcasts(NcclVersion, const Collective&, const Communicator&);
 

@@ -162,15 +162,13 @@ Step NcclNvlsTree::step(GroupRank r, int a, int k) const {
   return step;
 }
 
-std::unique_ptr<Schedule> make(NcclVersion version, NcclAlgorithm algorithm, const Collective& c,
-                               const Communicator& comm) {
+}  // namespace
+
+std::unique_ptr<Schedule> nccl_nvls_tree(const Collective& c, NcclPlan plan) {
   const auto demand = [](bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
   };
-  demand(c.func == Func::all_reduce, "NVLS and NVLSTree are modelled for all-reduce only");
-  demand(c.element_bytes > 1, "NVLink switches reduce no 8-bit types: NVLS is not for them");
-  NcclPlan plan = nccl_plan(version, algorithm, c, comm);
-  const bool tree = algorithm == NcclAlgorithm::nvls_tree;
+  const bool tree = plan.algorithm == NcclAlgorithm::nvls_tree;
   if (c.size > 1) {
     demand(plan.nodes.ranks_per_node() > 1 && plan.nodes.uniform(),
            "NCCL uses NVLS only with several ranks per node, as many on every node");
@@ -182,18 +180,6 @@ std::unique_ptr<Schedule> make(NcclVersion version, NcclAlgorithm algorithm, con
            "two GPUs with NICs of their own");
   }
   return std::make_unique<NcclNvlsTree>(c, std::move(plan));
-}
-
-}  // namespace
-
-std::unique_ptr<Schedule> nccl_nvls_tree(NcclVersion version, const Collective& c,
-                                         const Communicator& comm) {
-  return make(version, NcclAlgorithm::nvls_tree, c, comm);
-}
-
-std::unique_ptr<Schedule> nccl_nvls(NcclVersion version, const Collective& c,
-                                    const Communicator& comm) {
-  return make(version, NcclAlgorithm::nvls, c, comm);
 }
 
 }  // namespace ghostrank

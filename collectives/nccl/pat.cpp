@@ -111,11 +111,7 @@ void NcclPat::pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out
 
 }  // namespace
 
-std::unique_ptr<Schedule> nccl_pat(NcclVersion version, const Collective& c,
-                                   const Communicator& comm) {
-  if (c.func != Func::all_gather && c.func != Func::reduce_scatter)
-    throw std::invalid_argument("NCCL uses PAT for all_gather and reduce_scatter only");
-  NcclPlan plan = nccl_plan(version, NcclAlgorithm::pat, c, comm);
+std::unique_ptr<Schedule> nccl_pat(const Collective& c, NcclPlan plan) {
   if (plan.nodes.ranks_per_node() > 1)
     throw std::invalid_argument("NCCL uses PAT only with one rank per node");
   return std::make_unique<NcclPat>(c, std::move(plan));

@@ -30,6 +30,15 @@ void demand_sense(NcclAlgorithm algorithm, const Collective& c, const Communicat
                            algorithm == NcclAlgorithm::nvls_tree;
   demand(!simple_only || !comm.protocol || *comm.protocol == Protocol::simple,
          "this algorithm of NCCL has only the protocol Simple");
+  const bool nvls = algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree;
+  demand(algorithm != NcclAlgorithm::tree || c.func == Func::all_reduce,
+         "NCCL uses its tree for all-reduce only");
+  demand(algorithm != NcclAlgorithm::pat || c.func == Func::all_gather ||
+             c.func == Func::reduce_scatter,
+         "NCCL uses PAT for all_gather and reduce_scatter only");
+  demand(!nvls || c.func == Func::all_reduce, "NVLS and NVLSTree are modelled for all-reduce only");
+  demand(!nvls || c.element_bytes > 1,
+         "NVLink switches reduce no 8-bit types: NVLS is not for them");
 }
 
 // Chooses the fastest protocol for the algorithm and the channels it may use.
@@ -151,6 +160,30 @@ NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collectiv
   tune(plan, c, comm);
   if (c.size > 1) plan.split = nccl_split({&plan.task, 1}, plan.channels, version).front();
   return plan;
+}
+
+NcclPlan nccl_undecided(NcclVersion version, const Collective& c, const Communicator& comm) {
+  Communicator any = comm;
+  any.protocol.reset();
+  any.environment.erase("NCCL_PROTO");
+  NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, any);
+  plan.settings = nccl_settings(comm.environment);
+  return plan;
+}
+
+std::unique_ptr<Schedule> nccl_schedule(const Collective& c, NcclPlan plan) {
+  switch (plan.algorithm) {
+    case NcclAlgorithm::tree:
+      return nccl_tree(c, std::move(plan));
+    case NcclAlgorithm::pat:
+      return nccl_pat(c, std::move(plan));
+    case NcclAlgorithm::nvls:
+    case NcclAlgorithm::nvls_tree:
+      return nccl_nvls_tree(c, std::move(plan));
+    case NcclAlgorithm::ring:
+      break;
+  }
+  return nccl_ring(c, std::move(plan));
 }
 
 std::vector<NcclChannelPart> nccl_channel_parts(const NcclPlan& plan) {

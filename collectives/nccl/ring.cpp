@@ -170,9 +170,8 @@ int nccl_nic_of_ring(const NcclPlan& plan, GroupRank from, GroupRank to, int cha
   return is_nic_beside(nic) ? Schedule::nic_of(nodes.rank_at(node, local_beside(nic))) : nic;
 }
 
-std::unique_ptr<Schedule> nccl_ring(NcclVersion version, const Collective& c,
-                                    const Communicator& comm) {
-  return std::make_unique<NcclRingSchedule>(c, nccl_plan(version, NcclAlgorithm::ring, c, comm));
+std::unique_ptr<Schedule> nccl_ring(const Collective& c, NcclPlan plan) {
+  return std::make_unique<NcclRingSchedule>(c, std::move(plan));
 }
 
 }  // namespace ghostrank

@@ -4,9 +4,13 @@
 // its first row, "tuned", makes NCCL's own choice.
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "collectives/libraries.h"
+#include "collectives/nccl/group.h"
 #include "collectives/nccl/nccl.h"
 
 namespace ghostrank {
@@ -109,28 +113,39 @@ Cost p2p_send_recv(const Collective& c) {
   return {1, bytes(c), 1};
 }
 
+// The call as a part of its group's plan. `algorithm`: by the name of the row; empty: the tuner's
+// choice.
+std::unique_ptr<Schedule> of_group(NcclVersion version, std::optional<NcclAlgorithm> algorithm,
+                                   const Collective& c, const Communicator& comm) {
+  const std::vector<Collective>& calls = *comm.together;
+  if (algorithm && std::any_of(calls.begin(), calls.end(),
+                               [&](const Collective& call) { return call.func != c.func; }))
+    throw std::invalid_argument(
+        "calls of several functions in one group are planned together; choose their algorithms "
+        "with the environment's NCCL_ALGO, not by name");
+  NcclGroupPlan group = nccl_group_plan(version, calls, comm, algorithm);
+  const auto turn = std::find(group.order.begin(), group.order.end(), comm.place);
+  std::unique_ptr<Schedule> schedule =
+      nccl_schedule(c, std::move(group.plans[turn - group.order.begin()]));
+  schedule->set_turn(static_cast<int>(turn - group.order.begin()));
+  return schedule;
+}
+
+template <NcclAlgorithm kAlgorithm>
+std::unique_ptr<Schedule> nccl_named(NcclVersion version, const Collective& c,
+                                     const Communicator& comm) {
+  if (comm.together) return of_group(version, kAlgorithm, c, comm);
+  return nccl_schedule(c, nccl_plan(version, kAlgorithm, c, comm));
+}
+
 // Plays the algorithm that the tuner chooses for the size of the call.
 std::unique_ptr<Schedule> nccl_tuned(NcclVersion version, const Collective& c,
                                      const Communicator& comm) {
-  if (nothing_to_do(c)) return nccl_ring(version, c, comm);
-  Communicator any = comm;
-  any.protocol.reset();
-  any.environment.erase("NCCL_PROTO");  // it may leave the ring no protocol
-  NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, any);
-  plan.settings = nccl_settings(comm.environment);
-  switch (nccl_choose(nccl_tuner_input(plan, comm)).algorithm) {
-    case NcclAlgorithm::tree:
-      return nccl_tree(version, c, comm);
-    case NcclAlgorithm::pat:
-      return nccl_pat(version, c, comm);
-    case NcclAlgorithm::nvls:
-      return nccl_nvls(version, c, comm);
-    case NcclAlgorithm::nvls_tree:
-      return nccl_nvls_tree(version, c, comm);
-    case NcclAlgorithm::ring:
-      break;
-  }
-  return nccl_ring(version, c, comm);
+  if (comm.together) return of_group(version, std::nullopt, c, comm);
+  if (nothing_to_do(c)) return nccl_named<NcclAlgorithm::ring>(version, c, comm);
+  const NcclPlan plan = nccl_undecided(version, c, comm);
+  const NcclAlgorithm chosen = nccl_choose(nccl_tuner_input(plan, comm)).algorithm;
+  return nccl_schedule(c, nccl_plan(version, chosen, c, comm));
 }
 
 template <NcclVersion kVersion>
@@ -145,18 +160,18 @@ std::vector<Algorithm> rows(std::string_view library) {
                        std::string_view bytes_sent, auto* made, Cost (*cost)(const Collective&)) {
     return Algorithm{library, func, name, steps, bytes_sent, made, cost};
   };
-  constexpr auto kRing = make<kVersion, nccl_ring>;
-  constexpr auto kPat = make<kVersion, nccl_pat>;
+  constexpr auto kRing = make<kVersion, nccl_named<NcclAlgorithm::ring>>;
+  constexpr auto kPat = make<kVersion, nccl_named<NcclAlgorithm::pat>>;
   constexpr auto kP2p = make<kVersion, nccl_p2p>;
   return {
       tuned(Func::all_reduce, "2(n-1) S", ring_all_reduce),
       row(Func::all_reduce, "ring", "2(n-1)", "2(n-1) S", kRing, ring_all_reduce),
-      row(Func::all_reduce, "tree", "2 ceil(log2 n)", "2(n-1) S", make<kVersion, nccl_tree>,
-          tree_all_reduce),
+      row(Func::all_reduce, "tree", "2 ceil(log2 n)", "2(n-1) S",
+          make<kVersion, nccl_named<NcclAlgorithm::tree>>, tree_all_reduce),
       row(Func::all_reduce, "nvlstree", "2 (7 + ceil(log2(n/8)))", "2(n-1) S",
-          make<kVersion, nccl_nvls_tree>, nvls_tree_all_reduce),
-      row(Func::all_reduce, "nvls", "2(n-1)", "2(n-1) S", make<kVersion, nccl_nvls>,
-          nvls_all_reduce),
+          make<kVersion, nccl_named<NcclAlgorithm::nvls_tree>>, nvls_tree_all_reduce),
+      row(Func::all_reduce, "nvls", "2(n-1)", "2(n-1) S",
+          make<kVersion, nccl_named<NcclAlgorithm::nvls>>, nvls_all_reduce),
       tuned(Func::reduce_scatter, "n(n-1) S", ring_blocks),
       row(Func::reduce_scatter, "ring", "n-1", "n(n-1) S", kRing, ring_blocks),
       row(Func::reduce_scatter, "pat", "ceil(log2 n) at least", "n(n-1) S", kPat, pat),

@@ -81,11 +81,8 @@ Step NcclTreeSchedule::step(GroupRank r, int a, int k) const {
 
 }  // namespace
 
-std::unique_ptr<Schedule> nccl_tree(NcclVersion version, const Collective& c,
-                                    const Communicator& comm) {
-  if (c.func != Func::all_reduce)
-    throw std::invalid_argument("NCCL uses its tree for all-reduce only");
-  return std::make_unique<NcclTreeSchedule>(c, nccl_plan(version, NcclAlgorithm::tree, c, comm));
+std::unique_ptr<Schedule> nccl_tree(const Collective& c, NcclPlan plan) {
+  return std::make_unique<NcclTreeSchedule>(c, std::move(plan));
 }
 
 }  // namespace ghostrank

@@ -1,8 +1,12 @@
 // Calls that NCCL plans together, in numbers worked out by hand from its rules.
+#include <array>
+#include <random>
+#include <set>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
 
+#include "collectives/check/checker.h"
 #include "collectives/nccl/group.h"
 
 namespace ghostrank {
@@ -148,6 +152,84 @@ TEST(NcclGroup, RefusesWhatIsPlannedInAnotherWay) {
   EXPECT_THROW(nccl_group_plan(NcclVersion::v2_30, two, single_gpus(4)), std::invalid_argument);
   const std::vector<Collective> many(201, all_reduce(4, 1 << 20));
   EXPECT_THROW(nccl_group_plan(NcclVersion::v2_28, many, single_gpus(4)), std::invalid_argument);
+}
+
+// Each call of a group as a schedule: the row's, made for the call in its company.
+std::vector<std::unique_ptr<Schedule>> schedules_of(const std::string& library,
+                                                    const std::string& algorithm,
+                                                    const std::vector<Collective>& calls,
+                                                    Communicator comm) {
+  comm.together = std::make_shared<const std::vector<Collective>>(calls);
+  std::vector<std::unique_ptr<Schedule>> out;
+  for (comm.place = 0; comm.place < calls.size(); ++comm.place) {
+    const Collective& c = calls[comm.place];
+    out.push_back(find_algorithm(library, c.func, algorithm)->make(c, comm));
+  }
+  return out;
+}
+
+Communicator two_hgx_nodes(int gpus) {
+  Communicator comm = single_gpus(0);
+  for (int r = 0; r < 2 * gpus; ++r) {
+    comm.node_of.push_back(r / gpus);
+    comm.gpu_of.push_back(r % gpus);
+  }
+  return comm;
+}
+
+// Whatever a group consists of, its calls are right, use the channels of the group's plan, and say
+// in which order a channel serves them.
+TEST(NcclGroup, IsPlayedAsItIsPlanned) {
+  std::mt19937 random(25);
+  for (int round = 0; round < 60; ++round) {
+    const bool newer = random() % 2 == 0;
+    const Communicator comm = round % 3 == 0   ? two_hgx_nodes(8)
+                              : round % 3 == 1 ? two_hgx_nodes(2)
+                                               : single_gpus(3 + static_cast<int>(random() % 4));
+    std::vector<Collective> calls;
+    for (std::size_t n = 2 + random() % 4; n > 0; --n) {
+      Collective& c =
+          calls.emplace_back(all_reduce(static_cast<int>(comm.node_of.size()), 4 << random() % 14));
+      constexpr std::array kFuncs{Func::all_reduce, Func::reduce_scatter, Func::all_gather,
+                                  Func::broadcast, Func::reduce};
+      c.func = kFuncs[random() % kFuncs.size()];
+      c.count += random() % 3;
+      if (reduces(c.func) && random() % 4 == 0) c.reduction = Reduction::max;
+    }
+    const auto version = newer ? NcclVersion::v2_30 : NcclVersion::v2_28;
+    const NcclGroupPlan plan = nccl_group_plan(version, calls, comm);
+    const auto made = schedules_of(newer ? "nccl-2.30" : "nccl-2.28", "auto", calls, comm);
+    for (std::size_t turn = 0; turn < calls.size(); ++turn) {
+      const Schedule& schedule = *made[plan.order[turn]];
+      const NcclSplit& split = plan.plans[turn].split;
+      EXPECT_EQ(schedule.turn(), static_cast<int>(turn));
+      EXPECT_EQ(schedule.played(), plan.plans[turn].name());
+      std::set<int> channels;
+      for (int a = 0; a < schedule.actors(0); ++a) channels.insert(schedule.actor(0, a).channel);
+      ASSERT_EQ(static_cast<int>(channels.size()), split.channels) << round;
+      EXPECT_EQ(*channels.begin(), split.first);
+      const CheckReport report = check(schedule);
+      ASSERT_TRUE(report.ok) << report.error;
+    }
+  }
+}
+
+// A row that names the algorithm plays it for all calls of the group, as NCCL_ALGO does.
+TEST(NcclGroup, TakesTheAlgorithmThatItsRowNames) {
+  std::vector<Collective> two{all_reduce(8, 4 << 20), all_reduce(8, 64 << 10)};
+  Communicator forced = single_gpus(8);
+  forced.environment = {{"NCCL_ALGO", "tree"}};
+  const auto named = schedules_of("nccl-2.28", "tree", two, single_gpus(8));
+  const auto chosen = schedules_of("nccl-2.28", "auto", two, forced);
+  for (std::size_t i = 0; i < two.size(); ++i) {
+    EXPECT_EQ(named[i]->played(), chosen[i]->played());
+    EXPECT_EQ(named[i]->played().substr(0, 5), "tree/");
+    EXPECT_EQ(named[i]->turn(), chosen[i]->turn());
+    EXPECT_EQ(named[i]->actor(0, 0).channel, chosen[i]->actor(0, 0).channel);
+    EXPECT_EQ(named[i]->actor(0, 0).steps, chosen[i]->actor(0, 0).steps);
+  }
+  two[1].func = Func::reduce;
+  EXPECT_THROW(schedules_of("nccl-2.28", "ring", two, single_gpus(8)), std::invalid_argument);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <unistd.h>
@@ -14,8 +15,10 @@
 #include "collectives/exchange/msccl.h"
 #include "collectives/exchange/render.h"
 #include "collectives/library.h"
+#include "collectives/nccl/group.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/load/nccl_graph_file.h"
 #include "profiles/load/nccl_topology_file.h"
 #include "profiles/planners/shared/machine_memory.h"
@@ -36,7 +39,7 @@ constexpr std::uint64_t kMaxCheckedCount = 4096;
 struct ScheduleFlags {
   std::string collective, library = "generic", algorithm = "auto", json, svg, counts;
   std::string protocol = "auto", node = "auto", redop = "sum", type;
-  std::vector<std::string> environment;
+  std::vector<std::string> environment, with;
   int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
   GroupRank rank = 0, root = 0;
   std::uint64_t count = 1 << 20, slice = 0;
@@ -118,6 +121,10 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       ->capture_default_str();
   app.add_option("--env", flags.environment, "nccl: one of its environment variables")
       ->type_name("NAME=VALUE");
+  app.add_option("--with", flags.with,
+                 "nccl: a further call of the same ncclGroup, of the same type; give it several "
+                 "times")
+      ->type_name("COLLECTIVE:COUNT");
   app.add_option("--ranks-per-node", flags.ranks_per_node, "consecutive ranks on one node")
       ->check(between(1, 1 << 24));
   add_size(app, "--slice", flags.slice, "cut blocks into messages of at most this many bytes");
@@ -144,6 +151,7 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       "Examples:\n"
       "  ghostrank schedule allreduce --algorithm ring --ranks 8 --rank 3 --count 1M\n"
       "  ghostrank schedule allreduce --library nccl-2.30 --protocol LL --ranks 8 --json -\n"
+      "  ghostrank schedule allreduce --library nccl-2.30 --ranks 8 --with allreduce:64K\n"
       "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -\n"
       "  ghostrank schedule allreduce --algorithm double_tree --ranks 16 --picture tree.svg\n"
       "  ghostrank schedule all_gather_v --ranks 3 --counts 5,0,7\n"
@@ -177,10 +185,10 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
   Communicator comm;
   const bool nccl = library_named(library) == Library::nccl;
   if (!nccl && (flags.max_channels > 0 || flags.protocol != "auto" || flags.node != "auto" ||
-                !flags.environment.empty())) {
+                !flags.environment.empty() || !flags.with.empty())) {
     throw Error(
-        "--protocol, --max-channels, --node and --env belong to the libraries nccl-2.28 and "
-        "nccl-2.30, not to '" +
+        "--protocol, --max-channels, --node, --env and --with belong to the libraries nccl-2.28 "
+        "and nccl-2.30, not to '" +
         library + "'");
   }
   const bool file = library == "msccl";
@@ -219,6 +227,29 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
     for (int r = 0; r < flags.ranks; ++r) comm.node_of.push_back(r / flags.ranks_per_node);
   }
   return comm;
+}
+
+// The call and those of --with, in the order of submission.
+std::shared_ptr<const std::vector<Collective>> together(const ScheduleFlags& flags,
+                                                        const Collective& c) {
+  if (flags.with.empty()) return nullptr;
+  std::vector<Collective> calls{c};
+  for (const std::string& text : flags.with) {
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    const auto count = parse_size(text.substr(std::min(colon + 1, text.size())));
+    Collective& other = calls.emplace_back(c);
+    other.func = parse_func(text.substr(0, colon));
+    if (!count || *count == 0)
+      throw Error("--with " + text + " has no count; write COLLECTIVE:COUNT, as in allreduce:4M");
+    other.count = *count;
+    if (!reduces(other.func)) other.reduction = Reduction::sum;
+  }
+  for (const Collective& call : calls)
+    if (!nccl_plans_together(call.func))
+      throw Error("--with: " + std::string(name_of(call.func)) +
+                  " is not planned together with others of a group: its channels and messages do "
+                  "not depend on them; leave it out");
+  return std::make_shared<const std::vector<Collective>>(std::move(calls));
 }
 
 // A user's own algorithm may have no formula.
@@ -300,12 +331,19 @@ bool stdout_is_taken(const ScheduleFlags& flags) {
 }
 
 // Prints what was proved, to stderr if JSON has stdout. Returns the exit status.
-int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FILE* out) {
-  if (c.count > kMaxCheckedCount) {
+int prove(const Algorithm& row, Collective c, Communicator comm, std::FILE* out) {
+  const auto lower = [&](Collective& call) {
+    if (call.count <= kMaxCheckedCount) return;
     // Lower the count but keep its remainder, so that ragged chunks stay ragged.
-    const auto unit =
-        static_cast<std::uint64_t>(c.size) * static_cast<std::uint64_t>(std::max(1, comm.channels));
-    c.count = kMaxCheckedCount / 2 + c.count % unit;
+    const auto unit = static_cast<std::uint64_t>(call.size) *
+                      static_cast<std::uint64_t>(std::max(1, comm.channels));
+    call.count = kMaxCheckedCount / 2 + call.count % unit;
+  };
+  lower(c);
+  if (comm.together) {
+    auto lowered = *comm.together;
+    std::for_each(lowered.begin(), lowered.end(), lower);
+    comm.together = std::make_shared<const std::vector<Collective>>(std::move(lowered));
   }
   c.counts = shrink(c.counts, kMaxCheckedCount / 2);
   const std::unique_ptr<Schedule> checked = make(row, c, comm);
@@ -379,7 +417,8 @@ int verb_schedule(const Argv& argv) {
   Collective c{func,       flags.ranks, is_ragged(func) ? 0 : flags.count, flags.element_bytes,
                flags.root, counts};
   set_elements(flags, c);
-  const Communicator comm = communicator(flags, std::string(row.library));
+  Communicator comm = communicator(flags, std::string(row.library));
+  comm.together = together(flags, c);
   check_outputs({{"--json", flags.json},
                  {"--picture", flags.svg},
                  {"--output", flags.form.empty() ? "" : flags.output}});
