@@ -156,6 +156,28 @@ TEST(NcclVectors, OfPointToPointPartsAreTheMessages) {
   }
 }
 
+// From the described node by way of the search to the tuner's choice.
+TEST(NcclVectors, OfChoicesAreTheAlgorithmsPlayed) {
+  ASSERT_EQ(vectors()["choices"].size(), 266U);
+  for (const char* library : nccl_testing::kLibraries)
+    for (const Json& v : vectors()["choices"]) {
+      Communicator comm;
+      comm.node = v["node"];
+      comm.channels = 0;
+      const int gpus = v["gpus"], ranks = gpus * v["nodes"].get<int>();
+      for (int r = 0; r < ranks; ++r) {
+        comm.node_of.push_back(r / gpus);
+        comm.gpu_of.push_back(r % gpus);
+      }
+      const std::string func = v["func"];
+      Collective c{Func::all_reduce, ranks, v["count"], 4};
+      for (int f = 0; f < kFuncs; ++f)
+        if (name_of(static_cast<Func>(f)) == func) c.func = static_cast<Func>(f);
+      EXPECT_EQ(find_algorithm(library, c.func, "auto")->make(c, comm)->played(), v["choice"])
+          << v << library;
+    }
+}
+
 TEST(NcclVectors, OfPatAreTheMessages) {
   ASSERT_EQ(vectors()["pat"].size(), 24U);
   for (const Json& v : vectors()["pat"]) EXPECT_EQ(test::pat_sends(v), v["sends"]) << v;

@@ -12,7 +12,7 @@ questions are read from the file itself:
 
     splits, pat     questions read; answers worked out from the rules
     double_trees    worked out as a whole
-    choices         read, both questions and answers; nothing here works the tuner out
+    choices         questions read; answers worked out (nccl_choices.py)
 """
 
 import argparse
@@ -20,6 +20,7 @@ import json
 import pathlib
 import sys
 
+import nccl_choices
 import nccl_rules as rules
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -100,13 +101,48 @@ def hgx_rings():
                "gpu_order": [(channel + step * k) % 8 for k in range(8)]}
 
 
+def graph(channels, inside, between, nvlink=True, same_channels=False):
+    return {"inside": inside, "between": between, "latency": 0, "channels": channels,
+            "same_channels": same_channels, "nvlink": nvlink, "ll128": True}
+
+
+NODES = (  # what the search finds, worked out and seen in logs: trees, rings, NVLS
+    {"node": "hgx-h100-400g", "gpus": 8, "channels": 16, "hopper": True, "tree": "plain",
+     "graphs": [graph(8, 48, 48), graph(8, 48, 48), graph(8, 40, 48)]},
+    {"node": "hgx-h100-400g", "gpus": 2, "channels": 8, "hopper": True, "tree": "plain",
+     "graphs": [graph(4, 48, 24), graph(4, 24, 24), graph(2, 48, 48)]},
+    {"node": "hgx-h100-400g", "gpus": 1, "channels": 4, "hopper": True, "tree": "plain",
+     "graphs": [graph(2, 48, 24, False), graph(2, 24, 24, False, True), graph(0, 0, 0)]},
+    {"node": "dgx-a100", "gpus": 8, "channels": 16, "hopper": False, "tree": "balanced",
+     "graphs": [graph(8, 30, 24), graph(8, 24, 24), graph(0, 0, 0)]})
+
+
+def choices():
+    """Every fifth of the grid, and the calls of a log of 64 nodes (NVIDIA/nccl issue 1752)."""
+    grid = [(node, nodes, func, 1024 << shift)
+            for node in NODES for nodes in (2, 3, 4, 8, 16, 64)
+            for func in ("allreduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+            for shift in range(0, 22, 2)]
+    log = [(NODES[0], 64, "allreduce", size << 20) for size in (16, 32)]
+    for node, nodes, func, size in grid[::5] + log:
+        ranks = nodes * node["gpus"]
+        blocks = func in ("all_gather", "reduce_scatter")
+        count = max(1, size // 4 // (ranks if blocks else 1))
+        choice = nccl_choices.choose({**node, "ranks": ranks, "nodes": nodes, "func": func,
+                                      "elt": 4, "count": count, "nvls": node["gpus"] > 1,
+                                      "NCCL_ALGO": "", "NCCL_PROTO": ""})
+        yield {"node": node["node"], "gpus": node["gpus"], "nodes": nodes, "func": func,
+               "count": count, "choice": f"{choice['algorithm']}/{choice['protocol']}"}
+
+
 def vectors():
     return compact({"dtree": double_trees_of_even_nodes(),
                     "ring_v2_30": list(rings()),
                     "p2p_schedule": list(p2p_schedules()),
                     "p2p_messages_v2_30": list(p2p_messages()),
                     "pat": list(pat()),
-                    "hgx_ring_crossnic2": list(hgx_rings())})
+                    "hgx_ring_crossnic2": list(hgx_rings()),
+                    "choices": list(choices())})
 
 
 # ---- nccl_planned.json -----------------------------------------------------------------------
@@ -139,7 +175,7 @@ def double_trees_of_odd_nodes():
 
 def planned(old):
     sections = {"splits": [{**q, "parts": list(planned_parts(q))} for q in old["splits"]],
-                "choices": old["choices"],
+                "choices": [{**q, "choice": nccl_choices.choose(q)} for q in old["choices"]],
                 "pat": [{**q, "sends": planned_pat(q)} for q in old["pat"]],
                 "double_trees": double_trees_of_odd_nodes()}
     texts = (f'"{name}": [\n' + ",\n".join(map(compact, rows)) + "\n]"
