@@ -203,6 +203,7 @@ class Ordering {
     const auto [r, event] = call.who.back();
     const TraceEvent &a = at(r0, first), &b = at(r, event);
     const bool ragged = is_ragged(a.func);
+    check_step(r0, first, r, event);
     if (a.func == b.func && a.peer == b.peer && (ragged || a.stated == b.stated)) return;
     const auto text = [&](const TraceEvent& one) {
       return std::string(name_of(one.func)) + " of " + std::to_string(one.stated) + " bytes";
@@ -211,6 +212,17 @@ class Ordering {
          "call " + std::to_string(k + 1) + " of communicator " + name_of_group(group) + " is " +
              text(b) + " but " + position_text(trace_, trace_.given[r0], a) + " has " + text(a) +
              "; give the traces of one step of one job");
+  }
+
+  // Both ends of a call or a message are of one step.
+  void check_step(std::uint32_t r0, std::uint32_t first, std::uint32_t r,
+                  std::uint32_t event) const {
+    const TraceEvent &a = at(r0, first), &b = at(r, event);
+    if (a.step == b.step) return;
+    fail(r, event,
+         "this is of step " + std::to_string(b.step + 1) + " of its file, but " +
+             position_text(trace_, trace_.given[r0], a) + ", the same call or message, of step " +
+             std::to_string(a.step + 1) + "; give the traces of the same steps");
   }
 
   [[noreturn]] void report_missing_call(std::uint32_t group, std::uint32_t k,
@@ -267,6 +279,7 @@ class Ordering {
                    " bytes is received, but " + std::to_string(at(from, sends[i]).stated) +
                    " were sent by " +
                    position_text(trace_, trace_.given[from], at(from, sends[i])));
+        check_step(from, sends[i], to, receives[i]);
         partner_[from][sends[i]] = receives[i];
         partner_[to][receives[i]] = sends[i];
       }

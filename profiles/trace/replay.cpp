@@ -44,6 +44,17 @@ std::uint64_t fingerprint(const Program& program) {
   return hash;
 }
 
+bool same(const std::vector<Program>& a, const std::vector<Program>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Program& one, const Program& other) { return same(one, other); });
+}
+
+std::uint64_t fingerprint(const std::vector<Program>& programs) {
+  std::uint64_t hash = 0;
+  for (const Program& program : programs) hash = hash * 0x9e3779b97f4a7c15 + fingerprint(program);
+  return hash;
+}
+
 class Replaying {
  public:
   Replaying(const Trace& trace, const ReplayOptions& options, int ranks)
@@ -61,22 +72,23 @@ class Replaying {
     workload.role_of.assign(ranks_, kNone);
     std::multimap<std::uint64_t, std::uint16_t> roles;  // by fingerprint
     for (std::size_t r = 0; r < trace_.given.size(); ++r) {
-      Program program = program_of(r);
+      std::vector<Program> programs = programs_of(r);
       std::uint16_t role = kNone;
-      const auto [from, to] = roles.equal_range(fingerprint(program));
+      const auto [from, to] = roles.equal_range(fingerprint(programs));
       for (auto at = from; at != to && role == kNone; ++at)
-        if (same(workload.roles[at->second].iterations.front(), program)) role = at->second;
+        if (same(workload.roles[at->second].iterations, programs)) role = at->second;
       if (role == kNone) {
         role = static_cast<std::uint16_t>(workload.roles.size());
         if (role == kNone)
           throw Error("the trace has more than 65,534 ranks that do different things");
-        roles.emplace(fingerprint(program), role);
-        Role& added = workload.roles.emplace_back();
-        added.name = "rank " + to_string(trace_.given[r].rank);
-        added.iterations.push_back(std::move(program));
+        roles.emplace(fingerprint(programs), role);
+        workload.roles.push_back({"rank " + to_string(trace_.given[r].rank), std::move(programs)});
       }
       workload.role_of[trace_.given[r].rank] = role;
     }
+    for (std::uint32_t step = 0; trace_.steps > 1 && step < trace_.steps; ++step)
+      workload.order.push_back(step);
+    workload.cycle = trace_.steps;
     fill_missing();
     take_notes();
     return std::move(out_);
@@ -204,10 +216,9 @@ class Replaying {
     return forward > ranks_ / 2 ? forward - ranks_ : forward;
   }
 
-  Program program_of(std::size_t r) {
+  // A program for each step.
+  std::vector<Program> programs_of(std::size_t r) {
     const TraceRank& rank = trace_.given[r];
-    std::vector<std::size_t> track;
-    TraceStreams streams(tracks_of(rank, track), rank.events.size());
     // In the order of the file, because ranks that do the same share it.
     std::vector<std::string> labels;
     std::vector<std::uint32_t> label_of(trace_.names.size(), kNoIndex);
@@ -216,9 +227,33 @@ class Replaying {
       label_of[event.name] = static_cast<std::uint32_t>(labels.size());
       labels.push_back(trace_.names[event.name]);
     }
-    for (const std::uint32_t i : order_.sequence[r]) {
+    std::vector<std::vector<std::uint32_t>> sequences(trace_.steps);
+    for (const std::uint32_t i : order_.sequence[r]) sequences[rank.events[i].step].push_back(i);
+    std::vector<std::size_t> track;
+    const std::vector<std::string> tracks = tracks_of(rank, track);
+    std::vector<Program> out;
+    for (const auto& sequence : sequences) {
+      TraceStreams streams(tracks, rank.events.size());
+      add_events(r, sequence, track, label_of, streams);
+      crowded_ += streams.crowded();
+      out.push_back(streams.take(labels));
+    }
+    return out;
+  }
+
+  // The events `sequence` of one step, in that order.
+  void add_events(std::size_t r, const std::vector<std::uint32_t>& sequence,
+                  const std::vector<std::size_t>& track, const std::vector<std::uint32_t>& label_of,
+                  TraceStreams& streams) {
+    const TraceRank& rank = trace_.given[r];
+    std::vector<std::uint32_t> after;
+    for (const std::uint32_t i : sequence) {
       const TraceEvent& event = rank.events[i];
-      const std::uint32_t* deps = rank.deps.data() + event.first_dep;
+      after.clear();
+      for (std::uint32_t d = 0; d < event.deps; ++d)
+        if (const std::uint32_t dep = rank.deps[event.first_dep + d];
+            rank.events[dep].step == event.step)
+          after.push_back(dep);
       Op op;
       op.dtype = event.dtype;
       if (event.kind == Kind::compute) op.duration = duration(rank, event);
@@ -226,12 +261,12 @@ class Replaying {
       const bool alone = event.kind == Kind::collective && size < 2;
       alone_ += alone;
       if (event.kind == Kind::join || alone || (event.kind == Kind::compute && op.duration == 0)) {
-        streams.join(i, deps, event.deps);
+        streams.join(i, after.data(), after.size());
         continue;
       }
       op.label = label_of[event.name];
       if (event.kind == Kind::compute) {
-        streams.on_track(i, track[event.track], op, deps, event.deps);
+        streams.on_track(i, track[event.track], op, after.data(), after.size());
         continue;
       }
       op.count = sized(trace_, event, size).count;
@@ -241,8 +276,8 @@ class Replaying {
         op.peer = event.peer;
         op.group = communicators_->kind(event.group);
         if (event.splits != kNoIndex) op.counts = counts_of_.at({event.group, order_.call[r][i]});
-        streams.on_communicator(i, op.group, out_.workload.group_names[op.group], op, deps,
-                                event.deps);
+        streams.on_communicator(i, op.group, out_.workload.group_names[op.group], op, after.data(),
+                                after.size());
         continue;
       }
       op.kind = event.kind == Kind::send ? Op::Kind::send : Op::Kind::recv;
@@ -250,10 +285,8 @@ class Replaying {
       op.within = Op::Within::unknown;
       op.group =
           communicators_->messages(order_.tag[r].empty() ? std::uint16_t{0} : order_.tag[r][i]);
-      streams.on_message_stream(i, op, deps, event.deps);
+      streams.on_message_stream(i, op, after.data(), after.size());
     }
-    crowded_ += streams.crowded();
-    return streams.take(std::move(labels));
   }
 
   // A rank without a trace plays as the given rank with which it shares most communicators, or as

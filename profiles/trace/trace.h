@@ -4,9 +4,10 @@
 //
 //   FILE ── a reader (readers/chakra.cpp, ...) ──► Trace ── replay.h ──► Workload
 //
-// An event starts when the events that it depends on have ended. Computations of one track (a host
-// thread, a device stream) also take turns, and so do the collectives of one communicator. `stated`
-// is what a format calls the size of a call; sized() converts it into the count of an Op.
+// An event starts when the events that it depends on have ended, and when those of all earlier
+// steps have. Computations of one track (a host thread, a device stream) also take turns, and so do
+// the collectives of one communicator. `stated` is what a format calls the size of a call; sized()
+// converts it into the count of an Op.
 //
 // Units: bytes, picoseconds. Threading: plain values.
 #pragma once
@@ -44,6 +45,7 @@ struct TraceEvent {
   std::uint32_t tag = 0;             // send, recv: match only the same tag
   std::uint32_t splits = kNoIndex;   // all_to_all_v: index into Trace::splits
   std::uint32_t first_dep = 0, deps = 0;  // in TraceRank::deps
+  std::uint32_t step = 0;                 // of training; below Trace::steps
   std::uint64_t stated = 0;               // bytes as in the file; compute: moved through memory
   Picoseconds start = -1, duration = 0;   // as traced; -1: unknown
   double flops = 0;                       // of a computation of unknown duration
@@ -69,6 +71,7 @@ struct Trace {
   std::string unit;    // of the file's times and their clock: "microseconds, no common clock"
   std::string position_unit = "line";  // unit of TraceEvent::position: line, node, ...
   int ranks = 0;                       // of the whole job; 0: the file does not say
+  std::uint32_t steps = 1;             // that the events are of, as the file marks them
   std::vector<TraceRank> given;
   std::vector<TraceGroup> groups;
   std::vector<std::string> names;

@@ -1,6 +1,8 @@
 // The text formats: the meaning of their rows, and refusals.
 #include <gtest/gtest.h>
 
+#include "profiles/load/program_file.h"
+#include "profiles/workload/workload_check.h"
 #include "tests/trace/traces.h"
 #include "tests/world_ranks.h"
 
@@ -249,6 +251,75 @@ TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
   const std::string cut = "{\"traceEvents\": [" + kernel("a", 1, 1, 1);
   EXPECT_EQ(refused("k.json", cut), "k.json:1:" + std::to_string(cut.size() + 1) +
                                         ": the file ends too early; it is cut off");
+}
+
+// Two steps of the profiler, each a backward, an all-reduce beside it and an optimizer, the second
+// one slower. The second step's first kernel was launched while the first step's optimizer ran.
+TEST_F(Formats, KinetoPlaysStepAfterStep) {
+  const auto step = [](int number, double at, double length) {
+    return R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#)" +
+           std::to_string(number) + R"(", "ts": )" + std::to_string(at) + R"(, "dur": )" +
+           std::to_string(length) + "}";
+  };
+  const auto launch = [](int correlation, double at) {
+    return R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": )" +
+           std::to_string(at) + R"(, "dur": 1, "args": {"correlation": )" +
+           std::to_string(correlation) + "}}";
+  };
+  const auto from = [](int correlation) {
+    return ", \"correlation\": " + std::to_string(correlation);
+  };
+  const auto file = [&](int rank, double second) {
+    return R"({"distributedInfo": {"rank": )" + std::to_string(rank) +
+           R"(, "world_size": 2}, "traceEvents": [)" + step(5, 10, 40) + "," +
+           kernel("back", 7, 100, 10, from(1)) + "," + launch(1, 20) + "," +
+           kernel("ncclDevKernel_AllReduce", 9, 110, 40, kReduce + from(2)) + "," + launch(2, 21) +
+           "," + kernel("adam", 7, 154, 5, from(3)) + "," + launch(3, 22) + "," + step(6, 50, 80) +
+           "," + kernel("back", 7, 163, second, from(4)) + "," + launch(4, 55) + "," +
+           kernel("ncclDevKernel_AllReduce", 9, 163 + second, 40, kReduce + from(5)) + "," +
+           launch(5, 56) + "," + kernel("adam", 7, 210 + second, 6, from(6)) + "," + launch(6, 57) +
+           "]}";
+  };
+  folder.write("k0.json", file(0, 30));
+  folder.write("k1.json", file(1, 20));
+  const Trace trace = import_trace({folder.path("k*.json")}, "", 0);
+  EXPECT_EQ(trace.steps, 2u);
+  EXPECT_EQ(trace.used, 16U);  // six kernels and two steps a rank
+  EXPECT_EQ(trace.left_out, (Counts64{{"events that are none of the device's", 12}}));
+  EXPECT_NE(trace.notes.back().find("in the median 60 us long on the host; 2 are"),
+            std::string::npos)
+      << trace.notes.back();
+  const Workload workload = replay(trace, {}).workload;
+  EXPECT_EQ(workload.order, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(workload.cycle, 2u);
+  ASSERT_EQ(workload.roles.size(), 2u);
+  EXPECT_EQ(program_of(workload, 0, 0),
+            "stream 7:\ncompute 10000000 back\nrecord 0\nwait 1\ncompute 4000000 idle\n"
+            "compute 5000000 adam\n"
+            "group:\nwait 0\nallreduce group bfloat16 8 ncclDevKernel_AllReduce\nrecord 1\n");
+  // 4 us between the steps, and 7 us from the all-reduce to the optimizer.
+  EXPECT_EQ(program_of(workload, 1, 1),
+            "stream 7:\ncompute 4000000 idle\ncompute 20000000 back\nrecord 0\nwait 1\n"
+            "compute 7000000 idle\ncompute 6000000 adam\n"
+            "group:\nwait 0\nallreduce group bfloat16 8 ncclDevKernel_AllReduce\nrecord 1\n");
+  check_workload(workload);
+
+  // Programs as a profile keep their order.
+  const auto written = program_profile(workload, {});
+  const auto source = std::make_shared<Source>(Source{"p", "p", true});
+  EXPECT_EQ(read_program(*parse_yaml(written, source).find("program")).order, workload.order);
+
+  // Rank 1 launches its second all-reduce a step early.
+  std::string other = file(1, 20);
+  const std::string late = launch(5, 56);
+  other.replace(other.find(late), late.size(), launch(5, 49));
+  EXPECT_EQ(test::error_in(folder,
+                           [&] {
+                             folder.write("k1.json", other);
+                             replay(import_trace({folder.path("k*.json")}, "", 0), {});
+                           }),
+            "k1.json:2:1: this is of step 1 of its file, but k0.json:2:1, the same call or "
+            "message, of step 2; give the traces of the same steps");
 }
 
 // As PyTorch before 2.3 writes them: the kernel has no arguments of its call, the host's event

@@ -165,6 +165,27 @@ Export two_ranks(const std::string& version = "3.24.14") {
   return out;
 }
 
+// Steps of a process begin where its ranges do, which are named like steps and lie in no other one.
+TEST_F(Nsys, PlaysStepAfterStep) {
+  Export out = two_ranks();
+  for (const int p : {10, 11}) {
+    out.range(p, 1000, 2000, "iteration 2");
+    out.range(p, 1100, 1300, "train_step 2");
+    out.kernel(p, 9900, 12'900, 7, "gemm", 1050);
+    out.range(p, 1200, 1230, "ncclAllReduce", sized(kWorld, 4096));
+    out.kernel(p, 13'000, 14'000, 20, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1210);
+  }
+  const Trace trace = import_trace({write(out)}, "", 0);
+  EXPECT_EQ(trace.steps, 2u);
+  EXPECT_TRUE(has_note(trace, "steps are marked, in the median 0 us long on the host; 2 are"));
+  const Workload workload = replay(trace, {}).workload;
+  EXPECT_EQ(workload.cycle, 2u);
+  EXPECT_EQ(test::program_of(workload, 0, 1),
+            "stream 7:\ncompute 200000 idle\ncompute 3000000 gemm\nrecord 0\n"
+            "0x8000000000000abc:\nwait 0\n"
+            "allreduce 0x8000000000000abc uint8 4096 AllReduce\n");
+}
+
 TEST_F(Nsys, ReadsKernelsAndCallsOfTheProcessesOfAnExport) {
   for (const char* version : {"3.24.14", "3.25.0"}) {
     const std::string file = write(two_ranks(version));
@@ -179,7 +200,7 @@ TEST_F(Nsys, ReadsKernelsAndCallsOfTheProcessesOfAnExport) {
     EXPECT_EQ(trace.left_out,
               (Counts64{{"calls of the host to CUDA", 8},
                         {"ranges and marks of NVTX that are no calls of NCCL", 2}}));
-    EXPECT_TRUE(has_note(trace, "2 ranges of NVTX are named as steps, their median is 0 us"));
+    EXPECT_TRUE(has_note(trace, "steps are marked, in the median 0 us long on the host; 1 is"));
     const Replay replay = test::played({file});
     EXPECT_EQ(replay.workload.roles.size(), 1U);
     // Times are those of the device: 500 ns of idle time before the second gemm.

@@ -80,8 +80,8 @@ inline std::string chakra(const std::vector<ChakraText>& nodes) {
 }
 
 // The program of a rank as text, stream by stream: "compute: ..." and so on.
-inline std::string program_of(const Workload& workload, int rank) {
-  const Program& program = workload.roles[workload.role_of[WorldRank(rank)]].iterations.front();
+inline std::string program_of(const Workload& workload, int rank, std::size_t step = 0) {
+  const Program& program = workload.roles[workload.role_of[WorldRank(rank)]].iterations.at(step);
   std::string out;
   for (std::size_t s = 0; s < program.streams.size(); ++s)
     out += program.stream_names[s] + ":\n" + text_of_ops(program, s, workload.group_names);

@@ -28,8 +28,20 @@ struct DeviceKernel {
 //   a computation comes after a call that ended while the computation's stream was idle
 //   other idle time of a stream before a computation becomes a computation of that length
 //
+// A step begins when all kernels of earlier steps have ended: no idle time of it lies before that.
+//
 // `track`: the name of a stream. The kernels are used up.
 void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::int64_t stream),
                  Trace& trace, TraceRank& rank);
+
+// Puts every kernel into the last step that had begun when the host launched it. `begins`: of the
+// steps, in order, not empty; `launched`: by kernel, in the clock of `begins`; < 0: unknown, as the
+// kernel before on its stream. Returns the number of steps up to the last that has a kernel.
+std::uint32_t put_into_steps(std::vector<DeviceKernel>& kernels,
+                             const std::vector<std::int64_t>& launched,
+                             const std::vector<std::int64_t>& begins);
+
+// For people; `nanos`: how long the host's ranges took that mark steps, not empty.
+std::string note_of_steps(std::uint32_t steps, const std::vector<std::int64_t>& nanos);
 
 }  // namespace ghostrank

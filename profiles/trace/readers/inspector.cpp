@@ -9,176 +9,183 @@
 // of other communicators are found through the processes that are in both. Sizes are NCCL's counts:
 // of an all-gather the rank's input, of a reduce-scatter its output.
 //
-// With event traces (NCCL_INSPECTOR_DUMP_VERBOSE=1) calls are ordered by the start of their
-// kernels. Time before a call with no call in flight becomes a computation that follows all earlier
-// calls. If the previous call is still in flight, the time between the two starts becomes a
-// computation that runs beside it. Without event traces calls keep the order of the file, and there
-// are no delays.
+// With event traces (NCCL_INSPECTOR_DUMP_VERBOSE=1) kernels have times.
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <optional>
 
 #include "profiles/error.h"
+#include "profiles/trace/json_stream.h"
 #include "profiles/trace/readers/formats.h"
-#include "profiles/trace/readers/inspector_file.h"
-#include "profiles/trace/readers/nccl_ranks.h"
+#include "profiles/trace/readers/nccl_calls.h"
 
 namespace ghostrank {
 namespace {
 
-class Importer {
+class Reader {
  public:
-  Importer(const InspectorRecords& in, const std::string& path, Trace& trace)
-      : in_(in), path_(path), trace_(trace) {}
+  Reader(const std::string& path, NcclRecords& out) : path_(path), out_(out) {}
 
   void run() {
-    if (in_.records.empty())
-      throw Error(path_ + ":1:1: there are no collectives, sends or receives in it");
-    rank_of_membership_ = name_ranks(in_.comms, in_.memberships, path_, trace_);
-    add_ranks();
-    drop_incomplete();
-    for (auto& [rank, records] : by_rank_) add_events(rank, records);
-    for (const auto& [membership, dropped] : in_.dropped)
-      if (dropped > 0) trace_.left_out["operations that the plugin dropped"] += dropped;
-    if (roots_ > 0)
-      trace_.notes.push_back(std::to_string(roots_) +
-                             " calls have a root that the format does not name: member 0");
-    if (untimed_ > 0)
-      trace_.notes.push_back(
-          std::to_string(untimed_) +
-          " records have no event trace: they keep the order of the file, without delays");
+    JsonLines lines(path_);
+    JsonTape tape;
+    while (lines.next(tape)) {
+      line_ = lines.line();
+      take(tape);
+    }
   }
 
  private:
-  void add_ranks() {
-    for (const InspectorRecord& record : in_.records)
-      by_rank_[rank_of_membership_[record.membership]].push_back(record);
-    const auto earlier = [](const InspectorRecord& a, const InspectorRecord& b) {
-      return a.start_us < b.start_us;
-    };
-    for (auto& [rank, records] : by_rank_)
-      if (!std::is_sorted(records.begin(), records.end(), earlier))
-        std::stable_sort(records.begin(), records.end(), earlier);
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(path_ + ":" + std::to_string(line_) + ":1: " + what);
   }
 
-  // Leaves out calls, by their number, that some member with a file lacks (rings overflow, or sizes
-  // are below the bound), because they cannot be played.
-  void drop_incomplete() {
-    using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // comm, call, number
-    const auto key = [](const InspectorRecord& record) {
-      return Key{record.comm, record.call, record.number};
-    };
-    std::vector<Key> seen;  // sorted
-    std::vector<std::ptrdiff_t> memberships(in_.comms.size());
-    for (const InspectorMembership& membership : in_.memberships) ++memberships[membership.comm];
-    if (std::all_of(memberships.begin(), memberships.end(), [](auto count) { return count < 2; }))
+  std::int64_t integer(const JsonTape& tape, const JsonNode& object, std::string_view key,
+                       std::int64_t most) const {
+    const JsonNode* value = tape.find(object, key);
+    if (!value || !value->is_integer() || value->integer < 0 || value->integer > most)
+      fail(std::string(key) + " is no integer from 0 to " + std::to_string(most));
+    return value->integer;
+  }
+
+  std::string_view text(const JsonTape& tape, const JsonNode& object, std::string_view key) const {
+    const JsonNode* value = tape.find(object, key);
+    if (!value || value->kind != JsonNode::Kind::string) fail(std::string(key) + " is missing");
+    return value->text;
+  }
+
+  void take(const JsonTape& tape) {
+    const JsonNode& root = tape.root();
+    if (root.kind != JsonNode::Kind::object) fail("a line is a JSON object");
+    const JsonNode* header = tape.find(root, "header");
+    const JsonNode* metadata = tape.find(root, "metadata");
+    if (header) {
+      if (!metadata) fail("a header without metadata");
+      membership_ = membership_of(tape, *header, *metadata);
+    }
+    if (const JsonNode* stats = tape.find(root, "dump_stats")) return take_stats(tape, *stats);
+    if (const JsonNode* perf = tape.find(root, "coll_perf")) return take_call(tape, *perf);
+    if (const JsonNode* perf = tape.find(root, "p2p_perf")) return take_message(tape, *perf);
+    if (tape.find(root, "proxy_trace") || tape.find(root, "record_type")) {
+      ++out_.proxy;
       return;
-    for (const InspectorRecord& record : in_.records)
-      if (record.call < kInspectorSend) seen.push_back(key(record));
-    std::sort(seen.begin(), seen.end());
-    std::uint64_t lacking = 0;
-    for (auto& [rank, records] : by_rank_)
-      lacking += std::erase_if(records, [&](const InspectorRecord& record) {
-        const auto [from, to] = std::equal_range(seen.begin(), seen.end(), key(record));
-        return record.call < kInspectorSend && to - from < memberships[record.comm];
-      });
-    if (lacking > 0) trace_.left_out["calls that other members of the communicator lack"] = lacking;
+    }
+    fail("neither coll_perf nor p2p_perf, dump_stats or proxy_trace");
   }
 
-  void add_events(WorldRank number, const std::vector<InspectorRecord>& records) {
-    TraceRank& rank = trace_.given.emplace_back();
-    rank.rank = number;
-    rank.file = records.empty() ? path_ : in_.memberships[records.front().membership].file;
-    rank.tracks = {"compute"};
-    rank.events.reserve(2 * records.size());
-    // Calls that nothing follows yet; events that the next call follows.
-    std::vector<std::uint32_t> ended, before;
-    std::int64_t last_start = -1, last_stop = -1;
-    bool messages = false;  // the previous record is a message
-    for (const InspectorRecord& record : records) {
-      const bool timed = record.start_us >= 0;
-      untimed_ += !timed;
-      if (timed && last_start >= 0) {
-        const bool idle = record.start_us >= last_stop;
-        const std::int64_t gap = record.start_us - (idle ? last_stop : last_start);
-        if (idle) before.insert(before.end(), ended.begin(), ended.end());
-        if (idle) ended.clear();
-        TraceEvent compute;
-        compute.kind = gap > 0 ? TraceEvent::Kind::compute : TraceEvent::Kind::join;
-        compute.duration = gap * kPicosPerMicro;
-        compute.counted = false;
-        compute.name = trace_.name("between calls");
-        compute.position = record.line;
-        before = {add_event(rank, compute, before)};
-      }
-      // Consecutive untimed messages are one NCCL group and start together.
-      const bool grouped = record.call >= kInspectorSend && messages;
-      if (!timed && !grouped) {
-        before.insert(before.end(), ended.begin(), ended.end());
-        ended.clear();
-        if (before.size() > 1) before = {add_event(rank, join_at(record), before)};
-      }
-      messages = record.call >= kInspectorSend;
-      ended.push_back(add_event(rank, event_of(record), before));
-      if (timed) {
-        last_start = record.start_us;
-        last_stop = std::max(last_stop, record.stop_us);
-      }
-      ++trace_.used;
+  std::uint32_t membership_of(const JsonTape& tape, const JsonNode& header,
+                              const JsonNode& metadata) {
+    check_version(tape, metadata);
+    const std::string_view id = text(tape, header, "id");
+    const auto rank = integer(tape, header, "rank", kMostTraceRanks - 1);
+    const auto ranks = integer(tape, header, "n_ranks", kMostTraceRanks);
+    if (ranks > 0 && rank >= ranks)  // 0: NCCL has not told the plugin (before 2.27)
+      fail("rank " + std::to_string(rank) + " of n_ranks " + std::to_string(ranks));
+    const std::string_view host = text(tape, metadata, "hostname");
+    const auto pid = integer(tape, metadata, "pid", std::int64_t{1} << 40);
+    // Consecutive lines mostly belong to one membership.
+    if (membership_ && last_id_ == id && last_rank_ == rank && last_pid_ == pid &&
+        last_host_ == host)
+      return *membership_;
+    last_id_ = id;
+    last_host_ = host;
+    last_rank_ = rank;
+    last_pid_ = pid;
+    const JsonNode* name = tape.find(header, "comm_name");
+    return out_.join({last_id_, name ? std::string(name->text) : "", static_cast<int>(ranks)},
+                     static_cast<std::int32_t>(rank), out_.process(last_host_, pid), path_,
+                     [this](const std::string& what) { fail(what); });
+  }
+
+  void check_version(const JsonTape& tape, const JsonNode& metadata) const {
+    const JsonNode* version = tape.find(metadata, "inspector_output_format_version");
+    constexpr std::string_view kKnown[] = {"v4.0", "v4.1", "v4.2", "v4.3"};
+    if (!version ||
+        std::find(std::begin(kKnown), std::end(kKnown), version->text) == std::end(kKnown))
+      fail("inspector_output_format_version " + quote(version ? version->text : "") +
+           " is not read; v4.0 to v4.3 are");
+  }
+
+  void take_stats(const JsonTape& tape, const JsonNode& stats) {
+    if (!membership_) fail("dump_stats without a header");
+    std::uint64_t dropped = 0;
+    for (const char* key : {"coll_dropped_total", "p2p_dropped_total"})
+      if (const JsonNode* value = tape.find(stats, key);
+          value && value->is_integer() && value->integer > 0)
+        dropped += value->integer;
+    out_.dropped[*membership_] = dropped;  // replaces the communicator's earlier total
+    ++out_.markers;
+  }
+
+  NcclRecord record_of(const JsonTape& tape, const JsonNode& perf, const char* sn,
+                       const char* bytes) const {
+    if (!membership_) fail("a record before any header: v4.3 has it in the dump_stats line before");
+    NcclRecord record;
+    record.membership = *membership_;
+    record.comm = out_.memberships[*membership_].comm;
+    record.number = static_cast<std::uint64_t>(integer(tape, perf, sn, std::int64_t{1} << 62));
+    record.bytes = static_cast<std::uint64_t>(
+        integer(tape, perf, bytes, static_cast<std::int64_t>(kMostTraceBytes)));
+    record.line = line_;
+    if (const JsonNode* times = tape.find(perf, "event_trace_ts")) take_times(tape, *times, record);
+    return record;
+  }
+
+  // From the start of the first channel's kernel to the end of the last one's.
+  void take_times(const JsonTape& tape, const JsonNode& times, NcclRecord& record) const {
+    const JsonNode* events = tape.find(times, "kernel_events");
+    if (!events) return;
+    constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
+    for (const JsonNode& one : tape.children(*events)) {
+      const auto start = integer(tape, one, "kernel_start_ts", kMostMicros);
+      const auto stop = integer(tape, one, "kernel_stop_ts", kMostMicros);
+      if (start == 0 || stop < start) continue;
+      record.start_us = record.start_us < 0 ? start : std::min(record.start_us, start);
+      record.stop_us = std::max(record.stop_us, stop);
     }
   }
 
-  TraceEvent join_at(const InspectorRecord& record) {
-    TraceEvent join;
-    join.name = trace_.name("between calls");
-    join.position = record.line;
-    return join;
+  void take_call(const JsonTape& tape, const JsonNode& perf) {
+    NcclRecord record = record_of(tape, perf, "coll_sn", "coll_msg_size_bytes");
+    const std::string_view name = text(tape, perf, "coll");
+    while (record.call < std::size(kNcclCalls) && kNcclCalls[record.call].name != name)
+      ++record.call;
+    if (record.call == std::size(kNcclCalls))
+      fail("coll " + quote(name) + " is no collective of NCCL");
+    if (tape.find(perf, "coll_root"))
+      record.peer = static_cast<std::int32_t>(integer(tape, perf, "coll_root", most_rank(record)));
+    out_.records.push_back(record);
   }
 
-  TraceEvent event_of(const InspectorRecord& record) {
-    TraceEvent event;
-    event.group = record.comm;
-    event.stated = record.bytes;
-    event.position = record.line;
-    if (record.start_us >= 0) event.duration = (record.stop_us - record.start_us) * kPicosPerMicro;
-    if (record.call >= kInspectorSend) {
-      const auto& members = trace_.groups[record.comm].members;
-      event.kind = record.call == kInspectorSend ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
-      event.peer = members.empty() ? record.peer : members[record.peer].value();
-      event.name = trace_.name(record.call == kInspectorSend ? "Send" : "Recv");
-      return event;
-    }
-    event.kind = TraceEvent::Kind::collective;
-    event.func = kInspectorCalls[record.call].func;
-    event.blocks = kInspectorCalls[record.call].blocks;
-    event.name = trace_.name(kInspectorCalls[record.call].name);
-    event.peer = std::max(record.peer, 0);
-    const bool rooted = event.func == Func::broadcast || event.func == Func::reduce ||
-                        event.func == Func::gather || event.func == Func::scatter;
-    roots_ += rooted && record.peer < 0;
-    return event;
+  void take_message(const JsonTape& tape, const JsonNode& perf) {
+    NcclRecord record = record_of(tape, perf, "p2p_sn", "p2p_msg_size_bytes");
+    const std::string_view name = text(tape, perf, "p2p");
+    if (name != "Send" && name != "Recv") fail("p2p " + quote(name) + " is neither Send nor Recv");
+    record.call = name == "Send" ? kNcclSend : kNcclRecv;
+    record.peer = static_cast<std::int32_t>(integer(tape, perf, "p2p_peer", most_rank(record)));
+    out_.records.push_back(record);
   }
 
-  const InspectorRecords& in_;
-  const std::string& path_;  // of the first file, for errors
-  Trace& trace_;
-  std::vector<WorldRank> rank_of_membership_;
-  std::map<WorldRank, std::vector<InspectorRecord>> by_rank_;
-  std::uint64_t untimed_ = 0, roots_ = 0;
+  std::int64_t most_rank(const NcclRecord& record) const {
+    const int ranks = out_.comms[record.comm].ranks;
+    return ranks > 0 ? ranks - 1 : static_cast<std::int64_t>(kMostTraceRanks) - 1;
+  }
+
+  const std::string& path_;
+  NcclRecords& out_;
+  std::uint64_t line_ = 0;
+  std::optional<std::uint32_t> membership_;  // of the lines that follow
+  std::string last_id_, last_host_;
+  std::int64_t last_rank_ = -1, last_pid_ = -1;
 };
 
 }  // namespace
-
-void import_records(const InspectorRecords& records, const std::string& path, Trace& trace) {
-  Importer(records, path, trace).run();
-}
 
 Trace import_inspector(const std::vector<std::string>& files, int) {
   Trace trace;
   trace.format = "inspector";
   trace.unit = "microseconds since 1970, of each host's clock";
-  InspectorRecords records;
-  for (const std::string& file : files) read_inspector(file, records);
+  NcclRecords records;
+  for (const std::string& file : files) Reader(file, records).run();
   if (records.records.empty())
     throw Error(files.front() +
                 ":1:1: there are no collectives, sends or receives in it; were all of them below "

@@ -9,7 +9,8 @@
 // clang-format on
 //
 // Times are those of kernels, never of their launch. What waits for what is rebuilt from them
-// (device_kernels.h).
+// (device_kernels.h). The profiler's ranges "ProfilerStep#7" are steps; a kernel belongs to that in
+// which the host launched it ("correlation").
 //
 // With the execution trace of the same rank beside it, kernels of NCCL take their call from there:
 // PyTorch before 2.3 gives the kernel no arguments, later ones cut lists of many members short. The
@@ -43,6 +44,9 @@ class Importer {
   void read(const std::string& path) {
     path_ = &path;
     kernels_.clear();
+    correlations_.clear();
+    launches_.clear();
+    steps_.clear();
     record_of_.clear();
     own_.reset();
     for_each_element(
@@ -58,12 +62,17 @@ class Importer {
     rank_->file = path;
     rank_->tracks = {"compute"};
     take_calls();
+    take_steps();
     for (const DeviceKernel& kernel : kernels_)
       if (kernel.event.peer == rank_->rank.value() && kernel.call &&
           kernel.event.kind != TraceEvent::Kind::collective)
         throw Error(position_text(trace_, *rank_, kernel.event) +
                     ": a message of a rank to itself");
     add_kernels(kernels_, track_of, trace_, *rank_);
+  }
+
+  void take_notes() {
+    if (!all_steps_.empty()) trace_.notes.push_back(note_of_steps(trace_.steps, all_steps_));
   }
 
  private:
@@ -84,11 +93,13 @@ class Importer {
     }
   }
 
-  double micros(const JsonTape& json, const char* key) const {
+  // A time in microseconds, rounded to nanoseconds as a double, then exact as an integer, so that
+  // large time stamps lose nothing.
+  std::int64_t nanos(const JsonTape& json, const char* key) const {
     const JsonNode* value = json.find(json.root(), key);
     if (!value || !value->is_number() || !(value->number >= 0) || !(value->number < kMostMicros))
       fail(std::string(key) + " is no time in microseconds");
-    return value->number;
+    return std::llround(value->number * 1e3);
   }
 
   void take(const JsonTape& json, std::uint64_t line) {
@@ -96,15 +107,15 @@ class Importer {
     const JsonNode* category = json.find(json.root(), "cat");
     const std::string_view cat = category ? category->text : std::string_view();
     if (cat != "kernel" && cat != "gpu_memcpy" && cat != "gpu_memset") {
+      if (take_step(json, cat)) return;
+      take_launch(json, cat);
       take_host(json);
       ++trace_.left_out["events that are none of the device's"];
       return;
     }
     DeviceKernel kernel;
-    // Rounded to nanoseconds as doubles, then exact in integers, so that large time stamps lose
-    // nothing.
-    kernel.start = std::llround(micros(json, "ts") * 1e3) * kPicosPerNano;
-    kernel.end = kernel.start + std::llround(micros(json, "dur") * 1e3) * kPicosPerNano;
+    kernel.start = nanos(json, "ts") * kPicosPerNano;
+    kernel.end = kernel.start + nanos(json, "dur") * kPicosPerNano;
     const JsonNode* name = json.find(json.root(), "name");
     const JsonNode* args = json.find(json.root(), "args");
     if (const JsonNode* stream = args ? json.find(*args, "stream") : nullptr)
@@ -114,6 +125,7 @@ class Importer {
     const JsonNode* call = args ? json.find(*args, "Collective name") : nullptr;
     const bool nccl = name && name->text.starts_with("nccl");
     if (args) kernel.external = id(json, *args, "External id");
+    correlations_.push_back(args ? id(json, *args, "correlation").value_or(-1) : -1);
     if (nccl && !calls_.empty()) {
       kernel.call = true;  // take_calls() finds out which
     } else if (nccl && !call) {
@@ -137,6 +149,40 @@ class Importer {
     if (value && value->is_integer()) return value->integer;
     if (value && value->kind == JsonNode::Kind::string) return parse_integer(value->text);
     return std::nullopt;
+  }
+
+  // A range of the host that the profiler calls a step.
+  bool take_step(const JsonTape& json, std::string_view cat) {
+    const JsonNode* name = json.find(json.root(), "name");
+    if (cat != "user_annotation" || !name || !name->text.starts_with("ProfilerStep#")) return false;
+    steps_.push_back({nanos(json, "ts"), nanos(json, "dur")});
+    ++trace_.used;
+    return true;
+  }
+
+  void take_launch(const JsonTape& json, std::string_view cat) {
+    if (cat != "cuda_runtime" && cat != "cuda_driver") return;
+    const JsonNode* args = json.find(json.root(), "args");
+    const auto correlation = args ? id(json, *args, "correlation") : std::nullopt;
+    if (correlation && *correlation >= 0) launches_.emplace_back(*correlation, nanos(json, "ts"));
+  }
+
+  void take_steps() {
+    if (steps_.empty()) return;
+    std::sort(steps_.begin(), steps_.end());
+    std::sort(launches_.begin(), launches_.end());
+    std::vector<std::int64_t> begins, launched;
+    for (const auto& [begin, duration] : steps_) {
+      begins.push_back(begin);
+      all_steps_.push_back(duration);
+    }
+    for (const std::int64_t correlation : correlations_) {
+      const auto at = std::lower_bound(launches_.begin(), launches_.end(),
+                                       std::pair{correlation, std::int64_t{0}});
+      const bool known = correlation >= 0 && at != launches_.end() && at->first == correlation;
+      launched.push_back(known ? at->second : -1);
+    }
+    trace_.steps = std::max(trace_.steps, put_into_steps(kernels_, launched, begins));
   }
 
   // An event of the host: which call it recorded.
@@ -327,6 +373,11 @@ class Importer {
   std::optional<std::int64_t> own_;
   std::uint64_t line_ = 1;
   std::vector<DeviceKernel> kernels_;
+  std::vector<std::int64_t> correlations_;  // by kernel; -1: none
+  using Times = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  Times launches_;                                  // correlation, nanoseconds
+  Times steps_;                                     // begin and duration in nanoseconds
+  std::vector<std::int64_t> all_steps_;             // durations of all files' steps
   std::map<WorldRank, ExecutionCalls> calls_;       // empty: the kernels say what they are
   std::map<std::int64_t, std::int64_t> record_of_;  // by "External id" of the host's events
 };
@@ -360,6 +411,7 @@ Trace import_kineto(const std::vector<std::string>& given, int) {
     trace.notes.emplace_back("calls are those of the execution traces, times those of the kernels");
   Importer importer(trace, std::move(calls));
   for (const std::string& file : files) importer.read(file);
+  importer.take_notes();
   std::sort(trace.given.begin(), trace.given.end(),
             [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });
   return trace;

@@ -7,16 +7,15 @@
 //
 // A communicator is an address in its process; the INIT lines say which rank it is, and of which
 // commId. Without commId, the k-th communicator of a size in one process is the k-th in all. From
-// there on the calls are read as NCCL Inspector's without event traces (inspector.cpp): in the
-// order of the lines, without delays, the largest communicator is the job. Of a send or receive
-// `root` is the peer.
+// there on they are calls without times (nccl_calls.h), in the order of the lines. Of a send or
+// receive `root` is the peer.
 #include <array>
 #include <charconv>
 #include <map>
 
 #include "profiles/error.h"
 #include "profiles/trace/readers/formats.h"
-#include "profiles/trace/readers/inspector_file.h"
+#include "profiles/trace/readers/nccl_calls.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {
@@ -27,7 +26,7 @@ constexpr std::array<std::uint64_t, 12> kBytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 
 
 class Reader {
  public:
-  Reader(const std::string& path, InspectorRecords& out, Trace& trace)
+  Reader(const std::string& path, NcclRecords& out, Trace& trace)
       : path_(path), out_(out), trace_(trace) {}
 
   void run() {
@@ -87,21 +86,21 @@ class Reader {
                         !after(words, "rank").empty();
     if (begins) return take_communicator(line, words);
     const std::uint32_t call = call_named(words.empty() ? "" : words[0]);
-    const bool message = call == kInspectorSend || call == kInspectorRecv;
-    if ((message || call < std::size(kInspectorCalls)) && !after(words, "opCount").empty())
+    const bool message = call == kNcclSend || call == kNcclRecv;
+    if ((message || call < std::size(kNcclCalls)) && !after(words, "opCount").empty())
       return take_call(line, words, call);
     ++trace_.left_out["lines of NCCL without a call or a communicator"];
   }
 
-  static constexpr auto kUnknownCall = static_cast<std::uint32_t>(std::size(kInspectorCalls));
+  static constexpr auto kUnknownCall = static_cast<std::uint32_t>(std::size(kNcclCalls));
 
   static std::uint32_t call_named(std::string_view word) {
     if (!word.ends_with(':')) return kUnknownCall;
     word.remove_suffix(1);
-    if (word == "Send") return kInspectorSend;
-    if (word == "Recv") return kInspectorRecv;
+    if (word == "Send") return kNcclSend;
+    if (word == "Recv") return kNcclRecv;
     std::uint32_t call = 0;
-    while (call < std::size(kInspectorCalls) && kInspectorCalls[call].name != word) ++call;
+    while (call < std::size(kNcclCalls) && kNcclCalls[call].name != word) ++call;
     return call;
   }
 
@@ -148,7 +147,7 @@ class Reader {
     if (membership == membership_of_.end())
       fail("communicator " + quote(address) +
            " has no line before that says its rank; log with NCCL_DEBUG_SUBSYS=INIT,COLL");
-    InspectorRecord record;
+    NcclRecord record;
     record.call = call;
     record.membership = membership->second;
     record.comm = out_.memberships[record.membership].comm;
@@ -162,7 +161,7 @@ class Reader {
   }
 
   const std::string& path_;
-  InspectorRecords& out_;
+  NcclRecords& out_;
   Trace& trace_;
   std::uint64_t line_ = 0;
   // By process and address: the membership there now.
@@ -178,7 +177,7 @@ Trace import_nccl_log(const std::vector<std::string>& files, int) {
   Trace trace;
   trace.format = "nccl-log";
   trace.unit = "none";
-  InspectorRecords records;
+  NcclRecords records;
   for (const std::string& file : files) Reader(file, records, trace).run();
   import_records(records, files.front(), trace);
   return trace;

@@ -12,7 +12,7 @@ constexpr WorldRank kUnknown{-1};
 constexpr std::uint64_t kMostMembers = 1 << 26;  // of all communicators together
 
 // Members without a file continue the stride of those with one.
-void complete(TraceGroup& group, const InspectorComm& comm, const std::string& path, Trace& trace) {
+void complete(TraceGroup& group, const NcclComm& comm, const std::string& path, Trace& trace) {
   auto& members = group.members;
   std::vector<std::size_t> known;
   for (std::size_t i = 0; i < members.size(); ++i)
@@ -41,18 +41,18 @@ void complete(TraceGroup& group, const InspectorComm& comm, const std::string& p
 
 }  // namespace
 
-std::vector<WorldRank> name_ranks(const std::vector<InspectorComm>& comms,
-                                  const std::vector<InspectorMembership>& memberships,
+std::vector<WorldRank> name_ranks(const std::vector<NcclComm>& comms,
+                                  const std::vector<NcclMembership>& memberships,
                                   const std::string& path, Trace& trace) {
   std::size_t world = 0;  // the largest, the first of equal ones
   for (std::size_t c = 1; c < comms.size(); ++c)
     if (comms[c].ranks > comms[world].ranks) world = c;
   trace.ranks = comms[world].ranks;
   std::map<std::uint32_t, std::set<WorldRank>> ranks_of;  // by process: its ranks in the job
-  for (const InspectorMembership& membership : memberships)
+  for (const NcclMembership& membership : memberships)
     if (membership.comm == world) ranks_of[membership.process].emplace(membership.rank);
   std::uint64_t all = 0;
-  for (const InspectorComm& comm : comms) {
+  for (const NcclComm& comm : comms) {
     if (comm.ranks < trace.ranks && (all += comm.ranks) > kMostMembers)
       throw Error(path + ": communicators of more than " + std::to_string(kMostMembers) +
                   " members together; the file is damaged");
@@ -61,7 +61,7 @@ std::vector<WorldRank> name_ranks(const std::vector<InspectorComm>& comms,
     trace.groups.push_back(std::move(group));
   }
   std::vector<WorldRank> out;
-  for (const InspectorMembership& membership : memberships) {
+  for (const NcclMembership& membership : memberships) {
     auto& members = trace.groups[membership.comm].members;
     WorldRank rank(membership.rank);
     if (!members.empty()) {

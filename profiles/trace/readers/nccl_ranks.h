@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "profiles/trace/readers/inspector_file.h"
+#include "profiles/trace/readers/nccl_calls.h"
 #include "profiles/trace/trace.h"
 
 namespace ghostrank {
 
 // Appends a group to `trace` for each communicator, in their order (no members: the whole job), and
 // sets its number of ranks. Returns the rank in the job of each membership. `path` is for errors.
-std::vector<WorldRank> name_ranks(const std::vector<InspectorComm>& comms,
-                                  const std::vector<InspectorMembership>& memberships,
+std::vector<WorldRank> name_ranks(const std::vector<NcclComm>& comms,
+                                  const std::vector<NcclMembership>& memberships,
                                   const std::string& path, Trace& trace);
 
 }  // namespace ghostrank

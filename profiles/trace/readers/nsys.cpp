@@ -7,7 +7,8 @@
 //
 // A process is a rank. Times are those of devices, never of launches. All calls that NCCL launched
 // together (nsys_batches.h) take the time from the first of their kernels to the last. Copies stand
-// for kernels where it launched none: in a communicator of one rank, or on copy engines.
+// for kernels where it launched none: in a communicator of one rank, or on copy engines. Ranges
+// named like "iteration 7" are steps; what lies within another one is not.
 //
 // Bytes are never made up: kernels of NCCL without a call that has a communicator and a size are
 // played as the time that they took.
@@ -17,10 +18,9 @@
 #include <unordered_map>
 
 #include "profiles/error.h"
-#include "profiles/median.h"
 #include "profiles/trace/readers/device_kernels.h"
 #include "profiles/trace/readers/formats.h"
-#include "profiles/trace/readers/inspector_file.h"
+#include "profiles/trace/readers/nccl_calls.h"
 #include "profiles/trace/readers/nccl_ranks.h"
 #include "profiles/trace/readers/nsys_batches.h"
 #include "profiles/trace/readers/nsys_ranges.h"
@@ -42,8 +42,10 @@ std::string track_of(std::int64_t stream) {
 
 struct Process {
   std::string file;
-  std::uint32_t number = 0;            // in InspectorRecords
+  std::uint32_t number = 0;            // in NcclRecords
   std::vector<DeviceKernel> kernels;   // of calls `group` is an index into Importer::called_
+  std::vector<std::int64_t> launched;  // on the host, by kernel; -1: unknown
+  std::vector<NsysStep> steps;
   std::optional<std::int64_t> device;  // the first that it used
 };
 
@@ -83,11 +85,11 @@ class Importer {
     NsysRanges ranges = read_nsys_ranges(file, strings);
     take_others(ranges);
     NsysBatches batches(std::move(ranges.nccl), trace_);
-    batches.read_launches(file, trace_);
+    batches.read_launches(file, !ranges.steps.empty(), trace_);
     take_kernels(file, strings, batches);
-    take_rest(file, "CUPTI_ACTIVITY_KIND_MEMCPY", "copy", &batches);
-    take_rest(file, "CUPTI_ACTIVITY_KIND_MEMSET", "fill", nullptr);
-    graphs_ += take_rest(file, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA graph", nullptr);
+    take_rest(file, "CUPTI_ACTIVITY_KIND_MEMCPY", "copy", true, batches);
+    take_rest(file, "CUPTI_ACTIVITY_KIND_MEMSET", "fill", false, batches);
+    graphs_ += take_rest(file, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA graph", false, batches);
     for (const NsysBatch& batch : batches.batches) take_calls(batch, batches.calls);
   }
 
@@ -106,7 +108,7 @@ class Importer {
         name_ranks(records_.comms, records_.memberships, *path_, trace_);
     std::map<std::uint32_t, WorldRank> rank_of;  // by the process's number
     for (std::size_t m = 0; m < ranks.size(); ++m) {
-      const InspectorMembership& one = records_.memberships[m];
+      const NcclMembership& one = records_.memberships[m];
       const auto [known, fresh] = rank_of.emplace(one.process, ranks[m]);
       if (!fresh && known->second != ranks[m])
         throw Error(one.file + ": a process is ranks " + to_string(known->second) + " and " +
@@ -147,7 +149,8 @@ class Importer {
   void take_others(NsysRanges& ranges) {
     leave_out("ranges and marks of NVTX that are no calls of NCCL", ranges.others);
     trace_.used += ranges.steps.size();
-    steps_.insert(steps_.end(), ranges.steps.begin(), ranges.steps.end());
+    for (const NsysStep& step : ranges.steps)
+      processes_[process_at(step.process)].steps.push_back(step);
     trace_.used += std::erase_if(ranges.nccl, [&](const NsysRange& range) {
       if (range.kind != NsysRange::Kind::membership) return false;
       join(range);
@@ -191,11 +194,17 @@ class Importer {
     return batches.launched(rows.bits(kPid) >> 24, rows.integer(kCorrelation, 0, kMostNsysId));
   }
 
-  static void keep(Process& process, DeviceKernel kernel) {
+  static std::int64_t launched_at(const SqliteRows& rows, const NsysBatches& batches) {
+    if (rows.is_null(kCorrelation)) return -1;
+    return batches.launched_at(rows.bits(kPid) >> 24, rows.integer(kCorrelation, 0, kMostNsysId));
+  }
+
+  static void keep(Process& process, DeviceKernel kernel, std::int64_t launched) {
     if (process.kernels.size() == kMostKernels)
       throw Error(process.file + ": more than " + std::to_string(kMostKernels) +
                   " kernels of a process; export a part of the report");
     process.kernels.push_back(std::move(kernel));
+    process.launched.push_back(launched);
   }
 
   void take_kernels(SqliteFile& file, const NsysStrings& strings, NsysBatches& batches) {
@@ -217,7 +226,7 @@ class Importer {
       }
       unexplained_ += nccl;
       kernel.event.name = names.emplace(name, names.size()).first->second;
-      keep(process, std::move(kernel));
+      keep(process, std::move(kernel), launched_at(rows, batches));
     }
     trace_.used += rows.row();
     const std::vector<std::uint32_t> labels = labels_of(file, names);
@@ -238,22 +247,22 @@ class Importer {
     return out;
   }
 
-  // A table without names; `batches`: those whose calls it may have done. Returns its rows.
-  std::uint64_t take_rest(SqliteFile& file, const char* table, const char* name,
-                          NsysBatches* batches) {
+  // A table without names; `calls`: whether its rows may have done NCCL's. Returns its rows.
+  std::uint64_t take_rest(SqliteFile& file, const char* table, const char* name, bool calls,
+                          NsysBatches& batches) {
     if (!file.has(table)) return 0;
     SqliteRows rows(file, table, columns(), kCorrelation);
     const std::uint32_t label = trace_.name(name);
     while (rows.next()) {
       Process& process = processes_[process_at(rows.bits(kPid) >> 24)];
       DeviceKernel kernel = kernel_in(rows, process);
-      NsysBatch* batch = batches ? batch_of(rows, *batches) : nullptr;
+      NsysBatch* batch = calls ? batch_of(rows, batches) : nullptr;
       if (batch && !batch->kernels) {
         batch->extend(kernel.start, kernel.end, kernel.stream);
         continue;
       }
       kernel.event.name = label;
-      keep(process, std::move(kernel));
+      keep(process, std::move(kernel), launched_at(rows, batches));
     }
     trace_.used += rows.row();
     return rows.row();
@@ -273,7 +282,7 @@ class Importer {
     for (std::size_t i = 1; i < batch.calls; ++i)
       kernel.also.push_back(event_of(calls[batch.first_call + i], process));
     trace_.used += batch.calls;
-    keep(processes_[process], std::move(kernel));
+    keep(processes_[process], std::move(kernel), batch.start);
   }
 
   // With the communicator as an index into called_, and the peer's position in it.
@@ -294,14 +303,14 @@ class Importer {
         fail(range, "the payload does not say which rank is root or peer");
       return static_cast<std::int32_t>(*at);
     };
-    if (range.call >= kInspectorSend) {
-      const bool sends = range.call == kInspectorSend;
+    if (range.call >= kNcclSend) {
+      const bool sends = range.call == kNcclSend;
       event.kind = sends ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
       event.name = trace_.name(sends ? "Send" : "Recv");
       event.peer = place(NcclField::peer);
       return event;
     }
-    const InspectorCall& call = kInspectorCalls[range.call];
+    const NcclCall& call = kNcclCalls[range.call];
     event.kind = TraceEvent::Kind::collective;
     event.func = call.func;
     event.blocks = call.blocks;
@@ -376,8 +385,24 @@ class Importer {
       kernel.event = calls.front();
       kernel.also.assign(calls.begin() + 1, calls.end());
     }
+    put_into_steps(process);
     add_kernels(process.kernels, track_of, trace_, rank);
     process.kernels = {};
+  }
+
+  void put_into_steps(Process& process) {
+    std::sort(process.steps.begin(), process.steps.end());
+    std::vector<std::int64_t> begins;
+    std::int64_t until = 0;  // end of the last step
+    for (const NsysStep& step : process.steps) {
+      if (step.start < until) continue;
+      begins.push_back(step.start);
+      steps_.push_back(step.end - step.start);
+      until = step.end;
+    }
+    if (begins.empty()) return;
+    trace_.steps = std::max(trace_.steps,
+                            ghostrank::put_into_steps(process.kernels, process.launched, begins));
   }
 
   // Gives a call its communicator and peer in the job; false: a message to itself.
@@ -407,11 +432,7 @@ class Importer {
           std::to_string(graphs_) +
           " CUDA graphs were recorded whole, and so are played; calls of NCCL in them are not "
           "seen (nsys profile --cuda-graph-trace=node)");
-    if (!steps_.empty())
-      trace_.notes.push_back(std::to_string(steps_.size()) +
-                             " ranges of NVTX are named as steps, their median is " +
-                             std::to_string(median(steps_) / 1000) +
-                             " us; all that was captured is one iteration here");
+    if (!steps_.empty()) trace_.notes.push_back(note_of_steps(trace_.steps, steps_));
   }
 
   Trace& trace_;
@@ -419,7 +440,7 @@ class Importer {
   const std::string* path_ = nullptr;  // of the file being read, or of the last one
   std::vector<Process> processes_;
   std::map<std::uint64_t, std::size_t> by_pid_;  // of the file: index into processes_
-  InspectorRecords records_;                     // only who is in which communicator
+  NcclRecords records_;                          // only who is in which communicator
   std::vector<Called> called_;
   std::map<std::string, std::uint32_t> called_at_;
   std::vector<std::int64_t> steps_;  // nanoseconds

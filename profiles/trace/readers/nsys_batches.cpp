@@ -46,7 +46,7 @@ NsysBatches::NsysBatches(std::vector<NsysRange> ranges, Trace& trace) {
   }
 }
 
-void NsysBatches::read_launches(SqliteFile& file, Trace& trace) {
+void NsysBatches::read_launches(SqliteFile& file, bool all, Trace& trace) {
   if (!file.has("CUPTI_ACTIVITY_KIND_RUNTIME")) return;
   SqliteRows rows(file, "CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "globalTid", "correlationId"}, 3);
   while (rows.next()) {
@@ -56,11 +56,13 @@ void NsysBatches::read_launches(SqliteFile& file, Trace& trace) {
     auto batch = std::upper_bound(
         batches.begin(), batches.end(), std::pair(thread, start),
         [](const auto& at, const NsysBatch& one) { return at < std::pair(one.thread, one.start); });
-    if (batch == batches.begin()) continue;
-    --batch;
-    if (batch->thread == thread && start <= batch->end && batch->calls > 0)
-      launches_.push_back({thread >> 24, rows.integer(2, 0, kMostNsysId),
-                           static_cast<std::uint32_t>(batch - batches.begin())});
+    Launch launch{thread >> 24, rows.integer(2, 0, kMostNsysId), start};
+    if (batch != batches.begin()) {
+      --batch;
+      if (batch->thread == thread && start <= batch->end && batch->calls > 0)
+        launch.batch = static_cast<std::uint32_t>(batch - batches.begin());
+    }
+    if (all || launch.batch != kNoIndex) launches_.push_back(launch);
   }
   if (rows.row() > 0) trace.left_out["calls of the host to CUDA"] += rows.row();
   std::sort(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) {
@@ -68,7 +70,8 @@ void NsysBatches::read_launches(SqliteFile& file, Trace& trace) {
   });
 }
 
-NsysBatch* NsysBatches::launched(std::uint64_t process, std::int64_t correlation) {
+const NsysBatches::Launch* NsysBatches::launch(std::uint64_t process,
+                                               std::int64_t correlation) const {
   const auto at =
       std::lower_bound(launches_.begin(), launches_.end(), std::pair(process, correlation),
                        [](const Launch& one, const auto& wanted) {
@@ -76,7 +79,17 @@ NsysBatch* NsysBatches::launched(std::uint64_t process, std::int64_t correlation
                        });
   const bool found =
       at != launches_.end() && at->process == process && at->correlation == correlation;
-  return found ? &batches[at->batch] : nullptr;
+  return found ? &*at : nullptr;
+}
+
+NsysBatch* NsysBatches::launched(std::uint64_t process, std::int64_t correlation) {
+  const Launch* found = launch(process, correlation);
+  return found && found->batch != kNoIndex ? &batches[found->batch] : nullptr;
+}
+
+std::int64_t NsysBatches::launched_at(std::uint64_t process, std::int64_t correlation) const {
+  const Launch* found = launch(process, correlation);
+  return found ? found->start : -1;
 }
 
 }  // namespace ghostrank

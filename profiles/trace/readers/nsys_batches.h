@@ -32,11 +32,13 @@ class NsysBatches {
   // them. `ranges` has no memberships.
   NsysBatches(std::vector<NsysRange> ranges, Trace& trace);
 
-  // Reads what the host launched; without it no batch has any work.
-  void read_launches(SqliteFile& file, Trace& trace);
+  // Reads what the host launched; without it no batch has any work. `all`: also what no batch did.
+  void read_launches(SqliteFile& file, bool all, Trace& trace);
 
   // The batch that launched the work `correlation` of a process, or null. Only batches with calls.
   NsysBatch* launched(std::uint64_t process, std::int64_t correlation);
+  // When the host launched it; -1: unknown.
+  std::int64_t launched_at(std::uint64_t process, std::int64_t correlation) const;
 
   std::vector<NsysBatch> batches;  // by thread and start
   std::vector<NsysRange> calls;    // of all batches; each has a communicator and a size
@@ -44,9 +46,10 @@ class NsysBatches {
  private:
   struct Launch {
     std::uint64_t process = 0;
-    std::int64_t correlation = 0;
-    std::uint32_t batch = 0;
+    std::int64_t correlation = 0, start = 0;
+    std::uint32_t batch = kNoIndex;  // kNoIndex: none with calls
   };
+  const Launch* launch(std::uint64_t process, std::int64_t correlation) const;
   std::vector<Launch> launches_;  // sorted
 };
 

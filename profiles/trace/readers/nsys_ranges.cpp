@@ -9,7 +9,7 @@
 
 #include "profiles/error.h"
 #include "profiles/trace/json_stream.h"
-#include "profiles/trace/readers/inspector_file.h"
+#include "profiles/trace/readers/nccl_calls.h"
 
 namespace ghostrank {
 namespace {
@@ -141,10 +141,10 @@ NcclPayload from_json(std::string_view text, const SqliteRows& rows) {
 }
 
 std::optional<std::uint32_t> call_named(std::string_view name) {
-  if (name == "ncclSend") return kInspectorSend;
-  if (name == "ncclRecv") return kInspectorRecv;
-  for (std::uint32_t i = 0; i < std::size(kInspectorCalls); ++i)
-    if (name.substr(4) == kInspectorCalls[i].name) return i;
+  if (name == "ncclSend") return kNcclSend;
+  if (name == "ncclRecv") return kNcclRecv;
+  for (std::uint32_t i = 0; i < std::size(kNcclCalls); ++i)
+    if (name.substr(4) == kNcclCalls[i].name) return i;
   return std::nullopt;
 }
 
@@ -188,11 +188,11 @@ NsysRanges read_nsys_ranges(SqliteFile& file, const NsysStrings& strings) {
     NsysRange range;
     range.start = rows.integer(kStart, 0, kMostNsysNanos);
     range.end = rows.integer(kEnd, range.start, kMostNsysNanos);
+    range.thread = rows.bits(kThread);
     if (!nccl) {
-      out.steps.push_back(range.end - range.start);
+      out.steps.push_back({range.thread >> 24, range.start, range.end});
       continue;
     }
-    range.thread = rows.bits(kThread);
     range.row = rows.row();
     if (!rows.is_null(kBinary)) {
       range.payload = payloads.decode(rows.bytes(kBinary), rows);

@@ -47,17 +47,24 @@ class NcclPayload {
 struct NsysRange {
   enum class Kind : std::uint8_t { call, group_start, group_end, membership };
   Kind kind = Kind::call;
-  std::uint32_t call = 0;    // index into kInspectorCalls, kInspectorSend or kInspectorRecv
+  std::uint32_t call = 0;    // index into kNcclCalls, kNcclSend or kNcclRecv
   std::uint64_t thread = 0;  // globalTid; without its lowest 24 bits: the process
   std::int64_t start = 0, end = 0;
   std::uint64_t row = 0;  // in NVTX_EVENTS
   NcclPayload payload;
 };
 
+// A range that is named like "iteration 7".
+struct NsysStep {
+  std::uint64_t process = 0;  // globalPid without its lowest 24 bits
+  std::int64_t start = 0, end = 0;
+  auto operator<=>(const NsysStep&) const = default;
+};
+
 struct NsysRanges {
-  std::vector<NsysRange> nccl;      // in the order of the table
-  std::vector<std::int64_t> steps;  // how long ranges took that are named like "iteration 7"
-  std::uint64_t others = 0;         // rows of NVTX_EVENTS that are neither
+  std::vector<NsysRange> nccl;  // in the order of the table
+  std::vector<NsysStep> steps;
+  std::uint64_t others = 0;  // rows of NVTX_EVENTS that are neither
 };
 NsysRanges read_nsys_ranges(SqliteFile& file, const NsysStrings& strings);
 

@@ -1,5 +1,11 @@
-// Calls of NCCL as the lines of its Inspector or of its log have them, not yet interpreted.
-// Threading: plain values; reading keeps state only in InspectorRecords.
+// Calls of NCCL as some format records them (its Inspector, its log), and the events that they
+// become. Nsight's exports share the names of calls, and who is in which communicator.
+//
+// Calls whose kernels have times are ordered by the start of these. Time before a call with no call
+// in flight becomes a computation that follows all earlier calls. If the previous call is still in
+// flight, the time between the two starts becomes a computation that runs beside it. Calls without
+// times keep their order, and there are no delays. Calls that some members lack are left out.
+// Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +21,46 @@
 
 namespace ghostrank {
 
-struct InspectorCall {
+struct NcclCall {
   std::string_view name;
   Func func;
   bool blocks;  // the size is one rank's block
 };
-inline constexpr InspectorCall kInspectorCalls[] = {{"AllReduce", Func::all_reduce, false},
-                                                    {"AllGather", Func::all_gather, true},
-                                                    {"ReduceScatter", Func::reduce_scatter, true},
-                                                    {"Broadcast", Func::broadcast, false},
-                                                    {"Reduce", Func::reduce, false},
-                                                    {"AlltoAll", Func::all_to_all, true},
-                                                    {"AllToAll", Func::all_to_all, true},
-                                                    {"Gather", Func::gather, true},
-                                                    {"Scatter", Func::scatter, true}};
-inline constexpr std::uint32_t kInspectorSend = 100, kInspectorRecv = 101;
+inline constexpr NcclCall kNcclCalls[] = {{"AllReduce", Func::all_reduce, false},
+                                          {"AllGather", Func::all_gather, true},
+                                          {"ReduceScatter", Func::reduce_scatter, true},
+                                          {"Broadcast", Func::broadcast, false},
+                                          {"Reduce", Func::reduce, false},
+                                          {"AlltoAll", Func::all_to_all, true},
+                                          {"AllToAll", Func::all_to_all, true},
+                                          {"Gather", Func::gather, true},
+                                          {"Scatter", Func::scatter, true}};
+inline constexpr std::uint32_t kNcclSend = 100, kNcclRecv = 101;
 
-struct InspectorRecord {
-  std::uint32_t call = 0;  // index into kInspectorCalls, kInspectorSend or kInspectorRecv
+struct NcclRecord {
+  std::uint32_t call = 0;  // index into kNcclCalls, kNcclSend or kNcclRecv
   std::uint32_t comm = 0, membership = 0;
   std::int32_t peer = -1;  // position in the communicator; of a collective its root, -1: unknown
   std::uint64_t number = 0, bytes = 0, line = 0;
   std::int64_t start_us = -1, stop_us = -1;  // of the kernels; -1: unknown
 };
 
-struct InspectorComm {
+struct NcclComm {
   std::string id, name;
   int ranks = 0;  // 0: not told
 };
 
 // A communicator as one process sees it.
-struct InspectorMembership {
+struct NcclMembership {
   std::uint32_t comm = 0, process = 0;
   std::int32_t rank = 0;
   std::string file;
 };
 
-struct InspectorRecords {
-  std::vector<InspectorRecord> records;  // in the order of the files
-  std::vector<InspectorComm> comms;
-  std::vector<InspectorMembership> memberships;
+struct NcclRecords {
+  std::vector<NcclRecord> records;  // in the order of the files
+  std::vector<NcclComm> comms;
+  std::vector<NcclMembership> memberships;
   std::map<std::uint32_t, std::uint64_t> dropped;  // by membership: operations that the plugin lost
   std::uint64_t markers = 0, proxy = 0;            // lines of dump_stats, of proxy traces
 
@@ -67,7 +73,7 @@ struct InspectorRecords {
   std::uint32_t process(const std::string& host, std::int64_t pid);
   // The membership of `rank` in `comm`, known or new. Where a communicator has another size than
   // before, or its rank another process, `fail` is told what is wrong; it must throw.
-  std::uint32_t join(const InspectorComm& comm, std::int32_t rank, std::uint32_t process,
+  std::uint32_t join(const NcclComm& comm, std::int32_t rank, std::uint32_t process,
                      const std::string& file, const std::function<void(const std::string&)>& fail);
   // Gives communicators whose size is not told the least that their ranks and peers allow; returns
   // how many there are.
@@ -75,9 +81,6 @@ struct InspectorRecords {
 };
 
 // What the records say becomes `trace`, whose format and unit are set; `path` is for errors.
-void import_records(const InspectorRecords& records, const std::string& path, Trace& trace);
-
-// Appends a file's records. Throws Error(usage) with the line.
-void read_inspector(const std::string& path, InspectorRecords& out);
+void import_records(const NcclRecords& records, const std::string& path, Trace& trace);
 
 }  // namespace ghostrank
