@@ -100,6 +100,19 @@ enum class Incident : std::uint8_t {
   ring_call,  // a call, or the rest of one, that they played without it
 };
 
+// What a part of a tensor goes through at a rank, in BytePS's names for it.
+enum class Stage : std::uint8_t {
+  none,
+  coordinate_reduce,  // waits for the other ranks of the node
+  reduce,             // is summed within the node
+  compress,
+  push,  // to the server, until that has it
+  pull,  // from the server
+  decompress,
+  broadcast  // within the node
+};
+std::string_view name_of(Stage stage);  // "COORDINATE_REDUCE"; none: ""
+
 class Io {
  public:
   virtual ~Io() = default;
@@ -125,6 +138,11 @@ class Io {
   virtual void hold(std::uint64_t /*bytes*/) {}
   // For ranks: the report counts this. One rank tells of it for all.
   virtual void tell(Incident) {}
+  // For ranks, for the trace: a part of the call's tensor leaves the stage that it is in, and
+  // enters another one. Call it with Stage::none before done().
+  virtual void enter(std::uint32_t /*call*/, std::uint32_t /*part*/, Stage) {}
+  // For ranks: the run cannot go on, for this reason.
+  virtual void give_up(const std::string& /*why*/) {}
   // For ranks: reports that the rank's part of the call is complete and its tensor holds the
   // result.
   virtual void done(std::uint32_t call) = 0;
@@ -192,6 +210,16 @@ struct SwitchService {
   std::vector<Note> greeting;
 };
 
+// What the calls of one tensor end with where that is no sum, computed by other means than the
+// agents', to check them by. Threading: one owner.
+class Expected {
+ public:
+  virtual ~Expected() = default;
+  // Of the next call; `given`: what each rank contributes, all of one length. The result is valid
+  // until the next call, and exact before it is rounded to the tensor's type.
+  virtual std::span<const float> next(std::span<const std::vector<float>> given) = 0;
+};
+
 // What a scheme provides for one communicator.
 class Ends {
  public:
@@ -224,9 +252,8 @@ class Ends {
   // File name of the P4 program for the scheme's switches, as its author ships it; empty: none.
   virtual std::string_view p4_program() const { return ""; }
   virtual Survives survives() const { return {}; }
-  // True if the call ends with the weights of the tensor that it names, in place of a sum: helpers
-  // keep them, 0 at first, and step them by the sum (schemes/nesterov.h).
-  virtual bool steps_weights(const Call& /*call*/) const { return false; }
+  // For the calls that name the same tensor as this one; null: they end with sums.
+  virtual std::unique_ptr<Expected> expected(const Call& /*call*/) const { return nullptr; }
   // How much a float element may differ from the exact sum, before it is rounded to its type, if no
   // rank's element exceeds `largest` in magnitude; 0: the sum is exact.
   virtual double error_bound(const Call& /*call*/, double /*largest*/) const { return 0; }

@@ -358,6 +358,11 @@ struct InSwitch {
 // Hashes by which BytePS assigns keys to servers (schemes/keys.h).
 enum class KeyHash : std::uint8_t { djb2, naive, sdbm, built_in, mixed };
 
+// A step of SGD with Nesterov's momentum (schemes/nesterov.h).
+struct Nesterov {
+  float rate = 0.1F, momentum = 0.9F;
+};
+
 // Servers that sum: what the communicator's schemes may use of them, and how.
 struct AtServers {
   int places = 0;  // helper i is on place i modulo `places`
@@ -378,6 +383,12 @@ struct AtServers {
   bool schedules = false;  // byteps: servers sum the key with the fewest pushes first
   std::uint64_t big_array = 1'000'000;   // parameter_server: elements from which all servers share
   std::uint64_t chunk_bytes = 32 << 10;  // phub: of the largest chunk of a tensor
+  Nesterov optimizer{};                  // phub: the servers' steps
+  int rack_nics = 0;  // phub_racks: the last so many NICs of a box are for other racks alone
+  bool waits = true;  // byteps: a pull waits for the pushes of all nodes, not of its own alone
+  std::int64_t timeout_ps = 0;  // byteps: a server that is silent for so long is dead; 0: none is
+  bool elastic = false;         // byteps: the others take its keys; else the run ends
+  std::shared_ptr<const struct PieceCompression> compression{};  // byteps; null: none
 };
 
 // What a job says of OmniReduce (schemes/omnireduce.h).

@@ -200,7 +200,7 @@ std::string SegmentReport::to_blob() const {
   w.put(static_cast<std::uint64_t>(spans.size()));
   for (const Span& s : spans) {
     w.put(s.rank), w.put(s.host), w.put(s.stream), w.put(s.slot), w.put(s.kind), w.put(s.label);
-    w.put(s.start), w.put(s.duration), w.put(s.bytes);
+    w.put(s.start), w.put(s.duration), w.put(s.bytes), w.put(s.call), w.put(s.part);
   }
   return w.bytes();
 }
@@ -225,7 +225,7 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
   for (r.get(count); count > 0 && !r.bad(); --count) {
     Span s;
     r.get(s.rank), r.get(s.host), r.get(s.stream), r.get(s.slot), r.get(s.kind), r.get(s.label);
-    r.get(s.start), r.get(s.duration), r.get(s.bytes);
+    r.get(s.start), r.get(s.duration), r.get(s.bytes), r.get(s.call), r.get(s.part);
     report.spans.push_back(std::move(s));
   }
   if (!r.complete()) return std::nullopt;

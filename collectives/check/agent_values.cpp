@@ -60,11 +60,13 @@ CallValues::CallValues(const Call& call, std::uint64_t seed, const Ends& ends)
   }
 }
 
-void CallValues::step(NesterovReference& weights) {
-  for (std::uint64_t e = 0; e < call_.collective.count; ++e)
-    weights_.push_back(static_cast<float>(value({every_, static_cast<std::uint32_t>(e)})));
-  weights.step(weights_);
-  for (std::uint64_t e = 0; e < call_.collective.count; ++e) weights_[e] = weights.weight(e);
+void CallValues::expect(Expected& tensor) {
+  std::vector<std::vector<float>> given(static_cast<std::size_t>(call_.collective.size));
+  for (GroupRank r = 0; r < call_.collective.size; ++r)
+    for (std::uint64_t e = 0; e < call_.collective.count; ++e)
+      given[static_cast<std::size_t>(r)].push_back(static_cast<float>(value(r, e)));
+  const std::span<const float> result = tensor.next(given);
+  expected_.assign(result.begin(), result.end());
 }
 
 std::uint64_t CallValues::value(GroupRank r, std::uint64_t element) const {
@@ -180,13 +182,13 @@ std::string CallValues::wrong(GroupRank r, std::span<const std::byte> work) cons
     if (!required) continue;
     const std::byte* is = work.data() + e * bytes;
     put(*required, right);
-    if (!weights_.empty())
-      std::memcpy(right, bytes_of_floats(call_.type, {&weights_[e], 1}).data(), bytes);
+    if (!expected_.empty())
+      std::memcpy(right, bytes_of_floats(call_.type, {&expected_[e], 1}).data(), bytes);
     if (std::memcmp(is, right, bytes) != 0 && !close(is, right))
       return "ends with wrong content at " + std::to_string(e) + ": " + shown(is) + " instead of " +
              shown(right) + ", " +
-             (weights_.empty() ? contributions_.describe(*required) + guess(*required, is)
-                               : "the weight of tensor " + std::to_string(call_.tensor));
+             (expected_.empty() ? contributions_.describe(*required) + guess(*required, is)
+                                : "the result of tensor " + std::to_string(call_.tensor));
   }
   return {};
 }

@@ -5,8 +5,8 @@
 // missing, duplicated or misplaced one shows. Integer types wrap around; float values are so small
 // that sums over the group are exact. The result of a scheme that rounds may differ by its stated
 // bound (Ends::error_bound()) plus one rounding of the type. Elements without a defined value have
-// all bits set. Sparse calls sum the content of tensor_content.h, zeros included. Calls that step
-// weights (Ends::steps_weights()) end with those of nesterov_reference.h, bit by bit.
+// all bits set. Sparse calls sum the content of tensor_content.h, zeros included. Calls whose
+// result is no sum end with what Ends::expected() says, bit by bit.
 //
 // Units: elements, bytes. Threading: one owner.
 #pragma once
@@ -21,7 +21,6 @@
 
 #include "collectives/agent.h"
 #include "collectives/check/contract.h"
-#include "collectives/check/nesterov_reference.h"
 
 namespace ghostrank::checking {
 
@@ -32,8 +31,9 @@ class CallValues {
  public:
   CallValues(const Call& call, std::uint64_t seed, const Ends& ends);
 
-  // The call steps these weights, as earlier calls left them, and ends with them.
-  void step(NesterovReference& weights);
+  // The call ends with what `tensor` says, after the earlier calls of its tensor, and not with
+  // sums.
+  void expect(Expected& tensor);
 
   std::vector<std::byte> work(GroupRank r) const;
   std::vector<std::byte> input(GroupRank r) const;
@@ -57,7 +57,7 @@ class CallValues {
   std::uint32_t every_;
   std::vector<std::uint32_t> set_of_;                  // by rank: the multiset {rank}
   std::unordered_map<std::uint32_t, GroupRank> only_;  // the inverse of set_of_
-  std::vector<float> weights_;                         // in place of sums; empty: sums
+  std::vector<float> expected_;                        // in place of sums; empty: sums
 };
 
 // Why sums over so many ranks would not be exact; empty: they are.

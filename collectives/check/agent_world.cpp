@@ -98,10 +98,12 @@ void AgentWorld::set_up() {
   }
   overhead_ = ends_.overhead_bytes();
   if (options_.real_data) {
-    std::map<std::uint32_t, NesterovReference> weights;  // by tensor
+    std::map<std::uint32_t, std::unique_ptr<Expected>> expected;  // by tensor
     for (const Call& call : calls_) {
       values_.emplace_back(call, options_.seed, ends_);
-      if (ends_.steps_weights(call)) values_.back().step(weights[call.tensor]);
+      auto [tensor, fresh] = expected.try_emplace(call.tensor);
+      if (fresh) tensor->second = ends_.expected(call);
+      if (tensor->second) values_.back().expect(*tensor->second);
     }
   }
   for (GroupParty p = 0; p < ends_.size(); ++p) plan_next_call(p);

@@ -11,8 +11,8 @@ namespace ghostrank {
 namespace {
 
 constexpr float kEfSignSgdRate = 0.1f, kMomentum = 0.9f;
-constexpr std::array<std::string_view, 5> kNames{"none", "residual", "efsignsgd", "dgc",
-                                                 "powersgd"};
+constexpr std::array<std::string_view, 6> kNames{"none", "residual", "efsignsgd",
+                                                 "dgc",  "powersgd", "nesterov"};
 
 // Whether decompression gives an element as it was, or 0: tried on numbers of many scales, which
 // no method of few bits can hold.
@@ -43,6 +43,7 @@ std::string why_refused(Memory memory, const Compressor& method) {
     case Memory::none:
       return "";
     case Memory::residual:
+    case Memory::nesterov:
       if (method.majority)
         return "payloads of " + name +
                " are votes, which have no magnitude that something could be left of; use none, or "
@@ -78,6 +79,8 @@ MemoryWork work_of(Memory memory) {
     case Memory::residual:
     case Memory::efsignsgd:
       return {7, 3};  // t: reads g and e, writes t; sent: writes; e: reads t and sent, writes e
+    case Memory::nesterov:
+      return {11, 5};  // as residual; m: reads m and g, writes m; t: reads m
     case Memory::dgc:
       return {11, 4};  // u: 3; v: 3; both where something was sent: reads the mask, 2 each
     case Memory::powersgd:
@@ -89,7 +92,7 @@ MemoryWork work_of(Memory memory) {
 GradientMemory::GradientMemory(Memory kind, std::uint64_t elements)
     : kind_(kind),
       kept_(kind == Memory::none ? 0 : elements),
-      momentum_(kind == Memory::dgc ? elements : 0) {}
+      momentum_(momentum_of(kind) > 0 ? elements : 0) {}
 
 void GradientMemory::compensate(std::uint64_t first, std::span<float> gradient) {
   if (kind_ == Memory::none) return;
@@ -102,6 +105,13 @@ void GradientMemory::compensate(std::uint64_t first, std::span<float> gradient) 
       gradient[i] = kept[i];
     }
     return;
+  }
+  if (kind_ == Memory::nesterov) {
+    float* const momentum = momentum_.data() + first;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      momentum[i] = kMomentum * momentum[i] + gradient[i];
+      gradient[i] += kMomentum * momentum[i];
+    }
   }
   const float share = kind_ == Memory::efsignsgd ? kEfSignSgdRate : 1;
   for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = kept[i] + share * gradient[i];
@@ -121,6 +131,10 @@ void GradientMemory::keep(std::uint64_t first, std::span<const float> tensor,
     const float left = tensor[i] - sent[i];
     kept[i] = std::isfinite(left) ? left : 0;
   }
+  if (kind_ != Memory::nesterov) return;
+  float* const momentum = momentum_.data() + first;
+  for (std::size_t i = 0; i < tensor.size(); ++i)
+    if (!std::isfinite(tensor[i])) momentum[i] = 0;
 }
 
 float GradientMemory::scale() const { return kind_ == Memory::efsignsgd ? 1 / kEfSignSgdRate : 1; }

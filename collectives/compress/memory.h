@@ -6,15 +6,18 @@
 //   efsignsgd   t = e + 0.1 g       e = t - sent        likewise, of 0.1 g; sums are divided by 0.1
 //   dgc         u = 0.9 u + g       u = v = 0 where     sum of all sent + v = sum of all u
 //               v = v + u, t = v    something was sent
+//   nesterov    m = 0.9 m + g       e = t - sent        sum of all sent + e = sum of all g + 0.9 m
+//               t = e + g + 0.9 m
 //   powersgd    t = e + g           e = t - mean        mean: of all ranks, as decompressed; the
 //                                                       sums over all ranks are conserved
 //
 // An element that is not finite is kept by none of them: what was lost with it stays lost. 0.1 is
 // the learning rate of Karimireddy et al. (2019) as GRACE has it; methods that scale with their
 // tensor send the same whatever it is. dgc: momentum correction and factor masking of Lin et al.
-// (2018), without clipping.
+// (2018), without clipping. nesterov: BytePS's error feedback and momentum.
 //
-// Units: elements. Threading: one owner. Memory: 4 bytes an element, 8 with dgc, 0 with none.
+// Units: elements. Threading: one owner. Memory: 4 bytes an element, 8 with dgc and nesterov, 0
+// with none.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +30,16 @@ namespace ghostrank {
 
 struct Compressor;  // collectives/compressor.h
 
-enum class Memory : std::uint8_t { none, residual, efsignsgd, dgc, powersgd };
+enum class Memory : std::uint8_t { none, residual, efsignsgd, dgc, powersgd, nesterov };
 std::string_view name_of(Memory memory);
 
 // Why a method cannot use the memory, and what it can use; "": it can.
 std::string why_refused(Memory memory, const Compressor& method);
 
 // Share of a momentum that is left after a step.
-constexpr double momentum_of(Memory memory) { return memory == Memory::dgc ? 0.9 : 0; }
+constexpr double momentum_of(Memory memory) {
+  return memory == Memory::dgc || memory == Memory::nesterov ? 0.9 : 0;
+}
 
 // Passes of 4 bytes an element over a device's memory, and launches of kernels, in each step.
 struct MemoryWork {
@@ -59,7 +64,7 @@ class GradientMemory {
 
  private:
   Memory kind_;
-  std::vector<float> kept_, momentum_;  // momentum_: u of dgc
+  std::vector<float> kept_, momentum_;  // momentum_: u of dgc, m of nesterov
 };
 
 }  // namespace ghostrank

@@ -1,6 +1,8 @@
 #include "collectives/schemes/key_schemes.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "collectives/schemes/keyed.h"
 
@@ -45,7 +47,10 @@ class BytePs final : public KeyedEnds {
                   {.answer = Answer::at_once,
                    .schedules = comm.at_servers.schedules,
                    .credit_bytes = comm.at_servers.credit_bytes,
-                   .header_bytes = kMetaBytes}) {
+                   .header_bytes = kMetaBytes,
+                   .waits = comm.at_servers.waits,
+                   .timeout_ps = comm.at_servers.timeout_ps,
+                   .elastic = comm.at_servers.elastic}) {
     for (const auto& node : nodes()) local_ = std::max(local_, static_cast<int>(node.size()));
     const AtServers& s = servers();
     if (s.bound)
@@ -112,15 +117,21 @@ class Phub final : public KeyedEnds {
  public:
   Phub(int size, const Communicator& comm, int racks)
       : KeyedEnds(size, comm, comm.at_servers.places * comm.at_servers.nics,
-                  {.answer = Answer::result, .optimises = true, .racks = racks}) {
+                  {.answer = Answer::result,
+                   .optimises = true,
+                   .racks = racks,
+                   .rack_nics = racks > 1 ? comm.at_servers.rack_nics : 0}) {
+    if (rules().rack_nics >= servers().nics && racks > 1)
+      throw std::invalid_argument(
+          "of the " + std::to_string(servers().nics) + " NICs of each server, " +
+          std::to_string(rules().rack_nics) +
+          " are for other racks, which leaves none to its own nodes; use fewer");
     assign();
     cut_named();
   }
 
   int core_of(std::uint32_t key) const override { return assigned(core_of_, key, cores()); }
-  int owner_of(std::uint32_t key) const override {
-    return assigned(helper_of_, key, helpers_in_all());
-  }
+  int owner_of(std::uint32_t key) const override { return assigned(helper_of_, key, owners()); }
 
   // Two buffers for every sender.
   std::uint64_t bytes_held(std::uint64_t bytes, std::size_t pushers) const override {
@@ -131,7 +142,8 @@ class Phub final : public KeyedEnds {
   std::uint64_t most_elements(std::uint32_t element_bytes) const {
     return std::max<std::uint64_t>(1, servers().chunk_bytes / element_bytes);
   }
-  int helpers_in_all() const { return servers().places * servers().nics; }
+  // Helpers that sum, on the first NICs of every machine.
+  int owners() const { return servers().places * (servers().nics - rules().rack_nics); }
 
   // By tensor and chunk. Chunks of other tensors take turns.
   using Assignment = std::vector<std::vector<int>>;
@@ -155,7 +167,7 @@ class Phub final : public KeyedEnds {
         sizes.push_back(n * tensor.element_bytes);
       }
     }
-    const std::vector<int> helper = longest_first(sizes, helpers_in_all());
+    const std::vector<int> helper = longest_first(sizes, owners());
     std::vector<int> core(sizes.size());
     const int machines = racks() > 1 ? 1 : servers().places;
     for (int machine = 0; machine < machines; ++machine) {

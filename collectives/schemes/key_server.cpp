@@ -1,8 +1,13 @@
-// The servers of a scheme with keys; see keyed.h. Each core of the machine has a queue of pushes,
-// and sums one at a time; a timer of the core's number ends its work. A core completes the sums of
-// a key in the order of the calls, because every root pushes a key in that order.
+// The servers of a scheme with keys; see keyed.h. Each core of the machine sums one push at a time,
+// and completes the sums of a key in the order of the calls, because every root pushes a key in
+// that order.
+//
+// A core that takes pushes as they come needs an event only where a sum is complete: a timer above
+// the numbers of the cores. Where it chooses (KeyRules::schedules), or every push counts by itself
+// (asynchronous), it has a queue, and a timer of its own number ends its work on each push.
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <unordered_map>
 
 #include "collectives/schemes/keyed.h"
@@ -21,15 +26,17 @@ class Server final : public Agent {
   }
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
+    const auto tag = static_cast<KeyTag>(note.tag);
+    if (tag == KeyTag::probe) return reply(io, from, KeyTag::alive, note.call, note);
     const std::uint64_t name = std::uint64_t{note.call} << 32 | note.index;
     Round& round = rounds_[name];
-    const auto tag = static_cast<KeyTag>(note.tag);
     if (tag == KeyTag::push) {
       if (ends_.rules().answer == Answer::at_once) reply(io, from, KeyTag::pushed, note.call, note);
-      take(io, name, note, round);
+      if (!note.words.empty()) tell_moved(io, note, round);
+      take(io, from, name, note, round);
     } else if (tag == KeyTag::result) {
-      pass_on(io, note, round);
-    } else if (round.is_summed) {
+      from < ends_.size() ? take_result(io, name, note, round) : pass_on(io, note, round);
+    } else if (round.is_summed || std::ranges::count(round.stored, from) > 0) {
       answer(io, from, name, round);
     } else {
       round.waiting.push_back(from);
@@ -37,14 +44,14 @@ class Server final : public Agent {
     if (round.answered == pushers(note.index)) rounds_.erase(name);
   }
 
-  void on_timer(Io& io, std::uint32_t core) override {
-    const std::uint64_t name = cores_[core].at_work->name;
-    cores_[core].at_work.reset();
-    Round& round = rounds_.at(name);
-    const std::size_t all = pushers(key_in(name));
-    if (++round.summed == all) publish(io, name, round);
-    if (round.answered == all) rounds_.erase(name);
-    start(io, core);
+  // Elastic: a result that a root gave may have ended a round before its sum is complete.
+  void on_timer(Io& io, std::uint32_t timer) override {
+    if (timer >= cores_.size()) return complete(io, timer - cores_.size());
+    const Push done = *cores_[timer].at_work;
+    cores_[timer].at_work.reset();
+    if (const auto round = rounds_.find(done.name); round != rounds_.end())
+      add(io, done, round->second);
+    start(io, timer);
   }
 
   void on_room(Io& io) override { outbox_.on_room(io); }
@@ -54,15 +61,21 @@ class Server final : public Agent {
   struct Round {
     Sum sum;
     std::size_t pushes = 0, summed = 0, answered = 0;
+    std::uint64_t number = 0;  // of the key, from 0
     bool is_summed = false;
-    Note like{};                      // type and elements of the key
-    std::vector<std::byte> weights;   // that answer in place of the sum; else empty
+    bool has_moved = false;           // the roots know that it is here
+    Note like{};                      // type and elements of its notes
+    std::vector<std::byte> answer;    // in place of the sum; else empty
     std::vector<GroupParty> waiting;  // roots whose pulls came before the sum was complete
+    std::vector<GroupParty> stored;   // asynchronous: roots whose pushes count
+    std::map<GroupParty, std::vector<float>> parts;  // of compressed pushes
   };
   struct Push {
     std::uint64_t name = 0, bytes = 0;
+    GroupParty from = 0;
     Work work = Work::add;
-    bool steps = false;  // the weights, because it is the last push of its round
+    bool last = false;   // of its round
+    bool steps = false;  // the weights
   };
   struct Core {
     std::uint64_t bytes = 0;  // of the keys that it sums
@@ -71,8 +84,10 @@ class Server final : public Agent {
   };
   struct Key {
     std::uint32_t core = 0;
-    std::uint64_t pushes = 0;
+    std::uint64_t pushes = 0, rounds = 0;
     std::vector<float> weights, moments;  // if they are stepped and ranks hold real data
+    std::optional<PieceCodec> codec;      // where sums travel compressed
+    Sum store;                            // asynchronous: of all pushes
   };
 
   // The helper that owns the key: this one, unless it is the box of a rack for another.
@@ -84,18 +99,66 @@ class Server final : public Agent {
   }
 
   // The data are summed as they come; the cores decide when.
-  void take(Io& io, std::uint64_t name, const Note& note, Round& round) {
-    const std::uint64_t bytes = note.elements * bytes_of(note.type);
+  void take(Io& io, GroupParty from, std::uint64_t name, const Note& note, Round& round) {
+    const PieceCompression* how = ends_.compression(note.index);
+    const std::uint64_t bytes = how ? ends_.piece_of(note.index).elements * sizeof(float)
+                                    : note.elements * bytes_of(note.type);
     const bool steps = steps_weights(note.index, note.type);
     Key& key = key_of(io, note.index, bytes, steps);
-    round.sum.add(note);
-    round.like = {.type = note.type, .elements = note.elements};
     const bool first = round.pushes++ == 0;
+    if (first) round.number = key.rounds++;
+    round.like = {.type = note.type, .elements = note.elements};
+    if (!ends_.rules().waits)
+      key.store.add(note);
+    else if (!how)
+      round.sum.add(note);
+    else if (!note.content.empty())
+      round.parts[from] = PieceCodec::decompressed(*how, note.index, round.number, note.content,
+                                                   ends_.piece_of(note.index).elements);
     ++key.pushes;
     Core& core = cores_[key.core];
     const bool last = round.pushes == pushers(note.index);
-    core.queue.push_back({name, bytes, first ? Work::copy : Work::add, last && steps});
+    const bool copies = ends_.rules().waits ? first : key.pushes == 1;
+    const Work work = copies ? Work::copy : Work::add;
+    const Push push{name, bytes, from, work, last, last && steps};
+    if (!queues()) return add_next(io, key.core, push);
+    core.queue.push_back(push);
     if (!core.at_work) start(io, key.core);
+  }
+
+  bool queues() const { return ends_.rules().schedules || !ends_.rules().waits; }
+
+  // Without a queue: the core adds the push after those that came before.
+  void add_next(Io& io, std::uint32_t core, const Push& push) {
+    work(io, core, push);
+    if (!push.last) return;
+    if (free_.empty()) {
+      free_.push_back(complete_.size());
+      complete_.emplace_back();
+    }
+    const std::size_t at = free_.back();
+    free_.pop_back();
+    complete_[at] = push.name;
+    io.arm(static_cast<std::uint32_t>(cores_.size() + at), 0);
+  }
+
+  // The sum of a round is complete.
+  void complete(Io& io, std::size_t at) {
+    free_.push_back(at);
+    const std::uint64_t name = complete_[at];
+    const auto round = rounds_.find(name);
+    if (round == rounds_.end()) return;
+    if (!round->second.is_summed) publish(io, name, round->second);
+    if (round->second.answered == pushers(key_in(name))) rounds_.erase(round);
+  }
+
+  // With a queue: a core has added a push.
+  void add(Io& io, const Push& push, Round& round) {
+    const std::size_t all = pushers(key_in(push.name));
+    if (!ends_.rules().waits) store(io, push, round);
+    if (++round.summed == all && ends_.rules().waits && !round.is_summed)
+      publish(io, push.name, round);
+    if (round.answered == all) rounds_.erase(push.name);
   }
 
   // Lets a core sum the next push of its queue.
@@ -109,10 +172,20 @@ class Server final : public Agent {
                            [&](const Push& a, const Push& b) { return urgency(a) < urgency(b); });
     core.at_work = *next;
     core.queue.erase(next);
-    io.run_on(static_cast<int>(number));
-    io.work(core.at_work->work, core.at_work->bytes);
-    if (core.at_work->steps) io.work(Work::optimise, core.at_work->bytes);
+    work(io, number, *core.at_work);
     io.arm(number, 0);
+  }
+
+  // Lets the event go on when the core has done with the push.
+  void work(Io& io, std::uint32_t core, const Push& push) {
+    io.run_on(static_cast<int>(core));
+    io.work(push.work, push.bytes);
+    const std::uint32_t key = key_in(push.name);
+    if (const PieceCompression* how = ends_.compression(key)) {
+      const CodecTime time = how->time(ends_.piece_of(key).elements);
+      io.spend(time.decompress + (push.last ? time.compress : 0));
+    }
+    if (push.steps) io.work(Work::optimise, push.bytes);
   }
 
   // BytePS's schedule: the key with the fewest pushes so far first, then the lowest key.
@@ -133,26 +206,84 @@ class Server final : public Agent {
       key.moments.resize(n);
     }
     const std::span<float> weights = std::span(key.weights).first(n);
-    Nesterov{}.step(weights, std::span(key.moments).first(n), gradients);
-    round.weights = bytes_of_floats(round.like.type, weights);
+    take_step(ends_.optimizer(), weights, std::span(key.moments).first(n), gradients);
+    round.answer = bytes_of_floats(round.like.type, weights);
+  }
+
+  // In the order of nodes, whatever the order in which they pushed.
+  void compress_sum(std::uint32_t name, const PieceCompression& how, Round& round) {
+    if (round.parts.empty()) return;
+    std::vector<float> sum(ends_.piece_of(name).elements);
+    for (const auto& [root, part] : round.parts)
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+    round.parts.clear();
+    Key& key = keys_.at(name);
+    if (!key.codec)
+      key.codec.emplace(how, how.server_memory(), name, ends_.size() + self_, sum.size());
+    round.answer = key.codec->compress(std::move(sum));
+  }
+
+  // Asynchronous: a push counts from now on, and its root may pull.
+  void store(Io& io, const Push& push, Round& round) {
+    const auto waits = std::ranges::find(round.waiting, push.from);
+    if (waits == round.waiting.end()) return round.stored.push_back(push.from);
+    round.waiting.erase(waits);
+    answer(io, push.from, push.name, round);
+  }
+
+  // Elastic: this server sums the key in place of a dead one, and every root is to know.
+  void tell_moved(Io& io, const Note& push, Round& round) {
+    if (std::exchange(round.has_moved, true)) return;
+    Note moved{.tag = static_cast<std::uint8_t>(KeyTag::moved), .call = push.call};
+    moved.index = push.index;
+    moved.type = push.type;
+    moved.words = push.words;
+    for (const GroupParty root : roots_) outbox_.send(io, root, moved);
+  }
+
+  // Elastic: a root has the result from the dead server.
+  void take_result(Io& io, std::uint64_t name, const Note& result, Round& round) {
+    round.like = {.type = result.type, .elements = result.elements};
+    round.answer.assign(result.content.begin(), result.content.end());
+    round.is_summed = true;
+    ++round.answered;
+    answer_waiting(io, name, round);
+  }
+
+  void answer_waiting(Io& io, std::uint64_t name, Round& round) {
+    for (const GroupParty root : round.waiting) answer(io, root, name, round);
+    round.waiting.clear();
   }
 
   void publish(Io& io, std::uint64_t name, Round& round) {
     round.is_summed = true;
     const std::uint32_t key = key_in(name);
     const int owner = owner_of(key);
-    if (owner != self_) return send(io, ends_.size() + owner, KeyTag::push, name, round);
+    const int relay = ends_.relay_in(ends_.rack_of_helper(self_), key);
+    if (owner != self_)
+      return send(io, ends_.size() + (relay < 0 ? owner : relay), KeyTag::push, name, round);
     if (steps_weights(key, round.like.type)) step_weights(keys_.at(key), round);
+    if (const PieceCompression* how = ends_.compression(key)) compress_sum(key, *how, round);
     for (const GroupParty root : roots_) {
       if (ends_.rules().answer == Answer::when_summed)
         reply(io, root, KeyTag::pushed, call_of(name), {.index = key});
       if (ends_.rules().answer == Answer::result) answer(io, root, name, round);
     }
+    answer_racks(io, relay, name, round);
+    answer_waiting(io, name, round);
+  }
+
+  // The owner, to the boxes of all other racks.
+  void answer_racks(Io& io, int relay, std::uint64_t name, Round& round) {
+    if (ends_.racks() == 1) return;
+    if (relay >= 0) {
+      send(io, ends_.size() + relay, KeyTag::result, name, round);
+      round.answered += static_cast<std::size_t>(ends_.racks()) - 1;
+      return;
+    }
     for (int rack = 0; rack < ends_.racks(); ++rack)
-      if (const int box = ends_.helper_in(rack, owner); box != self_)
+      if (const int box = ends_.helper_in(rack, self_); box != self_)
         answer(io, ends_.size() + box, name, round);
-    for (const GroupParty root : round.waiting) answer(io, root, name, round);
-    round.waiting.clear();
   }
 
   static std::uint32_t call_of(std::uint64_t name) {
@@ -168,7 +299,9 @@ class Server final : public Agent {
   void send(Io& io, GroupParty to, KeyTag tag, std::uint64_t name, const Round& round) {
     Note note = round.like;
     note.index = key_in(name);
-    note.content = round.weights.empty() ? round.sum.content() : round.weights;
+    note.content = !ends_.rules().waits   ? keys_.at(note.index).store.content()
+                   : round.answer.empty() ? round.sum.content()
+                                          : std::span<const std::byte>(round.answer);
     reply(io, to, tag, call_of(name), note, round.like.elements);
   }
 
@@ -193,7 +326,9 @@ class Server final : public Agent {
     const auto [known, fresh] = keys_.try_emplace(name);
     if (!fresh) return known->second;
     const std::uint64_t weights = steps ? 2 * bytes : 0;  // and their momentum
-    io.hold(ends_.bytes_held(bytes, pushers(name)) + weights);
+    const PieceCompression* how = ends_.compression(name);
+    const std::uint64_t errors = how && how->server_memory() != Memory::none ? bytes : 0;
+    io.hold(ends_.bytes_held(bytes, pushers(name)) + weights + errors);
     const int wanted = ends_.core_of(name);
     const auto least =
         std::min_element(cores_.begin(), cores_.end(),
@@ -209,6 +344,8 @@ class Server final : public Agent {
   std::vector<Core> cores_;
   std::unordered_map<std::uint32_t, Key> keys_;
   std::unordered_map<std::uint64_t, Round> rounds_;  // by call and key
+  std::vector<std::uint64_t> complete_;              // rounds, by their timers
+  std::vector<std::size_t> free_;                    // of these timers
   KeyOutbox outbox_;
 };
 

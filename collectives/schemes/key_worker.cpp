@@ -1,30 +1,35 @@
 // The ranks of a scheme with keys; see keyed.h.
+#include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 
 #include "collectives/schemes/keyed.h"
+#include "collectives/schemes/numbers.h"
+#include "collectives/schemes/server_watch.h"
 
 namespace ghostrank {
 namespace {
 
 class Worker final : public Agent {
  public:
-  Worker(const KeyedEnds& ends, GroupRank rank) : ends_(ends), mates_(ends.node_with(rank)) {
+  Worker(const KeyedEnds& ends, GroupRank rank)
+      : ends_(ends), mates_(ends.node_with(rank)), watch_(ends.rules().timeout_ps) {
     while (mates_[self_] != rank) ++self_;
   }
 
   void on_call(Io& io, const Call& call) override {
     auto pieces = ends_.pieces(call);
     if (pieces->empty()) return io.done(call.number);
-    const std::size_t left = pieces->size();
-    open_.try_emplace(call.number, Open{call, std::move(pieces), left});
+    const Open& o = open_.try_emplace(call.number, call, std::move(pieces)).first->second;
     if (self_ > 0) return tell(io, 0, KeyTag::ready, call, 0);
+    for (std::size_t i = 0; i < o.left; ++i) enter(io, o, i, Stage::coordinate_reduce);
     someone_ready(io, call.number);
   }
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
+    if (from >= ends_.size() && !watch_.hears(io, from - ends_.size())) return;
     switch (static_cast<KeyTag>(note.tag)) {
       case KeyTag::ready:
         return someone_ready(io, note.call);
@@ -38,24 +43,47 @@ class Worker final : public Agent {
         return pushed(io, open_.at(note.call), note.index % kMostParts);
       case KeyTag::result:
         return result(io, open_.at(note.call), note.index % kMostParts, note.content);
+      case KeyTag::moved:
+        return moved(io, from, note);
       case KeyTag::own:
         return pass_on(io, open_.at(note.call), note.index, note.content);
       case KeyTag::gather:
         return gather(io, open_.at(note.call), note.index, member(from), note.content);
       case KeyTag::push:
       case KeyTag::pull:
+      case KeyTag::probe:
+      case KeyTag::alive:
         break;
     }
+  }
+
+  void on_timer(Io& io, std::uint32_t timer) override {
+    const auto server = static_cast<int>(timer);
+    if (watch_.on_timer(io, server) == ServerWatch::Verdict::dead) return lose(io, server);
+    Note probe{.tag = static_cast<std::uint8_t>(KeyTag::probe)};
+    outbox_.send(io, ends_.size() + server, probe);
   }
 
   void on_room(Io& io) override { outbox_.on_room(io); }
 
  private:
+  // What a server owes for a piece.
+  enum class Owed : std::uint8_t { nothing, acknowledgement, result };
   struct Open {
+    Open(const Call& of, std::shared_ptr<const KeyPieces> cut)
+        : call(of), pieces(std::move(cut)), left(pieces->size()), owed(left) {}
     Call call;
     std::shared_ptr<const KeyPieces> pieces;
-    std::size_t left;  // pieces whose result is not complete
+    std::size_t left;        // pieces whose result is not complete
+    std::vector<Owed> owed;  // by piece
     const KeyPiece& piece(std::size_t i) const { return (*pieces)[i]; }
+  };
+  // What the root keeps of a key from call to call.
+  struct Key {
+    std::optional<PieceCodec> codec;  // where pieces travel compressed
+    std::uint64_t results = 0;        // so far
+    Note last{};                      // elastic: the last one, which an heir may ask for
+    std::vector<std::byte> content;   // its elements
   };
   // A piece that the ranks of the node reduce, or whose result they share.
   struct Shared {
@@ -74,6 +102,9 @@ class Worker final : public Agent {
     while (mates_[m] != rank) ++m;
     return m;
   }
+  void enter(Io& io, const Open& o, std::size_t i, Stage stage) {
+    io.enter(o.call.number, static_cast<std::uint32_t>(i), stage);
+  }
   std::uint64_t bytes_of_piece(const Open& o, std::size_t i) const {
     return o.piece(i).elements * bytes_of(o.call.type);
   }
@@ -89,39 +120,52 @@ class Worker final : public Agent {
     note.content = content;
     outbox_.send(io, mates_[to], note);
   }
-  void to_server(Io& io, const Open& o, std::size_t i, KeyTag tag,
-                 std::span<const std::byte> content, std::uint64_t elements) {
+  // The server that sums the key now.
+  int server_of(const KeyPiece& piece) const {
+    if (watch_.dead().contains(piece.helper)) return ends_.heir(piece.key, watch_.dead());
+    return ends_.helper_in(ends_.rack_of(mates_.front()), piece.helper);
+  }
+  // Tells the heir of a key whose it was.
+  void to_server(Io& io, const Open& o, std::size_t i, Note note) {
     const KeyPiece& piece = o.piece(i);
-    Note note{.tag = static_cast<std::uint8_t>(tag), .call = o.call.number, .index = piece.key};
-    note.type = o.call.type;
-    note.elements = elements;
-    note.content = content;
-    const int helper = ends_.helper_in(ends_.rack_of(mates_.front()), piece.helper);
-    outbox_.send(io, ends_.size() + helper, note);
+    note.call = o.call.number;
+    note.index = piece.key;
+    const auto dead = static_cast<std::uint32_t>(piece.helper);
+    if (watch_.dead().contains(piece.helper)) note.words = std::as_bytes(std::span(&dead, 1));
+    outbox_.send(io, ends_.size() + server_of(piece), note);
   }
 
-  // Root: queues the pieces once every rank of the node has made the call.
+  // Root: begins the pieces, or queues them, once every rank of the node has made the call.
   void someone_ready(Io& io, std::uint32_t call) {
     if (++ready_[call] < mates()) return;
     ready_.erase(call);
     const Open& o = open_.at(call);
-    for (std::size_t i = 0; i < o.pieces->size(); ++i) queue_.emplace(o.piece(i).key, call, i);
+    const std::size_t pieces = o.pieces->size();
+    if (ends_.rules().credit_bytes == 0) {  // then nothing ever waits
+      for (std::size_t i = 0; i < pieces; ++i) begin(io, o, i);
+      return;
+    }
+    for (std::size_t i = 0; i < pieces; ++i) queue_.emplace(o.piece(i).key, call, i);
     go_on(io);
   }
 
-  // Root: starts pieces as long as they fit the credit.
+  // Root: begins pieces as long as they fit the credit.
   void go_on(Io& io) {
-    const std::uint64_t credit = ends_.rules().credit_bytes;
     while (!queue_.empty()) {
       const auto [key, call, i] = *queue_.begin();
       const Open& o = open_.at(call);
       const std::uint64_t bytes = bytes_of_piece(o, i);
-      if (credit > 0 && under_way_ > 0 && under_way_ + bytes > credit) return;
+      if (under_way_ > 0 && under_way_ + bytes > ends_.rules().credit_bytes) return;
       queue_.erase(queue_.begin());
-      under_way_ += bytes;
-      for (std::size_t m = 1; m < mates(); ++m) tell(io, m, KeyTag::reduce, o.call, i);
-      share(io, o, i);
+      begin(io, o, i);
     }
+  }
+
+  void begin(Io& io, const Open& o, std::size_t i) {
+    under_way_ += bytes_of_piece(o, i);
+    if (mates() > 1) enter(io, o, i, Stage::reduce);
+    for (std::size_t m = 1; m < mates(); ++m) tell(io, m, KeyTag::reduce, o.call, i);
+    share(io, o, i);
   }
 
   // Sends every other rank of the node this rank's part of its shard.
@@ -129,8 +173,7 @@ class Worker final : public Agent {
     Tensor& tensor = io.tensor(o.call.number);
     if (mates() == 1) {
       const KeyPiece& piece = o.piece(i);
-      return to_server(io, o, i, KeyTag::push, tensor.read(piece.first, piece.elements),
-                       piece.elements);
+      return push(io, open_.at(o.call.number), i, tensor.read(piece.first, piece.elements));
     }
     for (std::size_t m = 0; m < mates(); ++m) {
       if (m == self_) continue;
@@ -151,11 +194,11 @@ class Worker final : public Agent {
     s.sum.add(own);
     if (self_ > 0)
       return tell(io, 0, KeyTag::summed, o.call, note.index, shard.elements, s.sum.content());
-    collect(io, o, note.index, 0, s.sum.content());
+    collect(io, open_.at(note.call), note.index, 0, s.sum.content());
   }
 
   // Root: has the node's sum of one more shard; pushes the piece when it has all.
-  void collect(Io& io, const Open& o, std::size_t i, std::size_t from,
+  void collect(Io& io, Open& o, std::size_t i, std::size_t from,
                std::span<const std::byte> content) {
     Shared& s = shared(o.call.number, i);
     const KeyPiece& piece = o.piece(i);
@@ -165,25 +208,73 @@ class Worker final : public Agent {
       std::copy(content.begin(), content.end(), s.whole.data() + at * bytes_of(o.call.type));
     }
     if (++s.summed < mates()) return;
-    to_server(io, o, i, KeyTag::push, s.whole, piece.elements);
-    s.whole = {};
+    push(io, o, i, s.whole);
+    if (!ends_.rules().elastic) s.whole = {};
+  }
+
+  // Root: hands the node's sum of a piece to its server.
+  void push(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
+    const KeyPiece& piece = o.piece(i);
+    Note note{.tag = static_cast<std::uint8_t>(KeyTag::push)};
+    note.type = o.call.type;
+    note.elements = piece.elements;
+    note.content = content;
+    std::vector<std::byte> payload;
+    if (const PieceCompression* how = ends_.compression(piece.key)) {
+      enter(io, o, i, Stage::compress);
+      io.spend(how->time(piece.elements).compress);
+      if (!content.empty())
+        payload = codec(piece, *how).compress(floats_of(DataType::float32, content));
+      note.type = how->method->payload;
+      note.elements = how->payload(piece.elements);
+      note.content = payload;
+    }
+    enter(io, o, i, Stage::push);
+    o.owed[i] = Owed::acknowledgement;
+    watch_.owes(io, server_of(piece));
+    to_server(io, o, i, note);
+  }
+
+  PieceCodec& codec(const KeyPiece& piece, const PieceCompression& how) {
+    std::optional<PieceCodec>& own = keys_[piece.key].codec;
+    if (!own) own.emplace(how, how.memory, piece.key, mates_.front(), piece.elements);
+    return *own;
   }
 
   // Root: a server has the piece. Its acknowledgement waits for no other node, so the credit that
   // it gives back always comes back, in whatever order nodes push.
-  void pushed(Io& io, const Open& o, std::size_t i) {
+  void pushed(Io& io, Open& o, std::size_t i) {
     under_way_ -= bytes_of_piece(o, i);
-    to_server(io, o, i, KeyTag::pull, {}, 0);
+    o.owed[i] = Owed::result;
+    enter(io, o, i, Stage::pull);
+    to_server(io, o, i, {.tag = static_cast<std::uint8_t>(KeyTag::pull)});
     go_on(io);
   }
 
   // Root: the result of a piece has come.
   void result(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
     const KeyPiece& piece = o.piece(i);
+    watch_.paid(io, server_of(piece));
+    o.owed[i] = Owed::nothing;
+    const PieceCompression* how = ends_.compression(piece.key);
+    std::vector<std::byte> whole;
+    if (how || ends_.rules().elastic) {
+      Key& key = keys_[piece.key];
+      const std::uint64_t round = key.results++;
+      if (how) content = whole = decompress(io, o, i, *how, round, content);
+      if (ends_.rules().elastic) {
+        key.last = {.tag = static_cast<std::uint8_t>(KeyTag::result), .call = o.call.number};
+        key.last.index = piece.key;
+        key.last.type = o.call.type;
+        key.last.elements = piece.elements;
+        key.content.assign(content.begin(), content.end());
+      }
+    }
     if (mates() == 1) {
       io.tensor(o.call.number).write(piece.first, content);
       return piece_done(io, o, i);
     }
+    enter(io, o, i, Stage::broadcast);
     const auto part = [&](const Shard& shard) {
       if (content.empty()) return content;
       const std::uint64_t e = bytes_of(o.call.type);
@@ -194,6 +285,17 @@ class Worker final : public Agent {
       tell(io, m, KeyTag::own, o.call, i, shard.elements, part(shard));
     }
     pass_on(io, o, i, part(shard_of(piece, 0, mates())));
+  }
+
+  std::vector<std::byte> decompress(Io& io, const Open& o, std::size_t i,
+                                    const PieceCompression& how, std::uint64_t round,
+                                    std::span<const std::byte> payload) {
+    const KeyPiece& piece = o.piece(i);
+    enter(io, o, i, Stage::decompress);
+    io.spend(how.time(piece.elements).decompress);
+    if (payload.empty()) return {};
+    return bytes_of_floats(DataType::float32, PieceCodec::decompressed(how, piece.key, round,
+                                                                       payload, piece.elements));
   }
 
   // The result of this rank's shard has come: all others get it from here.
@@ -212,10 +314,41 @@ class Worker final : public Agent {
 
   void piece_done(Io& io, Open& o, std::size_t i) {
     const std::uint32_t call = o.call.number;
+    if (self_ == 0) enter(io, o, i, Stage::none);
     if (mates() > 1) shared_.erase(std::uint64_t{call} << 32 | i);
     if (--o.left > 0) return;
     open_.erase(call);
     io.done(call);
+  }
+
+  // Root: a server is dead. Its heirs get what it owes.
+  void lose(Io& io, int server) {
+    if (!watch_.bury(io, server)) return;
+    if (!ends_.rules().elastic || ends_.heir(0, watch_.dead()) < 0)
+      return io.give_up("server " + std::to_string(server) + " does not answer");
+    for (auto& [call, o] : open_)
+      for (std::size_t i = 0; i < o.owed.size(); ++i)
+        if (o.piece(i).helper == server && o.owed[i] != Owed::nothing) push_again(io, o, i);
+  }
+
+  void push_again(Io& io, Open& o, std::size_t i) {
+    const KeyPiece& piece = o.piece(i);
+    if (o.owed[i] == Owed::result) under_way_ += bytes_of_piece(o, i);
+    if (mates() > 1) return push(io, o, i, shared(o.call.number, i).whole);
+    push(io, o, i, io.tensor(o.call.number).read(piece.first, piece.elements));
+  }
+
+  // Root: another one has found a server dead, and what it owed has gone to the heir.
+  void moved(Io& io, GroupParty heir, const Note& note) {
+    std::uint32_t dead = 0;
+    std::memcpy(&dead, note.words.data(), sizeof dead);
+    lose(io, static_cast<int>(dead));
+    const auto known = keys_.find(note.index);
+    if (known == keys_.end() || known->second.results == 0) return;
+    Note last = known->second.last;
+    if (last.call != note.call) return;
+    last.content = known->second.content;
+    outbox_.send(io, heir, last);
   }
 
   const KeyedEnds& ends_;
@@ -226,6 +359,8 @@ class Worker final : public Agent {
   std::set<Task> queue_;
   std::uint64_t under_way_ = 0;  // bytes that give their credit back
   std::unordered_map<std::uint64_t, Shared> shared_;
+  std::unordered_map<std::uint32_t, Key> keys_;
+  ServerWatch watch_;
   KeyOutbox outbox_;
 };
 

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "collectives/check/compressed_reference.h"
+#include "collectives/check/nesterov_reference.h"
 #include "collectives/schemes/numbers.h"
 
 namespace ghostrank {
@@ -57,18 +59,56 @@ std::vector<Helper> KeyedEnds::helpers() const {
 }
 
 std::unique_ptr<Agent> KeyedEnds::agent(GroupParty party) const {
-  return party < size() ? key_worker(*this, party) : key_server(*this, party - size());
+  if (party < size()) return key_worker(*this, party);
+  const int helper = party - size();
+  return is_relay(helper) ? key_relay(*this, helper) : key_server(*this, helper);
+}
+
+const PieceCompression* KeyedEnds::compression(std::uint32_t key) const {
+  const PieceCompression* how = servers_.compression.get();
+  const std::uint32_t tensor = key / kMostParts;
+  if (!how || tensor >= named_.size()) return nullptr;
+  const AtServers::Tensor& whole = servers_.tensors[tensor];
+  return whole.elements * whole.element_bytes >= how->min_bytes ? how : nullptr;
+}
+
+std::uint64_t KeyedEnds::wire_bytes(const KeyPiece& piece, std::uint32_t element_bytes) const {
+  const PieceCompression* how = compression(piece.key);
+  return how ? how->payload(piece.elements) * bytes_of(how->method->payload)
+             : piece.elements * element_bytes;
+}
+
+int KeyedEnds::heir(std::uint32_t key, const std::set<int>& dead) const {
+  std::vector<int> alive;
+  for (int helper = 0; helper < helpers_; ++helper)
+    if (!dead.contains(helper)) alive.push_back(helper);
+  if (alive.empty()) return -1;
+  return alive[server_of_key(KeyHash::djb2, key, static_cast<int>(alive.size()), 0)];
+}
+
+int KeyedEnds::relay_in(int rack, std::uint32_t key) const {
+  if (rules_.rack_nics == 0) return -1;
+  const auto nics = static_cast<std::uint32_t>(rules_.rack_nics);
+  return helpers_ - (1 + static_cast<int>(key % nics)) * racks() + rack;
 }
 
 std::string KeyedEnds::refuses(const Call& call) const {
+  if (call.tensor != 0 && compression((call.tensor - 1) * kMostParts) &&
+      call.type != DataType::float32)
+    return "compresses float32 alone, not " + std::string(name_of(call.type));
   const std::size_t parts = pieces(call)->size();
   if (parts <= kMostParts) return "";
   return "cuts a tensor into " + std::to_string(parts) + " pieces, at most " +
          std::to_string(kMostParts) + " are possible; take larger ones";
 }
 
-bool KeyedEnds::steps_weights(const Call& call) const {
-  return call.tensor != 0 && steps_weights(call.tensor - 1, call.type);
+std::unique_ptr<Expected> KeyedEnds::expected(const Call& call) const {
+  if (call.tensor == 0) return nullptr;
+  if (steps_weights(call.tensor - 1, call.type))
+    return std::make_unique<NesterovReference>(servers_.optimizer);
+  const PieceCompression* how = compression((call.tensor - 1) * kMostParts);
+  if (!how) return nullptr;
+  return std::make_unique<CompressedReference>(*how, nodes_, *pieces(call), size());
 }
 
 bool KeyedEnds::steps_weights(std::uint32_t tensor, DataType type) const {
@@ -110,17 +150,17 @@ void KeyedEnds::add_node_traffic(const std::vector<GroupRank>& node, const KeyPi
 void KeyedEnds::add_server_traffic(const KeyPieces& pieces, std::uint32_t element_bytes,
                                    std::vector<Edge>& edges) const {
   struct Owned {
-    std::uint64_t pieces = 0, elements = 0;
+    std::uint64_t pieces = 0, bytes = 0;
   };
   std::vector<Owned> owned(helpers_);
   for (const KeyPiece& piece : pieces) {
     ++owned[piece.helper].pieces;
-    owned[piece.helper].elements += piece.elements;
+    owned[piece.helper].bytes += wire_bytes(piece, element_bytes);
   }
   const std::uint64_t notes = rules_.answer == Answer::result ? 1 : 2;  // each way, per piece
   const auto both_ways = [&](GroupParty a, GroupParty b, const Owned& keys) {
     const std::uint64_t messages = notes * keys.pieces;
-    const std::uint64_t bytes = messages * rules_.header_bytes + keys.elements * element_bytes;
+    const std::uint64_t bytes = messages * rules_.header_bytes + keys.bytes;
     edges.push_back({a, b, bytes, messages});
     edges.push_back({b, a, bytes, messages});
   };
@@ -128,10 +168,37 @@ void KeyedEnds::add_server_traffic(const KeyPieces& pieces, std::uint32_t elemen
     if (owned[owner].pieces == 0) continue;
     for (std::size_t n = 0; n < nodes_.size(); ++n)
       both_ways(nodes_[n].front(), size() + helper_in(rack_of_node(n), owner), owned[owner]);
+    if (rules_.rack_nics > 0) continue;
     for (int rack = 0; rack < racks(); ++rack)
       if (rack != rack_of_helper(owner))
         both_ways(size() + helper_in(rack, owner), size() + owner, owned[owner]);
   }
+}
+
+// What boxes exchange by their relays: of each piece every other box its sum, and the owner's relay
+// hears the result once.
+void KeyedEnds::add_relayed_traffic(const KeyPieces& pieces, std::uint32_t element_bytes,
+                                    std::vector<Edge>& edges) const {
+  std::map<std::pair<GroupParty, GroupParty>, Edge> sums;
+  const auto add = [&](int from, int to, std::uint64_t elements) {
+    Edge& edge = sums.try_emplace({from, to}, Edge{size() + from, size() + to}).first->second;
+    edge.bytes += rules_.header_bytes + elements * element_bytes;
+    ++edge.messages;
+  };
+  for (const KeyPiece& piece : pieces) {
+    const int home = rack_of_helper(piece.helper), owner = relay_in(home, piece.key);
+    for (int rack = 0; rack < racks(); ++rack) {
+      if (rack == home) continue;
+      const int box = helper_in(rack, piece.helper), relay = relay_in(rack, piece.key);
+      for (const auto& [from, to] : {std::pair(box, relay), std::pair(relay, owner)}) {
+        add(from, to, piece.elements);
+        add(to, from, piece.elements);
+      }
+      add(owner, piece.helper, piece.elements);
+    }
+    if (racks() > 1) add(piece.helper, owner, piece.elements);
+  }
+  for (const auto& [ends, edge] : sums) edges.push_back(edge);
 }
 
 std::vector<Ends::Edge> KeyedEnds::traffic(const Call& call) const {
@@ -139,6 +206,7 @@ std::vector<Ends::Edge> KeyedEnds::traffic(const Call& call) const {
   std::vector<Edge> edges;
   if (all->empty()) return edges;
   add_server_traffic(*all, bytes_of(call.type), edges);
+  if (rules_.rack_nics > 0) add_relayed_traffic(*all, bytes_of(call.type), edges);
   for (const std::vector<GroupRank>& node : nodes_)
     add_node_traffic(node, *all, bytes_of(call.type), edges);
   return edges;
@@ -146,14 +214,16 @@ std::vector<Ends::Edge> KeyedEnds::traffic(const Call& call) const {
 
 void KeyOutbox::send(Io& io, GroupParty to, const Note& note) {
   if (kept_.empty() && io.send(to, note, Carriage::reliable)) return;
-  Kept& kept = kept_.emplace_back(Kept{to, note, {}});
+  Kept& kept = kept_.emplace_back(Kept{to, note, {}, {}});
   kept.content.assign(note.content.begin(), note.content.end());
+  kept.words.assign(note.words.begin(), note.words.end());
 }
 
 void KeyOutbox::on_room(Io& io) {
   while (next_ < kept_.size()) {
     Kept& kept = kept_[next_];
     kept.note.content = kept.content;
+    kept.note.words = kept.words;
     if (!io.send(kept.to, kept.note, Carriage::reliable)) return;
     kept.content = {};
     ++next_;

@@ -35,6 +35,25 @@
 //   box   |        + of its rack > push                   > result to its roots
 //   owner |                            + of every rack > result to its roots and every other box
 //
+// With KeyRules::rack_nics the last NICs of a box carry what boxes exchange, and nothing else, so
+// that it never waits behind what nodes push. On each is a helper that passes notes on, between its
+// box and those of other racks (key_relay.cpp).
+//
+// With AtServers::compression (piece_compression.h) pieces and sums of large enough named tensors
+// travel compressed.
+//
+// With KeyRules::waits off (BytePS's asynchronous mode) a server adds every push to what it stores
+// of the key, for ever, and a pull waits for its root's own push alone.
+//
+// With KeyRules::timeout_ps a root asks a server that owes it an answer and is silent for so long
+// whether it is alive, and takes it for dead if it is silent as long again. Then the run ends, or,
+// if KeyRules::elastic, the root pushes what it owes to another server, which the key chooses, as
+// below. A root that knows the result already gives it, so nothing is lost:
+//
+//   root that found out   | push > ....................... (> pull)      > result
+//   heir of the key       |       > moved, to every root
+//   any other root        |                > push, > result, or nothing if it has not called yet
+//
 // A server sums a key on one core of its machine. Two rounds of a key may be open: one that is
 // summed, and one that slow nodes still pull.
 //
@@ -48,11 +67,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "collectives/agent.h"
 #include "collectives/schemes/keys.h"
+#include "collectives/schemes/piece_compression.h"
 
 namespace ghostrank {
 
@@ -67,6 +88,10 @@ struct KeyRules {
   std::uint64_t credit_bytes = 0;  // of a node's pieces on their way to servers; 0: unlimited
   std::uint64_t header_bytes = 0;  // of a note
   int racks = 1;                   // more than 1: as many as machines with servers; Answer::result
+  int rack_nics = 0;               // of each box, for other racks alone; 0: every NIC is for both
+  bool waits = true;               // Answer::at_once: a pull waits for the pushes of all nodes
+  Picoseconds timeout_ps = 0;      // Answer::at_once; 0: servers are waited for
+  bool elastic = false;            // the others take the keys of a dead server
 };
 
 class KeyedEnds : public Ends {
@@ -79,7 +104,7 @@ class KeyedEnds : public Ends {
   std::vector<Edge> traffic(const Call& call) const override;
   std::uint64_t overhead_bytes() const override { return rules_.header_bytes; }
   std::string refuses(const Call& call) const override;
-  bool steps_weights(const Call& call) const override;
+  std::unique_ptr<Expected> expected(const Call& call) const override;
   // Whether servers step the weights of a tensor, as keys number it, whose gradients are of `type`.
   bool steps_weights(std::uint32_t tensor, DataType type) const;
 
@@ -99,11 +124,24 @@ class KeyedEnds : public Ends {
   int rack_of_helper(int helper) const { return helper % racks(); }
   // The helper that takes part in the owner's keys for a rack: on the same NIC of that rack's box.
   int helper_in(int rack, int owner) const { return owner - rack_of_helper(owner) + rack; }
+  // The helper that passes on what a rack's box exchanges of a key with other racks; -1: none does.
+  int relay_in(int rack, std::uint32_t key) const;
+  bool is_relay(int helper) const {
+    return rules_.rack_nics > 0 && helper >= helpers_ - rules_.rack_nics * racks();
+  }
   // The helper that owns a key, if there are racks.
   virtual int owner_of(std::uint32_t /*key*/) const { return 0; }
   // The core on which a helper sums the key; -1: the one that has least to sum.
   virtual int core_of(std::uint32_t /*key*/) const { return -1; }
   int cores() const { return servers_.cores; }
+  // How pieces of a key travel; null: as they are. A key that is compressed has a piece.
+  const PieceCompression* compression(std::uint32_t key) const;
+  const KeyPiece& piece_of(std::uint32_t key) const {
+    return (*named_[key / kMostParts])[key % kMostParts];
+  }
+  // The server that takes a key in place of dead ones; -1: all are dead.
+  int heir(std::uint32_t key, const std::set<int>& dead) const;
+  const Nesterov& optimizer() const { return servers_.optimizer; }
   // That a server holds of a key of so many bytes, besides weights, if so many push it: the sum in
   // progress and the one that is pulled.
   virtual std::uint64_t bytes_held(std::uint64_t bytes, std::size_t /*pushers*/) const {
@@ -122,8 +160,12 @@ class KeyedEnds : public Ends {
  private:
   void add_server_traffic(const KeyPieces& pieces, std::uint32_t element_bytes,
                           std::vector<Edge>& edges) const;
+  void add_relayed_traffic(const KeyPieces& pieces, std::uint32_t element_bytes,
+                           std::vector<Edge>& edges) const;
   void add_node_traffic(const std::vector<GroupRank>& node, const KeyPieces& pieces,
                         std::uint32_t element_bytes, std::vector<Edge>& edges) const;
+
+  std::uint64_t wire_bytes(const KeyPiece& piece, std::uint32_t element_bytes) const;
 
   AtServers servers_;
   int helpers_;
@@ -150,12 +192,16 @@ enum class KeyTag : std::uint8_t {
   pushed,  // acknowledgement
   pull,
   result,
-  own,    // root to GPU: the result of its shard
-  gather  // GPU to GPU: the result of the sender's shard
+  own,     // root to GPU: the result of its shard
+  gather,  // GPU to GPU: the result of the sender's shard
+  probe,   // root to server: is it alive?
+  alive,   // it is
+  moved    // heir to root: the key was a dead server's (words: its number)
 };
 
 std::unique_ptr<Agent> key_worker(const KeyedEnds& ends, GroupRank rank);
 std::unique_ptr<Agent> key_server(const KeyedEnds& ends, int helper);
+std::unique_ptr<Agent> key_relay(const KeyedEnds& ends, int helper);
 
 // Sends notes in order, and keeps those that find no room.
 class KeyOutbox {
@@ -167,7 +213,7 @@ class KeyOutbox {
   struct Kept {
     GroupParty to;
     Note note;
-    std::vector<std::byte> content;
+    std::vector<std::byte> content, words;
   };
   std::vector<Kept> kept_;
   std::size_t next_ = 0;

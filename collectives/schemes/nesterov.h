@@ -5,20 +5,18 @@
 #include <cstddef>
 #include <span>
 
+#include "collectives/schedule.h"
+
 namespace ghostrank {
 
-struct Nesterov {
-  float rate = 0.1F, momentum = 0.9F;
-
-  // m = momentum m + g;  w -= rate (g + momentum m), element by element in single precision. All
-  // three have the same length.
-  void step(std::span<float> weights, std::span<float> moments,
-            std::span<const float> gradients) const {
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      moments[i] = momentum * moments[i] + gradients[i];
-      weights[i] -= rate * (gradients[i] + momentum * moments[i]);
-    }
+// m = momentum m + g;  w -= rate (g + momentum m), element by element in single precision. All
+// three have the same length.
+inline void take_step(const Nesterov& by, std::span<float> weights, std::span<float> moments,
+                      std::span<const float> gradients) {
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    moments[i] = by.momentum * moments[i] + gradients[i];
+    weights[i] -= by.rate * (gradients[i] + by.momentum * moments[i]);
   }
-};
+}
 
 }  // namespace ghostrank

@@ -88,6 +88,17 @@ class AgentRunner::Lent final : public Io {
     if (incident == Incident::fallback) told.merge({.first_fallback = now_.at});
   }
 
+  void enter(std::uint32_t call, std::uint32_t part, Stage stage) override {
+    const auto open = find(call);
+    if (open == state_.open.end() || !runner_.carrier_.traces(*(*open)->flight)) return;
+    OpenCall::InStage& in = (*open)->parts[part];
+    if (in.stage != Stage::none)
+      runner_.carrier_.trace_stage(*(*open)->flight, part, in.stage, in.since, now_);
+    in = {stage, now_};
+  }
+
+  void give_up(const std::string& why) override { refuse("gives up: " + why); }
+
   void done(std::uint32_t call) override {
     const auto open = find(call);
     if (open == state_.open.end())
@@ -219,7 +230,7 @@ AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& r
   sites_.resize(free_.size());
 }
 
-ServerMachine server_machine(const ServerSpec& servers) {
+ServerMachine server_machine(const ServerSpec& servers, int rank_nodes) {
   const auto per_byte = [](double GBps) { return GBps > 0 ? 1e3 / GBps : 0; };
   ServerMachine out{.cores = servers.cores};
   const double add = per_byte(servers.add_GBps);
@@ -228,6 +239,9 @@ ServerMachine server_machine(const ServerSpec& servers) {
   // momentum and weights, and writes the latter two.
   out.passes = {2, 3, 5};
   out.memory = per_byte(servers.memory_GBps);
+  out.stops = servers.fails;
+  out.stops_at = servers.fails_at;
+  out.places = std::max(1, servers.places(rank_nodes));
   return out;
 }
 
@@ -238,10 +252,10 @@ std::vector<HelperCount> AgentRunner::helper_counts() const {
   return out;
 }
 
-void AgentRunner::clear(bool switches_fail) {
-  switches_fail_ = switches_fail && !switch_.fails_at.empty();
+void AgentRunner::clear(bool fail) {
+  fail_ = fail;
   troubles_ = {};
-  weights_.clear();
+  expected_.clear();
   std::erase_if(states_, [](const State& s) { return !s.use->outside; });
   std::fill(first_of_.begin(), first_of_.end(), nullptr);
   waiting_.clear();
@@ -254,6 +268,13 @@ void AgentRunner::clear(bool switches_fail) {
   std::fill(free_.begin(), free_.end(), Moment{});
   std::fill(sites_.begin(), sites_.end(), Site{});
   std::fill(memory_free_.begin(), memory_free_.end(), 0);
+}
+
+TensorResult* AgentRunner::expected(std::uint32_t scheme, const Call& call) {
+  if (call.tensor == 0) return nullptr;
+  const auto [at, fresh] = expected_.try_emplace({scheme, call.tensor});
+  if (fresh) at->second.reference = cluster_.schemes()[scheme].ends->expected(call);
+  return at->second.reference ? &at->second : nullptr;
 }
 
 AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
@@ -281,12 +302,24 @@ void AgentRunner::make_agent(State& s) {
   GHOSTRANK_ASSERT(s.agent != nullptr);
 }
 
-// Whether the party hears of an event at `at`: a switch that is away does not. Schemes that survive
-// such a switch share nothing at its site, so its agent alone is what it forgets.
+// Whether the party hears of an event at `at`: a server that has stopped does not, nor does a
+// switch that is away.
 bool AgentRunner::hears(State& s, Picoseconds at) {
-  if (!switches_fail_ || s.address.local < ranks_.size()) return true;
-  const auto helper = static_cast<std::size_t>(s.position - s.use->ends->size());
-  if (s.use->helpers[helper].kind != PartyKind::network_switch) return true;
+  if (!fail_ || s.address.local < ranks_.size()) return true;
+  const int helper = s.position - s.use->ends->size();
+  switch (s.use->helpers[static_cast<std::size_t>(helper)].kind) {
+    case PartyKind::network_switch:
+      return switch_hears(s, at);
+    case PartyKind::server:
+      return helper % machine_.places != machine_.stops || at < machine_.stops_at;
+    default:
+      return true;
+  }
+}
+
+// Schemes that survive a switch that fails share nothing at its site, so its agent alone is what it
+// forgets.
+bool AgentRunner::switch_hears(State& s, Picoseconds at) {
   const auto last = std::upper_bound(switch_.fails_at.begin(), switch_.fails_at.end(), at);
   const std::ptrdiff_t failures = last - switch_.fails_at.begin();
   if (failures > s.failures) {

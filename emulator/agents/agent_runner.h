@@ -64,8 +64,11 @@ struct ServerMachine {
   // By Work: picoseconds per byte on a core, and bytes that pass the memory per byte of elements.
   std::array<double, kWorks> core{}, passes{};
   double memory = 0;  // picoseconds per byte
+  // The place of those that stops, of so many, and when; -1: none does.
+  int stops = -1, places = 1;
+  Picoseconds stops_at = 0;
 };
-ServerMachine server_machine(const ServerSpec& servers);
+ServerMachine server_machine(const ServerSpec& servers, int rank_nodes);
 
 class NoteCarrier {
  public:
@@ -77,6 +80,10 @@ class NoteCarrier {
   // Schedules AgentRunner::on_timer(who, timer, armed) at `at`.
   virtual void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) = 0;
   virtual void end_call(Flight& flight, Moment at) = 0;
+  // Whether the call's rank is traced, and a stage of a part of its tensor for that trace.
+  virtual bool traces(const Flight& flight) const = 0;
+  virtual void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
+                           Moment to) = 0;
   virtual void refuse(const std::string& what) = 0;  // ends the run
 };
 
@@ -89,8 +96,9 @@ class AgentRunner {
               std::uint32_t mtu, std::uint64_t most_in_packet, const SwitchSpec& network_switch,
               NoteCarrier& carrier);
 
-  // Between segments, when all is at rest. `switches_fail`: in the next one, when the job says so.
-  void clear(bool switches_fail);
+  // Between segments, when all is at rest. `fail`: in the next one switches and servers fail, when
+  // the job says so.
+  void clear(bool fail);
   bool serves() const { return !cluster_.schemes().empty(); }
   // Grows while calls get on: with reliable notes, and where a rank reads elements of its tensor
   // that lie behind all that it has read, or writes some. Timers, and packets that are sent again,
@@ -109,11 +117,8 @@ class AgentRunner {
   bool wants_room() const { return !waiting_.empty(); }
   void give_room(Moment at);
 
-  // For verify mode: a tensor's weights as the scheme's helpers on all shards should step them,
-  // since clear().
-  TensorWeights& weights(std::uint32_t scheme, std::uint32_t tensor) {
-    return weights_[{scheme, tensor}];
-  }
+  // For verify mode: what the calls of a tensor since clear() end with; null: sums.
+  TensorResult* expected(std::uint32_t scheme, const Call& call);
 
   // Of the helpers that have heard anything since clear().
   std::vector<HelperCount> helper_counts() const;
@@ -142,6 +147,11 @@ class AgentRunner {
     std::uint32_t number;
     Flight* flight;
     RankTensor tensor;
+    struct InStage {
+      Stage stage = Stage::none;
+      Moment since;
+    };
+    std::map<std::uint32_t, InStage> parts{};  // by number
   };
   struct Timer {
     std::uint32_t name;
@@ -167,6 +177,7 @@ class AgentRunner {
   State& state_of(AgentAddress who);
   void make_agent(State& state);
   bool hears(State& state, Picoseconds at);
+  bool switch_hears(State& state, Picoseconds at);
   template <typename Tell>
   void tell(State& s, Moment at, const Tell& tell);
 
@@ -185,10 +196,10 @@ class AgentRunner {
   std::vector<State*> first_of_;  // by local index: a party's states are a list, mostly of one
   std::vector<State*> waiting_;
   const SwitchSpec& switch_;
-  bool switches_fail_ = false;
+  bool fail_ = false;
   SwitchTroubles troubles_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, TensorWeights> weights_;
-  std::uint64_t armed_ = 0;  // timers armed so far
+  std::map<std::pair<std::uint32_t, std::uint32_t>, TensorResult> expected_;  // by scheme, tensor
+  std::uint64_t armed_ = 0;                                                   // timers armed so far
   std::uint64_t progress_ = 0;
 };
 

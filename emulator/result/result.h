@@ -286,11 +286,14 @@ struct Span {  // for the Chrome trace; emulated time
   WorldRank rank;
   Host host;
   std::uint8_t stream = 0;
-  std::uint8_t kind = 0;  // 0 compute, 1 collective, 2 point-to-point, 3 wait
+  // 0 compute, 1 collective, 2 point-to-point, 3 wait, 4 a stage of a part of a call's tensor
+  std::uint8_t kind = 0;
   std::string label;
   Picoseconds start = 0, duration = 0;
   std::uint64_t bytes = 0;
-  std::uint8_t slot = 0;  // which of the stream's concurrent collectives
+  std::uint8_t slot = 0;   // which of the stream's concurrent collectives
+  std::string call;        // of a stage: label of the op
+  std::uint32_t part = 0;  // likewise: number of the part
 };
 
 // The program that played a run.

@@ -125,8 +125,7 @@ void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
   if (segment_.verify) {
     const Ends& ends = *cluster_.schemes()[scheme].ends;
     const double bound = ends.error_bound({0, c, f.op->dtype}, kLargestValue);
-    if (ends.steps_weights({0, c, f.op->dtype, {}, f.op->tensor}))
-      content.weights = &agents_.weights(scheme, f.op->tensor);
+    content.expected = agents_.expected(scheme, {0, c, f.op->dtype, {}, f.op->tensor});
     f.data = std::make_unique<RankData>(*f.schedule, f.op->dtype, f.position, salt_of(f), spare_,
                                         content, bound);
   }

@@ -378,6 +378,22 @@ void Shard::wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Mom
 }
 
 void Shard::end_call(Flight& flight, Moment at) {
+void Shard::trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
+                        Moment to) {
+  Span* const span = to.at > from.at ? spans_.add() : nullptr;
+  if (!span) return;
+  const RankState& r = ranks_[flight.rank];
+  span->rank = r.id();
+  span->host = host_;
+  span->stream = flight.stream;
+  span->kind = 4;
+  span->label = name_of(stage);
+  span->start = from.at;
+  span->duration = to.at - from.at;
+  span->call = program_of(r, r.streams[flight.stream]).labels[flight.op->label];
+  span->part = part;
+}
+
   flight.next_member = nullptr;
   schedule(Event::Kind::call_done, at, flight.rank).flight = &flight;
 }

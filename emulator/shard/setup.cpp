@@ -5,6 +5,7 @@
 
 #include "emulator/common/monotonic.h"
 #include "emulator/host/cores.h"
+#include "emulator/shard/ahead.h"
 #include "emulator/shard/inline.h"
 #include "emulator/shard/packet_connections.h"
 #include "profiles/error.h"
@@ -39,11 +40,15 @@ Shard::Shard(const Setup& setup)
       reanchor_(!virtual_ && setup.spec.fabric.colocated == Colocated::memory),
       wired_(!setup.flows.of(setup.host, setup.index).empty() || setup.switch_packets),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
+      // The spans of a trace are in the order of the clock.
+      runs_ahead_(setup.trace_ranks.empty() &&
+                  may_run_ahead(setup.spec, setup.workload, setup.cluster)),
       schedules_(setup.spec, setup.workload, setup.cluster),
       agents_(
           setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
           setup.cluster.helpers_of(setup.host, setup.index),
-          server_machine(setup.spec.cluster.servers), setup.spec.fabric.packets.mtu,
+          server_machine(setup.spec.cluster.servers, setup.spec.cluster.rank_nodes()),
+          setup.spec.fabric.packets.mtu,
           setup.packets ? setup.packets->most_bytes() : setup.spec.fabric.packets.mtu - kUdpAndIp,
           setup.spec.network_switch, *this),
       misfortune_(setup.spec.fabric.packets, setup.spec.run.seed),
@@ -134,7 +139,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   ranks_left_ = begin_ranks();
   if (ranks_left_ == 0) shared_->ended.fetch_add(1);
   ended_ = 0;
-  now_ = kBeforeAll;  // no message to the fabric is due before the start
+  now_ = virtual_ ? 0 : kBeforeAll;  // no message to the fabric is due before the start
   quiet_.begin(stall_threshold(spec_, segment_.dilation));
   of_agents_ = 0;
   got_on_at_ = window_ = 0;

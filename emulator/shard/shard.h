@@ -318,6 +318,9 @@ class Shard final : private NoteCarrier {
                     std::uint32_t& payload);
   Event event_for(const LeavingNote& note, WorldParty party) const;
   static Payload payload_of(const Note& note, std::uint64_t bytes);
+  bool traces(const Flight& flight) const override { return ranks_[flight.rank].traced; }
+  void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
+                   Moment to) override;
   void note_to_process(const LeavingNote& note, WorldParty party, const Moment& start);
   bool try_send_packet(Packets& packets, int flow, Message& message);
   bool take_packets(Packets& packets, bool of_switch);

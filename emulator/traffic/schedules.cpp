@@ -120,7 +120,7 @@ void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm&
   if (const std::string why = use.ends->refuses(call); !why.empty())
     throw Error("collectives: " + scheme + " cannot serve " + std::string(name_of(op.func)) +
                 " of group " + workload_.group_names[op.group] + ": " + why);
-  if ((spec_.compression || spec_.training) && use.ends->steps_weights(call)) {
+  if ((spec_.compression || spec_.training) && use.ends->expected(call)) {
     const std::string key = spec_.compression ? "compression.method" : "training.task";
     throw Error(
         spec_.source_of(key) + ": " + key + ": servers of " + scheme +

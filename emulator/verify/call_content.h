@@ -12,7 +12,7 @@
 #include "collectives/compress/plain.h"
 #include "collectives/compressor.h"
 #include "collectives/tensor_content.h"
-#include "emulator/verify/tensor_weights.h"
+#include "emulator/verify/tensor_result.h"
 #include "profiles/job/job.h"
 #include "profiles/training/gradient_state.h"
 
@@ -44,7 +44,7 @@ struct CompressedContent {
 struct CallContent {
   std::optional<TensorContent> tensor;  // of the reduced data; empty: see verify_values.h
   std::optional<CompressedContent> compressed;
-  TensorWeights* weights = nullptr;  // that the call ends with in place of a sum; null: a sum
+  TensorResult* expected = nullptr;  // that the call ends with in place of a sum; null: a sum
 };
 
 // How sparse the job's tensors are in an iteration, warm-up included; spec.tensors must be set.

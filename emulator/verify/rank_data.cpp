@@ -26,7 +26,7 @@ RankData::RankData(const Schedule& schedule, DataType type, GroupRank rank, std:
             content_.tensor ? &*content_.tensor : nullptr,
             content_.compressed ? &*content_.compressed : nullptr,
             bound,
-            content_.weights},
+            content_.expected},
       spare_(spare),
       elements_(work_elements(call_.collective, rank)),
       by_tiles_(!is_ragged(call_.collective.func) && !content_.compressed),

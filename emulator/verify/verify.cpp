@@ -7,8 +7,8 @@
 #include "collectives/layout.h"
 #include "emulator/verify/elements.h"
 #include "emulator/verify/verify_compressed.h"
+#include "emulator/verify/verify_expected.h"
 #include "emulator/verify/verify_values.h"
-#include "emulator/verify/verify_weights.h"
 
 namespace ghostrank {
 namespace {
@@ -110,10 +110,7 @@ void fill(const RankCall& call, Range range, std::byte* work) {
     case Func::reduce:
     case Func::reduce_scatter:
       return write(call, range, work, [&](std::uint64_t index, std::uint64_t count, Value* out) {
-        if (call.content)
-          call.content->values(rank, index, count, out);
-        else
-          contributed_values(rank, c.size, call.salt, index, count, out);
+        contributed(call, index, count, out);
       });
     case Func::broadcast:
     case Func::send_recv:
@@ -185,6 +182,13 @@ void for_each_promise(const RankCall& call, Range range, const Visit& visit) {
 
 }  // namespace
 
+void contributed(const RankCall& call, std::uint64_t index, std::uint64_t count, Value* out) {
+  if (call.content)
+    call.content->values(call.rank, index, count, out);
+  else
+    contributed_values(call.rank, call.collective.size, call.salt, index, count, out);
+}
+
 void promised_sums(const RankCall& call, std::uint64_t index, std::uint64_t count, Value* out) {
   if (call.content)
     call.content->sums(index, count, out);
@@ -215,7 +219,7 @@ void fill_work(const RankCall& call, Range range, const std::byte* input, std::b
 
 Checked check_work(const RankCall& call, Range range, const std::byte* work) {
   if (call.compressed) return check_compressed(call, work);
-  if (call.weights) return check_weights(call, range, work);
+  if (call.expected) return check_expected(call, range, work);
   Checked checked;
   for_each_promise(call, range, [&](Range there, std::uint64_t index, const auto& values) {
     checked.elements += there.count;

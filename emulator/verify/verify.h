@@ -30,7 +30,7 @@ struct RankCall {
   const CompressedContent* compressed = nullptr;  // not null: its payloads (verify_compressed.h)
   // By how much a float element may be off before it is rounded to its type; 0: exact.
   double bound = 0;
-  TensorWeights* weights = nullptr;  // not null: promised in place of a sum (verify_weights.h)
+  TensorResult* expected = nullptr;  // not null: promised in place of a sum (verify_expected.h)
 };
 
 // Elements [first, first + count) of a buffer.
@@ -53,7 +53,9 @@ struct Checked {
 Checked check_work(const RankCall& call, Range range, const std::byte* work);
 std::uint64_t promised_elements(const RankCall& call, Range range);
 
-// The sums that a call promises, of elements in one tile (verify_values.h).
+// The rank's contribution to a call that reduces, and the sums that it promises: of elements in one
+// tile (verify_values.h).
+void contributed(const RankCall& call, std::uint64_t index, std::uint64_t count, Value* out);
 void promised_sums(const RankCall& call, std::uint64_t index, std::uint64_t count, Value* out);
 
 }  // namespace ghostrank

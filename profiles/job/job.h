@@ -46,6 +46,10 @@ struct ServerSpec {
   double add_GBps = 20;        // of one core that adds or copies what arrives
   double optimizer_GBps = 10;  // of weights that one core steps
   double memory_GBps = 80;     // of the memory, which all cores share
+  // A server that stops: the one at this place, so long after the start of the measured
+  // iterations; -1: none does.
+  int fails = -1;
+  Picoseconds fails_at = 0;
 
   // Where helpers go, and how many of these places are beside GPUs (AtServers).
   int places(int rank_nodes) const;
@@ -234,6 +238,13 @@ struct ParallelPlan {
   KeyHash key_hash = KeyHash::djb2;
   bool server_schedule = false;
   bool own_credit = false;  // credit_bytes is the job's, not a default
+  bool asynchronous = false;
+  Picoseconds server_timeout = 0;  // of a server that is silent; 0: it is waited for
+  bool elastic = false;            // the others take the keys of a dead server
+
+  // phub
+  Nesterov optimizer{};
+  int rack_nics = 0;  // of each box, with phub_racks
 };
 
 inline std::array<std::string, kFuncs> for_every_function(const std::string& value) {
@@ -308,6 +319,7 @@ struct CompressionSpec {
   double gather_us = 0, gather_ns = 0;
   Memory memory = Memory::none;
   PayloadExchange exchange = PayloadExchange::all_gather;
+  std::uint64_t min_bytes = 65536;  // byteps: of a tensor that is compressed
 };
 
 // Gradients of verified runs are those of a logistic regression (profiles/training/logistic.h).

@@ -103,6 +103,13 @@ constexpr std::array kKeys{
         "2 per byte copied, 3 per byte added, 5 per byte of weights stepped; 0: takes no time",
         0, 1e6}
         .with_schemes(),
+    Key{"servers.fails", KeyType::integer, "-1",
+        "number of a server that stops and never returns; -1: none does", -1, 1e6}
+        .on("memory virtual")
+        .of("byteps"),
+    Key{"servers.fails_at_us", KeyType::number, "0", "when it does, in the measured iterations", 0,
+        kMaxMicros}
+        .unless("servers.fails", "-1"),
     Key{"switch.target", KeyType::choice, "model",
         "what plays the switch of schemes such as switchml: a model in the network of memory and "
         "virtual, on ofi software on one of the servers; or a real one between the nodes: "
@@ -516,6 +523,31 @@ constexpr std::array kKeys{
         "BYTEPS_SERVER_ENABLE_SCHEDULE: a server's core takes the key with the fewest pushes so "
         "far, not the push that came first"}
         .of("byteps"),
+    Key{"parallel.asynchronous", KeyType::boolean, "false",
+        "BYTEPS_ENABLE_ASYNC: servers add pushes to what they store, and answer without waiting "
+        "for other nodes"}
+        .of("byteps"),
+    Key{"parallel.server_timeout_us", KeyType::number, "0",
+        "a server that owes an answer and is silent for so long is asked, and after as long again "
+        "it is dead; 0: it is waited for",
+        0, kMaxMicros}
+        .of("byteps"),
+    Key{"parallel.elastic", KeyType::boolean, "false",
+        "the other servers take the keys of a dead one; else the run ends"}
+        .of("byteps")
+        .unless("parallel.server_timeout_us", "0"),
+    Key{"parallel.learning_rate", KeyType::number, "0.1",
+        "by which servers step weights: w -= rate (g + momentum v), where g is the sum over the "
+        "ranks",
+        0, 1e6}
+        .of("phub"),
+    Key{"parallel.momentum", KeyType::number, "0.9", "of these steps: v = momentum v + g", 0, 1}.of(
+        "phub"),
+    Key{"parallel.rack_nics", KeyType::integer, "0",
+        "NICs of each server that carry only what servers of different racks exchange (with "
+        "collectives.allreduce: phub_racks)",
+        0, 1023}
+        .of("phub"),
     Key{"parallel.variant", KeyType::choice, "spd",
         "how the second order is distributed: not at all (ssgd), by D-KFAC, MPD-, SPD-, PAD- or "
         "DP-KFAC",
@@ -671,7 +703,7 @@ constexpr std::array kKeys{
     Key{"compression.method", KeyType::string, "none",
         "how gradients are compressed before ranks exchange them: none, a method of "
         "docs/compression.md (fp16, topk, randomk, qsgd, powersgd, dgc, sidco-e, ...), or a "
-        "plugin's; ddp, horovod, wfbp, mgwfbp"},
+        "plugin's; ddp, horovod, wfbp, mgwfbp; byteps: by roots and servers"},
     Key{"compression.ratio", KeyType::number, "0.01",
         "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1}
         .unless("compression.method", "none"),
@@ -708,9 +740,14 @@ constexpr std::array kKeys{
         "likewise, to each byte that a rank receives", 0, 1e6}
         .unless("compression.method", "none"),
     Key{"compression.memory", KeyType::choice, "none",
-        "what ranks keep of gradients that were not sent, and add to the next; efsignsgd and "
-        "powersgd with the methods of that name, dgc with methods that send values",
-        0, 0, "none residual efsignsgd dgc powersgd"}
+        "what ranks keep of gradients that were not sent, and add to the next; nesterov: with "
+        "momentum; efsignsgd and powersgd with the methods of that name, dgc with methods that "
+        "send values; byteps: none, residual or nesterov, and servers keep what they did not send",
+        0, 0, "none residual efsignsgd dgc powersgd nesterov"}
+        .unless("compression.method", "none"),
+    Key{"compression.min_bytes", KeyType::integer, "65536",
+        "BYTEPS_MIN_COMPRESS_BYTES: smaller tensors travel as they are", 0, kMaxSize}
+        .of("byteps")
         .unless("compression.method", "none"),
     Key{"training.task", KeyType::choice, "none",
         "what the ranks of a verified run learn: nothing; or a logistic regression with a weight "

@@ -1,7 +1,14 @@
 #include "profiles/load/key_servers.h"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+
+#include "collectives/schemes/piece_compression.h"
+#include "profiles/planners/compression_times.h"
 
 namespace ghostrank {
 namespace {
@@ -10,6 +17,37 @@ namespace {
 // worker and as a server takes turns, which takes a window: enough pieces to keep every server
 // busy.
 constexpr std::uint64_t kPiecesPerServer = 2;
+
+void check_rack_nics(const Settings& in, const JobSpec& spec) {
+  const Setting& given = in.at("parallel.rack_nics");
+  const int nics = spec.cluster.servers.colocated ? 1 : spec.cluster.servers.nics;
+  if (spec.parallel.rack_nics == 0) return;
+  if (spec.collectives.algorithm(Func::all_reduce) != "phub_racks")
+    fail(given.mark, "parallel.rack_nics is " + given.text +
+                         ", but servers are in no racks; add  collectives: {allreduce: "
+                         "phub_racks}");
+  if (spec.parallel.rack_nics >= nics)
+    fail(given.mark, "parallel.rack_nics is " + given.text + ", and servers have " +
+                         std::to_string(nics) + (nics == 1 ? " NIC" : " NICs") +
+                         ", of which one at least must be for the nodes; raise servers.nics");
+}
+
+// A server that stops, and results that depend on who comes first.
+void check_failure(const Settings& in, const JobSpec& spec) {
+  const Setting& fails = in.at("servers.fails");
+  const int places = spec.cluster.servers.places(spec.cluster.rank_nodes());
+  if (spec.cluster.servers.fails >= places)
+    fail(fails.mark, "servers.fails is " + fails.text + ", and the job has servers 0 to " +
+                         std::to_string(places - 1));
+  if (spec.parallel.asynchronous && spec.parallel.elastic)
+    fail(in.at("parallel.asynchronous").mark,
+         "parallel.asynchronous: what a dead server stored is lost, so no other one can take its "
+         "keys; use parallel.elastic=false");
+  if (spec.parallel.asynchronous && in.boolean("run.verify"))
+    fail(in.at("run.verify").mark,
+         "run.verify: with parallel.asynchronous a result depends on who has pushed before; use "
+         "parallel.asynchronous=false");
+}
 
 }  // namespace
 
@@ -40,6 +78,8 @@ void settle_key_servers(const Settings& in, JobSpec& spec) {
                          "servers.placement: dedicated");
   const Framework framework = spec.parallel.framework;
   if (!plays_at_servers(framework)) return;
+  check_rack_nics(in, spec);
+  check_failure(in, spec);
   if (servers.places(nodes) == 0)
     fail(in.at("parallel.framework").mark,
          "framework " + std::string(name_of(framework)) +
@@ -48,14 +88,65 @@ void settle_key_servers(const Settings& in, JobSpec& spec) {
   spec.collectives.at_servers = key_server_options(spec.parallel, servers.places(nodes));
 }
 
+void compress_at_servers(const Settings& in, JobSpec& spec) {
+  if (spec.parallel.framework != Framework::byteps || !spec.compression) return;
+  const CompressionSpec how = *std::exchange(spec.compression, std::nullopt);
+  const Compressor& method = *how.method;
+  const std::string name(method.name);
+  const auto refuse = [&](const std::string& key, const std::string& why) {
+    fail(in.at(key).mark, key + ": " + why);
+  };
+  if (method.measure || method.rounds > 1 || method.majority)
+    refuse("compression.method",
+           name +
+               (method.measure      ? " sends as much as the data decide"
+                : method.rounds > 1 ? " needs several rounds"
+                                    : " sends votes, which are no gradients") +
+               ", and servers sum gradients of payloads of fixed size; use onebit, topk, randomk, "
+               "qsgd or another of one round");
+  if (spec.precision.gradients != DataType::float32)
+    refuse("compression.method", "servers compress float32 alone; use precision.gradients=fp32");
+  if (how.memory != Memory::none && how.memory != Memory::residual &&
+      how.memory != Memory::nesterov)
+    refuse("compression.memory",
+           std::string(name_of(how.memory)) + " is not BytePS's; use none, residual or nesterov");
+  for (const char* key : {"compression.communicator", "compression.gather_us",
+                          "compression.gather_ns", "compression.merge"})
+    if (in.given(key))
+      refuse(key, "framework byteps exchanges pieces with servers, each by itself; leave it out");
+  for (const char* key : {"parallel.asynchronous", "parallel.elastic"})
+    if (in.boolean(key))
+      refuse(key,
+             "servers that compress answer with the sum of a round, of all nodes and with "
+             "what they kept of the rounds before; leave one of the two out");
+  spec.collectives.at_servers.compression =
+      std::make_shared<const PieceCompression>(PieceCompression{
+          &method, how.options, how.memory, how.min_bytes, [how](std::uint64_t elements) {
+            const CompressionTime time = compression_time(how, elements);
+            return CodecTime{
+                std::llround(1e3 * (time.compress_ns + memory_time_ns(how.memory, elements))),
+                std::llround(1e3 * time.decompress_ns)};
+          }});
+  spec.notes.push_back("compression " + name +
+                       ": of what nodes and servers exchange, pieces and sums of tensors of " +
+                       std::to_string(how.min_bytes) + " bytes or more");
+}
+
 AtServers key_server_options(const ParallelPlan& plan, int places) {
   AtServers out;
   if (!plays_at_servers(plan.framework)) return out;
   out.partition_bytes = out.chunk_bytes = plan.partition_bytes;
-  if (plan.framework != Framework::byteps) return out;
+  if (plan.framework == Framework::phub) {
+    out.optimizer = plan.optimizer;
+    out.rack_nics = plan.rack_nics;
+    return out;
+  }
   out.bound = plan.best_split;
   out.hash = plan.key_hash;
   out.schedules = plan.server_schedule;
+  out.waits = !plan.asynchronous;
+  out.timeout_ps = plan.server_timeout;
+  out.elastic = plan.elastic;
   if (plan.own_credit)
     out.credit_bytes = std::max<std::uint64_t>(1, plan.credit_bytes);
   else if (out.bound)

@@ -94,6 +94,8 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
   out.servers.add_GBps = in.number("servers.add_GBps");
   out.servers.optimizer_GBps = in.number("servers.optimizer_GBps");
   out.servers.memory_GBps = in.number("servers.memory_GBps");
+  out.servers.fails = in.small("servers.fails");
+  out.servers.fails_at = in.micros("servers.fails_at_us");
   if (out.servers.nics > out.nics_per_node)
     fail(in.at("servers.nics").mark, "servers.nics: a server has at most as many NICs as a node (" +
                                          std::to_string(out.nics_per_node) +
@@ -313,6 +315,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
   spec.compression = read_compression(in, *spec.collectives.own, near);
+  compress_at_servers(in, spec);
   spec.gradients = read_gradient_laws(in, spec.model.get(), near);
   if (in.text("training.task") == "logistic")
     spec.training = TrainingSpec{in.small("training.samples"), in.number("training.rate"),

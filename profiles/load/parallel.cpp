@@ -91,6 +91,15 @@ void read_byteps(const Settings& in, ParallelPlan& out) {
   out.server_schedule = in.boolean("parallel.server_schedule");
   for (const auto& [word, hash] : kHashes)
     if (word == in.text("parallel.key_hash")) out.key_hash = hash;
+  out.asynchronous = in.boolean("parallel.asynchronous");
+  out.server_timeout = in.micros("parallel.server_timeout_us");
+  out.elastic = in.boolean("parallel.elastic");
+}
+
+void read_phub(const Settings& in, ParallelPlan& out) {
+  out.optimizer = {static_cast<float>(in.number("parallel.learning_rate")),
+                   static_cast<float>(in.number("parallel.momentum"))};
+  out.rack_nics = in.small("parallel.rack_nics");
 }
 
 void read_schedulers(const Settings& in, ParallelPlan& out) {
@@ -192,6 +201,7 @@ ParallelPlan read_parallel(const Settings& in) {
   read_schedulers(in, out);
   read_kfac(in, out.kfac);
   read_byteps(in, out);
+  read_phub(in, out);
   return out;
 }
 

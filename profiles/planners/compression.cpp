@@ -26,9 +26,6 @@ namespace {
 constexpr std::uint64_t kMostDrawn = 1 << 28, kMostOfTensor = 1 << 18;
 constexpr int kRanksDrawn = 64;
 
-// A pass of 4 bytes at 900 GB/s, and a launch, as in methods.h: of a V100, lower bounds.
-constexpr double kMemoryPassNs = 4 / 900.0, kMemoryLaunchNs = 5000;
-
 Picoseconds picos(double nanoseconds) { return std::llround(nanoseconds * 1e3); }
 
 // Rows of the model's tensors in the order in which ddp and horovod reduce them one by one: the
@@ -117,7 +114,8 @@ class Pass {
     if (std::find(known.begin(), known.end(), tensor) == known.end()) known.push_back(tensor);
     const bool gathers = method_.exchange == Func::all_gather;
     const CompressionTime time = compression_time(*spec_.compression, op.count);
-    out.push_back(delay("compress", time.compress_ns + memory_ns(op.count)));
+    out.push_back(
+        delay("compress", time.compress_ns + memory_time_ns(spec_.compression->memory, op.count)));
     const double received =
         method_.measure ? exchange_measured(op, tensor, out) : exchange_fixed(op, tensor, out);
     if (const double staging =
@@ -266,12 +264,6 @@ class Pass {
   }
 
   // What the memory adds: passes over the device's memory, and launches of kernels.
-  double memory_ns(std::uint64_t elements) const {
-    const MemoryWork work = work_of(spec_.compression->memory);
-    return work.passes * kMemoryPassNs * static_cast<double>(elements) +
-           work.launches * kMemoryLaunchNs;
-  }
-
   // The tensors in what the op reduces, where they are compressed one by one: the calls of a
   // program reduce all of the model's, in the order in which their gradients get ready.
   std::vector<TensorShape> parts_of(const Op& op) {
@@ -463,7 +455,8 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   const PayloadExchange exchange = read_exchange(in.at("compression.communicator"), method);
   const Setting& memory = in.at("compression.memory");
   Memory kept = Memory::none;
-  for (const Memory one : {Memory::residual, Memory::efsignsgd, Memory::dgc, Memory::powersgd})
+  for (const Memory one :
+       {Memory::residual, Memory::efsignsgd, Memory::dgc, Memory::powersgd, Memory::nesterov})
     if (memory.text == name_of(one)) kept = one;
   if (const std::string why = why_refused(kept, method); !why.empty())
     fail(memory.mark, "compression.memory " + memory.text + ": " + why);
@@ -495,6 +488,7 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
     spec.method = &kPowerSgdOfParts;
   return spec;
 }
+  spec.min_bytes = static_cast<std::uint64_t>(in.integer("compression.min_bytes"));
 
 void compress(const JobSpec& spec, Workload& workload) {
   check_carried(spec, workload);

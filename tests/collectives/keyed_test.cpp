@@ -355,7 +355,7 @@ TEST(Phub, StepsWeightsAsTheReferenceDoes) {
         Call call{i, all_reduce(ranks, 1 + 50 * tensor), type, {}, tensor};
         call.collective.element_bytes = bytes_of(type);
         calls.push_back(call);
-        EXPECT_EQ(ends->steps_weights(call), tensor > 0 && type != DataType::int32);
+        EXPECT_EQ(ends->expected(call) != nullptr, tensor > 0 && type != DataType::int32);
       }
       for (std::uint64_t seed = 0; seed < 4; ++seed) {
         AgentCheckOptions options{.seed = seed, .pause = 20'000'000, .overlap = 5};
@@ -364,6 +364,79 @@ TEST(Phub, StepsWeightsAsTheReferenceDoes) {
         ASSERT_TRUE(report.ok) << ranks << " ranks, " << name_of(type) << ": " << report.error;
       }
     }
+}
+
+// NICs for other racks alone: the same sums and steps, and no other NIC of a box hears of them.
+TEST(PhubRacks, PassOnWhatRacksExchangeOnNicsOfTheirOwn) {
+  for (const auto& [ranks, gpus, racks, nics, rack_nics] :
+       {std::tuple(5, 1, 2, 2, 1), std::tuple(7, 2, 3, 3, 2), std::tuple(4, 1, 4, 4, 1)}) {
+    Communicator comm = on_nodes(ranks, gpus, racks);
+    comm.at_servers.nics = nics;
+    comm.at_servers.rack_nics = rack_nics;
+    comm.at_servers.optimizer = {0.5F, 0.25F};
+    const auto ends = phub_racks_ends(ranks, comm);
+    for (const std::uint64_t count : {0, 1, 25, 500}) {
+      const AgentProof proof = prove(*ends, all_reduce(ranks, count), 12);
+      EXPECT_TRUE(proof.report.ok) << ranks << " ranks: " << proof.report.error;
+    }
+    std::vector<Call> steps = calls_like(all_reduce(ranks, 200), DataType::float32, 12);
+    for (Call& call : steps) call.tensor = 1 + call.number % 3;
+    const AgentReport report = check(*ends, steps, {.pause = 20'000'000, .overlap = 5});
+    EXPECT_TRUE(report.ok) << report.error;
+    const int first_relay = ranks + racks * (nics - rack_nics);
+    for (const Ends::Edge& edge : ends->traffic({0, all_reduce(ranks, 500)})) {
+      const bool across = edge.from >= ranks && edge.to >= ranks &&
+                          (edge.from - ranks) % racks != (edge.to - ranks) % racks;
+      EXPECT_EQ(across, edge.from >= first_relay && edge.to >= first_relay);
+    }
+  }
+  Communicator all_for_racks = on_nodes(4, 1, 2);
+  all_for_racks.at_servers.rack_nics = all_for_racks.at_servers.nics;
+  EXPECT_THROW(phub_racks_ends(4, all_for_racks), std::invalid_argument);
+}
+
+const Compressor& method_named(std::string_view name) {
+  for (const Compressor& one : compressors())
+    if (one.name == name) return one;
+  throw std::invalid_argument(std::string(name));
+}
+
+// Every rank ends with what a reference gives that compresses node by node, bit by bit, in whatever
+// order nodes push; small tensors and those without a name stay exact sums.
+TEST(BytePs, CompressesPiecesAndSumsAsTheReferenceDoes) {
+  for (const char* name : {"onebit", "topk", "randomk", "qsgd", "natural", "fp16"})
+    for (const Memory memory : {Memory::none, Memory::residual, Memory::nesterov})
+      for (const auto& [ranks, gpus] : {std::pair(1, 1), std::pair(4, 1), std::pair(5, 2)}) {
+        SCOPED_TRACE(std::string(name) + " with " + std::string(name_of(memory)) + ", " +
+                     std::to_string(ranks) + " ranks");
+        Communicator comm = on_nodes(ranks, gpus, 2);
+        comm.at_servers.partition_bytes = 4096;
+        comm.at_servers.tensors = {{3000, 4}, {100, 4}, {1025, 4}};
+        PieceCompression how{&method_named(name), {}, memory, 4096};
+        how.options.ratio = 0.1;
+        how.time = [](std::uint64_t elements) {
+          return CodecTime{static_cast<Picoseconds>(elements) * 1000, 500'000};
+        };
+        comm.at_servers.compression = std::make_shared<const PieceCompression>(how);
+        const auto ends = byteps_ends(ranks, comm);
+        std::vector<Call> calls = calls_like(all_reduce(ranks, 0), DataType::float32, 12);
+        for (Call& call : calls) {
+          call.tensor = call.number % 4;
+          call.collective.count =
+              call.tensor == 0 ? 700 : comm.at_servers.tensors[call.tensor - 1].elements;
+          EXPECT_EQ(ends->expected(call) != nullptr, call.tensor == 1 || call.tensor == 3);
+        }
+        for (std::uint64_t seed = 0; seed < 3; ++seed) {
+          AgentCheckOptions options{.seed = seed, .pause = 20'000'000, .overlap = 5};
+          options.slow = options.no_room = seed == 0 ? 0.1 : 0;
+          if (seed == 2) options.overlap = 1, options.pause = 0;
+          const AgentReport report = check(*ends, calls, options);
+          ASSERT_TRUE(report.ok) << report.error;
+        }
+        Call ints = calls[1];
+        ints.type = DataType::int32;
+        EXPECT_NE(ends->refuses(ints), "");
+      }
 }
 
 // Across racks a box sends 2 (r - 1) / r of the tensor's bytes, however many nodes its rack has,
@@ -403,7 +476,7 @@ TEST(Nesterov, TakesTheStepsOfItsClosedForm) {
   const std::vector<float> gradients{1, -40, 250};
   double moved = 0;  // by a gradient of 1
   for (int k = 1; k <= 10; ++k) {
-    rule.step(weights, moments, gradients);
+    take_step(rule, weights, moments, gradients);
     const double u = rule.momentum;
     moved -= rule.rate * (1 + u * (1 - std::pow(u, k)) / (1 - u));
     for (std::size_t i = 0; i < weights.size(); ++i)

@@ -18,7 +18,7 @@ namespace {
 
 using Floats = std::vector<float>;
 constexpr Memory kAll[] = {Memory::none, Memory::residual, Memory::efsignsgd, Memory::dgc,
-                           Memory::powersgd};
+                           Memory::powersgd, Memory::nesterov};
 
 const Compressor& method(std::string_view name) {
   const auto all = compressors();
@@ -47,7 +47,7 @@ struct Books {
   std::vector<double> put = std::vector<double>(400), sent = put, kept = put, magnitude = put;
 };
 
-// `momentum`: of what is put in, as dgc accumulates it.
+// What is put in is what the memory makes of gradients: with momentum, as dgc and nesterov have it.
 Books books_of(const Compressor& method, Memory kind, int steps) {
   constexpr int kRanks = 4;
   std::vector<GradientMemory> memories(kRanks, GradientMemory(kind, 400));
@@ -61,8 +61,9 @@ Books books_of(const Compressor& method, Memory kind, int steps) {
       for (std::size_t i = 0; i < 400; ++i) {
         double& u = momentum[static_cast<std::size_t>(r)][i];
         u = momentum_of(kind) * u + static_cast<double>(tensor[i]);
-        books.put[i] += u;
-        books.magnitude[i] += std::abs(u);
+        const double put = kind == Memory::nesterov ? static_cast<double>(tensor[i]) + 0.9 * u : u;
+        books.put[i] += put;
+        books.magnitude[i] += std::abs(put);
       }
       memories[static_cast<std::size_t>(r)].compensate(0, tensor);
       tensors.push_back(tensor);
@@ -108,7 +109,7 @@ TEST(Memories, ConserveGradientsWithEveryMethodTheyServe) {
       }
       EXPECT_GT(kept, 0) << one.name << " with " << name_of(memory);
     }
-  EXPECT_EQ(pairs, 31);  // residual 20; dgc 9; efsignsgd, powersgd
+  EXPECT_EQ(pairs, 51);  // residual and nesterov 20 each; dgc 9; efsignsgd, powersgd
 }
 
 TEST(Memories, OfNoneLosesWhatIsNotSent) {
@@ -131,29 +132,29 @@ TEST(Memories, ServeTheMethodsThatTheyAreFor) {
     found += "\n";
   }
   EXPECT_EQ(found,
-            "fp16: residual\n"
-            "topk: residual dgc\n"
-            "randomk: residual dgc\n"
-            "threshold: residual dgc\n"
-            "dgc: residual dgc\n"
-            "adaq: residual\n"
-            "redsync: residual dgc\n"
-            "gaussian_ksgd: residual dgc\n"
-            "sidco-e: residual dgc\n"
-            "sidco-p: residual dgc\n"
-            "sidco-gp: residual dgc\n"
-            "qsgd: residual\n"
-            "terngrad: residual\n"
+            "fp16: residual nesterov\n"
+            "topk: residual dgc nesterov\n"
+            "randomk: residual dgc nesterov\n"
+            "threshold: residual dgc nesterov\n"
+            "dgc: residual dgc nesterov\n"
+            "adaq: residual nesterov\n"
+            "redsync: residual dgc nesterov\n"
+            "gaussian_ksgd: residual dgc nesterov\n"
+            "sidco-e: residual dgc nesterov\n"
+            "sidco-p: residual dgc nesterov\n"
+            "sidco-gp: residual dgc nesterov\n"
+            "qsgd: residual nesterov\n"
+            "terngrad: residual nesterov\n"
             "signsgd:\n"
             "signum:\n"
-            "efsignsgd: residual efsignsgd\n"
-            "onebit: residual\n"
-            "natural: residual\n"
-            "8bit: residual\n"
-            "sketch: residual\n"
+            "efsignsgd: residual efsignsgd nesterov\n"
+            "onebit: residual nesterov\n"
+            "natural: residual nesterov\n"
+            "8bit: residual nesterov\n"
+            "sketch: residual nesterov\n"
             "powersgd: powersgd\n"
-            "inceptionn: residual\n"
-            "bf16: residual\n");
+            "inceptionn: residual nesterov\n"
+            "bf16: residual nesterov\n");
 }
 
 TEST(Memories, RefuseOtherMethodsWithWhatTheyCanUse) {

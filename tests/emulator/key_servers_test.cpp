@@ -1,12 +1,15 @@
 // Schemes whose servers hold keys, in the engine: times against closed forms, costs charged to
 // cores and memory, what servers report.
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
 
+#include "collectives/check/nesterov_reference.h"
 #include "collectives/schemes/keys.h"
 #include "collectives/schemes/nesterov.h"
+#include "collectives/schemes/piece_compression.h"
 #include "collectives/server_placement.h"
 #include "emulator/verify/verify.h"
 #include "profiles/error.h"
@@ -36,6 +39,12 @@ SmallJob job_of(const char* scheme, int nodes, int servers, std::uint64_t bytes)
   s.add_GBps = s.optimizer_GBps = s.memory_GBps = 0;
   job.collective(Func::all_reduce, bytes / 4, DataType::float32, 0, 1);
   return job;
+}
+
+const Compressor* method_named(std::string_view name) {
+  for (const Compressor& one : compressors())
+    if (one.name == name) return &one;
+  throw std::invalid_argument(std::string(name));
 }
 
 double seconds_of(const SmallJob& job) { return job.run().iterations.at(0).seconds; }
@@ -129,6 +138,28 @@ TEST(PhubRacks, TakeTheTimeOfTheBusiestNicAndSendTheBytesOfTheRule) {
     }
 }
 
+// With NICs for other racks alone nothing waits behind pushes: the time is that of the busiest NIC,
+// whichever it is.
+TEST(PhubRacks, TakeTheTimeOfTheBusiestNicWhereRacksHaveNicsOfTheirOwn) {
+  constexpr std::uint64_t kBytes = 64 << 20;
+  const double unit = static_cast<double>(kBytes) * 8 / kRate;
+  for (const auto& [racks, in_rack] : {std::pair(2, 4), std::pair(4, 2), std::pair(4, 4)})
+    for (const auto& [nodes_nics, rack_nics] :
+         {std::pair(1, 1), std::pair(2, 1), std::pair(4, 2)}) {
+      SCOPED_TRACE(std::to_string(racks) + " racks of " + std::to_string(in_rack) + " nodes, " +
+                   std::to_string(nodes_nics) + " NICs for them, " + std::to_string(rack_nics) +
+                   " for other racks");
+      SmallJob job = job_of("phub_racks", racks * in_rack, racks, kBytes);
+      job.spec.cluster.nics_per_node = 8;
+      job.spec.cluster.servers.nics = nodes_nics + rack_nics;
+      job.spec.collectives.at_servers.rack_nics = rack_nics;
+      const double least = std::max({1.0, static_cast<double>(in_rack) / nodes_nics,
+                                     2.0 * (racks - 1) / racks / static_cast<double>(rack_nics)}) *
+                           unit;
+      EXPECT_NEAR(seconds_of(job), least, 0.02 * least);
+    }
+}
+
 // One dedicated server is a worker's NIC for all: n M / B. It acknowledges a push, and lets a root
 // pull, only when all have pushed a part of a big array: pushes and results take turns.
 TEST(ParameterServer, TakesTheTimeOfItsOnlyServerTwice) {
@@ -153,6 +184,108 @@ TEST(KeyServers, ChargeSumsToCoresAndToTheMemoryThatTheyShare) {
   // A copy is two passes through memory, each of three sums three.
   const double passes = (2 + 3 * 3) * static_cast<double>(kBytes);
   EXPECT_NEAR(seconds_of(with(64, 100, 4)), passes / 4e9, 0.05 * passes / 4e9);
+}
+
+// Pieces of 64 KiB that are compressed to a quarter and a few bytes.
+SmallJob compressed_job(FabricKind kind) {
+  SmallJob job(4, 2, kind);
+  job.spec.collectives.algorithm(Func::all_reduce) = "byteps";
+  job.spec.cluster.servers.count = 2;
+  AtServers& servers = job.spec.collectives.at_servers;
+  servers.partition_bytes = 64 << 10;
+  PieceCompression how{method_named("onebit"), {}, Memory::nesterov, 1 << 16};
+  how.time = [](std::uint64_t elements) {
+    return CodecTime{static_cast<Picoseconds>(elements) * 100, 1000};
+  };
+  servers.compression = std::make_shared<const PieceCompression>(how);
+  return job;
+}
+
+TEST(BytePs, SendsCompressedPiecesAndChecksThem) {
+  for (const FabricKind kind : {FabricKind::virtual_time, FabricKind::memory}) {
+    SmallJob job = compressed_job(kind);
+    job.spec.run.verify = true;
+    job.spec.run.warmup = 1;
+    job.spec.run.iterations = 3;
+    job.collective(Func::all_reduce, 40'000, DataType::float32, 0, 1)
+        .collective(Func::all_reduce, 1000, DataType::float32, 0, 2)
+        .collective(Func::all_reduce, 1001);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->wrong_elements, 0U);
+    EXPECT_EQ(result.verify->checked_elements % (8 * (40'000 + 1000 + 1001)), 0U);
+    if (kind == FabricKind::virtual_time) testing::expect_alike_with_shards(job, {2, 4});
+  }
+}
+
+// Bytes of the payloads, and the time of what compresses: roots one after the other, a server once
+// for each push and once for the sum.
+TEST(BytePs, ChargesCompressionToRootsAndServers) {
+  constexpr std::uint64_t kPieces = 32, kElements = 16'384;
+  const auto with = [](Picoseconds compress, Picoseconds decompress, int cores) {
+    SmallJob job = job_of("byteps", 4, 1, kPieces * kElements * 4);
+    job.spec.cluster.servers.cores = cores;
+    AtServers& servers = job.spec.collectives.at_servers;
+    servers.partition_bytes = kElements * 4;
+    PieceCompression how{method_named("onebit"), {}, Memory::none, 0};
+    how.time = [=](std::uint64_t) { return CodecTime{compress, decompress}; };
+    servers.compression = std::make_shared<const PieceCompression>(how);
+    return job.run();
+  };
+  const Result free = with(0, 0, 1);
+  const double payload = static_cast<double>(kPieces * (kElements + 8));
+  EXPECT_EQ(free.servers.at(0).rx_bytes, 4 * (payload + 2 * 64 * kPieces));
+  EXPECT_EQ(free.servers.at(0).tx_bytes, 4 * (payload + 2 * 64 * kPieces));
+  SmallJob plain = job_of("byteps", 4, 1, kPieces * kElements * 4);
+  plain.spec.collectives.at_servers.partition_bytes = kElements * 4;
+  const double share = payload / static_cast<double>(kPieces * kElements * 4);
+  EXPECT_NEAR(free.iterations.at(0).seconds / seconds_of(plain), share, 0.05 * share);
+  constexpr Picoseconds kMilli = 1'000'000'000;
+  // A core decompresses four pushes of each piece and compresses their sum; many do so together.
+  EXPECT_NEAR(with(kMilli, kMilli, 1).iterations.at(0).seconds, 5e-3 * kPieces,
+              0.1 * 5e-3 * kPieces);
+  EXPECT_NEAR(with(kMilli, kMilli, 64).iterations.at(0).seconds, 2e-3 * kPieces,
+              0.2 * 2e-3 * kPieces);  // roots compress, and decompress results
+}
+
+// Each piece goes through BytePS's stages, one after the other, and all within the call. Of a
+// credit of one piece, a piece is pushed only when the one before has been.
+TEST(BytePs, TracesThePiecesOfATensorStageByStage) {
+  SmallJob job = compressed_job(FabricKind::virtual_time);
+  job.spec.collectives.at_servers.credit_bytes = 1;
+  job.spec.cluster.nic = job.spec.cluster.servers.nic = {kRate, kPicosPerMicro};
+  job.compute(1000).collective(Func::all_reduce, 40'000, DataType::float32, 0, 1);
+  RunOptions options;
+  options.trace_ranks = {WorldRank(2), WorldRank(3)};  // the second node: a root and its mate
+  const Result result = job.run(nullptr, options);
+  std::map<std::uint32_t, std::vector<Span>> parts;
+  Span call;
+  for (const Span& span : result.spans) {
+    if (span.kind == 1 && span.rank == WorldRank(2)) call = span;
+    if (span.kind != 4) continue;
+    EXPECT_EQ(span.rank, WorldRank(2));  // roots alone talk to servers
+    parts[span.part].push_back(span);
+  }
+  ASSERT_EQ(parts.size(), 3U);  // of 64 KiB
+  std::vector<std::pair<Picoseconds, Picoseconds>> pushes;
+  for (auto& [part, spans] : parts) {
+    std::ranges::sort(spans, {}, &Span::start);
+    std::string stages;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      stages += spans[i].label + " ";
+      EXPECT_EQ(spans[i].call, "op");
+      if (i > 0) {
+        EXPECT_EQ(spans[i].start, spans[i - 1].start + spans[i - 1].duration);
+      }
+      if (spans[i].label == "PUSH")
+        pushes.emplace_back(spans[i].start, spans[i].start + spans[i].duration);
+    }
+    EXPECT_EQ(stages, "COORDINATE_REDUCE REDUCE COMPRESS PUSH PULL DECOMPRESS BROADCAST ") << part;
+    EXPECT_GE(spans.front().start, call.start);
+    EXPECT_LE(spans.back().start + spans.back().duration, call.start + call.duration);
+  }
+  std::ranges::sort(pushes);
+  for (std::size_t i = 1; i < pushes.size(); ++i) EXPECT_GE(pushes[i].first, pushes[i - 1].second);
 }
 
 TEST(KeyServers, ReportWhatTheyHeardDidAndHold) {
@@ -199,6 +332,75 @@ TEST(KeyServers, SumRealDataAlikeForEveryNumberOfShards) {
   }
 }
 
+// A server stops in the middle: with a time-out roots find out, and the run ends and names it; with
+// elastic ones the other servers take its keys, and every sum is right.
+TEST(BytePs, OtherServersTakeTheKeysOfADeadOne) {
+  const auto with = [](Picoseconds at, int gpus, bool elastic, FabricKind kind) {
+    SmallJob job(3, gpus, kind);
+    job.spec.collectives.algorithm(Func::all_reduce) = "byteps";
+    job.spec.cluster.nic = {1e9, kPicosPerMicro};
+    job.spec.cluster.servers.nic = {1e9, kPicosPerMicro};
+    job.spec.cluster.servers.count = 3;
+    job.spec.cluster.servers.fails = 1;
+    job.spec.cluster.servers.fails_at = at;
+    AtServers& servers = job.spec.collectives.at_servers;
+    servers.partition_bytes = 4096;
+    servers.timeout_ps = 20'000 * kPicosPerMicro;
+    servers.elastic = elastic;
+    servers.credit_bytes = 16'384;
+    job.spec.run.verify = true;
+    job.spec.run.iterations = 4;
+    job.compute(200 * kPicosPerMicro).collective(Func::all_reduce, 20'000, DataType::float32, 0, 1);
+    job.collective(Func::all_reduce, 30'000);
+    return job;
+  };
+  for (const int gpus : {1, 2}) {
+    double whole = 0;
+    for (const int at_us : {1'000'000, 0, 300, 900, 1500, 2222, 3333}) {
+      SCOPED_TRACE(std::to_string(gpus) + " GPUs, after " + std::to_string(at_us) + " us");
+      SmallJob job = with(at_us * kPicosPerMicro, gpus, true, FabricKind::virtual_time);
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      ASSERT_EQ(result.iterations.size(), 4U);
+      EXPECT_EQ(result.verify->wrong_elements, 0U);
+      EXPECT_GT(result.verify->checked_elements, 0U);
+      double took = 0;
+      for (const IterationReport& i : result.iterations) took += i.seconds;
+      if (whole == 0)
+        whole = took;  // it does not die
+      else
+        EXPECT_GT(took, whole + 0.02);
+      if (at_us == 900) testing::expect_alike_with_shards(job, {3});
+    }
+    const Result ended = with(900 * kPicosPerMicro, gpus, false, FabricKind::virtual_time).run();
+    EXPECT_NE(ended.interrupted.find("server 1 does not answer"), std::string::npos)
+        << ended.interrupted;
+  }
+  const Result in_memory = with(900 * kPicosPerMicro, 2, true, FabricKind::memory).run();
+  EXPECT_EQ(in_memory.interrupted, "");
+  EXPECT_EQ(in_memory.verify->wrong_elements, 0U);
+}
+
+// Where nodes take turns to be late, servers that wait for all take the sum of the latest of each
+// step, others the latest of the sums.
+TEST(BytePs, AsynchronousServersLetNodesGoAhead) {
+  const auto seconds = [](bool waits) {
+    SmallJob job = job_of("byteps", 4, 2, 0);
+    job.program().streams[0] = {};
+    job.compute(1000 * kPicosPerMicro)
+        .collective(Func::all_reduce, 10'000, DataType::float32, 0, 1);
+    job.spec.collectives.at_servers.waits = waits;
+    job.spec.run.jitter = 0.5;
+    job.spec.run.iterations = 30;
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    double all = 0;
+    for (const IterationReport& i : result.iterations) all += i.seconds;
+    return all;
+  };
+  EXPECT_LT(seconds(false), 0.85 * seconds(true));
+}
+
 // PHB-2: ten iterations after two warm-up ones, after which weights begin anew.
 SmallJob training_job(FabricKind kind, const char* scheme = "phub") {
   SmallJob job(4, 2, kind);
@@ -234,14 +436,14 @@ TEST(Phub, AnswersWithTheWeightsOfNesterovsSteps) {
 TEST(Phub, WeightsThatAreSumsOrLateAreWrong) {
   constexpr std::uint64_t kCount = 3000;
   const Collective c{Func::all_reduce, 2, kCount, 4, 0};
-  TensorWeights weights;
+  TensorResult weights;
+  weights.reference = std::make_unique<NesterovReference>(Nesterov{});
   std::vector<float> right(kCount), sums(kCount);
   const auto wrong = [&](std::uint64_t salt, const std::vector<float>& result) {
     RankCall call{c, DataType::float32, 0, salt, false};
-    call.weights = &weights;
+    call.expected = &weights;
     return check_work(call, {0, kCount}, reinterpret_cast<const std::byte*>(result.data())).wrong;
   };
-  Nesterov rule;
   std::vector<float> moments(kCount), late;
   for (std::uint64_t salt = 1; salt <= 10; ++salt) {
     for_each_tile(0, kCount, [&](std::uint64_t index, std::uint64_t n) {
@@ -250,7 +452,7 @@ TEST(Phub, WeightsThatAreSumsOrLateAreWrong) {
       std::copy_n(tile.begin(), n, sums.begin() + static_cast<std::ptrdiff_t>(index));
     });
     late = right;
-    rule.step(right, moments, sums);
+    take_step({}, right, moments, sums);
     EXPECT_EQ(wrong(salt, right), 0U);
     EXPECT_GT(wrong(salt, sums), kCount * 9 / 10);
     EXPECT_GT(wrong(salt, late), kCount * 9 / 10);

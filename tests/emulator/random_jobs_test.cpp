@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/routing.h"
+#include "collectives/schemes/piece_compression.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/job/nic_rates.h"
 #include "profiles/model/model.h"
@@ -61,6 +62,31 @@ void add_agents(std::mt19937& random, SmallJob& job) {
     spec.collectives.algorithm(Func::all_reduce) = "phub_racks";
   spec.cluster.servers.colocated = random() % 2 == 0;
   spec.cluster.servers.nic = {one_of(random, {0.0, 1e10}), 2 * kPicosPerMicro};
+  spec.collectives.at_servers.optimizer = {one_of(random, {0.1F, 0.5F}), 0.5F};
+  if (spec.cluster.nics_per_node > 1 && !spec.cluster.servers.colocated && random() % 2 == 0)
+    spec.cluster.servers.nics = 2, spec.collectives.at_servers.rack_nics = 1;
+}
+
+// By BytePS's roots and servers, where all tensors can be.
+void add_piece_compression(std::mt19937& random, JobSpec& spec, const Workload& workload) {
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations)
+      for (const OpList& stream : program.streams)
+        for (const Op& op : stream)
+          if (op.kind == Op::Kind::collective && op.tensor != 0 && op.dtype != DataType::float32)
+            return;
+  std::vector<const Compressor*> methods;
+  for (const Compressor& method : compressors())
+    if (!method.measure && method.rounds == 1 && !method.majority) methods.push_back(&method);
+  PieceCompression how{methods[random() % methods.size()],
+                       {},
+                       one_of(random, {Memory::none, Memory::residual, Memory::nesterov}),
+                       one_of<std::uint64_t>(random, {0, 10'000})};
+  how.options.ratio = 0.05;
+  how.time = [](std::uint64_t elements) {
+    return CodecTime{static_cast<Picoseconds>(elements) * 100, kPicosPerMicro};
+  };
+  spec.collectives.at_servers.compression = std::make_shared<const PieceCompression>(how);
 }
 
 // For virtual time alone: a real network has its own links.
@@ -249,7 +275,14 @@ RandomJob random_job(unsigned seed) {
   } else if (random() % 2 == 0) {
     random() % 3 == 0 ? plan_second_order(random, job) : plan_steps(random, job);
   }
-  return {std::move(job), std::min(nodes, one_of(random, {2, 3}))};
+  const int processes = std::min(nodes, one_of(random, {2, 3}));
+  if (spec.tensors && !spec.compression && !spec.model && random() % 2 == 0)
+    add_parts(random, job.workload, *spec.tensors, nodes * gpus);
+  if (!spec.compression && !spec.model && random() % 2 == 0) launch_collectives(job.workload);
+  if (spec.collectives.algorithm(Func::all_reduce) == "byteps" && !spec.training &&
+      !spec.compression && random() % 2 == 0)
+    add_piece_compression(random, spec, job.workload);
+  return {std::move(job), processes};
 }
 
 std::string name_of(const RandomJob& random) {

@@ -2,6 +2,7 @@
 // servers over libfabric, on a host each.
 #include <chrono>
 #include <csignal>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -69,6 +70,43 @@ TEST_F(ServerHosts, SumRealDataAndHearWhatVirtualTimeSays) {
         EXPECT_EQ(real["servers"][s][key], modelled["servers"][s][key]) << key;
     EXPECT_EQ(real["traffic"]["pairs"], modelled["traffic"]["pairs"]);
   }
+}
+
+// BPS-3 for n = 4 and k = 0, 2: with a server beside each worker alone, and with two more on hosts
+// of their own. 200 partitions a worker, as in the tests in virtual time: 4 of them are 0.5 % of M.
+// A machine that is too busy to play in time says so, and its times count for nothing.
+TEST_F(ServerHosts, TakeTheShareOfTheTimeThatBytePssTheoremSays) {
+  const std::string job = lab->write_job(
+      "model: {kind: layers, name: one, dtype: float32, layers: [{name: a, parameters: [3276800], "
+      "forward_us: 500, backward_us: 500}], optimizer_us: 100}\n"
+      "servers: {count: 2, placement: mixed, nic: {rate: 400Mbps, latency_us: 5}, add_GBps: 0, "
+      "memory_GBps: 0}\n"
+      "parallel: {framework: byteps, mode: bound, partition_bytes: 16384, launch: "
+      "after_backward}\n"
+      "scale: {dilation: 1}\n"
+      "run: {iterations: 2, warmup: 1, probe_ms: 0}\n");
+  const std::string rate =
+      " -s cluster.gpus_per_node=1 -s cluster.nics_per_node=1 -s cluster.nic.rate=400Mbps "
+      "--allow-unfaithful --json ";
+  std::map<int, double> real, modelled;
+  for (const int k : {0, 2}) {
+    const std::string servers = " -s servers.count=" + std::to_string(k);
+    std::vector<pid_t> hosts;
+    for (int h = 0; h < 4 + k; ++h)
+      hosts.push_back(lab->start_host(h, 4 + k, job + servers + rate + lab->file("result.json")));
+    for (const pid_t pid : hosts)
+      ASSERT_EQ(lab->finish(pid, std::chrono::seconds(60)), 0) << lab->output(0);
+    const json result = json::parse(read_file(lab->file("result.json")));
+    if (!result["fidelity"]["faithful"].get<bool>()) GTEST_SKIP() << lab->output(0);
+    real[k] = result["step_time"]["median"].get<double>();
+    const pid_t alone = lab->start(std::string(GHOSTRANK_BINARY) + " run " + job + servers +
+                                       " -s fabric.kind=virtual" + rate + lab->file("virtual.json"),
+                                   "virtual");
+    ASSERT_EQ(lab->finish(alone, std::chrono::seconds(60)), 0) << read_file(lab->file("virtual"));
+    modelled[k] = json::parse(read_file(lab->file("virtual.json")))["step_time"]["median"];
+    EXPECT_NEAR(real[k] / modelled[k], 1, 0.05) << k;
+  }
+  EXPECT_NEAR(real[2] / real[0], 1.2 / 1.5, 0.05 * 1.2 / 1.5);
 }
 
 TEST_F(ServerHosts, ADeadServerEndsTheJobAndIsNamed) {

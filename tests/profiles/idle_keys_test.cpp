@@ -124,6 +124,12 @@ const std::vector<Probe> kProbes{
     {"key_hash", {"naive"}},
     {"key_hash", {"naive"}, "mode: bound"},
     {"server_schedule", {"true"}},
+    {"asynchronous", {"true"}},
+    {"server_timeout_us", {"500"}},
+    {"elastic", {"true"}, "server_timeout_us: 500"},
+    {"learning_rate", {"0.01"}},
+    {"momentum", {"0.5"}},
+    {"rack_nics", {"1"}},
 };
 
 std::string parallel_of(std::string_view framework, const std::string& keys) {
@@ -147,7 +153,11 @@ std::string text_of(const AtServers& options) {
   const int hash = options.bound ? -1 : static_cast<int>(options.hash);
   return std::to_string(options.partition_bytes) + " " + std::to_string(options.chunk_bytes) + " " +
          std::to_string(options.credit_bytes) + " " + std::to_string(hash) + " " +
-         std::to_string(options.bound) + " " + std::to_string(options.schedules);
+         std::to_string(options.bound) + " " + std::to_string(options.schedules) + " " +
+         std::to_string(options.optimizer.rate) + " " + std::to_string(options.optimizer.momentum) +
+         " " + std::to_string(options.rack_nics) + " " + std::to_string(options.waits) + " " +
+         std::to_string(options.timeout_ps) + " " +
+         std::to_string(options.timeout_ps > 0 && options.elastic);
 }
 
 // What planners make of keys that the loader has not looked at: a plan, or a refusal.

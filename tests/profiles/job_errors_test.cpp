@@ -270,11 +270,52 @@ TEST(JobErrors, NameTheFrameworkThatNeedsServers) {
   EXPECT_NE(load_error(kHead + racks + "parallel: {framework: byteps}\n"), "");
 }
 
+TEST(JobErrors, SayWhatServersCannotDo) {
+  const auto error = [](const std::string& servers, const std::string& parallel,
+                        const std::string& more = "") {
+    const std::string why = load_error(kHead + "servers: {" + servers +
+                                       "}\nparallel: {framework: " + parallel + "}\n" + more);
+    return why.substr(std::min(why.size(), why.find(' ') + 1));
+  };
+  const std::string racks = "collectives: {allreduce: phub_racks}\n";
+  EXPECT_EQ(error("count: 1", "phub, rack_nics: 1"),
+            "parallel.rack_nics is 1, but servers are in no racks; add  collectives: {allreduce: "
+            "phub_racks}");
+  EXPECT_EQ(error("count: 1", "phub, rack_nics: 1", racks),
+            "parallel.rack_nics is 1, and servers have 1 NIC, of which one at least must be for "
+            "the nodes; raise servers.nics");
+  EXPECT_EQ(error("count: 2, fails: 2", "byteps"),
+            "servers.fails is 2, and the job has servers 0 to 1");
+  EXPECT_EQ(error("count: 2", "byteps, asynchronous: true", "run: {verify: true}\n"),
+            "run.verify: with parallel.asynchronous a result depends on who has pushed before; use "
+            "parallel.asynchronous=false");
+  EXPECT_EQ(error("count: 2", "byteps, asynchronous: true, server_timeout_us: 9, elastic: true"),
+            "parallel.asynchronous: what a dead server stored is lost, so no other one can take "
+            "its keys; use parallel.elastic=false");
+}
+
+TEST(JobErrors, SayWhatServersCannotCompress) {
+  const auto error = [](const std::string& compression, const std::string& more = "") {
+    const std::string why = load_error(kHead + "servers: {count: 2}\ncompression: {" + compression +
+                                       "}\nparallel: {framework: byteps" + more + "}\n");
+    return why.substr(std::min(why.size(), why.find(' ') + 1));
+  };
+  EXPECT_EQ(error("method: onebit, memory: nesterov, min_bytes: 1024"), "");
+  EXPECT_NE(error("method: dgc").find("dgc sends as much as the data decide"), std::string::npos);
+  EXPECT_NE(error("method: powersgd").find("powersgd needs several rounds"), std::string::npos);
+  EXPECT_NE(error("method: signsgd").find("signsgd sends votes"), std::string::npos);
+  EXPECT_NE(error("method: topk, memory: dgc").find("dgc is not BytePS's"), std::string::npos);
+  EXPECT_NE(error("method: topk, merge: tensor").find("compression.merge: framework byteps"),
+            std::string::npos);
+  EXPECT_NE(error("method: topk", ", asynchronous: true").find("parallel.asynchronous: servers"),
+            std::string::npos);
+}
+
 TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
   EXPECT_EQ(
       test::error_of([] { load_job("/no/such/job.yaml", {}); }),
       "/no/such/job.yaml: there is no such file; give the path of a job file or one of: "
-      "bert-large-ddp, bert-large-dear, bert-large-mgwfbp, "
+      "bert-large-ddp, bert-large-dear, bert-large-mgwfbp, captured-gpt-ddp, captured-resnet-ddp, "
       "deepseek-v3-671b, dlrm-dcnv2-torchrec, dlrm-omnireduce, gpt2-xl-ddp, gpt2-xl-hgx-rails, "
       "gpt3-175b-megatron, gpt3-175b-megatron-cut, learning, llama3-405b, llama3-8b-checkpoint, "
       "quickstart-resnet50, resnet50-ab, resnet50-adaptive, resnet50-grace, resnet50-kfac, "

@@ -29,9 +29,10 @@ Workload two_streams() {
 
 Result with_spans() {
   Result result = test::sample();
-  result.spans = {{WorldRank(0), Host(0), 0, 0, "forward", 1, 2'500'000, 0},
-                  {WorldRank(3), Host(1), 1, 1, "bucket \"1\"", 2'000'000, 3'000'001, 4096},
-                  {WorldRank(3), Host(1), 1, 3, "wait", 9'000'000, 1, 0}};
+  result.spans = {
+      {WorldRank(0), Host(0), 0, 0, "forward", 1, 2'500'000, 0, 0, {}, 0},
+      {WorldRank(3), Host(1), 1, 1, "bucket \"1\"", 2'000'000, 3'000'001, 4096, 0, {}, 0},
+      {WorldRank(3), Host(1), 1, 3, "wait", 9'000'000, 1, 0, 0, {}, 0}};
   return result;
 }
 
@@ -56,6 +57,34 @@ TEST(ChromeTrace, HasOneEventPerSpanInMicroseconds) {
   EXPECT_EQ(spans[1]["pid"], 1);
   EXPECT_EQ(spans[1]["args"]["bytes"], 4096);
   EXPECT_FALSE(spans[2].contains("args"));
+}
+
+// The stages of a tensor's parts have a process of their own, after those of the hosts, and a
+// thread for each part.
+TEST(ChromeTrace, GivesEachTensorWithStagesAProcess) {
+  const Scratch scratch;
+  Result result = with_spans();
+  for (const char* tensor : {"conv1 0", "fc 0"})
+    for (std::uint32_t part = 0; part < 2; ++part) {
+      Span stage{WorldRank(3), Host(1), 1, 4, "PUSH", 2'000'000, 500, 0, 0, tensor, part};
+      result.spans.push_back(stage);
+    }
+  write_chrome_trace(scratch / "t.json", result, two_streams());
+  const json trace = json::parse(contents(scratch / "t.json"));
+  const std::vector<json> spans = events(trace, "X");
+  ASSERT_EQ(spans.size(), 7u);
+  const int hosts = static_cast<int>(result.hosts.size());
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(spans[3 + i]["name"], "PUSH");
+    EXPECT_EQ(spans[3 + i]["cat"], "stage");
+    EXPECT_EQ(spans[3 + i]["pid"], hosts + i / 2);
+    EXPECT_EQ(spans[3 + i]["tid"], i % 2);
+  }
+  std::vector<std::string> names;
+  for (const json& event : events(trace, "M"))
+    if (event["pid"] >= hosts) names.push_back(event["args"]["name"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"rank 3 conv1 0", "part 0", "part 1", "rank 3 fc 0",
+                                             "part 0", "part 1"}));
 }
 
 TEST(ChromeTrace, NamesHostsAndStreamsOnce) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -20,8 +21,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::uint8_t kStage = 4;   // Span::kind
 constexpr int kStreamsPerRank = 16;  // thread ids: (rank * 16 + stream) * slots + slot
-constexpr std::array<std::string_view, 4> kCategories{"compute", "collective", "p2p", "wait"};
+constexpr std::array<std::string_view, 5> kCategories{"compute", "collective", "p2p", "wait",
+                                                      "stage"};
 
 struct CloseGz {
   void operator()(gzFile file) const { gzclose(file); }
@@ -55,23 +58,21 @@ std::string thread_name(const Workload& workload, const Span& span) {
   return span.slot == 0 ? name : name + " (" + std::to_string(span.slot + 1) + ")";
 }
 
-std::string metadata(const char* what, Host host, int tid, const std::string& name) {
-  return line_of({{"name", what},
-                  {"ph", "M"},
-                  {"pid", host.value()},
-                  {"tid", tid},
-                  {"args", {{"name", name}}}});
+std::string metadata(const char* what, int process, int tid, const std::string& name) {
+  return line_of(
+      {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", tid}, {"args", {{"name", name}}}});
 }
 
 int thread_of(const Span& span) {
+  if (span.kind == kStage) return static_cast<int>(span.part);
   return (span.rank.value() * kStreamsPerRank + span.stream) * kMaxAtOnce + span.slot;
 }
 
-std::string event(const Span& span) {
+std::string event(const Span& span, int process) {
   Json json{{"name", span.label},
-            {"cat", kCategories[span.kind & 3u]},
+            {"cat", kCategories[span.kind]},
             {"ph", "X"},
-            {"pid", span.host.value()},
+            {"pid", process},
             {"tid", thread_of(span)},
             {"ts", microseconds(span.start)},
             {"dur", microseconds(span.duration)}};
@@ -104,15 +105,30 @@ void write_chrome_trace(const std::string& path, const Result& result, const Wor
   };
   put(R"({"displayTimeUnit":"ms","traceEvents":[)");
   for (const HostReport& host : result.hosts) {
-    put_item(metadata("process_name", host.index, 0,
+    put_item(metadata("process_name", host.index.value(), 0,
                       "host " + to_string(host.index) + " " + host.hostname));
   }
-  std::set<std::pair<Host, int>> named;
+  // The stages of a tensor's parts are a process of their own, a thread for each part.
+  const int hosts = static_cast<int>(result.hosts.size());
+  std::map<std::pair<WorldRank, std::string>, int> tensors;
+  std::set<std::pair<int, int>> named;
   for (const Span& span : result.spans) {
-    if (named.emplace(span.host, thread_of(span)).second) {
-      put_item(metadata("thread_name", span.host, thread_of(span), thread_name(workload, span)));
+    int process = span.host.value();
+    std::string thread;
+    if (span.kind == kStage) {
+      const auto [at, fresh] =
+          tensors.try_emplace({span.rank, span.call}, hosts + static_cast<int>(tensors.size()));
+      process = at->second;
+      if (fresh)
+        put_item(
+            metadata("process_name", process, 0, "rank " + to_string(span.rank) + " " + span.call));
+      thread = "part " + std::to_string(span.part);
+    } else {
+      thread = thread_name(workload, span);
     }
-    put_item(event(span));
+    if (named.emplace(process, thread_of(span)).second)
+      put_item(metadata("thread_name", process, thread_of(span), thread));
+    put_item(event(span, process));
   }
   put("\n]}\n");
   if (gzclose(file.release()) != Z_OK) fail();  // gzclose writes the buffered rest, so it can fail

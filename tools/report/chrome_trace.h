@@ -1,6 +1,7 @@
 // Writes the spans of a run as a Chrome trace (JSON object format, for Perfetto or
 // chrome://tracing): one process per real host, one thread per (rank, stream, slot), one complete
-// event per span. Times are microseconds of the emulated cluster.
+// event per span. The stages of a tensor's parts (Stage) are a process of their own for each tensor
+// of a rank, and a thread for each part. Times are microseconds of the emulated cluster.
 //
 // Threading: any thread; touches nothing but its arguments and the file.
 #pragma once

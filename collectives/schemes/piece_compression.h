@@ -1,0 +1,76 @@
+// Compression between the roots of nodes and the servers, as BytePS has it: each piece of a tensor
+// is compressed by itself, and so is its sum.
+//
+//   root    t = piece + what it kept      push c(t)                        d(result)
+//   server                                s = sum of d(push) + what it kept      result c(s)
+//
+// What an end keeps is error feedback (compress/memory.h), of every key apart: t - d(c(t)). The sum
+// is over nodes in their order, whatever the order in which they push, so that results are equal
+// bit by bit to a reference.
+//
+// Units: elements of float32; picoseconds. Threading: a codec has one owner, the rest is immutable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collectives/agent.h"
+#include "collectives/compress/memory.h"
+#include "collectives/compressor.h"
+
+namespace ghostrank {
+
+// How long an end takes for so many elements, its memory included; decompress: of one payload.
+struct CodecTime {
+  Picoseconds compress = 0, decompress = 0;
+};
+
+struct PieceCompression {
+  const Compressor* method = nullptr;
+  CompressionOptions options;
+  Memory memory = Memory::none;  // of roots; none, residual or nesterov
+  std::uint64_t min_bytes = 0;   // smaller tensors travel as they are
+  std::function<CodecTime(std::uint64_t elements)> time{};  // of roots and servers
+
+  // Servers keep errors, too, but have no momentum: it is in what they sum.
+  Memory server_memory() const { return memory == Memory::none ? memory : Memory::residual; }
+  std::uint64_t payload(std::uint64_t elements) const { return method->size(elements, options); }
+};
+
+// What one end compresses of one key, round after round.
+class PieceCodec {
+ public:
+  // `end`: its number, which its random draws depend on.
+  PieceCodec(const PieceCompression& how, Memory memory, std::uint32_t key, GroupParty end,
+             std::uint64_t elements)
+      : how_(how), key_(key), end_(end), memory_(memory, elements) {}
+
+  // The payload of the next round's values, which have as many elements as the piece.
+  std::vector<std::byte> compress(std::vector<float> values) {
+    memory_.compensate(0, values);
+    std::vector<std::byte> payload = payload_of(*how_.method, values, options(round_));
+    memory_.keep(0, values, decompressed(how_, key_, round_, payload, values.size()));
+    ++round_;
+    return payload;
+  }
+
+  // The elements of a payload of any end, of a round of the key, which count from 0.
+  static std::vector<float> decompressed(const PieceCompression& how, std::uint32_t key,
+                                         std::uint64_t round, std::span<const std::byte> payload,
+                                         std::uint64_t elements);
+
+ private:
+  CompressionOptions options(std::uint64_t round) const;
+
+  const PieceCompression& how_;
+  std::uint32_t key_;
+  GroupParty end_;
+  GradientMemory memory_;
+  std::uint64_t round_ = 0;
+};
+
+}  // namespace ghostrank
