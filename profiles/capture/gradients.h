@@ -1,6 +1,6 @@
 // What a captured run's gradients looked like, in the files that a job reads: magnitudes, of all
-// gradients and of each tensor, for methods of compression (tensors.distribution), coinciding
-// blocks for sparse collectives (tensors.overlap).
+// gradients and of each tensor, for methods of compression (tensors.distribution), and likewise
+// coinciding blocks for sparse collectives (tensors.overlap).
 //
 // Counts are sums over all ranks and the steps in which the hooks looked. Threading: pure
 // functions.
@@ -26,6 +26,11 @@ std::string tensor_magnitudes(const std::vector<CapturedRank>& ranks,
 
 // YAML, schema ghostrank/overlap/1: shares of blocks that are nonzero on exactly 0, 1, 2 ... ranks.
 std::string gradient_overlap(const std::vector<CapturedRank>& ranks);
+
+// The same, and for each tensor the shares of the blocks that begin in it. A tensor in which none
+// does is left out.
+std::string tensor_overlaps(const std::vector<CapturedRank>& ranks,
+                            const std::vector<CaptureLayer>& layers);
 
 // For people: share of elements that are zero, and of blocks that are nonzero on a rank.
 struct GradientFacts {

@@ -30,11 +30,13 @@ void check_together(const std::vector<CapturedRank>& ranks) {
       refuse(
           "the module is on " + quote(one.device) +
           ", where hooks see launches and not kernels; take a Kineto trace and 'profile import'");
-    if (one.backend != "gloo")
-      refuse("the process group is " + quote(one.backend) + "; gloo's is captured");
+    if (one.backend != "gloo" && one.backend != kFakeGroup)
+      refuse("the process group is " + quote(one.backend) +
+             "; gloo's is captured, and PyTorch's fake one");
   }
-  if (static_cast<int>(ranks.size()) != first.world)
-    throw Error(first.file + ": the run has " + std::to_string(first.world) +
+  const int processes = first.backend == kFakeGroup ? 1 : first.world;
+  if (static_cast<int>(ranks.size()) != processes)
+    throw Error(first.file + ": the run has " + std::to_string(processes) +
                 " ranks and there are records of " + std::to_string(ranks.size()) +
                 "; bring them into one folder");
 }

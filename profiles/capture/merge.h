@@ -10,6 +10,9 @@
 // all-reduces allow, because none ends before all its ranks have launched it; drift is not
 // modelled.
 //
+// A run with PyTorch's fake process group is that of one rank, whose all-reduces end at once: it
+// says nothing about a network.
+//
 // Units: nanoseconds. Threading: pure functions.
 #pragma once
 
@@ -21,6 +24,8 @@
 #include "profiles/capture/records.h"
 
 namespace ghostrank {
+
+inline constexpr const char* kFakeGroup = "fake";  // as a backend
 
 struct CaptureLayer {
   std::string name;
@@ -68,13 +73,5 @@ struct CallCost {
   bool per_call_known = false;        // false: all spans have the same bytes for each call
 };
 CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions);
-
-// The network as the profile states it.
-struct CaptureNetwork {
-  double rate_bps = 0, latency_us = 0;
-};
-// The file, schema ghostrank/model/1. `comments` are lines at its top.
-std::string capture_profile(const Captured& captured, const CaptureNetwork& network,
-                            const std::string& name, const std::vector<std::string>& comments);
 
 }  // namespace ghostrank

@@ -1,30 +1,12 @@
-// A capture as a profile's text.
+#include "profiles/capture/profile_text.h"
+
 #include <cmath>
 #include <cstdio>
 
-#include "profiles/capture/merge.h"
 #include "profiles/median.h"
 
 namespace ghostrank {
 namespace {
-
-// In double quotes, as YAML reads them.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    char escaped[8];
-    if (c == '"' || c == '\\') {
-      out += std::string("\\") + c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-      out += escaped;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
 
 // A comment keeps to its line.
 std::string commented(std::string text) {
@@ -71,7 +53,7 @@ std::string layer_lines(const Captured& captured) {
     const CaptureLayer& layer = captured.layers[i];
     const auto forward = [i](const CaptureDelays& step) { return step.forward[i]; };
     const auto backward = [i](const CaptureDelays& step) { return step.backward[i]; };
-    out += "  - {name: " + quoted(layer.name) + ", parameters: " + list(layer.parameters) +
+    out += "  - {name: " + yaml_quoted(layer.name) + ", parameters: " + list(layer.parameters) +
            ", forward_us: " + micros(middle(captured, forward)) +
            ", backward_us: " + micros(middle(captured, backward)) + "}\n";
   }
@@ -92,12 +74,30 @@ std::string capture_lines(const Captured& captured, const CaptureNetwork& networ
                 static_cast<double>(captured.bucket_cap_bytes) / (1 << 20), network.rate_bps * 1e-6,
                 network.latency_us);
   return "capture:\n  ranks: " + std::to_string(captured.ranks) +
-         "\n  backend: " + quoted(captured.backend) + "\n  torch: " + quoted(captured.torch) +
-         "\n" + numbers + "  step_ns: " + list(captured.step) +
-         "\n  held_out_ns: " + list(captured.held_out) + "\n  bucket_ns: " + list(buckets) + "\n";
+         "\n  backend: " + yaml_quoted(captured.backend) +
+         "\n  torch: " + yaml_quoted(captured.torch) + "\n" + numbers +
+         "  step_ns: " + list(captured.step) + "\n  held_out_ns: " + list(captured.held_out) +
+         "\n  bucket_ns: " + list(buckets) + "\n";
 }
 
 }  // namespace
+
+std::string yaml_quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    char escaped[8];
+    if (c == '"' || c == '\\') {
+      out += std::string("\\") + c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      out += escaped;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
 
 std::string capture_profile(const Captured& captured, const CaptureNetwork& network,
                             const std::string& name, const std::vector<std::string>& comments) {
@@ -107,7 +107,7 @@ std::string capture_profile(const Captured& captured, const CaptureNetwork& netw
     const auto take = [member](const CaptureDelays& step) { return step.*member; };
     return std::string(key) + ": " + micros(middle(captured, take)) + "\n";
   };
-  out += "schema: ghostrank/model/1\nkind: layers\nname: " + quoted(name) +
+  out += "schema: ghostrank/model/1\nkind: layers\nname: " + yaml_quoted(name) +
          "\ndtype: " + captured.type + "\n" + delay("before_us", &CaptureDelays::before) +
          layer_lines(captured) + delay("loss_us", &CaptureDelays::loss) +
          delay("after_us", &CaptureDelays::after) +

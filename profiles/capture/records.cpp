@@ -161,7 +161,7 @@ class Reader {
     all.parameters.resize(out_.parameters.size());
     for_each(tape, root, "magnitudes", 3, [&](const auto& at) {
       const std::uint32_t index = parameter(*at[0], "a parameter");
-      CapturedGradients::Magnitudes& own = all.parameters[index];
+      CapturedGradients::Tensor& own = all.parameters[index];
       std::uint64_t sum = count(*at[1], "zeros");
       own.zeros += sum;
       if (at[2]->kind != JsonNode::Kind::array) fail("magnitudes are lists");
@@ -179,13 +179,13 @@ class Reader {
              std::to_string(out_.parameters[index].numel));
     });
     all.block = count(child(tape, root, "block"), "block");
-    const JsonNode& blocks = child(tape, root, "blocks");
-    if (blocks.kind != JsonNode::Kind::array ||
-        blocks.size != static_cast<unsigned>(out_.world) + 1)
-      fail("blocks is no list of " + std::to_string(out_.world + 1) + " numbers");
-    all.blocks.resize(blocks.size);
-    std::size_t ranks = 0;
-    for (const JsonNode& one : tape.children(blocks)) all.blocks[ranks++] += count(one, "blocks");
+    for_each(tape, root, "blocks", 2, [&](const auto& at) {
+      auto& own = all.parameters[parameter(*at[0], "a parameter")].blocks;
+      const auto by_ranks =
+          fields(tape, *at[1], "blocks", static_cast<std::size_t>(out_.world) + 1);
+      own.resize(by_ranks.size());
+      for (std::size_t k = 0; k < own.size(); ++k) own[k] += count(*by_ranks[k], "blocks");
+    });
   }
 
   std::uint64_t count(const JsonNode& value, const char* what) const {

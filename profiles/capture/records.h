@@ -11,14 +11,15 @@
 //    "optimizer": [begin, end], "data": ns, "forwards": n,
 //    "calls": [[name, bytes, begin, end], ...]}                                 recorded
 //   {"formed": [[index, type, elements, [parameter, ...]], ...]}                DDP's buckets
-//   {"magnitudes": [[parameter, zeros, [[k, elements], ...]], ...], "blocks": [n, ...],
-//    "block": elements}                                  a bucket's gradients before they are
-//    summed
+//   {"magnitudes": [[parameter, zeros, [[k, elements], ...]], ...],
+//    "blocks": [[parameter, [n, ...]], ...], "block": elements}     a bucket's gradients before
+//    they are summed
 //   {"refused": why}
 //
 // Times are nanoseconds of the clock that the header names; equal names are one clock. A step ends
-// when its optimizer has stepped. Magnitudes are counted from 2^(k/4) up to 2^((k+1)/4); n of
-// `blocks` are nonzero on exactly 0, 1, 2 ... ranks. Input is not trusted. Threading: plain values.
+// when its optimizer has stepped. Magnitudes are counted from 2^(k/4) up to 2^((k+1)/4). Of the
+// bucket's blocks that begin in a parameter, n are nonzero on exactly 0, 1, 2 ... ranks. Input is
+// not trusted. Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -74,13 +75,13 @@ struct CapturedStep {
 
 // Gradients of one rank, summed over the steps in which they were looked at.
 struct CapturedGradients {
-  struct Magnitudes {
+  struct Tensor {
     std::uint64_t zeros = 0;
-    std::map<std::int32_t, std::uint64_t> counts;  // by k
+    std::map<std::int32_t, std::uint64_t> counts;  // of magnitudes, by k
+    std::vector<std::uint64_t> blocks;  // of DDP's buckets that begin in it, by number of ranks
   };
-  std::vector<Magnitudes> parameters;
-  std::uint64_t block = 0;            // elements; 0: nobody looked
-  std::vector<std::uint64_t> blocks;  // by number of ranks on which they are nonzero
+  std::vector<Tensor> parameters;
+  std::uint64_t block = 0;  // elements; 0: nobody looked
 };
 
 struct CapturedRank {

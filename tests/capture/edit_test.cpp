@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/capture/merge.h"
+#include "profiles/capture/profile_text.h"
 #include "profiles/load/program_file.h"
 #include "profiles/planners/plan.h"
 #include "tests/capture/records.h"

@@ -1,8 +1,11 @@
 // Records of one rank of a captured run: read, merged, written as a profile, and that read as a
-// model.
+// model; likewise its gradients.
+#include "profiles/capture/gradients.h"
 #include "profiles/capture/merge.h"
+#include "profiles/capture/profile_text.h"
 #include "profiles/error.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/tensors.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,6 +17,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const Captured captured = merge_capture({rank});
     call_cost(captured.reductions);
     profile = capture_profile(captured, {1e9, 5}, captured.model, {"fuzzed"});
+    if (rank.gradients.block > 0) {
+      tensor_magnitudes({rank}, captured.layers);
+      const std::string overlaps = tensor_overlaps({rank}, captured.layers);
+      measured_overlaps(
+          parse_yaml(overlaps, std::make_shared<Source>(Source{"overlaps", "overlaps", true})),
+          rank.gradients.block);
+    }
     ++fuzz::accepted;
   } catch (const Error& refused) {
     fuzz::require(*refused.what() != '\0');

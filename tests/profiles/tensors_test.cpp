@@ -204,7 +204,7 @@ TEST(Tensors, OverlapByTensorAsAFileSays) {
                 .find("overlaps by tensor are for framework: ddp without compression"),
             std::string::npos);
   EXPECT_NE(refusal("ddp", "tensors: {'h.*': [0.5, 0.5]}\n")
-                .find("o.yaml:2:17: 'h.*' has shares of 1 ranks and the file of 8"),
+                .find("o.yaml:2:18: 'h.*' has shares of 1 ranks and the file of 8"),
             std::string::npos);
   EXPECT_NE(refusal("ddp", "tensors: []\n").find("o.yaml:2:10: tensors is"), std::string::npos);
 }

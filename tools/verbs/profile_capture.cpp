@@ -16,6 +16,7 @@
 #include "profiles/capture/gradients.h"
 #include "profiles/capture/hooks_folder.h"
 #include "profiles/capture/merge.h"
+#include "profiles/capture/profile_text.h"
 #include "profiles/error.h"
 #include "profiles/median.h"
 #include "profiles/workload/traffic_pattern.h"
@@ -30,7 +31,7 @@ namespace {
 struct Flags {
   std::string out = "run.profile.yaml", records, name, merge, gradients;
   std::vector<std::string> command;
-  int block = 5, gradient_block = 256;
+  int block = 5, gradient_block = 256, ranks = 0;
   bool plain = false;
 };
 
@@ -56,6 +57,13 @@ void run_hooked(const Flags& flags, const std::string& records, const char* mode
     setenv("GHOSTRANK_CAPTURE_BLOCK", std::to_string(flags.block).c_str(), 1);
     setenv("GHOSTRANK_CAPTURE_GRADIENTS",
            std::to_string(flags.gradients.empty() ? 0 : flags.gradient_block).c_str(), 1);
+    if (flags.ranks > 0) {
+      const std::string ranks = std::to_string(flags.ranks);
+      setenv("GHOSTRANK_CAPTURE_RANKS", ranks.c_str(), 1);
+      setenv("WORLD_SIZE", ranks.c_str(), 1);
+      setenv("RANK", "0", 1);
+      setenv("LOCAL_RANK", "0", 1);
+    }
     execvp(argv[0], argv.data());
     std::fprintf(stderr, "ghostrank: cannot start %s: %s\n", argv[0], std::strerror(errno));
     _exit(127);
@@ -88,7 +96,7 @@ double emulated_call(int ranks, std::uint64_t bytes, double rate_bps, double lat
 CaptureNetwork network_of(const Captured& captured, const CallCost& cost) {
   constexpr double kRate = 1e9, kLatency = 100;
   CaptureNetwork out;
-  if (captured.ranks < 2 || cost.per_byte <= 0) return out;
+  if (captured.ranks < 2 || captured.backend == kFakeGroup || cost.per_byte <= 0) return out;
   std::vector<Nanos> sizes;
   for (const auto& step : captured.reductions)
     for (const CaptureReduction& one : step) sizes.push_back(static_cast<Nanos>(one.bytes));
@@ -142,29 +150,37 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
   if (captured.clock_error > 0)
     out.push_back("clocks of machines are aligned within " +
                   humane_seconds(seconds_of(captured.clock_error)));
-  out.push_back("assumed: every rank has a NIC of its own");
+  if (captured.backend == kFakeGroup)
+    out.push_back(
+        "measured: one rank, whose all-reduces ended at once; assumed: the others compute " +
+        std::string("as it does; unknown: the network, which the job gives (cluster.nic)"));
+  else
+    out.push_back("assumed: every rank has a NIC of its own");
   for (const auto& [what, count] : captured.left_out)
     out.push_back("left out: " + what + " (" + std::to_string(count) + ")");
   return out;
 }
 
 constexpr const char* kMagnitudes = ".magnitudes.csv";
-constexpr const char* kByTensor = ".tensors.csv";
+constexpr const char* kMagnitudesByTensor = ".tensors.csv";
 constexpr const char* kOverlap = ".overlap.yaml";
+constexpr const char* kOverlapByTensor = ".tensors.yaml";
 
 void write_gradients(const std::string& prefix, const std::vector<CapturedRank>& ranks,
                      const std::vector<CaptureLayer>& layers) {
   write_whole(prefix + kMagnitudes, gradient_magnitudes(ranks));
-  write_whole(prefix + kByTensor, tensor_magnitudes(ranks, layers));
+  write_whole(prefix + kMagnitudesByTensor, tensor_magnitudes(ranks, layers));
   write_whole(prefix + kOverlap, gradient_overlap(ranks));
+  write_whole(prefix + kOverlapByTensor, tensor_overlaps(ranks, layers));
   const GradientFacts facts = gradient_facts(ranks);
-  std::fprintf(
-      stderr,
-      "measured: %.3g %% of the gradients' elements are zero, and %.3g %% of their blocks "
-      "of %llu\nwrote %s%s and, tensor by tensor, %s%s (tensors.distribution: measured FILE), and "
-      "%s%s (tensors.overlap)\n",
-      100 * facts.zeros, 100 * (1 - facts.density), static_cast<unsigned long long>(facts.block),
-      prefix.c_str(), kMagnitudes, prefix.c_str(), kByTensor, prefix.c_str(), kOverlap);
+  std::fprintf(stderr,
+               "measured: %.3g %% of the gradients' elements are zero, and %.3g %% of their blocks "
+               "of %llu\n"
+               "wrote %s%s and, tensor by tensor, %s (tensors.distribution: measured FILE), and "
+               "%s and %s (tensors.overlap)\n",
+               100 * facts.zeros, 100 * (1 - facts.density),
+               static_cast<unsigned long long>(facts.block), prefix.c_str(), kMagnitudes,
+               kMagnitudesByTensor, kOverlap, kOverlapByTensor);
 }
 
 void write_profile(const Flags& flags, const std::string& records,
@@ -204,13 +220,20 @@ int profile_capture(const Argv& argv) {
   app.add_option("--merge", flags.merge,
                  "run nothing: make the profile of records that are there, as of several machines")
       ->type_name("DIR");
+  app.add_option(
+         "--ranks", flags.ranks,
+         "run one process as rank 0 of so many, without the others: collectives end at once, "
+         "as in PyTorch's fake process group (PyTorch 2)")
+      ->type_name("N")
+      ->check(between(2, 65'536));
   app.add_option("--block", flags.block, "steps with hooks, then as many without")
       ->check(between(2, 100'000))
       ->capture_default_str();
   app.add_option("--gradients", flags.gradients,
                  "look at the gradients of the steps in which hooks change, and write PREFIX" +
-                     std::string(kMagnitudes) + " and PREFIX" + kByTensor +
-                     " for tensors.distribution and PREFIX" + kOverlap + " for tensors.overlap")
+                     std::string(kMagnitudes) + " and PREFIX" + kMagnitudesByTensor +
+                     " for tensors.distribution, PREFIX" + kOverlap + " and PREFIX" +
+                     kOverlapByTensor + " for tensors.overlap")
       ->type_name("PREFIX");
   app.add_option("--gradient-block", flags.gradient_block,
                  "elements of a block of gradients, as tensors.block")
@@ -228,7 +251,7 @@ int profile_capture(const Argv& argv) {
     throw Error("which script? write it behind --, or --merge DIR");
   std::vector<Output> outputs{{"-o", flags.out}};
   if (!flags.gradients.empty())
-    for (const char* end : {kMagnitudes, kByTensor, kOverlap})
+    for (const char* end : {kMagnitudes, kMagnitudesByTensor, kOverlap, kOverlapByTensor})
       outputs.push_back({"--gradients", flags.gradients + end});
   check_outputs(outputs);
   if (!flags.merge.empty()) {

@@ -46,10 +46,11 @@ std::vector<std::string> job_lines(const std::string& path, const Model& model) 
                 "nic: {rate: %.6gMbps, latency_us: %.6g}}",
                 facts.ranks, facts.nic_rate_bps * 1e-6,
                 static_cast<double>(facts.nic_latency) / static_cast<double>(kPicosPerMicro));
+  const std::string library =
+      facts.backend == kFakeGroup ? "" : "collectives: {library: " + facts.backend + "}";
   return {
       "schema: ghostrank/job/1", "model: " + Json(std::filesystem::absolute(path).string()).dump(),
-      cluster, "parallel: {framework: ddp}", "collectives: {library: " + facts.backend + "}",
-      "fabric: {kind: virtual}",
+      cluster, "parallel: {framework: ddp}", library, "fabric: {kind: virtual}",
       // DDP's first two steps differ; then every recorded step is played twice.
       "run: {warmup: 2, iterations: " + std::to_string(2 * model.recorded.front().size()) + "}"};
 }

@@ -8,6 +8,9 @@ The hooks are on for a block of steps and off for the next, so that one run show
 steps that the profile does not use. The first step of a block only ends: hooks change within it. The
 communication hook stays in both, because DDP cannot give it up; GHOSTRANK_CAPTURE_MODE=plain leaves out
 everything but the ends of steps, for a second run that shows the cost of all.
+
+With GHOSTRANK_CAPTURE_RANKS=N the process is rank 0 of N, and there are no others: its process group is PyTorch's fake
+one, whose collectives end at once.
 """
 
 import atexit
@@ -28,6 +31,7 @@ WARM_STEPS = 5  # DDP rebuilds its buckets in the first two, allocators and cach
 BLOCK = int(os.environ.get("GHOSTRANK_CAPTURE_BLOCK", "5"))
 FOLDER = os.environ.get("GHOSTRANK_CAPTURE", "")
 PLAIN = os.environ.get("GHOSTRANK_CAPTURE_MODE") == "plain"
+RANKS = int(os.environ.get("GHOSTRANK_CAPTURE_RANKS", "0"))  # 0: as many as there are processes
 BLOCK_OF_GRADIENTS = int(os.environ.get("GHOSTRANK_CAPTURE_GRADIENTS", "0"))  # elements; 0: no statistics
 
 CALLS = ("all_reduce", "all_gather", "all_gather_into_tensor", "_all_gather_base", "all_to_all", "all_to_all_single",
@@ -42,18 +46,19 @@ def type_name(dtype):
 
 
 class Reduced:
-    """Notes the end of an all-reduce, in a thread of gloo's; `call` is None in a step without hooks."""
+    """Notes the end of an all-reduce of `tensor`, in a thread of gloo's; `call` is None in a step without hooks."""
 
     alive = 0
 
-    def __init__(self, call):
+    def __init__(self, tensor, call):
+        self.tensor = tensor
         self.call = call
         Reduced.alive += 1
 
-    def __call__(self, future):
+    def __call__(self, _):
         if self.call is not None:
             self.call[3] = now()
-        return future.value()[0]
+        return self.tensor
 
     def __del__(self):
         Reduced.alive -= 1
@@ -192,10 +197,16 @@ class Recorder:
         """What this rank's gradients are, before any other rank's are added, and how their blocks coincide."""
         nonzero = nonzero_blocks(tensor)
         dist.all_reduce.untimed(nonzero, group=self.ddp.process_group)
+        blocks, elements, first = [], 0, 0  # up to the tensor's end; the first block that begins in it
+        for p in bucket.parameters():
+            elements += p.numel()
+            end = -(-elements // BLOCK_OF_GRADIENTS)
+            if end > first:
+                blocks.append([self.index_of[p], torch.bincount(nonzero[first:end], minlength=self.world + 1).tolist()])
+            first = end
         self.write({"magnitudes": [[self.index_of[p], *magnitudes(g)]
                                    for p, g in zip(bucket.parameters(), bucket.gradients())],
-                    "blocks": torch.bincount(nonzero, minlength=self.world + 1).tolist(),
-                    "block": BLOCK_OF_GRADIENTS})
+                    "blocks": blocks, "block": BLOCK_OF_GRADIENTS})
 
     def all_reduce(self, _, bucket):
         """DDP's communication hook: what DDP does without one, a sum of gradients that are divided before."""
@@ -212,7 +223,7 @@ class Recorder:
             call = [index, tensor.numel() * tensor.element_size(), now(), 0]
             self.reduced.append(call)
         work = dist.all_reduce.untimed(tensor, group=self.ddp.process_group, async_op=True)
-        return work.get_future().then(Reduced(call))
+        return work.get_future().then(Reduced(tensor, call))
 
 
 def recorder_of(ddp):
@@ -335,12 +346,28 @@ def hooked_call(name, call):
     return timed
 
 
+def fake_group(init):
+    """In place of the process group that the script asks for."""
+    @functools.wraps(init)
+    def made(*_, **__):
+        try:
+            from torch.testing._internal.distributed.fake_pg import FakeStore
+        except ImportError:
+            sys.exit(f"ghostrank_hooks: PyTorch {torch.__version__} has no fake process group, which --ranks needs; use "
+                     "PyTorch 2, or capture a run of all processes")
+        return init("fake", rank=0, world_size=RANKS, store=FakeStore())
+
+    return made
+
+
 def install():
     """Patches torch; the script imports what is patched."""
     global untimed_register
     import torch.optim
     import torch.utils.data.dataloader as loader
 
+    if RANKS:
+        dist.init_process_group = dist.distributed_c10d.init_process_group = fake_group(dist.init_process_group)
     torch.optim.Optimizer.__init__ = hooked_optimizer(torch.optim.Optimizer.__init__)
     torch.autograd.backward = hooked_backward(torch.autograd.backward)
     DistributedDataParallel.forward = hooked_forward(DistributedDataParallel.forward)
