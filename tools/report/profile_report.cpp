@@ -55,6 +55,19 @@ std::string inner(const YamlValue& value) {
   return value.is_map() ? "{" + text + "}" : "[" + text + "]";
 }
 
+// A list whose items have a line each.
+bool has_rows(const YamlValue& value) {
+  return value.is_list() && !value.children.empty() && !value.children.front().is_scalar();
+}
+
+std::string rows(const YamlValue& list, const std::string& indent) {
+  std::string text;
+  for (const YamlValue& row : list.children)
+    text +=
+        indent + "-" + (has_rows(row) ? "\n" + rows(row, indent + "  ") : " " + inner(row) + "\n");
+  return text;
+}
+
 }  // namespace
 
 std::vector<LayerRun> layer_runs(const Model& model) {
@@ -111,9 +124,10 @@ std::string model_text(const Model& model, const Paint& paint) {
 std::string yaml_text(const YamlValue& map) {
   std::string text;
   for (const YamlValue& child : map.children) {
-    const bool rows = child.is_list() && !child.children.empty() && child.children[0].is_map();
     text += child.key + ":";
-    if (!rows) {
+    if (has_rows(child))
+      text += "\n" + rows(child, "  ");
+    else
       text += " " + inner(child) + "\n";
       continue;
     }

@@ -26,7 +26,7 @@ std::string model_text(const Model& model, const Paint& paint);
 std::string model_json(const Model& model);  // schema ghostrank/model-facts/1
 
 // A mapping as YAML: one line per key with its value in flow style, but one line per item for a
-// list of mappings.
+// list of mappings or of lists.
 std::string yaml_text(const YamlValue& map);
 
 }  // namespace ghostrank
