@@ -134,6 +134,19 @@ Sparsity random_sparsity(std::mt19937& random, int ranks) {
   return drawn.refuses(ranks).empty() ? drawn : Sparsity{drawn.density, drawn.block};
 }
 
+// Parts of tensor 5, which are as sparse as each says; one of them is a single block.
+void add_parts(std::mt19937& random, Workload& workload, const Sparsity& whole, int ranks) {
+  auto layout = std::make_shared<TensorLayout>();
+  for (const auto& [first, end] : {std::pair{100, 2000}, {2000, 2001}, {3000, 5000}}) {
+    Sparsity own = random_sparsity(random, ranks);
+    own.block = whole.block;
+    layout->parts.push_back(
+        {static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(end), std::move(own)});
+  }
+  workload.layouts.resize(6);
+  workload.layouts[5] = std::move(layout);
+}
+
 // In place of single calls, the steps of a random model whose communication is scheduled under
 // compute.
 void plan_steps(std::mt19937& random, SmallJob& job) {

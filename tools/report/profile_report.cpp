@@ -129,10 +129,6 @@ std::string yaml_text(const YamlValue& map) {
       text += "\n" + rows(child, "  ");
     else
       text += " " + inner(child) + "\n";
-      continue;
-    }
-    text += "\n";
-    for (const YamlValue& row : child.children) text += "  - " + inner(row) + "\n";
   }
   return text;
 }
