@@ -138,7 +138,14 @@ bool is_counted(const JobSpec& spec) {
   return spec.model && !spec.model->measured && spec.parallel.framework != Framework::torchrec;
 }
 
-bool fits(const JobSpec& spec) { return gpu_memory(spec)->total() <= spec.device.memory_bytes; }
+// A pipeline that its schedule does not allow fits nowhere.
+bool fits(const JobSpec& spec) {
+  try {
+    return gpu_memory(spec)->total() <= spec.device.memory_bytes;
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 // A change with which the job fits, the least one first.
 std::string what_fits(const JobSpec& spec, const GpuMemory& memory) {

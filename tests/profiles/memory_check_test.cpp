@@ -97,6 +97,10 @@ TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
   EXPECT_DOUBLE_EQ(memory("").weights, parameters * (4 / 16. + 2 + 4));
   // Then the last stage is fuller: inputs of seven layers, of the norm and the head, and logits.
   EXPECT_DOUBLE_EQ(memory(", recompute: full").activations, tokens * (9 * 4096 * 2 + 4 * 128'256));
+  // Micro-batches of three do not divide the batch, and of two do not fit.
+  EXPECT_NE(error("torchtitan", "llama3-8b", 8, ", pp: 4, micro_batch: 4, global_batch: 256")
+                .find("use parallel.micro_batch=1 "),
+            std::string::npos);
 }
 
 TEST(Memory, IsNotCheckedWhereItIsNotKnown) {
