@@ -7,14 +7,20 @@ ResNet-50 to 75.9 % of ImageNet takes 90 epochs with SGD and 55 with K-FAC, by t
 Distributed K-FAC (SC'20), whose authors and successors train so long. Every algorithm's step on 64
 GPUs (kfac.py) times its steps is its time; the same with published steps stands beside it where
 there are any. Every algorithm that preconditions with the same factors is taken to need the same
-epochs, as its authors claim. Prints markdown tables, and writes them into the section
-"fidelity target" of DOCUMENT.
+epochs, as its authors claim.
+
+ResNet-32 on CIFAR-10 is what the same authors measured in full (kfac_pytorch, docs/results.md of
+March 2020): seconds of an epoch, epochs and accuracy on a node of four V100. The device's
+efficiency is set so that an epoch of SGD on one GPU takes the published time; the other rows are
+predicted, with the device's costs of K-FAC and with those fitted to an RTX 2080 Ti.
+
+Prints markdown tables, and writes them into the section "fidelity target" of DOCUMENT.
 """
 import sys
 import tempfile
 
 import kfac
-from published import Player, table, write_section
+from published import Player, efficiency, off, table, write_section
 
 IMAGES = 1_281_167  # ImageNet-1k
 SAMPLES = 32 * 64  # of a step
@@ -36,6 +42,27 @@ CLAIMS = [  # of a step: network, whose, over whom, published
     ("10 Gb/s Ethernet", "PAD-KFAC", "SPD-KFAC", "27 %, mean of four models"),
     ("100 Gb/s InfiniBand", "PAD-KFAC", "SPD-KFAC", "17 %, mean of four models"),
 ]
+
+CIFAR_IMAGES, CIFAR_SAMPLES = 50_000, 128  # of CIFAR-10's training set; of a GPU's step
+CIFAR = [  # algorithm, GPUs, epochs, accuracy in %, seconds of an epoch
+    ("SGD", 1, 200, 92.89, 27.5),
+    ("SGD", 4, 200, 92.74, 8.5),
+    ("K-FAC", 1, 200, 93.12, 82.0),
+    ("K-FAC", 4, 200, 92.85, 16.0),
+    ("K-FAC", 4, 100, 92.52, 17.0),
+]
+# Their scripts' periods: factors in every step, inverses every 10. Assumed of the links between the
+# V100 of a node: three bricks of NVLink 2.0, 5 us.
+CIFAR_KEYS = {"SGD": "variant: ssgd", "K-FAC": "variant: mpd, kfac_update_freq: 10"}
+CIFAR_JOB = """model: cifar-resnet32
+device: {{base: v100-sxm2, efficiency: {share!r}}}
+precision: {{optimizer: sgd}}
+cluster: {{nodes: 1, gpus_per_node: {gpus}, intra_node: {{rate: 600Gbps, latency_us: 5}}}}
+parallel: {{framework: kfac, micro_batch: {batch}, {keys}}}
+collectives: {{reduce: chain, broadcast: chain, slice: 16KiB}}
+fabric: {{kind: virtual}}
+run: {{warmup: 0, iterations: 10}}
+"""
 
 
 def hours(name, step):
@@ -82,12 +109,40 @@ def claim_rows(steps):
     return rows
 
 
+def cifar_rows(player):
+    def epoch(algorithm, gpus, share, cost=""):
+        """Seconds; the last batch of an epoch is taken to be full."""
+        result = player.result(CIFAR_JOB.format(share=share, gpus=gpus, batch=CIFAR_SAMPLES,
+                                                keys=CIFAR_KEYS[algorithm] + cost))
+        return -(-CIFAR_IMAGES // (CIFAR_SAMPLES * gpus)) * result["step_time"]["mean"]
+
+    algorithm, gpus, _, _, seconds = CIFAR[0]
+    share = efficiency(lambda one: epoch(algorithm, gpus, one), seconds)
+    rows = [["algorithm", "GPUs", "epochs", "reached", "published epoch", "ours",
+             "ours, an RTX 2080 Ti's costs of K-FAC", "published, all epochs", "ours",
+             "with those costs"]]
+    for algorithm, gpus, epochs, accuracy, published in CIFAR:
+        ours = [epoch(algorithm, gpus, share)]
+        if algorithm != "SGD":
+            ours.append(epoch(algorithm, gpus, share, COST))
+        fitted = len(rows) == 1
+        cells = [f"{one:.1f} s ({'fitted' if fitted else off(one, published)})" for one in ours]
+        minutes = [f"{epochs * one / 60:.0f} min" for one in ours]
+        pad = [""] * (2 - len(ours))
+        rows.append([algorithm, str(gpus), str(epochs), f"{accuracy} %", f"{published} s",
+                     *cells, *pad, f"{epochs * published / 60:.0f} min", *minutes, *pad])
+    return rows
+
+
 def main(binary, document=None):
     with tempfile.TemporaryDirectory() as folder:
         player = Player(binary, folder)
+        cifar = cifar_rows(player)
         steps = {network: steps_of(kfac.Breakdown(player, cluster))
                  for network, cluster in NETWORKS.items()}
-    text = "\n\n".join([table(target_rows(steps)), table(claim_rows(steps))])
+    text = "\n\n".join(["ResNet-50 on ImageNet:", table(target_rows(steps)),
+                         table(claim_rows(steps)), "ResNet-32 on CIFAR-10, one node of V100:",
+                         table(cifar)])
     print(text)
     if document:
         write_section(document, "fidelity target", text)
