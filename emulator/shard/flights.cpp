@@ -182,6 +182,7 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   const Schedules::NodeCall& call = schedules_.inside_node(f.group, *f.op, intra_);
   ledger_.add_intra(f.row, call.sent);
   const Moment end{met->last.at + call.duration, met->last.slip};
+  if (runs_ahead_) return end_calls(&f, end);
   schedule(Event::Kind::call_done, end, f.rank).flight = &f;
 }
 

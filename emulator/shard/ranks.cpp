@@ -102,6 +102,7 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
       s.phase = StreamState::Phase::busy;
       return true;
     }
+    if (wait_for_clock(r, stream, &op)) return true;
     ++s.pc;
     if (++ops_untold_ == kOpsTold) tell_ops();
     const Started started = start_op(r, stream, op);
@@ -116,12 +117,32 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
     s.phase = StreamState::Phase::busy;
     return true;
   }
+  if (wait_for_clock(r, stream, nullptr)) return true;
   if (s.behind) {
     catch_up(r, stream);
     return advance_stream(r, stream);
   }
   s.phase = StreamState::Phase::ended;
   if (!outlives(*r.program, stream) || r.iteration + 1 == r.stop_at) --r.streams_left;
+  return true;
+}
+
+// Lets a stream that has run ahead wait for the clock if others can notice what it does next: a
+// call that leaves the node, or its end (null). Returns whether it waits.
+bool Shard::wait_for_clock(RankState& r, std::uint8_t stream, const Op* next) {
+  StreamState& s = r.streams[stream];
+  if (!runs_ahead_ || s.now.at <= now_) return false;
+  if (next) {
+    if (next->kind == Op::Kind::compute || next->kind == Op::Kind::record ||
+        next->kind == Op::Kind::wait)
+      return false;
+    const std::uint32_t group = cluster_.membership(r.id(), next->group).group;
+    if (next->kind == Op::Kind::collective && model_nodes_ &&
+        workload_.groups[group].members.size() > 1 && cluster_.inside_node(group))
+      return false;
+  }
+  schedule(Event::Kind::compute_done, s.now, r.local).via = stream;
+  s.phase = StreamState::Phase::busy;
   return true;
 }
 
@@ -134,7 +155,10 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       if (stream == 0) r.compute += d;
       trace(r, stream, op, s.now.at, s.now.at + d);
       s.last = op.kind;
-      if (d == 0) return Started::ended;
+      if (d == 0 || runs_ahead_) {
+        s.now.at += d;
+        return Started::ended;
+      }
       const Moment end{s.now.at + d, s.now.slip};
       schedule(Event::Kind::compute_done, end, r.local).via = stream;
       return Started::busy;

@@ -182,6 +182,7 @@ class Shard final : private NoteCarrier {
   void advance(RankState& r, std::size_t stream = 0, bool moved = false);
   bool advance_stream(RankState& r, std::uint8_t stream);
   bool has_room(StreamState& s, const Op* next) const;
+  bool wait_for_clock(RankState& r, std::uint8_t stream, const Op* next);
   GHOSTRANK_ON_THE_WAY Started start_op(RankState& r, std::uint8_t stream, const Op& op);
   Picoseconds slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const;
   Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
@@ -346,7 +347,7 @@ class Shard final : private NoteCarrier {
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
   const NicRates* const rates_;  // of NICs whose rates change; null: of none
-  const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_;
+  const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_, runs_ahead_;
 
   Clock clock_ = Clock::virtual_time();
   Segment segment_;
