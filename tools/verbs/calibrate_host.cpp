@@ -56,7 +56,7 @@ double add_rate(std::vector<float>& sums, const std::vector<float>& arrived) {
 double optimizer_rate(std::vector<float>& weights, std::vector<float>& moments,
                       const std::vector<float>& gradients) {
   return rate(static_cast<double>(kFloats * sizeof(float)),
-              [&] { Nesterov{}.step(weights, moments, gradients); });
+              [&] { take_step(Nesterov{}, weights, moments, gradients); });
 }
 
 // All cores copy, each its own part; a copied byte passes the memory twice.
