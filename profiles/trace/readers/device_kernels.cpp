@@ -111,16 +111,16 @@ void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::i
 std::uint32_t put_into_steps(std::vector<DeviceKernel>& kernels,
                              const std::vector<std::int64_t>& launched,
                              const std::vector<std::int64_t>& begins) {
-  std::uint32_t steps = 1;
+  std::uint32_t steps = 1, latest = 0;
   std::map<std::int64_t, std::uint32_t> last;  // by stream
   for (const std::uint32_t i : by_start(kernels)) {
     DeviceKernel& kernel = kernels[i];
-    std::uint32_t& step = last[kernel.stream];
+    std::uint32_t& step = last.try_emplace(kernel.stream, latest).first->second;
     if (launched[i] >= 0) {
       const auto after = std::upper_bound(begins.begin(), begins.end(), launched[i]);
       step = static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(after - begins.begin(), 1) - 1);
     }
-    kernel.event.step = step;
+    kernel.event.step = latest = step;
     steps = std::max(steps, step + 1);
   }
   return steps;

@@ -35,8 +35,9 @@ void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::i
                  Trace& trace, TraceRank& rank);
 
 // Puts every kernel into the last step that had begun when the host launched it. `begins`: of the
-// steps, in order, not empty; `launched`: by kernel, in the clock of `begins`; < 0: unknown, as the
-// kernel before on its stream. Returns the number of steps up to the last that has a kernel.
+// steps, in order, not empty; `launched`: by kernel, in the clock of `begins`; < 0: unknown, then
+// it is of the step of the kernel before, on its stream if there is one. Returns the number of
+// steps up to the last that has a kernel.
 std::uint32_t put_into_steps(std::vector<DeviceKernel>& kernels,
                              const std::vector<std::int64_t>& launched,
                              const std::vector<std::int64_t>& begins);
