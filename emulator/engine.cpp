@@ -78,7 +78,7 @@ void check_processes(const JobSpec& spec, const Workload& workload, int processe
   for (const Role& role : workload.roles) {
     for (const Program& program : role.iterations) {
       for (const auto& stream : program.streams) {
-        for (const Op& op : stream) {
+        for (const Op& op : stream.distinct()) {
           if (op.kind == Op::Kind::compute || op.kind == Op::Kind::record ||
               op.kind == Op::Kind::wait)
             continue;

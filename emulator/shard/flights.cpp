@@ -34,6 +34,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   f.op = &op;
   f.rank = r.local;
   f.stream = stream;
+  f.at = r.streams[stream].pc - 1;
   f.group = group;
   f.position = membership.position;
   f.peer = kNoRank;
@@ -238,7 +239,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   }
   StreamState& s = r.streams[f.stream];
   if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;
-  trace(r, f.stream, *f.op, f.start.at, f.end.at, f.slot);
+  trace(r, f.stream, *f.op, f.at, f.start.at, f.end.at, f.slot);
   if (s.at_once > 1) {
     s.busy_slots &= ~(std::uint64_t{1} << f.slot);
     s.ended = later(s.ended, f.end);

@@ -107,6 +107,7 @@ struct Flight {
   std::vector<ActorState> actors;
   const Op* op = nullptr;
   std::shared_ptr<const Schedule> transfer;  // of a send or recv: its schedule
+  std::uint32_t at = 0;                      // position of `op` in its stream
   int actors_left = 0;
   std::uint16_t row = 0;
   std::uint8_t stream = 0, slot = 0;

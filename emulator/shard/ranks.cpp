@@ -28,7 +28,7 @@ void Shard::end_iteration(RankState& r) {
   const auto [own, end] = end_of(r);
   if (end.at > own.at) {  // it waited for streams of the iteration before
     r.exposed += end.at - own.at;
-    trace(r, 0, {.kind = Op::Kind::wait}, own.at, end.at);
+    trace(r, 0, {.kind = Op::Kind::wait}, 0, own.at, end.at);
   }
   const Picoseconds lasted = end.at - r.began;
   const std::uint16_t job = r.role->job;
@@ -153,7 +153,7 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
     case Op::Kind::compute: {
       const Picoseconds d = slowed(r, stream, with_jitter(r, stream, op));
       if (stream == 0) r.compute += d;
-      trace(r, stream, op, s.now.at, s.now.at + d);
+      trace(r, stream, op, s.pc - 1, s.now.at, s.now.at + d);
       s.last = op.kind;
       if (d == 0 || runs_ahead_) {
         s.now.at += d;
@@ -188,7 +188,7 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
         // A stream without communication holds up the device: the host that launches its kernels.
         const bool passed_on = e.cause == Op::Kind::send || e.cause == Op::Kind::recv;
         (passed_on ? r.bubble : e.cause == Op::Kind::compute ? r.compute : r.exposed) += blocked;
-        trace(r, stream, op, s.now.at, until.at);
+        trace(r, stream, op, s.pc - 1, s.now.at, until.at);
       }
       s.now = until;
       return Started::ended;
@@ -212,8 +212,9 @@ Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op
   return std::llround(static_cast<double>(op.duration) * factor);
 }
 
-void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
-                  Picoseconds end, std::uint8_t slot) {
+// `at`: the op's position in the stream.
+void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, std::uint32_t at,
+                  Picoseconds start, Picoseconds end, std::uint8_t slot) {
   if (!r.traced || end <= start) return;
   Span* const added = spans_.add();
   if (!added) return;
@@ -230,7 +231,7 @@ void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picosec
               : transfer                        ? 2
                                                 : 3;
   span.label =
-      op.kind == Op::Kind::wait ? "wait" : program_of(r, r.streams[stream]).labels[op.label];
+      op.kind == Op::Kind::wait ? "wait" : label_of(program_of(r, r.streams[stream]), stream, at);
   if (span.kind == 1 || span.kind == 2)
     span.bytes = elements_of(workload_, op) * bytes_of(op.dtype);
 }

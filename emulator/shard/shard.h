@@ -186,8 +186,8 @@ class Shard final : private NoteCarrier {
   GHOSTRANK_ON_THE_WAY Started start_op(RankState& r, std::uint8_t stream, const Op& op);
   Picoseconds slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const;
   Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
-  void trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
-             Picoseconds end, std::uint8_t slot = 0);
+  void trace(const RankState& r, std::uint8_t stream, const Op& op, std::uint32_t at,
+             Picoseconds start, Picoseconds end, std::uint8_t slot = 0);
 
   // shard/flights.cpp
   Started start_flight(RankState& r, std::uint8_t stream, const Op& op);

@@ -105,8 +105,8 @@ std::string Shard::what_is_stuck() const {
     if (r.local >= players_) break;  // helpers have no calls
     const std::string rank = "rank " + to_string(r.party) + " on host " + to_string(host_);
     const auto label = [&](const Flight& f) {
-      const auto& labels = program_of(r, r.streams[f.stream]).labels;
-      return f.op->label < labels.size() ? " '" + labels[f.op->label] + "'" : "";
+      const std::string what = label_of(program_of(r, r.streams[f.stream]), f.stream, f.at);
+      return what.empty() ? "" : " '" + what + "'";
     };
     for (const Flight* f : r.flights) {
       const Schedules::Row& row = rows()[f->row];

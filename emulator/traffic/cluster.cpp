@@ -169,7 +169,7 @@ void Cluster::add_schemes(const JobSpec& spec) {
   for (const Role& role : workload_.roles)
     for (const Program& program : role.iterations)
       for (const OpList& stream : program.streams)
-        for (const Op& op : stream)
+        for (const Op& op : stream.distinct())
           if (op.kind == Op::Kind::collective) used.insert({op.group, op.func});
   for (const auto& [kind, func] : used) {
     if (is_service(workload_, kind)) continue;

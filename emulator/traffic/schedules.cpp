@@ -75,7 +75,7 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
   for (std::size_t r = 0; r < workload.roles.size(); ++r)
     for (const Program& program : workload.roles[r].iterations)
       for (const auto& stream : program.streams)
-        for (const Op& op : stream) add(op, groups_of[r]);
+        for (const Op& op : stream.distinct()) add(op, groups_of[r]);
 }
 
 void Schedules::add(const Op& op, const GroupsByKind& groups_of) {

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "emulator/fabric/wire.h"
@@ -24,15 +23,11 @@ struct OpTimes {
   std::uint64_t times;
 };
 
-// In the order of first appearance. An OpList stores every distinct op once.
+// In the order of first appearance.
 std::vector<OpTimes> distinct_ops(const OpList& ops) {
+  const std::vector<std::uint64_t> times = ops.times();
   std::vector<OpTimes> distinct;
-  std::unordered_map<const Op*, std::size_t> index_of;
-  for (const Op& op : ops) {
-    const auto [at, is_new] = index_of.try_emplace(&op, distinct.size());
-    if (is_new) distinct.push_back({&op, 0});
-    ++distinct[at->second].times;
-  }
+  for (std::size_t i = 0; i < times.size(); ++i) distinct.push_back({&ops.distinct()[i], times[i]});
   return distinct;
 }
 
@@ -404,8 +399,8 @@ void check_schedules(const JobSpec& spec, const Workload& workload) {
     std::vector<const Op*>& calls = of_role.emplace_back();
     for (const Program& program : role.iterations)
       for (const OpList& stream : program.streams)
-        for (const OpTimes& t : distinct_ops(stream))
-          if (t.op->kind == Op::Kind::collective) calls.push_back(t.op);
+        for (const Op& op : stream.distinct())
+          if (op.kind == Op::Kind::collective) calls.push_back(&op);
   }
   for (const WorldRank rank : each<WorldRank>(workload.ranks))
     for (const Op* op : of_role[workload.role_of[rank]]) {

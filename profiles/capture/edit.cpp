@@ -105,18 +105,15 @@ Workload rescaled_program(const Workload& from, const Rescale& to,
              after = static_cast<std::uint64_t>(to.ranks);
   for (Role& role : out.roles)
     for (Program& program : role.iterations)
-      for (OpList& stream : program.streams) {
-        OpList scaled;
-        for (Op op : stream) {
+      for (OpList& stream : program.streams)
+        stream = stream.changed([&](Op op) {
           if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv)
             throw Error(
                 "the programs send messages between ranks, which do not follow from the "
                 "number of ranks; capture such a run");
           if (op.kind == Op::Kind::collective) op.count = rescaled_count(op, before, after);
-          scaled.push_back(op);
-        }
-        stream = std::move(scaled);
-      }
+          return op;
+        });
   const double grown = static_cast<double>(after) / static_cast<double>(before);
   out.samples_per_iteration *= grown;
   out.flops_per_iteration *= grown;
@@ -149,6 +146,7 @@ void anonymise_program(Workload& program) {
     for (Program& one : program.roles[r].iterations) {
       for (std::size_t i = 0; i < one.labels.size(); ++i)
         one.labels[i] = one.labels[i].empty() ? "" : "op" + std::to_string(i);
+      one.numerals.clear();
       for (std::size_t s = 0; s < one.stream_names.size(); ++s)
         one.stream_names[s] = "stream" + std::to_string(s);
     }

@@ -229,7 +229,7 @@ std::map<std::string, Calls> calls_of(const Workload& workload) {
   for (const Role& role : workload.roles)
     for (const Program& program : role.iterations)
       for (const OpList& stream : program.streams)
-        for (const Op& op : stream) {
+        for (const Op& op : stream.distinct()) {
           if (op.kind == Op::Kind::collective)
             calls[op.group][static_cast<std::size_t>(op.func)] = true;
           else if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv)

@@ -286,17 +286,16 @@ class Reader {
 
 std::string text_of_ops(const Program& program, std::size_t stream,
                         std::span<const std::string> group_names) {
-  std::vector<std::string> labels;
-  for (const std::string& label : program.labels) labels.push_back(escaped(label));
   std::string text;
   if (workers(program, stream) > 1)
     text += "workers " + std::to_string(workers(program, stream)) + "\n";
   if (outlives(program, stream)) text += "outlives\n";
-  for (const Op& op : program.streams[stream]) {
-    text += what_of(op, group_names);
-    const bool labelled = op.kind != Op::Kind::record && op.kind != Op::Kind::wait;
-    if (labelled && op.label < labels.size() && !labels[op.label].empty())
-      text += " " + labels[op.label];
+  const OpList& ops = program.streams[stream];
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    text += what_of(ops[i], group_names);
+    const bool labelled = ops[i].kind != Op::Kind::record && ops[i].kind != Op::Kind::wait;
+    if (const std::string label = labelled ? label_of(program, stream, i) : ""; !label.empty())
+      text += " " + escaped(label);
     text += '\n';
   }
   return text;

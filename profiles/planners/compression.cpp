@@ -60,8 +60,12 @@ std::uint64_t drawn_of_each(const Workload& workload, std::uint64_t calls) {
 
 std::uint64_t calls_of(const Program& program) {
   std::uint64_t calls = 0;
-  for (const OpList& stream : program.streams)
-    for (const Op& op : stream) calls += op.kind == Op::Kind::collective && op.tensor != 0 ? 1 : 0;
+  for (const OpList& stream : program.streams) {
+    const std::vector<std::uint64_t> times = stream.times();
+    for (std::size_t i = 0; i < times.size(); ++i)
+      if (const Op& op = stream.distinct()[i]; op.kind == Op::Kind::collective && op.tensor != 0)
+        calls += times[i];
+  }
   return calls;
 }
 
@@ -91,10 +95,8 @@ class Pass {
 
   void run() {
     for (OpList& stream : program_.streams) {
-      OpList out;
-      for (const Op& op : stream) append(op, out);
-      out.shrink_to_fit();
-      stream = std::move(out);
+      stream = stream.rewritten([&](const Op& op, OpList& out) { append(op, out); });
+      stream.shrink_to_fit();
     }
   }
 
@@ -484,11 +486,11 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   spec.gather_ns = in.number("compression.gather_ns");
   spec.memory = kept;
   spec.exchange = exchange;
+  spec.min_bytes = static_cast<std::uint64_t>(in.integer("compression.min_bytes"));
   if (spec.merge == Merge::matrices && method.name == kPowerSgdOfParts.name)
     spec.method = &kPowerSgdOfParts;
   return spec;
 }
-  spec.min_bytes = static_cast<std::uint64_t>(in.integer("compression.min_bytes"));
 
 void compress(const JobSpec& spec, Workload& workload) {
   check_carried(spec, workload);

@@ -66,7 +66,7 @@ class Check {
   void check_groups(const Program& program) const {
     std::map<std::uint16_t, std::set<std::size_t>> users;
     for (std::size_t s = 0; s < program.streams.size(); ++s)
-      for (const Op& op : program.streams[s])
+      for (const Op& op : program.streams[s].distinct())
         if (is_call(op)) users[op.group].insert(s);
     for (const auto& [kind, streams] : users) {
       const auto carried = std::find_if(streams.begin(), streams.end(),
@@ -100,7 +100,7 @@ class Check {
     std::set<std::uint32_t> events;
     for (const Program& program : role_.iterations)
       for (const OpList& stream : program.streams)
-        for (const Op& op : stream)
+        for (const Op& op : stream.distinct())
           if (op.kind == Op::Kind::wait && op.previous == previous) events.insert(op.event);
     return events;
   }

@@ -16,12 +16,11 @@ struct Offsets {
 };
 
 OpList moved(const OpList& ops, const Offsets& by) {
-  OpList out;
-  for (Op op : ops) {
+  OpList out = ops.changed([&](Op op) {
     op.group = static_cast<std::uint16_t>(op.group + by.kind);
     if (op.kind == Op::Kind::collective && is_ragged(op.func)) op.counts += by.counts;
-    out.push_back(op);
-  }
+    return op;
+  });
   out.shrink_to_fit();
   return out;
 }

@@ -1,6 +1,7 @@
 #include "profiles/workload/op.h"
 
 #include <bit>
+#include <stdexcept>
 
 namespace ghostrank {
 namespace {
@@ -54,6 +55,25 @@ std::uint32_t OpList::intern(const Op& op) {
     slots_[slot] = static_cast<std::uint32_t>(distinct_.size());
   }
   return slots_[slot] - 1;
+}
+
+void OpList::repeat(std::size_t begin, std::size_t times) {
+  if (body_.size > 0 || begin >= at_.size() || times == 0)
+    throw std::logic_error("a list of ops repeats one body, which is not empty");
+  body_ = {begin, at_.size() - begin, times};
+}
+
+OpList OpList::repeated(std::size_t times) const {
+  OpList out = *this;
+  if (body_.size > 0) out.body_.times = times;
+  return out;
+}
+
+std::vector<std::uint64_t> OpList::times() const {
+  std::vector<std::uint64_t> times(distinct_.size());
+  for (std::size_t i = 0; i < at_.size(); ++i)
+    times[at_[i]] += i >= body_.begin && i < body_.end() ? body_.times : 1;
+  return times;
 }
 
 void OpList::shrink_to_fit() {

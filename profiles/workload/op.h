@@ -1,7 +1,12 @@
 // One operation of a rank (compute, collective, send, receive, event), and lists of operations.
 //
-// Programs repeat: each micro-batch runs the ops of the one before. A list therefore stores every
-// distinct op once and 4 bytes per position.
+// Programs repeat: each layer runs the ops of the one before, and so does each micro-batch. A list
+// therefore stores every distinct op once and 4 bytes per listed position, and one span of it, the
+// body, may be repeated: its repetitions have positions, but no memory. What follows from a list's
+// distinct ops or from their numbers takes no time for repetitions either.
+//
+//   listed     a b | c d e | f      begin 2, size 3, times 4
+//   positions  a b | c d e | c d e | c d e | c d e | f
 //
 // Units: counts are elements of `dtype`, following the collective's convention
 // (collectives/schedule.h). Threading: once appending has ended, any number of threads may read a
@@ -76,11 +81,53 @@ class OpList {
 
   void push_back(const Op& op) { at_.push_back(intern(op)); }
 
-  std::size_t size() const { return at_.size(); }
+  // The listed ops from `begin` on are the body, played `times` times. Once per list; further ops
+  // may follow.
+  struct Body {
+    std::size_t begin = 0, size = 0, times = 1;
+    std::size_t end() const { return begin + size; }
+    std::size_t played() const { return size * times; }
+  };
+  void repeat(std::size_t begin, std::size_t times);
+  const Body& body() const { return body_; }  // of size 0: nothing is repeated
+
+  std::size_t size() const { return at_.size() + body_.played() - body_.size; }
   bool empty() const { return at_.empty(); }
-  const Op& operator[](std::size_t i) const { return distinct_[at_[i]]; }
+  const Op& operator[](std::size_t i) const { return distinct_[at_[listed(i)]]; }
   const Op& front() const { return (*this)[0]; }
-  const Op& back() const { return (*this)[at_.size() - 1]; }
+  const Op& back() const { return (*this)[size() - 1]; }
+
+  // By position: how many repetitions of the body come before the one that the position is in; 0
+  // outside the body.
+  std::size_t repetition(std::size_t i) const {
+    return i < body_.end() || i - body_.begin >= body_.played() ? 0
+                                                                : (i - body_.begin) / body_.size;
+  }
+
+  // Every op once, in the order of first appearance, and how many positions each has.
+  const std::vector<Op>& distinct() const { return distinct_; }
+  std::vector<std::uint64_t> times() const;
+
+  // The list whose positions hold `change` of this one's ops.
+  template <typename Change>
+  OpList changed(Change change) const {
+    return rewritten([&](const Op& op, OpList& out) { out.push_back(change(op)); });
+  }
+  // The list that `append(op, list)` makes of this one's ops, in order; of the body it makes a
+  // body.
+  template <typename Append>
+  OpList rewritten(Append append) const {
+    OpList out;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < at_.size(); ++i) {
+      if (i == body_.begin) begin = out.size();
+      append(distinct_[at_[i]], out);
+      if (body_.size > 0 && i + 1 == body_.end()) out.repeat(begin, body_.times);
+    }
+    return out;
+  }
+  // The same with another number of repetitions.
+  OpList repeated(std::size_t times) const;
 
   class Iterator {
    public:
@@ -110,7 +157,7 @@ class OpList {
     std::size_t i_ = 0;
   };
   Iterator begin() const { return {this, 0}; }
-  Iterator end() const { return {this, at_.size()}; }
+  Iterator end() const { return {this, size()}; }
 
   // Releases spare capacity; later appends allocate again.
   void shrink_to_fit();
@@ -118,10 +165,18 @@ class OpList {
 
  private:
   std::uint32_t intern(const Op& op);
+  // The listed position that a position plays.
+  std::size_t listed(std::size_t i) const {
+    if (body_.size == 0 || i < body_.end()) return i;
+    const std::size_t into = i - body_.begin;
+    return into < body_.played() ? body_.begin + into % body_.size
+                                 : i - (body_.played() - body_.size);
+  }
 
   std::vector<Op> distinct_;
   std::vector<std::uint32_t> slots_;  // hash table of 1 + index into distinct_; 0: free
-  std::vector<std::uint32_t> at_;     // by position: index into distinct_
+  std::vector<std::uint32_t> at_;     // by listed position: index into distinct_
+  Body body_;
 };
 
 }  // namespace ghostrank

@@ -1,6 +1,7 @@
 #include "profiles/workload/program.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 
 namespace ghostrank {
@@ -8,6 +9,20 @@ namespace ghostrank {
 bool carries_over(const Program& program) {
   return std::find(program.outlives.begin(), program.outlives.end(), true) !=
          program.outlives.end();
+}
+
+std::string label_of(const Program& program, std::size_t stream, std::size_t position) {
+  const OpList& ops = program.streams[stream];
+  const std::size_t label = ops[position].label, repetition = ops.repetition(position);
+  if (label >= program.labels.size()) return {};
+  std::string text = program.labels[label];
+  const std::size_t numeral = label < program.numerals.size() ? program.numerals[label] : 0;
+  if (numeral == 0 || repetition == 0) return text;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(&text[numeral], text.data() + text.size(), number);
+  number += repetition * program.micro_batches;
+  return text.replace(numeral, static_cast<std::size_t>(end - &text[numeral]),
+                      std::to_string(number));
 }
 
 bool carries_over(const Workload& workload) {

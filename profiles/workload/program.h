@@ -50,7 +50,13 @@ struct Program {
   std::uint32_t events = 0;
   std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; missing: 1
   std::vector<bool> outlives;         // by stream, never stream 0; missing: false
+  // By label: where the number of a micro-batch begins in it; 0, or missing: nowhere. In the body
+  // of a stream it is that of the first repetition, and each repetition adds `micro_batches`.
+  std::vector<std::uint8_t> numerals;
+  std::uint32_t micro_batches = 0;
 };
+// The label of the op at a position of a stream; empty if it has none.
+std::string label_of(const Program& program, std::size_t stream, std::size_t position);
 inline constexpr std::uint8_t kMaxAtOnce = 64;
 
 inline std::uint8_t workers(const Program& program, std::size_t stream) {

@@ -37,6 +37,14 @@ std::uint32_t ProgramBuilder::label(const std::string& text) {
   return at->second;
 }
 
+std::uint32_t ProgramBuilder::label(const std::string& before, int micro_batch,
+                                    const std::string& after) {
+  const std::uint32_t at = label(before + std::to_string(micro_batch) + after);
+  program_.numerals.resize(program_.labels.size());
+  program_.numerals[at] = static_cast<std::uint8_t>(before.size());
+  return at;
+}
+
 Program ProgramBuilder::take() {
   for (OpList& ops : program_.streams) ops.shrink_to_fit();
   return std::move(program_);
@@ -105,9 +113,10 @@ bool ProgramBuilder::passed(const Spent& spent, std::size_t stream) const {
 // An event whose wait has passed, or a new one. The wait must have passed for the waiter too,
 // because the waiter may reach its new wait before the recorder reaches its record.
 std::uint32_t ProgramBuilder::free_event(std::size_t recorder, std::size_t waiter) {
-  const auto at = std::find_if(spent_.begin(), spent_.end(), [&](const Spent& spent) {
-    return passed(spent, recorder) && passed(spent, waiter);
-  });
+  auto at = spent_.end();
+  for (auto i = spent_.begin(); i != spent_.end(); ++i)
+    if (passed(*i, recorder) && passed(*i, waiter) && (at == spent_.end() || i->event < at->event))
+      at = i;
   if (at == spent_.end()) return program_.events++;
   const std::uint32_t event = at->event;
   *at = spent_.back();

@@ -29,6 +29,9 @@ class ProgramBuilder {
   void outlives(std::size_t stream);
 
   std::uint32_t label(const std::string& text);
+  // Of an op of a micro-batch: `before`, which is not empty, the number, `after`
+  // (Program::numerals).
+  std::uint32_t label(const std::string& before, int micro_batch, const std::string& after = "");
 
   // Omits delays of 0, because they would only cost the engine an event.
   void compute(std::size_t stream, std::uint32_t label, Picoseconds duration);

@@ -1,6 +1,7 @@
 #include "profiles/workload/workload_check.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -11,6 +12,10 @@ namespace ghostrank {
 namespace {
 
 constexpr std::size_t kShown = 3;  // ops that an error names
+// How often a body is played that is repeated more often. The programs are checked with one
+// repetition more, too: if calls, sends and receives match in both, then a repetition adds as many
+// on either side, and they match in any number.
+constexpr std::size_t kRepetitions = 4;
 
 // The roles of a communicator by position, and its sends and receives so far by pair of positions.
 // Communicators with the same roles share one pattern.
@@ -40,13 +45,14 @@ bool same_call(const Op& a, const Op& b) {
 
 class Check {
  public:
-  Check(const Workload& workload, std::size_t iteration, const std::string& place)
+  Check(const Workload& workload, std::size_t iteration, std::size_t repetitions,
+        const std::string& place)
       : workload_(workload), place_(place) {
     collect_patterns();
     for (std::size_t role = 0; role < workload.roles.size(); ++role) {
       const auto& programs = workload.roles[role].iterations;
       RoleState state;
-      state.program = &programs[std::min(iteration, programs.size() - 1)];
+      state.program = with_fewer(programs[std::min(iteration, programs.size() - 1)], repetitions);
       state.at.resize(state.program->streams.size());
       state.entered.resize(state.at.size());
       state.call.resize(state.at.size());
@@ -71,7 +77,20 @@ class Check {
     report_unreceived();
   }
 
+  // Whether some body is repeated more often than was checked.
+  bool left_some() const { return !fewer_.empty(); }
+
  private:
+  // The program, whose bodies are played `most` times at most.
+  const Program* with_fewer(const Program& program, std::size_t most) {
+    const bool fits = std::all_of(program.streams.begin(), program.streams.end(),
+                                  [&](const OpList& ops) { return ops.body().times <= most; });
+    if (fits) return &program;
+    Program& fewer = fewer_.emplace_back(program);
+    for (OpList& ops : fewer.streams) ops = ops.repeated(std::min(ops.body().times, most));
+    return &fewer;
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(place_.empty() ? what : place_ + ": " + what);
   }
@@ -234,6 +253,7 @@ class Check {
 
   const Workload& workload_;
   const std::string& place_;
+  std::deque<Program> fewer_;
   std::vector<Pattern> patterns_;
   std::vector<RoleState> states_;
 };
@@ -244,7 +264,13 @@ void check_workload(const Workload& workload, const std::string& place) {
   check_carried(workload, place);
   std::size_t iterations = 0;
   for (const Role& role : workload.roles) iterations = std::max(iterations, role.iterations.size());
-  for (std::size_t i = 0; i < iterations; ++i) Check(workload, i, place).run();
+  for (std::size_t i = 0; i < iterations; ++i) {
+    for (const std::size_t repetitions : {kRepetitions, kRepetitions + 1}) {
+      Check check(workload, i, repetitions, place);
+      check.run();
+      if (!check.left_some()) break;
+    }
+  }
 }
 
 }  // namespace ghostrank

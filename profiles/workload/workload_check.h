@@ -5,7 +5,9 @@
 // Ranks of one role behave alike, so the check plays roles instead of ranks: one copy of each role,
 // and one of each pattern of roles that a communicator has. Collectives wait for all members, sends
 // do not block, receives wait for their send; nothing takes time. The check plays each iteration
-// alone; carry_check.h checks waits between iterations. Threading: pure.
+// alone; carry_check.h checks waits between iterations. Of a body that is repeated many times
+// (OpList::repeat) it plays a few repetitions: the roles of a job repeat theirs equally often, or
+// not at all. Threading: pure.
 #pragma once
 
 #include <string>

@@ -86,16 +86,13 @@ Workload with_ratios(const JobSpec& spec, const Workload& workload, const Compre
   changed.cycle = 1;
   for (Role& role : changed.roles)
     for (Program& program : role.iterations)
-      for (OpList& stream : program.streams) {
-        OpList out;
-        for (Op op : stream) {
+      for (OpList& stream : program.streams)
+        stream = stream.changed([&](Op op) {
           if (op.kind == Op::Kind::collective && compressed_tensor(workload, op))
             if (const auto found = counts.find(op.tensor); found != counts.end())
               op.count = found->second;
-          out.push_back(op);
-        }
-        stream = std::move(out);
-      }
+          return op;
+        });
   return changed;
 }
 

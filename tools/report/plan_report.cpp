@@ -27,26 +27,30 @@ constexpr std::size_t kPairsShown = 8;
 
 StreamFacts count(const OpList& ops) {
   StreamFacts facts;
-  for (const Op& op : ops) {
+  const std::vector<std::uint64_t> times = ops.times();
+  Picoseconds compute = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Op& op = ops.distinct()[i];
     switch (op.kind) {
       case Op::Kind::compute:
-        ++facts.computes;
-        facts.compute_seconds += seconds(op.duration);
+        facts.computes += times[i];
+        compute += op.duration * static_cast<Picoseconds>(times[i]);
         break;
       case Op::Kind::collective:
-        ++facts.collectives;
+        facts.collectives += times[i];
         break;
       case Op::Kind::send:
-        ++facts.sends;
+        facts.sends += times[i];
         break;
       case Op::Kind::recv:
-        ++facts.receives;
+        facts.receives += times[i];
         break;
       case Op::Kind::record:
       case Op::Kind::wait:
         break;
     }
   }
+  facts.compute_seconds = seconds(compute);
   return facts;
 }
 
@@ -90,9 +94,12 @@ std::size_t opening_iterations(const Workload& workload) {
 // Bytes of the service's chunks that one rank moves when it plays `program` once.
 std::uint64_t service_bytes(const Program& program, std::uint16_t kind) {
   std::uint64_t bytes = 0;
-  for (const auto& stream : program.streams)
-    for (const Op& op : stream)
-      if (op.kind == Op::Kind::collective && op.group == kind) bytes += op.count;
+  for (const OpList& stream : program.streams) {
+    const std::vector<std::uint64_t> times = stream.times();
+    for (std::size_t i = 0; i < times.size(); ++i)
+      if (const Op& op = stream.distinct()[i]; op.kind == Op::Kind::collective && op.group == kind)
+        bytes += op.count * times[i];
+  }
   return bytes;
 }
 

@@ -12,7 +12,7 @@
 #include "profiles/planners/shared/data_parallel.h"
 #include "profiles/planners/shared/layer_split.h"
 #include "profiles/planners/shared/pipeline_streams.h"
-#include "profiles/planners/shared/plan_size.h"
+#include "profiles/planners/shared/repeated_program.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
@@ -229,8 +229,7 @@ std::optional<FsdpWriter::Transfer> FsdpWriter::transfer(const Slot& slot, bool 
   const auto other = mesh_.pipeline.neighbour(stage_, slot.chunk, forward == receives ? -1 : 1);
   if (!other || *other == stage_) return std::nullopt;
   return Transfer{forward ? mesh_.forward_group : mesh_.backward_group, *other - stage_,
-                  out_.label((forward ? "activations of " : "gradients of ") +
-                             std::to_string(slot.micro_batch)),
+                  out_.label(forward ? "activations of " : "gradients of ", slot.micro_batch),
                   receives ? kCompute : sends_.stream(true, forward, *other)};
 }
 
@@ -431,16 +430,16 @@ std::vector<Layers> chunks_of(const JobSpec& spec, const Pipeline& pipeline, int
 Workload plan_fsdp(const JobSpec& spec) {
   Workload workload;
   const FsdpMesh mesh = fsdp_mesh(spec, workload);
-  check_plan_size(spec, mesh.pipeline, static_cast<std::size_t>(mesh.pipeline.stages),
-                  [&](int micro_batches) {
-                    FsdpMesh few = mesh;
-                    few.pipeline.micro_batches = micro_batches;
-                    return FsdpWriter(spec, few, chunks_of(spec, mesh.pipeline, 0), 0).write();
-                  });
-  for (int stage = 0; stage < mesh.pipeline.stages; ++stage) {
-    std::string name = mesh.pipeline.stages > 1 ? "stage " + std::to_string(stage) : "fsdp";
-    FsdpWriter writer(spec, mesh, chunks_of(spec, mesh.pipeline, stage), stage);
-    workload.roles.push_back({std::move(name), {writer.write()}});
+  const auto write = [&](std::size_t role, int micro_batches) {
+    const auto stage = static_cast<int>(role);
+    FsdpMesh of_length = mesh;
+    of_length.pipeline.micro_batches = micro_batches;
+    return FsdpWriter(spec, of_length, chunks_of(spec, of_length.pipeline, stage), stage).write();
+  };
+  const auto stages = static_cast<std::size_t>(mesh.pipeline.stages);
+  for (Program& program : repeated_programs(spec, mesh.pipeline, stages, write)) {
+    std::string name = stages > 1 ? "stage " + std::to_string(workload.roles.size()) : "fsdp";
+    workload.roles.push_back({std::move(name), {std::move(program)}});
   }
   return workload;
 }

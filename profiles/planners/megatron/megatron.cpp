@@ -13,7 +13,7 @@
 #include "profiles/planners/megatron/groups.h"
 #include "profiles/planners/megatron/passes.h"
 #include "profiles/planners/shared/pipeline_streams.h"
-#include "profiles/planners/shared/plan_size.h"
+#include "profiles/planners/shared/repeated_program.h"
 #include "profiles/planners/shared/stage_actions.h"
 
 namespace ghostrank {
@@ -238,8 +238,7 @@ std::optional<StageWriter::Transfer> StageWriter::transfer(const Slot& slot, boo
                       ? streams_.compute
                       : transfers_.stream(!receives, forward, *other),
                   *other - stage_,
-                  out_.label((forward ? "activations of " : "gradients of ") +
-                             std::to_string(slot.micro_batch)),
+                  out_.label(forward ? "activations of " : "gradients of ", slot.micro_batch),
                   tensors * plan_.hidden_states() /
                       (plan_.sequence_parallel || scatters() ? static_cast<std::uint64_t>(plan_.tp)
                                                              : std::uint64_t{1})};
@@ -461,12 +460,13 @@ Picoseconds StageWriter::optimizer_time() const {
 // stage differ, and nothing is said.
 Picoseconds least_time(const MegatronPlan& plan, const MegatronGroups& groups) {
   if (plan.is_uneven()) return 0;
+  const Pipeline shortest = shortened(plan.pipeline, kRounds * plan.pp);  // has every pass
   std::map<std::pair<int, Pass>, Picoseconds> times;
   Picoseconds optimizer = std::numeric_limits<Picoseconds>::max();
   for (int stage = 0; stage < plan.pp; ++stage) {
     const auto writer = [&] { return StageWriter(plan, groups, {}, stage, 0); };
     optimizer = std::min(optimizer, writer().optimizer_time());
-    for (const Slot& slot : pipeline_slots(plan.pipeline, stage)) {
+    for (const Slot& slot : pipeline_slots(shortest, stage)) {
       const std::pair key{plan.pipeline.part(stage, slot.chunk), slot.pass};
       if (!times.contains(key)) times[key] = writer().time_of(slot);
     }
@@ -488,19 +488,21 @@ Workload plan_megatron(const JobSpec& spec) {
   workload.ranks = plan.ranks();
   const MegatronGroups groups = megatron_groups(plan, workload);
   const std::vector<Routing> routing = megatron_routing(plan, groups.ep_nodes, workload);
-  check_plan_size(spec, plan.pipeline, static_cast<std::size_t>(plan.pp * plan.roles_per_stage()),
-                  [&](int micro_batches) {
-                    MegatronPlan few = plan;
-                    few.pipeline.micro_batches = micro_batches;
-                    return StageWriter(few, groups, routing, 0, 0).write();
-                  });
-  for (int stage = 0; stage < plan.pp; ++stage)
-    for (int e = 0; e < plan.roles_per_stage(); ++e) {
-      std::string name = "stage " + std::to_string(stage);
-      if (plan.roles_per_stage() > 1) name += " ep " + std::to_string(e);
-      workload.roles.push_back(
-          {std::move(name), {StageWriter(plan, groups, routing, stage, e).write()}});
-    }
+  const auto per_stage = static_cast<std::size_t>(plan.roles_per_stage());
+  const std::size_t roles = static_cast<std::size_t>(plan.pp) * per_stage;
+  const auto write = [&](std::size_t role, int micro_batches) {
+    MegatronPlan of_length = plan;
+    of_length.pipeline.micro_batches = micro_batches;
+    return StageWriter(of_length, groups, routing, static_cast<int>(role / per_stage),
+                       static_cast<int>(role % per_stage))
+        .write();
+  };
+  for (Program& program : repeated_programs(spec, plan.pipeline, roles, write)) {
+    const std::size_t role = workload.roles.size();
+    std::string name = "stage " + std::to_string(role / per_stage);
+    if (per_stage > 1) name += " ep " + std::to_string(role % per_stage);
+    workload.roles.push_back({std::move(name), {std::move(program)}});
+  }
   workload.samples_per_iteration =
       static_cast<double>(plan.pipeline.micro_batches) * plan.micro_batch * plan.dp;
   workload.flops_per_iteration = model_flops(plan, workload.samples_per_iteration);

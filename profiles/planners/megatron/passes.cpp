@@ -39,15 +39,16 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
 
 void PassWriter::begin(Pass pass, int micro_batch) {
   constexpr std::array kLetters{"F", "B", "I", "W"};
-  const std::string name = kLetters[static_cast<std::size_t>(pass)] + std::to_string(micro_batch);
+  const std::string letter = kLetters[static_cast<std::size_t>(pass)];
+  const auto label = [&](const char* what) { return out_.label(letter, micro_batch, what); };
   pass_ = pass;
   if (streams_.host > 0 && plan_.pp > 1) out_.after(streams_.host, streams_.compute);
-  labels_.attention = out_.label(name + " attention");
-  labels_.ffn = out_.label(name + " ffn");
-  labels_.head = out_.label(name + " head");
-  if (plan_.model.mtp > 0) labels_.mtp = out_.label(name + " mtp");
+  labels_.attention = label(" attention");
+  labels_.ffn = label(" ffn");
+  labels_.head = label(" head");
+  if (plan_.model.mtp > 0) labels_.mtp = label(" mtp");
   if (pass != Pass::forward && plan_.spec->parallel.recompute != Recompute::none)
-    labels_.again = out_.label(name + " recompute");
+    labels_.again = label(" recompute");
 }
 
 PassWriter::Half PassWriter::attention(std::uint32_t label) const {

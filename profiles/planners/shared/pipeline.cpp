@@ -255,4 +255,16 @@ std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage) {
   return plain(pipeline, stage);
 }
 
+int pipeline_period(const Pipeline& pipeline) {
+  if (pipeline.schedule == "interleaved") return round_of(pipeline);
+  return pipeline.is_bidirectional() ? 2 : 1;
+}
+
+Pipeline shortened(const Pipeline& pipeline, int least, int periods) {
+  const int step = pipeline_period(pipeline) * periods;
+  Pipeline out = pipeline;
+  out.micro_batches -= std::max(0, pipeline.micro_batches - least) / step * step;
+  return out;
+}
+
 }  // namespace ghostrank

@@ -84,8 +84,18 @@ std::optional<double> pipeline_bubble(const Pipeline& pipeline);
 
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);
 
+// Every schedule begins, repeats a period of so many micro-batches, and ends.
+int pipeline_period(const Pipeline& pipeline);
+// Micro-batches per stage with which every schedule reaches its steady state.
+inline constexpr int kRounds = 4;
+// The shortest pipeline of at least `least` micro-batches that is `pipeline` less whole periods, or
+// multiples of `periods` of them; `pipeline` itself if it is not longer.
+Pipeline shortened(const Pipeline& pipeline, int least, int periods = 1);
+
 // When the last stage is done if every pass takes its time and what one part passes to the next is
 // there at once: compute and bubble of uneven parts. `time` is of a part's pass. 0 for dualpipe.
+// A long pipeline is played until its steady state has lasted long; then a period takes as long as
+// the one before.
 Picoseconds pipeline_time(const Pipeline& pipeline,
                           const std::function<Picoseconds(int part, Pass pass)>& time);
 

@@ -9,6 +9,9 @@
 namespace ghostrank {
 namespace {
 
+// Rounds of micro-batches after which a period takes as long as the one before.
+constexpr int kSteadyRounds = 64;
+
 class Play {
  public:
   Play(const Pipeline& pipeline, const std::function<Picoseconds(int, Pass)>& time)
@@ -70,7 +73,12 @@ class Play {
 Picoseconds pipeline_time(const Pipeline& pipeline,
                           const std::function<Picoseconds(int part, Pass pass)>& time) {
   if (pipeline.is_bidirectional()) return 0;
-  return Play(pipeline, time).last_end();
+  const Pipeline steady = shortened(pipeline, kSteadyRounds * pipeline.stages),
+                 before = shortened(steady, steady.micro_batches - pipeline_period(pipeline));
+  const Picoseconds end = Play(steady, time).last_end();
+  const int beyond = pipeline.micro_batches - steady.micro_batches;
+  if (beyond == 0) return end;
+  return end + beyond / pipeline_period(pipeline) * (end - Play(before, time).last_end());
 }
 
 }  // namespace ghostrank

@@ -162,7 +162,9 @@ class Writer {
     std::size_t waits = 0;
     std::vector<Gate> gates;
     std::vector<std::uint64_t> running;  // collectives in flight, at most `at_once`
-    for (const Op& op : program_->streams[s]) {
+    const OpList& ops = program_->streams[s];
+    for (std::size_t at = 0; at < ops.size(); ++at) {
+      const Op& op = ops[at];
       if (op.kind == Op::Kind::wait) {
         gates.push_back({awaited_[s][waits++], at_once});
         continue;
@@ -184,17 +186,17 @@ class Writer {
           gates = {{next_, at_once}};
         }
       }
-      write_node(op, s, after);
+      write_node(op, s, at, after);
       ++next_;
     }
   }
 
-  void write_node(const Op& op, std::size_t stream, const std::vector<std::uint64_t>& after) {
+  void write_node(const Op& op, std::size_t stream, std::size_t at,
+                  const std::vector<std::uint64_t>& after) {
     std::string node, packed;
     if (next_ > 0) field(node, kId, next_);
     field(node, kName,
-          op.kind == Op::Kind::record ? std::string_view("record")
-                                      : std::string_view(program_->labels[op.label]));
+          op.kind == Op::Kind::record ? std::string("record") : label_of(*program_, stream, at));
     for (const std::uint64_t one : after) varint(packed, one);
     if (op.kind == Op::Kind::record) {
       field(node, kType, kMetadata);

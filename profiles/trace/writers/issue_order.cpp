@@ -72,7 +72,7 @@ class Player {
     Stream& stream = streams_[s];
     stream.now = *reached(s);
     const Op& op = op_of(s);
-    ++stream.at;
+    const std::size_t at = stream.at++;
     if (op.kind == Op::Kind::wait) {
       const std::optional<Point> point = std::exchange(points_[op.event], std::nullopt);
       stream.awaited.insert(stream.awaited.end(), point->calls.begin(), point->calls.end());
@@ -81,13 +81,13 @@ class Player {
       calls.insert(calls.end(), stream.running.begin(), stream.running.end());
       points_[op.event] = Point{stream.now, std::move(calls)};
     } else {
-      issue(op, s);
+      issue(op, s, at);
     }
   }
 
-  void issue(const Op& op, std::size_t s) {
+  void issue(const Op& op, std::size_t s, std::size_t at) {
     Stream& stream = streams_[s];
-    IssuedOp one{&op, s, stream.now, std::exchange(stream.awaited, {})};
+    IssuedOp one{&op, s, at, stream.now, std::exchange(stream.awaited, {})};
     // With several workers a stream's calls run together; otherwise each ends the one before it.
     const bool computes = op.kind == Op::Kind::compute;
     const std::size_t may_run = op.kind == Op::Kind::collective ? workers(program_, s) - 1U : 0;

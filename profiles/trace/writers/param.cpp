@@ -124,7 +124,7 @@ class Writer {
         {"pg_id", number(mine)},
         {"world_size", mine.members.size()},
         {"startTime_ns", one.start / kPicosPerNano},
-        {"markers", {program.labels[op.label]}}};
+        {"markers", {label_of(program, one.stream, one.at)}}};
     if (op.func != Func::barrier || !collective) json["dtype"] = torch_type(op);
     collective ? add_collective(json, op, mine) : add_message(json, op, mine);
     element(json);

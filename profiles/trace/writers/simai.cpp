@@ -16,6 +16,7 @@ namespace {
 struct Item {
   const Op* compute = nullptr;
   const Op* call = nullptr;
+  std::string label;  // of the computation, or else of the call
   bool blocks = true;
   Picoseconds update = 0;  // computed when the call has ended
 };
@@ -48,9 +49,8 @@ class Writer {
 
   std::string run(std::size_t iteration) {
     const Program& program = program_of_all(iteration);
-    labels_ = &program.labels;
     find_groups(program);
-    const std::vector<Item> items = items_of(issue_order(program));
+    const std::vector<Item> items = items_of(program);
     const auto overlapping =
         std::find_if(items.begin(), items.end(), [](const Item& one) { return !one.blocks; });
     std::string rows;
@@ -118,7 +118,8 @@ class Writer {
     return true;
   }
 
-  std::vector<Item> items_of(const std::vector<IssuedOp>& ops) const {
+  std::vector<Item> items_of(const Program& program) const {
+    const std::vector<IssuedOp> ops = issue_order(program);
     std::vector<Item> items;
     std::vector<std::size_t> overlapping;  // calls, by number of the op
     std::size_t last = 0;                  // of their items
@@ -128,7 +129,8 @@ class Writer {
         items[last].update = rest(ops, i, overlapping.back());
         break;
       }
-      if (computes || items.empty() || items.back().call) items.emplace_back();
+      if (computes || items.empty() || items.back().call)
+        items.emplace_back().label = label_of(program, ops[i].stream, ops[i].at);
       if (computes) {
         items.back().compute = ops[i].op;
         continue;
@@ -184,8 +186,7 @@ class Writer {
   }
 
   std::string name(const Item& item) const {
-    const Op* named = item.compute ? item.compute : item.call;
-    std::string text = (*labels_)[named->label];
+    std::string text = item.label;
     for (char& c : text)
       if (std::isspace(static_cast<unsigned char>(c))) c = '_';
     return text.empty() ? "row" : text;
@@ -228,7 +229,6 @@ class Writer {
   }
 
   const Workload& workload_;
-  const std::vector<std::string>* labels_ = nullptr;
   int tp_ = 1, ep_ = 1;
   std::vector<bool> is_tp_;  // by kind of group
 };

@@ -1,0 +1,36 @@
+// Programs of pipelines of any length, whose micro-batches in the steady state are written once.
+//
+// Every schedule begins, repeats a period of one or a few micro-batches, and ends. The programs of
+// three short pipelines, a period apart, show where each stream repeats and which numbers of
+// micro-batches move; a long program has the same ops and a body (OpList::repeat) in between.
+//
+// Where a stage never waits for its sends (zero-bubble schedules, DualPipeV, TorchTitan's
+// interleaved stages) every send takes an event of its own: such programs are listed.
+//
+// Threading: pure, except that it reads this machine's free memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "profiles/job/job.h"
+#include "profiles/planners/shared/pipeline.h"
+#include "profiles/workload/program.h"
+
+namespace ghostrank {
+
+// The program that is `periods` longer than `one`; `two` is one period longer than `one`, and
+// `three` than `two`. Empty where the three do not repeat.
+std::optional<Program> prolonged(const Program& one, const Program& two, const Program& three,
+                                 std::uint64_t periods);
+
+// The programs of a pipeline's roles; `write` lists that of a role for so many micro-batches.
+// All of them repeat, or all are listed. Throws Error(usage) if a stream has more ops than can be
+// played, or if listed programs do not fit into this machine's memory.
+std::vector<Program> repeated_programs(
+    const JobSpec& spec, const Pipeline& pipeline, std::size_t roles,
+    const std::function<Program(std::size_t role, int micro_batches)>& write);
+
+}  // namespace ghostrank
