@@ -12,7 +12,7 @@ bool shares_groups(const Program& program, std::size_t kinds) {
   const std::size_t none = program.streams.size();
   std::vector<std::size_t> stream_of(kinds, none);
   for (std::size_t stream = 0; stream < program.streams.size(); ++stream)
-    for (const Op& op : program.streams[stream]) {
+    for (const Op& op : program.streams[stream].distinct()) {
       if (op.kind != Op::Kind::collective) continue;
       std::size_t& known = stream_of[op.group];
       if (known != none && known != stream) return true;

@@ -206,10 +206,9 @@ std::uint32_t FluidCalls::begin(Fluid& fluid) {
   return number;
 }
 
-std::uint32_t FluidCalls::transfer_of(const Flight& f, GroupRank source, GroupRank target,
-                                      Fluid& fluid) {
+std::uint32_t FluidCalls::transfer_of(const Flight& f, GroupRank source, GroupRank target) {
   const auto [at, fresh] = open_.try_emplace(open_key(f, source, target), 0);
-  if (fresh) at->second = begin(fluid);
+  if (fresh) at->second = begin(of_transfer(f.group & ~kPointToPoint, *f.op, source, target));
   return at->second;
 }
 

@@ -111,14 +111,13 @@ class FluidCalls {
   FluidCalls(const JobSpec& spec, const Workload& workload, const Cluster& cluster,
              const Schedules& schedules);
 
-  // The call as a flow; made when first asked for.
+  // The collective as a flow; made when first asked for.
   Fluid& of(std::uint32_t group, const Op& op);
-  Fluid& of_transfer(std::uint32_t group, const Op& op, GroupRank source, GroupRank target);
 
   // Numbers of calls under way: of one that begins; of the transfer that a flight is an end of,
-  // whichever comes first.
+  // which begins with the end that comes first.
   std::uint32_t begin(Fluid& fluid);
-  std::uint32_t transfer_of(const Flight& f, GroupRank source, GroupRank target, Fluid& fluid);
+  std::uint32_t transfer_of(const Flight& f, GroupRank source, GroupRank target);
   Active& at(std::uint32_t number) { return active_[number]; }
   void end(std::uint32_t number);  // of a collective
   void end(std::uint32_t number, const Flight& f, GroupRank source, GroupRank target);
@@ -144,6 +143,7 @@ class FluidCalls {
     NicPair nics;
     RoutedConnection connection;
   };
+  Fluid& of_transfer(std::uint32_t group, const Op& op, GroupRank source, GroupRank target);
   Fluid& make(const FluidKey& key, const Op& op);
   FluidShape& shape_of(FluidKey key, const Op& op);
   const FluidPlace& place_of(const FluidKey& key, const FluidShape& shape);

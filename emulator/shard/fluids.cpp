@@ -38,11 +38,10 @@ void Shard::transfer_as_fluid(RankState& r, Flight& f, GroupRank source, GroupRa
   f.actors_left = 0;
   f.next_member = nullptr;
   r.flights.append(&f);
-  const std::uint32_t group = f.group & ~kPointToPoint;
-  Fluid& fluid = fluids_->of_transfer(group, *f.op, source, target);
-  f.schedule = fluid.shape->schedule.get();
-  const std::uint32_t number = fluids_->transfer_of(f, source, target, fluid);
+  const std::uint32_t number = fluids_->transfer_of(f, source, target);
   FluidCalls::Active& call = fluids_->at(number);
+  const Fluid& fluid = *call.fluid;
+  f.schedule = fluid.shape->schedule.get();
   const bool sends = f.op->kind == Op::Kind::send;
   if (call.arrived >= 0) {  // the receiver, after the last byte
     end_member(f, std::max(f.start.at, call.arrived));
