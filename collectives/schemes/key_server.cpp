@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "collectives/schemes/keyed.h"
@@ -32,7 +33,7 @@ class Server final : public Agent {
     Round& round = rounds_[name];
     if (tag == KeyTag::push) {
       if (ends_.rules().answer == Answer::at_once) reply(io, from, KeyTag::pushed, note.call, note);
-      if (!note.words.empty()) tell_moved(io, note, round);
+      if (!note.words.empty()) inherit(io, note);
       take(io, from, name, note, round);
     } else if (tag == KeyTag::result) {
       from < ends_.size() ? take_result(io, name, note, round) : pass_on(io, note, round);
@@ -63,7 +64,6 @@ class Server final : public Agent {
     std::size_t pushes = 0, summed = 0, answered = 0;
     std::uint64_t number = 0;  // of the key, from 0
     bool is_summed = false;
-    bool has_moved = false;           // the roots know that it is here
     Note like{};                      // type and elements of its notes
     std::vector<std::byte> answer;    // in place of the sum; else empty
     std::vector<GroupParty> waiting;  // roots whose pulls came before the sum was complete
@@ -232,8 +232,8 @@ class Server final : public Agent {
   }
 
   // Elastic: this server sums the key in place of a dead one, and every root is to know.
-  void tell_moved(Io& io, const Note& push, Round& round) {
-    if (std::exchange(round.has_moved, true)) return;
+  void inherit(Io& io, const Note& push) {
+    if (!inherited_.insert(push.index).second) return;
     Note moved{.tag = static_cast<std::uint8_t>(KeyTag::moved), .call = push.call};
     moved.index = push.index;
     moved.type = push.type;
@@ -344,6 +344,7 @@ class Server final : public Agent {
   std::vector<Core> cores_;
   std::unordered_map<std::uint32_t, Key> keys_;
   std::unordered_map<std::uint64_t, Round> rounds_;  // by call and key
+  std::set<std::uint32_t> inherited_;                // keys that were dead servers'
   std::vector<std::uint64_t> complete_;              // rounds, by their timers
   std::vector<std::size_t> free_;                    // of these timers
   KeyOutbox outbox_;

@@ -323,12 +323,15 @@ class Worker final : public Agent {
 
   // Root: a server is dead. Its heirs get what it owes.
   void lose(Io& io, int server) {
-    if (!watch_.bury(io, server)) return;
-    if (!ends_.rules().elastic || ends_.heir(0, watch_.dead()) < 0)
-      return io.give_up("server " + std::to_string(server) + " does not answer");
+    if (watch_.dead().contains(server)) return;
+    std::vector<std::pair<Open*, std::size_t>> owed;
     for (auto& [call, o] : open_)
       for (std::size_t i = 0; i < o.owed.size(); ++i)
-        if (o.piece(i).helper == server && o.owed[i] != Owed::nothing) push_again(io, o, i);
+        if (o.owed[i] != Owed::nothing && server_of(o.piece(i)) == server) owed.emplace_back(&o, i);
+    watch_.bury(io, server);
+    if (!ends_.rules().elastic || ends_.heir(0, watch_.dead()) < 0)
+      return io.give_up("server " + std::to_string(server) + " does not answer");
+    for (const auto& [o, i] : owed) push_again(io, *o, i);
   }
 
   void push_again(Io& io, Open& o, std::size_t i) {

@@ -43,11 +43,10 @@ class ServerWatch {
     return Verdict::ask;
   }
 
-  // False: it was so before.
-  bool bury(Io& io, int server) {
+  void bury(Io& io, int server) {
     owed_.erase(server);
     io.disarm(name(server));
-    return dead_.insert(server).second;
+    dead_.insert(server);
   }
 
  private:

@@ -347,6 +347,7 @@ TEST(BytePs, OtherServersTakeTheKeysOfADeadOne) {
     servers.partition_bytes = 4096;
     servers.timeout_ps = 20'000 * kPicosPerMicro;
     servers.elastic = elastic;
+    servers.schedules = gpus == 2;
     servers.credit_bytes = 16'384;
     job.spec.run.verify = true;
     job.spec.run.iterations = 4;
