@@ -68,6 +68,8 @@ StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& wo
                                     [&](WorldRank r) { return r.value() / gpus == first; });
   if (source == kNoRank && !one_node && std::ssize(members.members) > kMostPlayed)
     return {bytes_at_least(spec, workload, members, op), 0};
+  if (op.launch != 0 && source == kNoRank)
+    return {play_alone(spec, workload, group, op, kNoRank, kNoRank, 0).duration, 0};
   CallKey key{workload.group_names[members.kind], {}, {}, op, source, target};
   if (is_ragged(op.func)) key.counts = *workload.counts[op.counts];
   for (const WorldRank rank : members.members) {
@@ -195,6 +197,14 @@ struct StepEstimator::Followed {
     return true;
   }
 
+  // Whether the launch has no earlier call in the op's communicator.
+  bool is_first(const Op& op) const {
+    const GroupedCalls& launch = workload_.launches[op.launch - 1];
+    return std::none_of(launch.begin(), launch.begin() + op.place, [&](const Op& call) {
+      return call.kind == Op::Kind::collective && call.group == op.group;
+    });
+  }
+
   bool meet(std::size_t r, Stream& stream, const Op& op) {
     const std::uint32_t g = roles_[r].group_of[op.group];
     if (g == kNone) return true;
@@ -209,7 +219,10 @@ struct StepEstimator::Followed {
       call.start = std::max(call.start, stream.time);
     }
     if (call.come < meeting.members) return false;
-    stream.time = call.start + times_.alone(spec_, workload_, g, op, kNoRank, kNoRank).whole;
+    // A launch takes its time once, at its first call in the communicator.
+    const bool counted = op.launch != 0 && !is_first(op);
+    stream.time = call.start;
+    if (!counted) stream.time += times_.alone(spec_, workload_, g, op, kNoRank, kNoRank).whole;
     ++made;
     // Calls that all have ended are forgotten.
     std::size_t least = made;

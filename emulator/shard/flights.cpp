@@ -44,7 +44,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
   f.slot = 0;
-  if (s.at_once > 1) {
+  if (s.at_once > 1 || op.launch != 0) {
     f.slot = static_cast<std::uint8_t>(std::countr_one(s.busy_slots));
     s.busy_slots |= std::uint64_t{1} << f.slot;
   }
@@ -90,8 +90,8 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
 }
 
 // Puts all actors at their first steps, then queues those that wait for no other actor; actors that
-// wait are woken by the one they wait for. `steps`: this rank's in the step table; null: none
-// is kept.
+// wait are woken by the one they wait for. Those of a launch are queued by start_launch(). `steps`:
+// this rank's in the step table; null: none is kept.
 Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* steps) {
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
@@ -105,6 +105,7 @@ Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* steps) {
     finish_flight(r, f);
     return Started::ended;
   }
+  if (f.op->launch != 0) return Started::busy;
   StreamState& s = r.streams[f.stream];
   if (s.at_once == 1) s.phase = StreamState::Phase::busy;
   ready_.push_rank_again(r.local, f.stream);
@@ -182,8 +183,9 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   if (!met) return;
   const Schedules::NodeCall& call = schedules_.inside_node(f.group, *f.op, intra_);
   ledger_.add_intra(f.row, call.sent);
-  const Moment end{met->last.at + call.duration, met->last.slip};
-  if (runs_ahead_) return end_calls(&f, end);
+  const Picoseconds duration = schedules_.time_inside_node(f.group, *f.op, intra_);
+  const Moment end{met->last.at + duration, met->last.slip};
+  if (runs_ahead_ && f.op->launch == 0) return end_calls(&f, end);
   schedule(Event::Kind::call_done, end, f.rank).flight = &f;
 }
 
@@ -238,22 +240,89 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     row.without_lateness.add(seconds(std::max<Picoseconds>(0, took - late)), call);
   }
   StreamState& s = r.streams[f.stream];
-  if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;
+  const auto expose = [&](const Moment& end) {
+    if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += end.at - s.now.at;
+  };
+  if (f.op->launch == 0) expose(f.end);
   trace(r, f.stream, *f.op, f.at, f.start.at, f.end.at, f.slot);
-  if (s.at_once > 1) {
-    s.busy_slots &= ~(std::uint64_t{1} << f.slot);
-    s.ended = later(s.ended, f.end);
-    if (s.phase == StreamState::Phase::busy) {  // the stream waited for a free slot
-      s.now = later(s.now, f.end);
-      s.phase = StreamState::Phase::ready;
-    }
-  } else {
+  if (s.busy_slots == 0) {
     s.now = f.end;
     s.phase = StreamState::Phase::ready;
+  } else {
+    s.busy_slots &= ~(std::uint64_t{1} << f.slot);
+    s.ended = later(s.ended, f.end);
+    const bool launch_ended = s.at_once == 1 && s.busy_slots == 0;
+    if (launch_ended) {
+      expose(s.ended);
+      s.now = later(s.now, s.ended);
+    }
+    if (s.phase == StreamState::Phase::busy && (s.at_once > 1 || launch_ended)) {
+      s.now = later(s.now, f.end);  // the stream waited for a free slot
+      s.phase = StreamState::Phase::ready;
+    }
   }
   r.flights.remove(&f);
   f.transfer.reset();
   flights_.give_back(f);
+}
+
+// ---- Launches ----
+
+// Whether two calls are planned together, and `a` goes first on the channels that they share. All
+// calls in flight on a stream with launches are of one launch.
+bool Shard::goes_before(const Flight& a, const Flight& b) const {
+  return a.stream == b.stream && a.group == b.group && a.op->launch != 0 &&
+         a.schedule->turn() < b.schedule->turn();
+}
+
+template <typename Visit>
+void Shard::for_actors_on(Flight& f, int channel, Visit visit) {
+  const int actors = f.schedule->actors(f.position);
+  for (int i = 0; i < actors; ++i)
+    if (f.actors[i].channel == channel) visit(f.actors[i]);
+}
+
+// Queues the actors of the calls that the stream has launched together. Calls that share a channel
+// take turns on it.
+void Shard::start_launch(RankState& r, std::uint8_t stream) {
+  for (Flight* f : r.flights) {
+    if (f->stream != stream || f->whole != Flight::Whole::no || f->by_agents) continue;
+    const int actors = f->schedule->actors(f->position);
+    for (int i = 0; i < actors; ++i) {
+      ActorState& a = f->actors[i];
+      for (Flight* other : r.flights)
+        if (goes_before(*other, *f))
+          for_actors_on(*other, a.channel, [&](ActorState&) { a.waits = true; });
+      if (a.waits)
+        a.awaiting = 0;  // keep arrivals as early messages
+      else
+        ready_.push(Ready::What::actor, *f, static_cast<std::uint32_t>(i));
+    }
+  }
+}
+
+// Gives the channel of an actor that has ended to the next call of its launch.
+void Shard::pass_turn(RankState& r, Flight& f, const ActorState& ended) {
+  bool busy = false;
+  Moment free = ended.ready;
+  for_actors_on(f, ended.channel, [&](ActorState& a) {
+    busy |= a.k < a.steps;
+    free = later(free, a.ready);
+  });
+  if (busy) return;
+  Flight* next = nullptr;
+  for (Flight* other : r.flights) {
+    if (!goes_before(f, *other) || (next && !goes_before(*other, *next))) continue;
+    for_actors_on(*other, ended.channel, [&](ActorState&) { next = other; });
+  }
+  if (!next) return;
+  for_actors_on(*next, ended.channel, [&](ActorState& a) {
+    if (!a.waits) return;
+    a.waits = false;
+    a.ready = later(a.ready, free);
+    a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
+    ready_.push(Ready::What::actor, *next, next->index_of(a));
+  });
 }
 
 // ---- Actors ----
@@ -275,8 +344,10 @@ void Shard::load_step(Flight& f, ActorState& a) {
   ++f.waiting;
 }
 
-// Lets the actor's step begin if the step that it depends on has ended; returns whether it has.
+// Lets the actor's step begin if the step that it depends on has ended; returns whether it has. An
+// actor that waits for its turn on a channel gets it from pass_turn().
 bool Shard::begin_step(Flight& f, ActorState& a) {
+  if (!a.step->depends) return false;
   const StepOf on = f.schedule->dependency(f.position, static_cast<int>(f.index_of(a)), a.k);
   const ActorState& other = f.actors[on.actor];
   if (other.k <= on.step) return false;

@@ -16,6 +16,8 @@ FluidKey key_of(std::uint32_t place, const Op& op) {
                op.peer};
   key.reduction = op.reduction;
   key.floats = op.floats;
+  key.launch = op.launch;
+  key.call = op.place;
   return key;
 }
 
@@ -32,6 +34,7 @@ std::size_t FluidCalls::Hash::operator()(const FluidKey& k) const {
   h ^= (k.count >> 32 << 24 | std::uint64_t{k.kind} << 16 | static_cast<unsigned>(k.func) << 8 |
         static_cast<unsigned>(k.dtype)) *
        0x165667b19e3779f9ULL;
+  h += (std::uint64_t{k.launch} << 16 | k.call) * 0x27d4eb2f165667c5ULL;
   return h ^ h >> 29;
 }
 

@@ -44,6 +44,8 @@ struct FluidKey {
   bool floats = false;                    // as in Op
   Op::Within within = Op::Within::group;  // of a transfer
   std::uint32_t pair = 0;                 // of a transfer of a layout: Schedules::pair_of
+  std::uint32_t launch = 0;               // as in Op; `call`: the op's place there
+  std::uint16_t call = 0;
   bool operator==(const FluidKey&) const = default;
 };
 

@@ -33,12 +33,26 @@ JobSpec lone_job(const JobSpec& spec, int nodes, Picoseconds more_latency) {
   return lone;
 }
 
+// The calls of the op's launch that its communicator makes; the op alone if it has no launch.
+OpList calls_with(const Op& op, Workload& lone, const Workload& workload) {
+  if (op.launch == 0) return {op};
+  std::vector<Op> calls;
+  for (const Op& call : workload.launches[op.launch - 1])
+    if (call.kind == Op::Kind::collective && call.group == op.group) calls.push_back(call);
+  make_launch(calls, lone.launches);
+  OpList out;
+  for (const Op& call : calls) out.push_back(call);
+  return out;
+}
+
 Role role_of(const std::string& name, const OpList& ops) {
   return {name, {Program{{"call"}, {ops}, {"call"}, 0, {}, {}}}};
 }
 
 Op end_of_transfer(const Op& op, Op::Kind kind, GroupRank peer) {
   Op end = op;
+  end.launch = 0;
+  end.place = 0;
   end.kind = kind;
   end.peer = peer;
   return end;
@@ -66,7 +80,7 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload, std::uint3
   op.tensor = 0;
   lone.roles.push_back(role_of("others", {}));
   if (source == kNoRank) {
-    lone.roles.push_back(role_of("members", {op}));
+    lone.roles.push_back(role_of("members", calls_with(op, lone, workload)));
     for (const WorldRank rank : moved.members) lone.role_of[rank] = 1;
   } else {
     lone.roles.push_back(role_of("sender", {end_of_transfer(op, Op::Kind::send, target - source)}));

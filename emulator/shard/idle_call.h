@@ -19,8 +19,9 @@ struct IdleCall {
   std::vector<Picoseconds> end;  // by group rank; of a transfer only of its two ends
 };
 
-// Plays `op`, a collective of `group` or a transfer from `source` to `target`. `more_latency` is
-// added to that of the NICs.
+// Plays `op`, a collective of `group` or a transfer from `source` to `target`. A collective of a
+// launch is played with the others that the launch has in the group, and takes as long as they.
+// `more_latency` is added to that of the NICs.
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
                     const Op& op, GroupRank source, GroupRank target, Picoseconds more_latency);
 

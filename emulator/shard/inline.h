@@ -41,6 +41,8 @@ void Shard::run_actor(RankState& r, Flight& f, ActorState& a) {
   if (!walk_actor(r, f, a)) return;
   settle(f, a.route);
   f.end = later(f.end, a.ready);
+  if (f.op->launch != 0) [[unlikely]]
+    pass_turn(r, f, a);
   if (--f.actors_left > 0) return;
   finish_flight(r, f);
   ready_.push_rank(r.local);

@@ -73,7 +73,8 @@ struct ActorState {
   std::uint16_t channel = 0;
   std::uint16_t unposted : 14 = 0;  // messages that a full ring or fabric has not taken
   bool held : 1 = false;            // stands still until `unposted` is 0
-  // Waits for a step of another actor; until then it awaits nothing from peers.
+  // Waits for a step of another actor, or for its turn on the channel; until then it awaits nothing
+  // from peers.
   bool waits : 1 = false;
   std::uint8_t awaiting = 0;  // bit i: slice not yet here from step->recv_from[i]
   std::uint8_t heard = 0;  // bit i: numbers[i] is the number of the last message from recv_from[i]
@@ -180,10 +181,11 @@ struct StreamState {
   Phase phase = Phase::ready;
   Op::Kind last = Op::Kind::compute;  // of the op that ended last
   std::uint8_t at_once = 1;           // most collectives in flight together
-  std::uint64_t busy_slots = 0;  // bit i: a collective in flight has slot i; 0 while at_once is 1
-  bool behind = false;           // still plays the iteration before the rank's
+  // Bit i: a call in flight has slot i. With one worker only the calls of a launch have slots.
+  std::uint64_t busy_slots = 0;
+  bool behind = false;  // still plays the iteration before the rank's
   Moment now;
-  Moment ended;  // with slots: end of the collective that ended last
+  Moment ended;  // with slots: end of the call that ended last
 };
 
 struct EventState {

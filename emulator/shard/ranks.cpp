@@ -77,7 +77,8 @@ void Shard::advance(RankState& r, std::size_t stream, bool moved) {
 
 // Returns whether the stream's collectives in flight let its next op (null: its end) start.
 bool Shard::has_room(StreamState& s, const Op* next) const {
-  if (s.at_once == 1 || (next && next->kind == Op::Kind::wait)) return true;
+  if (s.at_once == 1) return s.busy_slots == 0 || (next && next->place > 0);
+  if (next && next->kind == Op::Kind::wait) return true;
   if (next && next->kind == Op::Kind::collective) return std::popcount(s.busy_slots) < s.at_once;
   if (s.busy_slots != 0) return false;
   s.now = later(s.now, s.ended);
@@ -106,6 +107,8 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
     ++s.pc;
     if (++ops_untold_ == kOpsTold) tell_ops();
     const Started started = start_op(r, stream, op);
+    if (op.launch != 0 && op.place + 1U == workload_.launches[op.launch - 1].size())
+      start_launch(r, stream);
     if (started == Started::in_queue) return false;
     if (started == Started::busy && s.busy_slots == 0) {
       s.phase = StreamState::Phase::busy;
@@ -137,7 +140,7 @@ bool Shard::wait_for_clock(RankState& r, std::uint8_t stream, const Op* next) {
         next->kind == Op::Kind::wait)
       return false;
     const std::uint32_t group = cluster_.membership(r.id(), next->group).group;
-    if (next->kind == Op::Kind::collective && model_nodes_ &&
+    if (next->kind == Op::Kind::collective && next->launch == 0 && model_nodes_ &&
         workload_.groups[group].members.size() > 1 && cluster_.inside_node(group))
       return false;
   }

@@ -196,6 +196,11 @@ class Shard final : private NoteCarrier {
   void begin_actor(Flight& f, int index, const Step*& steps);
   std::uint32_t next_of_pair(RankState& r, std::uint32_t group, GroupRank peer, bool receives);
   void finish_flight(RankState& r, Flight& f);
+  bool goes_before(const Flight& a, const Flight& b) const;
+  template <typename Visit>
+  void for_actors_on(Flight& f, int channel, Visit visit);
+  void start_launch(RankState& r, std::uint8_t stream);
+  void pass_turn(RankState& r, Flight& f, const ActorState& ended);
   void meet_in_node(RankState& r, Flight& f);
   bool between_nodes(std::uint32_t group, GroupRank a, GroupRank b) const;
   void end_calls(Flight* first, Moment t);

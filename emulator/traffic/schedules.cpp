@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collectives/library.h"
+#include "collectives/nccl/group.h"
 #include "emulator/common/assert.h"
 #include "emulator/fabric/wire.h"
 #include "emulator/traffic/call_traffic.h"
@@ -100,6 +101,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
       check_served(group, op, row);
       continue;
     }
+    refuse_broadcasts_in_launch(group, op);
     play.schedule = make(key, find(op.func, op.group), collective_of(workload_, op, size));
     if (play.schedule->nics() > 0 && cluster_.nics_per_node() > kMostChosenNics)
       throw Error("cluster.nics_per_node: library " + spec_.collectives.library +
@@ -127,6 +129,23 @@ void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm&
         " step weights by whole gradients, and answer with weights; leave it out, or choose "
         "another algorithm");
   }
+}
+
+// NCCL would plan the broadcasts that an all_gather_v consists of with the other calls.
+void Schedules::refuse_broadcasts_in_launch(std::uint32_t group, const Op& op) const {
+  if (op.launch == 0 || op.func != Func::all_gather_v ||
+      library_named(find(op.func, op.group).library) != Library::nccl ||
+      workload_.groups[group].members.size() < 2)
+    return;
+  const GroupedCalls& launch = workload_.launches[op.launch - 1];
+  const auto planned = std::count_if(launch.begin(), launch.end(), [&](const Op& call) {
+    return call.kind == Op::Kind::collective && call.group == op.group &&
+           (nccl_plans_together(call.func) || call.func == Func::all_gather_v);
+  });
+  if (planned > 1)
+    throw Error("collectives: an all_gather_v of group " + workload_.group_names[op.group] +
+                " starts together with other calls, which NCCL plans with it; that is not "
+                "modelled: let it start alone");
 }
 
 std::uint16_t Schedules::row_of(const SchemeUse& use) const {
@@ -169,10 +188,13 @@ std::size_t Schedules::Hash::operator()(const Key& k) const {
   h += (static_cast<std::uint64_t>(k.pair) << 32 | static_cast<std::uint32_t>(k.target)) *
        0x27d4eb2f165667c5ULL;
   h ^= static_cast<std::uint64_t>(k.reduction) << 1 | static_cast<std::uint64_t>(k.floats);
+  h += (static_cast<std::uint64_t>(k.launch) << 16 | k.place) * 0x9e3779b97f4a7c15ULL;
   return h ^ (h >> 29);
 }
 
 Schedules::Key Schedules::key_of(std::uint32_t group, const Op& op) const {
+  const bool together = op.launch != 0 && nccl_plans_together(op.func) &&
+                        library_named(find(op.func, op.group).library) == Library::nccl;
   return {is_ragged(op.func) ? op.counts : op.count,
           cluster_.layout(group),
           bytes_of(op.dtype),
@@ -182,7 +204,9 @@ Schedules::Key Schedules::key_of(std::uint32_t group, const Op& op) const {
           op.group,
           reduces(op.func) ? op.reduction : Reduction::sum,
           has_floats(op),
-          0};
+          0,
+          together ? op.launch : 0,
+          together ? op.place : std::uint16_t{0}};
 }
 
 std::uint32_t Schedules::pair_of(std::uint32_t group, const Op& op, GroupRank source,
@@ -214,6 +238,7 @@ Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm)
     }
     comm.graphs = wanted.graphs;
     comm.environment = wanted.environment;
+    if (key.launch != 0) plan_together(key, comm);
   } else if (wanted.channels == 0) {
     comm.channels = cluster_.nics_of_layout(key.layout);
   }
@@ -224,6 +249,23 @@ Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm)
     comm.flow_control.credits = wanted.credits;
   }
   return comm;
+}
+
+// Names the calls of the launch that NCCL plans with this one: those of the communicator.
+void Schedules::plan_together(const Key& key, Communicator& comm) const {
+  const auto size = static_cast<int>(comm.node_of.size());
+  std::vector<Collective> calls;
+  const GroupedCalls& launch = workload_.launches[key.launch - 1];
+  for (std::size_t i = 0; i < launch.size(); ++i) {
+    const Op& op = launch[i];
+    if (op.kind != Op::Kind::collective || op.group != key.kind || op.count == 0 || size < 2 ||
+        !nccl_plans_together(op.func))
+      continue;
+    if (i == key.place) comm.place = calls.size();
+    calls.push_back(collective_of(workload_, op, size));
+  }
+  if (calls.size() > 1 && launch[key.place].count > 0)
+    comm.together = std::make_shared<const std::vector<Collective>>(std::move(calls));
 }
 
 std::unique_ptr<Schedule> Schedules::make(const Key& key, const Algorithm& algorithm,
@@ -293,6 +335,20 @@ const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op&
   call.duration = steps * link.latency + link.serialise(busiest);
   one.call = call;
   return *one.call;
+}
+
+Picoseconds Schedules::time_inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link) {
+  if (op.launch == 0) return inside_node(group, op, link).duration;
+  Picoseconds all = 0;
+  const GroupedCalls& launch = workload_.launches[op.launch - 1];
+  for (std::size_t i = 0; i < launch.size(); ++i) {
+    if (launch[i].kind != Op::Kind::collective || launch[i].group != op.group) continue;
+    Op call = launch[i];
+    call.launch = op.launch;
+    call.place = static_cast<std::uint16_t>(i);
+    all += inside_node(group, call, link).duration;
+  }
+  return all;
 }
 
 }  // namespace ghostrank

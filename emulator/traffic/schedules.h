@@ -1,5 +1,6 @@
 // The schedules of a job's collectives, made once per distinct (group layout, kind of group,
-// function, count or counts, elements, reduction, root) and shared by every rank that plays them.
+// function, count or counts, elements, reduction, root, launch) and shared by every rank that plays
+// them.
 // All are made at the start, because the algorithm that a library chooses for a size decides which
 // rows the report has, and every shard of every process must number the rows alike.
 //
@@ -71,6 +72,8 @@ class Schedules {
     return play.steps.of(*play.schedule, position, steps_left_);
   }
   const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
+  // How long the op takes there. Calls of one launch share the link, so each takes as long as all.
+  Picoseconds time_inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
 
   // The row that a call really plays, whose closed form applies if it has one.
   const Algorithm& algorithm(std::uint32_t group, const Op& op) const;
@@ -99,8 +102,10 @@ class Schedules {
     Func func;
     std::uint16_t kind;
     Reduction reduction;
-    bool floats;         // what Op::dtype and Op::floats say of the elements
-    std::uint32_t pair;  // of a transfer within its two ranks alone: where they are; else 0
+    bool floats;               // what Op::dtype and Op::floats say of the elements
+    std::uint32_t pair;        // of a transfer within its two ranks alone: where they are; else 0
+    std::uint32_t launch = 0;  // of a call that is planned with others: as in Op; else 0
+    std::uint16_t place = 0;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
@@ -109,7 +114,9 @@ class Schedules {
   Key key_of(std::uint32_t group, const Op& op) const;
   const Algorithm& find(Func func, std::uint16_t kind) const;
   void check_served(std::uint32_t group, const Op& op, const Algorithm& row) const;
+  void refuse_broadcasts_in_launch(std::uint32_t group, const Op& op) const;
   Communicator communicator(const Key& key, const Algorithm& algorithm) const;
+  void plan_together(const Key& key, Communicator& comm) const;
   std::unique_ptr<Schedule> make(const Key& key, const Algorithm& algorithm,
                                  const Collective& c) const;
   using GroupsByKind = std::vector<std::vector<std::uint32_t>>;

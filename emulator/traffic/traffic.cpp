@@ -75,8 +75,10 @@ class Planner {
     bool sparse;             // the reduced tensor may be sparse
     Reduction reduction;
     bool floats;
-    std::uint32_t pair;    // of a transfer within its two ranks alone: where they are; else 0
-    std::uint32_t tensor;  // of a scheme, or one with tables; else 0
+    std::uint32_t pair;        // of a transfer within its two ranks alone: where they are; else 0
+    std::uint32_t tensor;      // of a scheme, or one with tables; else 0
+    std::uint32_t launch = 0;  // of a collective: as in Op
+    std::uint16_t place = 0;
     auto operator<=>(const Call&) const = default;
   };
 
@@ -121,7 +123,9 @@ class Planner {
                       reduces(op.func) ? op.reduction : Reduction::sum,
                       has_floats(op),
                       0,
-                      named ? op.tensor : 0};
+                      named ? op.tensor : 0,
+                      op.launch,
+                      op.place};
       if (!ops_.contains(call)) ops_[call] = &op;
       calls_[call] += times;
       return;

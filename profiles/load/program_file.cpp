@@ -87,7 +87,7 @@ void read_counts(const YamlValue& program, Workload& out) {
   }
 }
 
-Program read_streams(const YamlValue& streams, const Workload& workload) {
+Program read_streams(const YamlValue& streams, Workload& workload) {
   if (!streams.is_map() || streams.children.empty())
     fail(streams.mark, "an iteration is a mapping from streams to their ops");
   Program out;
@@ -96,7 +96,8 @@ Program read_streams(const YamlValue& streams, const Workload& workload) {
       fail(stream.mark, "the ops of a stream are a block of text, one op a line");
     out.stream_names.push_back(stream.key);
     out.streams.emplace_back();
-    read_ops(stream.text, stream.mark, workload.group_names, out, out.streams.size() - 1);
+    read_ops(stream.text, stream.mark, workload.group_names, out, out.streams.size() - 1,
+             workload.launches);
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "profiles/input/keys.h"
 
@@ -67,10 +68,12 @@ std::string verb_of(const Op& transfer) {
   return {};
 }
 
+bool communicates(const Op& op) {
+  return op.kind == Op::Kind::collective || op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
+}
+
 std::string what_of(const Op& op, std::span<const std::string> group_names) {
-  const bool communicates =
-      op.kind == Op::Kind::send || op.kind == Op::Kind::recv || op.kind == Op::Kind::collective;
-  const std::string group = communicates ? " " + group_names[op.group] + " " : "";
+  const std::string group = communicates(op) ? " " + group_names[op.group] + " " : "";
   const std::string type(type_name(op));
   switch (op.kind) {
     case Op::Kind::compute:
@@ -108,6 +111,8 @@ class Reader {
   std::optional<Op> line(std::string_view text, int number) {
     rest_ = text;
     number_ = number;
+    joins_ = rest_.starts_with("& ");
+    if (joins_) rest_.remove_prefix(2);
     const std::string_view verb = word();
     if (verb.empty()) return std::nullopt;
     if (verb == "workers") {
@@ -137,18 +142,21 @@ class Reader {
     return op;
   }
 
+  // Whether the line's op starts together with the one before it.
+  bool joins() const { return joins_; }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    Mark at = mark_;
+    at.line += number_;
+    fail(at, what);
+  }
+
  private:
   std::string_view word() {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size()));
     const std::string_view out = rest_.substr(0, rest_.find(' '));
     rest_.remove_prefix(out.size());
     return out;
-  }
-
-  [[noreturn]] void refuse(const std::string& what) const {
-    Mark at = mark_;
-    at.line += number_;
-    fail(at, what);
   }
 
   std::uint64_t integer(std::string_view text, std::uint64_t most, const char* what) const {
@@ -279,6 +287,7 @@ class Reader {
   const std::size_t stream_;
   std::unordered_map<std::string, std::uint32_t> labels_;
   std::string_view rest_;
+  bool joins_ = false;
   int number_ = 0;
 };
 
@@ -292,7 +301,7 @@ std::string text_of_ops(const Program& program, std::size_t stream,
   if (outlives(program, stream)) text += "outlives\n";
   const OpList& ops = program.streams[stream];
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    text += what_of(ops[i], group_names);
+    text += (ops[i].place > 0 ? "& " : "") + what_of(ops[i], group_names);
     const bool labelled = ops[i].kind != Op::Kind::record && ops[i].kind != Op::Kind::wait;
     if (const std::string label = labelled ? label_of(program, stream, i) : ""; !label.empty())
       text += " " + escaped(label);
@@ -302,15 +311,33 @@ std::string text_of_ops(const Program& program, std::size_t stream,
 }
 
 void read_ops(std::string_view text, const Mark& mark, std::span<const std::string> group_names,
-              Program& program, std::size_t stream) {
+              Program& program, std::size_t stream, std::vector<GroupedCalls>& launches) {
   Reader reader(mark, group_names, program, stream);
+  OpList& ops = program.streams[stream];
+  std::vector<Op> together;  // the calls of the launch that may go on
+  const auto end_launch = [&] {
+    make_launch(together, launches);
+    for (const Op& call : together) ops.push_back(call);
+    together.clear();
+  };
   // The block begins on the line after its key.
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    if (const auto op = reader.line(text.substr(0, end), number))
-      program.streams[stream].push_back(*op);
+    if (!text.starts_with("& ")) end_launch();
+    const auto op = reader.line(text.substr(0, end), number);
+    if (reader.joins() && (!op || !communicates(*op) || together.empty()))
+      reader.refuse("& stands before a call that starts together with the call on the line before");
+    if (reader.joins() && workers(program, stream) > 1)
+      reader.refuse("calls start together on a stream with one worker; leave out & or workers");
+    if (together.size() == kMostTogether && reader.joins())
+      reader.refuse("at most " + std::to_string(kMostTogether) + " calls start together");
+    if (op && communicates(*op))
+      together.push_back(*op);
+    else if (op)
+      ops.push_back(*op);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  end_launch();
 }
 
 }  // namespace ghostrank

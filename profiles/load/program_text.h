@@ -15,6 +15,8 @@
 //   wait EVENT previous                         for what the iteration before recorded
 //   workers N                                   before the first op: Program::at_once
 //   outlives                                    before the first op: Program::outlives
+//   & CALL                                      starts together with the call before it, as in one
+//                                               ncclGroup (Workload::launches)
 //
 // A function is named as `ghostrank schedule` names it; #N is list N of the file's `counts`; one
 // that reduces may say how, if not by a sum (prod, min, max, avg, mulsum), and name the tensor that
@@ -28,6 +30,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "profiles/input/yaml.h"
 #include "profiles/workload/program.h"
@@ -39,8 +42,8 @@ std::string text_of_ops(const Program& program, std::size_t stream,
                         std::span<const std::string> group_names);
 
 // Appends to stream `stream` of `program`, whose labels and number of events grow. `mark` is where
-// the text begins, for errors. Throws Error(usage).
+// the text begins, for errors. Launches that are new are added to `launches`. Throws Error(usage).
 void read_ops(std::string_view text, const Mark& mark, std::span<const std::string> group_names,
-              Program& program, std::size_t stream);
+              Program& program, std::size_t stream, std::vector<GroupedCalls>& launches);
 
 }  // namespace ghostrank

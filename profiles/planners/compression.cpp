@@ -101,7 +101,9 @@ class Pass {
   }
 
  private:
-  void append(const Op& op, OpList& out) {
+  void append(Op op, OpList& out) {
+    // A payload leaves when it is ready, not together with others.
+    if (op.tensor != 0) op.launch = op.place = 0;
     if (op.kind != Op::Kind::collective || op.tensor == 0 || op.count == 0)
       return out.push_back(op);
     if (op.dtype != DataType::float32 && op.dtype != DataType::bfloat16)

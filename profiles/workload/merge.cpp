@@ -12,15 +12,18 @@ namespace {
 // Where the numbers of a job begin among those of all.
 struct Offsets {
   std::uint16_t kind = 0;
-  std::uint32_t counts = 0;
+  std::uint32_t counts = 0, launch = 0;
 };
 
+Op moved(Op op, const Offsets& by) {
+  op.group = static_cast<std::uint16_t>(op.group + by.kind);
+  if (op.kind == Op::Kind::collective && is_ragged(op.func)) op.counts += by.counts;
+  if (op.launch != 0) op.launch += by.launch;
+  return op;
+}
+
 OpList moved(const OpList& ops, const Offsets& by) {
-  OpList out = ops.changed([&](Op op) {
-    op.group = static_cast<std::uint16_t>(op.group + by.kind);
-    if (op.kind == Op::Kind::collective && is_ragged(op.func)) op.counts += by.counts;
-    return op;
-  });
+  OpList out = ops.changed([&](const Op& op) { return moved(op, by); });
   out.shrink_to_fit();
   return out;
 }
@@ -56,7 +59,8 @@ void append(const NamedWorkload& job, Workload& all) {
   refuse_what_is_alone(job);
   const Workload& own = job.workload;
   const Offsets by{static_cast<std::uint16_t>(all.group_names.size()),
-                   static_cast<std::uint32_t>(all.counts.size())};
+                   static_cast<std::uint32_t>(all.counts.size()),
+                   static_cast<std::uint32_t>(all.launches.size())};
   const auto number = static_cast<std::uint16_t>(all.jobs.size());
   const std::size_t roles = all.roles.size();
   for (const Role& role : own.roles) all.roles.push_back(moved(role, job.name, number, by));
@@ -70,6 +74,10 @@ void append(const NamedWorkload& job, Workload& all) {
     for (WorldRank& rank : added.members) rank = rank + all.ranks;
   }
   all.counts.insert(all.counts.end(), own.counts.begin(), own.counts.end());
+  for (const GroupedCalls& launch : own.launches) {
+    GroupedCalls& added = all.launches.emplace_back();
+    for (const Op& op : launch) added.push_back(moved(op, by));
+  }
   for (const std::uint16_t kind : own.services)
     all.services.push_back(static_cast<std::uint16_t>(kind + by.kind));
   all.jobs.push_back({job.name, WorldRank(all.ranks), own.ranks, own.order, own.cycle,

@@ -23,6 +23,7 @@ std::uint64_t hash_of(const Op& op) {
                          static_cast<std::uint64_t>(op.reduction) << 36 ^
                          static_cast<std::uint64_t>(op.within) << 34 ^
                          static_cast<std::uint64_t>(op.floats) << 33);
+  hash = mixed(hash, static_cast<std::uint64_t>(op.launch) << 16 | op.place);
   return mixed(hash, static_cast<std::uint64_t>(op.duration));
 }
 

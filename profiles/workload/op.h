@@ -56,6 +56,10 @@ struct Op {
   // and only the bytes are sure.
   enum class Within : std::uint8_t { group, pair, unknown };
   Within within = Within::group;
+  // Communication: the launch that it is a call of, numbered from 1 (Workload::launches), and its
+  // place there; 0: none, it starts alone.
+  std::uint16_t place = 0;
+  std::uint32_t launch = 0;
   std::uint64_t count = 0;
   Picoseconds duration = 0;
   bool operator==(const Op&) const = default;

@@ -25,6 +25,21 @@ std::string label_of(const Program& program, std::size_t stream, std::size_t pos
                       std::to_string(number));
 }
 
+void make_launch(std::span<Op> calls, std::vector<GroupedCalls>& launches) {
+  if (calls.size() < 2) return;
+  GroupedCalls launch(calls.begin(), calls.end());
+  for (Op& call : launch) {
+    call.label = call.tensor = call.launch = 0;
+    call.place = 0;
+  }
+  auto at = std::find(launches.begin(), launches.end(), launch);
+  if (at == launches.end()) at = launches.insert(at, std::move(launch));
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    calls[i].launch = static_cast<std::uint32_t>(at - launches.begin() + 1);
+    calls[i].place = static_cast<std::uint16_t>(i);
+  }
+}
+
 bool carries_over(const Workload& workload) {
   for (const Role& role : workload.roles)
     for (const Program& program : role.iterations)

@@ -31,6 +31,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,14 @@ inline bool outlives(const Program& program, std::size_t stream) {
   return stream < program.outlives.size() && program.outlives[stream];
 }
 bool carries_over(const Program& program);  // true if any of its streams outlives the iteration
+
+// Calls that a rank hands to its library in one group (ncclGroupStart to ncclGroupEnd), in order.
+// They are neighbours in a stream with one worker and start together. Labels, tensors and the
+// numbers of launches are left out of these ops, so equal launches are equal lists.
+using GroupedCalls = std::vector<Op>;
+inline constexpr std::size_t kMostTogether = 64;  // calls of a launch
+// Makes the calls one launch, which is added to `launches` if it is new. A single call is none.
+void make_launch(std::span<Op> calls, std::vector<GroupedCalls>& launches);
 
 // Iteration i plays iterations[min(n, size - 1)], where n is i or Workload::order's entry for i:
 // DDP's first iterations differ from the steady state, which comes last. A caller may instead name
@@ -123,7 +132,8 @@ struct Workload {
   VectorBy<WorldRank, std::uint16_t> role_of;  // by rank
   std::vector<std::string> group_names;        // "dp", "tp", ...
   std::vector<Group> groups;                   // every rank is in at most one group of each kind
-  std::vector<Counts> counts;  // per member, of the v-variants, as Collective::counts
+  std::vector<Counts> counts;          // per member, of the v-variants, as Collective::counts
+  std::vector<GroupedCalls> launches;  // by Op::launch - 1
   // Kinds of groups whose calls are plain transfers to and from a server, outside any library.
   std::vector<std::uint16_t> services;
   // order[i] is the number of the programs that the roles play in iteration i; past its end the

@@ -50,7 +50,17 @@ Program ProgramBuilder::take() {
   return std::move(program_);
 }
 
+void ProgramBuilder::end_launch(std::vector<GroupedCalls>& launches) {
+  Together together = *std::exchange(together_, std::nullopt);
+  make_launch(together.calls, launches);
+  for (const Op& op : together.calls) append(together.stream, op);
+}
+
 void ProgramBuilder::append(std::size_t stream, const Op& op) {
+  if (together_) {
+    together_->stream = stream;
+    return together_->calls.push_back(op);
+  }
   if (script_) return script_->entries.push_back({stream, std::nullopt, op});
   program_.streams.at(stream).push_back(op);
   ++known_[stream][stream];

@@ -56,6 +56,10 @@ class ProgramBuilder {
   void recv(std::size_t stream, std::uint32_t label, std::uint16_t group, std::int32_t offset,
             DataType dtype, std::uint64_t count, Op::Within within = Op::Within::group);
 
+  // The calls appended between these two, to one stream, are one launch (Workload::launches).
+  void begin_launch() { together_.emplace(); }
+  void end_launch(std::vector<GroupedCalls>& launches);
+
   // Ops appended to `stream` from here on start after all ops that `other` holds so far.
   void after(std::size_t stream, std::size_t other);
 
@@ -114,6 +118,11 @@ class ProgramBuilder {
   std::vector<std::vector<std::uint32_t>> known_;  // [s][t]: ops of t that end before s continues
   std::vector<Spent> spent_;
   std::optional<Script> script_;  // the script being written
+  struct Together {               // the launch being written
+    std::size_t stream = 0;
+    std::vector<Op> calls;
+  };
+  std::optional<Together> together_;
 };
 
 }  // namespace ghostrank

@@ -32,10 +32,16 @@ struct RoleState {
   std::vector<std::size_t> at;    // by stream
   std::vector<bool> entered;      // by stream: it has entered the collective at its current op
   std::vector<std::size_t> call;  // by stream: its current call's number in its group kind
-  std::vector<bool> fired;        // by event
+  // By stream: such numbers of the calls of its current launch, by place; 0 for sends and receives.
+  std::vector<std::vector<std::size_t>> launched;
+  std::vector<bool> fired;                         // by event
   std::vector<std::vector<const Op*>> calls;       // by kind: collectives entered, in order
   std::vector<std::vector<std::size_t>> patterns;  // by kind: patterns that contain this role
 };
+
+bool communicates(const Op& op) {
+  return op.kind == Op::Kind::collective || op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
+}
 
 bool same_call(const Op& a, const Op& b) {
   return a.func == b.func && a.dtype == b.dtype && a.count == b.count && a.counts == b.counts &&
@@ -56,6 +62,7 @@ class Check {
       state.at.resize(state.program->streams.size());
       state.entered.resize(state.at.size());
       state.call.resize(state.at.size());
+      state.launched.resize(state.at.size());
       state.fired.resize(state.program->events);
       state.calls.resize(workload.group_names.size());
       state.patterns.resize(workload.group_names.size());
@@ -112,6 +119,7 @@ class Check {
     const auto& ops = state.program->streams[s];
     if (state.at[s] == ops.size()) return false;
     const Op& op = ops[state.at[s]];
+    if (op.launch != 0 && op.place == 0 && state.launched[s].empty()) launch(role, s);
     switch (op.kind) {
       case Op::Kind::compute:
         break;
@@ -127,23 +135,91 @@ class Check {
         state.fired[op.event] = false;
         break;
       case Op::Kind::collective:
+        if (op.launch != 0) {
+          if (!everybody_there(role, op, state.launched[s][op.place])) return false;
+          break;
+        }
         if (!state.entered[s]) enter(role, s, op);
         if (!everybody_there(role, op, state.call[s])) return false;
         state.entered[s] = false;
         break;
       case Op::Kind::send:
-        for_each_pair(role, op, [&](Pattern& pattern, int from, int to) {
-          ++pattern.sent_received[{from, to}].first;
-          pattern.sends[{from, to}].push_back(&op);
-          return true;
-        });
+        if (op.launch == 0) send(role, op);
         break;
       case Op::Kind::recv:
         if (!receive(role, op)) return false;
         break;
     }
     ++state.at[s];
+    if (op.launch != 0 && op.place + 1U == workload_.launches[op.launch - 1].size())
+      state.launched[s].clear();
     return true;
+  }
+
+  // Enters all calls of the launch that a stream has come to, and sends what they send.
+  void launch(std::size_t role, std::size_t s) {
+    RoleState& state = states_[role];
+    const auto& ops = state.program->streams[s];
+    const std::size_t first = state.at[s];
+    const std::size_t number = ops[first].launch - 1;
+    check_launch(role, s);
+    for (std::size_t i = 0; i < workload_.launches[number].size(); ++i) {
+      const Op& op = ops[first + i];
+      state.launched[s].push_back(state.calls[op.group].size());
+      if (op.kind == Op::Kind::send) send(role, op);
+      if (op.kind != Op::Kind::collective) continue;
+      enter(role, s, op);
+      state.entered[s] = false;
+    }
+  }
+
+  // A launch is whole, and its calls are those that the workload lists.
+  void check_launch(std::size_t role, std::size_t s) const {
+    const RoleState& state = states_[role];
+    const auto& ops = state.program->streams[s];
+    const std::size_t first = state.at[s], number = ops[first].launch;
+    const auto damaged = [&](const std::string& what) {
+      fail("role " + name(role) + ", stream " + state.program->stream_names[s] + ": " + what +
+           "; the plan is damaged");
+    };
+    if (number > workload_.launches.size()) damaged("a launch is not listed");
+    if (workers(*state.program, s) > 1) damaged("calls start together on a stream with workers");
+    const GroupedCalls& launch = workload_.launches[number - 1];
+    if (launch.size() > kMostTogether) damaged("too many calls start together");
+    for (std::size_t i = 0; i < launch.size(); ++i) {
+      Op op = first + i < ops.size() ? ops[first + i] : Op{};
+      const bool whole = op.launch == number && op.place == i && communicates(op);
+      op.label = op.tensor = op.launch = 0;
+      op.place = 0;
+      if (!whole || !(op == launch[i])) damaged("a call is missing from its launch");
+    }
+  }
+
+  void send(std::size_t role, const Op& op) {
+    for_each_pair(role, op, [&](Pattern& pattern, int from, int to) {
+      ++pattern.sent_received[{from, to}].first;
+      pattern.sends[{from, to}].push_back(&op);
+      return true;
+    });
+  }
+
+  // Whether the calls that start together with either are the same in their communicator.
+  bool same_company(const Op& a, const Op& b) const {
+    if (a.launch == b.launch && a.place == b.place) return true;
+    return company_of(a) == company_of(b);
+  }
+  std::pair<GroupedCalls, std::size_t> company_of(const Op& op) const {
+    GroupedCalls company;
+    std::size_t place = 0;
+    if (op.launch == 0) return {{}, 0};
+    const GroupedCalls& launch = workload_.launches[op.launch - 1];
+    for (std::size_t i = 0; i < launch.size(); ++i) {
+      if (launch[i].kind != Op::Kind::collective || launch[i].group != op.group) continue;
+      if (i == op.place) place = company.size();
+      company.push_back(launch[i]);
+    }
+    if (company.size() < 2) return {{}, 0};
+    return {std::move(company), place};
   }
 
   void enter(std::size_t role, std::size_t s, const Op& op) {
@@ -155,10 +231,17 @@ class Check {
     for (const std::size_t p : state.patterns[op.group])
       for (const std::uint16_t other : patterns_[p].members) {
         const auto& theirs = states_[other].calls[op.group];
-        if (theirs.size() < calls.size() || same_call(*theirs[calls.size() - 1], op)) continue;
+        if (theirs.size() < calls.size()) continue;
+        const Op& other_op = *theirs[calls.size() - 1];
+        if (same_call(other_op, op) && !same_company(other_op, op))
+          fail("call " + std::to_string(calls.size()) + " of group " +
+               workload_.group_names[op.group] + " starts together with other calls at " +
+               text(role, op) + " than at " + text(other, other_op) +
+               "; members of a group must launch the same calls together");
+        if (same_call(other_op, op)) continue;
         fail("call " + std::to_string(calls.size()) + " of group " +
              workload_.group_names[op.group] + " is " + text(role, op) + " but " +
-             text(other, *theirs[calls.size() - 1]) +
+             text(other, other_op) +
              "; members of a group must make the same calls in the same order");
       }
   }

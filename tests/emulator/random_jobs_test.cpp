@@ -228,6 +228,21 @@ void add_shift(std::mt19937& random, SmallJob& job) {
   program.streams[0].push_back(op);
 }
 
+// The collectives of the compute stream start together, after all else there.
+void launch_collectives(Workload& workload) {
+  OpList& stream = workload.roles[0].iterations[0].streams[0];
+  OpList ops;
+  std::vector<Op> calls;
+  for (const Op& op : stream)
+    if (op.kind == Op::Kind::collective)
+      calls.push_back(op);
+    else
+      ops.push_back(op);
+  make_launch(calls, workload.launches);
+  for (const Op& call : calls) ops.push_back(call);
+  stream = std::move(ops);
+}
+
 RandomJob random_job(unsigned seed) {
   std::mt19937 random(seed);
   const int nodes = one_of(random, {2, 3, 4, 6}), gpus = one_of(random, {1, 2, 4});
@@ -307,8 +322,8 @@ std::string name_of(const RandomJob& random) {
        << " b/s, dilation " << spec.dilation << ", " << (spec.tensors ? "sparse, " : "")
        << (spec.model ? std::string(name_of(spec.parallel.framework)) + ", " : "")
        << (spec.compression ? std::string(spec.compression->method->name) + ", " : "")
-       << random.processes << " processes of " << spec.run.shards << " shards, "
-       << spec.fabric.provider;
+       << (random.job.workload.launches.empty() ? "" : "one launch, ") << random.processes
+       << " processes of " << spec.run.shards << " shards, " << spec.fabric.provider;
   return name.str();
 }
 

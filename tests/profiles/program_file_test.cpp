@@ -34,6 +34,8 @@ void expect_same(const Program& a, const Program& b) {
       EXPECT_EQ(x.reduction, y.reduction);
       EXPECT_EQ(x.floats, y.floats);
       EXPECT_EQ(x.within, y.within);
+      EXPECT_EQ(x.launch, y.launch);
+      EXPECT_EQ(x.place, y.place);
       EXPECT_EQ(x.count, y.count);
       EXPECT_EQ(x.duration, y.duration);
       if (x.kind != Op::Kind::record && x.kind != Op::Kind::wait) {
@@ -60,6 +62,7 @@ void expect_same(const Workload& a, const Workload& b) {
   }
   ASSERT_EQ(a.counts.size(), b.counts.size());
   for (std::size_t c = 0; c < a.counts.size(); ++c) EXPECT_EQ(*a.counts[c], *b.counts[c]);
+  EXPECT_EQ(a.launches, b.launches);
   ASSERT_EQ(a.roles.size(), b.roles.size());
   for (std::size_t r = 0; r < a.roles.size(); ++r) {
     EXPECT_EQ(a.roles[r].name, b.roles[r].name);
@@ -96,7 +99,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "distributed_optimizer: true",
                     "framework: megatron, cp: 2, pp: 2, global_batch: 8, schedule: zbv",
                     "framework: megatron, pp: 2, global_batch: 8, schedule: interleaved, "
-                    "interleave: 2"));
+                    "interleave: 2",
+                    "framework: megatron, pp: 2, global_batch: 16, schedule: interleaved, "
+                    "interleave: 2, distributed_optimizer: true"));
 
 // A file with ops that no planner makes: v-variants, a root, odd labels.
 constexpr const char* kByHand = R"(schema: ghostrank/job/1
@@ -224,6 +229,55 @@ TEST(ProgramFile, NamesTheLineThatIsWrong) {
                        "            allreduce tp float32 1024\n            outlives\n", kCarried),
             "job.yaml:23:17: outlives comes before the first op of a stream");
   EXPECT_EQ(error_with("#0", "12"), "job.yaml:13:20: all_gather_v takes a list of counts, as #0");
+}
+
+constexpr const char* kTogether = R"(schema: ghostrank/job/1
+cluster: {nodes: 2, gpus_per_node: 2}
+program:
+  ranks: 4
+  groups: {all: [0-3]}
+  roles:
+    - name: every
+      ranks: 0-3
+      iterations:
+        - compute: |
+            reduce_scatter all float32 10 first
+            & reduce_scatter all float32 20 second
+            & send all +1 uint8 5
+            & recv all -1 uint8 5
+            allreduce all float32 1
+            reduce_scatter all float32 10
+            & reduce_scatter all float32 20
+)";
+
+TEST(ProgramFile, SaysWhichCallsStartTogether) {
+  const LoadedJob job = test::load_text(kTogether);
+  const Workload workload = plan_workload(job.spec);
+  const OpList& ops = workload.roles[0].iterations[0].streams[0];
+  std::vector<std::pair<std::uint32_t, int>> launches;
+  for (const Op& op : ops) launches.emplace_back(op.launch, op.place);
+  EXPECT_EQ(launches, (std::vector<std::pair<std::uint32_t, int>>{
+                          {1, 0}, {1, 1}, {1, 2}, {1, 3}, {0, 0}, {2, 0}, {2, 1}}));
+  ASSERT_EQ(workload.launches.size(), 2U);
+  EXPECT_EQ(workload.launches[1][1].count, 20U);
+  const std::string again = program_job(job, workload, ProgramForm::yaml);
+  expect_same(plan_workload(test::load_text(again).spec), workload);
+}
+
+TEST(ProgramFile, NamesTheLineOfACallThatCannotStartTogether) {
+  const std::string first = "reduce_scatter all float32 10 first";
+  EXPECT_EQ(error_with(first, "& " + first, kTogether),
+            "job.yaml:11:20: & stands before a call that starts together with the call on the line "
+            "before");
+  EXPECT_EQ(error_with(first, "compute 5", kTogether),
+            "job.yaml:12:20: & stands before a call that starts together with the call on the line "
+            "before");
+  EXPECT_EQ(error_with("& send all +1 uint8 5", "& compute 5", kTogether),
+            "job.yaml:13:20: & stands before a call that starts together with the call on the line "
+            "before");
+  EXPECT_EQ(error_with(first, "workers 2\n            " + first, kTogether),
+            "job.yaml:13:20: calls start together on a stream with one worker; leave out & or "
+            "workers");
 }
 
 TEST(ProgramFile, NamesWhatDoesNotFitTogether) {

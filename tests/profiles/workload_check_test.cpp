@@ -165,6 +165,55 @@ TEST(WorkloadCheck, SaysWhereAProgramStands) {
       << text;
 }
 
+Program launched(Workload& workload, std::initializer_list<std::uint64_t> counts) {
+  ProgramBuilder out({"compute"});
+  out.begin_launch();
+  for (const std::uint64_t count : counts)
+    out.collective(0, "gradients", Func::all_reduce, 0, DataType::float32, count);
+  out.end_launch(workload.launches);
+  return out.take();
+}
+
+// NCCL plans the calls of a group by all of them.
+TEST(WorkloadCheck, MembersLaunchTheSameCallsTogether) {
+  Workload launches;
+  const auto both = [&](const Program& left, const Program& right) {
+    Workload workload = pair_of(left, right);
+    workload.launches = launches.launches;
+    return verdict(workload);
+  };
+  const Program one = launched(launches, {5, 7}), other = launched(launches, {5, 7, 9});
+  EXPECT_EQ(both(one, one), "");
+  EXPECT_NE(both(one, calls({5, 7})).find("must launch the same calls together"),
+            std::string::npos);
+  EXPECT_NE(both(other, one).find("must launch the same calls together"), std::string::npos);
+}
+
+// Of one launch, a receive may stand before the send that its partner's launch answers.
+TEST(WorkloadCheck, CallsOfALaunchDoNotWaitForEachOther) {
+  Workload launches;
+  ProgramBuilder out({"compute"});
+  out.begin_launch();
+  out.recv(0, out.label("in"), 0, 1, DataType::float32, 4);
+  out.send(0, out.label("out"), 0, 1, DataType::float32, 4);
+  out.end_launch(launches.launches);
+  const Program program = out.take();
+  Workload workload = pair_of(program, program);
+  workload.launches = launches.launches;
+  EXPECT_EQ(verdict(workload), "");
+}
+
+TEST(WorkloadCheck, FindsALaunchThatIsNotWhole) {
+  Workload launches;
+  Program program = launched(launches, {5, 7});
+  Op lonely = program.streams[0].front();
+  program.streams[0] = {lonely};
+  Workload workload = pair_of(program, program);
+  workload.launches = launches.launches;
+  EXPECT_EQ(verdict(workload),
+            "role left, stream compute: a call is missing from its launch; the plan is damaged");
+}
+
 // A collective between a send and its receive: the first stage enters it before it sends.
 TEST(WorkloadCheck, FindsACollectiveBetweenASendAndItsReceive) {
   ProgramBuilder early({"compute"}), late({"compute"});
