@@ -215,6 +215,27 @@ TEST(MegatronDataParallel, CutsBucketsOnTheFirstStageOnly) {
   EXPECT_EQ(sums_of(workload.roles[1].iterations[0], workload, "dp").calls[Func::all_gather], 2u);
 }
 
+// From the second chunk of a stage on, all buckets are one group, whose calls are coalesced: the
+// last chunk's are that of the tied embedding and that of its layers.
+TEST(MegatronDataParallel, LaunchesTheBucketsOfALaterChunkTogether) {
+  Plan plan{.model = "megatron-18.4b", .pp = 2, .dp = 2, .micro_batches = 2, .sharded = true};
+  plan.more = ", schedule: interleaved, interleave: 2";
+  const Workload workload = plan.workload();
+  ASSERT_EQ(workload.launches.size(), 2U);
+  for (const auto& launch : workload.launches) {
+    ASSERT_EQ(launch.size(), 2U);
+    EXPECT_NE(launch[0].count, launch[1].count);
+    EXPECT_EQ(launch[0].func, launch[1].func);
+  }
+  std::array<int, 2> together{};
+  for (std::size_t stage = 0; stage < 2; ++stage)
+    for (const OpList& stream : workload.roles[stage].iterations[0].streams)
+      for (const Op& op : stream) together[stage] += op.launch != 0 ? 1 : 0;
+  EXPECT_EQ(together, (std::array{0, 4}));
+  plan.sharded = false;
+  EXPECT_TRUE(plan.workload().launches.empty());
+}
+
 TEST(MegatronDataParallel, ReducesTheTiedEmbeddingBetweenTheEndsOfThePipeline) {
   Plan plan{.model = "gpt3-175b", .tp = 8, .pp = 4, .dp = 1, .micro_batches = 4};
   const Workload workload = plan.workload();

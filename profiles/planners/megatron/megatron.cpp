@@ -19,24 +19,31 @@
 namespace ghostrank {
 namespace {
 
-// A gradient bucket of a stage, of dense or of expert parameters.
 struct StageBucket : GradientBucket {
-  bool expert = false;
   std::size_t tensor = 0;  // as Op::tensor
+};
+// Gradient buckets of a stage, of dense or of expert parameters, whose calls start together. Most
+// groups have one bucket.
+struct BucketGroup {
+  bool expert = false;
+  int first_unit = 0;  // the least of its buckets
+  std::vector<StageBucket> buckets;
 };
 struct Chunk {
   Part part;
   std::vector<Parameter> parameters;
-  std::vector<StageBucket> buckets;  // those that the forward needs last come first
+  std::vector<BucketGroup> groups;  // those that the forward needs last come first
 };
 
 class StageWriter {
  public:
   StageWriter(const MegatronPlan& plan, const MegatronGroups& groups,
-              std::span<const Routing> routing, int stage, int ep_rank)
+              std::span<const Routing> routing, int stage, int ep_rank,
+              std::vector<GroupedCalls>& launches)
       : plan_(plan),
         parallel_(plan.spec->parallel),
         groups_(groups),
+        launches_(launches),
         stage_(stage),
         chunks_(chunks_of(plan, stage)),
         streams_(streams_of(groups, is_host_bound(megatron_layer_times(plan)))),
@@ -112,8 +119,8 @@ class StageWriter {
   void exchange(std::span<const Slot> slots, const StageAction& action);
   void launch(std::span<const Slot> slots, const StageAction& action, bool shapes);
   void await(std::span<const Slot> slots, const StageAction& action, bool shapes);
-  void reduce(const StageBucket& bucket);
-  void gather(const StageBucket& bucket);
+  void reduce(const BucketGroup& group);
+  void gather(const BucketGroup& group);
   void launch_next_gather();
   void await_parameters(const Slot& slot, int unit);
   void finish_gradients();
@@ -129,18 +136,19 @@ class StageWriter {
   std::uint64_t shard(std::uint64_t numel, bool expert) const {
     return numel / plan_.holders(expert);
   }
-  std::uint16_t group_of(const StageBucket& bucket) const {
-    return bucket.expert ? groups_.edp : groups_.dp;
+  std::uint16_t ranks_of(const BucketGroup& group) const {
+    return group.expert ? groups_.edp : groups_.dp;
   }
   // The number of the layer that a multi-token prediction module counts as.
   int mtp_layer(int module) const { return static_cast<int>(plan_.model.layers) + module; }
-  std::size_t stream_of(const StageBucket& bucket) const {
-    return bucket.expert ? streams_.edp : streams_.dp;
+  std::size_t stream_of(const BucketGroup& group) const {
+    return group.expert ? streams_.edp : streams_.dp;
   }
 
   const MegatronPlan& plan_;
   const ParallelPlan& parallel_;
   const MegatronGroups groups_;
+  std::vector<GroupedCalls>& launches_;
   const int stage_;
   const std::vector<Chunk> chunks_;
   const MegatronStreams streams_;
@@ -148,8 +156,8 @@ class StageWriter {
   const PipelineStreams transfers_;
   ProgramBuilder out_;
   PassWriter passes_;
-  // Buckets whose parameters are gathered, in the order in which the forward needs them: how many
-  // are launched, how many awaited.
+  // Groups of buckets whose parameters are gathered, in the order in which the forward needs them:
+  // how many are launched, how many awaited.
   std::size_t launched_ = 0, awaited_ = 0;
   // The ends of transfers that are under way, by slot and whether it receives; those on the compute
   // stream have none.
@@ -177,12 +185,19 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
                                  ? parallel.bucket_size
                                  : std::max<std::uint64_t>(
                                        40'000'000, 1'000'000 * static_cast<std::uint64_t>(plan.dp));
-      for (const GradientBucket& bucket : megatron_buckets(parameters, layout))
-        chunk.buckets.push_back({bucket, expert, ++tensors});
+      // From the second part of a stage on, all buckets are one group (partition_buckets).
+      bool fresh = true;
+      for (const GradientBucket& bucket : megatron_buckets(parameters, layout)) {
+        if (fresh) chunk.groups.push_back({expert, bucket.first_unit, {}});
+        BucketGroup& group = chunk.groups.back();
+        group.first_unit = std::min(group.first_unit, bucket.first_unit);
+        group.buckets.push_back({bucket, ++tensors});
+        fresh = c == 0;
+      }
     }
     std::stable_sort(
-        chunk.buckets.begin(), chunk.buckets.end(),
-        [](const StageBucket& a, const StageBucket& b) { return a.first_unit > b.first_unit; });
+        chunk.groups.begin(), chunk.groups.end(),
+        [](const BucketGroup& a, const BucketGroup& b) { return a.first_unit > b.first_unit; });
     out.push_back(std::move(chunk));
   }
   return out;
@@ -330,8 +345,8 @@ void StageWriter::backward(const Slot& slot, bool last) {
     else
       passes_.layer_backward(chunk.part.first_layer + layer);
     if (!last || !parallel_.overlap_grad_reduce) continue;
-    for (const StageBucket& bucket : chunk.buckets)
-      if (bucket.first_unit == unit) reduce(bucket);
+    for (const BucketGroup& group : chunk.groups)
+      if (group.first_unit == unit) reduce(group);
   }
 }
 
@@ -348,45 +363,51 @@ void StageWriter::overlap(const std::function<void()>& one, const std::function<
 
 // ---- Gradients and parameters ----
 
-void StageWriter::reduce(const StageBucket& bucket) {
-  if (group_of(bucket) == kNoGroup) return;
+void StageWriter::reduce(const BucketGroup& group) {
+  if (ranks_of(group) == kNoGroup) return;
   const bool scatter = parallel_.distributed_optimizer;
-  out_.after(stream_of(bucket), streams_.compute);
-  out_.collective(stream_of(bucket), "gradients", scatter ? Func::reduce_scatter : Func::all_reduce,
-                  group_of(bucket), plan_.gradients,
-                  scatter ? shard(bucket.numel, bucket.expert) : bucket.numel, 0, bucket.tensor);
+  out_.after(stream_of(group), streams_.compute);
+  out_.begin_launch();
+  for (const StageBucket& bucket : group.buckets)
+    out_.collective(stream_of(group), "gradients",
+                    scatter ? Func::reduce_scatter : Func::all_reduce, ranks_of(group),
+                    plan_.gradients, scatter ? shard(bucket.numel, group.expert) : bucket.numel, 0,
+                    bucket.tensor);
+  out_.end_launch(launches_);
 }
 
-void StageWriter::gather(const StageBucket& bucket) {
-  if (group_of(bucket) == kNoGroup) return;
-  out_.after(stream_of(bucket), streams_.compute);
-  out_.collective(stream_of(bucket), "parameters", Func::all_gather, group_of(bucket),
-                  plan_.activations, shard(bucket.numel, bucket.expert));
+void StageWriter::gather(const BucketGroup& group) {
+  if (ranks_of(group) == kNoGroup) return;
+  out_.after(stream_of(group), streams_.compute);
+  out_.begin_launch();
+  for (const StageBucket& bucket : group.buckets)
+    out_.collective(stream_of(group), "parameters", Func::all_gather, ranks_of(group),
+                    plan_.activations, shard(bucket.numel, group.expert));
+  out_.end_launch(launches_);
 }
 
-// Forward order: chunk by chunk, the buckets from the last to the first.
+// Forward order: chunk by chunk, the groups from the last to the first.
 void StageWriter::launch_next_gather() {
   std::size_t index = launched_++;
   for (const Chunk& chunk : chunks_) {
-    if (index < chunk.buckets.size())
-      return gather(chunk.buckets[chunk.buckets.size() - 1 - index]);
-    index -= chunk.buckets.size();
+    if (index < chunk.groups.size()) return gather(chunk.groups[chunk.groups.size() - 1 - index]);
+    index -= chunk.groups.size();
   }
 }
 
-// Before the first forward of a unit: waits for the unit's buckets, and after each wait launches
-// the next gather.
+// Before the first forward of a unit: waits for the unit's groups of buckets, and after each wait
+// launches the next gather.
 void StageWriter::await_parameters(const Slot& slot, int unit) {
   if (!gathers_early()) return;
-  std::size_t before = 0;  // buckets of earlier chunks
-  for (int c = 0; c < slot.chunk; ++c) before += chunks_[c].buckets.size();
+  std::size_t before = 0;  // groups of earlier chunks
+  for (int c = 0; c < slot.chunk; ++c) before += chunks_[c].groups.size();
   const Chunk& chunk = chunks_[slot.chunk];
   for (;;) {
     const std::size_t index = awaited_ - before;
-    if (awaited_ < before || index >= chunk.buckets.size()) return;
-    const StageBucket& bucket = chunk.buckets[chunk.buckets.size() - 1 - index];
-    if (bucket.first_unit > unit) return;
-    if (group_of(bucket) != kNoGroup) out_.after(streams_.compute, stream_of(bucket));
+    if (awaited_ < before || index >= chunk.groups.size()) return;
+    const BucketGroup& group = chunk.groups[chunk.groups.size() - 1 - index];
+    if (group.first_unit > unit) return;
+    if (ranks_of(group) != kNoGroup) out_.after(streams_.compute, stream_of(group));
     ++awaited_;
     launch_next_gather();
   }
@@ -403,7 +424,7 @@ void StageWriter::finish_gradients() {
     for (int i = 0; i < chunk.part.mtp; ++i)
       routed_layers += plan_.model.has_experts(static_cast<std::uint64_t>(mtp_layer(i)));
     if (!parallel_.overlap_grad_reduce)
-      for (const StageBucket& bucket : chunk.buckets) reduce(bucket);
+      for (const BucketGroup& group : chunk.groups) reduce(group);
     for (const Parameter& p : chunk.parameters) {
       if (p.partial) partial += p.numel;
       if (p.tied) tied += p.numel;
@@ -429,7 +450,7 @@ void StageWriter::finish_gradients() {
 
 void StageWriter::gather_all() {
   for (const Chunk& chunk : chunks_)
-    for (const StageBucket& bucket : chunk.buckets) gather(bucket);
+    for (const BucketGroup& group : chunk.groups) gather(group);
   await_data_parallel();
 }
 
@@ -462,9 +483,10 @@ Picoseconds least_time(const MegatronPlan& plan, const MegatronGroups& groups) {
   if (plan.is_uneven()) return 0;
   const Pipeline shortest = shortened(plan.pipeline, kRounds * plan.pp);  // has every pass
   std::map<std::pair<int, Pass>, Picoseconds> times;
+  std::vector<GroupedCalls> launches;
   Picoseconds optimizer = std::numeric_limits<Picoseconds>::max();
   for (int stage = 0; stage < plan.pp; ++stage) {
-    const auto writer = [&] { return StageWriter(plan, groups, {}, stage, 0); };
+    const auto writer = [&] { return StageWriter(plan, groups, {}, stage, 0, launches); };
     optimizer = std::min(optimizer, writer().optimizer_time());
     for (const Slot& slot : pipeline_slots(shortest, stage)) {
       const std::pair key{plan.pipeline.part(stage, slot.chunk), slot.pass};
@@ -494,7 +516,7 @@ Workload plan_megatron(const JobSpec& spec) {
     MegatronPlan of_length = plan;
     of_length.pipeline.micro_batches = micro_batches;
     return StageWriter(of_length, groups, routing, static_cast<int>(role / per_stage),
-                       static_cast<int>(role % per_stage))
+                       static_cast<int>(role % per_stage), workload.launches)
         .write();
   };
   for (Program& program : repeated_programs(spec, plan.pipeline, roles, write)) {
