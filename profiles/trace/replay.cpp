@@ -236,7 +236,7 @@ class Replaying {
       TraceStreams streams(tracks, rank.events.size());
       add_events(r, sequence, track, label_of, streams);
       crowded_ += streams.crowded();
-      out.push_back(streams.take(labels));
+      out.push_back(streams.take(labels, out_.workload.launches));
     }
     return out;
   }
@@ -276,6 +276,10 @@ class Replaying {
         op.peer = event.peer;
         op.group = communicators_->kind(event.group);
         if (event.splits != kNoIndex) op.counts = counts_of_.at({event.group, order_.call[r][i]});
+        const TraceEvent* const before = i > 0 ? &rank.events[i - 1] : nullptr;
+        if (before && before->with_next && before->kind == Kind::collective &&
+            before->group == event.group && before->step == event.step)
+          op.place = 1;  // a mark for TraceStreams
         streams.on_communicator(i, op.group, out_.workload.group_names[op.group], op, after.data(),
                                 after.size());
         continue;

@@ -160,7 +160,7 @@ std::vector<std::uint32_t> TraceStreams::final_order() const {
   return order;
 }
 
-Program TraceStreams::take(std::vector<std::string> labels) {
+Program TraceStreams::take(std::vector<std::string> labels, std::vector<GroupedCalls>& launches) {
   Program out;
   out.labels = std::move(labels);
   out.events = events_;
@@ -178,12 +178,22 @@ Program TraceStreams::take(std::vector<std::string> labels) {
       op.event = number[event];
       list.push_back(op);
     };
-    for (std::size_t i = 0; i < stream.items.size(); ++i) {
+    for (std::size_t i = 0; i < stream.items.size();) {
       const Item& item = stream.items[i];
       for (std::uint32_t w = 0; w < item.waits; ++w)
         tie(Op::Kind::wait, waits_[item.first_wait + w]);
-      list.push_back(item.op);
-      for (; record < stream.records.size() && stream.records[record].first == i + 1; ++record)
+      std::vector<Op> calls;
+      const auto joins = [&](const Item& next) {
+        return calls.empty() ||
+               (next.op.place > 0 && next.waits == 0 && calls.size() < kMostTogether);
+      };
+      for (; i < stream.items.size() && joins(stream.items[i]); ++i) {
+        calls.push_back(stream.items[i].op);
+        calls.back().place = 0;
+      }
+      make_launch(calls, launches);
+      for (const Op& op : calls) list.push_back(op);
+      for (; record < stream.records.size() && stream.records[record].first <= i; ++record)
         tie(Op::Kind::record, stream.records[record].second);
     }
     list.shrink_to_fit();

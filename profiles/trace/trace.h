@@ -38,6 +38,7 @@ struct TraceEvent {
   DataType dtype = DataType::uint8;  // type with which the elements are played
   bool blocks = false;               // `stated` is one rank's block, not the whole group's
   bool counted = true;               // false: only its time is used, not counted as an operation
+  bool with_next = false;            // a call and the rank's next event are calls of one group
   std::uint16_t track = 0;           // compute: index into TraceRank::tracks
   std::int32_t peer = 0;             // send, recv: global rank; collective: position of the root
   std::uint32_t group = kNoIndex;    // collective: index into Trace::groups; kNoIndex: all ranks

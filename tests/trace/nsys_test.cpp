@@ -233,6 +233,29 @@ TEST_F(Nsys, RanksOfSeveralFilesAreThoseOfTheLargestCommunicator) {
   EXPECT_EQ(test::played(files).workload.groups.size(), 2U);
 }
 
+// PyTorch's coalesced calls, which one kernel serves.
+TEST_F(Nsys, AGroupsCollectivesAreOneLaunch) {
+  Export all;
+  for (const int p : {0, 1}) {
+    all.range(p + 1, 0, 50, "ncclCommInitRank", member(kWorld, 2, p));
+    all.range(p + 1, 100, 101, "ncclGroupStart");
+    for (const int i : {0, 1, 2})
+      all.range(p + 1, 102 + 4 * i, 104 + 4 * i, "ncclReduceScatter", sized(kWorld, 256 << i));
+    all.range(p + 1, 120, 150, "ncclGroupEnd");
+    all.kernel(p + 1, 1000, 1400, 20, "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", 130);
+    all.range(p + 1, 200, 210, "ncclReduceScatter", sized(kWorld, 256));
+    all.kernel(p + 1, 1500, 1600, 20, "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", 205);
+  }
+  const Workload workload = test::played({write(all)}).workload;
+  ASSERT_EQ(workload.launches.size(), 1U) << program_of(workload, 0);
+  EXPECT_EQ(workload.launches[0].size(), 3U);
+  std::vector<std::pair<std::uint32_t, int>> launches;
+  for (const OpList& stream : workload.roles[0].iterations[0].streams)
+    for (const Op& op : stream)
+      if (op.kind == Op::Kind::collective) launches.emplace_back(op.launch, op.place);
+  EXPECT_EQ(launches, (std::vector<std::pair<std::uint32_t, int>>{{1, 0}, {1, 1}, {1, 2}, {0, 0}}));
+}
+
 TEST_F(Nsys, AGroupsMessagesStartTogetherAndTakeItsKernelsTime) {
   Export all;
   for (const int p : {0, 1}) {

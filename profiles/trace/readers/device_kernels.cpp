@@ -33,8 +33,10 @@ void add_tie(const DeviceKernel& kernel, const Stream& other, Picoseconds idle_f
 // Adds the calls of one kernel, which start together; returns the event at their end.
 std::uint32_t add_group(DeviceKernel& kernel, const std::vector<std::uint32_t>& after, Trace& trace,
                         TraceRank& rank) {
+  kernel.event.with_next = !kernel.also.empty();
   std::vector<std::uint32_t> ends{add_event(rank, kernel.event, after)};
   for (TraceEvent& call : kernel.also) {
+    call.with_next = &call != &kernel.also.back();
     call.start = kernel.start;
     call.step = kernel.event.step;
     ends.push_back(add_event(rank, call, after));
