@@ -1,6 +1,7 @@
 // Servers that hold keys as processes of their own, on hosts of their own: four workers and two
 // servers over libfabric, on a host each.
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "collectives/schemes/keys.h"
 #include "tests/lab/lab.h"
 
 namespace ghostrank {
@@ -74,21 +76,22 @@ TEST_F(ServerHosts, SumRealDataAndHearWhatVirtualTimeSays) {
 
 // BPS-3 for n = 4 and k = 0, 2: with a server beside each worker alone, and with two more on hosts
 // of their own. 200 partitions a worker, as in the tests in virtual time: 4 of them are 0.5 % of M.
-// A machine that is too busy to play in time says so, and its times count for nothing.
+// A machine that is too busy to play in time says so; its times may be wrong.
 TEST_F(ServerHosts, TakeTheShareOfTheTimeThatBytePssTheoremSays) {
   const std::string job = lab->write_job(
-      "model: {kind: layers, name: one, dtype: float32, layers: [{name: a, parameters: [3276800], "
+      "model: {kind: layers, name: one, dtype: float32, layers: [{name: a, parameters: [1638400], "
       "forward_us: 500, backward_us: 500}], optimizer_us: 100}\n"
       "servers: {count: 2, placement: mixed, nic: {rate: 400Mbps, latency_us: 5}, add_GBps: 0, "
       "memory_GBps: 0}\n"
-      "parallel: {framework: byteps, mode: bound, partition_bytes: 16384, launch: "
+      "parallel: {framework: byteps, mode: bound, partition_bytes: 8192, launch: "
       "after_backward}\n"
-      "scale: {dilation: 1}\n"
-      "run: {iterations: 2, warmup: 1, probe_ms: 0}\n");
+      "scale: {dilation: 4}\n"
+      "run: {iterations: 1, warmup: 1, probe_ms: 0}\n");
   const std::string rate =
       " -s cluster.gpus_per_node=1 -s cluster.nics_per_node=1 -s cluster.nic.rate=400Mbps "
       "--allow-unfaithful --json ";
   std::map<int, double> real, modelled;
+  bool faithful = true;
   for (const int k : {0, 2}) {
     const std::string servers = " -s servers.count=" + std::to_string(k);
     std::vector<pid_t> hosts;
@@ -97,16 +100,23 @@ TEST_F(ServerHosts, TakeTheShareOfTheTimeThatBytePssTheoremSays) {
     for (const pid_t pid : hosts)
       ASSERT_EQ(lab->finish(pid, std::chrono::seconds(60)), 0) << lab->output(0);
     const json result = json::parse(read_file(lab->file("result.json")));
-    if (!result["fidelity"]["faithful"].get<bool>()) GTEST_SKIP() << lab->output(0);
+    faithful = faithful && result["fidelity"]["faithful"].get<bool>();
     real[k] = result["step_time"]["median"].get<double>();
     const pid_t alone = lab->start(std::string(GHOSTRANK_BINARY) + " run " + job + servers +
                                        " -s fabric.kind=virtual" + rate + lab->file("virtual.json"),
                                    "virtual");
     ASSERT_EQ(lab->finish(alone, std::chrono::seconds(60)), 0) << read_file(lab->file("virtual"));
     modelled[k] = json::parse(read_file(lab->file("virtual.json")))["step_time"]["median"];
-    EXPECT_NEAR(real[k] / modelled[k], 1, 0.05) << k;
   }
-  EXPECT_NEAR(real[2] / real[0], 1.2 / 1.5, 0.05 * 1.2 / 1.5);
+  const std::string times = "k = 0: " + std::to_string(real[0]) + " s, in virtual time " +
+                            std::to_string(modelled[0]) + " s; k = 2: " + std::to_string(real[2]) +
+                            " s, in virtual time " + std::to_string(modelled[2]) + " s";
+  RecordProperty("times", times);
+  const auto near = [](double a, double b) { return std::abs(a / b - 1) <= 0.05; };
+  const bool as_said = near(real[0], modelled[0]) && near(real[2], modelled[2]) &&
+                       near(real[2] / real[0], best_time(6, 4, 4) / best_time(4, 4, 4));
+  if (!as_said && !faithful) GTEST_SKIP() << "the machine is too busy: " << times;
+  EXPECT_TRUE(as_said) << times;
 }
 
 TEST_F(ServerHosts, ADeadServerEndsTheJobAndIsNamed) {
