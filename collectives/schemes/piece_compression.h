@@ -32,8 +32,8 @@ struct CodecTime {
 struct PieceCompression {
   const Compressor* method = nullptr;
   CompressionOptions options;
-  Memory memory = Memory::none;  // of roots; none, residual or nesterov
-  std::uint64_t min_bytes = 0;   // smaller tensors travel as they are
+  Memory memory = Memory::none;                             // of roots; none, residual or nesterov
+  std::uint64_t min_bytes = 0;                              // smaller tensors travel as they are
   std::function<CodecTime(std::uint64_t elements)> time{};  // of roots and servers
 
   // Servers keep errors, too, but have no momentum: it is in what they sum.
