@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "collectives/wire_format.h"
+#include "emulator/shard/carried.h"
 #include "emulator/shard/inline.h"
 
 namespace ghostrank {
@@ -377,7 +378,6 @@ void Shard::wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Mom
   e.held = kNil;
 }
 
-void Shard::end_call(Flight& flight, Moment at) {
 void Shard::trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
                         Moment to) {
   Span* const span = to.at > from.at ? spans_.add() : nullptr;
@@ -394,6 +394,7 @@ void Shard::trace_stage(const Flight& flight, std::uint32_t part, Stage stage, M
   span->part = part;
 }
 
+void Shard::end_call(Flight& flight, Moment at) {
   flight.next_member = nullptr;
   schedule(Event::Kind::call_done, at, flight.rank).flight = &flight;
 }

@@ -318,15 +318,15 @@ class Shard final : private NoteCarrier {
   void carry(const LeavingNote& note) override;
   void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
   void end_call(Flight& flight, Moment at) override;
+  bool traces(const Flight& flight) const override { return ranks_[flight.rank].traced; }
+  void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
+                   Moment to) override;
   void refuse(const std::string& what) override { fail(what); }
   int outbox_of(const LeavingNote& note, WorldParty to) const;
   void deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind,
                     std::uint32_t& payload);
   Event event_for(const LeavingNote& note, WorldParty party) const;
   static Payload payload_of(const Note& note, std::uint64_t bytes);
-  bool traces(const Flight& flight) const override { return ranks_[flight.rank].traced; }
-  void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
-                   Moment to) override;
   void note_to_process(const LeavingNote& note, WorldParty party, const Moment& start);
   bool try_send_packet(Packets& packets, int flow, Message& message);
   bool take_packets(Packets& packets, bool of_switch);

@@ -376,7 +376,7 @@ constexpr std::array kKeys{
         "what the backward computes again: nothing; the attention core (megatron), all but half of "
         "the products, attention and what calls left (torchtitan, fsdp); whole layers",
         0, 0, "none selective full"}
-        .of("megatron torchtitan"),
+        .of("megatron torchtitan fsdp"),
     Key{"parallel.attention", KeyType::choice, "fused",
         "the attention core: one kernel that keeps scores on the chip (FlashAttention), or "
         "products "
