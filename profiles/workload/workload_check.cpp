@@ -119,7 +119,7 @@ class Check {
     const auto& ops = state.program->streams[s];
     if (state.at[s] == ops.size()) return false;
     const Op& op = ops[state.at[s]];
-    if (op.launch != 0 && op.place == 0 && state.launched[s].empty()) launch(role, s);
+    if (op.launch != 0 && state.launched[s].empty()) launch(role, s);
     switch (op.kind) {
       case Op::Kind::compute:
         break;
@@ -208,6 +208,8 @@ class Check {
     if (a.launch == b.launch && a.place == b.place) return true;
     return company_of(a) == company_of(b);
   }
+  // The collectives of its communicator that start together with the call, and its place there;
+  // none if it is the only one.
   std::pair<GroupedCalls, std::size_t> company_of(const Op& op) const {
     GroupedCalls company;
     std::size_t place = 0;
@@ -232,16 +234,16 @@ class Check {
       for (const std::uint16_t other : patterns_[p].members) {
         const auto& theirs = states_[other].calls[op.group];
         if (theirs.size() < calls.size()) continue;
-        const Op& other_op = *theirs[calls.size() - 1];
-        if (same_call(other_op, op) && !same_company(other_op, op))
+        const Op& known = *theirs[calls.size() - 1];
+        if (same_call(known, op) && !same_company(known, op))
           fail("call " + std::to_string(calls.size()) + " of group " +
                workload_.group_names[op.group] + " starts together with other calls at " +
-               text(role, op) + " than at " + text(other, other_op) +
+               text(role, op) + " than at " + text(other, known) +
                "; members of a group must launch the same calls together");
-        if (same_call(other_op, op)) continue;
+        if (same_call(known, op)) continue;
         fail("call " + std::to_string(calls.size()) + " of group " +
              workload_.group_names[op.group] + " is " + text(role, op) + " but " +
-             text(other, other_op) +
+             text(other, known) +
              "; members of a group must make the same calls in the same order");
       }
   }

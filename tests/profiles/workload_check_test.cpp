@@ -206,12 +206,14 @@ TEST(WorkloadCheck, CallsOfALaunchDoNotWaitForEachOther) {
 TEST(WorkloadCheck, FindsALaunchThatIsNotWhole) {
   Workload launches;
   Program program = launched(launches, {5, 7});
-  Op lonely = program.streams[0].front();
-  program.streams[0] = {lonely};
-  Workload workload = pair_of(program, program);
-  workload.launches = launches.launches;
-  EXPECT_EQ(verdict(workload),
-            "role left, stream compute: a call is missing from its launch; the plan is damaged");
+  const Op first = program.streams[0].front(), second = program.streams[0].back();
+  for (const Op& lonely : {first, second}) {
+    program.streams[0] = {lonely};
+    Workload workload = pair_of(program, program);
+    workload.launches = launches.launches;
+    EXPECT_EQ(verdict(workload),
+              "role left, stream compute: a call is missing from its launch; the plan is damaged");
+  }
 }
 
 // A collective between a send and its receive: the first stage enters it before it sends.
