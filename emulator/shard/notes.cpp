@@ -171,7 +171,7 @@ void Shard::deliver_note(const LeavingNote& note, WorldParty party, Moment at, E
     e.held = payload | kSharedPayload;
   }
   // What a party sends through its NIC comes in the order in which it was sent, nearly always.
-  schedule_in_lane(note.sender.local, e);
+  schedule_from(note.sender.local, e);
 }
 
 void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Moment& start) {

@@ -194,9 +194,9 @@ void Shard::schedule(const Event& event) {
   e.order = order;
 }
 
-void Shard::schedule_in_lane(std::size_t lane, const Event& event) {
+void Shard::schedule_from(std::size_t source, const Event& event) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
-  Event& e = timers_.push_in_lane(static_cast<std::uint32_t>(lane), event.t.at, event.rank);
+  Event& e = timers_.push_from(static_cast<std::uint32_t>(source), event.t.at, event.rank);
   const std::uint32_t order = e.order;
   e = event;
   e.order = order;
@@ -322,7 +322,7 @@ void Shard::fire(Event& event) {
       event.kind = Event::Kind::arrival;
       if (port.must_queue(event.t.at, in.at)) {
         event.t = in;
-        return note ? schedule_in_lane(ranks_.size() + event.rank, event) : schedule(event);
+        return note ? schedule_from(ranks_.size() + event.rank, event) : schedule(event);
       }
       return note ? note_arrived(event) : arrive(r, event);
     }

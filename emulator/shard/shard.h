@@ -139,9 +139,9 @@ class Shard final : private NoteCarrier {
   GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank,
                                        MessageKind message = MessageKind::data);
   void schedule(const Event& event);
-  // For the notes that come from a party, in lane `local`, and for those that have passed the NIC
-  // of one, in lane ranks_.size() + `local`.
-  void schedule_in_lane(std::size_t lane, const Event& event);
+  // For the notes that come from a party, source `local`, and for those that have passed the NIC
+  // of one, source ranks_.size() + `local`.
+  void schedule_from(std::size_t source, const Event& event);
   Nic nic_of(const RankState& r, const Event& e) const;
   void take_over(Parcel parcel);
   void fail(const std::string& what, bool of_fabric = false);

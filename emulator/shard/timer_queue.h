@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "emulator/shard/event_heap.h"
-#include "emulator/shard/event_lanes.h"
+#include "emulator/shard/event_sources.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -58,11 +58,10 @@ class TimerQueue {
     return push_to_heap(kFar, new_key(at, rank), rank);
   }
 
-  // For sources that bring their events nearly sorted, but between each other's; lanes count from
-  // 0.
-  Event& push_in_lane(std::uint32_t lane, Picoseconds at, std::uint32_t rank) {
+  // For sources that bring their events nearly sorted, but between each other's; they count from 0.
+  Event& push_from(std::uint32_t source, Picoseconds at, std::uint32_t rank) {
     const EventKey key = new_key(at, rank);
-    Event* const event = lanes_.push(lane, key);
+    Event* const event = sources_.push(source, key);
     if (event == nullptr) return push_to_heap(kNear, key, rank);
     if (key.before(first_of_[kNear])) note_first(key, kNear);
     ++size_;
@@ -107,7 +106,7 @@ class TimerQueue {
     return n < here ? &run.head[n] : &run.blocks[1]->events[n - here];
   }
 
-  // Calls `look` with the event that a lane fires next, whenever it has fired one, so that the
+  // Calls `look` with the event that a source fires next, whenever it has fired one, so that the
   // caller can prefetch what the event will touch. Until clear().
   using Look = void (*)(const void* caller, const Event& next);
   void look_ahead(Look look, const void* caller) { look_ = look, caller_ = caller; }
@@ -127,20 +126,20 @@ class TimerQueue {
         if (is(*at++)) return true;
       }
     }
-    return heaps_[0].any(is) || heaps_[1].any(is) || lanes_.any(is);
+    return heaps_[0].any(is) || heaps_[1].any(is) || sources_.any(is);
   }
 
   // Frees the blocks that hold no pending event. Call it when there is time.
   void trim() {
     spare_.clear();
-    lanes_.trim();
+    sources_.trim();
   }
 
   void clear() { *this = TimerQueue(ties_); }
 
  private:
-  // An event is in one of the runs or heaps, which are numbered as queues, or in a lane; the near
-  // heap's queue has the lanes, too.
+  // An event is in one of the runs or heaps, which are numbered as queues, or of a source; the near
+  // heap's queue has the sources, too.
   static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kQueues = kRuns + 2;
   static constexpr std::size_t kBlock = 32;  // events per block; more than callers look ahead
 
@@ -214,22 +213,22 @@ class TimerQueue {
 
   [[gnu::noinline]] Event& pop_from_heap() {
     EventHeap<Event>& heap = heaps_[first_ - kRuns];
-    if (first_ == kNear && lanes_.first().before(heap.first())) return pop_from_lane();
+    if (first_ == kNear && sources_.first().before(heap.first())) return pop_from_source();
     Event& event = heap.pop();
     note_first_of(first_);
     return event;
   }
 
-  Event& pop_from_lane() {
-    Event& event = lanes_.pop([this](const Event& e) { return key_of(e); });
-    if (look_ != nullptr && lanes_.behind() != nullptr) look_(caller_, *lanes_.behind());
+  Event& pop_from_source() {
+    Event& event = sources_.pop([this](const Event& e) { return key_of(e); });
+    if (look_ != nullptr && sources_.behind() != nullptr) look_(caller_, *sources_.behind());
     note_first_of(kNear);
     return event;
   }
 
   void note_first_of(std::size_t queue) {
     EventKey first = heaps_[queue - kRuns].first();
-    if (queue == kNear && lanes_.first().before(first)) first = lanes_.first();
+    if (queue == kNear && sources_.first().before(first)) first = sources_.first();
     first_of_[queue] = first;
     find_first();
   }
@@ -244,7 +243,7 @@ class TimerQueue {
   std::vector<std::unique_ptr<Block>> spare_;
   std::uint64_t pushed_ = 0;
   Ties ties_;
-  EventLanes<Event> lanes_;
+  EventSources<Event> sources_;
   Look look_ = nullptr;
   const void* caller_ = nullptr;
 };

@@ -1,12 +1,12 @@
-// Events of many sources, each of which brings its own nearly sorted: a lane per source. A lane
-// takes an event that is no earlier than its last one; a heap has the first event of every lane.
+// Events of many sources, each of which brings its own nearly sorted: a list per source. A list
+// takes an event that is no earlier than its last one; a heap has the first event of every source.
 // So a source with a thousand pending events costs the heap no more than one with a single event.
 //
-//   lane 0   3 5 5 9 ...      heap: 2 (lane 2), 3 (lane 0)
-//   lane 1
-//   lane 2   2 7
+//   source 0   3 5 5 9 ...      heap: 2 (source 2), 3 (source 0)
+//   source 1
+//   source 2   2 7
 //
-// Bounds: lanes are as many as the largest number given; each has 48 bytes, and blocks of events
+// Bounds: sources are as many as the largest number given; each has 48 bytes, and blocks of events
 // only while it has events. Blocks are kept for reuse until trim(). Threading: one owner.
 #pragma once
 
@@ -23,31 +23,31 @@
 namespace ghostrank {
 
 template <typename Event>
-class EventLanes {
+class EventSources {
  public:
   // The key of the first event; kLastOfAll: there is none.
   EventKey first() const { return heads_.empty() ? kLastOfAll : heads_.first().key; }
 
-  // Returns the slot of a new event, which holds old values; null: it is earlier than the lane's
+  // Returns the slot of a new event, which holds old values; null: it is earlier than the source's
   // last one, and belongs elsewhere.
   Event* push(std::uint32_t number, const EventKey& key) {
-    if (number >= lanes_.size()) lanes_.resize(number + 1);
-    Lane& lane = lanes_[number];
-    if (lane.first == nullptr) {
-      lane.first = lane.last = new_block();
-      lane.head = lane.tail = 0;
+    if (number >= sources_.size()) sources_.resize(number + 1);
+    Source& source = sources_[number];
+    if (source.first == nullptr) {
+      source.first = source.last = new_block();
+      source.head = source.tail = 0;
       heads_.push({key, number});
     } else {
-      if (key.before(lane.last_key)) return nullptr;
-      if (lane.tail == kBlock) {
-        lane.last->next = new_block();
-        lane.last = lane.last->next;
-        lane.tail = 0;
+      if (key.before(source.last_key)) return nullptr;
+      if (source.tail == kBlock) {
+        source.last->next = new_block();
+        source.last = source.last->next;
+        source.tail = 0;
       }
     }
-    lane.last_key = key;
-    Event* const event = &lane.last->events[lane.tail++];
-    if (lane.tail < kBlock) __builtin_prefetch(event + 1, 1);
+    source.last_key = key;
+    Event* const event = &source.last->events[source.tail++];
+    if (source.tail < kBlock) __builtin_prefetch(event + 1, 1);
     return event;
   }
 
@@ -56,36 +56,41 @@ class EventLanes {
   template <typename KeyOf>
   Event& pop(const KeyOf& key_of) {
     if (spent_ != nullptr) spare_.push_back(std::exchange(spent_, nullptr));
-    const std::uint32_t number = heads_.first().lane;
-    Lane& lane = lanes_[number];
-    Block* const block = lane.first;
-    Event& event = block->events[lane.head++];
-    const bool ends = block == lane.last && lane.head == lane.tail;
-    if (ends || lane.head == kBlock) {
+    const std::uint32_t number = heads_.first().source;
+    Source& source = sources_[number];
+    Block* const block = source.first;
+    Event& event = block->events[source.head++];
+    const bool ends = block == source.last && source.head == source.tail;
+    if (ends || source.head == kBlock) {
       spent_ = block;
-      lane.first = ends ? nullptr : block->next;
-      lane.head = 0;
+      source.first = ends ? nullptr : block->next;
+      source.head = 0;
     }
-    behind_ = ends ? nullptr : &lane.first->events[lane.head];
+    behind_ = ends ? nullptr : &source.first->events[source.head];
     if (ends) {
       heads_.pop();
     } else {
       heads_.replace_first({key_of(*behind_), number});
-      if (lane.head + 1 < kBlock) __builtin_prefetch(behind_ + 1);
+      if (source.head + 1 < kBlock) {
+        __builtin_prefetch(behind_ + 1);
+      } else if (source.first != source.last) {
+        __builtin_prefetch(source.first->next);
+        __builtin_prefetch(source.first->next->events.data());
+      }
     }
     return event;
   }
 
-  // The event that the lane of the last pop() fires next; null: it has none.
+  // The event that the source of the last pop() fires next; null: it has none.
   const Event* behind() const { return behind_; }
 
   template <typename Is>
   bool any(const Is& is) const {
-    for (const Lane& lane : lanes_) {
-      std::uint32_t at = lane.head;
-      for (const Block* b = lane.first; b != nullptr;
-           b = b == lane.last ? nullptr : b->next, at = 0)
-        for (const std::uint32_t end = b == lane.last ? lane.tail : kBlock; at < end; ++at)
+    for (const Source& source : sources_) {
+      std::uint32_t at = source.head;
+      for (const Block* b = source.first; b != nullptr;
+           b = b == source.last ? nullptr : b->next, at = 0)
+        for (const std::uint32_t end = b == source.last ? source.tail : kBlock; at < end; ++at)
           if (is(b->events[at])) return true;
     }
     return false;
@@ -107,14 +112,14 @@ class EventLanes {
     Block* next;
     alignas(64) std::array<Event, kBlock> events;
   };
-  struct Lane {
+  struct Source {
     Block *first = nullptr, *last = nullptr;  // null: no events
     std::uint32_t head = 0, tail = 0;         // in these: the first event; behind the last one
     EventKey last_key{};
   };
   struct Head {
     EventKey key;
-    std::uint32_t lane;
+    std::uint32_t source;
   };
 
   Block* new_block() {
@@ -124,7 +129,7 @@ class EventLanes {
     return block;
   }
 
-  std::vector<Lane> lanes_;
+  std::vector<Source> sources_;
   LeastFirst<Head> heads_;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> spare_;  // of these, blocks without events
