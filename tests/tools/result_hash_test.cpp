@@ -101,6 +101,11 @@ TEST(ResultHash, OfThousandsOfCallsIsTheSameForEveryNumberOfShards) {
     job.spec.run.shards = shards;
     EXPECT_EQ(result_hash(job.run()), one) << shards;
   }
+  Result elsewhere = job.run();
+  elsewhere.pairs_file = "pairs.csv";
+  EXPECT_EQ(result_hash(elsewhere), one);
+  elsewhere.pairs.front().bytes += 1;
+  EXPECT_NE(result_hash(elsewhere), one);
   job.spec.run.seed += 1;
   EXPECT_NE(result_hash(job.run()), one);
 }

@@ -353,6 +353,8 @@ std::string result_hash(const Result& result) {
         "played_wall_seconds", "switch", "interfaces", "stalls", "fidelity", "capacity", "notes"})
     json.erase(key);
   if (json["config"].contains("run")) json["config"]["run"].erase("shards");
+  for (const char* key : {"pairs", "pairs_file"}) json["traffic"].erase(key);
+  json["pairs"] = pairs_json(result);       // wherever they are written
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace))
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
