@@ -1,10 +1,13 @@
 // Programs as a job's text: JSON through nlohmann-json; YAML by hand, because JSON has no blocks of
 // lines.
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
 #include "profiles/load/program_text.h"
+#include "profiles/planners/shared/machine_memory.h"
 #include "profiles/workload/rank_runs.h"
 
 namespace ghostrank {
@@ -60,7 +63,20 @@ Json head_of(const Workload& workload) {
   return head;
 }
 
+// Most of a line of text, of its copy as JSON, and of the copy in the text of the whole job.
+constexpr double kBytesPerOp = 80;
+
+void check_size(const Workload& workload) {
+  double ops = 0;
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations)
+      for (const OpList& stream : program.streams) ops += static_cast<double>(stream.size());
+  need_memory(ops * kBytesPerOp, "the text of " + std::to_string(std::llround(ops)) + " ops",
+              "plan fewer micro-batches");
+}
+
 Json roles_of(const Workload& workload) {
+  check_size(workload);
   Json roles = Json::array();
   for (std::size_t r = 0; r < workload.roles.size(); ++r) {
     Json iterations = Json::array();
