@@ -22,8 +22,7 @@ CompressionOptions PieceCodec::options(std::uint64_t round) const {
 }
 
 std::vector<float> PieceCodec::decompressed(const PieceCompression& how, std::uint32_t key,
-                                            std::uint64_t round,
-                                            std::span<const std::byte> payload,
+                                            std::uint64_t round, std::span<const std::byte> payload,
                                             std::uint64_t elements) {
   std::vector<float> values(elements);
   how.method->decompress(payload, shared_options(how, key, round), values);

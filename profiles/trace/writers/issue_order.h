@@ -16,10 +16,10 @@
 namespace ghostrank {
 
 struct IssuedOp {
-  const Op* op = nullptr;  // into the program: a computation, a call, a send or a receive
+  const Op* op = nullptr;          // into the program: a computation, a call, a send or a receive
   std::size_t stream = 0, at = 0;  // its position in the stream
-  Picoseconds start = 0;          // computations so far, on the longest way here
-  std::vector<std::size_t> ends;  // calls issued before, by index: over before this one starts
+  Picoseconds start = 0;           // computations so far, on the longest way here
+  std::vector<std::size_t> ends;   // calls issued before, by index: over before this one starts
 };
 
 // By start; at one time, computations last. Throws Error(usage) for what one iteration does not
