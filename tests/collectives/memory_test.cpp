@@ -17,8 +17,8 @@ namespace ghostrank {
 namespace {
 
 using Floats = std::vector<float>;
-constexpr Memory kAll[] = {Memory::none, Memory::residual, Memory::efsignsgd, Memory::dgc,
-                           Memory::powersgd, Memory::nesterov};
+constexpr Memory kAll[] = {Memory::none, Memory::residual, Memory::efsignsgd,
+                           Memory::dgc,  Memory::powersgd, Memory::nesterov};
 
 const Compressor& method(std::string_view name) {
   const auto all = compressors();
