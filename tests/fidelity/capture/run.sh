@@ -16,6 +16,8 @@ work=$(mktemp -d)
 # Where the kernel keeps quotas: version 1 of control groups, or 2.
 quotas=/sys/fs/cgroup/cpu
 [[ -e $quotas/cgroup.procs ]] || quotas=/sys/fs/cgroup
+shared=none
+[[ -z ${SHARE:-} ]] || shared=$quotas
 
 remove() {
   for ((rank = 0; rank < most_ranks; ++rank)); do
@@ -67,7 +69,7 @@ shift 3
 pids=()
 for ((rank = 0; rank < WORLD_SIZE; ++rank)); do
   (
-    [[ -z $quotas ]] || echo $BASHPID >"$quotas/$namespaces$rank/cgroup.procs"
+    [[ $quotas == none ]] || echo $BASHPID >"$quotas/$namespaces$rank/cgroup.procs"
     RANK=$rank exec ip netns exec "$namespaces$rank" "$@"
   ) &
   pids+=($!)
@@ -88,7 +90,7 @@ for rate in ${RATES:-200mbit 1gbit}; do
     for model in ${MODELS:-mlp resnet gpt}; do
       profile=$work/$model.yaml
       read -r idle_before all_before < <(jiffies)
-      "$ghostrank" profile capture -o "$profile" -- "$work/launch" "$name" "$ranks" "${SHARE:+$quotas}" \
+      "$ghostrank" profile capture -o "$profile" -- "$work/launch" "$name" "$ranks" "$shared" \
         "$python" "$here/train.py" "$model" "${STEPS:-85}" >"$work/facts"
       read -r idle_after all_after < <(jiffies)
       idle=$((100 * (idle_after - idle_before) / (all_after - all_before)))
