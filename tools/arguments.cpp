@@ -171,12 +171,15 @@ void remember_typed_names(const CLI::App& app, const Argv& argv) {
   }
 }
 
-// An unset shell variable gives an empty argument.
+// An unset shell variable gives an empty argument. A command that another program gets may have
+// empty words behind its first.
 void check_nothing_is_empty(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
-    const bool may_be = option->get_expected_min() == 0;
+    if (option->get_expected_min() == 0) continue;
+    const bool command = option->get_name() == "command";
     for (const std::string& value : option->results()) {
-      if (value.empty() && !may_be) throw Error(option->get_name() + " is empty; give it a value");
+      if (value.empty()) throw Error(option->get_name() + " is empty; give it a value");
+      if (command) break;
     }
   }
 }
