@@ -136,6 +136,18 @@ TEST(OmniReduceInTheNetwork, SendsLessFromIterationToIterationWhereDensitiesFall
               1, 0.05);
 }
 
+// Plays a job of one all-reduce with this scheme, and checks so many elements.
+Result verified(SmallJob& job, const char* scheme, std::uint64_t elements) {
+  job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+  job.spec.collectives.omnireduce.slots = 4;
+  job.spec.run.verify = true;
+  Result result = job.run();
+  EXPECT_EQ(result.interrupted, "") << scheme;
+  EXPECT_EQ(result.verify->checked_elements, elements) << scheme;
+  EXPECT_EQ(result.verify->wrong_elements, 0u) << scheme;
+  return result;
+}
+
 TEST(OmniReduceInTheNetwork, SendsTheRowsOfTablesWhoseIdsWereDrawn) {
   constexpr std::uint64_t kElements = 2'600'000;
   for (const char* scheme : {"omnireduce", "sparse_all_gather", "sparcml", "ring"}) {
@@ -145,13 +157,8 @@ TEST(OmniReduceInTheNetwork, SendsTheRowsOfTablesWhoseIdsWereDrawn) {
     job.workload.layouts = {nullptr, layout};
     job.spec.tensors = Sparsity{1, kBlock};
     job.spec.zipf = 1;
-    job.spec.collectives.algorithm(Func::all_reduce) = scheme;
-    job.spec.collectives.omnireduce.slots = 4;
-    job.spec.run.verify = true;
-    const Result result = job.run();
-    ASSERT_EQ(result.interrupted, "");
-    EXPECT_EQ(result.verify->checked_elements, 4u * kElements) << scheme;
-    EXPECT_EQ(result.verify->wrong_elements, 0u) << scheme;
+    const Result result = verified(job, scheme, 4 * kElements);
+    ASSERT_TRUE(result.tensors) << scheme;
     EXPECT_LT(result.tensors->density(), 0.15);
     // The plan has the mean. One draw of these ids has a spread of 2 % around it: the union's
     // 1,201 blocks one of 28.
@@ -174,13 +181,8 @@ TEST(OmniReduceInTheNetwork, SendsWhatTheRulesOfTensorsLeave) {
                      {900'000, 2'500'000, Sparsity::of_means(0.1, 0.3, 4, kBlock)}};
     job.workload.layouts = {nullptr, layout};
     job.spec.tensors = Sparsity::of_means(1, 1, 4, kBlock);
-    job.spec.collectives.algorithm(Func::all_reduce) = scheme;
-    job.spec.collectives.omnireduce.slots = 4;
-    job.spec.run.verify = true;
-    const Result result = job.run();
-    ASSERT_EQ(result.interrupted, "");
-    EXPECT_EQ(result.verify->checked_elements, 4u * kElements) << scheme;
-    EXPECT_EQ(result.verify->wrong_elements, 0u) << scheme;
+    const Result result = verified(job, scheme, 4 * kElements);
+    ASSERT_TRUE(result.tensors) << scheme;
     EXPECT_NEAR(result.tensors->density(), (0.2 + 1.6 * 0.1) / 2.6, 0.001);
     EXPECT_NEAR(result.tensors->union_density, (0.2 + 1.6 * 0.3) / 2.6, 0.001);
     EXPECT_NEAR(static_cast<double>(plan_traffic(job.spec, job.workload).wire_bytes) /
