@@ -21,6 +21,7 @@ constexpr double kUnaligned = .4;
 constexpr double kVector = 8;  // elements
 // Share of what products reach; between the forward and the backward that FlashAttention-2 reports.
 constexpr double kFusedAttention = .75;
+constexpr double kBackward = 2.5;  // fused attention: products backward against forward
 
 bool aligned(double size) { return std::fmod(size, kVector) == 0; }
 
@@ -32,7 +33,18 @@ KernelModel::KernelModel(const DeviceProfile& device, double peak_tflops)
       multiprocessors_(device.multiprocessors),
       start_(device.kernels.launch_us * 1e-6) {}
 
-Kernels KernelModel::product(double m, double n, double k, double batch, double element) const {
+double FusedAttention::flops() const {
+  const double forward = 4 * batch * heads * queries * keys * width / (causal ? 2 : 1);
+  return backward ? kBackward * forward : forward;
+}
+
+double FusedAttention::bytes(double element) const {
+  const double forward = element * batch * width * 2 * (heads * queries + key_heads * keys);
+  return backward ? 2 * forward : forward;
+}
+
+Kernels KernelModel::product(double m, double n, double k, double batch, double element,
+                             Operands) const {
   double fastest = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
     const double tiles = batch * std::ceil(m / tile.m) * std::ceil(n / tile.n);
@@ -44,10 +56,14 @@ Kernels KernelModel::product(double m, double n, double k, double batch, double 
   return {std::max(fastest, bytes / bandwidth_) + start_, 1};
 }
 
-Kernels KernelModel::memory(double bytes) const { return {bytes / bandwidth_ + start_, 1}; }
+Kernels KernelModel::memory(double bytes, MemoryKernel) const {
+  return {bytes / bandwidth_ + start_, 1};
+}
 
-Kernels KernelModel::fused_attention(double flops, double bytes) const {
-  return {std::max(flops / (peak_ * kFusedAttention), bytes / bandwidth_) + start_, 1};
+Kernels KernelModel::fused_attention(const FusedAttention& shape, double element) const {
+  return {std::max(shape.flops() / (peak_ * kFusedAttention), shape.bytes(element) / bandwidth_) +
+              start_,
+          1};
 }
 
 }  // namespace ghostrank

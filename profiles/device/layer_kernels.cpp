@@ -5,10 +5,9 @@ namespace {
 
 double real(std::uint64_t n) { return static_cast<double>(n); }
 
-constexpr double kMaskByte = 1;    // of dropout, per element
-constexpr double kFloat = 4;       // bytes; softmax and loss compute in float32
-constexpr double kMatrices = 4;    // the fused softmax takes score matrices in batches of so many
-constexpr double kBackward = 2.5;  // fused attention: products backward against forward
+constexpr double kMaskByte = 1;  // of dropout, per element
+constexpr double kFloat = 4;     // bytes; softmax and loss compute in float32
+constexpr double kMatrices = 4;  // the fused softmax takes score matrices in batches of so many
 
 class LayerWriter {
  public:
@@ -25,9 +24,9 @@ class LayerWriter {
   // A product of the tokens' rows, `in` wide, to rows `out` wide.
   KernelTimes product(double in, double out) const {
     KernelTimes times;
-    times.forward = device_.product(tokens_, out, in, 1, e_);
-    times.input = device_.product(tokens_, in, out, 1, e_);
-    times.weight = device_.product(out, in, tokens_, 1, e_) +
+    times.forward = device_.product(tokens_, out, in, 1, e_, Operands::forward);
+    times.input = device_.product(tokens_, in, out, 1, e_, Operands::input);
+    times.weight = device_.product(out, in, tokens_, 1, e_, Operands::weight) +
                    device_.memory((e_ + 2 * shape_.gradient) * in * out);
     return times;
   }
@@ -89,12 +88,17 @@ class LayerWriter {
   double samples() const { return tokens_ / real(shape_.queries); }
 
   KernelTimes fused_core() const {
-    const double scores = samples() * real(shape_.heads) * real(shape_.queries) * real(shape_.keys);
-    const double flops = 4 * scores * real(shape_.head_width) / 2;
-    const double bytes = e_ * tokens_ * 2 * (query_ + key_);
+    FusedAttention core;
+    core.batch = samples();
+    core.heads = real(shape_.heads);
+    core.key_heads = key_ / real(shape_.head_width);
+    core.queries = real(shape_.queries);
+    core.keys = real(shape_.keys);
+    core.width = real(shape_.head_width);
     KernelTimes times;
-    times.forward = device_.fused_attention(flops, bytes);
-    times.input = device_.fused_attention(kBackward * flops, 2 * bytes);
+    times.forward = device_.fused_attention(core, e_);
+    core.backward = true;
+    times.input = device_.fused_attention(core, e_);
     return times;
   }
 

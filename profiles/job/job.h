@@ -429,6 +429,10 @@ struct KernelShares {
   double launch_us = 0;           // the GPU's time to start a kernel
   double host_us = 0;             // the host's time to launch one; 0: the host never holds it up
 };
+
+struct MeasuredKernels;  // profiles/device/measured_kernels.h
+struct KernelDemand;     // profiles/device/kernel_demand.h
+
 // Where a device's compute times come from.
 enum class Calibration : std::uint8_t { assumed, fitted, measured };
 
@@ -445,7 +449,10 @@ struct DeviceProfile {
   Calibration calibration = Calibration::assumed;
   double compute_capability = 9;  // CUDA's
   double step_time_error = 0;     // mean distance of predicted from measured step times; 0: unknown
-  std::string source;             // where the numbers come from
+  double kernel_error = 0;  // likewise of kernels that were not measured themselves; 0: unknown
+  std::string source;       // where the numbers come from
+  std::shared_ptr<const MeasuredKernels> measured;  // null: none
+  std::shared_ptr<KernelDemand> demand;  // notes which kernels are asked for; null: nobody wants it
 };
 
 // A network interface of a real host. Emulated NIC n of a node uses rail n modulo the host's number
