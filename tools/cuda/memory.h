@@ -1,0 +1,47 @@
+// Memory of the GPU with random contents, and the kernels that move it.
+//
+// Threading: one thread.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include <cuda_runtime.h>
+
+namespace ghostrank::cuda {
+
+// Freed at the end. Throws where there is not as much.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  explicit DeviceMemory(std::size_t bytes);
+  ~DeviceMemory();
+  DeviceMemory(DeviceMemory&& other) noexcept { std::swap(at_, other.at_); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(at_, other.at_);
+    return *this;
+  }
+
+  std::byte* at(std::size_t offset = 0) const { return static_cast<std::byte*>(at_) + offset; }
+
+ private:
+  void* at_ = nullptr;
+};
+
+// Fills with numbers near a normal distribution of mean 0 and deviation 1: zeros would draw less
+// power, and clocks stay higher than in training. `type`: GhostrankCudaType.
+void fill(void* at, std::size_t elements, int type, cudaStream_t stream);
+
+// bytes / 2 are read and bytes / 2 written; a multiple of 32.
+void copy(std::byte* to, const std::byte* from, std::size_t bytes, cudaStream_t stream);
+
+// One step of Adam over `elements` float32 each of weights, moments, squares and gradients.
+void step_adam(float* weights, float* moments, float* squares, const float* gradients,
+               std::size_t elements, cudaStream_t stream);
+
+void do_nothing(cudaStream_t stream);
+
+// Keeps the stream busy for so long.
+void keep_busy(double seconds, cudaStream_t stream);
+
+}  // namespace ghostrank::cuda
