@@ -227,10 +227,15 @@ class Session::Play {
       result_.notes.push_back(
           "streams outlive their iterations: the first measured one has nothing carried into it, "
           "and the last one lasts until all is over");
-    if (library_named(spec_.collectives.library) == Library::generic) {
+    const auto plays = [&](Library library) {
+      for (std::size_t job = 0; job < jobs_of(workload_); ++job)
+        if (library_named(spec_.of_job(job).collectives.library) == library) return true;
+      return false;
+    };
+    if (plays(Library::generic)) {
       result_.notes.push_back("library generic: textbook schedules, not those of a named library");
     }
-    if (library_named(spec_.collectives.library) == Library::nccl) {
+    if (plays(Library::nccl)) {
       for (const std::string& name : nccl_variables())
         if (std::getenv(name.c_str()))
           result_.notes.push_back(name +
@@ -367,15 +372,17 @@ class Session::Play {
     iterations_.assign(jobs_of(workload_), {});
     const SegmentReport sum = player_.play(segment, callbacks(count, true));
     result_.played_wall_seconds = seconds_since(began);
-    const std::vector<double> played_by_job = take_iterations();
+    const std::vector<double> played_by_job = take_iterations(segment);
     note_switch(switch_before);
     result_.stalls = player_.stalls();
     result_.fidelity = judge(sum, spec_, result_.dilation);
     if (host_ == Host(0))
       report_segment(segment, workload_, player_.rows(), sum, player_.reports(), played_by_job,
                      result_);
-    result_.tensors = tensor_use(spec_, workload_, segment.first);
-    result_.compression = compression_use(spec_, workload_, segment.first);
+    if (workload_.jobs.empty()) {
+      result_.tensors = tensor_use(spec_, workload_, segment.first);
+      result_.compression = compression_use(spec_, workload_, segment.first);
+    }
     if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
     report_troubles(sum, spec_.network_switch, result_);
@@ -400,7 +407,7 @@ class Session::Play {
   }
 
   // Moves the iterations of every job to the result. Returns how many each played, at least 1.
-  std::vector<double> take_iterations() {
+  std::vector<double> take_iterations(const Segment& segment) {
     std::vector<double> played;
     for (const auto& of_job : iterations_)
       played.push_back(static_cast<double>(std::max<std::size_t>(1, of_job.size())));
@@ -418,7 +425,9 @@ class Session::Play {
                               0,
                               0,
                               own.samples_per_iteration,
-                              own.flops_per_iteration});
+                              own.flops_per_iteration,
+                              tensor_use(spec_, workload_, segment.first, job),
+                              compression_use(spec_, workload_, segment.first, job)});
     }
     return played;
   }

@@ -53,22 +53,6 @@ inline double mean_seconds(const std::vector<IterationReport>& iterations) {
   return iterations.empty() ? 0 : sum / static_cast<double>(iterations.size());
 }
 
-// One of several jobs on one fabric. `iterations`: those that it had ended when every job had ended
-// as many as were asked for. `alone`: as many, on the same nodes, while the others did nothing.
-struct JobReport {
-  std::string name, nodes;  // "a", "0-3,8"
-  int ranks = 0;
-  std::vector<IterationReport> iterations, alone;
-  double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
-  double samples_per_iteration = 0, flops_per_iteration = 0;        // 0: unknown
-
-  // Mean step beside the others over mean step alone; 0: unknown, the run was stopped.
-  double slowdown() const {
-    const double before = mean_seconds(alone);
-    return before > 0 ? mean_seconds(iterations) / before : 0;
-  }
-};
-
 struct CollectiveReport {
   std::string op, group, algorithm;  // "allreduce", "dp", "ring"
   Exactness exactness{};
@@ -247,6 +231,25 @@ struct CompressionUse {
   std::string method;
   std::uint64_t payload_bytes = 0;          // before the exchange
   double ratio_target = 1, ratio_mean = 1;  // share of elements kept: asked for, actual
+};
+
+// One of several jobs on one fabric. `iterations`: those that it had ended when every job had ended
+// as many as were asked for. `alone`: as many, on the same nodes, while the others did nothing.
+struct JobReport {
+  std::string name, nodes;  // "a", "0-3,8"
+  int ranks = 0;
+  std::vector<IterationReport> iterations, alone;
+  double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
+  double samples_per_iteration = 0, flops_per_iteration = 0;        // 0: unknown
+
+  std::optional<TensorUse> tensors;           // as in Result, of this job
+  std::optional<CompressionUse> compression;  // likewise
+
+  // Mean step beside the others over mean step alone; 0: unknown, the run was stopped.
+  double slowdown() const {
+    const double before = mean_seconds(alone);
+    return before > 0 ? mean_seconds(iterations) / before : 0;
+  }
 };
 
 // What ranks learned in a verified run.

@@ -11,9 +11,12 @@
 namespace ghostrank {
 namespace {
 
-// The job's machines and library, with as many nodes as the group has, and nothing but the network.
-JobSpec lone_job(const JobSpec& spec, int nodes, Picoseconds more_latency) {
+// The machines and the library of the group's job, with as many nodes as the group has, and nothing
+// but the network.
+JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes, Picoseconds more_latency) {
   JobSpec lone = spec;
+  lone.collectives = own.collectives;
+  lone.device = own.device;
   lone.cluster.nodes = nodes;
   lone.cluster.node_of_block.clear();
   lone.jobs.clear();
@@ -64,7 +67,8 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload, std::uint3
   const int gpus = spec.cluster.gpus_per_node;
   const Group& members = workload.groups[group];
   Workload lone;
-  lone.group_names = workload.group_names;
+  for (std::uint16_t kind = 0; kind < workload.group_names.size(); ++kind)
+    lone.group_names.push_back(own_name(workload, kind));
   lone.services = workload.services;
   lone.counts = workload.counts;
   Group moved{members.kind, {}};
@@ -98,7 +102,8 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload, std::uint3
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
                     const Op& op, GroupRank source, GroupRank target, Picoseconds more_latency) {
   const Workload lone = lone_workload(spec, workload, group, op, source, target);
-  const JobSpec job = lone_job(spec, lone.ranks / spec.cluster.gpus_per_node, more_latency);
+  const JobSpec job = lone_job(spec, settings_of(spec, workload, op.group),
+                               lone.ranks / spec.cluster.gpus_per_node, more_latency);
   const Cluster cluster(job, lone, 1);
   const Flows flows(job, lone, cluster);
   const std::unique_ptr<Fabric> fabric = make_local_fabric();

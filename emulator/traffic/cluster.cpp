@@ -5,7 +5,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "collectives/server_placement.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
@@ -23,9 +22,17 @@ constexpr int kNodesOfRack = 32;  // whose NICs of a rail share a switch of a sc
 
 namespace {
 
-// The servers for a scheme's communicators of one kind, and the tensors that their calls name.
+// The row that plays a function in a kind of group; null: its job's library has none of that name.
+const Algorithm* row_of(const JobSpec& spec, const Workload& workload, Func func,
+                        std::uint16_t kind) {
+  return settings_of(spec, workload, kind).collectives.row(func, own_name(workload, kind));
+}
+
+// The servers for a scheme's communicators of one kind, and the tensors that their calls name;
+// `spec` is of the kind's job.
 AtServers servers_of(const JobSpec& spec, const Workload& workload, std::uint16_t kind,
                      const Algorithm& row) {
+  const std::string group = own_name(workload, kind);
   AtServers out = spec.collectives.at_servers;
   const ServerSpec& servers = spec.cluster.servers;
   out.places = servers.places(spec.cluster.rank_nodes());
@@ -34,7 +41,7 @@ AtServers servers_of(const JobSpec& spec, const Workload& workload, std::uint16_
   out.cores = servers.cores;
   const auto name = [&](const Op& op) {
     if (op.kind != Op::Kind::collective || op.group != kind || op.tensor == 0) return;
-    if (spec.collectives.row(op.func, workload.group_names[kind]) != &row) return;
+    if (spec.collectives.row(op.func, group) != &row) return;
     if (out.tensors.size() < op.tensor) out.tensors.resize(op.tensor);
     out.tensors[op.tensor - 1] = {op.count, bytes_of(op.dtype)};
   };
@@ -71,7 +78,6 @@ int usable_shards(const JobSpec& spec, int hosts) {
 
 Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     : workload_(workload),
-      nccl_node_(spec),
       topology_(spec),
       hosts_(hosts),
       shards_(usable_shards(spec, hosts)),
@@ -79,7 +85,10 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       nics_per_node_(spec.cluster.nics_per_node),
       outside_(spec.network_switch.outside() && is_network(spec.fabric.kind)),
       kinds_(workload.group_names.size()),
-      host_of_node_(host_of_nodes(spec, hosts)) {
+      host_of_node_(host_of_nodes(spec, hosts)),
+      helpers_of_job_(jobs_of(workload)) {
+  for (std::size_t job = 0; job < jobs_of(workload); ++job)
+    nccl_nodes_.emplace_back(spec.of_job(job));
   VectorBy<Host, int> nodes_on(hosts);
   for (const Host host : host_of_node_)  // number of each node among the nodes of its host
     shard_of_node_.push_back(nodes_on[host]++);
@@ -123,7 +132,8 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       layout.nics = std::max(layout.nics, static_cast<int>(used.size()));
     layout.one_node = number.size() == 1;
     if (layout.one_node) layout.nics = 1;  // its messages never leave the node
-    layout.gpus = nccl_node_.gpus_that_matter(layout.nodes, on_gpu);
+    layout.gpus =
+        nccl_nodes_[job_of_kind(workload, group.kind)].gpus_that_matter(layout.nodes, on_gpu);
     std::vector<std::int32_t> key = layout.nodes;
     key.push_back(layout.nics);
     key.insert(key.end(), layout.gpus.begin(), layout.gpus.end());
@@ -173,7 +183,7 @@ void Cluster::add_schemes(const JobSpec& spec) {
           if (op.kind == Op::Kind::collective) used.insert({op.group, op.func});
   for (const auto& [kind, func] : used) {
     if (is_service(workload_, kind)) continue;
-    const Algorithm* row = spec.collectives.row(func, workload_.group_names[kind]);
+    const Algorithm* row = row_of(spec, workload_, func, kind);
     if (!row || !row->ends) continue;
     for (std::uint32_t g = 0; g < workload_.groups.size(); ++g) {
       if (workload_.groups[g].kind != kind) continue;
@@ -192,13 +202,15 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     throw Error("collectives: " + std::string(row.library) + "/" + std::string(row.name) + " " +
                 why);
   };
+  const std::uint16_t kind = workload_.groups[group].kind;
+  const JobSpec& own = settings_of(spec, workload_, kind);
   SchemeUse use{group, row.library, row.name, nullptr, {}, WorldParty(parties())};
   Communicator comm;
   comm.node_of = nodes_of_layout(layout(group));
-  comm.in_switch = spec.collectives.in_switch;
+  comm.in_switch = own.collectives.in_switch;
   for (const WorldRank rank : members_of(group)) comm.nic_of.push_back(location(rank).nic.value());
-  comm.at_servers = servers_of(spec, workload_, workload_.groups[group].kind, row);
-  comm.omnireduce = spec.collectives.omnireduce;
+  comm.at_servers = servers_of(own, workload_, kind, row);
+  comm.omnireduce = own.collectives.omnireduce;
   const auto size = static_cast<int>(members_of(group).size());
   if (outside_) reserve_slots(spec, use, comm);
   try {
@@ -224,7 +236,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
                             use.helpers[i].beside == kNoRank &&
                             (outside_ || !is_network(spec.fabric.kind));
     if (!in_network && use.helpers[i].beside == kNoRank &&
-        spec.cluster.servers.places(spec.cluster.rank_nodes()) == 0)
+        own.cluster.servers.places(own.cluster.rank_nodes()) == 0)
       refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
              std::string(name_of(use.helpers[i].kind)) +
              ") for each communicator, and the job has no servers; add  servers: {count: 1}");
@@ -233,6 +245,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     OnShard& mates = on_shard_[location.host][location.shard];
     location.local = static_cast<std::uint32_t>(mates.ranks.size() + mates.helpers.size());
     mates.helpers.push_back(locations_.push_back(location));
+    ++helpers_of_job_[job_of_kind(workload_, kind)];
   }
   scheme_of_[{group, row.name}] = static_cast<int>(schemes_.size());
   schemes_.push_back(std::move(use));
@@ -283,8 +296,8 @@ Location Cluster::new_switch(Location near) {
   return near;
 }
 
-// The helper's place: with the rank that it is beside, else where the job's placement of servers
-// puts it.
+// The helper's place: with the rank that it is beside, else where the placement of its job's
+// servers puts it.
 Location Cluster::helper_location(const JobSpec& spec, const SchemeUse& use,
                                   std::size_t helper) const {
   const GroupRank beside = use.helpers[helper].beside;
@@ -292,24 +305,43 @@ Location Cluster::helper_location(const JobSpec& spec, const SchemeUse& use,
   if (beside != kNoRank) {
     location = this->location(members_of(use.group).at(beside));
   } else {
-    const ServerSpec& servers = spec.cluster.servers;
-    const auto built_in = server_placements().subspan(servers.colocated ? 1 : 0);
-    const ServerPlacement& row = servers.placement ? *servers.placement : built_in.front();
-    const ServerSites sites{spec.cluster.rank_nodes(), nics_per_node_, servers.count, servers.nics};
-    std::vector<std::int32_t> nodes;
-    for (const WorldRank rank : members_of(use.group))
-      nodes.push_back(this->location(rank).node.value());
-    const ServerLocation chosen = row.place(
-        {use.helpers[helper].kind, parties() - workload_.ranks, static_cast<int>(helper), nodes},
-        sites);
-    if (const std::string wrong = why_no_location(chosen, row, sites); !wrong.empty())
-      throw Error("servers.placement: " + std::string(row.name) + " " + wrong);
+    const ServerLocation chosen = server_location(spec, use, helper);
     location.node = Node(chosen.node);
     location.nic = nic(location.node, chosen.nic);
   }
   location.host = host_of_node_[location.node];
   location.shard = shard_of_node_[location.node];
   return location;
+}
+
+// A job's placement numbers its own nodes from 0, and then its servers; here these are nodes of the
+// cluster, whose servers are in the order of the jobs.
+ServerLocation Cluster::server_location(const JobSpec& spec, const SchemeUse& use,
+                                        std::size_t helper) const {
+  const std::size_t job = job_of_kind(workload_, workload_.groups[use.group].kind);
+  const JobSpec& own = spec.of_job(job);
+  const ServerSpec& servers = own.cluster.servers;
+  const auto built_in = server_placements().subspan(servers.colocated ? 1 : 0);
+  const ServerPlacement& row = servers.placement ? *servers.placement : built_in.front();
+  const int own_nodes = own.cluster.rank_nodes();
+  const ServerSites sites{own_nodes, nics_per_node_, servers.count, servers.nics};
+  const int gpus = spec.cluster.gpus_per_node;
+  std::vector<std::int32_t> nodes;
+  for (const WorldRank rank : members_of(use.group))
+    nodes.push_back((rank - first_rank(workload_, job)) / gpus);
+  ServerLocation chosen = row.place(
+      {use.helpers[helper].kind, helpers_of_job_[job], static_cast<int>(helper), nodes}, sites);
+  if (const std::string wrong = why_no_location(chosen, row, sites); !wrong.empty())
+    throw Error("servers.placement: " + std::string(row.name) + " " + wrong);
+  if (spec.jobs.empty()) return chosen;
+  if (chosen.node < own_nodes) {
+    chosen.node = spec.jobs[job].nodes[static_cast<std::size_t>(chosen.node)].value();
+  } else {
+    chosen.node += spec.cluster.rank_nodes() - own_nodes;
+    for (std::size_t before = 0; before < job; ++before)
+      chosen.node += spec.of_job(before).cluster.server_nodes();
+  }
+  return chosen;
 }
 
 NicPair nics_of(const Cluster& cluster, const Schedule& schedule,

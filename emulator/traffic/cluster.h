@@ -16,6 +16,7 @@
 
 #include "collectives/agent.h"
 #include "collectives/schedule.h"
+#include "collectives/server_placement.h"
 #include "emulator/network/topology.h"
 #include "emulator/traffic/nccl_node.h"
 #include "profiles/job/job.h"
@@ -111,12 +112,14 @@ class Cluster {
     return layouts_[layout].nodes;
   }
   bool inside_node(std::uint32_t group) const { return layouts_[layout_of_[group]].one_node; }
-  // What NCCL has to know of such a group's GPUs (Communicator::gpu_of), and the node that they are
-  // on; null if the job plays nothing of NCCL.
+  // What NCCL has to know of such a group's GPUs (Communicator::gpu_of), and the node that those of
+  // a kind of group are on; null if the kind's job plays nothing of NCCL.
   const std::vector<std::int32_t>& gpus_of_layout(std::uint32_t layout) const {
     return layouts_[layout].gpus;
   }
-  const std::shared_ptr<const NcclMachine>& machine() const { return nccl_node_.machine(); }
+  const std::shared_ptr<const NcclMachine>& machine(std::uint16_t kind) const {
+    return nccl_nodes_[job_of_kind(workload_, kind)].machine();
+  }
   // The most NICs that one node's members of such a group use; 1 if the group is inside a node.
   int nics_of_layout(std::uint32_t layout) const { return layouts_[layout].nics; }
 
@@ -141,12 +144,14 @@ class Cluster {
   void add_schemes(const JobSpec& spec);
   void add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row);
   Location helper_location(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;
+  ServerLocation server_location(const JobSpec& spec, const SchemeUse& use,
+                                 std::size_t helper) const;
   Location switch_location(const JobSpec& spec, const SchemeUse& use, const Helper& helper);
   Location new_switch(Location near);
   void reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& comm);
 
   const Workload& workload_;
-  NcclNodeOfJob nccl_node_;
+  std::vector<NcclNodeOfJob> nccl_nodes_;  // by job
   Topology topology_;
   int hosts_, shards_, nics_, nics_per_node_;
   bool outside_;  // schemes use a switch outside ghostrank
@@ -164,7 +169,8 @@ class Cluster {
   };
   std::map<std::pair<int, int>, SharedSwitch> switches_;  // by rail and rack; -1: above the racks
   std::vector<SchemeUse> schemes_;
-  std::map<Nic, int> next_slot_;  // of a switch outside ghostrank, by NIC of its workers
+  std::vector<int> helpers_of_job_;  // so far
+  std::map<Nic, int> next_slot_;     // of a switch outside ghostrank, by NIC of its workers
   std::map<std::pair<std::uint32_t, std::string_view>, int> scheme_of_;  // group, name of the row
   std::vector<std::uint32_t> layout_of_;
   std::vector<GroupLayout> layouts_;

@@ -31,6 +31,17 @@ namespace {
               "'; it has: " + join(known, ", "));
 }
 
+// Refuses algorithms for groups that the job, whose settings these are, does not have.
+void check_groups(const JobSpec& spec, const Workload& workload, std::size_t job) {
+  std::vector<std::string> known;
+  for (std::uint16_t kind = 0; kind < workload.group_names.size(); ++kind)
+    if (job_of_kind(workload, kind) == job) known.push_back(own_name(workload, kind));
+  for (const auto& [group, named] : spec.collectives.groups)
+    if (std::find(known.begin(), known.end(), group) == known.end())
+      throw Error(spec.source_of("collectives.groups") + ": the job has no group '" + group +
+                  "'; it has: " + join(known, ", "));
+}
+
 }  // namespace
 
 Collective collective_of(const Workload& workload, const Op& op, int size) {
@@ -54,14 +65,8 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
       cluster_(cluster),
       transfer_row_(workload.group_names.size()) {
   const std::size_t known_kinds = workload.group_names.size();
-  for (const auto& [group, named] : spec.collectives.groups) {
-    const auto& known = workload.group_names;
-    if (std::find(known.begin(), known.end(), group) != known.end()) continue;
-    std::string names;
-    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
-    throw Error(spec.source_of("collectives.groups") + ": the job has no group '" + group +
-                "'; it has: " + names);
-  }
+  for (std::size_t job = 0; job < jobs_of(workload); ++job)
+    check_groups(spec.of_job(job), workload, job);
   // For each role: of its ranks' groups, one per kind and layout stands for all of them.
   std::vector<GroupsByKind> groups_of(workload.roles.size(), GroupsByKind(known_kinds));
   for (const WorldRank rank : each<WorldRank>(workload.ranks))
@@ -104,7 +109,8 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
     refuse_broadcasts_in_launch(group, op);
     play.schedule = make(key, find(op.func, op.group), collective_of(workload_, op, size));
     if (play.schedule->nics() > 0 && cluster_.nics_per_node() > kMostChosenNics)
-      throw Error("cluster.nics_per_node: library " + spec_.collectives.library +
+      throw Error("cluster.nics_per_node: library " +
+                  settings_of(spec_, workload_, op.group).collectives.library +
                   " chooses among at most " + std::to_string(kMostChosenNics) +
                   " NICs of a node; lower it");
     const std::string& played = play.schedule->played();
@@ -116,16 +122,17 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
 
 void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm& row) const {
   const SchemeUse& use = cluster_.schemes()[cluster_.scheme(group, row)];
-  const Sparsity sparsity = op.tensor != 0 && spec_.tensors ? *spec_.tensors : Sparsity{};
+  const JobSpec& own = settings_of(spec_, workload_, op.group);
+  const Sparsity sparsity = op.tensor != 0 && own.tensors ? *own.tensors : Sparsity{};
   const Call call{0, collective_of(workload_, op, use.ends->size()), op.dtype, sparsity, op.tensor};
   const std::string scheme = std::string(row.library) + "/" + std::string(row.name);
   if (const std::string why = use.ends->refuses(call); !why.empty())
     throw Error("collectives: " + scheme + " cannot serve " + std::string(name_of(op.func)) +
                 " of group " + workload_.group_names[op.group] + ": " + why);
-  if ((spec_.compression || spec_.training) && use.ends->expected(call)) {
-    const std::string key = spec_.compression ? "compression.method" : "training.task";
+  if ((own.compression || own.training) && use.ends->expected(call)) {
+    const std::string key = own.compression ? "compression.method" : "training.task";
     throw Error(
-        spec_.source_of(key) + ": " + key + ": servers of " + scheme +
+        own.source_of(key) + ": " + key + ": servers of " + scheme +
         " step weights by whole gradients, and answer with weights; leave it out, or choose "
         "another algorithm");
   }
@@ -173,9 +180,10 @@ std::uint16_t Schedules::row_for(Func func, std::uint16_t kind, const std::strin
 
 const Algorithm& Schedules::find(Func func, std::uint16_t kind) const {
   if (is_service(workload_, kind)) return *find_algorithm("generic", func, "linear");
-  const std::string& group = workload_.group_names[kind];
-  if (const Algorithm* found = spec_.collectives.row(func, group)) return *found;
-  refuse(spec_.collectives, func, group);
+  const std::string group = own_name(workload_, kind);
+  const CollectiveSpec& wanted = settings_of(spec_, workload_, kind).collectives;
+  if (const Algorithm* found = wanted.row(func, group)) return *found;
+  refuse(wanted, func, group);
 }
 
 std::size_t Schedules::Hash::operator()(const Key& k) const {
@@ -221,7 +229,7 @@ std::uint32_t Schedules::pair_of(std::uint32_t group, const Op& op, GroupRank so
 }
 
 Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm) const {
-  const CollectiveSpec& wanted = spec_.collectives;
+  const CollectiveSpec& wanted = settings_of(spec_, workload_, key.kind).collectives;
   Communicator comm;
   comm.node_of = cluster_.nodes_of_layout(key.layout);
   comm.channels = wanted.channels;
@@ -229,7 +237,7 @@ Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm)
     // 0 channels: the default of the kind of node. "auto" gives no protocol: the tuner chooses.
     comm.protocol = protocol_named(wanted.protocol);
     comm.max_channels = wanted.max_channels;
-    comm.machine = cluster_.machine();
+    comm.machine = cluster_.machine(key.kind);
     comm.gpu_of = cluster_.gpus_of_layout(key.layout);
     if (key.pair != 0) {
       comm.node_of = {0, (key.pair & 2U) != 0 ? 1 : 0};

@@ -111,7 +111,7 @@ class Planner {
     if (op.kind == Op::Kind::collective) {
       if (membership.position != 0) return;
       const std::uint64_t count = is_ragged(op.func) ? op.counts : op.count;
-      const bool sparse = spec_.tensors && op.tensor != 0;
+      const bool sparse = settings_of(spec_, workload_, op.group).tensors && op.tensor != 0;
       const bool named = schedules_.get(group, op).scheme || layout_of(workload_, op);
       const Call call{group,
                       op.func,

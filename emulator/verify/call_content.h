@@ -66,11 +66,13 @@ inline CompressionOptions options_of(const JobSpec& spec, const CompressedTensor
 }
 
 // Empty if the op names no tensor, or if the job's tensors are neither sparse nor compressed, and
-// carry nothing from iteration to iteration. `group`: index into workload.groups.
-inline CallContent content_of(const JobSpec& spec, const Workload& workload, const Op& op,
+// carry nothing from iteration to iteration. `group`: index into workload.groups; `all`: of one job
+// or of all.
+inline CallContent content_of(const JobSpec& all, const Workload& workload, const Op& op,
                               std::uint32_t group, std::uint32_t iteration, const Collective& c,
                               GradientStates* states = nullptr) {
   CallContent content;
+  const JobSpec& spec = settings_of(all, workload, op.group);
   if (op.tensor == 0 || (!spec.tensors && !spec.compression && !states)) return content;
   const CompressedTensor* whole = compressed_tensor(workload, op);
   const bool compressed = whole && spec.compression;
@@ -108,8 +110,9 @@ inline CallContent content_of(const JobSpec& spec, const Workload& workload, con
 }
 
 // The densities of the op's tensor on average, as a plan counts them; dense if the op names none.
-inline Sparsity mean_sparsity(const JobSpec& spec, const Workload& workload, const Op& op,
-                              int ranks, std::uint64_t elements) {
+inline Sparsity mean_sparsity(const JobSpec& all, const Workload& workload, const Op& op, int ranks,
+                              std::uint64_t elements) {
+  const JobSpec& spec = settings_of(all, workload, op.group);
   if (op.tensor == 0 || !spec.tensors) return {};
   const auto layout = layout_of(workload, op);
   if (!layout && spec.last_density > 0) {
@@ -125,9 +128,9 @@ inline Sparsity mean_sparsity(const JobSpec& spec, const Workload& workload, con
   if (!layout) return *spec.tensors;
   Sparsity mean = *spec.tensors;
   mean.uneven = std::make_shared<const UnevenTensor>(UnevenTensor{*layout, *spec.tensors});
-  const MeanDensities all = mean.means(0, elements, ranks);
+  const MeanDensities densities = mean.means(0, elements, ranks);
   const auto uneven = std::move(mean.uneven);
-  mean = Sparsity::of_means(all.density, all.union_density, ranks, spec.tensors->block);
+  mean = Sparsity::of_means(densities.density, densities.union_density, ranks, spec.tensors->block);
   mean.uneven = uneven;
   return mean;
 }

@@ -1,10 +1,9 @@
-#include "emulator/verify/tensor_use.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "emulator/traffic/schedules.h"
 #include "emulator/verify/call_content.h"
+#include "emulator/verify/tensor_use.h"
 
 namespace ghostrank {
 namespace {
@@ -15,7 +14,8 @@ std::vector<std::vector<Op>> named_ops(const Workload& workload, std::uint32_t i
   for (std::size_t r = 0; r < workload.roles.size(); ++r) {
     const auto& programs = workload.roles[r].iterations;
     if (programs.empty()) continue;
-    const std::size_t number = std::min(program_number(workload, iteration), programs.size() - 1);
+    const std::size_t number =
+        std::min(program_number(workload, workload.roles[r], iteration), programs.size() - 1);
     for (const OpList& stream : programs[number].streams)
       for (const Op& op : stream)
         if (op.kind == Op::Kind::collective && op.tensor != 0) of_role[r].push_back(op);
@@ -36,14 +36,14 @@ bool is_first(const JobSpec& spec, const CompressedTensor* whole, const Op& op) 
   return true;
 }
 
-// Elements of rank 0's payload in this call, before the exchange.
-std::uint64_t payload_in(const JobSpec& spec, const Workload& workload,
+// Elements of the first rank's payload in this call, before the exchange; `ranks` of its job.
+std::uint64_t payload_in(const JobSpec& spec, const Workload& workload, int ranks,
                          const CompressedTensor& whole, const Op& op) {
   switch (spec.compression->exchange) {
     case PayloadExchange::broadcast:
       return op.peer == 0 ? op.count : 0;
     case PayloadExchange::all_to_all:
-      return round_of(op.tensor) == 0 ? op.count * static_cast<std::uint64_t>(workload.ranks) : 0;
+      return round_of(op.tensor) == 0 ? op.count * static_cast<std::uint64_t>(ranks) : 0;
     case PayloadExchange::all_reduce:
     case PayloadExchange::all_gather:
       break;
@@ -56,8 +56,9 @@ std::uint64_t payload_in(const JobSpec& spec, const Workload& workload,
 
 }  // namespace
 
-std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workload,
-                                    std::uint32_t iteration) {
+std::optional<TensorUse> tensor_use(const JobSpec& all, const Workload& workload,
+                                    std::uint32_t iteration, std::size_t job) {
+  const JobSpec& spec = all.of_job(job);
   if (!spec.tensors) return std::nullopt;
   TensorUse use;
   double somewhere = 0;  // sum over calls: mean bytes that are nonzero at some rank
@@ -65,12 +66,12 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
   const auto of_role = named_ops(workload, iteration);
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& group = workload.groups[g];
-    if (group.members.empty()) continue;
+    if (group.members.empty() || job_of_kind(workload, group.kind) != job) continue;
     const auto size = static_cast<int>(group.members.size());
     for (const Op& op : of_role[workload.role_of[group.members[0]]]) {
       if (op.group != group.kind || !is_first(spec, compressed_tensor(workload, op), op)) continue;
       const Collective c = collective_of(workload, op, size);
-      const CallContent drawn = content_of(spec, workload, op, g, iteration, c);
+      const CallContent drawn = content_of(all, workload, op, g, iteration, c);
       const TensorContent& content = drawn.compressed ? drawn.compressed->tensor : *drawn.tensor;
       const CompressedTensor* whole = compressed_tensor(workload, op);
       const std::uint32_t element = bytes_of(whole ? whole->type : op.dtype);
@@ -79,7 +80,7 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
       use.bytes += bytes * static_cast<std::uint64_t>(size);
       const bool uneven = layout_of(workload, op) != nullptr;
       const Sparsity mean =
-          uneven ? mean_sparsity(spec, workload, op, size, content.elements()) : content.sparsity();
+          uneven ? mean_sparsity(all, workload, op, size, content.elements()) : content.sparsity();
       if (uneven)
         use.nonzero_bytes += static_cast<std::uint64_t>(mean.density * static_cast<double>(bytes)) *
                              static_cast<std::uint64_t>(size);
@@ -93,22 +94,24 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
   if (everywhere > 0) use.union_density = somewhere / static_cast<double>(everywhere);
   const auto last = static_cast<std::uint32_t>(spec.run.warmup + spec.run.iterations - 1);
   if (spec.last_density > 0 && iteration < last)
-    if (const auto at_end = tensor_use(spec, workload, last)) use.last_density = at_end->density();
+    if (const auto at_end = tensor_use(all, workload, last, job))
+      use.last_density = at_end->density();
   return use;
 }
 
-std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workload& workload,
-                                              std::uint32_t iteration) {
+std::optional<CompressionUse> compression_use(const JobSpec& all, const Workload& workload,
+                                              std::uint32_t iteration, std::size_t job) {
+  const JobSpec& spec = all.of_job(job);
   if (!spec.compression) return std::nullopt;
   const Compressor* method = spec.compression->method;
   const CompressionOptions& options = spec.compression->options;
   CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
   std::uint64_t elements = 0, kept = 0;
   const auto of_role = named_ops(workload, iteration);
-  for (const Op& op : of_role[workload.role_of[WorldRank(0)]]) {
+  for (const Op& op : of_role[workload.role_of[first_rank(workload, job)]]) {
     const CompressedTensor* whole = compressed_tensor(workload, op);
     if (!whole) continue;
-    const std::uint64_t payload = payload_in(spec, workload, *whole, op);
+    const std::uint64_t payload = payload_in(spec, workload, ranks_of(workload, job), *whole, op);
     use.payload_bytes += payload * bytes_of(method->payload);
     if (!is_first(spec, whole, op)) continue;
     elements += whole->elements;

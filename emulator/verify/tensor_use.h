@@ -12,13 +12,13 @@
 
 namespace ghostrank {
 
-// Of all ranks in one iteration, as drawn; of tensors with embedding tables, the mean. Empty if the
-// job's tensors are dense.
+// Of all ranks of a job in one iteration, as drawn; of tensors with embedding tables, the mean.
+// Empty if the job's tensors are dense.
 std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workload,
-                                    std::uint32_t iteration);
+                                    std::uint32_t iteration, std::size_t job = 0);
 
-// Of one rank in one iteration. Empty if nothing is compressed.
+// Of one rank of a job in one iteration. Empty if nothing is compressed.
 std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workload& workload,
-                                              std::uint32_t iteration);
+                                              std::uint32_t iteration, std::size_t job = 0);
 
 }  // namespace ghostrank

@@ -101,7 +101,8 @@ struct ClusterSpec {
   std::vector<Node> node_of_block;
   int gpus() const { return nodes * gpus_per_node; }
   int rank_nodes() const { return nodes + storage_nodes; }
-  int all_nodes() const { return rank_nodes() + (servers.colocated ? 0 : servers.count); }
+  int server_nodes() const { return servers.colocated ? 0 : servers.count; }
+  int all_nodes() const { return rank_nodes() + server_nodes(); }
   Node node_of(WorldRank rank) const {
     const int block = rank.value() / gpus_per_node;
     return node_of_block.empty() ? Node(block) : node_of_block[static_cast<std::size_t>(block)];
@@ -553,8 +554,17 @@ struct JobSpec {
   std::vector<std::string> notes;              // assumptions of the loader, for reports
   std::map<std::string, std::string> sources;  // "FILE:LINE:COL" of every given key
 
+  // What the ranks of a job are trained by: one of several jobs, or this.
+  const JobSpec& of_job(std::size_t job) const { return jobs.empty() ? *this : *jobs[job].job; }
+
   // Where an error about a key points: to its place, or to the job file if the key has its default.
   const std::string& source_of(const std::string& key) const;
 };
+
+// The settings of the job that a kind of group is of. Its cluster has the job's nodes alone.
+inline const JobSpec& settings_of(const JobSpec& spec, const Workload& workload,
+                                  std::uint16_t kind) {
+  return spec.of_job(job_of_kind(workload, kind));
+}
 
 }  // namespace ghostrank

@@ -9,6 +9,7 @@
 
 #include "collectives/library.h"
 #include "profiles/algorithms/algorithms.h"
+#include "profiles/device/compute.h"
 
 namespace ghostrank {
 namespace {
@@ -36,20 +37,6 @@ std::string libraries_named(std::string_view families, const Algorithms& own) {
   return join(names, " or ");
 }
 
-// The schemes that play a function of all groups or of some.
-std::set<std::string_view> named_schemes(const CollectiveSpec& spec) {
-  std::set<std::string_view> names;
-  const auto add = [&](Func func, const std::string& group) {
-    const Algorithm* row = spec.row(func, group);
-    if (row && row->ends) names.insert(row->name);
-  };
-  for (int f = 0; f < kFuncs; ++f) {
-    add(static_cast<Func>(f), "");
-    for (const auto& [group, named] : spec.groups) add(static_cast<Func>(f), group);
-  }
-  return names;
-}
-
 // Collects one line per reason, with all keys that it applies to.
 class Notes {
  public:
@@ -74,8 +61,8 @@ class Notes {
 
 class Search {
  public:
-  Search(const Settings& in, const JobSpec& spec)
-      : in_(in), spec_(spec), schemes_(named_schemes(spec.collectives)) {}
+  Search(const Settings& in, const JobSpec& spec, const std::set<std::string_view>& schemes)
+      : in_(in), spec_(spec), schemes_(schemes) {}
 
   std::vector<std::string> run() {
     for (const Setting& setting : in_.all())
@@ -89,6 +76,8 @@ class Search {
     refuse_of_others(setting);
     if (is_of_plan(key.path) && plays_program())
       return notes_.add(" on a program or trace, which is played as it is", std::string(key.path));
+    if (is_idle_without_kernels(key.path))
+      return notes_.add(" where compute is not by kernels", std::string(key.path));
     if (!plays_here(setting))
       return idle(setting, " on fabric " + in_.text("fabric.kind"),
                   std::string(key.path) + " means nothing to fabric " + in_.text("fabric.kind") +
@@ -188,6 +177,14 @@ class Search {
     return in_.given("collectives.groups");
   }
 
+  // Experts are computed by FLOPs (profiles/device/compute.h).
+  bool is_idle_without_kernels(std::string_view path) const {
+    const bool by_kernels = spec_.model && computes_by_kernels(spec_);
+    if (path == "parallel.optimizer_implementation") return !by_kernels;
+    return path == "parallel.compile" &&
+           !(by_kernels && spec_.model->transformer->experts.count == 0);
+  }
+
   // Whether the job's method of compression has no use for the key.
   bool is_idle_to_method(std::string_view path) const {
     const bool shares = path == "compression.ratio",
@@ -217,14 +214,14 @@ class Search {
 
   const Settings& in_;
   const JobSpec& spec_;
-  const std::set<std::string_view> schemes_;
+  const std::set<std::string_view>& schemes_;
   Notes notes_;
 };
 
 using Calls = std::array<bool, kFuncs>;  // by function: whether it is called
 
-// The calls of collectives, by kind of group.
-std::map<std::string, Calls> calls_of(const Workload& workload) {
+// The calls of a job's collectives, by kind of group.
+std::map<std::string, Calls> calls_of(const Workload& workload, std::size_t job) {
   std::vector<Calls> calls(workload.group_names.size());
   for (const Role& role : workload.roles)
     for (const Program& program : role.iterations)
@@ -236,38 +233,59 @@ std::map<std::string, Calls> calls_of(const Workload& workload) {
             calls[op.group][static_cast<std::size_t>(Func::send_recv)] = true;
         }
   std::map<std::string, Calls> named;
-  for (std::size_t kind = 0; kind < calls.size(); ++kind)
-    if (!is_service(workload, static_cast<std::uint16_t>(kind)))
-      named[workload.group_names[kind]] = calls[kind];
+  for (std::uint16_t kind = 0; kind < calls.size(); ++kind)
+    if (job_of_kind(workload, kind) == job && !is_service(workload, kind))
+      named[own_name(workload, kind)] = calls[kind];
   return named;
 }
 
-}  // namespace
-
-std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec) {
-  return Search(in, spec).run();
-}
-
-std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload) {
-  const std::map<std::string, Calls> calls = calls_of(workload);
+// The algorithms that a job names for calls that it never makes.
+Notes unused_algorithms(const CollectiveSpec& spec, const std::map<std::string, Calls>& calls) {
   Notes unused;
   const std::string reason = ", as the job makes no such call";
   for (std::size_t f = 0; f < kFuncs; ++f) {
     const auto func = static_cast<Func>(f);
     const bool called =
         std::any_of(calls.begin(), calls.end(), [&](const auto& kind) { return kind.second[f]; });
-    if (!called && spec.collectives.algorithm(func) != "auto")
-      unused.add(reason, algorithm_key(func));
+    if (!called && spec.algorithm(func) != "auto") unused.add(reason, algorithm_key(func));
   }
-  for (const auto& [group, named] : spec.collectives.groups) {
+  for (const auto& [group, named] : spec.groups) {
     const auto kind = calls.find(group);
     if (kind == calls.end()) continue;  // the engine refuses such a job
     for (const auto& [func, algorithm] : named)
       if (algorithm != "auto" && !kind->second[static_cast<std::size_t>(func)])
         unused.add(reason, "collectives.groups." + group + "." + std::string(name_of(func)));
   }
+  return unused;
+}
+
+}  // namespace
+
+std::set<std::string_view> named_schemes(const CollectiveSpec& spec) {
+  std::set<std::string_view> names;
+  const auto add = [&](Func func, const std::string& group) {
+    const Algorithm* row = spec.row(func, group);
+    if (row && row->ends) names.insert(row->name);
+  };
+  for (int f = 0; f < kFuncs; ++f) {
+    add(static_cast<Func>(f), "");
+    for (const auto& [group, named] : spec.groups) add(static_cast<Func>(f), group);
+  }
+  return names;
+}
+
+std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec,
+                                   const std::set<std::string_view>& schemes) {
+  return Search(in, spec, schemes).run();
+}
+
+std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload) {
   std::vector<std::string> notes = spec.notes;
-  for (std::string& note : unused.lines()) notes.push_back(std::move(note));
+  for (std::size_t job = 0; job < jobs_of(workload); ++job) {
+    const Notes unused = unused_algorithms(spec.of_job(job).collectives, calls_of(workload, job));
+    const std::string of = workload.jobs.empty() ? "" : "job " + workload.jobs[job].name + ": ";
+    for (const std::string& note : unused.lines()) notes.push_back(of + note);
+  }
   return notes;
 }
 

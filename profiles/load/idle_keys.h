@@ -12,7 +12,9 @@
 // A key with its default value is always accepted. Threading: pure functions.
 #pragma once
 
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiles/input/keys.h"
@@ -20,12 +22,16 @@
 
 namespace ghostrank {
 
-// Returns notes for JobSpec::notes. `spec` must have its framework and collectives. Throws
-// Error(usage).
-std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec);
+// The schemes that play a function of all groups or of some; names of `spec`'s rows.
+std::set<std::string_view> named_schemes(const CollectiveSpec& spec);
 
-// The notes for a job's plan or result: its own, and the algorithms that it names for calls that it
-// never makes.
+// Returns notes for JobSpec::notes. `spec` must have its framework and collectives; `schemes` are
+// those that play its collectives. Throws Error(usage).
+std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec,
+                                   const std::set<std::string_view>& schemes);
+
+// The notes for a job's plan or result: its own, and the algorithms that it, or each of several
+// jobs, names for calls that it never makes.
 std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload);
 
 }  // namespace ghostrank

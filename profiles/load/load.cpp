@@ -266,13 +266,15 @@ int gpus_of(const Settings& in) {
 
 }  // namespace
 
-void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
+void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
+                  const BesideJobs* jobs) {
   read_cluster(in, spec.cluster);
   spec.collectives = read_collectives(in, near);
   read_key_servers(in, spec);
-  spec.notes = idle_keys(in, spec);
+  spec.notes = idle_keys(in, spec, jobs ? jobs->schemes : named_schemes(spec.collectives));
   read_server_placement(in, *spec.collectives.own, spec.cluster.servers);
   settle_key_servers(in, spec);
+  if (jobs) spec.cluster.servers = jobs->servers;
   read_topology(in, *spec.collectives.own, near, spec.cluster);
   read_tensors(in, near, spec);
   spec.last_density = in.number("tensors.last_density");

@@ -8,14 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/library.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/config.h"
+#include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/tree.h"
+#include "profiles/training/gradient_state.h"
 
 namespace ghostrank {
 namespace {
@@ -33,11 +34,21 @@ constexpr std::size_t kMostJobs = 1000, kMostName = 64;
 constexpr std::array<std::string_view, 10> kOfAll{"cluster",  "fabric", "run",       "scale",
                                                   "hosts",    "safety", "placement", "events",
                                                   "variants", "jobs"};
-// Groups that the engine has once, and that all jobs must therefore agree on.
-constexpr std::array<std::string_view, 2> kShared{"collectives.", "switch."};
+// Keys of the outer file that a job alone on its nodes has no use for: they speak of more nodes
+// than it has, or of packets that only another job may send.
+constexpr std::array<std::string_view, 3> kNotForOne{"cluster.topology.", "cluster.nic.rates",
+                                                     "fabric.packets."};
+// Groups that every job has for itself; the outer file gives them to each.
+constexpr std::array<std::string_view, 5> kOfEach{"collectives.", "servers.", "tensors.",
+                                                  "omnireduce.", "switch."};
+// Machines that jobs with servers, and switches that jobs with schemes, must agree on.
+constexpr std::array<std::string_view, 6> kServer{"servers.nics",           "servers.nic.",
+                                                  "servers.cores",          "servers.add_GBps",
+                                                  "servers.optimizer_GBps", "servers.memory_GBps"};
+constexpr std::array<std::string_view, 4> kSwitch{"switch.memory_slots", "switch.packet_rate_mpps",
+                                                  "switch.fails_at_us", "switch.away_us"};
 // Groups that only a job alone may have.
-constexpr std::array<std::string_view, 5> kAlone{"tensors.", "compression.", "training.",
-                                                 "servers.", "background"};
+constexpr std::array<std::string_view, 3> kAlone{"training.", "background", "servers.fails"};
 
 bool in_group(std::string_view path, std::string_view group) {
   return group.back() == '.' ? path.starts_with(group)
@@ -185,8 +196,7 @@ JobFile alone(const Entry& entry, const Settings& outer, const std::string& oute
   for (const Setting& setting : outer.all()) {
     const std::string path(setting.key->path);
     if (!setting.given || path == "schema" || path == "jobs" || path == "variants") continue;
-    // They speak of more nodes than the job has.
-    if (path.starts_with("cluster.topology.") || path == "cluster.nic.rates") continue;
+    if (in_any(path, kNotForOne)) continue;
     set_path(out.tree, path, *setting.raw);
   }
   YamlValue nodes;
@@ -212,25 +222,38 @@ void check_job(const Entry& entry, const LoadedJob& job) {
   if (job.spec.parallel.tune)
     throw Error(job.spec.source_of("parallel.tune") + ": parallel.tune: job " + entry.name +
                 " is tuned alone: run it by itself, then write what was found");
+  if (job.spec.run.verify && carries_gradients(job.spec))
+    throw Error(job.spec.source_of("run.verify") + ": run.verify: job " + entry.name +
+                " carries from step to step what its compression leaves out, which is verified for "
+                "a job alone; use compression.memory: none, or do not verify");
 }
 
-// Refuses settings that the jobs would have to share and do not.
-void check_agreement(const Entry& first_entry, const LoadedJob& first, const Entry& entry,
-                     const LoadedJob& job) {
-  for (std::size_t i = 0; i < job.entries.size(); ++i) {
-    const ConfigEntry &ours = first.entries[i], &theirs = job.entries[i];
-    if (!in_any(ours.path, kShared) || ours.value == theirs.value) continue;
-    throw Error(job.spec.source_of(ours.path) + ": " + ours.path + " is " + theirs.value +
-                " in job " + entry.name + " and " + ours.value + " in " + first_entry.name + " (" +
-                first.spec.source_of(ours.path) +
-                "); all jobs share it: give it once, beside jobs");
-  }
-  const auto old = [](const LoadedJob& one) { return one.spec.device.compute_capability < 9; };
-  if (library_named(first.spec.collectives.library) == Library::nccl && old(first) != old(job))
-    throw Error(job.spec.source_of("device") +
-                ": device: NCCL plans for one generation of GPUs, and " + entry.name +
-                " has another than " + first_entry.name);
+bool has_servers(const LoadedJob& job) {
+  const ClusterSpec& cluster = job.spec.cluster;
+  return cluster.servers.places(cluster.rank_nodes()) > 0;
 }
+
+// Refuses keys of some groups in which a job differs from an earlier one, of the `like` jobs.
+template <std::size_t n>
+void check_agreement(const std::vector<Entry>& entries, const std::vector<LoadedJob>& jobs,
+                     const std::array<std::string_view, n>& groups,
+                     bool (*like)(const LoadedJob&)) {
+  const auto of = [&](std::size_t j) { return like(jobs[j]); };
+  const LoadedJob& job = jobs.back();
+  if (!like(job)) return;
+  std::size_t first = 0;
+  while (!of(first)) ++first;
+  for (std::size_t i = 0; i < job.entries.size(); ++i) {
+    const ConfigEntry &ours = jobs[first].entries[i], &theirs = job.entries[i];
+    if (!in_any(ours.path, groups) || ours.value == theirs.value) continue;
+    throw Error(job.spec.source_of(ours.path) + ": " + ours.path + " is " + theirs.value +
+                " in job " + entries[jobs.size() - 1].name + " and " + ours.value + " in " +
+                entries[first].name + " (" + jobs[first].spec.source_of(ours.path) +
+                "); both have the same machines: give it once, beside jobs");
+  }
+}
+
+bool has_schemes(const LoadedJob& job) { return !named_schemes(job.spec.collectives).empty(); }
 
 // A job of a result or of --print-config: its file as a mapping in place.
 YamlValue in_place(const Entry& entry, const LoadedJob& job, const YamlValue& written) {
@@ -249,26 +272,50 @@ std::string note_of_unused(const Entry& entry, const std::vector<std::string>& u
          (unused.size() == 1 ? "is" : "are") + " not used: all jobs have those beside jobs";
 }
 
-// The outer file without what describes training, with what all jobs share.
-YamlValue outer_tree(const YamlValue& root, const YamlValue& first) {
+// The outer file without what every job has for itself. Plugins may have routings.
+YamlValue outer_tree(const YamlValue& root) {
   YamlValue out = root;
   std::erase_if(out.children, [](const YamlValue& group) {
+    if (group.key == "jobs" || group.key == "variants" || group.key == "collectives") return false;
     return std::any_of(job_keys().begin(), job_keys().end(), [&](const Key& key) {
-      return group.key != "jobs" && group.key != "variants" && is_about_training(key) &&
-             in_group(key.path, group.key);
+      return in_group(key.path, group.key) && (is_about_training(key) || in_any(key.path, kOfEach));
     });
   });
-  for (const std::string_view shared : {"collectives", "switch"}) {
-    std::erase_if(out.children, [&](const YamlValue& group) { return group.key == shared; });
-    if (const YamlValue* group = first.find(shared)) out.children.push_back(*group);
-  }
+  if (YamlValue* collectives = out.find("collectives"))
+    std::erase_if(collectives->children, [](const YamlValue& key) { return key.key != "plugins"; });
   return out;
 }
 
+// Those that the outer file has, and of them those that its config shows.
 std::vector<Key> outer_keys() {
   std::vector<Key> keys = keys_without_training();
   for (const char* path : {"jobs", "variants"}) keys.push_back(row_of(path));
   return keys;
+}
+std::vector<Key> shown_keys() {
+  std::vector<Key> keys = outer_keys();
+  std::erase_if(keys, [](const Key& key) {
+    return in_any(key.path, kOfEach) && key.path != "collectives.plugins";
+  });
+  return keys;
+}
+
+// What the jobs bring to the outer file. Their servers of their own have numbers one after the
+// other; the machines are alike.
+BesideJobs together(const std::vector<LoadedJob>& jobs) {
+  BesideJobs out;
+  bool fresh = true;
+  int dedicated = 0;
+  for (const LoadedJob& job : jobs) {
+    out.schemes.merge(named_schemes(job.spec.collectives));
+    if (!has_servers(job)) continue;
+    if (std::exchange(fresh, false)) out.servers = job.spec.cluster.servers;
+    dedicated += job.spec.cluster.server_nodes();
+  }
+  out.servers.count = dedicated;
+  out.servers.colocated = false;
+  out.servers.placement = nullptr;
+  return out;
 }
 
 }  // namespace
@@ -280,29 +327,31 @@ LoadedJob load_jobs(YamlValue root, const std::string& file) {
   check_outer(given);
   const std::vector<Entry> entries = read_entries(given.at("jobs"), given.small("cluster.nodes"));
 
-  std::vector<JobFile> files;
   std::vector<LoadedJob> jobs;
   std::vector<std::string> notes;
   for (const Entry& entry : entries) {
     std::vector<std::string> unused;
-    files.push_back(alone(entry, given, file, unused));
-    jobs.push_back(load_tree(files.back().tree, files.back().path));
+    JobFile own = alone(entry, given, file, unused);
+    jobs.push_back(load_tree(std::move(own.tree), own.path));
     check_job(entry, jobs.back());
-    check_agreement(entries.front(), jobs.front(), entry, jobs.back());
+    check_agreement(entries, jobs, kServer, has_servers);
+    check_agreement(entries, jobs, kSwitch, has_schemes);
     if (!unused.empty()) notes.push_back(note_of_unused(entry, unused));
     for (const std::string& note : jobs.back().spec.notes)
       notes.push_back("job " + entry.name + ": " + note);
   }
 
-  const YamlValue outer = outer_tree(root, files.front().tree);
-  const std::vector<Key> keys = outer_keys();
+  const YamlValue outer = outer_tree(root);
+  const std::vector<Key> keys = outer_keys(), shown = shown_keys();
   const Settings in(outer, keys, "job");
   LoadedJob out;
   JobSpec& spec = out.spec;
-  read_setting(in, near, spec);
+  const BesideJobs of_jobs = together(jobs);
+  read_setting(in, near, spec, &of_jobs);
   spec.file = file;
-  spec.collectives = jobs.front().spec.collectives;
   spec.device = jobs.front().spec.device;
+  for (const LoadedJob& job : jobs)
+    if (has_schemes(job)) spec.network_switch = job.spec.network_switch;
   spec.variants = read_variants(in.at("variants"));
   spec.notes.insert(spec.notes.end(), notes.begin(), notes.end());
 
@@ -316,7 +365,7 @@ LoadedJob load_jobs(YamlValue root, const std::string& file) {
     one.job = std::make_shared<const JobSpec>(std::move(jobs[j].spec));
     spec.jobs.push_back(std::move(one));
   }
-  write_config(in, {{"jobs", std::move(resolved)}}, out);
+  write_config(Settings(outer, shown, "job"), {{"jobs", std::move(resolved)}}, out);
   return out;
 }
 

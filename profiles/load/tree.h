@@ -4,7 +4,9 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiles/input/keys.h"
@@ -25,8 +27,15 @@ LoadedJob load_tree(YamlValue root, const std::string& file);
 bool is_about_training(const Key& key);
 std::vector<Key> keys_without_training();
 
-// Reads the latter into `spec`.
-void read_setting(const Settings& in, const std::string& near, JobSpec& spec);
+// What several jobs have that concerns the nodes and the fabric beside which they are named.
+struct BesideJobs {
+  ServerSpec servers;                  // of all of them
+  std::set<std::string_view> schemes;  // that play collectives
+};
+
+// Reads the latter keys into `spec`. `jobs` is null for a job alone.
+void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
+                  const BesideJobs* jobs = nullptr);
 std::vector<JobVariant> read_variants(const Setting& setting);
 // Writes entries and JSON of a job whose spec has been read; `resolved` holds what replaces values
 // that were names.

@@ -40,10 +40,6 @@ void refuse_what_is_alone(const NamedWorkload& job) {
     throw Error(job.name + ": " + what + " cannot play beside other jobs; leave it out");
   };
   if (job.workload.servers > 0) refuse("traffic of storage nodes");
-  if (!job.workload.compressed.empty()) refuse("compression");
-  if (std::any_of(job.workload.layouts.begin(), job.workload.layouts.end(),
-                  [](const auto& layout) { return layout != nullptr; }))
-    refuse("gradients of embedding tables");
 }
 
 // Offsets and roles are 16-bit numbers.
@@ -81,7 +77,8 @@ void append(const NamedWorkload& job, Workload& all) {
   for (const std::uint16_t kind : own.services)
     all.services.push_back(static_cast<std::uint16_t>(kind + by.kind));
   all.jobs.push_back({job.name, WorldRank(all.ranks), own.ranks, own.order, own.cycle,
-                      own.samples_per_iteration, own.flops_per_iteration});
+                      own.samples_per_iteration, own.flops_per_iteration, by.kind, own.compressed,
+                      own.layouts});
   all.ranks += own.ranks;
   all.least = std::max(all.least, own.least);
 }

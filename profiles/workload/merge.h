@@ -19,7 +19,7 @@ struct NamedWorkload {
 };
 
 // Throws Error(usage), beginning with the name of a job, for what only a job alone may have:
-// storage ranks, compressed tensors, tables in tensors.
+// storage ranks.
 Workload merge(const std::vector<NamedWorkload>& jobs);
 
 }  // namespace ghostrank

@@ -68,15 +68,33 @@ std::size_t program_number(const Workload& workload, const Role& role, std::size
   return in_order(job.order, job.cycle, iteration);
 }
 
+std::size_t job_of_kind(const Workload& workload, std::uint16_t kind) {
+  if (workload.jobs.empty()) return 0;
+  const auto next = std::find_if(workload.jobs.begin() + 1, workload.jobs.end(),
+                                 [&](const WorkloadJob& job) { return job.first_kind > kind; });
+  return static_cast<std::size_t>(next - workload.jobs.begin()) - 1;
+}
+
+std::string own_name(const Workload& workload, std::uint16_t kind) {
+  const std::string& name = workload.group_names[kind];
+  if (workload.jobs.empty()) return name;
+  return name.substr(workload.jobs[job_of_kind(workload, kind)].name.size() + 1);
+}
+
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op) {
   if (op.kind != Op::Kind::collective || op.tensor == 0) return nullptr;
-  for (const CompressedTensor& one : workload.compressed)
+  const auto& all = workload.jobs.empty()
+                        ? workload.compressed
+                        : workload.jobs[job_of_kind(workload, op.group)].compressed;
+  for (const CompressedTensor& one : all)
     if (one.tensor == number_of(op.tensor)) return &one;
   return nullptr;
 }
 
 std::shared_ptr<const TensorLayout> layout_of(const Workload& workload, const Op& op) {
-  return op.tensor < workload.layouts.size() ? workload.layouts[op.tensor] : nullptr;
+  const auto& all = workload.jobs.empty() ? workload.layouts
+                                          : workload.jobs[job_of_kind(workload, op.group)].layouts;
+  return op.tensor < all.size() ? all[op.tensor] : nullptr;
 }
 
 bool is_service(const Workload& workload, std::uint16_t kind) {

@@ -123,6 +123,10 @@ struct WorkloadJob {
   std::vector<std::uint32_t> order;  // as Workload::order, of this job
   std::uint32_t cycle = 1;
   double samples_per_iteration = 0, flops_per_iteration = 0;  // as in Workload, of this job
+  std::uint16_t first_kind = 0;  // of its kinds of groups, which have neighbouring numbers
+  // As in Workload, of this job: an Op::tensor is a number of its job.
+  std::vector<CompressedTensor> compressed = {};
+  std::vector<std::shared_ptr<const TensorLayout>> layouts = {};
 };
 
 struct Workload {
@@ -140,8 +144,8 @@ struct Workload {
   // last `cycle` entries repeat. Empty: iteration i plays program i.
   std::vector<std::uint32_t> order;
   std::uint32_t cycle = 1;
-  std::vector<WorkloadJob> jobs;  // empty: all ranks are of one job
-  std::vector<CompressedTensor> compressed;
+  std::vector<WorkloadJob> jobs;             // empty: all ranks are of one job
+  std::vector<CompressedTensor> compressed;  // of one job
   // What differs within tensors, by Op::tensor; null, or past the end: nothing.
   std::vector<std::shared_ptr<const TensorLayout>> layouts;
   double samples_per_iteration = 0;  // whole job; 0 = unknown
@@ -167,6 +171,9 @@ inline WorldRank first_rank(const Workload& workload, std::size_t job) {
 inline int ranks_of(const Workload& workload, std::size_t job) {
   return workload.jobs.empty() ? workload.ranks : workload.jobs[job].ranks;
 }
+// Of which job a kind of group is, and what that job calls it: "dp" of "a/dp".
+std::size_t job_of_kind(const Workload& workload, std::uint16_t kind);
+std::string own_name(const Workload& workload, std::uint16_t kind);
 bool carries_over(const Workload& workload);  // true if any of its programs does
 // The compressed tensor whose payloads the op exchanges; null if they are not compressed.
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op);
