@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "profiles/device/device.h"
+#include "profiles/device/eager_kernels.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -22,7 +23,19 @@ double around_the_optimizer(DataType parameters) {
   return parameters == DataType::float32 ? clearing : clearing + 4 + 8 + bytes_of(parameters);
 }
 
+// FSDP's jobs clip gradients, others do not.
+bool steps_by_pytorch(Framework framework) {
+  return framework == Framework::ddp || framework == Framework::horovod ||
+         framework == Framework::fsdp || framework == Framework::torchtitan;
+}
+
 }  // namespace
+
+double stored_bytes(const JobSpec& spec) {
+  const auto least = static_cast<double>(bytes_of(spec.precision.parameters));
+  if (!is_replicated(spec.parallel.framework)) return 4;
+  return std::max(least, static_cast<double>(bytes_of(spec.precision.gradients)));
+}
 
 ComputeModel::ComputeModel(const JobSpec& spec)
     : spec_(spec),
@@ -61,6 +74,13 @@ Picoseconds ComputeModel::on_host(const Kernels& kernels) const {
 }
 
 Picoseconds ComputeModel::optimizer(double parameters) const {
+  const Framework framework = spec_.parallel.framework;
+  if (kernels_ && steps_by_pytorch(framework))
+    return on_device(
+        eager_optimizer(*kernels_,
+                        {parameters, stored_bytes(spec_), spec_.precision.optimizer == "adam",
+                         spec_.parallel.foreach_optimizer, !is_replicated(framework)}),
+        "the optimizer");
   if (kernels_)
     return on_device(
         kernels_->memory(parameters * (optimizer_bytes(spec_.precision.optimizer) +

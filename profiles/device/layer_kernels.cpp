@@ -45,10 +45,8 @@ class LayerWriter {
   KernelTimes row(double in) const {
     KernelTimes times = product(in, hidden_);
     times.forward += device_.memory((3 * e_ + mask()) * rows_);
-    if (shape_.bias) {
-      times.input += device_.memory((2 * e_ + kMaskByte) * rows_);
-      times.weight += device_.memory(e_ * rows_);
-    }
+    if (shape_.dropout) times.input += device_.memory((2 * e_ + kMaskByte) * rows_);
+    if (shape_.bias) times.weight += device_.memory(e_ * rows_);
     return times;
   }
 
@@ -84,7 +82,7 @@ class LayerWriter {
   }
 
  private:
-  double mask() const { return shape_.bias ? kMaskByte : 0; }
+  double mask() const { return shape_.dropout ? kMaskByte : 0; }
   double samples() const { return tokens_ / real(shape_.queries); }
 
   KernelTimes fused_core() const {
@@ -108,7 +106,8 @@ class LayerWriter {
     const double scores = matrices * rows * columns;
     const auto to_scores = device_.product(rows, columns, width, matrices, e_);
     const auto from_scores = device_.product(rows, width, columns, matrices, e_);
-    const Kernels dropout = shape_.bias ? device_.memory((2 * e_ + kMaskByte) * scores) : Kernels{};
+    const Kernels dropout =
+        shape_.dropout ? device_.memory((2 * e_ + kMaskByte) * scores) : Kernels{};
     const Kernels move = device_.memory(2 * e_ * tokens_ * query_);
     KernelTimes times;
     times.forward = to_scores + softmax(scores, matrices) + dropout + from_scores + move;

@@ -7,8 +7,8 @@
 // The core is unfused (scores in memory: product, softmax, dropout, product) or one fused kernel,
 // which skips the masked half of the scores. Kernels are those of Megatron-LM: bias and activation,
 // bias and dropout and addition, scale and mask and softmax are one kernel each, the last only for
-// batches of four score matrices, else five. Models with biases have dropout (GPT), others not
-// (Llama). Gradients of weights are added to a buffer by a kernel of their own.
+// batches of four score matrices, else five. Gradients of weights are added to a buffer by a kernel
+// of their own.
 //
 // Everything is of one rank after tensor parallelism. Threading: pure functions.
 #pragma once
@@ -26,7 +26,7 @@ struct LayerShape {
   std::uint64_t query = 0, key = 0, ffn = 0;  // widths on this rank
   std::uint64_t heads = 0, head_width = 0;    // heads on this rank
   std::uint64_t queries = 0, keys = 0;        // positions of one sample on this rank; of all ranks
-  bool gated = false, bias = false, rotary = false, fused_attention = false;
+  bool gated = false, bias = false, dropout = false, rotary = false, fused_attention = false;
   double element = 2, gradient = 4;  // bytes of an activation, of a gradient of a weight
 };
 

@@ -175,6 +175,10 @@ struct ParallelPlan {
   Launch launch = Launch::overlap;
   int micro_batch = 1;  // samples per GPU and micro-batch
 
+  // Of PyTorch: torch.compile fuses the pointwise kernels of a layer; the optimizer makes a kernel
+  // of each of its operations over all tensors, or one of all.
+  bool compiled = false, foreach_optimizer = false;
+
   // megatron
   int tp = 1, pp = 1, cp = 1, ep = 1;
   int expert_tp = 0;            // 0: tp

@@ -383,6 +383,14 @@ constexpr std::array kKeys{
         "and softmax of scores in memory, as Megatron-LM had it until 2022",
         0, 0, "fused unfused"}
         .of("megatron"),
+    Key{"parallel.compile", KeyType::boolean, "false",
+        "torch.compile for every layer, which fuses its pointwise kernels"}
+        .of("ddp fsdp torchtitan zero1 zero2 zero3 horovod"),
+    Key{"parallel.optimizer_implementation", KeyType::choice, "auto",
+        "of PyTorch's optimizer: one kernel for all of a step, or one for each of its operations; "
+        "auto: torchtitan: fused, else PyTorch's default, foreach",
+        0, 0, "auto fused foreach"}
+        .of("ddp fsdp torchtitan horovod"),
     Key{"parallel.scatter_gather_tensors_in_pipeline", KeyType::boolean, "false",
         "without sequence parallelism tp ranks send a part each to the next stage, which gathers "
         "it, "

@@ -49,6 +49,14 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.pipeline_layout = in.text("parallel.pipeline_model_parallel_layout");
 }
 
+// DeepSpeed and the schedulers bring optimizers of their own.
+bool has_foreach_optimizer(const Settings& in, Framework framework) {
+  const std::string& implementation = in.text("parallel.optimizer_implementation");
+  if (implementation != "auto") return implementation == "foreach";
+  return framework == Framework::ddp || framework == Framework::fsdp ||
+         framework == Framework::horovod;
+}
+
 void read_zero(const Settings& in, ParallelPlan& out) {
   const auto elements = [&](const char* key) { return in.integer(key); };
   const std::string& overlap = in.text("parallel.overlap_comm");
@@ -196,6 +204,8 @@ ParallelPlan read_parallel(const Settings& in) {
   out.row_wise_above = in.integer("parallel.row_wise_above");
   out.fusion_mb = in.number("parallel.fusion_mb");
   out.cycle_ms = in.number("parallel.cycle_ms");
+  out.compiled = in.boolean("parallel.compile");
+  out.foreach_optimizer = has_foreach_optimizer(in, out.framework);
   read_megatron(in, out);
   read_zero(in, out);
   read_schedulers(in, out);

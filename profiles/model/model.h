@@ -70,6 +70,7 @@ struct Transformer {
   bool gated = false, norm_bias = false, tied = false, learned_positions = false;
   bool bias = false;      // of linear layers other than the query, key and value projections
   bool qkv_bias = false;  // of these
+  bool dropout = false;   // after attention and feed-forward, and of scores in memory
   Experts experts;
   LatentAttention latent;
 

@@ -47,6 +47,8 @@ constexpr std::array kKeys{
     Key{"bias", KeyType::boolean, "true", "linear layers have biases"},
     Key{"qkv_bias", KeyType::boolean, kAbsent,
         "the projections to queries, keys and values have biases; without it as `bias`"},
+    Key{"dropout", KeyType::boolean, kAbsent,
+        "training drops outputs of attention and feed-forward at random; without it as `bias`"},
     Key{"type_vocabulary", KeyType::integer, "2", "bert: rows of the token type table", 1, 1000},
     Key{"pretraining_heads", KeyType::boolean, "true",
         "bert: masked-language and next-sentence heads"},
@@ -367,6 +369,7 @@ Transformer config_of(const Settings& settings) {
   config.gated = settings.boolean("gated_ffn");
   config.bias = settings.boolean("bias");
   config.qkv_bias = settings.given("qkv_bias") ? settings.boolean("qkv_bias") : config.bias;
+  config.dropout = settings.given("dropout") ? settings.boolean("dropout") : config.bias;
   config.norm_bias = settings.text("norm") == "layernorm";
   config.tied = settings.boolean("tied_embeddings");
   config.learned_positions = settings.text("position_embeddings") == "learned";

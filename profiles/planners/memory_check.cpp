@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "profiles/device/compute.h"
 #include "profiles/error.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/mesh.h"
@@ -67,7 +68,8 @@ State state_of(const JobSpec& spec) {
     state.optimizer = {optimizer_bytes(spec.precision), true};
   } else {
     const bool sharded = !is_replicated(framework);
-    state = {{4, sharded}, {gradient, sharded}, {moments, sharded}};
+    const double stored = stored_bytes(spec);
+    state = {{stored, sharded}, {gradient, sharded}, {moments / 4 * stored, sharded}};
   }
   // FSDP's units that are not freed after the forward pass are all there before the backward. In a
   // pipeline so are gradients, which are summed until the last backward.

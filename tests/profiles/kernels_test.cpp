@@ -73,7 +73,7 @@ LayerShape gpt() {
   shape.heads = 16;
   shape.head_width = 64;
   shape.queries = shape.keys = 1024;
-  shape.bias = true;
+  shape.bias = shape.dropout = true;
   return shape;
 }
 

@@ -28,8 +28,8 @@ class Activations {
   // part of the sequence), or split among the tensor-parallel ranks.
   double whole(double width) const { return element_ * own_tokens_ * width; }
   double split(double width) const { return element_ * tokens_ * width / tp_; }
-  // A byte per element; models with biases have dropout (device/layer_kernels.h).
-  double dropout_mask() const { return model_.bias ? own_tokens_ * hidden() : 0; }
+  // A byte per element.
+  double dropout_mask() const { return model_.dropout ? own_tokens_ * hidden() : 0; }
   double hidden() const { return real(model_.hidden); }
 
   double attention() const {
@@ -47,7 +47,7 @@ class Activations {
   // Scores after the softmax; with dropout also its mask and what it leaves.
   double scores() const {
     if (fused_) return 0;
-    const double bytes = model_.bias ? 2 * element_ + 1 : element_;
+    const double bytes = model_.dropout ? 2 * element_ + 1 : element_;
     return bytes * real(model_.heads) * positions_ * tokens_ / tp_;
   }
 

@@ -139,6 +139,7 @@ LayerShape shape_of(const MegatronPlan& plan) {
   shape.keys = m.sequence;
   shape.gated = m.gated;
   shape.bias = m.bias;
+  shape.dropout = m.dropout;
   shape.rotary = !m.learned_positions;
   shape.fused_attention = plan.spec->parallel.attention == Attention::fused;
   shape.element = bytes_of(plan.activations);

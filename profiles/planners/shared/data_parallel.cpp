@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "profiles/device/compute.h"
-#include "profiles/device/layer_kernels.h"
+#include "profiles/device/eager_kernels.h"
 #include "profiles/error.h"
 #include "profiles/model/model.h"
 
@@ -15,38 +15,38 @@ namespace {
 // What each layer's forward and backward launch; whichever of GPU and host takes longer counts.
 std::vector<LayerTime> times_by_kernels(const JobSpec& spec, const ComputeModel& device) {
   const Transformer& m = *spec.model->transformer;
-  LayerShape shape;
-  shape.tokens = shape.own_tokens =
+  EagerShape shape;
+  shape.stored = is_replicated(spec.parallel.framework) ? stored_bytes(spec)
+                                                        : bytes_of(spec.precision.parameters);
+  shape.merged_qkv = spec.model->architecture == "gpt2";
+  shape.layer_norm = m.norm_bias;
+  shape.compiled = spec.parallel.compiled;
+  LayerShape& layer = shape.layer;
+  layer.tokens = layer.own_tokens =
       m.sequence * static_cast<std::uint64_t>(spec.parallel.micro_batch);
-  shape.hidden = m.hidden;
-  shape.query = m.query_width();
-  shape.key = m.key_width();
-  shape.ffn = m.ffn;
-  shape.heads = m.heads;
-  shape.head_width = m.head_width;
-  shape.queries = shape.keys = m.sequence;
-  shape.gated = m.gated;
-  shape.bias = m.bias;
-  shape.rotary = !m.learned_positions;
-  shape.fused_attention = true;
-  shape.element = bytes_of(spec.precision.parameters);
-  shape.gradient = bytes_of(spec.precision.gradients);
+  layer.hidden = m.hidden;
+  layer.query = m.query_width();
+  layer.key = m.key_width();
+  layer.ffn = m.ffn;
+  layer.heads = m.heads;
+  layer.head_width = m.head_width;
+  layer.queries = layer.keys = m.sequence;
+  layer.gated = m.gated;
+  layer.bias = m.bias;
+  layer.dropout = m.dropout;
+  layer.rotary = !m.learned_positions;
+  layer.element = bytes_of(spec.precision.parameters);
   const auto time = [&](const Kernels& kernels) {
     return std::max(device.on_device(kernels, "a layer"), device.on_host(kernels));
   };
-  const LayerKernels layer = layer_kernels(*device.kernels(), shape);
-  Kernels forward, backward;
-  for (const KernelTimes* part :
-       {&layer.qkv, &layer.core, &layer.projection, &layer.fc1, &layer.fc2}) {
-    forward += part->forward;
-    backward += part->input + part->weight;
-  }
-  const double hidden = static_cast<double>(shape.tokens * m.hidden) * shape.element;
-  const Kernels lookup = device.kernels()->memory(2 * hidden);
-  const KernelTimes head = head_kernels(*device.kernels(), shape, m.vocabulary);
-  std::vector<LayerTime> times(spec.model->layers.size(), {time(forward), time(backward)});
-  times.front() = {time(lookup), time(lookup)};
-  times.back() = {time(head.forward), time(head.input + head.weight)};
+  const auto times_of = [&](const KernelTimes& part) {
+    return LayerTime{time(part.forward), time(part.input + part.weight)};
+  };
+  const KernelModel& kernels = *device.kernels();
+  std::vector<LayerTime> times(spec.model->layers.size(), times_of(eager_layer(kernels, shape)));
+  times.front() = times_of(
+      eager_embedding(kernels, shape, m.vocabulary, m.learned_positions ? m.positions : 0));
+  times.back() = times_of(eager_head(kernels, shape, m.vocabulary));
   return times;
 }
 
