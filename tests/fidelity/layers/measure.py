@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Times training steps of transformer layers on a GPU, as PyTorch plays them.
 
-    measure.py STEPS KERNELS SECONDS [NAME...]
+    measure.py FOLDER SECONDS [NAME...]
 
 For each of the sizes of sizes.py (or those named) a model of a few layers is trained; the size is
-skipped where SECONDS have gone by. The file STEPS gets a line per size: the medians of the phases
-of a step, by CUDA events, microseconds; the file KERNELS what one step launches: the phase, the
-operation, its shapes, the kernel, how often and for how long. Needs a GPU and PyTorch 2.9 or later.
+skipped where SECONDS have gone by. FOLDER/steps.csv gets a line per size: the medians of the phases
+of a step, by CUDA events, microseconds; FOLDER/kernels.csv what one step launches: the phase, the
+operation, its shapes, the kernel, how often and for how long; FOLDER/NAME.json.gz is that step's
+trace, for sizes that may be calibrated. Needs a GPU and PyTorch 2.9 or later.
 
 A step in bf16 has weights, gradients and the optimizer's state in bf16; a mixed one has them in
 fp32, and products in bf16 by autocast. Phases are cut apart by detaching the hidden states, which
@@ -14,12 +15,12 @@ launches nothing.
 """
 import csv
 import datetime
+import gzip
 import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import torch
@@ -179,7 +180,7 @@ def timed(trainer):
     return [[1e3 * a.elapsed_time(b) for a, b in zip(of_step, of_step[1:])] for of_step in events]
 
 
-def traced(trainer):
+def traced(trainer, file):
     """What a step launches: phase, operation, shapes, types, kernel -> number, microseconds."""
     from torch.profiler import ProfilerActivity, profile, record_function
     open_phase = []
@@ -195,12 +196,9 @@ def traced(trainer):
     with profile(activities=activities, record_shapes=True) as found:
         trainer.step(between)
         torch.cuda.synchronize()
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "trace.json")
-        found.export_chrome_trace(file)
-        with open(file, encoding="utf-8") as text:
-            events = json.load(text)["traceEvents"]
-    return kernels_of(events)
+    found.export_chrome_trace(file)
+    with gzip.open(file, "rt", encoding="utf-8") as text:
+        return kernels_of(json.load(text)["traceEvents"])
 
 
 def kernels_of(events):
@@ -240,11 +238,14 @@ def clock(trainer):
     return asked[0] if asked else ""
 
 
-def measure(size, steps, kernels):
+def measure(size, folder, steps, kernels):
     trainer = Trainer(size)
     phases = timed(trainer)
     mhz = clock(trainer)
-    launched = traced(trainer)
+    trace = os.path.join(folder, size["name"] + ".json.gz")
+    launched = traced(trainer, trace)
+    if size["held"]:
+        os.remove(trace)
     medians = [statistics.median(of) for of in zip(*phases)]
     busy = [sum(us for (phase, *_), (_, us) in launched.items() if phase == name)
             for name in PHASES]
@@ -257,11 +258,11 @@ def measure(size, steps, kernels):
     print(f"{size['name']}: step {whole:.0f} us, kernels {sum(busy):.0f} us", flush=True)
 
 
-def main(steps_file, kernels_file, seconds, *names):
+def main(folder, seconds, *names):
     deadline = time.monotonic() + float(seconds)
     chosen = [size for size in SIZES if not names or size["name"] in names]
-    with open(steps_file, "w", encoding="utf-8") as steps_out, \
-            open(kernels_file, "w", encoding="utf-8") as kernels_out:
+    with open(os.path.join(folder, "steps.csv"), "w", encoding="utf-8") as steps_out, \
+            open(os.path.join(folder, "kernels.csv"), "w", encoding="utf-8") as kernels_out:
         steps_out.write(f"# {torch.cuda.get_device_name()}, driver {driver()}, PyTorch "
                         f"{torch.__version__}, {datetime.date.today()}\n")
         steps, kernels = csv.writer(steps_out), csv.writer(kernels_out)
@@ -273,7 +274,7 @@ def main(steps_file, kernels_file, seconds, *names):
                 continue
             began = time.monotonic()
             try:
-                measure(size, steps, kernels)
+                measure(size, folder, steps, kernels)
             except Exception as error:  # one size that fails must not cost the others
                 print(f"{size['name']}: {error}", flush=True)
             torch.cuda.empty_cache()
@@ -289,6 +290,6 @@ def driver():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 4:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     main(*sys.argv[1:])
