@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
-#include <tuple>
+#include <utility>
 
 namespace ghostrank::nccl_trace {
 namespace {
@@ -47,6 +47,23 @@ std::string difference(GroupRank rank, const std::multimap<GroupRank, Messages>&
          parting(only_real.front().second, only_made.front().second);
 }
 
+// How many launches every rank has finished.
+std::size_t finished(std::span<const RankTrace> traces) {
+  std::size_t least = traces.front().launches.size();
+  for (const RankTrace& trace : traces) least = std::min(least, trace.launches.size());
+  return least;
+}
+
+// The first launch that some rank began and not every rank finished; empty: there is none.
+std::string broken_off(std::span<const RankTrace> traces) {
+  const std::size_t all = finished(traces);
+  for (const RankTrace& trace : traces) {
+    if (trace.launches.size() > all) return trace.launches[all].mark;
+    if (!trace.broken_off.empty()) return trace.broken_off;
+  }
+  return {};
+}
+
 void check_together(std::span<const RankTrace> traces) {
   std::set<int> ranks;
   for (const RankTrace& trace : traces) {
@@ -56,53 +73,78 @@ void check_together(std::span<const RankTrace> traces) {
                                " traces");
     if (!ranks.insert(trace.rank).second)
       throw std::runtime_error("two traces are of rank " + std::to_string(trace.rank));
-    const auto& calls = traces.front().calls;
-    if (!std::equal(calls.begin(), calls.end(), trace.calls.begin(), trace.calls.end(),
-                    [](const RankCall& a, const RankCall& b) { return a.call == b.call; }))
-      throw std::runtime_error("rank " + std::to_string(trace.rank) +
-                               " made other calls than rank " +
-                               std::to_string(traces.front().rank));
+    for (std::size_t i = 0; i < finished(traces); ++i)
+      if (trace.launches[i].mark != traces.front().launches[i].mark)
+        throw std::runtime_error("rank " + std::to_string(trace.rank) +
+                                 " made other calls than rank " +
+                                 std::to_string(traces.front().rank));
   }
 }
 
-}  // namespace
+// The schedules of a launch's calls, in the order in which a channel serves them.
+std::vector<std::unique_ptr<Schedule>> schedules_of(const Launch& launch) {
+  Communicator communicator = launch.communicator;
+  if (launch.calls.size() > 1)
+    communicator.together = std::make_shared<const std::vector<Collective>>(launch.calls);
+  std::vector<std::unique_ptr<Schedule>> schedules;
+  for (const Collective& call : launch.calls) {
+    const Algorithm* row = find_algorithm(launch.library, call.func, launch.algorithm);
+    if (!row)
+      throw std::runtime_error("we have no " + launch.algorithm + " for " +
+                               std::string(name_of(call.func)) + " in " + launch.library);
+    schedules.push_back(row->make(call, communicator));
+    ++communicator.place;
+  }
+  std::ranges::sort(schedules, {}, [](const auto& schedule) { return schedule->turn(); });
+  return schedules;
+}
 
-std::multimap<GroupRank, Messages> scheduled(const Schedule& schedule, GroupRank rank) {
-  std::map<std::tuple<int, GroupRank>, Messages> by_connection;  // key: channel and target
+// Messages of a rank by channel and target.
+using ByConnection = std::map<std::pair<int, GroupRank>, Messages>;
+
+void add(const Schedule& schedule, GroupRank rank, ByConnection& sent) {
   for (int a = 0; a < schedule.actors(rank); ++a) {
     const Actor actor = schedule.actor(rank, a);
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule.step(rank, a, k);
       for (std::uint32_t s = 0; s < step.slices; ++s)
         for (const GroupRank peer : step.send_to)
-          by_connection[{actor.channel, peer}].push_back(
-              message_bytes(schedule.protocol(), slice_of(step.send, step, s).count,
-                            schedule.collective().element_bytes));
+          sent[{actor.channel, peer}].push_back(message_bytes(schedule.protocol(),
+                                                              slice_of(step.send, step, s).count,
+                                                              schedule.collective().element_bytes));
     }
   }
+}
+
+}  // namespace
+
+std::multimap<GroupRank, Messages> scheduled(const Launch& launch, GroupRank rank) {
+  ByConnection by_connection;
+  for (const auto& schedule : schedules_of(launch)) add(*schedule, rank, by_connection);
   std::multimap<GroupRank, Messages> sent;
   for (auto& [connection, messages] : by_connection)
-    sent.emplace(std::get<1>(connection), std::move(messages));
+    sent.emplace(connection.second, std::move(messages));
   return sent;
 }
 
-std::vector<Verdict> compare(std::span<const RankTrace> traces) {
+std::vector<Verdict> compare(std::span<const RankTrace> traces,
+                             std::shared_ptr<const NcclMachine> machine) {
   if (traces.empty()) throw std::runtime_error("there is no trace");
   check_together(traces);
   std::vector<Verdict> verdicts;
-  for (std::size_t i = 0; i < traces.front().calls.size(); ++i) {
-    const std::string& mark = traces.front().calls[i].call;
-    const Call call = parse_call(mark, static_cast<int>(traces.size()));
-    const Algorithm* row = find_algorithm(call.library, call.collective.func, call.algorithm);
-    if (!row) throw std::runtime_error("we have no schedule for " + mark);
-    const auto schedule = row->make(call.collective, call.communicator);
+  for (std::size_t i = 0; i < finished(traces); ++i) {
+    const std::string& mark = traces.front().launches[i].mark;
+    Launch launch = parse_launch(mark, static_cast<int>(traces.size()));
+    launch.communicator.machine = machine;
     Verdict verdict{mark, {}};
     for (const RankTrace& trace : traces)
       if (verdict.difference.empty())
         verdict.difference =
-            difference(trace.rank, trace.calls[i].sent, scheduled(*schedule, trace.rank));
+            difference(trace.rank, trace.launches[i].sent, scheduled(launch, trace.rank));
     verdicts.push_back(std::move(verdict));
   }
+  if (const std::string mark = broken_off(traces); !mark.empty())
+    verdicts.push_back({mark, "it did not end"});
   return verdicts;
 }
 

@@ -1,142 +1,204 @@
-"""Makes real NCCL say what it sends: N processes on one GPU, each a node of its own, under the
-tracing plugin, through a sweep of calls for every protocol and number of channels.
+"""Makes real NCCL say what it sends: N processes on one GPU, each a node of its own, under the tracing plugin,
+through the calls of sweep.py.
 
-    drive.py PLUGIN.so FOLDER [--ranks N] [--library nccl-2.28] [--channels 1,2,4] [--compare PROGRAM]
+    drive.py PLUGIN.so FOLDER [--ranks 4,3] [--only NAME] [--seconds 100] [--at-once 2] [--compare PROGRAM]
 
-Writes FOLDER/PROTOCOL-cCHANNELS/trace.RANK; with --compare PROGRAM (nccl_trace_compare) it then holds
-them against our schedules. Needs PyTorch with NCCL and one GPU; without them it says so and returns
-77, which ctest takes for a test left out. Never run with a GPU so far.
+Writes FOLDER/SET/trace.RANK and NCCL's log of every rank; with --compare PROGRAM (nccl_trace_compare) it then holds
+the traces against our schedules. A set of processes that fails or hangs is killed, the others are still played. Needs
+NCCL (PyTorch's will do) and one GPU; without them it says so and returns 77, which ctest takes for a test left out.
 """
 
 import argparse
+import concurrent.futures
 import ctypes
-import itertools
 import json
+import multiprocessing
 import os
 import pathlib
 import subprocess
 import sys
 import time
 
-PROTOCOLS = ("Simple", "LL", "LL128")
-FUNCS = ("allreduce", "reduce_scatter", "all_gather", "broadcast", "reduce")
+import nccl
+import sweep
+
 LEFT_OUT = 77
-COUNTS = (1, 1000, 25_000, 262_144, 6_553_600)  # elements of 4 bytes, as NCCL's argument
+BUFFER_BYTES = 256 << 20  # of a rank's input, and of its output
+PLAYED = {(2, 28): "nccl-2.28", (2, 29): "nccl-2.30", (2, 30): "nccl-2.30"}  # NCCL's version, the library of ours
 
 
-def call_of(func, count, device, n):
-    """PyTorch's function for the collective; `count` is NCCL's argument."""
-    import torch
-    import torch.distributed as dist
-
-    own = torch.zeros(count, device=device)
-    blocks = torch.zeros(count * n, device=device) if func in ("reduce_scatter", "all_gather") else None
+def environment_of(rank, options, folder):
+    """Variables that hold for a whole process. Every rank is a node, which reaches the others by the plugin alone."""
     return {
-        "allreduce": lambda: dist.all_reduce(own),
-        "reduce_scatter": lambda: dist.reduce_scatter_tensor(own, blocks),
-        "all_gather": lambda: dist.all_gather_into_tensor(blocks, own),
-        "broadcast": lambda: dist.broadcast(own, 0),
-        "reduce": lambda: dist.reduce(own, 0),
-    }[func]
+        "RANK": str(rank), "GHOSTRANK_TRACE": str(folder), "NCCL_HOSTID": f"node{rank}",
+        "NCCL_NET_PLUGIN": options.plugin, "NCCL_NET": "ghostrank-trace",
+        "NCCL_NET_PLUGIN_REF_COUNT": "1",  # stays loaded between two communicators
+        "NCCL_SOCKET_IFNAME": "lo", "NCCL_RAS_ENABLE": "0", "NCCL_MNNVL_ENABLE": "0",
+        "NCCL_CUMEM_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0",  # no memory is shared between processes
+        "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV,GRAPH,TUNING,COLL,NET",
+        "NCCL_DEBUG_FILE": str(folder / f"log.{rank}"),
+    }
 
 
-def rank_main(options):
-    import torch
-    import torch.distributed as dist
-
-    plugin = ctypes.CDLL(options.plugin)
-    torch.cuda.set_device(0)
-    dist.init_process_group("nccl")
-    beside = dist.new_group(backend="gloo")
-
-    def rest():
-        torch.cuda.synchronize()
-        dist.barrier(group=beside)
-        time.sleep(0.2)  # proxies may still send data that the kernels left
-
-    for func, count in itertools.product(FUNCS, COUNTS):
-        call = call_of(func, count, "cuda:0", dist.get_world_size())
-        call()  # opens connections
-        rest()
-        mark = {"library": options.library, "func": func, "algorithm": "ring", "count": count,
-                "element_bytes": 4, "root": 0, "protocol": options.protocol,
-                "channels": options.channel_count}
-        plugin.ghostrank_trace_mark(json.dumps(mark).encode())
-        call()
-        rest()
-        plugin.ghostrank_trace_mark(b"end")
-    dist.destroy_process_group()
-
-
-def unavailable():
-    """Why there is nothing to run here; empty: there is."""
+def rank_main(pipe, rank, size, options, environment):
+    """A rank: does what the driver says, and answers each command by its result or by an error."""
+    os.environ.update(environment, WORLD_SIZE=str(size))
     try:
-        import torch
-    except ImportError:
-        return "PyTorch is not installed"
-    if not torch.cuda.is_available():
-        return "PyTorch finds no GPU"
-    if not torch.distributed.is_nccl_available():
-        return "this PyTorch has no NCCL"
-    return ""
+        plugin = ctypes.CDLL(options.plugin)
+        one = nccl.Rank(rank, size, options.nccl, options.cuda, BUFFER_BYTES)
+        pipe.send((True, None))
+        while (command := pipe.recv()) is not None:
+            verb, arguments = command
+            if verb == "mark":
+                plugin.ghostrank_trace_mark(arguments[0].encode())
+                pipe.send((True, None))
+            else:
+                pipe.send((True, getattr(one, verb)(*arguments)))
+    except (Exception, KeyboardInterrupt) as e:  # whatever it is, the driver must hear of it
+        pipe.send((False, f"{type(e).__name__}: {e}"))
+    os._exit(0)  # NCCL's threads and connections end with the process
 
 
-def library():
-    """Ours for the NCCL that PyTorch has; None: it is not played."""
-    import torch
+class Ranks:
+    """The processes of one set."""
 
-    played = {(2, 28): "nccl-2.28", (2, 29): "nccl-2.30", (2, 30): "nccl-2.30"}
-    return played.get(tuple(torch.cuda.nccl.version()[:2]))
+    def __init__(self, size, options, folder, environment):
+        self.patience = options.patience
+        context = multiprocessing.get_context("spawn")
+        self.pipes, self.processes = [], []
+        for rank in range(size):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=rank_main, daemon=True,
+                                      args=(theirs, rank, size, options, environment_of(rank, options, folder) | environment))
+            process.start()
+            theirs.close()
+            self.pipes.append(ours)
+            self.processes.append(process)
+
+    def answers(self):
+        """The answer of every rank; an error of any, or silence for so long, ends the set."""
+        deadline = time.monotonic() + self.patience
+        found = []
+        for rank, pipe in enumerate(self.pipes):
+            if not pipe.poll(max(0, deadline - time.monotonic())):
+                raise TimeoutError(f"rank {rank} says nothing for {self.patience} s")
+            good, answer = pipe.recv()
+            if not good:
+                raise RuntimeError(answer)
+            found.append(answer)
+        return found
+
+    def tell(self, verb, *arguments):
+        for pipe in self.pipes:
+            pipe.send((verb, arguments))
+        return self.answers()
+
+    def unique_id(self):
+        self.pipes[0].send(("unique_id", ()))
+        good, identifier = self.pipes[0].recv()
+        if not good:
+            raise RuntimeError(identifier)
+        return identifier
+
+    def kill(self):
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.join()
 
 
-def play(options, protocol, channels):
-    folder = pathlib.Path(options.folder) / f"{protocol}-c{channels}"
+def play(one_set, options, until):
+    """Plays the set's communicators and calls; returns how many calls were played, and why no more."""
+    folder = pathlib.Path(options.folder) / one_set.name
     folder.mkdir(parents=True, exist_ok=True)
-    processes = []
-    for rank in range(options.ranks):
-        environment = dict(
-            os.environ, RANK=str(rank), WORLD_SIZE=str(options.ranks), MASTER_ADDR="127.0.0.1",
-            MASTER_PORT="29500", GHOSTRANK_TRACE=str(folder), NCCL_NET_PLUGIN=options.plugin,
-            NCCL_HOSTID=f"node{rank}", NCCL_ALGO="Ring", NCCL_PROTO=protocol,
-            NCCL_MIN_NCHANNELS=str(channels), NCCL_MAX_NCHANNELS=str(channels),
-            NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
-        command = [sys.executable, __file__, options.plugin, options.folder, "--as-rank",
-                   "--protocol", protocol, "--channel-count", str(channels),
-                   "--library", options.library]
-        processes.append(subprocess.Popen(command, env=environment))
-    failed = sum(process.wait() != 0 for process in processes)
-    if failed == 0 and options.compare:
-        traces = [str(folder / f"trace.{rank}") for rank in range(options.ranks)]
-        print(f"{protocol}, {channels} channels:", flush=True)
-        failed = subprocess.run([options.compare, *traces], check=False).returncode
-    return failed
+    ranks = Ranks(one_set.ranks, options, folder, {k: v.format(folder=folder) for k, v in one_set.environment.items()})
+    played, began = 0, time.monotonic()
+    try:
+        ranks.answers()
+        for communicator in one_set.communicators:
+            opening = time.monotonic()
+            ranks.tell("open", ranks.unique_id(), communicator.channels, communicator.environment)
+            print(f"{one_set.name}: {communicator.mark} opened in {time.monotonic() - opening:.2f} s, "
+                  f"at {opening - began:.2f} s", flush=True)
+            for calls in communicator.launches:
+                if time.monotonic() > until:
+                    return played, "the time is over"
+                ranks.tell("mark", json.dumps({"library": options.library, **communicator.mark, "calls": calls}))
+                ranks.tell("play", calls, 0.8 * options.patience)
+                time.sleep(0.01)  # for proxies that still send what no kernel waits for
+                ranks.tell("mark", "end")
+                played += 1
+        return played, ""
+    except (RuntimeError, TimeoutError, EOFError, OSError) as e:
+        return played, f"{type(e).__name__}: {e}"
+    finally:
+        ranks.kill()
+        print(f"{one_set.name}: {played} calls in {time.monotonic() - began:.1f} s", flush=True)
+
+
+def last_lines(folder, count=12):
+    for log in sorted(folder.glob("log.*"))[:2]:
+        lines = log.read_text(errors="replace").splitlines()[-count:]
+        print(f"  the end of {log.name}:", *lines, sep="\n    ", flush=True)
+
+
+def play_and_compare(one_set, options, until):
+    """Whether all of the set's calls were played and are equal to ours."""
+    if time.monotonic() > until:
+        print(f"{one_set.name}: left out, the time is over", flush=True)
+        return False
+    _, why = play(one_set, options, until)
+    folder = pathlib.Path(options.folder) / one_set.name
+    if why:
+        print(f"{one_set.name}: {why}", flush=True)
+        last_lines(folder)
+    equal = True
+    if options.compare:
+        traces = [str(folder / f"trace.{rank}") for rank in range(one_set.ranks)]
+        told = subprocess.run([options.compare, *traces], check=False, capture_output=True, text=True)
+        print(f"{one_set.name}:\n{told.stdout}{told.stderr}", end="", flush=True)
+        equal = told.returncode == 0
+    return equal and not why
+
+
+def find_libraries(options):
+    """Sets the libraries' paths and ours by NCCL's version; returns why it cannot, or nothing."""
+    options.nccl = options.nccl or nccl.find_library("libnccl.so.2")
+    options.cuda = nccl.find_library("libcudart.so.13") or nccl.find_library("libcudart.so.12")
+    if not options.nccl or not options.cuda:
+        return "NCCL and the CUDA runtime are not installed"
+    count = ctypes.c_int()
+    if ctypes.CDLL(options.cuda).cudaGetDeviceCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return "there is no GPU"
+    version = ctypes.c_int()
+    ctypes.CDLL(options.nccl).ncclGetVersion(ctypes.byref(version))
+    major, minor, patch = version.value // 10000, version.value // 100 % 100, version.value % 100
+    print(f"NCCL {major}.{minor}.{patch}", flush=True)
+    options.library = options.library or PLAYED.get((major, minor))
+    return "" if options.library else "this version of NCCL is not played; --library says which to compare with"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plugin", type=os.path.abspath)
     parser.add_argument("folder", type=os.path.abspath)
-    parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--library", help="default: by PyTorch's NCCL")
+    parser.add_argument("--only", default="", help="the sets whose name begins so")
+    parser.add_argument("--seconds", type=float, default=1500, help="after these no further call begins")
+    parser.add_argument("--patience", type=float, default=30, help="seconds that a rank may take for a command")
+    parser.add_argument("--at-once", type=int, default=1, help="sets played at a time")
+    parser.add_argument("--nccl", help="libnccl.so.2; default: the system's, or PyTorch's")
+    parser.add_argument("--library", help="ours to compare with; default: by NCCL's version")
     parser.add_argument("--compare", type=os.path.abspath, metavar="PROGRAM")
-    parser.add_argument("--channels", default="1,2,4")
-    parser.add_argument("--as-rank", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--protocol", help=argparse.SUPPRESS)
-    parser.add_argument("--channel-count", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.as_rank:
-        rank_main(options)
-        return 0
-    why = unavailable()
-    if not why:
-        options.library = options.library or library()
-        if not options.library:
-            why = "PyTorch's NCCL is of no version that is played; --library says which to compare with"
-    if why:
+    until = time.monotonic() + options.seconds
+    if why := find_libraries(options):
         print(f"left out: {why}")
         return LEFT_OUT
-    sweep = itertools.product(PROTOCOLS, [int(c) for c in options.channels.split(",")])
-    return 1 if sum(play(options, protocol, channels) for protocol, channels in sweep) else 0
+    sets = [s for s in sweep.sets() if s.name.startswith(options.only)]
+    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+        equal = list(pool.map(lambda s: play_and_compare(s, options, until), sets))
+    print(f"{sum(equal)} of {len(sets)} sets are played and equal")
+    return 0 if all(equal) else 1
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 // The tracing plugin, called as NCCL would but without NCCL; and the comparison, on traces made
 // from our own schedules, intact and damaged.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -16,16 +17,13 @@ namespace ghostrank::nccl_trace {
 namespace {
 
 constexpr int kRanks = 4;
-constexpr char kCall[] =
-    R"({"library": "nccl-2.28", "func": "allreduce", "algorithm": "ring", "count": 100000, )"
-    R"("protocol": "Simple", "channels": 2})";
+constexpr char kRing[] =
+    R"({"library": "nccl-2.28", "algorithm": "ring", "protocol": "Simple", "channels": 2, )"
+    R"("calls": [{"func": "allreduce", "count": 100000}]})";
 
-// The trace that the plugin would have written on `rank`.
-std::string made_up(GroupRank rank) {
-  const Call call = parse_call(kCall, kRanks);
-  const auto schedule = find_algorithm(call.library, call.collective.func, call.algorithm)
-                            ->make(call.collective, call.communicator);
-  const auto sent = scheduled(*schedule, rank);
+// The trace that the plugin would have written on `rank`, had NCCL followed our schedules.
+std::string made_up(const std::string& mark, GroupRank rank) {
+  const auto sent = scheduled(parse_launch(mark, kRanks), rank);
   std::ostringstream text;
   text << "rank " << rank << " of " << kRanks << "\n";
   int number = 0;
@@ -33,13 +31,14 @@ std::string made_up(GroupRank rank) {
     text << "connect " << number << " " << target << "\nsend " << number << " 12345\n";
     ++number;
   }
-  text << "mark " << kCall << "\n";
+  text << "mark " << mark << "\n";
   number = 0;
   for (const auto& [target, messages] : sent) {
     for (const std::uint64_t bytes : messages) text << "send " << number << " " << bytes << "\n";
     ++number;
   }
-  text << "mark end\nsend 0 99\n";
+  text << "mark end\n";
+  if (number > 0) text << "send 0 99\n";
   return text.str();
 }
 
@@ -52,22 +51,53 @@ std::vector<RankTrace> traces_of(const std::vector<std::string>& texts) {
   return traces;
 }
 
-std::vector<std::string> all_ranks() {
+std::vector<std::string> all_ranks(const std::string& mark = kRing) {
   std::vector<std::string> texts;
-  for (GroupRank r = 0; r < kRanks; ++r) texts.push_back(made_up(r));
+  for (GroupRank r = 0; r < kRanks; ++r) texts.push_back(made_up(mark, r));
   return texts;
 }
 
-TEST(NcclTrace, OfOurOwnScheduleIsEqual) {
-  const auto verdicts = compare(traces_of(all_ranks()));
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].difference, "");
+TEST(NcclTrace, OfOurOwnSchedulesIsEqual) {
+  for (const std::string& mark : {
+           std::string(kRing),
+           std::string(R"({"library": "nccl-2.28", "algorithm": "tree", "protocol": "LL128",
+               "channels": 4, "calls": [{"func": "allreduce", "count": 50001}]})"),
+           std::string(R"({"library": "nccl-2.28", "algorithm": "pat", "protocol": "Simple",
+               "channels": 1, "calls": [{"func": "reduce_scatter", "count": 3}]})"),
+           std::string(R"({"library": "nccl-2.30", "algorithm": "tuned",
+               "calls": [{"func": "broadcast", "count": 77, "element_bytes": 8, "root": 3}]})"),
+           std::string(R"({"library": "nccl-2.28", "algorithm": "p2p", "channels": 2,
+               "calls": [{"func": "send_recv", "count": 70000, "root": 2, "target": 1}]})"),
+           std::string(R"({"library": "nccl-2.28", "algorithm": "p2p", "channels": 2,
+               "calls": [{"func": "all_to_all_v", "counts": [1, 0, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+                          12, 13, 14, 15, 100000]}]})"),
+           std::string(R"({"library": "nccl-2.28", "algorithm": "ring", "channels": 4,
+               "calls": [{"func": "all_gather", "count": 100000},
+                         {"func": "all_gather", "count": 7}]})"),
+       }) {
+    std::string line = mark;
+    std::erase(line, '\n');
+    const auto verdicts = compare(traces_of(all_ranks(line)));
+    ASSERT_EQ(verdicts.size(), 1u);
+    EXPECT_EQ(verdicts[0].difference, "") << line;
+  }
+}
+
+// A channel sends all of one call before any of the next, in NCCL's order: the smaller call first.
+TEST(NcclTrace, OfAGroupHasTheSmallerCallFirst) {
+  const std::string mark =
+      R"({"library": "nccl-2.28", "algorithm": "ring", "protocol": "Simple", "channels": 1, )"
+      R"("calls": [{"func": "all_gather", "count": 1000}, {"func": "all_gather", "count": 10}]})";
+  const auto sent = scheduled(parse_launch(mark, kRanks), 0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent.begin()->second.front(), 40u);
+  EXPECT_EQ(std::ranges::count(sent.begin()->second, 4000u), kRanks - 1);
 }
 
 TEST(NcclTrace, HasTheMessagesOfTwoChannelsOfARing) {
   const auto traces = traces_of(all_ranks());
-  ASSERT_EQ(traces[0].calls.size(), 1u);
-  const auto& sent = traces[0].calls[0].sent;
+  ASSERT_EQ(traces[0].launches.size(), 1u);
+  const auto& sent = traces[0].launches[0].sent;
   ASSERT_EQ(sent.size(), 2u);
   std::uint64_t bytes = 0;
   for (const auto& [target, messages] : sent) {
@@ -97,10 +127,35 @@ TEST(NcclTrace, OfAnotherJobIsRefused) {
   auto texts = all_ranks();
   texts.pop_back();
   EXPECT_THROW(compare(traces_of(texts)), std::runtime_error);
-  texts.push_back(made_up(0));
+  texts.push_back(made_up(kRing, 0));
   EXPECT_THROW(compare(traces_of(texts)), std::runtime_error);
-  EXPECT_THROW(traces_of({"rank 0 of 1\nmark {}\n"}), std::runtime_error);
+  EXPECT_THROW(traces_of({"rank 0 of 1\nmark {}\nmark {}\n"}), std::runtime_error);
   EXPECT_THROW(traces_of({"rank 0 of 1\nsend 0 5\n"}), std::runtime_error);
+}
+
+// A set that hangs is killed, and its traces still say what was equal until then.
+TEST(NcclTrace, ThatBreaksOffIsComparedAsFarAsItGoes) {
+  const auto whole = all_ranks();
+  auto texts = whole;
+  for (std::string& text : texts) text += std::string("mark ") + kRing + "\nsend 0 1";
+  auto verdicts = compare(traces_of(texts));
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].difference, "");
+  EXPECT_EQ(verdicts[1].difference, "it did not end");
+  // One rank had finished it.
+  texts[1] += "\nmark end\n";
+  verdicts = compare(traces_of(texts));
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[1].difference, "it did not end");
+}
+
+TEST(NcclTrace, AMarkThatIsNoLaunchIsRefusedByItsText) {
+  for (const char* mark :
+       {"{}", "end of it", R"({"library": "nccl-2.28", "algorithm": "ring", "calls": []})",
+        R"({"library": "nccl-2.28", "algorithm": "ring", "calls": [{"func": "sum"}]})",
+        R"({"library": "nccl-2.28", "algorithm": "ring", "protocol": "TCP",
+            "calls": [{"func": "allreduce"}]})"})
+    EXPECT_THROW(parse_launch(mark, kRanks), std::runtime_error) << mark;
 }
 
 // Drives one connection of the plugin from both ends.
@@ -162,7 +217,7 @@ TEST_F(Plugin, CarriesMessagesInOrderAndWritesThemDown) {
   std::vector<char> large(3'000'000), small(100, 's'), empty;
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i % 251);
   std::vector<std::vector<char>> rooms(3, std::vector<char>(large.size()));
-  mark_(kCall);
+  mark_(kRing);
   std::vector<void*> sends, receives;
   for (auto* message : {&large, &empty, &small}) sends.push_back(send(*message));
   for (auto& room : rooms) receives.push_back(receive(room));
@@ -185,9 +240,9 @@ TEST_F(Plugin, CarriesMessagesInOrderAndWritesThemDown) {
   EXPECT_EQ(std::memcmp(rooms[2].data(), small.data(), small.size()), 0);
   std::ifstream in(folder_ + "/trace.0");
   const RankTrace trace = read_trace(in, "trace.0");
-  ASSERT_EQ(trace.calls.size(), 1u);
-  ASSERT_EQ(trace.calls[0].sent.size(), 1u);
-  EXPECT_EQ(trace.calls[0].sent.begin()->second, (Messages{3'000'000, 0, 100}));
+  ASSERT_EQ(trace.launches.size(), 1u);
+  ASSERT_EQ(trace.launches[0].sent.size(), 1u);
+  EXPECT_EQ(trace.launches[0].sent.begin()->second, (Messages{3'000'000, 0, 100}));
 }
 
 }  // namespace

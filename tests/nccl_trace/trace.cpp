@@ -14,7 +14,7 @@ constexpr char kEnd[] = "end";
 
 struct Connection {
   GroupRank target = 0;
-  Messages sent;  // in the open call
+  Messages sent;  // in the open launch
 };
 
 class Reader {
@@ -48,24 +48,24 @@ class Reader {
   }
 
   RankTrace take() {
-    if (open_) refuse("the last call has no end: the trace was cut short");
+    if (open_) trace_.broken_off = open_->mark;
     return std::move(trace_);
   }
 
  private:
   void mark(const std::string& text) {
     if (text != kEnd) {
-      if (open_) refuse("a call begins inside another");
-      open_ = RankCall{text, {}};
+      if (open_) refuse("a launch begins inside another");
+      open_ = RankLaunch{text, {}};
       return;
     }
-    if (!open_) refuse("a call ends that has not begun");
+    if (!open_) refuse("a launch ends that has not begun");
     for (auto& [number, connection] : connections_) {
       if (connection.sent.empty()) continue;
       open_->sent.emplace(connection.target, std::move(connection.sent));
       connection.sent.clear();
     }
-    trace_.calls.push_back(std::move(*open_));
+    trace_.launches.push_back(std::move(*open_));
     open_.reset();
   }
 
@@ -77,36 +77,52 @@ class Reader {
   int number_ = 0;
   RankTrace trace_;
   std::map<int, Connection> connections_;
-  std::optional<RankCall> open_;
+  std::optional<RankLaunch> open_;
 };
 
 Func func_named(const std::string& name) {
   for (int f = 0; f < kFuncs; ++f)
     if (name_of(static_cast<Func>(f)) == name) return static_cast<Func>(f);
-  throw std::runtime_error("a mark names the function '" + name + "', which does not exist");
+  throw std::runtime_error("there is no function '" + name + "'");
+}
+
+Collective collective_of(const nlohmann::json& call, int size) {
+  Collective c{func_named(call.at("func")), size, call.value("count", std::uint64_t{0}),
+               call.value("element_bytes", 4u), call.value("root", 0)};
+  c.target = call.value("target", c.target);
+  if (call.contains("counts"))
+    c.counts = std::make_shared<const std::vector<std::uint64_t>>(
+        call["counts"].get<std::vector<std::uint64_t>>());
+  return c;
 }
 
 }  // namespace
 
 RankTrace read_trace(std::istream& in, const std::string& name) {
   Reader reader(name);
-  for (std::string line; std::getline(in, line);) reader.line(line);
+  for (std::string line; std::getline(in, line);)
+    if (!in.eof()) reader.line(line);  // a line without an end broke off
   return reader.take();
 }
 
-Call parse_call(const std::string& mark, int size) {
+Launch parse_launch(const std::string& mark, int size) try {
   const nlohmann::json json = nlohmann::json::parse(mark);
-  Call call;
-  call.library = json.at("library");
-  call.algorithm = json.at("algorithm");
-  call.collective = {func_named(json.at("func")), size, json.at("count"),
-                     json.value("element_bytes", 4u), json.value("root", 0)};
-  call.communicator.channels = json.at("channels");
-  call.communicator.protocol = protocol_named(json.at("protocol").get<std::string>());
-  if (!call.communicator.protocol)
-    throw std::runtime_error("a mark names a protocol that does not exist: " + mark);
-  for (GroupRank r = 0; r < size; ++r) call.communicator.node_of.push_back(r);
-  return call;
+  Launch launch;
+  launch.library = json.at("library");
+  launch.algorithm = json.at("algorithm");
+  for (const nlohmann::json& call : json.at("calls"))
+    launch.calls.push_back(collective_of(call, size));
+  if (launch.calls.empty()) throw std::runtime_error("it has no calls");
+  Communicator& communicator = launch.communicator;
+  communicator.channels = json.value("channels", 0);
+  if (json.contains("protocol")) {
+    communicator.protocol = protocol_named(json["protocol"].get<std::string>());
+    if (!communicator.protocol) throw std::runtime_error("there is no such protocol");
+  }
+  for (GroupRank r = 0; r < size; ++r) communicator.node_of.push_back(r);
+  return launch;
+} catch (const std::exception& error) {
+  throw std::runtime_error("the mark " + mark + " describes no launch: " + error.what());
 }
 
 }  // namespace ghostrank::nccl_trace

@@ -3,12 +3,15 @@
 // clang-format off
 //   rank 0 of 4
 //   connect 3 1                        connection 3 goes to rank 1
-//   mark {"func": "allreduce", ..}     a call follows (drive.py writes it, parse_call() reads it)
+//   mark {"algorithm": "ring", ..}     a launch follows (drive.py writes it, parse_launch() reads it)
 //   send 3 524288                      a message of 524,288 bytes on connection 3
-//   mark end                           all messages of the call have been sent
+//   mark end                           all messages of the launch have been sent
 // clang-format on
 //
-// Sends outside of calls are left out. Units: bytes. Threading: pure functions.
+// A launch is one ncclGroup of one or several calls. Sends outside of launches are left out. A
+// trace may break off anywhere: its process was killed.
+//
+// Units: bytes. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +27,34 @@ namespace ghostrank::nccl_trace {
 
 using Messages = std::vector<std::uint64_t>;  // of one connection, in order
 
-// One rank's sends in one call: its connections by target, in no order.
-struct RankCall {
-  std::string call;  // the mark
+// One rank's sends in one launch: its connections by target, in no order.
+struct RankLaunch {
+  std::string mark;
   std::multimap<GroupRank, Messages> sent;
 };
 
 struct RankTrace {
   int rank = 0, size = 1;
-  std::vector<RankCall> calls;
+  std::vector<RankLaunch> launches;
+  std::string broken_off;  // the mark of a launch that has no end
 };
 
 // Throws std::runtime_error that names `name` and the line when the text is not a trace.
 RankTrace read_trace(std::istream& in, const std::string& name);
 
-// The call that a mark describes.
-struct Call {
+// The launch that a mark describes:
+//
+//   {"library": "nccl-2.28", "algorithm": "ring", "protocol": "Simple", "channels": 2,
+//    "calls": [{"func": "allreduce", "count": 1000, "element_bytes": 4, "root": 0}]}
+//
+// Without `protocol` and `channels` they are NCCL's own choice; so is the algorithm "tuned". Calls
+// also take `target` (send_recv) and `counts` (all_to_all_v), and leave out what has its default.
+struct Launch {
   std::string library, algorithm;
-  Collective collective;  // its size is the job's; marks have none
+  std::vector<Collective> calls;  // their size is the job's; marks have none
   Communicator communicator;
 };
-Call parse_call(const std::string& mark, int size);
+// Throws std::runtime_error when the mark describes none.
+Launch parse_launch(const std::string& mark, int size);
 
 }  // namespace ghostrank::nccl_trace
