@@ -46,7 +46,7 @@ ComputeModel::ComputeModel(const JobSpec& spec)
     throw Error(spec.source_of("device") + ": the device has no peak_tflops for " +
                 std::string(name_of(spec.precision.parameters)) + "; choose another device");
   if (computes_by_kernels(spec))
-    kernels_.emplace(spec.device, matmul_peak_tflops(spec.device, spec.precision.parameters));
+    kernels_.emplace(spec.device, spec.precision.parameters);
 }
 
 Picoseconds ComputeModel::checked(double time, const std::string& what) const {

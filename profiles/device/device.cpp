@@ -1,11 +1,25 @@
 #include "profiles/device/device.h"
 
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "profiles/device/kernel_tables.h"
+#include "profiles/device/measured_kernels.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr double kMaxTflops = 1e9, kMaxGBps = 1e9;
+
+// The peaks' names in a DeviceProfile.
+constexpr std::pair<OperandType, std::string_view> kPeaks[] = {{OperandType::bf16, "bfloat16"},
+                                                               {OperandType::fp16, "float16"},
+                                                               {OperandType::tf32, "tfloat32"},
+                                                               {OperandType::fp32, "float32"},
+                                                               {OperandType::fp8, "float8"}};
 
 constexpr std::array kKeys{
     Key{"name", KeyType::string, "device", "how reports call the device"},
@@ -14,6 +28,8 @@ constexpr std::array kKeys{
     Key{"peak_tflops.fp16", KeyType::number, "0", "dense float16 peak", 0, kMaxTflops},
     Key{"peak_tflops.tf32", KeyType::number, "0", "dense TensorFloat-32 peak", 0, kMaxTflops},
     Key{"peak_tflops.fp32", KeyType::number, "0", "float32 peak outside the tensor cores", 0,
+        kMaxTflops},
+    Key{"peak_tflops.fp8", KeyType::number, "0", "dense float8 peak, of measured products", 0,
         kMaxTflops},
     Key{"efficiency", KeyType::number, "0.4", "share of the peak that a training step reaches",
         0.001, 1},
@@ -36,6 +52,14 @@ constexpr std::array kKeys{
     Key{"kernels.launch_us", KeyType::number, "5", "the GPU's time to start a kernel", 0, 1e6},
     Key{"kernels.host_us", KeyType::number, "0",
         "the host's time to launch a kernel; 0: the host never holds the GPU up", 0, 1e6},
+    Key{"kernels.products", KeyType::string, "",
+        "measured matrix products, as CSV text or the path of a CSV file: "
+        "type,operands,m,n,k,batch,us"},
+    Key{"kernels.transfers", KeyType::string, "",
+        "measured kernels that move bytes, likewise: kind,bytes,us"},
+    Key{"kernels.attention", KeyType::string, "",
+        "measured fused attention, likewise: "
+        "type,direction,causal,batch,heads,key_heads,queries,keys,width,us"},
     Key{"calibration", KeyType::choice, "assumed",
         "where the compute times come from: assumed; fitted: the kernels, to step times of real "
         "runs; fitted_efficiency: that of a device without multiprocessors, likewise; measured "
@@ -43,6 +67,8 @@ constexpr std::array kKeys{
         0, 0, "assumed fitted fitted_efficiency measured"},
     Key{"step_time_error", KeyType::number, "0",
         "mean distance of predicted from measured step times, as a share; 0: unknown", 0, 1},
+    Key{"kernel_error", KeyType::number, "0",
+        "likewise of kernels, each predicted from the other measured ones; 0: unknown", 0, 1},
     Key{"source", KeyType::string, "", "where the numbers come from"}};
 
 void read_kernels(const Settings& settings, DeviceProfile& device) {
@@ -59,6 +85,16 @@ void read_kernels(const Settings& settings, DeviceProfile& device) {
                        : from == "measured" && kernels                    ? Calibration::measured
                                                                           : Calibration::assumed;
   device.step_time_error = settings.number("step_time_error");
+  device.kernel_error = settings.number("kernel_error");
+  KernelTables tables = read_kernel_tables(settings, device);
+  if (tables.empty()) return;
+  for (const char* table : kKernelTables)
+    if (const Setting& given = settings.at("kernels." + std::string(table));
+        given.given && !kernels)
+      fail(given.mark,
+           "measured kernels need the device's multiprocessors; give them, as in "
+           "multiprocessors: 132");
+  device.measured = std::make_shared<const MeasuredKernels>(std::move(tables), device);
 }
 
 }  // namespace
@@ -69,11 +105,9 @@ DeviceProfile make_device(const YamlValue& description) {
   const Settings settings(description, kKeys, "device");
   DeviceProfile device;
   device.name = settings.text("name");
-  device.peak_tflops = {{"bfloat16", settings.number("peak_tflops.bf16")},
-                        {"float16", settings.number("peak_tflops.fp16")},
-                        {"tfloat32", settings.number("peak_tflops.tf32")},
-                        {"float32", settings.number("peak_tflops.fp32")}};
-  std::erase_if(device.peak_tflops, [](const auto& entry) { return entry.second == 0; });
+  for (const auto& [type, key] : kOperandTypes)
+    if (const double peak = settings.number("peak_tflops." + std::string(key)); peak > 0)
+      device.peak_tflops[std::string(peak_name(type))] = peak;
   device.efficiency = settings.number("efficiency");
   device.memory_GBps = settings.number("memory_GBps");
   device.memory_bytes = settings.number("memory_bytes");
@@ -83,17 +117,28 @@ DeviceProfile make_device(const YamlValue& description) {
   return device;
 }
 
-double matmul_peak_tflops(const DeviceProfile& device, DataType type) {
-  const auto first_of = [&](const char* preferred, const char* otherwise) {
-    for (const char* name : {preferred, otherwise})
-      if (const auto at = device.peak_tflops.find(name); at != device.peak_tflops.end())
-        return at->second;
-    return 0.0;
+std::string_view peak_name(OperandType type) {
+  return std::find_if(std::begin(kPeaks), std::end(kPeaks),
+                      [&](const auto& peak) { return peak.first == type; })
+      ->second;
+}
+
+double peak_tflops(const DeviceProfile& device, OperandType type) {
+  const auto at = device.peak_tflops.find(std::string(peak_name(type)));
+  return at == device.peak_tflops.end() ? 0 : at->second;
+}
+
+OperandType operand_type(const DeviceProfile& device, DataType type) {
+  const auto first_of = [&](OperandType preferred, OperandType otherwise) {
+    return peak_tflops(device, preferred) > 0 ? preferred : otherwise;
   };
-  if (type == DataType::bfloat16) return first_of("bfloat16", "float16");
-  if (type == DataType::float16) return first_of("float16", "bfloat16");
-  if (type == DataType::float32) return first_of("tfloat32", "float32");
-  return 0;
+  if (type == DataType::float16) return first_of(OperandType::fp16, OperandType::bf16);
+  if (type == DataType::float32) return first_of(OperandType::tf32, OperandType::fp32);
+  return first_of(OperandType::bf16, OperandType::fp16);
+}
+
+double matmul_peak_tflops(const DeviceProfile& device, DataType type) {
+  return is_integer(type) ? 0 : peak_tflops(device, operand_type(device, type));
 }
 
 }  // namespace ghostrank

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
+#include "profiles/device/kernel_shapes.h"
 #include "profiles/input/keys.h"
 #include "profiles/job/job.h"
 
@@ -19,5 +21,10 @@ DeviceProfile make_device(const YamlValue& description);
 // (fp16 if the device has no bf16), float32 at the tf32 peak (fp32 if it has no tf32). 0: the
 // device does not support the type.
 double matmul_peak_tflops(const DeviceProfile& device, DataType type);
+
+// The type of those products' operands on this device.
+OperandType operand_type(const DeviceProfile& device, DataType type);
+double peak_tflops(const DeviceProfile& device, OperandType type);  // 0: not supported
+std::string_view peak_name(OperandType type);  // of its entry among the device's peaks
 
 }  // namespace ghostrank

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "profiles/device/kernel_tables.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
 #include "profiles/job/job.h"
@@ -83,6 +84,24 @@ void check_schema(const YamlValue& map, const ProfileKind& kind) {
                            std::string(kind.schema) + "; found " + description(*schema));
 }
 
+// Puts the tables that a device names as files in the place of their paths, so that the profile is
+// whole, also in a result. Errors about a row name the CSV file then.
+void take_kernel_tables(YamlValue& device, const std::string& near) {
+  YamlValue* kernels = device.find("kernels");
+  if (!kernels) return;
+  for (const char* key : kKernelTables) {
+    YamlValue* table = kernels->find(key);
+    if (!table || !table->is_scalar() || !names_kernel_table(table->text)) continue;
+    const std::string path =
+        is_file(table->text) ? table->text : (fs::path(near) / table->text).string();
+    if (!is_file(path))
+      fail(table->mark, "there is no table of kernels " + quote(table->text) + "; check the path");
+    table->text = read_text(path) + "\n";
+    table->quoted = true;
+    table->mark = {std::make_shared<const Source>(Source{path, path, true}), 0, 1};
+  }
+}
+
 YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::string& near,
                   int bases);
 
@@ -123,6 +142,7 @@ YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::st
   YamlValue own = given;
   remove_key(own, "schema");
   remove_key(own, "base");
+  if (kind.name == kDeviceProfile.name) take_kernel_tables(own, near);
   const YamlValue* base = given.find("base");
   if (!base) return own;
   if (!base->is_scalar())

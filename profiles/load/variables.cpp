@@ -27,6 +27,9 @@ constexpr std::array kVariables{
     Variable{"GHOSTRANK_PROFILER_DIR",
              "`libghostrank-profiler.so`: where NCCL's calls are written; the current folder"},
     Variable{"GHOSTRANK_PROFILER_STEPS", "`libghostrank-profiler.so`: 0 leaves messages out"},
+    Variable{"GHOSTRANK_CUDA_LIBRARY",
+             "`calibrate device`: the path of `libghostrank-cuda.so`; beside this program, or in "
+             "`../lib`"},
     Variable{"RANK", "which process this is, with `WORLD_SIZE`; goes before every launcher"},
     Variable{"WORLD_SIZE", "how many processes there are, with `RANK`"},
     Variable{"MASTER_ADDR", "where process 0 listens"},

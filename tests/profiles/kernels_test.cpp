@@ -17,16 +17,18 @@ namespace {
 using test::load_error;
 using test::load_text;
 
+constexpr double kPeak = 100;  // TFLOP/s
+
 // Ten multiprocessors of 10 TFLOP/s each, memory of 10 TB/s, nothing to start a kernel.
 DeviceProfile ten() {
   DeviceProfile device;
   device.multiprocessors = 10;
   device.memory_GBps = 10'000;
+  device.peak_tflops = {{"bfloat16", kPeak}};
   return device;
 }
-constexpr double kPeak = 100;  // TFLOP/s
 
-KernelModel model_of(const DeviceProfile& device) { return {device, kPeak}; }
+KernelModel model_of(const DeviceProfile& device) { return {device, DataType::bfloat16}; }
 
 TEST(Kernels, AProductTakesWholeWavesOfTiles) {
   const KernelModel device = model_of(ten());

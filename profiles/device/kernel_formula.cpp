@@ -1,0 +1,106 @@
+#include "profiles/device/kernel_formula.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "profiles/median.h"
+
+namespace ghostrank {
+namespace {
+
+// Output tiles that GEMM libraries offer; a smaller one reuses its operands less. The shares are
+// assumed, relative to the largest.
+struct Tile {
+  double m, n, share;
+};
+constexpr std::array kTiles{Tile{256, 128, 1},  Tile{128, 256, 1},  Tile{128, 128, .93},
+                            Tile{256, 64, .85}, Tile{64, 256, .85}, Tile{128, 64, .8},
+                            Tile{64, 128, .8},  Tile{64, 64, .6}};
+constexpr double kUnaligned = .4;
+constexpr double kVector = 8;  // elements
+// Share of what products reach; between the forward and the backward that FlashAttention-2 reports.
+constexpr double kFusedAttention = .75;
+constexpr double kBackward = 2.5;  // fused attention: products backward against forward
+
+constexpr std::array kFills{0., 64., 128., 192., 256., 384., 512., 768., 1024.};
+constexpr int kRounds = 6;  // towards the speed at which half of the products are too slow
+
+bool aligned(double size) { return std::fmod(size, kVector) == 0; }
+
+// Logarithms of predicted over measured times.
+std::vector<double> distances(const KernelFormula& formula,
+                              std::span<const MeasuredProduct> products, double element) {
+  std::vector<double> out;
+  out.reserve(products.size());
+  for (const MeasuredProduct& one : products)
+    out.push_back(std::log(formula.product(one.shape, element) / one.seconds));
+  return out;
+}
+
+double mean_distance(std::span<const double> logarithms) {
+  double sum = 0;
+  for (const double one : logarithms) sum += std::abs(one);
+  return sum / static_cast<double>(logarithms.size());
+}
+
+}  // namespace
+
+double FusedAttention::flops() const {
+  const double forward = 4 * batch * heads * queries * keys * width / (causal ? 2 : 1);
+  return backward ? kBackward * forward : forward;
+}
+
+double FusedAttention::bytes(double element) const {
+  const double forward = element * batch * width * 2 * (heads * queries + key_heads * keys);
+  return backward ? 2 * forward : forward;
+}
+
+double KernelFormula::product(const ProductShape& shape, double element) const {
+  const auto& [m, n, k, batch, type, operands] = shape;
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : kTiles) {
+    const double tiles = batch * std::ceil(m / tile.m) * std::ceil(n / tile.n);
+    const double flops = std::ceil(tiles / multiprocessors) * 2 * tile.m * tile.n * (k + fill);
+    fastest = std::min(fastest, flops * multiprocessors / (flops_per_second * tile.share));
+  }
+  if (!aligned(m) || !aligned(n) || !aligned(k)) fastest /= kUnaligned;
+  const double bytes = element * batch * (m * k + k * n + m * n);
+  return std::max(fastest, bytes / bytes_per_second) + start;
+}
+
+double KernelFormula::memory(double bytes) const { return bytes / bytes_per_second + start; }
+
+double KernelFormula::attention(const FusedAttention& shape, double element) const {
+  return std::max(shape.flops() / (flops_per_second * kFusedAttention),
+                  shape.bytes(element) / bytes_per_second) +
+         start;
+}
+
+KernelFormula stated_formula(const DeviceProfile& device, double peak_tflops) {
+  KernelFormula formula;
+  formula.flops_per_second = peak_tflops * 1e12 * device.kernels.matmul;
+  formula.bytes_per_second = device.memory_GBps * 1e9 * device.kernels.memory;
+  formula.multiprocessors = device.multiprocessors;
+  formula.start = device.kernels.launch_us * 1e-6;
+  return formula;
+}
+
+KernelFormula fitted_formula(KernelFormula formula, std::span<const MeasuredProduct> products,
+                             double element) {
+  KernelFormula best = formula;
+  double least = std::numeric_limits<double>::infinity();
+  for (const double fill : kFills) {
+    KernelFormula candidate = formula;
+    candidate.fill = fill;
+    for (int round = 0; round < kRounds; ++round)
+      candidate.flops_per_second *= std::exp(median(distances(candidate, products, element)));
+    const double distance = mean_distance(distances(candidate, products, element));
+    if (distance < least) least = distance, best = candidate;
+  }
+  return best;
+}
+
+}  // namespace ghostrank

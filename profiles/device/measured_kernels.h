@@ -1,0 +1,92 @@
+// Kernels of a GPU that were measured, and what they say of sizes that were not.
+//
+// A size in the tables takes its measured time. Any other takes the formula's
+// (kernel_formula.h, fitted to the measured products of its type) times a correction: how far the
+// formula is off at the nearest measured sizes, weighted by their distance in the logarithms of the
+// sizes, and less the farther away they are. Kernels that move bytes lie on lines between the
+// measured sizes of `elementwise`; other kinds are as much slower than those as they were measured.
+//
+// Units: seconds, bytes. Errors: Error(usage) for tables, see kernel_tables.h. Threading: constant.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "profiles/device/kernel_formula.h"
+#include "profiles/device/kernel_shapes.h"
+
+namespace ghostrank {
+
+struct MeasuredTransfer {
+  MemoryKernel kind{};
+  double bytes = 0, seconds = 0;
+};
+
+struct MeasuredAttention {
+  FusedAttention shape;
+  OperandType type{};
+  double seconds = 0;
+};
+
+struct KernelTables {
+  std::vector<MeasuredProduct> products;
+  std::vector<MeasuredTransfer> transfers;
+  std::vector<MeasuredAttention> attention;
+
+  bool empty() const { return products.empty() && transfers.empty() && attention.empty(); }
+};
+
+double bytes_of(OperandType type);
+
+// Logarithms of measured over predicted times at places, and what they say of other places.
+class Corrections {
+ public:
+  using Place = std::array<double, 4>;  // logarithms of sizes
+
+  // Places of different `kind`s count as farther apart.
+  void add(const Place& place, int kind, double logarithm);
+  // The factor for `place`, without what was added as number `without`.
+  double at(const Place& place, int kind, std::optional<std::size_t> without = {}) const;
+
+ private:
+  struct Known {
+    Place place;
+    int kind;
+    double logarithm;
+  };
+  std::vector<Known> known_;
+};
+
+class MeasuredKernels {
+ public:
+  // `device`: with its peaks and stated shares. Every type in the tables has a peak.
+  MeasuredKernels(KernelTables tables, const DeviceProfile& device);
+
+  const KernelTables& tables() const { return tables_; }
+
+  double product(const ProductShape& shape, const KernelFormula& stated, double element) const;
+  double memory(MemoryKernel kind, double bytes, const KernelFormula& stated) const;
+  double attention(const FusedAttention& shape, OperandType type, const KernelFormula& stated,
+                   double element) const;
+
+ private:
+  struct OfType {
+    std::vector<MeasuredProduct> products;  // by shape, ascending
+    KernelFormula formula;                  // fitted to them
+    Corrections corrections;
+  };
+  std::optional<double> along_elementwise(double bytes) const;
+
+  KernelTables tables_;
+  std::map<OperandType, OfType> products_;
+  std::map<OperandType, Corrections> attention_;
+};
+
+// The mean distance of each measured product and attention from what the others predict of it, as a
+// share of its time. 0: there are too few to say.
+double held_out_error(const KernelTables& tables, const DeviceProfile& device);
+
+}  // namespace ghostrank
