@@ -10,13 +10,6 @@ double real(std::uint64_t n) { return static_cast<double>(n); }
 constexpr double kMaskByte = 1;  // of dropout, per element
 constexpr double kFloat = 4;     // bytes; rotary positions and the loss compute in float32
 
-KernelTimes& operator+=(KernelTimes& all, const KernelTimes& more) {
-  all.forward += more.forward;
-  all.input += more.input;
-  all.weight += more.weight;
-  return all;
-}
-
 class EagerWriter {
  public:
   EagerWriter(const KernelModel& device, const EagerShape& shape)
