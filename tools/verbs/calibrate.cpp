@@ -14,7 +14,8 @@ std::span<const Verb> calibrate_verbs() {
            "a device profile from step times of your own runs (also: calibrate --from FILE)",
            calibrate_steps},
       Verb{"ratios", "how near compression methods come to the ratio asked for", calibrate_ratios},
-      Verb{"device", "", nullptr},
+      Verb{"device", "a device profile from kernels measured on a GPU of this machine",
+           calibrate_device},
   };
   return kVerbs;
 }

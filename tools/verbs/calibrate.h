@@ -11,5 +11,6 @@ int calibrate_host(const Argv& argv);
 int calibrate_compression(const Argv& argv);
 int calibrate_steps(const Argv& argv);
 int calibrate_ratios(const Argv& argv);
+int calibrate_device(const Argv& argv);
 
 }  // namespace ghostrank

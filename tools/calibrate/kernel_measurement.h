@@ -1,0 +1,44 @@
+// Measures the kernels that jobs need, or those of a grid of usual sizes, on a GPU.
+//
+// Which kernels: the jobs are planned on a device that notes what their planners ask it for, so
+// that measured are exactly the sizes that will be looked up. Kernels that move bytes are measured
+// over a range of sizes; attention is not, since cuBLASLt has none (kineto_kernels.h).
+//
+// Units: seconds. Errors: Error(usage) for jobs that ask for no kernels; Error(environment) where a
+// kernel fails. Threading: one thread.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "profiles/device/kernel_demand.h"
+#include "profiles/device/measured_kernels.h"
+#include "profiles/load/load.h"
+#include "tools/calibrate/cuda_library.h"
+
+namespace ghostrank {
+
+// What the planner of `job` asks a GPU with so many multiprocessors for.
+KernelDemand demand_of(const LoadedJob& job, int multiprocessors);
+
+// Square and oblong products in powers of two, as between the sizes of usual models.
+KernelDemand usual_demand(OperandType type);
+
+// The same products with operands of these types.
+std::set<ProductShape> in_types(const std::set<ProductShape>& products,
+                                const std::vector<OperandType>& types);
+
+struct KernelMeasurement {
+  KernelTables tables;
+  double start = 0, host_start = 0;   // from a kernel's start to the next; the host's launch
+  int least_mhz = 0, most_mhz = 0;    // of the multiprocessors, while products ran; 0: unknown
+  int least_runs = 0;                 // of any kernel
+  std::vector<std::string> left_out;  // products that this GPU does not have, and why
+};
+
+// `seconds`: for each kernel, about.
+KernelMeasurement measure_kernels(const CudaGpu& gpu, const std::set<ProductShape>& products,
+                                  double seconds);
+
+}  // namespace ghostrank

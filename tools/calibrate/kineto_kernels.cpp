@@ -1,0 +1,393 @@
+#include "tools/calibrate/kineto_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/input/yaml.h"
+#include "profiles/median.h"
+#include "profiles/trace/json_elements.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kUsualGap = 3;  // microseconds; a longer one is no gap between queued kernels
+
+using Dims = std::vector<double>;
+
+// An operand of an op: a tensor, or a list of tensors, whose elements are added up.
+struct Operand {
+  Dims dims, strides;
+  double elements = 0;
+  std::string type;
+};
+
+struct Op {
+  std::string name;
+  std::vector<Operand> operands;
+  std::vector<std::string> values;  // of operands that are no tensors: "True", "0.1"
+};
+
+struct Kernel {
+  std::string name;
+  double start = 0, duration = 0;  // microseconds
+  std::int64_t stream = 0, op = -1;
+};
+
+double element_of(const std::string& type) {
+  if (type == "double" || type.find("long") != std::string::npos) return 8;
+  if (type.find("float") != std::string::npos || type.find("int") != std::string::npos) return 4;
+  if (type.find("BFloat16") != std::string::npos || type.find("Half") != std::string::npos)
+    return 2;
+  if (type.find("bool") != std::string::npos || type.find("char") != std::string::npos) return 1;
+  return 0;
+}
+
+std::optional<OperandType> operand_type_of(const std::string& type) {
+  if (type.find("BFloat16") != std::string::npos) return OperandType::bf16;
+  if (type.find("Half") != std::string::npos) return OperandType::fp16;
+  return std::nullopt;  // of float32 the trace does not say whether it was rounded to tf32
+}
+
+// ---- Kernels that move bytes ----
+
+// Bytes of an element of the first operand's type, for each of its elements.
+struct Mover {
+  std::string_view op;
+  std::string_view kernel;  // a part of the kernel's name; empty: any
+  MemoryKernel kind;
+  double passes;
+};
+// The first row that fits counts. The passes are those that planners count
+// (device/eager_kernels.cpp).
+constexpr std::array kMovers{
+    Mover{"aten::native_layer_norm", "", MemoryKernel::norm, 2},
+    Mover{"aten::_fused_rms_norm", "", MemoryKernel::norm, 2},
+    Mover{"aten::native_layer_norm_backward", "amma", MemoryKernel::column_sum, 2},
+    Mover{"aten::native_layer_norm_backward", "", MemoryKernel::norm_backward, 3},
+    Mover{"aten::_fused_rms_norm_backward", "amma", MemoryKernel::column_sum, 2},
+    Mover{"aten::_fused_rms_norm_backward", "", MemoryKernel::norm_backward, 3},
+    Mover{"aten::sum", "", MemoryKernel::column_sum, 1},
+    Mover{"aten::_softmax", "", MemoryKernel::softmax, 2},
+    Mover{"aten::_softmax_backward_data", "", MemoryKernel::softmax, 3},
+    Mover{"aten::_log_softmax", "", MemoryKernel::loss, 2},
+    Mover{"aten::_log_softmax_backward_data", "", MemoryKernel::loss, 3},
+    Mover{"aten::_fused_adamw_", "", MemoryKernel::optimizer, 7},
+    Mover{"aten::_fused_adam_", "", MemoryKernel::optimizer, 7},
+    Mover{"aten::gelu", "", MemoryKernel::elementwise, 2},
+    Mover{"aten::gelu_backward", "", MemoryKernel::elementwise, 3},
+    Mover{"aten::silu", "", MemoryKernel::elementwise, 2},
+    Mover{"aten::silu_backward", "", MemoryKernel::elementwise, 3}};
+
+// Operands of one size and type give a third of them; others are broadcast, and left out.
+constexpr std::array<std::string_view, 4> kPairs{"aten::add", "aten::add_", "aten::mul",
+                                                 "aten::mul_"};
+
+struct Moved {
+  MemoryKernel kind;
+  double bytes;
+};
+
+std::optional<Moved> moved_by(const Op& op, const std::string& kernel) {
+  if (op.operands.empty()) return std::nullopt;
+  const Operand& first = op.operands.front();
+  const double bytes = first.elements * element_of(first.type);
+  for (const Mover& mover : kMovers)
+    if (op.name == mover.op && kernel.find(mover.kernel) != std::string::npos)
+      return Moved{mover.kind, mover.passes * bytes};
+  const bool pair = std::find(kPairs.begin(), kPairs.end(), op.name) != kPairs.end();
+  if (pair && op.operands.size() > 1 && first.dims == op.operands[1].dims &&
+      first.type == op.operands[1].type)
+    return Moved{MemoryKernel::elementwise, 3 * bytes};
+  if (op.name == "aten::copy_" && op.operands.size() > 1 && first.dims == op.operands[1].dims)
+    return Moved{MemoryKernel::elementwise,
+                 bytes + first.elements * element_of(op.operands[1].type)};
+  return std::nullopt;
+}
+
+// ---- Attention ----
+
+// Where an op has its queries and keys, the layout of their dimensions, and where it says whether
+// it is causal.
+struct AttentionOp {
+  std::string_view op;
+  std::size_t queries, causal;
+  bool heads_first;  // samples, heads, positions, width; else positions before heads
+  bool backward;
+};
+constexpr std::array kAttention{
+    AttentionOp{"aten::_scaled_dot_product_flash_attention", 0, 4, true, false},
+    AttentionOp{"aten::_scaled_dot_product_flash_attention_backward", 1, 10, true, true},
+    AttentionOp{"aten::_flash_attention_forward", 0, 8, false, false},
+    AttentionOp{"aten::_flash_attention_backward", 1, 11, false, true},
+    AttentionOp{"aten::_scaled_dot_product_cudnn_attention", 0, 6, true, false},
+    AttentionOp{"aten::_scaled_dot_product_cudnn_attention_backward", 1, 14, true, true},
+    AttentionOp{"aten::_cudnn_attention_forward", 0, 8, true, false},
+    AttentionOp{"aten::_cudnn_attention_backward", 1, 14, true, true}};
+
+std::optional<MeasuredAttention> attention_of(const Op& op) {
+  const auto* const at = std::find_if(kAttention.begin(), kAttention.end(),
+                                      [&](const AttentionOp& one) { return one.op == op.name; });
+  if (at == kAttention.end() || op.operands.size() < at->queries + 2 ||
+      op.values.size() <= at->causal)
+    return std::nullopt;
+  const Operand &queries = op.operands[at->queries], &keys = op.operands[at->queries + 1];
+  const auto type = operand_type_of(queries.type);
+  if (!type || queries.dims.size() != 4 || keys.dims.size() != 4) return std::nullopt;
+  const std::size_t heads = at->heads_first ? 1 : 2, positions = at->heads_first ? 2 : 1;
+  MeasuredAttention out;
+  out.type = *type;
+  out.shape = {queries.dims[0],
+               queries.dims[heads],
+               keys.dims[heads],
+               queries.dims[positions],
+               keys.dims[positions],
+               queries.dims[3],
+               op.values[at->causal] == "True",
+               at->backward};
+  return out;
+}
+
+// ---- Products ----
+
+bool transposed(const Operand& matrix) {
+  const std::size_t rank = matrix.strides.size();
+  return rank >= 2 && matrix.strides[rank - 2] == 1 && matrix.strides[rank - 1] != 1;
+}
+
+std::optional<ProductShape> product_of(const Op& op) {
+  const bool batched = op.name == "aten::bmm" || op.name == "aten::baddbmm";
+  const std::size_t first = op.name == "aten::addmm" || op.name == "aten::baddbmm" ? 1 : 0;
+  if (!batched && op.name != "aten::mm" && op.name != "aten::addmm") return std::nullopt;
+  if (op.operands.size() < first + 2) return std::nullopt;
+  const Operand &a = op.operands[first], &b = op.operands[first + 1];
+  const auto type = operand_type_of(a.type);
+  const std::size_t rank = batched ? 3 : 2;
+  if (!type || a.dims.size() != rank || b.dims.size() != rank || a.strides.empty())
+    return std::nullopt;
+  ProductShape shape;
+  shape.type = *type;
+  shape.m = a.dims[rank - 2], shape.k = a.dims[rank - 1], shape.n = b.dims[rank - 1];
+  if (batched) shape.batch = a.dims[0];
+  shape.operands = transposed(a)   ? Operands::weight
+                   : transposed(b) ? Operands::forward
+                                   : Operands::input;
+  return shape;
+}
+
+// ---- The file ----
+
+class Reader {
+ public:
+  void read(const std::string& path) {
+    path_ = &path;
+    kernels_.clear();
+    ops_.clear();
+    for_each_element(
+        path, "traceEvents",
+        [&](const JsonTape& json, std::uint64_t line) {
+          line_ = line;
+          take(json);
+        },
+        [&](std::string_view key, const JsonTape& json) {
+          if (key == "deviceProperties") take_device(json);
+        });
+    if (kernels_.empty())
+      throw Error(path +
+                  ":1:1: there are no kernels of a device; record with ProfilerActivity.CUDA");
+    if (ops_.empty())
+      throw Error(path + ":1:1: no op has 'Input Dims'; record with record_shapes=True");
+    add_gaps();
+    take_kernels();
+  }
+
+  KinetoKernels result() {
+    KernelTables& tables = out_.tables;
+    for (auto& [key, times] : moved_)
+      tables.transfers.push_back({key.first, key.second, median(std::move(times)) * 1e-6});
+    for (auto& [key, times] : attention_)
+      tables.attention.push_back({key.second, key.first, median(std::move(times)) * 1e-6});
+    for (auto& [shape, times] : products_)
+      tables.products.push_back({shape, median(std::move(times)) * 1e-6});
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(*path_ + ":" + std::to_string(line_) + ":1: " + what);
+  }
+
+  void take_device(const JsonTape& json) {
+    if (json.root().kind != JsonNode::Kind::array) return;
+    for (const JsonNode& one : json.children(json.root()))
+      if (const JsonNode* name = json.find(one, "name"))
+        if (out_.gpu.empty()) out_.gpu = name->text;
+  }
+
+  double micros(const JsonTape& json, const char* key) const {
+    const JsonNode* value = json.find(json.root(), key);
+    if (!value || !value->is_number() || !(value->number >= 0))
+      fail(std::string(key) + " is no time in microseconds");
+    return value->number;
+  }
+
+  static std::optional<std::int64_t> id(const JsonTape& json, const JsonNode& args,
+                                        const char* key) {
+    const JsonNode* value = json.find(args, key);
+    if (value && value->is_integer()) return value->integer;
+    if (value && value->kind == JsonNode::Kind::string) return parse_integer(value->text);
+    return std::nullopt;
+  }
+
+  void take(const JsonTape& json) {
+    const JsonNode* category = json.find(json.root(), "cat");
+    const JsonNode* name = json.find(json.root(), "name");
+    const JsonNode* args = json.find(json.root(), "args");
+    if (!category || !name || !args) return;
+    if (category->text == "kernel") {
+      kernels_.push_back({std::string(name->text), micros(json, "ts"), micros(json, "dur"),
+                          id(json, *args, "stream").value_or(0),
+                          id(json, *args, "External id").value_or(-1)});
+    } else if (category->text == "cpu_op") {
+      const auto number = id(json, *args, "External id");
+      const JsonNode* dims = json.find(*args, "Input Dims");
+      if (number && dims) ops_[*number] = op_of(json, *args, *dims, std::string(name->text));
+    }
+  }
+
+  static Dims numbers(const JsonTape& json, const JsonNode& list) {
+    Dims out;
+    for (const JsonNode& one : json.children(list)) out.push_back(one.number);
+    return out;
+  }
+
+  static Op op_of(const JsonTape& json, const JsonNode& args, const JsonNode& dims,
+                  std::string name) {
+    Op op{std::move(name), {}, {}};
+    for (const JsonNode& one : json.children(dims)) {
+      Operand& operand = op.operands.emplace_back();
+      const auto elements = [](const Dims& sizes) {
+        double product = sizes.empty() ? 0 : 1;
+        for (const double size : sizes) product *= size;
+        return product;
+      };
+      bool list = false;
+      for (const JsonNode& inner : json.children(one)) {
+        if (inner.kind != JsonNode::Kind::array) break;
+        list = true;
+        operand.elements += elements(numbers(json, inner));
+      }
+      if (list) continue;
+      operand.dims = numbers(json, one);
+      operand.elements = elements(operand.dims);
+    }
+    const auto each = [&](const char* key, const auto& take) {
+      const JsonNode* all = json.find(args, key);
+      if (!all || all->kind != JsonNode::Kind::array) return;
+      std::size_t at = 0;
+      for (const JsonNode& one : json.children(*all)) take(at++, one);
+    };
+    each("Input type", [&](std::size_t at, const JsonNode& one) {
+      if (at >= op.operands.size()) return;
+      std::string& type = op.operands[at].type;
+      type = one.text;
+      if (one.kind == JsonNode::Kind::array)
+        for (const JsonNode& inner : json.children(one)) type = inner.text;
+    });
+    each("Input Strides", [&](std::size_t at, const JsonNode& one) {
+      if (at < op.operands.size() && one.kind == JsonNode::Kind::array)
+        op.operands[at].strides = numbers(json, one);
+    });
+    each("Concrete Inputs",
+         [&](std::size_t, const JsonNode& one) { op.values.emplace_back(one.text); });
+    return op;
+  }
+
+  // Adds to each kernel what usually passes between queued ones on a stream.
+  void add_gaps() {
+    std::sort(kernels_.begin(), kernels_.end(), [](const Kernel& a, const Kernel& b) {
+      return std::tie(a.stream, a.start) < std::tie(b.stream, b.start);
+    });
+    std::vector<double> gaps;
+    for (std::size_t i = 1; i < kernels_.size(); ++i) {
+      const Kernel &before = kernels_[i - 1], &kernel = kernels_[i];
+      const double gap = kernel.start - before.start - before.duration;
+      if (kernel.stream == before.stream && gap >= 0 && gap < kUsualGap) gaps.push_back(gap);
+    }
+    const double usual = median(std::move(gaps));
+    for (Kernel& kernel : kernels_) kernel.duration += usual;
+  }
+
+  // Kernels of one op and of one row of the table belong together: attention's backward has
+  // several, and the optimizer has one for each chunk of tensors.
+  void take_kernels() {
+    std::map<std::int64_t, std::vector<const Kernel*>> by_op;
+    for (const Kernel& kernel : kernels_) {
+      if (ops_.contains(kernel.op))
+        by_op[kernel.op].push_back(&kernel);
+      else
+        ++out_.left_out["kernels without an op that has shapes"];
+    }
+    for (const auto& [number, kernels] : by_op) take_op(ops_.at(number), kernels);
+  }
+
+  void take_op(const Op& op, const std::vector<const Kernel*>& kernels) {
+    double all = 0;
+    for (const Kernel* kernel : kernels) all += kernel->duration;
+    if (const auto attention = attention_of(op)) {
+      attention_[{attention->type, attention->shape}].push_back(all);
+    } else if (const auto product = product_of(op)) {
+      products_[*product].push_back(all);
+    } else {
+      std::map<std::pair<MemoryKernel, double>, double> sums;
+      for (const Kernel* kernel : kernels) {
+        if (const auto moved = moved_by(op, kernel->name); moved && moved->bytes > 0)
+          sums[{moved->kind, moved->bytes}] += kernel->duration;
+        else
+          ++out_.left_out["kernels of ops that are not looked up"];
+      }
+      for (const auto& [key, time] : sums) moved_[key].push_back(time);
+    }
+  }
+
+  const std::string* path_ = nullptr;
+  std::uint64_t line_ = 1;
+  std::vector<Kernel> kernels_;
+  std::map<std::int64_t, Op> ops_;  // by "External id"
+  std::map<std::pair<MemoryKernel, double>, std::vector<double>> moved_;
+  std::map<std::pair<OperandType, FusedAttention>, std::vector<double>> attention_;
+  std::map<ProductShape, std::vector<double>> products_;
+  KinetoKernels out_;
+};
+
+template <class Row, class Key>
+void add_rows(const std::vector<Row>& more, std::vector<Row>& rows, const Key& key) {
+  std::set<decltype(key(rows.front()))> known;
+  for (const Row& row : rows) known.insert(key(row));
+  for (const Row& row : more)
+    if (known.insert(key(row)).second) rows.push_back(row);
+}
+
+}  // namespace
+
+KinetoKernels read_kineto_kernels(const std::vector<std::string>& paths) {
+  Reader reader;
+  for (const std::string& path : paths) reader.read(path);
+  return reader.result();
+}
+
+void add_missing(const KernelTables& more, KernelTables& tables) {
+  add_rows(more.products, tables.products, [](const MeasuredProduct& one) { return one.shape; });
+  add_rows(more.transfers, tables.transfers,
+           [](const MeasuredTransfer& one) { return std::pair(one.kind, one.bytes); });
+  add_rows(more.attention, tables.attention,
+           [](const MeasuredAttention& one) { return std::pair(one.type, one.shape); });
+}
+
+}  // namespace ghostrank
