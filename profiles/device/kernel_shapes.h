@@ -44,6 +44,7 @@ struct ProductShape {
 // `elementwise`.
 enum class MemoryKernel : std::uint8_t {
   elementwise,    // copy, add, bias, activation, dropout, rotary, and their backward
+  mixed,          // likewise, but reads a shorter type than it writes: not in whole vectors
   norm,           // layer or RMS norm
   norm_backward,  // its gradient of the input, and of its weights where that is the same kernel
   column_sum,     // gradients of biases and of a norm's weights
@@ -54,6 +55,7 @@ enum class MemoryKernel : std::uint8_t {
 };
 inline constexpr std::pair<MemoryKernel, std::string_view> kMemoryKernels[] = {
     {MemoryKernel::elementwise, "elementwise"},
+    {MemoryKernel::mixed, "mixed"},
     {MemoryKernel::norm, "norm"},
     {MemoryKernel::norm_backward, "norm_backward"},
     {MemoryKernel::column_sum, "column_sum"},

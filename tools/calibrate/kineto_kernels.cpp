@@ -40,12 +40,14 @@ struct Kernel {
   std::int64_t stream = 0, op = -1;
 };
 
+// Bytes of an element. Of a list of tensors the trace does not say which type they have; the
+// kernel's name does.
 double element_of(const std::string& type) {
-  if (type == "double" || type.find("long") != std::string::npos) return 8;
-  if (type.find("float") != std::string::npos || type.find("int") != std::string::npos) return 4;
-  if (type.find("BFloat16") != std::string::npos || type.find("Half") != std::string::npos)
-    return 2;
-  if (type.find("bool") != std::string::npos || type.find("char") != std::string::npos) return 1;
+  const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
+  if (has("BFloat16") || has("Half")) return 2;
+  if (has("complex<float>") || has("double") || has("long")) return 8;
+  if (has("float") || has("int")) return 4;
+  if (has("bool") || has("char")) return 1;
   return 0;
 }
 
@@ -57,35 +59,41 @@ std::optional<OperandType> operand_type_of(const std::string& type) {
 
 // ---- Kernels that move bytes ----
 
-// Bytes of an element of the first operand's type, for each of its elements.
+// A kernel that passes over an operand so many times, and over `more` bytes for each element. The
+// first row that fits counts. The passes are those that planners count (device/eager_kernels.cpp).
 struct Mover {
   std::string_view op;
   std::string_view kernel;  // a part of the kernel's name; empty: any
   MemoryKernel kind;
   double passes;
+  std::size_t operand = 0;
+  double more = 0;
 };
-// The first row that fits counts. The passes are those that planners count
-// (device/eager_kernels.cpp).
 constexpr std::array kMovers{
     Mover{"aten::native_layer_norm", "", MemoryKernel::norm, 2},
     Mover{"aten::_fused_rms_norm", "", MemoryKernel::norm, 2},
-    Mover{"aten::native_layer_norm_backward", "amma", MemoryKernel::column_sum, 2},
+    Mover{"aten::native_layer_norm_backward", "GammaBeta", MemoryKernel::column_sum, 2},
     Mover{"aten::native_layer_norm_backward", "", MemoryKernel::norm_backward, 3},
-    Mover{"aten::_fused_rms_norm_backward", "amma", MemoryKernel::column_sum, 2},
+    Mover{"aten::_fused_rms_norm_backward", "GammaBeta", MemoryKernel::column_sum, 2},
     Mover{"aten::_fused_rms_norm_backward", "", MemoryKernel::norm_backward, 3},
     Mover{"aten::sum", "", MemoryKernel::column_sum, 1},
     Mover{"aten::_softmax", "", MemoryKernel::softmax, 2},
     Mover{"aten::_softmax_backward_data", "", MemoryKernel::softmax, 3},
     Mover{"aten::_log_softmax", "", MemoryKernel::loss, 2},
     Mover{"aten::_log_softmax_backward_data", "", MemoryKernel::loss, 3},
+    Mover{"aten::gather", "", MemoryKernel::embedding, 2, 4},
+    Mover{"aten::embedding_dense_backward", "", MemoryKernel::embedding, 2},
     Mover{"aten::_fused_adamw_", "", MemoryKernel::optimizer, 7},
     Mover{"aten::_fused_adam_", "", MemoryKernel::optimizer, 7},
     Mover{"aten::gelu", "", MemoryKernel::elementwise, 2},
     Mover{"aten::gelu_backward", "", MemoryKernel::elementwise, 3},
     Mover{"aten::silu", "", MemoryKernel::elementwise, 2},
-    Mover{"aten::silu_backward", "", MemoryKernel::elementwise, 3}};
+    Mover{"aten::silu_backward", "", MemoryKernel::elementwise, 3},
+    Mover{"aten::fill_", "", MemoryKernel::elementwise, 1},
+    Mover{"aten::native_dropout", "", MemoryKernel::elementwise, 2, 0, 1},
+    Mover{"aten::native_dropout_backward", "", MemoryKernel::elementwise, 2, 0, 1}};
 
-// Operands of one size and type give a third of them; others are broadcast, and left out.
+// Read both operands, and write one more. Others than of one size are broadcast, and left out.
 constexpr std::array<std::string_view, 4> kPairs{"aten::add", "aten::add_", "aten::mul",
                                                  "aten::mul_"};
 
@@ -94,21 +102,28 @@ struct Moved {
   double bytes;
 };
 
+double bytes_of(const Operand& operand, const std::string& kernel) {
+  const double element = element_of(operand.type == "TensorList" ? kernel : operand.type);
+  return operand.elements * element;
+}
+
 std::optional<Moved> moved_by(const Op& op, const std::string& kernel) {
-  if (op.operands.empty()) return std::nullopt;
-  const Operand& first = op.operands.front();
-  const double bytes = first.elements * element_of(first.type);
-  for (const Mover& mover : kMovers)
-    if (op.name == mover.op && kernel.find(mover.kernel) != std::string::npos)
-      return Moved{mover.kind, mover.passes * bytes};
+  for (const Mover& mover : kMovers) {
+    if (op.name != mover.op || kernel.find(mover.kernel) == std::string::npos) continue;
+    if (mover.operand >= op.operands.size()) return std::nullopt;
+    const Operand& operand = op.operands[mover.operand];
+    return Moved{mover.kind,
+                 mover.passes * bytes_of(operand, kernel) + mover.more * operand.elements};
+  }
+  if (op.operands.size() < 2 || op.operands[0].dims != op.operands[1].dims) return std::nullopt;
+  const double first = bytes_of(op.operands[0], kernel), second = bytes_of(op.operands[1], kernel);
   const bool pair = std::find(kPairs.begin(), kPairs.end(), op.name) != kPairs.end();
-  if (pair && op.operands.size() > 1 && first.dims == op.operands[1].dims &&
-      first.type == op.operands[1].type)
-    return Moved{MemoryKernel::elementwise, 3 * bytes};
-  if (op.name == "aten::copy_" && op.operands.size() > 1 && first.dims == op.operands[1].dims)
-    return Moved{MemoryKernel::elementwise,
-                 bytes + first.elements * element_of(op.operands[1].type)};
-  return std::nullopt;
+  if (!pair && op.name != "aten::copy_") return std::nullopt;
+  // PyTorch's kernel for operands of several types is another one.
+  const MemoryKernel kind = kernel.find("unrolled_elementwise") != std::string::npos
+                                ? MemoryKernel::mixed
+                                : MemoryKernel::elementwise;
+  return Moved{kind, first + second + (pair ? std::max(first, second) : 0)};
 }
 
 // ---- Attention ----
@@ -128,7 +143,7 @@ constexpr std::array kAttention{
     AttentionOp{"aten::_flash_attention_backward", 1, 11, false, true},
     AttentionOp{"aten::_scaled_dot_product_cudnn_attention", 0, 6, true, false},
     AttentionOp{"aten::_scaled_dot_product_cudnn_attention_backward", 1, 14, true, true},
-    AttentionOp{"aten::_cudnn_attention_forward", 0, 8, true, false},
+    AttentionOp{"aten::_cudnn_attention_forward", 0, 10, true, false},
     AttentionOp{"aten::_cudnn_attention_backward", 1, 14, true, true}};
 
 std::optional<MeasuredAttention> attention_of(const Op& op) {
@@ -382,11 +397,20 @@ KinetoKernels read_kineto_kernels(const std::vector<std::string>& paths) {
   return reader.result();
 }
 
-void add_missing(const KernelTables& more, KernelTables& tables) {
-  add_rows(more.products, tables.products, [](const MeasuredProduct& one) { return one.shape; });
-  add_rows(more.transfers, tables.transfers,
-           [](const MeasuredTransfer& one) { return std::pair(one.kind, one.bytes); });
-  add_rows(more.attention, tables.attention,
+void add_recorded(const KernelTables& recorded, KernelTables& tables) {
+  std::set<MemoryKernel> kinds;
+  for (const MeasuredTransfer& one : recorded.transfers)
+    if (one.kind != MemoryKernel::elementwise) kinds.insert(one.kind);
+  std::erase_if(tables.transfers,
+                [&](const MeasuredTransfer& one) { return kinds.contains(one.kind); });
+  const bool curve = std::any_of(
+      tables.transfers.begin(), tables.transfers.end(),
+      [](const MeasuredTransfer& one) { return one.kind == MemoryKernel::elementwise; });
+  for (const MeasuredTransfer& one : recorded.transfers)
+    if (one.kind != MemoryKernel::elementwise || !curve) tables.transfers.push_back(one);
+  add_rows(recorded.products, tables.products,
+           [](const MeasuredProduct& one) { return one.shape; });
+  add_rows(recorded.attention, tables.attention,
            [](const MeasuredAttention& one) { return std::pair(one.type, one.shape); });
 }
 

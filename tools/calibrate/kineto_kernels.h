@@ -26,7 +26,9 @@ struct KinetoKernels {
 
 KinetoKernels read_kineto_kernels(const std::vector<std::string>& paths);
 
-// Adds the rows of `more` whose sizes `tables` lacks.
-void add_missing(const KernelTables& more, KernelTables& tables);
+// Adds what was recorded to tables that were measured: products and attention of other sizes; kinds
+// of transfers in place of theirs, but `elementwise` only where they have none, since the kernels
+// of that name differ a little from each other.
+void add_recorded(const KernelTables& recorded, KernelTables& tables);
 
 }  // namespace ghostrank

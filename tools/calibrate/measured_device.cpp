@@ -89,7 +89,8 @@ std::string measured_device_yaml(const MeasuredDevice& measured) {
   std::string text;
   for (const std::string& line : measured.how) text += "# " + line + "\n";
   text += "schema: ghostrank/device/1\nname: " + measured.name + "\n";
-  text += measured.base.empty() ? described(d) : "base: " + measured.base + "\n";
+  // A base with tables of its own would be read anew with them.
+  text += measured.base.empty() || d.measured ? described(d) : "base: " + measured.base + "\n";
   text += "kernels:\n  matmul: " + significant(d.kernels.matmul) +
           "\n  memory: " + significant(d.kernels.memory) +
           "\n  launch_us: " + significant(d.kernels.launch_us) +

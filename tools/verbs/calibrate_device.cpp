@@ -193,7 +193,7 @@ void import_kineto(const Flags& flags, MeasuredDevice& out) {
   for (const std::string& path : flags.kineto)
     names.push_back(std::filesystem::path(path).filename().string());
   const KinetoKernels found = read_kineto_kernels(flags.kineto);
-  add_missing(found.tables, out.tables);
+  add_recorded(found.tables, out.tables);
   const std::string what = "kernels of PyTorch from " + join(names, ", ") +
                            (found.gpu.empty() ? "" : ", recorded on " + found.gpu);
   out.how.push_back("Medians of the " + what + ": those of a kind, type and size.");
@@ -236,6 +236,7 @@ int calibrate_device(const Argv& argv) {
           "--kineto: kernels alone do not say how fast the GPU is at most; give --base with "
           "the published profile of the same GPU, as in --base h100-sxm");
     out.device = published(out.base);
+    if (out.device.measured) out.tables = out.device.measured->tables();
     out.how.push_back("Made by `ghostrank calibrate device --kineto` on " +
                       utc_now().substr(0, 10) + ".");
   }
