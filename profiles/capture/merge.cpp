@@ -24,15 +24,16 @@ void check_together(const std::vector<CapturedRank>& ranks) {
   for (const CapturedRank& one : ranks) {
     const auto refuse = [&](const std::string& what) { throw Error(one.file + ": " + what); };
     if (one.world != first.world || !seen.insert(one.rank).second ||
-        one.parameters != first.parameters || one.plain != first.plain)
+        one.parameters != first.parameters || one.plain != first.plain ||
+        one.timer != first.timer || one.backend != first.backend)
       refuse("is not of the same run as " + first.file + "; give the records of one run");
-    if (one.device != "cpu")
-      refuse(
-          "the module is on " + quote(one.device) +
-          ", where hooks see launches and not kernels; take a Kineto trace and 'profile import'");
-    if (one.backend != "gloo" && one.backend != kFakeGroup)
+    if (one.device != "cpu" && one.timer != kCudaTimer)
+      refuse("the module is on " + quote(one.device) +
+             ", and times are the host's: of launches and not of kernels; take a Kineto trace and "
+             "'profile import'");
+    if (one.backend != kFakeGroup && library_of(one.backend).empty())
       refuse("the process group is " + quote(one.backend) +
-             "; gloo's is captured, and PyTorch's fake one");
+             "; gloo's and NCCL's are captured, and PyTorch's fake one");
   }
   const int processes = first.backend == kFakeGroup ? 1 : first.world;
   if (static_cast<int>(ranks.size()) != processes)
@@ -196,6 +197,14 @@ CaptureDelays delays_of(const CapturedRank& rank, const Layers& layers, std::siz
   return out;
 }
 
+// Rank 0 sends its buffers to the others.
+Nanos time_of_buffers(const std::vector<CapturedRank>& ranks, const Clocks& clocks, std::size_t r,
+                      std::size_t s) {
+  const CapturedStep& step = ranks[r].steps[s];
+  const Nanos sent = ranks[0].steps[s].forward_begin + clocks.shift[0] - clocks.shift[r];
+  return std::max<Nanos>(0, step.forward_synced - std::max(step.forward_begin, sent));
+}
+
 // From the last rank's end of the step before to the last rank's end of this one.
 Nanos duration(const std::vector<CapturedRank>& ranks, const Clocks& clocks, std::size_t s) {
   Nanos before = std::numeric_limits<Nanos>::min(), end = before;
@@ -236,12 +245,27 @@ std::size_t common_steps(const std::vector<CapturedRank>& ranks) {
 
 }  // namespace
 
+Nanos add_work_on_buffers(Captured& captured, Nanos broadcasts) {
+  std::vector<Nanos> added;
+  for (auto& of_rank : captured.delays)
+    for (CaptureDelays& step : of_rank) {
+      added.push_back(std::max<Nanos>(0, step.buffers - broadcasts));
+      step.before += added.back();
+    }
+  return median(std::move(added));
+}
+
 std::vector<Nanos> plain_steps(const std::vector<CapturedRank>& ranks) {
   const Clocks clocks{std::vector<Nanos>(ranks.size()), 0};
   std::vector<Nanos> out;
   for (std::size_t s = 1; s < common_steps(ranks); ++s)
     if (all_are(ranks, s, Mode::off)) out.push_back(duration(ranks, clocks, s));
   return out;
+}
+
+std::string library_of(const std::string& backend) {
+  if (backend == "gloo") return "gloo";
+  return backend == "nccl" ? "nccl-2.28" : "";
 }
 
 Captured merge_capture(const std::vector<CapturedRank>& given) {
@@ -258,6 +282,7 @@ Captured merge_capture(const std::vector<CapturedRank>& given) {
                .torch = first.torch,
                .backend = first.backend,
                .type = first.formed.front().type,
+               .device_name = first.timer == kCudaTimer ? first.device_name : "",
                .ranks = first.world,
                .bucket_cap_bytes = first.bucket_cap_bytes,
                .float_buffers = first.float_buffers,
@@ -273,6 +298,7 @@ Captured merge_capture(const std::vector<CapturedRank>& given) {
     out.step.push_back(duration(ranks, clocks, s));
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       out.delays[r].push_back(delays_of(ranks[r], layers, s));
+      out.delays[r].back().buffers = time_of_buffers(ranks, clocks, r, s);
       data.push_back(ranks[r].steps[s].data);
       for (const CapturedCall& call : ranks[r].steps[s].calls)
         ++out.left_out["the script's own " + call.name + ", whose time stays in the delays"];

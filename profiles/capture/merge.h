@@ -27,6 +27,9 @@ namespace ghostrank {
 
 inline constexpr const char* kFakeGroup = "fake";  // as a backend
 
+// The library whose schedules a job plays for a backend of PyTorch's; empty: none is known.
+std::string library_of(const std::string& backend);
+
 struct CaptureLayer {
   std::string name;
   std::vector<std::uint64_t> parameters;  // elements, in the reverse of the order they get ready in
@@ -36,6 +39,7 @@ struct CaptureLayer {
 // One step of one rank.
 struct CaptureDelays {
   Nanos before = 0, loss = 0, after = 0, optimizer = 0;
+  Nanos buffers = 0;  // their broadcast: from the later begin of this rank's and rank 0's
   std::vector<Nanos> forward, backward;  // by layer, in forward order
 };
 
@@ -48,6 +52,7 @@ struct CaptureReduction {
 
 struct Captured {
   std::string model, torch, backend, type;  // type of the gradients
+  std::string device_name;                  // whose times these are; empty: the host's
   int ranks = 0;
   std::uint64_t bucket_cap_bytes = 0, float_buffers = 0, integer_buffers = 0;
   std::vector<CaptureLayer> layers;                       // in forward order
@@ -62,6 +67,11 @@ struct Captured {
 
 // Throws Error(usage) for records that do not belong together or cannot be played.
 Captured merge_capture(const std::vector<CapturedRank>& ranks);
+
+// A job plays the broadcast of buffers as calls that take `broadcasts`; what it took longer is work
+// of the hosts, which packs, wakes and unpacks, and is added to the time before the forward.
+// Returns the median of what was added.
+Nanos add_work_on_buffers(Captured& captured, Nanos broadcasts);
 
 // Times of the steps of a run without hooks (mode `plain`), warm-up left out.
 std::vector<Nanos> plain_steps(const std::vector<CapturedRank>& ranks);

@@ -111,9 +111,13 @@ class Reader {
     out_.rank = static_cast<int>(integer(tape, root, "rank", kMaxWorld));
     if (out_.rank >= out_.world) fail("rank " + std::to_string(out_.rank) + " is not in the world");
     out_.clock = text(tape, root, "clock");
+    out_.timer = tape.find(root, "timer") ? text(tape, root, "timer") : kHostTimer;
+    if (out_.timer != kHostTimer && out_.timer != kCudaTimer)
+      fail("timer " + quote(out_.timer) + " is none of " + kHostTimer + ", " + kCudaTimer);
     out_.torch = text(tape, root, "torch");
     out_.backend = text(tape, root, "backend");
     out_.device = text(tape, root, "device");
+    if (tape.find(root, "device_name")) out_.device_name = text(tape, root, "device_name");
     out_.model = text(tape, root, "model");
     out_.bucket_cap_bytes =
         static_cast<std::uint64_t>(integer(tape, root, "bucket_cap_bytes", kMaxElements));

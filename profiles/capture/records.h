@@ -1,9 +1,10 @@
 // What the hooks of `ghostrank profile capture` write (hooks/ghostrank_hooks.py): a file for each
 // rank, JSON lines.
 //
-//   {"ghostrank_capture": 1, "mode": "hooks", "rank", "world", "host", "clock", "torch", "backend",
-//    "device", "model", "bucket_cap_bytes", "parameters": [[name, module, elements, type], ...],
-//    "buffers": [[type, elements], ...]}                                        the first line
+//   {"ghostrank_capture": 1, "mode": "hooks", "rank", "world", "host", "clock",
+//    "timer": "host" | "cuda events", "torch", "backend", "device", "device_name", "model",
+//    "bucket_cap_bytes", "parameters": [[name, module, elements, type], ...], "buffers": [[type,
+//    elements], ...]} the first line
 //   {"step": 4, "mode": "warm" | "off" | "switch", "end": ns}                   not recorded
 //   {"step": 6, "mode": "on", "end": ns, "forward": [begin, begin behind the broadcast of buffers,
 //    end], "modules": [[first parameter, entered], ...], "backward": [begin, end],
@@ -16,10 +17,11 @@
 //    they are summed
 //   {"refused": why}
 //
-// Times are nanoseconds of the clock that the header names; equal names are one clock. A step ends
-// when its optimizer has stepped. Magnitudes are counted from 2^(k/4) up to 2^((k+1)/4). Of the
-// bucket's blocks that begin in a parameter, n are nonzero on exactly 0, 1, 2 ... ranks. Input is
-// not trusted. Threading: plain values.
+// Times are nanoseconds of the clock that the header names; equal names are one clock. `timer` says
+// whose they are: the host's, at which it launched work, or the device's, at which it got there.
+// Without it they are the host's. A step ends when its optimizer has stepped. Magnitudes are
+// counted from 2^(k/4) up to 2^((k+1)/4). Of the bucket's blocks that begin in a parameter, n are
+// nonzero on exactly 0, 1, 2 ... ranks. Input is not trusted. Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -85,7 +87,7 @@ struct CapturedGradients {
 };
 
 struct CapturedRank {
-  std::string file, clock, torch, backend, device, model;
+  std::string file, clock, timer, torch, backend, device, device_name, model;
   bool plain = false;  // only the ends of steps
   int rank = 0, world = 1;
   std::uint64_t bucket_cap_bytes = 0;
@@ -96,6 +98,8 @@ struct CapturedRank {
   CapturedGradients gradients;
 };
 
+inline constexpr const char* kHostTimer = "host";
+inline constexpr const char* kCudaTimer = "cuda events";
 inline constexpr std::uint64_t kMaxCapturedSteps = 1'000'000;
 
 // Throws Error(usage) "FILE:LINE:1: what; what to do".

@@ -9,7 +9,11 @@ namespace ghostrank::test {
 struct MadeRun {
   int steps = 45, block = 5;
   long long clock_shift = 0;  // of rank 1, which then is on another machine
+  // Time of the broadcast of 1,000 floating-point buffers, by as much shorter is the first layer's
+  // forward. Rank 1 comes kRootLate before rank 0.
+  long long broadcast = 0;
 };
+inline constexpr long long kRootLate = 200'000;
 
 // What each delay of step `step` is; nanoseconds.
 inline long long backward_of_last(int step) { return 4'000'000 + 40'000 * (step % 5); }
@@ -21,25 +25,28 @@ inline constexpr long long kFixed =
 // From one step's end to the next: both buckets share the network from the first launch on.
 inline long long step_of(int step) { return kFixed + backward_of_last(step); }
 
-inline std::string made_header(int rank, const std::string& clock) {
+inline std::string made_header(int rank, const std::string& clock, bool buffers = false) {
   return R"({"ghostrank_capture":1,"mode":"hooks","rank":)" + std::to_string(rank) +
          R"(,"world":2,"host":"h","clock":")" + clock +
          R"(","torch":"1.13.0","backend":"gloo","device":"cpu","model":"Net","bucket_cap_bytes":26214400,)" +
          R"("parameters":[["a.weight","a",249900,"float32"],["a.bias","a",100,"float32"],)" +
-         R"(["b.weight","b",499900,"float32"],["b.bias","b",100,"float32"]],"buffers":[]})" + "\n";
+         R"(["b.weight","b",499900,"float32"],["b.bias","b",100,"float32"]],"buffers":[)" +
+         (buffers ? R"(["float32",1000])" : "") + "]}\n";
 }
 
-inline std::string made_step(int step, long long begin, int rank) {
+inline std::string made_step(int step, long long begin, int rank, long long broadcast = 0) {
   const auto text = [](long long value) { return std::to_string(value); };
   const long long late = rank == 1 ? kLate : 0;  // rank 1 takes longer for its first layer
   const long long forward = begin + kBefore, b_entered = forward + kForwardA + late;
+  const long long own = rank == 1 && broadcast > 0 ? forward - kRootLate : forward;
+  const long long synced = forward + broadcast;
   const long long forward_end = b_entered + kForwardB, backward = forward_end + kLoss;
   const long long b_ready = backward + backward_of_last(step), a_ready = b_ready + kBackwardA;
   const long long reduced = begin + kFixed - kAfter - kOptimizer + backward_of_last(step);
   const long long stepping = reduced + kAfter, end = stepping + kOptimizer;
   return R"({"step":)" + std::to_string(step) + R"(,"mode":"on","end":)" + text(end) +
-         R"(,"forward":[)" + text(forward) + "," + text(forward) + "," + text(forward_end) +
-         R"(],"modules":[[0,)" + text(forward) + "],[2," + text(b_entered) + R"(]],"backward":[)" +
+         R"(,"forward":[)" + text(own) + "," + text(synced) + "," + text(forward_end) +
+         R"(],"modules":[[0,)" + text(synced) + "],[2," + text(b_entered) + R"(]],"backward":[)" +
          text(backward) + "," + text(reduced) + R"(],"gradients":[[3,)" + text(b_ready - 1000) +
          "],[2," + text(b_ready - 500) + "],[1," + text(a_ready - 1000) + "],[0," +
          text(a_ready - 500) + R"(]],"buckets":[[0,2000000,)" + text(b_ready) + "," +
@@ -50,7 +57,7 @@ inline std::string made_step(int step, long long begin, int rank) {
 
 inline std::string made_records(int rank, const MadeRun& run = {}) {
   const bool elsewhere = rank == 1 && run.clock_shift != 0;
-  std::string out = made_header(rank, elsewhere ? "other" : "here");
+  std::string out = made_header(rank, elsewhere ? "other" : "here", run.broadcast > 0);
   long long at = 1'000'000'000 + (elsewhere ? run.clock_shift : 0);
   constexpr int kWarm = 5;
   for (int step = 0; step < run.steps; ++step) {
@@ -58,7 +65,7 @@ inline std::string made_records(int rank, const MadeRun& run = {}) {
     const bool changes = step >= kWarm && (step - kWarm) % run.block == 0;
     const bool on = step >= kWarm && !changes && block % 2 == 0;
     if (on) {
-      out += made_step(step, at, rank);
+      out += made_step(step, at, rank, run.broadcast);
     } else {
       const char* mode = step < kWarm ? "warm" : changes ? "switch" : "off";
       out += R"({"step":)" + std::to_string(step) + R"(,"mode":")" + mode + R"(","end":)" +

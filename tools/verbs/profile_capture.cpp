@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -76,23 +77,29 @@ void run_hooked(const Flags& flags, const std::string& records, const char* mode
   throw Error("the command ended " + how + "; nothing was written", ErrorKind::environment);
 }
 
-// Seconds of one all-reduce of gloo between `ranks` machines, as it is emulated.
-double emulated_call(int ranks, std::uint64_t bytes, double rate_bps, double latency_us) {
+// Seconds of one call between the captured ranks, each on a machine of its own, as it is emulated.
+double emulated_call(const Captured& captured, const CollectivePhases& phases, double rate_bps,
+                     double latency_us) {
   char base[256];
   std::snprintf(base, sizeof base,
                 "{cluster: {nodes: %d, gpus_per_node: 1, nics_per_node: 1, "
-                "nic: {rate: %.6gMbps, latency_us: %.6g}}, collectives: {library: gloo}, "
+                "nic: {rate: %.6gMbps, latency_us: %.6g}}, collectives: {library: %s}, "
                 "fabric: {kind: virtual}, run: {warmup: 1, iterations: 2}}",
-                ranks, rate_bps * 1e-6, latency_us);
-  CollectivePhases phases;
-  phases.ranks = ranks;
-  phases.calls = {{std::max<std::uint64_t>(1, bytes / 4), DataType::float32, 0}};
+                captured.ranks, rate_bps * 1e-6, latency_us, library_of(captured.backend).c_str());
   const Result result = play_quietly(load_cluster_job(base, {}), collective_phases(phases));
-  if (result.iterations.empty()) throw Error("the emulated all-reduce has no time");
+  if (result.iterations.empty()) throw Error("the emulated call has no time");
   return result.iterations.back().seconds;
 }
 
-// The rate and the latency at which gloo's schedule takes as long as the run's calls did.
+CollectivePhases one_call(const Captured& captured, Func func, DataType type, std::uint64_t count) {
+  CollectivePhases phases;
+  phases.func = func;
+  phases.ranks = captured.ranks;
+  phases.calls = {{count, type, 0}};
+  return phases;
+}
+
+// The rate and the latency at which the library's schedule takes as long as the run's calls did.
 CaptureNetwork network_of(const Captured& captured, const CallCost& cost) {
   constexpr double kRate = 1e9, kLatency = 100;
   CaptureNetwork out;
@@ -102,13 +109,27 @@ CaptureNetwork network_of(const Captured& captured, const CallCost& cost) {
     for (const CaptureReduction& one : step) sizes.push_back(static_cast<Nanos>(one.bytes));
   const auto bytes = static_cast<std::uint64_t>(std::max<Nanos>(4, median(sizes)));
   const double size = static_cast<double>(bytes);
-  out.rate_bps = kRate * emulated_call(captured.ranks, bytes, kRate, 0) / (cost.per_byte * size);
+  const CollectivePhases call = one_call(captured, Func::all_reduce, DataType::float32,
+                                         std::max<std::uint64_t>(1, bytes / 4));
+  out.rate_bps = kRate * emulated_call(captured, call, kRate, 0) / (cost.per_byte * size);
   if (!cost.per_call_known || cost.per_call <= 0) return out;
-  const double without = emulated_call(captured.ranks, bytes, out.rate_bps, 0);
-  const double with = emulated_call(captured.ranks, bytes, out.rate_bps, kLatency);
+  const double without = emulated_call(captured, call, out.rate_bps, 0);
+  const double with = emulated_call(captured, call, out.rate_bps, kLatency);
   const double missing = cost.per_call + cost.per_byte * size - without;
   if (with > without) out.latency_us = std::max(0.0, missing * kLatency / (with - without));
   return out;
+}
+
+// Of rank 0's buffers, one after the other, as planners/ddp.cpp plays them.
+Nanos emulated_broadcasts(const Captured& captured, const CaptureNetwork& network) {
+  if (network.rate_bps <= 0) return 0;
+  double seconds = 0;
+  for (const auto& [type, count] : {std::pair{DataType::float32, captured.float_buffers},
+                                    std::pair{DataType::int64, captured.integer_buffers}})
+    if (count > 0)
+      seconds += emulated_call(captured, one_call(captured, Func::broadcast, type, count),
+                               network.rate_bps, network.latency_us);
+  return std::llround(seconds * 1e9);
 }
 
 std::string percent(double share) {
@@ -128,6 +149,8 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
                 std::to_string(captured.buckets.size()) + " buckets, " +
                 std::to_string(captured.ranks) + " ranks, torch " + captured.torch + ", " +
                 captured.backend);
+  if (!captured.device_name.empty())
+    out.push_back("measured: times of the device (" + captured.device_name + "), by CUDA events");
   const Nanos on = median(captured.step), off = median(captured.held_out);
   out.push_back(std::to_string(captured.step.size()) + " steps recorded, median " +
                 humane_seconds(seconds_of(on)) + "; " + std::to_string(captured.held_out.size()) +
@@ -142,7 +165,8 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
                   humane_seconds(seconds_of(median(plain))) + ")");
   if (network.rate_bps > 0)
     out.push_back("measured: all-reduces at " + humane_bits(network.rate_bps) + " and " +
-                  humane_seconds(network.latency_us * 1e-6) + " one way, by gloo's schedule" +
+                  humane_seconds(network.latency_us * 1e-6) + " one way, by " +
+                  library_of(captured.backend) + "'s schedule" +
                   (cost.per_call_known ? "" : "; calls of one size: start-up is in the rate"));
   if (captured.data > 0)
     out.push_back("measured: " + humane_seconds(seconds_of(captured.data)) +
@@ -186,11 +210,15 @@ void write_gradients(const std::string& prefix, const std::vector<CapturedRank>&
 void write_profile(const Flags& flags, const std::string& records,
                    const std::vector<Nanos>& plain) {
   const std::vector<CapturedRank> ranks = read_capture(records);
-  const Captured captured = merge_capture(ranks);
+  Captured captured = merge_capture(ranks);
   if (!flags.gradients.empty()) write_gradients(flags.gradients, ranks, captured.layers);
   const CallCost cost = call_cost(captured.reductions);
   const CaptureNetwork network = network_of(captured, cost);
-  const auto facts = facts_of(captured, network, cost, plain);
+  const Nanos buffers = add_work_on_buffers(captured, emulated_broadcasts(captured, network));
+  auto facts = facts_of(captured, network, cost, plain);
+  if (buffers > 0)
+    facts.push_back("measured: " + humane_seconds(seconds_of(buffers)) +
+                    " of a step in work on buffers beside their broadcast (in before_us)");
   std::vector<std::string> comments{
       "Written by 'ghostrank profile capture'; for `model` or `trace` of a job."};
   comments.insert(comments.end(), facts.begin(), facts.end());
@@ -208,7 +236,7 @@ int profile_capture(const Argv& argv) {
   Flags flags;
   CLI::App app(
       "Run a training script, unchanged, and write what it did as a profile: PyTorch's "
-      "DistributedDataParallel on CPUs over gloo.",
+      "DistributedDataParallel, on CPUs over gloo or on GPUs over NCCL.",
       "ghostrank profile capture");
   app.add_option("command", flags.command, "the script with its launcher, behind --")
       ->type_name("COMMAND...");

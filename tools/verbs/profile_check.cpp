@@ -46,8 +46,8 @@ std::vector<std::string> job_lines(const std::string& path, const Model& model) 
                 "nic: {rate: %.6gMbps, latency_us: %.6g}}",
                 facts.ranks, facts.nic_rate_bps * 1e-6,
                 static_cast<double>(facts.nic_latency) / static_cast<double>(kPicosPerMicro));
-  const std::string library =
-      facts.backend == kFakeGroup ? "" : "collectives: {library: " + facts.backend + "}";
+  const std::string name = library_of(facts.backend);
+  const std::string library = name.empty() ? "" : "collectives: {library: " + name + "}";
   return {
       "schema: ghostrank/job/1", "model: " + Json(std::filesystem::absolute(path).string()).dump(),
       cluster, "parallel: {framework: ddp}", library, "fabric: {kind: virtual}",

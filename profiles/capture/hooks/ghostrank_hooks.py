@@ -2,7 +2,8 @@
 
 Every rank writes rankN.jsonl into the folder GHOSTRANK_CAPTURE: a header, then one line for each step;
 profiles/capture/records.h says what is in them. Times are nanoseconds of CLOCK_MONOTONIC. A step ends
-when its optimizer has stepped.
+when its optimizer has stepped. On a GPU a moment is a CUDA event on the current stream: the time at which the device
+gets there, not that of the launch. Events are read between blocks, never within a step that is timed.
 
 The hooks are on for a block of steps and off for the next, so that one run shows what they cost and has
 steps that the profile does not use. The first step of a block only ends: hooks change within it. The
@@ -41,12 +42,65 @@ CALLS = ("all_reduce", "all_gather", "all_gather_into_tensor", "_all_gather_base
 recorder = None  # of the process; a process has one DDP module
 
 
+class HostClock:
+    """Moments of a module on the CPU: nanoseconds of the host's clock."""
+
+    timer = "host"
+    moment = staticmethod(now)
+    nanos = None  # they are times already
+    name = ""
+
+    def wait(self):
+        pass
+
+    def settle(self):
+        pass
+
+
+class DeviceClock:
+    """Moments of a module on a GPU: events, which get their times later.
+
+    elapsed_time() has single precision, so events are counted from the last one that was put beside the host's clock,
+    while the device was idle.
+    """
+
+    timer = "cuda events"
+
+    def __init__(self, device):
+        self.device = device
+        self.name = torch.cuda.get_device_name(device)
+        self.settle()
+
+    def moment(self):
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def wait(self):
+        torch.cuda.synchronize(self.device)
+
+    def settle(self):
+        """Counts from here on."""
+        self.wait()
+        before = now()
+        self.origin = self.moment()
+        self.origin.synchronize()
+        self.at = (before + now()) // 2
+
+    def nanos(self, event):
+        """A moment after `settle`, once the device has got there."""
+        return self.at + round(1e6 * self.origin.elapsed_time(event))
+
+
 def type_name(dtype):
     return str(dtype).replace("torch.", "")
 
 
 class Reduced:
-    """Notes the end of an all-reduce of `tensor`, in a thread of gloo's; `call` is None in a step without hooks."""
+    """Notes the end of an all-reduce of `tensor`; `call` is None in a step without hooks.
+
+    It runs in a thread of gloo's, or with a stream of its own that waits for NCCL's.
+    """
 
     alive = 0
 
@@ -57,7 +111,7 @@ class Reduced:
 
     def __call__(self, _):
         if self.call is not None:
-            self.call[3] = now()
+            self.call[3] = recorder.clock.moment()
         return self.tensor
 
     def __del__(self):
@@ -93,12 +147,12 @@ class Recorder:
         self.ddp = ddp
         self.world = dist.get_world_size(ddp.process_group)
         self.scale = 1.0 / self.world
+        self.device = next(iter(ddp.module.parameters())).device
+        self.clock = DeviceClock(self.device) if self.device.type == "cuda" else HostClock()
         self.step = 0
         self.mode = "warm"
         self.handles = []
         self.lines = []
-        self.data = 0  # nanoseconds in the data loader, in this step
-        self.forwards = 0
         self.buckets = None  # of a step whose buckets are written down
         self.begin()
         self.parameters = [(name, p) for name, p in ddp.module.named_parameters() if p.requires_grad]
@@ -118,29 +172,49 @@ class Recorder:
         return {
             "ghostrank_capture": 1, "mode": "plain" if PLAIN else "hooks",
             "rank": dist.get_rank(self.ddp.process_group), "world": self.world, "host": socket.gethostname(),
-            "clock": clock, "torch": torch.__version__, "backend": dist.get_backend(self.ddp.process_group),
-            "device": next(iter(self.ddp.module.parameters())).device.type,
+            "clock": clock, "timer": self.clock.timer, "torch": torch.__version__, "backend": self.backend(),
+            "device": self.device.type, "device_name": self.clock.name,
             "model": type(self.ddp.module).__name__,
             "bucket_cap_bytes": int(self.ddp.bucket_bytes_cap),
             "parameters": [[name, owners.get(id(p), ""), p.numel(), type_name(p.dtype)] for name, p in self.parameters],
             "buffers": [[type_name(b.dtype), b.numel()] for b in buffers],
         }
 
+    def backend(self):
+        """Of the module's device: a group may have one for each type of device."""
+        group = self.ddp.process_group
+        if hasattr(group, "_get_backend"):
+            return group._get_backend(self.device).name()
+        return dist.get_backend(group)
+
     def write(self, line):
         self.lines.append(line)
 
     def flush(self):
+        """Writes down what has gathered. Events get their times, so this waits for the device."""
+        self.clock.wait()
         for line in self.lines:
-            self.file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            self.file.write(json.dumps(line, separators=(",", ":"), default=self.clock.nanos) + "\n")
         self.lines.clear()
         self.file.flush()
+        self.clock.settle()
+
+    def refuse(self, why):
+        """The run goes on, but gives no profile. Does not wait for the device, which may be recording a graph."""
+        self.mode = "refused"
+        self.file.write(json.dumps({"refused": why}) + "\n")
+        self.file.flush()
+
+    def moment(self):
+        """Of a step that is recorded; others do without."""
+        return self.clock.moment() if self.on() else 0
 
     # What one step takes; `begin` starts anew.
 
     def begin(self):
         self.forward, self.modules, self.backward, self.gradients = [0, 0, 0], [], [0, 0], []
         self.reduced, self.calls = [], []
-        self.data = self.forwards = 0
+        self.data = self.forwards = self.backwards = 0  # of `data` nanoseconds in the data loader
 
     def on(self):
         return self.mode == "on"
@@ -149,13 +223,13 @@ class Recorder:
         """Module and gradient hooks, for the steps that are recorded."""
         for i, (_, p) in enumerate(self.parameters):
             def ready(_, i=i):
-                self.gradients.append((i, now()))
+                self.gradients.append((i, self.moment()))
             self.handles.append(p.register_hook(ready))
         for module in self.ddp.module.modules():
             own = [self.index_of[p] for p in module._parameters.values() if p is not None and p in self.index_of]
             if own:
                 def entered(_, __, first=own[0]):
-                    self.modules.append((first, now()))
+                    self.modules.append((first, self.moment()))
                 self.handles.append(module.register_forward_pre_hook(entered))
 
     def remove(self):
@@ -220,10 +294,15 @@ class Recorder:
                                  [self.index_of[p] for p in bucket.parameters()]])
         call = None
         if self.on():
-            call = [index, tensor.numel() * tensor.element_size(), now(), 0]
+            call = [index, tensor.numel() * tensor.element_size(), self.moment(), 0]
             self.reduced.append(call)
+        reduced = Reduced(tensor, call)
+        if RANKS:
+            done = torch.futures.Future(devices=[self.device] if self.device.type == "cuda" else None)
+            done.set_result(reduced(None))
+            return done
         work = dist.all_reduce.untimed(tensor, group=self.ddp.process_group, async_op=True)
-        return work.get_future().then(Reduced(tensor, call))
+        return work.get_future().then(reduced)
 
 
 def recorder_of(ddp):
@@ -233,14 +312,11 @@ def recorder_of(ddp):
         recorder = Recorder(ddp)
         if not PLAIN:
             if ddp.__dict__.get("_ghostrank_own_hook"):
-                recorder.write({"refused": "the script registers a communication hook of its own: "
-                                           + ddp._ghostrank_own_hook})
-                recorder.flush()
+                recorder.refuse("the script registers a communication hook of its own: " + ddp._ghostrank_own_hook)
             else:
                 untimed_register(ddp, None, recorder.all_reduce)
     if recorder.ddp is not ddp:
-        recorder.write({"refused": "the script has a second DistributedDataParallel module"})
-        recorder.flush()
+        recorder.refuse("the script has a second DistributedDataParallel module")
         return None
     return recorder
 
@@ -258,10 +334,14 @@ def hooked_forward(forward):
         of = recorder_of(ddp)
         if of is None:
             return forward(ddp, *inputs, **keywords)
+        if of.clock.timer != "host" and torch.cuda.is_current_stream_capturing():
+            of.refuse("the script records the forward as a CUDA graph, whose kernels hooks do not see when it is played; "
+                      "take a Kineto trace")
+            return forward(ddp, *inputs, **keywords)
         of.forwards += 1
-        of.forward[0] = of.forward[1] = now()
+        of.forward[0] = of.forward[1] = of.moment()
         out = forward(ddp, *inputs, **keywords)
-        of.forward[2] = now()
+        of.forward[2] = of.moment()
         return out
 
     return timed
@@ -273,7 +353,7 @@ def hooked_sync(sync):
     def timed(ddp, *arguments):
         out = sync(ddp, *arguments)
         if recorder is not None:
-            recorder.forward[1] = now()
+            recorder.forward[1] = recorder.moment()
         return out
 
     return timed
@@ -284,9 +364,10 @@ def hooked_backward(backward):
     def timed(*arguments, **keywords):
         if recorder is None:
             return backward(*arguments, **keywords)
-        recorder.backward[0] = now()
+        recorder.backwards += 1
+        recorder.backward[0] = recorder.moment()
         out = backward(*arguments, **keywords)
-        recorder.backward[1] = now()
+        recorder.backward[1] = recorder.moment()
         return out
 
     return timed
@@ -295,11 +376,11 @@ def hooked_backward(backward):
 def hooked_step(step):
     @functools.wraps(step)
     def timed(*arguments, **keywords):
-        if recorder is None or recorder.backward[1] == 0:
+        if recorder is None or recorder.backwards == 0 or recorder.mode == "refused":
             return step(*arguments, **keywords)
-        began = now()
+        began = recorder.moment()
         out = step(*arguments, **keywords)
-        recorder.ended(began, now())
+        recorder.ended(began, recorder.clock.moment())
         return out
 
     timed.of_ghostrank = True
@@ -336,10 +417,10 @@ def hooked_call(name, call):
     def timed(*arguments, **keywords):
         if recorder is None or not recorder.on():
             return call(*arguments, **keywords)
-        began = now()
+        began = recorder.moment()
         out = call(*arguments, **keywords)
         size = sum(a.numel() * a.element_size() for a in arguments if isinstance(a, torch.Tensor))
-        recorder.calls.append([name, size, began, now()])
+        recorder.calls.append([name, size, began, recorder.moment()])
         return out
 
     timed.untimed = call
@@ -360,6 +441,17 @@ def fake_group(init):
     return made
 
 
+def hooked_compile(compiler):
+    """Dynamo must not trace the hooks, only what they wrap."""
+    @functools.wraps(compiler)
+    def made(*arguments, **keywords):
+        if not hasattr(DistributedDataParallel.forward, "_torchdynamo_disable"):
+            DistributedDataParallel.forward = torch._dynamo.disable(DistributedDataParallel.forward, recursive=False)
+        return compiler(*arguments, **keywords)
+
+    return made
+
+
 def install():
     """Patches torch; the script imports what is patched."""
     global untimed_register
@@ -369,6 +461,8 @@ def install():
     if RANKS:
         dist.init_process_group = dist.distributed_c10d.init_process_group = fake_group(dist.init_process_group)
     torch.optim.Optimizer.__init__ = hooked_optimizer(torch.optim.Optimizer.__init__)
+    if hasattr(torch, "compile"):
+        torch.compile = hooked_compile(torch.compile)
     torch.autograd.backward = hooked_backward(torch.autograd.backward)
     DistributedDataParallel.forward = hooked_forward(DistributedDataParallel.forward)
     untimed_register = DistributedDataParallel.register_comm_hook
