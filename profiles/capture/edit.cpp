@@ -12,18 +12,6 @@
 namespace ghostrank {
 namespace {
 
-void put(YamlValue& map, const char* key, const std::string& text, bool quoted = false) {
-  YamlValue* value = map.find(key);
-  if (!value) {
-    value = &map.children.emplace_back();
-    value->key = key;
-  }
-  value->kind = YamlValue::Kind::scalar;
-  value->text = text;
-  value->quoted = quoted;
-  value->children.clear();
-}
-
 void drop(YamlValue& map, std::string_view key) {
   std::erase_if(map.children, [&](const YamlValue& child) { return child.key == key; });
 }
@@ -61,6 +49,23 @@ void check_groups(const Workload& program) {
 
 }  // namespace
 
+void put_scalar(YamlValue& map, const char* key, const std::string& text, bool quoted) {
+  YamlValue* value = map.find(key);
+  if (!value) {
+    value = &map.children.emplace_back();
+    value->key = key;
+  }
+  value->kind = YamlValue::Kind::scalar;
+  value->text = text;
+  value->quoted = quoted;
+  value->children.clear();
+}
+
+void put_ranks(YamlValue& capture, int ranks) {
+  put_scalar(capture, "ranks", std::to_string(ranks));
+  for (const char* key : {"held_out_ns", "step_ns", "bucket_ns"}) drop(capture, key);
+}
+
 void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>& comments) {
   YamlValue* capture = model.find("capture");
   if (!capture || !capture->is_map())
@@ -70,10 +75,7 @@ void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>
   const YamlValue* ranks = capture->find("ranks");
   const std::string before = ranks ? ranks->text : "?";
   if (to.ranks > 0) {
-    put(*capture, "ranks", std::to_string(to.ranks));
-    drop(*capture, "held_out_ns");
-    drop(*capture, "step_ns");
-    drop(*capture, "bucket_ns");
+    put_ranks(*capture, to.ranks);
     comments.push_back("measured: delays of " + before + " ranks");
     comments.push_back("arithmetic: " + std::to_string(to.ranks) +
                        " ranks with gradients of the same sizes");
@@ -83,7 +85,7 @@ void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>
   if (to.rate_bps) {
     char text[40];
     std::snprintf(text, sizeof text, "%.9gMbps", *to.rate_bps * 1e-6);
-    put(*capture, "nic_rate", text);
+    put_scalar(*capture, "nic_rate", text);
     comments.emplace_back("assumed: the network's rate, as given");
   }
 }
@@ -126,13 +128,13 @@ Workload rescaled_program(const Workload& from, const Rescale& to,
 }
 
 void anonymise_model(YamlValue& model) {
-  put(model, "name", "model");
+  put_scalar(model, "name", "model");
   YamlValue* layers = model.find("layers");
   if (!layers || !layers->is_list())
     fail(model.mark, "the model lists no layers; a described model has no names but its own");
   for (std::size_t i = 0; i < layers->children.size(); ++i)
     if (layers->children[i].find("name"))
-      put(layers->children[i], "name", "layer" + std::to_string(i));
+      put_scalar(layers->children[i], "name", "layer" + std::to_string(i));
 }
 
 void anonymise_program(Workload& program) {

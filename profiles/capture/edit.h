@@ -26,6 +26,12 @@ struct Rescale {
 // Throws Error(usage).
 void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>& comments);
 
+// The ranks of a `capture`; what was measured of its steps goes.
+void put_ranks(YamlValue& capture, int ranks);
+
+// A scalar of a map, new or in place of what it has under that key.
+void put_scalar(YamlValue& map, const char* key, const std::string& text, bool quoted = false);
+
 // Programs whose only group has all ranks. `to.rate_bps` must be empty: programs name no NIC.
 Workload rescaled_program(const Workload& from, const Rescale& to,
                           std::vector<std::string>& comments);

@@ -1,11 +1,15 @@
 // Profiles rescaled and without names.
 #include "profiles/capture/edit.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "profiles/capture/merge.h"
 #include "profiles/capture/profile_text.h"
+#include "profiles/capture/scales.h"
 #include "profiles/load/program_file.h"
+#include "profiles/median.h"
 #include "profiles/planners/plan.h"
 #include "tests/capture/records.h"
 #include "tests/profiles/support.h"
@@ -90,6 +94,95 @@ TEST(Rescale, RefusesWhatIsNotArithmetic) {
               rescale_model(plain, {8, {}}, comments);
             }).find("no `capture`"),
             std::string::npos);
+}
+
+// Records of 2 ranks as one of `ranks`, whose layer `b` takes `more` longer backward; over
+// `megabits`.
+YamlValue capture_at(int ranks, Nanos more, double megabits = 1000) {
+  const test::Folder folder;
+  for (int rank : {0, 1})
+    folder.write("rank" + std::to_string(rank) + ".jsonl", test::made_records(rank));
+  Captured found = merge_capture(read_capture(folder.path("")));
+  found.ranks = ranks;
+  for (auto& rank : found.delays)
+    for (CaptureDelays& step : rank) step.backward[1] += more;
+  return parsed(capture_profile(found, {megabits * 1e6, 10}, "net", {}));
+}
+
+// Medians of rank 0's backward of the last layer, in milliseconds.
+double last_backward(const Model& model) {
+  std::vector<double> times;
+  for (const StepTimes& step : model.recorded[0])
+    times.push_back(static_cast<double>(step.layers[1].backward - 500'000'000) * 1e-9);
+  return median(times);
+}
+
+TEST(FitLine, FollowsTheRanksWhereThePointsDiffer) {
+  const ScaleFit two = fit_line({{2, 10, 0.1}, {4, 14, 0.1}}, 8);
+  EXPECT_DOUBLE_EQ(two.value, 22);
+  EXPECT_FALSE(two.constant);
+  EXPECT_NEAR(two.error, 0.1 * std::sqrt(2 * 2 + 3 * 3), 1e-12);  // 22 = -2 * 10 + 3 * 14
+
+  const ScaleFit noise = fit_line({{2, 10, 3}, {4, 14, 3}}, 8);
+  EXPECT_TRUE(noise.constant);
+  EXPECT_DOUBLE_EQ(noise.value, 12);
+  EXPECT_NEAR(noise.error, 3 / std::sqrt(2), 1e-12);
+
+  // Three points that are on no line: their distance to it counts as error, too.
+  const ScaleFit bent = fit_line({{2, 10, 0}, {4, 14, 0}, {8, 26, 0}}, 16);
+  const ScaleFit straight = fit_line({{2, 10, 0}, {4, 14, 0}, {8, 22, 0}}, 16);
+  EXPECT_DOUBLE_EQ(straight.value, 38);
+  EXPECT_NEAR(straight.error, 0, 1e-9);
+  EXPECT_GT(bent.error, 0.5);
+  EXPECT_NEAR(bent.residual, 0.0612, 1e-3);
+}
+
+TEST(FitScales, MovesTheRecordedStepsAlongTheLine) {
+  std::vector<std::string> comments;
+  const Model two = model_of(capture_at(2, 0));
+  const Model eight =
+      model_of(fit_scales({capture_at(4, 1'000'000, 900), capture_at(2, 0)}, 8, comments));
+  EXPECT_EQ(eight.capture->ranks, 8);
+  EXPECT_TRUE(eight.capture->held_out.empty());
+  EXPECT_NEAR(last_backward(eight), last_backward(two) + 3, 1e-6);
+  // All that does not differ stays, and steps keep their spread.
+  EXPECT_EQ(eight.recorded[1][3].layers[0].forward, two.recorded[1][3].layers[0].forward);
+  EXPECT_EQ(eight.recorded[0][1].layers[1].backward - eight.recorded[0][0].layers[1].backward,
+            two.recorded[0][1].layers[1].backward - two.recorded[0][0].layers[1].backward);
+  // 1/1000 and 1/900 s per megabit go on to 1.33/1000.
+  EXPECT_NEAR(eight.capture->nic_rate_bps, 750e6, 1e4);
+  EXPECT_EQ(eight.capture->nic_latency, 10 * kPicosPerMicro);
+  const std::string all = testing::PrintToString(comments);
+  EXPECT_NE(all.find("fitted: 1 of 8 delays change with the ranks"), std::string::npos) << all;
+  EXPECT_NE(all.find("of 8, standard error"), std::string::npos) << all;
+  EXPECT_NE(all.find("two captures cannot show that it is another form"), std::string::npos);
+}
+
+TEST(FitScales, RefusesCapturesThatContradictEachOther) {
+  std::vector<std::string> comments;
+  const auto refusal = [&](YamlValue one, YamlValue other) {
+    return test::error_of([&] { fit_scales({std::move(one), std::move(other)}, 8, comments); });
+  };
+  EXPECT_NE(refusal(capture_at(4, 0), capture_at(4, 0)).find("two captures are of 4 ranks"),
+            std::string::npos);
+  YamlValue other = capture_at(4, 0);
+  other.find("buckets")->children[0].text = "1";
+  other.find("buckets")->children[1].text = "3";
+  EXPECT_NE(refusal(capture_at(2, 0), std::move(other)).find("other buckets than the capture"),
+            std::string::npos);
+  other = capture_at(4, 0);
+  put_scalar(*other.find("capture"), "backend", "nccl");
+  EXPECT_NE(refusal(capture_at(2, 0), std::move(other)).find("other process groups"),
+            std::string::npos);
+  EXPECT_NE(refusal(capture_at(2, 0), capture_at(4, 0, 300)).find("more than twice as slow"),
+            std::string::npos);
+  EXPECT_NE(refusal(capture_at(2, 0, 600), capture_at(4, 0)).find("has no rate for 8"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(capture_at(2, 3'000'000), capture_at(4, 0)).find("the backward of 'b' would take -"),
+      std::string::npos);
+  YamlValue plain = parsed("kind: layers\nlayers: [{parameters: [3]}]");
+  EXPECT_NE(refusal(plain, capture_at(2, 0)).find("no recorded steps"), std::string::npos);
 }
 
 TEST(Anonymise, LeavesNoNameAndChangesNoDelay) {

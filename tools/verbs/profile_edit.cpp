@@ -1,9 +1,12 @@
 // See profile_edit.h; what changes is profiles/capture/edit.h's.
 #include "tools/verbs/profile_edit.h"
 
+#include <utility>
+
 #include <CLI/CLI.hpp>
 
 #include "profiles/capture/edit.h"
+#include "profiles/capture/scales.h"
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/locate.h"
@@ -33,6 +36,21 @@ std::string model_profile(const YamlValue& root, const std::vector<std::string>&
   return out + yaml_text(root);
 }
 
+// Captures at several numbers of ranks, at that which `to` asks for and no longer does then.
+YamlValue fitted(const std::vector<std::string>& files, Rescale& to,
+                 std::vector<std::string>& comments) {
+  if (to.ranks == 0) throw Error("several captures are fitted to a number of ranks; give --dp N");
+  std::vector<YamlValue> captures;
+  for (const std::string& file : files) {
+    captures.push_back(parse_yaml_file(file));
+    if (!is_model(captures.back()))
+      fail(captures.back().mark,
+           "it holds no model; several files are fitted where 'profile "
+           "capture' wrote them");
+  }
+  return fit_scales(std::move(captures), std::exchange(to.ranks, 0), comments);
+}
+
 // The model must still load.
 void check_model(const YamlValue& root) {
   YamlValue description = root;
@@ -43,15 +61,18 @@ void check_model(const YamlValue& root) {
 }  // namespace
 
 int profile_rescale(const Argv& argv) {
-  std::string file, out = "-", nic;
+  std::vector<std::string> files;
+  std::string out = "-", nic;
   int dp = 0, nodes = 0;
   std::string refused[4];
   static constexpr const char* kRefused[] = {"--tp", "--pp", "--cp", "--ep"};
-  CLI::App app("Rescale a profile of a real run: what is arithmetic is done, the rest refused.",
-               "ghostrank profile rescale");
-  app.add_option("profile", file, "of 'profile capture' or 'profile import'")
+  CLI::App app(
+      "Rescale a profile of a real run: what is arithmetic is done, the rest refused. Captures of "
+      "one script at several numbers of ranks are fitted, delay by delay.",
+      "ghostrank profile rescale");
+  app.add_option("profile", files, "of 'profile capture' or 'profile import'")
       ->required()
-      ->type_name("FILE");
+      ->type_name("FILE...");
   app.add_option("--dp", dp, "data-parallel ranks")->check(between(1, kMaxReplayRanks));
   app.add_option("--nodes", nodes, "the same, where every rank has a node of its own")
       ->check(between(1, kMaxReplayRanks));
@@ -62,7 +83,8 @@ int profile_rescale(const Argv& argv) {
   app.footer(
       "Examples:\n"
       "  ghostrank profile rescale run.profile.yaml --dp 64 -o run64.profile.yaml\n"
-      "  ghostrank profile rescale run.profile.yaml --dp 8 --nic 25Gbps -o fast.profile.yaml");
+      "  ghostrank profile rescale run.profile.yaml --dp 8 --nic 25Gbps -o fast.profile.yaml\n"
+      "  ghostrank profile rescale two.yaml four.yaml --dp 8 -o eight.yaml");
   if (!parse(app, argv)) return 0;
   for (std::size_t i = 0; i < std::size(kRefused); ++i)
     if (!refused[i].empty())
@@ -78,10 +100,10 @@ int profile_rescale(const Argv& argv) {
   }
   if (to.ranks == 0 && !to.rate_bps) throw Error("rescale to what? give --dp, --nodes or --nic");
   check_outputs({{"-o", out}});
-  YamlValue root = parse_yaml_file(file);
   std::vector<std::string> comments{"Written by 'ghostrank profile rescale'."};
+  YamlValue root = files.size() == 1 ? parse_yaml_file(files.front()) : fitted(files, to, comments);
   if (is_model(root)) {
-    rescale_model(root, to, comments);
+    if (to.ranks > 0 || to.rate_bps) rescale_model(root, to, comments);
     check_model(root);
     write_whole(out, model_profile(root, comments));
   } else {

@@ -1,0 +1,271 @@
+#include "profiles/capture/scales.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "profiles/capture/edit.h"
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/median.h"
+#include "profiles/model/model.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kSignificant = 2;   // standard errors
+constexpr double kOtherNetwork = 2;  // rates that differ by more are not of one network
+constexpr double kMadToSigma = 1.4826, kMeanToMedian = 1.2533;  // of a normal distribution
+
+// A median, and its standard error from the median distance to it.
+ScalePoint median_of(double ranks, const std::vector<double>& values, std::size_t steps) {
+  const double middle = median(values);
+  std::vector<double> away;
+  for (const double value : values) away.push_back(std::abs(value - middle));
+  const double sigma = kMadToSigma * median(std::move(away));
+  return {ranks, middle, kMeanToMedian * sigma / std::sqrt(static_cast<double>(steps))};
+}
+
+// A capture's delays by column of recorded_ns, in nanoseconds, over all ranks and steps.
+struct Scale {
+  YamlValue description;
+  Model model;
+  std::vector<std::vector<double>> columns;
+  std::size_t steps = 0;
+  double ranks() const { return model.capture->ranks; }
+};
+
+Scale scale_of(YamlValue description) {
+  Scale out;
+  YamlValue bare = description;
+  std::erase_if(bare.children, [](const YamlValue& child) { return child.key == "schema"; });
+  out.model = make_model(bare);
+  if (!out.model.capture || out.model.recorded.empty())
+    fail(description.mark,
+         "there are no recorded steps in it; several files are fitted where 'profile capture' "
+         "wrote them");
+  out.steps = out.model.recorded.front().size();
+  for (const YamlValue& rank : description.find("recorded_ns")->children)
+    for (const YamlValue& step : rank.children) {
+      out.columns.resize(step.children.size());
+      for (std::size_t c = 0; c < step.children.size(); ++c)
+        out.columns[c].push_back(static_cast<double>(*parse_integer(step.children[c].text)));
+    }
+  out.description = std::move(description);
+  return out;
+}
+
+void check_same_script(const Scale& one, const Scale& other) {
+  const auto refuse = [&](const std::string& what) {
+    fail(other.description.mark,
+         "it has other " + what + " than the capture before; give captures of one script");
+  };
+  const Model &a = one.model, &b = other.model;
+  const auto sizes = [](const Model& model) {
+    std::vector<std::vector<std::uint64_t>> out;
+    for (const Layer& layer : model.layers) {
+      out.emplace_back();
+      for (const auto& parameter : layer.parameters) out.back().push_back(parameter.numel);
+    }
+    return out;
+  };
+  if (sizes(a) != sizes(b)) refuse("layers");
+  if (a.buckets != b.buckets) refuse("buckets");
+  if (a.dtype != b.dtype) refuse("types of gradients");
+  if (a.running_statistics != b.running_statistics || a.batch_counters != b.batch_counters)
+    refuse("buffers");
+  if (a.capture->backend != b.capture->backend) refuse("process groups");
+  if (a.capture->torch != b.capture->torch) refuse("versions of PyTorch");
+}
+
+// Seconds per bit; 0: unlimited.
+double per_bit(const Scale& scale) {
+  const double rate = scale.model.capture->nic_rate_bps;
+  return rate > 0 ? 1 / rate : 0;
+}
+
+double latency(const Scale& scale) { return static_cast<double>(scale.model.capture->nic_latency); }
+
+void check_networks(const std::vector<Scale>& scales) {
+  const auto [least, most] =
+      std::minmax_element(scales.begin(), scales.end(),
+                          [](const Scale& a, const Scale& b) { return per_bit(a) < per_bit(b); });
+  if (per_bit(*most) > kOtherNetwork * per_bit(*least))
+    fail(most->description.mark,
+         "its network is more than twice as slow as that of the capture "
+         "with " +
+             std::to_string(least->model.capture->ranks) +
+             " ranks; give captures over one network");
+}
+
+template <class Of>
+double line_of(const std::vector<Scale>& scales, int ranks, const Of& of) {
+  std::vector<ScalePoint> points;
+  for (const Scale& one : scales) points.push_back({one.ranks(), of(one), 0});
+  return fit_line(points, ranks).value;
+}
+
+std::string micros(double nanos) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3f", nanos * 1e-3);
+  return text;
+}
+
+std::string millis(double nanos) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.4g ms", nanos * 1e-6);
+  return text;
+}
+
+void put_network(YamlValue& capture, const std::vector<Scale>& scales, int ranks,
+                 std::vector<std::string>& comments) {
+  const double bit = line_of(scales, ranks, per_bit);
+  if (bit <= 0)
+    fail(capture.mark,
+         "the more ranks a capture has the faster is its network, so that a line has "
+         "no rate for " +
+             std::to_string(ranks) + "; capture nearer to that number");
+  char rate[40];
+  std::snprintf(rate, sizeof rate, "%.6gMbps", 1e-6 / bit);
+  const std::string one_way =
+      micros(std::max(0.0, line_of(scales, ranks, latency)) / static_cast<double>(kPicosPerNano));
+  put_scalar(capture, "nic_rate", rate);
+  put_scalar(capture, "nic_latency_us", one_way);
+  comments.push_back("fitted: the network, " + std::string(rate) + " and " + one_way +
+                     " us one way, by lines through the captures' time per byte and latency");
+}
+
+// What a column of recorded_ns is called in messages.
+std::string column_name(const Model& model, std::size_t column) {
+  const std::size_t layers = model.layers.size();
+  if (column == 0) return "the time before the forward";
+  if (column <= layers) return "the forward of " + quote(model.layers[column - 1].name);
+  if (column == layers + 1) return "the loss";
+  if (column <= 2 * layers + 1)
+    return "the backward of " + quote(model.layers[column - layers - 2].name);
+  return column == 2 * layers + 2 ? "the time before the optimizer" : "the optimizer";
+}
+
+// The medians beside recorded_ns, in the order of its columns.
+void put_medians(YamlValue& model, const std::vector<double>& nanos) {
+  std::size_t at = 0;
+  const auto next = [&] { return micros(nanos[at++]); };
+  put_scalar(model, "before_us", next());
+  for (const char* key : {"forward_us", "loss_us", "backward_us"}) {
+    if (std::string_view(key) == "loss_us")
+      put_scalar(model, key, next());
+    else
+      for (YamlValue& layer : model.find("layers")->children) put_scalar(layer, key, next());
+  }
+  put_scalar(model, "after_us", next());
+  put_scalar(model, "optimizer_us", next());
+}
+
+}  // namespace
+
+ScaleFit fit_line(const std::vector<ScalePoint>& points, double ranks) {
+  const double count = static_cast<double>(points.size());
+  double mean_ranks = 0, mean = 0, spread = 0, slope = 0, slope_error = 0;
+  for (const ScalePoint& one : points) {
+    mean_ranks += one.ranks / count;
+    mean += one.value / count;
+  }
+  for (const ScalePoint& one : points)
+    spread += (one.ranks - mean_ranks) * (one.ranks - mean_ranks);
+  for (const ScalePoint& one : points) {
+    const double weight = (one.ranks - mean_ranks) / spread;
+    slope += weight * one.value;
+    slope_error += weight * weight * one.error * one.error;
+  }
+  slope_error = std::sqrt(slope_error);
+  ScaleFit out;
+  out.constant = std::abs(slope) <= kSignificant * slope_error;
+  if (out.constant) slope = 0;
+  const double away = out.constant ? 0 : (ranks - mean_ranks) / spread;
+  double squares = 0, off_line = 0;
+  for (const ScalePoint& one : points) {
+    const double weight = 1 / count + away * (one.ranks - mean_ranks);
+    squares += weight * weight * one.error * one.error;
+    const double off = one.value - (mean + slope * (one.ranks - mean_ranks));
+    off_line += off * off;
+    if (points.size() > 2 && one.value != 0)
+      out.residual = std::max(out.residual, std::abs(off / one.value));
+  }
+  if (points.size() > 2) squares += off_line / (count - 2) * (1 / count + away * away * spread);
+  out.value = mean + slope * (ranks - mean_ranks);
+  out.error = std::sqrt(squares);
+  return out;
+}
+
+YamlValue fit_scales(std::vector<YamlValue> captures, int ranks,
+                     std::vector<std::string>& comments) {
+  std::vector<Scale> scales;
+  for (YamlValue& one : captures) scales.push_back(scale_of(std::move(one)));
+  std::sort(scales.begin(), scales.end(),
+            [](const Scale& a, const Scale& b) { return a.ranks() < b.ranks(); });
+  for (std::size_t i = 1; i < scales.size(); ++i) {
+    check_same_script(scales[i - 1], scales[i]);
+    if (scales[i].ranks() == scales[i - 1].ranks())
+      fail(scales[i].description.mark, "two captures are of " +
+                                           std::to_string(scales[i].model.capture->ranks) +
+                                           " ranks; a fit needs different numbers");
+  }
+  check_networks(scales);
+
+  const Scale& largest = scales.back();
+  std::vector<double> fitted, moved, measured(scales.size());
+  double total = 0, squares = 0, residual = 0;
+  std::size_t constant = 0;
+  for (std::size_t c = 0; c < largest.columns.size(); ++c) {
+    std::vector<ScalePoint> points;
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      points.push_back(median_of(scales[i].ranks(), scales[i].columns[c], scales[i].steps));
+      measured[i] += points.back().value;
+    }
+    const ScaleFit fit = fit_line(points, ranks);
+    if (fit.value + kSignificant * fit.error < 0)
+      fail(largest.description.mark,
+           column_name(largest.model, c) + " would take " + millis(fit.value) + " with " +
+               std::to_string(ranks) +
+               " ranks, by the line through the captures' medians; capture "
+               "nearer to that number");
+    fitted.push_back(std::max(0.0, fit.value));
+    moved.push_back(fitted.back() - points.back().value);
+    total += fitted.back();
+    squares += fit.error * fit.error;
+    residual = std::max(residual, fit.residual * points.back().value);
+    constant += fit.constant ? 1 : 0;
+  }
+
+  YamlValue out = largest.description;
+  put_medians(out, fitted);
+  for (YamlValue& rank : out.find("recorded_ns")->children)
+    for (YamlValue& step : rank.children)
+      for (std::size_t c = 0; c < step.children.size(); ++c) {
+        const double nanos = static_cast<double>(*parse_integer(step.children[c].text));
+        step.children[c].text = std::to_string(std::llround(std::max(0.0, nanos + moved[c])));
+      }
+  std::string list;
+  for (const Scale& one : scales)
+    list += (list.empty() ? "" : ", ") + std::to_string(one.model.capture->ranks);
+  comments.push_back("fitted: from captures of " + list + " ranks; steps are those of " +
+                     std::to_string(largest.model.capture->ranks) + ", moved by the fit");
+  std::string line = "fitted: " + std::to_string(fitted.size() - constant) + " of " +
+                     std::to_string(fitted.size()) +
+                     " delays change with the ranks, as a + b * ranks; a step's delays are";
+  for (std::size_t i = 0; i < scales.size(); ++i)
+    line +=
+        " " + millis(measured[i]) + " of " + std::to_string(scales[i].model.capture->ranks) + ",";
+  comments.push_back(line + " and " + millis(total) + " of " + std::to_string(ranks) +
+                     ", standard error " + millis(std::sqrt(squares)));
+  comments.push_back(scales.size() == 2
+                         ? "assumed: a line; two captures cannot show that it is another form"
+                         : "fitted: the captures are off the lines by up to " + millis(residual));
+  comments.emplace_back("assumed: ranks play the captured steps, shifted against each other");
+  YamlValue& capture = *out.find("capture");
+  put_ranks(capture, ranks);
+  if (per_bit(largest) > 0) put_network(capture, scales, ranks, comments);
+  return out;
+}
+
+}  // namespace ghostrank

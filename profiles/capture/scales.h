@@ -1,0 +1,43 @@
+// A capture at a number of ranks at which nobody captured, from captures of one script at two or
+// more.
+//
+// Each delay of a step (and the network's time per byte, and its latency) is a + b * ranks, by
+// least squares over the captures' medians. b is zero where the captures differ by no more than
+// twice their standard error: noise is not carried on to more ranks. The recorded steps are those
+// of the capture with most ranks, each delay moved by what the fit says; so they keep their spread.
+//
+// The error is that of the medians, carried through the fit, and from three captures on also what
+// the medians are off the line. Two captures cannot show that a line is the wrong form.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profiles/input/yaml.h"
+
+namespace ghostrank {
+
+// `captures`: descriptions (schema ghostrank/model/1, kind layers, with `capture` and
+// `recorded_ns`). `comments` gets what was measured, fitted and assumed. Throws Error(usage) where
+// the captures contradict each other: other layers or buckets, a number of ranks given twice,
+// networks of other rates, delays that would be negative.
+YamlValue fit_scales(std::vector<YamlValue> captures, int ranks,
+                     std::vector<std::string>& comments);
+
+// One quantity at several numbers of ranks: `value` with its standard error.
+struct ScalePoint {
+  double ranks = 0, value = 0, error = 0;
+};
+
+struct ScaleFit {
+  double value = 0, error = 0;  // at the number of ranks asked for
+  bool constant = false;        // the points do not differ
+  double residual = 0;          // of three points or more: the largest share that one is off by
+};
+
+// Of two points or more, at different numbers of ranks.
+ScaleFit fit_line(const std::vector<ScalePoint>& points, double ranks);
+
+}  // namespace ghostrank
