@@ -22,19 +22,23 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// Whether JSON begins so. Kineto begins with blanks.
+bool begins_with(std::string_view head, char bracket) {
+  const auto at = head.find_first_not_of(" \t\r\n");
+  return at != std::string_view::npos && head[at] == bracket;
+}
+
 bool is_chakra(std::string_view path, std::string_view head) {
   return has(fs::path(path).filename().string(), ".et") && looks_like_chakra(head);
 }
 bool is_execution(std::string_view, std::string_view head) { return is_execution_trace(head); }
 bool is_kineto(std::string_view, std::string_view head) {
-  return head.starts_with('{') &&
+  return begins_with(head, '{') &&
          (has(head, "\"traceEvents\"") || has(head, "\"distributedInfo\"") ||
           has(head, "\"schemaVersion\""));
 }
 bool is_param(std::string_view, std::string_view head) {
-  const auto at = head.find_first_not_of(" \t\r\n");
-  return at != std::string_view::npos && head[at] == '[' &&
-         (has(head, "\"comms\"") || has(head, "\"compute\""));
+  return begins_with(head, '[') && (has(head, "\"comms\"") || has(head, "\"compute\""));
 }
 bool is_simai(std::string_view, std::string_view head) {
   const std::string_view line = first_line(head);
@@ -48,13 +52,13 @@ bool is_layers(std::string_view, std::string_view head) {
   return first_line(head).starts_with("layer_index");
 }
 bool is_inspector(std::string_view, std::string_view head) {
-  return head.starts_with('{') &&
+  return begins_with(head, '{') &&
          (has(head, "coll_perf") || has(head, "p2p_perf") || has(head, "dump_stats"));
 }
 bool is_flight_recorder(std::string_view, std::string_view head) {
   return head.starts_with('\x80') ||
-         (head.starts_with('{') && (has(head, "\"pg_config\"") || has(head, "\"pg_status\"") ||
-                                    has(head, "\"collective_seq_id\"")));
+         (begins_with(head, '{') && (has(head, "\"pg_config\"") || has(head, "\"pg_status\"") ||
+                                     has(head, "\"collective_seq_id\"")));
 }
 bool is_nccl_log(std::string_view, std::string_view head) { return has(head, " NCCL INFO "); }
 bool is_goal(std::string_view, std::string_view head) {
