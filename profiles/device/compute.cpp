@@ -45,8 +45,7 @@ ComputeModel::ComputeModel(const JobSpec& spec)
   if (flops_per_second_ <= 0)
     throw Error(spec.source_of("device") + ": the device has no peak_tflops for " +
                 std::string(name_of(spec.precision.parameters)) + "; choose another device");
-  if (computes_by_kernels(spec))
-    kernels_.emplace(spec.device, spec.precision.parameters);
+  if (computes_by_kernels(spec)) kernels_.emplace(spec.device, spec.precision.parameters);
 }
 
 Picoseconds ComputeModel::checked(double time, const std::string& what) const {

@@ -26,24 +26,17 @@ class EagerWriter {
     const double query = real(l.query), key = real(l.key), ffn = real(l.ffn);
     norm();
     if (shape_.merged_qkv)
-      products(hidden_, {query + 2 * key});
+      products_of_hidden({query + 2 * key});
     else
-      products(hidden_, {query, key, key});
+      products_of_hidden({query, key, key});
     if (l.rotary)
       for (const double width : {query, key}) rotation(width);
     core();
-    products(query, {hidden_});
+    linear(query, hidden_);
     residual();
     norm();
-    if (l.gated) {
-      products(hidden_, {ffn, ffn});
-      pointwise(2 * e_, 3 * e_, tokens_ * ffn);      // the gate's activation
-      pointwise(3 * e_, 2 * 3 * e_, tokens_ * ffn);  // times the other product; two gradients
-    } else {
-      products(hidden_, {ffn});
-      pointwise(2 * e_, 3 * e_, tokens_ * ffn);
-    }
-    products(ffn, {hidden_});
+    activation(tokens_ * ffn);
+    linear(ffn, hidden_);
     residual();
     return times_;
   }
@@ -64,9 +57,11 @@ class EagerWriter {
   KernelTimes head(double vocabulary) {
     const double logits = tokens_ * vocabulary;
     norm();
-    products(hidden_, {vocabulary}, false);
-    times_.forward += device_.memory((e_ + kFloat) * logits);
+    cast_hidden();
+    product(hidden_, vocabulary);
+    times_.forward += widening(e_, kFloat, logits);
     times_.forward += device_.memory(2 * kFloat * logits, MemoryKernel::loss);
+    pointwise(2 * kFloat, 2 * kFloat, tokens_);
     times_.input += device_.memory(kFloat * logits);
     times_.input += device_.memory(3 * kFloat * logits, MemoryKernel::loss);
     times_.input += device_.memory((kFloat + e_) * logits);
@@ -81,38 +76,80 @@ class EagerWriter {
     times_.input += device_.memory(backward * elements);
   }
 
+  // A copy to a type that is larger, or the same.
+  Kernels widening(double from, double to, double elements) const {
+    return device_.memory((from + to) * elements,
+                          to > from ? MemoryKernel::mixed : MemoryKernel::elementwise);
+  }
+  Kernels narrowing(double from, double to, double elements) const {
+    return device_.memory((from + to) * elements);
+  }
+
   // The input's gradient, then the weights': two kernels backward.
   void norm() {
-    times_.forward += device_.memory(2 * s_ * rows_, MemoryKernel::norm);
-    times_.input += device_.memory(3 * s_ * rows_, MemoryKernel::norm_backward);
+    times_.forward += device_.memory(2 * s_ * rows_, MemoryKernel::norm, s_);
+    times_.input += device_.memory(3 * s_ * rows_, MemoryKernel::norm_backward, s_);
     times_.weight += device_.memory(2 * s_ * rows_, MemoryKernel::column_sum);
   }
 
-  // Products of the same rows, `in` wide, to rows as wide as `outs` says.
-  void products(double in, std::initializer_list<double> outs, bool biased = true) {
+  // Products of what a norm gave. Backward, the gradients of it are added up.
+  void products_of_hidden(std::initializer_list<double> outs) {
     for (const double out : outs) {
-      product(in, out);
-      if (biased && shape_.layer.bias)
-        times_.weight += device_.memory(e_ * tokens_ * out, MemoryKernel::column_sum);
+      cast_hidden();
+      linear(hidden_, out);
     }
-    for (std::size_t i = 1; i < outs.size(); ++i)
-      times_.input += device_.memory(3 * s_ * tokens_ * in);
+    for (std::size_t i = 1; i < outs.size(); ++i) times_.input += device_.memory(3 * s_ * rows_);
+  }
+
+  void activation(double elements) {
+    if (!shape_.layer.gated) {
+      products_of_hidden({elements / tokens_});
+      return pointwise(2 * e_, 3 * e_, elements);
+    }
+    products_of_hidden({elements / tokens_, elements / tokens_});
+    pointwise(2 * e_, 3 * e_, elements);
+    // Times the other product, which takes two gradients.
+    pointwise(3 * e_, 3 * e_, elements);
+    times_.input += device_.memory(3 * e_ * elements);
+  }
+
+  void linear(double in, double out) {
+    product(in, out);
+    if (!shape_.layer.bias) return;
+    times_.weight += device_.memory(e_ * tokens_ * out, MemoryKernel::column_sum);
+    cast_parameter(out);
   }
 
   void product(double in, double out) {
     times_.forward += device_.product(tokens_, out, in, 1, e_, Operands::forward);
     times_.input += device_.product(tokens_, in, out, 1, e_, Operands::input);
     times_.weight += device_.product(out, in, tokens_, 1, e_, Operands::weight);
-    if (!casts()) return;
-    const Kernels weight = device_.memory((s_ + e_) * in * out);
-    times_.forward += weight;
-    times_.weight += weight;
+    cast_parameter(in * out);
   }
 
-  // To float32, a complex product, and back.
+  void cast_parameter(double elements) {
+    if (!casts()) return;
+    times_.forward += narrowing(s_, e_, elements);
+    times_.weight += widening(e_, s_, elements);
+  }
+
+  // For a product; backward their gradient.
+  void cast_hidden() {
+    if (!casts()) return;
+    times_.forward += narrowing(s_, e_, rows_);
+    times_.input += widening(e_, s_, rows_);
+  }
+
+  // To float32, a product of complex numbers, and back. Backward also conjugates the turns.
   void rotation(double width) {
-    for (const double bytes : {e_ + kFloat, 2 * kFloat, kFloat + e_})
-      pointwise(bytes, bytes, tokens_ * width);
+    const LayerShape& l = shape_.layer;
+    const double elements = tokens_ * width;
+    const Kernels there_and_back = widening(e_, kFloat, elements) +
+                                   device_.memory(2 * kFloat * elements) +
+                                   narrowing(kFloat, e_, elements);
+    times_.forward += there_and_back;
+    times_.input +=
+        there_and_back + device_.memory(2 * kFloat * real(l.queries) * real(l.head_width));
   }
 
   void core() {
@@ -124,26 +161,38 @@ class EagerWriter {
     core.queries = real(l.queries);
     core.keys = real(l.keys);
     core.width = real(l.head_width);
+    core.dropout = l.dropout;
     times_.forward += device_.fused_attention(core, e_);
     core.backward = true;
     times_.input += device_.fused_attention(core, e_);
+    // The gradients of queries, keys and values become one tensor again.
+    if (shape_.merged_qkv)
+      times_.input += device_.memory(2 * e_ * tokens_ * (real(l.query) + 2 * real(l.key)));
   }
 
   void dropout(double element) {
-    if (shape_.layer.dropout) pointwise(2 * element + kMaskByte, 2 * element + kMaskByte, rows_);
+    if (!shape_.layer.dropout) return;
+    const double bytes = (2 * element + kMaskByte) * rows_;
+    times_.forward += device_.memory(bytes, MemoryKernel::dropout);
+    times_.input += device_.memory(bytes);
   }
 
   // Backward, the gradients of both ways meet.
   void residual() {
     dropout(e_);
-    pointwise(2 * s_ + e_, 3 * s_, rows_);
+    const double sum = (2 * s_ + e_) * rows_;
+    times_.forward +=
+        device_.memory(sum, casts() ? MemoryKernel::mixed : MemoryKernel::elementwise);
+    times_.input += device_.memory(3 * s_ * rows_);
+    // The gradient of what was added.
+    if (casts()) times_.input += narrowing(s_, e_, rows_);
   }
 
   // Backward: zeros for every row, then the rows that were looked up.
   void lookup(double rows, double of) {
     times_.forward += device_.memory(2 * s_ * rows * hidden_, MemoryKernel::embedding);
     times_.weight += device_.memory(s_ * of * hidden_);
-    times_.weight += device_.memory(2 * s_ * rows * hidden_, MemoryKernel::embedding);
+    times_.weight += device_.memory(2 * s_ * rows * hidden_, MemoryKernel::embedding_backward);
   }
 
   const KernelModel& device_;
@@ -172,7 +221,9 @@ KernelTimes eager_head(const KernelModel& device, const EagerShape& shape,
 Kernels eager_optimizer(const KernelModel& device, const EagerOptimizer& step) {
   Kernels kernels;
   const auto touch = [&](double elements) {
-    kernels += device.memory(elements * step.stored * step.parameters, MemoryKernel::optimizer);
+    kernels += device.memory(elements * step.stored * step.parameters,
+                             step.foreach ? MemoryKernel::foreach : MemoryKernel::optimizer,
+                             step.foreach ? 0 : step.stored);
   };
   if (step.clips)
     for (const double elements : {1, 2}) touch(elements);  // read; scaled

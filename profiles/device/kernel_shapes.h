@@ -43,26 +43,32 @@ struct ProductShape {
 // Kinds of kernels that take the bytes that they move. A kind that was not measured moves them like
 // `elementwise`.
 enum class MemoryKernel : std::uint8_t {
-  elementwise,    // copy, add, bias, activation, dropout, rotary, and their backward
+  elementwise,    // copy, add, bias, activation, rotary, and their backward
   mixed,          // likewise, but reads a shorter type than it writes: not in whole vectors
+  dropout,        // forward, which draws random numbers
   norm,           // layer or RMS norm
   norm_backward,  // its gradient of the input, and of its weights where that is the same kernel
   column_sum,     // gradients of biases and of a norm's weights
   softmax,        // also its backward
   loss,           // log-softmax and cross-entropy, also their backward
-  embedding,      // lookup, and its backward
-  optimizer       // a step over all parameters
+  embedding,      // lookup
+  embedding_backward,  // sorts the ids and adds up the rows of each
+  optimizer,           // a step over all parameters in one kernel
+  foreach              // one operation over all parameters, in chunks of tensors
 };
 inline constexpr std::pair<MemoryKernel, std::string_view> kMemoryKernels[] = {
     {MemoryKernel::elementwise, "elementwise"},
     {MemoryKernel::mixed, "mixed"},
+    {MemoryKernel::dropout, "dropout"},
     {MemoryKernel::norm, "norm"},
     {MemoryKernel::norm_backward, "norm_backward"},
     {MemoryKernel::column_sum, "column_sum"},
     {MemoryKernel::softmax, "softmax"},
     {MemoryKernel::loss, "loss"},
     {MemoryKernel::embedding, "embedding"},
-    {MemoryKernel::optimizer, "optimizer"}};
+    {MemoryKernel::embedding_backward, "embedding_backward"},
+    {MemoryKernel::optimizer, "optimizer"},
+    {MemoryKernel::foreach, "foreach"}};
 
 // Attention of `heads` query heads of each sample in one kernel that keeps the scores on the chip
 // (FlashAttention, cuDNN). `causal`: the masked half is skipped.
@@ -72,6 +78,7 @@ struct FusedAttention {
   double queries = 1, keys = 1;     // positions
   double width = 1;                 // elements of a head
   bool causal = true, backward = false;
+  bool dropout = false;  // of scores
 
   double flops() const;
   double bytes(double element) const;  // operands, results, and their gradients

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "profiles/device/device.h"
@@ -67,6 +68,11 @@ class Rows {
   }
   double size(const char* column, double otherwise) const {
     return table_.column(column) ? size(column) : otherwise;
+  }
+  // Whether there is such a column, and the row has something in it.
+  bool has(const char* column) const {
+    const auto at = table_.column(column);
+    return at && *at < row_->fields.size() && !row_->fields[*at].empty();
   }
   double seconds() const { return number("us", kMostMicros) * 1e-6; }
 
@@ -156,12 +162,13 @@ KernelTables read_kernel_tables(const Settings& settings, const DeviceProfile& d
     out.products.push_back({shape, seconds});
   }
   Rows transfers(settings, "kernels.transfers");
-  std::set<std::pair<MemoryKernel, double>> seen;
+  std::set<std::tuple<MemoryKernel, double, double>> seen;
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     transfers.take(i);
     const MeasuredTransfer one{transfers.word("kind", kMemoryKernels), transfers.size("bytes"),
-                               transfers.seconds()};
-    if (!seen.emplace(one.kind, one.bytes).second)
+                               transfers.seconds(),
+                               transfers.has("element") ? transfers.size("element") : 0};
+    if (!seen.emplace(one.kind, one.bytes, one.element).second)
       transfers.refuse("a second row of the same size; keep one");
     out.transfers.push_back(one);
   }
@@ -172,6 +179,7 @@ KernelTables read_kernel_tables(const Settings& settings, const DeviceProfile& d
     FusedAttention shape;
     shape.backward = attention.word("direction", kDirections);
     shape.causal = attention.word("causal", kMasks);
+    shape.dropout = attention.has("dropout") && attention.word("dropout", kMasks);
     shape.batch = attention.size("batch"), shape.heads = attention.size("heads");
     shape.key_heads = attention.size("key_heads", shape.heads);
     shape.queries = attention.size("queries"), shape.keys = attention.size("keys");
@@ -193,19 +201,20 @@ std::string products_csv(const KernelTables& tables) {
 }
 
 std::string transfers_csv(const KernelTables& tables) {
-  std::string text = "kind,bytes,us\n";
-  for (const auto& [kind, bytes, seconds] : tables.transfers)
-    text += row({name_in(kMemoryKernels, kind), number_text(bytes), micros(seconds)});
+  std::string text = "kind,element,bytes,us\n";
+  for (const auto& [kind, bytes, seconds, element] : tables.transfers)
+    text += row({name_in(kMemoryKernels, kind), element > 0 ? number_text(element) : "",
+                 number_text(bytes), micros(seconds)});
   return text;
 }
 
 std::string attention_csv(const KernelTables& tables) {
-  std::string text = "type,direction,causal,batch,heads,key_heads,queries,keys,width,us\n";
+  std::string text = "type,direction,causal,dropout,batch,heads,key_heads,queries,keys,width,us\n";
   for (const auto& [s, type, seconds] : tables.attention)
     text += row({name_in(kOperandTypes, type), name_in(kDirections, s.backward),
-                 name_in(kMasks, s.causal), number_text(s.batch), number_text(s.heads),
-                 number_text(s.key_heads), number_text(s.queries), number_text(s.keys),
-                 number_text(s.width), micros(seconds)});
+                 name_in(kMasks, s.causal), name_in(kMasks, s.dropout), number_text(s.batch),
+                 number_text(s.heads), number_text(s.key_heads), number_text(s.queries),
+                 number_text(s.keys), number_text(s.width), micros(seconds)});
   return text;
 }
 

@@ -1,8 +1,8 @@
 // The tables of measured kernels in a device profile, CSV text each; microseconds.
 //
 //   kernels.products    type,operands,m,n,k,batch,us
-//   kernels.transfers   kind,bytes,us
-//   kernels.attention   type,direction,causal,batch,heads,key_heads,queries,keys,width,us
+//   kernels.transfers   kind,element,bytes,us
+//   kernels.attention   type,direction,causal,dropout,batch,heads,key_heads,queries,keys,width,us
 //
 // Columns may come in any order; batch is 1 and key_heads as many as heads where there is no such
 // column. A profile may name a CSV file instead, from its own folder.

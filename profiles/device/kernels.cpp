@@ -20,8 +20,8 @@ Kernels KernelModel::product(double m, double n, double k, double batch, double 
           1};
 }
 
-Kernels KernelModel::memory(double bytes, MemoryKernel kind) const {
-  return {measured_ ? measured_->memory(kind, bytes, stated_) : stated_.memory(bytes), 1};
+Kernels KernelModel::memory(double bytes, MemoryKernel kind, double element) const {
+  return {measured_ ? measured_->memory(kind, bytes, element, stated_) : stated_.memory(bytes), 1};
 }
 
 Kernels KernelModel::fused_attention(const FusedAttention& shape, double element) const {

@@ -32,7 +32,9 @@ class KernelModel {
   // `batch` products of m x k with k x n; `element`: bytes of an operand's element.
   Kernels product(double m, double n, double k, double batch, double element,
                   Operands operands = Operands::forward) const;
-  Kernels memory(double bytes, MemoryKernel kind = MemoryKernel::elementwise) const;
+  // `element`: bytes of an element, where kernels of this kind differ by it; 0: they do not.
+  Kernels memory(double bytes, MemoryKernel kind = MemoryKernel::elementwise,
+                 double element = 0) const;
   Kernels fused_attention(const FusedAttention& shape, double element) const;
 
  private:

@@ -25,7 +25,7 @@ Corrections::Place place_of(const FusedAttention& shape) {
 }
 
 int kind_of(const FusedAttention& shape) {
-  return (shape.causal ? 1 : 0) + (shape.backward ? 2 : 0);
+  return (shape.causal ? 1 : 0) + (shape.backward ? 2 : 0) + (shape.dropout ? 4 : 0);
 }
 
 KernelFormula stated_of(const DeviceProfile& device, OperandType type) {
@@ -141,15 +141,20 @@ std::optional<double> MeasuredKernels::along_elementwise(double bytes) const {
   return below->seconds * bytes / below->bytes;
 }
 
-double MeasuredKernels::memory(MemoryKernel kind, double bytes, const KernelFormula& stated) const {
+double MeasuredKernels::memory(MemoryKernel kind, double bytes, double element,
+                               const KernelFormula& stated) const {
   const auto plain = [&](double size) {
     return along_elementwise(size).value_or(stated.memory(size));
   };
   if (kind == MemoryKernel::elementwise) return plain(bytes);
   // How much slower this kind is, on a line between the logarithms of the sizes; the ends go on.
+  const auto same = [&](const MeasuredTransfer& one) {
+    return one.kind == kind && one.element == element;
+  };
+  const bool known = std::any_of(tables_.transfers.begin(), tables_.transfers.end(), same);
   const MeasuredTransfer *below = nullptr, *above = nullptr;
   for (const MeasuredTransfer& one : tables_.transfers) {
-    if (one.kind != kind) continue;
+    if (known ? !same(one) : one.kind != kind) continue;
     if (one.bytes <= bytes) below = &one;
     if (one.bytes >= bytes && !above) above = &one;
   }

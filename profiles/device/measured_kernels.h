@@ -4,7 +4,8 @@
 // (kernel_formula.h, fitted to the measured products of its type) times a correction: how far the
 // formula is off at the nearest measured sizes, weighted by their distance in the logarithms of the
 // sizes, and less the farther away they are. Kernels that move bytes lie on lines between the
-// measured sizes of `elementwise`; other kinds are as much slower than those as they were measured.
+// measured sizes of `elementwise`; other kinds are as much slower than those as they were measured,
+// with elements of this size if there are such rows.
 //
 // Units: seconds, bytes. Errors: Error(usage) for tables, see kernel_tables.h. Threading: constant.
 #pragma once
@@ -23,6 +24,7 @@ namespace ghostrank {
 struct MeasuredTransfer {
   MemoryKernel kind{};
   double bytes = 0, seconds = 0;
+  double element = 0;  // bytes; 0: of any
 };
 
 struct MeasuredAttention {
@@ -68,7 +70,7 @@ class MeasuredKernels {
   const KernelTables& tables() const { return tables_; }
 
   double product(const ProductShape& shape, const KernelFormula& stated, double element) const;
-  double memory(MemoryKernel kind, double bytes, const KernelFormula& stated) const;
+  double memory(MemoryKernel kind, double bytes, double element, const KernelFormula& stated) const;
   double attention(const FusedAttention& shape, OperandType type, const KernelFormula& stated,
                    double element) const;
 

@@ -82,7 +82,14 @@ constexpr std::array kMovers{
     Mover{"aten::_log_softmax", "", MemoryKernel::loss, 2},
     Mover{"aten::_log_softmax_backward_data", "", MemoryKernel::loss, 3},
     Mover{"aten::gather", "", MemoryKernel::embedding, 2, 4},
-    Mover{"aten::embedding_dense_backward", "", MemoryKernel::embedding, 2},
+    Mover{"aten::embedding_dense_backward", "", MemoryKernel::embedding_backward, 2},
+    Mover{"aten::_foreach_mul_", "", MemoryKernel::foreach, 2},
+    Mover{"aten::_foreach_add_", "", MemoryKernel::foreach, 2},
+    Mover{"aten::_foreach_div_", "", MemoryKernel::foreach, 2},
+    Mover{"aten::_foreach_sqrt", "", MemoryKernel::foreach, 2},
+    Mover{"aten::_foreach_lerp_", "", MemoryKernel::foreach, 3},
+    Mover{"aten::_foreach_addcmul_", "", MemoryKernel::foreach, 3},
+    Mover{"aten::_foreach_addcdiv_", "", MemoryKernel::foreach, 4},
     Mover{"aten::_fused_adamw_", "", MemoryKernel::optimizer, 7},
     Mover{"aten::_fused_adam_", "", MemoryKernel::optimizer, 7},
     Mover{"aten::gelu", "", MemoryKernel::elementwise, 2},
@@ -90,7 +97,7 @@ constexpr std::array kMovers{
     Mover{"aten::silu", "", MemoryKernel::elementwise, 2},
     Mover{"aten::silu_backward", "", MemoryKernel::elementwise, 3},
     Mover{"aten::fill_", "", MemoryKernel::elementwise, 1},
-    Mover{"aten::native_dropout", "", MemoryKernel::elementwise, 2, 0, 1},
+    Mover{"aten::native_dropout", "", MemoryKernel::dropout, 2, 0, 1},
     Mover{"aten::native_dropout_backward", "", MemoryKernel::elementwise, 2, 0, 1}};
 
 // Read both operands, and write one more. Others than of one size are broadcast, and left out.
@@ -99,12 +106,21 @@ constexpr std::array<std::string_view, 4> kPairs{"aten::add", "aten::add_", "ate
 
 struct Moved {
   MemoryKernel kind;
-  double bytes;
+  double bytes, element;
+  friend auto operator<=>(const Moved&, const Moved&) = default;
 };
 
+// Kinds whose kernels differ by the type of their elements, since they compute more than they move.
+bool differs_by_type(MemoryKernel kind) {
+  return kind == MemoryKernel::norm || kind == MemoryKernel::norm_backward ||
+         kind == MemoryKernel::optimizer;
+}
+
+double element_of(const Operand& operand, const std::string& kernel) {
+  return element_of(operand.type == "TensorList" ? kernel : operand.type);
+}
 double bytes_of(const Operand& operand, const std::string& kernel) {
-  const double element = element_of(operand.type == "TensorList" ? kernel : operand.type);
-  return operand.elements * element;
+  return operand.elements * element_of(operand, kernel);
 }
 
 std::optional<Moved> moved_by(const Op& op, const std::string& kernel) {
@@ -113,7 +129,8 @@ std::optional<Moved> moved_by(const Op& op, const std::string& kernel) {
     if (mover.operand >= op.operands.size()) return std::nullopt;
     const Operand& operand = op.operands[mover.operand];
     return Moved{mover.kind,
-                 mover.passes * bytes_of(operand, kernel) + mover.more * operand.elements};
+                 mover.passes * bytes_of(operand, kernel) + mover.more * operand.elements,
+                 differs_by_type(mover.kind) ? element_of(operand, kernel) : 0};
   }
   if (op.operands.size() < 2 || op.operands[0].dims != op.operands[1].dims) return std::nullopt;
   const double first = bytes_of(op.operands[0], kernel), second = bytes_of(op.operands[1], kernel);
@@ -123,13 +140,13 @@ std::optional<Moved> moved_by(const Op& op, const std::string& kernel) {
   const MemoryKernel kind = kernel.find("unrolled_elementwise") != std::string::npos
                                 ? MemoryKernel::mixed
                                 : MemoryKernel::elementwise;
-  return Moved{kind, first + second + (pair ? std::max(first, second) : 0)};
+  return Moved{kind, first + second + (pair ? std::max(first, second) : 0), 0};
 }
 
 // ---- Attention ----
 
 // Where an op has its queries and keys, the layout of their dimensions, and where it says whether
-// it is causal.
+// it is causal, before which it says how much it drops.
 struct AttentionOp {
   std::string_view op;
   std::size_t queries, causal;
@@ -138,7 +155,7 @@ struct AttentionOp {
 };
 constexpr std::array kAttention{
     AttentionOp{"aten::_scaled_dot_product_flash_attention", 0, 4, true, false},
-    AttentionOp{"aten::_scaled_dot_product_flash_attention_backward", 1, 10, true, true},
+    AttentionOp{"aten::_scaled_dot_product_flash_attention_backward", 1, 11, true, true},
     AttentionOp{"aten::_flash_attention_forward", 0, 8, false, false},
     AttentionOp{"aten::_flash_attention_backward", 1, 11, false, true},
     AttentionOp{"aten::_scaled_dot_product_cudnn_attention", 0, 6, true, false},
@@ -165,7 +182,8 @@ std::optional<MeasuredAttention> attention_of(const Op& op) {
                keys.dims[positions],
                queries.dims[3],
                op.values[at->causal] == "True",
-               at->backward};
+               at->backward,
+               parse_number(op.values[at->causal - 1]).value_or(0) > 0};
   return out;
 }
 
@@ -225,7 +243,8 @@ class Reader {
   KinetoKernels result() {
     KernelTables& tables = out_.tables;
     for (auto& [key, times] : moved_)
-      tables.transfers.push_back({key.first, key.second, median(std::move(times)) * 1e-6});
+      tables.transfers.push_back(
+          {key.kind, key.bytes, median(std::move(times)) * 1e-6, key.element});
     for (auto& [key, times] : attention_)
       tables.attention.push_back({key.second, key.first, median(std::move(times)) * 1e-6});
     for (auto& [shape, times] : products_)
@@ -360,10 +379,10 @@ class Reader {
     } else if (const auto product = product_of(op)) {
       products_[*product].push_back(all);
     } else {
-      std::map<std::pair<MemoryKernel, double>, double> sums;
+      std::map<Moved, double> sums;
       for (const Kernel* kernel : kernels) {
         if (const auto moved = moved_by(op, kernel->name); moved && moved->bytes > 0)
-          sums[{moved->kind, moved->bytes}] += kernel->duration;
+          sums[*moved] += kernel->duration;
         else
           ++out_.left_out["kernels of ops that are not looked up"];
       }
@@ -375,7 +394,7 @@ class Reader {
   std::uint64_t line_ = 1;
   std::vector<Kernel> kernels_;
   std::map<std::int64_t, Op> ops_;  // by "External id"
-  std::map<std::pair<MemoryKernel, double>, std::vector<double>> moved_;
+  std::map<Moved, std::vector<double>> moved_;
   std::map<std::pair<OperandType, FusedAttention>, std::vector<double>> attention_;
   std::map<ProductShape, std::vector<double>> products_;
   KinetoKernels out_;
