@@ -34,8 +34,8 @@ int32_t ghostrank_cuda_open(int32_t device, GhostrankCudaGpu* gpu, char* error) 
   return 0;
 }
 
-int32_t ghostrank_cuda_time(const GhostrankCudaKernel* kernel, double, GhostrankCudaTime* time,
-                            char* error) {
+int32_t ghostrank_cuda_time(const GhostrankCudaKernel* kernel, double, double,
+                            GhostrankCudaTime* time, char* error) {
   const auto real = [](int64_t size) { return static_cast<double>(size); };
   *time = {2e-6, 3e-6, 9, 100, 1755};
   if (kernel->kind == GHOSTRANK_CUDA_PRODUCT) {

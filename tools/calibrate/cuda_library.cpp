@@ -64,11 +64,11 @@ CudaGpu::CudaGpu(int number) {
                 ErrorKind::environment);
 }
 
-std::optional<GhostrankCudaTime> CudaGpu::time(const GhostrankCudaKernel& kernel, double seconds,
-                                               std::string& why) const {
+std::optional<GhostrankCudaTime> CudaGpu::time(const GhostrankCudaKernel& kernel,
+                                               const Effort& effort, std::string& why) const {
   GhostrankCudaTime time{};
   std::array<char, GHOSTRANK_CUDA_ERROR> error{};
-  const std::int32_t status = time_(&kernel, seconds, &time, error.data());
+  const std::int32_t status = time_(&kernel, effort.seconds, effort.rest, &time, error.data());
   if (status == 0) return time;
   why = error.data();
   if (status == GHOSTRANK_CUDA_UNSUPPORTED) return std::nullopt;

@@ -13,6 +13,11 @@
 
 namespace ghostrank {
 
+// How long each kernel is measured, and the rest between its runs as a multiple of their time.
+struct Effort {
+  double seconds = .03, rest = 1;
+};
+
 class CudaGpu {
  public:
   explicit CudaGpu(int number);  // as CUDA numbers them
@@ -20,7 +25,7 @@ class CudaGpu {
   const GhostrankCudaGpu& facts() const { return facts_; }
 
   // Empty, with the reason in `why`, if this GPU or cuBLASLt has no such kernel.
-  std::optional<GhostrankCudaTime> time(const GhostrankCudaKernel& kernel, double seconds,
+  std::optional<GhostrankCudaTime> time(const GhostrankCudaKernel& kernel, const Effort& effort,
                                         std::string& why) const;
 
  private:

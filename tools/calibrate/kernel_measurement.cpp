@@ -116,11 +116,11 @@ std::set<ProductShape> in_types(const std::set<ProductShape>& products,
 }
 
 KernelMeasurement measure_kernels(const CudaGpu& gpu, const std::set<ProductShape>& products,
-                                  double seconds) {
+                                  const Effort& effort) {
   KernelMeasurement out;
   std::string why;
   const auto time = [&](const GhostrankCudaKernel& kernel) {
-    const auto measured = gpu.time(kernel, seconds, why);
+    const auto measured = gpu.time(kernel, effort, why);
     if (measured && (out.least_runs == 0 || measured->runs < out.least_runs))
       out.least_runs = measured->runs;
     return measured;

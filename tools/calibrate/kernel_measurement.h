@@ -37,8 +37,7 @@ struct KernelMeasurement {
   std::vector<std::string> left_out;  // products that this GPU does not have, and why
 };
 
-// `seconds`: for each kernel, about.
 KernelMeasurement measure_kernels(const CudaGpu& gpu, const std::set<ProductShape>& products,
-                                  double seconds);
+                                  const Effort& effort);
 
 }  // namespace ghostrank

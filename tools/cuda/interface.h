@@ -73,8 +73,9 @@ int32_t ghostrank_cuda_abi(void);
 /* Takes GPU `device`, as CUDA numbers them, and describes it. */
 int32_t ghostrank_cuda_open(int32_t device, struct GhostrankCudaGpu* gpu, char* error);
 
-/* Measures one kernel, for about `seconds`, at least three times. */
-int32_t ghostrank_cuda_time(const struct GhostrankCudaKernel* kernel, double seconds,
+/* Measures one kernel, for about `seconds`, at least three times. The GPU rests between the runs,
+ * `rest` times as long as they take. */
+int32_t ghostrank_cuda_time(const struct GhostrankCudaKernel* kernel, double seconds, double rest,
                             struct GhostrankCudaTime* time, char* error);
 
 #ifdef __cplusplus

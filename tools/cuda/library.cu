@@ -96,18 +96,23 @@ void open(int device) {
   check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "a stream");
 }
 
-GhostrankCudaTime measured(const std::function<void()>& launch, double seconds) {
-  return repeat(launch, seconds, gpu.stream, [] { return gpu.management->sm_mhz(); });
+struct Effort {
+  double seconds, rest;
+};
+
+GhostrankCudaTime measured(const std::function<void()>& launch, const Effort& effort) {
+  return repeat(
+      {launch, [] { return gpu.management->sm_mhz(); }, gpu.stream, effort.seconds, effort.rest});
 }
 
-GhostrankCudaTime copied(std::size_t bytes, double seconds) {
+GhostrankCudaTime copied(std::size_t bytes, const Effort& effort) {
   const std::size_t half = bytes / 2;
   DeviceMemory from(half), to(half);
   fill(from.at(), half / sizeof(float), GHOSTRANK_CUDA_FP32, gpu.stream);
-  return measured([&] { copy(to.at(), from.at(), bytes, gpu.stream); }, seconds);
+  return measured([&] { copy(to.at(), from.at(), bytes, gpu.stream); }, effort);
 }
 
-GhostrankCudaTime stepped(std::size_t bytes, double seconds) {
+GhostrankCudaTime stepped(std::size_t bytes, const Effort& effort) {
   constexpr std::size_t kMoved = 28;  // bytes of a parameter
   const std::size_t elements = bytes / kMoved / 4 * 4, array = elements * sizeof(float);
   DeviceMemory weights(array), moments(array), squares(array), gradients(array);
@@ -123,19 +128,19 @@ GhostrankCudaTime stepped(std::size_t bytes, double seconds) {
         step_adam(floats(weights), floats(moments), floats(squares), floats(gradients), elements,
                   gpu.stream);
       },
-      seconds);
+      effort);
 }
 
-GhostrankCudaTime time_of(const GhostrankCudaKernel& kernel, double seconds) {
+GhostrankCudaTime time_of(const GhostrankCudaKernel& kernel, const Effort& effort) {
   if (!gpu.stream) throw std::runtime_error("no GPU was opened");
   if (kernel.kind == GHOSTRANK_CUDA_PRODUCT) {
     Product product(kernel, static_cast<std::size_t>(gpu.facts.l2_bytes), gpu.stream);
-    return measured([&] { product.launch(); }, seconds);
+    return measured([&] { product.launch(); }, effort);
   }
   const auto bytes = static_cast<std::size_t>(kernel.bytes);
-  if (kernel.kind == GHOSTRANK_CUDA_COPY) return copied(bytes, seconds);
-  if (kernel.kind == GHOSTRANK_CUDA_OPTIMIZER) return stepped(bytes, seconds);
-  if (kernel.kind == GHOSTRANK_CUDA_EMPTY) return measured([] { do_nothing(gpu.stream); }, seconds);
+  if (kernel.kind == GHOSTRANK_CUDA_COPY) return copied(bytes, effort);
+  if (kernel.kind == GHOSTRANK_CUDA_OPTIMIZER) return stepped(bytes, effort);
+  if (kernel.kind == GHOSTRANK_CUDA_EMPTY) return measured([] { do_nothing(gpu.stream); }, effort);
   throw Unsupported("no kind of kernel " + std::to_string(kernel.kind));
 }
 
@@ -171,8 +176,9 @@ GHOSTRANK_CUDA_EXPORT std::int32_t ghostrank_cuda_open(std::int32_t device, Ghos
 }
 
 GHOSTRANK_CUDA_EXPORT std::int32_t ghostrank_cuda_time(const GhostrankCudaKernel* kernel,
-                                                       double seconds, GhostrankCudaTime* out,
-                                                       char* error) {
-  return ghostrank::cuda::guarded(error,
-                                  [&] { *out = ghostrank::cuda::time_of(*kernel, seconds); });
+                                                       double seconds, double rest,
+                                                       GhostrankCudaTime* out, char* error) {
+  return ghostrank::cuda::guarded(error, [&] {
+    *out = ghostrank::cuda::time_of(*kernel, {seconds, rest});
+  });
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <thread>
 #include <vector>
 
 #include "tools/cuda/check.h"
@@ -46,39 +47,40 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-GhostrankCudaTime repeat(const std::function<void()>& launch, double seconds, cudaStream_t stream,
-                         const std::function<int()>& mhz) {
+GhostrankCudaTime repeat(const Repetition& what) {
   GhostrankCudaTime out{};
   Event begin, end;
   double host = 20e-6;  // a launch by the host; the first ones load the kernel
   std::vector<double> hosts;
   const auto run = [&](int repeats) {
-    keep_busy(kMargin + 2 * host * repeats, stream);
-    begin.record(stream);
+    keep_busy(kMargin + 2 * host * repeats, what.stream);
+    begin.record(what.stream);
     const double began = host_now();
-    for (int i = 0; i < repeats; ++i) launch();
+    for (int i = 0; i < repeats; ++i) what.launch();
     hosts.push_back((host_now() - began) / repeats);
-    end.record(stream);
+    end.record(what.stream);
     check(cudaGetLastError(), "launching a kernel");
   };
   const auto finish = [&] {
-    check(cudaStreamSynchronize(stream), "a kernel");
+    check(cudaStreamSynchronize(what.stream), "a kernel");
     return end.seconds_since(begin);
   };
   run(kWarmUp);
   finish();
   run(kWarmUp);
-  double each = finish() / kWarmUp;
+  const double each = finish() / kWarmUp;
   host = hosts.back();
   out.repeats = static_cast<int>(std::clamp(std::ceil(kRun / each), 1., double{kMostRepeats}));
-  out.runs = static_cast<int>(std::clamp(std::floor(seconds / (each * out.repeats)),
+  out.runs = static_cast<int>(std::clamp(std::floor(what.seconds / (each * out.repeats)),
                                          double{kLeastRuns}, double{kMostRuns}));
   std::vector<double> times;
   hosts.clear();
   for (int i = 0; i < out.runs; ++i) {
     run(out.repeats);
-    if (i + 1 == out.runs) out.sm_mhz = mhz();  // while the GPU works
-    times.push_back(finish() / out.repeats);
+    if (i + 1 == out.runs) out.sm_mhz = what.mhz();  // while the GPU works
+    const double took = finish();
+    times.push_back(took / out.repeats);
+    std::this_thread::sleep_for(std::chrono::duration<double>(what.rest * took));
   }
   out.seconds = median(times);
   out.host_seconds = median(hosts);

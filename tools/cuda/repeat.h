@@ -1,6 +1,7 @@
 // How long a kernel takes: medians of runs, each of many kernels in a row between two events. A
 // kernel that does nothing but take its time goes before them, so that the host has launched all of
-// them before the first begins: the GPU's time is measured, not the host's.
+// them before the first begins: the GPU's time is measured, not the host's. Between runs the GPU
+// may rest: products without a pause draw more power than training does, and lower the clocks.
 //
 // Units: seconds. Threading: one thread.
 #pragma once
@@ -13,8 +14,15 @@
 
 namespace ghostrank::cuda {
 
-// `launch` puts one kernel into the stream; `mhz` reads the multiprocessors' clock.
-GhostrankCudaTime repeat(const std::function<void()>& launch, double seconds, cudaStream_t stream,
-                         const std::function<int()>& mhz);
+// What is measured, and how.
+struct Repetition {
+  std::function<void()> launch;  // puts one kernel into the stream
+  std::function<int()> mhz;      // reads the multiprocessors' clock
+  cudaStream_t stream = nullptr;
+  double seconds = 0;  // of kernels, about
+  double rest = 0;     // between runs, as a multiple of their time
+};
+
+GhostrankCudaTime repeat(const Repetition& what);
 
 }  // namespace ghostrank::cuda

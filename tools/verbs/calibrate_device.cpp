@@ -28,7 +28,6 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kPerKernel = .03;  // seconds
 // A device that jobs are planned on to see which kernels they need: every type, no size in mind.
 constexpr const char* kAnyDevice =
     "device={peak_tflops: {bf16: 1, fp16: 1, tf32: 1, fp32: 1}, memory_GBps: 1, "
@@ -39,7 +38,7 @@ struct Flags {
   std::string base, name, output;
   bool grid = false;
   int gpu = 0;
-  double seconds = kPerKernel;
+  Effort effort;
 
   bool measures() const { return kineto.empty() || grid || !models.empty() || !jobs.empty(); }
 };
@@ -78,8 +77,12 @@ Flags given(const Argv& argv, bool& play) {
       ->type_name("DEVICE");
   app.add_option("--gpu", flags.gpu, "which GPU, as CUDA numbers them; default 0")
       ->check(between(0, 1023));
-  app.add_option("--seconds", flags.seconds, "for each kernel, about; default 0.03")
+  app.add_option("--seconds", flags.effort.seconds, "for each kernel, about; default 0.03")
       ->check(CLI::Range(1e-4, 60.));
+  app.add_option("--rest", flags.effort.rest,
+                 "let the GPU rest between runs, so many times as long as they take; default 1: "
+                 "without a pause its power limit lowers the clocks more than training does")
+      ->check(CLI::Range(0., 100.));
   app.add_option("--name", flags.name, "the profile's name; default the base with -measured");
   app.add_option("-o,--output", flags.output, "where the profile goes; default stdout")
       ->type_name("FILE")
@@ -149,13 +152,24 @@ std::string version_text(int version, int major, int minor) {  // 13000 is 13.0
   return std::to_string(version / major) + "." + std::to_string(version % major / minor);
 }
 
+// Each type has a peak, to which what was measured is held.
+void check_peaks(const std::set<ProductShape>& products, const std::string& base) {
+  const DeviceProfile device = published(base);
+  for (const ProductShape& product : products)
+    for (const auto& [type, word] : kOperandTypes)
+      if (product.type == type && peak_tflops(device, type) == 0)
+        throw Error("the device " + quote(base) + " has no peak_tflops for " + std::string(word) +
+                    "; choose other --types, or another --base");
+}
+
 void measure(const Flags& flags, MeasuredDevice& out) {
   const CudaGpu gpu(flags.gpu);
   const GhostrankCudaGpu& facts = gpu.facts();
   if (out.base.empty()) out.base = published_profile(facts.name);
   const std::set<ProductShape> products = wanted_products(flags, facts.multiprocessors);
+  if (!out.base.empty()) check_peaks(products, out.base);
   Patience measuring("measuring " + humane_count(static_cast<double>(products.size()), "product"));
-  KernelMeasurement found = measure_kernels(gpu, products, flags.seconds);
+  KernelMeasurement found = measure_kernels(gpu, products, flags.effort);
   measuring.end();
   for (const std::string& what : found.left_out)
     std::fprintf(stderr, "note: not measured: %s\n", what.c_str());
