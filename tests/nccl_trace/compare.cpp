@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "collectives/nccl/group.h"
+
 namespace ghostrank::nccl_trace {
 namespace {
 
@@ -64,6 +66,17 @@ std::string broken_off(std::span<const RankTrace> traces) {
   return {};
 }
 
+// As above, of the launch that is number i of every trace.
+std::string difference(std::span<const RankTrace> traces, std::size_t i, const Launch& launch) try {
+  std::string first;
+  for (const RankTrace& trace : traces)
+    if (first.empty())
+      first = difference(trace.rank, trace.launches[i].sent, scheduled(launch, trace.rank));
+  return first;
+} catch (const std::invalid_argument& refusal) {
+  return std::string("we refuse it: ") + refusal.what();
+}
+
 void check_together(std::span<const RankTrace> traces) {
   std::set<int> ranks;
   for (const RankTrace& trace : traces) {
@@ -84,14 +97,14 @@ void check_together(std::span<const RankTrace> traces) {
 // The schedules of a launch's calls, in the order in which a channel serves them.
 std::vector<std::unique_ptr<Schedule>> schedules_of(const Launch& launch) {
   Communicator communicator = launch.communicator;
-  if (launch.calls.size() > 1)
+  if (launch.calls.size() > 1 && nccl_plans_together(launch.calls.front().func))
     communicator.together = std::make_shared<const std::vector<Collective>>(launch.calls);
   std::vector<std::unique_ptr<Schedule>> schedules;
   for (const Collective& call : launch.calls) {
     const Algorithm* row = find_algorithm(launch.library, call.func, launch.algorithm);
     if (!row)
-      throw std::runtime_error("we have no " + launch.algorithm + " for " +
-                               std::string(name_of(call.func)) + " in " + launch.library);
+      throw std::invalid_argument("there is no " + launch.algorithm + " for " +
+                                  std::string(name_of(call.func)) + " in " + launch.library);
     schedules.push_back(row->make(call, communicator));
     ++communicator.place;
   }
@@ -136,12 +149,7 @@ std::vector<Verdict> compare(std::span<const RankTrace> traces,
     const std::string& mark = traces.front().launches[i].mark;
     Launch launch = parse_launch(mark, static_cast<int>(traces.size()));
     launch.communicator.machine = machine;
-    Verdict verdict{mark, {}};
-    for (const RankTrace& trace : traces)
-      if (verdict.difference.empty())
-        verdict.difference =
-            difference(trace.rank, trace.launches[i].sent, scheduled(launch, trace.rank));
-    verdicts.push_back(std::move(verdict));
+    verdicts.push_back({mark, difference(traces, i, launch)});
   }
   if (const std::string mark = broken_off(traces); !mark.empty())
     verdicts.push_back({mark, "it did not end"});

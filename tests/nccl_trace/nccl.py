@@ -1,6 +1,7 @@
 """NCCL and the CUDA runtime by ctypes: what a process needs to be one rank. PyTorch is not imported, which takes
-seconds per process, but its libraries are used where the system has none."""
+seconds per process, but its libraries are used where they are installed."""
 
+import contextlib
 import ctypes
 import glob
 import importlib.util
@@ -32,18 +33,16 @@ class Config(ctypes.Structure):
 
 
 def find_library(name):
-    """The path of a shared library of the system or of PyTorch's packages; None: there is none."""
-    try:
-        ctypes.CDLL(name)
-        return name
-    except OSError:
-        pass
+    """The path of a shared library of PyTorch's packages, or of the system; None: there is none."""
     for package in ("nvidia", "torch"):
         spec = importlib.util.find_spec(package)
         for folder in spec.submodule_search_locations if spec else ():
             found = sorted(glob.glob(f"{folder}/**/{name}*", recursive=True))
             if found:
                 return found[0]
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(name)
+        return name
     return None
 
 
@@ -140,6 +139,13 @@ class Rank:
             collective("ncclBroadcast", root)
         elif func == "reduce":
             collective("ncclReduce", SUM, root)
+        elif func == "all_gather_v":
+            offset = 0
+            for source, elements in enumerate(call["counts"]):
+                self.check(self.nccl.ncclBroadcast(ctypes.c_void_p(self.input), ctypes.c_void_p(self.output + offset),
+                                                   ctypes.c_size_t(elements), TYPE_OF_BYTES[width], source,
+                                                   self.communicator, self.stream), "ncclBroadcast")
+                offset += elements * width
         elif func == "all_to_all":
             exchange(lambda source, to: count)
         elif func == "all_to_all_v":

@@ -64,11 +64,11 @@ TEST(NcclTrace, OfOurOwnSchedulesIsEqual) {
                "channels": 4, "calls": [{"func": "allreduce", "count": 50001}]})"),
            std::string(R"({"library": "nccl-2.28", "algorithm": "pat", "protocol": "Simple",
                "channels": 1, "calls": [{"func": "reduce_scatter", "count": 3}]})"),
-           std::string(R"({"library": "nccl-2.30", "algorithm": "tuned",
+           std::string(R"({"library": "nccl-2.30", "algorithm": "auto",
                "calls": [{"func": "broadcast", "count": 77, "element_bytes": 8, "root": 3}]})"),
-           std::string(R"({"library": "nccl-2.28", "algorithm": "p2p", "channels": 2,
+           std::string(R"({"library": "nccl-2.28", "algorithm": "auto", "channels": 2,
                "calls": [{"func": "send_recv", "count": 70000, "root": 2, "target": 1}]})"),
-           std::string(R"({"library": "nccl-2.28", "algorithm": "p2p", "channels": 2,
+           std::string(R"({"library": "nccl-2.28", "algorithm": "auto", "channels": 2,
                "calls": [{"func": "all_to_all_v", "counts": [1, 0, 3, 4, 5, 6, 7, 8, 9, 10, 11,
                           12, 13, 14, 15, 100000]}]})"),
            std::string(R"({"library": "nccl-2.28", "algorithm": "ring", "channels": 4,
@@ -131,6 +131,16 @@ TEST(NcclTrace, OfAnotherJobIsRefused) {
   EXPECT_THROW(compare(traces_of(texts)), std::runtime_error);
   EXPECT_THROW(traces_of({"rank 0 of 1\nmark {}\nmark {}\n"}), std::runtime_error);
   EXPECT_THROW(traces_of({"rank 0 of 1\nsend 0 5\n"}), std::runtime_error);
+}
+
+TEST(NcclTrace, OfALaunchThatWeCannotPlaySaysWhy) {
+  const std::string mark = R"({"library": "nccl-2.28", "algorithm": "tree", "channels": 2, )"
+                           R"("calls": [{"func": "all_gather", "count": 5}]})";
+  std::vector<std::string> texts;
+  for (GroupRank r = 0; r < kRanks; ++r)
+    texts.push_back("rank " + std::to_string(r) + " of 4\nmark " + mark + "\nmark end\n");
+  EXPECT_EQ(compare(traces_of(texts))[0].difference,
+            "we refuse it: there is no tree for all_gather in nccl-2.28");
 }
 
 // A set that hangs is killed, and its traces still say what was equal until then.

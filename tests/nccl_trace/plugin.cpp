@@ -4,8 +4,12 @@
 //   GHOSTRANK_TRACE          folder for the file trace.RANK (form: trace.h)
 //   RANK, WORLD_SIZE         as torchrun sets them
 //   GHOSTRANK_TRACE_ADDRESS  address to listen on; 127.0.0.1 unless set
+//   GHOSTRANK_TRACE_NICS     how many NICs NCCL is told of; 1 unless set
+//   GHOSTRANK_TRACE_MEGABITS rate of each that NCCL is told, in Mb/s; 100,000 unless set
 //
 // Threading: NCCL uses a connection from one thread at a time; the file has a lock.
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +28,11 @@ std::string variable(const char* name, const char* otherwise) {
   return value && *value ? value : otherwise;
 }
 
-int own_rank() { return std::atoi(variable("RANK", "0").c_str()); }
+int number(const char* name, const char* otherwise) {
+  return std::atoi(variable(name, otherwise).c_str());
+}
+
+int own_rank() { return number("RANK", "0"); }
 
 class TraceFile {
  public:
@@ -98,14 +106,22 @@ int guarded(Body body) {
 
 int init(Logger) { return trace().good() ? kSuccess : kSystemError; }
 
+constexpr int kMostNics = 16;
+
 int devices(int* count) {
-  *count = 1;
+  *count = std::clamp(number("GHOSTRANK_TRACE_NICS", "1"), 1, kMostNics);
   return kSuccess;
 }
 
-int get_properties(int, NetProperties* p) {
-  static char name[] = "ghostrank-trace";
-  *p = {name, nullptr, 1, kHostMemory, 1, 100'000, 0, 0, 65'536, 1, 0, 0};
+int get_properties(int device, NetProperties* p) {
+  static std::array<std::string, kMostNics> names = [] {
+    std::array<std::string, kMostNics> all;
+    for (int i = 0; i < kMostNics; ++i) all[i] = "ghostrank-trace" + std::to_string(i);
+    return all;
+  }();
+  const auto guid = static_cast<std::uint64_t>(device) + 1;
+  const int megabits = number("GHOSTRANK_TRACE_MEGABITS", "100000");
+  *p = {names[device].data(), nullptr, guid, kHostMemory, 0, megabits, 0, 0, 65'536, 1, 0, 0};
   return kSuccess;
 }
 

@@ -45,7 +45,7 @@ def main():
     device = torch.device("cuda:0")
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", device_id=device)
-    print("torch", torch.__version__, "NCCL", torch.cuda.nccl.version(), flush=True)
+    print("PyTorch", torch.__version__, "NCCL", torch.cuda.nccl.version(), flush=True)
     observer = ExecutionTraceObserver().register_callback(f"{folder}/et_rank{rank}.json")
     step(rank, size, device)  # opens connections
     torch.cuda.synchronize()
@@ -61,8 +61,8 @@ def main():
     with open(f"{folder}/flight_rank_{rank}", "wb") as out:
         out.write(c10d._dump_nccl_trace_json())
     dist.barrier()
+    dist.destroy_process_group()  # NCCL's profiler plugin writes its last lines
     print("rank", rank, "is done", flush=True)
-    os._exit(0)
 
 
 main()

@@ -115,6 +115,7 @@ Launch parse_launch(const std::string& mark, int size) try {
   if (launch.calls.empty()) throw std::runtime_error("it has no calls");
   Communicator& communicator = launch.communicator;
   communicator.channels = json.value("channels", 0);
+  communicator.environment = json.value("environment", Environment{});
   if (json.contains("protocol")) {
     communicator.protocol = protocol_named(json["protocol"].get<std::string>());
     if (!communicator.protocol) throw std::runtime_error("there is no such protocol");

@@ -47,8 +47,9 @@ RankTrace read_trace(std::istream& in, const std::string& name);
 //   {"library": "nccl-2.28", "algorithm": "ring", "protocol": "Simple", "channels": 2,
 //    "calls": [{"func": "allreduce", "count": 1000, "element_bytes": 4, "root": 0}]}
 //
-// Without `protocol` and `channels` they are NCCL's own choice; so is the algorithm "tuned". Calls
-// also take `target` (send_recv) and `counts` (all_to_all_v), and leave out what has its default.
+// Without `protocol` and `channels` they are NCCL's own choice; so is the algorithm "auto", which
+// `environment` may limit ({"NCCL_ALGO": "Ring"}). Calls also take `target` (send_recv) and
+// `counts` (all_to_all_v, all_gather_v), and leave out what has its default.
 struct Launch {
   std::string library, algorithm;
   std::vector<Collective> calls;  // their size is the job's; marks have none

@@ -138,6 +138,8 @@ class Reader {
     const Rank me = own->second;
     NcclLogComm& comm = log_.comms[me.comm];
     if (words[0] == "Pattern") return take_graph(words, comm);
+    if (words[0] == "Channel" && words.size() > 4 && words[4] == "->")
+      return false;  // a connection
     if (words[0] == "Channel" && words.size() > 3 && words[2] == ":") return take_ring(words, comm);
     if (words[0] == "Ring" && words.size() >= 8 && words[2] == ":" && words[4] == "->")
       return take_edges(words, comm, me.rank);
