@@ -154,6 +154,7 @@ bool JsonLines::next_line(char*& text, std::size_t& size) {
     if (!end && ended_) {
       if (from_ == to_) return false;
       end = buffer_.data() + to_;
+      whole_ = false;
     }
     if (end) {
       text = buffer_.data() + from_;

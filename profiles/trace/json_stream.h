@@ -85,6 +85,7 @@ class JsonLines {
 
   bool next(JsonTape& tape);  // false: the end
   std::uint64_t line() const { return line_; }
+  bool whole() const { return whole_; }  // whether the line ends; the file may break off within it
 
  private:
   bool next_line(char*& text, std::size_t& size);
@@ -92,7 +93,7 @@ class JsonLines {
   TraceFile file_;
   std::vector<char> buffer_;
   std::size_t from_ = 0, to_ = 0;  // unread part of the buffer
-  bool ended_ = false;
+  bool ended_ = false, whole_ = true;
   std::uint64_t line_ = 0;
 };
 

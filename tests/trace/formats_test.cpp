@@ -216,6 +216,16 @@ TEST_F(Formats, InspectorTakesTheHeaderOfTheDumpBefore) {
             "h-0.log:1:1: a record before any header: v4.3 has it in the dump_stats line before");
 }
 
+// Within the last line only: a process was killed.
+TEST_F(Formats, InspectorMayBreakOff) {
+  const std::string whole = line(0, "v4.2", call("AllReduce", 1, 64, -1, -1));
+  folder.write("h-0.log", whole + whole.substr(0, whole.size() / 2));
+  const Trace trace = import_trace({folder.path("h-0.log")}, "", 0);
+  EXPECT_EQ(trace.used, 1U);
+  EXPECT_EQ(trace.left_out, (Counts64{{"lines that break off", 1}}));
+  EXPECT_EQ(refused("h-0.log", whole.substr(0, 40) + "\n" + whole).substr(0, 10), "h-0.log:1:");
+}
+
 // A kernel on the device in Kineto's form; `more` are further args.
 std::string kernel(const std::string& name, int stream, double start, double duration,
                    const std::string& more = "") {

@@ -104,6 +104,20 @@ TEST_F(CallReaders, ReadCallsOfTheFlightRecorder) {
   EXPECT_EQ(test::played(files).workload.ranks, 2);
 }
 
+// PyTorch never completes the sends and receives of a batch, only their wrapper.
+TEST_F(CallReaders, ReadBatchesOfTheFlightRecorderByTheirWrapper) {
+  const auto batch = [](int sequence, const char* wrapper) {
+    return entry(sequence, "send 0->1", "[4]", "[4]", "scheduled") + "," +
+           entry(sequence, "recv 0<-1", "[6]", "[6]", "scheduled") + "," +
+           entry(sequence, "coalesced", "", "", wrapper);
+  };
+  folder.write("fr_rank_0", dump(batch(1, "completed") + "," + batch(2, "started")));
+  const Trace trace = import_trace({folder.path("fr_rank_0")}, "", 0);
+  EXPECT_EQ(trace.used, 2u);
+  EXPECT_EQ(trace.left_out.at("calls that had not completed"), 3u);
+  EXPECT_EQ(trace.left_out.at("wrappers of coalesced calls"), 1u);
+}
+
 TEST_F(CallReaders, RefuseDumpsThatWouldHaveToBeRun) {
   EXPECT_NE(refused("p_rank_0", "\x80\x02}q").find("a pickle, and loading one runs"),
             std::string::npos);

@@ -8,9 +8,11 @@
 //                 "state": "completed", "is_p2p": false, ...}, ...]}
 //
 // Calls follow each other in the order in which the host made them; the times are the host's and
-// are not used. A call of a process group that a member with a file lacks, because its ring has
-// dropped it or because it had not completed, is left out everywhere. The dump names no root:
-// member 0. The pickled form is refused: loading a pickle runs what is in it.
+// are not used. Sends and receives of a batch stay "scheduled"; the wrapper "nccl:coalesced" that
+// follows them, with the same numbers, completes for all of them. A call of a process group that a
+// member with a file lacks, because its ring has dropped it or because it had not completed, is
+// left out everywhere. The dump names no root: member 0. The pickled form is refused: loading a
+// pickle runs what is in it.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -59,12 +61,25 @@ class Reader {
     if (!entries) return;
     if (entries->kind != JsonNode::Kind::array) fail("entries is no list");
     for (const JsonNode& entry : json.children(*entries)) {
+      if (is_completed(entry) && name_of(entry) == kWrapper)
+        completed_batches_.insert(numbers_of(entry));
+      ++number_;
+    }
+    number_ = 0;
+    for (const JsonNode& entry : json.children(*entries)) {
       take(entry);
       ++number_;
     }
   }
 
  private:
+  static constexpr std::string_view kWrapper = "nccl:coalesced";
+  struct Numbers {  // of an entry; a batch and its wrapper share them
+    std::string group;
+    std::int64_t collective = 0, transfer = 0;
+    auto operator<=>(const Numbers&) const = default;
+  };
+
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(out_.file + ": entry " + std::to_string(number_) + ": " + what);
   }
@@ -165,29 +180,40 @@ class Reader {
 
   void leave_out(const std::string& why) { ++trace_.left_out[why]; }
 
-  void take(const JsonNode& entry) {
+  bool is_completed(const JsonNode& entry) const {
     if (entry.kind != JsonNode::Kind::object) fail("no JSON object");
-    std::string_view name = text(child(entry, "profiling_name"), "profiling_name");
-    if (text(child(entry, "state"), "state") != "completed")
-      return leave_out("calls that had not completed");
+    return text(child(entry, "state"), "state") == "completed";
+  }
+  std::string_view name_of(const JsonNode& entry) const {
+    return text(child(entry, "profiling_name"), "profiling_name");
+  }
+  Numbers numbers_of(const JsonNode& entry) {
+    const bool transfers = json_->find(entry, "p2p_seq_id") != nullptr;
+    return {group_of(entry), integer(entry, "collective_seq_id"),
+            transfers ? integer(entry, "p2p_seq_id") : 0};
+  }
+  void take(const JsonNode& entry) {
+    std::string_view name = name_of(entry);
     if (const auto colon = name.find(':'); colon != std::string_view::npos)
       name.remove_prefix(colon + 1);
     if (name.ends_with("_barrier")) name = "barrier";
-    if (name.ends_with("coalesced") && !torch_call(name))
-      return leave_out("wrappers of coalesced calls");
+    const auto known = torch_call(name.substr(0, name.find(' ')));
+    const bool sends = known && known->call == TorchCall::send;
+    const bool transfers = sends || (known && known->call == TorchCall::recv);
+    if (!is_completed(entry) && !(transfers && completed_batches_.contains(numbers_of(entry))))
+      return leave_out("calls that had not completed");
+    if (name.ends_with("coalesced") && !known) return leave_out("wrappers of coalesced calls");
+    if (!transfers && (!known || known->call != TorchCall::collective))
+      return leave_out("calls that are not played: " + std::string(name));
     Call call;
     call.event.position = number_;
     call.event.name = trace_.name(name);
     call.group = group_of(entry);
-    const auto known = torch_call(name.substr(0, name.find(' ')));
-    if (!known) return leave_out("calls that are not played: " + std::string(name));
     call.sequence = integer(entry, "collective_seq_id");
-    if (known->call == TorchCall::collective)
-      collective(entry, known->func, call.event);
-    else if (known->call == TorchCall::send || known->call == TorchCall::recv)
-      transfer(entry, name, known->call == TorchCall::send, call);
+    if (transfers)
+      transfer(entry, name, sends, call);
     else
-      return leave_out("calls that are not played: " + std::string(name));
+      collective(entry, known->func, call.event);
     out_.calls.push_back(std::move(call));
   }
 
@@ -243,7 +269,8 @@ class Reader {
   std::map<std::string, std::vector<WorldRank>>& groups_;
   RankCalls& out_;
   const JsonTape* json_ = nullptr;
-  std::uint64_t number_ = 0;  // of the entry
+  std::uint64_t number_ = 0;             // of the entry
+  std::set<Numbers> completed_batches_;  // their wrappers' numbers
 };
 
 // Collectives that every given member of their group has.

@@ -28,13 +28,22 @@ class Reader {
   void run() {
     JsonLines lines(path_);
     JsonTape tape;
-    while (lines.next(tape)) {
+    while (next(lines, tape)) {
       line_ = lines.line();
       take(tape);
     }
   }
 
  private:
+  // A process that is killed leaves its last line unfinished.
+  bool next(JsonLines& lines, JsonTape& tape) try {
+    return lines.next(tape);
+  } catch (const Error&) {
+    if (lines.whole()) throw;
+    ++out_.broken_off;
+    return false;
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(path_ + ":" + std::to_string(line_) + ":1: " + what);
   }
@@ -192,6 +201,7 @@ Trace import_inspector(const std::vector<std::string>& files, int) {
                 "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES?");
   trace.used = records.markers;
   if (records.proxy > 0) trace.left_out["records of proxy steps and operations"] = records.proxy;
+  if (records.broken_off > 0) trace.left_out["lines that break off"] = records.broken_off;
   if (const std::uint64_t inferred = records.infer_sizes(); inferred > 0)
     trace.notes.push_back(std::to_string(inferred) +
                           " communicators whose size is not told have the ranks that are seen");

@@ -63,6 +63,7 @@ struct NcclRecords {
   std::vector<NcclMembership> memberships;
   std::map<std::uint32_t, std::uint64_t> dropped;  // by membership: operations that the plugin lost
   std::uint64_t markers = 0, proxy = 0;            // lines of dump_stats, of proxy traces
+  std::uint64_t broken_off = 0;                    // lines at the end of a file that lack their end
 
   std::map<std::string, std::uint32_t> comm_of;                              // by id
   std::map<std::pair<std::string, std::int64_t>, std::uint32_t> process_of;  // host and pid
