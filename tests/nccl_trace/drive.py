@@ -1,7 +1,7 @@
 """Makes real NCCL say what it sends: N processes on one GPU, each a node of its own, under the tracing plugin,
 through the calls of sweep.py.
 
-    drive.py PLUGIN.so FOLDER [--ranks 4,3] [--only NAME] [--seconds 100] [--at-once 2] [--compare PROGRAM]
+    drive.py PLUGIN.so FOLDER [--only NAME] [--seconds 100] [--at-once 2] [--compare PROGRAM]
 
 Writes FOLDER/SET/trace.RANK and NCCL's log of every rank; with --compare PROGRAM (nccl_trace_compare) it then holds
 the traces against our schedules. A set of processes that fails or hangs is killed, the others are still played. Needs
@@ -49,6 +49,8 @@ def environment_of(rank, one_set, options, folder):
 def rank_main(pipe, rank, options, environment):
     """A rank: does what the driver says, and answers each command by its result or by an error."""
     os.environ.update(environment)
+    kill_with_parent, sigkill = 1, 9
+    ctypes.CDLL(None).prctl(kill_with_parent, sigkill)
     try:
         plugin = ctypes.CDLL(options.plugin)
         one = nccl.Rank(rank, int(environment["WORLD_SIZE"]), options.nccl, options.cuda, BUFFER_BYTES)

@@ -137,6 +137,22 @@ std::string choice_of(int bytes, int first, int last) {
 }
 
 // Two calls of 4 KiB have 32 KiB of LL's traffic each, and may use a channel each.
+// What the log says of the environment is what was set, a dot after numbers apart.
+TEST(NcclCheck, TakesTheEnvironmentFromTheLog) {
+  const std::string line = "h:1:1 [0] NCCL INFO NCCL_MAX_NCHANNELS set by environment to 4.\n";
+  NcclLog log;
+  read_nccl_log(
+      "h:1:1 [0] NCCL INFO NCCL_ALGO set by environment to ^tree\n"
+      "h:1:1 [0] NCCL INFO NCCL_HOSTID set by environment to node0\n" +
+          line + line,
+      "a.log", log);
+  EXPECT_EQ(log.environment, (Environment{{"NCCL_ALGO", "^tree"}, {"NCCL_MAX_NCHANNELS", "4"}}));
+  EXPECT_THAT([&] { read_nccl_log(replaced(line, "4", "5"), "b.log", log); },
+              ::testing::ThrowsMessage<Error>(HasSubstr(
+                  "b.log:1:1: NCCL_MAX_NCHANNELS is '5' here and '4' before; give logs of one "
+                  "environment")));
+}
+
 TEST(NcclCheck, PlansTheCallsOfAGroupTogether) {
   const std::string call = call_of(1024), alone = choice_of(4096, 0, 0);
   EXPECT_EQ(differing(findings(kTwoNodes + call + alone + call + alone)),

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "collectives/nccl/environment.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
 
@@ -79,7 +80,7 @@ class Reader {
     if (!find_thread(line.substr(0, mark))) return leave_out("lines without host:pid:tid");
     const std::string_view text = line.substr(mark + kMark.size());
     const Words words = words_of(text);
-    if (words.empty() || !(take_init(text, words) || take_plan(words)))
+    if (words.empty() || !(take_variable(words) || take_init(text, words) || take_plan(words)))
       leave_out("lines of NCCL that say nothing of this");
   }
 
@@ -123,6 +124,21 @@ class Reader {
       return true;
     }
     return false;
+  }
+
+  // NCCL_MAX_NCHANNELS set by environment to 4.
+  bool take_variable(const Words& words) {
+    static const std::vector<std::string> kFollowed = nccl_variables();
+    if (words.size() != 6 || words[1] != "set" || words[3] != "environment" ||
+        std::find(kFollowed.begin(), kFollowed.end(), words[0]) == kFollowed.end())
+      return false;
+    std::string_view value = words[5];
+    if (value.ends_with('.')) value.remove_suffix(1);
+    const auto [at, fresh] = log_.environment.try_emplace(std::string(words[0]), value);
+    if (!fresh && at->second != value)
+      fail(at->first + " is " + quote(value) + " here and " + quote(at->second) +
+           " before; give logs of one environment");
+    return true;
   }
 
   // ---- Communicators ----

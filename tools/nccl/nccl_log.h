@@ -1,6 +1,7 @@
-// What NCCL says of itself in its log (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING,COLL):
-// every communicator's ranks, rings, trees and channels, and what was chosen for each call. The
-// forms are those of NCCL 2.28.9's source; lines of other forms are counted and left out.
+// What NCCL says of itself in its log (NCCL_DEBUG=INFO,
+// NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH,TUNING,COLL): every communicator's ranks, rings, trees and
+// channels, and what was chosen for each call. The forms are those of NCCL 2.28.9's source; lines
+// of other forms are counted and left out.
 //
 //   NCCL version 2.28.9+cuda12.9
 //   h:1:2 [0] NCCL INFO ncclCommInitRank comm 0xa rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1b000
@@ -16,6 +17,8 @@
 //   h:1:1 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x2 count 4194304 datatype 7 op
 //                       0 root 0 comm 0xa [nranks=16] stream 0x3
 //   h:1:1 [0] NCCL INFO AllReduce: 16777216 Bytes -> Algo TREE proto LL128 channel{Lo..Hi}={0..15}
+//
+//   h:1:1 [0] NCCL INFO NCCL_ALGO set by environment to Ring        (NCCL_DEBUG_SUBSYS=..,ENV)
 //
 // Lines belong to the communicator that their thread begins, or names. Only rank 0 tells its
 // choices. Calls that a thread makes before NCCL tells a choice are those of one group.
@@ -90,7 +93,8 @@ struct NcclLogGroup {
 };
 
 struct NcclLog {
-  std::string version;  // "2.28.9"; empty: not in the log
+  std::string version;      // "2.28.9"; empty: not in the log
+  Environment environment;  // variables that are followed (collectives/nccl/environment.h)
   std::vector<NcclLogComm> comms;
   std::map<NcclLogGroup, std::uint64_t> groups;   // how often each; most have one call
   std::map<std::string, std::uint64_t> left_out;  // lines, by why

@@ -31,8 +31,8 @@ bool read_flags(const Argv& argv, CheckFlags& flags) {
   CLI::App app(
       "Say per communicator and call whether graphs, channels, rings, trees, algorithms and "
       "protocols in NCCL's log, or in its graph dump, are those that are played here. The log is "
-      "that of NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING,COLL; what it lacks is not "
-      "compared. A result of 'run' is held against what its job plays now.",
+      "that of NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH,TUNING,COLL; what it lacks is "
+      "not compared. A result of 'run' is held against what its job plays now.",
       "ghostrank nccl check");
   app.add_option("files", flags.files,
                  "logs of one run, gzip or not; or one graph dump; or one result")
@@ -49,16 +49,27 @@ bool read_flags(const Argv& argv, CheckFlags& flags) {
                  "auto: up to 8 GPUs of an HGX H100, alone a GPU of its own node")
       ->capture_default_str()
       ->excludes(job);
-  app.add_option("--env", flags.environment, "one of NCCL's environment variables of that run")
+  app.add_option("--env", flags.environment,
+                 "one of NCCL's environment variables of that run, if the log lacks "
+                 "NCCL_DEBUG_SUBSYS=ENV")
       ->type_name("NAME=VALUE")
       ->excludes(job);
   app.add_flag("--all", flags.all, "show what is the same, too");
   app.footer(
       "Example:\n"
-      "  NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING,COLL NCCL_DEBUG_FILE=log.%h.%p ...\n"
+      "  NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH,TUNING,COLL NCCL_DEBUG_FILE=log.%h.%p "
+      "...\n"
       "  ghostrank nccl check log.* --node hgx-h100-400g\n\n"
       "Exit status: 0 all that was compared is the same; 1 something differs; 2 usage or input.");
   return parse(app, argv);
+}
+
+void check_environment(const Environment& environment, const std::string& where) {
+  try {
+    nccl_settings(environment);
+  } catch (const std::invalid_argument& error) {
+    throw Error(where + ": " + error.what());
+  }
 }
 
 Communicator node_of(const CheckFlags& flags) {
@@ -88,11 +99,7 @@ Communicator node_of(const CheckFlags& flags) {
       throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
     at.environment[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  try {
-    nccl_settings(at.environment);
-  } catch (const std::invalid_argument& error) {
-    throw Error("--env: " + std::string(error.what()));
-  }
+  check_environment(at.environment, "--env");
   return at;
 }
 
@@ -165,13 +172,17 @@ int nccl_check(const Argv& argv) {
     findings = check_nccl_graphs(*parse_nccl_graphs(text, flags.files.front()),
                                  library_of(flags, ""), node_of(flags));
   } else {
-    const Communicator node = node_of(flags);
+    Communicator node = node_of(flags);
     NcclLog log;
     for (const std::string& file : flags.files) read_nccl_log(read_trace_file(file), file, log);
     if (log.comms.empty())
       throw Error(flags.files.front() +
                   ": there is no communicator; log with NCCL_DEBUG=INFO and "
-                  "NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING,COLL");
+                  "NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH,TUNING,COLL");
+    if (flags.job.empty()) {
+      node.environment.insert(log.environment.begin(), log.environment.end());
+      check_environment(node.environment, "the log");
+    }
     findings = check_nccl_log(log, library_of(flags, log.version), node);
     left_out = std::move(log.left_out);
     std::printf("NCCL %s against %s\n", log.version.empty() ? "(no version)" : log.version.c_str(),
