@@ -112,7 +112,7 @@ TEST(Torchrec, ReducesDenseGradientsInBucketsBesideTheBackward) {
 }
 
 TEST(TablePlacement, GivesTheNextTableToWhoHasLeastToDo) {
-  const Recommendation model{4, {{10, 1}, {20, 5}, {30, 3}, {40, 3}, {1000, 9}}, 1};
+  const Recommendation model{false, 4, {{10, 1}, {20, 5}, {30, 3}, {40, 3}, {1000, 9}}, 1};
   ParallelPlan parallel;
   EXPECT_EQ(place_tables(model, 2, parallel, 1), (std::vector<int>{0, 1, 1, 1, 0}));
   parallel.row_wise_above = 999;
