@@ -66,6 +66,7 @@ Tables tables_of(const JobPlan& job, const JobResources& resources) {
   Tables tables;
   tables.job = resources.job;
   tables.elements = job.elements;
+  tables.guarded = job.guarded;
   const auto first_own = static_cast<std::uint32_t>(kFirstOwnGroup + resources.first_group);
   add_groups(job, first_own, tables);
   for (int set = 0; set < 2; ++set) {
@@ -82,10 +83,10 @@ JobResources Allocation::admit(const JobPlan& job) {
     throw std::invalid_argument(who +
                                 " is over RoCEv2, which the P4 program does not sum; use "
                                 "--target compiled");
-  if (job.guarded)
+  if (job.guarded && !guards_)
     throw std::invalid_argument(who +
-                                " is guarded, and the P4 program cannot tell old packets; leave "
-                                "out guarded, or use --target compiled");
+                                " is guarded, and this program cannot tell old packets; leave "
+                                "out guarded, or use --target compiled or dpdk without --program");
   if (job.elements != elements_)
     throw std::invalid_argument(who + " has packets of " + std::to_string(job.elements) +
                                 " elements, the program is for " + std::to_string(elements_));

@@ -57,6 +57,7 @@ struct Tables {
   int job = 0;  // number of the job
   int row() const { return job * kJobCounterRow; }
   int elements = 256;
+  bool guarded = false;
   std::vector<Group> groups;
   std::vector<Source> sources;
 };
@@ -73,11 +74,13 @@ Tables tables_of(const JobPlan& job, const JobResources& resources);
 // Which job has which numbers, in a program for `elements` elements and `slots` slots.
 class Allocation {
  public:
-  Allocation(int elements, int slots) : elements_(elements), slots_(slots) {}
+  // `guards`: the program tells old packets where a job is guarded.
+  Allocation(int elements, int slots, bool guards = false)
+      : elements_(elements), slots_(slots), guards_(guards) {}
 
   // Gives a job its numbers and remembers them under its name. Throws std::invalid_argument if the
-  // program cannot hold the job: it has another number of elements, or no slots, sources, groups or
-  // counters are left.
+  // program cannot hold the job: it has another number of elements, is guarded, or no slots,
+  // sources, groups or counters are left.
   JobResources admit(const JobPlan& job);
   void remove(const std::string& job) { admitted_.erase(job); }
 
@@ -88,6 +91,7 @@ class Allocation {
   };
 
   int elements_, slots_;
+  bool guards_;
   std::map<std::string, Admitted> admitted_;
 };
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "switch/dpdk/guard.h"
+
 namespace ghostrank::dpdk {
 namespace {
 
@@ -84,8 +86,8 @@ std::string source_line(const Tables::Source& s, const Tables& job) {
   const std::uint64_t mark = 1ull << s.worker;
   return match + "source_worker_0 adds " + hex(mark - kOneMissing) + " others " + hex(~mark) +
          " round " + hex(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " at " +
-         hex(s.row) + " other " + hex(s.other) + " again " + hex(s.again) + " job " +
-         hex(job.row());
+         hex(s.row) + " other " + hex(s.other) + " again " +
+         hex(s.again | (job.guarded ? kGuarded : 0)) + " job " + hex(job.row());
 }
 
 }  // namespace

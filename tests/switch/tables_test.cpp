@@ -38,10 +38,12 @@ std::uint32_t counted_in(const Tables& tables, int row) {
   return static_cast<std::uint32_t>(tables.row() + row);
 }
 
-TEST(SwitchTables, RefuseAGuardThatTheP4ProgramDoesNotHave) {
+TEST(SwitchTables, RefuseAGuardThatTheProgramDoesNotHave) {
   JobPlan job = job_of(2, 64);
   job.guarded = true;
   EXPECT_THROW(Allocation(64, 1024).admit(job), std::invalid_argument);
+  Allocation guards(64, 1024, true);
+  EXPECT_TRUE(tables_of(job, guards.admit(job)).guarded);
 }
 
 TEST(SwitchTables, SendResultsToAllAndRepeatedOnesToTheirSender) {

@@ -156,6 +156,40 @@ TEST_P(SwitchTargets, SumRepeatLoseAndKeepJobsApartAlike) {
   expect_alike(200);
 }
 
+// Two guarded jobs and one that is not. Workers number their packets on and on; some leave a round
+// unfinished, and old packets of theirs come late, in any order, across the wrap of numbers.
+TEST_P(SwitchTargets, TellOldPacketsAlike) {
+  const int elements = GetParam();
+  plan(job("a", elements, 0, {0, 1, 2, 3}, "    guarded: true\n") + job("b", elements, 8, {2, 0}) +
+       job("c", elements, 100, {3, 1}, "    guarded: true\n"));
+  std::mt19937 random(static_cast<unsigned>(elements) + 1);
+  const std::vector<std::vector<int>> members{{0, 1, 2, 3}, {0, 2}, {1, 3}};
+  const std::vector<int> first{0, 8, 100};
+  std::vector<std::pair<int, Bytes>> frames, late;
+  std::vector<std::uint32_t> number(members.size(), 0xffffff80u);
+  for (int round = 0; round < 150; ++round) {
+    for (std::size_t j = 0; j < members.size(); ++j) {
+      const int slot = first[j] + static_cast<int>(random() % 2),
+                set = static_cast<int>(random() % 2);
+      number[j] += 1 + static_cast<std::uint32_t>(random() % 3);
+      for (const int w : members[j]) {
+        if (random() % 8 == 0) continue;  // it knows the sum from elsewhere
+        const Bytes frame = chunk(w, slot, set, static_cast<std::int32_t>(random()), elements,
+                                  number[j], static_cast<std::int8_t>(random()));
+        for (auto n = 1 + random() % 2; n > 0; --n) frames.emplace_back(w, frame);
+        if (random() % 2 == 0) late.emplace_back(w, frame);
+      }
+      while (!late.empty() && random() % 3 == 0) {
+        const std::size_t at = random() % late.size();
+        frames.push_back(late[at]);
+        late.erase(late.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+  }
+  input(frames);
+  expect_alike(200);
+}
+
 void spoil(Bytes& frame, std::mt19937& random) {
   const auto to_worker = [&] {
     std::memcpy(frame.data(), worker(static_cast<int>(random() % 5), 0).mac.data(), 6);

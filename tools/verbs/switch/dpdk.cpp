@@ -14,6 +14,7 @@
 
 #include "profiles/error.h"
 #include "switch/dpdk/entries.h"
+#include "switch/dpdk/guard.h"
 #include "tools/verbs/switch/child.h"
 #include "tools/verbs/switch/temporary_file.h"
 
@@ -82,7 +83,8 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
                 : plan->elements != 0 ? plan->elements
                 : !plan->jobs.empty() ? plan->jobs[0].elements
                                       : 256),
-      allocation_(elements_, dpdk::register_slots(elements_)) {
+      guards_(has_jobs_ && run.program.empty()),
+      allocation_(elements_, dpdk::register_slots(elements_), guards_) {
   if (plan) plan_ = *std::move(plan);
   plan_.ports = static_cast<int>(run.ports.size());
   std::vector<std::string> lines;
@@ -98,6 +100,7 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   const TemporaryFile made(lines);
   const bool files = switchml::port_named(run.ports[0]).interface.empty();
   std::vector<std::string> words{runner(), "--control"};
+  if (guards_) words.push_back("--guard");
   if (run.in_order || (files && loses_results(plan_))) words.push_back("--in-order");
   if (run.as_written) words.push_back("--as-written");
   if (run.cores > 1) words.push_back("--cores=" + std::to_string(run.cores));
@@ -167,6 +170,7 @@ void DpdkSwitch::forget_sums(const JobPlan& job, const JobResources& resources,
   const std::string rows =
       " " + std::to_string(2 * resources.first_slot) + " " + std::to_string(2 * job.slots);
   lines.push_back("clear marks_marks" + rows);
+  if (guards_) lines.push_back("clear " + std::string(dpdk::kGuardNumbers) + rows);
 }
 
 std::string DpdkSwitch::admit(const JobPlan& job) {
