@@ -11,6 +11,7 @@
 
 #include "collectives/library.h"
 #include "collectives/nccl/environment.h"
+#include "emulator/adapt/adapted.h"
 #include "emulator/assemble/capacity.h"
 #include "emulator/assemble/core_setup.h"
 #include "emulator/assemble/ensemble.h"
@@ -518,6 +519,12 @@ Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
                const RunOptions& options, Observer& observer) {
   const RunSpec& run = job.spec.run;
   Phase phase{kInOrder, run.warmup, run.iterations, run.verify, run.min_seconds};
+  if (job.spec.compression && job.spec.compression->adapts) {
+    const Adapted adapted = adapt(job, workload, [&] { return control.stop() != Stop::none; });
+    Result result = Session(job, adapted.workload, control, options, observer).play(phase);
+    result.notes.push_back(adapted.note);
+    return result;
+  }
   if (workload.jobs.empty()) return Session(job, workload, control, options, observer).play(phase);
   return play_jobs(job, workload, control, options, observer, phase);
 }

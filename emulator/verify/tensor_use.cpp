@@ -1,9 +1,10 @@
+#include "emulator/verify/tensor_use.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "emulator/traffic/schedules.h"
 #include "emulator/verify/call_content.h"
-#include "emulator/verify/tensor_use.h"
 
 namespace ghostrank {
 namespace {
@@ -37,8 +38,7 @@ bool is_first(const JobSpec& spec, const CompressedTensor* whole, const Op& op) 
 }
 
 // Elements of the first rank's payload in this call, before the exchange; `ranks` of its job.
-std::uint64_t payload_in(const JobSpec& spec, const Workload& workload, int ranks,
-                         const CompressedTensor& whole, const Op& op) {
+std::uint64_t payload_in(const JobSpec& spec, const Workload& workload, int ranks, const Op& op) {
   switch (spec.compression->exchange) {
     case PayloadExchange::broadcast:
       return op.peer == 0 ? op.count : 0;
@@ -48,10 +48,19 @@ std::uint64_t payload_in(const JobSpec& spec, const Workload& workload, int rank
     case PayloadExchange::all_gather:
       break;
   }
-  if (spec.compression->method->measure) return workload.counts[op.counts]->front();
-  CompressionOptions options = options_of(spec, whole);
-  options.round = round_of(op.tensor);
-  return spec.compression->method->size(whole.elements, options);
+  return spec.compression->method->measure ? workload.counts[op.counts]->front() : op.count;
+}
+
+// Elements of the tensor that its payload carries.
+std::uint64_t carried_by(const CompressionSpec& compression, std::uint64_t elements,
+                         std::uint64_t payload) {
+  const Compressor& method = *compression.method;
+  if (method.carried) return method.carried(payload);
+  if (!method.kept) return elements;
+  CompressionOptions options = compression.options;
+  if (!compression.adapts) return method.kept(elements, options);
+  options.ratio = 1;  // whose payload is that of all elements
+  return elements * payload / method.size(elements, options);
 }
 
 }  // namespace
@@ -106,20 +115,25 @@ std::optional<CompressionUse> compression_use(const JobSpec& all, const Workload
   const Compressor* method = spec.compression->method;
   const CompressionOptions& options = spec.compression->options;
   CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
+  // Ratios that follow the network: the mean of the measured iterations.
+  const std::uint32_t steps =
+      spec.compression->adapts ? static_cast<std::uint32_t>(spec.run.iterations) : 1;
   std::uint64_t elements = 0, kept = 0;
-  const auto of_role = named_ops(workload, iteration);
-  for (const Op& op : of_role[workload.role_of[first_rank(workload, job)]]) {
-    const CompressedTensor* whole = compressed_tensor(workload, op);
-    if (!whole) continue;
-    const std::uint64_t payload = payload_in(spec, workload, ranks_of(workload, job), *whole, op);
-    use.payload_bytes += payload * bytes_of(method->payload);
-    if (!is_first(spec, whole, op)) continue;
-    elements += whole->elements;
-    kept += method->carried ? method->carried(payload)
-            : method->kept  ? method->kept(whole->elements, options)
-                            : whole->elements;
+  for (std::uint32_t i = iteration; i < iteration + steps; ++i) {
+    const auto of_role = named_ops(workload, i);
+    for (const Op& op : of_role[workload.role_of[first_rank(workload, job)]]) {
+      const CompressedTensor* whole = compressed_tensor(workload, op);
+      if (!whole) continue;
+      const std::uint64_t payload = payload_in(spec, workload, ranks_of(workload, job), op);
+      use.payload_bytes += payload * bytes_of(method->payload);
+      if (!is_first(spec, whole, op)) continue;
+      elements += whole->elements;
+      kept += carried_by(*spec.compression, whole->elements, payload);
+    }
   }
+  use.payload_bytes /= steps;
   if (elements > 0) use.ratio_mean = static_cast<double>(kept) / static_cast<double>(elements);
+  if (spec.compression->adapts) use.ratio_target = use.ratio_mean;
   return use;
 }
 

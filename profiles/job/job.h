@@ -315,6 +315,12 @@ enum class PayloadExchange : std::uint8_t {
   all_to_all,  // parts of the tensor; sums of parts are compressed again and gathered
 };
 
+// For ratios that follow the network: a step's exchanges have to end so long after its gradients.
+struct RatioLimits {
+  double budget = 0;  // seconds
+  double least = 0, most = 0;
+};
+
 struct CompressionSpec {
   const Compressor* method = nullptr;  // built in or of a plugin, which stays loaded
   CompressionOptions options;
@@ -324,7 +330,8 @@ struct CompressionSpec {
   double gather_us = 0, gather_ns = 0;
   Memory memory = Memory::none;
   PayloadExchange exchange = PayloadExchange::all_gather;
-  std::uint64_t min_bytes = 65536;  // byteps: of a tensor that is compressed
+  std::uint64_t min_bytes = 65536;         // byteps: of a tensor that is compressed
+  std::optional<RatioLimits> adapts = {};  // a controller chooses ratios; empty: options.ratio
 };
 
 // Gradients of verified runs are those of a logistic regression (profiles/training/logistic.h).

@@ -714,7 +714,21 @@ constexpr std::array kKeys{
         "plugin's; ddp, horovod, wfbp, mgwfbp; byteps: by roots and servers"},
     Key{"compression.ratio", KeyType::number, "0.01",
         "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1}
+        .unless("compression.method", "none")
+        .where("compression.budget_ms", "0"),
+    Key{"compression.budget_ms", KeyType::number, "0",
+        "ratios follow the network, in place of compression.ratio: step by step a controller "
+        "chooses that of every tensor, so that exchanges end so long after the last gradients; 0: "
+        "they do not (topk, randomk)",
+        0, 1e6}
+        .of("ddp")
+        .on("memory virtual")
         .unless("compression.method", "none"),
+    Key{"compression.least_ratio", KeyType::number, "0.0001",
+        "ratio that the controller always sends", 1e-9, 1}
+        .unless("compression.budget_ms", "0"),
+    Key{"compression.most_ratio", KeyType::number, "0.5", "ratio that it never exceeds", 1e-9, 1}
+        .unless("compression.budget_ms", "0"),
     Key{"compression.communicator", KeyType::choice, "auto",
         "how payloads are exchanged: added up; gathered; broadcast by one rank after the other; or "
         "part by part, whose sums are compressed again; auto: as the method demands",
@@ -737,8 +751,8 @@ constexpr std::array kKeys{
         .where("compression.method", "sidco-e sidco-p sidco-gp"),
     Key{"compression.costs", KeyType::string, "v100",
         "how long compressing and decompressing take: v100: as fitted to a V100, or bounded from "
-        "below; or the path of a CSV file as `ghostrank calibrate compression --csv FILE` writes "
-        "it"}
+        "below; a measured table by its name in profiles/costs; or the path of a CSV file as "
+        "`ghostrank calibrate compression --csv FILE` writes it"}
         .unless("compression.method", "none"),
     Key{"compression.gather_us", KeyType::number, "0",
         "what the host adds to each gathering of payloads, as by staging them in its memory", 0,

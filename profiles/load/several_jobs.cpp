@@ -48,7 +48,8 @@ constexpr std::array<std::string_view, 6> kServer{"servers.nics",           "ser
 constexpr std::array<std::string_view, 4> kSwitch{"switch.memory_slots", "switch.packet_rate_mpps",
                                                   "switch.fails_at_us", "switch.away_us"};
 // Groups that only a job alone may have.
-constexpr std::array<std::string_view, 3> kAlone{"training.", "background", "servers.fails"};
+constexpr std::array<std::string_view, 4> kAlone{"training.", "background", "servers.fails",
+                                                 "compression.budget_ms"};
 
 bool in_group(std::string_view path, std::string_view group) {
   return group.back() == '.' ? path.starts_with(group)

@@ -438,6 +438,24 @@ PayloadExchange read_exchange(const Setting& said, const Compressor& method) {
   return PayloadExchange::all_to_all;
 }
 
+// Ratios that follow the network, if the job wants them to.
+std::optional<RatioLimits> read_limits(const Settings& in, const Compressor& method) {
+  const double budget_ms = in.number("compression.budget_ms");
+  if (budget_ms <= 0) return std::nullopt;
+  if (!method.kept || method.measure || method.rounds != 1)
+    fail(in.at("compression.budget_ms").mark,
+         "compression.budget_ms: what " + std::string(method.name) +
+             " sends does not follow from a ratio alone; use compression.method=topk or randomk");
+  const RatioLimits limits{budget_ms * 1e-3, in.number("compression.least_ratio"),
+                           in.number("compression.most_ratio")};
+  if (limits.least >= limits.most)
+    fail(in.at("compression.least_ratio").mark,
+         "compression.least_ratio: " + in.text("compression.least_ratio") +
+             " leaves no choice; give less than compression.most_ratio (" +
+             in.text("compression.most_ratio") + ")");
+  return limits;
+}
+
 }  // namespace
 
 std::optional<CompressionSpec> read_compression(const Settings& in, const Algorithms& own,
@@ -489,6 +507,7 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   spec.memory = kept;
   spec.exchange = exchange;
   spec.min_bytes = static_cast<std::uint64_t>(in.integer("compression.min_bytes"));
+  spec.adapts = read_limits(in, method);
   if (spec.merge == Merge::matrices && method.name == kPowerSgdOfParts.name)
     spec.method = &kPowerSgdOfParts;
   return spec;
@@ -505,6 +524,10 @@ void compress(const JobSpec& spec, Workload& workload) {
         ", which scatters sums of gradients or reduces parts of them: payloads are of whole "
         "tensors; use parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
   check_merge(spec);
+  if (spec.compression->adapts && spec.run.verify)
+    throw Error(spec.source_of("compression.budget_ms") +
+                ": compression.budget_ms: verified runs compare payloads of one ratio; use "
+                "run.verify=false, or compression.budget_ms=0");
   Shared shared;
   if (spec.compression->method->measure && !spec.gradients.parts.empty())
     shared.places = places_of_laws(spec, workload);
@@ -520,6 +543,10 @@ void check_compressed(const JobSpec& spec, const Workload& workload) {
     throw Error(spec.source_of("tensors.distribution") +
                 ": laws by tensor decided the sizes when the program was planned, and the program "
                 "names no tensors; give one law");
+  if (spec.compression && spec.compression->adapts)
+    throw Error(spec.source_of("compression.budget_ms") +
+                ": compression.budget_ms: the program is played as it is, with the ratios that it "
+                "was planned with; leave it out");
   if (spec.compression.has_value() == !workload.compressed.empty()) return;
   if (spec.compression)
     throw Error(spec.source_of("compression.method") +

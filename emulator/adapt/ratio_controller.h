@@ -16,14 +16,9 @@
 #include <span>
 #include <vector>
 
-#include "tools/adapt/compressed_step.h"
+#include "emulator/adapt/compressed_step.h"
 
 namespace ghostrank {
-
-struct RatioLimits {
-  double budget = 0;  // seconds after CompressedStep::computed in which exchanges have to end
-  double least = 0, most = 0;
-};
 
 class RatioController {
  public:

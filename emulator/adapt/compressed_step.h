@@ -34,13 +34,13 @@ struct CompressedStep {
   double compute = 0;  // the compute stream alone, the optimizer included
 };
 
-// The steady step of a plan by ddp. Throws Error(usage) where the job compresses nothing, by a
-// method whose payloads are not of a size that the ratio alone decides, or by another framework.
-CompressedStep compressed_step(const JobSpec& spec, const Workload& workload);
+// The steady step of a plan by ddp, of a job that compresses.
+CompressedStep compressed_step(const Workload& workload);
 
-// The same plan, all of whose steps are the steady one, with a ratio for each of its calls.
+// The same plan, whose iteration i is the steady step with the ratios by_step[i] of its calls; what
+// comes later repeats the last.
 Workload with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
-                     std::span<const double> ratios);
+                     std::span<const std::vector<double>> by_step);
 
 // Bytes of the payload of a call at this ratio.
 double payload_at(const JobSpec& spec, const CompressedCall& call, double ratio);

@@ -1,11 +1,9 @@
-#include "tools/adapt/compressed_step.h"
+#include "emulator/adapt/compressed_step.h"
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
-
-#include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
@@ -20,19 +18,6 @@ std::uint32_t steady_program(const Workload& workload) {
       std::min(program_number(workload, workload.order.size() + programs), programs - 1));
 }
 
-void check(const JobSpec& spec) {
-  if (!spec.compression)
-    throw Error("the job compresses nothing; give it compression.method=topk or randomk");
-  const Compressor& method = *spec.compression->method;
-  if (!method.kept || method.measure || method.rounds != 1)
-    throw Error(spec.source_of("compression.method") + ": what " + std::string(method.name) +
-                " sends does not follow from a ratio alone; use compression.method=topk or "
-                "randomk");
-  if (spec.parallel.framework != Framework::ddp)
-    throw Error(spec.source_of("parallel.framework") +
-                ": ratios are adapted to plans of ddp; use parallel.framework=ddp");
-}
-
 CompressionOptions options_at(const JobSpec& spec, double ratio) {
   CompressionOptions options = spec.compression->options;
   options.ratio = ratio;
@@ -41,8 +26,7 @@ CompressionOptions options_at(const JobSpec& spec, double ratio) {
 
 }  // namespace
 
-CompressedStep compressed_step(const JobSpec& spec, const Workload& workload) {
-  check(spec);
+CompressedStep compressed_step(const Workload& workload) {
   const Program& program = workload.roles.front().iterations[steady_program(workload)];
   CompressedStep step;
   // When the compute stream records an event, which it may do again after it was waited for.
@@ -76,23 +60,26 @@ CompressedStep compressed_step(const JobSpec& spec, const Workload& workload) {
 }
 
 Workload with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
-                     std::span<const double> ratios) {
-  std::map<std::uint32_t, std::uint64_t> counts;  // by tensor
-  for (std::size_t i = 0; i < step.calls.size(); ++i)
-    counts[step.calls[i].tensor] =
-        spec.compression->method->size(step.calls[i].elements, options_at(spec, ratios[i]));
+                     std::span<const std::vector<double>> by_step) {
   Workload changed = workload;
-  changed.order = {steady_program(workload)};
+  changed.order.clear();
   changed.cycle = 1;
-  for (Role& role : changed.roles)
-    for (Program& program : role.iterations)
-      for (OpList& stream : program.streams)
+  for (Role& role : changed.roles) {
+    const Program steady = std::move(role.iterations[steady_program(workload)]);
+    role.iterations.assign(by_step.size(), steady);
+    for (std::size_t i = 0; i < by_step.size(); ++i) {
+      std::map<std::uint32_t, std::uint64_t> counts;  // by tensor
+      for (std::size_t c = 0; c < step.calls.size(); ++c)
+        counts[step.calls[c].tensor] =
+            spec.compression->method->size(step.calls[c].elements, options_at(spec, by_step[i][c]));
+      for (OpList& stream : role.iterations[i].streams)
         stream = stream.changed([&](Op op) {
           if (op.kind == Op::Kind::collective && compressed_tensor(workload, op))
-            if (const auto found = counts.find(op.tensor); found != counts.end())
-              op.count = found->second;
+            op.count = counts.at(op.tensor);
           return op;
         });
+    }
+  }
   return changed;
 }
 

@@ -1,4 +1,4 @@
-#include "tools/adapt/ratio_controller.h"
+#include "emulator/adapt/ratio_controller.h"
 
 #include <algorithm>
 #include <cmath>
