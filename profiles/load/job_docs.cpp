@@ -264,6 +264,7 @@ std::string model_json_schema() {
                   {{"anyOf", Json::array({with_schema_key(object_of(transformer_keys()), name),
                                           with_schema_key(object_of(convolutional_keys()), name),
                                           with_schema_key(object_of(recommendation_keys()), name),
+                                          with_schema_key(object_of(recurrent_keys()), name),
                                           with_schema_key(layers, name), based_profile()})}});
 }
 
@@ -282,6 +283,7 @@ std::string job_format_markdown() {
          "\n### Model, `kind: transformer`\n\n" + table_markdown(transformer_keys()) +
          "\n### Model, `kind: convolutional`\n\n" + table_markdown(convolutional_keys()) +
          "\n### Model, `kind: recommendation`\n\n" + table_markdown(recommendation_keys()) +
+         "\n### Model, `kind: recurrent`\n\n" + table_markdown(recurrent_keys()) +
          "\n### Model, `kind: layers`\n\n" + table_markdown(layers_keys()) + "\nEach layer:\n\n" +
          table_markdown(layer_keys()) + "\nIts `capture`:\n\n" + table_markdown(capture_keys()) +
          "\n### Device\n\n" + table_markdown(device_keys()) +

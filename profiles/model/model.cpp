@@ -33,12 +33,14 @@ Model make_model(const YamlValue& description) {
       Kind{"transformer", transformer_keys, make_transformer},
       Kind{"convolutional", convolutional_keys, make_convolutional},
       Kind{"recommendation", recommendation_keys, make_recommendation},
-      Kind{"layers", layers_keys, make_layers}};
+      Kind{"recurrent", recurrent_keys, make_recurrent}, Kind{"layers", layers_keys, make_layers}};
 
   const YamlValue* kind = description.find("kind");
   if (!kind)
-    fail(description.mark,
-         "the model has no kind; add kind: transformer, convolutional, recommendation or layers");
+    fail(
+        description.mark,
+        "the model has no kind; add kind: transformer, convolutional, recommendation, recurrent or "
+        "layers");
   for (const Kind& one : kKinds) {
     if (kind->text != one.name) continue;
     Model model = one.make(Settings(description, one.keys(), "model"), description.mark);
@@ -46,7 +48,7 @@ Model make_model(const YamlValue& description) {
     return model;
   }
   fail(kind->mark, "kind is " + ghostrank::description(*kind) +
-                       "; allowed: transformer, convolutional, recommendation, layers");
+                       "; allowed: transformer, convolutional, recommendation, recurrent, layers");
 }
 
 std::optional<DataType> parse_data_type(std::string_view text) {

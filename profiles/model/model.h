@@ -5,6 +5,7 @@
 //   kind: transformer     architecture gpt2 | llama | bert            (model/transformer.cpp)
 //   kind: convolutional   architecture resnet | vgg | ...             (model/convolutional.cpp)
 //   kind: recommendation  embedding tables between two MLPs           (model/recommendation.cpp)
+//   kind: recurrent       LSTM language models                        (model/recurrent.cpp)
 //   kind: layers          measured or plainly listed layers, or a CSV (model/layers.cpp)
 //
 // Backward runs through the layers in reverse. All parameters of a layer become ready when its
@@ -95,6 +96,8 @@ struct EmbeddingTable {
 // Sizes of a recommendation model. Its layers: the tables (no FLOPs), the bottom MLP's, the
 // interaction, the top MLP's.
 struct Recommendation {
+  // Of the tables, too, where a framework knows none: every row has one, though most are zero.
+  bool dense_gradients = false;
   std::uint64_t width = 0;  // elements of a table's row
   std::vector<EmbeddingTable> tables;
   std::size_t bottom = 0;  // layers of the bottom MLP
@@ -154,12 +157,14 @@ Model make_model(const YamlValue& description);
 std::span<const Key> transformer_keys();
 std::span<const Key> convolutional_keys();
 std::span<const Key> recommendation_keys();
+std::span<const Key> recurrent_keys();
 std::span<const Key> layers_keys();
 std::span<const Key> layer_keys();    // of one entry of `layers`
 std::span<const Key> capture_keys();  // of `capture`
 Model make_transformer(const Settings& settings, const Mark& mark);
 Model make_convolutional(const Settings& settings, const Mark& mark);
 Model make_recommendation(const Settings& settings, const Mark& mark);
+Model make_recurrent(const Settings& settings, const Mark& mark);
 Model make_layers(const Settings& settings, const Mark& mark);
 
 // Reads `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, into the

@@ -2,8 +2,11 @@
 // embedding tables for sparse features, a bottom MLP for dense features, an interaction of both,
 // and a top MLP.
 //
-//   dot   one number per pair of vectors: the tables' and the bottom MLP's output (DLRM, 2019)
-//   dcn   layers of a low-rank cross network on all vectors side by side (DCN-V2, MLPerf from v3)
+//   dot     one number per pair of vectors: the tables' and the bottom MLP's output (DLRM, 2019)
+//   dcn     layers of a low-rank cross network on all vectors side by side (DCN-V2, MLPerf from v3)
+//   neumf   neural collaborative filtering (2017): the first `factors` numbers of two vectors are
+//           multiplied, the others side by side go through the top MLP, and one product predicts
+//           from both; no dense features and no bottom MLP
 //
 // Layers: the tables; each layer of the bottom MLP; the interaction; each layer of the top MLP.
 // Tensors are in the order of TorchRec's DLRM. Forward FLOPs per sample: an MLP layer 2 in out, a
@@ -21,22 +24,28 @@ constexpr std::size_t kMaxTables = 10'000;
 constexpr std::array kKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "recommendation"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
-    Key{"dense_features", KeyType::integer, kRequired, "numbers of a sample besides its ids", 1,
+    Key{"dense_features", KeyType::integer, "0", "dot, dcn: numbers of a sample besides its ids", 0,
         kMaxWidth},
     Key{"embedding_width", KeyType::integer, kRequired, "numbers in a row of every table", 1,
         kMaxWidth},
     Key{"tables", KeyType::integers, kRequired, "rows of each embedding table", 1, kMaxRows},
     Key{"lookups", KeyType::integers, kAbsent,
         "ids that a sample has for each table; without it one each", 1, kMaxLookups},
-    Key{"bottom", KeyType::integers, kRequired,
-        "outputs of each product for the dense features; the last is the embeddings' width", 1,
+    Key{"bottom", KeyType::integers, kAbsent,
+        "dot, dcn: outputs of each product for the dense features; the last is the embeddings' "
+        "width",
+        1, kMaxWidth},
+    Key{"interaction", KeyType::choice, "dot", "of dense and sparse features", 0, 0,
+        "dot dcn neumf"},
+    Key{"factors", KeyType::integer, "64",
+        "neumf: numbers of a table's row that are multiplied; the top MLP gets the others", 1,
         kMaxWidth},
-    Key{"interaction", KeyType::choice, "dot", "of dense and sparse features", 0, 0, "dot dcn"},
     Key{"cross_layers", KeyType::integer, "3", "dcn: layers of the cross network", 1, 1000},
     Key{"cross_rank", KeyType::integer, "512", "dcn: width of a layer's two products", 1,
         kMaxWidth},
     Key{"top", KeyType::integers, kRequired, "outputs of each product after the interaction", 1,
         kMaxWidth}};
+constexpr std::string_view kOfDense[] = {"dense_features", "bottom"};
 
 using Widths = std::vector<std::uint64_t>;
 
@@ -106,6 +115,47 @@ std::uint64_t add_interaction(Model& model, const Settings& settings) {
   return in;
 }
 
+// Features of two kinds, dense ones through an MLP of their own.
+void add_dense_and_sparse(Model& model, const Settings& settings) {
+  Recommendation& config = *model.recommendation;
+  for (const std::string_view key : kOfDense)
+    if (!settings.given(key))
+      fail(settings.at("interaction").mark, std::string(key) + " is missing, which interaction " +
+                                                settings.text("interaction") + " needs; add it");
+  const Widths bottom = widths(settings, "bottom");
+  if (bottom.back() != config.width)
+    fail(settings.at("bottom").mark, "the bottom ends with " + std::to_string(bottom.back()) +
+                                         " but embeddings are " + std::to_string(config.width) +
+                                         " wide; both must be alike");
+  config.bottom = bottom.size();
+  add_products(model, "bottom", static_cast<std::uint64_t>(settings.integer("dense_features")),
+               bottom);
+  const std::uint64_t width = add_interaction(model, settings);
+  add_products(model, "top", width, widths(settings, "top"));
+}
+
+// A user and an item.
+void add_filtering(Model& model, const Settings& settings) {
+  Recommendation& config = *model.recommendation;
+  const auto factors = static_cast<std::uint64_t>(settings.integer("factors"));
+  for (const std::string_view key : kOfDense)
+    if (settings.given(key))
+      fail(settings.at(key).mark,
+           std::string(key) + " means nothing to interaction neumf; leave it out");
+  if (config.tables.size() != 2)
+    fail(settings.at("tables").mark, "interaction neumf has two tables, not " +
+                                         std::to_string(config.tables.size()) +
+                                         "; list the numbers of users and of items");
+  if (factors >= config.width)
+    fail(settings.at("factors").mark, "factors " + std::to_string(factors) +
+                                          " leave nothing for the top MLP of rows of " +
+                                          std::to_string(config.width) + "; give fewer");
+  config.dense_gradients = true;
+  const std::uint64_t out =
+      add_products(model, "top", 2 * (config.width - factors), widths(settings, "top"));
+  add_products(model, "predict", factors + out, {1});
+}
+
 }  // namespace
 
 std::span<const Key> recommendation_keys() { return kKeys; }
@@ -122,16 +172,8 @@ Model make_recommendation(const Settings& settings, const Mark&) {
     tables.parameters.push_back(
         {"t" + std::to_string(t), config.tables[t].rows * config.width, config.tables[t].rows});
   model.layers.push_back(std::move(tables));
-  const Widths bottom = widths(settings, "bottom");
-  if (bottom.back() != config.width)
-    fail(settings.at("bottom").mark, "the bottom ends with " + std::to_string(bottom.back()) +
-                                         " but embeddings are " + std::to_string(config.width) +
-                                         " wide; both must be alike");
-  config.bottom = bottom.size();
-  add_products(model, "bottom", static_cast<std::uint64_t>(settings.integer("dense_features")),
-               bottom);
-  const std::uint64_t width = add_interaction(model, settings);
-  add_products(model, "top", width, widths(settings, "top"));
+  model.architecture == "neumf" ? add_filtering(model, settings)
+                                : add_dense_and_sparse(model, settings);
   return model;
 }
 

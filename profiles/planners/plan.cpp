@@ -30,7 +30,7 @@ Workload plan(const JobSpec& spec) {
   const Framework framework = spec.parallel.framework;
   const bool has_tables =
       framework == Framework::torchrec || (framework == Framework::ddp && spec.zipf);
-  if (spec.model->recommendation && !has_tables)
+  if (spec.model->recommendation && !spec.model->recommendation->dense_gradients && !has_tables)
     throw Error(spec.source_of("parallel.framework") + ": the tables of " + spec.model->name +
                 " have no dense gradients for framework " + std::string(name_of(framework)) +
                 "; use parallel.framework=torchrec, or ddp with tensors.embeddings=zipf");

@@ -86,6 +86,46 @@ TEST(Model, HasBiasesOfQueriesKeysAndValuesAlone) {
   EXPECT_EQ(parameters(", bias: true, qkv_bias: false") - none, others);
 }
 
+std::vector<std::uint64_t> tensors_of(const Model& model) {
+  std::vector<std::uint64_t> sizes;
+  for (const Layer& layer : model.layers)
+    for (const ParameterTensor& tensor : layer.parameters) sizes.push_back(tensor.numel);
+  return sizes;
+}
+
+// The tensors of GRACE's release.
+TEST(Model, FiltersCollaborativelyAsGraceDoes) {
+  const Model ncf = test::shipped_model("ncf");
+  EXPECT_EQ(tensors_of(ncf), (std::vector<std::uint64_t>{26590656, 5134848, 65536, 256, 32768, 128,
+                                                         8192, 64, 128, 1}));
+  EXPECT_EQ(ncf.parameters(), 31832577u);
+  EXPECT_DOUBLE_EQ(ncf.forward_flops(), 2.0 * (65536 + 32768 + 8192 + 128));
+  const auto error = [](const std::string& yaml) {
+    return test::error_of([&] { test::model_from(yaml); });
+  };
+  EXPECT_NE(error("{base: ncf, factors: 192}").find("leave nothing for the top MLP"),
+            std::string::npos);
+  EXPECT_NE(error("{base: ncf, tables: [10]}").find("has two tables, not 1"), std::string::npos);
+  EXPECT_NE(error("{base: ncf, bottom: [192]}").find("bottom means nothing to interaction neumf"),
+            std::string::npos);
+  EXPECT_NE(error("{base: ncf, interaction: dot}").find("dense_features is missing"),
+            std::string::npos);
+}
+
+TEST(Model, HasTheCellsOfEitherFramework) {
+  const Model medium = test::shipped_model("lstm-ptb");
+  EXPECT_EQ(tensors_of(medium),
+            (std::vector<std::uint64_t>{3380000, 2600, 3380000, 2600, 6500000, 10000}));
+  EXPECT_EQ(medium.parameters(), 13275200u);
+  const Model large = test::shipped_model("lstm-ptb-large");
+  EXPECT_EQ(tensors_of(large),
+            (std::vector<std::uint64_t>{15000000, 9000000, 9000000, 6000, 6000, 9000000, 9000000,
+                                        6000, 6000, 15000000, 10000}));
+  EXPECT_EQ(large.parameters(), 66034000u);
+  // Each word passes every weight but the embedding's.
+  EXPECT_DOUBLE_EQ(large.forward_flops(), 2.0 * 35 * (4 * 9e6 + 15e6));
+}
+
 TEST(Model, IsADescriptionThatOtherSizesFollowFrom) {
   EXPECT_EQ(test::model_from("{base: resnet50, blocks: [3, 4, 23, 3]}").parameters(), 44549160u);
   EXPECT_EQ(test::model_from("{base: resnet50, blocks: [3, 8, 36, 3]}").tensors(), 467u);
@@ -250,11 +290,11 @@ TEST(Model, NamesWhatIsMissingOrUnfit) {
   };
   EXPECT_EQ(
       error("{layers: 3}"),
-      "model:1:1: the model has no kind; add kind: transformer, convolutional, recommendation or "
-      "layers");
-  EXPECT_EQ(
-      error("{kind: mlp}"),
-      "model:1:8: kind is 'mlp'; allowed: transformer, convolutional, recommendation, layers");
+      "model:1:1: the model has no kind; add kind: transformer, convolutional, recommendation, "
+      "recurrent or layers");
+  EXPECT_EQ(error("{kind: mlp}"),
+            "model:1:8: kind is 'mlp'; allowed: transformer, convolutional, recommendation, "
+            "recurrent, layers");
   EXPECT_EQ(error("{base: gpt2, heads: 7}"),
             "model:1:21: heads does not divide hidden; choose a divisor of 768 or give head_width");
   EXPECT_EQ(error("{base: gpt2, experts: {count: 8}}"),

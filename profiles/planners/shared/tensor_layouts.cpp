@@ -28,6 +28,11 @@ std::optional<ZipfTable> table_of(const JobSpec& spec, std::size_t p) {
     table.rows = tensor.rows;
     table.width = tensor.numel / tensor.rows;
     table.ids = samples * static_cast<double>(model.transformer->sequence);
+  } else if (model.kind == "recurrent") {
+    const ParameterTensor& tensor = model.layers.front().parameters[p];
+    table.rows = tensor.rows;
+    table.width = tensor.numel / tensor.rows;
+    table.ids = samples * static_cast<double>(model.sequence);
   } else {
     return std::nullopt;
   }
