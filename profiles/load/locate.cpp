@@ -31,27 +31,6 @@ bool looks_like_path(const std::string& text) {
          ends(".csv");
 }
 
-std::vector<std::string> names_in(std::string_view folder) {
-  std::vector<std::string> names;
-  for (const std::string& directory : profile_directories()) {
-    std::error_code error;
-    for (fs::directory_iterator at(fs::path(directory) / folder, error), end; !error && at != end;
-         at.increment(error))
-      if (at->path().extension() == ".yaml") names.push_back(at->path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
-}
-
-std::string shipped_file(const std::string& name, std::string_view folder) {
-  for (const std::string& directory : profile_directories()) {
-    const fs::path path = fs::path(directory) / folder / (name + ".yaml");
-    if (is_file(path)) return path.string();
-  }
-  return "";
-}
-
 std::string find_file(const YamlValue& given, const ProfileKind& kind, const std::string& near) {
   const std::string& name = given.text;
   if (looks_like_path(name)) {
@@ -66,7 +45,7 @@ std::string find_file(const YamlValue& given, const ProfileKind& kind, const std
   if (fs::path(near).filename() == kind.folder && is_file(beside)) return beside.string();
   if (is_file(below)) return below.string();
   if (std::string path = shipped_file(name, kind.folder); !path.empty()) return path;
-  const auto names = names_in(kind.folder);
+  const auto names = shipped_names(kind.folder);
   const std::string near_name = nearest(name, names);
   fail(given.mark, "there is no " + std::string(kind.name) + " called " + quote(name) +
                        (near_name.empty() ? "; known: " + join(names, ", ")
@@ -156,6 +135,28 @@ YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::st
 
 }  // namespace
 
+std::vector<std::string> shipped_names(std::string_view folder, std::string_view extension) {
+  std::vector<std::string> names;
+  for (const std::string& directory : profile_directories()) {
+    std::error_code error;
+    for (fs::directory_iterator at(fs::path(directory) / folder, error), end; !error && at != end;
+         at.increment(error))
+      if (at->path().extension() == extension) names.push_back(at->path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string shipped_file(const std::string& name, std::string_view folder,
+                         std::string_view extension) {
+  for (const std::string& directory : profile_directories()) {
+    const fs::path path = fs::path(directory) / folder / (name + std::string(extension));
+    if (is_file(path)) return path.string();
+  }
+  return "";
+}
+
 YamlValue resolve_profile(const YamlValue& given, const ProfileKind& kind,
                           const std::string& near) {
   return resolve(given, kind, near, 0);
@@ -178,7 +179,7 @@ std::string find_job_file(const std::string& path) {
   if (fs::exists(path, ignored)) return path;
   if (!looks_like_path(path))
     if (std::string shipped = shipped_file(path, "jobs"); !shipped.empty()) return shipped;
-  const auto names = names_in("jobs");
+  const auto names = shipped_names("jobs");
   throw Error(path + ": there is no such file; give the path of a job file or one of: " +
               join(names, ", "));
 }

@@ -11,6 +11,7 @@
 #include "profiles/input/csv.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
+#include "profiles/load/locate.h"
 
 namespace ghostrank {
 namespace {
@@ -43,6 +44,26 @@ std::optional<CompressionTime> time_of(const std::vector<std::string>& row,
   if (elements < 1 || elements > 1e15 || elements != std::floor(elements)) return std::nullopt;
   return CompressionTime{static_cast<std::uint64_t>(elements), elements * numbers[2],
                          elements * numbers[3]};
+}
+
+// A shipped table has a name, any other file a path.
+std::string path_of_times(const Setting& file, const std::string& folder) {
+  constexpr std::string_view kFolder = "costs", kExtension = ".csv";
+  const std::string& text = file.text;
+  if (text.find('/') == std::string::npos && !text.ends_with(kExtension)) {
+    if (std::string path = shipped_file(text, kFolder, kExtension); !path.empty()) return path;
+    const std::vector<std::string> known = shipped_names(kFolder, kExtension);
+    fail(file.mark,
+         "compression.costs is " + quote(text) + "; write v100, " +
+             (known.empty() ? "" : join(known, ", ") + ", ") +
+             "or the path of a CSV file of `ghostrank calibrate compression --csv FILE`");
+  }
+  const std::string path = text.starts_with('/') ? text : folder + "/" + text;
+  if (!std::filesystem::is_regular_file(path))
+    fail(file.mark, "compression.costs is " + quote(text) +
+                        ": there is no such file; write it by `ghostrank calibrate compression "
+                        "--csv FILE`, or v100");
+  return path;
 }
 
 CompressionTime scaled(const CompressionTime& time, std::uint64_t elements) {
@@ -83,11 +104,7 @@ CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elem
 
 std::vector<CompressionTime> read_compression_times(const Setting& file, const std::string& folder,
                                                     std::string_view method) {
-  const std::string path = file.text.starts_with('/') ? file.text : folder + "/" + file.text;
-  if (!std::filesystem::is_regular_file(path))
-    fail(file.mark, "compression.costs is " + quote(file.text) +
-                        "; write v100, or the path of a CSV file of `ghostrank calibrate "
-                        "compression --csv FILE` (there is no such file)");
+  const std::string path = path_of_times(file, folder);
   const CsvTable table = read_csv(path);
   const auto places = places_in(table);
   if (!places)
