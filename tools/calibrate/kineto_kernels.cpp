@@ -40,13 +40,14 @@ struct Kernel {
   std::int64_t stream = 0, op = -1;
 };
 
-// Bytes of an element. Of a list of tensors the trace does not say which type they have; the
-// kernel's name does.
+// Bytes of an element.
 double element_of(const std::string& type) {
   const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
   if (has("BFloat16") || has("Half")) return 2;
-  if (has("complex<float>") || has("double") || has("long")) return 8;
-  if (has("float") || has("int")) return 4;
+  if (has("complex<float>") || has("double")) return 8;
+  if (has("float")) return 4;
+  if (has("long")) return 8;
+  if (has("int")) return 4;
   if (has("bool") || has("char")) return 1;
   return 0;
 }
@@ -116,8 +117,15 @@ bool differs_by_type(MemoryKernel kind) {
          kind == MemoryKernel::optimizer;
 }
 
+// Of a list of tensors the trace does not say which type they have; the kernel's name does, as in
+// FusedAdamMathFunctor<float, 4, ...>.
 double element_of(const Operand& operand, const std::string& kernel) {
-  return element_of(operand.type == "TensorList" ? kernel : operand.type);
+  constexpr std::string_view before = "Functor<";
+  if (operand.type != "TensorList") return element_of(operand.type);
+  const std::size_t at = kernel.find(before);
+  if (at == std::string::npos) return 0;
+  const std::size_t begin = at + before.size();
+  return element_of(kernel.substr(begin, kernel.find_first_of(",>", begin) - begin));
 }
 double bytes_of(const Operand& operand, const std::string& kernel) {
   return operand.elements * element_of(operand, kernel);
