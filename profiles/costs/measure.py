@@ -420,8 +420,8 @@ def device_name(device):
     return "CPU"
 
 
-def measure(timer, device, name, elements, seconds):
-    method, x = METHODS[name], laplace(elements, device)
+def measure(timer, device, name, x, seconds):
+    method, elements = METHODS[name], x.numel()
     payload = method.compress(x)
     total = torch.zeros_like(x)
     compress = timer(lambda: method.compress(x), seconds)
@@ -445,7 +445,8 @@ def main():
     with torch.no_grad():
         check(device)
         timer = Timer(device)
-        rows = [measure(timer, device, name, size, each) for name in METHODS for size in sizes]
+        tensors = [laplace(size, device) for size in sizes]
+        rows = [measure(timer, device, name, x, each) for name in METHODS for x in tensors]
     file = sys.stdout if flags.csv == "-" else open(flags.csv, "w", newline="", encoding="utf-8")
     writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
     writer.writeheader()
