@@ -31,8 +31,10 @@ from sizes import SIZES
 
 PHASES = ["embedding", "layers", "head", "head backward", "layers backward", "embedding backward",
           "optimizer"]
-WARM_UP = 3
-MEASURED_SECONDS, FEWEST, MOST = 0.6, 5, 30  # of the timed steps of a size, and their number
+# A busy GPU slows its clocks down to keep to its power, so steps are timed once it has been busy.
+WARM_UP_SECONDS, MEASURED_SECONDS = 0.6, 0.5
+FEWEST, MOST = 5, 30  # steps that are timed
+BEFORE_TRACE = 4      # steps, so that the traced one is like those
 
 
 class GptLayer(nn.Module):
@@ -174,15 +176,16 @@ def timed(trainer):
         torch.cuda.synchronize()
         return events, time.monotonic() - began
 
-    play(WARM_UP)
-    _, seconds = play(2)
-    events, _ = play(max(FEWEST, min(MOST, int(MEASURED_SECONDS / (seconds / 2)))))
+    play(1)
+    seconds = play(2)[1] / 2
+    play(max(1, int(WARM_UP_SECONDS / seconds)))
+    events, _ = play(max(FEWEST, min(MOST, int(MEASURED_SECONDS / seconds))))
     return [[1e3 * a.elapsed_time(b) for a, b in zip(of_step, of_step[1:])] for of_step in events]
 
 
 def traced(trainer, file):
     """What a step launches: phase, operation, shapes, types, kernel -> number, microseconds."""
-    from torch.profiler import ProfilerActivity, profile, record_function
+    from torch.profiler import ProfilerActivity, profile, record_function, schedule
     open_phase = []
 
     def between(i):
@@ -193,10 +196,13 @@ def traced(trainer, file):
             open_phase[0].__enter__()
 
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    with profile(activities=activities, record_shapes=True) as found:
-        trainer.step(between)
-        torch.cuda.synchronize()
-    found.export_chrome_trace(file)
+    with profile(activities=activities, record_shapes=True,
+                 schedule=schedule(wait=0, warmup=BEFORE_TRACE, active=1, repeat=1),
+                 on_trace_ready=lambda found: found.export_chrome_trace(file)) as profiler:
+        for _ in range(BEFORE_TRACE + 1):
+            trainer.step(between)
+            torch.cuda.synchronize()
+            profiler.step()
     with gzip.open(file, "rt", encoding="utf-8") as text:
         return kernels_of(json.load(text)["traceEvents"])
 

@@ -15,7 +15,7 @@ def llama(hidden, heads, kv_heads, ffn, sequence, layers):
     return {"kind": "transformer", "name": "llama", "architecture": "llama", "layers": layers,
             "hidden": hidden, "heads": heads, "kv_heads": kv_heads, "ffn": ffn, "gated_ffn": True,
             "sequence": sequence, "vocabulary": 32000, "norm": "rmsnorm", "bias": False,
-            "dropout": False, "tied_embeddings": False, "position_embeddings": "rotary"}
+            "dropout": False, "tied_embeddings": False, "position_embeddings": "rope"}
 
 
 def size(name, model, micro_batch, *words):
