@@ -29,7 +29,8 @@ class Config(ctypes.Structure):
 
     def __init__(self, channels):
         limit = channels or self.UNDEFINED
-        super().__init__(ctypes.sizeof(Config), 0xCAFEBEEF, 21800, 1, self.UNDEFINED, limit, limit, None, self.UNDEFINED)
+        super().__init__(ctypes.sizeof(Config), 0xCAFEBEEF, 21800, 1, self.UNDEFINED, limit, limit, None,
+                         self.UNDEFINED)
 
 
 def find_library(name):

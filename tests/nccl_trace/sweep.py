@@ -69,7 +69,8 @@ def transfers(ranks, channels=(1, 2, 4)):
     launches += [[{"func": "all_to_all_v", "element_bytes": width,
                    "counts": [chance.choice((0, 1, 100, 9999, 200_000)) for _ in range(ranks * ranks)]}]
                  for width in (1, 2, 4)]
-    return Set(f"p2p-{ranks}", ranks, [Communicator(c, {}, {"algorithm": "auto", "channels": c}, launches) for c in channels])
+    return Set(f"p2p-{ranks}", ranks,
+               [Communicator(c, {}, {"algorithm": "auto", "channels": c}, launches) for c in channels])
 
 
 def random_call(chance, func, protocol, ranks):
@@ -110,8 +111,33 @@ def groups(ranks):
     """Several calls in one ncclGroup; and PyTorch's all-gather of uneven blocks, a broadcast for each."""
     return [[call("allreduce", c) for c in (100_000, 30, 90_000)],
             [call("all_gather", 10_000), call("reduce_scatter", 10_000), call("allreduce", 5)],
-            *([call("all_gather_v", 0, counts=[(r % 3) * block + r for r in range(ranks)])] for block in (10, 300_000)),
+            *([call("all_gather_v", 0, counts=[(1 + r % 3) * block + r for r in range(ranks)])] for block in (10, 300_000)),
             [call("all_to_all", 5000)], [call("send_recv", 60_000, target=1)]]
+
+
+VARIABLES = (
+    {"NCCL_BUFFSIZE": "1048576"}, {"NCCL_LL_BUFFSIZE": "131072", "NCCL_LL128_BUFFSIZE": "262144"},
+    {"NCCL_NTHREADS": "128", "NCCL_LL128_NTHREADS": "320"}, {"NCCL_P2P_NET_CHUNKSIZE": "32768"},
+    {"NCCL_CHUNK_SIZE": "16384"}, {"NCCL_MIN_NCHANNELS": "6", "NCCL_MAX_NCHANNELS": "8"},
+    {"NCCL_MIN_NCHANNELS": "8", "NCCL_NCHANNELS_PER_NET_PEER": "4"},
+    {"NCCL_MIN_CTAS": "16", "NCCL_MAX_P2P_NCHANNELS": "2"},
+    {"NCCL_P2P_SCHEDULE_GROUP_SIZE": "1"}, {"NCCL_MAX_NCHANNELS": "1", "NCCL_CROSS_NIC": "1"})
+
+
+def with_variables(number):
+    """NCCL's own choice, and every algorithm and protocol, under a variable that it reads once per process."""
+    ranks, environment = 3 + number % 3, VARIABLES[number]
+
+    def communicator(limits):
+        protocol = limits.get("NCCL_PROTO", "LL")
+        launches = singles(FUNCS[limits.get("NCCL_ALGO", "Ring")],
+                           (5, 30_000, MOST_BYTES[protocol] // 4 // ranks), ranks)
+        if not limits:
+            launches += groups(ranks) + [[call("send_recv", c, target=ranks - 1)] for c in (9, 5000, 100_000, 900_000)]
+        return Communicator(None, limits, {"algorithm": "auto", "environment": environment | limits}, launches)
+
+    limits = [{}, *({"NCCL_ALGO": a, "NCCL_PROTO": p} for a in FUNCS for p in PROTOCOLS[a])]
+    return Set(f"variables-{number}", ranks, [communicator(one) for one in limits], environment=environment)
 
 
 def recorded(ranks):
@@ -129,7 +155,12 @@ def sets():
     everything += [transfers(4)]
     everything += [grid(4, a, p) for a in FUNCS for p in PROTOCOLS[a]]
     everything += [drawn(i) for i in range(1, 7)]
+    everything += [with_variables(i) for i in range(len(VARIABLES))]
     for ranks in (3, 8, 5, 2):
         everything += [grid(ranks, a, p, (1, 2)) for a in FUNCS for p in PROTOCOLS[a]]
         everything += [transfers(ranks, (1, 2)), own_choice(ranks, (1, 100_000)), own_choice(ranks, (2, 400_000))]
-    return everything + [drawn(i) for i in range(7, 100)]
+    everything += [drawn(i) for i in range(7, 20)]
+    for ranks in (16, 12):
+        everything += [grid(ranks, a, "Simple", (2,)) for a in FUNCS]
+        everything += [transfers(ranks, (2,)), own_choice(ranks, (1, 400_000)), grid(ranks, "Tree", "LL128", (2,))]
+    return everything + [drawn(i) for i in range(20, 100)]

@@ -50,7 +50,8 @@ def main():
     step(rank, size, device)  # opens connections
     torch.cuda.synchronize()
     dist.barrier()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], schedule=schedule(wait=0, warmup=1, active=STEPS),
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+                 schedule=schedule(wait=0, warmup=1, active=STEPS),
                  on_trace_ready=lambda p: p.export_chrome_trace(f"{folder}/kineto.{rank}.json"),
                  execution_trace_observer=observer) as profiler:
         for _ in range(1 + STEPS):
