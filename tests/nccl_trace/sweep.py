@@ -133,7 +133,8 @@ def with_variables(number):
         launches = singles(FUNCS[limits.get("NCCL_ALGO", "Ring")],
                            (5, 30_000, MOST_BYTES[protocol] // 4 // ranks), ranks)
         if not limits:
-            launches += groups(ranks) + [[call("send_recv", c, target=ranks - 1)] for c in (9, 5000, 100_000, 900_000)]
+            launches += groups(ranks)
+            launches += [[call("send_recv", c, target=ranks - 1)] for c in (9, 5000, 100_000, 900_000)]
         return Communicator(None, limits, {"algorithm": "auto", "environment": environment | limits}, launches)
 
     limits = [{}, *({"NCCL_ALGO": a, "NCCL_PROTO": p} for a in FUNCS for p in PROTOCOLS[a])]
