@@ -109,9 +109,10 @@ def own_choice(ranks, nics):
 
 def groups(ranks):
     """Several calls in one ncclGroup; and PyTorch's all-gather of uneven blocks, a broadcast for each."""
+    uneven = [[(1 + r % 3) * block + r for r in range(ranks)] for block in (10, 300_000)]
     return [[call("allreduce", c) for c in (100_000, 30, 90_000)],
             [call("all_gather", 10_000), call("reduce_scatter", 10_000), call("allreduce", 5)],
-            *([call("all_gather_v", 0, counts=[(1 + r % 3) * block + r for r in range(ranks)])] for block in (10, 300_000)),
+            *([call("all_gather_v", 0, counts=blocks)] for blocks in uneven),
             [call("all_to_all", 5000)], [call("send_recv", 60_000, target=1)]]
 
 
