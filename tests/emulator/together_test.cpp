@@ -60,7 +60,7 @@ TEST(Together, SendsWhatTheGroupsPlanSays) {
     comm.node_of = {0, 1, 2, 3};
     comm.gpu_of = {0, 0, 0, 0};
     comm.channels = 0;
-    comm.machine = cluster.machine();
+    comm.machine = cluster.machine(0);
     std::vector<Collective> calls;
     for (const Op& op : job.workload.launches.at(0)) calls.push_back(collective_of({}, op, 4));
     const auto version =
