@@ -72,11 +72,12 @@ void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>
     fail(model.mark,
          "there is no `capture` in it; rescale what 'profile capture' wrote, or give "
          "the job more nodes: a plain model has no number of ranks");
-  const YamlValue* ranks = capture->find("ranks");
+  const YamlValue *ranks = capture->find("ranks"), *recorded = model.find("recorded_ns");
   const std::string before = ranks ? ranks->text : "?";
+  const std::string measured = recorded ? std::to_string(recorded->children.size()) : "no";
   if (to.ranks > 0) {
     put_ranks(*capture, to.ranks);
-    comments.push_back("measured: delays of " + before + " ranks");
+    comments.push_back("measured: delays of " + measured + " of " + before + " ranks");
     comments.push_back("arithmetic: " + std::to_string(to.ranks) +
                        " ranks with gradients of the same sizes");
     comments.emplace_back(

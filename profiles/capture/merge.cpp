@@ -197,12 +197,13 @@ CaptureDelays delays_of(const CapturedRank& rank, const Layers& layers, std::siz
   return out;
 }
 
-// Rank 0 sends its buffers to the others.
+// Before the last rank has come, a broadcast waits: a job plays that by itself.
 Nanos time_of_buffers(const std::vector<CapturedRank>& ranks, const Clocks& clocks, std::size_t r,
                       std::size_t s) {
-  const CapturedStep& step = ranks[r].steps[s];
-  const Nanos sent = ranks[0].steps[s].forward_begin + clocks.shift[0] - clocks.shift[r];
-  return std::max<Nanos>(0, step.forward_synced - std::max(step.forward_begin, sent));
+  Nanos last = std::numeric_limits<Nanos>::min();
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    last = std::max(last, ranks[i].steps[s].forward_begin + clocks.shift[i]);
+  return std::max<Nanos>(0, ranks[r].steps[s].forward_synced + clocks.shift[r] - last);
 }
 
 // From the last rank's end of the step before to the last rank's end of this one.

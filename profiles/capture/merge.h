@@ -39,7 +39,7 @@ struct CaptureLayer {
 // One step of one rank.
 struct CaptureDelays {
   Nanos before = 0, loss = 0, after = 0, optimizer = 0;
-  Nanos buffers = 0;  // their broadcast: from the later begin of this rank's and rank 0's
+  Nanos buffers = 0;  // until they are broadcast, from when the last rank is ready for that
   std::vector<Nanos> forward, backward;  // by layer, in forward order
 };
 

@@ -259,6 +259,24 @@ Notes unused_algorithms(const CollectiveSpec& spec, const std::map<std::string, 
   return unused;
 }
 
+// What of a captured model's job is measured, what is arithmetic, and what is assumed.
+std::vector<std::string> captured_notes(const Model& model, int ranks) {
+  const CaptureFacts& facts = *model.capture;
+  const auto captured = static_cast<int>(model.recorded.size());
+  const std::string steps = captured > 0 ? std::to_string(model.recorded.front().size()) : "0";
+  std::vector<std::string> out{
+      "measured: delays of " + std::to_string(captured) + " of " + std::to_string(ranks) +
+      " ranks in " + steps + " steps, and DDP's buckets, by a capture (" + facts.backend +
+      ", torch " + facts.torch + "); what was fitted to captures, the profile's first lines say"};
+  if (captured < ranks)
+    out.push_back("assumed: the other " + std::to_string(ranks - captured) +
+                  " ranks compute as those, with their steps shifted");
+  out.emplace_back(
+      "arithmetic: the calls' messages, by the library's schedules; their times are those of the "
+      "network that the job describes");
+  return out;
+}
+
 }  // namespace
 
 std::set<std::string_view> named_schemes(const CollectiveSpec& spec) {
@@ -285,6 +303,10 @@ std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload)
     const Notes unused = unused_algorithms(spec.of_job(job).collectives, calls_of(workload, job));
     const std::string of = workload.jobs.empty() ? "" : "job " + workload.jobs[job].name + ": ";
     for (const std::string& note : unused.lines()) notes.push_back(of + note);
+    const JobSpec& own = spec.of_job(job);
+    if (!own.model || !own.model->capture) continue;
+    for (const std::string& note : captured_notes(*own.model, own.cluster.gpus()))
+      notes.push_back(of + note);
   }
   return notes;
 }

@@ -30,8 +30,8 @@ std::set<std::string_view> named_schemes(const CollectiveSpec& spec);
 std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec,
                                    const std::set<std::string_view>& schemes);
 
-// The notes for a job's plan or result: its own, and the algorithms that it, or each of several
-// jobs, names for calls that it never makes.
+// The notes for a job's plan or result: its own, the algorithms that it, or each of several jobs,
+// names for calls that it never makes, and what of a captured model is measured.
 std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload);
 
 }  // namespace ghostrank

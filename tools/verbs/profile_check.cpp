@@ -37,14 +37,14 @@ Model captured_model(const std::string& path) {
   return model;
 }
 
-// The captured run as a job.
-std::vector<std::string> job_lines(const std::string& path, const Model& model) {
+// The captured run as a job of so many ranks.
+std::vector<std::string> job_lines(const std::string& path, const Model& model, int ranks) {
   const CaptureFacts& facts = *model.capture;
   char cluster[200];
   std::snprintf(cluster, sizeof cluster,
                 "cluster: {nodes: %d, gpus_per_node: 1, nics_per_node: 1, "
                 "nic: {rate: %.6gMbps, latency_us: %.6g}}",
-                facts.ranks, facts.nic_rate_bps * 1e-6,
+                ranks, facts.nic_rate_bps * 1e-6,
                 static_cast<double>(facts.nic_latency) / static_cast<double>(kPicosPerMicro));
   const std::string name = library_of(facts.backend);
   const std::string library = name.empty() ? "" : "collectives: {library: " + name + "}";
@@ -63,14 +63,19 @@ double quantile(std::vector<double> values, double share) {
   return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
 }
 
-// Sizes of the buckets that PyTorch's rule gives, against those that were formed.
+// Sizes of the buckets that PyTorch's rule gives, against those that were formed. The first bucket
+// holds 1 MiB; since PyTorch's pull request 121640 (2024) as much as the others, where the script
+// gives bucket_cap_mb.
 bool rule_gives_buckets(const Model& model) {
   const auto cap = static_cast<std::uint64_t>(model.capture->bucket_cap_mb * (1 << 20));
   const std::uint32_t bytes = bytes_of(model.dtype.value_or(DataType::float32));
-  std::vector<std::size_t> tensors;
-  for (const Bucket& bucket : ddp_buckets(model, bytes, 1 << 20, cap))
-    tensors.push_back(bucket.tensors);
-  return tensors == model.buckets;
+  const auto given_with = [&](std::uint64_t first) {
+    std::vector<std::size_t> tensors;
+    for (const Bucket& bucket : ddp_buckets(model, bytes, first, cap))
+      tensors.push_back(bucket.tensors);
+    return tensors == model.buckets;
+  };
+  return given_with(1 << 20) || given_with(cap);
 }
 
 struct Row {
@@ -90,7 +95,7 @@ std::vector<Row> rows_of(const Model& model, const Result& result) {
                         {"step, 10th of 100", quantile(real, 0.1), quantile(emulated, 0.1)},
                         {"step, 90th of 100", quantile(real, 0.9), quantile(emulated, 0.9)}};
   for (const CollectiveReport& one : result.collectives)
-    if (one.op == "allreduce" && !buckets.empty())
+    if (one.op == "allreduce" && !buckets.empty() && model.capture->backend != kFakeGroup)
       rows.push_back({"all-reduce, median", quantile(buckets, 0.5), one.seconds_median});
   return rows;
 }
@@ -153,8 +158,8 @@ int profile_check(const Argv& argv) {
       "  ghostrank profile check run.profile.yaml --print-job > run.yaml; ghostrank run run.yaml");
   if (!parse(app, argv)) return 0;
   const Model model = captured_model(file);
-  const auto lines = job_lines(file, model);
   if (print) {
+    const auto lines = job_lines(file, model, model.capture->ranks);
     for (const std::string& line : lines) std::printf("%s\n", line.c_str());
     return 0;
   }
@@ -163,7 +168,9 @@ int profile_check(const Argv& argv) {
                 ": there are no steps of a real run to hold it against; --print-job prints "
                 "the job, for 'ghostrank run'");
   check_outputs({{"--json", json}});
-  const TemporaryFile job_file(lines);
+  // The calls of one rank with a fake group ended at once, as those of a rank that is alone.
+  const bool alone = model.capture->backend == kFakeGroup;
+  const TemporaryFile job_file(job_lines(file, model, alone ? 1 : model.capture->ranks));
   const LoadedJob job = load_job(job_file.path(), {});
   const Result result = play_quietly(job, plan_workload(job.spec));
   const auto rows = rows_of(model, result);
