@@ -5,6 +5,7 @@
 
 #include "profiles/device/device.h"
 #include "profiles/device/eager_kernels.h"
+#include "profiles/device/measured_kernels.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -102,6 +103,10 @@ Calibration compute_calibration(const JobSpec& spec) {
   }
   if (!spec.model || spec.model->measured) return Calibration::measured;
   const bool by_kernels = computes_by_kernels(spec) && spec.model->transformer->experts.count == 0;
+  // Tables of another type say nothing of this job's products.
+  if (by_kernels && spec.device.measured &&
+      !spec.device.measured->has_products(operand_type(spec.device, spec.precision.parameters)))
+    return Calibration::assumed;
   return by_kernels || spec.device.multiprocessors == 0 ? spec.device.calibration
                                                         : Calibration::assumed;
 }

@@ -56,10 +56,10 @@ constexpr std::array kKeys{
         "measured matrix products, as CSV text or the path of a CSV file: "
         "type,operands,m,n,k,batch,us"},
     Key{"kernels.transfers", KeyType::string, "",
-        "measured kernels that move bytes, likewise: kind,bytes,us"},
+        "measured kernels that move bytes, likewise: kind,element,bytes,us"},
     Key{"kernels.attention", KeyType::string, "",
         "measured fused attention, likewise: "
-        "type,direction,causal,batch,heads,key_heads,queries,keys,width,us"},
+        "type,direction,causal,dropout,batch,heads,key_heads,queries,keys,width,us"},
     Key{"calibration", KeyType::choice, "assumed",
         "where the compute times come from: assumed; fitted: the kernels, to step times of real "
         "runs; fitted_efficiency: that of a device without multiprocessors, likewise; measured "

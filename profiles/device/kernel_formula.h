@@ -27,6 +27,7 @@ struct KernelFormula {
   double bytes_per_second = 0;  // that other kernels reach
   double multiprocessors = 1, start = 0;
   double fill = 256;
+  bool fine_tiles = false;  // of more sizes, as Hopper has them
 
   double product(const ProductShape& shape, double element) const;  // `element`: of an operand
   double memory(double bytes) const;
@@ -41,8 +42,8 @@ struct MeasuredProduct {
   double seconds = 0;
 };
 
-// `formula` with the flops_per_second and fill that come nearest to the products: the least mean
-// distance of logarithms. Products of one type; at least one.
+// `formula` with the flops_per_second, fill and tiles that come nearest to the products: the least
+// mean distance of logarithms. Products of one type; at least one.
 KernelFormula fitted_formula(KernelFormula formula, std::span<const MeasuredProduct> products,
                              double element);
 

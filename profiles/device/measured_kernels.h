@@ -68,6 +68,7 @@ class MeasuredKernels {
   MeasuredKernels(KernelTables tables, const DeviceProfile& device);
 
   const KernelTables& tables() const { return tables_; }
+  bool has_products(OperandType type) const { return products_.contains(type); }
 
   double product(const ProductShape& shape, const KernelFormula& stated, double element) const;
   double memory(MemoryKernel kind, double bytes, double element, const KernelFormula& stated) const;

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "profiles/device/compute.h"
 #include "profiles/device/kernel_tables.h"
 #include "profiles/device/kernels.h"
 #include "tests/profiles/support.h"
@@ -152,6 +153,17 @@ TEST(KernelTables, AreReadFromTheProfileAndFromAFile) {
             "type,operands,m,n,k,batch,us\nbf16,forward,64,128,256,1,7\n");
 }
 
+TEST(KernelTables, GroundJobsOfTheirTypeOnly) {
+  const auto grounds = [](const std::string& job) {
+    return compute_calibration(load_text(job).spec);
+  };
+  const std::string bf16 = products("bf16,forward,64,128,256,1,7") + "  calibration: measured\n";
+  std::string fp16 = bf16;
+  fp16.replace(fp16.find("bf16,forward"), 4, "fp16");
+  EXPECT_EQ(grounds(bf16), Calibration::measured);
+  EXPECT_EQ(grounds(fp16), Calibration::assumed);
+}
+
 TEST(KernelTables, RefuseHolesAndNonsense) {
   const auto refused = [](const std::string& job, const std::string& part) {
     const std::string error = load_error(job);
@@ -166,13 +178,15 @@ TEST(KernelTables, RefuseHolesAndNonsense) {
   refused(products("int4,forward,64,128,256,1,7"), "type is 'int4'; allowed: bf16, fp16");
   refused(products("bf16,both,64,128,256,1,7"), "operands is 'both'; allowed: forward, input");
   refused(products("bf16,forward,8192,8192,8192,1,0.7"), "more than the device's peak of 989");
-  refused(products("fp8,forward,64,128,256,1,7"), "the device has no peak_tflops for fp8; add");
+  std::string older = products("fp8,forward,64,128,256,1,7");
+  older.replace(older.find("h100-sxm"), 8, "a100-sxm-80gb");
+  refused(older, "the device has no peak_tflops for fp8; add");
   refused(products("bf16,forward,64,128,256,1,7\n      bf16,forward,64,128,256,1,8"),
           "job.yaml:10:1: kernels.products: a second row of the same size");
   refused(products("bf16,forward,64,128,1,7", "type,operands,m,n,batch,us"),
           "job.yaml:8:1: kernels.products: no column is named k");
   refused(device_with("    transfers: |\n      kind,bytes,us\n      copy,1,1\n"),
-          "kind is 'copy'; allowed: elementwise, norm");
+          "kind is 'copy'; allowed: elementwise, mixed");
   refused(device_with(
               "    attention: |\n      type,direction,causal,batch,heads,queries,keys,width,us\n"
               "      bf16,forward,maybe,1,1,1,1,64,5\n"),
