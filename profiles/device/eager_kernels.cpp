@@ -41,6 +41,30 @@ class EagerWriter {
     return times_;
   }
 
+  // What lies between two products is one kernel, forward and backward; columns are summed apart.
+  KernelTimes compiled_layer() {
+    const LayerShape& l = shape_.layer;
+    const double query = real(l.query), key = real(l.key), ffn = real(l.ffn);
+    const double mask = l.dropout ? kMaskByte : 0, inner = tokens_ * ffn;
+    const int ways = shape_.merged_qkv ? 1 : 3, gates = l.gated ? 2 : 1;
+    fused_norm(0, ways);
+    if (shape_.merged_qkv) {
+      linear(hidden_, query + 2 * key);
+    } else {
+      for (const double out : {query, key, key}) linear(hidden_, out);
+    }
+    if (l.rotary) pointwise(2 * e_, 2 * e_, tokens_ * (query + key));
+    core();
+    linear(query, hidden_);
+    fused_norm(e_ + s_ + mask, gates);
+    for (int i = 0; i < gates; ++i) linear(hidden_, ffn);
+    pointwise((gates + 1) * e_, (2 * gates + 1) * e_, inner);
+    linear(ffn, hidden_);
+    times_.forward += device_.memory((e_ + 2 * s_ + mask) * rows_);
+    if (l.dropout || casts()) times_.input += device_.memory((s_ + e_ + mask) * rows_);
+    return times_;
+  }
+
   KernelTimes embedding(double vocabulary, double positions) {
     lookup(tokens_, vocabulary);
     if (positions == 0) return times_;
@@ -90,6 +114,14 @@ class EagerWriter {
     times_.forward += device_.memory(2 * s_ * rows_, MemoryKernel::norm, s_);
     times_.input += device_.memory(3 * s_ * rows_, MemoryKernel::norm_backward, s_);
     times_.weight += device_.memory(2 * s_ * rows_, MemoryKernel::column_sum);
+  }
+
+  // A norm, which also adds a product to the hidden states where `added` bytes an element are moved
+  // for that. Backward, the gradients of as many products and of the residual meet.
+  void fused_norm(double added, int products) {
+    times_.forward += device_.memory((s_ + e_ + added) * rows_);
+    times_.input += device_.memory((products * e_ + 3 * s_ + added) * rows_);
+    times_.weight += device_.memory((products * e_ + s_) * rows_, MemoryKernel::column_sum);
   }
 
   // Products of what a norm gave. Backward, the gradients of it are added up.
@@ -204,7 +236,8 @@ class EagerWriter {
 }  // namespace
 
 KernelTimes eager_layer(const KernelModel& device, const EagerShape& shape) {
-  return EagerWriter(device, shape).layer();
+  EagerWriter writer(device, shape);
+  return shape.compiled ? writer.compiled_layer() : writer.layer();
 }
 
 KernelTimes eager_embedding(const KernelModel& device, const EagerShape& shape,

@@ -12,7 +12,8 @@ namespace ghostrank {
 
 namespace {
 
-// What each layer's forward and backward launch; whichever of GPU and host takes longer counts.
+// What each layer's forward and backward launch. The host runs ahead of the GPU, so it holds the
+// GPU up only where its launches of a whole step take longer than the kernels.
 std::vector<LayerTime> times_by_kernels(const JobSpec& spec, const ComputeModel& device) {
   const Transformer& m = *spec.model->transformer;
   EagerShape shape;
@@ -36,17 +37,21 @@ std::vector<LayerTime> times_by_kernels(const JobSpec& spec, const ComputeModel&
   layer.dropout = m.dropout;
   layer.rotary = !m.learned_positions;
   layer.element = bytes_of(spec.precision.parameters);
-  const auto time = [&](const Kernels& kernels) {
-    return std::max(device.on_device(kernels, "a layer"), device.on_host(kernels));
-  };
-  const auto times_of = [&](const KernelTimes& part) {
-    return LayerTime{time(part.forward), time(part.input + part.weight)};
-  };
   const KernelModel& kernels = *device.kernels();
-  std::vector<LayerTime> times(spec.model->layers.size(), times_of(eager_layer(kernels, shape)));
-  times.front() = times_of(
-      eager_embedding(kernels, shape, m.vocabulary, m.learned_positions ? m.positions : 0));
-  times.back() = times_of(eager_head(kernels, shape, m.vocabulary));
+  std::vector<KernelTimes> parts(spec.model->layers.size(), eager_layer(kernels, shape));
+  parts.front() =
+      eager_embedding(kernels, shape, m.vocabulary, m.learned_positions ? m.positions : 0);
+  parts.back() = eager_head(kernels, shape, m.vocabulary);
+  Kernels all;
+  for (const KernelTimes& part : parts) all += part.forward + part.input + part.weight;
+  const bool waits = device.on_host(all) > device.on_device(all, "a step");
+  const auto time = [&](const Kernels& some) {
+    const Picoseconds busy = device.on_device(some, "a layer");
+    return waits ? std::max(busy, device.on_host(some)) : busy;
+  };
+  std::vector<LayerTime> times;
+  for (const KernelTimes& part : parts)
+    times.push_back({time(part.forward), time(part.input + part.weight)});
   return times;
 }
 

@@ -1,0 +1,161 @@
+// The kernels of PyTorch's layers: as many as its profiles show, of which kinds, and what planners
+// make of them.
+#include "profiles/device/eager_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/device/compute.h"
+#include "profiles/planners/shared/data_parallel.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using test::load_text;
+
+// Memory of 1 TB/s; products and starts take no time worth mentioning.
+KernelModel model() {
+  DeviceProfile device;
+  device.multiprocessors = 100;
+  device.memory_GBps = 1000;
+  device.peak_tflops = {{"bfloat16", 1e9}};
+  return {device, DataType::bfloat16};
+}
+
+EagerShape gpt() {
+  EagerShape shape;
+  LayerShape& l = shape.layer;
+  l.tokens = l.own_tokens = 8 * 1024;
+  l.hidden = l.query = l.key = 1024;
+  l.ffn = 4096;
+  l.heads = 16;
+  l.head_width = 64;
+  l.queries = l.keys = 1024;
+  l.bias = l.dropout = true;
+  shape.merged_qkv = shape.layer_norm = true;
+  return shape;
+}
+
+EagerShape llama() {
+  EagerShape shape = gpt();
+  LayerShape& l = shape.layer;
+  l.key = 256;
+  l.bias = l.dropout = false;
+  l.gated = l.rotary = true;
+  shape.merged_qkv = shape.layer_norm = false;
+  return shape;
+}
+
+EagerShape mixed(EagerShape shape) {
+  shape.stored = 4;
+  return shape;
+}
+
+int forward(const KernelTimes& times) { return times.forward.launches; }
+int backward(const KernelTimes& times) { return times.input.launches + times.weight.launches; }
+
+// Counted in profiles of PyTorch 2.11 on an H200, without the clearing of workspaces; attention,
+// whose backward has up to six kernels, counts as one.
+TEST(EagerKernels, AreAsManyAsInAProfile) {
+  struct Row {
+    EagerShape shape;
+    int forward, backward;
+  };
+  EagerShape calm = gpt();
+  calm.layer.dropout = false;
+  for (const Row& row : {Row{gpt(), 12, 23}, Row{mixed(calm), 20, 33}, Row{llama(), 20, 35},
+                         Row{mixed(llama()), 32, 49}}) {
+    const KernelTimes layer = eager_layer(model(), row.shape);
+    EXPECT_EQ(forward(layer), row.forward);
+    EXPECT_EQ(backward(layer), row.backward);
+  }
+}
+
+TEST(EagerKernels, OfCompiledLayersAreFewerAndMoveLess) {
+  for (EagerShape shape : {gpt(), llama(), mixed(llama())}) {
+    const KernelTimes plain = eager_layer(model(), shape);
+    shape.compiled = true;
+    const KernelTimes fused = eager_layer(model(), shape);
+    EXPECT_LT(forward(fused), forward(plain));
+    EXPECT_LT(backward(fused), backward(plain));
+    EXPECT_LT(fused.forward.seconds, plain.forward.seconds);
+    EXPECT_LT(fused.input.seconds + fused.weight.seconds,
+              plain.input.seconds + plain.weight.seconds);
+  }
+}
+
+TEST(EagerKernels, OfAnOptimizerTouchEveryElementOnceOrOperationByOperation) {
+  EagerOptimizer step{1e9, 2, true, false, false};
+  EXPECT_NEAR(eager_optimizer(model(), step).seconds, 7 * 2e9 / 1e12, 1e-9);
+  step.foreach = true;
+  EXPECT_NEAR(eager_optimizer(model(), step).seconds, 20 * 2e9 / 1e12, 1e-9);
+  EXPECT_EQ(eager_optimizer(model(), step).launches, 8);
+  step.clips = true;
+  EXPECT_EQ(eager_optimizer(model(), step).launches, 10);
+}
+
+// ---- What planners make of them ----
+
+std::string job(const std::string& gradients, const std::string& parallel,
+                const std::string& device = "h100-sxm",
+                const std::string& model = "{base: gpt2, layers: 2}") {
+  return "schema: ghostrank/job/1\nmodel: " + model + "\ndevice: " + device +
+         "\nprecision: {parameters: bf16, gradients: " + gradients +
+         "}\ncluster: {nodes: 1, gpus_per_node: 2, nics_per_node: 1}\nparallel: {" + parallel +
+         "}\n";
+}
+
+StepTimes times(const std::string& text) { return step_times(load_text(text).spec); }
+
+TEST(EagerKernels, AutocastCastsAndACompilerFuses) {
+  const StepTimes mixed = times(job("fp32", "micro_batch: 8")),
+                  plain = times(job("bf16", "micro_batch: 8")),
+                  fused = times(job("bf16", "micro_batch: 8, compile: true"));
+  EXPECT_GT(mixed.layers[1].forward, plain.layers[1].forward);
+  EXPECT_GT(plain.layers[1].forward, fused.layers[1].forward);
+  EXPECT_EQ(plain.layers.back().forward, fused.layers.back().forward);  // the head is not a layer
+  EXPECT_EQ(plain.optimizer, fused.optimizer);
+}
+
+TEST(EagerKernels, ThePlansOptimizerIsItsFrameworks) {
+  const auto optimizer = [](const std::string& parallel) {
+    return times(job("fp32", parallel)).optimizer;
+  };
+  const std::string fused = ", optimizer_implementation: fused",
+                    foreach = ", optimizer_implementation: foreach";
+  EXPECT_GT(optimizer("framework: ddp"), 2 * optimizer("framework: ddp" + fused));
+  EXPECT_EQ(optimizer("framework: ddp"), optimizer("framework: ddp" + foreach));
+  EXPECT_EQ(optimizer("framework: torchtitan"), optimizer("framework: torchtitan" + fused));
+  // Shards are fp32 and their gradients are clipped.
+  EXPECT_GT(optimizer("framework: fsdp" + fused), optimizer("framework: ddp" + fused));
+}
+
+TEST(EagerKernels, TheHostHoldsUpAWholeStepOrNothing) {
+  const auto device = [](const char* host_us) {
+    return std::string("{base: h100-sxm, kernels: {host_us: ") + host_us + "}}";
+  };
+  const StepTimes free = times(job("bf16", "micro_batch: 8")),
+                  ahead = times(job("bf16", "micro_batch: 8", device("20"))),
+                  behind = times(job("bf16", "micro_batch: 8", device("1000")));
+  // Looking up rows takes less than launching four kernels, but the host is ahead of them.
+  EXPECT_LT(free.layers.front().forward, 80'000'000);
+  EXPECT_EQ(free.layers.front().forward, ahead.layers.front().forward);
+  EXPECT_EQ(behind.layers.front().forward, 4'000'000'000);  // two lookups, their sum, dropout
+}
+
+TEST(EagerKernels, WhereThereAreNoneTheirKeysAreNoted) {
+  const auto notes = [](const std::string& device, const std::string& model) {
+    return load_text(job("bf16", "compile: true, optimizer_implementation: fused", device, model))
+        .spec.notes;
+  };
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(notes("h100-sxm", "gpt2"), Lines{});
+  EXPECT_EQ(notes("h100-sxm", "{base: mixtral-8x7b, layers: 2}"),
+            Lines{"no effect where compute is not by kernels: parallel.compile"});
+  EXPECT_EQ(notes("{base: h100-sxm, multiprocessors: 0}", "gpt2"),
+            Lines{"no effect where compute is not by kernels: parallel.compile, "
+                  "parallel.optimizer_implementation"});
+}
+
+}  // namespace
+}  // namespace ghostrank
