@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -50,6 +50,12 @@ double element_of(const std::string& type) {
   if (has("int")) return 4;
   if (has("bool") || has("char")) return 1;
   return 0;
+}
+
+bool are_sizes(std::initializer_list<double> numbers) {
+  constexpr double kMost = 1e12;
+  return std::all_of(numbers.begin(), numbers.end(),
+                     [](double number) { return number >= 1 && number <= kMost; });
 }
 
 std::optional<OperandType> operand_type_of(const std::string& type) {
@@ -192,6 +198,10 @@ std::optional<MeasuredAttention> attention_of(const Op& op) {
                op.values[at->causal] == "True",
                at->backward,
                parse_number(op.values[at->causal - 1]).value_or(0) > 0};
+  const FusedAttention& shape = out.shape;
+  if (!are_sizes(
+          {shape.batch, shape.heads, shape.key_heads, shape.queries, shape.keys, shape.width}))
+    return std::nullopt;
   return out;
 }
 
@@ -216,6 +226,7 @@ std::optional<ProductShape> product_of(const Op& op) {
   shape.type = *type;
   shape.m = a.dims[rank - 2], shape.k = a.dims[rank - 1], shape.n = b.dims[rank - 1];
   if (batched) shape.batch = a.dims[0];
+  if (!are_sizes({shape.m, shape.n, shape.k, shape.batch})) return std::nullopt;
   shape.operands = transposed(a)   ? Operands::weight
                    : transposed(b) ? Operands::forward
                                    : Operands::input;
@@ -382,6 +393,7 @@ class Reader {
   void take_op(const Op& op, const std::vector<const Kernel*>& kernels) {
     double all = 0;
     for (const Kernel* kernel : kernels) all += kernel->duration;
+    if (all <= 0) return;  // too short for the profiler's clock
     if (const auto attention = attention_of(op)) {
       attention_[{attention->type, attention->shape}].push_back(all);
     } else if (const auto product = product_of(op)) {
@@ -389,7 +401,7 @@ class Reader {
     } else {
       std::map<Moved, double> sums;
       for (const Kernel* kernel : kernels) {
-        if (const auto moved = moved_by(op, kernel->name); moved && moved->bytes > 0)
+        if (const auto moved = moved_by(op, kernel->name); moved && are_sizes({moved->bytes}))
           sums[*moved] += kernel->duration;
         else
           ++out_.left_out["kernels of ops that are not looked up"];
