@@ -49,12 +49,10 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.pipeline_layout = in.text("parallel.pipeline_model_parallel_layout");
 }
 
-// DeepSpeed and the schedulers bring optimizers of their own.
 bool has_foreach_optimizer(const Settings& in, Framework framework) {
   const std::string& implementation = in.text("parallel.optimizer_implementation");
-  if (implementation != "auto") return implementation == "foreach";
-  return framework == Framework::ddp || framework == Framework::fsdp ||
-         framework == Framework::horovod;
+  if (implementation == "auto") return framework != Framework::torchtitan;
+  return implementation == "foreach";
 }
 
 void read_zero(const Settings& in, ParallelPlan& out) {

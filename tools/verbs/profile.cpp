@@ -157,6 +157,7 @@ YamlValue layers_of(const std::shared_ptr<const Model>& model, const DeviceProfi
   spec.device = device;
   spec.precision.parameters = DataType::bfloat16;
   spec.parallel.micro_batch = micro_batch;
+  spec.parallel.foreach_optimizer = true;  // PyTorch's default
   const StepTimes times = step_times(spec);
   const auto micros = [](Picoseconds time) {
     return significant(static_cast<double>(time) / static_cast<double>(kPicosPerMicro), 9);
