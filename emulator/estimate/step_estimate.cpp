@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <optional>
+#include <queue>
 #include <tuple>
 
 #include "emulator/shard/idle_call.h"
@@ -146,7 +146,7 @@ struct StepEstimator::Followed {
     const Program* program = nullptr;
     std::vector<std::uint32_t> group_of;  // by kind
     std::vector<Stream> streams;
-    std::vector<std::optional<Picoseconds>> events;
+    std::vector<std::queue<Picoseconds>> events;  // records that no wait has taken
     Picoseconds compute = 0;
   };
   // The calls of a communicator, in order: who has come to the next one, and the ends of those that
@@ -174,14 +174,14 @@ struct StepEstimator::Followed {
         if (s == 0) role.compute += op.duration;
         break;
       case Op::Kind::record:
-        role.events[op.event] = stream.time;
+        role.events[op.event].push(stream.time);
         break;
       case Op::Kind::wait: {
         if (op.previous) break;  // of a step before
-        std::optional<Picoseconds>& event = role.events[op.event];
-        if (!event) return false;
-        stream.time = std::max(stream.time, *event);
-        event.reset();
+        std::queue<Picoseconds>& records = role.events[op.event];
+        if (records.empty()) return false;
+        stream.time = std::max(stream.time, records.front());
+        records.pop();
         break;
       }
       case Op::Kind::collective:

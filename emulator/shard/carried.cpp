@@ -27,7 +27,8 @@ void begin_carrying(RankState& r, Moment t, const Program* before, bool first) {
     r.carried = std::make_unique<CarriedOver>();
     r.carried->first = r.iteration;
     r.streams.clear();
-    r.events.assign(kIterationsAlive * most_events(*r.role), {});
+    r.events.clear();
+    r.events.resize(kIterationsAlive * most_events(*r.role));
   }
   CarriedOver& c = *r.carried;
   c.before = before;
@@ -35,7 +36,7 @@ void begin_carrying(RankState& r, Moment t, const Program* before, bool first) {
   c.caught_up = {};
   const auto each = static_cast<std::ptrdiff_t>(r.events.size() / kIterationsAlive);
   const auto events = r.events.begin() + r.iteration % kIterationsAlive * each;
-  std::fill(events, events + each, EventState{});
+  std::generate(events, events + each, [] { return EventState(); });
   const std::size_t had = r.streams.size();
   r.streams.resize(r.program->streams.size());
   r.streams_left = 0;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <queue>
 #include <vector>
 
 #include "emulator/network/port.h"
@@ -188,10 +189,45 @@ struct StreamState {
   Moment ended;  // with slots: end of the call that ended last
 };
 
-struct EventState {
-  bool fired = false;
-  Op::Kind cause = Op::Kind::compute;
-  Moment when;
+// The records of an event that no wait has taken yet. A wait takes the oldest. Most events have at
+// most one, which needs no memory of its own.
+class EventState {
+ public:
+  struct Record {
+    Op::Kind cause = Op::Kind::compute;  // of the op before the record
+    Moment when;
+  };
+
+  bool fired() const { return fired_; }
+  void record(const Record& record) {
+    if (fired_) [[unlikely]]
+      return record_ahead(record);
+    fired_ = true;
+    oldest_ = record;
+  }
+  Record take() {
+    const Record taken = oldest_;
+    fired_ = false;
+    if (ahead_) [[unlikely]]
+      take_ahead();
+    return taken;
+  }
+
+ private:
+  void record_ahead(const Record& record) {
+    if (!ahead_) ahead_ = std::make_unique<std::queue<Record>>();
+    ahead_->push(record);
+  }
+  void take_ahead() {
+    if (ahead_->empty()) return;
+    oldest_ = ahead_->front();
+    ahead_->pop();
+    fired_ = true;
+  }
+
+  bool fired_ = false;
+  Record oldest_;
+  std::unique_ptr<std::queue<Record>> ahead_;  // behind the oldest; null: there never were any
 };
 
 // State of a rank whose streams may outlive an iteration; see carried.h.

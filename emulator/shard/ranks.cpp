@@ -21,7 +21,8 @@ void Shard::begin_iteration(RankState& r, Moment t) {
   for (std::size_t s = 0; s < r.program->at_once.size(); ++s)
     r.streams[s].at_once = r.program->at_once[s];
   r.streams_left = static_cast<std::uint32_t>(r.streams.size());
-  r.events.assign(r.program->events, EventState{});
+  r.events.clear();
+  r.events.resize(r.program->events);
 }
 
 void Shard::end_iteration(RankState& r) {
@@ -94,7 +95,7 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
     const Op& op = ops[s.pc];
     if (op.kind == Op::Kind::wait && !passes_at_once(r, s, op)) {
       s.event = event_of(r, s, op);
-      if (!r.events[s.event].fired) {
+      if (!r.events[s.event].fired()) {
         s.phase = StreamState::Phase::waiting;
         return true;
       }
@@ -173,8 +174,7 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       return start_flight(r, stream, op);
     case Op::Kind::record: {
       const std::uint32_t event = event_of(r, s, op);
-      GHOSTRANK_ASSERT(!r.events[event].fired);  // one wait follows each record
-      r.events[event] = {true, s.last, s.now};
+      r.events[event].record({s.last, s.now});
       for (StreamState& other : r.streams) {
         if (other.phase == StreamState::Phase::waiting && other.event == event)
           other.phase = StreamState::Phase::ready;
@@ -183,8 +183,7 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
     }
     case Op::Kind::wait: {
       if (passes_at_once(r, s, op)) return Started::ended;
-      EventState& e = r.events[s.event];
-      e.fired = false;
+      const EventState::Record e = r.events[s.event].take();
       const Moment until = later(s.now, e.when);
       const Picoseconds blocked = until.at - s.now.at;
       if (stream == 0 && blocked > 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
+#include <queue>
 
 #include "collectives/exchange/goal.h"
 #include "emulator/traffic/cluster.h"
@@ -56,8 +57,7 @@ class RankOfJob {
         rank_(rank),
         calls_(workload.group_names.size()) {}
 
-  // Streams advance until they wait for an event that is not recorded yet. The order of streams
-  // does not change which wait consumes which record.
+  // Streams advance until they wait for an event that is not recorded yet.
   std::string write(const Program& program) {
     std::vector<StreamAt> streams(program.streams.size());
     for (std::size_t s = 0; s < streams.size(); ++s) streams[s].workers.resize(workers(program, s));
@@ -66,7 +66,7 @@ class RankOfJob {
       for (std::size_t s = 0; s < streams.size(); ++s)
         for (; streams[s].op < program.streams[s].size(); ++streams[s].op, moved = true) {
           const Op& op = program.streams[s][streams[s].op];
-          if (op.kind == Op::Kind::wait && !op.previous && !recorded_.contains(op.event)) break;
+          if (op.kind == Op::Kind::wait && !op.previous && recorded_[op.event].empty()) break;
           write_op(op, streams[s]);
         }
     }
@@ -84,12 +84,13 @@ class RankOfJob {
         return at.set({goal_.calc(static_cast<std::uint64_t>(op.duration + 500) / 1000, at.end())});
       case Op::Kind::record:
         at.set({goal_.calc(0, at.end())});
-        recorded_[op.event] = at.gate.front();
+        recorded_[op.event].push(at.gate.front());
         return;
       case Op::Kind::wait: {
         if (op.previous) return;  // this iteration has no predecessor
-        const auto event = recorded_.extract(op.event);
-        at.gate.push_back(event.mapped());
+        std::queue<int>& records = recorded_[op.event];
+        at.gate.push_back(records.front());
+        records.pop();
         at.gate = {goal_.calc(0, at.gate)};
         return;
       }
@@ -141,8 +142,8 @@ class RankOfJob {
   const Schedules& schedules_;
   const WorldRank rank_;
   RankGoal goal_;
-  std::vector<int> calls_;                 // by kind of group: number of tags that calls have used
-  std::map<std::uint32_t, int> recorded_;  // recorded and not yet consumed: event -> label
+  std::vector<int> calls_;  // by kind of group: number of tags that calls have used
+  std::map<std::uint32_t, std::queue<int>> recorded_;  // by event: labels that no wait has taken
 };
 
 const Program& program_of(const Workload& workload, WorldRank rank, int iteration) {

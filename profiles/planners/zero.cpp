@@ -77,10 +77,9 @@ class ZeroWriter {
   std::vector<std::optional<ProgramBuilder::Mark>> batches_;
   std::size_t considered_ = 0;
   std::uint64_t live_ = 0;
-  // The open bucket; where the previous one is reduced.
+  // The open bucket.
   std::vector<Slice> bucket_;
   std::uint64_t open_ = 0, open_padded_ = 0;
-  std::optional<ProgramBuilder::Mark> reduced_;
   std::size_t tensors_ = 0;  // tensors named so far
   ProgramBuilder out_;
 };
@@ -194,8 +193,7 @@ void ZeroWriter::collect(const Layer& layer, std::uint64_t start) {
 
 void ZeroWriter::reduce() {
   if (open_ == 0) return;
-  if (reduced_ && !sharded_) out_.wait(*reduced_);
-  reduced_.reset();
+  if (parallel_.overlap_comm && !sharded_) out_.after(kCompute, kComm);  // the bucket before it
   out_.after(kComm, kCompute);
   if (sharded_)
     out_.collective(kComm, "gradients", Func::reduce_scatter, kDataParallel,
@@ -205,10 +203,7 @@ void ZeroWriter::reduce() {
                     open_, 0, ++tensors_);
   else
     reduce_to_owners();
-  if (!parallel_.overlap_comm)
-    out_.after(kCompute, kComm);
-  else if (!sharded_)
-    reduced_ = out_.mark(kComm, kCompute);
+  if (!parallel_.overlap_comm) out_.after(kCompute, kComm);
   bucket_.clear();
   open_ = open_padded_ = 0;
 }

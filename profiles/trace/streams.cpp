@@ -101,8 +101,11 @@ void TraceStreams::append(std::uint32_t event, std::uint32_t stream, const Op& o
     if (point.first == stream) continue;
     const auto& learnt = streams_[stream].learnt[point.first];
     if (!learnt.empty() && learnt.back().known >= point.second) continue;
-    streams_[point.first].records.emplace_back(point.second, events_);
-    waits_.push_back(events_++);
+    // A stream waits for later and later points of another, so one event serves all of them.
+    const auto number = static_cast<std::uint32_t>(event_of_.size());
+    const std::uint32_t tie = event_of_.try_emplace({point.first, stream}, number).first->second;
+    streams_[point.first].records.emplace_back(point.second, tie);
+    waits_.push_back(tie);
     ++item.waits;
     learn(stream, point);
   }
@@ -163,8 +166,8 @@ std::vector<std::uint32_t> TraceStreams::final_order() const {
 Program TraceStreams::take(std::vector<std::string> labels, std::vector<GroupedCalls>& launches) {
   Program out;
   out.labels = std::move(labels);
-  out.events = events_;
-  std::vector<std::uint32_t> number(events_, kNoIndex);  // of events, in the order of first use
+  out.events = static_cast<std::uint32_t>(event_of_.size());
+  std::vector<std::uint32_t> number(out.events, kNoIndex);  // of events, in the order of first use
   std::uint32_t numbered = 0, messages = 0;
   for (const std::uint32_t at : final_order()) {
     Stream& stream = streams_[at];

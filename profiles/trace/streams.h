@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -71,7 +72,8 @@ class TraceStreams {
   std::vector<std::vector<Point>> joins_;  // each with at most one point per stream
   std::vector<Point> after_;               // points that the event being appended comes after
   std::vector<std::uint32_t> waits_;       // events, by item
-  std::uint32_t events_ = 0;
+  // By the streams that record it and wait for it.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> event_of_;
   std::uint64_t crowded_ = 0;
 };
 

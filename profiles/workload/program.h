@@ -3,12 +3,17 @@
 //
 // A Program has one op list per stream. Ops of one stream run in order; streams run concurrently.
 // Events order ops across streams, as in CUDA: `record` marks a point of one stream, and `wait`
-// blocks another stream until the first reaches that point. A wait consumes its event: each record
-// has one wait, and after that wait the event may be recorded again. Events do not survive their
-// iteration, except for `previous` waits (below). Several workers may serve one stream (`at_once`):
-// its collectives then start in order, at most one per worker at a time; any other op except a wait
-// starts after all of them have ended. A rank's iteration ends when all its streams have ended;
-// stream 0 is the compute stream.
+// blocks another stream until the first reaches that point. One stream records an event and one
+// stream waits for it, equally often: the n-th wait is for the n-th record, however many records
+// are ahead of it. So two streams need one event, however often one waits for the other. Events do
+// not survive their iteration, except for `previous` waits (below).
+//
+//   compute   F0 e F1 e F2 e F3 e            e: record; compute is up to three records ahead
+//   send      w S0 ----- w S1 ----- w S2     w: wait
+//
+// Several workers may serve one stream (`at_once`): its collectives then start in order, at most
+// one per worker at a time; any other op except a wait starts after all of them have ended. A
+// rank's iteration ends when all its streams have ended; stream 0 is the compute stream.
 //
 // A stream may outlive its iteration (`outlives`), because DeAR, ByteScheduler and asynchronous
 // checkpoints communicate during the next forward pass: the iteration then ends without that

@@ -47,6 +47,7 @@ std::uint32_t ProgramBuilder::label(const std::string& before, int micro_batch,
 
 Program ProgramBuilder::take() {
   for (OpList& ops : program_.streams) ops.shrink_to_fit();
+  program_.events = static_cast<std::uint32_t>(events_.size());
   return std::move(program_);
 }
 
@@ -115,29 +116,28 @@ void ProgramBuilder::recv(std::size_t stream, std::uint32_t label, std::uint16_t
   transfer(Op::Kind::recv, stream, label, group, offset, dtype, count, within);
 }
 
-// True if that wait lies before the point that `stream` has reached.
-bool ProgramBuilder::passed(const Spent& spent, std::size_t stream) const {
-  return spent.stream == stream || known_[stream][spent.stream] > spent.work;
+// Waits of a pair may come in another order than its marks, so the event of a mark that has no wait
+// yet is not recorded again.
+std::uint32_t ProgramBuilder::event_between(std::size_t recorder, std::size_t waiter) {
+  const auto free = std::find_if(events_.begin(), events_.end(), [&](const Event& event) {
+    return event.recorder == recorder && event.waiter == waiter && !event.marked;
+  });
+  const auto number = static_cast<std::uint32_t>(free - events_.begin());
+  if (free == events_.end()) events_.push_back({recorder, waiter});
+  events_[number].marked = true;
+  return number;
 }
 
-// An event whose wait has passed, or a new one. The wait must have passed for the waiter too,
-// because the waiter may reach its new wait before the recorder reaches its record.
-std::uint32_t ProgramBuilder::free_event(std::size_t recorder, std::size_t waiter) {
-  auto at = spent_.end();
-  for (auto i = spent_.begin(); i != spent_.end(); ++i)
-    if (passed(*i, recorder) && passed(*i, waiter) && (at == spent_.end() || i->event < at->event))
-      at = i;
-  if (at == spent_.end()) return program_.events++;
-  const std::uint32_t event = at->event;
-  *at = spent_.back();
-  spent_.pop_back();
-  return event;
+// No mark takes it.
+std::uint32_t ProgramBuilder::carried_event() {
+  events_.push_back({.marked = true});
+  return static_cast<std::uint32_t>(events_.size() - 1);
 }
 
 ProgramBuilder::Mark ProgramBuilder::mark(std::size_t other, std::size_t stream) {
   Op op;
   op.kind = Op::Kind::record;
-  op.event = free_event(other, stream);
+  op.event = event_between(other, stream);
   program_.streams.at(other).push_back(op);
   return {op.event, stream, known_[other]};
 }
@@ -148,7 +148,7 @@ void ProgramBuilder::wait(const Mark& mark) {
   op.kind = Op::Kind::wait;
   op.event = mark.event;
   program_.streams.at(stream).push_back(op);
-  spent_.push_back({mark.event, stream, known_[stream][stream]});
+  events_[mark.event].marked = false;
   for (std::size_t s = 0; s < mark.known.size(); ++s)
     known_[stream][s] = std::max(known_[stream][s], mark.known[s]);
 }

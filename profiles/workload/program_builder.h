@@ -2,8 +2,8 @@
 // another.
 //
 // The builder interns labels. It tracks the work that each stream has already waited for, so it
-// omits redundant waits and reuses an event once the event's wait has certainly passed: a program
-// has as many events as are pending at once, not as many as it records. Threading: one thread.
+// omits redundant waits. An ordered pair of streams has one event, and one more for every mark that
+// another mark overtakes; a program's length adds none. Threading: one thread.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,7 @@ class ProgramBuilder {
   // Across iterations: ops appended to a stream after wait_previous() start after all ops that
   // another stream had before record() in the previous iteration. Each event from carried_event()
   // takes one record() and one wait_previous(), in either order.
-  std::uint32_t carried_event() { return program_.events++; }
+  std::uint32_t carried_event();
   void record(std::size_t stream, std::uint32_t event);
   void wait_previous(std::size_t stream, std::uint32_t event);
 
@@ -98,10 +98,9 @@ class ProgramBuilder {
   Program take();
 
  private:
-  struct Spent {  // an event whose wait has been appended
-    std::uint32_t event = 0;
-    std::size_t stream = 0;  // the waiting stream
-    std::uint32_t work = 0;  // ops of that stream before the wait
+  struct Event {
+    std::size_t recorder = 0, waiter = 0;
+    bool marked = false;  // its last record has no wait yet
   };
 
   struct Turn;
@@ -110,15 +109,14 @@ class ProgramBuilder {
   void append(std::size_t stream, const Op& op);
   void transfer(Op::Kind kind, std::size_t stream, std::uint32_t label, std::uint16_t group,
                 std::int32_t offset, DataType dtype, std::uint64_t count, Op::Within within);
-  std::uint32_t free_event(std::size_t recorder, std::size_t waiter);
-  bool passed(const Spent& spent, std::size_t stream) const;
+  std::uint32_t event_between(std::size_t recorder, std::size_t waiter);
 
   Program program_;
   std::unordered_map<std::string, std::uint32_t> label_of_;
   std::vector<std::vector<std::uint32_t>> known_;  // [s][t]: ops of t that end before s continues
-  std::vector<Spent> spent_;
-  std::optional<Script> script_;  // the script being written
-  struct Together {               // the launch being written
+  std::vector<Event> events_;                      // by number
+  std::optional<Script> script_;                   // the script being written
+  struct Together {                                // the launch being written
     std::size_t stream = 0;
     std::vector<Op> calls;
   };

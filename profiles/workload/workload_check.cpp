@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "profiles/error.h"
 #include "profiles/workload/carry_check.h"
@@ -34,7 +35,7 @@ struct RoleState {
   std::vector<std::size_t> call;  // by stream: its current call's number in its group kind
   // By stream: such numbers of the calls of its current launch, by place; 0 for sends and receives.
   std::vector<std::vector<std::size_t>> launched;
-  std::vector<bool> fired;                         // by event
+  std::vector<std::size_t> records;                // by event: those that no wait has taken
   std::vector<std::vector<const Op*>> calls;       // by kind: collectives entered, in order
   std::vector<std::vector<std::size_t>> patterns;  // by kind: patterns that contain this role
 };
@@ -63,7 +64,7 @@ class Check {
       state.entered.resize(state.at.size());
       state.call.resize(state.at.size());
       state.launched.resize(state.at.size());
-      state.fired.resize(state.program->events);
+      state.records.resize(state.program->events);
       state.calls.resize(workload.group_names.size());
       state.patterns.resize(workload.group_names.size());
       for (std::size_t p = 0; p < patterns_.size(); ++p)
@@ -124,15 +125,12 @@ class Check {
       case Op::Kind::compute:
         break;
       case Op::Kind::record:
-        if (state.fired[op.event])
-          fail("role " + name(role) + " records event " + std::to_string(op.event) +
-               " again before it was waited for; the plan is damaged");
-        state.fired[op.event] = true;
+        ++state.records[op.event];
         break;
       case Op::Kind::wait:
         if (op.previous) break;  // carry_check.h checks that it is recorded
-        if (!state.fired[op.event]) return false;
-        state.fired[op.event] = false;
+        if (state.records[op.event] == 0) return false;
+        --state.records[op.event];
         break;
       case Op::Kind::collective:
         if (op.launch != 0) {
@@ -343,10 +341,70 @@ class Check {
   std::vector<RoleState> states_;
 };
 
+// Whether one stream records each event and one waits for it, as often; waits across iterations are
+// carry_check.h's.
+class EventCheck {
+ public:
+  EventCheck(const Program& program, std::string role, const std::string& place)
+      : program_(program), role_(std::move(role)), place_(place), uses_(program.events) {}
+
+  void run() {
+    for (std::size_t s = 0; s < program_.streams.size(); ++s) {
+      const OpList& ops = program_.streams[s];
+      const std::vector<std::uint64_t> times = ops.times();
+      for (std::size_t i = 0; i < times.size(); ++i) count(ops.distinct()[i], s, times[i]);
+    }
+    for (std::size_t event = 0; event < uses_.size(); ++event) {
+      const Use& use = uses_[event];
+      if (use.waits.times > 0 && use.records.times > use.waits.times)
+        fail(event, "recorded " + number(use.records.times) + " and waited for " +
+                        number(use.waits.times) + "; give every record one wait");
+    }
+  }
+
+ private:
+  struct Side {
+    std::size_t stream = 0;
+    std::uint64_t times = 0;
+  };
+  struct Use {
+    Side records, waits;
+  };
+
+  void count(const Op& op, std::size_t stream, std::uint64_t times) {
+    if (op.kind != Op::Kind::record && op.kind != Op::Kind::wait) return;
+    const bool records = op.kind == Op::Kind::record;
+    Use& use = uses_[op.event];
+    Side& side = records ? use.records : use.waits;
+    if (side.times > 0 && side.stream != stream)
+      fail(op.event, std::string(records ? "recorded" : "waited for") + " on stream " +
+                         program_.stream_names[side.stream] + " and on stream " +
+                         program_.stream_names[stream] +
+                         ", in no fixed order; give each stream an event of its own");
+    side = {stream, side.times + times};
+  }
+
+  static std::string number(std::uint64_t times) {
+    return times == 1 ? "once" : std::to_string(times) + " times";
+  }
+
+  [[noreturn]] void fail(std::size_t event, const std::string& what) const {
+    throw Error((place_.empty() ? "" : place_ + ": ") + "role " + role_ + ": event " +
+                std::to_string(event) + " is " + what);
+  }
+
+  const Program& program_;
+  const std::string role_;
+  const std::string& place_;
+  std::vector<Use> uses_;
+};
+
 }  // namespace
 
 void check_workload(const Workload& workload, const std::string& place) {
   check_carried(workload, place);
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations) EventCheck(program, role.name, place).run();
   std::size_t iterations = 0;
   for (const Role& role : workload.roles) iterations = std::max(iterations, role.iterations.size());
   for (std::size_t i = 0; i < iterations; ++i) {

@@ -1,6 +1,6 @@
 // Checks before a job starts that its programs fit together: all members of a communicator make its
-// calls in the same order, every send has a receive, every receive has a send, and no stream waits
-// for ever.
+// calls in the same order, every send has a receive, every receive has a send, every event is for
+// one stream from one other, and no stream waits for ever.
 //
 // Ranks of one role behave alike, so the check plays roles instead of ranks: one copy of each role,
 // and one of each pattern of roles that a communicator has. Collectives wait for all members, sends

@@ -135,6 +135,38 @@ TEST(VirtualTime, OverlappedCommunicationIsExposedOnlyWhereComputeWaits) {
   expect_close(i.exposed_comm_seconds, comm - 1e-4);
 }
 
+// A stream records an event three times before another waits for it: each wait is for a record of
+// its own, the oldest first.
+TEST(VirtualTime, TheNthWaitOfAnEventIsForItsNthRecord) {
+  SmallJob job = one_gpu_nodes(2);
+  Program& p = job.program();
+  p.stream_names = {"host", "kernels"};
+  p.events = 1;
+  const auto compute = [](Picoseconds duration) {
+    Op op;
+    op.duration = duration;
+    return op;
+  };
+  Op record, wait;
+  record.kind = Op::Kind::record;
+  wait.kind = Op::Kind::wait;
+  p.streams.assign(2, {});
+  p.streams[1].push_back(compute(4 * kPicosPerMilli / 10));
+  for (int i = 0; i < 3; ++i) {
+    p.streams[0].push_back(compute(kPicosPerMilli));
+    p.streams[0].push_back(record);
+    p.streams[1].push_back(wait);
+    p.streams[1].push_back(compute(4 * kPicosPerMilli / 10));
+  }
+  expect_close(job.run().iterations.at(0).seconds, 3.4e-3);  // a later record first: 3.8 or 4.2 ms
+  p.streams[1] = {};
+  for (int i = 0; i < 3; ++i) {
+    p.streams[1].push_back(wait);
+    p.streams[1].push_back(compute(2 * kPicosPerMilli));
+  }
+  expect_close(job.run().iterations.at(0).seconds, 7e-3);
+}
+
 TEST(VirtualTime, SendAndRecvMeetAndTheReceiversWaitIsBubble) {
   SmallJob job = one_gpu_nodes(2);
   job.workload.roles.push_back(job.workload.roles[0]);

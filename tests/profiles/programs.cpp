@@ -18,25 +18,25 @@ std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> transfers(const Program&
   return out;
 }
 
-// Tells each op that begins and ends. True when all have ended, and no event was recorded twice.
+// Tells each op that begins and ends. True when all have ended and every record has had a wait.
 template <typename Tell>
 bool play(const Program& program, bool sends_end, const Tell& tell) {
   std::vector<std::size_t> at(program.streams.size());
-  std::set<std::uint32_t> fired;
+  std::multiset<std::uint32_t> recorded;
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t s = 0; s < at.size(); ++s)
       for (; at[s] < program.streams[s].size(); ++at[s], moved = true) {
         const Op& op = program.streams[s][at[s]];
         if (op.kind == Op::Kind::send && !sends_end) break;
-        if (op.kind == Op::Kind::wait && fired.erase(op.event) == 0) break;
-        if (op.kind == Op::Kind::record && !fired.insert(op.event).second) return false;
+        if (op.kind == Op::Kind::wait && recorded.extract(op.event).empty()) break;
+        if (op.kind == Op::Kind::record) recorded.insert(op.event);
         tell(s, op);
       }
   }
   for (std::size_t s = 0; s < at.size(); ++s)
     if (at[s] != program.streams[s].size()) return false;
-  return true;
+  return recorded.empty();
 }
 
 }  // namespace

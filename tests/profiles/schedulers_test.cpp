@@ -239,20 +239,20 @@ TEST(DeAR, ScattersUnderTheBackwardAndGathersUnderTheNextForward) {
   EXPECT_EQ(workload.group_names, (std::vector<std::string>{"dp", "dp.gather"}));
   const Program& first = role.iterations[0];
   EXPECT_EQ(stream_text(first, 0),
-            "forward a; forward b; forward c; backward c; >1; backward b; >2; backward a; >3; ");
+            "forward a; forward b; forward c; backward c; >1; backward b; >1; backward a; >1; ");
   // Of 4 ranks: 100 + 4, 64 + 4 and 7 + 1 elements.
   EXPECT_EQ(stream_text(first, 1),
-            "<1; reduce-scatter 2(2); <2; reduce-scatter 1(17); <3; reduce-scatter 0(26); >4; ");
-  EXPECT_EQ(stream_text(first, 2), "<4; all-gather 0(26); >0; ");
+            "<1; reduce-scatter 2(2); <1; reduce-scatter 1(17); <1; reduce-scatter 0(26); >2; ");
+  EXPECT_EQ(stream_text(first, 2), "<2; all-gather 0(26); >0; ");
   const Program& later = role.iterations[1];
   // Group 1 needs nothing of the forward, and is there for its module; group 2 waits for its start.
   EXPECT_EQ(stream_text(later, 2),
-            "all-gather 1(17); >1; <2; all-gather 2(2); >3; <5; all-gather 0(26); >0; ");
+            "all-gather 1(17); >1; <2; all-gather 2(2); >1; <4; all-gather 0(26); >0; ");
   EXPECT_EQ(stream_text(later, 1),
-            "<4; reduce-scatter 2(2); <1; reduce-scatter 1(17); <2; reduce-scatter 0(26); >5; ");
+            "<3; reduce-scatter 2(2); <3; reduce-scatter 1(17); <3; reduce-scatter 0(26); >4; ");
   EXPECT_EQ(stream_text(later, 0),
-            "<<0; step a; forward a; <1; >2; step b; forward b; <3; step c; forward c; backward c; "
-            ">4; backward b; >1; backward a; >2; ");
+            "<<0; step a; forward a; <1; >2; step b; forward b; <1; step c; forward c; backward c; "
+            ">3; backward b; >3; backward a; >3; ");
   for (const Program& program : role.iterations) {
     EXPECT_TRUE(outlives(program, 2));
     EXPECT_FALSE(outlives(program, 1));
@@ -297,9 +297,9 @@ TEST(Wfbp, CallsForEveryTensorInTheOrderOfTheBackward) {
   const Workload workload = plan_of(kThree, "framework: wfbp");
   const Program& program = workload.roles.at(0).iterations.at(0);
   EXPECT_EQ(stream_text(program, 1),
-            "<0; gradients 3(7); <1; gradients 2(4); gradients 1(60); <2; gradients 0(100); >3; ");
+            "<0; gradients 3(7); <0; gradients 2(4); gradients 1(60); <0; gradients 0(100); >1; ");
   EXPECT_EQ(stream_text(program, 0),
-            "forward a; forward b; forward c; backward c; >0; backward b; >1; backward a; >2; <3; "
+            "forward a; forward b; forward c; backward c; >0; backward b; >0; backward a; >0; <1; "
             "optimizer; ");
   EXPECT_TRUE(test::streams_end(program));
 }

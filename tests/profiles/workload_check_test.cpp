@@ -124,7 +124,7 @@ TEST(WorkloadCheck, FindsReceivesThatWaitForEachOther) {
             "change the order of the calls so that their partners come");
 }
 
-// Streams of one rank that wait for each other's events, and an event that nobody records.
+// Streams of one rank that wait for each other's events, and events that are not used in pairs.
 TEST(WorkloadCheck, FindsStreamsThatWaitForEachOther) {
   Program program;
   program.stream_names = {"compute", "comm"};
@@ -142,9 +142,22 @@ TEST(WorkloadCheck, FindsStreamsThatWaitForEachOther) {
             "the plan would wait for ever: role left waits for event 0 on stream compute; role "
             "left waits for event 1 on stream comm; change the order of the calls so that their "
             "partners come");
-  program.streams[1] = {event(Op::Kind::record, 0), event(Op::Kind::record, 0)};
-  program.streams[0] = {};
-  EXPECT_NE(verdict(pair_of(program, calls({}))).find("records event 0 again"), std::string::npos);
+  const auto refused = [&](OpList compute, OpList comm) {
+    program.streams[0] = std::move(compute);
+    program.streams[1] = std::move(comm);
+    return verdict(pair_of(program, calls({})));
+  };
+  const Op record = event(Op::Kind::record, 0), wait = event(Op::Kind::wait, 0);
+  EXPECT_EQ(refused({record, record, record}, {wait, wait, wait}), "");
+  EXPECT_EQ(refused({record, record}, {wait}),
+            "role left: event 0 is recorded 2 times and waited for once; give every record one "
+            "wait");
+  EXPECT_EQ(refused({record}, {wait, record}),
+            "role left: event 0 is recorded on stream compute and on stream comm, in no fixed "
+            "order; give each stream an event of its own");
+  EXPECT_EQ(refused({record, record, wait}, {wait}),
+            "role left: event 0 is waited for on stream compute and on stream comm, in no fixed "
+            "order; give each stream an event of its own");
 }
 
 TEST(WorkloadCheck, SaysWhereAProgramStands) {

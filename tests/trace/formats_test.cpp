@@ -36,12 +36,12 @@ TEST_F(Formats, SimaiRunsForwardThenBackwardWithWeightsBeside) {
             "compute:\n"
             "compute 10000 a forward\nrecord 0\nwait 1\ncompute 1000 a update\n"
             "compute 30000 b forward\ncompute 40000 b input gradient\n"
-            "compute 6000 b weight gradient\nrecord 2\ncompute 20000 a input gradient\nrecord 3\n"
-            "wait 4\ncompute 1000 a update\ncompute 5000 a weight gradient\n"
-            "update:\nwait 5\ncompute 100000 b update\n"
-            "tp:\nwait 0\nall_gather tp uint8 40 a forward\nrecord 1\nwait 3\n"
-            "reduce_scatter tp uint8 40 a input gradient\nrecord 4\n"
-            "dp:\nwait 2\nallreduce dp uint8 64 b weight gradient\nrecord 5\n");
+            "compute 6000 b weight gradient\nrecord 2\ncompute 20000 a input gradient\nrecord 0\n"
+            "wait 1\ncompute 1000 a update\ncompute 5000 a weight gradient\n"
+            "update:\nwait 3\ncompute 100000 b update\n"
+            "tp:\nwait 0\nall_gather tp uint8 40 a forward\nrecord 1\nwait 0\n"
+            "reduce_scatter tp uint8 40 a input gradient\nrecord 1\n"
+            "dp:\nwait 2\nallreduce dp uint8 64 b weight gradient\nrecord 3\n");
   ASSERT_EQ(replay.workload.groups.size(), 4U);
   EXPECT_EQ(replay.workload.groups[1].members, world_ranks({0, 2}));
   EXPECT_EQ(replay.workload.groups[3].members, world_ranks({1, 3}));
@@ -186,10 +186,10 @@ TEST_F(Formats, InspectorMakesDelaysOfWhatLiesBetweenKernels) {
   EXPECT_EQ(
       program_of(replay(trace, {}).workload, 0),
       "compute:\nwait 0\ncompute 20000000 between calls\nrecord 1\ncompute 10000000 between "
-      "calls\nrecord 2\n"
+      "calls\nrecord 1\n"
       "0xa:\nallreduce 0xa uint8 17179869184 AllReduce\nrecord 0\nwait 1\nall_gather 0xa uint8 32 "
       "AllGather\n"
-      "wait 2\nreduce_scatter 0xa uint8 16 ReduceScatter\n");
+      "wait 1\nreduce_scatter 0xa uint8 16 ReduceScatter\n");
 }
 
 TEST_F(Formats, InspectorTakesTheHeaderOfTheDumpBefore) {

@@ -58,10 +58,10 @@ TEST_F(ReplayOfTraces, AnEdgeThatOthersImplyIsNoWait) {
                              2);
   EXPECT_EQ(
       test::program_of(replay.workload, 0),
-      "compute:\ncompute 5000000 n1\nrecord 0\nwait 1\ncompute 5000000 n3\nrecord 2\nwait 3\n"
+      "compute:\ncompute 5000000 n1\nrecord 0\nwait 1\ncompute 5000000 n3\nrecord 0\nwait 1\n"
       "compute 5000000 n5\n"
-      "world:\nwait 0\nallreduce world uint8 8 n2\nrecord 1\nwait 2\nallreduce world uint8 8 n4\n"
-      "record 3\n");
+      "world:\nwait 0\nallreduce world uint8 8 n2\nrecord 1\nwait 0\nallreduce world uint8 8 n4\n"
+      "record 1\n");
 }
 
 TEST_F(ReplayOfTraces, AnEdgeThatAnotherStreamImpliesIsNoWait) {

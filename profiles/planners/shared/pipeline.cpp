@@ -260,8 +260,8 @@ int pipeline_period(const Pipeline& pipeline) {
   return pipeline.is_bidirectional() ? 2 : 1;
 }
 
-Pipeline shortened(const Pipeline& pipeline, int least, int periods) {
-  const int step = pipeline_period(pipeline) * periods;
+Pipeline shortened(const Pipeline& pipeline, int least) {
+  const int step = pipeline_period(pipeline);
   Pipeline out = pipeline;
   out.micro_batches -= std::max(0, pipeline.micro_batches - least) / step * step;
   return out;

@@ -88,9 +88,9 @@ std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);
 int pipeline_period(const Pipeline& pipeline);
 // Micro-batches per stage with which every schedule reaches its steady state.
 inline constexpr int kRounds = 4;
-// The shortest pipeline of at least `least` micro-batches that is `pipeline` less whole periods, or
-// multiples of `periods` of them; `pipeline` itself if it is not longer.
-Pipeline shortened(const Pipeline& pipeline, int least, int periods = 1);
+// The shortest pipeline of at least `least` micro-batches that is `pipeline` less whole periods;
+// `pipeline` itself if it is not longer.
+Pipeline shortened(const Pipeline& pipeline, int least);
 
 // When the last stage is done if every pass takes its time and what one part passes to the next is
 // there at once: compute and bubble of uneven parts. `time` is of a part's pass. 0 for dualpipe.

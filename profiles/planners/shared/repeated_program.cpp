@@ -2,47 +2,25 @@
 
 #include <charconv>
 #include <limits>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "profiles/error.h"
-#include "profiles/planners/shared/machine_memory.h"
 
 namespace ghostrank {
 namespace {
 
-// Periods that the short pipelines are apart: the events of some programs take turns.
-constexpr int kPeriods = 2;
 // Streams count their ops in 32 bits.
 constexpr std::size_t kMostOps = std::numeric_limits<std::uint32_t>::max();
-// Of listed programs: what a label takes with its entries in tables, and the factor for the memory
-// that checking the programs and counting their traffic takes.
-constexpr double kBytesPerLabel = 150, kBesideThePrograms = 1.3;
-
-std::string micro_batches_of(const JobSpec& spec, const Pipeline& pipeline) {
-  return spec.source_of("parallel.global_batch") + ": parallel.global_batch: a plan of " +
-         std::to_string(pipeline.micro_batches) + " micro-batches per replica";
-}
-constexpr const char* kRemedy = "give it in samples, not in tokens, or raise parallel.micro_batch";
 
 void check_length(const JobSpec& spec, const Pipeline& pipeline, const Program& program) {
   for (std::size_t s = 0; s < program.streams.size(); ++s)
     if (program.streams[s].size() > kMostOps)
-      throw Error(micro_batches_of(spec, pipeline) + " has " +
+      throw Error(spec.source_of("parallel.global_batch") + ": parallel.global_batch: a plan of " +
+                  std::to_string(pipeline.micro_batches) + " micro-batches per replica has " +
                   std::to_string(program.streams[s].size()) + " ops on stream " +
                   program.stream_names[s] + ", and at most " + std::to_string(kMostOps) +
-                  " are played; " + kRemedy);
-}
-
-double bytes_of(const Program& program) {
-  double bytes = kBytesPerLabel * static_cast<double>(program.labels.size());
-  for (const OpList& ops : program.streams) bytes += static_cast<double>(ops.occupied_bytes());
-  return bytes;
-}
-
-// `each`: bytes of a micro-batch in all programs.
-void check_memory(const JobSpec& spec, const Pipeline& pipeline, double each) {
-  need_memory(kBesideThePrograms * each * static_cast<double>(pipeline.micro_batches),
-              micro_batches_of(spec, pipeline), kRemedy);
+                  " are played; give it in samples, not in tokens, or raise parallel.micro_batch");
 }
 
 bool is_event(const Op& op) { return op.kind == Op::Kind::record || op.kind == Op::Kind::wait; }
@@ -189,25 +167,23 @@ std::optional<Program> prolonged(const Program& one, const Program& two, const P
 std::vector<Program> repeated_programs(
     const JobSpec& spec, const Pipeline& pipeline, std::size_t roles,
     const std::function<Program(std::size_t role, int micro_batches)>& write) {
-  const int total = pipeline.micro_batches, period = kPeriods * pipeline_period(pipeline);
-  const int first = shortened(pipeline, kRounds * pipeline.stages, kPeriods).micro_batches;
-  const bool repeats = total > kRounds * (first + 2 * period);
+  const int total = pipeline.micro_batches, period = pipeline_period(pipeline);
+  const int first = shortened(pipeline, kRounds * pipeline.stages).micro_batches;
+  const auto periods = static_cast<std::uint64_t>((total - first) / period);
   std::vector<Program> out;
-  for (std::size_t role = 0; repeats && role < roles; ++role) {
-    const Program one = write(role, first), two = write(role, first + period),
-                  three = write(role, first + 2 * period);
-    auto program = prolonged(one, two, three, static_cast<std::uint64_t>((total - first) / period));
-    if (!program) {
-      const double each = (bytes_of(three) - bytes_of(one)) / (2 * period);
-      check_memory(spec, pipeline, each * static_cast<double>(roles));
-      out.clear();
-      break;
+  for (std::size_t role = 0; role < roles; ++role) {
+    if (total <= kRounds * (first + 2 * period)) {
+      out.push_back(write(role, total));
+      continue;
     }
+    auto program = prolonged(write(role, first), write(role, first + period),
+                             write(role, first + 2 * period), periods);
+    if (!program)
+      throw std::logic_error("the micro-batches of schedule " + pipeline.schedule +
+                             " do not repeat");
     check_length(spec, pipeline, *program);
     out.push_back(std::move(*program));
   }
-  // All or none: programs are checked against each other with fewer repetitions.
-  for (std::size_t role = out.size(); role < roles; ++role) out.push_back(write(role, total));
   return out;
 }
 

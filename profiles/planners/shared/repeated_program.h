@@ -4,10 +4,7 @@
 // three short pipelines, a period apart, show where each stream repeats and which numbers of
 // micro-batches move; a long program has the same ops and a body (OpList::repeat) in between.
 //
-// Where a stage never waits for its sends (zero-bubble schedules, DualPipeV, TorchTitan's
-// interleaved stages) every send takes an event of its own: such programs are listed.
-//
-// Threading: pure, except that it reads this machine's free memory.
+// Threading: pure.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +24,9 @@ std::optional<Program> prolonged(const Program& one, const Program& two, const P
                                  std::uint64_t periods);
 
 // The programs of a pipeline's roles; `write` lists that of a role for so many micro-batches.
-// All of them repeat, or all are listed. Throws Error(usage) if a stream has more ops than can be
-// played, or if listed programs do not fit into this machine's memory.
+// Short ones stay listed, of all roles: roles are checked against each other with fewer repetitions
+// (profiles/workload/workload_check.h). Throws Error(usage) if a stream has more ops than can be
+// played.
 std::vector<Program> repeated_programs(
     const JobSpec& spec, const Pipeline& pipeline, std::size_t roles,
     const std::function<Program(std::size_t role, int micro_batches)>& write);

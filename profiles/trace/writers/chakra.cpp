@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -113,42 +112,27 @@ class Writer {
   }
 
   // Every op but a wait is a node, numbered stream by stream; a record is one of type METADATA, of
-  // which only the dependencies mean something. Finds the record of every wait: an event may be
-  // recorded again, by any stream, once its wait has passed, so the streams are played.
+  // which only the dependencies mean something. Finds the record of every wait.
   void tie_events() {
     const auto& streams = program_->streams;
-    std::vector<std::size_t> at(streams.size());
-    std::vector<std::uint64_t> next(streams.size());
-    for (std::size_t s = 1; s < streams.size(); ++s) {
-      next[s] = next[s - 1];
-      for (const Op& op : streams[s - 1]) next[s] += op.kind != Op::Kind::wait;
-    }
-    std::vector<std::optional<std::uint64_t>> recorded(program_->events);  // and not awaited yet
-    awaited_.resize(streams.size());
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t s = 0; s < streams.size(); ++s) {
-        for (; at[s] < streams[s].size(); ++at[s], moved = true) {
-          const Op& op = streams[s][at[s]];
-          if (op.kind == Op::Kind::wait) {
-            if (op.previous)
-              throw Error("a wait for the iteration before; a trace has one iteration");
-            if (!recorded[op.event]) break;
-            awaited_[s].push_back(*recorded[op.event]);
-            recorded[op.event].reset();
-            continue;
-          }
-          if (op.kind == Op::Kind::record) {
-            if (recorded[op.event]) break;
-            recorded[op.event] = next[s];
-          }
-          ++next[s];
-        }
+    std::vector<std::vector<std::uint64_t>> records(program_->events);  // nodes
+    std::uint64_t node = 0;
+    for (const OpList& ops : streams)
+      for (const Op& op : ops) {
+        if (op.kind == Op::Kind::wait) continue;
+        if (op.kind == Op::Kind::record) records[op.event].push_back(node);
+        ++node;
       }
-    }
+    std::vector<std::size_t> taken(program_->events);
+    awaited_.resize(streams.size());
     for (std::size_t s = 0; s < streams.size(); ++s)
-      if (at[s] < streams[s].size())
-        throw Error("a stream waits for what no stream does in this iteration; a trace has one");
+      for (const Op& op : streams[s]) {
+        if (op.kind != Op::Kind::wait) continue;
+        if (op.previous) throw Error("a wait for the iteration before; a trace has one iteration");
+        if (taken[op.event] == records[op.event].size())
+          throw Error("a stream waits for what no stream does in this iteration; a trace has one");
+        awaited_[s].push_back(records[op.event][taken[op.event]++]);
+      }
   }
 
   // A node that the next `left` collectives of a stream come after: those behind them follow.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <queue>
 #include <utility>
 
 #include "profiles/error.h"
@@ -47,10 +48,9 @@ class Player {
     const Op& op = op_of(s);
     if (op.kind == Op::Kind::wait) {
       if (op.previous) throw Error("a wait for the iteration before; a trace has one iteration");
-      if (!points_[op.event]) return std::nullopt;
-      return std::max(streams_[s].now, points_[op.event]->at);
+      if (points_[op.event].empty()) return std::nullopt;
+      return std::max(streams_[s].now, points_[op.event].front().at);
     }
-    if (op.kind == Op::Kind::record && points_[op.event]) return std::nullopt;  // not awaited yet
     return streams_[s].now;
   }
 
@@ -74,12 +74,13 @@ class Player {
     const Op& op = op_of(s);
     const std::size_t at = stream.at++;
     if (op.kind == Op::Kind::wait) {
-      const std::optional<Point> point = std::exchange(points_[op.event], std::nullopt);
-      stream.awaited.insert(stream.awaited.end(), point->calls.begin(), point->calls.end());
+      const Calls& calls = points_[op.event].front().calls;
+      stream.awaited.insert(stream.awaited.end(), calls.begin(), calls.end());
+      points_[op.event].pop();
     } else if (op.kind == Op::Kind::record) {
       Calls calls = stream.awaited;  // whoever waits for this point waits for what it waited for
       calls.insert(calls.end(), stream.running.begin(), stream.running.end());
-      points_[op.event] = Point{stream.now, std::move(calls)};
+      points_[op.event].push({stream.now, std::move(calls)});
     } else {
       issue(op, s, at);
     }
@@ -106,7 +107,7 @@ class Player {
 
   const Program& program_;
   std::vector<Stream> streams_;
-  std::vector<std::optional<Point>> points_;  // by event: recorded and not awaited yet
+  std::vector<std::queue<Point>> points_;  // by event: those that no wait has taken
   std::vector<IssuedOp> order_;
 };
 
