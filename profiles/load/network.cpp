@@ -186,9 +186,11 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
   if (target.text == "model" || !is_network(out.fabric.kind)) return;
   for (const auto& [value, name] : kSwitchTargets)
     if (name == target.text) sw.target = value;
-  // Of an external switch nobody knows whether it is guarded; who names a time claims it.
+  // Of an external switch nobody knows whether it is guarded; who names a time claims it. Nor of a
+  // program of the user's own.
   out.collectives.in_switch.guarded =
       sw.target == SwitchTarget::compiled ||
+      (sw.target == SwitchTarget::dpdk && in.text("switch.program").empty()) ||
       (sw.target == SwitchTarget::external && in.given("switch.fallback_after_us"));
   sw.address = in.text("switch.address");
   if (!is_ipv4(sw.address))

@@ -103,15 +103,18 @@ TEST_F(SwitchedHosts, AreSummedRightWhateverIsLostOrDoubled) {
   }
 }
 
-// The run has the compiled switch guarded, so copies may come in any order.
-TEST_F(SwitchedHosts, AreSummedRightByTheCompiledSwitchWhateverOvertakes) {
-  const json result =
-      expect_exact(job("int32",
-                       " -s switch.target=compiled -s fabric.packets.reordering=0.1 "
-                       "-s fabric.packets.duplicates=0.1 -s fabric.packets.loss=0.02 "
-                       "-s switch.timeout_us=2000 -s switch.packet_elements=64"));
-  if (!result.contains("packets")) return;
-  EXPECT_GT(result["packets"]["delayed_on_purpose"], 100);
+// The run has its switch guarded, so copies may come in any order.
+TEST_F(SwitchedHosts, AreSummedRightWhateverOvertakes) {
+  for (const std::string& target : targets()) {
+    SCOPED_TRACE(target);
+    const json result = expect_exact(
+        job("int32", " -s switch.target=" + target +
+                         " -s fabric.packets.reordering=0.1 "
+                         "-s fabric.packets.duplicates=0.1 -s fabric.packets.loss=0.02 "
+                         "-s switch.timeout_us=2000 -s switch.packet_elements=64"));
+    if (!result.contains("packets")) return;
+    EXPECT_GT(result["packets"]["delayed_on_purpose"], 100);
+  }
 }
 
 // A program with a packet format of its own, and its worker from a plug-in; a ring's messages pass
@@ -168,7 +171,11 @@ TEST_F(SwitchedHosts, NameASwitchThatIsNotThere) {
 
 // The run finds a switch that serves its group, and that is killed and started again while it
 // plays. The messages by which ranks agree pass the same switch.
-TEST_F(SwitchedHosts, GoOnWhenTheirSwitchIsKilledAndStartedAgain) {
+class KilledSwitch : public SwitchedHosts, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(KilledSwitch, IsStartedAgainAndTheirSumsGoOn) {
+  const std::string target = GetParam();
+  if (targets().back() != "dpdk" && target == "dpdk") GTEST_SKIP() << "built without DPDK";
   expect_exact(job("int32", ""));  // turns offloads off at both ends of every link
   const std::string plan = lab->file("plan.yaml");
   std::string forward, workers, ports;
@@ -188,9 +195,9 @@ TEST_F(SwitchedHosts, GoOnWhenTheirSwitchIsKilledAndStartedAgain) {
                       << "    worker_port: 4000\n    guarded: true\n    workers:\n"
                       << workers;
   const auto start_switch = [&] {
-    return lab->start(
-        lab->in("sw", GHOSTRANK_BINARY " switch run --plan " + plan + " --ports " + ports),
-        "switch");
+    return lab->start(lab->in("sw", GHOSTRANK_BINARY " switch run --target " + target + " --plan " +
+                                        plan + " --ports " + ports),
+                      "switch");
   };
   pid_t sw = start_switch();
   shell("sleep 0.3");
@@ -217,6 +224,8 @@ TEST_F(SwitchedHosts, GoOnWhenTheirSwitchIsKilledAndStartedAgain) {
   EXPECT_GT(result["switch_troubles"]["restarts"], 0);
   EXPECT_EQ(result["switch_troubles"]["fallbacks"], 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Targets, KilledSwitch, ::testing::Values("compiled", "dpdk"));
 
 TEST_F(SwitchedHosts, NameSlotsThatTheSwitchDoesNotHave) {
   EXPECT_EQ(play(job("int32", " -s switch.slots=16384 -s collectives.allreduce=ring")), 0);

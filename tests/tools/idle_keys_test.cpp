@@ -152,7 +152,7 @@ const std::vector<Probe> kProbes{
     {"compression.ratio", "0.5", {"compression.method=topk", "compression.budget_ms=0.02"}},
     {"compression.budget_ms", "0.02", {"compression.method=topk"}},
     {"compression.least_ratio", "0.3", {"compression.method=topk", "compression.budget_ms=0.001"}},
-    {"compression.most_ratio", "0.2", {"compression.method=topk", "compression.budget_ms=1"}},
+    {"compression.most_ratio", "0.2", {"compression.method=randomk", "compression.budget_ms=1"}},
     {"compression.gather_us", "5", {"compression.method=topk"}},
     {"compression.gather_us", "5", {"compression.method=fp16"}},
     {"compression.gather_ns", "5", {"compression.method=topk"}},

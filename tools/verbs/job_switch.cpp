@@ -180,7 +180,6 @@ std::string JobSwitch::admit(const SwitchJob& job) {
   ordered_json workers = ordered_json::array();
   for (const SwitchJob::Worker& worker : job.workers)
     workers.push_back({{"port", worker.node.value()}, {"mac", worker.mac}, {"ip", worker.ip}});
-  const bool guarded = spec_.network_switch.target == SwitchTarget::compiled;
   const std::string why = ask(socket_, {{"do", "admit"},
                                         {"job",
                                          {{"name", job.name},
@@ -188,7 +187,7 @@ std::string JobSwitch::admit(const SwitchJob& job) {
                                           {"first_slot", job.first_slot},
                                           {"slots", job.slots},
                                           {"worker_port", job.worker_port},
-                                          {"guarded", guarded},
+                                          {"guarded", spec_.collectives.in_switch.guarded},
                                           {"workers", workers}}}});
   if (why.empty()) admitted_.push_back(job.name);
   return why;
