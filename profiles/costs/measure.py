@@ -130,7 +130,7 @@ def gaussian_ksgd(x):
     magnitudes = x.abs()
     found = x.std(unbiased=False).item() * NORMAL.inv_cdf(1 - RATIO / 2)
     k = kept(x)
-    for _ in range(2):
+    for _ in range(4):
         above = (magnitudes >= found).sum().item()
         if above < 2 * k / 3:
             found *= 0.5
