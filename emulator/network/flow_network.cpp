@@ -15,6 +15,7 @@ namespace {
 constexpr double kAlike = 1e-9;
 constexpr double kSame = 1e-12;
 constexpr double kFull = 1 - 1e-9;
+constexpr double kNoRate = std::numeric_limits<double>::max();  // above all rates
 
 // A resource whose users can take more time than this is contended. Sums of changes to `most`,
 // which begin anew whenever nobody uses the resource, are exact to less.
@@ -28,6 +29,7 @@ FlowNetwork::FlowNetwork(std::size_t resources) : resources_(resources) {}
 
 void FlowNetwork::clear() {
   flows_.clear();
+  shares_.clear();
   free_.clear();
   come_.clear();
   freed_.clear();
@@ -41,6 +43,7 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   if (free_.empty()) {
     id = static_cast<Id>(flows_.size());
     flows_.emplace_back();
+    shares_.emplace_back();
   } else {
     id = free_.back();
     free_.pop_back();
@@ -48,11 +51,9 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   Flow& f = flows_[id];
   f.needs = needs;
   f.left = bytes;
-  f.rate = 0;
-  f.cap = cap;
   f.since = now;
-  f.bottleneck = kOwnCap;
   ++f.version;
+  shares_[id] = {.cap = cap};
   f.in_use = true;
   for (const Need& n : needs) come(n.resource, id, n.ps_per_byte);
   come_.push_back(id);
@@ -62,7 +63,8 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
 void FlowNetwork::come(std::uint32_t resource, Id id, double ps_per_byte) {
   Resource& r = resources_[resource];
   r.users.push_back({id, ps_per_byte});
-  r.most += flows_[id].cap * ps_per_byte;
+  r.most += shares_[id].cap * ps_per_byte;
+  r.need += ps_per_byte;
   if (r.contended) flows_[id].contended.push_back({resource, ps_per_byte});
   update_contention(resource);
 }
@@ -99,7 +101,7 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
 void FlowNetwork::remove(Id id) {
   Flow& f = flows_[id];
   GHOSTRANK_ASSERT(f.in_use);
-  if (times_ && f.rate > 0) note_use(f, end(id));
+  if (times_ && shares_[id].rate > 0) note_use(id, end(id));
   f.in_use = false;
   ++f.version;
   for (const Need& n : f.needs) leave(n.resource, id, n.ps_per_byte);
@@ -114,7 +116,8 @@ void FlowNetwork::leave(std::uint32_t resource, Id id, double ps_per_byte) {
       std::find_if(r.users.begin(), r.users.end(), [&](const User& u) { return u.flow == id; });
   *at = r.users.back();
   r.users.pop_back();
-  r.most = r.users.empty() ? 0 : r.most - flows_[id].cap * ps_per_byte;
+  r.most = r.users.empty() ? 0 : r.most - shares_[id].cap * ps_per_byte;
+  r.need = r.users.empty() ? 0 : r.need - ps_per_byte;
   // Only where a resource was full can somebody else become faster.
   if (r.full) freed_.push_back(resource);
   update_contention(resource);
@@ -122,14 +125,15 @@ void FlowNetwork::leave(std::uint32_t resource, Id id, double ps_per_byte) {
 
 Picoseconds FlowNetwork::end(Id id) const {
   const Flow& f = flows_[id];
-  return f.since + static_cast<Picoseconds>(std::ceil(f.left / f.rate));
+  return f.since + static_cast<Picoseconds>(std::ceil(f.left / shares_[id].rate));
 }
 
 // The flow has had its rate since f.since.
-void FlowNetwork::note_use(const Flow& f, Picoseconds until) {
+void FlowNetwork::note_use(Id id, Picoseconds until) {
+  const Flow& f = flows_[id];
   for (const Need& n : f.needs)
     if (n.resource >= first_watched_)
-      times_->add(n.resource - first_watched_, f.since, until, f.rate * n.ps_per_byte);
+      times_->add(n.resource - first_watched_, f.since, until, shares_[id].rate * n.ps_per_byte);
 }
 
 std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
@@ -140,7 +144,7 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
   come_.clear();
   freed_.clear();
   for (const Id id : wanted_) {
-    if (!flows_[id].wanted) continue;  // settled with one before it
+    if (!shares_[id].wanted) continue;  // settled with one before it
     choose(id);
     settle_part(now);
   }
@@ -150,9 +154,7 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
 }
 
 void FlowNetwork::want(Id id) {
-  Flow& f = flows_[id];
-  if (f.wanted) return;
-  f.wanted = true;
+  if (std::exchange(shares_[id].wanted, true)) return;
   wanted_.push_back(id);
 }
 
@@ -160,9 +162,9 @@ void FlowNetwork::look_at_freed(std::uint32_t resource) {
   Resource& r = resources_[resource];
   double used = 0;
   for (const User& u : r.users) {
-    const Flow& f = flows_[u.flow];
-    used += f.rate * u.ps_per_byte;
-    if (f.bottleneck == resource) want(u.flow);
+    const Share& s = shares_[u.flow];
+    used += s.rate * u.ps_per_byte;
+    if (s.bottleneck == resource) want(u.flow);
   }
   r.full = r.contended && used >= kFull * r.time;
 }
@@ -173,7 +175,10 @@ void FlowNetwork::settle_part(Picoseconds now) {
     choose_the_wanted();
     fill();
   } while (choose_the_unfairly_treated());
-  for (const std::uint32_t resource : touched_) resources_[resource].touched = false;
+  for (const std::uint32_t resource : touched_) {
+    resources_[resource].touched = false;
+    resources_[resource].chosen = 0;
+  }
   touched_.clear();
   looked_at_ = 0;
   for (const Id id : chosen_) alter(id, now);
@@ -181,13 +186,14 @@ void FlowNetwork::settle_part(Picoseconds now) {
 }
 
 void FlowNetwork::choose(Id id) {
-  Flow& f = flows_[id];
-  if (f.chosen) return;
-  f.chosen = true;
-  f.wanted = false;
+  Share& s = shares_[id];
+  if (s.chosen) return;
+  s.chosen = true;
+  s.wanted = false;
   chosen_.push_back(id);
-  for (const Need& n : f.contended) {
+  for (const Need& n : flows_[id].contended) {
     Resource& r = resources_[n.resource];
+    ++r.chosen;
     if (std::exchange(r.touched, true)) continue;
     touched_.push_back(n.resource);
   }
@@ -197,18 +203,22 @@ void FlowNetwork::choose(Id id) {
 void FlowNetwork::choose_the_wanted() {
   for (; looked_at_ < touched_.size(); ++looked_at_)
     for (const User& u : resources_[touched_[looked_at_]].users)
-      if (flows_[u.flow].wanted) choose(u.flow);
+      if (shares_[u.flow].wanted) choose(u.flow);
 }
 
 // The flow, of A, has a fair rate.
 void FlowNetwork::alter(Id id, Picoseconds now) {
+  Share& s = shares_[id];
+  s.chosen = s.fixed = false;
+  if (std::abs(s.fair - s.rate) <= kSame * s.rate) {
+    s.fair = s.rate;
+    return;
+  }
   Flow& f = flows_[id];
-  f.chosen = f.fixed = false;
-  if (std::abs(f.fair - f.rate) <= kSame * f.rate) return;
-  if (times_) note_use(f, now);
-  f.left = std::max(0.0, f.left - f.rate * static_cast<double>(now - f.since));
+  if (times_) note_use(id, now);
+  f.left = std::max(0.0, f.left - s.rate * static_cast<double>(now - f.since));
   f.since = now;
-  f.rate = f.fair;
+  s.rate = s.fair;
   ++f.version;
   if (!std::exchange(f.altered, true)) altered_.push_back(id);
 }
@@ -216,37 +226,39 @@ void FlowNetwork::alter(Id id, Picoseconds now) {
 // Raises the rates of A together, and fixes those whose cap or whose first full resource is
 // reached. At a resource the others count as flows that have their rates as caps: where A needs
 // their time, they get no more than A.
+//
+// The heap has a lower bound of each resource's level: at first, that no user is slower. Most are
+// never looked at more closely, because other resources hold back all of A that uses them.
 void FlowNetwork::fill() {
   solved_ += chosen_.size();
-  for (const Id id : chosen_) flows_[id].fixed = false;
+  double least = kNoRate, most = 0;  // of the caps
+  for (const Id id : chosen_) {
+    shares_[id].fixed = false;
+    least = std::min(least, shares_[id].cap);
+    most = std::max(most, shares_[id].cap);
+  }
   levels_.clear();
   for (const std::uint32_t number : touched_) {
     Resource& r = resources_[number];
     r.free = r.time;
-    r.load = 0;
-    r.unfixed = 0;
+    r.load = r.need;
+    r.unfixed = r.chosen;
     r.level = -1;
-    double cap = 0;
-    for (const User& u : r.users) {
-      r.load += u.ps_per_byte;
-      const Flow& f = flows_[u.flow];
-      if (!f.chosen) continue;
-      ++r.unfixed;
-      cap = std::max(cap, f.cap);
-    }
+    const double bound = r.free / r.load;
     // Levels only rise, so one above all caps holds nobody back.
-    if (raise(r) < cap) levels_.push_back({r.level, number});
+    if (bound < most) levels_.emplace_back(bound, number);
   }
-  const auto higher = std::greater<>();
+  const auto higher = [](const auto& a, const auto& b) { return a.first > b.first; };
   std::make_heap(levels_.begin(), levels_.end(), higher);
   by_cap_ = chosen_;
-  std::sort(by_cap_.begin(), by_cap_.end(), [&](Id a, Id b) {
-    return flows_[a].cap != flows_[b].cap ? flows_[a].cap < flows_[b].cap : a < b;
-  });
+  if (least < most)
+    std::sort(by_cap_.begin(), by_cap_.end(), [&](Id a, Id b) {
+      return shares_[a].cap != shares_[b].cap ? shares_[a].cap < shares_[b].cap : a < b;
+    });
   std::size_t next = 0;
   for (std::size_t left = chosen_.size(); left > 0;) {
-    while (next < by_cap_.size() && flows_[by_cap_[next]].fixed) ++next;
-    const double cap = next < by_cap_.size() ? flows_[by_cap_[next]].cap : 0;
+    while (next < by_cap_.size() && shares_[by_cap_[next]].fixed) ++next;
+    const double cap = next < by_cap_.size() ? shares_[by_cap_[next]].cap : 0;
     if (levels_.empty() || cap <= levels_.front().first) {
       fix(by_cap_[next], cap, kOwnCap);
       --left;
@@ -259,15 +271,14 @@ void FlowNetwork::fill() {
     if (r.unfixed == 0) continue;
     const double at = raise(r), before = at * (1 - kSame);
     if (before > cap || (!levels_.empty() && before > levels_.front().first)) {
-      // Flows that were fixed left more time.
-      levels_.push_back({at, number});
+      levels_.emplace_back(at, number);
       std::push_heap(levels_.begin(), levels_.end(), higher);
       continue;
     }
     for (const User& u : r.users) {
-      const Flow& f = flows_[u.flow];
-      if (!f.chosen || f.fixed) continue;
-      fix(u.flow, std::min(at, f.cap), number);
+      const Share& s = shares_[u.flow];
+      if (!s.chosen || s.fixed) continue;
+      fix(u.flow, std::min(at, s.cap), number);
       --left;
     }
   }
@@ -278,25 +289,26 @@ void FlowNetwork::fill() {
 double FlowNetwork::raise(Resource& r) const {
   for (double below = r.level;; below = r.level) {
     r.level = std::max(below, r.free / r.load);
+    if (r.chosen == r.users.size()) return r.level;
     bool slower = false;
     for (const User& u : r.users) {
-      const Flow& f = flows_[u.flow];
-      if (f.chosen || f.rate <= below || f.rate > r.level) continue;
-      r.free = std::max(0.0, r.free - f.rate * u.ps_per_byte);
+      const Share& s = shares_[u.flow];
+      if (s.chosen || s.rate <= below || s.rate > r.level) continue;
+      r.free = std::max(0.0, r.free - s.rate * u.ps_per_byte);
       r.load -= u.ps_per_byte;
       slower = true;
     }
     if (!slower) return r.level;
-    if (r.load <= 0) return r.level = std::numeric_limits<double>::max();
+    if (r.load <= 0) return r.level = kNoRate;
   }
 }
 
 void FlowNetwork::fix(Id id, double rate, std::uint32_t bottleneck) {
-  Flow& f = flows_[id];
-  f.fixed = true;
-  f.fair = rate;
-  f.bottleneck = bottleneck;
-  for (const Need& n : f.contended) {
+  Share& s = shares_[id];
+  s.fixed = true;
+  s.fair = rate;
+  s.bottleneck = bottleneck;
+  for (const Need& n : flows_[id].contended) {
     Resource& r = resources_[n.resource];
     r.free = std::max(0.0, r.free - rate * n.ps_per_byte);
     r.load = std::max(0.0, r.load - n.ps_per_byte);
@@ -313,28 +325,35 @@ bool FlowNetwork::choose_the_unfairly_treated() {
   for (std::size_t t = 0; t < resources; ++t) {
     const std::uint32_t number = touched_[t];
     Resource& r = resources_[number];
-    double used = 0, fastest = 0, held = 0;  // held: the fastest that this resource holds back
-    bool outside = false, holds = false;
+    if (r.chosen == r.users.size()) {
+      r.full = r.free <= (1 - kFull) * r.time;
+      continue;
+    }
+    double used = 0, fastest = 0;
+    double held = kNoRate;               // the fastest of A that this resource holds back
+    double outside = 0, slow = kNoRate;  // the fastest outside, the slowest of these held back here
     for (const User& u : r.users) {
-      const Flow& f = flows_[u.flow];
-      const double rate = f.chosen ? f.fair : f.rate;
-      used += rate * u.ps_per_byte;
-      fastest = std::max(fastest, rate);
-      outside |= !f.chosen;
-      if (!f.chosen || f.bottleneck != number) continue;
-      holds = true;
-      held = std::max(held, rate);
+      const Share& s = shares_[u.flow];
+      used += s.fair * u.ps_per_byte;
+      fastest = std::max(fastest, s.fair);
+      if (!s.chosen) {
+        outside = std::max(outside, s.fair);
+        if (s.bottleneck == number) slow = std::min(slow, s.fair);
+      } else if (s.bottleneck == number) {
+        held = held == kNoRate ? s.fair : std::max(held, s.fair);
+      }
     }
     r.full = used >= kFull * r.time;
-    if (!outside) continue;
     const bool overfull = used > kContended * r.time;
+    const bool free = slow < kNoRate && (!r.full || less(slow, fastest));
+    if (!overfull && !free && !less(held, outside)) continue;
     if (overfull) raise(r);
     for (const User& u : r.users) {
-      const Flow& f = flows_[u.flow];
-      if (f.chosen) continue;
-      const bool freed = f.bottleneck == number && (!r.full || less(f.rate, fastest));
-      const bool greedy = holds && less(held, f.rate);
-      const bool too_fast = overfull && f.rate > r.level;
+      const Share& s = shares_[u.flow];
+      if (s.chosen) continue;
+      const bool freed = s.bottleneck == number && (!r.full || less(s.rate, fastest));
+      const bool greedy = less(held, s.rate);
+      const bool too_fast = overfull && s.rate > r.level;
       if (freed || greedy || too_fast) choose(u.flow);
     }
   }

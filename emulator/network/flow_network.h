@@ -68,8 +68,8 @@ class FlowNetwork {
 
   // When the flow's last byte passes, at its present rate; rounded up.
   Picoseconds end(Id id) const;
-  double rate(Id id) const { return flows_[id].rate; }
-  std::uint32_t bottleneck(Id id) const { return flows_[id].bottleneck; }
+  double rate(Id id) const { return shares_[id].rate; }
+  std::uint32_t bottleneck(Id id) const { return shares_[id].bottleneck; }
   // Number of the flow's present rate: an end that was predicted at an earlier one is void.
   std::uint32_t version(Id id) const { return flows_[id].version; }
   std::size_t flows() const { return flows_.size() - free_.size(); }
@@ -79,12 +79,17 @@ class FlowNetwork {
   struct Flow {
     std::span<const Need> needs;
     std::vector<Need> contended;  // those of `needs` at such resources, in any order
-    double left = 0, rate = 0, cap = 0;
-    double fair = 0;  // being computed
+    double left = 0;
     Picoseconds since = 0;
-    std::uint32_t bottleneck = kOwnCap, version = 0;
-    // wanted: to be settled; chosen: in A; altered: its rate has changed in this settle().
-    bool in_use = false, wanted = false, chosen = false, fixed = false, altered = false;
+    std::uint32_t version = 0;
+    bool in_use = false, altered = false;  // altered: its rate has changed in this settle()
+  };
+  // What is looked at for every user of a resource; kept apart, so that it stays in the cache.
+  struct Share {
+    double rate = 0, cap = 0;
+    double fair = 0;  // being computed; outside A, the rate
+    std::uint32_t bottleneck = kOwnCap;
+    bool wanted = false, chosen = false, fixed = false;  // wanted: to be settled; chosen: in A
   };
   struct User {
     Id flow;
@@ -94,10 +99,11 @@ class FlowNetwork {
     std::vector<User> users;
     double time = 1;  // that it gives per unit of time
     double most = 0;  // time that the users take, each at its cap
+    double need = 0;  // of all users, for a byte of each
     // While A is filled: time left by flows that are fixed, or outside A and not faster than
     // `level`; what the others need, and how many of A these are.
     double free = 0, load = 0, level = 0;
-    std::uint32_t unfixed = 0;
+    std::uint32_t chosen = 0, unfixed = 0;  // chosen: users in A
     bool contended = false, full = false;
     bool touched = false;
   };
@@ -114,10 +120,11 @@ class FlowNetwork {
   void fix(Id id, double rate, std::uint32_t bottleneck);
   bool choose_the_unfairly_treated();
   void alter(Id id, Picoseconds now);
-  void note_use(const Flow& f, Picoseconds until);
+  void note_use(Id id, Picoseconds until);
   double raise(Resource& r) const;
 
   std::vector<Flow> flows_;
+  std::vector<Share> shares_;  // by flow
   std::vector<Id> free_;
   std::vector<Resource> resources_;
   std::vector<Id> come_;

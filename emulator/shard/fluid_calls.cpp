@@ -75,15 +75,7 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
   FluidShape& shape = shape_of(key, op);
   fluid.shape = &shape;
   fluid.place = &place_of(key, shape);
-  const Picoseconds more = fluid.place->added_by_links;
-  auto idle = shape.idle.find(more);
-  if (idle == shape.idle.end()) {
-    const GroupRank source = fluid.transfer ? key.source : kNoRank;
-    idle = shape.idle
-               .emplace(more, play_alone(spec_, workload_, key.place, op, source, key.target, more))
-               .first;
-  }
-  fluid.idle = &idle->second;
+  fluid.idle = &idle_of(key, op, shape, *fluid.place);
   const std::uint32_t credits = shape.schedule->flow_control().credits;
   fluid.waits = fluid.transfer && credits > 0 && shape.messages > credits;
   fluid.fill = std::min(fluid.place->latency, fluid.idle->duration);
@@ -94,6 +86,62 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
   }
   in_order_.push_back(&fluid);
   return fluid;
+}
+
+const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidShape& shape,
+                                    const FluidPlace& place) {
+  const Picoseconds more = place.added_by_links;
+  if (key.target == kNoRank) {
+    const auto known = shape.idle.find(more);
+    if (known != shape.idle.end()) return known->second;
+    return shape.idle[more] = play_alone(spec_, workload_, key.place, op, kNoRank, kNoRank, more);
+  }
+  const auto [known, fresh] = idle_transfers_.try_emplace(idle_key(key, shape, place));
+  IdleCall& idle = known->second;
+  if (!fresh) return idle;
+  idle = play_alone(spec_, workload_, key.place, op, key.source, key.target, more);
+  idle.end = {idle.end[key.source], idle.end[key.target]};
+  return idle;
+}
+
+// All that decides how long a transfer between nodes takes on an idle network: its kind of group,
+// which says whose library plays it, the latency, and of both ends the steps, equal ones counted,
+// and the NICs of each channel, numbered as they come.
+std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const FluidShape& shape,
+                                                const FluidPlace& place) const {
+  std::vector<std::uint64_t> out{key.kind, static_cast<std::uint64_t>(place.added_by_links)};
+  const Schedule& schedule = *shape.schedule;
+  std::vector<Nic> sources, targets;
+  const auto number = [](std::vector<Nic>& known, Nic nic) {
+    const auto at = std::find(known.begin(), known.end(), nic);
+    const auto n = static_cast<std::uint64_t>(at - known.begin());
+    if (at == known.end()) known.push_back(nic);
+    return n;
+  };
+  for (const GroupRank end : {key.source, key.target}) {
+    const int actors = schedule.actors(end);
+    out.push_back(static_cast<std::uint64_t>(actors));
+    for (int a = 0; a < actors; ++a) {
+      const Actor actor = schedule.actor(end, a);
+      const NicPair nics = connected(place, {key.source, key.target, actor.channel, 0}).nics;
+      out.push_back(number(sources, nics.source) << 32 | number(targets, nics.target));
+      Step before;
+      for (int k = 0; k < actor.steps; ++k) {
+        const Step step = schedule.step(end, a, k);
+        const bool same = k > 0 && step.send.count == before.send.count &&
+                          step.recv.count == before.recv.count && step.slices == before.slices &&
+                          step.slice_elements == before.slice_elements;
+        if (same) {
+          ++out.back();
+        } else {
+          out.insert(out.end(), {step.send.count, step.recv.count, step.slices, step.slice_elements,
+                                 std::uint64_t{1}});
+        }
+        before = step;
+      }
+    }
+  }
+  return out;
 }
 
 FluidShape& FluidCalls::shape_of(FluidKey key, const Op& op) {

@@ -8,7 +8,8 @@
 // Alone on an idle network a call takes as long as in loggp (idle_call.h): that gives the cap of
 // its rate. `fill` is the latency of a message. Members that leave a call before its last byte
 // passes (a sender that does not wait, the root of a broadcast) leave when they would on an idle
-// network.
+// network. Transfers that send the same steps over as many NICs take equally long there, so only
+// one of them is played: in large groups nearly every pair of members has a transfer of its own.
 //
 // Resources: the egress of every NIC, then the ingress of every NIC, then the links. Units:
 // emulated picoseconds, bytes. Threading: one owner (a shard).
@@ -71,7 +72,7 @@ struct FluidShape {
   double bytes = 0;                      // of the busiest connection
   double overhead = 1;                   // bytes that a link carries for each of these
   std::uint64_t messages = 0;            // of the connection that has most
-  std::map<Picoseconds, IdleCall> idle;  // by the latency that links add
+  std::map<Picoseconds, IdleCall> idle;  // of a collective, by the latency that links add
 };
 
 // The network that a pattern needs where a group has its members.
@@ -89,7 +90,7 @@ struct FluidPlace {
 struct Fluid {
   const FluidShape* shape = nullptr;
   const FluidPlace* place = nullptr;
-  const IdleCall* idle = nullptr;
+  const IdleCall* idle = nullptr;  // of a transfer, `end` has its sender's, then its receiver's
   std::uint16_t row = 0;
   bool transfer = false;
   bool waits = false;  // of a transfer: the sender waits for its receiver
@@ -97,6 +98,11 @@ struct Fluid {
   double cap = 0;
   Picoseconds fill = 0;
   std::uint64_t calls = 0;  // played in this segment
+
+  // When a member leaves on an idle network.
+  Picoseconds idle_end(const Flight& member) const {
+    return idle->end[transfer ? member.op->kind == Op::Kind::recv : member.position];
+  }
 };
 
 class FluidCalls {
@@ -147,6 +153,10 @@ class FluidCalls {
   };
   Fluid& of_transfer(std::uint32_t group, const Op& op, GroupRank source, GroupRank target);
   Fluid& make(const FluidKey& key, const Op& op);
+  const IdleCall& idle_of(const FluidKey& key, const Op& op, FluidShape& shape,
+                          const FluidPlace& place);
+  std::vector<std::uint64_t> idle_key(const FluidKey& key, const FluidShape& shape,
+                                      const FluidPlace& place) const;
   FluidShape& shape_of(FluidKey key, const Op& op);
   const FluidPlace& place_of(const FluidKey& key, const FluidShape& shape);
   bool inside_node(const FluidPlace& place, const FluidPattern::Edge& e) const;
@@ -166,6 +176,7 @@ class FluidCalls {
   std::set<FluidPattern> patterns_;
   std::map<std::pair<std::uint32_t, const FluidPattern*>, std::unique_ptr<FluidPlace>> places_;
   std::unordered_map<FluidKey, std::unique_ptr<FluidShape>, Hash> shapes_;
+  std::map<std::vector<std::uint64_t>, IdleCall> idle_transfers_;  // by idle_key()
   std::vector<std::shared_ptr<const Schedule>> kept_;
   std::vector<Active> active_;
   std::vector<std::uint32_t> free_, call_of_flow_;

@@ -74,19 +74,19 @@ void Shard::fluid_due(const Event& e) {
 
 void Shard::flow_begins(const Event& e) {
   const FluidCalls::Active& call = fluids_->at(e.held);
-  const IdleCall& idle = *call.fluid->idle;
-  const Picoseconds flowing = idle.duration - call.fluid->fill;
+  const Fluid& fluid = *call.fluid;
+  const Picoseconds flowing = fluid.idle->duration - fluid.fill;
   // Members that leave before the last byte passes.
   for (Flight** at = &fluids_->at(e.held).members; *at != nullptr;) {
     Flight& member = **at;
-    if (idle.end[member.position] >= flowing) {
+    if (fluid.idle_end(member) >= flowing) {
       at = &member.next_member;
       continue;
     }
     *at = std::exchange(member.next_member, nullptr);
-    end_member(member, std::max(member.start.at, e.t.at + idle.end[member.position]));
+    end_member(member, std::max(member.start.at, e.t.at + fluid.idle_end(member)));
   }
-  if (call.fluid->bytes == 0) return flow_ends(e.held, e.t.at + flowing);
+  if (fluid.bytes == 0) return flow_ends(e.held, e.t.at + flowing);
   fluids_->flow(e.held, e.t.at);
   want_rates(e.t.at);
 }
@@ -109,7 +109,7 @@ void Shard::flow_ends(std::uint32_t number, Picoseconds t) {
       target = receives ? member.position : member.peer;
       end = &member;
     }
-    end_member(member, std::max(t, shift + fluid.idle->end[member.position]));
+    end_member(member, std::max(t, shift + fluid.idle_end(member)));
   }
   if (!fluid.transfer) return fluids_->end(number);
   if (receiver) return fluids_->end(number, *end, source, target);

@@ -42,7 +42,7 @@ CallTraffic walk(const Schedule& schedule) {
   const Collective& c = schedule.collective();
   call.call_bytes = call_elements(c) * c.element_bytes;
   std::map<std::tuple<GroupRank, GroupRank, int>, LedgerCell> sums;
-  for (GroupRank r = 0; r < c.size; ++r) {
+  const auto add = [&](GroupRank r) {
     for (int a = 0; a < schedule.actors(r); ++a) {
       const Actor actor = schedule.actor(r, a);
       LedgerCell* cell = nullptr;
@@ -56,7 +56,11 @@ CallTraffic walk(const Schedule& schedule) {
         }
       }
     }
-  }
+  };
+  if (c.func == Func::send_recv)
+    add(c.root);
+  else
+    for (GroupRank r = 0; r < c.size; ++r) add(r);
   for (const auto& [key, sum] : sums) {
     const auto& [from, to, channel] = key;
     call.edges.push_back({from, to, channel, sum.bytes, sum.messages});

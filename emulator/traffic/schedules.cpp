@@ -63,7 +63,8 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
     : spec_(spec),
       workload_(workload),
       cluster_(cluster),
-      transfer_row_(workload.group_names.size()) {
+      transfer_row_(workload.group_names.size()),
+      transfer_algorithm_(workload.group_names.size()) {
   const std::size_t known_kinds = workload.group_names.size();
   for (std::size_t job = 0; job < jobs_of(workload); ++job)
     check_groups(spec.of_job(job), workload, job);
@@ -87,6 +88,7 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
 void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
   if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv) {
     const Algorithm& row = find(Func::send_recv, op.group);
+    transfer_algorithm_[op.group] = &row;
     transfer_row_[op.group] = row_for(Func::send_recv, op.group, std::string(row.name),
                                       exactness_of_transfer(row, op.within != Op::Within::unknown));
   }
@@ -312,11 +314,11 @@ std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const O
                      .root = source,
                      .target = target,
                      .pair = key.pair != 0};
-  const Algorithm& algorithm = find(c.func, op.group);
-  std::shared_ptr<const Schedule> made =
-      library_named(algorithm.library) == Library::nccl
-          ? make(key, algorithm, c)
-          : find_algorithm("generic", c.func, "direct")->make(c, {});
+  static const Algorithm& direct = *find_algorithm("generic", Func::send_recv, "direct");
+  const Algorithm& algorithm = *transfer_algorithm_[op.group];
+  std::shared_ptr<const Schedule> made = library_named(algorithm.library) == Library::nccl
+                                             ? make(key, algorithm, c)
+                                             : direct.make(c, {});
   return transfers_[key] = std::move(made);
 }
 

@@ -128,7 +128,9 @@ class Schedules {
   const Workload& workload_;
   const Cluster& cluster_;
   std::vector<Row> rows_;
-  std::vector<std::uint16_t> transfer_row_;  // by group kind
+  // By group kind: of sends and receives.
+  std::vector<std::uint16_t> transfer_row_;
+  std::vector<const Algorithm*> transfer_algorithm_;
   std::unordered_map<Key, Play, Hash> made_;
   // The transfers played last; emptied when it has kMostTransfers.
   mutable std::unordered_map<Key, std::shared_ptr<const Schedule>, Hash> transfers_;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +101,69 @@ TEST(Flows, OfTransfersAloneTakeAsLongAsTheirMessages) {
     EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.01 * seconds_of(b)) << library;
     EXPECT_EQ(ledger_text(a), ledger_text(b)) << library;
   }
+}
+
+// Transfers of all pairs of GPUs on different nodes, each in a stream of its own and one after the
+// other: how long each takes to arrive.
+std::vector<double> durations(NetworkModel network, const char* library, int nics,
+                              Op::Within within) {
+  SmallJob job = job_of(3, 4, network);
+  job.spec.cluster.nics_per_node = nics;
+  job.spec.cluster.topology = leaf_spine(2, 2, 1);
+  job.spec.cluster.topology.link_latency = 3 * kPicosPerMicro;
+  job.spec.collectives.library = library;
+  with_sends(job, {});
+  RunOptions options;
+  constexpr Picoseconds kApart = 5000 * kPicosPerMicro;
+  Picoseconds at = 0;
+  const auto new_stream = [&](int rank, const Op& op) {
+    Program& program = job.workload.roles[rank].iterations[0];
+    program.streams.push_back(OpList{Op{.duration = at}, op});
+    program.stream_names.emplace_back("transfer");
+    return std::pair{rank, static_cast<int>(program.streams.size()) - 1};
+  };
+  std::vector<std::pair<int, int>> receivers;
+  for (const std::uint64_t count : {3'000u, 2'000'000u})
+    for (int from = 0; from < 12; ++from)
+      for (int to = 0; to < 12; to += from % 3 + 1) {
+        if (from / 4 == to / 4) continue;
+        Op op;
+        op.count = count;
+        op.within = within;
+        op.kind = Op::Kind::send;
+        op.peer = to - from;
+        new_stream(from, op);
+        op.kind = Op::Kind::recv;
+        op.peer = from - to;
+        receivers.push_back(new_stream(to, op));
+        at += kApart;
+      }
+  for (int r = 0; r < 12; ++r) options.trace_ranks.push_back(WorldRank(r));
+  std::map<std::pair<int, int>, Picoseconds> ends;
+  for (const Span& s : job.run(nullptr, options).spans)
+    ends[{s.rank.value(), s.stream}] = s.start + s.duration;
+  std::vector<double> out;
+  for (std::size_t i = 0; i < receivers.size(); ++i)
+    out.push_back(seconds(ends.at(receivers[i]) - static_cast<Picoseconds>(i) * kApart));
+  return out;
+}
+
+// Of transfers that are alike only one is played; those that pass links between switches are not
+// like those that do not.
+TEST(Flows, OfEveryPairTakeAsLongAsTheirMessages) {
+  for (const char* library : {"generic", "nccl-2.28"})
+    for (const int nics : {1, 2, 4})
+      for (const Op::Within within : {Op::Within::group, Op::Within::pair}) {
+        const std::vector<double> flow = durations(NetworkModel::flow, library, nics, within),
+                                  loggp = durations(NetworkModel::loggp, library, nics, within);
+        ASSERT_GT(flow.size(), 100u);
+        std::set<long> different;
+        for (const double one : loggp) different.insert(std::lround(one * 1e9));
+        EXPECT_EQ(different.size(), 4u);  // two sizes, in a leaf and between leaves
+        for (std::size_t i = 0; i < flow.size(); ++i)
+          ASSERT_NEAR(flow[i], loggp[i], loggp[i] / 4096)  // to which shares of NICs are rounded
+              << library << ", " << nics << " NICs, transfer " << i;
+      }
 }
 
 // Both send before they receive: a sender does not wait for its receiver.
