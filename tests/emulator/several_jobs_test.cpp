@@ -6,13 +6,16 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "collectives/compressor.h"
 #include "profiles/error.h"
+#include "profiles/planners/compression.h"
 #include "profiles/workload/merge.h"
 #include "tests/emulator/support.h"
 
@@ -26,7 +29,7 @@ constexpr std::uint64_t kCount = 250'000;
 constexpr double kSerial = kCount * 4 * 8 / kRate;
 
 struct Placed {
-  SmallJob job;  // its own cluster does not count
+  SmallJob job;  // of its own cluster only the servers count
   std::vector<int> nodes;
 };
 
@@ -51,6 +54,7 @@ SmallJob together(const SmallJob& fabric, const std::vector<Placed>& jobs) {
     JobOnNodes& place = out.spec.jobs.emplace_back();
     place.name = name;
     place.job = std::make_shared<const JobSpec>(one.job.spec);
+    out.spec.cluster.servers.count += one.job.spec.cluster.server_nodes();
     for (const int node : one.nodes) {
       place.nodes.emplace_back(node);
       out.spec.cluster.node_of_block.emplace_back(node);
@@ -207,6 +211,65 @@ TEST(SeveralJobs, AreVerifiedInMemory) {
     EXPECT_TRUE(pair.source_nic.value() / 2 != 2 && pair.target_nic.value() / 2 != 2);
 }
 
+// A job beside others sends what it sends alone: by its own library, to its own servers, in its own
+// tensors, compressed or not.
+TEST(SeveralJobs, HaveLibrariesSchemesAndTensorsOfTheirOwn) {
+  SmallJob nccl = all_reduce_of(2, 2), served = all_reduce_of(2, 2), topk(2, 2, FabricKind::memory);
+  nccl.spec.collectives.library = "nccl-2.28";
+  served.program().streams[0] = {};
+  served.collective(Func::all_reduce, kCount, DataType::float32, 0, 1);
+  served.spec.collectives.algorithm(Func::all_reduce) = "parameter_server";
+  served.spec.collectives.at_servers.big_array = 1000;  // elements; larger tensors have all servers
+  served.spec.cluster.servers.count = 2;
+  topk.collective(Func::all_reduce, 10'000, DataType::float32, 0, 1);
+  topk.spec.collectives.library = "gloo";
+  topk.spec.compression.emplace();
+  for (const Compressor& method : compressors())
+    if (method.name == "topk") topk.spec.compression->method = &method;
+  topk.spec.compression->options.ratio = 0.01;
+  compress(topk.spec, topk.workload);
+  std::vector<Placed> jobs{{nccl, {4, 1}}, {served, {0, 5}}, {topk, {3, 2}}};
+  SmallJob job = together(SmallJob(6, 2, FabricKind::memory), jobs);
+  job.spec.run.verify = true;
+  const Result result = job.run();
+  ASSERT_EQ(result.verify->wrong_elements, 0u);
+  std::set<std::string> algorithms;
+  for (const CollectiveReport& row : result.collectives)
+    algorithms.insert(row.group + " " + row.algorithm);
+  EXPECT_TRUE(algorithms.contains("b/all parameter_server"));
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    SmallJob alone = jobs[j].job;
+    alone.spec.run = job.spec.run;
+    alone.spec.fabric.kind = FabricKind::memory;
+    const Result own = alone.run();
+    const JobReport& beside = result.jobs[j];
+    EXPECT_EQ(beside.wire_bytes_per_iteration, own.wire_bytes_per_iteration) << beside.name;
+    EXPECT_EQ(beside.messages_per_iteration, own.messages_per_iteration) << beside.name;
+    EXPECT_EQ(beside.compression.has_value(), j == 2);
+  }
+  EXPECT_EQ(result.jobs[2].compression->payload_bytes, 100u * 8);  // a value and its index
+  // Its servers are those after all nodes, and nobody else's.
+  std::set<std::string> servers;
+  for (const ServerReport& server : result.servers) servers.insert(server.name);
+  EXPECT_EQ(servers, (std::set<std::string>{"n6", "n7"}));
+}
+
+// Those of a job are beside its own GPUs.
+TEST(SeveralJobs, MayHaveServersBesideTheirGpus) {
+  SmallJob a = all_reduce_of(2), b = all_reduce_of(2);
+  for (SmallJob* job : {&a, &b}) {
+    job->program().streams[0] = {};
+    job->collective(Func::all_reduce, kCount, DataType::float32, 0, 1);
+    job->spec.collectives.algorithm(Func::all_reduce) = "parameter_server";
+    job->spec.cluster.servers.count = 1;
+  }
+  a.spec.cluster.servers.colocated = true;
+  SmallJob job = together(SmallJob(5, 1, FabricKind::virtual_time), {{a, {3, 1}}, {b, {0, 4}}});
+  std::vector<std::string> servers;
+  for (const ServerReport& server : job.run().servers) servers.push_back(server.name);
+  EXPECT_EQ(servers, (std::vector<std::string>{"n3", "n5"}));
+}
+
 TEST(SeveralJobs, RefuseStepsThatTakeNoTime) {
   SmallJob idle(2, 1, FabricKind::virtual_time);
   SmallJob job =
@@ -219,6 +282,8 @@ TEST(SeveralJobs, RefuseStepsThatTakeNoTime) {
 // A job of random calls on so many nodes.
 SmallJob random_job(std::mt19937& random, int nodes, int gpus) {
   SmallJob job(nodes, gpus, FabricKind::virtual_time);
+  const char* libraries[] = {"generic", "nccl-2.28", "gloo", "openmpi-4.1"};
+  job.spec.collectives.library = libraries[random() % 4];
   job.workload.groups.clear();
   job.workload.group_names = {"all", "pairs"};
   job.workload.groups.push_back({0, world_ranks(job.workload.ranks)});
@@ -245,6 +310,29 @@ SmallJob random_job(std::mt19937& random, int nodes, int gpus) {
   return job;
 }
 
+// Sums the job's all-reduces at servers of its own or in the switch. Returns true.
+bool add_scheme(std::mt19937& random, JobSpec& spec) {
+  const char* schemes[] = {"parameter_server", "byteps", "switchml", "sharp", "omnireduce"};
+  spec.collectives.algorithm(Func::all_reduce) = schemes[random() % 5];
+  spec.collectives.at_servers = {.big_array = 5000, .chunk_bytes = 4096};
+  spec.collectives.at_servers.partition_bytes = 4096;
+  spec.cluster.servers.count = 1 + static_cast<int>(random() % 2);
+  spec.cluster.servers.colocated = random() % 2 == 0;
+  return true;
+}
+
+// Compresses a tensor that the job reduces by some method.
+void add_compression(std::mt19937& random, SmallJob& job) {
+  job.collective(Func::all_reduce, 2'000, DataType::float32, 0, 1);
+  CompressionOptions options;
+  options.ratio = 0.05;
+  const char* methods[] = {"topk", "qsgd", "powersgd", "onebit"};
+  const char* method = methods[random() % 4];
+  for (const Compressor& known : compressors())
+    if (known.name == method) job.spec.compression = CompressionSpec{&known, options};
+  compress(job.spec, job.workload);
+}
+
 // Where no NIC and no link is shared, nobody loses anything, whatever the jobs do and wherever they
 // are; and with real data they compute what they should.
 TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
@@ -257,18 +345,20 @@ TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
     std::iota(nodes.begin(), nodes.end(), 0);
     std::shuffle(nodes.begin(), nodes.end(), random);
     std::vector<Placed> jobs;
+    bool has_scheme = false;
     for (int n = 2 + static_cast<int>(random() % 2); n > 0; --n) {
       const int size = 2 + static_cast<int>(random() % 2);
       jobs.push_back({random_job(random, size, gpus), {nodes.end() - size, nodes.end()}});
       nodes.resize(nodes.size() - static_cast<std::size_t>(size));
+      has_scheme |= random() % 3 == 0 && add_scheme(random, jobs.back().job.spec);
+      if (random() % 3 == 0) add_compression(random, jobs.back().job);
     }
     SmallJob job = together(cluster, jobs);
-    const char* libraries[] = {"generic", "nccl-2.28", "gloo", "openmpi-4.1"};
-    job.spec.collectives.library = libraries[random() % 4];
     job.spec.run.iterations = 2;
     job.spec.run.jitter = 0.2;
     for (const NetworkModel network :
          {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+      if (network != NetworkModel::loggp && has_scheme) continue;
       job.spec.fabric.network = network;
       for (const JobReport& one : job.run().jobs) {
         EXPECT_GE(one.iterations.size(), 2u);

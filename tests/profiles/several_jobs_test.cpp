@@ -118,25 +118,68 @@ TEST_F(JobsInAFile, HaveNamesAndFiles) {
             "with its keys");
 }
 
-TEST_F(JobsInAFile, AgreeOnWhatTheyShare) {
-  folder_.write("b.yaml", kJob + "collectives: {allreduce: rabenseifner}\n");
-  EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 0}\n"
-                        "- {name: b, file: b.yaml, nodes: 1}\n")),
-            "b.yaml:7:26: collectives.allreduce is rabenseifner in job b and auto in a (a.yaml); "
-            "all jobs "
-            "share it: give it once, beside jobs");
-  EXPECT_EQ(load(outer("- {name: a, file: a.yaml, nodes: 0}\n"
-                       "- {name: b, file: b.yaml, nodes: 1}\n",
-                       "collectives: {allreduce: ring}\n"))
-                .spec.collectives.algorithm(Func::all_reduce),
-            "ring");
+const std::string kServed =
+    kJob + "collectives: {library: openmpi-4.1, allreduce: generic/parameter_server}\n";
+
+TEST_F(JobsInAFile, HaveLibrariesServersAndCompressionOfTheirOwn) {
+  folder_.write("b.yaml", kServed + "servers: {count: 2, cores: 4}\n");
+  folder_.write("c.yaml", kJob +
+                              "collectives: {library: nccl-2.28}\n"
+                              "compression: {method: topk, ratio: 0.01}\n"
+                              "tensors: {density: 0.1}\n");
+  const LoadedJob all =
+      load(outer("- {name: a, file: a.yaml, nodes: 0-1}\n"
+                 "- {name: b, file: b.yaml, nodes: 2-3}\n"
+                 "- {name: c, file: c.yaml, nodes: 4-6}\n",
+                 "fabric: {kind: virtual, packets: {loss: 0.001}}\n"));
+  const auto of = [&](std::size_t job) -> const JobSpec& { return *all.spec.jobs[job].job; };
+  EXPECT_EQ(of(0).collectives.library, "generic");
+  EXPECT_EQ(of(1).collectives.algorithm(Func::all_reduce), "generic/parameter_server");
+  EXPECT_EQ(of(2).collectives.library, "nccl-2.28");
+  EXPECT_FALSE(of(0).compression || of(1).compression);
+  EXPECT_EQ(of(2).compression->method->name, "topk");
+  EXPECT_EQ(of(2).tensors->density, 0.1);
+  EXPECT_EQ(all.spec.cluster.all_nodes(), 8 + 2);
+  EXPECT_EQ(all.spec.cluster.servers.cores, 4);
+  EXPECT_EQ(all.spec.fabric.packets.loss, 0.001);
+  const LoadedJob again = load_job(folder_.write("config.json", all.config_json), {});
+  EXPECT_EQ(again.config_json, all.config_json);
+  const Workload workload = plan_workload(all.spec);
+  EXPECT_TRUE(workload.jobs[1].compressed.empty());
+  EXPECT_FALSE(workload.jobs[2].compressed.empty());
+}
+
+TEST_F(JobsInAFile, AgreeOnTheMachinesThatTheyShare) {
+  folder_.write("b.yaml", kServed + "servers: {count: 2, cores: 4}\n");
+  folder_.write("c.yaml", kServed + "servers: {count: 1, placement: colocated}\n");
+  const std::string jobs =
+      "- {name: a, file: a.yaml, nodes: 0}\n"
+      "- {name: b, file: b.yaml, nodes: 1}\n"
+      "- {name: c, file: c.yaml, nodes: 2}\n";
+  EXPECT_EQ(error(outer(jobs)),
+            "c.yaml: servers.cores is 8 in job c and 4 in b (b.yaml:8:28); both have the same "
+            "machines: give it once, beside jobs");
+  folder_.write("c.yaml", kServed + "servers: {count: 1, placement: colocated, cores: 4}\n");
+  EXPECT_EQ(load(outer(jobs)).spec.cluster.all_nodes(), 8 + 2);
+}
+
+TEST_F(JobsInAFile, RefuseKeysOfTheFabricThatMeanNothingToAnyOfThem) {
+  EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 0}\n",
+                        "fabric: {kind: virtual, packets: {loss: 0.001}}\n")),
+            "both.yaml:3:41: fabric.packets.loss means nothing here: no collective is played by a "
+            "scheme; name one (collectives: {allreduce: switchml}), or leave it out");
 }
 
 TEST_F(JobsInAFile, RefuseWhatOnlyAJobAloneMayHave) {
   const std::string jobs = "- {name: a, file: b.yaml, nodes: 0}\n";
-  folder_.write("b.yaml", kJob + "compression: {method: topk, ratio: 0.01}\n");
+  folder_.write("b.yaml", kJob + "compression: {method: topk, ratio: 0.01, memory: residual}\n");
+  EXPECT_EQ(error("cluster: {nodes: 8}\nrun: {verify: true}\njobs:\n" + jobs),
+            "both.yaml:2:15: run.verify: job a carries from step to step what its compression "
+            "leaves out, which is verified for a job alone; use compression.memory: none, or do "
+            "not verify");
+  folder_.write("b.yaml", kJob + "training: {task: logistic}\n");
   EXPECT_EQ(error(outer(jobs)),
-            "b.yaml:7:23: compression.method: job a has it, and only a job that has the fabric for "
+            "b.yaml:7:18: training.task: job a has it, and only a job that has the fabric for "
             "itself may; leave it out");
   EXPECT_EQ(error(outer(jobs, "fabric: {kind: ofi}\n")),
             "both.yaml:3:16: fabric.kind: ofi does not play several jobs; use memory or virtual");

@@ -1,6 +1,7 @@
 #include "tools/report/jobs_report.h"
 
 #include "profiles/input/quantity.h"
+#include "tools/report/tensor_report.h"
 #include "tools/text/humane.h"
 #include "tools/text/statistics.h"
 
@@ -56,7 +57,8 @@ std::string model_text(const JobSpec& spec) {
 std::vector<Fact> job_facts(const JobSpec& spec) {
   std::vector<Fact> facts;
   for (const JobOnNodes& one : spec.jobs)
-    facts.push_back({"job " + one.name, model_text(*one.job) + "; nodes " + nodes_text(one.nodes)});
+    facts.push_back({"job " + one.name, model_text(*one.job) + "; " + one.job->collectives.library +
+                                            "; nodes " + nodes_text(one.nodes)});
   return facts;
 }
 
@@ -101,7 +103,9 @@ Json jobs_json(const Result& result) {
                                     ? Json(job.samples_per_iteration / beside)
                                     : Json()},
          {"wire_bytes_per_iteration", job.wire_bytes_per_iteration},
-         {"messages_per_iteration", job.messages_per_iteration}});
+         {"messages_per_iteration", job.messages_per_iteration},
+         {"tensors", tensors_json(job.tensors)},
+         {"compression", compression_json(job.compression)}});
   }
   return list;
 }
