@@ -23,11 +23,6 @@ WORKERS = 8
 PEAK = 1000  # TFLOP/s, so that an efficiency can stand for any time
 
 
-NCF = ("{kind: layers, name: ncf, dtype: float32, optimizer_us: 0, layers: [{name: all, "
-       "parameters: [26590656, 5134848, 65536, 256, 32768, 128, 8192, 64, 128, 1], "
-       "forward_us: %d, backward_us: %d}]}")
-
-
 class Model:
     """A model of ROWS: its profile, samples a worker, and seconds that a worker computes."""
 
@@ -42,7 +37,7 @@ MODELS = {
     "vgg19": Model("vgg19", 32, 32 * WORKERS / 1939.7, "throughput"),
     # One worker trains 9.33 million samples/s, two train 4.03 million: a ring of 127 MB takes them
     # 102 ms, so that their batch is 2^18.
-    "ncf": Model(None, 2**18, 2**18 / 9.33e6, "total_throughput"),
+    "ncf": Model("ncf", 2**18, 2**18 / 9.33e6, "total_throughput"),
 }
 # Least squares over the 36 upper bounds of ResNet-50 at 10 Gb/s that gather payloads of known size:
 # their time beyond compute and the wire's, by tensors (161) and by bytes that a worker receives.
@@ -96,9 +91,7 @@ class Player:
 
     def play(self, name, rate, compression, efficiency):
         model = MODELS[name]
-        half = model.seconds * 1e6 / 3
-        profile = model.profile or NCF % (half, 2 * half)
-        self.job.write_text(JOB.format(model=profile, efficiency=efficiency, peak=PEAK, rate=rate,
+        self.job.write_text(JOB.format(model=model.profile, efficiency=efficiency, peak=PEAK, rate=rate,
                                        batch=model.batch, gather=GATHER,
                                        compression=compression))
         command = [self.binary, "run", self.job, "-q", "--json", self.result]
@@ -109,7 +102,7 @@ class Player:
         """With which a worker computes for the time in MODELS: by a network that takes no time."""
         if name not in self.efficiencies:
             found = 0.01
-            for _ in range(4 if MODELS[name].profile else 0):
+            for _ in range(4):
                 alone = self.play(name, "100000Gbps", "method: signsgd, ratio: 1", found)
                 free = self.play(name, "100000Gbps", "method: signsgd, ratio: 1", 1.0)
                 found *= (alone - free) / MODELS[name].seconds

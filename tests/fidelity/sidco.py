@@ -45,17 +45,12 @@ class Model:
             f"compression: {compression}", ""])
 
 
-# The weights of an LSTM of this width count twice four times; each token passes all of them.
-PTB_WIDTH, PTB_WORDS, PTB_TOKENS = 1500, 10000, 20 * 35
-PTB_CELLS = 2 * (8 * PTB_WIDTH * PTB_WIDTH + 8 * PTB_WIDTH)
-PTB_HEAD = PTB_WORDS * PTB_WIDTH + PTB_WORDS
 MODELS = {
     "ResNet-20": Model(layers(269_467, 2 * 41e6 * 64), 64),
     "VGG-16 (CIFAR-10)": Model(layers(14_982_987, 2 * 313e6 * 64), 64),
     "ResNet-50": Model("{base: resnet50, classes: 1001}", 32),
     "VGG-19": Model("vgg19", 32),
-    "LSTM-PTB": Model(layers(PTB_WORDS * PTB_WIDTH + PTB_CELLS + PTB_HEAD,
-                             2 * (PTB_CELLS + PTB_HEAD) * PTB_TOKENS), 20),
+    "LSTM-PTB": Model("lstm-ptb-large", 20),
 }
 
 
