@@ -14,6 +14,7 @@
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
+#include "profiles/planners/compression_times.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/support.h"
 #include "tests/profiles/support.h"
@@ -183,6 +184,27 @@ TEST(Compression, OfAnUnusableTableIsRefusedWithItsPlace) {
   expect(refused(head + "topk,1000,nan,1\n", "topk"), "is no row");
   expect(refused(head + "topk,0,1,1\n", "topk"), "is no row");
   expect(refused(head + "topk,1000,1,1\n", "qsgd"), "has no row of 'qsgd'; measure it by");
+}
+
+// Of every method. A small tensor takes as long as the host needs to launch kernels, a large one is
+// passed through the device's memory.
+TEST(Compression, CostsWhatAShippedTableSays) {
+  const auto at = [](std::string_view method, std::uint64_t elements) {
+    const LoadedJob loaded = test::load_text(
+        job("compression: {method: " + std::string(method) + ", costs: h200-pytorch}\n"));
+    return compression_time(*loaded.spec.compression, elements);
+  };
+  for (const Compressor& method : compressors()) {
+    SCOPED_TRACE(method.name);
+    const CompressionTime small = at(method.name, 1'000'000), large = at(method.name, 26'000'000);
+    EXPECT_GT(small.compress_ns, 5'000);
+    EXPECT_GT(large.compress_ns, 30'000);
+    EXPECT_GT(large.decompress_ns, small.decompress_ns);
+  }
+  EXPECT_NE(test::error_of([] {
+              test::load_text(job("compression: {method: topk, costs: h2}\n"));
+            }).find("write v100, h200-pytorch, or the path"),
+            std::string::npos);
 }
 
 TEST(Compression, IsPlayedFromProgramsAsItWasPlanned) {
