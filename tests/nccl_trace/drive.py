@@ -1,7 +1,7 @@
 """Makes real NCCL say what it sends: N processes on one GPU, each a node of its own, under the tracing plugin,
 through the calls of sweep.py.
 
-    drive.py PLUGIN.so FOLDER [--only NAME] [--seconds 100] [--at-once 2] [--compare PROGRAM]
+    drive.py PLUGIN.so FOLDER [--only PATTERN,..] [--seconds 100] [--at-once 2] [--compare PROGRAM]
 
 Writes FOLDER/SET/trace.RANK and NCCL's log of every rank; with --compare PROGRAM (nccl_trace_compare) it then holds
 the traces against our schedules. A set of processes that fails or hangs is killed, the others are still played. Needs
@@ -12,6 +12,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import ctypes
+import fnmatch
 import json
 import multiprocessing
 import os
@@ -191,8 +192,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plugin", type=os.path.abspath)
     parser.add_argument("folder", type=os.path.abspath)
-    parser.add_argument("--only", default="", help="the sets whose name begins so")
-    parser.add_argument("--skip", default="none", help="not those")
+    parser.add_argument("--only", default="*", help="sets whose name fits one of these patterns: p2p-*,own-4-*")
     parser.add_argument("--seconds", type=float, default=1500, help="after these no further call begins")
     parser.add_argument("--patience", type=float, default=30, help="seconds that a rank may take for a command")
     parser.add_argument("--at-once", type=int, default=1, help="sets played at a time")
@@ -204,7 +204,8 @@ def main():
     if why := find_libraries(options):
         print(f"left out: {why}")
         return LEFT_OUT
-    sets = [s for s in sweep.sets() if s.name.startswith(options.only) and not s.name.startswith(options.skip)]
+    patterns = options.only.split(",")
+    sets = [s for s in sweep.sets() if any(fnmatch.fnmatchcase(s.name, pattern) for pattern in patterns)]
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
         equal = list(pool.map(lambda s: play_and_compare(s, options, until), sets))
     print(f"{equal.count(True)} sets are equal, {equal.count(False)} are not; no time for {equal.count(None)}")

@@ -150,6 +150,12 @@ def recorded(ranks):
     return Set(f"recorded-{ranks}", ranks, own + forced_ones + sends)
 
 
+def of_ranks(ranks):
+    channels = (1, 2) if ranks <= 8 else (2,)
+    return [transfers(ranks, channels), own_choice(ranks, (1, 400_000)), own_choice(ranks, (2, 100_000)),
+            *(grid(ranks, a, p, channels) for a in FUNCS for p in PROTOCOLS[a])]
+
+
 def sets():
     """The most telling come first."""
     everything = [recorded(3), recorded(4)]
@@ -158,11 +164,7 @@ def sets():
     everything += [grid(4, a, p) for a in FUNCS for p in PROTOCOLS[a]]
     everything += [drawn(i) for i in range(1, 7)]
     everything += [with_variables(i) for i in range(len(VARIABLES))]
-    for ranks in (3, 8, 5, 2):
-        everything += [grid(ranks, a, p, (1, 2)) for a in FUNCS for p in PROTOCOLS[a]]
-        everything += [transfers(ranks, (1, 2)), own_choice(ranks, (1, 100_000)), own_choice(ranks, (2, 400_000))]
-    everything += [drawn(i) for i in range(7, 20)]
-    for ranks in (16, 12):
-        everything += [grid(ranks, a, "Simple", (2,)) for a in FUNCS]
-        everything += [transfers(ranks, (2,)), own_choice(ranks, (1, 400_000)), grid(ranks, "Tree", "LL128", (2,))]
-    return everything + [drawn(i) for i in range(20, 100)]
+    by_ranks = [of_ranks(ranks) for ranks in (8, 2, 16, 3, 5, 12)]
+    # In turns: sets that are played at a time share the GPU's multiprocessors.
+    everything += [one for turn in zip(*by_ranks) for one in turn]
+    return everything + [drawn(i) for i in range(7, 40)]

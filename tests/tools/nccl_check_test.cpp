@@ -1,6 +1,7 @@
-// NCCL's log against what is played here. The logs are written by hand, in the forms of NCCL's
-// source: rings and trees after the published orders of an HGX H100, the choices after logs of real
-// clusters (NVIDIA/nccl issue 1752: 64 nodes of 8). No log of a run of ours is among them.
+// NCCL's log against what is played here. One log and one graph dump are NCCL's own, of a run with
+// four nodes of one GPU and two NICs (tests/nccl_trace). The others are written by hand, in the
+// forms of NCCL's source: rings and trees after the published orders of an HGX H100, the choices
+// after logs of real clusters (NVIDIA/nccl issue 1752: 64 nodes of 8).
 #include "tools/nccl/nccl_check.h"
 
 #include <fstream>
@@ -11,6 +12,8 @@
 
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
+#include "profiles/load/nccl_graph_file.h"
+#include "profiles/load/nccl_topology_file.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 #include "tools/nccl/nccl_result.h"
@@ -20,11 +23,24 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string log_of_512() {
-  std::ifstream file(GHOSTRANK_TRANSCRIPTS "/nccl.log");
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+std::string log_of_512() { return text_of(GHOSTRANK_TRANSCRIPTS "/nccl.log"); }
+
+std::string recorded(const std::string& name) {
+  return text_of(GHOSTRANK_NCCL_RECORDED "/own/" + name);
+}
+
+// The node of the recorded log, as NCCL dumped it.
+Communicator recorded_node() {
+  Communicator at;
+  at.machine = parse_nccl_topology(recorded("topology.xml"), "topology.xml");
+  return at;
 }
 
 NcclFindings findings(const std::string& text, const char* node = "hgx-h100-400g") {
@@ -64,6 +80,35 @@ TEST(NcclCheck, FindsALogOfAnHgxClusterAsItIsPlayed) {
 struct Mutation {
   const char *from, *to, *found;
 };
+
+TEST(NcclCheck, FindsNcclsOwnLogAsItIsPlayed) {
+  NcclLog log;
+  read_nccl_log(recorded("log"), "log", log);
+  EXPECT_EQ(log.version, "2.28.9");
+  const NcclFindings all = check_nccl_log(log, nccl_library_of(log.version), recorded_node());
+  EXPECT_EQ(differing(all), std::vector<std::string>{});
+  EXPECT_EQ(all.not_compared, 0U);
+  EXPECT_EQ(all.same, 57U);
+  ASSERT_EQ(all.comms.size(), 1U);
+  EXPECT_EQ(all.comms[0].where, "4 ranks on 4 nodes");
+}
+
+TEST(NcclCheck, FindsWhatDiffersInNcclsOwnLog) {
+  NcclLog log;
+  std::string text = replaced(recorded("log"), "Ring 03 : 3 -> 0 -> 1", "Ring 03 : 1 -> 0 -> 3");
+  text = replaced(text, "Algo TREE proto LL channel{Lo..Hi}={0..0}",
+                  "Algo RING proto LL channel{Lo..Hi}={0..0}");
+  read_nccl_log(text, "log", log);
+  EXPECT_EQ(differing(check_nccl_log(log, "nccl-2.28", recorded_node())),
+            (std::vector<std::string>{"rings", "allreduce of 1 float sum"}));
+}
+
+TEST(NcclCheck, FindsNcclsOwnGraphDumpAsItIsSearched) {
+  const auto dump = parse_nccl_graphs(recorded("graph.xml"), "graph.xml");
+  const NcclFindings all = check_nccl_graphs(*dump, "nccl-2.28", recorded_node());
+  EXPECT_EQ(differing(all), std::vector<std::string>{});
+  EXPECT_EQ(all.same, 7U);
+}
 
 TEST(NcclCheck, FindsWhatDiffers) {
   for (const Mutation& m : {
