@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long compression methods take as plain PyTorch on a device: a table for `compression.costs`.
 
-    measure.py [--device cuda] [--elements 64,1024,...] [--seconds 60] [--csv FILE]
+    measure.py [--device cuda] [--methods topk,qsgd,...] [--elements 64,1024,...] [--seconds 60] [--csv FILE]
 
 Every method of docs/compression.md is written here as one would write it in eager PyTorch, from its
 definition, without kernels of its own, and its payload has the bytes of ghostrank's. Decompressing
@@ -436,18 +436,22 @@ def measure(timer, device, name, x, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--elements", default="64,1024,16384,65536,262144,2621440,26214400")
     parser.add_argument("--seconds", type=float, default=60, help="for all, about")
     parser.add_argument("--csv", default="-")
     flags = parser.parse_args()
     device = torch.device(flags.device)
-    sizes = [int(size) for size in flags.elements.split(",")]
-    each = flags.seconds / len(METHODS) / len(sizes) / 2
+    names, sizes = flags.methods.split(","), [int(size) for size in flags.elements.split(",")]
+    for name in names:
+        if name not in METHODS:
+            parser.error(f"there is no method {name}; known are {', '.join(METHODS)}")
+    each = flags.seconds / len(names) / len(sizes) / 2
     with torch.no_grad():
         check(device)
         timer = Timer(device)
         tensors = [laplace(size, device) for size in sizes]
-        rows = [measure(timer, device, name, x, each) for name in METHODS for x in tensors]
+        rows = [measure(timer, device, name, x, each) for name in names for x in tensors]
     file = sys.stdout if flags.csv == "-" else open(flags.csv, "w", newline="", encoding="utf-8")
     writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
     writer.writeheader()
