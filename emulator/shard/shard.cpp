@@ -24,6 +24,10 @@ constexpr std::size_t kCachedEvents = 128;
 // Prefetch distances, in events: firing so many takes a few memory latencies.
 constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;
 
+Picoseconds after(Picoseconds t, Picoseconds later) {
+  return t < kNever - later ? t + later : kNever;
+}
+
 }  // namespace
 
 // ---- The loop ----
@@ -45,9 +49,11 @@ void Shard::run_real() {
   note_end();
 }
 
-// Virtual time: the clock jumps to the next event. Several shards play in windows no longer than
-// the lookahead, the least time in which the network brings a message from one shard to another:
-// within a window no shard can affect another. Between windows they exchange mail.
+// Virtual time: the clock jumps to the next event. Several shards play in windows, between which
+// they exchange mail. The lookahead is the least time in which the network brings a message from
+// one shard to another. A shard's window ends before the others can affect it: one lookahead after
+// their next event, or two after its own, which they may answer. So a shard whose ranks compute
+// lets the others go on.
 void Shard::run_virtual() {
   const auto shards = static_cast<std::size_t>(shared_->shards);
   const Picoseconds lookahead = shards > 1 ? cluster_.topology().lookahead() : kNever;
@@ -60,11 +66,15 @@ void Shard::run_virtual() {
     if (agents_.serves()) tell_whether_it_got_on();
     shared_->next[self] = stopped() ? kStopped : timers_.empty() ? kNever : timers_.next();
     shared_->window.arrive_and_wait();
-    Picoseconds first = kNever;
-    for (const auto& n : shared_->next) first = std::min(first, n.load(std::memory_order_relaxed));
+    const Picoseconds own = shared_->next[self];
+    Picoseconds others = kNever;
+    for (std::size_t shard = 0; shard < shards; ++shard)
+      if (shard != self) others = std::min<Picoseconds>(others, shared_->next[shard]);
+    const Picoseconds first = std::min(own, others);
     if (first == kNever || first == kStopped) break;
     if (agents_.serves() && agents_repeat_themselves(first)) break;
-    const Picoseconds end = first < kNever - lookahead ? first + lookahead : kNever;
+    const Picoseconds end =
+        std::min(after(others, lookahead), after(after(own, lookahead), lookahead));
     for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < end; ++n) {
       if (n % 65536 == 65535 && (stopped() || agents_.serves())) break;
       now_ = timers_.next();
