@@ -39,11 +39,13 @@ TEST_F(CallReaders, ReadCallsOfNcclsLog) {
     text += log_call(pid, "AllReduce", 1000, "0xa") + log_call(pid, "ReduceScatter", 500, "0xa") +
             log_call(pid, "Broadcast", 8, "0xa", 1);
   text += log_call(10, "Send", 4, "0xa", 1) + log_call(11, "Recv", 4, "0xa", 0);
+  text += log_call(10, "Send", 4, "0xa", 0) + log_call(10, "Recv", 4, "0xa", 0);
   const std::string file = folder.write("nccl.log", text);
   const Trace trace = import_trace({file}, "", 0);
   EXPECT_EQ(trace.format, "nccl-log");
   EXPECT_EQ(trace.used, 10u);  // two communicators' lines, eight calls
   EXPECT_EQ(trace.left_out.at("lines that are not NCCL's"), 1u);
+  EXPECT_EQ(trace.left_out.at("sends and receives of a rank to itself"), 2u);
   EXPECT_EQ(trace.left_out.at("lines of NCCL without a call or a communicator"), 1u);
   const TraceSummary found = summary_of(trace, 2);
   EXPECT_EQ(found.ops.at("allreduce"), 2u);

@@ -196,7 +196,9 @@ class Reader {
     std::string_view name = name_of(entry);
     if (const auto colon = name.find(':'); colon != std::string_view::npos)
       name.remove_prefix(colon + 1);
-    if (name.ends_with("_barrier")) name = "barrier";
+    // NCCL has no barrier; PyTorch's is an all-reduce of one element, "nccl:all_reduce_barrier".
+    if (constexpr std::string_view kBarrier = "_barrier"; name.ends_with(kBarrier))
+      name.remove_suffix(kBarrier.size());
     const auto known = torch_call(name.substr(0, name.find(' ')));
     const bool sends = known && known->call == TorchCall::send;
     const bool transfers = sends || (known && known->call == TorchCall::recv);

@@ -74,9 +74,17 @@ class Importer {
   }
 
  private:
+  // An all-to-all has a send and a receive for every rank, which for the own one is a copy.
+  bool is_copy(const NcclRecord& record) const {
+    return record.call >= kNcclSend && record.peer == in_.memberships[record.membership].rank;
+  }
+
   void add_ranks() {
     for (const NcclRecord& record : in_.records)
-      by_rank_[rank_of_membership_[record.membership]].push_back(record);
+      if (is_copy(record))
+        ++trace_.left_out["sends and receives of a rank to itself"];
+      else
+        by_rank_[rank_of_membership_[record.membership]].push_back(record);
     const auto earlier = [](const NcclRecord& a, const NcclRecord& b) {
       return a.start_us < b.start_us;
     };
