@@ -7,6 +7,7 @@
 
 #include "collectives/library.h"
 #include "collectives/nccl/group.h"
+#include "collectives/nccl/traced.h"
 #include "emulator/common/assert.h"
 #include "emulator/fabric/wire.h"
 #include "emulator/traffic/call_traffic.h"
@@ -89,8 +90,10 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
   if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv) {
     const Algorithm& row = find(Func::send_recv, op.group);
     transfer_algorithm_[op.group] = &row;
-    transfer_row_[op.group] = row_for(Func::send_recv, op.group, std::string(row.name),
-                                      exactness_of_transfer(row, op.within != Op::Within::unknown));
+    const Exactness exactness = exactness_of_transfer(row, op.within != Op::Within::unknown);
+    for (const std::uint32_t group : groups_of[op.group])
+      transfer_row_[op.group] = row_for(Func::send_recv, op.group, std::string(row.name),
+                                        compared(exactness, row, group));
   }
   if (op.kind != Op::Kind::collective) return;
   for (const std::uint32_t group : groups_of[op.group]) {
@@ -118,8 +121,17 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
     const std::string& played = play.schedule->played();
     const Algorithm& row = find(op.func, op.group);
     play.row = row_for(op.func, op.group, played.empty() ? std::string(row.name) : played,
-                       exactness_of(played_row(row, *play.schedule)));
+                       compared(exactness_of(played_row(row, *play.schedule)), row, group));
   }
+}
+
+// What is derived is traced where it was compared on such a communicator.
+Exactness Schedules::compared(Exactness exactness, const Algorithm& row,
+                              std::uint32_t group) const {
+  if (exactness.level == Exactness::Level::messages &&
+      nccl_is_traced(row.library, cluster_.nodes_of_layout(cluster_.layout(group))))
+    exactness.basis = Exactness::Basis::traced;
+  return exactness;
 }
 
 void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm& row) const {

@@ -123,6 +123,7 @@ class Schedules {
   void add(const Op& op, const GroupsByKind& groups_of);
   std::uint16_t row_for(Func func, std::uint16_t kind, const std::string& algorithm,
                         Exactness exactness);
+  Exactness compared(Exactness exactness, const Algorithm& row, std::uint32_t group) const;
 
   const JobSpec& spec_;
   const Workload& workload_;

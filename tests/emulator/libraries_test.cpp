@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/nccl/traced.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
@@ -117,8 +118,8 @@ TEST(Libraries, ATemplateMustHaveTheClustersGpus) {
 }
 
 TEST(Libraries, EveryRowSaysHowExactItIs) {
-  const auto exactness = [](const char* library) {
-    SmallJob job(2, 2, FabricKind::virtual_time);
+  const auto exactness = [](const char* library, int nodes = 2, int gpus = 2) {
+    SmallJob job(nodes, gpus, FabricKind::virtual_time);
     job.spec.collectives.library = library;
     job.collective(Func::all_reduce, 100);
     const Result result = job.run();
@@ -128,6 +129,10 @@ TEST(Libraries, EveryRowSaysHowExactItIs) {
   using Level = Exactness::Level;
   using Basis = Exactness::Basis;
   EXPECT_EQ(exactness("nccl-2.28"), (Exactness{Level::messages, Basis::derived}));
+  // tests/nccl_trace recorded NCCL 2.28 with a rank on each of a few nodes.
+  EXPECT_EQ(exactness("nccl-2.28", 4, 1), (Exactness{Level::messages, Basis::traced}));
+  EXPECT_EQ(exactness("nccl-2.28", 2 * kMostRanksTraced, 1).basis, Basis::derived);
+  EXPECT_EQ(exactness("nccl-2.30", 4, 1).basis, Basis::derived);
   EXPECT_EQ(exactness("openmpi-4.1"), (Exactness{Level::messages, Basis::traced}));
   EXPECT_EQ(exactness("generic"), (Exactness{Level::none, Basis::none}));
   // One row of the textbook lowers the job.
@@ -141,7 +146,7 @@ TEST(Libraries, EveryRowSaysHowExactItIs) {
 
 // Where NCCL's communicator of a transfer is known, its messages are.
 TEST(Libraries, TransfersSayHowExactTheyAre) {
-  const auto level = [](const char* library, Op::Within within) {
+  const auto of = [](const char* library, Op::Within within) {
     SmallJob job(2, 1, FabricKind::virtual_time);
     job.spec.collectives.library = library;
     job.program().stream_names.resize(2, "send");
@@ -155,13 +160,15 @@ TEST(Libraries, TransfersSayHowExactTheyAre) {
     job.program().streams[1].push_back(op);
     op.kind = Op::Kind::recv;
     job.program().streams[0].push_back(op);
-    return exactness_of(job.run()).level;
+    return exactness_of(job.run());
   };
   using Level = Exactness::Level;
-  EXPECT_EQ(level("nccl-2.28", Op::Within::group), Level::messages);
-  EXPECT_EQ(level("nccl-2.28", Op::Within::pair), Level::messages);
-  EXPECT_EQ(level("nccl-2.28", Op::Within::unknown), Level::bytes);
-  EXPECT_EQ(level("gloo", Op::Within::group), Level::bytes);
+  using Basis = Exactness::Basis;
+  EXPECT_EQ(of("nccl-2.28", Op::Within::group), (Exactness{Level::messages, Basis::traced}));
+  EXPECT_EQ(of("nccl-2.28", Op::Within::pair), (Exactness{Level::messages, Basis::traced}));
+  EXPECT_EQ(of("nccl-2.28", Op::Within::unknown), (Exactness{Level::bytes, Basis::derived}));
+  EXPECT_EQ(of("nccl-2.30", Op::Within::group), (Exactness{Level::messages, Basis::derived}));
+  EXPECT_EQ(of("gloo", Op::Within::group).level, Level::bytes);
 }
 
 // A ring leaves such a node by the NIC of the GPU at which it entered; all fabrics and the plan

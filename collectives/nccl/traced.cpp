@@ -1,0 +1,12 @@
+#include "collectives/nccl/traced.h"
+
+#include <set>
+
+namespace ghostrank {
+
+bool nccl_is_traced(std::string_view library, std::span<const std::int32_t> node_of) {
+  return library == kTracedNccl && std::ssize(node_of) <= kMostRanksTraced &&
+         std::set<std::int32_t>(node_of.begin(), node_of.end()).size() == node_of.size();
+}
+
+}  // namespace ghostrank
