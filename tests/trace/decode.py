@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the operations of a trace by the formats' own rules, without any code of ghostrank.
 
-    decode.py FORMAT FILE...      {"ops": {"allreduce": 3, ...}, "bytes": {"allreduce": 1024, ...}}
+    decode.py FORMAT FILE...      {"ops": {"allreduce": 3, ...}, "bytes": {"allreduce": 1024, ...}, "device_ns": 0}
 
 Operations by kind and the bytes that the file gives them, of all files together.
 """
@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 
 ops, size = Counter(), Counter()
+device_ns = 0  # of computations, where a format has their times
 
 
 def count(kind, nbytes=None):
@@ -121,15 +122,18 @@ def aicb(paths):
             count(names.get(kind, kind), int(row["msg_size"]))
 
 
+NAMES = {"all_reduce": "allreduce", "_allgather_base": "all_gather", "allgather": "all_gather",
+         "_reduce_scatter_base": "reduce_scatter"}
+
+
+def nbytes(value):
+    """Of the tensors in a value of an execution trace."""
+    if isinstance(value, list) and len(value) == 6 and isinstance(value[5], str):
+        return value[3] * value[4]
+    return sum(map(nbytes, value)) if isinstance(value, list) else 0
+
+
 def execution_trace(paths):
-    names = {"all_reduce": "allreduce", "_allgather_base": "all_gather", "allgather": "all_gather",
-             "_reduce_scatter_base": "reduce_scatter"}
-
-    def nbytes(value):
-        if isinstance(value, list) and len(value) == 6 and isinstance(value[5], str):
-            return value[3] * value[4]
-        return sum(map(nbytes, value)) if isinstance(value, list) else 0
-
     for path in paths:
         for node in json.loads(contents(path))["nodes"]:
             if node["name"] != "record_param_comms":
@@ -138,7 +142,53 @@ def execution_trace(paths):
             name = next(value for value in values if isinstance(value, str))
             if name not in ("init", "wait"):
                 tensors = values[0] if values.index(name) >= 4 else []
-                count(names.get(name, name), nbytes(tensors))
+                count(NAMES.get(name, name), nbytes(tensors))
+
+
+KINETO_CALLS = {"all_gather_into_tensor": "all_gather", "_allgather_base": "all_gather", "reduce_scatter_tensor":
+                "reduce_scatter", "_reduce_scatter_base": "reduce_scatter", "all_to_allv": "all_to_all"}
+KINETO_BYTES = {"Float": 4, "BFloat16": 2, "Half": 2, "Long": 8, "Int": 4, "Byte": 1, "Bool": 1, "Double": 8}
+
+
+def kineto(paths):
+    """Also `device_ns`: what kernels, copies and fills took that are no calls of NCCL, together."""
+    # With execution traces beside them, calls are the nodes of those to which the host's events lead.
+    global device_ns
+    nodes, traces = {}, []
+    for path in paths:
+        trace = json.loads(contents(path))
+        if "nodes" in trace:
+            for node in trace["nodes"]:
+                ids = [a["value"] for a in node["attrs"] if a["name"] == "rf_id"]
+                if node["name"] == "record_param_comms" and ids:
+                    nodes[ids[0]] = node["inputs"]["values"]
+        else:
+            traces.append(trace)
+    for trace in traces:
+        record_of = {}
+        for event in trace["traceEvents"]:
+            args = event.get("args", {})
+            if event.get("name", "").startswith("record_param_comms") and "External id" in args:
+                record_of.setdefault(args["External id"], args.get("Record function id"))
+        for event in trace["traceEvents"]:
+            if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):
+                continue
+            args = event["args"]
+            if not event["name"].startswith("nccl"):
+                count("compute")
+                device_ns += round(1e3 * event["dur"])
+            elif nodes:
+                values = nodes[record_of[args["External id"]]]
+                name = next(value for value in values if isinstance(value, str))
+                splits = values[values.index(name) + 1]
+                count("all_to_all_v" if name == "all_to_allv" and splits else KINETO_CALLS.get(name, NAMES.get(name, name)),
+                      nbytes(values[0]))
+            else:
+                name = args["Collective name"]
+                elements = args["Out msg nelems" if name in ("recv", "scatter", "all_to_allv") else "In msg nelems"]
+                if name == "all_to_allv" and args["In split size"] != "[]":
+                    name = "all_to_all_v"
+                count(KINETO_CALLS.get(name, name), elements * KINETO_BYTES[args["dtype"]])
 
 
 def nsys(paths):
@@ -163,4 +213,4 @@ def nsys(paths):
 
 
 globals()[sys.argv[1].replace("pytorch-et", "execution_trace")](sys.argv[2:])
-print(json.dumps({"ops": ops, "bytes": size}))
+print(json.dumps({"ops": ops, "bytes": size, "device_ns": device_ns}))
