@@ -1,7 +1,7 @@
 // NCCL's point-to-point operations: which ranks meet in which round, how an operation is cut into
 // parts for channels and into messages, and how many channels a peer gets. All-to-all, gather,
 // scatter and grouped sends and receives consist of such operations. Derived from the source of
-// NCCL 2.28.9 and 2.30.7, not yet compared with a trace.
+// NCCL 2.28.9 and 2.30.7; traced.h says what was recorded.
 //
 // Threading: pure functions; NcclRounds is immutable.
 #pragma once

@@ -1,5 +1,5 @@
 // How NCCL cuts a collective: over channels, into chunks, into the slices that become messages.
-// Derived from the source of NCCL 2.28.9 and 2.30.7, not yet compared with a trace.
+// Derived from the source of NCCL 2.28.9 and 2.30.7; traced.h says what was recorded.
 //
 // All sizes but the last are multiples of 16 bytes, so they are whole elements of every NCCL type
 // (1, 2, 4 or 8 bytes).
