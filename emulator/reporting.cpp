@@ -170,7 +170,12 @@ void report_segment(const Segment& segment, const Workload& workload,
   if (sum.spilled > 0) note_spill(sum, result);
   for (std::size_t i = 0; i < sum.rows.size(); ++i)
     add_row(rows[i], sum.rows[i], workload, played[jobs[i]], result);
-  if (!result.fidelity.modelled) result.fidelity.figures = step_figures(result.iterations);
+  if (!result.fidelity.modelled) {
+    result.fidelity.figures = step_figures(result.iterations);
+    for (CollectiveReport& c : result.collectives)
+      for (double* const error : {&c.seconds_error, &c.bandwidth_error})
+        *error = call_error(*error, result.fidelity.figures);
+  }
   if (segment.verify) result.verify = VerifyReport{sum.checked, sum.wrong};
   result.spans = sum.spans;
   result.spans_dropped = sum.spans_dropped;

@@ -84,4 +84,10 @@ std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations)
   return figures;
 }
 
+double call_error(double own, std::span<const Figure> figures) {
+  const auto step = std::find_if(figures.begin(), figures.end(),
+                                 [](const Figure& f) { return f.name == "step_time.median"; });
+  return step == figures.end() || step->valid() ? own : std::max(own, step->error);
+}
+
 }  // namespace ghostrank

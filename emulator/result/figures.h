@@ -29,4 +29,9 @@ double median_error(std::span<const double> seconds, std::span<const double> lat
 // The figures of the measured iterations: those of step_time, and the parts of a step.
 std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations);
 
+// The error of the time of calls, of which `own` follows from their slip. A call that one member
+// joins late is shorter than in truth, which its slip does not show. So it is no less than that of
+// the median step, where that is not valid.
+double call_error(double own, std::span<const Figure> figures);
+
 }  // namespace ghostrank
