@@ -22,6 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
+constexpr const char* kPlan =
+    "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.0.0.254\n";
+
 std::string read_text(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -41,7 +44,7 @@ class SwitchControl : public testing::TestWithParam<std::string> {
       GTEST_SKIP() << "built without DPDK";
     folder_ = fs::path(testing::TempDir()) / ("control." + std::to_string(getpid()));
     fs::create_directories(folder_);
-    write("plan.yaml", "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.0.0.254\n");
+    write("plan.yaml", kPlan);
     const bool xdp = GetParam() == "dpdk_on_xdp";
     const std::string target = GetParam() == "two_cores"        ? "compiled --cores 2"
                                : GetParam() == "dpdk_two_cores" ? "dpdk --cores 2"
@@ -221,6 +224,23 @@ TEST_P(SwitchControl, SumsOnWhileClientsDawdle) {
   over = true;
   dawdling.join();
   for (const int fd : {slow, deaf}) close(fd);
+}
+
+TEST(SwitchRun, RefusesAnInterfaceByTwoNames) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+  const Namespaces net;
+  if (!net.made() || !shell("ip -n " + net.name(-1) + " link property add dev p1 altname front"))
+    GTEST_SKIP() << "interfaces have no other names here";
+  const fs::path plan = fs::path(testing::TempDir()) / ("plan." + std::to_string(getpid()));
+  std::ofstream(plan) << kPlan;
+  const test::Outcome refused =
+      test::shell("ip netns exec " + net.name(-1) + " " GHOSTRANK_BINARY " switch run --plan " +
+                  plan.string() + " --ports p0,p1,front");
+  fs::remove(plan);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.text,
+            "ghostrank: --ports: front is another name of p1; a frame would come in by both: name "
+            "each interface once\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, SwitchControl,

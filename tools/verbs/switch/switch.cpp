@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
+#include <net/if.h>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -94,15 +95,26 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
 // port.
 void check_ports(const std::vector<PortName>& ports) {
   std::set<std::filesystem::path> in, out;
-  std::set<std::string> interfaces;
+  std::vector<std::string> interfaces;
+  // An interface may have several names.
+  const auto same = [](const std::string& a, const std::string& b) {
+    const unsigned number = if_nametoindex(a.c_str());
+    return a == b || (number != 0 && number == if_nametoindex(b.c_str()));
+  };
   const auto plain = [](const std::string& file) {
-    return std::filesystem::absolute(file).lexically_normal();
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
   };
   for (const PortName& port : ports) {
     if (!port.in.empty()) in.insert(plain(port.in));
-    if (!port.interface.empty() && !interfaces.insert(port.interface).second)
-      throw Error("--ports: " + port.interface +
-                  " is named twice; a frame would come in by both: name each interface once");
+    if (port.interface.empty()) continue;
+    const std::string& name = port.interface;
+    const auto known = std::find_if(interfaces.begin(), interfaces.end(),
+                                    [&](const std::string& one) { return same(one, name); });
+    if (known != interfaces.end())
+      throw Error("--ports: " + name +
+                  (*known == name ? " is named twice" : " is another name of " + *known) +
+                  "; a frame would come in by both: name each interface once");
+    interfaces.push_back(name);
   }
   for (const PortName& port : ports) {
     if (port.out.empty() || std::filesystem::is_character_file(port.out)) continue;
