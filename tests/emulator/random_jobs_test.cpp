@@ -210,22 +210,34 @@ void plan_second_order(std::mt19937& random, SmallJob& job) {
   job.workload = plan_workload(spec);
 }
 
-// Every rank sends to the next one while it receives from the one before.
+// Every rank sends to the next one while it receives from the one before, once or in a body that is
+// repeated: the computes of all repetitions may have ended before the first send.
 void add_shift(std::mt19937& random, SmallJob& job) {
   Program& program = job.program();
   program.stream_names.resize(2, "send");
   program.streams.resize(2);
+  OpList& own = program.streams[0];
+  const auto times = one_of<std::size_t>(random, {1, 3});
   Op op;
   op.func = Func::send_recv;
   op.dtype = one_of(random, {DataType::uint8, DataType::float32});
   op.count = one_of<std::uint64_t>(random, {0, 1000, 300'000});
   op.within = one_of(random, {Op::Within::group, Op::Within::pair, Op::Within::unknown});
+  Op event;
+  event.event = program.events++;
+  event.kind = Op::Kind::wait;
   op.kind = Op::Kind::send;
   op.peer = 1;
-  program.streams[1].push_back(op);
+  program.streams[1] = {event, op};
+  program.streams[1].repeat(0, times);
+  event.kind = Op::Kind::record;
+  const std::size_t begin = own.size();
+  job.compute(10 * kPicosPerMicro);
+  own.push_back(event);
+  own.repeat(begin, times);
   op.kind = Op::Kind::recv;
   op.peer = -1;
-  program.streams[0].push_back(op);
+  for (std::size_t i = 0; i < times; ++i) own.push_back(op);
 }
 
 // The collectives of the compute stream start together, after all else there.
