@@ -42,6 +42,7 @@ class EagerWriter {
   }
 
   // What lies between two products is one kernel, forward and backward; columns are summed apart.
+  // Complex numbers are left to PyTorch.
   KernelTimes compiled_layer() {
     const LayerShape& l = shape_.layer;
     const double query = real(l.query), key = real(l.key), ffn = real(l.ffn);
@@ -53,7 +54,8 @@ class EagerWriter {
     } else {
       for (const double out : {query, key, key}) linear(hidden_, out);
     }
-    if (l.rotary) pointwise(2 * e_, 2 * e_, tokens_ * (query + key));
+    if (l.rotary)
+      for (const double width : {query, key}) rotation(width);
     core();
     linear(query, hidden_);
     fused_norm(e_ + s_ + mask, gates);
@@ -102,8 +104,9 @@ class EagerWriter {
 
   // A copy to a type that is larger, or the same.
   Kernels widening(double from, double to, double elements) const {
-    return device_.memory((from + to) * elements,
-                          to > from ? MemoryKernel::mixed : MemoryKernel::elementwise);
+    return device_.memory((from + to) * elements, to > from && !shape_.compiled
+                                                      ? MemoryKernel::mixed
+                                                      : MemoryKernel::elementwise);
   }
   Kernels narrowing(double from, double to, double elements) const {
     return device_.memory((from + to) * elements);

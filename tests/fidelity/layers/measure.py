@@ -34,7 +34,7 @@ PHASES = ["embedding", "layers", "head", "head backward", "layers backward", "em
 # A busy GPU slows its clocks down to keep to its power, so steps are timed once it has been busy.
 WARM_UP_SECONDS, MEASURED_SECONDS = 0.6, 0.5
 FEWEST, MOST = 5, 30  # steps that are timed
-BEFORE_TRACE = 4      # steps, so that the traced one is like those
+BEFORE_TRACE_SECONDS = 0.4
 
 
 class GptLayer(nn.Module):
@@ -183,8 +183,9 @@ def timed(trainer):
     return [[1e3 * a.elapsed_time(b) for a, b in zip(of_step, of_step[1:])] for of_step in events]
 
 
-def traced(trainer, file):
-    """What a step launches: phase, operation, shapes, types, kernel -> number, microseconds."""
+def traced(trainer, file, seconds):
+    """What a step of so many seconds launches: phase, operation, shapes, types, kernel -> number,
+    microseconds. The GPU is busy without a pause before it."""
     from torch.profiler import ProfilerActivity, profile, record_function, schedule
     open_phase = []
 
@@ -195,13 +196,13 @@ def traced(trainer, file):
             open_phase.append(record_function("phase " + PHASES[i]))
             open_phase[0].__enter__()
 
+    before = int(BEFORE_TRACE_SECONDS / seconds) + 2
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with profile(activities=activities, record_shapes=True,
-                 schedule=schedule(wait=0, warmup=BEFORE_TRACE, active=1, repeat=1),
+                 schedule=schedule(wait=0, warmup=before, active=1, repeat=1),
                  on_trace_ready=lambda found: found.export_chrome_trace(file)) as profiler:
-        for _ in range(BEFORE_TRACE + 1):
+        for _ in range(before + 1):
             trainer.step(between)
-            torch.cuda.synchronize()
             profiler.step()
     with gzip.open(file, "rt", encoding="utf-8") as text:
         return kernels_of(json.load(text)["traceEvents"])
@@ -249,13 +250,13 @@ def measure(size, folder, steps, kernels):
     phases = timed(trainer)
     mhz = clock(trainer)
     trace = os.path.join(folder, size["name"] + ".json.gz")
-    launched = traced(trainer, trace)
+    whole = statistics.median(sum(of) for of in phases)
+    launched = traced(trainer, trace, whole * 1e-6)
     if size["held"]:
         os.remove(trace)
     medians = [statistics.median(of) for of in zip(*phases)]
     busy = [sum(us for (phase, *_), (_, us) in launched.items() if phase == name)
             for name in PHASES]
-    whole = statistics.median(sum(of) for of in phases)
     steps.writerow([size["name"], len(phases), mhz, f"{whole:.1f}",
                     *(f"{value:.1f}" for value in medians), *(f"{value:.1f}" for value in busy)])
     for (*what, kernel), (number, us) in sorted(launched.items()):
