@@ -10,8 +10,7 @@
 namespace ghostrank::nccl_trace {
 namespace {
 
-std::multiset<std::pair<GroupRank, Messages>> as_set(
-    const std::multimap<GroupRank, Messages>& sent) {
+std::multiset<std::pair<Peer, Messages>> as_set(const std::multimap<Peer, Messages>& sent) {
   return {sent.begin(), sent.end()};
 }
 
@@ -30,16 +29,19 @@ std::string parting(const Messages& theirs, const Messages& ours) {
   return "NCCL's " + message(theirs, i) + ", ours " + message(ours, i);
 }
 
-std::string difference(GroupRank rank, const std::multimap<GroupRank, Messages>& theirs,
-                       const std::multimap<GroupRank, Messages>& ours) {
+std::string difference(GroupRank rank, const std::multimap<Peer, Messages>& theirs,
+                       const std::multimap<Peer, Messages>& ours) {
   const auto real = as_set(theirs), made = as_set(ours);
-  std::vector<std::pair<GroupRank, Messages>> only_real, only_made;
+  std::vector<std::pair<Peer, Messages>> only_real, only_made;
   std::set_difference(real.begin(), real.end(), made.begin(), made.end(),
                       std::back_inserter(only_real));
   std::set_difference(made.begin(), made.end(), real.begin(), real.end(),
                       std::back_inserter(only_made));
   if (only_real.empty() && only_made.empty()) return {};
-  const auto target = [](const auto& only) { return std::to_string(only.front().first); };
+  const auto target = [](const auto& only) {
+    const Peer peer = only.front().first;
+    return std::to_string(peer.target) + " by NIC " + std::to_string(peer.nic);
+  };
   const std::string who = "rank " + std::to_string(rank) + " to rank ";
   if (only_made.empty()) return who + target(only_real) + ": NCCL has a connection more";
   if (only_real.empty()) return who + target(only_made) + ": NCCL has a connection less";
@@ -112,29 +114,33 @@ std::vector<std::unique_ptr<Schedule>> schedules_of(const Launch& launch) {
   return schedules;
 }
 
-// Messages of a rank by channel and target.
-using ByConnection = std::map<std::pair<int, GroupRank>, Messages>;
+// Messages of a rank by channel and peer.
+using ByConnection = std::map<std::pair<int, Peer>, Messages>;
 
 void add(const Schedule& schedule, GroupRank rank, ByConnection& sent) {
+  // A rank is alone on its node: every NIC is its own.
+  const auto nic = [&](GroupRank peer, int channel) {
+    return std::max(0, schedule.nic(rank, peer, channel, Way::send));
+  };
   for (int a = 0; a < schedule.actors(rank); ++a) {
     const Actor actor = schedule.actor(rank, a);
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule.step(rank, a, k);
       for (std::uint32_t s = 0; s < step.slices; ++s)
         for (const GroupRank peer : step.send_to)
-          sent[{actor.channel, peer}].push_back(message_bytes(schedule.protocol(),
-                                                              slice_of(step.send, step, s).count,
-                                                              schedule.collective().element_bytes));
+          sent[{actor.channel, {peer, nic(peer, actor.channel)}}].push_back(
+              message_bytes(schedule.protocol(), slice_of(step.send, step, s).count,
+                            schedule.collective().element_bytes));
     }
   }
 }
 
 }  // namespace
 
-std::multimap<GroupRank, Messages> scheduled(const Launch& launch, GroupRank rank) {
+std::multimap<Peer, Messages> scheduled(const Launch& launch, GroupRank rank) {
   ByConnection by_connection;
   for (const auto& schedule : schedules_of(launch)) add(*schedule, rank, by_connection);
-  std::multimap<GroupRank, Messages> sent;
+  std::multimap<Peer, Messages> sent;
   for (auto& [connection, messages] : by_connection)
     sent.emplace(connection.second, std::move(messages));
   return sent;

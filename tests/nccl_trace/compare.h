@@ -23,7 +23,7 @@ struct Verdict {
 
 // The messages that our schedules of a launch send from `rank`, in the form of a trace. Throws
 // std::invalid_argument for a launch that we cannot play.
-std::multimap<GroupRank, Messages> scheduled(const Launch& launch, GroupRank rank);
+std::multimap<Peer, Messages> scheduled(const Launch& launch, GroupRank rank);
 
 // Takes the traces of all ranks of a job, in any order. `machine`: the node of each rank, null for
 // a described one with one GPU. Throws std::runtime_error when the traces do not belong together.

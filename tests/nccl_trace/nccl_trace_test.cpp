@@ -27,13 +27,14 @@ std::string made_up(const std::string& mark, GroupRank rank) {
   std::ostringstream text;
   text << "rank " << rank << " of " << kRanks << "\n";
   int number = 0;
-  for (const auto& [target, messages] : sent) {
-    text << "connect " << number << " " << target << "\nsend " << number << " 12345\n";
+  for (const auto& [peer, messages] : sent) {
+    text << "connect " << number << " " << peer.target << " " << peer.nic << "\nsend " << number
+         << " 12345\n";
     ++number;
   }
   text << "mark " << mark << "\n";
   number = 0;
-  for (const auto& [target, messages] : sent) {
+  for (const auto& [peer, messages] : sent) {
     for (const std::uint64_t bytes : messages) text << "send " << number << " " << bytes << "\n";
     ++number;
   }
@@ -100,8 +101,8 @@ TEST(NcclTrace, HasTheMessagesOfTwoChannelsOfARing) {
   const auto& sent = traces[0].launches[0].sent;
   ASSERT_EQ(sent.size(), 2u);
   std::uint64_t bytes = 0;
-  for (const auto& [target, messages] : sent) {
-    EXPECT_EQ(target, 1);
+  for (const auto& [peer, messages] : sent) {
+    EXPECT_EQ(peer.target, 1);
     for (const std::uint64_t b : messages) bytes += b;
   }
   EXPECT_EQ(bytes, 2u * (kRanks - 1) * 400'000 / kRanks);
@@ -112,7 +113,8 @@ TEST(NcclTrace, AMessageOfAnotherSizeIsNamedWithItsRank) {
   const std::size_t at = texts[2].rfind("send 1 ");
   texts[2].replace(at, texts[2].find('\n', at) - at, "send 1 7");
   const auto verdicts = compare(traces_of(texts));
-  EXPECT_EQ(verdicts[0].difference.substr(0, 17), "rank 2 to rank 3:") << verdicts[0].difference;
+  EXPECT_EQ(verdicts[0].difference.substr(0, 26), "rank 2 to rank 3 by NIC 0:")
+      << verdicts[0].difference;
   EXPECT_NE(verdicts[0].difference.find("has 7 bytes, ours "), std::string::npos)
       << verdicts[0].difference;
 }

@@ -136,13 +136,14 @@ int listen(int, void* handle, void** listener) {
   });
 }
 
-int connect(int, void* handle, void** sender, void**) {
+int connect(int device, void* handle, void** sender, void**) {
   return guarded([&] {
     Handle h;
     std::memcpy(&h, handle, sizeof h);
     const int number = trace().next_connection();
     *sender = new Endpoint{Connection(connect_to(h.address)), number};
-    trace().line("connect " + std::to_string(number) + " " + std::to_string(h.rank));
+    trace().line("connect " + std::to_string(number) + " " + std::to_string(h.rank) + " " +
+                 std::to_string(device));
     return kSuccess;
   });
 }

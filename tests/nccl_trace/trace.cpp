@@ -13,7 +13,7 @@ namespace {
 constexpr char kEnd[] = "end";
 
 struct Connection {
-  GroupRank target = 0;
+  Peer peer;
   Messages sent;  // in the open launch
 };
 
@@ -31,9 +31,9 @@ class Reader {
       in >> trace_.rank >> of >> trace_.size;
     } else if (verb == "connect") {
       int connection = 0;
-      GroupRank target = 0;
-      in >> connection >> target;
-      connections_[connection].target = target;
+      Peer peer;
+      in >> connection >> peer.target >> peer.nic;
+      connections_[connection].peer = peer;
     } else if (verb == "send") {
       int connection = 0;
       std::uint64_t bytes = 0;
@@ -62,7 +62,7 @@ class Reader {
     if (!open_) refuse("a launch ends that has not begun");
     for (auto& [number, connection] : connections_) {
       if (connection.sent.empty()) continue;
-      open_->sent.emplace(connection.target, std::move(connection.sent));
+      open_->sent.emplace(connection.peer, std::move(connection.sent));
       connection.sent.clear();
     }
     trace_.launches.push_back(std::move(*open_));

@@ -2,7 +2,7 @@
 //
 // clang-format off
 //   rank 0 of 4
-//   connect 3 1                        connection 3 goes to rank 1
+//   connect 3 1 0                      connection 3 goes to rank 1, from NIC 0 of rank 0's node
 //   mark {"algorithm": "ring", ..}     a launch follows (drive.py writes it, parse_launch() reads it)
 //   send 3 524288                      a message of 524,288 bytes on connection 3
 //   mark end                           all messages of the launch have been sent
@@ -27,10 +27,18 @@ namespace ghostrank::nccl_trace {
 
 using Messages = std::vector<std::uint64_t>;  // of one connection, in order
 
-// One rank's sends in one launch: its connections by target, in no order.
+// Where a connection goes, and the NIC of the sender's node through which it leaves; -1: the own
+// one of a rank that has no other.
+struct Peer {
+  GroupRank target = 0;
+  int nic = -1;
+  auto operator<=>(const Peer&) const = default;
+};
+
+// One rank's sends in one launch: its connections, in no order.
 struct RankLaunch {
   std::string mark;
-  std::multimap<GroupRank, Messages> sent;
+  std::multimap<Peer, Messages> sent;
 };
 
 struct RankTrace {
