@@ -31,6 +31,7 @@ constexpr double kUnaligned = .4;
 constexpr double kVector = 8;  // elements
 // Share of what products reach; between the forward and the backward that FlashAttention-2 reports.
 constexpr double kFusedAttention = .75;
+constexpr double kWidthOfTile = 64;
 constexpr double kBackward = 2.5;  // fused attention: products backward against forward
 
 constexpr std::array kFills{0., 64., 128., 192., 256., 384., 512., 768., 1024.};
@@ -62,6 +63,10 @@ double FusedAttention::flops() const {
   return backward ? kBackward * forward : forward;
 }
 
+double FusedAttention::width_in_tiles() const {
+  return std::ceil(width / kWidthOfTile) * kWidthOfTile;
+}
+
 double FusedAttention::bytes(double element) const {
   const double forward = element * batch * width * 2 * (heads * queries + key_heads * keys);
   return backward ? 2 * forward : forward;
@@ -90,7 +95,8 @@ double KernelFormula::product(const ProductShape& shape, double element) const {
 double KernelFormula::memory(double bytes) const { return bytes / bytes_per_second + start; }
 
 double KernelFormula::attention(const FusedAttention& shape, double element) const {
-  return std::max(shape.flops() / (flops_per_second * kFusedAttention),
+  const double flops = shape.flops() * shape.width_in_tiles() / shape.width;
+  return std::max(flops / (flops_per_second * kFusedAttention),
                   shape.bytes(element) / bytes_per_second) +
          start;
 }

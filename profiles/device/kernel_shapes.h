@@ -82,6 +82,8 @@ struct FusedAttention {
 
   double flops() const;
   double bytes(double element) const;  // operands, results, and their gradients
+  // Kernels work on whole tiles of a head's width: cuDNN takes a width of 80 for 128.
+  double width_in_tiles() const;
   friend auto operator<=>(const FusedAttention&, const FusedAttention&) = default;
 };
 

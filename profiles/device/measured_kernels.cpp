@@ -21,7 +21,7 @@ Corrections::Place place_of(const ProductShape& shape) {
 
 Corrections::Place place_of(const FusedAttention& shape) {
   return {std::log(shape.batch * shape.heads), std::log(shape.queries), std::log(shape.keys),
-          std::log(shape.width)};
+          std::log(shape.width_in_tiles())};
 }
 
 int kind_of(const FusedAttention& shape) {
