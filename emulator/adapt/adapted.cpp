@@ -17,6 +17,8 @@ LoadedJob alone_in_virtual_time(const LoadedJob& job) {
   trial.spec.fabric.kind = FabricKind::virtual_time;
   trial.spec.run.jitter = 0;
   trial.spec.run.shards = 1;
+  trial.spec.hosts.clear();
+  trial.spec.placement = {};
   return trial;
 }
 

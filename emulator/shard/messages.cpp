@@ -67,6 +67,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, GroupRank pee
            : f.schedule->flow_control().posting.needed() ? MessageKind::permission
                                                          : MessageKind::credit;
   route.flow = flows_.index_of(r.party, route.target, h, route.nics);
+  if (rates_) route.hop = Route::Hop::changing;
   if (route.flow >= 0) return;
   fail("rank " + to_string(r.party) + " sends to rank " + to_string(route.target) + " on channel " +
        std::to_string(channel) + " of group " + std::to_string(f.group & ~kPointToPoint) +
@@ -127,7 +128,8 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
 
 // Sends a message between NICs whose rates change. How long it takes at a NIC depends on when it
 // starts there. The slower of the two NICs sets when the last byte arrives and holds up the
-// sender's NIC meanwhile, so that no message overtakes an earlier one of its connection.
+// sender's NIC meanwhile, so that no message overtakes an earlier one of its connection. On a real
+// network it then leaves at that pace.
 void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
                                Payload* content) {
   const bool data = m.kind == MessageKind::data;
@@ -140,6 +142,7 @@ void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leav
       std::max(time_at_nic(source, t.at, m.bytes), time_at_nic(target, t.at + latency, m.bytes));
   if (data) t = nics_[source].take_egress(m.ready, d);
   if (hops > 0) return leave_by_links(r, f, route, m, t, d, content);
+  if (wired_ && route.flow >= 0) return leave_process(r, f, route, m, t, content);
   t.at += d + latency;
   if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
   if (copy_payload_) copy_as_much(m.bytes);
@@ -255,7 +258,9 @@ void Shard::arrive_from_wire(Message m) {
                 std::to_string(group) +
                 ", which this job does not have; do all processes run the same job?");
   const Location& p = cluster_.location(target);
-  const Picoseconds floor = h.start + nic_.serialise(h.bytes);
+  const Nic in = h.nic == 0 ? p.nic : cluster_.nic(p.node, h.nic - 1);
+  const Picoseconds floor =
+      h.start + (rates_ ? time_at_nic(in, h.start, h.bytes) : nic_.serialise(h.bytes));
   Event e;
   e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
   if (now_ > floor) {

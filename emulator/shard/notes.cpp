@@ -328,7 +328,7 @@ void Shard::schedule_note(Message m) {
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
   Event e;
   const Location& to = cluster_.location(WorldParty(h.target));
-  const Picoseconds floor = h.start + cluster_.topology().nic(to.nic).serialise(h.bytes);
+  const Picoseconds floor = h.start + time_at_nic(to.nic, h.start, h.bytes);
   e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
   if (now_ > floor) {
     const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;

@@ -72,8 +72,7 @@ bool Shard::try_send(int flow, Nic nic, Message& message) {
                         ? try_send_packet(*switch_packets_, flow - flows - packet_flows, message)
                         : try_send_packet(*packets_, flow - flows, message);
   if (!sent) return false;
-  if (data && bytes > 0)
-    pacing_.note(nic, start, cluster_.topology().nic(nic).serialise(bytes), late);
+  if (data && bytes > 0) pacing_.note(nic, start, time_at_nic(nic, start, bytes), late);
   return true;
 }
 

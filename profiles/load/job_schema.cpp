@@ -53,8 +53,7 @@ constexpr std::array kKeys{
     Key{"cluster.nic.rates", KeyType::string, "",
         "CSV file of rates that change in time, as seconds,rate; or with columns such as n0, n0-3 "
         "and n2.nic1 for some NICs; none is above cluster.nic.rate, by which libraries go on "
-        "choosing"}
-        .on("memory virtual"),
+        "choosing"},
     Key{"cluster.nic.latency_us", KeyType::number, "2",
         "one-way latency from NIC to NIC through an idle fabric; only recorded on ofi", 0,
         kMaxMicros},
@@ -722,7 +721,6 @@ constexpr std::array kKeys{
         "they do not (topk, randomk)",
         0, 1e6}
         .of("ddp")
-        .on("memory virtual")
         .unless("compression.method", "none"),
     Key{"compression.least_ratio", KeyType::number, "0.0001",
         "ratio that the controller always sends", 1e-9, 1}

@@ -288,12 +288,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);
   spec.dilation = in.number("scale.dilation");
   read_fabric(in, spec.fabric);
-  const Setting& rates = in.at("cluster.nic.rates");
-  if (is_network(spec.fabric.kind) && !rates.text.empty())
-    fail(rates.mark,
-         "cluster.nic.rates: only modelled NICs change their rate; leave it out, or use "
-         "fabric.kind: memory or virtual");
-  spec.cluster.nic_rates = read_nic_rates(rates, near, spec.cluster);
+  spec.cluster.nic_rates = read_nic_rates(in.at("cluster.nic.rates"), near, spec.cluster);
   read_network_switch(in, near, spec);
   read_run(in, spec.run);
   if (spec.fabric.network == NetworkModel::flow && spec.run.verify)

@@ -8,6 +8,7 @@
 
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/job/nic_rates.h"
 #include "profiles/load/load.h"
 #include "tests/algorithms/support.h"
 #include "tests/emulator/processes.h"
@@ -183,6 +184,31 @@ TEST(OverLibfabric, ASenderDoesNotWaitForItsTurnAtTheNic) {
     if (world.rank == 0) {
       EXPECT_NEAR(result.iterations[0].seconds, 1.5, 0.3);
       EXPECT_LT(result.fidelity.lateness_us_max, 0.5e6);
+    }
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+}
+
+// Half of the bytes take 0.25 s, the other half twice as long.
+TEST(OverLibfabric, MessagesLeaveAtRatesThatChange) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.dilation = 1;
+    job.spec.cluster.nic.rate_bps = 8 << 20;
+    const Picoseconds half = kPicosPerSecond / 4;
+    job.spec.cluster.nic_rates = std::make_shared<const NicRates>(
+        std::vector<RateCurve>{RateCurve(
+            std::vector<RateCurve::Change>{{0, 1e12 / (1 << 20)}, {half, 2e12 / (1 << 20)}})},
+        VectorBy<Nic, std::uint32_t>(2, 0));
+    job.spec.collectives.slice_bytes = 16 << 10;
+    job.collective(Func::broadcast, 128 << 10);
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    if (world.rank == 0) {
+      EXPECT_NEAR(result.iterations[0].seconds, 0.75, 0.1);
+      EXPECT_LT(result.fidelity.rate_error, 0.05);
     }
     control->close();
     return result.interrupted;

@@ -62,6 +62,14 @@ TEST(NicRates, OfNicsThatNoColumnNamesAreConstant) {
   EXPECT_EQ(rates.of(Nic(4)), nullptr);
 }
 
+TEST(NicRates, TakeTheTimesFromTheirColumnWhereverItStands) {
+  const NicRates rates = rates_in("\xef\xbb\xbfrate,n0,seconds\n1Gbps,2Gbps,0\n4Gbps,5Gbps,1\n");
+  ASSERT_NE(rates.of(Nic(0)), nullptr);
+  EXPECT_DOUBLE_EQ(rates.of(Nic(0))->ps_per_byte(0), 4000);
+  EXPECT_DOUBLE_EQ(rates.of(Nic(4))->ps_per_byte(0), 8000);
+  EXPECT_DOUBLE_EQ(rates.of(Nic(4))->ps_per_byte(2 * kPicosPerSecond), 2000);
+}
+
 TEST(NicRates, AreRefusedWithTheirPlace) {
   EXPECT_EQ(refused("0,1Gbps\n"), "");  // a file of two columns may lack its head
   EXPECT_EQ(refused("time,rate\n0,1Gbps\n")
@@ -99,8 +107,6 @@ TEST(NicRates, OfAJobAreForModelledNics) {
   };
   expect(test::load_error(job + "fabric: {kind: virtual}\n"),
          "job.yaml:3:70: cluster.nic.rates is 'none.csv'; write the path");
-  expect(test::load_error(job + "fabric: {kind: ofi}\n"),
-         "job.yaml:3:70: cluster.nic.rates: only modelled NICs change their rate");
 }
 
 }  // namespace
