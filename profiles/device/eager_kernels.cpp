@@ -35,7 +35,7 @@ class EagerWriter {
     linear(query, hidden_);
     residual();
     norm();
-    activation(tokens_ * ffn);
+    activation(ffn);
     linear(ffn, hidden_);
     residual();
     return times_;
@@ -136,16 +136,18 @@ class EagerWriter {
     for (std::size_t i = 1; i < outs.size(); ++i) times_.input += device_.memory(3 * s_ * rows_);
   }
 
-  void activation(double elements) {
-    if (!shape_.layer.gated) {
-      products_of_hidden({elements / tokens_});
-      return pointwise(2 * e_, 3 * e_, elements);
-    }
-    products_of_hidden({elements / tokens_, elements / tokens_});
-    pointwise(2 * e_, 3 * e_, elements);
-    // Times the other product, which takes two gradients.
-    pointwise(3 * e_, 3 * e_, elements);
-    times_.input += device_.memory(3 * e_ * elements);
+  // The products to the inner width of the feed-forward part, and what is applied to them.
+  void activation(double ffn) {
+    const double inner = tokens_ * ffn;
+    if (shape_.layer.gated)
+      products_of_hidden({ffn, ffn});
+    else
+      products_of_hidden({ffn});
+    pointwise(2 * e_, 3 * e_, inner);
+    if (!shape_.layer.gated) return;
+    // Times the other product; backward that is a kernel for each of the two gradients.
+    pointwise(3 * e_, 3 * e_, inner);
+    times_.input += device_.memory(3 * e_ * inner);
   }
 
   void linear(double in, double out) {

@@ -28,7 +28,6 @@ struct EagerShape {
   LayerShape layer;
   double stored = 2;  // bytes of an element of weights, of their gradients and of hidden states
   bool merged_qkv = false;  // one product gives queries, keys and values, as in GPT-2; else three
-  bool layer_norm = false;  // else RMS norm
   bool compiled = false;
 };
 

@@ -32,7 +32,7 @@ EagerShape gpt() {
   l.head_width = 64;
   l.queries = l.keys = 1024;
   l.bias = l.dropout = true;
-  shape.merged_qkv = shape.layer_norm = true;
+  shape.merged_qkv = true;
   return shape;
 }
 
@@ -42,7 +42,7 @@ EagerShape llama() {
   l.key = 256;
   l.bias = l.dropout = false;
   l.gated = l.rotary = true;
-  shape.merged_qkv = shape.layer_norm = false;
+  shape.merged_qkv = false;
   return shape;
 }
 

@@ -20,7 +20,6 @@ std::vector<LayerTime> times_by_kernels(const JobSpec& spec, const ComputeModel&
   shape.stored = is_replicated(spec.parallel.framework) ? stored_bytes(spec)
                                                         : bytes_of(spec.precision.parameters);
   shape.merged_qkv = spec.model->architecture == "gpt2";
-  shape.layer_norm = m.norm_bias;
   shape.compiled = spec.parallel.compiled;
   LayerShape& layer = shape.layer;
   layer.tokens = layer.own_tokens =
