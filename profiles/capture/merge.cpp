@@ -301,6 +301,8 @@ Captured merge_capture(const std::vector<CapturedRank>& given) {
       out.delays[r].push_back(delays_of(ranks[r], layers, s));
       out.delays[r].back().buffers = time_of_buffers(ranks, clocks, r, s);
       data.push_back(ranks[r].steps[s].data);
+      if (ranks[r].steps[s].modules.empty())
+        ++out.left_out["what each module's forward takes, as under torch.compile: it is one delay"];
       for (const CapturedCall& call : ranks[r].steps[s].calls)
         ++out.left_out["the script's own " + call.name + ", whose time stays in the delays"];
     }

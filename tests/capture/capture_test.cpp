@@ -364,6 +364,36 @@ TEST(ShippedCaptures, AreAsNearTheirRunsAsIsSaid) {
   }
 }
 
+// One GPU was captured, many are played: rescaled, with the notes that say what of it is measured.
+TEST(ShippedCaptures, OfOneGpuPlaysOnMany) {
+  const std::string profile = GHOSTRANK_SOURCE_DIR "/profiles/models/captured-gpt2.yaml";
+  const Outcome checked = shell(GHOSTRANK_BINARY " profile check --json - '" + profile + "'");
+  ASSERT_EQ(checked.status, 0) << checked.text;
+  const json found = json::parse(checked.text);
+  EXPECT_NEAR(found["rows"][0]["error"].get<double>(), 0.0156, 0.0001);  // as docs/traces.md says
+  EXPECT_EQ(found["rows"].size(), 3u);  // its all-reduces ended at once: nothing is said of them
+  EXPECT_EQ(found["buckets_by_rule"], true);
+
+  const test::Folder folder;
+  const std::string more = folder.path("more.yaml");
+  const Outcome rescaled =
+      shell(GHOSTRANK_BINARY " profile rescale '" + profile + "' --dp 16 -o '" + more + "'");
+  ASSERT_EQ(rescaled.status, 0) << rescaled.text;
+  EXPECT_NE(test::read_file(more).find("# measured: delays of 1 of 1024 ranks\n"),
+            std::string::npos);
+  const Outcome played = shell(GHOSTRANK_BINARY " run captured-gpt2-1024 -s model='" + more +
+                               "' -s cluster.nodes=2 -s run.iterations=4 -q --json -");
+  ASSERT_EQ(played.status, 0) << played.text;
+  const json result = json::parse(played.text);
+  EXPECT_GT(result["step_time"]["median"], found["rows"][0]["emulated"]);  // now with a network
+  const std::string notes = result["notes"].dump();
+  EXPECT_NE(notes.find("measured: delays of 1 of 16 ranks in 28 steps, and DDP's buckets, by a "
+                       "capture (fake, torch 2.11.0+cu130)"),
+            std::string::npos)
+      << notes;
+  EXPECT_NE(notes.find("assumed: the other 15 ranks compute as those"), std::string::npos) << notes;
+}
+
 // A Python that has PyTorch; empty: none.
 const std::string& python_with_torch() {
   static const std::string found = [] {

@@ -315,7 +315,8 @@ TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
   EXPECT_EQ(
       test::error_of([] { load_job("/no/such/job.yaml", {}); }),
       "/no/such/job.yaml: there is no such file; give the path of a job file or one of: "
-      "bert-large-ddp, bert-large-dear, bert-large-mgwfbp, captured-gpt-ddp, captured-resnet-ddp, "
+      "bert-large-ddp, bert-large-dear, bert-large-mgwfbp, captured-gpt-ddp, "
+      "captured-gpt2-1024, captured-resnet-ddp, "
       "deepseek-v3-671b, dlrm-dcnv2-torchrec, dlrm-omnireduce, gpt2-xl-ddp, gpt2-xl-hgx-rails, "
       "gpt3-175b-megatron, gpt3-175b-megatron-cut, learning, llama3-405b, llama3-8b-checkpoint, "
       "quickstart-resnet50, resnet50-ab, resnet50-adaptive, resnet50-grace, resnet50-kfac, "

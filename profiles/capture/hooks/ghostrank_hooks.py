@@ -40,6 +40,7 @@ CALLS = ("all_reduce", "all_gather", "all_gather_into_tensor", "_all_gather_base
          "scatter", "send", "recv", "isend", "irecv")
 
 recorder = None  # of the process; a process has one DDP module
+compiles = False  # torch.compile() was called
 
 
 class HostClock:
@@ -225,6 +226,8 @@ class Recorder:
             def ready(_, i=i):
                 self.gradients.append((i, self.moment()))
             self.handles.append(p.register_hook(ready))
+        if compiles:
+            return  # a hook of a module would be compiled, or break the graph: the forward is one delay
         for module in self.ddp.module.modules():
             own = [self.index_of[p] for p in module._parameters.values() if p is not None and p in self.index_of]
             if own:
@@ -326,22 +329,51 @@ def register_comm_hook(ddp, state, hook):
     untimed_register(ddp, state, hook)
 
 
+def begin_forward(ddp):
+    if not torch.is_grad_enabled():
+        return
+    of = recorder_of(ddp)
+    if of is None:
+        return
+    if of.clock.timer != "host" and torch.cuda.is_current_stream_capturing():
+        of.refuse("the script records the forward as a CUDA graph, whose kernels hooks do not see when it is played; "
+                  "take a Kineto trace")
+        return
+    of.forwards += 1
+    of.forward[0] = of.forward[1] = of.moment()
+
+
+def end_forward():
+    if recorder is not None and torch.is_grad_enabled():
+        recorder.forward[2] = recorder.moment()
+
+
 def hooked_forward(forward):
+    """Of PyTorch 1, whose forward is one function."""
     @functools.wraps(forward)
     def timed(ddp, *inputs, **keywords):
-        if not torch.is_grad_enabled():
-            return forward(ddp, *inputs, **keywords)
-        of = recorder_of(ddp)
-        if of is None:
-            return forward(ddp, *inputs, **keywords)
-        if of.clock.timer != "host" and torch.cuda.is_current_stream_capturing():
-            of.refuse("the script records the forward as a CUDA graph, whose kernels hooks do not see when it is played; "
-                      "take a Kineto trace")
-            return forward(ddp, *inputs, **keywords)
-        of.forwards += 1
-        of.forward[0] = of.forward[1] = of.moment()
+        begin_forward(ddp)
         out = forward(ddp, *inputs, **keywords)
-        of.forward[2] = of.moment()
+        end_forward()
+        return out
+
+    return timed
+
+
+def hooked_pre_forward(before):
+    @functools.wraps(before)
+    def timed(ddp, *inputs, **keywords):
+        begin_forward(ddp)
+        return before(ddp, *inputs, **keywords)
+
+    return timed
+
+
+def hooked_post_forward(behind):
+    @functools.wraps(behind)
+    def timed(ddp, *outputs):
+        out = behind(ddp, *outputs)
+        end_forward()
         return out
 
     return timed
@@ -442,11 +474,14 @@ def fake_group(init):
 
 
 def hooked_compile(compiler):
-    """Dynamo must not trace the hooks, only what they wrap."""
+    """Dynamo must not trace hooks. Those of DDP's forward lie around what it compiles, and wrap nothing of it."""
     @functools.wraps(compiler)
     def made(*arguments, **keywords):
-        if not hasattr(DistributedDataParallel.forward, "_torchdynamo_disable"):
-            DistributedDataParallel.forward = torch._dynamo.disable(DistributedDataParallel.forward, recursive=False)
+        global compiles
+        if not compiles:
+            compiles = True
+            for name in ("_pre_forward", "_post_forward"):
+                setattr(DistributedDataParallel, name, torch._dynamo.disable(getattr(DistributedDataParallel, name)))
         return compiler(*arguments, **keywords)
 
     return made
@@ -464,7 +499,11 @@ def install():
     if hasattr(torch, "compile"):
         torch.compile = hooked_compile(torch.compile)
     torch.autograd.backward = hooked_backward(torch.autograd.backward)
-    DistributedDataParallel.forward = hooked_forward(DistributedDataParallel.forward)
+    if hasattr(DistributedDataParallel, "_pre_forward"):
+        DistributedDataParallel._pre_forward = hooked_pre_forward(DistributedDataParallel._pre_forward)
+        DistributedDataParallel._post_forward = hooked_post_forward(DistributedDataParallel._post_forward)
+    else:
+        DistributedDataParallel.forward = hooked_forward(DistributedDataParallel.forward)
     untimed_register = DistributedDataParallel.register_comm_hook
     for name in CALLS:
         call = getattr(dist, name, None)
