@@ -44,6 +44,9 @@ Found name_nics(const NcclMachine& machine, std::span<const int> gpus, const Fou
       for (int* nic : {&c.first_nic, &c.last_nic})
         *nic = name_nic(machine, gpus, *nic, c.order.front());
   for (NcclHead& head : named.heads) head.nic = name_nic(machine, gpus, head.nic, head.local);
+  for (std::size_t local = 0; local < named.own_nics.size(); ++local)
+    for (int& nic : named.own_nics[local])
+      nic = name_nic(machine, gpus, nic, static_cast<int>(local));
   return nccl_graphs(std::move(named));
 }
 
@@ -90,6 +93,12 @@ Found by_local_rank(const std::vector<int>& gpus, const std::vector<int>& ascend
   for (NcclHead& head : graphs.heads) {
     head.local = to_local(head.local);
     rename(head.nic);
+  }
+  for (std::size_t i = 0; i < graphs.own_nics.size(); ++i) {
+    std::vector<int>& own =
+        graphs.own_nics[static_cast<std::size_t>(to_local(static_cast<int>(i)))];
+    own = found->own_nics[i];
+    std::for_each(own.begin(), own.end(), rename);
   }
   return nccl_graphs(std::move(graphs));
 }
@@ -193,7 +202,8 @@ bool nccl_like_first_gpus(const NcclMachine& machine, std::span<const int> gpus,
   if (own == first) return true;
   const Found a = search_once(machine, own, options), b = search_once(machine, first, options);
   return a->ring == b->ring && a->tree == b->tree && a->nvls == b->nvls && a->heads == b->heads &&
-         a->node.tree == b->node.tree && a->node.swap_odd_nodes == b->node.swap_odd_nodes &&
+         a->own_nics == b->own_nics && a->node.tree == b->node.tree &&
+         a->node.swap_odd_nodes == b->node.swap_odd_nodes &&
          a->node.nics_per_gpu == b->node.nics_per_gpu;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "collectives/nccl/graphs.h"
 #include "collectives/nccl/nccl.h"
 #include "collectives/nccl/p2p_split.h"
 
@@ -39,10 +40,25 @@ struct NcclOperations {
   bool over_network(GroupRank a, GroupRank b) const { return nodes.node_of(a) != nodes.node_of(b); }
   // A message leaves the sender's node through the NIC of the GPU that has the receiver's local
   // rank (the receiver's rail), which it reaches over NVLink (PXN) or, if NICs may not be crossed,
-  // over PCIe. It enters the receiver's node through the receiver's own NIC.
-  int nic(GroupRank from, GroupRank to, Way way) const {
-    if (way == Way::recv || !by_rail || !nodes.uniform()) return Schedule::kOwnNic;
-    return Schedule::nic_of(nodes.rank_at(nodes.node_of(from), nodes.local_of(to)));
+  // over PCIe. It enters the receiver's node through the receiver's own NIC. A GPU with several
+  // NICs uses them in turn by channel.
+  int nic(GroupRank from, GroupRank to, int channel, Way way) const {
+    const bool by_its_rail = way == Way::send && by_rail && nodes.uniform();
+    const GroupRank here = way == Way::send ? from : to;
+    const int node_index = nodes.node_of(here), local = nodes.local_of(by_its_rail ? to : here);
+    int turn = nic_in_turn(nodes.ranks_of(node_index), local, channel);
+    if (turn == -1 && by_its_rail) turn = nccl_nic_beside(local);
+    if (turn == -1) return Schedule::kOwnNic;
+    return is_nic_beside(turn) ? Schedule::nic_of(nodes.rank_at(node_index, local_beside(turn)))
+                               : turn;
+  }
+  // As a channel names it (nccl/graphs.h), for a rank of a node with so many; -1: it has one only.
+  int nic_in_turn(int ranks, int local, int channel) const {
+    const auto smaller = graphs->smaller.find(ranks);
+    const NcclGraphs& here = smaller == graphs->smaller.end() ? *graphs : *smaller->second;
+    if (here.own_nics.empty()) return -1;
+    const std::vector<int>& own = here.own_nics[static_cast<std::size_t>(local)];
+    return own.empty() ? -1 : own[static_cast<std::size_t>(channel) % own.size()];
   }
   // Index of the part of a round's operation that a channel carries.
   int part_of(int round, int channel) const {

@@ -70,8 +70,8 @@ class NcclAllToAll final : public Schedule {
     const int batch_slot = ops_.rounds.round_of(src, dst) % kNcclBatchOps;
     return 2 * index_[channel][batch_slot] + 1;
   }
-  int nic(GroupRank from, GroupRank to, int, Way way) const override {
-    return ops_.nic(from, to, way);
+  int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
+    return ops_.nic(from, to, channel, way);
   }
   int nics() const override { return ops_.node.nics; }
 
@@ -146,8 +146,9 @@ class NcclSendRecv final : public Schedule {
   int receiver(GroupRank, int channel, GroupRank) const override {
     return (channel - base_ + ops_.channels.channels) % ops_.channels.channels;
   }
-  int nic(GroupRank from, GroupRank to, int, Way way) const override {
-    return collective().pair ? kOwnNic : ops_.nic(from, to, way);  // it knows no other rail
+  int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
+    if (!collective().pair) return ops_.nic(from, to, channel, way);
+    return std::max(kOwnNic, ops_.nic_in_turn(1, 0, channel));  // a pair knows no other rail
   }
   int nics() const override { return ops_.node.nics; }
 

@@ -39,8 +39,8 @@ class NcclGroup final : public Schedule {
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
     return plan(dst).receivers[slot(channel, ops_.rounds.round_of(src, dst))];
   }
-  int nic(GroupRank from, GroupRank to, int, Way way) const override {
-    return ops_.nic(from, to, way);
+  int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
+    return ops_.nic(from, to, channel, way);
   }
   int nics() const override { return ops_.node.nics; }
 

@@ -279,6 +279,14 @@ std::shared_ptr<const NcclGraphs> nccl_search(const NcclMachine& machine, std::s
   const NcclMachine::Gpu& gpu = machine.gpus[static_cast<std::size_t>(gpus.front())];
   node.nvlinks = gpu.switch_links;
   for (const auto& [peer, count] : gpu.peer_links) node.nvlinks = std::max(node.nvlinks, count);
+  for (int g = 0; g < topology.gpus() && options.between; ++g) {
+    graphs.own_nics.emplace_back();
+    std::vector<int>& own = graphs.own_nics.back();
+    for (int c = 0, nic = topology.nic_of(g, 0); own.empty() || nic != own.front();
+         nic = topology.nic_of(g, ++c))
+      own.push_back(nic);
+    if (own.size() == 1) own.clear();
+  }
   if (!machine.nics.empty()) {
     node.nic_GBps = machine.nics.front().GBps;
     node.nics_per_gpu = std::max(1, machine.nic_count() / machine.gpu_count());

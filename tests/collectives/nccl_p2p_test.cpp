@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/nccl/p2p_split.h"
+#include "collectives/nccl/templates.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/calls.h"
 #include "tests/collectives/nccl_support.h"
@@ -233,6 +234,48 @@ TEST(NcclP2p, GivesAPeerAsManyChannelsAsItsNicNeedsAndTheGroupLeaves) {
   EXPECT_EQ(channels(NcclVersion::v2_28, 2), 2);
   EXPECT_EQ(channels(NcclVersion::v2_28, 4), 2);
   EXPECT_EQ(channels(NcclVersion::v2_28, 8), 1);
+}
+
+// As a recorded log has it (tests/nccl_trace/recorded/own): channel 1 to rank 3 by NIC 1, channel 2
+// by NIC 0.
+TEST(NcclP2p, SendsThroughTheNicsOfAGpuInTurn) {
+  NcclMachine machine = nccl_template("one-gpu");
+  machine.nics = {{.up = {}, .asic = 1}, {.up = {}, .asic = 2}};
+  Communicator comm = communicator(4);
+  comm.machine = std::make_shared<const NcclMachine>(machine);
+  for (const Func func : {Func::all_to_all, Func::send_recv, Func::all_to_all_v}) {
+    Collective call{func, 4, 1000};
+    if (is_ragged(func)) call.counts = std::make_shared<const std::vector<std::uint64_t>>(16, 1000);
+    const auto schedule = find_algorithm("nccl-2.28", func, "p2p")->make(call, comm);
+    EXPECT_EQ(schedule->nics(), 2);
+    for (int channel = 0; channel < 4; ++channel)
+      for (const Way way : {Way::send, Way::recv})
+        EXPECT_EQ(schedule->nic(0, 3, channel, way), channel % 2) << name_of(func);
+    call.pair = func == Func::send_recv;
+    if (call.pair) {
+      comm.node_of = {0, 1};
+      const auto pair = find_algorithm("nccl-2.28", func, "p2p")->make(call, comm);
+      EXPECT_EQ(pair->nic(0, 1, 3, Way::send), 1);
+      comm.node_of.clear();
+    }
+  }
+}
+
+// A GPU of an A100 node shares its two NICs with another one. Alone, it uses both: its own and,
+// where no GPU of the communicator has that, the other by its number.
+TEST(NcclP2p, SendsThroughTheNeighboursNicWhereTheNeighbourIsAway) {
+  const auto nic = [](int per_node, int channel) {
+    Communicator comm = communicator(4);
+    comm.node = "dgx-a100";
+    comm.node_of = nodes_of(4 * per_node, per_node);
+    const auto schedule = find_algorithm("nccl-2.28", Func::all_to_all, "p2p")
+                              ->make({Func::all_to_all, 4 * per_node, 1000}, comm);
+    return schedule->nic(0, per_node, channel, Way::recv);
+  };
+  EXPECT_EQ(nic(1, 0), Schedule::nic_of(1));
+  EXPECT_EQ(nic(1, 1), 1);
+  EXPECT_EQ(nic(8, 0), Schedule::kOwnNic);
+  EXPECT_EQ(nic(8, 1), Schedule::kOwnNic);
 }
 
 TEST(NcclP2p, CountsWholeGigabytesOfAllNicsOfAGpu) {
