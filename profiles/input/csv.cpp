@@ -4,8 +4,6 @@
 #include <limits>
 #include <memory>
 
-#include "profiles/input/quantity.h"
-
 namespace ghostrank {
 namespace {
 
@@ -50,8 +48,12 @@ CsvTable parse_csv(std::string_view text, const std::string& path, std::string_v
     const Mark mark{source, number, 1};
     if (table.head.fields.empty()) {
       table.head = {fields_of(line, kAll), mark};
-      if (usual_head.empty() || !parse_number(table.head.fields.front())) continue;
-      table.head.fields = fields_of(usual_head, kAll);
+      const std::vector<std::string> usual = fields_of(usual_head, kAll);
+      if (usual_head.empty() ||
+          std::any_of(usual.begin(), usual.end(),
+                      [&](const std::string& name) { return table.column(name).has_value(); }))
+        continue;
+      table.head.fields = usual;
     }
     table.rows.push_back({fields_of(line, table.head.fields.size()), mark});
   }

@@ -29,7 +29,7 @@ struct CsvTable {
 };
 
 // `path` names the file in messages. `usual_head`: the columns of files that have no head, because
-// their first line begins with a number; empty: a head is needed.
+// their first line names none of these columns; empty: a head is needed.
 CsvTable parse_csv(std::string_view text, const std::string& path,
                    std::string_view usual_head = "");
 CsvTable read_csv(const std::string& path, std::string_view usual_head = "");

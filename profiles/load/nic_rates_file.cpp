@@ -1,5 +1,6 @@
 #include "profiles/load/nic_rates_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -28,10 +29,12 @@ class Reader {
         column_of_(cluster.all_nodes() * cluster.nics_per_node, NicRates::kConstant) {}
 
   NicRates read() {
-    if (table_.head.fields.empty() || table_.head.fields.front() != "seconds")
+    const std::optional<std::size_t> seconds = table_.column("seconds");
+    if (!seconds)
       fail(table_.head.mark,
            "a file of rates begins with the head seconds,rate, or names NICs, as in "
            "seconds,n0,n1.nic0");
+    move_to_front(*seconds);
     if (table_.rows.empty())
       fail(table_.head.mark, "there is no row; write SECONDS,RATE, as 0,10Gbps");
     for (std::size_t column = 1; column < table_.head.fields.size(); ++column) take_nics(column);
@@ -52,6 +55,16 @@ class Reader {
   }
 
  private:
+  void move_to_front(std::size_t column) {
+    const auto move = [&](std::vector<std::string>& fields) {
+      if (column < fields.size())
+        std::rotate(fields.begin(), fields.begin() + static_cast<std::ptrdiff_t>(column),
+                    fields.begin() + static_cast<std::ptrdiff_t>(column) + 1);
+    };
+    move(table_.head.fields);
+    for (CsvRow& row : table_.rows) move(row.fields);
+  }
+
   void take_nics(std::size_t column) {
     const std::string& name = table_.head.fields[column];
     if (name == "rate") return;
@@ -108,7 +121,7 @@ class Reader {
   }
 
   const ClusterSpec& cluster_;
-  const CsvTable table_;
+  CsvTable table_;
   const Nic servers_;  // NICs of dedicated servers from here on
   VectorBy<Nic, std::uint32_t> column_of_;
 };

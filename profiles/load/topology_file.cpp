@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiles/error.h"
+#include "profiles/input/csv.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/nic_names.h"
@@ -24,34 +25,29 @@ struct Row {
   Mark mark;
 };
 
-std::string trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return std::string(text);
-}
-
 std::vector<Row> rows_of_csv(std::string_view text, const std::string& path) {
-  const auto source = std::make_shared<const Source>(Source{path, path, true});
+  const CsvTable table = parse_csv(text, path, "from,to,rate");
+  const CsvRow& head = table.head;
+  for (const std::string& name : head.fields) {
+    if (name != "from" && name != "to" && name != "rate")
+      fail(head.mark, "unknown column " + quote(name) + "; known here: from, to, rate");
+    if (std::count(head.fields.begin(), head.fields.end(), name) > 1)
+      fail(head.mark, "the column " + quote(name) + " is there twice; remove one");
+  }
+  if (!head.fields.empty() && (!table.column("from") || !table.column("to")))
+    fail(head.mark, "a link needs both ends: the columns from and to");
   std::vector<Row> rows;
-  for (int line = 1; !text.empty(); ++line) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string row = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (row.empty() || row.front() == '#' || (line == 1 && row.starts_with("from,to"))) continue;
-    std::vector<std::string> fields;
-    for (std::size_t at = 0; at <= row.size();) {
-      const std::size_t comma = std::min(row.find(',', at), row.size());
-      fields.push_back(trimmed(std::string_view(row).substr(at, comma - at)));
-      at = comma + 1;
-    }
-    const Mark mark{source, line, 1};
-    if (fields.size() < 2 || fields.size() > 3)
-      fail(mark, "a link has from, to and, between switches, a rate; here are " +
-                     std::to_string(fields.size()) + " fields");
-    rows.push_back({fields[0], fields[1], fields.size() == 3 ? fields[2] : "", mark});
+  for (const CsvRow& row : table.rows) {
+    const auto field = [&](std::string_view name) {
+      const std::optional<std::size_t> at = table.column(name);
+      return at && *at < row.fields.size() ? row.fields[*at] : std::string();
+    };
+    rows.push_back({field("from"), field("to"), field("rate"), row.mark});
+    if (row.fields.back().find(',') != std::string::npos)
+      fail(row.mark, "a link has from, to and, between switches, a rate; " +
+                         quote(row.fields.back()) + " is more than one field");
     if (rows.size() > kMostRows)
-      fail(mark, "more than " + std::to_string(kMostRows) + " links; take ranges of nodes");
+      fail(row.mark, "more than " + std::to_string(kMostRows) + " links; take ranges of nodes");
   }
   return rows;
 }

@@ -6,7 +6,8 @@
 //   n4.nic0,tor1              one NIC
 //   tor0,core,800Gbps         two switches; rows that repeat are parallel cables
 //
-// As CSV (.csv; a line that begins with # is a comment, the header is optional) or as YAML or JSON.
+// As CSV (.csv; a line that begins with # is a comment; the head is optional and gives the columns'
+// order) or as YAML or JSON.
 // `from` of two switches is the one nearer to the NICs.
 //
 // Errors: Error(usage) with the place in the file. Threading: pure functions, but for the file.

@@ -130,6 +130,16 @@ TEST(FileOfLinks, IsReadAsCsvAndAsJson) {
   }
 }
 
+// As spreadsheets write them: columns in any order, a byte order mark.
+TEST(FileOfLinks, TakesColumnsByTheirNames) {
+  const SwitchGraph graph =
+      parse_topology("\xef\xbb\xbfrate,to,from\n,tor0,n0\n,tor1,n1\n100Gbps,tor1,tor0\n", "a.csv",
+                     cluster_of(2, 1, Kind::file));
+  EXPECT_EQ(graph.leaves, 2u);
+  ASSERT_EQ(graph.cables.size(), 1u);
+  EXPECT_EQ(graph.cables[0].bps, 100e9);
+}
+
 TEST(FileOfLinks, SaysWhereItIsWrong) {
   const ClusterSpec cluster = cluster_of(2, 2, Kind::file);
   const auto error = [&](const std::string& text) {
@@ -149,7 +159,13 @@ TEST(FileOfLinks, SaysWhereItIsWrong) {
   EXPECT_EQ(error("a,n0\n"), "f.csv:1:1: write the NIC first: n0,a");
   EXPECT_EQ(error("n0,n1\n"), "f.csv:1:1: 'n0' and 'n1' are both NICs; connect each to a switch");
   EXPECT_EQ(error("n0,a,b,c\n"),
-            "f.csv:1:1: a link has from, to and, between switches, a rate; here are 4 fields");
+            "f.csv:1:1: a link has from, to and, between switches, a rate; 'b,c' is more than one "
+            "field");
+  EXPECT_EQ(error("from,to,speed\nn0-1,a\n"),
+            "f.csv:1:1: unknown column 'speed'; known here: from, to, rate");
+  EXPECT_EQ(error("from,to,to\nn0-1,a\n"), "f.csv:1:1: the column 'to' is there twice; remove one");
+  EXPECT_EQ(error("from,rate\nn0-1,1Gbps\n"),
+            "f.csv:1:1: a link needs both ends: the columns from and to");
 }
 
 }  // namespace
