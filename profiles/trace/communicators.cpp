@@ -72,7 +72,7 @@ Communicators::Communicators(const Trace& trace, const TraceOrder& order, int ra
     }
   if (static_cast<std::size_t>(ranks) > trace.given.size())
     for (std::uint16_t kind = 0; kind < size_.size(); ++kind) infer_missing(trace, kind, out);
-  first_lane_ = static_cast<std::uint16_t>(out.group_names.size());
+  first_of_messages_ = static_cast<std::uint16_t>(out.group_names.size());
   for (std::uint16_t tag = 0; messages && tag < order.tags; ++tag)
     out.groups.push_back({add_kind(tag == 0 ? "p2p" : "p2p." + std::to_string(tag), out), all});
 }

@@ -22,7 +22,7 @@ class Communicators {
   Communicators(const Trace& trace, const TraceOrder& order, int ranks, Workload& out);
 
   std::uint16_t kind(std::uint32_t group) const;  // kNoIndex: all ranks
-  std::uint16_t messages(std::uint16_t tag) const { return first_lane_ + tag; }
+  std::uint16_t messages(std::uint16_t tag) const { return first_of_messages_ + tag; }
   std::uint64_t inferred() const { return inferred_; }
 
  private:
@@ -33,8 +33,8 @@ class Communicators {
   std::vector<std::uint16_t> kind_;  // by group; the last entry is the group of all ranks
   std::vector<VectorBy<WorldRank, bool>> taken_;  // by kind: a group of the kind has the rank
   std::vector<std::size_t> size_;                 // by kind
-  std::uint16_t first_lane_ = 0;
-  std::uint64_t inferred_ = 0;  // communicators added for missing ranks
+  std::uint16_t first_of_messages_ = 0;           // kind
+  std::uint64_t inferred_ = 0;                    // communicators added for missing ranks
 };
 
 }  // namespace ghostrank

@@ -95,7 +95,7 @@ class Ordering {
     }
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r)
       if (out_.sequence[r].size() < trace_.given[r].events.size()) report_stuck(r);
-    give_lanes();
+    give_tags();
     out_.call = std::move(call_of_);
     return std::move(out_);
   }
@@ -330,7 +330,7 @@ class Ordering {
   }
 
   // First fit: a message takes the first tag whose earlier messages are all received before it.
-  void give_lanes() {
+  void give_tags() {
     std::vector<std::vector<std::uint32_t>> place(trace_.given.size());
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r) {
       if (partner_[r].empty()) continue;
