@@ -48,7 +48,9 @@ class Corrections {
  public:
   using Place = std::array<double, 4>;  // logarithms of sizes
 
-  // Places of different `kind`s count as farther apart.
+  // `between_kinds`: the squared distance that kinds add to places.
+  explicit Corrections(double between_kinds = 0) : between_kinds_(between_kinds) {}
+
   void add(const Place& place, int kind, double logarithm);
   // The factor for `place`, without what was added as number `without`.
   double at(const Place& place, int kind, std::optional<std::size_t> without = {}) const;
@@ -59,6 +61,7 @@ class Corrections {
     int kind;
     double logarithm;
   };
+  double between_kinds_;
   std::vector<Known> known_;
 };
 

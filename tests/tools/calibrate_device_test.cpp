@@ -212,6 +212,37 @@ TEST(KinetoKernels, BelongToTheirOpsShapes) {
   EXPECT_NEAR(model.fused_attention(attention, 2).seconds, 10e-6, 1e-9);
 }
 
+TEST(KinetoKernels, SetThePaceOfProductsMeasuredAlone) {
+  KernelTables recorded, tables;
+  for (double m = 1024; m <= 1024 * 10; m += 1024) {
+    tables.products.push_back({{m, 1024, 1024}, m * 1e-9});
+    if (m <= 1024 * 9) recorded.products.push_back({{m, 1024, 1024}, 1.1 * m * 1e-9});
+  }
+  recorded.products[3].seconds *= 2;  // one that nothing explains
+  const TrainingPace pace = add_recorded(recorded, tables);
+  EXPECT_NEAR(pace.slower, 1.1, 1e-9);
+  EXPECT_EQ(pace.sizes, 9u);
+  ASSERT_EQ(tables.products.size(), 10u);
+  EXPECT_NEAR(tables.products[3].seconds, 2 * 1.1 * 4096e-9, 1e-12);
+  EXPECT_NEAR(tables.products[9].seconds, 1.1 * 10240e-9, 1e-12);  // not recorded
+  recorded.products.resize(7);
+  EXPECT_EQ(add_recorded(recorded, tables).slower, 1);  // too few to say
+}
+
+TEST(KinetoKernels, ReplaceKindsButTheCurveOfCopies) {
+  KernelTables recorded, tables;
+  tables.transfers = {{MemoryKernel::elementwise, 1e6, 1e-6}, {MemoryKernel::optimizer, 1e6, 1e-6}};
+  recorded.transfers = {{MemoryKernel::elementwise, 2e6, 5e-6},
+                        {MemoryKernel::optimizer, 3e6, 4e-6}};
+  add_recorded(recorded, tables);
+  ASSERT_EQ(tables.transfers.size(), 2u);
+  EXPECT_EQ(tables.transfers[0].bytes, 1e6);
+  EXPECT_EQ(tables.transfers[1].bytes, 3e6);
+  tables.transfers.clear();
+  add_recorded(recorded, tables);
+  EXPECT_EQ(tables.transfers.size(), 2u);
+}
+
 TEST(KinetoKernels, NeedShapes) {
   const test::Folder folder;
   const auto refused = [&](const std::string& text) {

@@ -420,12 +420,30 @@ class Reader {
   KinetoKernels out_;
 };
 
+// `rows`, and those of `others` whose key they lack; by key.
 template <class Row, class Key>
-void add_rows(const std::vector<Row>& more, std::vector<Row>& rows, const Key& key) {
-  std::set<decltype(key(rows.front()))> known;
-  for (const Row& row : rows) known.insert(key(row));
-  for (const Row& row : more)
-    if (known.insert(key(row)).second) rows.push_back(row);
+std::vector<Row> with_others(const std::vector<Row>& rows, const std::vector<Row>& others,
+                             const Key& key) {
+  std::map<decltype(key(rows.front())), Row> all;
+  for (const std::vector<Row>* some : {&rows, &others})
+    for (const Row& row : *some) all.emplace(key(row), row);
+  std::vector<Row> out;
+  for (const auto& [unused, row] : all) out.push_back(row);
+  return out;
+}
+
+TrainingPace pace_of(const std::vector<MeasuredProduct>& recorded,
+                     const std::vector<MeasuredProduct>& measured) {
+  constexpr std::size_t kEnough = 8;
+  std::map<ProductShape, double> alone;
+  for (const MeasuredProduct& one : measured) alone.emplace(one.shape, one.seconds);
+  std::vector<double> ratios;
+  for (const MeasuredProduct& one : recorded)
+    if (const auto at = alone.find(one.shape); at != alone.end())
+      ratios.push_back(one.seconds / at->second);
+  TrainingPace pace{1, ratios.size()};
+  if (pace.sizes >= kEnough) pace.slower = median(std::move(ratios));
+  return pace;
 }
 
 }  // namespace
@@ -436,7 +454,7 @@ KinetoKernels read_kineto_kernels(const std::vector<std::string>& paths) {
   return reader.result();
 }
 
-void add_recorded(const KernelTables& recorded, KernelTables& tables) {
+TrainingPace add_recorded(const KernelTables& recorded, KernelTables& tables) {
   std::set<MemoryKernel> kinds;
   for (const MeasuredTransfer& one : recorded.transfers)
     if (one.kind != MemoryKernel::elementwise) kinds.insert(one.kind);
@@ -447,10 +465,14 @@ void add_recorded(const KernelTables& recorded, KernelTables& tables) {
       [](const MeasuredTransfer& one) { return one.kind == MemoryKernel::elementwise; });
   for (const MeasuredTransfer& one : recorded.transfers)
     if (one.kind != MemoryKernel::elementwise || !curve) tables.transfers.push_back(one);
-  add_rows(recorded.products, tables.products,
-           [](const MeasuredProduct& one) { return one.shape; });
-  add_rows(recorded.attention, tables.attention,
-           [](const MeasuredAttention& one) { return std::pair(one.type, one.shape); });
+  const TrainingPace pace = pace_of(recorded.products, tables.products);
+  for (MeasuredProduct& one : tables.products) one.seconds *= pace.slower;
+  tables.products = with_others(recorded.products, tables.products,
+                                [](const MeasuredProduct& one) { return one.shape; });
+  tables.attention =
+      with_others(recorded.attention, tables.attention,
+                  [](const MeasuredAttention& one) { return std::pair(one.type, one.shape); });
+  return pace;
 }
 
 }  // namespace ghostrank

@@ -26,9 +26,17 @@ struct KinetoKernels {
 
 KinetoKernels read_kineto_kernels(const std::vector<std::string>& paths);
 
-// Adds what was recorded to tables that were measured: products and attention of other sizes; kinds
-// of transfers in place of theirs, but `elementwise` only where they have none, since the kernels
-// of that name differ a little from each other.
-void add_recorded(const KernelTables& recorded, KernelTables& tables);
+// What was recorded ran among the kernels of training, at their clocks, which are lower than those
+// of kernels measured alone.
+struct TrainingPace {
+  double slower = 1;      // the median ratio of products of sizes that both have
+  std::size_t sizes = 0;  // so many of them; with too few to say, `slower` is 1
+};
+
+// Puts what was recorded into tables that were measured. It goes before what was measured of the
+// same size, and products of other sizes are brought to its pace. Kinds of transfers replace
+// theirs, but `elementwise` only where they have none, since the kernels of that name differ a
+// little.
+TrainingPace add_recorded(const KernelTables& recorded, KernelTables& tables);
 
 }  // namespace ghostrank

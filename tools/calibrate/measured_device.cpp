@@ -47,6 +47,12 @@ std::string described(const DeviceProfile& d) {
          "\nmultiprocessors: " + std::to_string(d.multiprocessors) + "\n";
 }
 
+// The base is found wherever the profile lies, and has no tables that would be read beside its own.
+bool is_shipped(const MeasuredDevice& measured) {
+  return !measured.base.empty() && measured.base.find_first_of("/.") == std::string::npos &&
+         !measured.device.measured;
+}
+
 }  // namespace
 
 std::string published_profile(const std::string& name) {
@@ -89,8 +95,7 @@ std::string measured_device_yaml(const MeasuredDevice& measured) {
   std::string text;
   for (const std::string& line : measured.how) text += "# " + line + "\n";
   text += "schema: ghostrank/device/1\nname: " + measured.name + "\n";
-  // A base with tables of its own would be read anew with them.
-  text += measured.base.empty() || d.measured ? described(d) : "base: " + measured.base + "\n";
+  text += is_shipped(measured) ? "base: " + measured.base + "\n" : described(d);
   text += "kernels:\n  matmul: " + significant(d.kernels.matmul) +
           "\n  memory: " + significant(d.kernels.memory) +
           "\n  launch_us: " + significant(d.kernels.launch_us) +

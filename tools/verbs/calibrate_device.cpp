@@ -207,10 +207,14 @@ void import_kineto(const Flags& flags, MeasuredDevice& out) {
   for (const std::string& path : flags.kineto)
     names.push_back(std::filesystem::path(path).filename().string());
   const KinetoKernels found = read_kineto_kernels(flags.kineto);
-  add_recorded(found.tables, out.tables);
+  const TrainingPace pace = add_recorded(found.tables, out.tables);
   const std::string what = "kernels of PyTorch from " + join(names, ", ") +
                            (found.gpu.empty() ? "" : ", recorded on " + found.gpu);
   out.how.push_back("Medians of the " + what + ": those of a kind, type and size.");
+  if (pace.slower != 1)
+    out.how.push_back("Products of other sizes: times " + significant(pace.slower, 4) +
+                      ", the median of what recorded products take of those measured alone (" +
+                      humane_count(static_cast<double>(pace.sizes), "size") + ").");
   out.source += (out.source.empty() ? "" : "; ") + what;
   for (const auto& [reason, number] : found.left_out)
     std::fprintf(stderr, "note: %s: %s\n", reason.c_str(),
@@ -250,7 +254,10 @@ int calibrate_device(const Argv& argv) {
           "--kineto: kernels alone do not say how fast the GPU is at most; give --base with "
           "the published profile of the same GPU, as in --base h100-sxm");
     out.device = published(out.base);
-    if (out.device.measured) out.tables = out.device.measured->tables();
+    if (out.device.measured) {
+      out.tables = out.device.measured->tables();
+      out.source = out.device.source;
+    }
     out.how.push_back("Made by `ghostrank calibrate device --kineto` on " +
                       utc_now().substr(0, 10) + ".");
   }
