@@ -15,6 +15,7 @@
 
 #include "profiles/error.h"
 #include "tools/arguments.h"
+#include "tools/text/table.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {
@@ -51,7 +52,8 @@ int main(int argc, char** argv) {
     }
     return status;
   } catch (const ghostrank::Error& error) {
-    std::fprintf(stderr, "ghostrank: %s\n", ghostrank::as_typed(error.what()).c_str());
+    std::fprintf(stderr, "ghostrank: %s\n",
+                 ghostrank::printable(ghostrank::as_typed(error.what())).c_str());
     return error.exit_code();
   } catch (const std::bad_alloc&) {
     std::fputs("ghostrank: out of memory: ask for less, or give this machine more\n", stderr);

@@ -32,6 +32,18 @@ TEST(Table, ListsFactsUnderOneMargin) {
             "job        j\nwall time  1 s\n");
 }
 
+// A file, a model or a key may have any name.
+TEST(Text, ShowsNamesThatCannotCommandTheTerminal) {
+  const std::string name =
+      "a\x1b[31m\xc2\x9b"
+      "b\x7f µ±\n";
+  EXPECT_EQ(printable(name), "a?[31m?b? µ±\n");
+  EXPECT_EQ(render(std::vector<Fact>{{"job", "\x1b[2J"}}), "job  ?[2J\n");
+  EXPECT_EQ(render(Table{{{"model"}}, {{"\r\x1b"}}}), "model\n??\n");
+  EXPECT_EQ(Paint{false}.bold("\a"), "?");
+  EXPECT_EQ(Paint{true}.bold("\a"), "\x1b[1m?\x1b[0m");
+}
+
 // mpirun gives its processes terminals but forwards their output through a pipe.
 TEST(Paint, TrustsNoTerminalOfMpirun) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);

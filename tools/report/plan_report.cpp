@@ -295,10 +295,11 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.streams = stream_facts(workload);
   facts.groups = group_facts(workload);
   facts.traffic = plan_traffic(job.spec, workload);
-  facts.tensors =
-      tensor_use(job.spec, workload, static_cast<std::uint32_t>(distinct_iterations(workload) - 1));
-  facts.compression = compression_use(
-      job.spec, workload, static_cast<std::uint32_t>(distinct_iterations(workload) - 1));
+  if (job.spec.jobs.empty()) {  // of several jobs each has its own
+    const auto last = static_cast<std::uint32_t>(distinct_iterations(workload) - 1);
+    facts.tensors = tensor_use(job.spec, workload, last);
+    facts.compression = compression_use(job.spec, workload, last);
+  }
   if (!job.spec.program && job.spec.model) facts.parameters = job.spec.model->parameters();
   facts.flops = workload.flops_per_iteration;
   facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision.parameters) * 1e12;
@@ -313,7 +314,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
 
 std::string plan_text(const PlanFacts& facts, const Paint& paint) {
   std::string text =
-      paint.bold("plan of " + facts.job) + ": " + facts.model + ", " +
+      paint.bold("plan of " + facts.job) + ": " + printable(facts.model) + ", " +
       humane_count(facts.ranks, "rank") + " on " + humane_count(facts.nodes, "node") +
       (facts.storage_nodes > 0 ? " beside " + humane_count(facts.storage_nodes, "storage node")
                                : "") +

@@ -12,6 +12,11 @@ constexpr int kBar = 30;  // characters of the longest bar
 
 double real(std::uint64_t n) { return static_cast<double>(n); }
 
+// "291.6 GFLOP", "383.9 TFLOP"
+std::string flop(double n) {
+  return n < 1e12 ? significant(n * 1e-9) + " GFLOP" : significant(n * 1e-12) + " TFLOP";
+}
+
 std::uint64_t parameters_of(const Layer& layer) {
   std::uint64_t sum = 0;
   for (const ParameterTensor& tensor : layer.parameters) sum += tensor.numel;
@@ -113,8 +118,7 @@ std::string model_text(const Model& model, const Paint& paint) {
   std::vector<Fact> facts{{"fp32", humane_bytes(4 * real(model.parameters()))},
                           {"bf16", humane_bytes(2 * real(model.parameters()))}};
   if (!model.measured)
-    facts.push_back({"forward", significant(model.forward_flops() * 1e-9) +
-                                    " GFLOP per sample, backward twice that"});
+    facts.push_back({"forward", flop(model.forward_flops()) + " per sample, backward twice that"});
   if (model.sequence > 0)
     facts.push_back({"sample", humane_count(model.sequence, "token") + ", vocabulary " +
                                    humane_count(real(model.vocabulary))});

@@ -18,7 +18,7 @@ std::string padding(int width) {
 void append_cell(std::string& line, std::string_view cell, int width, Align align) {
   const int missing = width - display_width(cell);
   if (align == Align::right) line += padding(missing);
-  line += cell;
+  line += printable(cell);
   if (align == Align::left) line += padding(missing);
 }
 
@@ -27,8 +27,9 @@ void append_line(std::string& text, std::string line) {
   text += line + "\n";
 }
 
-std::string wrap(std::string_view code, std::string_view text) {
-  return "\x1b[" + std::string(code) + "m" + std::string(text) + "\x1b[0m";
+std::string wrap(bool on, std::string_view code, std::string_view text) {
+  if (!on) return printable(text);
+  return "\x1b[" + std::string(code) + "m" + printable(text) + "\x1b[0m";
 }
 
 }  // namespace
@@ -37,6 +38,20 @@ int display_width(std::string_view utf8) {
   return static_cast<int>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;  // continuation bytes take no room
   }));
+}
+
+std::string printable(std::string_view utf8) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(utf8[i]); };
+  std::string text;
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    // U+0080 to U+009F take two bytes.
+    const bool wide =
+        byte(i) == 0xc2 && i + 1 < utf8.size() && byte(i + 1) >= 0x80 && byte(i + 1) < 0xa0;
+    const bool narrow = (byte(i) < 0x20 && utf8[i] != '\n' && utf8[i] != '\t') || byte(i) == 0x7f;
+    text += wide || narrow ? '?' : utf8[i];
+    if (wide) ++i;
+  }
+  return text;
 }
 
 std::string render(const Table& table, int indent) {
@@ -70,23 +85,15 @@ std::string render(const std::vector<Fact>& facts, int indent) {
   for (const Fact& fact : facts) {
     std::string line = padding(indent);
     append_cell(line, fact.name, width + kGap, Align::left);
-    append_line(text, line + fact.value);
+    append_line(text, line + printable(fact.value));
   }
   return text;
 }
 
-std::string Paint::bold(std::string_view text) const {
-  return on ? wrap("1", text) : std::string(text);
-}
-std::string Paint::dim(std::string_view text) const {
-  return on ? wrap("2", text) : std::string(text);
-}
-std::string Paint::good(std::string_view text) const {
-  return on ? wrap("1;32", text) : std::string(text);
-}
-std::string Paint::bad(std::string_view text) const {
-  return on ? wrap("1;31", text) : std::string(text);
-}
+std::string Paint::bold(std::string_view text) const { return wrap(on, "1", text); }
+std::string Paint::dim(std::string_view text) const { return wrap(on, "2", text); }
+std::string Paint::good(std::string_view text) const { return wrap(on, "1;32", text); }
+std::string Paint::bad(std::string_view text) const { return wrap(on, "1;31", text); }
 
 bool is_terminal(int file_descriptor) {
   // Open MPI gives its processes terminals and pipes their output on, so isatty() alone would take

@@ -1,5 +1,5 @@
 // Aligned text for terminals: tables, "name  value" lists, and colour where it is wanted. Widths
-// count characters, not bytes.
+// count characters, not bytes. What comes in may hold names of users: it leaves as printable().
 //
 // Threading: pure functions.
 #pragma once
@@ -32,7 +32,11 @@ std::string render(const std::vector<Fact>& facts, int indent = 0);
 
 int display_width(std::string_view utf8);
 
-// Wraps text in terminal escape sequences when `on`, else returns it unchanged.
+// The text with a '?' for each control character but ends of lines and tabs, so that a name in it
+// cannot command the terminal.
+std::string printable(std::string_view utf8);
+
+// Wraps text in terminal escape sequences when `on`.
 struct Paint {
   bool on = false;
   std::string bold(std::string_view text) const;

@@ -124,7 +124,7 @@ void show(const NcclCommFindings& comm, const char* source, bool all) {
       if (one.compared() && one.same && !all) continue;
       const std::string verdict = !one.compared() ? "not compared: " + one.note
                                   : one.same      ? "same"
-                                                  : paint.bad("differs");
+                                                  : "differs";
       const std::string what =
           one.what +
           (one.times > 1 ? ", " + humane_count(static_cast<double>(one.times), "time") : "");
