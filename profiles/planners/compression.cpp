@@ -439,13 +439,18 @@ PayloadExchange read_exchange(const Setting& said, const Compressor& method) {
 }
 
 // Ratios that follow the network, if the job wants them to.
-std::optional<RatioLimits> read_limits(const Settings& in, const Compressor& method) {
+std::optional<RatioLimits> read_limits(const Settings& in, const Compressor& method,
+                                       PayloadExchange exchange) {
   const double budget_ms = in.number("compression.budget_ms");
   if (budget_ms <= 0) return std::nullopt;
   if (!method.kept || method.measure || method.rounds != 1)
     fail(in.at("compression.budget_ms").mark,
          "compression.budget_ms: what " + std::string(method.name) +
              " sends does not follow from a ratio alone; use compression.method=topk or randomk");
+  if (exchange == PayloadExchange::broadcast)
+    fail(in.at("compression.budget_ms").mark,
+         "compression.budget_ms: the controller measures the calls of one exchange, and broadcasts "
+         "are one for each rank; use compression.communicator=auto");
   const RatioLimits limits{budget_ms * 1e-3, in.number("compression.least_ratio"),
                            in.number("compression.most_ratio")};
   if (limits.least >= limits.most)
@@ -507,7 +512,7 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   spec.memory = kept;
   spec.exchange = exchange;
   spec.min_bytes = static_cast<std::uint64_t>(in.integer("compression.min_bytes"));
-  spec.adapts = read_limits(in, method);
+  spec.adapts = read_limits(in, method, exchange);
   if (spec.merge == Merge::matrices && method.name == kPowerSgdOfParts.name)
     spec.method = &kPowerSgdOfParts;
   return spec;

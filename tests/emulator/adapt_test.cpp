@@ -142,6 +142,8 @@ TEST(AdaptiveRatios, OfWhatNoRatioDecidesAreRefused) {
             std::string::npos);
   EXPECT_NE(refused("method: topk", "horovod").find("use parallel.framework: ddp"),
             std::string::npos);
+  EXPECT_NE(refused("method: topk, communicator: broadcast").find("broadcasts are one for each"),
+            std::string::npos);
   EXPECT_NE(refused("method: topk, least_ratio: 0.5").find("leaves no choice"), std::string::npos);
   EXPECT_NE(refused("method: topk", "ddp", {"run.verify=true"}).find("payloads of one ratio"),
             std::string::npos);
