@@ -48,6 +48,7 @@ class EagerWriter {
     const double query = real(l.query), key = real(l.key), ffn = real(l.ffn);
     const double mask = l.dropout ? kMaskByte : 0, inner = tokens_ * ffn;
     const int ways = shape_.merged_qkv ? 1 : 3, gates = l.gated ? 2 : 1;
+    in_compiled_layer_ = true;
     fused_norm(0, ways);
     if (shape_.merged_qkv) {
       linear(hidden_, query + 2 * key);
@@ -104,7 +105,7 @@ class EagerWriter {
 
   // A copy to a type that is larger, or the same.
   Kernels widening(double from, double to, double elements) const {
-    return device_.memory((from + to) * elements, to > from && !shape_.compiled
+    return device_.memory((from + to) * elements, to > from && !in_compiled_layer_
                                                       ? MemoryKernel::mixed
                                                       : MemoryKernel::elementwise);
   }
@@ -235,6 +236,7 @@ class EagerWriter {
   const KernelModel& device_;
   const EagerShape& shape_;
   const double e_, s_, tokens_, hidden_, rows_;
+  bool in_compiled_layer_ = false;  // where every kernel is vectorised
   KernelTimes times_;
 };
 
