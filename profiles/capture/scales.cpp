@@ -135,6 +135,23 @@ void put_network(YamlValue& capture, const std::vector<Scale>& scales, int ranks
                      " us one way, by lines through the captures' time per byte and latency");
 }
 
+// Captures of one script by their ranks, fewest first.
+std::vector<Scale> scales_of(std::vector<YamlValue> captures) {
+  std::vector<Scale> out;
+  for (YamlValue& one : captures) out.push_back(scale_of(std::move(one)));
+  std::sort(out.begin(), out.end(),
+            [](const Scale& a, const Scale& b) { return a.ranks() < b.ranks(); });
+  for (std::size_t i = 1; i < out.size(); ++i) {
+    check_same_script(out[i - 1], out[i]);
+    if (out[i].ranks() == out[i - 1].ranks())
+      fail(out[i].description.mark, "two captures are of " +
+                                        std::to_string(out[i].model.capture->ranks) +
+                                        " ranks; a fit needs different numbers");
+  }
+  check_networks(out);
+  return out;
+}
+
 // What a column of recorded_ns is called in messages.
 std::string column_name(const Model& model, std::size_t column) {
   const std::size_t layers = model.layers.size();
@@ -144,6 +161,74 @@ std::string column_name(const Model& model, std::size_t column) {
   if (column <= 2 * layers + 1)
     return "the backward of " + quote(model.layers[column - layers - 2].name);
   return column == 2 * layers + 2 ? "the time before the optimizer" : "the optimizer";
+}
+
+// Delays by column of recorded_ns, in nanoseconds.
+struct Fitted {
+  std::vector<double> nanos, moved;  // `moved`: against the capture with most ranks
+  std::vector<double> measured;      // by capture: the sum of all columns
+  double total = 0, error = 0, residual = 0;
+  std::size_t constant = 0;  // columns that do not change with the ranks
+};
+
+Fitted fit_delays(const std::vector<Scale>& scales, int ranks) {
+  const Scale& largest = scales.back();
+  Fitted out;
+  out.measured.resize(scales.size());
+  double squares = 0;
+  for (std::size_t c = 0; c < largest.columns.size(); ++c) {
+    std::vector<ScalePoint> points;
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      points.push_back(median_of(scales[i].ranks(), scales[i].columns[c], scales[i].steps));
+      out.measured[i] += points.back().value;
+    }
+    const ScaleFit fit = fit_line(points, ranks);
+    if (fit.value + kSignificant * fit.error < 0)
+      fail(largest.description.mark,
+           column_name(largest.model, c) + " would take " + millis(fit.value) + " with " +
+               std::to_string(ranks) +
+               " ranks, by the line through the captures' medians; capture nearer to that number");
+    out.nanos.push_back(std::max(0.0, fit.value));
+    out.moved.push_back(out.nanos.back() - points.back().value);
+    out.total += out.nanos.back();
+    squares += fit.error * fit.error;
+    out.residual = std::max(out.residual, fit.residual);
+    out.constant += fit.constant ? 1 : 0;
+  }
+  out.error = std::sqrt(squares);
+  return out;
+}
+
+void move_steps(YamlValue& recorded, const std::vector<double>& moved) {
+  for (YamlValue& rank : recorded.children)
+    for (YamlValue& step : rank.children)
+      for (std::size_t c = 0; c < step.children.size(); ++c) {
+        const double nanos = static_cast<double>(*parse_integer(step.children[c].text));
+        step.children[c].text = std::to_string(std::llround(std::max(0.0, nanos + moved[c])));
+      }
+}
+
+// What was measured, fitted and assumed.
+void account(const std::vector<Scale>& scales, const Fitted& fitted, int ranks,
+             std::vector<std::string>& comments) {
+  std::string captures, delays;
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const std::string its = std::to_string(scales[i].model.capture->ranks);
+    captures += (i > 0 ? ", " : "") + its;
+    delays += millis(fitted.measured[i]) + " of " + its + ", ";
+  }
+  comments.push_back("fitted: from captures of " + captures + " ranks; steps are those of " +
+                     std::to_string(scales.back().model.capture->ranks) + ", moved by the fit");
+  comments.push_back("fitted: " + std::to_string(fitted.nanos.size() - fitted.constant) + " of " +
+                     std::to_string(fitted.nanos.size()) +
+                     " delays change with the ranks, as a + b * ranks; a step's delays are " +
+                     delays + "and " + millis(fitted.total) + " of " + std::to_string(ranks) +
+                     ", standard error " + millis(fitted.error));
+  comments.push_back(scales.size() == 2
+                         ? "assumed: a line; two captures cannot show that it is another form"
+                         : "fitted: the captures are off the lines by up to " +
+                               millis(fitted.residual));
+  comments.emplace_back("assumed: ranks play the captured steps, shifted against each other");
 }
 
 // The medians beside recorded_ns, in the order of its columns.
@@ -188,8 +273,7 @@ ScaleFit fit_line(const std::vector<ScalePoint>& points, double ranks) {
     squares += weight * weight * one.error * one.error;
     const double off = one.value - (mean + slope * (one.ranks - mean_ranks));
     off_line += off * off;
-    if (points.size() > 2 && one.value != 0)
-      out.residual = std::max(out.residual, std::abs(off / one.value));
+    if (points.size() > 2) out.residual = std::max(out.residual, std::abs(off));
   }
   if (points.size() > 2) squares += off_line / (count - 2) * (1 / count + away * away * spread);
   out.value = mean + slope * (ranks - mean_ranks);
@@ -199,72 +283,15 @@ ScaleFit fit_line(const std::vector<ScalePoint>& points, double ranks) {
 
 YamlValue fit_scales(std::vector<YamlValue> captures, int ranks,
                      std::vector<std::string>& comments) {
-  std::vector<Scale> scales;
-  for (YamlValue& one : captures) scales.push_back(scale_of(std::move(one)));
-  std::sort(scales.begin(), scales.end(),
-            [](const Scale& a, const Scale& b) { return a.ranks() < b.ranks(); });
-  for (std::size_t i = 1; i < scales.size(); ++i) {
-    check_same_script(scales[i - 1], scales[i]);
-    if (scales[i].ranks() == scales[i - 1].ranks())
-      fail(scales[i].description.mark, "two captures are of " +
-                                           std::to_string(scales[i].model.capture->ranks) +
-                                           " ranks; a fit needs different numbers");
-  }
-  check_networks(scales);
-
-  const Scale& largest = scales.back();
-  std::vector<double> fitted, moved, measured(scales.size());
-  double total = 0, squares = 0, residual = 0;
-  std::size_t constant = 0;
-  for (std::size_t c = 0; c < largest.columns.size(); ++c) {
-    std::vector<ScalePoint> points;
-    for (std::size_t i = 0; i < scales.size(); ++i) {
-      points.push_back(median_of(scales[i].ranks(), scales[i].columns[c], scales[i].steps));
-      measured[i] += points.back().value;
-    }
-    const ScaleFit fit = fit_line(points, ranks);
-    if (fit.value + kSignificant * fit.error < 0)
-      fail(largest.description.mark,
-           column_name(largest.model, c) + " would take " + millis(fit.value) + " with " +
-               std::to_string(ranks) +
-               " ranks, by the line through the captures' medians; capture "
-               "nearer to that number");
-    fitted.push_back(std::max(0.0, fit.value));
-    moved.push_back(fitted.back() - points.back().value);
-    total += fitted.back();
-    squares += fit.error * fit.error;
-    residual = std::max(residual, fit.residual * points.back().value);
-    constant += fit.constant ? 1 : 0;
-  }
-
-  YamlValue out = largest.description;
-  put_medians(out, fitted);
-  for (YamlValue& rank : out.find("recorded_ns")->children)
-    for (YamlValue& step : rank.children)
-      for (std::size_t c = 0; c < step.children.size(); ++c) {
-        const double nanos = static_cast<double>(*parse_integer(step.children[c].text));
-        step.children[c].text = std::to_string(std::llround(std::max(0.0, nanos + moved[c])));
-      }
-  std::string list;
-  for (const Scale& one : scales)
-    list += (list.empty() ? "" : ", ") + std::to_string(one.model.capture->ranks);
-  comments.push_back("fitted: from captures of " + list + " ranks; steps are those of " +
-                     std::to_string(largest.model.capture->ranks) + ", moved by the fit");
-  std::string line = "fitted: " + std::to_string(fitted.size() - constant) + " of " +
-                     std::to_string(fitted.size()) +
-                     " delays change with the ranks, as a + b * ranks; a step's delays are";
-  for (std::size_t i = 0; i < scales.size(); ++i)
-    line +=
-        " " + millis(measured[i]) + " of " + std::to_string(scales[i].model.capture->ranks) + ",";
-  comments.push_back(line + " and " + millis(total) + " of " + std::to_string(ranks) +
-                     ", standard error " + millis(std::sqrt(squares)));
-  comments.push_back(scales.size() == 2
-                         ? "assumed: a line; two captures cannot show that it is another form"
-                         : "fitted: the captures are off the lines by up to " + millis(residual));
-  comments.emplace_back("assumed: ranks play the captured steps, shifted against each other");
+  const std::vector<Scale> scales = scales_of(std::move(captures));
+  const Fitted fitted = fit_delays(scales, ranks);
+  YamlValue out = scales.back().description;
+  put_medians(out, fitted.nanos);
+  move_steps(*out.find("recorded_ns"), fitted.moved);
+  account(scales, fitted, ranks, comments);
   YamlValue& capture = *out.find("capture");
   put_ranks(capture, ranks);
-  if (per_bit(largest) > 0) put_network(capture, scales, ranks, comments);
+  if (per_bit(scales.back()) > 0) put_network(capture, scales, ranks, comments);
   return out;
 }
 

@@ -34,7 +34,7 @@ struct ScalePoint {
 struct ScaleFit {
   double value = 0, error = 0;  // at the number of ranks asked for
   bool constant = false;        // the points do not differ
-  double residual = 0;          // of three points or more: the largest share that one is off by
+  double residual = 0;          // of three points or more: how far one is off the line, at most
 };
 
 // Of two points or more, at different numbers of ranks.

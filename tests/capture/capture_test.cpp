@@ -304,6 +304,29 @@ TEST_F(Capture, IsHeldAgainstTheStepsThatItLeftOut) {
             1);
 }
 
+// Two ranks on GPUs: the device's times, over NCCL, whose schedules the job plays.
+TEST_F(Capture, OfGpusHasTheDevicesTimesAndNcclsSchedules) {
+  for (const int rank : {0, 1}) {
+    std::string text = test::made_records(rank);
+    for (const auto& [from, to] :
+         {std::pair{R"("gloo")", R"("nccl")"},
+          {R"("device":"cpu")", R"("device":"cuda","device_name":"a GPU","timer":"cuda events")"}})
+      text.replace(text.find(from), std::string(from).size(), to);
+    folder.write("rank" + std::to_string(rank) + ".jsonl", text);
+  }
+  const std::string profile = folder.path("gpu.profile.yaml");
+  const Outcome captured = shell(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") +
+                                 "' -o '" + profile + "'");
+  ASSERT_EQ(captured.status, 0) << captured.text;
+  EXPECT_NE(captured.text.find("times of the device (a GPU), by CUDA events"), std::string::npos)
+      << captured.text;
+  EXPECT_NE(captured.text.find("by nccl-2.28's schedule"), std::string::npos) << captured.text;
+  const Outcome job = shell(GHOSTRANK_BINARY " profile check --print-job '" + profile + "'");
+  EXPECT_NE(job.text.find("collectives: {library: nccl-2.28}"), std::string::npos) << job.text;
+  const Outcome checked = shell(GHOSTRANK_BINARY " profile check --within 0.01 '" + profile + "'");
+  EXPECT_EQ(checked.status, 0) << checked.text;
+}
+
 // As the hooks record rank 0 of a job whose other ranks do not exist.
 TEST_F(Capture, OfOneRankWithAFakeGroupStandsForAll) {
   std::string text = test::made_records(0);

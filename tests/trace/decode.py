@@ -180,9 +180,9 @@ def kineto(paths):
             elif nodes:
                 values = nodes[record_of[args["External id"]]]
                 name = next(value for value in values if isinstance(value, str))
-                splits = values[values.index(name) + 1]
-                count("all_to_all_v" if name == "all_to_allv" and splits else KINETO_CALLS.get(name, NAMES.get(name, name)),
-                      nbytes(values[0]))
+                if name == "all_to_allv" and values[values.index(name) + 1]:  # with splits
+                    name = "all_to_all_v"
+                count(KINETO_CALLS.get(name, NAMES.get(name, name)), nbytes(values[0]))
             else:
                 name = args["Collective name"]
                 elements = args["Out msg nelems" if name in ("recv", "scatter", "all_to_allv") else "In msg nelems"]
