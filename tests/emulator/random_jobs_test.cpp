@@ -98,15 +98,15 @@ void add_links(std::mt19937& random, ClusterSpec& cluster) {
   spec.routing = &routings()[random() % routings().size()];
 }
 
-// For virtual time alone, as well. Rates of some NICs that change within messages.
-void add_rates(std::mt19937& random, ClusterSpec& cluster) {
+// Rates of some NICs that change within messages; `slowest`: by so much.
+void add_rates(std::mt19937& random, ClusterSpec& cluster, double slowest) {
   if (cluster.nic.rate_bps == 0) return;
   std::vector<RateCurve> curves;
   for (int c = 0; c < 2; ++c) {
     std::vector<RateCurve::Change> changes;
     for (int i = 0; i < 50; ++i)
       changes.push_back({i * one_of(random, {10, 1000}) * kPicosPerMicro,
-                         8e12 / cluster.nic.rate_bps * one_of(random, {1.0, 1.5, 20.0})});
+                         8e12 / cluster.nic.rate_bps * one_of(random, {1.0, 1.5, slowest})});
     std::sort(changes.begin(), changes.end(),
               [](const auto& a, const auto& b) { return a.from < b.from; });
     curves.emplace_back(std::move(changes));
@@ -322,6 +322,7 @@ RandomJob random_job(unsigned seed) {
   if (spec.collectives.algorithm(Func::all_reduce) == "byteps" && !spec.training &&
       !spec.compression && random() % 2 == 0)
     add_piece_compression(random, spec, job.workload);
+  if (random() % 2 == 0) add_rates(random, spec.cluster, 3);
   return {std::move(job), processes};
 }
 
@@ -331,7 +332,8 @@ std::string name_of(const RandomJob& random) {
   name << spec.collectives.library << ", all-reduce "
        << spec.collectives.algorithm(Func::all_reduce) << ", " << spec.cluster.nodes << " x "
        << spec.cluster.gpus_per_node << " ranks, NICs of " << spec.cluster.nic.rate_bps
-       << " b/s, dilation " << spec.dilation << ", " << (spec.tensors ? "sparse, " : "")
+       << " b/s, dilation " << spec.dilation << ", "
+       << (spec.cluster.nic_rates ? "rates that change, " : "") << (spec.tensors ? "sparse, " : "")
        << (spec.model ? std::string(name_of(spec.parallel.framework)) + ", " : "")
        << (spec.compression ? std::string(spec.compression->method->name) + ", " : "")
        << (random.job.workload.launches.empty() ? "" : "one launch, ") << random.processes
@@ -365,7 +367,8 @@ TEST(RandomJobs, ReduceRealDataRightAndSendWhatVirtualTimeSends) {
     same.spec.fabric.kind = FabricKind::virtual_time;
     same.spec.dilation = 0;
     std::mt19937 draw(seed);
-    if (draw() % 2 == 0) add_rates(draw, same.spec.cluster);
+    same.spec.cluster.nic_rates = nullptr;
+    if (draw() % 2 == 0) add_rates(draw, same.spec.cluster, 20);
     const Result modelled = same.run();
     EXPECT_EQ(modelled.interrupted, "");
     EXPECT_EQ(modelled.verify->wrong_elements, 0u);
