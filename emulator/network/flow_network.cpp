@@ -52,7 +52,6 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   f.needs = needs;
   f.left = bytes;
   f.since = now;
-  ++f.version;
   shares_[id] = {.cap = cap};
   f.in_use = true;
   for (const Need& n : needs) come(n.resource, id, n.ps_per_byte);
@@ -103,7 +102,6 @@ void FlowNetwork::remove(Id id) {
   GHOSTRANK_ASSERT(f.in_use);
   if (times_ && shares_[id].rate > 0) note_use(id, end(id));
   f.in_use = false;
-  ++f.version;
   for (const Need& n : f.needs) leave(n.resource, id, n.ps_per_byte);
   f.contended.clear();
   std::erase(come_, id);
@@ -219,7 +217,6 @@ void FlowNetwork::alter(Id id, Picoseconds now) {
   f.left = std::max(0.0, f.left - s.rate * static_cast<double>(now - f.since));
   f.since = now;
   s.rate = s.fair;
-  ++f.version;
   if (!std::exchange(f.altered, true)) altered_.push_back(id);
 }
 

@@ -70,8 +70,6 @@ class FlowNetwork {
   Picoseconds end(Id id) const;
   double rate(Id id) const { return shares_[id].rate; }
   std::uint32_t bottleneck(Id id) const { return shares_[id].bottleneck; }
-  // Number of the flow's present rate: an end that was predicted at an earlier one is void.
-  std::uint32_t version(Id id) const { return flows_[id].version; }
   std::size_t flows() const { return flows_.size() - free_.size(); }
   std::uint64_t solved() const { return solved_; }  // rates computed so far
 
@@ -81,7 +79,6 @@ class FlowNetwork {
     std::vector<Need> contended;  // those of `needs` at such resources, in any order
     double left = 0;
     Picoseconds since = 0;
-    std::uint32_t version = 0;
     bool in_use = false, altered = false;  // altered: its rate has changed in this settle()
   };
   // What is looked at for every user of a resource; kept apart, so that it stays in the cache.

@@ -273,8 +273,17 @@ void FluidCalls::end(std::uint32_t number, const Flight& f, GroupRank source, Gr
 void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
   Active& call = active_[number];
   call.flow = network_.add(call.fluid->place->needs, call.fluid->bytes, call.fluid->cap, now);
-  if (call.flow >= call_of_flow_.size()) call_of_flow_.resize(call.flow + 1);
-  call_of_flow_[call.flow] = number;
+  if (call.flow >= looks_.size()) looks_.resize(call.flow + 1);
+  looks_[call.flow].call = number;
+}
+
+const FluidCalls::Look* FluidCalls::look_sooner(FlowNetwork::Id flow) {
+  Look& look = looks_[flow];
+  const Picoseconds end = network_.end(flow);
+  if (look.at != Look::kNone && look.at <= end) return nullptr;
+  look.at = end;
+  ++look.number;
+  return &look;
 }
 
 Picoseconds FluidCalls::follow_rates(Picoseconds now) {
@@ -305,7 +314,7 @@ void FluidCalls::clear() {
   rates_until_ = 0;
   active_.clear();
   free_.clear();
-  call_of_flow_.clear();
+  looks_.clear();
   open_.clear();
   for (auto& [key, fluid] : calls_) fluid->calls = 0;
 }

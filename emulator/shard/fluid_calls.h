@@ -131,7 +131,18 @@ class FluidCalls {
   void end(std::uint32_t number, const Flight& f, GroupRank source, GroupRank target);
   // Lets the call's flow come at `now`.
   void flow(std::uint32_t number, Picoseconds now);
-  std::uint32_t call_of(FlowNetwork::Id flow) const { return call_of_flow_[flow]; }
+  // The shard's next event for a flow, never later than the flow's end. If the flow slows down, the
+  // event comes too early and is repeated; if it becomes faster, an earlier event takes its place.
+  // Most flows slow down and recover many times, so they have few events.
+  struct Look {
+    static constexpr Picoseconds kNone = -1;
+    std::uint32_t call = 0, number = 0;  // number: of this event, from 1
+    Picoseconds at = kNone;
+  };
+  const Look& look(FlowNetwork::Id flow) const { return looks_[flow]; }
+  // Moves the event to the flow's end and returns it; null if it is not later than that.
+  const Look* look_sooner(FlowNetwork::Id flow);
+  void looked(FlowNetwork::Id flow) { looks_[flow].at = Look::kNone; }  // it has come
   FlowNetwork& network() { return network_; }
   void watch(LinkTimes* times);  // notes there when links are busy
   // Where the rates of NICs change: gives them those of `now`. Returns when they change next; -1 if
@@ -179,7 +190,8 @@ class FluidCalls {
   std::map<std::vector<std::uint64_t>, IdleCall> idle_transfers_;  // by idle_key()
   std::vector<std::shared_ptr<const Schedule>> kept_;
   std::vector<Active> active_;
-  std::vector<std::uint32_t> free_, call_of_flow_;
+  std::vector<std::uint32_t> free_;
+  std::vector<Look> looks_;      // by flow
   Picoseconds rates_until_ = 0;  // NICs in network_ have their rates until then
   bool rates_told_ = false;      // follow_rates() has returned that time
   // Transfers of which one end has come, by group, sequence and ends.

@@ -13,9 +13,15 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::uint32_t kRatesTarget = kMostTargets - 1;
-constexpr std::uint32_t kBegins =
-    0;  // else: the version of the rate that the end was computed with
+constexpr std::uint32_t kRatesTarget = kMostTargets - 1, kFlowsTarget = kRatesTarget - 1;
+constexpr std::uint32_t kBegins = 0;  // else: FluidCalls::Look::number
+
+void describe(Event& e, FlowNetwork::Id flow, const FluidCalls::Look& look) {
+  e.flight = nullptr;
+  e.held = look.call;
+  e.actor = flow;
+  e.sequence = look.number;
+}
 
 }  // namespace
 
@@ -64,10 +70,14 @@ void Shard::begin_fluid(std::uint32_t number, const Flight& f, Picoseconds at) {
 
 void Shard::fluid_due(const Event& e) {
   if (e.sequence == kBegins) return flow_begins(e);
-  const FluidCalls::Active& call = fluids_->at(e.held);
-  if (fluids_->network().version(e.actor) != e.sequence) return;  // it has another rate since
-  GHOSTRANK_ASSERT(call.flow == e.actor);
-  fluids_->network().remove(call.flow);
+  const FlowNetwork::Id flow = e.actor;
+  if (fluids_->look(flow).number != e.sequence) return;  // an earlier event took its place
+  fluids_->looked(flow);
+  if (fluids_->network().end(flow) > e.t.at) {  // it has slowed down
+    const FluidCalls::Look& next = *fluids_->look_sooner(flow);
+    return describe(schedule(Event::Kind::fluid, {next.at, 0}, kFlowsTarget), flow, next);
+  }
+  fluids_->network().remove(flow);
   if (fluids_->network().changed()) want_rates(e.t.at);
   flow_ends(e.held, e.t.at);
 }
@@ -136,14 +146,9 @@ void Shard::give_rates(Picoseconds now) {
       e.flight = nullptr;
       e.held = kNil;
     }
-  for (const FlowNetwork::Id flow : fluids_->network().settle(now)) {
-    const std::uint32_t call = fluids_->call_of(flow);
-    Event& e = schedule(Event::Kind::fluid, {fluids_->network().end(flow), 0}, kRatesTarget - 1);
-    e.flight = nullptr;
-    e.held = call;
-    e.actor = flow;
-    e.sequence = fluids_->network().version(flow);
-  }
+  for (const FlowNetwork::Id flow : fluids_->network().settle(now))
+    if (const FluidCalls::Look* look = fluids_->look_sooner(flow))
+      describe(schedule(Event::Kind::fluid, {look->at, 0}, kFlowsTarget), flow, *look);
 }
 
 }  // namespace ghostrank
