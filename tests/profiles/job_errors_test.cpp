@@ -207,9 +207,10 @@ TEST(JobErrors, NameAMissingModelOrDevice) {
             "device: h100-sxm");
   EXPECT_EQ(load_error("model: gtp2\ndevice: h100-sxm\n"),
             "job.yaml:1:8: there is no model called 'gtp2'; did you mean gpt2?");
-  EXPECT_EQ(load_error("model: gpt2\ndevice: tpu\n"),
-            "job.yaml:2:9: there is no device called 'tpu'; known: a100-sxm-40gb, a100-sxm-80gb, "
-            "b200-sxm, h100-pcie, h100-sxm, h200-measured, h200-sxm, host-cpu, rtx2080ti, v100-sxm2");
+  EXPECT_EQ(
+      load_error("model: gpt2\ndevice: tpu\n"),
+      "job.yaml:2:9: there is no device called 'tpu'; known: a100-sxm-40gb, a100-sxm-80gb, "
+      "b200-sxm, h100-pcie, h100-sxm, h200-measured, h200-sxm, host-cpu, rtx2080ti, v100-sxm2");
   EXPECT_EQ(load_error("model: ./none.yaml\n"),
             "job.yaml:1:8: there is no model file './none.yaml'; check the path");
   EXPECT_EQ(load_error("model: gpt2\ndevice: {peak_tflops: {bf16: 1}}\n"),
