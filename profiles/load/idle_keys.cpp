@@ -10,6 +10,7 @@
 #include "collectives/library.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/device/compute.h"
+#include "profiles/input/quantity.h"
 
 namespace ghostrank {
 namespace {
@@ -19,9 +20,13 @@ bool is_among(std::string_view list, std::string_view word) {
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
-bool is_changed(const Setting& setting) {
-  return setting.given && setting.text != setting.key->standard;
+// A number has several texts: 0.0001 is 1e-04.
+bool is_standard(const Setting& setting) {
+  return setting.text == setting.key->standard ||
+         (setting.key->type == KeyType::number &&
+          parse_number(setting.key->standard) == setting.number);
 }
+bool is_changed(const Setting& setting) { return setting.given && !is_standard(setting); }
 
 std::string alternatives(std::string_view list) { return join(words(list), " or "); }
 
