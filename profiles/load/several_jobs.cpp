@@ -234,23 +234,22 @@ bool has_servers(const LoadedJob& job) {
   return cluster.servers.places(cluster.rank_nodes()) > 0;
 }
 
-// Refuses keys of some groups in which a job differs from an earlier one, of the `like` jobs.
+// Refuses keys of some groups in which the last job differs from the first one that `uses` them.
 template <std::size_t n>
 void check_agreement(const std::vector<Entry>& entries, const std::vector<LoadedJob>& jobs,
                      const std::array<std::string_view, n>& groups,
-                     bool (*like)(const LoadedJob&)) {
-  const auto of = [&](std::size_t j) { return like(jobs[j]); };
+                     bool (*uses)(const LoadedJob&)) {
   const LoadedJob& job = jobs.back();
-  if (!like(job)) return;
+  if (!uses(job)) return;
   std::size_t first = 0;
-  while (!of(first)) ++first;
+  while (!uses(jobs[first])) ++first;
   for (std::size_t i = 0; i < job.entries.size(); ++i) {
     const ConfigEntry &ours = jobs[first].entries[i], &theirs = job.entries[i];
     if (!in_any(ours.path, groups) || ours.value == theirs.value) continue;
     throw Error(job.spec.source_of(ours.path) + ": " + ours.path + " is " + theirs.value +
                 " in job " + entries[jobs.size() - 1].name + " and " + ours.value + " in " +
                 entries[first].name + " (" + jobs[first].spec.source_of(ours.path) +
-                "); both have the same machines: give it once, beside jobs");
+                "); both use the same machines: give it once, beside jobs");
   }
 }
 

@@ -157,7 +157,7 @@ TEST_F(JobsInAFile, AgreeOnTheMachinesThatTheyShare) {
       "- {name: b, file: b.yaml, nodes: 1}\n"
       "- {name: c, file: c.yaml, nodes: 2}\n";
   EXPECT_EQ(error(outer(jobs)),
-            "c.yaml: servers.cores is 8 in job c and 4 in b (b.yaml:8:28); both have the same "
+            "c.yaml: servers.cores is 8 in job c and 4 in b (b.yaml:8:28); both use the same "
             "machines: give it once, beside jobs");
   folder_.write("c.yaml", kServed + "servers: {count: 1, placement: colocated, cores: 4}\n");
   EXPECT_EQ(load(outer(jobs)).spec.cluster.all_nodes(), 8 + 2);
