@@ -722,7 +722,7 @@ constexpr std::array kKeys{
         0, 1e6}
         .of("ddp")
         .unless("compression.method", "none"),
-    Key{"compression.least_ratio", KeyType::number, "0.0001",
+    Key{"compression.least_ratio", KeyType::number, "1e-04",
         "ratio that the controller always sends", 1e-9, 1}
         .unless("compression.budget_ms", "0"),
     Key{"compression.most_ratio", KeyType::number, "0.5", "ratio that it never exceeds", 1e-9, 1}
