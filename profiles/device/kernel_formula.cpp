@@ -58,6 +58,10 @@ double mean_distance(std::span<const double> logarithms) {
 
 }  // namespace
 
+bool in_whole_vectors(const ProductShape& shape) {
+  return aligned(shape.m) && aligned(shape.n) && aligned(shape.k);
+}
+
 double FusedAttention::flops() const {
   const double forward = 4 * batch * heads * queries * keys * width / (causal ? 2 : 1);
   return backward ? kBackward * forward : forward;
@@ -87,7 +91,7 @@ double KernelFormula::product(const ProductShape& shape, double element) const {
     }
   else
     for (const Tile& tile : kTiles) try_tile(tile.m, tile.n, tile.share);
-  if (!aligned(m) || !aligned(n) || !aligned(k)) fastest /= kUnaligned;
+  if (!in_whole_vectors(shape)) fastest /= kUnaligned;
   const double bytes = element * batch * (m * k + k * n + m * n);
   return std::max(fastest, bytes / bytes_per_second) + start;
 }

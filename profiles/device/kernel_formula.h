@@ -34,6 +34,9 @@ struct KernelFormula {
   double attention(const FusedAttention& shape, double element) const;
 };
 
+// Whether all sizes are multiples of eight elements.
+bool in_whole_vectors(const ProductShape& shape);
+
 // With the shares that the device states. `peak_tflops`: of the operands' type.
 KernelFormula stated_formula(const DeviceProfile& device, double peak_tflops);
 

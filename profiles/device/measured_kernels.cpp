@@ -13,13 +13,15 @@ namespace {
 // logarithms of sizes (a factor of e is 1); a neighbour counts as one over the square of its own.
 constexpr std::size_t kNeighbours = 6;
 constexpr double kSamePlace = .02;  // two measurements as near as this count alike
+constexpr double kInParts = 2;  // from sizes in whole vectors to others, whose kernels are others
 constexpr double kOtherOperands = .05, kOtherAttention = 1;
 constexpr double kNobodyKnows = 4;  // no correction counts as much as a neighbour so far away
 
 double weight(double squared_distance) { return 1 / (squared_distance * squared_distance); }
 
 Corrections::Place place_of(const ProductShape& shape) {
-  return {std::log(shape.m), std::log(shape.n), std::log(shape.k), std::log(shape.batch)};
+  return {std::log(shape.m), std::log(shape.n), std::log(shape.k), std::log(shape.batch),
+          in_whole_vectors(shape) ? 0 : kInParts};
 }
 
 Corrections::Place place_of(const FusedAttention& shape) {

@@ -46,7 +46,7 @@ double bytes_of(OperandType type);
 // Logarithms of measured over predicted times at places, and what they say of other places.
 class Corrections {
  public:
-  using Place = std::array<double, 4>;  // logarithms of sizes
+  using Place = std::array<double, 5>;  // logarithms of sizes, and what else sets kernels apart
 
   // `between_kinds`: the squared distance that kinds add to places.
   explicit Corrections(double between_kinds = 0) : between_kinds_(between_kinds) {}
