@@ -387,7 +387,7 @@ class Session::Play {
     if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
     report_troubles(sum, spec_.network_switch, result_);
-    report_servers(sum, cluster_, spec_.cluster.servers.cores, result_);
+    report_servers(sum, cluster_, workload_, played_by_job, spec_.cluster.servers.cores, result_);
     const double played = played_by_job[first_job()];
     const double lasted = seconds(sum.end.at);
     if (spec_.fabric.network == NetworkModel::packet && !sum.links.empty())

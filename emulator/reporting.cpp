@@ -34,6 +34,16 @@ std::size_t job_of_row(const Schedules::Row& row, const Workload& workload) {
   return 0;
 }
 
+// The job that a helper of a scheme serves.
+std::size_t job_of_helper(const Cluster& cluster, const Workload& workload, WorldParty party) {
+  for (const SchemeUse& use : cluster.schemes()) {
+    const int helper = party - use.first_helper;
+    if (helper >= 0 && helper < std::ssize(use.helpers))
+      return job_of_kind(workload, workload.groups[use.group].kind);
+  }
+  return 0;
+}
+
 struct PerIteration {
   double bytes = 0, messages = 0;
 };
@@ -190,18 +200,18 @@ void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& r
   if (troubles.any()) result.troubles = troubles;
 }
 
-void report_servers(const SegmentReport& sum, const Cluster& cluster, int cores, Result& result) {
-  const double iterations = std::max<double>(1, static_cast<double>(result.iterations.size()));
+void report_servers(const SegmentReport& sum, const Cluster& cluster, const Workload& workload,
+                    const std::vector<double>& played_by_job, int cores, Result& result) {
   std::map<Node, ServerReport> by_node;
-  double measured = 0;
-  for (const IterationReport& i : result.iterations) measured += i.seconds;
+  const double lasted = seconds(sum.end.at);
   for (const HelperCount& helper : sum.helpers) {
     const Node node = cluster.location(helper.party).node;
+    const double iterations = played_by_job[job_of_helper(cluster, workload, helper.party)];
     ServerReport& server = by_node[node];
     server.name = "n" + to_string(node);
     server.rx_bytes += static_cast<double>(helper.rx_bytes) / iterations;
     server.tx_bytes += static_cast<double>(helper.tx_bytes) / iterations;
-    if (measured > 0) server.busy += seconds(helper.busy) / (measured * cores);
+    if (lasted > 0) server.busy += seconds(helper.busy) / (lasted * cores);
     server.memory_bytes += helper.memory_bytes;
   }
   for (auto& [node, server] : by_node) result.servers.push_back(std::move(server));

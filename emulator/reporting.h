@@ -23,7 +23,9 @@ void report_segment(const Segment& segment, const Workload& workload,
 // What befell the switches of schemes, where anything did.
 void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result);
 
-// The servers of `sum`, by node; call it after report_segment().
-void report_servers(const SegmentReport& sum, const Cluster& cluster, int cores, Result& result);
+// The servers of `sum`, by node. `played_by_job`: iterations; each job is served by its own
+// servers.
+void report_servers(const SegmentReport& sum, const Cluster& cluster, const Workload& workload,
+                    const std::vector<double>& played_by_job, int cores, Result& result);
 
 }  // namespace ghostrank

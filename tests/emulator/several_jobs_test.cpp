@@ -252,6 +252,10 @@ TEST(SeveralJobs, HaveLibrariesSchemesAndTensorsOfTheirOwn) {
   std::set<std::string> servers;
   for (const ServerReport& server : result.servers) servers.insert(server.name);
   EXPECT_EQ(servers, (std::set<std::string>{"n6", "n7"}));
+  // In every iteration of that job each of its nodes sends them the tensor.
+  double received = 0;
+  for (const ServerReport& server : result.servers) received += server.rx_bytes;
+  EXPECT_NEAR(received, 2.0 * kCount * 4, 1000);  // with what names its parts
 }
 
 // Those of a job are beside its own GPUs.
