@@ -263,11 +263,10 @@ def from_eight_bit(payload, x):
 
 
 def sketch(x):
-    ascending, order = x.sort()
-    ends = torch.arange(QUANTILES + 1, device=x.device) * x.numel() // QUANTILES
-    sums = torch.nn.functional.pad(ascending.double().cumsum(0), (1, 0))[ends]
-    means = (sums.diff() / ends.diff().clamp(min=1)).float()
-    bucket = torch.bucketize(torch.arange(x.numel(), device=x.device), ends[1:-1], right=True)
+    order = x.argsort()
+    bucket = torch.arange(x.numel(), device=x.device) * QUANTILES // x.numel()
+    means = torch.zeros(QUANTILES, device=x.device).index_add_(0, bucket, x[order])
+    means /= torch.bincount(bucket, minlength=QUANTILES).clamp(min=1)
     ids = torch.empty(x.numel(), dtype=torch.uint8, device=x.device)
     ids[order] = bucket.to(torch.uint8)
     return means, ids
