@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "collectives/nccl/graphs.h"
 #include "collectives/nccl/nccl.h"
 
 namespace ghostrank {
@@ -41,6 +42,13 @@ class NcclPat final : public Schedule {
     return channel - plan_.split.first;
   }
   void pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const override;
+  // NCCL connects PAT's peers by the tree's graph.
+  int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
+    const GroupRank r = way == Way::send ? from : to;
+    const int nic = nccl_tree_nic(*plan_.node, channel, 0, 1);
+    return is_nic_beside(nic) ? nic_of(r) : nic;
+  }
+  int nics() const override { return plan_.node->nics; }
 
  private:
   const NcclPatPattern& pattern(int a) const { return patterns_[pattern_of_[a]]; }

@@ -13,9 +13,12 @@
 namespace ghostrank {
 
 inline constexpr std::string_view kTracedNccl = "nccl-2.28";  // recorded: 2.28.3, 2.28.9
-inline constexpr int kMostRanksTraced = 8;                    // of a recorded communicator
+// Ranks of the largest communicator that was recorded; by LL128, which NCCL must be told to use
+// there.
+inline constexpr int kMostRanksTraced = 16, kMostRanksTracedByLl128 = 5;
 
-// `node_of`: the emulated node of each rank of the communicator.
-bool nccl_is_traced(std::string_view library, std::span<const std::int32_t> node_of);
+// `node_of`: the emulated node of each rank of the communicator. `played`: "ring/LL128", "p2p".
+bool nccl_is_traced(std::string_view library, std::span<const std::int32_t> node_of,
+                    std::string_view played);
 
 }  // namespace ghostrank

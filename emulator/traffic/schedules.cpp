@@ -93,7 +93,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
     const Exactness exactness = exactness_of_transfer(row, op.within != Op::Within::unknown);
     for (const std::uint32_t group : groups_of[op.group])
       transfer_row_[op.group] = row_for(Func::send_recv, op.group, std::string(row.name),
-                                        compared(exactness, row, group));
+                                        compared(exactness, row.library, row.name, group));
   }
   if (op.kind != Op::Kind::collective) return;
   for (const std::uint32_t group : groups_of[op.group]) {
@@ -118,18 +118,19 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
                   settings_of(spec_, workload_, op.group).collectives.library +
                   " chooses among at most " + std::to_string(kMostChosenNics) +
                   " NICs of a node; lower it");
-    const std::string& played = play.schedule->played();
     const Algorithm& row = find(op.func, op.group);
-    play.row = row_for(op.func, op.group, played.empty() ? std::string(row.name) : played,
-                       compared(exactness_of(played_row(row, *play.schedule)), row, group));
+    const std::string& chosen = play.schedule->played();
+    const std::string played = chosen.empty() ? std::string(row.name) : chosen;
+    const Exactness exactness = exactness_of(played_row(row, *play.schedule));
+    play.row = row_for(op.func, op.group, played, compared(exactness, row.library, played, group));
   }
 }
 
 // What is derived is traced where it was compared on such a communicator.
-Exactness Schedules::compared(Exactness exactness, const Algorithm& row,
-                              std::uint32_t group) const {
+Exactness Schedules::compared(Exactness exactness, std::string_view library,
+                              std::string_view played, std::uint32_t group) const {
   if (exactness.level == Exactness::Level::messages &&
-      nccl_is_traced(row.library, cluster_.nodes_of_layout(cluster_.layout(group))))
+      nccl_is_traced(library, cluster_.nodes_of_layout(cluster_.layout(group)), played))
     exactness.basis = Exactness::Basis::traced;
   return exactness;
 }

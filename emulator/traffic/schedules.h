@@ -123,7 +123,8 @@ class Schedules {
   void add(const Op& op, const GroupsByKind& groups_of);
   std::uint16_t row_for(Func func, std::uint16_t kind, const std::string& algorithm,
                         Exactness exactness);
-  Exactness compared(Exactness exactness, const Algorithm& row, std::uint32_t group) const;
+  Exactness compared(Exactness exactness, std::string_view library, std::string_view played,
+                     std::uint32_t group) const;
 
   const JobSpec& spec_;
   const Workload& workload_;

@@ -133,6 +133,9 @@ TEST(Libraries, EveryRowSaysHowExactItIs) {
   EXPECT_EQ(exactness("nccl-2.28", 4, 1), (Exactness{Level::messages, Basis::traced}));
   EXPECT_EQ(exactness("nccl-2.28", 2 * kMostRanksTraced, 1).basis, Basis::derived);
   EXPECT_EQ(exactness("nccl-2.30", 4, 1).basis, Basis::derived);
+  const std::vector<std::int32_t> nodes{0, 1, 2, 3, 4, 5};
+  EXPECT_TRUE(nccl_is_traced("nccl-2.28", nodes, "tree/LL"));
+  EXPECT_FALSE(nccl_is_traced("nccl-2.28", nodes, "tree/LL128"));
   EXPECT_EQ(exactness("openmpi-4.1"), (Exactness{Level::messages, Basis::traced}));
   EXPECT_EQ(exactness("generic"), (Exactness{Level::none, Basis::none}));
   // One row of the textbook lowers the job.

@@ -15,6 +15,7 @@
 #include "profiles/load/nccl_graph_file.h"
 #include "profiles/load/nccl_topology_file.h"
 #include "profiles/planners/plan.h"
+#include "profiles/trace/trace_file.h"
 #include "tests/profiles/support.h"
 #include "tools/nccl/nccl_result.h"
 
@@ -33,7 +34,7 @@ std::string text_of(const std::string& path) {
 std::string log_of_512() { return text_of(GHOSTRANK_TRANSCRIPTS "/nccl.log"); }
 
 std::string recorded(const std::string& name) {
-  return text_of(GHOSTRANK_NCCL_RECORDED "/own/" + name);
+  return read_trace_file(GHOSTRANK_NCCL_RECORDED "/own/" + name);
 }
 
 // The node of the recorded log, as NCCL dumped it.
@@ -83,7 +84,7 @@ struct Mutation {
 
 TEST(NcclCheck, FindsNcclsOwnLogAsItIsPlayed) {
   NcclLog log;
-  read_nccl_log(recorded("log"), "log", log);
+  read_nccl_log(recorded("log.gz"), "log", log);
   EXPECT_EQ(log.version, "2.28.9");
   const NcclFindings all = check_nccl_log(log, nccl_library_of(log.version), recorded_node());
   EXPECT_EQ(differing(all), std::vector<std::string>{});
@@ -95,7 +96,7 @@ TEST(NcclCheck, FindsNcclsOwnLogAsItIsPlayed) {
 
 TEST(NcclCheck, FindsWhatDiffersInNcclsOwnLog) {
   NcclLog log;
-  std::string text = replaced(recorded("log"), "Ring 03 : 3 -> 0 -> 1", "Ring 03 : 1 -> 0 -> 3");
+  std::string text = replaced(recorded("log.gz"), "Ring 03 : 3 -> 0 -> 1", "Ring 03 : 1 -> 0 -> 3");
   text = replaced(text, "Algo TREE proto LL channel{Lo..Hi}={0..0}",
                   "Algo RING proto LL channel{Lo..Hi}={0..0}");
   read_nccl_log(text, "log", log);
