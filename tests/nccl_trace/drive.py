@@ -121,7 +121,7 @@ class Ranks:
 
 
 def play(one_set, options, until):
-    """Plays the set's communicators and calls; returns how many calls were played, and why no more."""
+    """Plays the set; returns how many launches were played, and why no more."""
     folder = pathlib.Path(options.folder) / one_set.name
     folder.mkdir(parents=True, exist_ok=True)
     ranks = Ranks(one_set, options, folder)
