@@ -1,5 +1,5 @@
 // Keys that a job gives but that have no effect in it: nothing is silently ignored. The columns of
-// a key's row (load/job_schema.cpp) say where it has an effect:
+// a key's row (load/keys/) say where it has an effect:
 //
 // clang-format off
 //   of another framework or library                    refused

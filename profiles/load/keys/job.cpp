@@ -1,0 +1,41 @@
+// Keys of a job: what is trained, on which device, in which types.
+#include <array>
+
+#include "profiles/load/job_schema.h"
+#include "profiles/load/keys/tables.h"
+
+namespace ghostrank::job_tables {
+namespace {
+
+constexpr std::array kKeys{
+    Key{"schema", KeyType::choice, kJobSchema, "form of the file", 0, 0, kJobSchema},
+    Key{"model", KeyType::profile, kAbsent,
+        "what is trained: a name in profiles/models, a path (.yaml, .csv) or a mapping"},
+    Key{"program", KeyType::any, kAbsent,
+        "programs as `ghostrank plan --programs` writes them, or the path of such a file, played "
+        "as they are: model, device, precision and parallel then only say where they came from"},
+    Key{"trace", KeyType::any, kAbsent,
+        "trace of a real run, played in place of model and parallel: a file, a folder or a pattern "
+        "(run/*.et), a list of them, or {files, format, ranks}; also what `ghostrank profile "
+        "import` wrote"},
+    Key{"device", KeyType::profile, kAbsent,
+        "GPU that computes: a name in profiles/devices, a path or a mapping; not needed for "
+        "measured layers"},
+
+    Key{"jobs", KeyType::any, kAbsent,
+        "several jobs on this cluster and fabric, in place of model, trace or program: "
+        "[{name: a, file: a.yaml, nodes: 0-7}, ...]"},
+
+    Key{"precision.parameters", KeyType::choice, "fp32", "type of the matrix products", 0, 0,
+        "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
+    Key{"precision.gradients", KeyType::choice, "fp32",
+        "type in which gradients are reduced; without it that of a measured model", 0, 0,
+        "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
+    Key{"precision.optimizer", KeyType::choice, "adam",
+        "decides the bytes that the optimizer moves through memory", 0, 0, "adam sgd"}};
+
+}  // namespace
+
+std::span<const Key> job() { return kKeys; }
+
+}  // namespace ghostrank::job_tables
