@@ -120,6 +120,55 @@ TEST_F(CallReaders, ReadBatchesOfTheFlightRecorderByTheirWrapper) {
   EXPECT_EQ(trace.left_out.at("wrappers of coalesced calls"), 1u);
 }
 
+// The two ends of a batch send to each other: neither send may wait for the receive behind it.
+TEST_F(CallReaders, StartBatchesOfTheFlightRecorderTogether) {
+  for (const int rank : {0, 1}) {
+    const std::string own = std::to_string(rank), other = std::to_string(1 - rank);
+    std::string entries;
+    for (const int sequence : {1, 2})
+      entries += entry(sequence, "send " + own + "->" + other, "[4]", "[4]", "scheduled") + "," +
+                 entry(sequence, "recv " + own + "<-" + other, "[4]", "[4]", "scheduled") + "," +
+                 entry(sequence, "coalesced", "", "") + ",";
+    folder.write("fr_rank_" + own, dump(entries + entry(3, "all_reduce", "[1]", "[1]")));
+  }
+  const std::vector<std::string> files{folder.path("fr_rank_0"), folder.path("fr_rank_1")};
+  EXPECT_EQ(program_of(test::played(files).workload, 0),
+            "compute:\n"
+            "group:\nwait 0\nwait 1\nallreduce group float32 1 all_reduce\n"
+            "p2p 0:\nsend? p2p +1 float32 4 send 0->1\nrecord 2\n"
+            "wait 3\nsend? p2p +1 float32 4 send 0->1\nrecord 0\n"
+            "p2p 1:\nrecv? p2p +1 float32 4 recv 0<-1\nrecord 3\n"
+            "wait 2\nrecv? p2p +1 float32 4 recv 0<-1\nrecord 1\n");
+}
+
+TEST_F(CallReaders, MakeALaunchOfACoalescedCallOfTheFlightRecorder) {
+  const auto coalesced = [](int sequence, const std::string& name, int of_input, int of_output) {
+    const auto sizes = [](int factor) {
+      return "[" + std::to_string(4 * factor) + "], [" + std::to_string(8 * factor) + "]";
+    };
+    return entry(sequence, name, sizes(of_input), sizes(of_output)) + "," +
+           entry(sequence, "coalesced", "", "") + ",";
+  };
+  for (const int rank : {0, 1})
+    folder.write("fr_rank_" + std::to_string(rank),
+                 dump(coalesced(1, "allreduce_coalesced", 1, 1) +
+                      coalesced(2, "all_gather_into_tensor_coalesced", 1, 2) +
+                      coalesced(3, "reduce_scatter_tensor_coalesced", 2, 1) +
+                      entry(4, "all_gather", "[6]", "[6], [6]")));
+  const std::vector<std::string> files{folder.path("fr_rank_0"), folder.path("fr_rank_1")};
+  const Trace trace = import_trace(files, "", 0);
+  EXPECT_EQ(trace.used, 8u);
+  EXPECT_EQ(program_of(test::played(files).workload, 0),
+            "compute:\ngroup:\n"
+            "allreduce group float32 4 allreduce_coalesced\n"
+            "& allreduce group float32 8 allreduce_coalesced\n"
+            "all_gather group float32 4 all_gather_into_tensor_coalesced\n"
+            "& all_gather group float32 8 all_gather_into_tensor_coalesced\n"
+            "reduce_scatter group float32 4 reduce_scatter_tensor_coalesced\n"
+            "& reduce_scatter group float32 8 reduce_scatter_tensor_coalesced\n"
+            "all_gather group float32 6 all_gather\n");
+}
+
 TEST_F(CallReaders, RefuseDumpsThatWouldHaveToBeRun) {
   EXPECT_NE(refused("p_rank_0", "\x80\x02}q").find("a pickle, and loading one runs"),
             std::string::npos);

@@ -8,11 +8,12 @@
 //                 "state": "completed", "is_p2p": false, ...}, ...]}
 //
 // Calls follow each other in the order in which the host made them; the times are the host's and
-// are not used. Sends and receives of a batch stay "scheduled"; the wrapper "nccl:coalesced" that
-// follows them, with the same numbers, completes for all of them. A call of a process group that a
-// member with a file lacks, because its ring has dropped it or because it had not completed, is
-// left out everywhere. The dump names no root: member 0. The pickled form is refused: loading a
-// pickle runs what is in it.
+// are not used. Sends and receives of a batch start together and stay "scheduled"; the wrapper
+// "nccl:coalesced" that follows them, with the same numbers, completes for all of them. A coalesced
+// collective ("nccl:allreduce_coalesced") is one call of NCCL for each tensor, all in one
+// ncclGroup. A call of a process group that a member with a file lacks, because its ring has
+// dropped it or because it had not completed, is left out everywhere. The dump names no root:
+// member 0. The pickled form is refused: loading a pickle runs what is in it.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -29,10 +30,19 @@ namespace {
 
 constexpr std::int64_t kMostNumber = std::int64_t{1} << 62;
 
-struct Call {
+struct Numbers {  // of an entry; a batch and its wrapper share them
   std::string group;
-  std::int64_t sequence = 0;  // of collectives in their group
-  TraceEvent event;
+  std::int64_t collective = 0, transfer = 0;
+  auto operator<=>(const Numbers&) const = default;
+};
+
+// What starts together: the calls of one entry, or the entries of a batch.
+struct Call {
+  Numbers numbers;
+  bool open = false;  // a batch whose wrapper has not come
+  std::uint64_t entries = 1;
+  std::vector<TraceEvent> events;
+  bool is_collective() const { return events[0].kind == TraceEvent::Kind::collective; }
 };
 
 struct RankCalls {
@@ -74,11 +84,6 @@ class Reader {
 
  private:
   static constexpr std::string_view kWrapper = "nccl:coalesced";
-  struct Numbers {  // of an entry; a batch and its wrapper share them
-    std::string group;
-    std::int64_t collective = 0, transfer = 0;
-    auto operator<=>(const Numbers&) const = default;
-  };
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(out_.file + ": entry " + std::to_string(number_) + ": " + what);
@@ -150,32 +155,42 @@ class Reader {
     }
   }
 
-  // Bytes of all tensors of one side.
-  std::uint64_t bytes(const JsonNode& entry, const char* sizes, const char* types,
-                      std::uint32_t& width) const {
+  struct Tensor {
+    std::uint64_t bytes = 0;
+    std::uint32_t width = 1;  // of an element
+  };
+  // The tensors of one side of an entry.
+  std::vector<Tensor> tensors(const JsonNode& entry, const char* sizes, const char* types) const {
     const JsonNode &dims = child(entry, sizes), &names = child(entry, types);
     if (dims.kind != JsonNode::Kind::array || names.kind != JsonNode::Kind::array)
       fail(std::string(sizes) + " and " + types + " are no lists");
     std::vector<std::string_view> type_of;
     for (const JsonNode& one : json_->children(names)) type_of.push_back(text(one, types));
+    std::vector<Tensor> out;
     std::uint64_t sum = 0;
-    std::size_t tensor = 0;
     for (const JsonNode& one : json_->children(dims)) {
       if (type_of.empty() || one.kind != JsonNode::Kind::array) fail("a tensor without a type");
-      const auto element = torch_bytes(type_of[std::min(tensor++, type_of.size() - 1)]);
+      const auto element = torch_bytes(type_of[std::min(out.size(), type_of.size() - 1)]);
       if (!element) fail(quote(type_of[0]) + " is no type of elements");
-      width = *element;
-      std::uint64_t size = width;
+      std::uint64_t size = *element;
       for (const JsonNode& dim : json_->children(one)) {
         if (!dim.is_integer() || dim.integer < 0) fail(std::string(sizes) + " has no size");
         const auto factor = static_cast<std::uint64_t>(dim.integer);
         if (factor > 0 && size > kMostTraceBytes / factor) fail("a tensor of more than 2^44 bytes");
         size *= factor;
       }
+      out.push_back({size, *element});
       sum += size;
       if (sum > kMostTraceBytes) fail("tensors of more than 2^44 bytes");
     }
-    return sum;
+    return out;
+  }
+
+  // As one, with the elements of the last.
+  static Tensor joined(const std::vector<Tensor>& tensors) {
+    Tensor all;
+    for (const Tensor& one : tensors) all = {all.bytes + one.bytes, one.width};
+    return all;
   }
 
   void leave_out(const std::string& why) { ++trace_.left_out[why]; }
@@ -202,21 +217,31 @@ class Reader {
     const auto known = torch_call(name.substr(0, name.find(' ')));
     const bool sends = known && known->call == TorchCall::send;
     const bool transfers = sends || (known && known->call == TorchCall::recv);
-    if (!is_completed(entry) && !(transfers && completed_batches_.contains(numbers_of(entry))))
-      return leave_out("calls that had not completed");
-    if (name.ends_with("coalesced") && !known) return leave_out("wrappers of coalesced calls");
+    const Numbers numbers = numbers_of(entry);
+    const bool batched = transfers && completed_batches_.contains(numbers);
+    if (!is_completed(entry) && !batched) return leave_out("calls that had not completed");
+    if (name == kWrapper.substr(kWrapper.find(':') + 1)) {
+      if (!out_.calls.empty()) out_.calls.back().open = false;
+      return leave_out("wrappers of coalesced calls");
+    }
     if (!transfers && (!known || known->call != TorchCall::collective))
       return leave_out("calls that are not played: " + std::string(name));
-    Call call;
-    call.event.position = number_;
-    call.event.name = trace_.name(name);
-    call.group = group_of(entry);
-    call.sequence = integer(entry, "collective_seq_id");
-    if (transfers)
-      transfer(entry, name, sends, call);
-    else
-      collective(entry, known->func, call.event);
-    out_.calls.push_back(std::move(call));
+    TraceEvent event;
+    event.position = number_;
+    event.name = trace_.name(name);
+    if (!transfers) {
+      out_.calls.push_back({numbers, false, 1,
+                            collectives(entry, known->func, name.ends_with("_coalesced"), event)});
+      return;
+    }
+    transfer(entry, name, sends, numbers.group, event);
+    Call* const last = out_.calls.empty() ? nullptr : &out_.calls.back();
+    if (batched && last && last->open && last->numbers == numbers) {
+      last->events.push_back(event);
+      ++last->entries;
+    } else {
+      out_.calls.push_back({numbers, batched, 1, {event}});
+    }
   }
 
   std::string group_of(const JsonNode& entry) {
@@ -229,21 +254,30 @@ class Reader {
     return name;
   }
 
-  void collective(const JsonNode& entry, Func func, TraceEvent& event) const {
+  // The calls of an entry, each as `event` but for what the entry says of its tensors.
+  std::vector<TraceEvent> collectives(const JsonNode& entry, Func func, bool coalesced,
+                                      TraceEvent event) const {
     event.kind = TraceEvent::Kind::collective;
     event.func = func == Func::all_to_all_v ? Func::all_to_all : func;
-    if (func == Func::barrier) return;
-    std::uint32_t width = 1;
-    const std::uint64_t out = bytes(entry, "output_sizes", "output_dtypes", width);
-    const std::uint64_t in = bytes(entry, "input_sizes", "input_dtypes", width);
-    event.dtype = played_as(width);
+    if (func == Func::barrier) return {event};
     const bool of_output = func == Func::reduce_scatter || func == Func::scatter;
-    event.stated = of_output ? out : in;
     event.blocks = of_output || func == Func::all_gather || func == Func::gather;
+    std::vector<Tensor> sized = of_output ? tensors(entry, "output_sizes", "output_dtypes")
+                                          : tensors(entry, "input_sizes", "input_dtypes");
+    if (!coalesced || sized.empty()) sized = {joined(sized)};
+    std::vector<TraceEvent> calls;
+    for (const Tensor& one : sized) {
+      event.stated = one.bytes;
+      event.dtype = played_as(one.width);
+      event.with_next = calls.size() + 1 < sized.size();
+      calls.push_back(event);
+    }
+    return calls;
   }
 
   // "send 0->1", "recv 0<-1", positions in the group.
-  void transfer(const JsonNode& entry, std::string_view name, bool sends, Call& call) {
+  void transfer(const JsonNode& entry, std::string_view name, bool sends, const std::string& group,
+                TraceEvent& event) const {
     const std::size_t arrow = name.find(sends ? "->" : "<-");
     std::int64_t position = -1;
     if (arrow != std::string_view::npos) {
@@ -254,17 +288,17 @@ class Reader {
                        : -1;
       if (name.size() == arrow + 2) position = -1;
     }
-    const auto& members = groups_.at(call.group);
+    const auto& members = groups_.at(group);
     if (position < 0 || (!members.empty() && position >= static_cast<std::int64_t>(members.size())))
       fail(quote(name) + " names no member of its process group");
-    call.event.kind = sends ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
+    event.kind = sends ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
     const WorldRank peer = members.empty() ? WorldRank(position) : members[position];
-    call.event.peer = peer.value();
-    if (call.event.peer == out_.rank) fail("a message of a rank to itself");
-    std::uint32_t width = 1;
-    call.event.stated = sends ? bytes(entry, "input_sizes", "input_dtypes", width)
-                              : bytes(entry, "output_sizes", "output_dtypes", width);
-    call.event.dtype = played_as(width);
+    event.peer = peer.value();
+    if (event.peer == out_.rank) fail("a message of a rank to itself");
+    const Tensor moved = joined(sends ? tensors(entry, "input_sizes", "input_dtypes")
+                                      : tensors(entry, "output_sizes", "output_dtypes"));
+    event.stated = moved.bytes;
+    event.dtype = played_as(moved.width);
   }
 
   Trace& trace_;
@@ -286,11 +320,11 @@ void drop_incomplete(const std::map<std::string, std::vector<WorldRank>>& groups
                                                   WorldRank(one.rank)) != members.end();
   for (const RankCalls& one : ranks)
     for (const Call& call : one.calls)
-      if (call.event.kind == TraceEvent::Kind::collective) ++seen[{call.group, call.sequence}];
+      if (call.is_collective()) ++seen[{call.numbers.group, call.numbers.collective}];
   for (RankCalls& one : ranks) {
     const auto lacking = std::erase_if(one.calls, [&](const Call& call) {
-      return call.event.kind == TraceEvent::Kind::collective &&
-             seen[{call.group, call.sequence}] < given[call.group];
+      return call.is_collective() &&
+             seen[{call.numbers.group, call.numbers.collective}] < given[call.numbers.group];
     });
     if (lacking > 0)
       trace.left_out["calls that other members of the process group lack"] += lacking;
@@ -313,10 +347,19 @@ void add_ranks(const std::map<std::string, std::vector<WorldRank>>& groups,
     rank.tracks = {"compute"};
     std::vector<std::uint32_t> after;
     for (const Call& call : one.calls) {
-      TraceEvent event = call.event;
-      if (event.kind == TraceEvent::Kind::collective) event.group = index.at(call.group);
-      after = {add_event(rank, event, after)};
-      ++trace.used;
+      std::vector<std::uint32_t> ends;
+      for (TraceEvent event : call.events) {
+        if (call.is_collective()) event.group = index.at(call.numbers.group);
+        ends.push_back(add_event(rank, event, after));
+      }
+      if (ends.size() > 1) {
+        TraceEvent join;
+        join.name = trace.name("end of a group");
+        join.position = call.events.back().position;
+        ends = {add_event(rank, join, ends)};
+      }
+      after = std::move(ends);
+      trace.used += call.entries;
     }
   }
 }
