@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/trace/import.h"
+#include "profiles/trace/replay.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank::nccl_trace {
@@ -42,6 +43,16 @@ TEST(RecordedTorch, ItsRecordersCountTheSameCalls) {
   EXPECT_EQ(flight.ops["send"], 10u);
   EXPECT_EQ(log.in["send"], flight.in["send"]);
   EXPECT_EQ(profiler.ops["send"], log.ops["send"] + log.ops["all_to_all"]);
+}
+
+// Each can be played: its ranks make the same calls in the same order.
+TEST(RecordedTorch, OfAllOfThemTheRanksFitTogether) {
+  for (const auto& [before, after] :
+       {std::pair{"log.", ".gz"}, {"calls.", ".jsonl.gz"}, {"flight_rank_", ".gz"}}) {
+    const Trace trace = import_trace(
+        {file(std::string(before) + "0" + after), file(std::string(before) + "1" + after)}, "", 0);
+    EXPECT_EQ(replay(trace, {}).workload.ranks, 2) << before;
+  }
 }
 
 TEST(RecordedTorch, TheProfilersMessagesAreThoseOfTheNetwork) {

@@ -88,9 +88,28 @@ class Importer {
     const auto earlier = [](const NcclRecord& a, const NcclRecord& b) {
       return a.start_us < b.start_us;
     };
-    for (auto& [rank, records] : by_rank_)
+    for (auto& [rank, records] : by_rank_) {
+      keep_numbers_in_order(records);
       if (!std::is_sorted(records.begin(), records.end(), earlier))
         std::stable_sort(records.begin(), records.end(), earlier);
+    }
+  }
+
+  // Calls of one kind on a communicator start in the order of their numbers. The GPU's times are
+  // only good to some microseconds, within which kernels follow each other.
+  static void keep_numbers_in_order(std::vector<NcclRecord>& records) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<NcclRecord*>> of_kind;
+    for (NcclRecord& record : records)
+      if (record.start_us >= 0) of_kind[{record.comm, record.call}].push_back(&record);
+    for (auto& [kind, calls] : of_kind) {
+      std::stable_sort(calls.begin(), calls.end(), [](const NcclRecord* a, const NcclRecord* b) {
+        return a->number < b->number;
+      });
+      for (std::size_t i = 1; i < calls.size(); ++i) {
+        calls[i]->start_us = std::max(calls[i]->start_us, calls[i - 1]->start_us);
+        calls[i]->stop_us = std::max(calls[i]->stop_us, calls[i]->start_us);
+      }
+    }
   }
 
   // Leaves out calls, by their number, that some member with a file lacks (rings overflow, or sizes
