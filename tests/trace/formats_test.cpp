@@ -1,4 +1,6 @@
 // The text formats: the meaning of their rows, and refusals.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "profiles/load/program_file.h"
@@ -390,6 +392,62 @@ TEST_F(Formats, KinetoTakesItsCallsFromTheExecutionTraceBesideIt) {
   folder.write("k0.json", "{\"traceEvents\": [" + host(12, 99) + ",\n" + gather + "]}");
   EXPECT_EQ(refusal({"et_rank0.json", "k0.json"}),
             "k0.json:2:1: call 99 of this kernel is not in et_rank0.json");
+}
+
+// The thread 5 sends and receives in one group, for which the host launches two kernels; a call
+// with a kernel of its own, one of a group before and one of another thread do not belong to it.
+TEST_F(Formats, KinetoFindsTheCallsOfAGroupOnTheHost) {
+  const auto range = [](const std::string& category, const std::string& name, int thread, int start,
+                        int duration, const std::string& args) {
+    return R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + name + R"(", "tid": )" +
+           std::to_string(thread) + R"(, "ts": )" + std::to_string(start) + R"(, "dur": )" +
+           std::to_string(duration) + R"(, "args": {)" + args + "}},\n";
+  };
+  const auto group = [&](int start) {
+    return range("user_annotation", "nccl:coalesced", 5, start, 9, "");
+  };
+  const auto launch = [&](int at, int correlation) {
+    return range("cuda_runtime", "cudaLaunchKernelExC", 5, at, 1,
+                 R"("correlation": )" + std::to_string(correlation));
+  };
+  const auto trace_of = [&](int rank, const std::string& groups) {
+    const auto host = [&](int external, int thread, int start, const std::string& call) {
+      return range("cpu_op", "record_param_comms", thread, start, 1,
+                   R"("External id": )" + std::to_string(external) + R"(, "Collective name": ")" +
+                       call +
+                       R"(", "dtype": "Float", "In msg nelems": 6, "Out msg nelems": 6,)"
+                       R"( "Group size": 2, "Process Group Name": "0",)"
+                       R"( "Process Group Ranks": "[0, 1]", "Dst Rank": )" +
+                       std::to_string(1 - rank) + R"(, "Src Rank": )" + std::to_string(1 - rank));
+    };
+    return R"({"distributedInfo": {"rank": )" + std::to_string(rank) + R"(, "world_size": 2}, )" +
+           "\"traceEvents\": [" + host(1, 5, 1, "allreduce_coalesced") + groups +
+           host(2, 5, 20, "allreduce") + host(3, 5, 21, "send") + host(4, 5, 22, "recv") +
+           host(5, 6, 23, "allreduce") + host(6, 5, 24, "wait") + launch(3, 1) + launch(31, 2) +
+           launch(32, 3) + kernel("ncclDevKernel_A", 7, 100, 10, R"(, "correlation": 1)") + ",\n" +
+           kernel("ncclDevKernel_A", 7, 120, 10, R"(, "External id": 2)" + std::string(kReduce)) +
+           ",\n" + kernel("ncclDevKernel_S", 7, 140, 10, R"(, "correlation": 2)") + ",\n" +
+           kernel("ncclDevKernel_S", 7, 160, 10, R"(, "correlation": 3)") + "]}";
+  };
+  for (const int rank : {0, 1})
+    folder.write("k" + std::to_string(rank) + ".json", trace_of(rank, group(2) + group(30)));
+  const Trace trace = import_trace({folder.path("k*.json")}, "", 0);
+  EXPECT_EQ(summary_of(trace, 2).ops, (Counts64{{"allreduce", 4}, {"recv", 2}, {"send", 2}}));
+  EXPECT_EQ(program_of(replay(trace, {}).workload, 0),
+            "stream 7:\ngroup:\n"
+            "allreduce group float32 6 ncclDevKernel_A\n"
+            "allreduce group bfloat16 8 ncclDevKernel_A\nrecord 0\nrecord 1\n"
+            "p2p 0:\nwait 0\nsend? p2p +1 float32 6 ncclDevKernel_S\n"
+            "p2p 1:\nwait 1\nrecv? p2p +1 float32 6 ncclDevKernel_S\n");
+  EXPECT_EQ(std::ranges::count_if(trace.notes,
+                                  [](const std::string& note) {
+                                    return note.starts_with("coalesced collectives are one call");
+                                  }),
+            1);
+  folder.write("k0.json", trace_of(0, group(2)));  // the second kernel belongs to no group
+  EXPECT_NE(error_in(folder, [&] { import_trace({folder.path("k0.json")}, "", 0); })
+                .find("a kernel of NCCL without 'Collective name'"),
+            std::string::npos);
 }
 
 TEST_F(Formats, ExecutionTracesGiveTheirCallsByPosition) {

@@ -1,5 +1,7 @@
 // Traces that PyTorch 2.11 recorded on a GPU (recorded/README.md): the import has the calls that an
 // independent decoder counts, and the times of the device's kernels, however they were launched.
+#include <set>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -105,6 +107,45 @@ TEST(RecordedTracesOfGraphs, HaveTheKernelsThatEagerTrainingHas) {
   ASSERT_EQ(other.size(), 2u);
   for (std::size_t step = 0; step < 2; ++step)
     EXPECT_NEAR(static_cast<double>(other[step]) / static_cast<double>(one[step]), 1, 0.05);
+}
+
+// Kernels of coalesced calls do not say what they do. In each of 3 steps a rank sends and receives
+// in one batch and coalesces three all-reduces of 65,536 floats.
+const Recorded kCoalesced{"coalesced", {"kineto-coalesced-rank0", "kineto-coalesced-rank1"}, 2, 3};
+const Recorded kCoalescedJoined{"coalesced_joined",
+                                {"kineto-coalesced-rank0", "kineto-coalesced-rank1",
+                                 "et-coalesced-rank0", "et-coalesced-rank1"},
+                                2,
+                                3};
+
+TEST(RecordedTracesCoalesced, HaveTheCallsThatTheHostRecorded) {
+  TraceSummary alone = summary_of(imported(kCoalesced), 2);
+  for (const char* op : {"send", "recv", "all_to_all", "reduce_scatter", "all_gather", "broadcast"})
+    EXPECT_EQ(alone.ops[op], 6u) << op;
+  EXPECT_EQ(alone.ops["allreduce"], 6u * 2);  // the kernel's is one of all bytes
+  EXPECT_EQ(alone.stated["send"], 6u * 65536 * 4);
+  EXPECT_EQ(alone.stated["allreduce"], 6u * (1 + 3) * 65536 * 4);
+  TraceSummary joined = summary_of(imported(kCoalescedJoined), 2);
+  EXPECT_EQ(joined.ops["allreduce"], 6u * 4);  // the execution trace knows each
+  EXPECT_EQ(joined.stated, alone.stated);
+}
+
+TEST(RecordedTracesCoalesced, AreLaunchesAndBatches) {
+  const Workload workload = replay(imported(kCoalescedJoined), {2, {}}).workload;
+  ASSERT_EQ(workload.launches.size(), 1u);
+  EXPECT_EQ(workload.launches[0].size(), 3u);
+  const Role& role = workload.roles[workload.role_of[WorldRank(0)]];
+  for (const Program& step : role.iterations) {
+    int together = 0;
+    std::set<std::size_t> streams;  // of messages: they start together
+    for (std::size_t s = 0; s < step.streams.size(); ++s)
+      for (const Op& op : step.streams[s]) {
+        together += op.launch != 0;
+        if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv) streams.insert(s);
+      }
+    EXPECT_EQ(together, 3);
+    EXPECT_EQ(streams.size(), 2u);
+  }
 }
 
 // A kernel of NCCL says what it does, and so does the call that led to it: both give one program.

@@ -210,12 +210,33 @@ class Importer {
       collective(node, values, known->func, event);
     else
       transfer(node, values, known->call == TorchCall::send, event);
-    const std::uint32_t at = add_event(*rank_, event, after_);
-    if (const auto record = record_of(node)) records_.emplace(*record, at);
-    if (of && waited_.contains(*of))
-      requests_[*of].push_back(at);
-    else
-      after_ = {at};
+    std::vector<std::uint32_t> added;
+    for (const TraceEvent& one : calls_of(values, event))
+      added.push_back(add_event(*rank_, one, after_));
+    if (const auto record = record_of(node)) records_.emplace(*record, added.front());
+    if (of && waited_.contains(*of)) {
+      auto& request = requests_[*of];
+      request.insert(request.end(), added.begin(), added.end());
+    } else {
+      after_ = std::move(added);
+    }
+  }
+
+  // A coalesced call is one of NCCL's for each tensor, in one group.
+  std::vector<TraceEvent> calls_of(const Values& values, const TraceEvent& event) const {
+    if (!values.name().ends_with("_coalesced") || values.call == 0) return {event};
+    std::vector<TraceEvent> out;
+    for (const JsonNode& tensor : json_->children(*values.all.front())) {
+      Tensors one;
+      add_tensors(tensor, one);
+      TraceEvent& call = out.emplace_back(event);
+      call.stated = one.bytes;
+      call.dtype = played_as(one.width);
+      call.with_next = true;
+    }
+    if (out.empty()) return {event};
+    out.back().with_next = false;
+    return out;
   }
 
   // rf_id, which schema 1.0.1 has in the node and later ones have in its attributes.

@@ -15,8 +15,13 @@
 // With the execution trace of the same rank beside it, kernels of NCCL take their call from there:
 // PyTorch before 2.3 gives the kernel no arguments, later ones cut lists of many members short. The
 // host's event leads from the kernel ("External id") to the call ("Record function id").
+//
+// The kernel of coalesced calls has neither. The host launched it in a range "nccl:coalesced"; the
+// calls are those that the same thread recorded before, since the last such range, and that have no
+// kernel of their own.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,6 +53,8 @@ class Importer {
     launches_.clear();
     steps_.clear();
     record_of_.clear();
+    groups_.clear();
+    recorded_.clear();
     own_.reset();
     for_each_element(
         path, "traceEvents", [&](const JsonTape& json, std::uint64_t line) { take(json, line); },
@@ -61,23 +68,47 @@ class Importer {
     rank_->rank = WorldRank(own_.value_or(0));
     rank_->file = path;
     rank_->tracks = {"compute"};
+    sort_host();
     take_calls();
     take_steps();
-    for (const DeviceKernel& kernel : kernels_)
-      if (kernel.event.peer == rank_->rank.value() && kernel.call &&
-          kernel.event.kind != TraceEvent::Kind::collective)
-        throw Error(position_text(trace_, *rank_, kernel.event) +
-                    ": a message of a rank to itself");
+    for (const DeviceKernel& kernel : kernels_) {
+      if (!kernel.call) continue;
+      refuse_to_itself(kernel.event);
+      for (const TraceEvent& event : kernel.also) refuse_to_itself(event);
+    }
     add_kernels(kernels_, track_of, trace_, *rank_);
   }
 
   void take_notes() {
     if (!all_steps_.empty()) trace_.notes.push_back(note_of_steps(trace_.steps, all_steps_));
+    if (joined_)
+      trace_.notes.emplace_back(
+          "coalesced collectives are one call of all their tensors here; the ranks' execution "
+          "traces have each");
   }
 
  private:
+  // Of the host, in nanoseconds.
+  struct Launch {
+    std::int64_t correlation = 0, at = 0, thread = 0;
+    auto operator<=>(const Launch&) const = default;
+  };
+  struct Range {
+    std::int64_t thread = 0, begin = 0, end = 0;
+    auto operator<=>(const Range&) const = default;
+  };
+  struct HostCall {
+    std::int64_t thread = 0, begin = 0, external = 0;
+    TraceEvent event;  // without an execution trace
+  };
+
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(*path_ + ":" + std::to_string(line_) + ":1: " + what);
+  }
+
+  void refuse_to_itself(const TraceEvent& event) const {
+    if (event.peer == rank_->rank.value() && event.kind != TraceEvent::Kind::collective)
+      throw Error(position_text(trace_, *rank_, event) + ": a message of a rank to itself");
   }
 
   void take_info(const JsonTape& json) {
@@ -109,6 +140,7 @@ class Importer {
     if (cat != "kernel" && cat != "gpu_memcpy" && cat != "gpu_memset") {
       if (take_step(json, cat)) return;
       take_launch(json, cat);
+      take_group(json, cat);
       take_host(json);
       ++trace_.left_out["events that are none of the device's"];
       return;
@@ -126,15 +158,10 @@ class Importer {
     const bool nccl = name && name->text.starts_with("nccl");
     if (args) kernel.external = id(json, *args, "External id");
     correlations_.push_back(args ? id(json, *args, "correlation").value_or(-1) : -1);
-    if (nccl && !calls_.empty()) {
+    if (nccl && (!calls_.empty() || !call))
       kernel.call = true;  // take_calls() finds out which
-    } else if (nccl && !call) {
-      fail(
-          "a kernel of NCCL without 'Collective name'; record with a PyTorch from 2.3 on, or give "
-          "the ranks' execution traces, too");
-    } else if (nccl) {
+    else if (nccl)
       take_call(json, *args, call->text, kernel);
-    }
     if (!kernel.call) {
       kernel.event.kind = TraceEvent::Kind::compute;
       kernel.event.duration = kernel.end - kernel.start;
@@ -164,23 +191,48 @@ class Importer {
     if (cat != "cuda_runtime" && cat != "cuda_driver") return;
     const JsonNode* args = json.find(json.root(), "args");
     const auto correlation = args ? id(json, *args, "correlation") : std::nullopt;
-    if (correlation && *correlation >= 0) launches_.emplace_back(*correlation, nanos(json, "ts"));
+    if (correlation && *correlation >= 0)
+      launches_.push_back({*correlation, nanos(json, "ts"), thread_of(json)});
+  }
+
+  std::int64_t thread_of(const JsonTape& json) const {
+    return id(json, json.root(), "tid").value_or(0);
+  }
+
+  void take_group(const JsonTape& json, std::string_view cat) {
+    const JsonNode* name = json.find(json.root(), "name");
+    if (cat != "user_annotation" || !name || name->text != "nccl:coalesced") return;
+    const std::int64_t begin = nanos(json, "ts");
+    groups_.push_back({thread_of(json), begin, begin + nanos(json, "dur")});
+  }
+
+  void sort_host() {
+    std::sort(launches_.begin(), launches_.end());
+    std::sort(groups_.begin(), groups_.end());
+    std::sort(recorded_.begin(), recorded_.end(), [](const HostCall& a, const HostCall& b) {
+      return std::pair{a.thread, a.begin} < std::pair{b.thread, b.begin};
+    });
+  }
+
+  // Of the kernel `k`; null: unknown.
+  const Launch* launch_of(std::size_t k) const {
+    const auto at = std::lower_bound(launches_.begin(), launches_.end(), Launch{correlations_[k]});
+    const bool known =
+        correlations_[k] >= 0 && at != launches_.end() && at->correlation == correlations_[k];
+    return known ? &*at : nullptr;
   }
 
   void take_steps() {
     if (steps_.empty()) return;
     std::sort(steps_.begin(), steps_.end());
-    std::sort(launches_.begin(), launches_.end());
     std::vector<std::int64_t> begins, launched;
     for (const auto& [begin, duration] : steps_) {
       begins.push_back(begin);
       all_steps_.push_back(duration);
     }
-    for (const std::int64_t correlation : correlations_) {
-      const auto at = std::lower_bound(launches_.begin(), launches_.end(),
-                                       std::pair{correlation, std::int64_t{0}});
-      const bool known = correlation >= 0 && at != launches_.end() && at->first == correlation;
-      launched.push_back(known ? at->second : -1);
+    for (std::size_t k = 0; k < kernels_.size(); ++k) {
+      const Launch* const launch = launch_of(k);
+      launched.push_back(launch ? launch->at : -1);
     }
     trace_.steps = std::max(trace_.steps, put_into_steps(kernels_, launched, begins));
   }
@@ -189,52 +241,129 @@ class Importer {
   void take_host(const JsonTape& json) {
     const JsonNode* name = json.find(json.root(), "name");
     const JsonNode* args = json.find(json.root(), "args");
-    if (calls_.empty() || !args || !name || !name->text.starts_with("record_param_comms")) return;
+    if (!args || !name || !name->text.starts_with("record_param_comms")) return;
     const auto external = id(json, *args, "External id");
-    const auto record = id(json, *args, "Record function id");
-    if (external && record) record_of_.emplace(*external, *record);
+    if (!external) return;
+    HostCall call{thread_of(json), nanos(json, "ts"), *external, {}};
+    if (!calls_.empty()) {
+      const auto record = id(json, *args, "Record function id");
+      if (!record) return;
+      record_of_.emplace(*external, *record);
+    } else {
+      const JsonNode* kind = json.find(*args, "Collective name");
+      const auto known = kind ? torch_call(kind->text) : std::nullopt;
+      if (!known || (known->call != TorchCall::collective && known->call != TorchCall::send &&
+                     known->call != TorchCall::recv))
+        return;
+      DeviceKernel kernel;
+      take_call(json, *args, kind->text, kernel);
+      call.event = kernel.event;
+    }
+    recorded_.push_back(std::move(call));
   }
 
-  // Gives the kernels of NCCL their calls in the rank's execution trace.
+  // Gives the kernels of NCCL that do not say them their calls.
   void take_calls() {
-    if (calls_.empty()) return;
-    const auto mine = calls_.find(rank_->rank);
-    if (mine == calls_.end())
+    if (!calls_.empty() && !calls_.contains(rank_->rank))
       throw Error(*path_ + ": there is no execution trace of rank " + to_string(rank_->rank) +
                   "; name it ...rank" + to_string(rank_->rank) + "...json");
-    const ExecutionCalls& calls = mine->second;
-    std::set<std::int64_t> used;
-    for (DeviceKernel& kernel : kernels_) {
-      if (!kernel.call) continue;
+    used_.clear();
+    std::set<std::int64_t> own;  // by External id: calls that have a kernel or a copy
+    for (const DeviceKernel& kernel : kernels_)
+      if (kernel.external) own.insert(*kernel.external);
+    std::map<const Range*, DeviceKernel*> first_of;  // by group
+    for (std::size_t k = 0; k < kernels_.size(); ++k) {
+      DeviceKernel& kernel = kernels_[k];
+      if (!kernel.call || kernel.event.kind != TraceEvent::Kind::join) continue;
       line_ = kernel.event.position;
-      const auto record = kernel.external ? record_of_.find(*kernel.external) : record_of_.end();
-      if (record == record_of_.end())
-        fail(
-            "no event of the host leads from this kernel of NCCL to a call ('External id', "
-            "'Record function id')");
-      const auto call = calls.by_record.find(record->second);
-      if (call == calls.by_record.end())
-        fail("call " + std::to_string(record->second) + " of this kernel is not in " +
-             calls.trace.given.front().file);
-      used.insert(record->second);
-      take_recorded(calls.trace, calls.trace.given.front().events[call->second], kernel.event);
+      std::vector<TraceEvent> calls;
+      if (kernel.external && record_of_.contains(*kernel.external)) {
+        calls = recorded(record_of_.at(*kernel.external));
+        if (calls.empty())
+          fail("call " + std::to_string(record_of_.at(*kernel.external)) +
+               " of this kernel is not in " + calls_.at(rank_->rank).trace.given.front().file);
+      } else if (const Range* const group = group_of_kernel(k)) {
+        const auto [first, fresh] = first_of.emplace(group, &kernel);
+        if (!fresh) {  // a further kernel of the group, whose calls last until it ends
+          first->second->end = std::max(first->second->end, kernel.end);
+          kernel.call = kernel.event.counted = false;
+          kernel.event.kind = TraceEvent::Kind::compute;
+          continue;
+        }
+        calls = calls_of(*group, own);
+      }
+      if (calls.empty())
+        fail(calls_.empty()
+                 ? "a kernel of NCCL without 'Collective name'; "
+                   "record with a PyTorch from 2.3 on, or give the ranks' execution traces, too"
+                 : "no event of the host leads from this kernel of NCCL to a call ('External id', "
+                   "'Record function id')");
+      for (TraceEvent& call : calls) {
+        call.name = kernel.event.name;
+        call.position = kernel.event.position;
+      }
+      kernel.event = calls.front();
+      kernel.also.assign(calls.begin() + 1, calls.end());
     }
-    trace_.used += used.size();
-    const std::uint64_t rest = calls.by_record.size() - used.size();
+    if (calls_.empty()) return;
+    const ExecutionCalls& mine = calls_.at(rank_->rank);
+    trace_.used += used_.size();
+    const std::uint64_t rest = mine.by_record.size() - used_.size();
     if (rest > 0) trace_.left_out["calls of an execution trace without a kernel"] += rest;
-    for (const auto& [reason, number] : calls.trace.left_out) trace_.left_out[reason] += number;
+    for (const auto& [reason, number] : mine.trace.left_out) trace_.left_out[reason] += number;
   }
 
-  void take_recorded(const Trace& from, const TraceEvent& call, TraceEvent& event) {
-    const std::uint32_t name = event.name;
-    const std::uint64_t line = event.position;
-    event = call;
-    event.name = name, event.position = line;
-    event.first_dep = event.deps = 0;
-    if (call.group != kNoIndex) event.group = group_like(from.groups[call.group]);
-    if (call.splits == kNoIndex) return;
-    event.splits = static_cast<std::uint32_t>(trace_.splits.size());
-    trace_.splits.push_back(from.splits[call.splits]);
+  // The range in which the host launched the kernel `k`; null: none.
+  const Range* group_of_kernel(std::size_t k) const {
+    const Launch* const launch = launch_of(k);
+    if (!launch) return nullptr;
+    const auto after = std::upper_bound(
+        groups_.begin(), groups_.end(),
+        Range{launch->thread, launch->at, std::numeric_limits<std::int64_t>::max()});
+    if (after == groups_.begin()) return nullptr;
+    const Range& group = *std::prev(after);
+    return group.thread == launch->thread && group.end >= launch->at ? &group : nullptr;
+  }
+
+  // The calls that wait for the end of a group, but those of `own`.
+  std::vector<TraceEvent> calls_of(const Range& group, const std::set<std::int64_t>& own) {
+    const bool first = &group == &groups_.front() || (&group - 1)->thread != group.thread;
+    const std::int64_t from = first ? 0 : (&group - 1)->end;
+    std::vector<TraceEvent> out;
+    const auto begin = [](const HostCall& call) { return std::pair{call.thread, call.begin}; };
+    auto at = std::ranges::lower_bound(recorded_, std::pair{group.thread, from}, {}, begin);
+    for (; at != recorded_.end() && begin(*at) < std::pair{group.thread, group.begin}; ++at) {
+      if (own.contains(at->external)) continue;
+      if (calls_.empty()) {
+        out.push_back(at->event);
+      } else {
+        const auto more = recorded(record_of_.at(at->external));
+        out.insert(out.end(), more.begin(), more.end());
+      }
+    }
+    return out;
+  }
+
+  // A call of the rank's execution trace, with those that are coalesced with it; empty: a wait.
+  std::vector<TraceEvent> recorded(std::int64_t record) {
+    const ExecutionCalls& mine = calls_.at(rank_->rank);
+    const auto at = mine.by_record.find(record);
+    if (at == mine.by_record.end()) return {};
+    used_.insert(record);
+    std::vector<TraceEvent> out;
+    const std::vector<TraceEvent>& events = mine.trace.given.front().events;
+    for (std::size_t i = at->second; i < events.size(); ++i) {
+      TraceEvent event = events[i];
+      event.first_dep = event.deps = 0;
+      if (event.group != kNoIndex) event.group = group_like(mine.trace.groups[event.group]);
+      if (event.splits != kNoIndex) {
+        trace_.splits.push_back(mine.trace.splits[event.splits]);
+        event.splits = static_cast<std::uint32_t>(trace_.splits.size() - 1);
+      }
+      out.push_back(event);
+      if (!event.with_next) break;
+    }
+    return out;
   }
 
   std::uint32_t group_like(const TraceGroup& group) {
@@ -315,6 +444,7 @@ class Importer {
     if (known->call == TorchCall::batch)
       fail("a coalesced call does not say what it is; record without coalescing");
     kernel.call = true;
+    joined_ |= name.ends_with("_coalesced");
     TraceEvent& event = kernel.event;
     const auto width = torch_bytes(text(json, args, "dtype"));
     if (!width) fail("dtype " + quote(text(json, args, "dtype")) + " is no type of elements");
@@ -375,10 +505,14 @@ class Importer {
   std::vector<DeviceKernel> kernels_;
   std::vector<std::int64_t> correlations_;  // by kernel; -1: none
   using Times = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  Times launches_;                                  // correlation, nanoseconds
-  Times steps_;                                     // begin and duration in nanoseconds
-  std::vector<std::int64_t> all_steps_;             // durations of all files' steps
-  std::map<WorldRank, ExecutionCalls> calls_;       // empty: the kernels say what they are
+  std::vector<Launch> launches_;
+  std::vector<Range> groups_;  // "nccl:coalesced"
+  std::vector<HostCall> recorded_;
+  bool joined_ = false;                        // calls of several tensors are played as one
+  std::set<std::int64_t> used_;                // calls of the execution trace that have a kernel
+  Times steps_;                                // begin and duration in nanoseconds
+  std::vector<std::int64_t> all_steps_;        // durations of all files' steps
+  std::map<WorldRank, ExecutionCalls> calls_;  // empty: the kernels say what they are
   std::map<std::int64_t, std::int64_t> record_of_;  // by "External id" of the host's events
 };
 
