@@ -185,7 +185,7 @@ NcclNode::Tree tree_of(int pattern) {
 
 std::shared_ptr<const NcclGraphs> parse_nccl_graphs(std::string_view text,
                                                     const std::string& file) {
-  const Reader in{{file, "give the file that NCCL_GRAPH_DUMP_FILE wrote"}};
+  const Reader in{{file, "give the file that NCCL_GRAPH_DUMP_FILE or NCCL_TOPO_DUMP_FILE wrote"}};
   if (text.size() > kMaxGraphBytes) in.fail_at(1, "the file is larger than 1 MiB");
   tinyxml2::XMLDocument document;
   const XMLElement& root = in.parse(document, text, "graphs");

@@ -133,7 +133,8 @@ TEST(NcclGraphFile, OfANodeWithoutNicsIsForOneNodeOnly) {
 }
 
 TEST(NcclGraphFile, RefusesWhatIsWrongWithItsLine) {
-  const std::string remedy = "; give the file that NCCL_GRAPH_DUMP_FILE wrote";
+  const std::string remedy =
+      "; give the file that NCCL_GRAPH_DUMP_FILE or NCCL_TOPO_DUMP_FILE wrote";
   EXPECT_EQ(error_of(replaced(kFour, "dev=\"3\"", "dev=\"2\"")),
             "graph.xml:4: a channel must name every GPU of the node once" + remedy);
   EXPECT_EQ(error_of(replaced(kFour, "nchannels=\"2\"", "nchannels=\"3\"")),
