@@ -411,11 +411,12 @@ TEST_F(Formats, KinetoFindsTheCallsOfAGroupOnTheHost) {
                  R"("correlation": )" + std::to_string(correlation));
   };
   const auto trace_of = [&](int rank, const std::string& groups) {
-    const auto host = [&](int external, int thread, int start, const std::string& call) {
+    const auto host = [&](int external, int thread, int start, const std::string& call,
+                          const std::string& type = "Float") {
       return range("cpu_op", "record_param_comms", thread, start, 1,
                    R"("External id": )" + std::to_string(external) + R"(, "Collective name": ")" +
-                       call +
-                       R"(", "dtype": "Float", "In msg nelems": 6, "Out msg nelems": 6,)"
+                       call + R"(", "dtype": ")" + type +
+                       R"(", "In msg nelems": 6, "Out msg nelems": 6,)"
                        R"( "Group size": 2, "Process Group Name": "0",)"
                        R"( "Process Group Ranks": "[0, 1]", "Dst Rank": )" +
                        std::to_string(1 - rank) + R"(, "Src Rank": )" + std::to_string(1 - rank));
@@ -423,8 +424,9 @@ TEST_F(Formats, KinetoFindsTheCallsOfAGroupOnTheHost) {
     return R"({"distributedInfo": {"rank": )" + std::to_string(rank) + R"(, "world_size": 2}, )" +
            "\"traceEvents\": [" + host(1, 5, 1, "allreduce_coalesced") + groups +
            host(2, 5, 20, "allreduce") + host(3, 5, 21, "send") + host(4, 5, 22, "recv") +
-           host(5, 6, 23, "allreduce") + host(6, 5, 24, "wait") + launch(3, 1) + launch(31, 2) +
-           launch(32, 3) + kernel("ncclDevKernel_A", 7, 100, 10, R"(, "correlation": 1)") + ",\n" +
+           host(5, 6, 23, "allreduce", "Another") + host(6, 5, 24, "wait") + launch(3, 1) +
+           launch(31, 2) + launch(32, 3) +
+           kernel("ncclDevKernel_A", 7, 100, 10, R"(, "correlation": 1)") + ",\n" +
            kernel("ncclDevKernel_A", 7, 120, 10, R"(, "External id": 2)" + std::string(kReduce)) +
            ",\n" + kernel("ncclDevKernel_S", 7, 140, 10, R"(, "correlation": 2)") + ",\n" +
            kernel("ncclDevKernel_S", 7, 160, 10, R"(, "correlation": 3)") + "]}";

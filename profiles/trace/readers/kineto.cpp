@@ -99,7 +99,8 @@ class Importer {
   };
   struct HostCall {
     std::int64_t thread = 0, begin = 0, external = 0;
-    TraceEvent event;  // without an execution trace
+    TraceEvent event;     // without an execution trace
+    std::string refusal;  // why it cannot be played; another library's need not be
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -244,7 +245,7 @@ class Importer {
     if (!args || !name || !name->text.starts_with("record_param_comms")) return;
     const auto external = id(json, *args, "External id");
     if (!external) return;
-    HostCall call{thread_of(json), nanos(json, "ts"), *external, {}};
+    HostCall call{thread_of(json), nanos(json, "ts"), *external, {}, {}};
     if (!calls_.empty()) {
       const auto record = id(json, *args, "Record function id");
       if (!record) return;
@@ -256,8 +257,12 @@ class Importer {
                      known->call != TorchCall::recv))
         return;
       DeviceKernel kernel;
-      take_call(json, *args, kind->text, kernel);
-      call.event = kernel.event;
+      try {
+        take_call(json, *args, kind->text, kernel);
+        call.event = kernel.event;
+      } catch (const Error& error) {
+        call.refusal = error.what();
+      }
     }
     recorded_.push_back(std::move(call));
   }
@@ -334,6 +339,7 @@ class Importer {
     auto at = std::ranges::lower_bound(recorded_, std::pair{group.thread, from}, {}, begin);
     for (; at != recorded_.end() && begin(*at) < std::pair{group.thread, group.begin}; ++at) {
       if (own.contains(at->external)) continue;
+      if (!at->refusal.empty()) throw Error(at->refusal);
       if (calls_.empty()) {
         out.push_back(at->event);
       } else {
