@@ -289,7 +289,8 @@ class Importer {
                " of this kernel is not in " + calls_.at(rank_->rank).trace.given.front().file);
       } else if (const Range* const group = group_of_kernel(k)) {
         const auto [first, fresh] = first_of.emplace(group, &kernel);
-        if (!fresh) {  // a further kernel of the group, whose calls last until it ends
+        if (!fresh) {  // a further kernel of the group, whose calls are of all its kernels
+          first->second->start = std::min(first->second->start, kernel.start);
           first->second->end = std::max(first->second->end, kernel.end);
           kernel.call = kernel.event.counted = false;
           kernel.event.kind = TraceEvent::Kind::compute;
