@@ -17,6 +17,7 @@
 #include "profiles/planners/plan.h"
 #include "profiles/trace/trace_file.h"
 #include "tests/profiles/support.h"
+#include "tests/shell.h"
 #include "tools/nccl/nccl_result.h"
 
 namespace ghostrank {
@@ -133,6 +134,17 @@ TEST(NcclCheck, FindsWhatDiffers) {
     EXPECT_EQ(differing(findings(replaced(log_of_512(), m.from, m.to))),
               std::vector<std::string>{m.found})
         << m.from;
+}
+
+// On a terminal, which script(1) is.
+TEST(NcclCheck, ShowsInRedWhatDiffers) {
+  if (test::shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
+  const std::string check =
+      GHOSTRANK_BINARY " nccl check " GHOSTRANK_TRANSCRIPTS "/nccl.log --node dgx-a100";
+  const std::string said =
+      test::shell("env -u NO_COLOR TERM=xterm script -qec '" + check + "' /dev/null").text;
+  EXPECT_THAT(said, HasSubstr("\x1b[1;31mdiffers\x1b[0m"));
+  EXPECT_EQ(test::shell(check).text.find('\x1b'), std::string::npos);
 }
 
 TEST(NcclCheck, KnowsThatAnAverageHasNoNvlsTree) {

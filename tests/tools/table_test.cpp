@@ -27,6 +27,14 @@ TEST(Table, PadsShortRowsAndLeavesNoTrailingBlanks) {
   EXPECT_EQ(render(table, 2), "  a  b\n  x\n  y  z\n");
 }
 
+// The escape sequences take no room, and are not taken for a name's.
+TEST(Table, PaintsWhatIsBadAtTheEndOfARow) {
+  Table table{{{"a"}, {"b"}}, {{"x", "same"}, {"y", "differs\x1b"}}, {1}, Paint{true}};
+  EXPECT_EQ(render(table), "a  b\nx  same\ny  \x1b[1;31mdiffers?\x1b[0m\n");
+  table.paint = {};
+  EXPECT_EQ(render(table), "a  b\nx  same\ny  differs?\n");
+}
+
 TEST(Table, ListsFactsUnderOneMargin) {
   EXPECT_EQ(render(std::vector<Fact>{{"job", "j"}, {"wall time", "1 s"}}),
             "job        j\nwall time  1 s\n");

@@ -15,10 +15,11 @@ std::string padding(int width) {
   return std::string(static_cast<std::size_t>(std::max(width, 0)), ' ');
 }
 
-void append_cell(std::string& line, std::string_view cell, int width, Align align) {
+void append_cell(std::string& line, std::string_view cell, int width, Align align,
+                 const Paint& paint = {}) {
   const int missing = width - display_width(cell);
   if (align == Align::right) line += padding(missing);
-  line += printable(cell);
+  line += paint.bad(cell);
   if (align == Align::left) line += padding(missing);
 }
 
@@ -63,17 +64,21 @@ std::string render(const Table& table, int indent) {
     }
   }
   std::string text;
-  const auto add = [&](const auto& cell_at) {
+  const auto add = [&](const auto& cell_at, const Paint& last) {
     std::string line = padding(indent);
     for (std::size_t i = 0; i < widths.size(); ++i) {
       if (i > 0) line += padding(kGap);
-      append_cell(line, cell_at(i), widths[i], table.columns[i].align);
+      append_cell(line, cell_at(i), widths[i], table.columns[i].align,
+                  i + 1 == widths.size() ? last : Paint{});
     }
     append_line(text, line);
   };
-  add([&](std::size_t i) { return std::string_view(table.columns[i].name); });
-  for (const auto& row : table.rows) {
-    add([&](std::size_t i) { return i < row.size() ? std::string_view(row[i]) : ""; });
+  add([&](std::size_t i) { return std::string_view(table.columns[i].name); }, {});
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    const auto& row = table.rows[r];
+    const bool bad = std::binary_search(table.bad.begin(), table.bad.end(), r);
+    add([&](std::size_t i) { return i < row.size() ? std::string_view(row[i]) : ""; },
+        bad ? table.paint : Paint{});
   }
   return text;
 }

@@ -17,9 +17,20 @@ struct Column {
   Align align = Align::left;
 };
 
+// Wraps text in terminal escape sequences when `on`.
+struct Paint {
+  bool on = false;
+  std::string bold(std::string_view text) const;
+  std::string dim(std::string_view text) const;
+  std::string good(std::string_view text) const;
+  std::string bad(std::string_view text) const;
+};
+
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;  // short rows are padded with empty cells
+  std::vector<std::size_t> bad = {};           // rows whose last cell is painted as bad, ascending
+  Paint paint = {};
 };
 
 std::string render(const Table& table, int indent = 0);
@@ -36,14 +47,6 @@ int display_width(std::string_view utf8);
 // cannot command the terminal.
 std::string printable(std::string_view utf8);
 
-// Wraps text in terminal escape sequences when `on`.
-struct Paint {
-  bool on = false;
-  std::string bold(std::string_view text) const;
-  std::string dim(std::string_view text) const;
-  std::string good(std::string_view text) const;
-  std::string bad(std::string_view text) const;
-};
 // True when the descriptor is a terminal that a person watches, not one that mpirun forwards.
 bool is_terminal(int file_descriptor);
 int terminal_width(int file_descriptor);  // columns; 80 if unknown

@@ -116,7 +116,7 @@ std::string library_of(const CheckFlags& flags, const std::string& version) {
 void show(const NcclCommFindings& comm, const char* source, bool all) {
   const Paint paint = paint_for(STDOUT_FILENO);
   std::printf("\n%s  %s\n", paint.bold(comm.where).c_str(), paint.dim(comm.name).c_str());
-  Table table{{{"what"}, {source}, {"here"}, {"", Align::left}}, {}};
+  Table table{{{"what"}, {source}, {"here"}, {"", Align::left}}, {}, {}, paint};
   std::uint64_t same = 0;
   for (const auto* list : {&comm.communicator, &comm.calls})
     for (const NcclFinding& one : *list) {
@@ -128,6 +128,7 @@ void show(const NcclCommFindings& comm, const char* source, bool all) {
       const std::string what =
           one.what +
           (one.times > 1 ? ", " + humane_count(static_cast<double>(one.times), "time") : "");
+      if (one.compared() && !one.same) table.bad.push_back(table.rows.size());
       table.rows.push_back({what, one.log, one.here, verdict});
     }
   if (!table.rows.empty()) std::fputs(render(table, 2).c_str(), stdout);
