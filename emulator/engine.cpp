@@ -156,6 +156,9 @@ class Session::Play {
     result_.iterations_asked = phase_.iterations;
     result_.deterministic = virtual_ && spec_.run.jitter == 0;
     step_seconds_ = result_.capacity.step_seconds_at_least;
+    looks_.clear();
+    hopeless_ = false;
+    look_ = iterations_to_see_all(next_ + static_cast<std::uint32_t>(phase_.warmup));
     // Give the memory that planning freed back to the kernel: the engine threads allocate from
     // arenas of their own.
     malloc_trim(0);
@@ -302,41 +305,50 @@ class Session::Play {
   // iteration numbers that are measured later, so their number changes neither what is measured nor
   // its jitter, which equals that of a run in virtual time.
   void warm_up() {
-    std::vector<WarmUp> played;
-    std::set<std::size_t> seen;
     const std::uint32_t measured_from = next_ + static_cast<std::uint32_t>(phase_.warmup);
-    look_ = iterations_to_see_all(measured_from);
     const std::set<std::size_t> measured = programs_of(measured_from, look_);
-    for (int count = phase_.warmup;;) {
+    std::set<std::size_t> seen;
+    for (int count = phase_.warmup; count > 0;) {
       seen.merge(programs_of(next_, count));
-      const SegmentReport sum = player_.play(next_segment(count), callbacks(count, false));
-      next_ = measured_from;
-      note_warmup_stalls();
-      if (virtual_ || control_.stop() != Stop::none) return;
-      step_seconds_ = seconds(sum.end.at) / count;
-      played.push_back(
-          {result_.dilation, count, step_seconds_, judge(sum, spec_, result_.dilation)});
-      log_warm_up(played.back());
-      NextPlay next = after_warm_ups(played, window());
+      if (!look(count, measured_from)) return;
+      NextPlay next = after_warm_ups(looks_, window());
       const bool saw_all =
           phase_.program != kInOrder ||
           std::includes(seen.begin(), seen.end(), measured.begin(), measured.end());
       if (!saw_all && spec_.dilation == 0)
         next = {true, std::max(next.dilation, result_.dilation), std::max(next.iterations, look_),
                 next.dilation > result_.dilation ? next.reason : ""};
-      if (host_ == Host(0) && (next.dilation != result_.dilation || next.hopeless))
-        observer_.on_dilation(result_.dilation, next.dilation,
-                              next.hopeless ? "no dilation was faithful here, and the run will not "
-                                              "be: " +
-                                                  next.reason
-                                            : next.reason);
-      if (next.dilation != result_.dilation)
-        log_info("dilation ", result_.dilation, " becomes ", next.dilation,
-                 next.reason.empty() ? "" : ": ", next.reason);
-      result_.dilation = next.dilation;
-      if (!next.again) return;
-      count = next.iterations;
+      count = follow(next);
     }
+  }
+
+  // Plays `count` iterations that are not measured, and remembers how they went. `then`: the next
+  // iteration. Returns whether there is something to learn from it.
+  bool look(int count, std::uint32_t then) {
+    const SegmentReport sum = player_.play(next_segment(count), callbacks(count, false));
+    next_ = then;
+    note_warmup_stalls();
+    if (virtual_ || control_.stop() != Stop::none) return false;
+    step_seconds_ = seconds(sum.end.at) / count;
+    looks_.push_back({result_.dilation, count, step_seconds_, judge(sum, spec_, result_.dilation)});
+    log_warm_up(looks_.back());
+    return true;
+  }
+
+  // Takes the dilation that `next` says. Returns how many iterations to play as a warm-up; 0: none.
+  int follow(const NextPlay& next) {
+    hopeless_ = next.hopeless;
+    if (host_ == Host(0) && (next.dilation != result_.dilation || next.hopeless))
+      observer_.on_dilation(result_.dilation, next.dilation,
+                            next.hopeless ? "no dilation was faithful here, and the run will not "
+                                            "be: " +
+                                                next.reason
+                                          : next.reason);
+    if (next.dilation != result_.dilation)
+      log_info("dilation ", result_.dilation, " becomes ", next.dilation,
+               next.reason.empty() ? "" : ": ", next.reason);
+    result_.dilation = next.dilation;
+    return next.again ? next.iterations : 0;
   }
 
   static void log_warm_up(const WarmUp& w) {
@@ -359,24 +371,59 @@ class Session::Play {
     }
   }
 
+  // Plays the measured iterations. Where `auto` chose their dilation and they were not faithful,
+  // they count as one more warm-up, and are played again.
   void measure() {
+    const std::uint32_t first = next_;
+    for (int times = 1;; ++times) {
+      const Segment segment = next_segment_to_measure();
+      const double switch_before = switch_processor_seconds();
+      const std::int64_t began = monotonic_ns();
+      iterations_.assign(jobs_of(workload_), {});
+      const SegmentReport sum = player_.play(segment, callbacks(result_.iterations_asked, true));
+      result_.played_wall_seconds = seconds_since(began);
+      result_.fidelity = judge(sum, spec_, result_.dilation);
+      if (!learn_from_measured(segment, sum, times)) {
+        note_switch(switch_before);
+        return report(segment, sum);
+      }
+      next_ = first;
+      while (const int count = follow(after_warm_ups(looks_, window())))
+        if (!look(count, first)) return;
+    }
+  }
+
+  Segment next_segment_to_measure() {
     const double step = virtual_ ? 0 : step_seconds_ * result_.dilation;
     const int count = iterations_to_measure(window(), step);
     result_.iterations_asked = count;
-    const std::int64_t began = monotonic_ns();
     Segment segment = next_segment(count);
     segment.measured = true;
     segment.counts = phase_.of_job;
     for (const std::uint32_t of_job : segment.counts)
       segment.count = std::max(segment.count, of_job);
-    const double switch_before = switch_processor_seconds();
-    iterations_.assign(jobs_of(workload_), {});
-    const SegmentReport sum = player_.play(segment, callbacks(count, true));
-    result_.played_wall_seconds = seconds_since(began);
+    return segment;
+  }
+
+  // Remembers measured iterations as a warm-up if they are to be measured again, and says so. What
+  // they found, as wrong sums or stalls, is kept: then it is the result.
+  bool learn_from_measured(const Segment& segment, const SegmentReport& sum, int times) {
+    if (virtual_ || hopeless_ || control_.stop() != Stop::none) return false;
+    const auto count = static_cast<int>(segment.count);
+    const WarmUp measured{result_.dilation, count, seconds(sum.end.at) / count, result_.fidelity};
+    if (!measure_again(measured, times, window()) || sum.wrong > 0 || sum.stalls > 0) return false;
+    looks_.push_back(measured);
+    std::array<char, 32> dilation{};
+    std::snprintf(dilation.data(), dilation.size(), "%g", result_.dilation);
+    result_.notes.push_back("measured again, because at dilation " + std::string(dilation.data()) +
+                            " it was not faithful: " + result_.fidelity.reason);
+    log_info(result_.notes.back());
+    return true;
+  }
+
+  void report(const Segment& segment, const SegmentReport& sum) {
     const std::vector<double> played_by_job = take_iterations(segment);
-    note_switch(switch_before);
     result_.stalls = player_.stalls();
-    result_.fidelity = judge(sum, spec_, result_.dilation);
     if (host_ == Host(0))
       report_segment(segment, workload_, player_.rows(), sum, player_.reports(), played_by_job,
                      result_);
@@ -398,8 +445,8 @@ class Session::Play {
     if (result_.network && spec_.fabric.network == NetworkModel::flow)
       describe_flows(sum.fluids, *result_.network);
     note_cores();
-    log_info("measured ", result_.iterations.size(), " of ", count, " iterations in ",
-             result_.played_wall_seconds, " s",
+    log_info("measured ", result_.iterations.size(), " of ", result_.iterations_asked,
+             " iterations in ", result_.played_wall_seconds, " s",
              result_.fidelity.reason.empty() ? "" : "; not faithful: ", result_.fidelity.reason);
   }
 
@@ -497,10 +544,12 @@ class Session::Play {
   Player player_;
   std::uint32_t next_ = 0;  // next iteration number
 
-  Phase phase_;              // being played
-  double step_seconds_ = 0;  // of this phase, emulated, best estimate so far
-  int look_ = 1;             // RunWindow::look of this phase
-  Result result_;            // of this phase
+  Phase phase_;                // being played
+  double step_seconds_ = 0;    // of this phase, emulated, best estimate so far
+  int look_ = 1;               // RunWindow::look of this phase
+  std::vector<WarmUp> looks_;  // what was played of this phase, but not taken as its result
+  bool hopeless_ = false;      // no dilation was faithful
+  Result result_;              // of this phase
   std::vector<std::vector<IterationReport>> iterations_;  // of its measured segment, by job
 };
 

@@ -485,15 +485,16 @@ SegmentReport Player::gather(SegmentReport mine) {
   for (SegmentReport& r : reports_) sum.merge(r);
   sum.median_error = median_error(first_job().steps, first_job().late);
   sum.median_seconds = median(first_job().steps);
+  if (watch_ && whole)
+    for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, segment_.dilation)))
+      report_stall(gap);
+  sum.stalls = stalls_.size();
   if (!alone && whole) whole = share(sum);
   if (sum.spilled > 0) {
     log_warn("the counts of ", sum.spilled, " engine threads outgrew memory and go to files");
     complete_spills(!alone && whole);
     sum.spills_whole = control_.stop() == Stop::none;
   }
-  if (watch_ && whole)
-    for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, segment_.dilation)))
-      report_stall(gap);
   return sum;
 }
 

@@ -159,6 +159,7 @@ void SegmentReport::merge(SegmentReport& other) {
   }
   move_to_end(other.ledger, ledger);  // no duplicate keys: a source NIC has one shard
   spilled += other.spilled;
+  stalls += other.stalls;
   if (spilled_by_nic.size() < other.spilled_by_nic.size())
     spilled_by_nic.resize(other.spilled_by_nic.size());
   for (const Nic i : other.spilled_by_nic.keys()) {

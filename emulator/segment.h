@@ -29,6 +29,7 @@ struct SegmentSummary {
   Picoseconds paced = 0, pace_error = 0;
   std::uint64_t events = 0, messages = 0, checked = 0, wrong = 0, spans_dropped = 0, strays = 0;
   std::uint64_t spilled = 0;  // number of ledgers that outgrew memory
+  std::uint64_t stalls = 0;   // of the whole job, as process 0 saw them
 };
 
 // What only process 0 learns of the other processes.

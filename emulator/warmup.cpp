@@ -13,18 +13,29 @@ constexpr double kLookSeconds = 1;  // wall, of a warm-up; less says little abou
 constexpr double kLongLook = 10;    // wall: longer warm-ups are not repeated for a small gain
 constexpr double kMostSearch = 20;  // wall: warm-ups may last so long beyond what is measured
 constexpr std::size_t kMostLongWarmUps = 4;
+constexpr double kMostAgain = 30;  // wall: iterations that last longer are measured once
+constexpr int kMostMeasured = 3;
 constexpr double kShortLook = 0.5;  // share of kLookSeconds, if a step was shorter than expected
 constexpr int kMostIterations = 100'000;  // limit for min_seconds
 
-// What a new dilation aims at. The aims are well below the limits of `faithful`, because the same
-// work can be three times as late in a slow minute of a shared machine.
-constexpr double kAimCritical = 0.004, kAimRateError = 0.004, kAimRunQueue = 0.005, kAimBusy = 0.7;
-constexpr double kCloseCritical = 0.005;  // a faithful warm-up above this is too close to the limit
-constexpr double kCloseBusy = 0.75;       // likewise
+// What a larger dilation aims at, well below the limits of `faithful`.
+constexpr double kAimCritical = 0.006, kAimRateError = 0.004, kAimRunQueue = 0.005, kAimBusy = 0.7;
+
+// How much lateness on the critical path a warm-up may show and be good, and what a smaller
+// dilation aims at. Near the limit of `faithful`, because lateness may fall as slowly as the
+// dilation grows: half the limit would mean twice the least dilation. The same work can be three
+// times as late in a slow minute of a shared machine, so what is too long to be measured again gets
+// more room.
+struct Room {
+  double good, aim;
+};
+constexpr Room kRoom{0.008, 0.0075}, kMoreRoom{0.005, 0.004};
+constexpr double kCloseBusy = 0.75;  // a faithful warm-up above this is too close to the limit
+constexpr double kLittle = 2.5;      // a load up to this missed by little
 constexpr double kSaturated = 0.95;  // share of the loop's time; beyond it the backlog is unknown
 constexpr double kLeastFactor = 1.25, kMostFactor = 4;
-constexpr double kNear = 1.2;   // a good dilation so near above one that was not is the least
-constexpr double kSpare = 1.1;  // what is then added, for slower moments
+constexpr double kNear = 1.15;  // a good dilation so near above one that was not is the least
+constexpr double kSpare = 1.1;  // what is then added if nothing is measured again
 constexpr double kLessHelp = 0.8;
 
 // How much of the aims a warm-up used; above 1 it is the factor by which to raise the dilation.
@@ -35,12 +46,6 @@ double load_of(const Fidelity& f, const RunWindow& window) {
                    window.network ? f.run_queue_wait / kAimRunQueue : 0, f.loop_busy / kAimBusy,
                    f.loop_busy > kSaturated ? kMostFactor : 0});
 }
-
-bool close_to_the_limit(const Fidelity& f) {
-  return f.faithful && (f.critical_lateness > kCloseCritical || f.loop_busy > kCloseBusy);
-}
-
-bool good(const WarmUp& w) { return w.fidelity.faithful && !close_to_the_limit(w.fidelity); }
 
 // Two digits are enough, and easy to read: 1.2, 9.6, 13, 240.
 double rounded_up(double dilation) {
@@ -54,16 +59,31 @@ std::string percent(double share) {
   return text;
 }
 
-std::string why_slower(const Fidelity& f) {
+double planned_wall_seconds(const RunWindow& window, double step_wall_seconds) {
+  return iterations_to_measure(window, step_wall_seconds) * step_wall_seconds;
+}
+
+// Whether what is measured at that speed is too long to be measured again.
+bool measured_once(const RunWindow& window, double step_wall_seconds) {
+  return planned_wall_seconds(window, step_wall_seconds) > kMostAgain;
+}
+
+Room room_of(const WarmUp& w, const RunWindow& window) {
+  return measured_once(window, w.step_seconds * w.dilation) ? kMoreRoom : kRoom;
+}
+
+bool good(const WarmUp& w, const RunWindow& window) {
+  return w.fidelity.faithful && w.fidelity.critical_lateness <= room_of(w, window).good &&
+         w.fidelity.loop_busy <= kCloseBusy;
+}
+
+std::string why_slower(const WarmUp& w, const RunWindow& window) {
+  const Fidelity& f = w.fidelity;
   if (!f.faithful) return f.reason;
-  if (f.critical_lateness > kCloseCritical)
+  if (f.critical_lateness > room_of(w, window).good)
     return "lateness on the critical path " + percent(f.critical_lateness) +
            " in the warm-up, too close to the limit";
   return "loop busy " + percent(f.loop_busy) + " in the warm-up, too close to the limit";
-}
-
-double planned_wall_seconds(const RunWindow& window, double step_wall_seconds) {
-  return iterations_to_measure(window, step_wall_seconds) * step_wall_seconds;
 }
 
 // Iterations of another warm-up: about kLookSeconds, but no more than are measured.
@@ -93,19 +113,19 @@ const WarmUp* latest_at(std::span<const WarmUp> played, double dilation) {
 }
 
 // The least dilation that was good; below it, the largest that was not (0: none).
-const WarmUp* least_good(std::span<const WarmUp> played) {
+const WarmUp* least_good(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp* least = nullptr;
   for (const WarmUp& w : played)
-    if (&w == latest_at(played, w.dilation) && good(w) &&
+    if (&w == latest_at(played, w.dilation) && good(w, window) &&
         (least == nullptr || w.dilation < least->dilation))
       least = &w;
   return least;
 }
 
-double most_bad(std::span<const WarmUp> played, double below) {
+double most_bad(std::span<const WarmUp> played, double below, const RunWindow& window) {
   double most = 0;
   for (const WarmUp& w : played)
-    if (w.dilation < below && !good(*latest_at(played, w.dilation)))
+    if (w.dilation < below && !good(*latest_at(played, w.dilation), window))
       most = std::max(most, w.dilation);
   return most;
 }
@@ -114,6 +134,17 @@ double seconds_spent(std::span<const WarmUp> played) {
   double sum = 0;
   for (const WarmUp& w : played) sum += w.wall_seconds();
   return sum;
+}
+
+// Whether the last warm-up missed by little, as in a slow moment, and is the first that missed at
+// its dilation. A long one that was faithful all the same is not worth another.
+bool may_be_chance(std::span<const WarmUp> played, const RunWindow& window) {
+  const WarmUp& last = played.back();
+  if (good(last, window) || load_of(last.fidelity, window) > kLittle) return false;
+  if (last.fidelity.faithful && last.wall_seconds() > kLongLook) return false;
+  return std::count_if(played.begin(), played.end(), [&](const WarmUp& w) {
+           return w.dilation == last.dilation && !good(w, window) && long_enough(w, window);
+         }) <= 1;
 }
 
 // Without what other programs cause by taking cores.
@@ -147,18 +178,24 @@ const WarmUp& best_of(std::span<const WarmUp> played, const RunWindow& window) {
   return *best;
 }
 
+// How much of the aims a good warm-up used: its dilation may be smaller by this factor. Here
+// lateness counts as it is: if it rises faster, the next warm-up shows it.
+double load_below(const WarmUp& w, const RunWindow& window) {
+  Fidelity others = w.fidelity;
+  others.critical_lateness = 0;
+  return std::max(load_of(others, window), w.fidelity.critical_lateness / room_of(w, window).aim);
+}
+
 // A smaller dilation than that of `least`, the least good one, to try next; 0: there is none.
-// `bad`: the largest that was not good.
+// `bad`: the largest that was not good, 0: none.
 double smaller(const WarmUp& least, double bad, const RunWindow& window) {
   const double now = least.dilation, floor = std::max(window.least_dilation, 1.0);
-  if (now <= floor) return 0;
-  double target = now * std::max(load_of(least.fidelity, window), 1 / kMostFactor);
-  if (bad > 0) {
-    if (now <= kNear * bad) return 0;
-    target = std::max(target, std::sqrt(bad * now));
-  }
-  target = std::max(floor, rounded_up(target));
-  return target * kLeastFactor <= now || (target < now && bad > 0) || target == floor ? target : 0;
+  if (now <= floor || now <= kNear * bad) return 0;
+  const double by_load = now * std::max(load_below(least, window), 1 / kMostFactor);
+  const double middle = std::sqrt(bad * now);
+  const double target = std::max(floor, rounded_up(std::max(by_load, middle)));
+  const bool worth_it = target * kNear <= now || by_load <= middle || target == floor;
+  return worth_it && target < now ? target : 0;
 }
 
 // Whether another warm-up at `dilation` is worth its time.
@@ -172,7 +209,7 @@ bool affordable(std::span<const WarmUp> played, double dilation, const RunWindow
 NextPlay near_the_least(std::span<const WarmUp> played, const WarmUp& least,
                         const RunWindow& window) {
   const WarmUp& last = played.back();
-  const double bad = most_bad(played, least.dilation);
+  const double bad = most_bad(played, least.dilation, window);
   const double target = smaller(least, bad, window);
   if (target > 0 && target < least.dilation && played.size() < kMostWarmUps &&
       affordable(played, target, window))
@@ -181,12 +218,13 @@ NextPlay near_the_least(std::span<const WarmUp> played, const WarmUp& least,
         target < last.dilation
             ? "loop busy " + percent(last.fidelity.loop_busy) + ", lateness on the critical path " +
                   percent(last.fidelity.critical_lateness) + " in the warm-up, far below the limits"
-            : why_slower(last.fidelity)};
-  const bool on_the_edge = bad > 0 && least.dilation <= kNear * bad;
-  const double taken = on_the_edge ? rounded_up(least.dilation * kSpare) : least.dilation;
+            : why_slower(last, window)};
+  const bool needs_room = bad > 0 && least.dilation <= kNear * bad &&
+                          measured_once(window, last.step_seconds * least.dilation);
+  const double taken = needs_room ? rounded_up(least.dilation * kSpare) : least.dilation;
   return {false, taken, 0,
           taken == last.dilation   ? ""
-          : !good(last)            ? why_slower(last.fidelity)
+          : !good(last, window)    ? why_slower(last, window)
           : taken > least.dilation ? "some room above the least that was faithful"
                                    : ""};
 }
@@ -210,12 +248,13 @@ NextPlay slower(std::span<const WarmUp> played, const RunWindow& window) {
     const WarmUp& best = best_of(played, window);
     return {false, best.dilation, 0,
             (best.dilation < last.dilation ? "slowing down does not help: " : "") +
-                why_slower(best.fidelity),
+                why_slower(best, window),
             !best.fidelity.faithful};
   }
   // A little above a faithful dilation: not worth another long warm-up.
-  if (f.faithful && costly(target)) return {false, target, 0, why_slower(f)};
-  return {true, target, look_iterations(window, last.step_seconds * target), why_slower(f)};
+  if (f.faithful && costly(target)) return {false, target, 0, why_slower(last, window)};
+  return {true, target, look_iterations(window, last.step_seconds * target),
+          why_slower(last, window)};
 }
 
 }  // namespace
@@ -232,8 +271,16 @@ NextPlay after_warm_ups(std::span<const WarmUp> played, const RunWindow& window)
   if (played.size() < kMostWarmUps && !nothing_to_learn && !long_enough(last, window))
     return {true, last.dilation, look_iterations(window, last.step_seconds * last.dilation), ""};
   if (window.keep_dilation) return {false, last.dilation, 0, ""};
-  const WarmUp* least = least_good(played);
+  if (played.size() < kMostWarmUps && may_be_chance(played, window) &&
+      affordable(played, last.dilation, window))
+    return {true, last.dilation, look_iterations(window, last.step_seconds * last.dilation), ""};
+  const WarmUp* least = least_good(played, window);
   return least ? near_the_least(played, *least, window) : slower(played, window);
+}
+
+bool measure_again(const WarmUp& measured, int times, const RunWindow& window) {
+  return !window.keep_dilation && !measured.fidelity.faithful && times < kMostMeasured &&
+         measured.wall_seconds() <= kMostAgain;
 }
 
 }  // namespace ghostrank

@@ -12,7 +12,7 @@
 
 namespace ghostrank {
 
-// Settings and outcome of one warm-up.
+// Settings and outcome of one warm-up, or of measured iterations that were not faithful.
 struct WarmUp {
   double dilation = 1;
   int iterations = 1;
@@ -42,9 +42,10 @@ int iterations_to_measure(const RunWindow& window, double step_wall_seconds);
 // was not:
 //   - while none was good it raises the dilation by what the worst figure asks for;
 //   - from a good one it goes down, until the next smaller one is known or sure not to be good;
-//   - it takes the good one, a little slower where one just below was not good, because measured
-//     iterations may meet a slower moment;
-//   - it repeats a short warm-up with more iterations before it concludes anything;
+//   - it takes the good one; where one just below was not good and measuring again would take long,
+//     a little slower, because measured iterations may meet a slower moment;
+//   - it repeats a short warm-up with more iterations before it concludes anything, and one that
+//     missed by little once;
 //   - it spends no more on going down than kMostSearch and what is measured last.
 // Waiting for a core is caused by other programs but also becomes rarer with a larger dilation, so
 // larger ones are tried while that helps and warm-ups are short.
@@ -55,7 +56,11 @@ struct NextPlay {
   std::string reason;     // why the dilation changes; empty if it does not
   bool hopeless = false;  // no dilation was faithful: `reason` says why, and the run will say so
 };
-inline constexpr std::size_t kMostWarmUps = 16;
+inline constexpr std::size_t kMostWarmUps = 24;
 NextPlay after_warm_ups(std::span<const WarmUp> played, const RunWindow& window);
+
+// Whether iterations that were just measured, for the `times`-th time, count as one more warm-up
+// and are measured again: `auto` chose their dilation, they were not faithful, and they are short.
+bool measure_again(const WarmUp& measured, int times, const RunWindow& window);
 
 }  // namespace ghostrank

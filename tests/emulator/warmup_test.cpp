@@ -177,10 +177,85 @@ TEST(AutoDilation, DoesNotLookForLongerThanIsMeasured) {
 }
 
 TEST(AutoDilation, SlowsDownAfterAWarmUpThatCameClose) {
-  const Found found = find(1, kFewSeconds, Machine{.late = 0.008});
+  const Found found = find(1, kFewSeconds, Machine{.late = 0.009});
   EXPECT_GT(found.dilation, 1);
   EXPECT_LT(found.dilation, 4);
   EXPECT_TRUE(found.faithful_there());
+}
+
+// One warm-up in a slow moment must not make the run twice as slow.
+TEST(AutoDilation, LooksOnceMoreWhereAWarmUpMissedByLittle) {
+  const RunWindow short_run{5, 5, 0, 1, false};
+  const auto slow_moment = [](std::size_t when) {
+    return [when](double dilation, std::size_t time) {
+      return Machine{.late = time == when ? 0.02 : 1e-4}.at(dilation);
+    };
+  };
+  EXPECT_EQ(find(1, short_run, 0.2, slow_moment(0)).dilation, 1);
+  const Found always = find(1, short_run, 0.2, [](double dilation, std::size_t) {
+    return Machine{.late = 0.02}.at(dilation);
+  });
+  EXPECT_EQ(always.played[1].dilation, 1);
+  EXPECT_GT(always.played[2].dilation, 1);
+  EXPECT_GE(always.dilation, std::sqrt(2));
+  // A clear miss needs no second look.
+  EXPECT_GT(find(1, short_run, Machine{.late = 0.6, .step_seconds = 0.2}).played[1].dilation, 1);
+}
+
+// Lateness that falls slowly leaves a wide band in which a warm-up is faithful, but not by much.
+TEST(AutoDilation, EndsNearTheLeastWhereLatenessFallsSlowly) {
+  for (const double power : {1.0, 2.0})
+    for (const double least : {1.2, 2.3, 7.7, 31.0, 190.0})
+      for (const double first : {1.0, 4.0, 40.0}) {
+        const Found found = find(first, kFewSeconds, 0.002, [&](double dilation, std::size_t) {
+          Fidelity f;
+          f.critical_lateness = 0.01 * std::pow(least / dilation, power);
+          f.faithful = f.critical_lateness <= 0.01;
+          return f;
+        });
+        EXPECT_GE(found.dilation, least) << power << " " << first;
+        EXPECT_LE(found.dilation, 1.5 * least) << power << " " << first;
+      }
+}
+
+TEST(AutoDilation, LearnsFromMeasuredIterationsThatWereNotFaithful) {
+  const RunWindow window{1, 5, 0, 1, false};
+  const auto look = [](double dilation, double late) {
+    return WarmUp{dilation, 5, 0.2, Machine{.late = late * dilation * dilation}.at(dilation)};
+  };
+  std::vector<WarmUp> played{look(2, 0.6), look(3, 1e-4), look(2.3, 1e-4)};
+  EXPECT_FALSE(after_warm_ups(played, window).again);
+  const WarmUp measured = look(2.3, 0.013);
+  EXPECT_TRUE(measure_again(measured, 1, window));
+  played.push_back(measured);
+  NextPlay next = after_warm_ups(played, window);  // it may have been a slow moment
+  EXPECT_TRUE(next.again);
+  EXPECT_EQ(next.dilation, 2.3);
+  played.push_back(look(2.3, 0.013));
+  next = after_warm_ups(played, window);  // it was not
+  EXPECT_GT(next.dilation, 2.3);
+  EXPECT_LE(next.dilation, 3);
+}
+
+TEST(AutoDilation, MeasuresAgainOnlyWhatIsShortAndItsOwnChoice) {
+  const RunWindow window{1, 5, 0, 1, false};
+  const Fidelity late = Machine{.late = 0.02}.at(1);
+  EXPECT_TRUE(measure_again({1, 5, 0.2, late}, 1, window));
+  EXPECT_FALSE(measure_again({1, 5, 0.2, Machine{}.at(1)}, 1, window));
+  EXPECT_FALSE(measure_again({1, 500, 0.2, late}, 1, window));
+  EXPECT_FALSE(measure_again({1, 5, 0.2, late}, 3, window));
+  EXPECT_FALSE(measure_again({1, 5, 0.2, late}, 1, {1, 5, 0, 1, true}));
+}
+
+// What is measured once only gets some room.
+TEST(AutoDilation, LeavesRoomAboveTheLeastWhereMeasuringLastsLong) {
+  const auto answer = [](double dilation, std::size_t) {
+    return Machine{.late = dilation < 9 ? 60.0 : 1e-4}.at(dilation);
+  };
+  RunWindow window{1, 5, 0, 1, false};
+  const double once = find(9, window, 0.2, answer).dilation;
+  window.min_seconds = 600;
+  EXPECT_GT(find(9, window, 0.2, answer).dilation, once);
 }
 
 TEST(AutoDilation, StopsSlowingDownWhereOthersTakeTheCoresAnyway) {
@@ -197,7 +272,7 @@ TEST(AutoDilation, SlowsDownForOthersWhereThatHelpsAndWarmUpsAreShort) {
 }
 
 TEST(AutoDilation, PlaysNoOtherLongWarmUpAfterOneThatCameClose) {
-  const Found found = find(4, {1, 1, 0, 1, false}, Machine{.late = 0.1, .step_seconds = 4});
+  const Found found = find(4, {1, 1, 0, 1, false}, Machine{.late = 0.14, .step_seconds = 4});
   EXPECT_EQ(found.played.size(), 1u);
   EXPECT_GT(found.dilation, 4);
 }

@@ -48,14 +48,23 @@ void RunWatch::on_start(const Result& started) {
                 ErrorKind::environment);
   }
   kept_ = true;
-  Result header = identity_;
-  header.hosts = started.hosts;
-  header.ranks = started.ranks;
-  header.dilation = started.dilation;
-  keep(partial_header(header));
+  identity_.hosts = started.hosts;
+  identity_.ranks = started.ranks;
+  identity_.dilation = started.dilation;
+  keep(partial_header(identity_));
 }
 
-void RunWatch::on_play(int iterations, bool measured) { progress_.plays(iterations, measured); }
+// Again from the header, where iterations are measured again.
+void RunWatch::begin_to_keep() {
+  if (partial_ == nullptr) return;
+  std::rewind(partial_);
+  if (ftruncate(fileno(partial_), 0) == 0) keep(partial_header(identity_));
+}
+
+void RunWatch::on_play(int iterations, bool measured) {
+  if (measured) begin_to_keep();
+  progress_.plays(iterations, measured);
+}
 
 void RunWatch::on_iteration(int index, const IterationReport& report) {
   if (index >= 0) keep(partial_iteration(index, report));
@@ -67,6 +76,7 @@ void RunWatch::on_progress(double fraction, double wall_seconds) {
 }
 
 void RunWatch::on_dilation(double from, double to, const std::string& why) {
+  identity_.dilation = to;
   if (options_.progress == Progress::Mode::silent) return;
   progress_.clear();
   if (to == from)

@@ -39,10 +39,11 @@ class RunWatch final : public Observer {
   void result_saved();  // the kept iterations are no longer needed
 
  private:
+  void begin_to_keep();
   void keep(const std::string& line);
 
   const LoadedJob& job_;
-  Result identity_;  // version, argv, config: for the header of the kept file
+  Result identity_;  // version, argv, config, hosts, dilation: for the header of the kept file
   WatchOptions options_;
   Patience setting_up_;  // until the start
   Progress progress_;
