@@ -1,5 +1,7 @@
 // Whether `scale.dilation: auto` ends faithful at the first try, near the least dilation that is:
-// jobs of the zoo and random ones, for each of which the least is found by bisection.
+// jobs of the zoo and random ones, for each of which the least is found by bisection. There a
+// dilation is faithful if a run is, clearly, or most of three are: one may meet a slow moment.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -15,6 +17,7 @@ namespace {
 constexpr double kMostAbove = 1.5;   // the dilation that auto takes, as a multiple of the least
 constexpr double kResolution = 1.1;  // of the bisection
 constexpr double kMostDilation = 4096;
+constexpr double kLimit = 0.01;  // of lateness on the critical path, to be faithful
 constexpr unsigned kJobs = 30;
 
 struct ZooJob {
@@ -142,8 +145,14 @@ std::string number(double value) {
 // `above`, or 0.
 double least_faithful(const Folder& folder, const std::string& file, double above, double begin) {
   const auto faithful = [&](double dilation) {
-    const json played = play_here(folder, 1, {file, "-s", "scale.dilation=" + number(dilation)});
-    return played["fidelity"]["faithful"].get<bool>();
+    int yes = 0, no = 0;
+    while (yes < 2 && no < 2) {
+      const json played = play_here(folder, 1, {file, "-s", "scale.dilation=" + number(dilation)});
+      const double lateness = played["fidelity"]["critical_lateness"];
+      const bool clear = lateness < kLimit / 2 || lateness > 2 * kLimit;
+      (played["fidelity"]["faithful"].get<bool>() ? yes : no) += clear ? 2 : 1;
+    }
+    return yes >= 2;
   };
   double below = 0;
   for (double up = begin; above == 0; up = 2 * up) {
@@ -165,9 +174,10 @@ Findings search_dilations(const Options& options) {
   Findings out;
   const Folder folder;
   std::vector<Row> rows{
-      {"job", "step", "took", "least faithful", "ratio", "faithful", "looked for"}};
+      {"job", "step", "took", "least faithful", "ratio", "faithful", "measured", "looked for"}};
   unsigned faithful = 0, near = 0, count = 0;
   for (const Job& job : jobs(options.quick ? 3 : kJobs)) {
+    if (job.name.find(options.row) == std::string::npos) continue;
     const std::string file = folder.file("job.yaml");
     std::ofstream(file) << "schema: ghostrank/job/1\n" << job.text << "fabric: {kind: memory}\n";
     const json chosen = play_here(folder, 1, {file});
@@ -184,18 +194,24 @@ Findings search_dilations(const Options& options) {
     else if (ratio > kMostAbove)
       out.misses.push_back(job.name + ": dilation " + number(dilation) + ", least " +
                            number(least));
+    const auto again = std::count_if(
+        chosen["notes"].begin(), chosen["notes"].end(),
+        [](const json& note) { return note.get<std::string>().starts_with("measured again"); });
     char text[2][32];
     std::snprintf(text[0], sizeof text[0], "%.2f", ratio);
     std::snprintf(text[1], sizeof text[1], "%.0f s", chosen["wall_seconds"].get<double>());
     rows.push_back({job.name, milliseconds(chosen["step_time"]["median"]), number(dilation),
-                    number(least), text[0], kept_up ? "yes" : "no", text[1]});
+                    number(least), text[0], kept_up ? "yes" : "no",
+                    again == 0 ? "once" : std::to_string(again + 1) + " times", text[1]});
     std::fprintf(stderr, "%s\n", markdown_line(rows.back()).c_str());
   }
   out.markdown = "Memory, one process. " + std::to_string(faithful) + " of " +
                  std::to_string(count) + " jobs were faithful at the first try, " +
                  std::to_string(near) +
                  " of them at no more than 1.5 times the least faithful dilation, which bisection "
-                 "finds within a tenth. The last column is the whole run with its warm-ups.\n\n" +
+                 "finds within a tenth, by most of three runs where lateness is near the limit. "
+                 "The last column is the whole run "
+                 "with its warm-ups.\n\n" +
                  markdown_table(rows);
   return out;
 }

@@ -1,6 +1,6 @@
-// `fidelity [--quick] [--ranks N] [--long] [CASE...]`: compares ghostrank with real libraries and
-// writes the results into docs/accuracy.md. Exit 0 when every bound held, 1 when one did not, 2 for
-// wrong arguments, 3 when no lab can be made.
+// `fidelity [--quick] [--ranks N] [--row NAME] [--long] [CASE...]`: compares ghostrank with real
+// libraries and writes the results into docs/accuracy.md. Exit 0 when every bound held, 1 when one
+// did not, 2 for wrong arguments, 3 when no lab can be made.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +36,7 @@ int play(const Case& c, const Options& options) {
   std::printf("%s\n", found.markdown.c_str());
   for (const std::string& miss : found.misses) std::printf("MISSED %s\n", miss.c_str());
   std::fflush(stdout);
-  if (!options.quick && options.ranks == 0)
+  if (!options.quick && options.ranks == 0 && options.row.empty())
     report::write_section(
         kDocs, "fidelity " + (found.section.empty() ? std::string(c.name) : found.section),
         found.markdown);
@@ -46,7 +46,7 @@ int play(const Case& c, const Options& options) {
 int usage() {
   std::string names;
   for (const Case& c : kCases) names += " " + std::string(c.name);
-  std::fprintf(stderr, "fidelity [--quick] [--ranks N] [--long] [CASE...]; cases:%s\n",
+  std::fprintf(stderr, "fidelity [--quick] [--ranks N] [--row NAME] [--long] [CASE...]; cases:%s\n",
                names.c_str());
   return 2;
 }
@@ -63,6 +63,8 @@ int main(const std::vector<std::string>& arguments) {
       options.quick = true;
     else if (argument == "--ranks" && i + 1 < arguments.size())
       options.ranks = std::atoi(arguments[++i].c_str());
+    else if (argument == "--row" && i + 1 < arguments.size())
+      options.row = arguments[++i];
     else if (argument == "--long")
       options.longer = true;
     else if (named != std::end(kCases))
