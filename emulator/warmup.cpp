@@ -14,7 +14,7 @@ constexpr double kLongLook = 10;    // wall: longer warm-ups are not repeated fo
 constexpr double kMostSearch = 20;  // wall: warm-ups may last so long beyond what is measured
 constexpr std::size_t kMostLongWarmUps = 4;
 constexpr double kMostAgain = 30;  // wall: iterations that last longer are measured once
-constexpr int kMostMeasured = 3;
+constexpr int kMostMeasured = 5;
 constexpr double kShortLook = 0.5;  // share of kLookSeconds, if a step was shorter than expected
 constexpr int kMostIterations = 100'000;  // limit for min_seconds
 
@@ -193,9 +193,9 @@ double smaller(const WarmUp& least, double bad, const RunWindow& window) {
   if (now <= floor || now <= kNear * bad) return 0;
   const double by_load = now * std::max(load_below(least, window), 1 / kMostFactor);
   const double middle = std::sqrt(bad * now);
-  const double target = std::max(floor, rounded_up(std::max(by_load, middle)));
-  const bool worth_it = target * kNear <= now || by_load <= middle || target == floor;
-  return worth_it && target < now ? target : 0;
+  const double target =
+      std::max(floor, rounded_up(std::min(std::max(by_load, middle), now / kNear)));
+  return target < now ? target : 0;
 }
 
 // Whether another warm-up at `dilation` is worth its time.
@@ -280,7 +280,7 @@ NextPlay after_warm_ups(std::span<const WarmUp> played, const RunWindow& window)
 
 bool measure_again(const WarmUp& measured, int times, const RunWindow& window) {
   return !window.keep_dilation && !measured.fidelity.faithful && times < kMostMeasured &&
-         measured.wall_seconds() <= kMostAgain;
+         times * measured.wall_seconds() <= kMostAgain;
 }
 
 }  // namespace ghostrank

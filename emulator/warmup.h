@@ -41,7 +41,7 @@ int iterations_to_measure(const RunWindow& window, double step_wall_seconds);
 // dilation that is good, that is faithful with some room, between one that was good and one that
 // was not:
 //   - while none was good it raises the dilation by what the worst figure asks for;
-//   - from a good one it goes down, until the next smaller one is known or sure not to be good;
+//   - from a good one it goes down, until the next smaller one is known not to be good;
 //   - it takes the good one; where one just below was not good and measuring again would take long,
 //     a little slower, because measured iterations may meet a slower moment;
 //   - it repeats a short warm-up with more iterations before it concludes anything, and one that
@@ -60,7 +60,8 @@ inline constexpr std::size_t kMostWarmUps = 24;
 NextPlay after_warm_ups(std::span<const WarmUp> played, const RunWindow& window);
 
 // Whether iterations that were just measured, for the `times`-th time, count as one more warm-up
-// and are measured again: `auto` chose their dilation, they were not faithful, and they are short.
+// and are measured again: `auto` chose their dilation, they were not faithful, and did not take
+// long.
 bool measure_again(const WarmUp& measured, int times, const RunWindow& window);
 
 }  // namespace ghostrank

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -44,19 +46,27 @@ TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
   std::filesystem::remove(job);
 }
 
-// A process of a job, started as from a terminal, that may be interrupted from its first moment on.
+// A process of a job, started as from a terminal. It may be interrupted from its first moment on:
+// the constructor returns when the kernel has put ghostrank in the place of this program.
 class Started {
  public:
-  Started(const std::string& job, int rank, int port) {
-    const std::vector<std::string> variables{"RANK=" + std::to_string(rank), "WORLD_SIZE=2",
-                                             "MASTER_ADDR=127.0.0.1",
-                                             "MASTER_PORT=" + std::to_string(port)};
+  Started(const std::string& job, int rank, int port)
+      : Started(job, {"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+                      "MASTER_PORT=" + std::to_string(port)}) {}
+  Started(const std::string& job, const std::vector<std::string>& variables) {
+    int closed_by_exec[2];
+    if (pipe2(closed_by_exec, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
     process_ = fork();
-    if (process_ != 0) return;
-    std::signal(SIGINT, SIG_DFL);
-    for (const std::string& variable : variables) putenv(const_cast<char*>(variable.c_str()));
-    execl(GHOSTRANK_BINARY, GHOSTRANK_BINARY, "run", job.c_str(), "--quiet", nullptr);
-    _exit(127);
+    if (process_ == 0) {
+      std::signal(SIGINT, SIG_DFL);
+      for (const std::string& variable : variables) putenv(const_cast<char*>(variable.c_str()));
+      execl(GHOSTRANK_BINARY, GHOSTRANK_BINARY, "run", job.c_str(), "--quiet", nullptr);
+      _exit(127);
+    }
+    close(closed_by_exec[1]);
+    char nothing = 0;
+    if (read(closed_by_exec[0], &nothing, 1) != 0) throw std::runtime_error("no end of a pipe");
+    close(closed_by_exec[0]);
   }
   void signal(int number) const { kill(process_, number); }
   // The status as a shell gives it: 128 plus the signal's number if a signal ended the process.
@@ -86,6 +96,25 @@ TEST(Signal, AtAnyMomentOfTheStartGivesItsStatus) {
       for (const Started& process : processes) process.signal(number);
     EXPECT_EQ(processes[0].status(), 130) << i;
     EXPECT_EQ(processes[1].status(), 130) << i;
+  }
+  std::filesystem::remove(job);
+}
+
+// Before main() the kernel's default ends it, which a shell shows alike.
+TEST(Signal, InTheFirstMillisecondsOfAProcessGivesItsStatus) {
+  const std::string job = ::testing::TempDir() + "ghostrank_signal_first.yaml";
+  for (const char* kind : {"ofi", "virtual"}) {
+    std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                          "[1000], forward_us: 20000}]}\ncluster: {nodes: 2, gpus_per_node: 1, "
+                          "nics_per_node: 1}\nfabric: {kind: "
+                       << kind << "}\nscale: {dilation: 1}\nrun: {iterations: 10000000}\n";
+    for (const int after_us : {0, 500, 1000, 2000, 3000, 5000, 8000, 12000, 20000, 40000})
+      for (const int number : {SIGINT, SIGTERM}) {
+        const Started process(job, {});
+        std::this_thread::sleep_for(std::chrono::microseconds(after_us));
+        process.signal(number);
+        EXPECT_EQ(process.status(), 128 + number) << kind << " after " << after_us << " us";
+      }
   }
   std::filesystem::remove(job);
 }

@@ -243,7 +243,9 @@ TEST(AutoDilation, MeasuresAgainOnlyWhatIsShortAndItsOwnChoice) {
   EXPECT_TRUE(measure_again({1, 5, 0.2, late}, 1, window));
   EXPECT_FALSE(measure_again({1, 5, 0.2, Machine{}.at(1)}, 1, window));
   EXPECT_FALSE(measure_again({1, 500, 0.2, late}, 1, window));
-  EXPECT_FALSE(measure_again({1, 5, 0.2, late}, 3, window));
+  EXPECT_FALSE(measure_again({1, 5, 0.2, late}, 5, window));
+  EXPECT_TRUE(measure_again({1, 5, 2, late}, 3, window));
+  EXPECT_FALSE(measure_again({1, 5, 2, late}, 4, window));  // 40 s so far
   EXPECT_FALSE(measure_again({1, 5, 0.2, late}, 1, {1, 5, 0, 1, true}));
 }
 
