@@ -108,6 +108,11 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
 
 void CompiledSwitch::receive_udp(int port, const Packet& packet, Transmitter& out) {
   const auto at = static_cast<std::size_t>(port);
+  const bool published = packet.type == PacketType::everyone;
+  if (!published && std::ranges::none_of(plan_.jobs, &JobPlan::all_functions)) {
+    ++ports_[at].malformed;  // as in a P4 program
+    return;
+  }
   if (loss_in_[at].lost()) {
     ++ports_[at].lost;
     return;
@@ -115,7 +120,8 @@ void CompiledSwitch::receive_udp(int port, const Packet& packet, Transmitter& ou
   for (const Source& source : sources_[at]) {
     const int slot = packet.slot - source.first_slot;
     if (source.ip != packet.source.ip || slot < 0 || slot >= source.slots ||
-        source.job->plan.elements != packet.elements || source.job->plan.format != Format::udp)
+        source.job->plan.format != Format::udp || (!published && !source.job->plan.all_functions) ||
+        (packet.elements != source.job->plan.elements && packet.elements != 0))
       continue;
     return sum(source, packet, out);
   }
@@ -141,8 +147,7 @@ void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter
   Job& job = *source.job;
   if (source.worker == kUpper) {
     ++job.counters.results;
-    for (const Worker& worker : job.plan.workers) send_result(job, worker, packet, out);
-    return;
+    return send_to_all(job, packet, out);
   }
   ++job.counters.received;
   const int slot = packet.slot - job.plan.first_slot;
@@ -163,9 +168,15 @@ void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter
   std::byte wire[4 * 256];
   store_lanes(wire, job.pool.values(slot, packet.set), job.plan.elements);
   result.values = wire;
+  // The one worker that gives may not be the one that sent last.
+  if (packet.type == PacketType::from_one) result.elements = job.plan.elements;
   if (job.plan.uplink) return send_up(job, result, out);
-  if (!all) return send_result(job, job.plan.workers[source.worker], result, out);
-  for (const Worker& worker : job.plan.workers) send_result(job, worker, result, out);
+  if (!all) return send_result(job, source.worker, result, out);
+  send_to_all(job, result, out);
+}
+
+void CompiledSwitch::send_to_all(Job& job, const Packet& result, Transmitter& out) {
+  for (int w = 0; w < std::ssize(job.plan.workers); ++w) send_result(job, w, result, out);
 }
 
 std::byte* CompiledSwitch::transmit(int port, std::size_t bytes, Transmitter& out) {
@@ -179,22 +190,25 @@ void CompiledSwitch::copy_to(int port, std::span<const std::byte> frame, Transmi
   std::memcpy(transmit(port, frame.size(), out), frame.data(), frame.size());
 }
 
-void CompiledSwitch::send_result(Job& job, const Worker& worker, const Packet& result,
-                                 Transmitter& out) {
+// To a worker that takes no elements the result is a credit.
+void CompiledSwitch::send_result(Job& job, int number, const Packet& result, Transmitter& out) {
+  const Worker& worker = job.plan.workers[static_cast<std::size_t>(number)];
   const auto port = static_cast<std::size_t>(worker.port);
   if (loss_out_[port].lost()) {
     ++ports_[port].lost;
     return;
   }
   Packet packet = result;
+  if (!takes(result, number)) packet.elements = 0;
   const std::uint16_t thread = result.target.udp & static_cast<std::uint16_t>(~kUdpPortMask);
   packet.source = {plan_.mac, plan_.ip, result.target.udp};
   packet.target = {worker.mac, worker.ip,
                    static_cast<std::uint16_t>(job.plan.worker_port + thread)};
-  const std::size_t bytes = frame_bytes(packet.elements);
+  const std::size_t head = header_bytes(packet.type);
+  const std::size_t bytes = frame_bytes(packet.elements, packet.type);
   std::byte* frame = transmit(worker.port, bytes, out);
   write_header(packet, frame);
-  std::memcpy(frame + kHeaderBytes, result.values, bytes - kHeaderBytes);
+  std::memcpy(frame + head, result.values, bytes - head);
   ++job.counters.sent;
 }
 

@@ -60,7 +60,8 @@ class CompiledSwitch {
   void receive_udp(int port, const Packet& packet, Transmitter& out);
   void forward(int port, std::span<const std::byte> frame, Transmitter& out);
   void sum(const Source& source, const Packet& packet, Transmitter& out);
-  void send_result(Job& job, const Worker& worker, const Packet& result, Transmitter& out);
+  void send_to_all(Job& job, const Packet& result, Transmitter& out);
+  void send_result(Job& job, int worker, const Packet& result, Transmitter& out);
   void send_up(Job& job, const Packet& packet, Transmitter& out);
   // In compiled_roce.cpp:
   static std::vector<std::vector<QueuePairState>> queue_pairs_of(const JobPlan& job);

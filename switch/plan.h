@@ -55,6 +55,8 @@ struct JobPlan {
   std::optional<Uplink> uplink;
   Format format = Format::udp;
   bool guarded = false;  // against old packets (pool.h); of the compiled switch, over UDP
+  // Packets of every type, those of ours too (switchml.h); of the compiled switch, over UDP.
+  bool all_functions = false;
 };
 
 struct Forward {

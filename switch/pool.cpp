@@ -45,13 +45,16 @@ Verdict Pool::receive(int worker, int slot, const Packet& packet) {
 
   std::int32_t* values = values_.data() + at(slot, packet.set) * size_();
   if (before == 0) {
-    load_lanes(values, packet.values, elements_);
+    if (packet.values != nullptr)
+      load_lanes(values, packet.values, elements_);
+    else
+      std::fill_n(values, elements_, 0);
     round.e0 = packet.e0;
     round.e1 = packet.e1;
     round.begun = true;
     round.id = packet.id;
   } else {
-    add_lanes(values, packet.values, elements_);
+    if (packet.values != nullptr) add_lanes(values, packet.values, elements_);
     round.e0 = std::max(round.e0, packet.e0);
     round.e1 = std::max(round.e1, packet.e1);
   }

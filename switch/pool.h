@@ -53,7 +53,8 @@ class Pool {
   int slots() const { return slots_; }
   int elements() const { return elements_; }
 
-  // Takes a chunk. Requires slot < slots(), worker < workers(), packet.elements == elements().
+  // Takes a chunk. Requires slot < slots(), worker < workers(), and elements() values, or none:
+  // they are 0.
   Verdict receive(int worker, int slot, const Packet& packet);
 
   // The result of a round; valid after the verdict broadcast or retransmit.

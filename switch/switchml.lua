@@ -7,33 +7,37 @@
 
 local switchml = Proto("switchml", "SwitchML")
 
-local sizes = { [0] = 32, [1] = 64, [3] = 256 }
+local sizes = { [0] = 32, [1] = 64, [3] = 256, [7] = 0 }
+local types = { [1] = "everyone", [2] = "to one", [3] = "from one" }
 
 local f = switchml.fields
-f.type = ProtoField.uint8("switchml.type", "Message type", base.DEC, nil, 0xf0)
+f.type = ProtoField.uint8("switchml.type", "Message type", base.DEC, types, 0xf0)
 f.unused = ProtoField.uint8("switchml.unused", "Unused", base.DEC, nil, 0x08)
-f.size = ProtoField.uint8("switchml.size", "Size", base.DEC, { [0] = "32 elements", [1] = "64 elements", [3] = "256 elements" }, 0x07)
+f.size = ProtoField.uint8("switchml.size", "Size", base.DEC, { [0] = "32 elements", [1] = "64 elements", [3] = "256 elements",
+  [7] = "credit" }, 0x07)
 f.job = ProtoField.uint8("switchml.job", "Job number")
 f.id = ProtoField.uint32("switchml.id", "Packet id")
 f.set = ProtoField.uint16("switchml.set", "Set", base.DEC, nil, 0x8000)
 f.slot = ProtoField.uint16("switchml.slot", "Slot", base.DEC, nil, 0x7fff)
 f.e0 = ProtoField.int8("switchml.e0", "Exponent 0")
 f.e1 = ProtoField.int8("switchml.e1", "Exponent 1")
+f.worker = ProtoField.uint16("switchml.worker", "Worker that gives or takes alone")
 f.element = ProtoField.int32("switchml.element", "Element")
 local malformed = ProtoExpert.new("switchml.malformed", "Not of SwitchML's form", expert.group.MALFORMED, expert.severity.ERROR)
 switchml.experts = { malformed }
 
-local header_bytes = 10
-
 function switchml.dissector(buffer, pinfo, tree)
+  local header_bytes = 10
   if buffer:len() < header_bytes then return 0 end
   local first = buffer(0, 1):uint()
-  local elements = sizes[first % 8]
+  local type, elements = math.floor(first / 16), sizes[first % 8]
+  if type ~= 1 then header_bytes = 12 end
   local branch = tree:add(switchml, buffer())
   branch:add(f.type, buffer(0, 1))
   branch:add(f.unused, buffer(0, 1))
   branch:add(f.size, buffer(0, 1))
-  if math.floor(first / 8) ~= 2 or elements == nil or buffer:len() < header_bytes + 4 * elements then
+  if types[type] == nil or first % 16 >= 8 or elements == nil or (type == 1 and elements == 0)
+      or buffer:len() < header_bytes + 4 * elements then
     branch:add_proto_expert_info(malformed)
     return buffer:len()
   end
@@ -43,6 +47,7 @@ function switchml.dissector(buffer, pinfo, tree)
   branch:add(f.slot, buffer(6, 2))
   branch:add(f.e0, buffer(8, 1))
   branch:add(f.e1, buffer(9, 1))
+  if type ~= 1 then branch:add(f.worker, buffer(10, 2)) end
   for i = 0, elements - 1 do
     branch:add(f.element, buffer(header_bytes + 4 * i, 4)):append_text(" [" .. i .. "]")
   end

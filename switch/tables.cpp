@@ -83,6 +83,10 @@ JobResources Allocation::admit(const JobPlan& job) {
     throw std::invalid_argument(who +
                                 " is over RoCEv2, which the P4 program does not sum; use "
                                 "--target compiled");
+  if (job.all_functions)
+    throw std::invalid_argument(who +
+                                " has all_functions, and the P4 program knows packets of an "
+                                "all-reduce only; leave that out, or use --target compiled");
   if (job.guarded && !guards_)
     throw std::invalid_argument(who +
                                 " is guarded, and this program cannot tell old packets; leave "

@@ -36,6 +36,7 @@ SwitchPlan plan() {
   JobPlan leaf{"b", 64, 8, 1, kWorkerPort, {{1, {}, 0x0a000002}}, Uplink{2, {}, 0x0a0000fe}};
   JobPlan roce{"c", 256,         0, 2, kWorkerPort, {{0, {}, 0x0a000001}, {1, {}, 0x0a000002}},
                {},  Format::roce};
+  job.all_functions = true;
   for (Worker& worker : roce.workers) worker.queue_pairs = {{1, 0}, {2, 0}};
   plan.jobs = {job, leaf, roce};
   return plan;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -141,6 +143,106 @@ TEST(CompiledSwitch, SumsOverALeafAndASpine) {
   EXPECT_EQ(play(3, 20), Got{}) << "a retransmission meanwhile";
   EXPECT_EQ(play(1, 2), (Got{{0, {33}}, {1, {33}}, {2, {33}}, {3, {33}}}));
   EXPECT_EQ(play(2, 10), (Got{{2, {33}}, {3, {33}}})) << "a lost result comes again, to one leaf";
+}
+
+// ---- Functions in which one worker gives or takes alone
+
+// A packet of worker `w`, number 7, in slot 1: `elements` that are all `value`, or a credit.
+Bytes packet_of(PacketType type, int w, std::uint16_t alone, int elements, std::uint32_t value) {
+  Packet p;
+  const Worker who = worker(w, w);
+  p.source = {who.mac, who.ip, kWorkerPort};
+  p.target = {kSwitchMac, kSwitchIp, kUdpPort};
+  p.type = type;
+  p.worker = alone;
+  p.id = 7;
+  p.slot = 1;
+  p.elements = elements;
+  Bytes frame(frame_bytes(elements, type));
+  write_header(p, frame.data());
+  for (std::size_t at = header_bytes(type); at < frame.size(); at += 4)
+    store32(frame.data() + at, value);
+  return frame;
+}
+
+// What each port got: "1:12" elements that are all 12, "2:credit".
+std::string text_of(const std::vector<std::pair<int, Bytes>>& out) {
+  std::string text;
+  for (const auto& [port, frame] : out) {
+    Packet p;
+    EXPECT_EQ(parse_result(frame, p), Kind::switchml);
+    EXPECT_EQ(frame.size(), frame_bytes(p.elements, p.type));
+    EXPECT_EQ(std::tuple(p.id, p.slot, p.target.ip), std::tuple(7u, 1, worker(port, 0).ip));
+    for (int i = 1; i < p.elements; ++i)
+      EXPECT_EQ(load32(p.values + 4 * i), load32(p.values)) << "element " << i;
+    text += (text.empty() ? "" : " ") + std::to_string(port) + ":" +
+            (p.elements > 0 ? std::to_string(load32(p.values)) : "credit");
+  }
+  return text;
+}
+
+SwitchPlan plan_of_all_functions() {
+  JobPlan job = job_of(3, 32);
+  job.all_functions = true;
+  return plan_of({job}, 3);
+}
+
+TEST(CompiledSwitch, GivesASumThatOneWorkerTakesToThatOneAndCreditsToTheOthers) {
+  CompiledSwitch sw(plan_of_all_functions());
+  const auto play = [&](int w) {
+    return text_of(answers(sw, w, packet_of(PacketType::to_one, w, 1, 32, 10 + w)));
+  };
+  EXPECT_EQ(play(0), "");
+  EXPECT_EQ(play(2), "");
+  EXPECT_EQ(play(1), "0:credit 1:33 2:credit");
+  EXPECT_EQ(play(1), "1:33") << "sent again";
+  EXPECT_EQ(play(0), "0:credit") << "sent again";
+}
+
+TEST(CompiledSwitch, GivesWhatOneWorkerHasToAllOthersWhoeverSendsLast) {
+  for (const int last : {0, 1, 2}) {
+    CompiledSwitch sw(plan_of_all_functions());
+    const auto play = [&](int w) {
+      return text_of(answers(sw, w, packet_of(PacketType::from_one, w, 1, w == 1 ? 32 : 0, 5)));
+    };
+    for (int w = 0; w < 3; ++w) {
+      if (w == last) continue;
+      EXPECT_EQ(play(w), "");
+    }
+    EXPECT_EQ(play(last), "0:5 1:credit 2:5");
+    EXPECT_EQ(play(2), "2:5") << "sent again";
+  }
+}
+
+// A credit that comes first must not leave a sum of an earlier round.
+TEST(CompiledSwitch, BeginsARoundOfCreditsWithZeros) {
+  CompiledSwitch sw(plan_of_all_functions());
+  for (const int set : {0, 1, 0})
+    for (int w = 0; w < 3; ++w) {
+      Bytes frame = packet_of(PacketType::from_one, w, 2, w == 2 ? 32 : 0, 9);
+      store16(frame.data() + 48, static_cast<std::uint16_t>(set << 15 | 1));
+      const auto out = answers(sw, w, frame);
+      ASSERT_EQ(out.size(), w == 2 ? 3u : 0u);
+      if (w < 2) continue;
+      EXPECT_EQ(load32(out[0].second.data() + header_bytes(PacketType::from_one)), 9u);
+    }
+}
+
+TEST(CompiledSwitch, KnowsOtherFunctionsInJobsThatHaveThemAlone) {
+  JobPlan other = job_of(3, 32);
+  other.name = "b";
+  other.first_slot = 4;
+  CompiledSwitch bare(plan_of({other}, 3));
+  EXPECT_TRUE(answers(bare, 0, packet_of(PacketType::to_one, 0, 1, 32, 1)).empty());
+  EXPECT_EQ(bare.port(0).malformed, 1u);
+  SwitchPlan both = plan_of_all_functions();
+  both.jobs.push_back(other);
+  CompiledSwitch sw(both);
+  Bytes frame = packet_of(PacketType::to_one, 0, 1, 32, 1);
+  store16(frame.data() + 48, 5);  // a slot of the other job
+  EXPECT_TRUE(answers(sw, 0, frame).empty());
+  EXPECT_EQ(sw.port(0).strangers, 1u);
+  EXPECT_EQ(sw.counters("b")->received, 0u);
 }
 
 TEST(CompiledSwitch, ForwardsOrdinaryFrames) {

@@ -29,18 +29,24 @@ TEST(SwitchmlDissector, ReadsEveryFieldThatThePacketHas) {
                   std::string(elements == 32   ? "0"
                               : elements == 64 ? "1"
                                                : "3") +
-                  ",90,16909060," + std::to_string(set) + "," + std::to_string(slot) + ",-7,-7,";
+                  ",90,16909060," + std::to_string(set) + "," + std::to_string(slot) + ",-7,-7,,";
       for (int i = 0; i < elements; ++i) expected += (i == 0 ? "" : " ") + std::to_string(i - 5);
       expected += "\n";
     }
+    Packet credit;
+    credit.target.udp = kUdpPort;
+    credit.type = PacketType::from_one;
+    credit.worker = 513;
+    write_header(credit, writer.frame(0, frame_bytes(0, credit.type)));
+    expected += "3,0,7,0,0,0,0,0,0,513,\n";
     Bytes bad = chunk(0, 0, 0, 0, 64);
     bad[42] = std::byte{0x13};  // claims more elements than it has
     std::memcpy(writer.frame(0, bad.size()), bad.data(), bad.size());
-    expected += "1,0,3,,,,,,,\n";
+    expected += "1,0,3,,,,,,,,\n";
   }
   std::string fields;
   for (const char* f :
-       {"type", "unused", "size", "job", "id", "set", "slot", "e0", "e1", "element"})
+       {"type", "unused", "size", "job", "id", "set", "slot", "e0", "e1", "worker", "element"})
     fields += std::string(" -e switchml.") + f;
   const std::string got =
       test::shell("tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/switchml.lua -r " + file +

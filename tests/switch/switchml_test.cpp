@@ -68,6 +68,28 @@ TEST(SwitchmlPacket, IsReadAsItWasWritten) {
   }
 }
 
+TEST(SwitchmlPacket, OfTheOtherTypesNamesAWorkerAndMayHaveNoElements) {
+  for (const PacketType type : {PacketType::to_one, PacketType::from_one})
+    for (const int elements : {0, 32, 64, 256}) {
+      Packet p;
+      p.target.udp = kUdpPort;
+      p.type = type;
+      p.worker = 0x0102;
+      p.elements = elements;
+      Bytes frame(frame_bytes(elements, type));
+      ASSERT_EQ(frame.size(), kHeaderBytes + 2 + 4 * static_cast<std::size_t>(elements));
+      write_header(p, frame.data());
+      Packet q;
+      ASSERT_EQ(parse(frame, q), Kind::switchml) << elements;
+      EXPECT_EQ(std::tie(q.type, q.worker, q.elements), std::tie(type, p.worker, elements));
+      EXPECT_EQ(q.values, elements == 0 ? nullptr : frame.data() + frame.size() - 4 * elements);
+      for (const unsigned first : {0x07u, 0x17u, 0x22u, 0x2fu, 0x41u}) {
+        frame[42] = static_cast<std::byte>(first);
+        EXPECT_EQ(parse(frame, q), Kind::malformed) << first << ", " << elements;
+      }
+    }
+}
+
 TEST(EthernetFrame, IsWholeWhereItsHeadersFit) {
   const Bytes good = chunk(0, 1, 0, 5, 64);
   EXPECT_TRUE(whole(good));

@@ -133,6 +133,9 @@ TEST(Allocation, RefusesWhatTheProgramCannotHold) {
   refused(job_of(2, 32), 1024);
   refused(job_of(2, 64, 2000), 1024);
   refused(job_of(32, 64, 4096), 16384);
+  JobPlan all = job_of(2, 64);
+  all.all_functions = true;
+  refused(all, 1024);
 }
 
 }  // namespace

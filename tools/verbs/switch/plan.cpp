@@ -157,7 +157,7 @@ switchml::Worker worker_of(const YamlValue& value, switchml::Format format) {
 JobPlan job_of(const YamlValue& value) {
   const Fields f(value, "a job",
                  {"name", "format", "elements", "first_slot", "slots", "worker_port", "workers",
-                  "uplink", "guarded"});
+                  "uplink", "guarded", "all_functions"});
   JobPlan job;
   job.name = f.text("name");
   job.format = format_of(f);
@@ -167,6 +167,7 @@ JobPlan job_of(const YamlValue& value) {
   job.worker_port =
       static_cast<std::uint16_t>(f.integer("worker_port", 1, 65520, int{job.worker_port}));
   job.guarded = f.flag("guarded");
+  job.all_functions = f.flag("all_functions");
   for (const YamlValue& child : f.list("workers")) {
     job.workers.push_back(worker_of(child, job.format));
   }

@@ -129,11 +129,12 @@ std::vector<std::string> row_of(const Seen& seen, std::uint64_t began_ns,
   row.push_back(seen.out ? (seen.ports.size() > 1 ? "sum to all" : "sum to one")
                 : again  ? "chunk again"
                          : "chunk");
+  if (packet.elements == 0) row.back() += ", a credit";
   row.push_back(switchml::text_of_ip(packet.source.ip));
   for (const int n : {int{packet.slot}, int{packet.set}, static_cast<int>(packet.id),
                       int{packet.e0}, int{packet.e1}})
     row.push_back(std::to_string(n));
-  row.push_back(elements_of(packet.values, packet.elements));
+  row.push_back(packet.elements == 0 ? "" : elements_of(packet.values, packet.elements));
   return row;
 }
 
