@@ -196,14 +196,18 @@ class Site {
 
 class WireFormat;  // wire_format.h
 
-// What a scheme asks of a switch outside ghostrank that plays its helper, by packets of its
+// What a scheme asks of a switch outside ghostrank that plays its helpers, by packets of its
 // wire_format() over UDP.
 struct SwitchService {
-  std::uint16_t port = 0;          // the switch's UDP port; answers come from it
-  int slots = 0;                   // per communicator, from Communicator::in_switch.first_slot on
-  int elements = 0;                // of a packet
-  Func func{};                     // the only one whose packets the switch knows
-  std::vector<GroupRank> workers;  // the ranks that exchange packets with it, by number
+  std::uint16_t port = 0;  // the switch's UDP port; answers come from it
+  int slots = 0;           // per communicator, from Communicator::in_switch.first_slot on
+  int elements = 0;        // of a packet
+  // The functions whose packets a switch knows: the scheme's P4 program (or the user's own), and
+  // ghostrank's compiled switch.
+  std::vector<Func> of_p4, of_compiled;
+  // The ranks that exchange packets with it: of each rail, by number. Rails share slots' numbers,
+  // but no sums: helper i sums for rail i.
+  std::vector<std::vector<GroupRank>> rails;
   // The packets that every worker sends before the first call. The switch answers each one when it
   // has come from all workers, with the same Note::index, and is then as good as new, whatever it
   // has done before. Their words outlive the Ends.

@@ -200,8 +200,8 @@ class SlotSum final : public Ends {
   const WireFormat* wire_format() const override { return &packets_; }
   // A round in set 1 takes back every mark in set 0, which the first chunk of a slot uses.
   std::optional<SwitchService> switch_service() const override {
-    SwitchService service{kPort, kSlots, kData, Func::all_reduce, {}, {}};
-    for (GroupRank r = 0; r < size(); ++r) service.workers.push_back(r);
+    SwitchService service{kPort, kSlots, kData, {Func::all_reduce}, {}, {{}}, {}};
+    for (GroupRank r = 0; r < size(); ++r) service.rails[0].push_back(r);
     for (std::uint32_t slot = 0; slot < kSlots; ++slot)
       service.greeting.push_back(
           {.index = 2 * slot + 1, .type = DataType::int32, .elements = kData});

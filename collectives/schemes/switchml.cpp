@@ -32,6 +32,9 @@ namespace {
 
 using switchml::Layout, switchml::Worker;
 
+constexpr std::array kServed{Func::all_reduce, Func::reduce_scatter, Func::all_gather,
+                             Func::broadcast, Func::reduce};
+
 constexpr std::uint32_t kGreetingJob = 0xff;  // far from the first calls' numbers
 
 // Of a greeting: its packets have number -1, which is before that of the first call's, so that a
@@ -57,11 +60,17 @@ class SwitchMl final : public MemberEnds {
   // After a round in set 1 every worker has its mark there and none in set 0, as if that set had
   // never been used and this one were full; the first chunk in each slot goes to set 0.
   std::optional<SwitchService> switch_service() const override {
-    if (layout_->racks.all != 1) return std::nullopt;
+    if (layout_->racks.racks != 1) return std::nullopt;
     const SwitchMlOptions& options = layout_->options;
-    SwitchService service{switchml::kUdpPort,        options.slots,
-                          options.elements,          Func::all_reduce,
-                          layout_->rails.workers(0), {}};
+    SwitchService service{switchml::kUdpPort,
+                          options.slots,
+                          options.elements,
+                          {Func::all_reduce},
+                          {kServed.begin(), kServed.end()},
+                          {},
+                          {}};
+    for (int rail = 0; rail < layout_->rails.rails(); ++rail)
+      service.rails.push_back(layout_->rails.workers(rail));
     for (int slot = 0; slot < options.slots; ++slot)
       service.greeting.push_back(
           {.tag = static_cast<std::uint8_t>(Reach::everyone),

@@ -84,7 +84,6 @@ class Switch final : public Agent {
 
   Verdict receive(int child, const Note& note, const Words& words) {
     make_pool(note);
-    std::fill(lanes_.begin(), lanes_.end(), std::byte{0});
     if (!note.content.empty()) {
       std::vector<std::int32_t> values(note.elements);
       std::memcpy(values.data(), note.content.data(), note.content.size());
@@ -97,7 +96,7 @@ class Switch final : public Agent {
                            .set = set_of(note),
                            .e0 = words.exponent,
                            .elements = pool_->elements(),
-                           .values = lanes_.data()});
+                           .values = note.content.empty() ? nullptr : lanes_.data()});
   }
 
   void add(Io& io, int child, const Note& note, const Words& words) {

@@ -16,7 +16,7 @@ EndpointBinding binding_of_nic(const JobSpec& spec, const World& world, Node nod
   const int rail = std::max(0, nic.value()) % spec.cluster.nics_per_node;
   binding.address = named || binding.network_namespace.empty()
                         ? data_address(spec, world.host(), world.size, world.master_address, rail)
-                        : only_address_here();
+                        : address_of_rail(rail, spec.cluster.nics_per_node);
   return binding;
 }
 

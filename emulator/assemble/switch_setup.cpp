@@ -52,6 +52,9 @@ class SwitchSetup {
     bool done() const { return unsent.empty() && sent.empty(); }
   };
 
+  // A rail's, by number.
+  using Workers = std::map<int, std::pair<SwitchEnd, SwitchJob::Worker>>;
+
   const SchemeUse& use(const SwitchEnd& end) const { return cluster_.schemes()[end.scheme]; }
   WorldRank rank_of(const SwitchEnd& end) const {
     return WorldRank(cluster_.world_party(use(end), end.position).value());
@@ -84,11 +87,14 @@ class SwitchSetup {
       s.switch_address = spec_.network_switch.address;
       s.switch_port = service.port;
       s.arrivals.group = end.scheme;
-      s.arrivals.source = use(end).ends->size();
+      s.arrivals.source = use(end).ends->size() + end.rail;
       s.arrivals.target = rank_of(end).value();
       s.arrivals.kind = MessageKind::note;
-      addresses_.put(end.scheme), addresses_.put(end.position), addresses_.put(s.binding.address);
-      addresses_.put(know_each_other(s.binding));
+      const NetworkDevice device = know_each_other(s.binding);
+      // NICs of a node may be in networks of their own, and the switch in one of these.
+      if (service.rails.size() > 1) s.device = device.name;
+      addresses_.put(end.scheme), addresses_.put(end.rail), addresses_.put(end.number);
+      addresses_.put(s.binding.address), addresses_.put(device.mac);
       Greeting& g = greetings_.emplace_back(Greeting{static_cast<std::size_t>(shard),
                                                      static_cast<int>(sockets.size()) - 1,
                                                      end,
@@ -100,50 +106,67 @@ class SwitchSetup {
     packets_.push_back(open_switch_sockets(sockets, spec_.fabric.packets.mtu));
   }
 
-  // Lets the rank's machine find the switch, which need not answer ARP; returns the rank's own MAC.
-  std::string know_each_other(const EndpointBinding& binding) const {
+  // Lets the rank's machine find the switch, which need not answer ARP; returns the rank's own
+  // device.
+  NetworkDevice know_each_other(const EndpointBinding& binding) const {
     const InNamespace inside(binding.network_namespace);
-    const NetworkDevice device = device_of_address(binding.address);
+    NetworkDevice device = device_of_address(binding.address);
     if (!spec_.network_switch.mac.empty())
       set_neighbour(device.name, spec_.network_switch.address, spec_.network_switch.mac);
-    return device.mac;
+    return device;
   }
 
   // Process 0 tells the switch; the others wait, and learn of a failure from `control`.
   void admit(const std::vector<std::string>& all) {
-    std::map<std::uint32_t, std::map<GroupRank, SwitchJob::Worker>> workers;
+    std::map<std::pair<std::uint32_t, int>, Workers> rails;  // by scheme and rail
     for (const std::string& blob : all) {
       for (BlobReader r(blob); !r.complete() && !r.bad();) {
-        std::uint32_t scheme = 0;
-        GroupRank position = 0;
+        SwitchEnd end;
         SwitchJob::Worker worker;
-        r.get(scheme), r.get(position), r.get(worker.ip), r.get(worker.mac);
-        if (r.bad() || scheme >= cluster_.schemes().size() || position < 0 ||
-            position >= cluster_.schemes()[scheme].ends->size())
+        r.get(end.scheme), r.get(end.rail), r.get(end.number), r.get(worker.ip), r.get(worker.mac);
+        if (r.bad() || !find(end))
           throw Error(
               "a process sent a malformed list of the switch's workers; check that every "
               "host runs the same ghostrank",
               ErrorKind::environment);
-        worker.node = cluster_.location(rank_of({scheme, position})).node;
-        workers[scheme].emplace(position, std::move(worker));
+        const Location& at = cluster_.location(rank_of(end));
+        worker.port = at.node.value() * spec_.network_switch.nics;
+        if (spec_.network_switch.nics > 1) worker.port += at.nic.value() % cluster_.nics_per_node();
+        rails[{end.scheme, end.rail}].emplace(end.number, std::pair(end, std::move(worker)));
       }
     }
-    for (const auto& [scheme, members] : workers) {
-      refuse_shared_addresses(scheme, members);
+    refuse_shared_addresses(rails);
+    for (const auto& [which, workers] : rails) {
       if (host_ != Host(0) || !switch_) continue;
+      const auto [scheme, rail] = which;
       const SwitchService service = *cluster_.schemes()[scheme].ends->switch_service();
-      SwitchJob job{"ghostrank-" + std::to_string(scheme),
+      std::string name = "ghostrank-" + std::to_string(scheme);
+      if (service.rails.size() > 1) name += ".rail" + std::to_string(rail);
+      SwitchJob job{name,
                     service.elements,
                     first_slot(scheme),
                     service.slots,
                     port_of(scheme),
-                    {}};
-      for (const auto& [position, worker] : members) job.workers.push_back(worker);
+                    {},
+                    cluster_.schemes()[scheme].more_than_p4};
+      for (const auto& [number, worker] : workers) job.workers.push_back(worker.second);
       if (const std::string why = switch_->admit(job); !why.empty())
         throw Error("the switch does not take " + describe(scheme) + ": " + why,
                     ErrorKind::environment);
     }
     gathered("");
+  }
+
+  // Sets the position of a worker; false: there is no such worker.
+  bool find(SwitchEnd& end) const {
+    if (end.scheme >= cluster_.schemes().size() || !use(end).outside) return false;
+    const auto rails = use(end).ends->switch_service()->rails;
+    const auto within = [](int i, const auto& list) { return i >= 0 && i < std::ssize(list); };
+    if (!within(end.rail, rails)) return false;
+    const auto& workers = rails[static_cast<std::size_t>(end.rail)];
+    if (!within(end.number, workers)) return false;
+    end.position = workers[static_cast<std::size_t>(end.number)];
+    return true;
   }
 
   int first_slot(std::uint32_t scheme) const { return cluster_.schemes()[scheme].first_slot; }
@@ -154,18 +177,20 @@ class SwitchSetup {
            std::to_string(u.first_slot + u.ends->switch_service()->slots - 1) + ")";
   }
 
-  void refuse_shared_addresses(std::uint32_t scheme,
-                               const std::map<GroupRank, SwitchJob::Worker>& members) const {
-    std::map<std::string, GroupRank> seen;
-    for (const auto& [position, worker] : members) {
-      const auto [other, fresh] = seen.emplace(worker.ip, position);
-      if (fresh) continue;
-      throw Error("switch.target: ranks " + to_string(rank_of({scheme, other->second})) + " and " +
-                  to_string(rank_of({scheme, position})) + " of one group both send from " +
-                  worker.ip +
-                  ", and a switch tells its workers apart by their addresses; give every rank of "
-                  "the group a node and a network namespace of its own (cluster.gpus_per_node: 1)");
-    }
+  void refuse_shared_addresses(
+      const std::map<std::pair<std::uint32_t, int>, Workers>& rails) const {
+    std::map<std::pair<std::uint32_t, std::string>, WorldRank> seen;  // by scheme and address
+    for (const auto& [which, workers] : rails)
+      for (const auto& [number, worker] : workers) {
+        const WorldRank rank = rank_of(worker.first);
+        const auto [other, fresh] = seen.emplace(std::pair(which.first, worker.second.ip), rank);
+        if (fresh) continue;
+        throw Error("switch.target: ranks " + to_string(other->second) + " and " + to_string(rank) +
+                    " of one group both send from " + worker.second.ip +
+                    ", and a switch tells its workers apart by their addresses; give every node a "
+                    "network namespace of its own (fabric.namespaces), and in it every NIC an "
+                    "interface (cluster.nics_per_node)");
+      }
   }
 
   // ---- Greeting
@@ -291,7 +316,7 @@ class SwitchSetup {
   Control& control_;
   NetworkSwitch* const switch_;
   const Host host_;
-  BlobWriter addresses_;  // scheme, position, IP address and MAC of every member here
+  BlobWriter addresses_;  // scheme, rail, number, IP address and MAC of every worker here
   std::vector<Greeting> greetings_;
   std::vector<std::unique_ptr<Packets>> packets_;
   std::uint64_t foreign_ = 0, all_foreign_ = 0;  // packets in another form, here and everywhere

@@ -42,15 +42,19 @@ std::string namespace_of_node(const std::string& pattern, Node node) {
   return name;
 }
 
-std::string only_address_here() {
+std::string address_of_rail(int rail, int rails) {
   std::vector<Interface> usable = list_interfaces();
   std::erase_if(usable, [](const Interface& i) {
     return !i.up || i.addresses.empty() || i.addresses.front().starts_with("127.");
   });
-  if (usable.size() == 1) return usable[0].addresses.front();
+  const std::size_t count = usable.size();
+  if (count == 1) return usable[0].addresses.front();
+  if (count == static_cast<std::size_t>(rails))
+    return usable[static_cast<std::size_t>(rail)].addresses.front();
   throw Error((usable.empty() ? std::string("no interface has an address; give one to an interface")
                               : "several addresses could be bound: " + interfaces_text(usable)) +
-                  "; choose one with fabric.bind",
+                  "; choose one with fabric.bind, or give the namespace an interface for each NIC "
+                  "of a node (cluster.nics_per_node)",
               ErrorKind::environment);
 }
 

@@ -28,9 +28,10 @@ class InNamespace {
 // "gr{node}" and 3 make "gr3".
 std::string namespace_of_node(const std::string& pattern, Node node);
 
-// The address of the only interface of this namespace that is up and not the loopback. Throws
-// Error(environment) if there is none, or several.
-std::string only_address_here();
+// The address for the `rail`-th of a node's `rails` NICs in this namespace: that of the `rail`-th
+// interface, by name, that is up and not the loopback, or of the only one. Throws
+// Error(environment) if there are neither so many nor one.
+std::string address_of_rail(int rail, int rails);
 
 // True if packets sent from here to `address` would not leave this namespace, because the kernel
 // hands them back over lo. Asks the routing table. Throws Error(environment) if no route leads

@@ -2,7 +2,8 @@
 // collectives/agent.h): where it is, and how it learns of the job's communicators. The front end
 // that starts or names the switch implements it; process 0 calls it.
 //
-// Port n of the switch leads to emulated node n. Errors: text for the user. Threading: one owner.
+// Port n leads to NIC n % N of emulated node n / N, where N is SwitchSpec::nics. Errors: text for
+// the user. Threading: one owner.
 #pragma once
 
 #include <array>
@@ -14,24 +15,26 @@
 
 namespace ghostrank {
 
-// A communicator as the switch knows it. The switch tells packets apart by their ingress port,
-// their source address and their slot.
+// A rail of a communicator as the switch knows it. The switch tells packets apart by their ingress
+// port, their source address and their slot.
 struct SwitchJob {
   struct Worker {
-    Node node;
+    int port = 0;
     std::string mac, ip;  // "02:00:00:00:00:01", "10.0.0.1"
   };
   std::string name;
   int elements = 0;               // of a packet
   int first_slot = 0, slots = 0;  // as its packets number them
   std::uint16_t worker_port = 0;  // UDP port of all workers: answers go there
-  std::vector<Worker> workers;    // by group rank
+  std::vector<Worker> workers;    // by number
+  // Whether calls need packets that the scheme's P4 program does not know (SwitchService::of_p4).
+  bool more_than_p4 = false;
 };
 
 class NetworkSwitch {
  public:
   virtual ~NetworkSwitch() = default;
-  // Makes the switch serve the communicator, with no sums of earlier ones. Returns "" or why it
+  // Makes the switch serve it, with no sums of earlier ones. Returns "" or why it
   // does not. Of a switch that needs no telling does nothing.
   virtual std::string admit(const SwitchJob& job) = 0;
   // Processor seconds that the switch has used so far; negative: unknown.

@@ -44,6 +44,12 @@ class Member {
     const int force = IP_PMTUDISC_DO, on = 1;
     setsockopt(fd_.get(), IPPROTO_IP, IP_MTU_DISCOVER, &force, sizeof force);
     setsockopt(fd_.get(), SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
+    if (!wanted.device.empty() &&
+        setsockopt(fd_.get(), SOL_SOCKET, SO_BINDTODEVICE, wanted.device.c_str(),
+                   static_cast<socklen_t>(wanted.device.size())) != 0)
+      throw Error("a socket cannot be bound to " + wanted.device + ": " + std::strerror(errno) +
+                      "; run as root or with CAP_NET_RAW",
+                  ErrorKind::environment);
     const sockaddr_in here = ipv4(wanted.binding.address, wanted.port, "a rank's address");
     const sockaddr_in there = ipv4(wanted.switch_address, wanted.switch_port, "switch.address");
     if (bind(fd_.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0)

@@ -21,6 +21,7 @@ namespace ghostrank {
 
 struct SwitchSocket {
   EndpointBinding binding;     // an IPv4 address
+  std::string device;          // that packets must leave by; empty: as the kernel routes them
   std::uint16_t port = 0;      // to bind to
   std::string switch_address;  // "10.0.0.254"
   std::uint16_t switch_port = 0;

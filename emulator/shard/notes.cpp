@@ -259,11 +259,11 @@ bool Shard::take_packets(Packets& packets, bool of_switch) {
 
 void Shard::from_switch(Header& h) {
   const SchemeUse& use = cluster_.schemes()[h.group];
-  h.slip_ns = to_ns(switch_slips_.answered(h.group, h.actor));
+  const Nic nic = cluster_.location(WorldParty(h.target)).nic;
+  h.slip_ns =
+      to_ns(switch_slips_.answered(h.group, nic.value() % cluster_.nics_per_node(), h.actor));
   ++stats_.messages;
-  ledger_.add({cluster_.location(use.first_helper).nic, cluster_.location(WorldParty(h.target)).nic,
-               scheme_row_[h.group]},
-              {h.bytes, 1});
+  ledger_.add({cluster_.location(use.first_helper).nic, nic, scheme_row_[h.group]}, {h.bytes, 1});
 }
 
 // Decodes a packet in its scheme's own format into the header's fields. Returns false when it does

@@ -65,7 +65,7 @@ bool Shard::try_send(int flow, Nic nic, Message& message) {
   const int packet_flows = packets_ ? flows : 0;
   const bool to_switch = flow >= flows + packet_flows;
   if (to_switch)
-    switch_slips_.sent(h.group, h.actor,
+    switch_slips_.sent(h.group, nic.value() % cluster_.nics_per_node(), h.actor,
                        static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano + late);
   const bool sent = flow < flows ? fabric_.try_send(flow, message)
                     : to_switch

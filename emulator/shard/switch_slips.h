@@ -1,6 +1,6 @@
 // How late answers of a switch outside ghostrank are. They say nothing of it themselves, so an
-// answer counts as late as the latest of what ranks here have sent to its slot since the slot's
-// last answer: a switch answers what it has from all of them.
+// answer counts as late as the latest of what ranks here have sent to its slot on its rail since
+// the slot's last answer: a switch answers what it has from all of them.
 //
 // Threading: one owner (a shard).
 #pragma once
@@ -21,12 +21,12 @@ class SwitchSlips {
   void begin(std::size_t schemes) { schemes_.assign(schemes, {}); }
 
   // A rank's packet for a slot (Note::index), and how late it left.
-  void sent(std::uint32_t scheme, std::uint32_t slot, Picoseconds late) {
-    Slot& s = schemes_[scheme][slot];
+  void sent(std::uint32_t scheme, int rail, std::uint32_t slot, Picoseconds late) {
+    Slot& s = schemes_[scheme][key(rail, slot)];
     s = {s.answered ? late : std::max(s.late, late), false};
   }
-  Picoseconds answered(std::uint32_t scheme, std::uint32_t slot) {
-    Slot& s = schemes_[scheme][slot];
+  Picoseconds answered(std::uint32_t scheme, int rail, std::uint32_t slot) {
+    Slot& s = schemes_[scheme][key(rail, slot)];
     s.answered = true;
     return s.late;
   }
@@ -36,7 +36,10 @@ class SwitchSlips {
     Picoseconds late = 0;
     bool answered = false;
   };
-  std::vector<std::unordered_map<std::uint32_t, Slot>> schemes_;
+  static std::uint64_t key(int rail, std::uint32_t slot) {
+    return static_cast<std::uint64_t>(rail) << 32 | slot;
+  }
+  std::vector<std::unordered_map<std::uint64_t, Slot>> schemes_;
 };
 
 }  // namespace ghostrank

@@ -8,6 +8,7 @@
 #include "emulator/host/host_facts.h"
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
+#include "profiles/load/network.h"
 
 namespace ghostrank {
 namespace {
@@ -165,9 +166,13 @@ std::vector<SwitchEnd> Cluster::switch_ends(Host host, int shard) const {
   for (std::uint32_t s = 0; s < schemes_.size(); ++s) {
     if (!schemes_[s].outside) continue;
     const SwitchService service = *schemes_[s].ends->switch_service();
-    for (const GroupRank r : service.workers) {
-      const Location& at = location(world_party(schemes_[s], r));
-      if (at.host == host && at.shard == shard) ends.push_back({s, r});
+    for (int rail = 0; rail < std::ssize(service.rails); ++rail) {
+      const std::vector<GroupRank>& workers = service.rails[static_cast<std::size_t>(rail)];
+      for (int w = 0; w < std::ssize(workers); ++w) {
+        const GroupRank position = workers[static_cast<std::size_t>(w)];
+        const Location& at = location(world_party(schemes_[s], position));
+        if (at.host == host && at.shard == shard) ends.push_back({s, rail, w, position});
+      }
     }
   }
   return ends;
@@ -188,11 +193,8 @@ void Cluster::add_schemes(const JobSpec& spec) {
     for (std::uint32_t g = 0; g < workload_.groups.size(); ++g) {
       if (workload_.groups[g].kind != kind) continue;
       if (!scheme_of_.contains({g, row->name})) add_scheme(spec, g, *row);
-      const SchemeUse& use = schemes_[scheme_of_.at({g, row->name})];
-      if (!use.outside || func == use.ends->switch_service()->func) continue;
-      throw Error("collectives: the switch of switch.target knows no packets of " +
-                  std::string(name_of(func)) + " by " + std::string(row->name) +
-                  "; choose another algorithm for it, or use switch.target: model");
+      SchemeUse& use = schemes_[scheme_of_.at({g, row->name})];
+      if (use.outside) check_switch_knows(spec, func, use);
     }
   }
 }
@@ -221,6 +223,23 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   if (!use.ends || use.ends->size() != size) refuse("gives no ends for its communicator");
   use.helpers = use.ends->helpers();
   const auto is_switch = [](const Helper& h) { return h.kind == PartyKind::network_switch; };
+// Throws Error(usage) unless the switch knows the function's packets, and notes whether its P4
+// program does not. An external switch that is told of the job may be any, and refuses what it does
+// not know.
+void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use) {
+  const SwitchSpec& sw = spec.network_switch;
+  const SwitchService service = *use.ends->switch_service();
+  if (std::ranges::count(service.of_p4, func) > 0) return;
+  use.more_than_p4 = true;
+  const bool told = !sw.socket.empty() && !sw.socket.starts_with(kControllerPrefix);
+  const bool of_compiled = std::ranges::count(service.of_compiled, func) > 0;
+  if (of_compiled && (sw.target == SwitchTarget::compiled || told)) return;
+  throw Error("collectives: the switch of switch.target knows no packets of " +
+              std::string(name_of(func)) + " by " + std::string(use.name) +
+              "; choose another algorithm for it, or use switch.target: model" +
+              (of_compiled ? " or compiled, or name switch.socket of an external one" : ""));
+}
+
   if (!spec.network_switch.fails_at.empty() && !use.ends->survives().restart &&
       std::ranges::any_of(use.helpers, is_switch))
     refuse("does not survive a switch that fails; leave switch.fails_at_us away");
@@ -229,7 +248,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
            std::string(name_of(use.helpers[0].kind)) + ") for a group of " + std::to_string(size) +
            ", which the one switch of switch.target cannot play; use switch.target: model, or "
-           "groups of at most 32 nodes with one NIC each");
+           "groups of at most 32 nodes");
   for (std::size_t i = 0; i < use.helpers.size(); ++i) {
     // On a real network a switch outside ghostrank plays the switch, or else a server does.
     const bool in_network = use.helpers[i].kind == PartyKind::network_switch &&

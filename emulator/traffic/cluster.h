@@ -44,14 +44,17 @@ struct SchemeUse {
   std::string_view library, name;
   std::shared_ptr<const Ends> ends;
   std::vector<Helper> helpers;
-  WorldParty first_helper;  // the other helpers follow
-  bool outside = false;     // a switch outside ghostrank plays the helpers
-  int first_slot = 0;       // of that switch
+  WorldParty first_helper;    // the other helpers follow
+  bool outside = false;       // a switch outside ghostrank plays the helpers
+  bool more_than_p4 = false;  // by packets that its P4 program does not know
+  int first_slot = 0;         // of that switch
 };
 
 // A worker of a communicator that a switch outside ghostrank serves; it has a flow to the switch.
 struct SwitchEnd {
   std::uint32_t scheme = 0;  // index into Cluster::schemes()
+  int rail = 0;
+  int number = 0;  // among the rail's workers
   GroupRank position = 0;
 };
 
@@ -143,6 +146,7 @@ class Cluster {
   }
   void add_schemes(const JobSpec& spec);
   void add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row);
+  static void check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use);
   Location helper_location(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;
   ServerLocation server_location(const JobSpec& spec, const SchemeUse& use,
                                  std::size_t helper) const;

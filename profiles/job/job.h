@@ -505,7 +505,8 @@ struct SwitchSpec {
   SwitchTarget target = SwitchTarget::model;
   std::string address;  // IPv4, of the switch
   std::string mac;      // empty: the switch answers ARP
-  std::string ports;    // its interface to each emulated node, with {node}; of one that is started
+  int nics = 1;         // of every emulated node that lead to it; its ports are in their order
+  std::string ports;    // of one that is started: its interface to each, with {node} and {nic}
   std::string network_namespace;  // of these interfaces; empty: that of the process
   std::string socket;             // of an external one: to tell it of the job; empty: it knows
   std::string program, entries;   // of dpdk: another P4 program and its table entries

@@ -183,6 +183,13 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
     sw.fails_at.push_back(at * kPicosPerMicro);
   std::ranges::sort(sw.fails_at);
   sw.away = in.micros("switch.away_us");
+  const double patience = in.number("run.stall_timeout_s");
+  if (!sw.fails_at.empty() && in.number("switch.fallback_after_us") == 0 &&
+      seconds(sw.away) > patience)
+    fail(in.at("switch.away_us").mark,
+         "switch.away_us: the switches stay away for longer than a run may stand still "
+         "(run.stall_timeout_s), and with switch.fallback_after_us: 0 nobody gives them up; set "
+         "switch.fallback_after_us, or let them return sooner");
   if (target.text == "model" || !is_network(out.fabric.kind)) return;
   for (const auto& [value, name] : kSwitchTargets)
     if (name == target.text) sw.target = value;
@@ -204,9 +211,14 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
     sw.mac = "02:00:00:00:ff:01";
   if (!sw.mac.empty() && !is_mac(sw.mac))
     fail(mac.mark, "switch.mac: " + quote(sw.mac) + " is no MAC address such as 02:00:00:00:ff:01");
+  sw.nics = out.cluster.gpus_per_node == 1 ? 1 : out.cluster.nics_per_node;
   sw.ports = in.text("switch.ports");
   sw.network_namespace = in.text("switch.namespace");
   sw.socket = in.text("switch.socket");
+  if (sw.socket.starts_with(kControllerPrefix) && in.text("switch.packet_elements") == "32")
+    fail(in.at("switch.packet_elements").mark,
+         "switch.packet_elements: the programs of SwitchML controllers sum packets of 64 or 256 "
+         "elements; use one of these");
   sw.worker_port = static_cast<std::uint16_t>(in.integer("switch.worker_port"));
   sw.loss = in.number("switch.loss");
   sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
@@ -216,6 +228,11 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
     fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
          "switch.ports: the run starts the switch and must know its interfaces; name them with "
          "{node}, as in port{node}");
+  if (sw.nics > 1 && sw.ports.find("{nic}") == std::string::npos)
+    fail(in.at("switch.ports").mark,
+         "switch.ports: nodes have " + std::to_string(sw.nics) +
+             " NICs (cluster.nics_per_node), and the switch a port for each; name them with {node} "
+             "and {nic}, as in port{node}r{nic}");
   if (out.fabric.namespaces.empty())
     fail(target.mark,
          "switch.target: " + target.text +

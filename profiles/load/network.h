@@ -1,16 +1,20 @@
 // The network between a job's nodes (`cluster.topology`) and the placement of its servers
-// (`servers.placement`), and the switch
-// on a real one (`switch`): turns names into rows and refuses combinations that do not fit.
+// (`servers.placement`), and the switch on a real one (`switch`): turns names into rows and refuses
+// combinations that do not fit.
 //
 // Threading: pure functions.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "profiles/input/keys.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {
+
+// Of switch.socket, before the HOST:PORT of a controller that SwitchML publishes.
+inline constexpr std::string_view kControllerPrefix = "grpc:";
 
 // `own`: the plugins' rows. `out` must have the cluster's other values. Throws Error(usage).
 void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out);

@@ -3,79 +3,22 @@
 // checked. What is not there, or does not fit, is named before the start.
 #include <csignal>
 #include <filesystem>
-#include <fstream>
+#include <set>
 #include <string>
-#include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "tests/network/namespaces.h"
+#include "tests/network/switched_hosts.h"
 
 namespace ghostrank {
 namespace {
 
 using nlohmann::json;
+using testing::ForeignSwitch;
+using testing::kElements;
 using testing::kHosts;
 using testing::Lab;
-using testing::read_file;
 using testing::shell;
-
-constexpr std::uint64_t kElements = 30'000;
-
-// A lab whose ports lead to a switch of ours in place of the bridge.
-class SwitchedHosts : public testing::Namespaces {
- protected:
-  void SetUp() override {
-    Namespaces::SetUp();
-    if (!lab) return;
-    for (int h = 0; h < kHosts; ++h)
-      ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(h) + " nomaster")), 0);
-  }
-
-  std::string job(const std::string& type, const std::string& settings) const {
-    const std::string hosts = lab->pattern();
-    return std::string(GHOSTRANK_BINARY) + " run " +
-           lab->write_job("model: {kind: layers, name: one, dtype: " + type +
-                          ", layers: [{name: a, parameters: [" + std::to_string(kElements) +
-                          ", 70]}]}\n"
-                          "scale: {dilation: 1}\n"
-                          "switch: {target: compiled, address: 10.77.0.200, ports: 'port{node}', "
-                          "slots: 32, timeout_us: 20000}\n"
-                          "run: {iterations: 3, warmup: 1, probe_ms: 0, verify: true}\n") +
-           " --allow-unfaithful --quiet --json " + lab->file("result.json") +
-           " -s collectives.allreduce=switchml -s cluster.gpus_per_node=1 "
-           "-s cluster.nics_per_node=1 -s cluster.nic.rate=200Mbps -s fabric.colocated=wire "
-           "-s fabric.packets.mtu=1500 -s 'fabric.namespaces=" +
-           hosts + "' -s switch.namespace=" + switch_space() + settings;
-  }
-  // "ghostrank-123-sw", from "ghostrank-123-h{node}".
-  std::string switch_space() const {
-    const std::string hosts = lab->pattern();
-    return hosts.substr(0, hosts.rfind('h')) + "sw";
-  }
-
-  int play(const std::string& command) {
-    return lab->finish(lab->start(command, "run"), std::chrono::seconds(60));
-  }
-  std::string said() const { return read_file(lab->file("run")); }
-
-  json expect_exact(const std::string& command) {
-    EXPECT_EQ(play(command), 0) << said();
-    json result = json::parse(read_file(lab->file("result.json")), nullptr, false);
-    EXPECT_TRUE(result.is_object()) << said();
-    if (!result.is_object()) return json::object();
-    EXPECT_GE(result["verify"]["checked_elements"], 3 * kHosts * (kElements + 70));
-    EXPECT_EQ(result["verify"]["wrong_elements"], 0);
-    return result;
-  }
-};
-
-std::vector<std::string> targets() {
-  std::vector<std::string> all{"compiled"};
-  const auto runner = std::filesystem::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk";
-  if (std::filesystem::exists(runner)) all.emplace_back("dpdk");
-  return all;
-}
+using testing::SwitchedHosts;
+using testing::targets;
 
 TEST_F(SwitchedHosts, AreSummedByEveryTargetInEveryType) {
   for (const std::string& target : targets()) {
@@ -169,38 +112,15 @@ TEST_F(SwitchedHosts, NameASwitchThatIsNotThere) {
       << said();
 }
 
-// The run finds a switch that serves its group, and that is killed and started again while it
-// plays. The messages by which ranks agree pass the same switch.
-class KilledSwitch : public SwitchedHosts, public ::testing::WithParamInterface<const char*> {};
+// The switch is killed and started again while the run plays. The messages by which ranks agree
+// pass the same switch.
+class KilledSwitch : public ForeignSwitch, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(KilledSwitch, IsStartedAgainAndTheirSumsGoOn) {
   const std::string target = GetParam();
   if (targets().back() != "dpdk" && target == "dpdk") GTEST_SKIP() << "built without DPDK";
-  expect_exact(job("int32", ""));  // turns offloads off at both ends of every link
-  const std::string plan = lab->file("plan.yaml");
-  std::string forward, workers, ports;
-  for (int h = 0; h < kHosts; ++h) {
-    const std::string file = lab->file("mac" + std::to_string(h));
-    ASSERT_EQ(shell(lab->in(h, "cp /sys/class/net/eth0/address " + file)), 0);
-    const std::string mac = read_file(file).substr(0, 17);
-    const std::string place = "port: " + std::to_string(h) + ", mac: " + mac;
-    forward += "  - {" + place + "}\n";
-    workers += "      - {" + place + ", ip: " + Lab::address(h) + "}\n";
-    ports += (h > 0 ? "," : "") + Lab::port(h);
-  }
-  std::ofstream(plan) << "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.77.0.200\n"
-                      << "forward:\n"
-                      << forward
-                      << "jobs:\n  - name: a\n    elements: 256\n    first_slot: 0\n    slots: 32\n"
-                      << "    worker_port: 4000\n    guarded: true\n    workers:\n"
-                      << workers;
-  const auto start_switch = [&] {
-    return lab->start(lab->in("sw", GHOSTRANK_BINARY " switch run --target " + target + " --plan " +
-                                        plan + " --ports " + ports),
-                      "switch");
-  };
-  pid_t sw = start_switch();
-  shell("sleep 0.3");
+  turn_offloads_off();
+  pid_t sw = start_switch(target, true);
   // At this rate the payload of 100 iterations takes 1.9 s on the fastest machine.
   const pid_t run = lab->start(job("float32",
                                    " -s switch.target=external -s switch.mac=02:00:00:00:ff:01 "
@@ -211,21 +131,154 @@ TEST_P(KilledSwitch, IsStartedAgainAndTheirSumsGoOn) {
   int restarts = 0;
   for (; restarts < 4 && lab->running(run); ++restarts) {
     lab->stop(sw);
-    sw = start_switch();
-    shell("sleep 0.3");
+    sw = start_switch(target, true);
   }
-  EXPECT_EQ(lab->finish(run, std::chrono::seconds(60)), 0) << said();
+  const json result = expect_exact_end(run);
   lab->stop(sw);
   EXPECT_GT(restarts, 2) << "the run was over too soon";
-  const json result = json::parse(read_file(lab->file("result.json")), nullptr, false);
-  ASSERT_TRUE(result.is_object()) << said();
-  EXPECT_EQ(result["verify"]["wrong_elements"], 0);
-  ASSERT_TRUE(result["switch_troubles"].is_object());
   EXPECT_GT(result["switch_troubles"]["restarts"], 0);
   EXPECT_EQ(result["switch_troubles"]["fallbacks"], 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, KilledSwitch, ::testing::Values("compiled", "dpdk"));
+
+// A switch that stays away is given up, once for the whole job: the rest of it travels around a
+// ring, of messages over TCP and of packets alike.
+class LostSwitch : public ForeignSwitch, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    ForeignSwitch::SetUp();
+    if (lab) turn_offloads_off();
+  }
+  // At this rate the payload of 40 iterations takes 0.8 s with the switch, and 1.2 s around a ring.
+  pid_t start_run(const std::string& more) {
+    return lab->start(job("float32",
+                          " -s switch.target=external -s switch.mac=02:00:00:00:ff:01 "
+                          "-s switch.fallback_after_us=200000 -s switch.timeout_us=5000 "
+                          "-s cluster.nic.rate=50Mbps -s run.iterations=40 "
+                          "-s fabric.kind=" +
+                              std::string(GetParam()) + more),
+                      "run");
+  }
+  void expect_given_up(pid_t run) {
+    const json result = expect_exact_end(run);
+    const json& troubles = result["switch_troubles"];
+    EXPECT_EQ(troubles["fallbacks"], 1);
+    EXPECT_GT(troubles["ring_calls"], 10) << "the switch was lost too late";
+    EXPECT_LT(troubles["ring_calls"], 40) << "the switch was lost too soon";
+    EXPECT_GT(troubles["first_fallback_s"], 0.2);
+  }
+};
+
+// It forwards, but has forgotten the job.
+TEST_P(LostSwitch, IsGivenUpWhereItOnlyForwards) {
+  const pid_t sw = start_switch("compiled", false);
+  const pid_t run = start_run(" -s switch.socket=" + socket());
+  shell("sleep 0.6");
+  EXPECT_EQ(shell(GHOSTRANK_BINARY " switch remove --socket " + socket() + " ghostrank-0"), 0);
+  expect_given_up(run);
+  lab->stop(sw);
+}
+
+// It is gone, and a bridge takes its place on the links.
+TEST_P(LostSwitch, IsGivenUpWhereABridgeTakesItsPlace) {
+  const pid_t sw = start_switch("compiled", true);
+  const pid_t run = start_run("");
+  shell("sleep 0.6");
+  lab->stop(sw);
+  for (int h = 0; h < kHosts; ++h)
+    EXPECT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(h) + " master br0")), 0);
+  expect_given_up(run);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, LostSwitch, ::testing::Values("ofi", "packets"));
+
+// The compiled switch also knows the packets of the functions of a distributed optimizer and FSDP.
+TEST_F(SwitchedHosts, ScatterAndGatherThroughTheCompiledSwitch) {
+  const std::string functions =
+      " -s collectives.reduce_scatter=switchml -s collectives.all_gather=switchml "
+      "-s collectives.broadcast=switchml -s collectives.reduce=switchml "
+      "-s fabric.packets.loss=0.01 -s fabric.packets.duplicates=0.01 -s switch.loss=0.01";
+  for (const char* framework : {"zero1", "fsdp"}) {
+    SCOPED_TRACE(framework);
+    const std::string settings = functions + " -s parallel.framework=" + framework;
+    const json result = expect_exact(job("float32", settings));
+    for (const json& row : result["collectives"]) EXPECT_EQ(row["algorithm"], "switchml") << row;
+    if (targets().back() != "dpdk") continue;
+    EXPECT_EQ(play(job("float32", settings + " -s switch.target=dpdk")), 2);
+    EXPECT_NE(said().find("the switch of switch.target knows no packets of "), std::string::npos)
+        << said();
+  }
+}
+
+// Two NICs per node, each with a link of its own to the switch, and a rail each.
+TEST_F(SwitchedHosts, SumOnEveryRail) {
+  lab->add_rail();
+  for (int h = 0; h < kHosts; ++h) {
+    const std::string node = std::to_string(h), first = Lab::port(h), second = "second" + node;
+    ASSERT_EQ(shell(lab->in("sw", "ip link set " + first + " down name port" + node + "r0 up")), 0);
+    ASSERT_EQ(
+        shell(lab->in("sw", "ip link set " + second + " nomaster down name port" + node + "r1 up")),
+        0);
+    // A host answers ARP for the addresses of the interface that was asked, and takes answers of a
+    // switch whose address is in another of its networks.
+    ASSERT_EQ(shell(lab->in(h,
+                            "sysctl -qw net.ipv4.conf.all.arp_ignore=1 "
+                            "net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.eth1.rp_filter=0")),
+              0);
+  }
+  const std::string rails =
+      " -s cluster.gpus_per_node=2 -s cluster.nics_per_node=2 -s 'switch.ports=port{node}r{nic}'";
+  for (const std::string& target : targets()) {
+    SCOPED_TRACE(target);
+    const json result = expect_exact(job("float32", rails + " -s switch.target=" + target));
+    std::set<std::string> senders;
+    for (const json& pair : result["traffic"]["pairs"]) senders.insert(pair["src"]);
+    for (int h = 0; h < kHosts; ++h)
+      for (const char* nic : {".nic0", ".nic1"})
+        EXPECT_TRUE(senders.contains("n" + std::to_string(h) + nic)) << h << nic;
+  }
+}
+
+// The switch is told of the job by a controller of the form that SwitchML publishes.
+TEST_F(ForeignSwitch, IsToldByAController) {
+  const auto beside = [](const char* name) {
+    return std::filesystem::path(GHOSTRANK_BINARY).parent_path() / name;
+  };
+  const std::string settings =
+      " -s switch.target=external -s switch.mac=02:00:00:00:ff:01 "
+      "-s switch.socket=grpc:127.0.0.1:50199";
+  if (!std::filesystem::exists(beside("ghostrank-controller"))) {
+    EXPECT_EQ(play(job("int32", settings)), 3);
+    EXPECT_NE(said().find("built without gRPC"), std::string::npos) << said();
+    return;
+  }
+  turn_offloads_off();
+  const pid_t sw = start_switch("compiled", false);
+  const auto start_controller = [&](const std::string& ip) {
+    const pid_t pid =
+        lab->start("sh -c 'sleep 60 | exec " + beside("controller_double").string() +
+                       " 127.0.0.1:50199 " + socket() + " 02:00:00:00:ff:01 " + ip + "'",
+                   "controller");
+    shell("sleep 0.3");
+    return pid;
+  };
+  const pid_t wrong = start_controller("10.77.0.201");
+  EXPECT_EQ(play(job("int32", settings)), 3);
+  EXPECT_NE(said().find("says that it has the address 10.77.0.201"), std::string::npos) << said();
+  lab->stop(wrong);
+  shell(std::string(GHOSTRANK_BINARY) + " switch remove --socket " + socket() + " session");
+  const pid_t right = start_controller("10.77.0.200");
+  expect_exact(job("float32", settings));
+  const std::string heard = testing::read_file(lab->file("controller"));
+  for (int h = 0; h < kHosts; ++h)
+    EXPECT_NE(heard.find("rank " + std::to_string(h) + " of 4, "), std::string::npos) << heard;
+  EXPECT_NE(heard.find(Lab::address(3) + ", size 3\n"), std::string::npos) << heard;
+  lab->stop(right);
+  lab->stop(sw);
+  EXPECT_EQ(play(job("int32", settings)), 3);
+  EXPECT_NE(said().find("the controller"), std::string::npos) << said();
+}
 
 TEST_F(SwitchedHosts, NameSlotsThatTheSwitchDoesNotHave) {
   EXPECT_EQ(play(job("int32", " -s switch.slots=16384 -s collectives.allreduce=ring")), 0);
@@ -246,15 +299,23 @@ TEST_F(SwitchedHosts, NameSlotsThatTheSwitchDoesNotHave) {
 }
 
 TEST_F(SwitchedHosts, EndTheirSwitchWhenTheyAreKilled) {
-  const pid_t pid =
-      lab->start(job("int32", " -s run.iterations=1000000 -s run.verify=false"), "run");
-  const std::string running = "ip netns pids " + switch_space() + " | grep .";
-  for (int i = 0; i < 200 && shell(running) != 0; ++i) shell("sleep 0.05");
-  ASSERT_EQ(shell(running), 0) << said();
+  const pid_t pid = start_long_run();
   kill(pid, SIGKILL);
   lab->finish(pid, std::chrono::seconds(10));
+  const std::string running = "ip netns pids " + switch_space() + " | grep .";
   for (int i = 0; i < 200 && shell(running) == 0; ++i) shell("sleep 0.05");
   EXPECT_NE(shell(running), 0);
+}
+
+// They do not wait for a switch that nobody starts again.
+TEST_F(SwitchedHosts, EndSoonAfterTheSwitchThatTheyStarted) {
+  const pid_t pid = start_long_run();
+  shell("sleep 0.5");
+  ASSERT_EQ(shell("ip netns pids " + switch_space() + " | xargs kill -KILL"), 0);
+  EXPECT_EQ(lab->finish(pid, std::chrono::seconds(10)), 3);
+  EXPECT_NE(said().find("the switch that the run has started (switch.target) has ended"),
+            std::string::npos)
+      << said();
 }
 
 }  // namespace

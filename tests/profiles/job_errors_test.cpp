@@ -79,6 +79,27 @@ TEST(JobErrors, NameAProgramOfASwitchThatIsNotThere) {
          "those of switch.entries; use fabric.packets.loss");
 }
 
+TEST(JobErrors, SayThatNobodyWaitsSoLongForASwitch) {
+  const auto said = [](const std::string& away) {
+    return load_error(kHead + "collectives: {allreduce: switchml}\nfabric: {kind: virtual}\n"
+                              "switch: {fails_at_us: [5], fallback_after_us: 0, away_us: " +
+                      away + "}\n");
+  };
+  EXPECT_EQ(said("59e6"), "");
+  EXPECT_NE(said("61e6").find("job.yaml:6:58: switch.away_us: the switches stay away for longer"),
+            std::string::npos)
+      << said("61e6");
+}
+
+TEST(JobErrors, WantAPortOfTheSwitchForEveryNic) {
+  const std::string said = load_error(
+      kHead +
+      "cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 2}\n"
+      "fabric: {kind: packets, colocated: wire, namespaces: 'gr{node}'}\n"
+      "switch: {target: compiled, address: 10.0.0.9, ports: 'p{node}'}\n");
+  EXPECT_NE(said.find("switch.ports: nodes have 2 NICs"), std::string::npos) << said;
+}
+
 TEST(JobErrors, NameWhatIsNotAvailableYet) {
   const auto refused = [](const std::string& override_text, const std::string& message) {
     EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);

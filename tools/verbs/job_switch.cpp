@@ -4,14 +4,17 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include "emulator/control/signals_blocked.h"
 #include "emulator/host/link_layer.h"
 #include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
+#include "profiles/load/network.h"
 #include "tools/verbs/switch/control.h"
 
 namespace ghostrank {
@@ -54,23 +57,36 @@ std::string ask(const std::string& socket, const ordered_json& request) {
   return json.is_object() ? json.value("error", answer) : "it answers '" + answer + "'";
 }
 
-// Turns offloads off there, too.
+// "HOST:PORT" of the SwitchML controller that the job names; empty: it names none.
+std::string controller_of(const SwitchSpec& sw) {
+  return sw.socket.starts_with(kControllerPrefix) ? sw.socket.substr(kControllerPrefix.size()) : "";
+}
+
+// The nodes' ends of the links, by port. Turns offloads off there, too.
 std::vector<NodeInterface> interfaces_of_nodes(const JobSpec& spec) {
   std::vector<NodeInterface> all;
   for (const Node node : each<Node>(spec.cluster.all_nodes())) {
     const InNamespace inside(namespace_of_node(spec.fabric.namespaces, node));
-    const std::string address = only_address_here();
-    const NetworkDevice device = device_of_address(address);
-    turn_offloads_off(device.name);
-    all.push_back({device.mac, address});
+    for (int nic = 0; nic < spec.network_switch.nics; ++nic) {
+      const std::string address = address_of_rail(nic, spec.network_switch.nics);
+      const NetworkDevice device = device_of_address(address);
+      turn_offloads_off(device.name);
+      all.push_back({device.mac, address});
+    }
   }
   return all;
 }
 
-std::string ports_text(const SwitchSpec& sw, int nodes) {
-  std::string ports;
+// The switch's ends, by port.
+std::vector<std::string> ports_of(const SwitchSpec& sw, int nodes) {
+  constexpr std::string_view kPlace = "{nic}";
+  std::vector<std::string> ports;
   for (const Node node : each<Node>(nodes))
-    ports += (node == Node(0) ? "" : ",") + namespace_of_node(sw.ports, node);
+    for (int nic = 0; nic < sw.nics; ++nic) {
+      std::string& port = ports.emplace_back(namespace_of_node(sw.ports, node));
+      if (const std::size_t at = port.find(kPlace); at != std::string::npos)
+        port.replace(at, kPlace.size(), std::to_string(nic));
+    }
   return ports;
 }
 
@@ -83,6 +99,7 @@ std::unique_ptr<JobSwitch> JobSwitch::start(const JobSpec& spec, Control& contro
     auto started = control.world().rank == 0 ? std::make_unique<JobSwitch>(spec) : nullptr;
     if (control.all_gather("").empty())
       throw Error("stopped before the start: " + control.stop_reason(), ErrorKind::environment);
+    if (started && started->child_) started->watch_child(control);
     return started;
   } catch (const Error& error) {
     control.fail("host " + std::to_string(control.world().rank) + ": " + error.what());
@@ -94,6 +111,8 @@ JobSwitch::JobSwitch(const JobSpec& spec) : spec_(spec), socket_(spec.network_sw
   if (spec.network_switch.started()) {
     start_child(spec.network_switch);
     await_child();
+  } else if (!controller_of(spec.network_switch).empty()) {
+    return;  // it is asked when there is something to say
   } else if (const std::string why = ask(socket_, {{"do", "counters"}}); !why.empty()) {
     throw Error("the switch at " + socket_ + " does not answer as one: " + why,
                 ErrorKind::environment);
@@ -103,9 +122,11 @@ JobSwitch::JobSwitch(const JobSpec& spec) : spec_(spec), socket_(spec.network_sw
 // An external switch forgets the job; one that was started ends.
 JobSwitch::~JobSwitch() {
   if (child_) {
+    watcher_ = {};
     child_->end();
     return;
   }
+  if (!controller_of(spec_.network_switch).empty()) return;  // its next session ends this one
   for (const std::string& name : admitted_) {
     try {
       ask(socket_, {{"do", "remove"}, {"job", name}});
@@ -122,8 +143,11 @@ void JobSwitch::start_child(const SwitchSpec& sw) {
   const std::string tables = folder_->file(own ? "switch.entries" : "switch.yaml");
   write_lines(tables, own ? entries_for(sw.entries, nodes) : plan_lines(sw, nodes));
   const InNamespace inside(sw.network_namespace);
-  for (const Node node : each<Node>(spec_.cluster.all_nodes()))
-    turn_offloads_off(namespace_of_node(sw.ports, node));
+  std::string ports;
+  for (const std::string& port : ports_of(sw, spec_.cluster.all_nodes())) {
+    turn_offloads_off(port);
+    ports += (ports.empty() ? "" : ",") + port;
+  }
   std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(),
                                  "switch",
                                  "run",
@@ -132,7 +156,7 @@ void JobSwitch::start_child(const SwitchSpec& sw) {
                                  own ? "--entries" : "--plan",
                                  tables,
                                  "--ports",
-                                 ports_text(sw, spec_.cluster.all_nodes()),
+                                 ports,
                                  "--socket",
                                  socket_,
                                  "--with-parent"};
@@ -175,11 +199,53 @@ void JobSwitch::await_child() {
               ErrorKind::environment);
 }
 
+void JobSwitch::watch_child(Control& control) {
+  const SignalsBlocked blocked;
+  watcher_ = std::jthread([this, &control](const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      if (!child_->wait_output(10 * kLook) || child_->read_output()) continue;
+      return control.fail("the switch that the run has started (switch.target) has ended",
+                          Stop::machine);
+    }
+  });
+}
+
+// Enters the job's workers into a session of the controller.
+std::string JobSwitch::enter_session(const SwitchJob& job) {
+  const SwitchSpec& sw = spec_.network_switch;
+  if (!admitted_.empty())
+    return "a SwitchML controller serves one group at a time, on one rail, and the job has more; "
+           "let the scheme serve one (collectives.groups)";
+  const std::string program = program_of_ours("ghostrank-controller");
+  if (program.empty())
+    return "this ghostrank was built without gRPC, which controllers speak; install libgrpc++-dev "
+           "and build again";
+  std::random_device random;  // a number that no earlier session has
+  std::vector<std::string> words{program, controller_of(sw), std::to_string(random()),
+                                 std::to_string(job.elements)};
+  for (const SwitchJob::Worker& worker : job.workers) words.push_back(worker.mac + "," + worker.ip);
+  Child child(std::move(words));
+  while (child.read_output()) {
+  }
+  std::istringstream said(child.output());
+  std::string line, mac, ip;
+  std::getline(said, line);
+  if (child.status() != 0) return line;
+  std::istringstream(line) >> mac >> ip;
+  if (ip != sw.address)
+    return "its controller says that it has the address " + ip + ", and not switch.address";
+  if (!sw.mac.empty() && mac != sw.mac)
+    return "its controller says that it has the MAC address " + mac + ", and not switch.mac";
+  admitted_.push_back(job.name);
+  return "";
+}
+
 std::string JobSwitch::admit(const SwitchJob& job) {
   if (!spec_.network_switch.entries.empty()) return "";  // they say it all
+  if (!controller_of(spec_.network_switch).empty()) return enter_session(job);
   ordered_json workers = ordered_json::array();
   for (const SwitchJob::Worker& worker : job.workers)
-    workers.push_back({{"port", worker.node.value()}, {"mac", worker.mac}, {"ip", worker.ip}});
+    workers.push_back({{"port", worker.port}, {"mac", worker.mac}, {"ip", worker.ip}});
   const std::string why = ask(socket_, {{"do", "admit"},
                                         {"job",
                                          {{"name", job.name},
@@ -188,6 +254,7 @@ std::string JobSwitch::admit(const SwitchJob& job) {
                                           {"slots", job.slots},
                                           {"worker_port", job.worker_port},
                                           {"guarded", spec_.collectives.in_switch.guarded},
+                                          {"all_functions", job.more_than_p4},
                                           {"workers", workers}}}});
   if (why.empty()) admitted_.push_back(job.name);
   return why;

@@ -1,13 +1,16 @@
 // The switch that a job names with `switch.target`. One that the run plays on this machine is
 // `ghostrank switch run` as another process, started before the job's processes connect, because
-// their connections pass it too, and stopped after the job. One that runs is told of the job over
-// its control socket, if the job names that.
+// their connections pass it too, and stopped after the job. If it ends before, so does the run:
+// none of its messages would arrive. One that runs is told of the job over its control socket, or
+// by the controller that SwitchML publishes, if the job names either.
 //
-// Errors: Error(environment) when it cannot be started or asked. Threading: main thread.
+// Errors: Error(environment) when it cannot be started or asked. Threading: main thread; a thread
+// of its own waits for the switch's end.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "emulator/control/control.h"
@@ -34,13 +37,16 @@ class JobSwitch final : public NetworkSwitch {
   void start_child(const SwitchSpec& sw);
   std::vector<std::string> plan_lines(const SwitchSpec& sw,
                                       const std::vector<NodeInterface>& nodes) const;
+  std::string enter_session(const SwitchJob& job);
   void await_child();
+  void watch_child(Control& control);
 
   const JobSpec& spec_;
   std::unique_ptr<TemporaryFolder> folder_;  // of a switch that was started
   std::unique_ptr<Child> child_;
   std::string socket_;
   std::vector<std::string> admitted_;
+  std::jthread watcher_;  // of child_
 };
 
 }  // namespace ghostrank

@@ -68,7 +68,8 @@ constexpr std::array kKeys{
         .on("ofi packets")
         .where("switch.target", "compiled dpdk external"),
     Key{"switch.ports", KeyType::string, "",
-        "the switch's interface to each emulated node, as in port{node}"}
+        "the switch's interface to each emulated node, as in port{node}; to each NIC of nodes that "
+        "have several, as in port{node}r{nic}"}
         .on("ofi packets")
         .where("switch.target", "compiled dpdk"),
     Key{"switch.namespace", KeyType::string, "",
@@ -93,8 +94,8 @@ constexpr std::array kKeys{
         .on("ofi packets")
         .where("switch.target", "dpdk"),
     Key{"switch.socket", KeyType::string, "",
-        "control socket of the switch (`ghostrank switch run --socket`), to tell it of the job; "
-        "empty: it knows"}
+        "control socket of the switch (`ghostrank switch run --socket`), to tell it of the job, or "
+        "grpc:HOST:PORT of a controller that SwitchML publishes; empty: it knows"}
         .on("ofi packets")
         .where("switch.target", "external"),
     Key{"switch.worker_port", KeyType::integer, "4000",

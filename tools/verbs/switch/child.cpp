@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -21,6 +22,13 @@ namespace {
 constexpr int kLine = 3;  // descriptor in the child
 
 }  // namespace
+
+std::string program_of_ours(const std::string& name) {
+  const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  for (const auto& path : {here / name, here / "../libexec" / name})
+    if (std::filesystem::exists(path)) return path.string();
+  return "";
+}
 
 Child::Child(std::vector<std::string> words, const std::string& input) {
   std::array<int, 2> out{-1, -1}, line{-1, -1};

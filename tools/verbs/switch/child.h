@@ -14,6 +14,10 @@
 
 namespace ghostrank {
 
+// The path of another program of ours: beside the command in a build, in libexec when installed.
+// Empty: it was not built.
+std::string program_of_ours(const std::string& name);
+
 class Child {
  public:
   // words[0] is the program's path. The child reads `input` as its stdin; empty: it inherits ours.

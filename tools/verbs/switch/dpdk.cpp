@@ -28,12 +28,8 @@ using switchml::SwitchPlan;
 
 constexpr int kPatienceMs = 100;  // between looks at `stop` and at the interfaces
 
-// The path of ghostrank-dpdk: beside the command in a build, in libexec when installed.
 std::string runner() {
-  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const fs::path& path : {here / "ghostrank-dpdk", here / "../libexec/ghostrank-dpdk"}) {
-    if (fs::exists(path)) return path.string();
-  }
+  if (std::string path = program_of_ours("ghostrank-dpdk"); !path.empty()) return path;
   throw Error(
       "--target dpdk: this ghostrank was built without DPDK; install libdpdk-dev and build again",
       ErrorKind::environment);

@@ -1,0 +1,55 @@
+// Hosts behind a switch of ghostrank's: a lab (namespaces.h) whose ports lead to the switch in
+// place of the bridge, and jobs with a tensor of kElements and one of 70, whose results are
+// checked.
+//
+// Threading: the lab's thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/network/namespaces.h"
+
+namespace ghostrank::testing {
+
+inline constexpr std::uint64_t kElements = 30'000;
+
+// "compiled", and "dpdk" where that is built.
+std::vector<std::string> targets();
+
+class SwitchedHosts : public Namespaces {
+ protected:
+  void SetUp() override;
+  void make_lab(int hosts);  // in place of the one that there is
+
+  // The command that plays the job, with result.json; `settings`: more of -s.
+  std::string job(const std::string& type, const std::string& settings) const;
+  // The switch's namespace.
+  std::string switch_space() const;
+
+  // Returns when the switch that the run starts is there.
+  pid_t start_long_run();
+  int play(const std::string& command);
+  std::string said() const;  // by the last run
+  // The result of a run, which must end well and leave no wrong element.
+  nlohmann::json expect_exact(const std::string& command);
+  nlohmann::json expect_exact_end(pid_t run);
+
+ private:
+  void leave_bridge();
+};
+
+// The run finds a switch that runs.
+class ForeignSwitch : public SwitchedHosts {
+ protected:
+  // At both ends of every link, as a run that starts its switch does.
+  void turn_offloads_off();
+  // `has_job`: its plan holds the job's group; else only its control socket tells it.
+  pid_t start_switch(const std::string& target, bool has_job);
+  std::string socket() const;
+};
+
+}  // namespace ghostrank::testing
