@@ -16,7 +16,7 @@ Layout::Layout(const Collective& c)
     : kind_(Kind::equal), size_(c.size), count_(c.count), longest_(c.count) {
   if (!c.counts) return;
   const std::vector<std::uint64_t>& counts = *c.counts;
-  const auto n = static_cast<std::size_t>(c.size);
+  const std::size_t n = c.size;
   longest_ = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
   kind_ = c.func == Func::all_gather_v ? Kind::by_owner : Kind::by_pair;
   if (kind_ == Kind::by_owner) {
@@ -35,19 +35,16 @@ Layout::Layout(const Collective& c)
 }
 
 Block Layout::work(GroupRank r, GroupRank j) const {
-  const auto block = static_cast<std::size_t>(j);
+  const std::size_t block = j;
   if (kind_ == Kind::equal) return {block * count_, count_};
   if (kind_ == Kind::by_owner) return between(work_, block, Buffer::work);
-  return between(work_, static_cast<std::size_t>(r) * (static_cast<std::size_t>(size_) + 1) + block,
-                 Buffer::work);
+  return between(work_, r * (static_cast<std::size_t>(size_) + 1) + block, Buffer::work);
 }
 
 Block Layout::input(GroupRank r, GroupRank j) const {
-  const auto block = static_cast<std::size_t>(j);
+  const std::size_t block = j;
   if (kind_ != Kind::by_pair) return {block * count_, count_, Buffer::input};
-  return between(input_,
-                 static_cast<std::size_t>(r) * (static_cast<std::size_t>(size_) + 1) + block,
-                 Buffer::input);
+  return between(input_, r * (static_cast<std::size_t>(size_) + 1) + block, Buffer::input);
 }
 
 GroupRank Layout::block_at(GroupRank r, std::uint64_t element) const {

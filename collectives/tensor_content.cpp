@@ -142,8 +142,7 @@ bool TensorContent::drawn(GroupRank rank, std::uint64_t block) const {
   if (behind != parts_.begin()) {
     const auto part = behind - 1;
     if (block - part->first < part->blocks)
-      return drawn(*part, layout_->parts[static_cast<std::size_t>(part - parts_.begin())].sparsity,
-                   rank, block);
+      return drawn(*part, layout_->parts[part - parts_.begin()].sparsity, rank, block);
   }
   return drawn(whole_, sparsity_, rank, block);
 }
@@ -174,7 +173,7 @@ bool TensorContent::measured(const Region& in, const Sparsity& as, GroupRank ran
     if (place < in.rounded(so_far * static_cast<double>(in.blocks))) break;
   }
   if (k == 0 || k + 1 == shares.size()) return k > 0;
-  const auto ranks = static_cast<std::uint64_t>(ranks_);
+  const std::uint64_t ranks = ranks_;
   const std::uint64_t mask = mask_for(ranks);
   const std::uint64_t turn =
       shuffled_index(mix(in.key ^ mix(block + kGolden)), static_cast<std::uint64_t>(rank), ranks,
@@ -233,17 +232,16 @@ GHOSTRANK_KERNEL void TensorContent::add_block(GroupRank rank, std::uint64_t blo
                                                std::uint64_t first, std::uint64_t count,
                                                std::int16_t* out) const {
   if (ranks_ > kLargestSum) {
-    const auto every = static_cast<std::uint64_t>((ranks_ + kLargestSum - 1) / kLargestSum);
-    std::uint64_t turn = (first + static_cast<std::uint64_t>(rank)) % every;
+    const std::uint64_t every = (ranks_ + kLargestSum - 1) / kLargestSum;
+    std::uint64_t turn = (first + rank) % every;
     for (std::uint64_t i = 0; i < count; ++i) {
       out[i] = static_cast<std::int16_t>(out[i] + (turn == 0 ? 1 : 0));
       turn = turn + 1 == every ? 0 : turn + 1;
     }
     return;
   }
-  const auto most = static_cast<std::uint32_t>(kLargestSum / ranks_);
-  const auto seed = static_cast<std::uint32_t>(
-      mix(key_ ^ mix(block * kGolden + static_cast<std::uint64_t>(rank))));
+  const std::uint32_t most = kLargestSum / ranks_;
+  const auto seed = static_cast<std::uint32_t>(mix(key_ ^ mix(block * kGolden + rank)));
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint32_t bits = static_cast<std::uint32_t>(first + i) * 0x9e3779b1U + seed;
     bits ^= bits >> 16;

@@ -20,9 +20,9 @@ std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
   return std::make_unique<Textbook>(kForm, c, comm);
 }
 
-std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
+std::uint64_t ranks(const Collective& c) { return c.size; }
 std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
-int ceil_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
+int ceil_log2(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
 
 Cost ring_all_reduce(const Collective& c) {
   const std::uint64_t n = ranks(c);
@@ -47,7 +47,7 @@ Cost gathered_blocks(const Collective& c) {
 
 Cost bruck_all_gather_v(const Collective& c) {
   const int levels = ceil_log2(c.size);
-  return {levels, gathered_blocks(c).bytes, ranks(c) * static_cast<std::uint64_t>(levels)};
+  return {levels, gathered_blocks(c).bytes, ranks(c) * levels};
 }
 
 // All counts but the diagonal.
@@ -65,8 +65,7 @@ Cost binomial_tree(const Collective& c) {
 // Survivors exchange in each of `rounds` rounds; folded positions send before and receive after.
 Cost exchanges(const Collective& c, int rounds, std::uint64_t bytes_sent) {
   const std::uint64_t n = ranks(c), m = std::bit_floor(n), extra = n - m;
-  return {rounds + (extra > 0 ? 2 : 0), bytes_sent,
-          m * static_cast<std::uint64_t>(rounds) + 2 * extra};
+  return {rounds + (extra > 0 ? 2 : 0), bytes_sent, m * rounds + 2 * extra};
 }
 
 int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
@@ -125,8 +124,7 @@ Cost double_tree_reduce(const Collective& c) {
 
 Cost bruck_all_gather(const Collective& c) {
   const int levels = ceil_log2(c.size);
-  return {levels, ranks(c) * (ranks(c) - 1) * bytes(c),
-          ranks(c) * static_cast<std::uint64_t>(levels)};
+  return {levels, ranks(c) * (ranks(c) - 1) * bytes(c), ranks(c) * levels};
 }
 
 std::uint64_t bits_set_below(int n) {
@@ -137,8 +135,7 @@ std::uint64_t bits_set_below(int n) {
 
 Cost bruck_all_to_all(const Collective& c) {
   const int levels = ceil_log2(c.size);
-  return {levels, ranks(c) * bits_set_below(c.size) * bytes(c),
-          ranks(c) * static_cast<std::uint64_t>(levels)};
+  return {levels, ranks(c) * bits_set_below(c.size) * bytes(c), ranks(c) * levels};
 }
 
 // n-1 messages, one after the other at the root or along a chain.
@@ -158,7 +155,7 @@ Cost one_message(const Collective& c) {
 
 Cost dissemination(const Collective& c) {
   const int levels = ceil_log2(c.size);
-  return {levels, 0, ranks(c) * static_cast<std::uint64_t>(levels)};
+  return {levels, 0, ranks(c) * levels};
 }
 
 const std::array kRows{

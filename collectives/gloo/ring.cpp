@@ -38,7 +38,7 @@ std::uint64_t max_segment_bytes(const Collective& c) {
 
 // Rounds up to at least two segments per rank, equally many for every rank.
 std::uint64_t segments_for_all(const Collective& c, std::uint64_t needed) {
-  const auto n = static_cast<std::uint64_t>(c.size);
+  const std::uint64_t n = c.size;
   return round_up(std::max(needed, 2 * n), n);
 }
 
@@ -64,9 +64,7 @@ class GlooRing final : public Schedule {
   Step halves_step(GroupRank r, int k) const;
   Step to_root_step(GroupRank r, int k) const;
   Block segments(std::uint64_t first, std::uint64_t n) const;
-  Block chunk(GroupRank r) const {
-    return segments(static_cast<std::uint64_t>(r) * cut_.per_rank, cut_.per_rank);
-  }
+  Block chunk(GroupRank r) const { return segments(r * cut_.per_rank, cut_.per_rank); }
   GroupRank wrap(int r) const { return (r + collective().size) % collective().size; }
 
   GlooSegments cut_;
@@ -117,8 +115,8 @@ Block GlooRing::segments(std::uint64_t first, std::uint64_t n) const {
 
 Step GlooRing::ring_step(GroupRank r, const Phase& phase, int k) const {
   const auto segment = [&](std::uint64_t ahead, int i) {
-    const std::uint64_t first = (static_cast<std::uint64_t>(r) + ahead) * cut_.per_rank;
-    return segments(first + static_cast<std::uint64_t>(i), 1);
+    const std::uint64_t first = (r + ahead) * cut_.per_rank;
+    return segments(first + i, 1);
   };
   Step step;
   step.on_recv = phase.combine;
@@ -132,7 +130,7 @@ Step GlooRing::ring_step(GroupRank r, const Phase& phase, int k) const {
 Step GlooRing::halves_step(GroupRank r, int k) const {
   const std::uint64_t count = collective().count;
   const auto half = [&](GroupRank owner, int i) -> Block {
-    const std::uint64_t begin = static_cast<std::uint64_t>(owner) * count, first = count / 2;
+    const std::uint64_t begin = owner * count, first = count / 2;
     return i % 2 == 0 ? Block{begin, first} : Block{begin + first, count - first};
   };
   Step step;
@@ -171,7 +169,7 @@ GlooSegments gloo_all_reduce_segments(const Collective& c) {
 
 GlooSegments gloo_reduce_segments(const Collective& c) {
   const std::uint64_t bytes = c.count * c.element_bytes;
-  const auto n = static_cast<std::uint64_t>(c.size);
+  const std::uint64_t n = c.size;
   const std::uint64_t segment =
       round_up(std::min(div_up(bytes, 2 * n), max_segment_bytes(c)), c.element_bytes);
   const std::uint64_t all = segments_for_all(c, segment == 0 ? 0 : div_up(bytes, segment));

@@ -74,7 +74,7 @@ class NcclBroadcasts final : public Schedule {
 
   int actors(GroupRank) const override { return static_cast<int>(channels_.size()); }
   Actor actor(GroupRank, int a) const override {
-    const BroadcastChannel& channel = channels_[static_cast<std::size_t>(a)];
+    const BroadcastChannel& channel = channels_[a];
     return {channel.channel, channel.steps};
   }
   Step step(GroupRank r, int a, int k) const override;
@@ -93,23 +93,21 @@ class NcclBroadcasts final : public Schedule {
 };
 
 Step NcclBroadcasts::step(GroupRank r, int a, int k) const {
-  const BroadcastChannel& channel = channels_[static_cast<std::size_t>(a)];
-  const NcclRing& ring = rings_[static_cast<std::size_t>(a)];
+  const BroadcastChannel& channel = channels_[a];
+  const NcclRing& ring = rings_[a];
   const int size = collective().size, position = ring.position_of(r);
   const Turn& turn =
       *std::prev(std::upper_bound(channel.turns.begin(), channel.turns.end(), k,
                                   [](int step, const Turn& other) { return step < other.begin; }));
   // A rank begins with its own block, or that of the next rank before it.
   const auto blocks = static_cast<int>(turn.parts.size());
-  const auto behind = std::upper_bound(
-      turn.parts.begin(), turn.parts.end(), position,
-      [&](int at, int part) { return at < channel.positions[static_cast<std::size_t>(part)]; });
+  const auto behind =
+      std::upper_bound(turn.parts.begin(), turn.parts.end(), position,
+                       [&](int at, int part) { return at < channel.positions[part]; });
   const auto begin = static_cast<int>(behind - turn.parts.begin()) - 1 + blocks;
   const int index = (begin - (k - turn.begin) % blocks + blocks) % blocks;
-  const BlockPart& part =
-      channel.parts[static_cast<std::size_t>(turn.parts[static_cast<std::size_t>(index)])];
-  const std::uint64_t chunk =
-      (turn.first + static_cast<std::uint64_t>((k - turn.begin) / blocks)) * part.chunk;
+  const BlockPart& part = channel.parts[turn.parts[index]];
+  const std::uint64_t chunk = (turn.first + (k - turn.begin) / blocks) * part.chunk;
   Block block = layout_.work(r, part.root);
   block.offset += part.offset + chunk;
   block.count = std::min(part.chunk, part.count - chunk);
@@ -131,7 +129,7 @@ Step NcclBroadcasts::step(GroupRank r, int a, int k) const {
 std::vector<Collective> broadcasts_of(const Collective& c) {
   std::vector<Collective> out;
   for (GroupRank root = 0; root < c.size; ++root) {
-    const std::uint64_t count = (*c.counts)[static_cast<std::size_t>(root)];
+    const std::uint64_t count = (*c.counts)[root];
     if (count == 0 || c.size < 2) continue;
     Collective one = c;
     one.func = Func::broadcast;
@@ -148,9 +146,7 @@ void finish(BroadcastChannel& channel, const NcclPlan& plan, bool take_turns) {
   const NcclRing ring(plan.nodes, *plan.node, channel.channel);
   for (const BlockPart& part : channel.parts)
     channel.positions.push_back(ring.position_of(part.root));
-  const auto chunks_of = [&](int part) {
-    return channel.parts[static_cast<std::size_t>(part)].chunks();
-  };
+  const auto chunks_of = [&](int part) { return channel.parts[part].chunks(); };
   std::vector<int> left(channel.parts.size());
   for (std::size_t i = 0; i < left.size(); ++i) left[i] = static_cast<int>(i);
   const auto add = [&](std::uint64_t first, std::uint64_t end, std::vector<int> parts) {
@@ -162,10 +158,8 @@ void finish(BroadcastChannel& channel, const NcclPlan& plan, bool take_turns) {
     for (const int part : left) add(0, chunks_of(part), {part});
     return;
   }
-  std::sort(left.begin(), left.end(), [&](int a, int b) {
-    return channel.positions[static_cast<std::size_t>(a)] <
-           channel.positions[static_cast<std::size_t>(b)];
-  });
+  std::sort(left.begin(), left.end(),
+            [&](int a, int b) { return channel.positions[a] < channel.positions[b]; });
   for (std::uint64_t first = 0; !left.empty();) {
     std::uint64_t end = chunks_of(left.front());
     for (const int part : left) end = std::min(end, chunks_of(part));
@@ -192,7 +186,7 @@ Channels one_by_one(const NcclGroupPlan& group, std::span<const Collective> call
 // A block has a part on each of the channels that the plan may use.
 Channels in_turns(const NcclPlan& plan, std::span<const Collective> calls) {
   Channels channels;
-  const auto shares = static_cast<std::uint64_t>(plan.task.max_channels);
+  const std::uint64_t shares = plan.task.max_channels;
   for (const Collective& call : calls) {
     const std::uint64_t bytes = call.count * call.element_bytes;
     const std::uint64_t share = (bytes + shares - 1) / shares;

@@ -18,7 +18,7 @@ using Found = std::shared_ptr<const NcclGraphs>;
 constexpr std::size_t kMostKept = 256;
 
 std::vector<int> first_gpus(int count) {
-  std::vector<int> gpus(static_cast<std::size_t>(count));
+  std::vector<int> gpus(count);
   std::iota(gpus.begin(), gpus.end(), 0);
   return gpus;
 }
@@ -26,7 +26,7 @@ std::vector<int> first_gpus(int count) {
 // Names a NIC by the local rank whose own it is, preferably the channel's first.
 int name_nic(const NcclMachine& machine, std::span<const int> gpus, int nic, int entry) {
   const auto owns = [&](int local) {
-    const int gpu = gpus[static_cast<std::size_t>(local)];
+    const int gpu = gpus[local];
     return nccl_own_nic(gpu, machine.nic_count(), machine.gpu_count()) == nic;
   };
   if (nic < 0 || owns(entry)) return nic < 0 ? nic : nccl_nic_beside(entry);
@@ -79,7 +79,7 @@ Found by_local_rank(const std::vector<int>& gpus, const std::vector<int>& ascend
   std::vector<int> local;
   for (const int gpu : ascending)
     local.push_back(static_cast<int>(std::find(gpus.begin(), gpus.end(), gpu) - gpus.begin()));
-  const auto to_local = [&](int i) { return local[static_cast<std::size_t>(i)]; };
+  const auto to_local = [&](int i) { return local[i]; };
   const auto rename = [&](int& nic) {
     if (is_nic_beside(nic)) nic = nccl_nic_beside(to_local(local_beside(nic)));
   };
@@ -95,8 +95,7 @@ Found by_local_rank(const std::vector<int>& gpus, const std::vector<int>& ascend
     rename(head.nic);
   }
   for (std::size_t i = 0; i < graphs.own_nics.size(); ++i) {
-    std::vector<int>& own =
-        graphs.own_nics[static_cast<std::size_t>(to_local(static_cast<int>(i)))];
+    std::vector<int>& own = graphs.own_nics[to_local(static_cast<int>(i))];
     own = found->own_nics[i];
     std::for_each(own.begin(), own.end(), rename);
   }
@@ -119,7 +118,7 @@ std::vector<int> gpus_of(const Communicator& comm, const NcclNodes& nodes, int r
   for (int n = 0; n < nodes.nodes(); ++n)
     if (nodes.ranks_of(n) == ranks) {
       for (int local = 0; local < ranks; ++local)
-        gpus.push_back(comm.gpu_of[static_cast<std::size_t>(nodes.rank_at(n, local))]);
+        gpus.push_back(comm.gpu_of[nodes.rank_at(n, local)]);
       break;
     }
   return gpus;
@@ -158,8 +157,7 @@ Found with_smaller_nodes(const Communicator& comm, const NcclNodes& nodes,
     align(all.tree.links, found->tree.links);
     align(all.nvls, found->nvls);
   }
-  const auto channels =
-      static_cast<std::size_t>(std::min(all.ring.links.channels, all.tree.links.channels));
+  const std::size_t channels = std::min(all.ring.links.channels, all.tree.links.channels);
   all.ring.channels.resize(channels);
   all.tree.channels.resize(channels);
   return nccl_graphs(std::move(all));

@@ -45,9 +45,8 @@ class NcclNvlsTree final : public Schedule {
         parts_(nccl_channel_parts(plan_)),
         ranks_(plan_.nodes.ranks_per_node()),
         heads_(static_cast<int>(plan_.graphs->heads.size())),
-        head_(static_cast<std::size_t>(ranks_), kNoHead) {
-    for (int h = 0; h < heads_; ++h)
-      head_[static_cast<std::size_t>(plan_.graphs->heads[static_cast<std::size_t>(h)].local)] = h;
+        head_(ranks_, kNoHead) {
+    for (int h = 0; h < heads_; ++h) head_[plan_.graphs->heads[h].local] = h;
     set_played(plan_.name());
   }
 
@@ -55,7 +54,7 @@ class NcclNvlsTree final : public Schedule {
   int actors(GroupRank) const override { return 2 * static_cast<int>(parts_.size()); }
   Actor actor(GroupRank r, int a) const override {
     const NcclChannelPart& part = part_of(a);
-    const std::uint64_t loop = part.chunk * static_cast<std::uint64_t>(heads_);
+    const std::uint64_t loop = part.chunk * heads_;
     const auto loops = static_cast<int>((part.count + loop - 1) / loop);
     return {part.channel, loops * steps_per_loop(links(r, part), a)};
   }
@@ -86,7 +85,7 @@ class NcclNvlsTree final : public Schedule {
     return plan_.nodes.rank_at(plan_.nodes.node_of(r), local);
   }
   static constexpr int kNoHead = -1;
-  int head_of(int local) const { return head_[static_cast<std::size_t>(local)]; }
+  int head_of(int local) const { return head_[local]; }
   Block block_of(const NcclChannelPart& part, int loop, int head) const;
   Step around(GroupRank r, const NcclChannelPart& part, int loop, int i, int direction) const;
 
@@ -112,15 +111,15 @@ NcclNvlsTree::Links NcclNvlsTree::links(GroupRank r, const NcclChannelPart& part
 
 // Part `head` of a loop; the last loop splits the remaining elements evenly.
 Block NcclNvlsTree::block_of(const NcclChannelPart& part, int loop, int head) const {
-  const auto heads = static_cast<std::uint64_t>(heads_);
-  const std::uint64_t begin = static_cast<std::uint64_t>(loop) * heads * part.chunk;
+  const std::uint64_t heads = heads_;
+  const std::uint64_t begin = loop * heads * part.chunk;
   const std::uint64_t rest = part.count - begin;
   std::uint64_t length = part.chunk;
   if (rest < heads * length) {
     const std::uint64_t line = 16 / collective().element_bytes;
     length = ((rest + heads - 1) / heads + line - 1) / line * line;
   }
-  const std::uint64_t from = std::min(rest, static_cast<std::uint64_t>(head) * length);
+  const std::uint64_t from = std::min(rest, head * length);
   return {part.offset + begin + from, std::min(length, rest - from), Buffer::work};
 }
 

@@ -23,7 +23,7 @@ std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
   return kMake(kVersion, c, comm);
 }
 
-std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
+std::uint64_t ranks(const Collective& c) { return c.size; }
 std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
 bool nothing_to_do(const Collective& c) { return c.size < 2 || c.count == 0; }
 
@@ -47,7 +47,7 @@ Cost ring_chain(const Collective& c) {
 // Once up and once down every edge of a tree of depth ceil(log2 n), for one rank per node.
 Cost tree_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
-  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(c.size - 1)));
+  const int levels = std::bit_width(static_cast<unsigned>(c.size - 1));
   return {2 * levels, 2 * (ranks(c) - 1) * bytes(c), 2 * (ranks(c) - 1)};
 }
 
@@ -55,10 +55,10 @@ Cost tree_all_reduce(const Collective& c) {
 Cost nvls_tree_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const int per_node = std::min(c.size, 8), nodes = c.size / per_node;
-  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(nodes - 1)));
-  const std::uint64_t n = ranks(c), heads = static_cast<std::uint64_t>(per_node);
+  const int levels = std::bit_width(static_cast<unsigned>(nodes - 1));
+  const std::uint64_t n = ranks(c), heads = per_node;
   return {2 * (per_node - 1 + levels), 2 * (n - 1) * bytes(c),
-          2 * n * (heads - 1) + 2 * heads * static_cast<std::uint64_t>(nodes - 1)};
+          2 * n * (heads - 1) + 2 * heads * (nodes - 1)};
 }
 
 // Those of the ring around the node that stands for the NVLink switch.

@@ -19,11 +19,11 @@ Cost gathered(const Collective& c, int steps, std::uint64_t messages) {
 
 int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
 
-int ceil_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
+int ceil_log2(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
 
 }  // namespace
 
-std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
+std::uint64_t ranks(const Collective& c) { return c.size; }
 std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
 bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
 std::uint64_t survivors(const Collective& c) { return std::bit_floor(ranks(c)); }
@@ -36,7 +36,7 @@ Cost ring_all_reduce(const Collective& c) {
 Cost doubling_all_reduce(const Collective& c) {
   const int levels = floor_log2(c.size);
   const std::uint64_t m = survivors(c), extra = ranks(c) - m;
-  const std::uint64_t messages = m * static_cast<std::uint64_t>(levels) + 2 * extra;
+  const std::uint64_t messages = m * levels + 2 * extra;
   return {levels + (extra > 0 ? 2 : 0), messages * bytes(c), messages};
 }
 
@@ -50,8 +50,7 @@ Cost rabenseifner(const Collective& c) {
   const std::uint64_t m = survivors(c), extra = ranks(c) - m;
   const std::uint64_t upper_half = (c.count - c.count / 2) * c.element_bytes;
   return {2 * levels + (extra > 0 ? 3 : 0),
-          2 * (m - 1) * bytes(c) + extra * (2 * bytes(c) + upper_half),
-          2 * m * static_cast<std::uint64_t>(levels) + 4 * extra};
+          2 * (m - 1) * bytes(c) + extra * (2 * bytes(c) + upper_half), 2 * m * levels + 4 * extra};
 }
 
 Cost one_block_a_step(const Collective& c) {
@@ -60,7 +59,7 @@ Cost one_block_a_step(const Collective& c) {
 
 Cost log_steps(const Collective& c) {
   const int steps = ceil_log2(c.size);
-  return all_blocks(c, steps, ranks(c) * static_cast<std::uint64_t>(steps));
+  return all_blocks(c, steps, ranks(c) * steps);
 }
 
 Cost neighbor_exchange(const Collective& c) {
@@ -71,7 +70,7 @@ Cost halving(const Collective& c) {
   const int levels = floor_log2(c.size);
   const std::uint64_t m = survivors(c), extra = ranks(c) - m;
   return {levels + (extra > 0 ? 2 : 0), (ranks(c) * (ranks(c) - 1) + extra) * bytes(c),
-          m * static_cast<std::uint64_t>(levels) + 2 * extra};
+          m * levels + 2 * extra};
 }
 
 Cost bruck_all_to_all(const Collective& c) {
@@ -96,7 +95,7 @@ Cost gathered_one_a_step(const Collective& c) {
 
 Cost gathered_log_steps(const Collective& c) {
   const int steps = ceil_log2(c.size);
-  return gathered(c, steps, ranks(c) * static_cast<std::uint64_t>(steps));
+  return gathered(c, steps, ranks(c) * steps);
 }
 
 Cost gathered_by_neighbors(const Collective& c) {
@@ -105,8 +104,7 @@ Cost gathered_by_neighbors(const Collective& c) {
 
 // Only the gather-v; Open MPI sends no message for an empty block.
 Cost gather_v(const Collective& c) {
-  const std::uint64_t full =
-      ranks(c) - static_cast<std::uint64_t>(std::count(c.counts->begin(), c.counts->end(), 0U));
+  const std::uint64_t full = ranks(c) - std::count(c.counts->begin(), c.counts->end(), 0U);
   const std::uint64_t messages = full - (c.counts->front() > 0 ? 1 : 0);
   return {static_cast<int>(messages), (all_counts(c) - c.counts->front()) * c.element_bytes,
           messages};
@@ -135,7 +133,7 @@ Cost doubling_barrier(const Collective& c) {
 
 Cost dissemination_barrier(const Collective& c) {
   const int steps = ceil_log2(c.size);
-  return {steps, 0, ranks(c) * static_cast<std::uint64_t>(steps)};
+  return {steps, 0, ranks(c) * steps};
 }
 
 Cost tree_barrier(const Collective& c) { return {2 * ceil_log2(c.size), 0, 2 * (ranks(c) - 1)}; }

@@ -99,7 +99,7 @@ class Member final : public Agent {
       return take_results(io);
     }
     const int rail = static_cast<int>(note.index) % rails_.rails();
-    const std::uint64_t piece = note.index / static_cast<std::uint32_t>(rails_.rails());
+    const std::uint64_t piece = note.index / rails_.rails();
     if (note.tag == kGive) return gather(io, from, piece, note.content);
     accept(io, shares_[rail], piece, note.content);
     --expected_;
@@ -110,14 +110,12 @@ class Member final : public Agent {
 
   void send(Io& io, GroupRank to, std::uint8_t tag, int rail, std::uint64_t piece,
             std::uint64_t elements, std::span<const std::byte> content) {
-    const Note note{
-        .tag = tag,
-        .call = call().number,
-        .index = static_cast<std::uint32_t>(piece) * static_cast<std::uint32_t>(rails_.rails()) +
-                 static_cast<std::uint32_t>(rail),
-        .type = call().type,
-        .elements = elements,
-        .content = content};
+    const Note note{.tag = tag,
+                    .call = call().number,
+                    .index = static_cast<std::uint32_t>(piece) * rails_.rails() + rail,
+                    .type = call().type,
+                    .elements = elements,
+                    .content = content};
     outbox_.send(io, to, note);
   }
 
@@ -168,7 +166,7 @@ class Member final : public Agent {
   // The rank that takes a rail's results from me; kNoRank: I am the last.
   GroupRank after(GroupRank r, int rail) const {
     const std::vector<GroupRank>& all = local();
-    auto at = static_cast<std::size_t>(std::find(all.begin(), all.end(), r) - all.begin());
+    std::size_t at = std::find(all.begin(), all.end(), r) - all.begin();
     for (;;) {
       at = (at + 1) % all.size();
       if (all[at] == rails_.worker(rail, node_)) return kNoRank;
@@ -292,8 +290,7 @@ void add_inside(std::vector<Ends::Edge>& edges, const Rails& rails, const RailSh
   const std::uint32_t element = bytes_of(call.type);
   const std::vector<GroupRank>& local = rails.on_node(node);
   const GroupRank worker = rails.worker(rail, node);
-  const auto at =
-      static_cast<std::size_t>(std::find(local.begin(), local.end(), worker) - local.begin());
+  const std::size_t at = std::find(local.begin(), local.end(), worker) - local.begin();
   GroupRank from = worker;
   for (std::size_t i = 1; i < local.size(); ++i) {
     const GroupRank r = local[(at + i) % local.size()];

@@ -18,8 +18,7 @@ class OmniReduce final : public Ends {
   std::vector<Helper> helpers() const override {
     if (options().in_switch)
       return {{.kind = PartyKind::network_switch, .near = 0, .slots = options().slots}};
-    return std::vector<Helper>(static_cast<std::size_t>(options().aggregators),
-                               {PartyKind::aggregator});
+    return std::vector<Helper>(options().aggregators, {PartyKind::aggregator});
   }
   std::unique_ptr<Agent> agent(GroupParty party) const override {
     const bool helps = party >= size();
@@ -77,12 +76,11 @@ std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
   const BlockShape shape = setup_.shape();
   const std::uint64_t blocks = shape.blocks_of(call.collective.count);
   // Every column's first block travels; of those behind it, as many as are nonzero.
-  const auto [d, u] =
-      call.sparsity.means(std::uint64_t{shape.stride()} * static_cast<std::uint64_t>(shape.block),
-                          call.collective.count, size());
-  std::vector<SlotTraffic> up(static_cast<std::size_t>(options().aggregators)), down = up;
+  const auto [d, u] = call.sparsity.means(std::uint64_t{shape.stride()} * shape.block,
+                                          call.collective.count, size());
+  std::vector<SlotTraffic> up(options().aggregators), down = up;
   for (int slot = 0; slot < shape.slots && shape.columns_in(slot, blocks) > 0; ++slot) {
-    const auto aggregator = static_cast<std::size_t>(setup_.place_of(slot).aggregator - size());
+    const std::size_t aggregator = setup_.place_of(slot).aggregator - size();
     const SlotTraffic sent = slot_traffic(shape, slot, blocks, d, u);
     const SlotTraffic told = slot_traffic(shape, slot, blocks, u, u);
     up[aggregator].blocks += sent.blocks;
@@ -102,7 +100,7 @@ std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
   std::vector<Edge> edges;
   for (GroupRank r = 0; r < size(); ++r)
     for (int a = 0; a < options().aggregators; ++a) {
-      const auto i = static_cast<std::size_t>(a);
+      const std::size_t i = a;
       if (up[i].blocks == 0) continue;
       edges.push_back(edge(r, size() + a, up[i]));
       edges.push_back(edge(size() + a, r, down[i]));

@@ -33,7 +33,7 @@ std::uint32_t index_of(std::uint32_t slot, std::uint32_t round) {
 }
 
 bool well_formed(const Note& note, const Setup& setup) {
-  const auto block = static_cast<std::uint64_t>(setup.options.block);
+  const std::uint64_t block = setup.options.block;
   return note.words.size() == kPacketWords && (note.elements == 0 || note.elements == block) &&
          (note.index & ~kSetBit) < static_cast<std::uint32_t>(setup.options.slots);
 }
@@ -43,7 +43,7 @@ class Member final : public Agent {
   explicit Member(const Setup& setup)
       : setup_(setup),
         walk_(setup.shape()),
-        slots_(static_cast<std::size_t>(walk_.shape().slots)),
+        slots_(walk_.shape().slots),
         timers_(walk_.shape().slots, setup.options.timeout) {}
 
   void on_call(Io& io, const Call& call) override {
@@ -54,7 +54,7 @@ class Member final : public Agent {
   void on_note(Io& io, GroupParty from, const Note& sum) override {
     if (calls_.empty() || !well_formed(sum, setup_) || sum.elements == 0) return;
     const int slot = setup_.slot_of(from, sum.index & ~kSetBit);
-    State& state = slots_[static_cast<std::size_t>(slot)];
+    State& state = slots_[slot];
     const Words words = words_in(sum);
     if (!state.waits || words.round != state.round) return;  // it has this sum
     if (!walk_.may_go_to(slot, 0, words.next)) return;       // no packet of ours
@@ -78,7 +78,7 @@ class Member final : public Agent {
 
   void on_room(Io& io) override {
     for (const int slot : std::exchange(refused_, {}))
-      if (slots_[static_cast<std::size_t>(slot)].waits) send(io, slot);
+      if (slots_[slot].waits) send(io, slot);
   }
 
  private:
@@ -104,14 +104,14 @@ class Member final : public Agent {
     refused_.clear();
     timers_.arm(io);
     for (int slot = 0; slot < open_; ++slot) {
-      State& state = slots_[static_cast<std::size_t>(slot)];
+      State& state = slots_[slot];
       state.waits = state.has_block = true;
       send(io, slot);
     }
   }
 
   void send(Io& io, int slot) {
-    const State& state = slots_[static_cast<std::size_t>(slot)];
+    const State& state = slots_[slot];
     const SlotPlace place = setup_.place_of(slot);
     const Words words{state.round, walk_.at(slot, 0).next};
     content_.clear();
@@ -123,7 +123,7 @@ class Member final : public Agent {
         .elements = state.has_block ? static_cast<std::uint64_t>(setup_.options.block) : 0,
         .content = content_,
         .words = std::as_bytes(std::span(&words, 1))};
-    timers_.sent(static_cast<std::size_t>(slot));
+    timers_.sent(slot);
     if (!io.send(place.aggregator, note, Carriage::packet)) refused_.push_back(slot);
   }
 
@@ -149,14 +149,14 @@ class Round {
     number_ = number;
     missing_ = ranks;
     least_ = ~0U;
-    heard_.assign(static_cast<std::size_t>(ranks), false);
+    heard_.assign(ranks, false);
     sum_.clear();
     has_sum_ = false;
   }
   // False: the rank was heard before.
   bool add(GroupParty from, const Note& note, std::uint32_t next) {
-    if (heard_[static_cast<std::size_t>(from)]) return false;
-    heard_[static_cast<std::size_t>(from)] = true;
+    if (heard_[from]) return false;
+    heard_[from] = true;
     --missing_;
     least_ = std::min(least_, next);
     type_ = note.type;
@@ -186,10 +186,7 @@ class Round {
 class Aggregator final : public Agent {
  public:
   explicit Aggregator(const Setup& setup)
-      : setup_(setup),
-        cost_(setup),
-        slots_(static_cast<std::size_t>(setup.options.slots)),
-        all_(static_cast<std::size_t>(setup.ranks)) {
+      : setup_(setup), cost_(setup), slots_(setup.options.slots), all_(setup.ranks) {
     std::iota(all_.begin(), all_.end(), 0);
   }
 

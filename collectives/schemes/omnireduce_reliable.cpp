@@ -28,7 +28,7 @@ struct Message {
     return {.call = call,
             .index = index,
             .type = type,
-            .elements = next.size() * static_cast<std::uint64_t>(setup.options.block),
+            .elements = next.size() * setup.options.block,
             .content = content,
             .words = std::as_bytes(std::span(next))};
   }
@@ -51,7 +51,7 @@ Note block_in(const Note& note, std::size_t i, int block) {
 bool well_formed(const Note& note, const Setup& setup) {
   return note.words.size() % 4 == 0 &&
          note.words.size() / 4 <= static_cast<std::size_t>(setup.options.columns) &&
-         note.elements == note.words.size() / 4 * static_cast<std::size_t>(setup.options.block);
+         note.elements == note.words.size() / 4 * setup.options.block;
 }
 
 class Member final : public Agent {
@@ -138,10 +138,7 @@ class Member final : public Agent {
 class Aggregator final : public Agent {
  public:
   explicit Aggregator(const Setup& setup)
-      : setup_(setup),
-        shape_(setup.shape()),
-        cost_(setup),
-        slots_(static_cast<std::size_t>(setup.options.slots)) {}
+      : setup_(setup), shape_(setup.shape()), cost_(setup), slots_(setup.options.slots) {}
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
     if (from >= setup_.ranks || note.index >= slots_.size() || !well_formed(note, setup_)) return;
@@ -150,12 +147,12 @@ class Aggregator final : public Agent {
     cost_.begin(io, note.index, note.type);
     for (std::size_t i = 0; i < note.words.size() / 4; ++i) {
       const std::uint32_t next = next_in(note, i);
-      const auto number = static_cast<std::size_t>(shape_.column_of(next));
+      const std::size_t number = shape_.column_of(next);
       if (number >= slot.columns.size()) return;  // no note of ours
       Column& column = slot.columns[number];
       cost_.block(io, note.type, !std::exchange(column.begun, true));
       column.sum.add(block_in(note, i, setup_.options.block));
-      column.next[static_cast<std::size_t>(from)] = next;
+      column.next[from] = next;
       slot.complete += --column.missing == 0;
     }
     go_on(io, note.index);
@@ -194,9 +191,9 @@ class Aggregator final : public Agent {
     slot.type = note.type;
     slot.open = static_cast<int>(note.words.size() / 4);
     slot.complete = 0;
-    slot.columns.resize(static_cast<std::size_t>(slot.open));
+    slot.columns.resize(slot.open);
     for (Column& column : slot.columns) {
-      column.next.assign(static_cast<std::size_t>(setup_.ranks), 0);
+      column.next.assign(setup_.ranks, 0);
       column.missing = setup_.ranks;
       column.ended = false;
     }
@@ -236,8 +233,7 @@ class Aggregator final : public Agent {
     if (slot.told.next.empty()) return true;
     const Note note = slot.told.note(setup_, index);
     for (; slot.sent < setup_.ranks; ++slot.sent) {
-      const auto rank = static_cast<GroupParty>((index + static_cast<unsigned>(slot.sent)) %
-                                                static_cast<unsigned>(setup_.ranks));
+      const GroupParty rank = (index + slot.sent) % setup_.ranks;
       if (io.send(rank, note, Carriage::reliable)) continue;
       slot.refused = true;
       refused_.push_back(index);

@@ -36,10 +36,7 @@ std::uint64_t piece_elements(std::uint64_t values, std::uint64_t runs, bool dens
 
 // The j-th of `ranks` parts of a tensor.
 Run part_of(std::uint64_t elements, int ranks, GroupRank j) {
-  const auto cut = [&](GroupRank i) {
-    return static_cast<std::uint32_t>(elements * static_cast<std::uint64_t>(i) /
-                                      static_cast<std::uint64_t>(ranks));
-  };
+  const auto cut = [&](GroupRank i) { return static_cast<std::uint32_t>(elements * i / ranks); };
   return {cut(j), cut(j + 1) - cut(j)};
 }
 
@@ -183,8 +180,7 @@ class Member final : public Agent {
   // All parts have come: sends the sums, without indices where that is shorter.
   void gather_sums() {
     const Run part = own_part();
-    const auto filled =
-        static_cast<std::uint64_t>(std::count(nonzero_.begin(), nonzero_.end(), true));
+    const std::uint64_t filled = std::count(nonzero_.begin(), nonzero_.end(), true);
     const std::uint32_t element = bytes_of(call().type);
     const bool dense = filled * (element + kIndexBytes) > std::uint64_t{part.count} * element;
     outgoing_.push_back({right(), static_cast<std::uint8_t>(dense ? kDense : kGathered), part.first,
@@ -247,8 +243,7 @@ class Member final : public Agent {
   // elements are nonzero together.
   bool travels(Tensor& tensor, const Outgoing& list, std::uint64_t n) {
     if (list.tag == kDense) return true;
-    if (splits_ && list.tag == kGathered)
-      return nonzero_[static_cast<std::size_t>(list.next - own_part().first)];
+    if (splits_ && list.tag == kGathered) return nonzero_[list.next - own_part().first];
     return tensor.nonzero(list.next, n);
   }
 
@@ -300,7 +295,7 @@ class SparseListEnds final : public Ends {
 std::vector<Ends::Edge> SparseListEnds::traffic(const Call& call) const {
   std::vector<Edge> edges;
   if (size() < 2) return edges;
-  const auto n = static_cast<std::size_t>(size());
+  const std::size_t n = size();
   const std::uint32_t element = bytes_of(call.type);
   const double listed = element + kIndexBytes;
   struct Sent {
@@ -328,10 +323,10 @@ std::vector<Ends::Edge> SparseListEnds::traffic(const Call& call) const {
   Sent all;
   for (GroupRank j = 0; j < size(); ++j) {
     const Run part = part_of(count, size(), j);
-    const auto values = static_cast<double>(part.count);
+    const double values = part.count;
     const auto [d, u] =
         call.sparsity.means(part.first, std::uint64_t{part.first} + part.count, size());
-    const auto at = static_cast<std::size_t>(j);
+    const std::size_t at = j;
     parts[at] = list(d * values, listed);
     sums[at] = u * listed > element ? list(values, element) : list(u * values, listed);
     all.add(sums[at]);
@@ -339,10 +334,10 @@ std::vector<Ends::Edge> SparseListEnds::traffic(const Call& call) const {
   for (GroupRank r = 0; r < size(); ++r) {
     for (int k = 1; k < size(); ++k) {
       const GroupRank to = (r + k) % size();
-      edge(r, to, parts[static_cast<std::size_t>(to)]);
+      edge(r, to, parts[to]);
     }
     // The sums of all parts but the next rank's own pass by.
-    const Sent& not_sent = sums[static_cast<std::size_t>((r + 1) % size())];
+    const Sent& not_sent = sums[(r + 1) % size()];
     edge(r, (r + 1) % size(), {all.bytes - not_sent.bytes, all.pieces - not_sent.pieces});
   }
   return edges;

@@ -35,7 +35,7 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   void on_room(Io& io) override;
 
  private:
-  unsigned first_slot() const { return static_cast<unsigned>(layout_->options.first_slot); }
+  unsigned first_slot() const { return layout_->options.first_slot; }
   std::uint32_t job() const { return call_.number & 0xff; }
   bool send(Io& io, const Chunk& chunk, bool again) override;
   Contribution contribution(const Chunk& chunk) const;
@@ -95,7 +95,7 @@ SwitchMlPart::SwitchMlPart(std::shared_ptr<const Layout> layout, GroupRank worke
       node_(layout_->rails.node_of(worker)) {
   if (alone()) return;
   switch_ = layout_->racks.leaf_of(rail(), node_);
-  const auto slots = static_cast<std::uint32_t>(layout_->options.slots);
+  const std::uint32_t slots = layout_->options.slots;
   waiting_.resize(slots);
   if (!layout_->options.guard) return;
   for (std::uint32_t slot = 0; slot < slots; ++slot) completed_.push_back(slot - slots);
@@ -135,16 +135,15 @@ Contribution SwitchMlPart::contribution(const Chunk& chunk) const {
   const Reach reach = share_->reach();
   Contribution packet{{.packet = number_of(chunk)}, reach == Reach::everyone};
   if (chunk.exponent != switchml::Worker::kNone)
-    packet.words.exponent = own_exponent(static_cast<std::uint64_t>(chunk.exponent));
+    packet.words.exponent = own_exponent(chunk.exponent);
   if (chunk.values != switchml::Worker::kNone && reach != Reach::everyone) {
-    const GroupRank rank = share_->chunk(static_cast<std::uint64_t>(chunk.values)).rank;
+    const GroupRank rank = share_->chunk(chunk.values).rank;
     packet.words.worker = layout_->rails.node_of(rank);
     packet.full = reach == Reach::to_one || packet.words.worker == node_;
   }
   if (!packet.full || !real_) return packet;
-  packet.values.resize(static_cast<std::size_t>(layout_->options.elements));
-  if (chunk.values != switchml::Worker::kNone)
-    fill(packet.values, static_cast<std::uint64_t>(chunk.values));
+  packet.values.resize(layout_->options.elements);
+  if (chunk.values != switchml::Worker::kNone) fill(packet.values, chunk.values);
   return packet;
 }
 
@@ -181,7 +180,7 @@ std::optional<std::uint64_t> SwitchMlPart::answered(Io& io, const Note& note) {
   if (alone() || paused_ || !begun() || note.call != job() || reach != share_->reach())
     return std::nullopt;
   const auto words = Words::read(reach, note.words);
-  const auto full = static_cast<std::uint64_t>(layout_->options.elements);
+  const std::uint64_t full = layout_->options.elements;
   if (!words || (note.elements != 0 && note.elements != full)) return std::nullopt;
   const auto slot = static_cast<std::uint16_t>((note.index & ~unsigned{kSetBit}) - first_slot());
   const auto chunk = worker_.in_flight(slot);
@@ -204,9 +203,8 @@ std::optional<std::uint64_t> SwitchMlPart::complete(Io& io, const Chunk& chunk,
   }
   worker_.result(chunk.slot, chunk.set);
   if (chunk.exponent != switchml::Worker::kNone && !exponents_.empty())
-    exponents_[static_cast<std::size_t>(chunk.exponent)] = exponent;
-  if (chunk.values != switchml::Worker::kNone)
-    finish(static_cast<std::uint64_t>(chunk.values), content);
+    exponents_[chunk.exponent] = exponent;
+  if (chunk.values != switchml::Worker::kNone) finish(chunk.values, content);
   go_on(io);
   if (chunk.values == switchml::Worker::kNone) return std::nullopt;
   return static_cast<std::uint64_t>(chunk.values);
@@ -254,7 +252,7 @@ void SwitchMlPart::tick(Io& io) {
 
 SlotList SwitchMlPart::state() const {
   SlotList state;
-  state.ticks = static_cast<std::uint32_t>(silence_);
+  state.ticks = silence_;
   for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
     const bool waits = worker_.in_flight(slot).has_value();
     // Half the patience: nobody has sent at the same time as the one that suspects.
@@ -302,7 +300,7 @@ void SwitchMlPart::take_sum(Io& io, std::uint16_t slot, const Contribution& sum)
 // ---- Without the switch ----
 
 std::vector<std::int32_t> SwitchMlPart::values(std::uint64_t chunk) const {
-  std::vector<std::int32_t> values(static_cast<std::size_t>(layout_->options.elements));
+  std::vector<std::int32_t> values(layout_->options.elements);
   fill(values, chunk);
   return values;
 }

@@ -24,7 +24,7 @@ Ring::Ring(Place place, const RailShare& share, const Call& call, bool exponents
 
 int Ring::owner_of(std::uint64_t chunk) const {
   if (share_.reach() != Reach::everyone) return place_.rails.node_of(share_.chunk(chunk).rank);
-  return static_cast<int>(share_.piece_of(chunk) % static_cast<std::uint64_t>(workers_));
+  return static_cast<int>(share_.piece_of(chunk) % workers_);
 }
 
 // Words of a chunk: those of a packet without its padding.
@@ -51,9 +51,9 @@ void Ring::ready(Io& io, std::uint64_t pieces) {
 }
 
 bool Ring::take(Io& io, const Note& note) {
-  const auto all = static_cast<std::uint32_t>(workers_);
+  const std::uint32_t all = workers_;
   if (note.index / all >= ready_) return false;
-  const Slice one = slice(note.index / all, static_cast<int>(note.index % all));
+  const Slice one = slice(note.index / all, note.index % all);
   const auto trip = static_cast<Trip>(note.tag - kRing);
   if (trip == Trip::exponents_up || trip == Trip::values_up)
     go_up(io, trip, one, note.content);
@@ -85,15 +85,13 @@ void Ring::pass(Io& io, Trip trip, const Slice& slice, std::span<const std::byte
     elements = 0;
     for (const std::uint64_t c : slice.chunks) elements += words_of(c);
   }
-  outbox_.send(
-      io, place_.rails.worker(place_.rail, (me_ + 1) % workers_),
-      {.tag = static_cast<std::uint8_t>(kRing + static_cast<std::uint8_t>(trip)),
-       .call = call_,
-       .index = static_cast<std::uint32_t>(slice.piece) * static_cast<std::uint32_t>(workers_) +
-                static_cast<std::uint32_t>(slice.owner),
-       .type = values ? DataType::int32 : DataType::uint8,
-       .elements = elements,
-       .content = content});
+  outbox_.send(io, place_.rails.worker(place_.rail, (me_ + 1) % workers_),
+               {.tag = static_cast<std::uint8_t>(kRing + static_cast<std::uint8_t>(trip)),
+                .call = call_,
+                .index = static_cast<std::uint32_t>(slice.piece) * workers_ + slice.owner,
+                .type = values ? DataType::int32 : DataType::uint8,
+                .elements = elements,
+                .content = content});
 }
 
 void Ring::go_up(Io& io, Trip trip, const Slice& slice, std::span<const std::byte> content) {

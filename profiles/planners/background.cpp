@@ -67,11 +67,11 @@ std::vector<std::uint64_t> ranks_by_role(const Workload& workload) {
 std::vector<std::uint64_t> megatron_checkpoint(const JobSpec& spec, const Workload& workload) {
   const MegatronPlan plan = megatron_plan(spec);
   const std::vector<std::uint64_t> ranks = ranks_by_role(workload);
-  const auto per_stage = static_cast<std::size_t>(plan.roles_per_stage());
+  const std::size_t per_stage = plan.roles_per_stage();
   const std::uint64_t copies = plan.pipeline.is_bidirectional() ? 2 : 1;
   std::vector<std::uint64_t> bytes;
   for (int stage = 0; stage < plan.pp; ++stage) {
-    const auto first = static_cast<std::size_t>(stage) * per_stage;
+    const auto first = stage * per_stage;
     const std::uint64_t holders =
         std::accumulate(ranks.begin() + static_cast<std::ptrdiff_t>(first),
                         ranks.begin() + static_cast<std::ptrdiff_t>(first + per_stage),
@@ -89,7 +89,7 @@ std::vector<std::uint64_t> checkpoint_bytes(const JobSpec& spec, const Workload&
     return megatron_checkpoint(spec, workload);
   const std::uint64_t all =
       given > 0 ? given : spec.model->parameters() * state_bytes(spec.precision);
-  const auto trainers = static_cast<std::uint64_t>(workload.ranks - workload.servers);
+  const std::uint64_t trainers = workload.ranks - workload.servers;
   return std::vector<std::uint64_t>(workload.roles.size(), divide_up(all, trainers));
 }
 
@@ -123,7 +123,7 @@ struct Service {
 };
 
 std::vector<Service> make_services(const JobSpec& spec, Workload& workload) {
-  const auto servers = static_cast<std::size_t>(workload.servers);
+  const std::size_t servers = workload.servers;
   const WorldRank first_server(workload.ranks - workload.servers);
   std::vector<Service> services;
   for (std::size_t b = 0; b < spec.background.size(); ++b) {
@@ -164,7 +164,7 @@ std::vector<Service> make_services(const JobSpec& spec, Workload& workload) {
 
 // Which of its `over` parts a background transfers in an iteration; empty: none.
 std::optional<int> part_in(const Background& background, std::uint64_t iteration) {
-  const auto every = static_cast<std::uint64_t>(background.every);
+  const std::uint64_t every = background.every;
   if (iteration + 1 < every) return std::nullopt;
   const auto since = static_cast<int>((iteration + 1) % every);
   return since < background.over ? std::optional(since) : std::nullopt;
@@ -220,7 +220,7 @@ std::vector<Variant> order_variants(const JobSpec& spec, Workload& workload) {
 
 // Bytes of the first `parts` of `over` parts.
 std::uint64_t bytes_until(std::uint64_t bytes, int parts, int over) {
-  const auto p = static_cast<std::uint64_t>(parts), all = static_cast<std::uint64_t>(over);
+  const std::uint64_t p = parts, all = over;
   return bytes / all * p + bytes % all * p / all;
 }
 

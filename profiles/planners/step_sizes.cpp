@@ -34,7 +34,7 @@ std::uint32_t steps_of(const JobSpec& spec, const Workload& workload) {
   constexpr int kEnough = 64;
   const int all = std::max(1, spec.run.warmup + spec.run.iterations);
   const bool every = spec.run.verify || !workload.order.empty() || spec.gradients.drift();
-  return static_cast<std::uint32_t>(every ? all : std::min(all, kEnough));
+  return every ? all : std::min(all, kEnough);
 }
 
 const Program& program_in(const Workload& workload, std::uint32_t step) {
@@ -89,7 +89,7 @@ void StepSizes::play_together(const Workload& workload) {
         const CompressionOptions own = options(step, reduced.group, reduced.tensor, r);
         std::vector<float>& tensor = tensors.emplace_back(place.elements);
         if (!task) spec_.gradients.draw(own.seed, step, place.first, place.elements, tensor);
-        states[static_cast<std::size_t>(r)].compensate(place, tensor);
+        states[r].compensate(place, tensor);
         sizes_[reduced.tensor][step].push_back(method_.measure(tensor, own));
         std::vector<float>& back = backs.emplace_back(place.elements);
         method_.decompress(payload_of(method_, tensor, own), own, back);
@@ -108,7 +108,7 @@ StepSizes::BySteps StepSizes::alone(std::uint32_t group, int ranks,
   const double share = static_cast<double>(tensor.elements) / static_cast<double>(part);
   const int played = std::min(ranks, most_ranks_);
   const bool carries = carries_gradients(spec_);
-  BySteps sizes(steps_, ByRank(static_cast<std::size_t>(ranks)));
+  BySteps sizes(steps_, ByRank(ranks));
   for (GroupRank r = 0; r < played; ++r) {
     GradientState state(spec_, part, nullptr, r);
     std::vector<float> gradient(part), back(part);
@@ -121,16 +121,14 @@ StepSizes::BySteps StepSizes::alone(std::uint32_t group, int ranks,
         method_.decompress(payload_of(method_, gradient, own), own, back);
         state.finish({0, part}, gradient, back, back, ranks, false);
       }
-      sizes[step][static_cast<std::size_t>(r)] =
-          part == tensor.elements ? measured
-                                  : static_cast<std::uint64_t>(
-                                        std::llround(static_cast<double>(measured) * share / 8)) *
-                                        8;
+      sizes[step][r] = part == tensor.elements ? measured
+                                               : static_cast<std::uint64_t>(std::llround(
+                                                     static_cast<double>(measured) * share / 8)) *
+                                                     8;
     }
   }
   for (ByRank& by_rank : sizes)
-    for (std::size_t r = static_cast<std::size_t>(played); r < by_rank.size(); ++r)
-      by_rank[r] = by_rank[r % static_cast<std::size_t>(played)];
+    for (std::size_t r = played; r < by_rank.size(); ++r) by_rank[r] = by_rank[r % played];
   return sizes;
 }
 

@@ -52,8 +52,7 @@ std::vector<SvgPoint> on_a_circle(const Order& order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     const double turn = 2 * std::numbers::pi * static_cast<double>(i) /
                         static_cast<double>(std::max<std::size_t>(1, order.size()));
-    places[static_cast<std::size_t>(order[i])] = {0.5 + 0.5 * std::sin(turn),
-                                                  0.5 - 0.5 * std::cos(turn)};
+    places[order[i]] = {0.5 + 0.5 * std::sin(turn), 0.5 - 0.5 * std::cos(turn)};
   }
   return places;
 }
@@ -76,10 +75,10 @@ Order ring_order(const Connections& connections, int ranks) {
 using Neighbours = std::vector<std::vector<GroupRank>>;
 
 Neighbours neighbours_of(const Connections& connections, int ranks) {
-  Neighbours out(static_cast<std::size_t>(ranks));
+  Neighbours out(ranks);
   for (const auto& [pair, sent] : connections) {
     const auto [from, to] = pair;
-    auto &of_from = out[static_cast<std::size_t>(from)], &of_to = out[static_cast<std::size_t>(to)];
+    auto &of_from = out[from], &of_to = out[to];
     if (std::find(of_from.begin(), of_from.end(), to) != of_from.end()) continue;
     of_from.push_back(to);
     of_to.push_back(from);
@@ -91,14 +90,14 @@ Neighbours neighbours_of(const Connections& connections, int ranks) {
 using Levels = std::vector<std::vector<std::pair<GroupRank, GroupRank>>>;
 Levels levels_below(const Neighbours& neighbours, GroupRank root) {
   std::vector<bool> met(neighbours.size());
-  met[static_cast<std::size_t>(root)] = true;
+  met[root] = true;
   Levels levels{{{root, kNoRank}}};
   for (;;) {
     std::vector<std::pair<GroupRank, GroupRank>> below;
     for (const auto& [rank, parent] : levels.back()) {
-      for (const GroupRank child : neighbours[static_cast<std::size_t>(rank)]) {
-        if (met[static_cast<std::size_t>(child)]) continue;
-        met[static_cast<std::size_t>(child)] = true;
+      for (const GroupRank child : neighbours[rank]) {
+        if (met[child]) continue;
+        met[child] = true;
         below.emplace_back(child, rank);
       }
     }
@@ -116,7 +115,7 @@ std::vector<SvgPoint> as_a_tree(const Levels& levels, std::size_t ranks) {
   std::vector<Branch> branches(ranks);
   for (const auto& level : levels)
     for (const auto& [rank, parent] : level)
-      if (parent != kNoRank) branches[static_cast<std::size_t>(parent)].children.push_back(rank);
+      if (parent != kNoRank) branches[parent].children.push_back(rank);
   double leaves = 0;
   const auto place = [&](const auto& self, GroupRank rank) -> double {
     Branch& branch = branches[static_cast<std::size_t>(rank)];
@@ -131,8 +130,8 @@ std::vector<SvgPoint> as_a_tree(const Levels& levels, std::size_t ranks) {
                deep = std::max(1.0, static_cast<double>(levels.size()) - 1);
   for (std::size_t depth = 0; depth < levels.size(); ++depth)
     for (const auto& [rank, parent] : levels[depth]) {
-      const double x = leaves == 1 ? 0.5 : branches[static_cast<std::size_t>(rank)].x / wide;
-      places[static_cast<std::size_t>(rank)] = {x, static_cast<double>(depth) / deep};
+      const double x = leaves == 1 ? 0.5 : branches[rank].x / wide;
+      places[rank] = {x, static_cast<double>(depth) / deep};
     }
   return places;
 }
@@ -153,7 +152,7 @@ std::vector<SvgPoint> tree_places(const Connections& connections, int ranks, Gro
     if (reached != static_cast<std::size_t>(ranks)) return {};
     if (!best || levels.size() < best->size()) best = std::move(levels);
   }
-  return as_a_tree(*best, static_cast<std::size_t>(ranks));
+  return as_a_tree(*best, ranks);
 }
 
 // True if the first that the rank sends on the channel goes to a peer from which it has received by
@@ -222,7 +221,7 @@ SvgGraph panel_of(const Schedule& schedule, const Connections& connections,
   const Collective& c = schedule.collective();
   const std::vector<SvgPoint> places = places_of(schedule, channels[0], connections);
   for (GroupRank r = 0; r < c.size; ++r) {
-    const auto i = static_cast<std::size_t>(r);
+    const std::size_t i = r;
     const int node = node_of.empty() ? 0 : node_of[i];
     panel.nodes.push_back({places[i], std::to_string(r), node});
   }

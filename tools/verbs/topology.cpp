@@ -100,16 +100,16 @@ std::string picture_of(const SwitchGraph& graph) {
       stands_for.push_back(0);
     }
     node_of[s] = at->second;
-    if (++stands_for[static_cast<std::size_t>(at->second)] > 1)
-      picture.nodes[static_cast<std::size_t>(at->second)].name =
+    if (++stands_for[at->second] > 1)
+      picture.nodes[at->second].name =
           graph.switches[s].name.substr(0, graph.switches[s].name.find_first_of("0123456789")) +
-          " x " + std::to_string(stands_for[static_cast<std::size_t>(at->second)]);
+          " x " + std::to_string(stands_for[at->second]);
   }
   const int layers = 1 + *std::max_element(layer.begin(), layer.end());
-  std::vector<int> in_layer(static_cast<std::size_t>(layers)), placed(in_layer.size());
-  for (const SvgNode& node : picture.nodes) ++in_layer[static_cast<std::size_t>(node.kind)];
+  std::vector<int> in_layer(layers), placed(in_layer.size());
+  for (const SvgNode& node : picture.nodes) ++in_layer[node.kind];
   for (SvgNode& node : picture.nodes) {
-    const auto l = static_cast<std::size_t>(node.kind);
+    const std::size_t l = node.kind;
     node.at = {(placed[l]++ + 0.5) / in_layer[l],
                layers == 1 ? 0.5 : 0.95 - 0.9 * node.kind / (layers - 1)};
   }

@@ -45,7 +45,7 @@ void check_tensor_parallel(const JobSpec& spec) {
   if (tp == 1) return;
   const auto& shape = spec.model->transformer;
   const auto legal = [&](int value) {
-    const auto n = static_cast<std::uint64_t>(value);
+    const std::uint64_t n = value;
     return gpus % value == 0 && shape->heads % n == 0 && shape->kv_heads % n == 0 &&
            shape->ffn % n == 0 && shape->experts.ffn % n == 0 && shape->sequence % n == 0 &&
            shape->vocabulary % n == 0;
@@ -101,11 +101,11 @@ void check_experts(const JobSpec& spec, int ranks) {
   if (model.experts.count == 0)
     throw Error(spec.source_of("parallel.ep") +
                 ": the model has no experts to spread; leave it out, or use a model with experts");
-  const std::uint64_t rows =
-      static_cast<std::uint64_t>(spec.parallel.micro_batch) * model.sequence /
-      static_cast<std::uint64_t>(spec.parallel.tp * spec.parallel.cp) * model.experts.top_k;
+  const std::uint64_t rows = spec.parallel.micro_batch * model.sequence /
+                             static_cast<std::uint64_t>(spec.parallel.tp * spec.parallel.cp) *
+                             model.experts.top_k;
   const auto legal = [&](int value) {
-    const auto n = static_cast<std::uint64_t>(value);
+    const std::uint64_t n = value;
     return ranks % value == 0 && model.experts.count % n == 0 && rows % n == 0;
   };
   if (!legal(ep))
@@ -276,7 +276,7 @@ FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
 
 std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
                              std::uint64_t shards) {
-  const auto tp = static_cast<std::uint64_t>(spec.parallel.tp);
+  const std::uint64_t tp = spec.parallel.tp;
   std::uint64_t rows = tensor.first_dimension(), columns = tensor.numel / rows;
   if (!is_replicated(spec, tensor)) {
     const bool by_columns = tensor.name == "o.w" || tensor.name == "o" ||

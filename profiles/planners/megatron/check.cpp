@@ -42,12 +42,12 @@ void check_tensor_parallel(const JobSpec& spec, const Transformer& m) {
   const int tp = spec.parallel.tp;
   const auto tokens = m.sequence / spec.parallel.cp;
   const auto legal = [&](int value) {
-    const auto n = static_cast<std::uint64_t>(value);
+    const std::uint64_t n = value;
     return divides(n, m.heads) && divides(n, m.kv_heads) && divides(n, m.ffn) &&
            (!spec.parallel.sequence_parallel || divides(n, tokens));
   };
   if (legal(tp)) return;
-  const auto n = static_cast<std::uint64_t>(tp);
+  const std::uint64_t n = tp;
   const std::string what = !divides(n, m.heads)      ? std::to_string(m.heads) + " heads"
                            : !divides(n, m.kv_heads) ? std::to_string(m.kv_heads) + " kv_heads"
                            : !divides(n, m.ffn)      ? "the ffn of " + std::to_string(m.ffn)
@@ -62,7 +62,7 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
   const std::uint64_t heads = m.kv_heads / spec.parallel.tp;
   // The sequence is cut in 2 cp pieces, so that causal attention is balanced.
   const auto legal = [&](int value) {
-    const auto n = static_cast<std::uint64_t>(value);
+    const std::uint64_t n = value;
     return n == 1 || (divides(2 * n, m.sequence) && (!by_heads || divides(n, heads)));
   };
   const std::string what =
@@ -80,8 +80,7 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
     throw Error(spec.source_of("parallel.cp_a2a") +
                 ": parallel.cp_a2a needs parallel.cp_comm: a2a+p2p");
   const auto level = [&](int value) {
-    return value > 1 && value < cp && cp % value == 0 &&
-           divides(static_cast<std::uint64_t>(value), heads);
+    return value > 1 && value < cp && cp % value == 0 && divides(value, heads);
   };
   if (hierarchical && !level(inner))
     refuse(spec, "parallel.cp_a2a", inner,
@@ -247,8 +246,7 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
                 ": parallel.expert_dispatch: deduplicated has whole experts on a rank; use " +
                 "parallel.expert_tp=1");
   if (p.deduplicated || p.expert_imbalance > 0 || !p.expert_load.empty()) return;
-  const std::uint64_t rows = m.sequence / p.cp * static_cast<std::uint64_t>(p.micro_batch) *
-                             m.experts.top_k / static_cast<std::uint64_t>(p.tp);
+  const std::uint64_t rows = m.sequence / p.cp * p.micro_batch * m.experts.top_k / p.tp;
   if (rows % p.ep != 0)
     refuse(spec, "parallel.ep", p.ep,
            std::to_string(rows) + " rows per rank cannot be routed evenly", count,
@@ -315,10 +313,9 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   plan.sequence_parallel = parallel.sequence_parallel && plan.tp > 1;
   plan.activations = spec.precision.parameters;
   plan.gradients = spec.precision.gradients;
-  const auto multiple = static_cast<std::uint64_t>(parallel.vocabulary_multiple) *
-                        static_cast<std::uint64_t>(plan.tp);
+  const auto multiple = static_cast<std::uint64_t>(parallel.vocabulary_multiple) * plan.tp;
   plan.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
-  plan.tokens = model.sequence / plan.cp * static_cast<std::uint64_t>(plan.micro_batch);
+  plan.tokens = model.sequence / plan.cp * plan.micro_batch;
   plan.pipeline = shape;
   plan.parts = std::move(parts);
   plan.pipeline.alike = std::all_of(plan.parts.begin(), plan.parts.end(), [&](const Part& part) {

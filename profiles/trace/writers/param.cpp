@@ -108,9 +108,7 @@ class Writer {
     return *group_of_[op.group];
   }
 
-  std::size_t number(const Group& group) const {
-    return static_cast<std::size_t>(&group - workload_.groups.data());
-  }
+  std::size_t number(const Group& group) const { return &group - workload_.groups.data(); }
 
   // Requests are numbered by the order of issue, from 1.
   void start(const Program& program, const IssuedOp& one) {
@@ -140,14 +138,14 @@ class Writer {
     if (op.func == Func::all_to_all_v) return add_splits(json, op, mine);
     json["in_msg_size"] = call.whole_in ? op.count * n : op.count;
     json["out_msg_size"] = call.whole_out ? op.count * n : op.count;
-    if (call.rooted) json["root"] = mine.members[static_cast<std::size_t>(op.peer)].value();
+    if (call.rooted) json["root"] = mine.members[op.peer].value();
   }
 
   void add_splits(Json& json, const Op& op, const Group& mine) const {
     const std::vector<std::uint64_t>& counts = *workload_.counts[op.counts];
     const std::size_t n = mine.members.size();
-    const auto me = static_cast<std::size_t>(
-        std::find(mine.members.begin(), mine.members.end(), rank_) - mine.members.begin());
+    const std::size_t me =
+        std::find(mine.members.begin(), mine.members.end(), rank_) - mine.members.begin();
     Json in = Json::array(), out = Json::array();
     std::uint64_t sent = 0, received = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -159,11 +157,10 @@ class Writer {
   }
 
   void add_message(Json& json, const Op& op, const Group& mine) const {
-    const auto size = static_cast<std::int64_t>(mine.members.size());
+    const std::int64_t size = mine.members.size();
     const auto at =
         std::find(mine.members.begin(), mine.members.end(), rank_) - mine.members.begin();
-    const WorldRank peer =
-        mine.members[static_cast<std::size_t>(((at + op.peer) % size + size) % size)];
+    const WorldRank peer = mine.members[((at + op.peer) % size + size) % size];
     const bool sends = op.kind == Op::Kind::send;
     json["in_msg_size"] = json["out_msg_size"] = op.count;
     json["src_rank"] = (sends ? rank_ : peer).value();
