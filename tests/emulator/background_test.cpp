@@ -4,11 +4,13 @@
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
 #include "profiles/planners/plan.h"
-#include "tests/emulator/support.h"
+#include "tests/emulator/play.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
+
+using testing::play;
 
 // Two nodes of one GPU that train 10 ms per step and reduce 4 bytes, and one storage node. Each has
 // a NIC of 1 GB/s without latency.
@@ -24,14 +26,6 @@ LoadedJob job(const std::string& background, const std::string& storage = "1") {
       "background: " +
       background + "\n");
 }
-
-Result play(const LoadedJob& job, const Workload& workload) {
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  return run_job(job, workload, *control, {}, nobody);
-}
-
-Result play(const LoadedJob& job) { return play(job, plan_workload(job.spec)); }
 
 std::vector<double> milliseconds(const Result& result) {
   std::vector<double> out;

@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control/control.h"
-#include "emulator/engine.h"
 #include "emulator/traffic/traffic.h"
 #include "emulator/verify/tensor_use.h"
 #include "profiles/error.h"
@@ -16,31 +14,22 @@
 #include "profiles/load/program_file.h"
 #include "profiles/planners/compression_times.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/play.h"
 #include "tests/emulator/support.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
-std::string job(const std::string& more, const std::string& framework = "ddp") {
-  return "schema: ghostrank/job/1\n"
-         "model:\n"
-         "  kind: layers\n"
-         "  name: small\n"
-         "  dtype: float32\n"
-         "  layers:\n"
-         "    - {name: a, parameters: [3000, 20], forward_us: 10, backward_us: 10}\n"
-         "    - {name: b, parameters: [5000], forward_us: 10, backward_us: 10}\n"
-         "cluster: {nodes: 3, gpus_per_node: 2, nics_per_node: 1}\n"
-         "run: {iterations: 2, verify: true}\n"
-         "parallel: {framework: " +
-         framework + "}\n" + more;
-}
+using testing::play;
 
-Result play(const LoadedJob& loaded) {
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  return run_job(loaded, plan_workload(loaded.spec), *control, {}, nobody);
+std::string job(const std::string& more, const std::string& framework = "ddp") {
+  return test::text_of({.layers = {{"[3000, 20]"}, {"[5000]"}},
+                        .nodes = 3,
+                        .gpus_per_node = 2,
+                        .parallel = "framework: " + framework}) +
+         "run: {iterations: 2, verify: true}\n" + more;
 }
 
 // The path of a file with this text.

@@ -6,27 +6,17 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control/control.h"
-#include "emulator/engine.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/play.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
 std::string job(const std::string& more) {
-  return "schema: ghostrank/job/1\n"
-         "model:\n"
-         "  kind: layers\n"
-         "  name: small\n"
-         "  dtype: float32\n"
-         "  layers:\n"
-         "    - {name: a, parameters: [30000, 20], forward_us: 10, backward_us: 10}\n"
-         "    - {name: b, parameters: [50000], forward_us: 10, backward_us: 10}\n"
-         "cluster: {nodes: 3, gpus_per_node: 1, nics_per_node: 1}\n"
-         "parallel: {framework: ddp}\n" +
-         more;
+  return test::text_of({.layers = {{"[30000, 20]"}, {"[50000]"}}, .nodes = 3}) + more;
 }
 
 // What all ranks together send of the gradients, as a share, by iteration.
@@ -44,12 +34,7 @@ std::vector<double> sent_shares(const std::string& more) {
   return shares;
 }
 
-Result play(const std::string& more) {
-  const LoadedJob loaded = test::load_text(job(more));
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  return run_job(loaded, plan_workload(loaded.spec), *control, {}, nobody);
-}
+Result play(const std::string& more) { return testing::play(test::load_text(job(more))); }
 
 // Laplace's magnitudes exceed t with the probability exp(-t / scale).
 TEST(GradientLawsInJobs, DecideWhatEachPartOfABucketSendsInEveryIteration) {

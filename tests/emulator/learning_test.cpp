@@ -7,33 +7,23 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control/control.h"
-#include "emulator/engine.h"
 #include "emulator/verify/tensor_use.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
 #include "profiles/training/gradient_state.h"
+#include "tests/emulator/play.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::play;
+
 // Eight ranks, whose 200 gradients are one tensor, or three.
 std::string job(const std::string& more, const std::string& parameters = "[200]") {
-  return "schema: ghostrank/job/1\n"
-         "model: {kind: layers, name: small, dtype: float32, layers: [{name: a, parameters: " +
-         parameters +
-         ", forward_us: 10, backward_us: 10}]}\n"
-         "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 1}\n"
-         "run: {iterations: 60, warmup: 0, verify: true}\n"
-         "parallel: {framework: ddp}\n" +
-         more;
-}
-
-Result play(const LoadedJob& loaded) {
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  return run_job(loaded, plan_workload(loaded.spec), *control, {}, nobody);
+  return test::text_of({.layers = {{parameters}}, .nodes = 4, .gpus_per_node = 2}) +
+         "run: {iterations: 60, warmup: 0, verify: true}\n" + more;
 }
 
 Result play(const std::string& compression, const std::vector<std::string>& overrides = {}) {
@@ -200,11 +190,11 @@ std::string refused(const std::string& more, const std::vector<std::string>& ove
 
 TEST(Memories, ThatDoNotComposeAreRefusedWithWhatDoes) {
   EXPECT_EQ(refused("compression: {method: qsgd, memory: dgc}\n"),
-            "job.yaml:6:37: compression.memory dgc: it forgets what was sent in full, and qsgd "
+            "job.yaml:11:37: compression.memory dgc: it forgets what was sent in full, and qsgd "
             "sends no element as it is; use a method that sends values, as dgc, topk or "
             "threshold, or memory residual");
   EXPECT_EQ(refused("compression: {method: topk, memory: residual}\nfabric: {kind: ofi}\n"),
-            "job.yaml:6:37: in verified runs ranks compare what they received with what others "
+            "job.yaml:11:37: in verified runs ranks compare what they received with what others "
             "kept, which other processes do not know; use fabric.kind=memory or virtual, or "
             "run.verify=false");
   EXPECT_NE(test::error_of([] {
@@ -218,7 +208,7 @@ TEST(Memories, ThatDoNotComposeAreRefusedWithWhatDoes) {
 TEST(Learning, IsRefusedWhereNothingCanBeLearned) {
   const std::string learn = "training: {task: logistic}\n";
   EXPECT_EQ(refused(learn, {"run.verify=false"}),
-            "job.yaml:6:18: training.task: only ranks with real data can learn; add "
+            "job.yaml:11:18: training.task: only ranks with real data can learn; add "
             "run.verify=true");
   EXPECT_NE(refused(learn, {"parallel.framework=zero2"}).find("does not reduce whole gradients"),
             std::string::npos);

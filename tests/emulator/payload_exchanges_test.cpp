@@ -6,32 +6,23 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control/control.h"
-#include "emulator/engine.h"
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/play.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::play;
+
 // 8,021 gradients on six ranks, which 6 does not divide.
 std::string job(const std::string& more) {
-  return "schema: ghostrank/job/1\n"
-         "model: {kind: layers, name: small, dtype: float32, layers: [{name: a, parameters: [3000, "
-         "20, 5001], forward_us: 10, backward_us: 10}]}\n"
-         "cluster: {nodes: 6, gpus_per_node: 1, nics_per_node: 1}\n"
-         "run: {iterations: 2, verify: true}\n"
-         "parallel: {framework: ddp}\n" +
-         more;
-}
-
-Result play(const LoadedJob& loaded) {
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  return run_job(loaded, plan_workload(loaded.spec), *control, {}, nobody);
+  return test::text_of({.layers = {{"[3000, 20, 5001]"}}, .nodes = 6}) +
+         "run: {iterations: 2, verify: true}\n" + more;
 }
 
 TEST(PayloadExchanges, GiveTheSumWithinItsErrorOnEveryFabric) {
@@ -199,10 +190,10 @@ std::string refused(const std::string& compression) {
 
 TEST(PayloadExchanges, ThatDoNotSuitTheMethodAreRefusedWithWhatDoes) {
   EXPECT_EQ(refused("method: fp16, communicator: broadcast"),
-            "job.yaml:6:43: compression.communicator: payloads of fp16 are added up, and so "
+            "job.yaml:11:43: compression.communicator: payloads of fp16 are added up, and so "
             "all-reduced; use all_reduce or auto");
   EXPECT_EQ(refused("method: topk, communicator: all_to_all"),
-            "job.yaml:6:43: compression.communicator: payloads of topk are elements of the whole "
+            "job.yaml:11:43: compression.communicator: payloads of topk are elements of the whole "
             "tensor, of which parts would be others; all_to_all is for methods that send every "
             "element, as qsgd, terngrad or natural; use all_gather, broadcast or auto");
   EXPECT_NE(refused("method: signsgd, communicator: all_to_all").find("are votes, whose sum is"),

@@ -10,30 +10,31 @@
 
 #include "emulator/engine.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/play.h"
 #include "tests/emulator/support.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
-Result play(const std::string& text) {
-  const LoadedJob loaded = test::load_text(text);
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  return run_job(loaded, plan_workload(loaded.spec), *control, {}, nobody);
+Result play(const std::string& text) { return testing::play(test::load_text(text)); }
+
+using Layers = std::vector<test::LayersJob::Layer>;
+
+// Four single-GPU nodes, 10 Gb/s without latency.
+std::string job_of(const Layers& layers, const std::string& parallel) {
+  return test::text_of({.layers = layers,
+                        .nodes = 4,
+                        .cluster = "nic: {rate: 10Gbps, latency_us: 0}, "
+                                   "intra_node: {rate: unlimited, latency_us: 0}",
+                        .parallel = parallel}) +
+         "fabric: {kind: virtual}\nrun: {warmup: 2, iterations: 3}\n";
 }
 
-// Four single-GPU nodes, 10 Gb/s without latency, and one layer of 1,000,000 elements; a call of
-// all of it takes 2 x 3/4 x 4 MB / 1.25 GB/s = 4.8 ms.
+// A layer of 1,000,000 elements: a call of all of it takes 2 x 3/4 x 4 MB / 1.25 GB/s = 4.8 ms.
 std::string one_layer(double forward_ms, double backward_ms, const std::string& parallel) {
-  std::ostringstream out;
-  out << "model: {kind: layers, layers: [{name: a, parameters: [1000000], forward_us: "
-      << forward_ms * 1e3 << ", backward_us: " << backward_ms * 1e3 << "}]}\n"
-      << "cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, latency_us: "
-         "0}, intra_node: {rate: unlimited, latency_us: 0}}\n"
-      << "fabric: {kind: virtual}\nrun: {warmup: 2, iterations: 3}\n"
-      << "parallel: {" << parallel << "}\n";
-  return out.str();
+  return job_of({{"[1000000]", forward_ms * 1e3, backward_ms * 1e3}}, parallel);
 }
 
 // One step in the middle: the first inherits nothing, the last waits for all of its own.
@@ -47,12 +48,7 @@ TEST(Schedulers, OfOneLayerHideNothing) {
 // Two equal layers: the second half of one layer's gather goes under the other's forward.
 TEST(Schedulers, DearHidesTheGatherUnderTheForward) {
   const auto two = [](const std::string& parallel) {
-    return "model: {kind: layers, layers: [{name: a, parameters: [1000000], forward_us: 5000, "
-           "backward_us: 5000}, {name: b, parameters: [1000000], forward_us: 5000, backward_us: "
-           "5000}]}\ncluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, "
-           "latency_us: 0}, intra_node: {rate: unlimited, latency_us: 0}}\nfabric: {kind: "
-           "virtual}\nrun: {warmup: 2, iterations: 3}\nparallel: {" +
-           parallel + "}\n";
+    return job_of(Layers(2, {"[1000000]", 5000, 5000}), parallel);
   };
   // Compute takes 20 ms. One call of 4.8 ms is left after the backward, of the front layer.
   EXPECT_NEAR(step(two("framework: wfbp")), 24.8e-3, 1e-7);
@@ -66,15 +62,7 @@ TEST(Schedulers, DearHidesTheGatherUnderTheForward) {
 // Where communication takes longer than the backward, the forward hides what WFBP exposes.
 TEST(Schedulers, DearNeedsTheLongerOfEachHalf) {
   const auto many = [](const std::string& parallel) {
-    std::string layers;
-    for (int i = 0; i < 20; ++i)
-      layers += std::string(i > 0 ? ", " : "") + "{name: l" + std::to_string(i) +
-                ", parameters: [100000], forward_us: 240, backward_us: 240}";
-    return "model: {kind: layers, layers: [" + layers +
-           "]}\ncluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, "
-           "latency_us: 0}, intra_node: {rate: unlimited, latency_us: 0}}\nfabric: {kind: "
-           "virtual}\nrun: {warmup: 2, iterations: 3}\nparallel: {" +
-           parallel + "}\n";
+    return job_of(Layers(20, {"[100000]", 240, 240}), parallel);
   };
   // A layer's call takes 480 us, its halves 240 us each, as do its forward and its backward.
   EXPECT_NEAR(step(many("framework: wfbp")), (20 + 1 + 2 * 20) * 240e-6, 1e-6);

@@ -5,20 +5,17 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control/control.h"
-#include "emulator/engine.h"
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/play.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
 double played(const LoadedJob& job, const Workload& workload) {
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  return run_job(job, workload, *control, {}, nobody).iterations.back().seconds;
+  return testing::play(job, workload).iterations.back().seconds;
 }
 
 std::string megatron_job(const std::string& parallel, int nodes) {

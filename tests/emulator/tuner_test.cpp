@@ -8,6 +8,7 @@
 
 #include "emulator/engine.h"
 #include "profiles/planners/plan.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -81,15 +82,13 @@ TEST(NextTrial, ComesNearTheBestOfASmoothFunction) {
 
 // Twenty layers of 0.4 MB: one group hides nothing, small ones most.
 TEST(Tune, FindsASmallerThresholdWhereOneGroupHidesNothing) {
-  std::string layers;
-  for (int i = 0; i < 20; ++i)
-    layers += std::string(i > 0 ? ", " : "") +
-              "{parameters: [100000], forward_us: 240, backward_us: 240}";
-  const LoadedJob job = test::load_text(
-      "model: {kind: layers, layers: [" + layers +
-      "]}\ncluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, latency_us: "
-      "0}}\nfabric: {kind: virtual}\nrun: {warmup: 1, iterations: 5}\n"
-      "parallel: {framework: dear, tune: bo}\n");
+  const test::LayersJob::Layer layer{"[100000]", 240, 240};
+  const LoadedJob job =
+      test::load_text(test::text_of({.layers = std::vector(20, layer),
+                                     .nodes = 4,
+                                     .cluster = "nic: {rate: 10Gbps, latency_us: 0}",
+                                     .parallel = "framework: dear, tune: bo"}) +
+                      "fabric: {kind: virtual}\nrun: {warmup: 1, iterations: 5}\n");
   const auto control = Control::meet(World{});
   const Tuned tuned = tune(job, *control);
   ASSERT_EQ(tuned.trials.size(), 10u);

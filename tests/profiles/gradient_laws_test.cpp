@@ -5,6 +5,7 @@
 
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -12,18 +13,8 @@ namespace {
 
 // Tensors in order: a.0, a.1, b.0.
 std::string job(const std::string& tensors, const std::string& parallel = "framework: ddp") {
-  return "schema: ghostrank/job/1\n"
-         "model:\n"
-         "  kind: layers\n"
-         "  name: small\n"
-         "  dtype: float32\n"
-         "  layers:\n"
-         "    - {name: a, parameters: [3000, 21], forward_us: 10, backward_us: 10}\n"
-         "    - {name: b, parameters: [5000], forward_us: 10, backward_us: 10}\n"
-         "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n"
-         "compression: {method: dgc}\n"
-         "parallel: {" +
-         parallel + "}\n" + tensors;
+  return test::text_of({.layers = {{"[3000, 21]"}, {"[5000]"}}, .nodes = 2, .parallel = parallel}) +
+         "compression: {method: dgc}\n" + tensors;
 }
 
 GradientLaws laws_of(const std::string& tensors) {

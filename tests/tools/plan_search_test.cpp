@@ -8,12 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control/control.h"
-#include "emulator/engine.h"
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/median.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/play.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -96,9 +95,7 @@ TEST(PlanSearch, SaysWhatTheEnginePlays) {
     const std::vector<std::string> settings = settings_of(loaded.spec, plan.choice);
     const LoadedJob one = test::load_text(text, settings);
     EXPECT_EQ(one.spec.parallel.tp, plan.choice.tp);
-    const auto control = Control::meet(World{});
-    Observer nobody;
-    const Result result = run_job(one, plan_workload(one.spec), *control, {}, nobody);
+    const Result result = testing::play(one);
     const double share = static_cast<double>(plan.step) * 1e-12 / result.iterations.back().seconds;
     EXPECT_LE(share, 1.005) << ::testing::PrintToString(settings);
     EXPECT_GE(share, 0.8) << ::testing::PrintToString(settings);
@@ -144,9 +141,7 @@ TEST(PlanSearch, SaysWhatTheEnginePlaysOfEveryFramework) {
     SCOPED_TRACE(::testing::PrintToString(settings));
     const LoadedJob one = test::load_text(text, settings);
     EXPECT_EQ(one.spec.parallel.framework, plan.choice.framework);
-    const auto control = Control::meet(World{});
-    Observer nobody;
-    const Result result = run_job(one, plan_workload(one.spec), *control, {}, nobody);
+    const Result result = testing::play(one);
     const double share = static_cast<double>(plan.step) * 1e-12 / result.iterations.back().seconds;
     EXPECT_LE(share, 1.005);
     EXPECT_GE(share, 0.88);  // DDP's buckets share the NICs
@@ -182,9 +177,7 @@ TEST(PlanSearch, SplitsModelsAsTorchTitan) {
     const LoadedJob one = test::load_text(text, settings);
     EXPECT_EQ(one.spec.parallel.pp, pruned.best[i].choice.pp);
     EXPECT_EQ(one.spec.parallel.recompute, pruned.best[i].choice.recompute);
-    const auto control = Control::meet(World{});
-    Observer nobody;
-    const Result result = run_job(one, plan_workload(one.spec), *control, {}, nobody);
+    const Result result = testing::play(one);
     const double share =
         static_cast<double>(pruned.best[i].step) * 1e-12 / result.iterations.back().seconds;
     EXPECT_LE(share, 1.005);

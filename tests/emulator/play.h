@@ -1,0 +1,19 @@
+// Plays a loaded job in this process.
+#pragma once
+
+#include "emulator/control/control.h"
+#include "emulator/engine.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+
+namespace ghostrank::testing {
+
+inline Result play(const LoadedJob& job, const Workload& workload) {
+  const auto control = Control::meet(World{});
+  Observer nobody;
+  return run_job(job, workload, *control, {}, nobody);
+}
+
+inline Result play(const LoadedJob& job) { return play(job, plan_workload(job.spec)); }
+
+}  // namespace ghostrank::testing
