@@ -1,5 +1,5 @@
 // Cores of engine threads: the choice of cores, and that a run never widens the affinity mask of
-// its process.
+// its process. Addresses of this machine.
 #include "emulator/host/cores.h"
 
 #include <algorithm>
@@ -145,6 +145,10 @@ TEST(PlanCores, LeavesAMachineWithRoomToTheKernel) {
   const CorePlan plan = plan_cores({"", {}, 1}, machine, 0, 1);
   EXPECT_TRUE(plan.of_thread.empty());
   EXPECT_EQ(plan.note, "");
+}
+
+TEST(HostFacts, LoopbackIsReachedFromLoopback) {
+  EXPECT_EQ(local_address_towards("127.0.0.1"), "127.0.0.1");
 }
 
 }  // namespace

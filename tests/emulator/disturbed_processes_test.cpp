@@ -72,7 +72,8 @@ TEST(OverLibfabric, AProcessThatDiesEndsTheRunSoonAndWhatWasDoneIsKept) {
 TEST(OverLibfabric, AnExceptionOnOneHostEndsTheRunOnAllNamingIt) {
   for (const int shards : {1, 2}) {
     const auto outcomes = testing::run_processes(2, [&](const World& world) {
-      SmallJob job = testing::throwing_job(FabricKind::ofi, testing::Throws::halfway);
+      SmallJob job =
+          testing::throwing_job(GHOSTRANK_THROWS_PLUGIN, FabricKind::ofi, testing::Throws::halfway);
       job.spec.run.shards = shards;
       const auto control = Control::meet(world);
       const Result result = job.run(*control);

@@ -102,7 +102,7 @@ class OutboxesTest : public ::testing::Test {
   int more_outbox_ = 0;
 };
 
-TEST_F(OutboxesTest, ALaneLeavesInOrderAndAFullOneHoldsUpNoOther) {
+TEST_F(OutboxesTest, AnOutboxLeavesInOrderAndAFullOneHoldsUpNoOther) {
   for (std::uint32_t n = 0; n < 4; ++n) keep(0, n), keep(2, 10 + n);
   EXPECT_EQ(boxes_.kept(), 8u);
   room_ = {{0, 1}, {2, 4}};
@@ -118,7 +118,7 @@ TEST_F(OutboxesTest, ALaneLeavesInOrderAndAFullOneHoldsUpNoOther) {
   EXPECT_EQ(boxes_.kept(), 0u);
 }
 
-TEST_F(OutboxesTest, ASenderThatIsToldMayKeepMoreInThisLaneOrAnother) {
+TEST_F(OutboxesTest, ASenderThatIsToldMayKeepMoreInThisOutboxOrAnother) {
   Flight sender;
   for (const int outbox : {0, 1}) {
     room_ = {{0, 2}, {1, 2}};

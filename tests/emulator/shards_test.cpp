@@ -95,7 +95,7 @@ TEST(Shards, NameADeadlockLongBeforeTheStallTimeout) {
 void expect_end(Throws what, std::size_t iterations, const std::string& reason) {
   for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
     for (const int shards : {1, 2, 4}) {
-      SmallJob job = testing::throwing_job(kind, what);
+      SmallJob job = testing::throwing_job(GHOSTRANK_THROWS_PLUGIN, kind, what);
       job.spec.run.shards = shards;
       const auto control = Control::meet(World{});
       const Result result = job.run(*control);

@@ -1,4 +1,5 @@
-// Jobs that throw in an engine thread, by the plug-in built from plugins/throws.cpp.
+// Jobs that throw in an engine thread, by the plug-in built from plugins/throws.cpp
+// (GHOSTRANK_THROWS_PLUGIN).
 #pragma once
 
 #include <memory>
@@ -13,9 +14,9 @@ namespace ghostrank::testing {
 enum class Throws : std::uint64_t { at_once = 1200, halfway, of_memory, something };
 
 // Four nodes. The first iteration passes and the second throws; with at_once the first one throws.
-inline SmallJob throwing_job(FabricKind kind, Throws what) {
+inline SmallJob throwing_job(const char* plugin, FabricKind kind, Throws what) {
   Algorithms algorithms;
-  algorithms.load_plugin(GHOSTRANK_THROWS_PLUGIN, ".");
+  algorithms.load_plugin(plugin, ".");
   SmallJob job(4, 1, kind);
   job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
   job.spec.collectives.algorithm(Func::broadcast) = "throws/chain";

@@ -11,13 +11,20 @@
 #include "tests/profiles/support.h"
 #include "tools/calibrate/kernel_measurement.h"
 #include "tools/calibrate/kineto_kernels.h"
+#include "tools/calibrate/nsys_kernels.h"
+#include "tools/calibrate/product_names.h"
+#include "tools/calibrate/vtrain_kernels.h"
 #include "tools/verbs/calibrate.h"
+
+#ifdef GHOSTRANK_WITH_SQLITE3
+#include "tests/trace/sqlite_text.h"
+#endif
 
 namespace ghostrank {
 namespace {
 
 int calibrate(std::vector<std::string> more) {
-  const test::Environment library("GHOSTRANK_CUDA_LIBRARY", FAKE_CUDA);
+  const test::Environment library("GHOSTRANK_CUDA_LIBRARY", FAKE_CUDA_LIBRARY);
   Argv argv{"ghostrank", "device"};
   argv.insert(argv.end(), more.begin(), more.end());
   testing::internal::CaptureStderr();

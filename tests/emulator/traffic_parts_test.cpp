@@ -1,0 +1,116 @@
+// Where ranks are, what their schedules do, and when NICs are free.
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "emulator/network/port.h"
+#include "emulator/traffic/call_traffic.h"
+#include "emulator/traffic/cluster.h"
+#include "emulator/traffic/step_table.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+TEST(Cluster, SpreadsNodesOverHostsAndShardsWithoutSplittingOne) {
+  testing::SmallJob job(7, 2, FabricKind::memory);
+  job.spec.run.shards = 2;
+  for (bool cyclic : {false, true}) {
+    job.spec.placement.cyclic = cyclic;
+    const Cluster cluster(job.spec, job.workload, 3);
+    std::size_t ranks = 0;
+    for (const Host h : each<Host>(3)) {
+      for (int s = 0; s < 2; ++s) {
+        ranks += cluster.ranks_of(h, s).size();
+        EXPECT_FALSE(cluster.ranks_of(h, s).empty());
+      }
+    }
+    EXPECT_EQ(ranks, 14u);
+    for (WorldRank r; r < WorldRank(14); r = r + 2) {
+      EXPECT_EQ(cluster.location(r).host, cluster.location(r + 1).host);
+      EXPECT_EQ(cluster.location(r).shard, cluster.location(r + 1).shard);
+    }
+    EXPECT_EQ(cluster.location(WorldRank(2)).host, Host(cyclic ? 1 : 0));
+  }
+}
+
+std::unique_ptr<Schedule> ring(int size) {
+  Communicator comm;
+  comm.node_of.assign(size, 0);
+  return find_algorithm("generic", Func::all_reduce, "ring")
+      ->make({Func::all_reduce, size, 64}, comm);
+}
+
+TEST(StepTable, HasTheStepsOfASmallScheduleAsItSaysThem) {
+  const auto schedule = ring(16);
+  StepTable table;
+  std::size_t left = StepTable::kMostSteps;
+  for (GroupRank r = 0; r < 16; ++r) {
+    const Step* steps = table.of(*schedule, r, left);
+    ASSERT_NE(steps, nullptr);
+    EXPECT_EQ(left, StepTable::kMostSteps - 16u * 31u);
+    for (int a = 0; a < schedule->actors(r); ++a) {
+      for (int k = 0; k < schedule->actor(r, a).steps; ++k, ++steps) {
+        const Step step = schedule->step(r, a, k);
+        EXPECT_EQ(steps->send, step.send);
+        EXPECT_EQ(steps->recv, step.recv);
+        EXPECT_EQ(steps->send_to.empty(), step.send_to.empty());
+        EXPECT_EQ(steps->on_recv, step.on_recv);
+      }
+    }
+  }
+}
+
+TEST(StepTable, KeepsNothingOfALongScheduleNorBeyondItsBound) {
+  std::size_t left = StepTable::kMostSteps;
+  EXPECT_EQ(StepTable().of(*ring(1000), 0, left), nullptr);
+  EXPECT_EQ(left, StepTable::kMostSteps);
+  left = 100;
+  EXPECT_EQ(StepTable().of(*ring(16), 0, left), nullptr);
+  EXPECT_EQ(left, 100u);
+}
+
+TEST(LongestChain, OfARowWithoutAClosedFormIsThatOfItsLeastCall) {
+  for (const Func func :
+       {Func::all_reduce, Func::all_gather, Func::broadcast, Func::all_to_all_v}) {
+    Algorithm row = *find_algorithm("generic", func, "auto");
+    Collective c{func, 8, 1000, 4, 0};
+    if (is_ragged(func)) c.counts = std::make_shared<const std::vector<std::uint64_t>>(64, 1000);
+    const auto schedule = row.make(c, {{}, 1, 16, {1}});
+    const int steps = row.cost(c).steps;
+    row.cost = nullptr;
+    EXPECT_EQ(longest_chain(row, *schedule), steps) << name_of(func);
+    row.make = [](const Collective&, const Communicator&) -> std::unique_ptr<Schedule> {
+      throw std::invalid_argument("not so few");
+    };
+    EXPECT_GE(longest_chain(row, *schedule), steps) << name_of(func);
+  }
+}
+
+TEST(Port, SerialisesWhatLeavesAndWhatArrives) {
+  const LinkSpeed speed = LinkSpeed::from_rate(400e9, 0);
+  EXPECT_EQ(speed.serialise(1), 20);
+  Port port;
+  EXPECT_EQ(port.take_egress({100}, 50).at, 100);
+  EXPECT_EQ(port.take_egress({100}, 50).at, 150);
+  EXPECT_EQ(port.take_egress({1000}, 50).at, 1000);
+  EXPECT_EQ(port.take_ingress({500}, 50).at, 500);  // idle: in when its last byte arrives
+  EXPECT_EQ(port.take_ingress({510}, 50).at, 550);  // behind the other
+  EXPECT_EQ(LinkSpeed::from_rate(0, 0).serialise(1 << 20), 0);
+}
+
+// What a late message keeps waiting is late through it, although it was ready in time itself.
+TEST(Port, GivesItsSlipToWhatWaitsForIt) {
+  Port port;
+  EXPECT_EQ(port.take_egress({100, 40}, 50).slip, 40);
+  EXPECT_EQ(port.take_egress({120, 0}, 50).slip, 40);
+  EXPECT_EQ(port.take_egress({500, 7}, 50).slip, 7);
+  EXPECT_EQ(port.take_ingress({500, 30}, 50).slip, 30);
+  EXPECT_EQ(port.take_ingress({510, 0}, 50).slip, 30);
+  EXPECT_EQ(port.take_ingress({900, 0}, 50).slip, 0);
+}
+
+}  // namespace
+}  // namespace ghostrank
