@@ -11,14 +11,7 @@
 #include "tests/profiles/support.h"
 #include "tools/calibrate/kernel_measurement.h"
 #include "tools/calibrate/kineto_kernels.h"
-#include "tools/calibrate/nsys_kernels.h"
-#include "tools/calibrate/product_names.h"
-#include "tools/calibrate/vtrain_kernels.h"
 #include "tools/verbs/calibrate.h"
-
-#ifdef GHOSTRANK_WITH_SQLITE3
-#include "tests/trace/sqlite_text.h"
-#endif
 
 namespace ghostrank {
 namespace {
