@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "switch/lanes.h"
+#include "switch/sparse.h"
 
 namespace ghostrank::switchml {
 
@@ -27,11 +28,11 @@ CompiledSwitch::CompiledSwitch(SwitchPlan plan)
 
 std::string CompiledSwitch::admit(const JobPlan& job) {
   if (std::string why = reason_to_refuse(plan_, job); !why.empty()) return why;
-  jobs_.push_back(std::make_unique<Job>(
-      Job{job,
-          Pool(static_cast<int>(job.workers.size()), job.slots, job.elements, job.guarded),
-          {},
-          queue_pairs_of(job)}));
+  jobs_.push_back(std::make_unique<Job>(Job{
+      job,
+      Pool(static_cast<int>(job.workers.size()), job.slots, job.elements, job.tells_old_packets()),
+      {},
+      queue_pairs_of(job)}));
   plan_.jobs.push_back(job);
   index_sources();
   return {};
@@ -97,6 +98,8 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
   RocePacket roce;
   Kind kind = parse(frame, packet);
   if (kind == Kind::switchml) return receive_udp(port, packet, out);
+  if (kind == Kind::other) kind = parse_sparse(frame, packet);
+  if (kind == Kind::switchml) return receive_sparse(port, packet, out);
   // RoCEv2 packets that are not for the switch itself are RDMA between hosts: forwarded, not
   // parsed.
   if (kind == Kind::other && holds_udp(frame) && udp_target(frame.data()).ip == plan_.ip)
@@ -143,25 +146,38 @@ void CompiledSwitch::forward(int port, std::span<const std::byte> frame, Transmi
   ++ports_[port].unknown;
 }
 
+Verdict CompiledSwitch::receive_chunk(const Source& source, const Packet& packet) {
+  Job& job = *source.job;
+  ++job.counters.received;
+  const int slot = packet.slot - job.plan.first_slot;
+  const Verdict verdict = job.pool.receive(source.worker, slot, packet);
+  switch (verdict) {
+    case Verdict::collect:
+      ++job.counters.collected;
+      break;
+    case Verdict::duplicate:
+      ++job.counters.duplicates;
+      break;
+    case Verdict::broadcast:
+      ++job.counters.broadcasts;
+      break;
+    case Verdict::retransmit:
+      ++job.counters.retransmissions;
+      break;
+  }
+  return verdict;
+}
+
 void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter& out) {
   Job& job = *source.job;
   if (source.worker == kUpper) {
     ++job.counters.results;
     return send_to_all(job, packet, out);
   }
-  ++job.counters.received;
   const int slot = packet.slot - job.plan.first_slot;
-  const Verdict verdict = job.pool.receive(source.worker, slot, packet);
-  if (verdict == Verdict::collect) {
-    ++job.counters.collected;
-    return;
-  }
-  if (verdict == Verdict::duplicate) {
-    ++job.counters.duplicates;
-    return;
-  }
+  const Verdict verdict = receive_chunk(source, packet);
+  if (verdict == Verdict::collect || verdict == Verdict::duplicate) return;
   const bool all = verdict == Verdict::broadcast;
-  ++(all ? job.counters.broadcasts : job.counters.retransmissions);
   Packet result = packet;
   result.e0 = job.pool.e0(slot, packet.set);
   result.e1 = job.pool.e1(slot, packet.set);

@@ -63,6 +63,12 @@ class CompiledSwitch {
   void send_to_all(Job& job, const Packet& result, Transmitter& out);
   void send_result(Job& job, int worker, const Packet& result, Transmitter& out);
   void send_up(Job& job, const Packet& packet, Transmitter& out);
+  // Counts a worker's chunk, and what the pool says of it.
+  static Verdict receive_chunk(const Source& source, const Packet& packet);
+  // In compiled_sparse.cpp:
+  void receive_sparse(int port, const Packet& packet, Transmitter& out);
+  void sum_sparse(const Source& source, const Packet& packet, Transmitter& out);
+  void send_block(Job& job, int number, const Packet& result, Transmitter& out);
   // In compiled_roce.cpp:
   static std::vector<std::vector<QueuePairState>> queue_pairs_of(const JobPlan& job);
   void receive_roce(int port, const RocePacket& packet, Transmitter& out);

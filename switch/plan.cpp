@@ -39,12 +39,15 @@ std::string wrong_worker(const SwitchPlan& plan, const JobPlan& job, std::size_t
   return {};
 }
 
-// Checks what only jobs over RoCEv2 may have, and what they must not have.
+// Checks what only jobs of some format may have.
 std::string wrong_format(const JobPlan& job) {
-  if (job.format == Format::udp) {
+  if (job.format != Format::roce) {
     for (const Worker& worker : job.workers) {
       if (!worker.queue_pairs.empty()) return "queue pairs belong to a job of format roce";
     }
+    if (job.format == Format::omnireduce && (job.uplink || job.all_functions))
+      return "blocks of OmniReduce are summed on one level, for an all-reduce; leave out uplink "
+             "and all_functions";
     return {};
   }
   if (job.guarded)

@@ -14,8 +14,9 @@
 namespace ghostrank::switchml {
 
 enum class Format : std::uint8_t {
-  udp,   // switchml.h
-  roce,  // roce.h: 256 elements
+  udp,         // switchml.h
+  roce,        // roce.h: 256 elements
+  omnireduce,  // sparse.h: always guarded
 };
 
 // A worker's queue pair that receives results over RoCEv2, and the first sequence number there.
@@ -54,9 +55,11 @@ struct JobPlan {
   std::vector<Worker> workers;  // by number
   std::optional<Uplink> uplink;
   Format format = Format::udp;
-  bool guarded = false;  // against old packets (pool.h); of the compiled switch, over UDP
+  bool guarded = false;  // against old packets (pool.h); over UDP
   // Packets of every type, those of ours too (switchml.h); of the compiled switch, over UDP.
   bool all_functions = false;
+
+  bool tells_old_packets() const { return guarded || format == Format::omnireduce; }
 };
 
 struct Forward {

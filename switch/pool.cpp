@@ -16,31 +16,19 @@ Pool::Pool(int workers, int slots, int elements, bool guarded)
   values_.resize(rounds_.size() * size_());
 }
 
-bool Pool::is_old(const Round& round, const Round& other, std::uint32_t mark, std::uint32_t id) {
-  const auto before = [id](const Round& r) {
-    return r.begun && static_cast<std::int32_t>(id - r.id) < 0;
-  };
-  const bool over = round.begun && round.id == id && round.missing == 0;
-  return before(round) || (before(other) && (other.marks & mark) != 0) ||
-         (over && (round.marks & mark) == 0);
-}
-
-// A newer chunk, of number `id`, begins another round in its set; and its worker leaves the other
-// set's.
-void Pool::leave_unfinished(Round& round, Round& other, std::uint32_t mark, std::uint32_t id) {
-  if (id != round.id) round.marks = round.missing = 0;
-  if (other.missing > 0 && (other.marks & mark) != 0) other.marks = other.missing = 0;
-}
-
 Verdict Pool::receive(int worker, int slot, const Packet& packet) {
   Round& round = rounds_[at(slot, packet.set)];
   Round& other = rounds_[at(slot, 1 - packet.set)];
   const std::uint32_t mark = 1u << worker;
-  if (guarded_ && is_old(round, other, mark, packet.id)) return Verdict::duplicate;
-  if (guarded_) leave_unfinished(round, other, mark, packet.id);
+  if (!guarded_) {
+    other.marks &= ~mark;
+  } else if (!round.begun || packet.id != round.id) {
+    const bool old = round.begun && static_cast<std::int32_t>(packet.id - round.id) < 0;
+    if (old) return Verdict::duplicate;
+    round.marks = round.missing = 0;
+  }
   const std::uint32_t before = round.marks;
   round.marks |= mark;
-  other.marks &= ~mark;
   if ((before & mark) != 0) return round.missing == 0 ? Verdict::retransmit : Verdict::duplicate;
 
   std::int32_t* values = values_.data() + at(slot, packet.set) * size_();
@@ -53,10 +41,14 @@ Verdict Pool::receive(int worker, int slot, const Packet& packet) {
     round.e1 = packet.e1;
     round.begun = true;
     round.id = packet.id;
+    round.next = packet.next;
+    round.has_values = packet.values != nullptr;
   } else {
     if (packet.values != nullptr) add_lanes(values, packet.values, elements_);
     round.e0 = std::max(round.e0, packet.e0);
     round.e1 = std::max(round.e1, packet.e1);
+    round.next = std::min(round.next, packet.next);
+    round.has_values = round.has_values || packet.values != nullptr;
   }
   round.missing = static_cast<std::uint8_t>((round.missing == 0 ? workers_ : round.missing) - 1);
   return round.missing == 0 ? Verdict::broadcast : Verdict::collect;

@@ -11,19 +11,18 @@
 //   missing = before the first chunk 0, else the number of workers still to come
 //
 // The sums are exact only if the chunks of one worker for one slot arrive in the order in which
-// they were sent: an old chunk that comes after a newer one counts as new. A guarded pool tells old
-// chunks by their packets' numbers and ignores them, so any order will do. It needs workers that
-// number their packets on and on, modulo 2^32, all alike: whose numbers begin again at each job (as
-// those of p4lang/p4app-switchML do) cannot have it. With order kept it gives the same results.
+// they were sent: an old chunk that comes after a newer one counts as new. A guarded pool goes by
+// the packets' numbers, and any order will do: a round is the chunks of one number in one set.
 //
-//   a chunk is old if   its number is before that of its set's round, or
-//                       before that of the other set's, in which its worker has been heard already,
-//                       or that round is over without it
+//   number earlier than the set's round   an old chunk: nothing
+//   the same                              as above
+//   later                                 the next round begins, whatever this one has left
 //
-// A round is over when it is complete, or when one of its workers has gone on to the other set; the
-// next one begins with a newer number. So workers may leave a round unfinished, because they know
-// its sum from elsewhere or begin again under later numbers. And a guarded pool may be made in
-// place of one that has stopped: chunks for that one may still come, and enter no sum.
+// No mark is removed from the other set. So a sum never has chunks of different numbers, nor two of
+// one worker; workers may leave a round unfinished, and a pool may be made in place of one that has
+// stopped. A guarded pool needs workers that number their packets on and on, modulo 2^32, all
+// alike: whose numbers begin again at each job (as those of p4lang/p4app-switchML do) cannot have
+// it. With order kept it gives the same results.
 //
 // Threading: one owner.
 #pragma once
@@ -61,6 +60,9 @@ class Pool {
   const std::int32_t* values(int slot, int set) const {
     return values_.data() + at(slot, set) * size_();
   }
+  // Whether a chunk of the round had values, and the least Packet::next of its chunks.
+  bool has_values(int slot, int set) const { return rounds_[at(slot, set)].has_values; }
+  std::uint32_t next(int slot, int set) const { return rounds_[at(slot, set)].next; }
   std::int8_t e0(int slot, int set) const { return rounds_[at(slot, set)].e0; }
   std::int8_t e1(int slot, int set) const { return rounds_[at(slot, set)].e1; }
 
@@ -74,11 +76,11 @@ class Pool {
     std::uint32_t marks = 0;
     std::uint8_t missing = 0;
     std::int8_t e0 = 0, e1 = 0;
-    bool begun = false;    // ever
+    bool begun = false;  // ever
+    bool has_values = false;
     std::uint32_t id = 0;  // of its packets
+    std::uint32_t next = 0;
   };
-  static bool is_old(const Round& round, const Round& other, std::uint32_t mark, std::uint32_t id);
-  static void leave_unfinished(Round& round, Round& other, std::uint32_t mark, std::uint32_t id);
   std::size_t at(int slot, int set) const {
     return 2 * static_cast<std::size_t>(slot) + static_cast<std::size_t>(set);
   }

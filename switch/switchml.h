@@ -53,6 +53,7 @@ struct Packet {
   const std::byte* values = nullptr;  // elements x 4 bytes, big-endian, inside the frame
   PacketType type = PacketType::everyone;
   std::uint16_t worker = kNobody;  // that gives or takes alone
+  std::uint32_t next = 0;          // block, of OmniReduce's packets alone (sparse.h)
 };
 
 // Whether worker `w` takes the elements of a round's result; else it takes a credit.

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "switch/sparse.h"
+
 namespace ghostrank::switchml {
 namespace {
 
@@ -45,14 +47,14 @@ void add_groups(const JobPlan& job, std::uint32_t first_own, Tables& tables) {
 // Adds the sources of one set of one slot.
 void add_sources(const JobPlan& job, int slot, int set, std::uint32_t first_row,
                  std::uint32_t first_own, Tables& tables) {
-  const int index = set << 15 | slot;
+  const int index = set << 15 | slot | (job.format == Format::omnireduce ? kSparseIndex : 0);
   const auto of_set = static_cast<std::uint32_t>(set);
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
     Tables::Source source{job.workers[w].port, job.workers[w].ip, index};
     source.worker = static_cast<int>(w);
     source.workers = static_cast<int>(job.workers.size());
     source.row = first_row + of_set;
-    source.other = first_row + (1 - of_set);
+    source.other = job.tells_old_packets() ? kGuarded : first_row + (1 - of_set);
     source.again =
         job.uplink ? static_cast<std::uint32_t>(tables.row()) + kBroadcasts : first_own + w;
     tables.sources.push_back(source);
@@ -65,8 +67,8 @@ void add_sources(const JobPlan& job, int slot, int set, std::uint32_t first_row,
 Tables tables_of(const JobPlan& job, const JobResources& resources) {
   Tables tables;
   tables.job = resources.job;
-  tables.elements = job.elements;
-  tables.guarded = job.guarded;
+  tables.result_bytes = job.format == Format::omnireduce ? sparse_frame_bytes(job.elements)
+                                                         : frame_bytes(job.elements);
   const auto first_own = static_cast<std::uint32_t>(kFirstOwnGroup + resources.first_group);
   add_groups(job, first_own, tables);
   for (int set = 0; set < 2; ++set) {
@@ -79,7 +81,7 @@ Tables tables_of(const JobPlan& job, const JobResources& resources) {
 
 JobResources Allocation::admit(const JobPlan& job) {
   const std::string who = "job '" + job.name + "'";
-  if (job.format != Format::udp)
+  if (job.format == Format::roce)
     throw std::invalid_argument(who +
                                 " is over RoCEv2, which the P4 program does not sum; use "
                                 "--target compiled");
@@ -87,10 +89,11 @@ JobResources Allocation::admit(const JobPlan& job) {
     throw std::invalid_argument(who +
                                 " has all_functions, and the P4 program knows packets of an "
                                 "all-reduce only; leave that out, or use --target compiled");
-  if (job.guarded && !guards_)
-    throw std::invalid_argument(who +
-                                " is guarded, and this program cannot tell old packets; leave "
-                                "out guarded, or use --target compiled or dpdk without --program");
+  if (job.tells_old_packets() && !guards_)
+    throw std::invalid_argument(
+        who +
+        " is guarded, and this program cannot tell old packets; leave "
+        "out guarded, or use --target compiled, or another without --program");
   if (job.elements != elements_)
     throw std::invalid_argument(who + " has packets of " + std::to_string(job.elements) +
                                 " elements, the program is for " + std::to_string(elements_));

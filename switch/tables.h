@@ -32,6 +32,8 @@ inline constexpr int kMostJobs = 256, kMostGroups = 8191;  // kMostGroups: of si
 inline constexpr int kPortCounterRow = 4, kJobCounterRow = 8;
 inline constexpr int kBroadcasts = 2, kFromAbove = 4, kCopies = 5;  // indexes in a job's row
 inline constexpr int kFirstOwnGroup = kMostJobs * kJobCounterRow;   // after all rows
+inline constexpr std::uint32_t kGuarded = 0xffffffff;               // GUARDED in p4/headers.p4
+inline constexpr int kSparseIndex = 0x10000;                        // SPARSE_INDEX there
 
 struct Receiver {
   int port = 0;
@@ -48,16 +50,16 @@ struct Tables {
   struct Source {
     int port = 0;
     std::uint32_t ip = 0;
-    int index = 0;  // as in packets: set in bit 15, slot below
+    int index = 0;  // as in packets: set in bit 15, slot below; of OmniReduce plus kSparseIndex
     bool upper = false;
-    int worker = 0, workers = 0;       // number of this worker, and of all in the job
-    std::uint32_t row = 0, other = 0;  // register index of this set, and of the slot's other set
-    std::uint32_t again = 0;           // group that gets a repeated result
+    int worker = 0, workers = 0;  // number of this worker, and of all in the job
+    std::uint32_t row = 0;        // register index of this set
+    std::uint32_t other = 0;      // of the slot's other set; kGuarded: of a guarded job
+    std::uint32_t again = 0;      // group that gets a repeated result
   };
   int job = 0;  // number of the job
   int row() const { return job * kJobCounterRow; }
-  int elements = 256;
-  bool guarded = false;
+  std::size_t result_bytes = 0;  // of a result's frame
   std::vector<Group> groups;
   std::vector<Source> sources;
 };
@@ -74,7 +76,7 @@ Tables tables_of(const JobPlan& job, const JobResources& resources);
 // Which job has which numbers, in a program for `elements` elements and `slots` slots.
 class Allocation {
  public:
-  // `guards`: the program tells old packets where a job is guarded.
+  // `guards`: the program tells old packets where a job is guarded, as ours does.
   Allocation(int elements, int slots, bool guards = false)
       : elements_(elements), slots_(slots), guards_(guards) {}
 

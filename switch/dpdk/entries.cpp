@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "switch/dpdk/guard.h"
-
 namespace ghostrank::dpdk {
 namespace {
 
@@ -43,10 +41,10 @@ void add_die(const SwitchPlan& plan, int port, Direction direction, std::uint16_
 }
 
 // The checksum of the IPv4 header of a result for `r`.
-std::uint16_t checksum_of(const SwitchPlan& plan, int elements, const Receiver& r) {
+std::uint16_t checksum_of(const SwitchPlan& plan, const Tables& job, const Receiver& r) {
   std::array<std::byte, switchml::kUdpHeaderBytes> frame{};
-  switchml::write_udp_headers({plan.mac, plan.ip, 0}, {r.mac, r.ip, r.udp},
-                              switchml::frame_bytes(elements), frame.data());
+  switchml::write_udp_headers({plan.mac, plan.ip, 0}, {r.mac, r.ip, r.udp}, job.result_bytes,
+                              frame.data());
   return switchml::load16(frame.data() + switchml::kIpChecksumAt);
 }
 
@@ -71,7 +69,7 @@ std::string receiver_line(const SwitchPlan& plan, const Tables& job, const Table
   std::string line = "receivers match " + number_of(group, n) + " action " + action +
                      (last ? " port " : " session ") + hex(r.port) + " leaving " +
                      hex(leaving(plan, r.port)) + " mac " + hex(number_of(r.mac)) + " ip " +
-                     hex(r.ip) + " checksum " + hex(checksum_of(plan, job.elements, r));
+                     hex(r.ip) + " checksum " + hex(checksum_of(plan, job, r));
   if (first)
     line += " udp " + hex(r.udp) + " own_mac " + hex(number_of(plan.mac)) + " own_ip " +
             hex(plan.ip) + " job " + hex(job.row() + switchml::kCopies);
@@ -86,8 +84,8 @@ std::string source_line(const Tables::Source& s, const Tables& job) {
   const std::uint64_t mark = 1ull << s.worker;
   return match + "source_worker_0 adds " + hex(mark - kOneMissing) + " others " + hex(~mark) +
          " round " + hex(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " at " +
-         hex(s.row) + " other " + hex(s.other) + " again " +
-         hex(s.again | (job.guarded ? kGuarded : 0)) + " job " + hex(job.row());
+         hex(s.row) + " other " + hex(s.other) + " again " + hex(s.again) + " job " +
+         hex(job.row());
 }
 
 }  // namespace

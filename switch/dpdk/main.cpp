@@ -1,12 +1,11 @@
 // ghostrank-dpdk: plays a .spec on pcap files or interfaces with DPDK's SWX pipeline.
 // `ghostrank switch run --target dpdk` starts it, so that the command itself does not need DPDK.
 //
-//   ghostrank-dpdk [--guard] [--in-order] [--as-written] [--cores=N] [--control]
-//                  [--show=REGISTERS]... SPEC ENTRIES PORT...
+//   ghostrank-dpdk [--in-order] [--as-written] [--cores=N] [--control] [--show=REGISTERS]...
+//                  SPEC ENTRIES PORT...
 //
 //   ENTRIES         a file of commands (commands.h)
 //   PORT            as for `switch run`
-//   --guard         add the guard against old packets to ghostrank's own program (guard.h)
 //   --in-order      one packet in the pipeline at a time
 //   --as-written    do not shorten sums and jumps
 //   --cores         one pipeline per core; packet sockets only
@@ -34,7 +33,6 @@
 
 #include "switch/dpdk/control.h"
 #include "switch/dpdk/cores.h"
-#include "switch/dpdk/guard.h"
 #include "switch/dpdk/jumps.h"
 #include "switch/dpdk/sums.h"
 #include "switch/dpdk/xdp_ports.h"
@@ -143,7 +141,7 @@ Spent spent() {
 constexpr int kControlFd = 3;
 
 struct Arguments {
-  bool guard = false, in_order = false, as_written = false, control = false;
+  bool in_order = false, as_written = false, control = false;
   int cores = 1;
   std::vector<std::string> show;
   std::string spec, entries;
@@ -155,10 +153,6 @@ int play(const Arguments& wanted) {
   for (const std::string& name : wanted.ports) names.push_back(switchml::port_named(name));
   const bool files = names.front().interface.empty();
   Spec program = parse_spec(text_of(wanted.spec), wanted.spec);
-  if (wanted.guard && !add_guard(program))
-    throw std::runtime_error(wanted.spec +
-                             ": is not made of switch/p4/pna_dpdk.p4, whose marks the "
-                             "guard stands before; play it without --guard");
   if (!wanted.as_written) {
     shorten_sums(program);
     shorten_jumps(program);
@@ -217,7 +211,6 @@ int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   ghostrank::dpdk::Arguments wanted;
   for (; !words.empty() && words[0].starts_with("--"); words.erase(words.begin())) {
-    wanted.guard = wanted.guard || words[0] == "--guard";
     wanted.in_order = wanted.in_order || words[0] == "--in-order";
     wanted.as_written = wanted.as_written || words[0] == "--as-written";
     wanted.control = wanted.control || words[0] == "--control";
@@ -227,8 +220,8 @@ int main(int argc, char** argv) {
   }
   if (words.size() < 3) {
     std::fprintf(stderr,
-                 "usage: ghostrank-dpdk [--guard] [--in-order] [--as-written] [--cores=N] "
-                 "[--control] [--show=REGISTERS] SPEC ENTRIES PORT...\n");
+                 "usage: ghostrank-dpdk [--in-order] [--as-written] [--cores=N] [--control] "
+                 "[--show=REGISTERS] SPEC ENTRIES PORT...\n");
     return 2;
   }
   wanted.spec = words[0];

@@ -18,6 +18,7 @@ constexpr const char* kPortType = "ghostrank";
 constexpr const char* kTableType = "ghostrank";  // see configure()
 constexpr const char* kHash = "ghostrank";
 constexpr int kAnyNumaNode = 0;
+constexpr std::size_t kRoom = RTE_PKTMBUF_HEADROOM + kGrowth + kFrameRoom;  // of a buffer
 
 void check(int status, const std::string& what) {
   if (status != 0)
@@ -48,14 +49,13 @@ int receive(void* port, rte_swx_pkt* packet) {
   rte_mbuf* buffer = rte_pktmbuf_alloc(end.buffers);
   packet->handle = buffer;
   packet->pkt = static_cast<std::uint8_t*>(buffer->buf_addr);
-  packet->offset = buffer->data_off;
+  packet->offset = buffer->data_off + kGrowth;
   std::memcpy(packet->pkt + packet->offset, frame.data(), frame.size());
   packet->length = static_cast<std::uint32_t>(frame.size());
   return 1;
 }
 
 void copy_out(End& end, const rte_swx_pkt& packet) {
-  constexpr std::size_t kRoom = RTE_PKTMBUF_HEADROOM + kFrameRoom;
   const bool fits = packet.offset <= kRoom && packet.length <= kRoom - packet.offset;
   const std::span<const std::byte> frame{
       reinterpret_cast<const std::byte*>(packet.pkt + packet.offset), packet.length};
@@ -195,9 +195,8 @@ void Pipeline::configure_ports(PortSet& ports, bool in_order, const std::string&
   // one first, which is still in the processor's cache. With `in_order` the cache of free buffers
   // is off, because it makes counting the buffers in use slow.
   constexpr unsigned kBuffers = 63, kFree = 16;
-  ends_->buffers =
-      rte_pktmbuf_pool_create_by_ops(pool.c_str(), kBuffers, in_order ? 0 : kFree, 0,
-                                     RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode, "ring_sp_sc");
+  ends_->buffers = rte_pktmbuf_pool_create_by_ops(pool.c_str(), kBuffers, in_order ? 0 : kFree, 0,
+                                                  kRoom, kAnyNumaNode, "ring_sp_sc");
   if (ends_->buffers == nullptr) throw std::runtime_error("DPDK has no memory for frames");
   ends_->nowhere = {&ports, ends_->buffers};
   for (int p = 0; p < ports.count(); ++p)

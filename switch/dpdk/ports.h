@@ -18,6 +18,7 @@
 namespace ghostrank::dpdk {
 
 inline constexpr std::size_t kFrameRoom = 2048;  // bytes for a frame in the pipeline
+inline constexpr std::size_t kGrowth = 1024;     // and before it, for a block that it gains
 
 struct PortCounters {
   std::uint64_t received = 0, received_bytes = 0, sent = 0, sent_bytes = 0;

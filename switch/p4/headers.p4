@@ -1,5 +1,5 @@
-// What is on the wire, and what is known of a packet on its way through the switch. The format is
-// described in switch/switchml.h; a test holds the two against each other.
+// What is on the wire, and what is known of a packet on its way through the switch. The formats are
+// described in switch/switchml.h and switch/sparse.h; tests hold them against each other.
 //
 // ELEMENTS is 32, 64 or 256. Elements are grouped in headers of 32: no header, and not the metadata
 // either, may be longer than 255 bytes on DPDK.
@@ -24,6 +24,11 @@
 #define IP_LENGTH 1062
 #endif
 #define UDP_LENGTH (IP_LENGTH - 20)
+// Of OmniReduce's packets, with a block and without.
+#define BLOCK_IP_LENGTH (IP_LENGTH + 1)
+#define BLOCK_UDP_LENGTH (UDP_LENGTH + 1)
+#define EMPTY_IP_LENGTH 39
+#define EMPTY_UDP_LENGTH 19
 
 // Slots of all jobs of a switch together, a power of two. Slots of 256 elements are larger.
 #if ELEMENTS == 256
@@ -34,6 +39,8 @@
 
 const bit<16> TYPE_IPV4 = 0x0800;
 const bit<8> PROTOCOL_UDP = 17;
+const bit<16> SPARSE_PORT = 0xbe80;
+const bit<8> SPARSE_INT32 = 1;
 const bit<8> TIME_TO_LIVE = 64;
 const bit<48> GROUP_BIT = 0x010000000000;  // of an Ethernet address
 
@@ -72,6 +79,14 @@ header switchml_t {
     bit<8> e1;
 }
 
+// OmniReduce's.
+header sparse_t {
+    bit<32> round;
+    bit<16> index;  // as above
+    bit<32> next;  // block
+    bit<8> type;
+}
+
 header lanes_t {
     bit<32> v0; bit<32> v1; bit<32> v2; bit<32> v3; bit<32> v4; bit<32> v5; bit<32> v6; bit<32> v7;
     bit<32> v8; bit<32> v9; bit<32> v10; bit<32> v11; bit<32> v12; bit<32> v13; bit<32> v14; bit<32> v15;
@@ -84,6 +99,7 @@ struct headers_t {
     ipv4_t ipv4;
     udp_t udp;
     switchml_t switchml;
+    sparse_t sparse;
     lanes_t lanes0;
 #if ROWS > 1
     lanes_t lanes1;
@@ -124,7 +140,7 @@ struct metadata_t {
     // The keys of tables.
     bit<32> way;        // the port where it came in; MOST_PORTS more: where a copy leaves
     bit<32> source;     // IPv4
-    bit<16> index;      // as in the packet: set and slot
+    bit<32> index;      // as in the packet: set and slot; SPARSE_INDEX more: of OmniReduce
     bit<48> dst;
     bit<8> kind;        // what the parser saw and, of a chunk of no worker, what the table says
     bit<32> shifted;
@@ -136,12 +152,13 @@ struct metadata_t {
     bit<64> round;      // so many missing as there are workers
     bit<32> at;         // row of registers
     bit<32> again;      // whom a repeated result goes to
-    bit<32> other;      // row of the slot's other set
+    bit<32> other;      // row of the slot's other set; GUARDED: its job's rounds have numbers
     bit<32> job;        // a row of counters of the job; what is collected by every worker goes to it
 
     // Decided on the way.
     bit<64> before;     // the cell of marks as it was; then: 0 where there is nothing to add to
-    bit<64> theirs;
+    bit<64> theirs;     // the other set's cell; of a guarded job: the number of the set's round
+    bit<64> number;     // of the packet
     bit<32> to;         // who gets a result; 0: nobody. pna: who gets the next copy
     bit<16> thread;     // low four bits of the UDP port
     bit<32> loss;       // probability in 1/65536; then: 0 where it is not lost
@@ -159,10 +176,16 @@ struct metadata_t {
 #define MAY_BE_LOST 0x10000  // or more: what meta.leaving is where there is a probability
 #define ALL_ONES 0xffffffffffffffff
 
+#define GUARDED 0xffffffff
+#define BEGUN 0x100000000
+#define SPARSE_INDEX 0x10000
+#define EARLIER 0x80000000  // bit of the difference to a later number
+
 #define ORDINARY 0  // kinds
 #define RESULT 1     // pna: on its way to the next receiver
 #define MISSHAPEN 2  // to SwitchML's port, but not of its form
 #define FROM_UPPER 3 // a chunk by its form; a result from the switch above
 #define OF_NO_JOB 4  // a chunk by its form
+#define CHUNK 5  // by its form, whosever it is
 
 #endif

@@ -4,10 +4,36 @@
 // A cell has the marks of the workers that came in its low half, and above how many are missing. A
 // chunk in one set takes back its worker's mark in the other, so that no mark is left when the next
 // round begins.
+//
+// A guarded job's rounds are told apart by the numbers of their packets (switch/pool.h). Its marks
+// stay: a later number than the set's begins the next round, an earlier one is of an old packet,
+// which is treated as one that was counted before.
 control Marks(inout headers_t hdr, inout metadata_t meta) {
     REGISTER(bit<64>, marks, 2 * SLOTS);
+    REGISTER(bit<64>, numbers, 2 * SLOTS);  // of guarded rounds, plus BEGUN once there was one
     apply {
         READ(marks, meta.at, meta.before);
+        if (meta.other == GUARDED) {
+            meta.number = meta.number | BEGUN;
+            READ(numbers, meta.at, meta.theirs);
+            if (meta.theirs != meta.number) {
+                if (meta.theirs >= BEGUN) {
+                    meta.theirs = meta.number - meta.theirs;
+                    meta.theirs = meta.theirs & EARLIER;
+                }
+                if (meta.theirs == 0) {
+                    WRITE(numbers, meta.at, meta.number);
+                    meta.before = 0;
+                } else {
+                    meta.before = ONE_MISSING;
+                    meta.seen = ALL_ONES;
+                }
+            }
+        } else {
+            READ(marks, meta.other, meta.theirs);
+            meta.theirs = meta.theirs & meta.others;
+            WRITE(marks, meta.other, meta.theirs);
+        }
         meta.seen = meta.seen | meta.before;
         if (meta.seen == ALL_ONES) {
             if (meta.before >= ONE_MISSING) {
@@ -24,9 +50,6 @@ control Marks(inout headers_t hdr, inout metadata_t meta) {
             }
             meta.before = meta.before << MARKS;
             WRITE(marks, meta.at, meta.adds);
-            READ(marks, meta.other, meta.theirs);
-            meta.theirs = meta.theirs & meta.others;
-            WRITE(marks, meta.other, meta.theirs);
             if (meta.adds < ONE_MISSING) {
                 meta.job = meta.job + BROADCAST;
                 meta.to = meta.job;

@@ -1,6 +1,6 @@
-// Takes apart what is SwitchML by its form: lengths, no fragment, no options. What goes to its UDP
-// ports and is not of the form is marked; everything else is left to be forwarded. The states are
-// those of a parser in any architecture: each target includes them into its own.
+// Takes apart what is SwitchML or OmniReduce by its form: lengths, no fragment, no options. What goes
+// to their UDP ports and is not of the form is marked; everything else is left to be forwarded. The
+// states are those of a parser in any architecture: each target includes them into its own.
 #define PARSER_STATES                                                                              \
     state ordinary {                                                                               \
         meta.kind = ORDINARY;                                                                      \
@@ -39,6 +39,7 @@
             0xbee9: parse_fragment; 0xbeea: parse_fragment; 0xbeeb: parse_fragment;                \
             0xbeec: parse_fragment; 0xbeed: parse_fragment; 0xbeee: parse_fragment;                \
             0xbeef: parse_fragment;                                                                \
+            SPARSE_PORT: parse_sparse_fragment;                                                    \
             default: ordinary;                                                                     \
         }                                                                                          \
     }                                                                                              \
@@ -69,10 +70,59 @@
         }                                                                                          \
     }                                                                                              \
     state parse_lanes {                                                                            \
-        meta.source = hdr.ipv4.src;                                                                \
-        meta.index = hdr.switchml.index;                                                           \
+        meta.index = (bit<32>)hdr.switchml.index;                                                  \
+        meta.number = (bit<64>)hdr.switchml.id;                                                    \
         EXTRACT_LANES                                                                              \
+        transition chunk;                                                                          \
+    }                                                                                              \
+    state chunk {                                                                                  \
+        meta.kind = CHUNK;                                                                         \
+        meta.source = hdr.ipv4.src;                                                                \
         transition accept;                                                                         \
+    }                                                                                              \
+    state parse_sparse_fragment {                                                                  \
+        transition select(hdr.ipv4.fragment) {                                                     \
+            0: parse_sparse_length;                                                                \
+            0x4000: parse_sparse_length;                                                           \
+            default: misshapen;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    state parse_sparse_length {                                                                    \
+        transition select(hdr.ipv4.length) {                                                       \
+            BLOCK_IP_LENGTH: parse_block_length;                                                   \
+            EMPTY_IP_LENGTH: parse_empty_length;                                                   \
+            default: misshapen;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    state parse_block_length {                                                                     \
+        transition select(hdr.udp.length) {                                                        \
+            BLOCK_UDP_LENGTH: parse_block;                                                         \
+            default: misshapen;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    state parse_block {                                                                            \
+        pkt.extract(hdr.sparse);                                                                   \
+        EXTRACT_LANES                                                                              \
+        transition parse_sparse;                                                                   \
+    }                                                                                              \
+    state parse_empty_length {                                                                     \
+        transition select(hdr.udp.length) {                                                        \
+            EMPTY_UDP_LENGTH: parse_empty;                                                         \
+            default: misshapen;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    state parse_empty {                                                                            \
+        pkt.extract(hdr.sparse);                                                                   \
+        transition parse_sparse;                                                                   \
+    }                                                                                              \
+    state parse_sparse {                                                                           \
+        meta.index = (bit<32>)hdr.sparse.index;                                                    \
+        meta.index = meta.index | SPARSE_INDEX;                                                    \
+        meta.number = (bit<64>)hdr.sparse.round;                                                   \
+        transition select(hdr.sparse.type) {                                                       \
+            SPARSE_INT32: chunk;                                                                   \
+            default: misshapen;                                                                    \
+        }                                                                                          \
     }
 
 #if ROWS == 1
@@ -96,4 +146,5 @@
     pkt.emit(hdr.ipv4);                                                                            \
     pkt.emit(hdr.udp);                                                                             \
     pkt.emit(hdr.switchml);                                                                        \
+    pkt.emit(hdr.sparse);                                                                          \
     EMIT_LANES

@@ -17,6 +17,8 @@
 #include "parser.p4"
 #include "source.p4"
 #include "marks.p4"
+#include "exponents.p4"
+#include "sparse.p4"
 #include "sums.p4"
 #include "loss.p4"
 #include "result.p4"
@@ -49,6 +51,8 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
              inout pna_main_output_metadata_t ostd) {
     Source() source;
     Marks() marks;
+    Exponents() exponents;
+    Sparse() sparse;
     Sums() sums;
     Loss() loss;
     Result() result;
@@ -129,7 +133,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     }
 
     apply {
-        if (hdr.lanes0.isValid()) {
+        if (meta.kind == CHUNK) {
             meta.way = (bit<32>)istd.input_port;
             READ(probability, meta.way, meta.loss);
             loss.apply(hdr, meta);
@@ -141,6 +145,11 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
                 if (meta.adds != 0) {
                     marks.apply(hdr, meta);
                     COUNT(job_counters, meta.job);
+                    if (hdr.sparse.isValid()) {
+                        sparse.apply(hdr, meta);
+                    } else {
+                        exponents.apply(hdr, meta);
+                    }
                     sums.apply(hdr, meta);
                 } else if (meta.kind == FROM_UPPER) {
                     COUNT(job_counters, meta.job);

@@ -1,7 +1,6 @@
-// The sums, and the larger of the exponents. Register k holds element k of every header of 32; a slot
-// and set has ROWS rows in it. Neighbours do not follow each other (headers.p4 says why). The first
-// chunk of a round overwrites, so that nothing is ever cleared; a sum is fetched only when somebody
-// gets it. Exponents are signed: registers hold them plus 128, and the packet on its way, too.
+// The sums. Register k holds element k of every header of 32; a slot and set has ROWS rows in it.
+// Neighbours do not follow each other (headers.p4 says why). The first chunk of a round overwrites,
+// so that nothing is ever cleared; a sum is fetched only when somebody gets it.
 #define EVERY_LANE(DO, row)                                                                        \
     DO(row, 0) DO(row, 2) DO(row, 4) DO(row, 6) DO(row, 8) DO(row, 10) DO(row, 12) DO(row, 14)     \
     DO(row, 16) DO(row, 18) DO(row, 20) DO(row, 22) DO(row, 24) DO(row, 26) DO(row, 28) DO(row, 30)\
@@ -41,44 +40,20 @@
 #endif
 
 control Sums(inout headers_t hdr, inout metadata_t meta) {
-    REGISTER(bit<8>, exponents0, 2 * SLOTS);
-    REGISTER(bit<8>, exponents1, 2 * SLOTS);
     EVERY_LANE(DECLARE, 0)
     apply {
         if (meta.before == 0) {
             if (meta.seen != ALL_ONES) {
-                hdr.switchml.e0 = hdr.switchml.e0 + 128;
-                hdr.switchml.e1 = hdr.switchml.e1 + 128;
-                WRITE(exponents0, meta.at, hdr.switchml.e0);
-                WRITE(exponents1, meta.at, hdr.switchml.e1);
                 TO_ROWS
                 EVERY_ROW(OVERWRITE)
                 FROM_ROWS
             }
         } else {
-            hdr.switchml.e0 = hdr.switchml.e0 + 128;
-            hdr.switchml.e1 = hdr.switchml.e1 + 128;
-            READ(exponents0, meta.at, meta.e0);
-            READ(exponents1, meta.at, meta.e1);
-            if (meta.e0 != hdr.switchml.e0) {  // mostly they are alike
-                if (meta.e0 < hdr.switchml.e0) {
-                    WRITE(exponents0, meta.at, hdr.switchml.e0);
-                }
-            }
-            if (meta.e1 != hdr.switchml.e1) {
-                if (meta.e1 < hdr.switchml.e1) {
-                    WRITE(exponents1, meta.at, hdr.switchml.e1);
-                }
-            }
             TO_ROWS
             EVERY_ROW(COLLECT)
             FROM_ROWS
         }
         if (meta.to != 0) {
-            READ(exponents0, meta.at, hdr.switchml.e0);
-            hdr.switchml.e0 = hdr.switchml.e0 + 128;
-            READ(exponents1, meta.at, hdr.switchml.e1);
-            hdr.switchml.e1 = hdr.switchml.e1 + 128;
             TO_ROWS
             EVERY_ROW(RECALL)
         }

@@ -3,8 +3,9 @@
 // pipe.
 //
 // How it differs from the other targets:
-//   - A packet may access a register once. The marks of both sets form one pair; one table with
-//     three actions (overwrite, add, recall) decides what happens to a lane.
+//   - A packet may access a register once. The marks of both sets form one pair, and so do the
+//     numbers of their rounds; one table with three actions (overwrite, add, recall) decides what
+//     happens to a lane.
 //   - 32 elements: each lane takes one of a pipe's 48 stateful units; marks, counts and exponents
 //     need the rest. More elements would need recirculation or several pipes.
 //   - The chip's own random generator decides about losses on purpose, so their sequence differs
@@ -19,8 +20,6 @@
 
 const bit<16> EVERY_PORT = 0xffff;  // multicast group of ordinary frames
 
-const bit<8> CHUNK = 5;  // one more kind: a packet of SwitchML's form
-
 // What happens to registers.
 const bit<8> NOTHING = 0;
 const bit<8> OPENS = 1;
@@ -30,6 +29,11 @@ const bit<8> REPEATS = 3;
 struct pair_t {
     bit<32> set0;
     bit<32> set1;
+}
+
+struct round_t {
+    bit<32> number;
+    bit<32> begun;
 }
 
 // From ingress to egress.
@@ -60,7 +64,11 @@ struct tna_metadata_t {
     bit<16> at;  // index in all other registers, which have two cells per row
     bit<16> all;
     bit<16> again;
-    bit<16> job;
+    bit<8> guarded;
+    bit<32> earlier;  // than the packet's number, by one
+    bit<32> number;  // of the round that the packet found
+    bit<32> distance;  // from there to the packet's; EARLIER: the packet is old
+    bit<8> fresh;  // the packet begins a round by its number
     bit<32> before;  // marks of this set when the packet came
     bit<32> seen;  // the worker's mark among them
     bit<8> happens;
@@ -75,7 +83,7 @@ parser TakeApart(packet_in pkt, out tna_headers_t hdr, out tna_metadata_t meta,
     state start {
         pkt.extract(intrinsic);
         pkt.advance(PORT_METADATA_SIZE);
-        meta = { ORDINARY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NOTHING, 0, 0, 0, 0 };
+        meta = { ORDINARY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NOTHING, 0, 0, 0, 0 };
         pkt.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             TYPE_IPV4: parse_ipv4;
@@ -117,20 +125,61 @@ parser TakeApart(packet_in pkt, out tna_headers_t hdr, out tna_metadata_t meta,
     }
 }
 
-// Reads and changes the marks of both sets at once; they form one pair.
+// A guarded job's packet by its number (switch/pool.h): is it old, or does it begin a round?
+control Numbers(in tna_headers_t hdr, inout tna_metadata_t meta) {
+    Register<round_t, bit<16>>(2 * SLOTS) numbers;
+    RegisterAction<round_t, bit<16>, bit<32>>(numbers) advance = {
+        void apply(inout round_t round, out bit<32> found) {
+            if (round.begun == 0) {
+                found = meta.earlier;
+            } else {
+                found = round.number;
+            }
+            if (round.begun == 0 || (int<32>)(hdr.switchml.id - round.number) > 0) {
+                round.number = hdr.switchml.id;
+            }
+            round.begun = 1;
+        }
+    };
+    action prepare() {
+        meta.earlier = hdr.switchml.id - 1;
+    }
+    action measure() {
+        meta.distance = hdr.switchml.id - meta.number;
+    }
+    apply {
+        prepare();
+        meta.number = advance.execute(meta.at);
+        measure();
+        if (meta.distance != 0) {
+            meta.fresh = 1;
+        }
+    }
+}
+
+// Reads and changes the marks of both sets at once; they form one pair. Of a guarded job, whose
+// entries have all ones for `others`, those of the other set stay.
 control Marks(inout tna_metadata_t meta) {
     Register<pair_t, bit<16>>(SLOTS) marks;
     RegisterAction<pair_t, bit<16>, bit<32>>(marks) in_set0 = {
         void apply(inout pair_t pair, out bit<32> before) {
             before = pair.set0;
-            pair.set0 = pair.set0 | meta.mark;
+            if (meta.fresh == 1) {
+                pair.set0 = meta.mark;
+            } else {
+                pair.set0 = pair.set0 | meta.mark;
+            }
             pair.set1 = pair.set1 & meta.others;
         }
     };
     RegisterAction<pair_t, bit<16>, bit<32>>(marks) in_set1 = {
         void apply(inout pair_t pair, out bit<32> before) {
             before = pair.set1;
-            pair.set1 = pair.set1 | meta.mark;
+            if (meta.fresh == 1) {
+                pair.set1 = meta.mark;
+            } else {
+                pair.set1 = pair.set1 | meta.mark;
+            }
             pair.set0 = pair.set0 & meta.others;
         }
     };
@@ -144,7 +193,7 @@ control Marks(inout tna_metadata_t meta) {
             meta.before = in_set1.execute(meta.row);
         }
         look();
-        if (meta.before == 0) {
+        if (meta.before == 0 || meta.fresh == 1) {
             meta.happens = OPENS;
         } else if (meta.seen == 0) {
             meta.happens = JOINS;
@@ -157,13 +206,15 @@ control Marks(inout tna_metadata_t meta) {
 // Counts the workers still to come, and decides who gets what.
 control Missing(inout tna_metadata_t meta) {
     Register<bit<8>, bit<16>>(2 * SLOTS) missing;
-    RegisterAction<bit<8>, bit<16>, bit<8>>(missing) take = {
+    RegisterAction<bit<8>, bit<16>, bit<8>>(missing) open = {
         void apply(inout bit<8> left, out bit<8> now) {
-            if (left == 0) {
-                left = meta.last;
-            } else {
-                left = left - 1;
-            }
+            left = meta.last;
+            now = left;
+        }
+    };
+    RegisterAction<bit<8>, bit<16>, bit<8>>(missing) join = {
+        void apply(inout bit<8> left, out bit<8> now) {
+            left = left - 1;
             now = left;
         }
     };
@@ -179,7 +230,11 @@ control Missing(inout tna_metadata_t meta) {
                 meta.group = meta.again;
             }
         } else {
-            meta.missing = take.execute(meta.at);
+            if (meta.happens == OPENS) {
+                meta.missing = open.execute(meta.at);
+            } else {
+                meta.missing = join.execute(meta.at);
+            }
             if (meta.missing == 0) {
                 meta.group = meta.all;
             }
@@ -261,6 +316,7 @@ control Ingress(inout tna_headers_t hdr, inout tna_metadata_t meta,
                in ingress_intrinsic_metadata_from_parser_t from_parser,
                inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
                inout ingress_intrinsic_metadata_for_tm_t for_tm) {
+    Numbers() numbers;
     Marks() marks;
     Missing() missing;
     Gather() gather;
@@ -287,7 +343,7 @@ control Ingress(inout tna_headers_t hdr, inout tna_metadata_t meta,
         meta.set = 15w0 ++ hdr.switchml.index[15:15];
     }
     action worker(bit<32> mark, bit<32> others, bit<8> last, bit<16> row, bit<16> first_at,
-                  bit<16> all, bit<16> again) {
+                  bit<16> all, bit<16> again, bit<8> guarded) {
         meta.known = 1;
         meta.mark = mark;
         meta.others = others;
@@ -296,6 +352,7 @@ control Ingress(inout tna_headers_t hdr, inout tna_metadata_t meta,
         meta.at = first_at + meta.set;
         meta.all = all;
         meta.again = again;
+        meta.guarded = guarded;
     }
     action upper(bit<16> all) {
         meta.known = 2;
@@ -343,9 +400,14 @@ control Ingress(inout tna_headers_t hdr, inout tna_metadata_t meta,
             } else {
                 sources.apply();
                 if (meta.known == 1) {
-                    marks.apply(meta);
-                    missing.apply(meta);
-                    gather.apply(hdr, meta);
+                    if (meta.guarded == 1) {
+                        numbers.apply(hdr, meta);
+                    }
+                    if ((meta.distance & EARLIER) == 0) {
+                        marks.apply(meta);
+                        missing.apply(meta);
+                        gather.apply(hdr, meta);
+                    }
                 }
                 if (meta.group == 0) {
                     drop();
@@ -377,7 +439,7 @@ parser TakeCopyApart(packet_in pkt, out tna_headers_t hdr, out tna_metadata_t me
                      out egress_intrinsic_metadata_t intrinsic) {
     state start {
         pkt.extract(intrinsic);
-        meta = { ORDINARY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NOTHING, 0, 0, 0, 0 };
+        meta = { ORDINARY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NOTHING, 0, 0, 0, 0 };
         pkt.extract(hdr.bridge);
         transition select(hdr.bridge.kind) {
             RESULT: parse_result;

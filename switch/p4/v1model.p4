@@ -13,6 +13,8 @@
 #include "parser.p4"
 #include "source.p4"
 #include "marks.p4"
+#include "exponents.p4"
+#include "sparse.p4"
 #include "sums.p4"
 #include "loss.p4"
 #include "result.p4"
@@ -31,6 +33,8 @@ parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
 control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Source() source;
     Marks() marks;
+    Exponents() exponents;
+    Sparse() sparse;
     Sums() sums;
     Loss() loss;
     Result() result;
@@ -59,7 +63,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
             (hdr.ipv4.isValid() && standard.packet_length < 14 + (bit<32>)hdr.ipv4.length)) {
             COUNT_AT_PORT(meta.way, MALFORMED)
             mark_to_drop(standard);
-        } else if (hdr.lanes0.isValid()) {
+        } else if (meta.kind == CHUNK) {
             READ(probability, meta.way, meta.loss);
             loss.apply(hdr, meta);
             if (meta.loss != 0) {
@@ -69,6 +73,11 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
                 if (meta.adds != 0) {
                     marks.apply(hdr, meta);
                     COUNT(job_counters, meta.job);
+                    if (hdr.sparse.isValid()) {
+                        sparse.apply(hdr, meta);
+                    } else {
+                        exponents.apply(hdr, meta);
+                    }
                     sums.apply(hdr, meta);
                 } else if (meta.kind == FROM_UPPER) {
                     COUNT(job_counters, meta.job);
@@ -128,7 +137,7 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
             } else {
                 meta.replica = (bit<32>)standard.egress_rid;
                 receivers.apply();
-                truncate(14 + IP_LENGTH);  // cut off the sender's trailing bytes
+                truncate(14 + (bit<32>)hdr.ipv4.length);  // cut off the sender's trailing bytes
                 COUNT(copies, meta.job);
             }
         } else if (standard.instance_type == 5 && standard.egress_port == standard.ingress_port) {

@@ -70,28 +70,28 @@ TEST(Pool, OfGuardedChunksBeginsARoundAnewWithALaterNumber) {
 }
 
 // A new pool knows nothing of the round that worker 0 has completed: a copy of its chunk and the
-// next one come, then worker 1 asks for the sum again. It must not get its own chunk for one.
-TEST(Pool, OfGuardedChunksLeavesARoundThatAWorkerHasGoneOnFrom) {
+// next one come, then worker 1 asks for the sum again. The copy is as good as the chunk.
+TEST(Pool, OfGuardedChunksSumsCopiesOfAWorkerThatHasGoneOn) {
   Pool pool(2, 1, 32, true);
   EXPECT_EQ(give_numbered(pool, 0, 0, 20, 5), Verdict::collect);
   EXPECT_EQ(give_numbered(pool, 0, 1, 25, 6), Verdict::collect);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(give_numbered(pool, 1, 0, 20, 7), Verdict::duplicate);
-  EXPECT_EQ(give_numbered(pool, 0, 0, 20, 5), Verdict::duplicate);
-  // The next round in the set is right.
+  EXPECT_EQ(give_numbered(pool, 1, 0, 20, 7), Verdict::broadcast);
+  EXPECT_EQ(pool.values(0, 0)[0], 12);
   EXPECT_EQ(give_numbered(pool, 1, 1, 25, 3), Verdict::broadcast);
-  EXPECT_EQ(give_numbered(pool, 1, 0, 30, 8), Verdict::collect);
-  EXPECT_EQ(give_numbered(pool, 0, 0, 30, 9), Verdict::broadcast);
-  EXPECT_EQ(pool.values(0, 0)[0], 17);
+  EXPECT_EQ(pool.values(0, 1)[0], 9);
 }
 
 TEST(Pool, OfGuardedChunksCountsNoneTwiceInACompleteRound) {
   Pool pool(2, 1, 32, true);
   give_numbered(pool, 0, 0, 20, 5);
   give_numbered(pool, 1, 0, 20, 7);
-  give_numbered(pool, 0, 1, 25, 6);  // takes worker 0's mark in set 0 back,
-  give_numbered(pool, 1, 1, 26, 9);  // and this one, of a later round, its mark in set 1
-  EXPECT_EQ(give_numbered(pool, 0, 0, 20, 5), Verdict::duplicate);
+  give_numbered(pool, 0, 1, 25, 6);
+  EXPECT_EQ(give_numbered(pool, 0, 0, 20, 5), Verdict::retransmit);
   EXPECT_EQ(pool.values(0, 0)[0], 12);
+  EXPECT_EQ(give_numbered(pool, 0, 0, 30, 1), Verdict::collect);
+  EXPECT_EQ(give_numbered(pool, 1, 0, 20, 7), Verdict::duplicate);
+  EXPECT_EQ(give_numbered(pool, 1, 0, 30, 2), Verdict::broadcast);
+  EXPECT_EQ(pool.values(0, 0)[0], 3);
 }
 
 // Two workers, one slot; a copy of worker 0's packet 0 comes when it has sent packet 1.
@@ -104,7 +104,7 @@ TEST(Pool, TakesAnOldChunkForNewUnlessItIsGuarded) {
       EXPECT_EQ(give_numbered(pool, 1, 0, base, 7), Verdict::broadcast);
       give_numbered(pool, 0, 1, base + 1, 11);
       EXPECT_EQ(give_numbered(pool, 0, 0, base, 5),
-                guarded ? Verdict::duplicate : Verdict::collect);
+                guarded ? Verdict::retransmit : Verdict::collect);
       EXPECT_EQ(give_numbered(pool, 1, 0, base, 7),  // its result is lost
                 guarded ? Verdict::retransmit : Verdict::duplicate);
       EXPECT_EQ(pool.values(0, 0)[0], guarded ? 12 : 17);
@@ -117,9 +117,10 @@ TEST(Pool, IgnoresChunksOfRoundsLongAgoIfItIsGuarded) {
   for (std::uint32_t id = 0; id < 6; ++id)
     for (const int worker : {0, 1})
       give_numbered(pool, worker, static_cast<int>(id % 2), id, static_cast<std::int32_t>(id));
-  for (std::uint32_t id = 0; id < 5; ++id)
+  for (std::uint32_t id = 0; id < 4; ++id)
     EXPECT_EQ(give_numbered(pool, 0, static_cast<int>(id % 2), id, 99), Verdict::duplicate) << id;
-  EXPECT_EQ(give_numbered(pool, 0, 1, 5, 99), Verdict::retransmit);
+  for (const std::uint32_t id : {4u, 5u})
+    EXPECT_EQ(give_numbered(pool, 0, static_cast<int>(id % 2), id, 99), Verdict::retransmit) << id;
   EXPECT_EQ(pool.values(0, 1)[0], 10);
   pool.reset();
   EXPECT_EQ(give_numbered(pool, 0, 0, 0, 1), Verdict::collect);

@@ -43,7 +43,8 @@ TEST(SwitchTables, RefuseAGuardThatTheProgramDoesNotHave) {
   job.guarded = true;
   EXPECT_THROW(Allocation(64, 1024).admit(job), std::invalid_argument);
   Allocation guards(64, 1024, true);
-  EXPECT_TRUE(tables_of(job, guards.admit(job)).guarded);
+  for (const Tables::Source& s : tables_of(job, guards.admit(job)).sources)
+    EXPECT_EQ(s.other, kGuarded);
 }
 
 TEST(SwitchTables, SendResultsToAllAndRepeatedOnesToTheirSender) {

@@ -1,5 +1,6 @@
-// The P4 program on DPDK against the compiled switch: the same captures give the same frames, byte
-// for byte and port by port. Skipped where ghostrank was built without DPDK.
+// The P4 program on DPDK and on bmv2 against the compiled switch: the same captures give the same
+// frames, byte for byte and port by port. Skipped where ghostrank was built without DPDK, and bmv2
+// where it is not on PATH.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "switch/pcap_file.h"
+#include "tests/switch/sparse_support.h"
 #include "tests/switch/support.h"
 
 namespace ghostrank::switchml {
@@ -49,10 +51,10 @@ class SwitchTargets : public testing::TestWithParam<int> {
     std::vector<std::unique_ptr<PcapWriter>> writers;
     for (int p = 0; p < kPorts; ++p)
       writers.push_back(std::make_unique<PcapWriter>(file("in" + std::to_string(p) + ".pcap")));
-    std::uint64_t time = 1'000'000;
-    for (const auto& [port, frame] : frames) {
-      std::memcpy(writers[port]->frame(time++, frame.size()), frame.data(), frame.size());
-    }
+    constexpr std::uint64_t kApart = 300'000;  // ns; bmv2 drops frames that come faster
+    std::uint64_t time = 0;
+    for (const auto& [port, frame] : frames)
+      std::memcpy(writers[port]->frame(time += kApart, frame.size()), frame.data(), frame.size());
   }
 
   void plan(const std::string& jobs) const {
@@ -109,17 +111,24 @@ class SwitchTargets : public testing::TestWithParam<int> {
     return all;
   }
 
-  void expect_alike(std::size_t at_least) const {
-    const auto compiled = play("compiled"), dpdk = play("dpdk");
+  void expect_alike(std::size_t at_least, const std::string& target = "dpdk") const {
+    const auto compiled = play("compiled"), p4 = play(target);
     std::size_t frames = 0;
     for (std::size_t p = 0; p < kPorts; ++p) {
       frames += compiled[p].size();
-      EXPECT_EQ(compiled[p].size(), dpdk[p].size()) << "port " << p;
-      EXPECT_TRUE(unordered(compiled[p]) == unordered(dpdk[p])) << "port " << p;
+      EXPECT_EQ(compiled[p].size(), p4[p].size()) << "port " << p;
+      EXPECT_TRUE(unordered(compiled[p]) == unordered(p4[p])) << "port " << p;
     }
     EXPECT_GE(frames, at_least);
-    EXPECT_EQ(counted("compiled"), counted("dpdk"));
+    EXPECT_EQ(counted("compiled"), counted(target));
   }
+  // Two guarded jobs and one that is not. Workers number their packets on and on; some leave a
+  // round unfinished, and old packets of theirs come late, in any order, across the wrap of
+  // numbers.
+  void old_packets(int elements) const;
+  // Sparse tensors beside a job of SwitchML with the same slots. Workers have half of the blocks; a
+  // block that nobody has gets no sum. Packets come again, late and padded to Ethernet's minimum.
+  void blocks(int elements) const;
   std::string counted(const std::string& target) const {
     std::ifstream in(file(target + ".json"));
     return {std::istreambuf_iterator<char>(in), {}};
@@ -156,10 +165,7 @@ TEST_P(SwitchTargets, SumRepeatLoseAndKeepJobsApartAlike) {
   expect_alike(200);
 }
 
-// Two guarded jobs and one that is not. Workers number their packets on and on; some leave a round
-// unfinished, and old packets of theirs come late, in any order, across the wrap of numbers.
-TEST_P(SwitchTargets, TellOldPacketsAlike) {
-  const int elements = GetParam();
+void SwitchTargets::old_packets(int elements) const {
   plan(job("a", elements, 0, {0, 1, 2, 3}, "    guarded: true\n") + job("b", elements, 8, {2, 0}) +
        job("c", elements, 100, {3, 1}, "    guarded: true\n"));
   std::mt19937 random(static_cast<unsigned>(elements) + 1);
@@ -187,7 +193,59 @@ TEST_P(SwitchTargets, TellOldPacketsAlike) {
     }
   }
   input(frames);
+}
+
+TEST_P(SwitchTargets, TellOldPacketsAlike) {
+  old_packets(GetParam());
   expect_alike(200);
+}
+
+void SwitchTargets::blocks(int elements) const {
+  const std::string sparse = "    format: omnireduce\n";
+  plan(job("a", elements, 0, {0, 1, 2, 3}, sparse) + job("b", elements, 0, {0, 1, 2}) +
+       job("c", elements, 8, {1, 3}, sparse));
+  std::mt19937 random(static_cast<unsigned>(elements) + 2);
+  const std::vector<std::vector<int>> members{{0, 1, 2, 3}, {1, 3}};
+  std::vector<std::pair<int, Bytes>> frames, late;
+  for (std::uint32_t round = 0; round < 120; ++round) {
+    const std::uint32_t number = 0xffffffc0u + round;
+    for (std::size_t j = 0; j < members.size(); ++j) {
+      const int slot = 8 * static_cast<int>(j) + static_cast<int>(random() % 3);
+      const int set = static_cast<int>(round % 2);
+      for (const int w : members[j]) {
+        const bool has = random() % 2 == 0;
+        Bytes frame = block_of(w, slot, set, number, round + 1 + random() % 4,
+                               static_cast<std::int32_t>(random()), has ? elements : 0);
+        if (!has && random() % 2 == 0) frame.resize(60);
+        for (auto n = 1 + random() % 2; n > 0; --n) frames.emplace_back(w, frame);
+        if (random() % 3 == 0) late.emplace_back(w, frame);
+      }
+      if (!late.empty() && random() % 2 == 0) {
+        frames.push_back(late.back());
+        late.pop_back();
+      }
+    }
+    for (const int w : {0, 1, 2})
+      frames.emplace_back(w, chunk(w, static_cast<int>(random() % 2), static_cast<int>(round % 2),
+                                   static_cast<std::int32_t>(random()), elements));
+  }
+  input(frames);
+}
+
+TEST_P(SwitchTargets, SumBlocksAlike) {
+  blocks(GetParam());
+  expect_alike(200);
+}
+
+TEST_P(SwitchTargets, OnBmv2AreAlike) {
+  if (GetParam() != 32) GTEST_SKIP() << "bmv2 takes seconds to start: once is enough";
+  if (std::system("command -v simple_switch >/dev/null && command -v simple_switch_CLI >/dev/null "
+                  "&& command -v p4c-bm2-ss >/dev/null") != 0)
+    GTEST_SKIP() << "bmv2 is not on this machine";
+  old_packets(32);
+  expect_alike(200, "bmv2");
+  blocks(32);
+  expect_alike(200, "bmv2");
 }
 
 void spoil(Bytes& frame, std::mt19937& random) {
@@ -239,6 +297,10 @@ TEST_P(SwitchTargets, TreatHostileAndOrdinaryFramesAlike) {
     const int port = static_cast<int>(random() % kPorts);
     Bytes frame = chunk(static_cast<int>(random() % 3), static_cast<int>(random() % 10),
                         static_cast<int>(random() % 2), i, elements);
+    if (i % 4 == 0)
+      frame = block_of(static_cast<int>(random() % 3), static_cast<int>(random() % 10),
+                       static_cast<int>(random() % 2), random(), random(), i,
+                       random() % 2 == 0 ? elements : 0);
     spoil(frame, random);
     frames.emplace_back(port, frame);
   }

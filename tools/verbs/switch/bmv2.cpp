@@ -164,9 +164,9 @@ class CommandLine {
   std::string program_, port_, input_;
 };
 
-// The tables of the plan's jobs, with their places in the program.
-std::vector<Tables> tables_of_jobs(const SwitchPlan& plan, int elements) {
-  switchml::Allocation allocation(elements, elements == 256 ? kSlotsOf256 : kSlots);
+// The tables of the plan's jobs, with their places in the program. `guards`: it is ours.
+std::vector<Tables> tables_of_jobs(const SwitchPlan& plan, int elements, bool guards) {
+  switchml::Allocation allocation(elements, elements == 256 ? kSlotsOf256 : kSlots, guards);
   std::vector<Tables> jobs;
   try {
     for (const switchml::JobPlan& job : plan.jobs)
@@ -195,7 +195,7 @@ switchml::SwitchCounters run_on_bmv2(const std::string& program, const std::vect
   using Clock = std::chrono::steady_clock;
   const int elements = plan.jobs.empty() ? 256 : plan.jobs[0].elements;
   const TemporaryFolder folder;
-  const std::vector<Tables> jobs = tables_of_jobs(plan, elements);
+  const std::vector<Tables> jobs = tables_of_jobs(plan, elements, program.empty());
   const std::vector<std::string> commands = bmv2::commands_of(plan, jobs);
   const int tcp = free_port();
   const CommandLine cli(folder, tcp);

@@ -14,7 +14,6 @@
 
 #include "profiles/error.h"
 #include "switch/dpdk/entries.h"
-#include "switch/dpdk/guard.h"
 #include "tools/verbs/switch/child.h"
 #include "tools/verbs/switch/temporary_file.h"
 
@@ -96,7 +95,6 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   const TemporaryFile made(lines);
   const bool files = switchml::port_named(run.ports[0]).interface.empty();
   std::vector<std::string> words{runner(), "--control"};
-  if (guards_) words.push_back("--guard");
   if (run.in_order || (files && loses_results(plan_))) words.push_back("--in-order");
   if (run.as_written) words.push_back("--as-written");
   if (run.cores > 1) words.push_back("--cores=" + std::to_string(run.cores));
@@ -166,7 +164,9 @@ void DpdkSwitch::forget_sums(const JobPlan& job, const JobResources& resources,
   const std::string rows =
       " " + std::to_string(2 * resources.first_slot) + " " + std::to_string(2 * job.slots);
   lines.push_back("clear marks_marks" + rows);
-  if (guards_) lines.push_back("clear " + std::string(dpdk::kGuardNumbers) + rows);
+  if (!guards_) return;
+  for (const char* numbers : {"clear marks_numbers", "clear sparse_summed"})
+    lines.push_back(numbers + rows);
 }
 
 std::string DpdkSwitch::admit(const JobPlan& job) {

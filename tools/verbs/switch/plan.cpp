@@ -130,15 +130,16 @@ switchml::Format format_of(const Fields& job) {
   const YamlValue* format = job.find("format");
   if (format == nullptr || (format->is_scalar() && format->text == "udp"))
     return switchml::Format::udp;
+  if (format->is_scalar() && format->text == "omnireduce") return switchml::Format::omnireduce;
   if (!format->is_scalar() || format->text != "roce")
-    fail(format->mark, "format is udp or roce, not " + description(*format));
+    fail(format->mark, "format is udp, roce or omnireduce, not " + description(*format));
   return switchml::Format::roce;
 }
 
 constexpr int kMost24 = 0xffffff;
 
 switchml::Worker worker_of(const YamlValue& value, switchml::Format format) {
-  if (format == switchml::Format::udp) {
+  if (format != switchml::Format::roce) {
     const Fields w(value, "a worker", {"port", "mac", "ip"});
     return {w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")};
   }
