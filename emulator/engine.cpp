@@ -11,7 +11,7 @@
 
 #include "collectives/library.h"
 #include "collectives/nccl/environment.h"
-#include "emulator/adapt/adapted.h"
+#include "emulator/adapt/adaptive_ratios.h"
 #include "emulator/assemble/capacity.h"
 #include "emulator/assemble/core_setup.h"
 #include "emulator/assemble/ensemble.h"
@@ -139,6 +139,7 @@ class Session::Play {
 
   Result play(const Phase& phase) {
     phase_ = phase;
+    player_.choose_with(phase.chooser);
     if (!workload_.jobs.empty()) next_ = 0;  // alone and together they play the same iterations
     result_ = {};
     result_.config_json = config_json_;
@@ -429,7 +430,8 @@ class Session::Play {
                      result_);
     if (workload_.jobs.empty()) {
       result_.tensors = tensor_use(spec_, workload_, segment.first);
-      result_.compression = compression_use(spec_, workload_, segment.first);
+      if (!phase_.chooser)
+        result_.compression = compression_use(spec_, workload_, segment.first);
     }
     if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
@@ -569,9 +571,11 @@ Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
   const RunSpec& run = job.spec.run;
   Phase phase{kInOrder, run.warmup, run.iterations, run.verify, run.min_seconds};
   if (job.spec.compression && job.spec.compression->adapts) {
-    const Adapted adapted = adapt(job, workload, [&] { return control.stop() != Stop::none; });
-    Result result = Session(job, adapted.workload, control, options, observer).play(phase);
-    result.notes.push_back(adapted.note);
+    AdaptiveRatios ratios(job.spec, workload);
+    phase.program = AdaptiveRatios::kProgram;
+    phase.chooser = &ratios;
+    Result result = Session(job, ratios.workload(), control, options, observer).play(phase);
+    ratios.describe(result);
     return result;
   }
   if (workload.jobs.empty()) return Session(job, workload, control, options, observer).play(phase);

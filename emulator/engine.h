@@ -13,6 +13,7 @@
 #include "emulator/control/control.h"
 #include "emulator/packets/network_switch.h"
 #include "emulator/result/result.h"
+#include "emulator/step_chooser.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
 
@@ -62,6 +63,8 @@ struct Phase {
   int job = kEveryJob;  // of several jobs: only this one plays
   // By job, at least `iterations`: how many measured ones each plays; empty: `iterations`.
   std::vector<std::uint32_t> of_job = {};
+  // Not null: writes `program` before every iteration, and outlives the phase.
+  StepChooser* chooser = nullptr;
 };
 
 // Throws Error(usage) for a job that this number of processes cannot play. Call it before the

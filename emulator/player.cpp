@@ -14,6 +14,7 @@
 #include "emulator/host/cpu_quota.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/result/figures.h"
+#include "emulator/segment_series.h"
 #include "profiles/median.h"
 
 namespace ghostrank {
@@ -99,6 +100,33 @@ double Player::ops_of(const Segment& segment) const {
 }
 
 SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
+  return chooser_ ? play_one_by_one(segment, callbacks) : play_whole(segment, std::move(callbacks));
+}
+
+SegmentReport Player::play_one_by_one(const Segment& segment, const Callbacks& callbacks) {
+  SegmentSeries series;
+  chooser_->begin(segment.dilation);
+  for (std::uint32_t i = 0; i < segment.count && control_.stop() == Stop::none; ++i) {
+    chooser_->choose();
+    Segment one = segment;
+    one.first += i;
+    one.count = 1;
+    one.at = series.end();
+    SegmentReport sum = play_whole(
+        one, {[&](std::size_t job, int, IterationReport report) {
+                report.earliest_end += seconds(one.at);
+                callbacks.iteration(job, static_cast<int>(i), report);
+              },
+              [&](double iterations) { callbacks.progress(i + iterations); }});
+    chooser_->measured(sum.call_seconds);
+    series.add(std::move(sum), reports_, std::move(stalls_), segment.dilation);
+  }
+  reports_ = series.take_reports();
+  stalls_ = series.take_stalls();
+  return series.take_sum();
+}
+
+SegmentReport Player::play_whole(const Segment& segment, Callbacks callbacks) {
   segment_ = segment;
   segment_.number = ++played_;
   callbacks_ = std::move(callbacks);
@@ -445,6 +473,13 @@ void Player::read_reports() {
   }
 }
 
+double Player::seconds_of_calls(const SegmentReport& sum, Func func) const {
+  double all = 0;
+  for (std::size_t i = 0; i < sum.rows.size(); ++i)
+    if (rows()[i].func == func) all += sum.rows[i].total.seconds();
+  return all;
+}
+
 // Gives process 0's summary to all, so that all draw the same conclusion from a warm-up. False: the
 // run was stopped.
 bool Player::share(SegmentSummary& sum) {
@@ -485,6 +520,7 @@ SegmentReport Player::gather(SegmentReport mine) {
   for (SegmentReport& r : reports_) sum.merge(r);
   sum.median_error = median_error(first_job().steps, first_job().late);
   sum.median_seconds = median(first_job().steps);
+  if (chooser_) sum.call_seconds = seconds_of_calls(sum, chooser_->exchange());
   if (watch_ && whole)
     for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, segment_.dilation)))
       report_stall(gap);

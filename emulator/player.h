@@ -17,6 +17,7 @@
 #include "emulator/common/blob.h"
 #include "emulator/host/counters.h"
 #include "emulator/segment.h"
+#include "emulator/step_chooser.h"
 
 namespace ghostrank {
 
@@ -33,6 +34,9 @@ class Player {
   Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster, Ensemble& ensemble,
          Control& control, std::vector<std::unique_ptr<Shard>> shards);
 
+  // From now on `chooser` decides what iterations play, and each is played by itself; null: the
+  // workload does.
+  void choose_with(StepChooser* chooser) { chooser_ = chooser; }
   // Plays the segment from emulated time 0. Returns the sum of all processes' reports on process 0,
   // elsewhere this process's report with the summary of all. If the run was stopped, returns what
   // this process knows. Trouble of the engine stops the run (see Control::stop_reason).
@@ -45,6 +49,9 @@ class Player {
   const std::vector<Schedules::Row>& rows() const { return shards_.front()->rows(); }
 
  private:
+  SegmentReport play_one_by_one(const Segment& segment, const Callbacks& callbacks);
+  SegmentReport play_whole(const Segment& segment, Callbacks callbacks);
+  double seconds_of_calls(const SegmentReport& sum, Func func) const;
   struct JobSums {
     std::map<std::uint32_t, IterationSums> open;   // sums over this process
     std::map<std::uint32_t, IterationSums> whole;  // sums over the job, process 0 only
@@ -92,6 +99,7 @@ class Player {
   std::vector<SegmentReport> reports_;
   std::vector<std::string> arriving_;  // others' reports in pieces, by host; on process 0
   std::vector<StallReport> stalls_;
+  StepChooser* chooser_ = nullptr;
 
   // State of the current segment.
   Segment segment_;

@@ -25,6 +25,7 @@ struct SegmentSummary {
   double throttled = 0;  // of the worst process, by its CPU quota
   // Of the median step, and its duration, emulated; of process 0, which hears of every iteration.
   double median_error = 0, median_seconds = 0;
+  double call_seconds = 0;  // of the calls that a StepChooser measures, of process 0
   double loop_busy = 0;
   Picoseconds paced = 0, pace_error = 0;
   std::uint64_t events = 0, messages = 0, checked = 0, wrong = 0, spans_dropped = 0, strays = 0;

@@ -59,6 +59,22 @@ CompressedStep compressed_step(const Workload& workload) {
   return step;
 }
 
+Program with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
+                    const Program& program, const std::vector<double>& ratios) {
+  std::map<std::uint32_t, std::uint64_t> counts;  // by tensor
+  for (std::size_t c = 0; c < step.calls.size(); ++c)
+    counts[step.calls[c].tensor] =
+        spec.compression->method->size(step.calls[c].elements, options_at(spec, ratios[c]));
+  Program changed = program;
+  for (OpList& stream : changed.streams)
+    stream = stream.changed([&](Op op) {
+      if (op.kind == Op::Kind::collective && compressed_tensor(workload, op))
+        op.count = counts.at(op.tensor);
+      return op;
+    });
+  return changed;
+}
+
 Workload with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
                      std::span<const std::vector<double>> by_step) {
   Workload changed = workload;
@@ -66,21 +82,21 @@ Workload with_ratios(const JobSpec& spec, const Workload& workload, const Compre
   changed.cycle = 1;
   for (Role& role : changed.roles) {
     const Program steady = std::move(role.iterations[steady_program(workload)]);
-    role.iterations.assign(by_step.size(), steady);
-    for (std::size_t i = 0; i < by_step.size(); ++i) {
-      std::map<std::uint32_t, std::uint64_t> counts;  // by tensor
-      for (std::size_t c = 0; c < step.calls.size(); ++c)
-        counts[step.calls[c].tensor] =
-            spec.compression->method->size(step.calls[c].elements, options_at(spec, by_step[i][c]));
-      for (OpList& stream : role.iterations[i].streams)
-        stream = stream.changed([&](Op op) {
-          if (op.kind == Op::Kind::collective && compressed_tensor(workload, op))
-            op.count = counts.at(op.tensor);
-          return op;
-        });
-    }
+    role.iterations.clear();
+    for (const std::vector<double>& ratios : by_step)
+      role.iterations.push_back(with_ratios(spec, workload, step, steady, ratios));
   }
   return changed;
+}
+
+double share_of(const JobSpec& spec, const CompressedStep& step, std::span<const double> ratios) {
+  std::uint64_t sent = 0, all = 0;
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    const std::uint64_t elements = step.calls[i].elements;
+    sent += spec.compression->method->kept(elements, options_at(spec, ratios[i]));
+    all += elements;
+  }
+  return static_cast<double>(sent) / static_cast<double>(all);
 }
 
 double payload_at(const JobSpec& spec, const CompressedCall& call, double ratio) {

@@ -37,10 +37,17 @@ struct CompressedStep {
 // The steady step of a plan by ddp, of a job that compresses.
 CompressedStep compressed_step(const Workload& workload);
 
+// A program of that step, for instance with other ratios, with these ratios by call.
+Program with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
+                    const Program& program, const std::vector<double>& ratios);
+
 // The same plan, whose iteration i is the steady step with the ratios by_step[i] of its calls; what
 // comes later repeats the last.
 Workload with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
                      std::span<const std::vector<double>> by_step);
+
+// Share of the gradients that a step with these ratios sends.
+double share_of(const JobSpec& spec, const CompressedStep& step, std::span<const double> ratios);
 
 // Bytes of the payload of a call at this ratio.
 double payload_at(const JobSpec& spec, const CompressedCall& call, double ratio);

@@ -7,23 +7,49 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kProbes = 2;
-constexpr double kProbeFactor = 10;
+constexpr double kMostGrowth = 10;
 constexpr int kHalvings = 40;
 
 }  // namespace
 
 RatioController::RatioController(const CompressedStep& step, const RatioLimits& limits,
                                  Payload payload)
-    : step_(step), limits_(limits), payload_(std::move(payload)) {}
+    : step_(step),
+      limits_(limits),
+      ladder_(limits),
+      payload_(std::move(payload)),
+      ratios_(step.calls.size(), limits.least) {}
 
-std::vector<double> RatioController::ratios() const {
-  std::vector<double> ratios(step_.calls.size(), limits_.least);
-  if (steps_ == 0) return ratios;
-  if (steps_ < kProbes) {
-    std::fill(ratios.begin(), ratios.end(), std::min(limits_.most, kProbeFactor * limits_.least));
-    return ratios;
+void RatioController::measured(double seconds_of_calls) {
+  learn(seconds_of_calls);
+  ++steps_;
+  const std::vector<double> next =
+      steps_ == 1 ? std::vector<double>(ratios_.size(), limits_.most) : wanted();
+  for (std::size_t i = 0; i < ratios_.size(); ++i)
+    ratios_[i] = ladder_.at_most(std::min(next[i], kMostGrowth * ratios_[i]));
+}
+
+void RatioController::learn(double seconds_of_calls) {
+  const double sent = bytes(ratios_);
+  const auto calls = static_cast<double>(step_.calls.size());
+  if (steps_ == 0) {
+    first_seconds_ = seconds_of_calls;
+    first_bytes_ = sent;
+    return;
   }
+  if (steps_ == 1) {
+    byte_ = sent > first_bytes_
+                ? std::max(0.0, (seconds_of_calls - first_seconds_) / (sent - first_bytes_))
+                : 0;
+    call_ = std::max(0.0, (first_seconds_ - byte_ * first_bytes_) / calls);
+  }
+  call_ = std::min(call_, seconds_of_calls / calls);
+  byte_ = (seconds_of_calls - call_ * calls) / sent;
+}
+
+// What the network can carry, whatever was sent before.
+std::vector<double> RatioController::wanted() const {
+  std::vector<double> ratios(step_.calls.size());
   // Ratios by their logarithm: as many halvings for small as for large ones.
   double low = std::log(limits_.least), high = std::log(limits_.most);
   for (int i = 0; i < kHalvings; ++i) {
@@ -34,23 +60,6 @@ std::vector<double> RatioController::ratios() const {
   std::fill(ratios.begin(), ratios.end(), std::exp(low));
   fill_gaps(ratios);
   return ratios;
-}
-
-void RatioController::measured(double seconds_of_calls) {
-  const double sent = bytes(ratios());
-  const auto calls = static_cast<double>(step_.calls.size());
-  if (steps_ == 0) {
-    first_seconds_ = seconds_of_calls;
-    first_bytes_ = sent;
-  } else if (steps_ == 1) {
-    byte_ = sent > first_bytes_
-                ? std::max(0.0, (seconds_of_calls - first_seconds_) / (sent - first_bytes_))
-                : 0;
-    call_ = std::max(0.0, (first_seconds_ - byte_ * first_bytes_) / calls);
-  } else {
-    byte_ = std::max(0.0, (seconds_of_calls - call_ * calls) / sent);
-  }
-  ++steps_;
 }
 
 double RatioController::bytes(std::span<const double> ratios) const {

@@ -2,12 +2,15 @@
 // time after its last gradients. The rule is our own.
 //
 //   1. A call takes   call + byte * its payload's bytes.   Two first steps, at the least ratio and
-//      at ten times that, tell `call` and `byte` apart; `call` stays, and `byte` is that of the
-//      last step: what the network did then is what it is expected to do now.
+//      at ten times that, tell `call` and `byte` apart. Then `byte` is that of the last step: what
+//      the network did then is what it is expected to do now. `call` only falls, where the calls of
+//      a step took less than it says.
 //   2. The largest ratio for all tensors with which the exchanges end in time (by bisection; what
 //      the stream computes and waits for is known from the plan).
 //   3. Wherever the stream would then wait for the next gradients, the tensor before sends so much
 //      more as fills the gap: it costs no time.
+//   4. No tensor sends more than ten times what it sent in the step before, because what few bytes
+//      took says little of what many will take. Ratios are rungs of a ladder (ratio_ladder.h).
 //
 // A change of the network is answered one step late. Threading: one owner.
 #pragma once
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "emulator/adapt/compressed_step.h"
+#include "emulator/adapt/ratio_ladder.h"
 
 namespace ghostrank {
 
@@ -25,14 +29,17 @@ class RatioController {
   // Bytes of a call's payload at a ratio.
   using Payload = std::function<double(const CompressedCall& call, double ratio)>;
 
+  // `step` must outlive it.
   RatioController(const CompressedStep& step, const RatioLimits& limits, Payload payload);
 
   // By call, for the next step.
-  std::vector<double> ratios() const;
+  const std::vector<double>& ratios() const { return ratios_; }
   // What the step with ratios() took for all of its calls together.
   void measured(double seconds_of_calls);
 
  private:
+  void learn(double seconds_of_calls);
+  std::vector<double> wanted() const;
   double end(std::span<const double> ratios) const;
   double bytes(std::span<const double> ratios) const;
   void fill_gaps(std::vector<double>& ratios) const;
@@ -41,7 +48,9 @@ class RatioController {
 
   const CompressedStep& step_;
   RatioLimits limits_;
+  RatioLadder ladder_;
   Payload payload_;
+  std::vector<double> ratios_;
   int steps_ = 0;
   double first_seconds_ = 0, first_bytes_ = 0;
   double call_ = 0, byte_ = 0;  // seconds

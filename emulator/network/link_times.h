@@ -43,6 +43,17 @@ class LinkTimes {
     }
   }
 
+  // Adds what was watched from time `at` on.
+  void append(const LinkTimes& later, Picoseconds at) {
+    if (busy_.size() < later.busy_.size()) busy_.resize(later.busy_.size());
+    for (std::size_t link = 0; link < later.busy_.size(); ++link)
+      for (std::size_t bin = 0; bin < later.busy_[link].size(); ++bin) {
+        const Picoseconds from = at + static_cast<Picoseconds>(bin) * later.width_;
+        add(link, from, from + later.width_,
+            later.busy_[link][bin] / static_cast<double>(later.width_));
+      }
+  }
+
   Picoseconds width() const { return width_; }
   // Busy time of a link by bin; empty: it was never busy.
   const std::vector<float>& of(std::size_t link) const { return busy_[link]; }

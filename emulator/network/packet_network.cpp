@@ -38,7 +38,8 @@ PacketNetwork::PacketNetwork(Setup setup) : setup_(std::move(setup)) {
   clear();
 }
 
-void PacketNetwork::clear() {
+void PacketNetwork::clear(Picoseconds at) {
+  at_ = at;
   now_ = 0;
   planned_ = packets_ = again_ = 0;
   events_.clear();
@@ -292,7 +293,7 @@ void PacketNetwork::start(Port number) {
   port.busy = true;
   port.sending = packet;
   const Picoseconds duration =
-      port.curve ? port.curve->duration(now_, p.wire)
+      port.curve ? port.curve->duration(at_ + now_, p.wire)
                  : static_cast<Picoseconds>(p.wire * port.speed.ps_per_byte + 0.5);
   port.count.busy += duration;
   if (times_ && number < times_->links()) times_->add(number, now_, now_ + duration);

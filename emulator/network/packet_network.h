@@ -102,7 +102,8 @@ class PacketNetwork {
   double rate(Connection c) const { return connections_[c].dcqcn.rate(); }  // bytes/ps, with dcqcn
   // The connection that gave up; nothing happens any more then.
   std::optional<Connection> gave_up() const { return gave_up_; }
-  void clear();  // forgets all messages, connections and counts
+  // Forgets all messages, connections and counts. Time 0 is then this time of the curves.
+  void clear(Picoseconds at = 0);
   // Notes in `times` from now on when its first ports are busy, as many as it has links. Null:
   // nowhere.
   void watch(LinkTimes* times) { times_ = times; }
@@ -197,7 +198,7 @@ class PacketNetwork {
 
   Setup setup_;
   std::uint64_t window_ = 0;  // packets that a connection may have under way
-  Picoseconds now_ = 0;
+  Picoseconds now_ = 0, at_ = 0;  // at_: as clear() was told
   std::uint64_t planned_ = 0;
   LinkTimes* times_ = nullptr;
   std::vector<Event> events_;  // a heap

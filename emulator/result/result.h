@@ -231,6 +231,7 @@ struct CompressionUse {
   std::string method;
   std::uint64_t payload_bytes = 0;          // before the exchange
   double ratio_target = 1, ratio_mean = 1;  // share of elements kept: asked for, actual
+  std::vector<double> ratios = {};          // by iteration, where they follow the network
 };
 
 // One of several jobs on one fabric. `iterations`: those that it had ended when every job had ended

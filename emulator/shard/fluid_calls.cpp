@@ -294,12 +294,13 @@ Picoseconds FluidCalls::follow_rates(Picoseconds now) {
     for (std::uint32_t n = 0; n < nics; ++n) {
       const RateCurve* curve = rates.of(Nic(n));
       if (!curve) continue;
-      const double share = topology.own().ps_per_byte / curve->ps_per_byte(now);
+      const double share = topology.own().ps_per_byte / curve->ps_per_byte(at_ + now);
       network_.give(n, share);
       network_.give(nics + n, share);
     }
-    rates_until_ = rates.next_change(now);
-    rates_told_ = rates_until_ == NicRates::kNever;
+    const Picoseconds change = rates.next_change(at_ + now);
+    rates_told_ = change == NicRates::kNever;
+    rates_until_ = rates_told_ ? change : change - at_;
   }
   if (network_.flows() == 0 || std::exchange(rates_told_, true)) return -1;
   return rates_until_;
@@ -309,8 +310,9 @@ void FluidCalls::watch(LinkTimes* times) {
   network_.watch(times, 2 * static_cast<std::uint32_t>(cluster_.nics()));
 }
 
-void FluidCalls::clear() {
+void FluidCalls::clear(Picoseconds at) {
   network_.clear();
+  at_ = at;
   rates_until_ = 0;
   active_.clear();
   free_.clear();

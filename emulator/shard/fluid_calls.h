@@ -149,7 +149,7 @@ class FluidCalls {
   // they never do, if no flow is under way, or if an earlier call has returned that time.
   Picoseconds follow_rates(Picoseconds now);
 
-  void clear();  // between segments
+  void clear(Picoseconds at);  // between segments; the next begins at this time of nic_rates
   // Adds what was played to the ledger and the links; returns the number of messages.
   std::uint64_t count(Ledger& ledger, std::vector<LinkCount>& links) const;
   std::uint64_t collectives() const;  // calls of collectives played
@@ -192,6 +192,7 @@ class FluidCalls {
   std::vector<Active> active_;
   std::vector<std::uint32_t> free_;
   std::vector<Look> looks_;      // by flow
+  Picoseconds at_ = 0;           // as clear() was told
   Picoseconds rates_until_ = 0;  // NICs in network_ have their rates until then
   bool rates_told_ = false;      // follow_rates() has returned that time
   // Transfers of which one end has come, by group, sequence and ends.

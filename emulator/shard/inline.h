@@ -29,7 +29,8 @@ Picoseconds Shard::time_at_nic(Nic nic, Picoseconds start, std::uint64_t bytes) 
   const LinkSpeed& speed = cluster_.topology().nic(nic);
   const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr;
   if (!curve) return speed.serialise(bytes);
-  return curve->duration(start, speed.framing.none() ? bytes : speed.framing.on_wire(bytes));
+  return curve->duration(segment_.at + start,
+                         speed.framing.none() ? bytes : speed.framing.on_wire(bytes));
 }
 
 // Runs the ready queue until it is empty.

@@ -87,10 +87,10 @@ std::vector<LinkCount> PacketConnections::counts() const {
   return out;
 }
 
-void PacketConnections::clear() {
+void PacketConnections::clear(Picoseconds at) {
   known_.clear();
   ends_.clear();
-  network_.clear();
+  network_.clear(at);
 }
 
 }  // namespace ghostrank

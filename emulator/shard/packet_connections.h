@@ -33,7 +33,7 @@ class PacketConnections {
   PacketNetwork& network() { return network_; }
   std::string name_of(PacketNetwork::Connection connection) const;  // "n0.nic1 to n2.nic0"
   std::vector<LinkCount> counts() const;                            // by port
-  void clear();                                                     // between segments
+  void clear(Picoseconds at);  // between segments; the next begins at this time of nic_rates
 
  private:
   struct Key {

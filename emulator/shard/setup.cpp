@@ -132,9 +132,9 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
       },
       &note_payloads_);
   meetings_.clear();
-  if (fluids_) fluids_->clear();
+  if (fluids_) fluids_->clear(segment_.at);
   rates_wanted_ = -1;
-  if (by_packets_) by_packets_->clear();
+  if (by_packets_) by_packets_->clear(segment_.at);
   packets_due_at_ = -1;
   ranks_left_ = begin_ranks();
   if (ranks_left_ == 0) shared_->ended.fetch_add(1);

@@ -33,6 +33,7 @@ struct Segment {
   bool verify = false;       // real data, compared at the end of every collective
   bool measured = false;     // no warm-up: the job's switches fail in it, if they do
   std::uint64_t number = 0;  // of this segment in the run, from 1; packets carry it
+  Picoseconds at = 0;        // time of the network at which it begins, for NICs whose rates change
   std::vector<std::uint32_t> counts = {};  // by job, at most `count`; empty: each plays `count`
 
   std::uint32_t count_of(std::size_t of_job) const {

@@ -57,6 +57,15 @@ inline Sparsity sparsity_in(const JobSpec& spec, std::uint32_t iteration) {
   return sparsity;
 }
 
+// Elements of a tensor that a payload of so many carries, by a method whose ratios follow the
+// network and whose payloads grow with what they carry.
+inline std::uint64_t kept_in(const CompressionSpec& compression, std::uint64_t elements,
+                             std::uint64_t payload) {
+  CompressionOptions all = compression.options;
+  all.ratio = 1;
+  return elements * payload / compression.method->size(elements, all);
+}
+
 // What the job says, and the tensor's shape. `tensor` outlives the result.
 inline CompressionOptions options_of(const JobSpec& spec, const CompressedTensor& tensor) {
   CompressionOptions options = spec.compression->options;
@@ -85,6 +94,10 @@ inline CallContent content_of(const JobSpec& all, const Workload& workload, cons
   if (compressed || states) {
     CompressionOptions options;
     if (compressed) options = options_of(spec, *whole);
+    if (compressed && spec.compression->adapts) {  // half an element more, or rounding may take one
+      const auto kept = static_cast<double>(kept_in(*spec.compression, whole->elements, op.count));
+      options.ratio = std::min(1.0, (kept + 0.5) / static_cast<double>(whole->elements));
+    }
     options.shared_seed = key;
     const PayloadExchange exchange =
         compressed ? spec.compression->exchange : PayloadExchange::all_reduce;

@@ -57,10 +57,8 @@ std::uint64_t carried_by(const CompressionSpec& compression, std::uint64_t eleme
   const Compressor& method = *compression.method;
   if (method.carried) return method.carried(payload);
   if (!method.kept) return elements;
-  CompressionOptions options = compression.options;
-  if (!compression.adapts) return method.kept(elements, options);
-  options.ratio = 1;  // whose payload is that of all elements
-  return elements * payload / method.size(elements, options);
+  return compression.adapts ? kept_in(compression, elements, payload)
+                            : method.kept(elements, compression.options);
 }
 
 }  // namespace
@@ -115,9 +113,9 @@ std::optional<CompressionUse> compression_use(const JobSpec& all, const Workload
   const Compressor* method = spec.compression->method;
   const CompressionOptions& options = spec.compression->options;
   CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
-  // Ratios that follow the network: the mean of the measured iterations.
-  const std::uint32_t steps =
-      spec.compression->adapts ? static_cast<std::uint32_t>(spec.run.iterations) : 1;
+  // Ratios that follow the network: the mean of the iterations, of which each has its program.
+  const auto steps = static_cast<std::uint32_t>(
+      spec.compression->adapts ? workload.roles.front().iterations.size() : 1);
   std::uint64_t elements = 0, kept = 0;
   for (std::uint32_t i = iteration; i < iteration + steps; ++i) {
     const auto of_role = named_ops(workload, i);

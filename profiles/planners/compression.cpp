@@ -529,10 +529,6 @@ void compress(const JobSpec& spec, Workload& workload) {
         ", which scatters sums of gradients or reduces parts of them: payloads are of whole "
         "tensors; use parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
   check_merge(spec);
-  if (spec.compression->adapts && spec.run.verify)
-    throw Error(spec.source_of("compression.budget_ms") +
-                ": compression.budget_ms: verified runs compare payloads of one ratio; use "
-                "run.verify=false, or compression.budget_ms=0");
   Shared shared;
   if (spec.compression->method->measure && !spec.gradients.parts.empty())
     shared.places = places_of_laws(spec, workload);

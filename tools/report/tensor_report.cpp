@@ -48,10 +48,12 @@ nlohmann::ordered_json training_json(const std::optional<TrainingUse>& use) {
 
 nlohmann::ordered_json compression_json(const std::optional<CompressionUse>& use) {
   if (!use) return nullptr;
-  return {{"method", use->method},
-          {"payload_bytes_per_rank", use->payload_bytes},
-          {"ratio_target", use->ratio_target},
-          {"ratio_mean", use->ratio_mean}};
+  nlohmann::ordered_json json{{"method", use->method},
+                              {"payload_bytes_per_rank", use->payload_bytes},
+                              {"ratio_target", use->ratio_target},
+                              {"ratio_mean", use->ratio_mean}};
+  if (!use->ratios.empty()) json["ratios"] = use->ratios;
+  return json;
 }
 
 }  // namespace ghostrank

@@ -11,7 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "emulator/adapt/adapted.h"
+#include "emulator/adapt/step_trial.h"
 #include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
 #include "profiles/planners/plan.h"
@@ -133,7 +133,7 @@ Course adaptive(const AdaptFlags& flags, Steps& steps, std::vector<StepRow>& row
   AdaptiveSteps controlled(steps.trial);
   for (int i = 0; i < flags.steps; ++i) {
     const AdaptiveSteps::Step step = controlled.next();
-    const double share = share_of(steps.trial.step(), step.ratios);
+    const double share = share_of(steps.job.spec, steps.trial.step(), step.ratios);
     count(course, flags, steps, share, step.seconds);
     rows.push_back({i, step.at, slowest_rate(steps, step.at), share, step.seconds});
   }

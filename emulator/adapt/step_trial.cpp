@@ -1,8 +1,6 @@
-#include "emulator/adapt/adapted.h"
+#include "emulator/adapt/step_trial.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "emulator/engine.h"
@@ -29,12 +27,6 @@ Result play_one_step(const LoadedJob& job, const Workload& workload) {
   control->close();
   if (!result.interrupted.empty()) throw Error(result.interrupted, ErrorKind::environment);
   return result;
-}
-
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g %%", 100 * share);
-  return text;
 }
 
 }  // namespace
@@ -73,37 +65,6 @@ AdaptiveSteps::Step AdaptiveSteps::next() {
   step.seconds = played.seconds;
   now_ += played.seconds;
   return step;
-}
-
-double share_of(const CompressedStep& step, const std::vector<double>& ratios) {
-  double sent = 0, all = 0;
-  for (std::size_t i = 0; i < ratios.size(); ++i) {
-    const auto elements = static_cast<double>(step.calls[i].elements);
-    sent += elements * ratios[i];
-    all += elements;
-  }
-  return sent / all;
-}
-
-Adapted adapt(const LoadedJob& job, const Workload& workload, const std::function<bool()>& stop) {
-  const RunSpec& run = job.spec.run;
-  StepTrial trial(job, workload);
-  AdaptiveSteps steps(trial);
-  std::vector<std::vector<double>> by_step;
-  double least = 1, most = 0, sum = 0;  // of the measured iterations
-  for (int i = 0; i < run.warmup + run.iterations; ++i) {
-    if (stop()) return {workload, ""};
-    if (i == run.warmup) steps.begin_again();
-    by_step.push_back(steps.next().ratios);
-    if (i < run.warmup) continue;
-    const double share = share_of(trial.step(), by_step.back());
-    least = std::min(least, share);
-    most = std::max(most, share);
-    sum += share;
-  }
-  return {with_ratios(job.spec, workload, trial.step(), by_step),
-          "ratios chosen step by step: a step sends " + percent(least) + " to " + percent(most) +
-              " of the gradients, " + percent(sum / run.iterations) + " on average"};
 }
 
 }  // namespace ghostrank

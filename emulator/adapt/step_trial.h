@@ -1,17 +1,11 @@
-// A job whose ratios follow the network (compression.budget_ms): its steps are played one after the
-// other in virtual time, on the network as it is when each begins, and a controller
-// (ratio_controller.h) chooses the ratios of the next one. The run then plays the steps that were
-// chosen as one whole.
+// The steady step of a job whose ratios follow the network, on the network as it is when the step
+// begins, and steps whose ratios the controller chooses: what `ghostrank adapt` compares with fixed
+// ratios. A run plays AdaptiveRatios (adaptive_ratios.h).
 //
-// Rates count from the beginning of the warm-up and again from that of the measured iterations
-// (nic_rates.h), so the second begins where the network does, with what the controller has learned.
-//
-// Units: seconds of emulated time. Threading: one owner; the trials have a control of their own.
+// Units: seconds of emulated time. Threading: one owner; the steps have a control of their own.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "emulator/adapt/compressed_step.h"
@@ -61,15 +55,5 @@ class AdaptiveSteps {
   RatioController controller_;
   double now_ = 0;
 };
-
-// Share of the gradients that a step with these ratios sends.
-double share_of(const CompressedStep& step, const std::vector<double>& ratios);
-
-struct Adapted {
-  Workload workload;  // a program for each iteration, warm-up included
-  std::string note;   // what was chosen, for reports
-};
-// Asks `stop` before every step; returns the workload as it is when that says so.
-Adapted adapt(const LoadedJob& job, const Workload& workload, const std::function<bool()>& stop);
 
 }  // namespace ghostrank

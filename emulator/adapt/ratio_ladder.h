@@ -1,0 +1,39 @@
+// The ratios that a controller chooses among: powers of ten from the least on, 24 to a decade, and
+// the most. So few that a run knows all payloads before it starts.
+//
+// Threading: immutable.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+class RatioLadder {
+ public:
+  explicit RatioLadder(const RatioLimits& limits) {
+    constexpr double kRungsPerDecade = 24;
+    for (int i = 0;; ++i) {
+      const double rung = limits.least * std::pow(10, i / kRungsPerDecade);
+      if (rung >= limits.most) break;
+      rungs_.push_back(rung);
+    }
+    rungs_.push_back(limits.most);
+  }
+
+  const std::vector<double>& rungs() const { return rungs_; }  // upwards
+  // The largest that is no larger than `ratio`; the least if none is.
+  double at_most(double ratio) const {
+    const double rounding = 1 + 1e-12;
+    const auto above = std::upper_bound(rungs_.begin(), rungs_.end(), ratio * rounding);
+    return above == rungs_.begin() ? rungs_.front() : *std::prev(above);
+  }
+
+ private:
+  std::vector<double> rungs_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,37 @@
+// Segments of one iteration each, added up as if they had been one: times follow each other, counts
+// add up, shares of the time are means over it. A ledger that outgrew memory is known per NIC only:
+// each segment overwrites the file of the one before.
+//
+// Bound: every row of the ledger once, whatever the number of segments. Threading: one owner.
+#pragma once
+
+#include <vector>
+
+#include "emulator/segment.h"
+
+namespace ghostrank {
+
+class SegmentSeries {
+ public:
+  // The next one: its sum, the reports behind it by host, and its stalls.
+  void add(SegmentReport sum, const std::vector<SegmentReport>& reports,
+           std::vector<StallReport> stalls, double dilation);
+
+  Picoseconds end() const { return sum_.end.at; }  // of those so far
+  SegmentReport take_sum();
+  // By host: who they are and what their interfaces counted.
+  std::vector<SegmentReport> take_reports() { return std::move(reports_); }
+  std::vector<StallReport> take_stalls() { return std::move(stalls_); }
+
+ private:
+  void add_sum(SegmentReport& next);
+  void add_report(std::size_t host, const SegmentReport& next);
+
+  int count_ = 0;
+  SegmentReport sum_;
+  std::vector<SegmentReport> reports_;
+  std::vector<StallReport> stalls_;
+  std::vector<double> steps_, late_;  // seconds, by segment
+};
+
+}  // namespace ghostrank
