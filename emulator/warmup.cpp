@@ -49,7 +49,8 @@ double load_of(const Fidelity& f, const RunWindow& window) {
 
 // Two digits are enough, and easy to read: 1.2, 9.6, 13, 240.
 double rounded_up(double dilation) {
-  const double unit = std::pow(10, std::floor(std::log10(std::max(1.0, dilation))) - 1);
+  if (dilation <= 9.9) return std::ceil(10 * dilation - 1e-9) / 10;
+  const double unit = std::pow(10, std::floor(std::log10(dilation)) - 1);
   return std::ceil(dilation / unit - 1e-9) * unit;
 }
 

@@ -134,6 +134,16 @@ TEST(AutoDilation, SaysAtOnceThatNoDilationIsFaithful) {
   EXPECT_NE(next.reason.find("slowing down does not help"), std::string::npos);
 }
 
+// As they are written, not 8.700000000000001.
+TEST(AutoDilation, TakesDilationsOfTwoDigits) {
+  for (const double least : {1.3, 1.9, 3.3, 8.65, 9.95, 87.0, 640.0}) {
+    const double found = find(40, kFewSeconds, 0.002, [&](double dilation, std::size_t) {
+                           return Machine{.late = dilation < least ? 1e6 : 0}.at(dilation);
+                         }).dilation;
+    EXPECT_EQ(found, found < 10 ? std::round(10 * found) / 10 : std::round(found)) << least;
+  }
+}
+
 TEST(AutoDilation, NeverGoesBelowWhatTheWireCarries) {
   RunWindow window = kFewSeconds;
   window.least_dilation = 12;
