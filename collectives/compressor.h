@@ -43,6 +43,7 @@ struct CompressionOptions {
   int quantiles = 64;          // sketch: number of buckets
   double error_bound = 2e-10;  // inceptionn
   int stages = 0;              // sidco: fits of the threshold; 0: as many as the ratio asks for
+  double first_stage = 0.25;   // sidco: share of the elements that the first of several fits keeps
 
   // What differs from call to call, set by whoever calls.
   std::uint64_t seed = 1;         // of this rank's random draws for this tensor in this step

@@ -12,7 +12,10 @@ double AchievedRatio::step(std::span<const float> gradients, std::uint64_t seed)
   CompressionOptions options;
   options.ratio = ratio_;
   options.seed = options.shared_seed = seed;
-  if (has_stages(method_.name)) options.stages = stages_.stages();
+  if (has_stages(method_.name)) {
+    options.stages = stages_.stages();
+    options.first_stage = stages_.first_stage();
+  }
   std::vector<float> tensor(gradients.begin(), gradients.end());
   residual_.resize(tensor.size());
   if (feedback_)

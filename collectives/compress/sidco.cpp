@@ -1,6 +1,6 @@
 // SIDCo (Abdelmoniem et al., 2021): a threshold from a fitted distribution of the magnitudes, in
-// one pass a stage. With a ratio d below 0.25, a first stage keeps a quarter, and each later one is
-// fitted to the excesses of those that are left.
+// one pass a stage. With a ratio d below options.first_stage, a first stage keeps that share, and
+// each later one is fitted to the excesses of those that are left.
 //
 //   sidco-e    exponential          eta = -mean ln d
 //   sidco-p    generalised Pareto   eta = alpha / k (1 - d^k), by moments:
@@ -25,10 +25,12 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kFirst = 0.25;   // share that the first of several stages keeps
 constexpr int kAdaptEvery = 5;    // steps
 constexpr int kForgetAfter = 8;   // looks: gradients drift
-constexpr double kMostOff = 0.2;  // of the ratio, that is left as it is
+constexpr double kMostOff = 0.2;  // of the ratio, that the number of stages leaves as it is
+// The first stage's share, its steps and bounds, and what it leaves as it is.
+constexpr double kFirst = 0.25, kFirstStep = 0.05, kFirstLeast = 0.05, kFirstMost = 0.5;
+constexpr double kFirstOff = 0.1;
 
 enum class Law { exponential, pareto, gamma };
 
@@ -73,10 +75,11 @@ double gamma_law_quantile(std::span<const float> magnitudes, double mean, double
 // The shares that the stages keep of what the one before has left.
 std::vector<double> shares_of(const CompressionOptions& options, double step) {
   const double ratio = options.ratio;
-  if (ratio >= kFirst || options.stages == 1) return {ratio};
-  std::vector<double> shares{kFirst};
-  const int stages = options.stages > 0 ? options.stages : sidco_stages(ratio, step);
-  const double rest = ratio / kFirst;
+  const double first = options.first_stage;
+  if (ratio >= first || options.stages == 1) return {ratio};
+  std::vector<double> shares{first};
+  const int stages = options.stages > 0 ? options.stages : sidco_stages(ratio, step, first);
+  const double rest = ratio / first;
   for (int m = 1; m < stages; ++m) {
     if (options.stages > 0)
       shares.push_back(std::pow(rest, 1.0 / (stages - 1)));
@@ -111,15 +114,15 @@ float by_fit(std::span<const float> tensor, const CompressionOptions& options) {
 
 }  // namespace
 
-int sidco_stages(double ratio, double step) {
-  if (ratio >= kFirst) return 1;
+int sidco_stages(double ratio, double step, double first) {
+  if (ratio >= first) return 1;
   return 1 +
-         std::max(1, static_cast<int>(std::ceil(std::log(ratio / kFirst) / std::log(step) - 1e-9)));
+         std::max(1, static_cast<int>(std::ceil(std::log(ratio / first) / std::log(step) - 1e-9)));
 }
 
-SidcoStages::SidcoStages(double ratio, int first) : ratio_(ratio), stages_(first) {
-  const auto most = static_cast<std::size_t>(std::max(1.0, std::ceil(std::log2(1 / ratio))));
-  tried_.resize(std::max(most, static_cast<std::size_t>(first)));
+SidcoStages::SidcoStages(double ratio)
+    : ratio_(ratio), first_(kFirst), first_off_(std::numeric_limits<double>::infinity()) {
+  tried_.resize(static_cast<std::size_t>(std::max(1.0, std::ceil(std::log2(1 / ratio)))));
 }
 
 void SidcoStages::sent(double share) {
@@ -130,10 +133,27 @@ void SidcoStages::sent(double share) {
   steps_ = 0;
   tried_[static_cast<std::size_t>(stages_ - 1)] = {mean, ++looks_};
   surplus_ = std::clamp(surplus_ + mean - 1, -1.0, 1.0);
-  if (std::abs(mean - 1) <= kMostOff)
+  const double off = std::abs(mean - 1);
+  const bool worse = off > first_off_;
+  if (off <= kMostOff)
     surplus_ = 0;
-  else
-    stages_ = next();
+  else if (const int wanted = next(); !worse && wanted != stages_) {
+    stages_ = wanted;
+    first_off_ = std::numeric_limits<double>::infinity();
+    return;
+  }
+  if (worse) first_way_ = -first_way_;
+  correct_first(mean);
+}
+
+// A larger share makes most laws send more.
+void SidcoStages::correct_first(double mean) {
+  const double off = std::abs(mean - 1);
+  if (stages_ == 1 || off <= kFirstOff) return;
+  const double least = std::max(kFirstLeast, 2 * ratio_);  // leaves something to later fits
+  first_ = std::clamp(first_ + first_way_ * (mean < 1 ? kFirstStep : -kFirstStep), least,
+                      std::max(least, kFirstMost));
+  first_off_ = off;
 }
 
 int SidcoStages::next() const {

@@ -45,11 +45,12 @@ struct Law {
   double shape;
   double most_e, most_p;  // that the mean ratio may be off by
 };
-// Two Pareto fits and more send about 0.8 of what is asked for of gamma 2 at 0.01, and one 2.9
-// times as much: that is the method (SidcoP.SendsOfAGammaLawWhatItsFitsSay).
+// Two Pareto fits and more that begin with a quarter send about 0.8 of what is asked for of gamma 2
+// at 0.01, and one 2.9 times as much (SidcoP.SendsOfAGammaLawWhatItsFitsSay); another share of the
+// first one mends that.
 constexpr Law kLaws[] = {{"exponential", GradientLaw::Kind::laplace, 1, 0.05, 0.05},
                          {"gamma 0.5", GradientLaw::Kind::gamma, 0.5, 0.2, 0.2},
-                         {"gamma 2", GradientLaw::Kind::gamma, 2, 0.2, 0.21},
+                         {"gamma 2", GradientLaw::Kind::gamma, 2, 0.2, 0.18},
                          {"gaussian", GradientLaw::Kind::gaussian, 1, 0.2, 0.2},
                          {"pareto 0.1", GradientLaw::Kind::pareto, 0.1, 0.2, 0.05},
                          {"pareto 0.2", GradientLaw::Kind::pareto, 0.2, 0.2, 0.05}};
@@ -220,6 +221,23 @@ TEST(SidcoStages, OnEitherSideTakeTurns) {
     if (i >= 10) sum += times / 30;
   }
   EXPECT_NEAR(sum, 1, 0.1);
+}
+
+// Two stages and more send 0.85 of what is asked for; a first one that keeps more mends or worsens
+// that.
+TEST(SidcoStages, MoveTheShareOfTheFirst) {
+  for (const double way : {1.0, -1.0}) {
+    SidcoStages control(0.01);
+    look(control, 0.5);
+    ASSERT_EQ(control.stages(), 2);
+    EXPECT_EQ(control.first_stage(), 0.25);
+    for (int i = 0; i < 8; ++i) look(control, 0.85 + way * (control.first_stage() - 0.25));
+    EXPECT_EQ(control.stages(), 2);
+    EXPECT_NEAR(control.first_stage(), 0.25 + way * 0.05, 1e-9);
+  }
+  SidcoStages control(0.01);  // whatever happens, it stays a share
+  for (int i = 0; i < 50; ++i) look(control, control.stages() == 1 ? 0.5 : 0.85);
+  EXPECT_NEAR(control.first_stage(), 0.5, 1e-9);
 }
 
 TEST(SidcoStages, AreAsManyAsAFixedRatioAsksFor) {
