@@ -82,7 +82,7 @@ double error(std::span<const float> tensor, const CompressionOptions&) {
 }  // namespace
 
 const Compressor kAdaq{.name = "adaq",
-                       .cost = fitted(1185, 0),
+                       .cost = fitted(1185, Kernels::many_small),
                        .size = size,
                        .compress = compress,
                        .decompress = decompress,

@@ -3,9 +3,11 @@
 // Costs: GRACE published ResNet-50 at 10 Gb/s on V100s (8 workers, 128 images each, 161 tensors of
 // 25.56 million elements), and for each method an upper-bound row, which moves the same payloads
 // without compressing. The difference of their step times is what fitted() takes. One model does
-// not tell shares of tensors and of elements: half is charged to each, and all to the tensors
-// where a method searches its threshold by many small kernels. Decompressing writes or adds at 900
-// GB/s and launches one kernel, once for every payload: a lower bound.
+// not tell what tensors and what elements cost. So a rule does: what a tensor takes on average is
+// launches of kernels if it is no longer than kMostLaunches of them, or if the method consists of
+// many small kernels, and then costs a tensor; else it is work on elements, and costs an element.
+// Decompressing writes or adds at 900 GB/s and launches one kernel, once for every payload: a lower
+// bound.
 //
 // Threading: constant data.
 #pragma once
@@ -21,14 +23,20 @@ extern const Compressor kFp16, kTopK, kRandomK, kThreshold, kDgc, kAdaq, kRedSyn
 inline constexpr double kWritesTensor = 4 / 900.0;  // ns an element, at 900 GB/s
 inline constexpr double kLaunchUs = 5;              // of one kernel
 
+inline constexpr double kMostLaunches = 50;  // some, and a handful for each of 8 payloads
+
+enum class Kernels { few, many_small };
+
 // From the milliseconds that a step of that ResNet-50 takes longer than its upper bound.
-constexpr CompressionCost fitted(double ms, double share_of_elements = 0.5) {
+constexpr CompressionCost fitted(double ms, Kernels kernels = Kernels::few) {
   constexpr double kElements = 25.559081e6, kTensors = 161, kPayloads = 8;
   const double decompress =
       kPayloads * (kElements * kWritesTensor * 1e-6 + kTensors * kLaunchUs * 1e-3);
   const double compress = ms > decompress ? ms - decompress : 0;
-  return {compress * share_of_elements / kElements * 1e6, kWritesTensor,
-          compress * (1 - share_of_elements) / kTensors * 1e3, kLaunchUs,
+  const double us_of_tensor = compress / kTensors * 1e3;
+  const bool launches = kernels == Kernels::many_small || us_of_tensor <= kMostLaunches * kLaunchUs;
+  return {launches ? 0 : compress / kElements * 1e6, kWritesTensor, launches ? us_of_tensor : 0,
+          kLaunchUs,
           "fitted to GRACE's ResNet-50 on V100s at 10 Gb/s; decompressing: 900 GB/s and a launch "
           "a payload, a lower bound"};
 }
