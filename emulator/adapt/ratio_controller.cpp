@@ -7,7 +7,8 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kMostGrowth = 10;
+constexpr double kProbe = 10;      // the second step's ratio over the first's
+constexpr double kMostGrowth = 2;  // of later steps
 constexpr int kHalvings = 40;
 
 }  // namespace
@@ -22,11 +23,11 @@ RatioController::RatioController(const CompressedStep& step, const RatioLimits& 
 
 void RatioController::measured(double seconds_of_calls) {
   learn(seconds_of_calls);
-  ++steps_;
+  const bool probes = ++steps_ == 1;
   const std::vector<double> next =
-      steps_ == 1 ? std::vector<double>(ratios_.size(), limits_.most) : wanted();
+      probes ? std::vector<double>(ratios_.size(), limits_.most) : wanted();
   for (std::size_t i = 0; i < ratios_.size(); ++i)
-    ratios_[i] = ladder_.at_most(std::min(next[i], kMostGrowth * ratios_[i]));
+    ratios_[i] = ladder_.at_most(std::min(next[i], (probes ? kProbe : kMostGrowth) * ratios_[i]));
 }
 
 void RatioController::learn(double seconds_of_calls) {

@@ -9,8 +9,9 @@
 //      the stream computes and waits for is known from the plan).
 //   3. Wherever the stream would then wait for the next gradients, the tensor before sends so much
 //      more as fills the gap: it costs no time.
-//   4. No tensor sends more than ten times what it sent in the step before, because what few bytes
-//      took says little of what many will take. Ratios are rungs of a ladder (ratio_ladder.h).
+//   4. No tensor sends more than twice what it sent in the step before: what few bytes took, which
+//      a link may pass in a burst, says little of what many will take. Ratios are rungs of a ladder
+//      (ratio_ladder.h).
 //
 // A change of the network is answered one step late. Threading: one owner.
 #pragma once

@@ -54,7 +54,7 @@ struct Network {
 
 // Plays steps on the network until the ratios stay.
 void settle(RatioController& controller, const Network& network) {
-  for (int i = 0; i < 8; ++i) controller.measured(network.calls(controller.ratios()));
+  for (int i = 0; i < 16; ++i) controller.measured(network.calls(controller.ratios()));
 }
 
 constexpr double kRung = 1.1007;  // how many times a ratio of the ladder is the one below, at most
@@ -98,14 +98,16 @@ TEST(RatioController, AnswersAChangeOneStepLate) {
   play();
   for (const double ratio : controller.ratios()) EXPECT_NEAR(ratio, 1e-4, 1e-9);
   network.byte = 1e-15;
-  for (const double most : {1e-3, 1e-2, 0.1, 0.5, 0.5}) {
+  for (int i = 0; i < 14; ++i) {
+    const double before = controller.ratios()[0];
     play();
-    for (const double ratio : controller.ratios()) EXPECT_NEAR(ratio, most, 1e-9);
+    for (const double ratio : controller.ratios()) EXPECT_LE(ratio, 2 * before + 1e-9);
   }
+  for (const double ratio : controller.ratios()) EXPECT_NEAR(ratio, 0.5, 1e-9);
 }
 
 // The first step finds connections that are not yet at speed, and the second does not tell a byte
-// from a call: no step then sends more than ten times what the network carries in time.
+// from a call: no step then sends more than twice what the network carries in time.
 TEST(RatioController, IsNotMisledByASlowBeginning) {
   const CompressedStep step = three();
   RatioController controller(step, {0.002, 1e-5, 1}, payload);
@@ -113,13 +115,13 @@ TEST(RatioController, IsNotMisledByASlowBeginning) {
   network.byte = 1e-7;
   controller.measured(50 * network.calls(controller.ratios()));
   Ratios most(3);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 30; ++i) {
     controller.measured(network.calls(controller.ratios()));
     for (std::size_t c = 0; c < 3; ++c) most[c] = std::max(most[c], controller.ratios()[c]);
   }
   EXPECT_LE(network.end(controller.ratios()), 0.032 + 1e-9);
   EXPECT_GT(network.end(controller.ratios()), 0.0316);
-  EXPECT_LE(most[2], 10 * 0.9e-3 / 0.8);
+  EXPECT_LE(most[2], 2 * 0.9e-3 / 0.8);
 }
 
 std::string job(const std::string& compression, const std::string& framework = "ddp") {
@@ -173,7 +175,7 @@ TEST(AdaptiveRatios, OfWhatNoRatioDecidesAreRefused) {
 // chosen that its steps can keep to.
 TEST(AdaptiveRatios, FollowTheNetworkOfARun) {
   const test::Folder folder;
-  folder.write("rates.csv", "seconds,rate\n0,10Gbps\n0.1,1Gbps\n");
+  folder.write("rates.csv", "seconds,rate\n0,10Gbps\n0.12,1Gbps\n");
   const std::string text =
       test::text_of({.layers = {{"[1000000]", 1000, 2000}, {"[1000000]", 1000, 2000}},
                      .nodes = 4,
@@ -206,7 +208,7 @@ TEST(AdaptiveRatios, FollowTheNetworkOfARun) {
   }
   EXPECT_GT(now, 0.2);  // both rates
   EXPECT_LE(late, 2);   // those in which the rate falls
-  EXPECT_NEAR(shares[6] / shares[39], 10, 3);
+  EXPECT_NEAR(shares[12] / shares[39], 10, 3);
   EXPECT_NEAR(result.compression->ratio_mean,
               std::accumulate(shares.begin(), shares.end(), 0.0) / 40, 1e-4);
   ASSERT_FALSE(result.notes.empty());
@@ -215,9 +217,9 @@ TEST(AdaptiveRatios, FollowTheNetworkOfARun) {
 
 // One call a step, so that its payload follows from the step's share.
 std::string one_call(const std::string& method, const std::string& more) {
-  return test::text_of({.layers = {{"[100000]", 1000, 2000}},
+  return test::text_of({.layers = {{"[20000]", 1000, 2000}},
                         .nodes = 4,
-                        .cluster = "nic: {rate: 1Gbps}",
+                        .cluster = "nic: {rate: 200Mbps}",
                         .parallel = "framework: ddp"}) +
          "compression: {method: " + method + ", budget_ms: 2}\n" + more;
 }
@@ -225,7 +227,7 @@ std::string one_call(const std::string& method, const std::string& more) {
 // Every network model, with rates that go on from step to step, and real data in every call.
 TEST(AdaptiveRatios, SendWhatTheyChooseAndSumUpRight) {
   const test::Folder folder;
-  folder.write("rates.csv", "seconds,rate\n0,1Gbps\n0.03,100Mbps\n");
+  folder.write("rates.csv", "seconds,rate\n0,200Mbps\n0.06,20Mbps\n");
   for (const char* method : {"topk", "randomk"})
     for (const char* fabric :
          {"{kind: virtual}", "{kind: virtual, network: packet}", "{kind: memory}"}) {
@@ -233,17 +235,19 @@ TEST(AdaptiveRatios, SendWhatTheyChooseAndSumUpRight) {
       const LoadedJob loaded =
           test::load_text(one_call(method, "fabric: " + std::string(fabric) +
                                                "\nscale: {dilation: 1}\n"
-                                               "run: {warmup: 0, iterations: 20, verify: true}\n"),
+                                               "run: {warmup: 0, iterations: 30, verify: true}\n"),
                           {"cluster.nic.rates=" + folder.path("rates.csv")});
       const Result result = testing::play(loaded);
       ASSERT_EQ(result.interrupted, "");
-      ASSERT_EQ(result.iterations.size(), 20u);
+      ASSERT_EQ(result.iterations.size(), 30u);
       EXPECT_EQ(result.verify->wrong_elements, 0u);
       EXPECT_GT(result.verify->checked_elements, 0u);
       const Ratios& shares = result.compression->ratios;
-      EXPECT_GT(*std::max_element(shares.begin(), shares.end()), 4 * shares.back());
+      if (loaded.spec.fabric.kind == FabricKind::virtual_time) {
+        EXPECT_GT(*std::max_element(shares.begin(), shares.end()), 4 * shares.back());
+      }
       const double kept =
-          1e5 * std::accumulate(shares.begin(), shares.end(), 0.0) / 20;  // elements a step
+          2e4 * std::accumulate(shares.begin(), shares.end(), 0.0) / 30;  // elements a step
       const double sent = loaded.spec.compression->method->exchange == Func::all_reduce
                               ? 2.0 * 3 / 4 * 4 * kept
                               : 3 * 8 * kept;

@@ -85,21 +85,33 @@ bool Lab::possible() {
          shell("ip netns del " + probe) == 0;
 }
 
-void Lab::shape(const LinkShape& link) {
+void Lab::change_rate(const LinkShape& link) {
+  std::ostringstream rate;
+  rate << std::fixed;
+  rate.precision(0);
+  rate << link.bits_per_second << "bit burst " << link.burst_bytes << "b cburst "
+       << link.burst_bytes << "b quantum 65536";
   const auto limit = [&](const auto& where, const std::string& device) {
-    std::ostringstream rate;
-    rate << std::fixed;
-    rate.precision(0);
-    rate << link.bits_per_second << "bit burst " << link.burst_bytes << "b cburst "
-         << link.burst_bytes << "b quantum 65536";
-    // Fails, harmlessly, when the qdisc is there already.
-    shell(in(where, "tc qdisc add dev " + device + " root handle 1: htb default 1"));
     must(in(where,
             "tc class replace dev " + device + " parent 1: classid 1:1 htb rate " + rate.str()));
   };
   for (int h = 0; h < hosts_; ++h) {
     limit(h, "eth0");
     limit("sw", port(h));
+  }
+}
+
+void Lab::shape(const LinkShape& link) {
+  // Fails, harmlessly, when the qdisc is there already.
+  const auto enqueue = [&](const auto& where, const std::string& device) {
+    shell(in(where, "tc qdisc add dev " + device + " root handle 1: htb default 1"));
+  };
+  for (int h = 0; h < hosts_; ++h) {
+    enqueue(h, "eth0");
+    enqueue("sw", port(h));
+  }
+  change_rate(link);
+  for (int h = 0; h < hosts_; ++h) {
     // Not every kernel lets a namespace have cubic as its default; set_routes() sets it in any
     // case.
     shell(in(h, "sysctl -w net.ipv4.tcp_congestion_control=cubic"));

@@ -47,6 +47,8 @@ class Lab {
   // Shapes the links, or changes their shape. Connections made before the first call keep the
   // machine's congestion control.
   void shape(const LinkShape& link);
+  // Changes the rate of shaped links, one after the other within some 50 ms. Traffic goes on.
+  void change_rate(const LinkShape& link);
   // Gives new connections large TCP windows from the start, and keeps them while a connection is
   // idle. By default a window begins with ten segments, grows slowly once delays grow (on these
   // links at once), and starts anew after an idle time of one retransmission timeout. Also keeps a
