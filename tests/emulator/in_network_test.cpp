@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/emulator/support.h"
+#include "tests/one_of.h"
 
 namespace ghostrank {
 namespace {
 
+using test::one_of;
 using testing::SmallJob;
 
 constexpr double kRate = 10e9;  // bits per second
@@ -248,11 +250,6 @@ TEST(InTheNetwork, AtpNeedsAServer) {
 }
 
 // ---- Whatever the scheme ----
-
-template <typename T>
-T one_of(std::mt19937& random, std::initializer_list<T> choices) {
-  return choices.begin()[random() % choices.size()];
-}
 
 // Any shape, scheme, function, type and misfortune. Real data is right, and one shard plays what
 // three do.

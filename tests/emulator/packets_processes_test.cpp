@@ -4,6 +4,7 @@
 
 #include "emulator/control/control.h"
 #include "profiles/algorithms/algorithms.h"
+#include "tests/emulator/plugins.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 
@@ -12,13 +13,8 @@ namespace {
 
 using testing::SmallJob;
 
-// Loaded once, because loading also proves the plug-in.
 std::shared_ptr<const Algorithms> agents_plugin() {
-  static const auto kOwn = [] {
-    auto own = std::make_shared<Algorithms>();
-    own->load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
-    return std::shared_ptr<const Algorithms>(std::move(own));
-  }();
+  static const auto kOwn = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
   return kOwn;
 }
 

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/algorithms/algorithms.h"
 #include "tests/emulator/fabric_double.h"
+#include "tests/emulator/plugins.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -16,13 +16,8 @@ namespace {
 
 using testing::SmallJob;
 
-// Loaded once, because loading also proves the plug-in.
 std::shared_ptr<const Algorithms> agents_plugin() {
-  static const auto kOwn = [] {
-    auto own = std::make_shared<Algorithms>();
-    own->load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
-    return std::shared_ptr<const Algorithms>(std::move(own));
-  }();
+  static const auto kOwn = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
   return kOwn;
 }
 

@@ -7,17 +7,14 @@
 #include "profiles/planners/plan.h"
 #include "profiles/planners/shared/repeated_program.h"
 #include "tests/emulator/support.h"
+#include "tests/one_of.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
+using test::one_of;
 using testing::SmallJob;
-
-template <typename T>
-T one_of(std::mt19937& random, std::initializer_list<T> choices) {
-  return choices.begin()[random() % choices.size()];
-}
 
 // The same but for the number of micro-batches.
 struct PipelineJob {

@@ -10,9 +10,12 @@
 
 #include "tests/fidelity/cases.h"
 #include "tests/fidelity/local.h"
+#include "tests/one_of.h"
 
 namespace ghostrank::fidelity {
 namespace {
+
+using test::one_of;
 
 constexpr double kMostAbove = 1.5;   // the dilation that auto takes, as a multiple of the least
 constexpr double kResolution = 1.1;  // of the bisection
@@ -89,11 +92,6 @@ constexpr ZooJob kZoo[] = {
      "parallel: {framework: fsdp, micro_batch: 1}\ncollectives: {library: nccl-2.28}\n"
      "run: {warmup: 1, iterations: 3}\n"},
 };
-
-template <typename T>
-T one_of(std::mt19937& random, std::initializer_list<T> choices) {
-  return choices.begin()[random() % choices.size()];
-}
 
 struct Job {
   std::string name, text;
