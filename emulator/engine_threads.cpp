@@ -107,9 +107,8 @@ void EngineThreads::end_run() noexcept {
 
 // A shard's last action in a segment.
 void EngineThreads::leave(bool well) {
-  // In virtual time the other shards meet at the window barrier and would wait for this one for
-  // ever.
-  if (!well) shared_.window.arrive_and_drop();
+  // In virtual time the other shards meet between windows and would wait for this one for ever.
+  if (!well) shared_.windows.leave();
   const std::lock_guard lock(shared_.mutex);
   --shared_.running;
   shared_.changed.notify_one();

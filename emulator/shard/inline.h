@@ -13,6 +13,10 @@ namespace ghostrank {
 // Most events that may be pending, asserted.
 inline constexpr std::size_t kMaxPendingEvents = 1u << 27;
 
+inline Picoseconds after(Picoseconds t, Picoseconds later) {
+  return t < Windows::kNever - later ? t + later : Windows::kNever;
+}
+
 // Returns the slot of a new event in the queue. The slot holds old values: the caller sets every
 // other field that events of this kind use.
 Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKind message) {

@@ -33,11 +33,14 @@ void Shard::keep(int outbox, Parcel&& parcel) {
 }
 
 bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
-  const auto ring = static_cast<std::size_t>(index_ * shared_->shards + shard);
   if (virtual_) {
-    shared_->mail[ring].push_back(std::move(parcel));
+    // It may be answered after another lookahead.
+    window_end_ = std::min(window_end_, after(parcel.event.t.at, lookahead_));
+    ++stats_.handed;
+    shared_->windows.send(index_, shard, std::move(parcel));
     return true;
   }
+  const auto ring = static_cast<std::size_t>(index_ * shared_->shards + shard);
   if (!shared_->rings[ring]->try_push(parcel)) return false;
   if (shared_->asleep[shard]->exchange(false)) {
     shared_->fabrics[shard]->wake();

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "emulator/common/log.h"
 #include "emulator/common/monotonic.h"
 #include "emulator/host/cores.h"
 #include "emulator/shard/ahead.h"
@@ -98,6 +99,9 @@ Shard::Shard(const Setup& setup)
   }
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
 }
+  lookahead_ = cluster_.shards() > 1 ? cluster_.topology().lookahead() : Windows::kNever;
+  if (FirstSends::known(spec_, workload_, cluster_))
+    first_sends_ = std::make_unique<FirstSends>(workload_, cluster_, host_, index_);
 
 void Shard::prepare(const Segment& segment, ShardShared& shared) {
   segment_ = segment;
@@ -145,6 +149,9 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   got_on_at_ = window_ = 0;
   suspects_agents_ = false;
   for (RankState& r : ranks_) {
+  window_end_ = 0;
+  calls_with_others_ = 0;
+  if (first_sends_) first_sends_->begin(ranks_, players_);
     r.nvlink = {};
     if (r.local >= players_) continue;
     if (r.iteration < r.stop_at) begin_iteration(r, {});
@@ -217,6 +224,10 @@ void Shard::play(const Clock& clock) {
   stats_.paced = pacing_.paced();
   stats_.pace_error = pacing_.error();
   stats_.spans_dropped = spans_.dropped();
+  if (virtual_)
+    log_debug("shard ", index_, ": ", stats_.events, " events in ", stats_.windows, " windows, ",
+              stats_.cpu_seconds, " s of processor time, ", stats_.idle_seconds,
+              " s waiting for other shards, ", stats_.handed, " messages to them");
   stats_.gaps = quiet_.gaps();
   const auto in_seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   stats_.wall_seconds = in_seconds(end.wall_ns - began.wall_ns);

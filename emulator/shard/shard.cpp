@@ -8,8 +8,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
-constexpr Picoseconds kStopped = -1;
+constexpr Picoseconds kNever = Windows::kNever;
 constexpr int kEventsPerPass = 512;  // then the loop polls the fabric again
 constexpr int kEventsPerClockRead = 32;
 constexpr std::chrono::milliseconds kLongestSleep{50}, kLongRest{5};
@@ -23,10 +22,6 @@ constexpr std::chrono::microseconds kDueSoon{20}, kWakeUp{60};
 constexpr std::size_t kCachedEvents = 128;
 // Prefetch distances, in events: firing so many takes a few memory latencies.
 constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;
-
-Picoseconds after(Picoseconds t, Picoseconds later) {
-  return t < kNever - later ? t + later : kNever;
-}
 
 }  // namespace
 
@@ -52,39 +47,44 @@ void Shard::run_real() {
 // Virtual time: the clock jumps to the next event. Several shards play in windows, between which
 // they exchange mail. The lookahead is the least time in which the network brings a message from
 // one shard to another. A shard's window ends before the others can affect it: one lookahead after
-// their next event, or two after its own, which they may answer. So a shard whose ranks compute
-// lets the others go on.
+// they may send, or after its own mail reaches them, which they may answer. So a shard whose ranks
+// compute, or send to each other alone, lets the others go on. Shards that may send within a
+// lookahead of each other end their windows together, because ranks of one role do the same at the
+// same time: else one shard would play a burst in this window, and the others theirs in the next.
 void Shard::run_virtual() {
-  const auto shards = static_cast<std::size_t>(shared_->shards);
-  const Picoseconds lookahead = shards > 1 ? cluster_.topology().lookahead() : kNever;
-  const auto self = static_cast<std::size_t>(index_);
   for (;;) {
-    for (std::size_t from = 0; from < shards; ++from) {
-      for (Parcel& p : shared_->mail[from * shards + self]) take_over(std::move(p));
-      shared_->mail[from * shards + self].clear();
-    }
     if (agents_.serves()) tell_whether_it_got_on();
-    shared_->next[self] = stopped() ? kStopped : timers_.empty() ? kNever : timers_.next();
-    shared_->window.arrive_and_wait();
-    const Picoseconds own = shared_->next[self];
-    Picoseconds others = kNever;
-    for (std::size_t shard = 0; shard < shards; ++shard)
-      if (shard != self) others = std::min<Picoseconds>(others, shared_->next[shard]);
-    const Picoseconds first = std::min(own, others);
-    if (first == kNever || first == kStopped) break;
-    if (agents_.serves() && agents_repeat_themselves(first)) break;
-    const Picoseconds end =
-        std::min(after(others, lookahead), after(after(own, lookahead), lookahead));
-    for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < end; ++n) {
-      if (n % 65536 == 65535 && (stopped() || agents_.serves())) break;
-      now_ = timers_.next();
-      Event& event = pop();
-      timers_.first_is_at(now_, event.rank) ? fire_tied(event) : fire(event);
-      go_on();
+    const Picoseconds next = timers_.empty() ? kNever : timers_.next();
+    const bool silent = first_sends_ && calls_with_others_ == 0;
+    const std::int64_t waited_ns = shared_->windows.meet(
+        index_, {next, silent ? first_sends_->first(ranks_) : 0, got_on_at_, stopped()});
+    ++stats_.windows;
+    stats_.idle_seconds += static_cast<double>(waited_ns) * 1e-9;
+    const Windows& windows = shared_->windows;
+    Picoseconds first = kNever, others_send = kNever;
+    for (int shard = 0; shard < shared_->shards; ++shard) {
+      first = std::min(first, windows.first(shard));
+      if (shard != index_) others_send = std::min(others_send, windows.sends(shard));
     }
-    shared_->window.arrive_and_wait();
+    const Picoseconds own = windows.sends(index_);
+    const bool together = own < others_send && others_send < after(own, lookahead_);
+    window_end_ = after(together ? own : others_send, lookahead_);
+    if (first == kNever || windows.stopped()) break;
+    if (agents_.serves() && agents_repeat_themselves(first)) break;
+    shared_->windows.take_mail(index_, [this](auto&& mail) { take_over(std::move(mail)); });
+    play_window();
   }
   if (!stopped() && ranks_left_ > 0) fail("deadlock: " + what_is_stuck());
+}
+
+void Shard::play_window() {
+  for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < window_end_; ++n) {
+    if (n % 65536 == 65535 && (stopped() || agents_.serves())) break;
+    now_ = timers_.next();
+    Event& event = pop();
+    timers_.first_is_at(now_, event.rank) ? fire_tied(event) : fire(event);
+    go_on();
+  }
 }
 
 bool Shard::finished() const {
@@ -217,7 +217,13 @@ Nic Shard::nic_of(const RankState& r, const Event& e) const {
   return e.via == 0 ? r.nic : cluster_.nic(cluster_.location(r.party).node, e.via - 1);
 }
 
-// Takes a parcel that another shard of the process sent.
+// Takes an event or parcel that another shard of the process sent.
+void Shard::take_over(Event event) {
+  GHOSTRANK_ASSERT(event.t.at >= now_);  // else a window was too long
+  event.flight = nullptr;                // it points to the sender's flight
+  schedule(event);
+}
+
 void Shard::take_over(Parcel parcel) {
   if (parcel.event.kind == Event::Kind::link) return put_before_link(std::move(parcel));
   Event event = parcel.event;
@@ -334,7 +340,10 @@ void Shard::fire(Event& event) {
         event.t = in;
         return note ? schedule_from(ranks_.size() + event.rank, event) : schedule(event);
       }
-      return note ? note_arrived(event) : arrive(r, event);
+      event.kind = Event::Kind::arrival;
+      if (!queues) return arrive(r, event);
+      event.t = in;
+      return schedule(event);
     }
     case Event::Kind::arrival:
       if (event.message == MessageKind::note) [[unlikely]] {

@@ -22,7 +22,7 @@
 //
 // A function that lets something else go on pushes it to the ReadyQueue and returns; after each
 // event go_on() runs what the queue holds. Shards of a process share only SPSC rings (real time) or
-// mailboxes swapped at a window barrier (virtual time), and the counters in ShardShared.
+// mail between windows (virtual time), and the counters in ShardShared.
 //
 // Units: emulated picoseconds, bytes. Errors: trouble during a segment goes to ShardShared::failure
 // and stops the run. Threading: one thread calls prepare() and play(); read the rest between
@@ -44,6 +44,7 @@
 #include "emulator/shard/connections.h"
 #include "emulator/shard/early_messages.h"
 #include "emulator/shard/flights.h"
+#include "emulator/shard/first_sends.h"
 #include "emulator/shard/fluid_calls.h"
 #include "emulator/shard/held_up.h"
 #include "emulator/shard/in_order.h"
@@ -121,6 +122,7 @@ class Shard final : private NoteCarrier {
   void run_real();
   void run_virtual();
   bool finished() const;
+  void play_window();
   bool stopped() const { return shared_->stop.load(std::memory_order_relaxed); }
   bool take_arrivals();
   Picoseconds lag_of_wait();
@@ -143,6 +145,7 @@ class Shard final : private NoteCarrier {
   // of one, source ranks_.size() + `local`.
   void schedule_from(std::size_t source, const Event& event);
   Nic nic_of(const RankState& r, const Event& e) const;
+  void take_over(Event event);
   void take_over(Parcel parcel);
   void fail(const std::string& what, bool of_fabric = false);
 
@@ -394,6 +397,11 @@ class Shard final : private NoteCarrier {
   NotePayloads note_payloads_;
   Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
   Ledger ledger_;
+  // Virtual time: least time from one shard to another; when others may affect this one; calls in
+  // flight with ranks of others, counted where programs tell when these begin.
+  Picoseconds lookahead_ = 0, window_end_ = 0;
+  std::unique_ptr<FirstSends> first_sends_;  // null: programs do not tell
+  std::uint32_t calls_with_others_ = 0;
   ShardStats stats_;
   const bool link_times_;
   // Ops started since the last time that ShardShared::ops was raised. Raised for each, it would be

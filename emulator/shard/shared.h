@@ -1,12 +1,10 @@
 // State that the shards of a process share during one segment: the order to stop, the mail between
 // shards, and what they report to the thread that waits for them.
 //
-// Threading: as each member says. One shard pushes to a ring and one pops; one shard writes mail
-// before a window's barrier and another reads it after the barrier.
+// Threading: as each member says. One shard pushes to a ring and one pops.
 #pragma once
 
 #include <atomic>
-#include <barrier>
 #include <condition_variable>
 #include <cstdint>
 #include <limits>
@@ -20,6 +18,7 @@
 #include "emulator/fabric/fabric.h"
 #include "emulator/result/result.h"
 #include "emulator/shard/event.h"
+#include "emulator/shard/windows.h"
 #include "profiles/workload/program.h"
 
 namespace ghostrank {
@@ -78,11 +77,8 @@ struct ShardShared {
   int running = 0;                      // shards that have not ended
 
   int shards;
-  std::barrier<> window;
-  std::vector<std::atomic<Picoseconds>> next;            // virtual time: next event of each shard
-  std::vector<std::atomic<Picoseconds>> got_on;          // virtual time: when each last got on
+  Windows windows;                                       // of virtual time
   std::vector<std::unique_ptr<SpscRing<Parcel>>> rings;  // from * shards + to
-  std::vector<std::vector<Parcel>> mail;                 // virtual time: from * shards + to
   struct Quiet {
     bool is = false;
     Picoseconds since = 0;

@@ -36,10 +36,11 @@ bool Shard::got_on() {
 
 // Whether anything is pending but what agents may do again and again.
 bool Shard::awaits_more_than_agents() const {
-  return timers_.any([this](const Event& e) {
+  const auto more = [this](const Event& e) {
     const bool packet = e.message == MessageKind::note && e.bytes() <= spec_.fabric.packets.mtu;
     return e.kind != Event::Kind::timer && !packet;
-  });
+  };
+  return timers_.any(more) || (virtual_ && shared_->windows.any_sent(index_, more));
 }
 
 // In virtual time nobody watches from outside: before every window each shard says when it got on
@@ -47,7 +48,6 @@ bool Shard::awaits_more_than_agents() const {
 void Shard::tell_whether_it_got_on() {
   if (got_on() || (suspects_agents_ && awaits_more_than_agents()))
     got_on_at_ = std::max(window_, now_);
-  shared_->got_on[index_] = got_on_at_;
 }
 
 // Whether the run ends here, before the window that begins at `first`. All shards draw the same
@@ -55,7 +55,8 @@ void Shard::tell_whether_it_got_on() {
 bool Shard::agents_repeat_themselves(Picoseconds first) {
   window_ = first;
   Picoseconds last = 0;
-  for (const auto& t : shared_->got_on) last = std::max(last, t.load(std::memory_order_relaxed));
+  for (int shard = 0; shard < shared_->shards; ++shard)
+    last = std::max(last, shared_->windows.told(shard).got_on);
   const bool too_long = seconds(first - last) > spec_.run.stall_timeout_s;
   if (!std::exchange(suspects_agents_, too_long) || !too_long) return false;
   char text[96];

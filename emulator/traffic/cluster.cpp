@@ -53,6 +53,36 @@ AtServers servers_of(const JobSpec& spec, const Workload& workload, std::uint16_
   return out;
 }
 
+// Deals the nodes of every host to its shards. In virtual time, where shards wait for each other,
+// every shard gets an equal share of the nodes of each kind (those whose ranks have the same
+// roles), so that it has as much to do at every time: the stages of a pipeline are busy one after
+// the other. Shares of neighbours keep replicas of a model together. Links belong to the shard of a
+// node near them, so where there are any, neighbouring nodes stay together, as in real time.
+VectorBy<Node, std::int32_t> shard_of_nodes(const JobSpec& spec, const Workload& workload,
+                                            const VectorBy<Node, Host>& host_of_node, int shards,
+                                            bool links) {
+  VectorBy<Node, std::vector<std::uint16_t>> roles(host_of_node.size());
+  if (spec.fabric.kind == FabricKind::virtual_time && !links)
+    for (const WorldRank rank : each<WorldRank>(workload.ranks))
+      roles[spec.cluster.node_of(rank)].push_back(workload.role_of[rank]);
+  std::map<std::pair<Host, std::vector<std::uint16_t>>, std::vector<Node>> kinds;
+  for (const Node node : host_of_node.keys())
+    kinds[{host_of_node[node], roles[node]}].push_back(node);
+  VectorBy<Node, std::int32_t> out(host_of_node.size());
+  std::map<Host, std::int64_t> dealt;  // nodes left over by equal shares
+  for (const auto& [key, nodes] : kinds) {
+    const std::int64_t share = std::ssize(nodes) / shards, left = std::ssize(nodes) % shards;
+    std::int64_t& first = dealt[key.first];
+    auto next = nodes.begin();
+    for (std::int32_t shard = 0; shard < shards; ++shard) {
+      const bool one_more = (shard + shards - first % shards) % shards < left;
+      for (std::int64_t i = 0; i < share + one_more; ++i) out[*next++] = shard;
+    }
+    first += left;
+  }
+  return out;
+}
+
 }  // namespace
 
 VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes) {
@@ -90,13 +120,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       helpers_of_job_(jobs_of(workload)) {
   for (std::size_t job = 0; job < jobs_of(workload); ++job)
     nccl_nodes_.emplace_back(spec.of_job(job));
-  VectorBy<Host, int> nodes_on(hosts);
-  for (const Host host : host_of_node_)  // number of each node among the nodes of its host
-    shard_of_node_.push_back(nodes_on[host]++);
-  for (const Node node : shard_of_node_.keys())
-    shard_of_node_[node] = static_cast<std::int32_t>(std::int64_t{shard_of_node_[node]} * shards_ /
-                                                     nodes_on[host_of_node_[node]]);
-
+  shard_of_node_ = shard_of_nodes(spec, workload, host_of_node_, shards_, topology_.links() > 0);
   for (std::uint32_t link = 0; link < topology_.links(); ++link)
     shard_of_link_.push_back(shard_of_node_[topology_.node_of_link(link)]);
   on_shard_.resize(hosts, std::vector<OnShard>(shards_));
