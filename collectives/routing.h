@@ -13,7 +13,7 @@
 
 namespace ghostrank {
 
-// A connection, or one message of it, that needs a path.
+// A connection, or a part of it, that needs a path.
 struct RoutedFlow {
   // NIC numbers in the whole cluster: node * nics_per_node + NIC of the node. For a message to
   // many, target_nic is the NIC of its first receiver.
@@ -22,8 +22,10 @@ struct RoutedFlow {
   // Hash of the connection (communicator, channel, sender, receiver) and run.seed: stands for the
   // hash that a switch computes of the packet's addresses and ports.
   std::uint64_t hash = 0;
-  std::uint64_t message = 0;  // its number on the connection, from 1; 0: one choice for all
-  std::uint32_t paths = 1;    // spines, for example
+  // Which message or flowlet of the connection it is, from 1, for routings that choose per such; 0:
+  // one choice for all.
+  std::uint64_t number = 0;
+  std::uint32_t paths = 1;  // spines, for example
 };
 
 struct Routing {
@@ -31,9 +33,11 @@ struct Routing {
   // Returns a number below `paths`. Must be pure, because every thread and the plan call it on
   // their own.
   std::uint32_t (*choose)(const RoutedFlow&) = nullptr;
-  // True: called for each message. Messages may then overtake others of their connection, and the
-  // receiver reorders them. False: called once per connection.
-  bool per_message = false;
+  // What is called for. A flowlet is a burst of messages: it ends when its connection has sent
+  // nothing for cluster.topology.flowlet_gap_us. Messages of different paths may overtake each
+  // other, and the receiver reorders them.
+  enum class Per : std::uint8_t { connection, flowlet, message };
+  Per per = Per::connection;
 };
 
 // The built-in rows, the default first.

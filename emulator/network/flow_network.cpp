@@ -24,7 +24,7 @@ bool less(double a, double b) { return a < b * (1 - kAlike); }
 
 }  // namespace
 
-FlowNetwork::FlowNetwork(std::size_t resources) : resources_(resources) {}
+FlowNetwork::FlowNetwork(std::size_t resources) : resources_(resources), held_back_(resources) {}
 
 void FlowNetwork::clear() {
   flows_.clear();
@@ -33,6 +33,7 @@ void FlowNetwork::clear() {
   come_.clear();
   freed_.clear();
   std::fill(resources_.begin(), resources_.end(), Resource{});
+  std::fill(held_back_.begin(), held_back_.end(), 0.0);
 }
 
 FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, double cap,
@@ -50,7 +51,8 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   Flow& f = flows_[id];
   f.needs = needs;
   f.left = bytes;
-  f.since = now;
+  f.since = f.held_since = now;
+  f.held_by = kOwnCap;
   shares_[id] = {.cap = cap};
   f.in_use = true;
   for (const Need& n : needs) come(n.resource, id, n.ps_per_byte);
@@ -99,7 +101,10 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
 void FlowNetwork::remove(Id id) {
   Flow& f = flows_[id];
   GHOSTRANK_ASSERT(f.in_use);
-  if (times_ && shares_[id].rate > 0) note_use(id, end(id));
+  if (shares_[id].rate > 0) {
+    if (times_) note_use(id, end(id));
+    note_held(id, end(id));
+  }
   f.in_use = false;
   for (const Need& n : f.needs) leave(n.resource, id, n.ps_per_byte);
   f.contended.clear();
@@ -131,6 +136,16 @@ void FlowNetwork::note_use(Id id, Picoseconds until) {
   for (const Need& n : f.needs)
     if (n.resource >= first_watched_)
       times_->add(n.resource - first_watched_, f.since, until, shares_[id].rate * n.ps_per_byte);
+}
+
+// The flow has had its rate since f.held_since.
+void FlowNetwork::note_held(Id id, Picoseconds until) {
+  Flow& f = flows_[id];
+  const Share& s = shares_[id];
+  if (f.held_by != kOwnCap)
+    held_back_[f.held_by] += static_cast<double>(until - f.held_since) * (1 - s.rate / s.cap);
+  f.held_since = until;
+  f.held_by = s.bottleneck;
 }
 
 std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
@@ -207,6 +222,7 @@ void FlowNetwork::choose_the_wanted() {
 void FlowNetwork::alter(Id id, Picoseconds now) {
   Share& s = shares_[id];
   s.chosen = s.fixed = false;
+  if (s.fair != s.rate || s.bottleneck != flows_[id].held_by) note_held(id, now);
   if (std::abs(s.fair - s.rate) <= kSame * s.rate) {
     s.fair = s.rate;
     return;

@@ -20,6 +20,7 @@
 // Units: picoseconds, bytes. Errors: none. Threading: one owner.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -70,6 +71,9 @@ class FlowNetwork {
   Picoseconds end(Id id) const;
   double rate(Id id) const { return shares_[id].rate; }
   std::uint32_t bottleneck(Id id) const { return shares_[id].bottleneck; }
+  // How much longer than at their caps flows have taken so far because this resource held them
+  // back, in all. Summed over resources it is exactly what sharing costs.
+  Picoseconds held_back(std::uint32_t resource) const { return std::llround(held_back_[resource]); }
   std::size_t flows() const { return flows_.size() - free_.size(); }
   std::uint64_t solved() const { return solved_; }  // rates computed so far
 
@@ -79,6 +83,9 @@ class FlowNetwork {
     std::vector<Need> contended;  // those of `needs` at such resources, in any order
     double left = 0;
     Picoseconds since = 0;
+    // Its bottleneck, and since when; while `settle()` looks for another one, the last.
+    std::uint32_t held_by = kOwnCap;
+    Picoseconds held_since = 0;
     bool in_use = false, altered = false;  // altered: its rate has changed in this settle()
   };
   // What is looked at for every user of a resource; kept apart, so that it stays in the cache.
@@ -118,12 +125,14 @@ class FlowNetwork {
   bool choose_the_unfairly_treated();
   void alter(Id id, Picoseconds now);
   void note_use(Id id, Picoseconds until);
+  void note_held(Id id, Picoseconds until);
   double raise(Resource& r) const;
 
   std::vector<Flow> flows_;
   std::vector<Share> shares_;  // by flow
   std::vector<Id> free_;
   std::vector<Resource> resources_;
+  std::vector<double> held_back_;  // by resource
   std::vector<Id> come_;
   std::vector<std::uint32_t> freed_;                      // resources of flows that left
   std::vector<Id> wanted_, chosen_, altered_;             // chosen_: A

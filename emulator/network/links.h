@@ -31,12 +31,18 @@ struct LinkCount {  // of one link
   std::uint64_t bytes = 0, messages = 0;
   Picoseconds busy = 0, longest_wait = 0;
   QueueCount queue;  // where packets are played
+  // What may have waited (messages, packets or, where these are flows, calls), and how long in all:
+  // at most 106 days.
+  std::uint64_t passed = 0;
+  Picoseconds waited = 0;
   void merge(const LinkCount& other) {
     bytes += other.bytes;
     messages += other.messages;
     busy += other.busy;
     longest_wait = std::max(longest_wait, other.longest_wait);
     queue.merge(other.queue);
+    passed += other.passed;
+    waited += other.waited;
   }
 };
 
@@ -60,7 +66,7 @@ class Link {
     // overtakes the head of an earlier one.
     const Picoseconds head = tail - std::max(in.tail - in.head, duration);
     out_ = {std::max(head, out_.head), tail, start.slip};
-    count_.merge({bytes, 1, duration, tail - alone, {}});
+    count_.merge({bytes, 1, duration, tail - alone, {}, 1, tail - alone});
     note_ = note;
     note_head_ = in.head;
     return out_;

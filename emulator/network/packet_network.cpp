@@ -298,6 +298,7 @@ void PacketNetwork::start(Port number) {
   port.count.busy += duration;
   if (times_ && number < times_->links()) times_->add(number, now_, now_ + duration);
   port.count.longest_wait = std::max(port.count.longest_wait, now_ - p.came);
+  port.count.waited += now_ - p.came;
   plan({now_ + duration, What::sent, number});
 }
 
@@ -309,6 +310,7 @@ void PacketNetwork::sent(Port number) {
   port.count.bytes += p.bytes;
   port.count.messages += p.last;
   ++port.count.queue.packets;
+  if (p.hop == 0) connections_[p.connection].sent_until = now_;
   if (p.hop > 0) {
     port.queued -= p.wire;
     release(connections_[p.connection].path[p.hop - 1], p.wire);

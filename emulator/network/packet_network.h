@@ -75,7 +75,7 @@ class PacketNetwork {
   };
   struct Count {                            // of a port
     std::uint64_t bytes = 0, messages = 0;  // payload that left it; messages whose last packet did
-    Picoseconds busy = 0, longest_wait = 0;
+    Picoseconds busy = 0, longest_wait = 0, waited = 0;  // of packets
     QueueCount queue;
   };
 
@@ -95,6 +95,11 @@ class PacketNetwork {
   // Returns these, valid until the next call.
   std::span<const Arrival> play(Picoseconds until);
 
+  // When the connection's last packet so far left its NIC; kNever: it has packets that have not.
+  Picoseconds sending_until(Connection id) const {
+    const ConnectionState& c = connections_[id];
+    return c.next < c.end ? kNever : c.sent_until;
+  }
   const Count& count(Port port) const { return ports_[port].count; }
   // Packets of all connections that NICs have sent for the first time, and again.
   std::uint64_t packets() const { return packets_; }
@@ -163,6 +168,7 @@ class PacketNetwork {
     std::uint64_t end = 0;                                   // number after the last packet to send
     std::uint64_t next = 0, acknowledged = 0, furthest = 0;  // packets; furthest: ever sent
     Picoseconds may_send = 0;                                // by its rate
+    Picoseconds sent_until = 0;                              // when its last packet left the NIC
     bool in_turn = false, waking = false, timing = false;
     Picoseconds deadline = 0;
     int timeouts = 0;          // in a row

@@ -29,6 +29,7 @@
 
 #include "collectives/number.h"
 #include "collectives/routing.h"
+#include "emulator/common/random.h"
 #include "emulator/network/port.h"
 #include "emulator/network/switch_routes.h"
 #include "profiles/job/job.h"
@@ -41,6 +42,12 @@ struct RoutedConnection {
   std::uint16_t channel = 0;
   WorldParty from, to;
   auto operator<=>(const RoutedConnection&) const = default;
+
+  struct Hash {
+    std::size_t operator()(const RoutedConnection& c) const {
+      return RandomBits({c.group, c.channel, c.from.index(), c.to.index()}).next();
+    }
+  };
 };
 
 class Topology {
@@ -97,21 +104,22 @@ class Topology {
   int hops(Nic from, Nic to) const {  // links on each of these paths
     return routes_ ? routes_->hops(leaf_of_[from], leaf_of_[to]) : 0;
   }
-  // Returns the path of a connection or, for routings that choose per message, of its message
-  // number `message`, from 1. Throws Error(usage) when the routing chooses a path that does not
-  // exist.
+  // Returns the path of a connection or, for routings that choose per message or flowlet, of the
+  // one that has this number on the connection, from 1. Throws Error(usage) when the routing
+  // chooses a path that does not exist.
   std::uint32_t choose(const RoutedConnection& connection, Nic from, Nic to,
-                       std::uint64_t message = 0) const;
+                       std::uint64_t number = 0) const;
   // The same path, as a number by which path_by_id() finds it at once.
   std::uint32_t choose_id(const RoutedConnection& connection, Nic from, Nic to,
-                          std::uint64_t message = 0) const {
-    return id(from, to, choose(connection, from, to, message));
+                          std::uint64_t number = 0) const {
+    return id(from, to, choose(connection, from, to, number));
   }
   std::uint32_t id(Nic from, Nic to, std::uint32_t path) const {
     return routes_->id(leaf_of_[from], leaf_of_[to], path);
   }
   const Path& path_by_id(std::uint32_t id) const { return routes_->by_id(id); }
-  bool per_message() const { return routing_->per_message; }
+  Routing::Per routes_per() const { return routing_->per; }
+  bool one_path() const { return routing_->per == Routing::Per::connection; }
   std::string_view routing() const { return routing_->name; }
 
   // Return, for a path with `links` links, the latency of each hop before a link, and of the hop

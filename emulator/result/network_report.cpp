@@ -15,6 +15,10 @@ double share(Picoseconds busy, double of_seconds) {
   return of_seconds > 0 ? seconds(busy) / of_seconds : 0;
 }
 
+double mean_wait(const LinkCount& count) {
+  return count.passed == 0 ? 0 : seconds(count.waited) / static_cast<double>(count.passed);
+}
+
 LinkTier tier_of(std::string name, std::span<const LinkCount> counts, double iterations,
                  double of_seconds) {
   LinkTier t;
@@ -28,6 +32,7 @@ LinkTier tier_of(std::string name, std::span<const LinkCount> counts, double ite
   t.utilisation_mean = share(sum.busy, of_seconds) / static_cast<double>(counts.size());
   t.bytes = static_cast<double>(sum.bytes) / iterations;
   t.messages = static_cast<double>(sum.messages) / iterations;
+  t.mean_wait_s = mean_wait(sum);
   t.longest_wait_s = seconds(sum.longest_wait);
   t.queue = sum.queue;
   return t;
@@ -45,7 +50,7 @@ std::optional<NetworkReport> network_report(const Topology& topology,
   for (const Topology::Tier& tier : topology.tiers()) {
     LinkTier t =
         tier_of(tier.name, {counts.data() + tier.first, tier.count}, iterations, of_seconds);
-    if (planned) t.longest_wait_s.reset();
+    if (planned) t.mean_wait_s.reset(), t.longest_wait_s.reset();
     t.queue.reset();
     out.tiers.push_back(std::move(t));
   }
@@ -66,7 +71,9 @@ std::optional<NetworkReport> network_report(const Topology& topology,
     load.utilisation = share(count.busy, of_seconds);
     load.bytes = static_cast<double>(count.bytes) / iterations;
     load.messages = static_cast<double>(count.messages) / iterations;
-    if (!planned) load.longest_wait_s = seconds(count.longest_wait);
+    if (planned) continue;
+    load.mean_wait_s = mean_wait(count);
+    load.longest_wait_s = seconds(count.longest_wait);
   }
   return out;
 }

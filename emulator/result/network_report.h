@@ -23,8 +23,8 @@ std::optional<NetworkReport> network_report(const Topology& topology,
 std::optional<LinkHistory> link_history(const Topology& topology, const LinkTimes& times,
                                         double seconds);
 
-// Turns the report of a run into that of one whose calls travelled as flows, which do not queue;
-// `fluids` of them were collectives.
+// Turns the report of a run into that of one whose calls travelled as flows, `fluids` of them
+// collectives. Which of these waited longest is not known.
 void describe_flows(std::uint64_t fluids, NetworkReport& report);
 
 // The report of a run whose network was played packet by packet. `counts`: of the links, of the

@@ -133,18 +133,22 @@ struct SwitchTroubles {
 // over one iteration of the shortest possible duration. Bytes and messages are per iteration. A
 // note to many is one message on links that its copies share; in a plan it is one per receiver.
 // `queue`: of all ports of a tier, where packets are played.
+//
+// Waits are of messages in front of the link; of packets, where they are played; of calls, where
+// these travel as flows: how much longer a call takes because this link gives it less than it could
+// use.
 struct LinkLoad {
   std::string link;        // "leaf0-spine1"
   double utilisation = 0;  // share of the time that it is busy
   double bytes = 0, messages = 0;
-  std::optional<double> longest_wait_s;  // of a message in front of the link; empty in a plan
+  std::optional<double> mean_wait_s, longest_wait_s;  // empty in a plan
 };
 struct LinkTier {
   std::string name;  // "leaf-spine"
   std::uint32_t links = 0;
   double utilisation_mean = 0, utilisation_max = 0;
   double bytes = 0, messages = 0;
-  std::optional<double> longest_wait_s;
+  std::optional<double> mean_wait_s, longest_wait_s;
   std::optional<QueueCount> queue;
 };
 struct NetworkReport {

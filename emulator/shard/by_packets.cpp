@@ -7,6 +7,8 @@
 // stands for them: when it fires, the network plays up to the shard's next event or to the first
 // message that comes in, whichever is earlier. It is behind all others of its time, because its
 // target has the highest number.
+#include <algorithm>
+
 #include "emulator/shard/inline.h"
 #include "emulator/shard/packet_connections.h"
 
@@ -37,14 +39,21 @@ void Shard::leave_by_packets(RankState& r, Flight& f, Route& route, const Leavin
     return schedule(p.event);
   }
   auto connection = static_cast<PacketNetwork::Connection>(route.flow);
-  if (topology.per_message() && topology.paths(route.nics.source, route.nics.target) > 0) {
+  if (!topology.one_path() && topology.paths(route.nics.source, route.nics.target) > 0) {
     const RoutedConnection routed{f.group, m.channel, r.party, route.target};
     const std::uint32_t number = in_turn_.number(routed);
+    const auto [from, to] = route.nics;
+    const auto by = [&](std::uint64_t chosen_for) {
+      return by_packets_->of(routed, from, to, topology.choose(routed, from, to, chosen_for));
+    };
+    // Packets of the flowlet may still wait at the NIC.
+    if (const std::uint32_t flowlet = flowlets_.present(routed); flowlet > 0)
+      flowlets_.lasts(routed,
+                      std::min(m.ready.at, by_packets_->network().sending_until(by(flowlet))));
+    const Picoseconds until = m.ready.at + time_at_nic(from, m.ready.at, m.bytes);
     p.message.header.late_ns = number;
     p.message.header.target = route.target.value();
-    connection =
-        by_packets_->of(routed, route.nics.source, route.nics.target,
-                        topology.choose(routed, route.nics.source, route.nics.target, number));
+    connection = by(number_for_routing(routed, number, m.ready.at, until));
   }
   by_packets_->network().send(connection, m.bytes, held_.put(std::move(p)), m.ready.at);
   want_packets();

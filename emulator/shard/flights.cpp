@@ -74,9 +74,10 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
                     target = receives ? f.position : f.peer;
     f.row = schedules_.transfer_row(op.group);
     f.group |= kPointToPoint;
-    f.sequence = transfer_sequence(next_of_pair(r, group, f.peer, receives), source, target);
+    PairCounter& pair = pair_of(r, group, f.peer, receives);
+    f.sequence = transfer_sequence(pair.count++, source, target);
     if (fluids_ && between_nodes(group, source, target)) {
-      transfer_as_fluid(r, f, source, target);
+      transfer_as_fluid(r, f, pair);
       return Started::busy;
     }
     f.transfer = schedules_.transfer(group, op, source, target);
@@ -207,13 +208,10 @@ void Shard::end_call_of(RankState& r, Flight& f) {
   advance(r);
 }
 
-std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, GroupRank peer,
-                                  bool receives) {
-  for (PairCounter& c : r.pair_sequence) {
-    if (c.group == group && c.peer == peer && c.receives == receives) return c.count++;
-  }
-  r.pair_sequence.push_back({group, peer, receives, 1});
-  return 0;
+PairCounter& Shard::pair_of(RankState& r, std::uint32_t group, GroupRank peer, bool receives) {
+  for (PairCounter& c : r.pair_sequence)
+    if (c.group == group && c.peer == peer && c.receives == receives) return c;
+  return r.pair_sequence.emplace_back(PairCounter{group, peer, receives});
 }
 
 // Ends a flight whose actors have ended: its stream goes on at the end of the last actor.
@@ -237,8 +235,8 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     row.total.add(took);
     row.total_late.add(late);
     const std::uint64_t call = salt_of(f);
-    row.seconds.add(seconds(took), call);
-    row.without_lateness.add(seconds(std::max<Picoseconds>(0, took - late)), call);
+    row.seconds.add(seconds(took), call, f.at);
+    row.without_lateness.add(seconds(std::max<Picoseconds>(0, took - late)), call, f.at);
   }
   StreamState& s = r.streams[f.stream];
   const auto expose = [&](const Moment& end) {
@@ -260,9 +258,9 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     if (s.phase == StreamState::Phase::busy && (s.at_once > 1 || launch_ended)) {
       s.now = later(s.now, f.end);  // the stream waited for a free slot
       s.phase = StreamState::Phase::ready;
-  if (first_sends_) calls_with_others_ -= first_sends_->leaves(f.group & ~kPointToPoint);
     }
   }
+  if (first_sends_) calls_with_others_ -= first_sends_->leaves(f.group & ~kPointToPoint);
   r.flights.remove(&f);
   f.transfer.reset();
   flights_.give_back(f);

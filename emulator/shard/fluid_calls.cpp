@@ -21,10 +21,6 @@ FluidKey key_of(std::uint32_t place, const Op& op) {
   return key;
 }
 
-FluidKey open_key(const Flight& f, GroupRank source, GroupRank target) {
-  return {.place = f.group, .count = f.sequence, .source = source, .target = target};
-}
-
 }  // namespace
 
 std::size_t FluidCalls::Hash::operator()(const FluidKey& k) const {
@@ -44,7 +40,9 @@ FluidCalls::FluidCalls(const JobSpec& spec, const Workload& workload, const Clus
       workload_(workload),
       cluster_(cluster),
       schedules_(schedules),
-      network_(2 * static_cast<std::size_t>(cluster.nics()) + cluster.topology().links()) {
+      network_(2 * static_cast<std::size_t>(cluster.nics()) + cluster.topology().links()),
+      by_flowlets_(cluster.topology().routes_per() == Routing::Per::flowlet),
+      flowlets_(spec.cluster.topology.flowlet_gap) {
   if (!cluster.schemes().empty())
     throw Error("fabric.network: flow cannot play " + std::string(cluster.schemes().front().name) +
                 ", whose agents send messages of their own; use loggp");
@@ -207,13 +205,14 @@ FluidCalls::Connected FluidCalls::connected(const FluidPlace& place,
 
 // Where the routing chooses for every message, all paths have an equal share.
 template <typename Visit>
-void FluidCalls::for_each_link(const Connected& edge, const Visit& visit) const {
+void FluidCalls::for_each_link(const Connected& edge, std::uint64_t flowlet,
+                               const Visit& visit) const {
   const Topology& topology = cluster_.topology();
   const auto [from, to] = edge.nics;
   const std::uint32_t paths = topology.paths(from, to);
   if (paths == 0) return;
-  const bool all = topology.per_message();
-  const std::uint32_t first = all ? 0 : topology.choose(edge.connection, from, to);
+  const bool all = topology.routes_per() == Routing::Per::message;
+  const std::uint32_t first = all ? 0 : topology.choose(edge.connection, from, to, flowlet);
   for (std::uint32_t number = first; number < (all ? paths : first + 1); ++number) {
     const Path path = topology.path(from, to, number);
     for (int i = 0; i < path.links; ++i) visit(path.link[i], all ? 1.0 / paths : 1.0);
@@ -221,7 +220,9 @@ void FluidCalls::for_each_link(const Connected& edge, const Visit& visit) const 
 }
 
 // Sums what the pattern needs of every resource, for each byte of its busiest connection.
-void FluidCalls::find_needs(FluidPlace& place) const {
+template <typename FlowletOf>
+std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidPlace& place,
+                                                    const FlowletOf& flowlet_of) const {
   const Topology& topology = cluster_.topology();
   const auto nics = static_cast<std::uint32_t>(cluster_.nics());
   std::map<std::uint32_t, double> needs;
@@ -232,17 +233,28 @@ void FluidCalls::find_needs(FluidPlace& place) const {
     const double at_nic = share * topology.own().ps_per_byte;
     needs[static_cast<std::uint32_t>(edge.nics.source.value())] += at_nic;
     needs[nics + static_cast<std::uint32_t>(edge.nics.target.value())] += at_nic;
-    for_each_link(edge, [&](std::uint32_t link, double of_edge) {
+    for_each_link(edge, flowlet_of(edge), [&](std::uint32_t link, double of_edge) {
       needs[2 * nics + link] += share * of_edge * topology.link(link).ps_per_byte;
     });
+  }
+  std::vector<FlowNetwork::Need> out;
+  for (const auto& [resource, ps] : needs)
+    if (ps > 0) out.push_back({resource, ps});
+  return out;
+}
+
+void FluidCalls::find_needs(FluidPlace& place) const {
+  place.needs = needs_of(place, [this](const Connected&) { return by_flowlets_ ? 1U : 0U; });
+  const Topology& topology = cluster_.topology();
+  for (const FluidPattern::Edge& e : place.pattern->edges) {
+    if (inside_node(place, e)) continue;
+    const Connected edge = connected(place, e);
     const int hops = topology.hops(edge.nics.source, edge.nics.target);
     const Picoseconds latency = topology.path_latency(edge.nics.source, edge.nics.target, hops);
     place.latency = std::max(place.latency, latency);
     place.added_by_links = std::max(place.added_by_links,
                                     latency - topology.latency(edge.nics.source, edge.nics.target));
   }
-  for (const auto& [resource, ps] : needs)
-    if (ps > 0) place.needs.push_back({resource, ps});
 }
 
 std::uint32_t FluidCalls::begin(Fluid& fluid) {
@@ -257,22 +269,49 @@ std::uint32_t FluidCalls::begin(Fluid& fluid) {
   return number;
 }
 
-std::uint32_t FluidCalls::transfer_of(const Flight& f, GroupRank source, GroupRank target) {
-  const auto [at, fresh] = open_.try_emplace(open_key(f, source, target), 0);
-  if (fresh) at->second = begin(of_transfer(f.group & ~kPointToPoint, *f.op, source, target));
-  return at->second;
+std::uint32_t FluidCalls::transfer_of(const Flight& f, PairCounter& pair) {
+  const bool receives = f.op->kind == Op::Kind::recv;
+  const GroupRank source = receives ? f.peer : f.position, target = receives ? f.position : f.peer;
+  const auto [at, fresh] = open_.try_emplace({f.group, f.sequence, source, target}, 0);
+  if (!fresh) {
+    const std::uint32_t number = at->second;
+    open_.erase(at);
+    return number;
+  }
+  if (std::exchange(pair.op, f.op) != f.op)
+    pair.fluid = &of_transfer(f.group & ~kPointToPoint, *f.op, source, target);
+  return at->second = begin(*pair.fluid);
 }
 
 void FluidCalls::end(std::uint32_t number) { free_.push_back(number); }
 
-void FluidCalls::end(std::uint32_t number, const Flight& f, GroupRank source, GroupRank target) {
-  open_.erase(open_key(f, source, target));
-  end(number);
+// A call's connections send from its beginning until it would end on an idle network.
+void FluidCalls::depart(std::uint32_t number, Picoseconds now) {
+  if (!by_flowlets_) return;
+  Active& call = active_[number];
+  const FluidPlace& place = *call.fluid->place;
+  const Picoseconds until = now + call.fluid->idle->duration - call.fluid->fill;
+  std::size_t at = 0;
+  for (const CallTraffic::Edge& sent : call.fluid->shape->traffic.edges) {
+    const FluidPattern::Edge& e = place.pattern->edges[at++];
+    if (inside_node(place, e)) continue;
+    const Connected edge = connected(place, e);
+    for_each_link(edge, flowlets_.number(edge.connection, now, until),
+                  [&](std::uint32_t link, double share) {
+                    add(of_flowlets_[link], link, {sent.bytes, sent.messages}, share);
+                  });
+  }
+  call.needs =
+      needs_of(place, [this](const Connected& edge) { return flowlets_.present(edge.connection); });
+  const auto first_link = 2 * static_cast<std::uint32_t>(cluster_.nics());
+  for (const FlowNetwork::Need& need : call.needs)
+    if (need.resource >= first_link) ++of_flowlets_[need.resource - first_link].passed;
 }
 
 void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
   Active& call = active_[number];
-  call.flow = network_.add(call.fluid->place->needs, call.fluid->bytes, call.fluid->cap, now);
+  call.flow = network_.add(by_flowlets_ ? call.needs : call.fluid->place->needs, call.fluid->bytes,
+                           call.fluid->cap, now);
   if (call.flow >= looks_.size()) looks_.resize(call.flow + 1);
   looks_[call.flow].call = number;
 }
@@ -312,6 +351,8 @@ void FluidCalls::watch(LinkTimes* times) {
 
 void FluidCalls::clear(Picoseconds at) {
   network_.clear();
+  flowlets_.clear();
+  of_flowlets_.assign(cluster_.topology().links(), {});
   at_ = at;
   rates_until_ = 0;
   active_.clear();
@@ -335,6 +376,15 @@ std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) c
     for (std::size_t i = 0; i < edges.size(); ++i)
       sum[i] += {edges[i].bytes * fluid->calls, edges[i].messages * fluid->calls};
   }
+  const auto first_link = 2 * static_cast<std::uint32_t>(cluster_.nics());
+  if (by_flowlets_)
+    for (std::size_t link = 0; link < links.size(); ++link) links[link].merge(of_flowlets_[link]);
+  for (const Fluid* fluid : in_order_)
+    for (const FlowNetwork::Need& need : fluid->place->needs)
+      if (!by_flowlets_ && need.resource >= first_link)
+        links[need.resource - first_link].passed += fluid->calls;
+  for (std::uint32_t link = 0; link < links.size(); ++link)
+    links[link].waited += network_.held_back(first_link + link);
   std::uint64_t messages = 0;
   for (const auto& key : in_order) {
     const auto& [place, row] = key;
@@ -348,8 +398,10 @@ std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) c
       }
       const Connected edge = connected(*place, e);
       ledger.add({edge.nics.source, edge.nics.target, row}, sum[i]);
-      for_each_link(
-          edge, [&](std::uint32_t link, double share) { add(links[link], link, sum[i], share); });
+      if (by_flowlets_) continue;
+      for_each_link(edge, 0, [&](std::uint32_t link, double share) {
+        add(links[link], link, sum[i], share);
+      });
     }
   }
   return messages;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "emulator/network/flow_network.h"
+#include "emulator/network/flowlets.h"
 #include "emulator/network/links.h"
 #include "emulator/shard/idle_call.h"
 #include "emulator/shard/rank.h"
@@ -114,6 +115,7 @@ class FluidCalls {
     FlowNetwork::Id flow = 0;
     Picoseconds arrived = -1;  // of a transfer: when its last byte was in; -1: not yet
     bool began = false;
+    std::vector<FlowNetwork::Need> needs;  // its own, where the routing chooses for flowlets
   };
 
   FluidCalls(const JobSpec& spec, const Workload& workload, const Cluster& cluster,
@@ -123,12 +125,13 @@ class FluidCalls {
   Fluid& of(std::uint32_t group, const Op& op);
 
   // Numbers of calls under way: of one that begins; of the transfer that a flight is an end of,
-  // which begins with the end that comes first.
+  // which begins with the end that comes first. Ask once for each end; `pair`: of its rank.
   std::uint32_t begin(Fluid& fluid);
-  std::uint32_t transfer_of(const Flight& f, GroupRank source, GroupRank target);
+  std::uint32_t transfer_of(const Flight& f, PairCounter& pair);
   Active& at(std::uint32_t number) { return active_[number]; }
-  void end(std::uint32_t number);  // of a collective
-  void end(std::uint32_t number, const Flight& f, GroupRank source, GroupRank target);
+  void end(std::uint32_t number);
+  // The call begins. Where the routing chooses for flowlets, so do some of its connections.
+  void depart(std::uint32_t number, Picoseconds now);
   // Lets the call's flow come at `now`.
   void flow(std::uint32_t number, Picoseconds now);
   // The shard's next event for a flow, never later than the flow's end. If the flow slows down, the
@@ -173,8 +176,11 @@ class FluidCalls {
   bool inside_node(const FluidPlace& place, const FluidPattern::Edge& e) const;
   Connected connected(const FluidPlace& place, const FluidPattern::Edge& e) const;
   template <typename Visit>  // visit(link, share of the edge's bytes)
-  void for_each_link(const Connected& edge, const Visit& visit) const;
+  void for_each_link(const Connected& edge, std::uint64_t flowlet, const Visit& visit) const;
   void find_needs(FluidPlace& place) const;
+  template <typename FlowletOf>  // flowlet_of(edge): its number
+  std::vector<FlowNetwork::Need> needs_of(const FluidPlace& place,
+                                          const FlowletOf& flowlet_of) const;
   void add(LinkCount& count, std::uint32_t link, const LedgerCell& sent, double share) const;
 
   const JobSpec& spec_;
@@ -189,14 +195,30 @@ class FluidCalls {
   std::unordered_map<FluidKey, std::unique_ptr<FluidShape>, Hash> shapes_;
   std::map<std::vector<std::uint64_t>, IdleCall> idle_transfers_;  // by idle_key()
   std::vector<std::shared_ptr<const Schedule>> kept_;
+  // Where the routing chooses for flowlets: these, and what the links have carried so far.
+  bool by_flowlets_;
+  Flowlets flowlets_;
+  std::vector<LinkCount> of_flowlets_;
   std::vector<Active> active_;
   std::vector<std::uint32_t> free_;
   std::vector<Look> looks_;      // by flow
   Picoseconds at_ = 0;           // as clear() was told
   Picoseconds rates_until_ = 0;  // NICs in network_ have their rates until then
   bool rates_told_ = false;      // follow_rates() has returned that time
-  // Transfers of which one end has come, by group, sequence and ends.
-  std::unordered_map<FluidKey, std::uint32_t, Hash> open_;
+  // Transfers of which one end has come.
+  struct OpenKey {
+    std::uint32_t group, sequence;
+    GroupRank source, target;
+    bool operator==(const OpenKey&) const = default;
+  };
+  struct OpenHash {
+    std::size_t operator()(const OpenKey& k) const {
+      const auto ends =
+          static_cast<std::uint64_t>(k.source) << 32 | static_cast<std::uint32_t>(k.target);
+      return mix_bits(mix_bits(std::uint64_t{k.group} << 32 | k.sequence) ^ ends);
+    }
+  };
+  std::unordered_map<OpenKey, std::uint32_t, OpenHash> open_;
 };
 
 }  // namespace ghostrank

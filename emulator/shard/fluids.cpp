@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kRatesTarget = kMostTargets - 1, kFlowsTarget = kRatesTarget - 1;
 constexpr std::uint32_t kBegins = 0;  // else: FluidCalls::Look::number
 
-void describe(Event& e, FlowNetwork::Id flow, const FluidCalls::Look& look) {
+void set_look(Event& e, FlowNetwork::Id flow, const FluidCalls::Look& look) {
   e.flight = nullptr;
   e.held = look.call;
   e.actor = flow;
@@ -39,19 +39,19 @@ void Shard::meet_as_fluid(RankState& r, Flight& f) {
 }
 
 // An end of a transfer comes.
-void Shard::transfer_as_fluid(RankState& r, Flight& f, GroupRank source, GroupRank target) {
+void Shard::transfer_as_fluid(RankState& r, Flight& f, PairCounter& pair) {
   f.whole = Flight::Whole::fluid;
   f.actors_left = 0;
   f.next_member = nullptr;
   r.flights.append(&f);
-  const std::uint32_t number = fluids_->transfer_of(f, source, target);
+  const std::uint32_t number = fluids_->transfer_of(f, pair);
   FluidCalls::Active& call = fluids_->at(number);
   const Fluid& fluid = *call.fluid;
   f.schedule = fluid.shape->schedule.get();
   const bool sends = f.op->kind == Op::Kind::send;
   if (call.arrived >= 0) {  // the receiver, after the last byte
     end_member(f, std::max(f.start.at, call.arrived));
-    return fluids_->end(number, f, source, target);
+    return fluids_->end(number);
   }
   const Flight* other = call.members;
   f.next_member = call.members;
@@ -75,7 +75,7 @@ void Shard::fluid_due(const Event& e) {
   fluids_->looked(flow);
   if (fluids_->network().end(flow) > e.t.at) {  // it has slowed down
     const FluidCalls::Look& next = *fluids_->look_sooner(flow);
-    return describe(schedule(Event::Kind::fluid, {next.at, 0}, kFlowsTarget), flow, next);
+    return set_look(schedule(Event::Kind::fluid, {next.at, 0}, kFlowsTarget), flow, next);
   }
   fluids_->network().remove(flow);
   if (fluids_->network().changed()) want_rates(e.t.at);
@@ -83,6 +83,7 @@ void Shard::fluid_due(const Event& e) {
 }
 
 void Shard::flow_begins(const Event& e) {
+  fluids_->depart(e.held, e.t.at);
   const FluidCalls::Active& call = fluids_->at(e.held);
   const Fluid& fluid = *call.fluid;
   const Picoseconds flowing = fluid.idle->duration - fluid.fill;
@@ -107,22 +108,13 @@ void Shard::flow_ends(std::uint32_t number, Picoseconds t) {
   const Fluid& fluid = *call.fluid;
   const Picoseconds shift = t + fluid.fill - fluid.idle->duration;
   bool receiver = false;
-  GroupRank source = 0, target = 0;
-  const Flight* end = nullptr;
   while (call.members) {
     Flight& member = *call.members;
     call.members = std::exchange(member.next_member, nullptr);
-    if (fluid.transfer) {
-      const bool receives = member.op->kind == Op::Kind::recv;
-      receiver |= receives;
-      source = receives ? member.peer : member.position;
-      target = receives ? member.position : member.peer;
-      end = &member;
-    }
+    receiver |= member.op->kind == Op::Kind::recv;
     end_member(member, std::max(t, shift + fluid.idle_end(member)));
   }
-  if (!fluid.transfer) return fluids_->end(number);
-  if (receiver) return fluids_->end(number, *end, source, target);
+  if (!fluid.transfer || receiver) return fluids_->end(number);
   call.arrived = t + fluid.fill;
 }
 
@@ -148,7 +140,7 @@ void Shard::give_rates(Picoseconds now) {
     }
   for (const FlowNetwork::Id flow : fluids_->network().settle(now))
     if (const FluidCalls::Look* look = fluids_->look_sooner(flow))
-      describe(schedule(Event::Kind::fluid, {look->at, 0}, kFlowsTarget), flow, *look);
+      set_look(schedule(Event::Kind::fluid, {look->at, 0}, kFlowsTarget), flow, *look);
 }
 
 }  // namespace ghostrank

@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "emulator/common/random.h"
 #include "emulator/network/topology.h"
 #include "emulator/shard/event.h"
 
@@ -46,11 +45,7 @@ class InOrder {
   }
 
  private:
-  struct Hash {
-    std::size_t operator()(const RoutedConnection& c) const {
-      return RandomBits({c.group, c.channel, c.from.index(), c.to.index()}).next();
-    }
-  };
+  using Hash = RoutedConnection::Hash;
   struct Waiting {
     std::uint32_t number;
     Event event;

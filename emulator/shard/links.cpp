@@ -41,14 +41,29 @@ RoutedConnection Shard::connection_of(const Event& e, WorldParty target) const {
           note ? std::uint16_t{0} : static_cast<std::uint16_t>(e.channel), sender_of(e), target};
 }
 
+// Returns the number by which the routing chooses a path for message `message` of a connection,
+// sent from `start` to `end`.
+std::uint64_t Shard::number_for_routing(const RoutedConnection& connection, std::uint64_t message,
+                                        Picoseconds start, Picoseconds end) {
+  switch (cluster_.topology().routes_per()) {
+    case Routing::Per::connection:
+      return 0;
+    case Routing::Per::flowlet:
+      return flowlets_.number(connection, start, end);
+    case Routing::Per::message:
+      return message;
+  }
+  return 0;
+}
+
 // Makes a route inside the process cross links where its NICs have links between them, or go as
-// packets. Chooses the path here, once, unless the routing chooses for every message.
+// packets. Chooses the path here, once, where the routing chooses for connections.
 void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& route) const {
   const Topology& topology = cluster_.topology();
   const std::uint32_t paths = topology.paths(route.nics.source, route.nics.target);
   if (by_packets_) {
     route.hop = Route::Hop::packets;
-    if (paths > 0 && topology.per_message()) return;
+    if (paths > 0 && !topology.one_path()) return;
     const RoutedConnection connection{f.group, static_cast<std::uint16_t>(channel), r.party,
                                       route.target};
     const std::uint32_t path =
@@ -62,7 +77,7 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& r
   else if (paths > 0)
     route.hop = Route::Hop::links;
   if (paths == 0) return;
-  if (topology.per_message()) return;
+  if (!topology.one_path()) return;
   route.flow = static_cast<std::int32_t>(
       topology.choose_id({f.group, static_cast<std::uint16_t>(channel), r.party, route.target},
                          route.nics.source, route.nics.target));
@@ -92,11 +107,13 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
   Header& h = p.message.header;
   h.target = route.target.value();
   h.offset = next_on_links(r.local);
-  if (topology.per_message()) {
+  if (!topology.one_path()) {
     const RoutedConnection connection{f.group, m.channel, r.party, route.target};
     h.late_ns = in_turn_.number(connection);
+    const std::uint64_t chosen_for =
+        number_for_routing(connection, h.late_ns, start.at, start.at + duration);
     p.flow = static_cast<std::int32_t>(
-        topology.choose_id(connection, route.nics.source, route.nics.target, h.late_ns));
+        topology.choose_id(connection, route.nics.source, route.nics.target, chosen_for));
   }
   p.event.flight = &f;  // a full ring holds its actor
   if (copy_payload_) copy_as_much(m.bytes);
@@ -109,14 +126,16 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
                           const Moment& start, Picoseconds duration) {
   const Topology& topology = cluster_.topology();
   const Nic from = cluster_.location(note.party).nic, to = cluster_.location(party).nic;
-  const bool ordered = topology.per_message() && note.carriage == Carriage::reliable;
+  const bool ordered = !topology.one_path() && note.carriage == Carriage::reliable;
   RoutedConnection connection{note.sender.scheme | kSchemeFlows, 0, note.party, party};
   std::uint32_t number = ordered ? in_turn_.number(connection) : 0;
   if (tree.number == 0) {
     tree.number = next_on_links(note.sender.local);
     const std::uint64_t message = ordered ? number : tree.number;
     tree.paths = topology.paths(from, to);
-    tree.path = topology.choose(connection, from, to, topology.per_message() ? message : 0);
+    tree.path =
+        topology.choose(connection, from, to,
+                        number_for_routing(connection, message, start.at, start.at + duration));
   }
   // Paths are numbered by their first links, so the same share of another receiver's paths begins
   // alike.

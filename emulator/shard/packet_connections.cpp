@@ -82,7 +82,8 @@ std::vector<LinkCount> PacketConnections::counts() const {
   const std::size_t ports = topology_.links() + 2 * nics_;
   for (std::size_t port = 0; port < ports; ++port) {
     const PacketNetwork::Count& c = network_.count(static_cast<PacketNetwork::Port>(port));
-    out.push_back({c.bytes, c.messages, c.busy, c.longest_wait, c.queue});
+    out.push_back(
+        {c.bytes, c.messages, c.busy, c.longest_wait, c.queue, c.queue.packets, c.waited});
   }
   return out;
 }

@@ -43,8 +43,7 @@ class PacketConnections {
   };
   struct Hash {
     std::size_t operator()(const Key& k) const {
-      const RoutedConnection& c = k.connection;
-      return RandomBits({c.group, c.channel, c.from.index(), c.to.index(), k.path}).next();
+      return RandomBits({RoutedConnection::Hash{}(k.connection), k.path}).next();
     }
   };
 

@@ -239,12 +239,15 @@ struct CarriedOver {
   Moment caught_up;  // when the last stream that was behind began the rank's iteration
 };
 
-// Counts sends or receives between this rank and one peer of a group.
+// Counts sends or receives between this rank and one peer of a group. Most are alike: it remembers
+// as what flow the last one travelled (fabric.network: flow).
 struct PairCounter {
   std::uint32_t group = 0;
   GroupRank peer = kNoRank;
   bool receives = false;
   std::uint32_t count = 0;
+  const Op* op = nullptr;
+  struct Fluid* fluid = nullptr;
 };
 
 struct RankState {

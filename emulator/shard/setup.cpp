@@ -56,6 +56,7 @@ Shard::Shard(const Setup& setup)
       // Virtual runs must be repeatable, so ties break by rank.
       timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
       ready_(setup.cluster.ranks_of(setup.host, setup.index).size()),
+      flowlets_(setup.spec.cluster.topology.flowlet_gap),
       meetings_(setup.workload.groups.size()),
       ledger_(1'000'000, setup.spill_path),
       link_times_(setup.link_times),
@@ -98,10 +99,10 @@ Shard::Shard(const Setup& setup)
     by_packets_ = std::make_unique<PacketConnections>(spec_, cluster_.topology(), nics_.size());
   }
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
-}
   lookahead_ = cluster_.shards() > 1 ? cluster_.topology().lookahead() : Windows::kNever;
   if (FirstSends::known(spec_, workload_, cluster_))
     first_sends_ = std::make_unique<FirstSends>(workload_, cluster_, host_, index_);
+}
 
 void Shard::prepare(const Segment& segment, ShardShared& shared) {
   segment_ = segment;
@@ -127,6 +128,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   sent_on_links_.assign(links_.empty() ? 0 : ranks_.size(), 0);
   entered_.assign(links_.empty() ? 0 : nics_.size(), 0);
   in_turn_.clear();
+  flowlets_.clear();
   timers_.clear();
   note_payloads_ = {};
   timers_.look_ahead(
@@ -149,13 +151,13 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   got_on_at_ = window_ = 0;
   suspects_agents_ = false;
   for (RankState& r : ranks_) {
-  window_end_ = 0;
-  calls_with_others_ = 0;
-  if (first_sends_) first_sends_->begin(ranks_, players_);
     r.nvlink = {};
     if (r.local >= players_) continue;
     if (r.iteration < r.stop_at) begin_iteration(r, {});
   }
+  window_end_ = 0;
+  calls_with_others_ = 0;
+  if (first_sends_) first_sends_->begin(ranks_, players_);
   for (std::size_t i = 0; i < players_; ++i) {
     advance(ranks_[i]);
     go_on();
@@ -224,14 +226,14 @@ void Shard::play(const Clock& clock) {
   stats_.paced = pacing_.paced();
   stats_.pace_error = pacing_.error();
   stats_.spans_dropped = spans_.dropped();
-  if (virtual_)
-    log_debug("shard ", index_, ": ", stats_.events, " events in ", stats_.windows, " windows, ",
-              stats_.cpu_seconds, " s of processor time, ", stats_.idle_seconds,
-              " s waiting for other shards, ", stats_.handed, " messages to them");
   stats_.gaps = quiet_.gaps();
   const auto in_seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   stats_.wall_seconds = in_seconds(end.wall_ns - began.wall_ns);
   stats_.cpu_seconds = in_seconds(end.cpu_ns - began.cpu_ns);
+  if (virtual_)
+    log_debug("shard ", index_, ": ", stats_.events, " events in ", stats_.windows, " windows, ",
+              stats_.cpu_seconds, " s of processor time, ", stats_.idle_seconds,
+              " s waiting for other shards, ", stats_.handed, " messages to them");
   const std::optional<std::int64_t> queued_since = run_delay_->so_far_ns();
   stats_.run_queue_seconds = queued && queued_since ? in_seconds(*queued_since - *queued) : -1;
   stats_.held_up_seconds = in_seconds(held_up_.total_ns());

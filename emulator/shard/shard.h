@@ -39,12 +39,13 @@
 #include "emulator/common/clock.h"
 #include "emulator/fabric/fabric.h"
 #include "emulator/host/run_delay.h"
+#include "emulator/network/flowlets.h"
 #include "emulator/network/links.h"
 #include "emulator/packets/packets.h"
 #include "emulator/shard/connections.h"
 #include "emulator/shard/early_messages.h"
-#include "emulator/shard/flights.h"
 #include "emulator/shard/first_sends.h"
+#include "emulator/shard/flights.h"
 #include "emulator/shard/fluid_calls.h"
 #include "emulator/shard/held_up.h"
 #include "emulator/shard/in_order.h"
@@ -121,8 +122,8 @@ class Shard final : private NoteCarrier {
   // shard/shard.cpp
   void run_real();
   void run_virtual();
-  bool finished() const;
   void play_window();
+  bool finished() const;
   bool stopped() const { return shared_->stop.load(std::memory_order_relaxed); }
   bool take_arrivals();
   Picoseconds lag_of_wait();
@@ -197,7 +198,7 @@ class Shard final : private NoteCarrier {
   Started start_actors(RankState& r, Flight& f, const Step* steps);
   void begin_agents(RankState& r, Flight& f, const Schedules::Play& play);
   void begin_actor(Flight& f, int index, const Step*& steps);
-  std::uint32_t next_of_pair(RankState& r, std::uint32_t group, GroupRank peer, bool receives);
+  static PairCounter& pair_of(RankState& r, std::uint32_t group, GroupRank peer, bool receives);
   void finish_flight(RankState& r, Flight& f);
   bool goes_before(const Flight& a, const Flight& b) const;
   template <typename Visit>
@@ -279,6 +280,8 @@ class Shard final : private NoteCarrier {
 
   // shard/links.cpp
   std::uint64_t next_on_links(std::uint32_t local);
+  std::uint64_t number_for_routing(const RoutedConnection& connection, std::uint64_t message,
+                                   Picoseconds start, Picoseconds end);
   RoutedConnection connection_of(const Event& e, WorldParty target) const;
   void find_path(const RankState& r, const Flight& f, int channel, Route& route) const;
   void leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m, const Moment& start,
@@ -301,7 +304,7 @@ class Shard final : private NoteCarrier {
 
   // shard/fluids.cpp
   void meet_as_fluid(RankState& r, Flight& f);
-  void transfer_as_fluid(RankState& r, Flight& f, GroupRank source, GroupRank target);
+  void transfer_as_fluid(RankState& r, Flight& f, PairCounter& pair);
   void begin_fluid(std::uint32_t number, const Flight& f, Picoseconds at);
   void fluid_due(const Event& e);
   void flow_begins(const Event& e);
@@ -380,6 +383,7 @@ class Shard final : private NoteCarrier {
   std::vector<std::uint64_t> sent_on_links_;  // by local index
   VectorBy<Nic, Picoseconds> entered_;        // when it last sent a first byte to a link
   InOrder in_turn_;                           // connections whose messages take several paths
+  Flowlets flowlets_;
   // Of libraries that need permissions, where links have a rate.
   Connections connections_;
   Pacing pacing_;
@@ -393,15 +397,15 @@ class Shard final : private NoteCarrier {
   Picoseconds rates_wanted_ = -1;       // when flows get their rates; -1: nothing has changed
   std::unique_ptr<PacketConnections> by_packets_;  // null: messages are not cut into packets
   Picoseconds packets_due_at_ = -1;                // when packets go on; -1: none is under way
-  EarlyMessages early_;
-  NotePayloads note_payloads_;
-  Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
-  Ledger ledger_;
   // Virtual time: least time from one shard to another; when others may affect this one; calls in
   // flight with ranks of others, counted where programs tell when these begin.
   Picoseconds lookahead_ = 0, window_end_ = 0;
   std::unique_ptr<FirstSends> first_sends_;  // null: programs do not tell
   std::uint32_t calls_with_others_ = 0;
+  EarlyMessages early_;
+  NotePayloads note_payloads_;
+  Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
+  Ledger ledger_;
   ShardStats stats_;
   const bool link_times_;
   // Ops started since the last time that ShardShared::ops was raised. Raised for each, it would be

@@ -259,10 +259,11 @@ class Planner {
       if (!cost.most_steps) steps = cost.steps;
     }
     const auto& node_of = cluster_.nodes_of_layout(cluster_.layout(call.group));
-    const std::set<std::int32_t> nodes(node_of.begin(), node_of.end());
-    const Picoseconds hop = nodes.size() == node_of.size() ? nic_.latency
-                            : nodes.size() == 1            ? intra_latency_
-                                                           : std::min(nic_.latency, intra_latency_);
+    // A layout numbers its nodes as they come.
+    const std::int32_t nodes = 1 + *std::max_element(node_of.begin(), node_of.end());
+    const Picoseconds hop = nodes == std::ssize(node_of) ? nic_.latency
+                            : nodes == 1                 ? intra_latency_
+                                                         : std::min(nic_.latency, intra_latency_);
     return steps * seconds(hop);
   }
 
@@ -304,7 +305,7 @@ class Planner {
     add_to_links(connection, nics, bytes, messages);
   }
 
-  // If routing chooses per message, each path gets an equal share.
+  // If routing chooses per message or flowlet, each path gets an equal share.
   void add_to_links(const RoutedConnection& connection, const NicPair& nics, std::uint64_t bytes,
                     std::uint64_t messages) {
     const Topology& topology = cluster_.topology();
@@ -317,7 +318,7 @@ class Planner {
       }
     };
     if (paths == 0) return;
-    if (!topology.per_message())
+    if (topology.one_path())
       return add(topology.choose(connection, nics.source, nics.target), bytes, messages);
     for (std::uint32_t number = 0; number < paths; ++number)
       add(number, bytes / paths + (number < bytes % paths),

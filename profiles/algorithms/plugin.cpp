@@ -126,7 +126,7 @@ void prove_routing(const std::string& file, const Routing& row) {
                     .target_nic = Nic(n * 11 % 60),
                     .nics_per_node = 4,
                     .hash = n * 0x9e3779b97f4a7c15ULL,
-                    .message = row.per_message ? n + 1 : 0,
+                    .number = row.per == Routing::Per::connection ? 0 : n + 1,
                     .paths = n % 8 + 1};
     const std::uint32_t chosen = row.choose(flow);
     if (chosen >= flow.paths)

@@ -81,6 +81,7 @@ struct TopologySpec {
   std::vector<std::pair<std::string, double>> degraded;  // links, and their rates
   std::shared_ptr<const struct SwitchGraph> file;        // what a file describes
   Picoseconds link_latency = 0;                          // per link, in addition to the NIC's
+  Picoseconds flowlet_gap = 50 * kPicosPerMicro;         // see Routing::Per
   const struct Routing* routing = nullptr;               // null: the topology's default
 };
 

@@ -255,6 +255,7 @@ void read_topology(const Settings& in, const Algorithms& own, const std::string&
   spec.pod_oversubscription = in.number("cluster.topology.pod_oversubscription");
   spec.uplink_bps = uplink_rate(in);
   spec.link_latency = in.micros("cluster.topology.link_latency_us");
+  spec.flowlet_gap = in.micros("cluster.topology.flowlet_gap_us");
   spec.routing = &row_named(in.at("cluster.topology.routing"), own.routings());
   const std::string& placement = in.text("cluster.topology.placement");
   spec.placement = placement == "spread"   ? TopologySpec::Placement::spread

@@ -48,6 +48,32 @@ TEST(FlowNetwork, SharesWhatASlowerLinkGives) {
   EXPECT_DOUBLE_EQ(net.rate(a), 0.4);
 }
 
+// What a link costs its flows is what they take longer than at their caps.
+TEST(FlowNetwork, NotesWhatHoldsFlowsBack) {
+  FlowNetwork net(2);
+  const Needs both{{0, 1.0}, {1, 0.5}}, one{{0, 1.0}}, other{{1, 0.5}};
+  const auto a = net.add(both, 1000, 0.8, 0), b = net.add(one, 1000, 0.8, 0);
+  net.settle(0);
+  const Picoseconds first = net.end(a);
+  EXPECT_EQ(first, 2000);
+  net.remove(a);
+  net.remove(b);
+  EXPECT_EQ(net.held_back(0), 2 * (2000 - 1250));  // at their caps they take 1250
+  EXPECT_EQ(net.held_back(1), 0);
+  const auto c = net.add(both, 1000, 0.8, 2000), d = net.add(other, 4000, 1.5, 2000);
+  net.settle(2000);
+  EXPECT_DOUBLE_EQ(net.rate(c), 0.8);
+  EXPECT_DOUBLE_EQ(net.rate(d), 1.2);
+  net.remove(c);
+  net.settle(2000 + 1250);
+  EXPECT_DOUBLE_EQ(net.rate(d), 1.5);
+  net.remove(d);
+  EXPECT_EQ(net.held_back(0), 2 * (2000 - 1250));
+  EXPECT_EQ(net.held_back(1), 1250 - 1000);  // 0.8 of its cap for so long
+  net.clear();
+  EXPECT_EQ(net.held_back(1), 0);
+}
+
 // The classic case: a long flow over two links, and a flow on each; the second link is twice as
 // fast.
 TEST(FlowNetwork, GivesWhatOthersCannotUse) {

@@ -190,6 +190,10 @@ TEST(Flows, ShareALinkFairly) {
   EXPECT_EQ(result.network->model, "flow");
   EXPECT_NEAR(result.network->hottest[0].utilisation, 2 * kSerial / (kLatency + 2 * kSerial), 1e-6);
   EXPECT_EQ(result.network->tiers[0].messages, 2);
+  // Either of the two links that they share holds both back, for as long as one takes alone.
+  EXPECT_NEAR(*result.network->tiers[0].mean_wait_s + *result.network->tiers[1].mean_wait_s,
+              kSerial, 1e-10);
+  EXPECT_FALSE(result.network->tiers[0].longest_wait_s);
 }
 
 TEST(Flows, OfAnIncastShareTheReceiver) {

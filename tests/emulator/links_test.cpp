@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "collectives/routing.h"
+#include "emulator/network/flowlets.h"
 #include "emulator/network/topology.h"
 #include "emulator/shard/in_order.h"
 #include "profiles/error.h"
@@ -84,6 +88,8 @@ TEST(Links, TwoFlowsOnOneLinkTakeTurns) {
   EXPECT_NEAR(result.iterations[0].seconds, kLatency + 2 * kSerial, 1e-12);
   ASSERT_TRUE(result.network);
   EXPECT_NEAR(result.network->tiers[0].longest_wait_s.value_or(0), kSerial, 1e-12);
+  EXPECT_NEAR(result.network->tiers[0].mean_wait_s.value_or(0), kSerial / 2, 1e-12);
+  EXPECT_NEAR(result.network->hottest[0].mean_wait_s.value_or(0), kSerial / 2, 1e-12);
   EXPECT_NEAR(result.network->hottest[0].utilisation, 2 * kSerial / (kLatency + 2 * kSerial), 1e-9);
   EXPECT_EQ(result.network->hottest[0].link, "leaf0-spine0");
 }
@@ -183,7 +189,7 @@ double between_leaves(const Result& result, const SmallJob& job) {
 }
 
 TEST(Links, CarryWhatTheLedgerSaysAndThePlanForesees) {
-  for (const char* name : {"ecmp", "static", "spray"}) {
+  for (const char* name : {"ecmp", "static", "spray", "flowlet"}) {
     TopologySpec spec = leaf_spine(3, 4, 2);
     spec.routing = routing(name);
     SmallJob job = job_on(spec, 6, 2);
@@ -200,7 +206,8 @@ TEST(Links, CarryWhatTheLedgerSaysAndThePlanForesees) {
       EXPECT_EQ(plan.network->tiers[tier].bytes, expected) << name;
       EXPECT_EQ(result.network->tiers[tier].messages, plan.network->tiers[tier].messages);
     }
-    if (spec.routing->per_message) continue;  // a plan spreads them evenly over all paths
+    // A plan spreads the messages of others evenly over all paths.
+    if (spec.routing->per != Routing::Per::connection) continue;
     double run = 0, planned = 0;
     for (const LinkLoad& l : result.network->hottest) run = std::max(run, l.bytes);
     for (const LinkLoad& l : plan.network->hottest) planned = std::max(planned, l.bytes);
@@ -260,6 +267,63 @@ TEST(Routing, MessageByMessageUsesEveryWayAndKeepsTheOrder) {
   };
   EXPECT_NEAR(step("ecmp"), 200 * kSerial, 2 * kSerial);
   EXPECT_NEAR(step("spray"), 100 * kSerial, 2 * kSerial);
+}
+
+// Eight bursts of three messages of one connection, with pauses in between, over eight spines:
+// with every model of the network each burst draws the same spine, if pauses are longer than the
+// gap; else all take one.
+TEST(Routing, ByFlowletDrawsAWayForEachBurst) {
+  const auto carried = [](NetworkModel model, Picoseconds gap) {
+    TopologySpec spec = leaf_spine(2, 8);
+    spec.routing = routing("flowlet");
+    spec.flowlet_gap = gap;
+    spec.uplink_bps = kRate;  // a burst is over when its sender has sent it
+    SmallJob job = job_on(spec, 2);
+    job.spec.fabric.network = model;
+    job.spec.fabric.queues.buffer = 4 << 20;
+    Op pause;
+    pause.duration = 500 * kPicosPerMicro;
+    with_sends(job, {{0, 1}, {0, 1}, {0, 1}});
+    for (Role& role : job.workload.roles) {
+      OpList& ops = role.iterations[0].streams[0];
+      const OpList burst = ops;
+      for (int n = 1; n < 8; ++n) {
+        ops.push_back(pause);
+        for (const Op& op : burst) ops.push_back(op);
+      }
+    }
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    std::map<std::string, double> bytes;
+    for (const LinkLoad& link : result.network->hottest) bytes[link.link] = link.bytes;
+    return bytes;
+  };
+  const double all = 24 * 4 * static_cast<double>(kCount);
+  const auto drawn = carried(NetworkModel::loggp, 100 * kPicosPerMicro);
+  EXPECT_GE(drawn.size(), 2u * 4);  // up and down
+  for (const auto& [link, bytes] : drawn) EXPECT_EQ(std::fmod(bytes, all / 8), 0) << link;
+  EXPECT_EQ(carried(NetworkModel::flow, 100 * kPicosPerMicro), drawn);
+  EXPECT_EQ(carried(NetworkModel::packet, 100 * kPicosPerMicro), drawn);
+  for (const NetworkModel model : {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+    const auto one = carried(model, kPicosPerMilli);
+    EXPECT_EQ(one.size(), 2u);
+    for (const auto& [link, bytes] : one) EXPECT_EQ(bytes, all) << link;
+  }
+}
+
+TEST(Flowlets, EndWithTheGap) {
+  Flowlets flowlets(10);
+  const RoutedConnection c{1, 2, WorldRank(3), WorldRank(4)};
+  const RoutedConnection other{1, 2, WorldRank(3), WorldRank(5)};
+  EXPECT_EQ(flowlets.present(c), 0u);
+  EXPECT_EQ(flowlets.number(c, 100, 120), 1u);
+  EXPECT_EQ(flowlets.number(c, 130, 140), 1u);
+  EXPECT_EQ(flowlets.number(other, 500, 600), 1u);
+  EXPECT_EQ(flowlets.number(c, 151, 160), 2u);
+  flowlets.lasts(c, 200);
+  EXPECT_EQ(flowlets.number(c, 210, 220), 2u);
+  EXPECT_EQ(flowlets.number(c, 231, 240), 3u);
+  EXPECT_EQ(flowlets.present(c), 3u);
 }
 
 TEST(Routing, ThatChoosesAWayThereIsNotIsNamed) {

@@ -61,6 +61,9 @@ const Overrides kMarks = packets({"fabric.queues.mark_to=10KiB"});
 const Overrides kLosing = packets({"fabric.queues.pause=false", "fabric.queues.buffer=4KiB"});
 const Overrides kSpines{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
                         "cluster.topology.spines=3"};
+const Overrides kFlowlets{"cluster.topology.kind=leaf_spine",
+                          "cluster.topology.oversubscription=64", "cluster.topology.spines=3",
+                          "cluster.topology.routing=flowlet"};
 const Overrides kRoomy{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
                        "cluster.topology.places=16", "cluster.topology.leaves=8"};
 const Overrides kPods{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
@@ -89,6 +92,7 @@ const std::vector<Probe> kProbes{
     {"cluster.topology.link_latency_us", "3", kLeaves},
     {"cluster.topology.link_latency_us", "3", {"cluster.topology.kind=nonblocking"}},
     {"cluster.topology.routing", "spray", kSpines},
+    {"cluster.topology.flowlet_gap_us", "0", kFlowlets},
     {"fabric.network", "flow", kNarrow},
     {"fabric.network", "packet", kNarrow},
     {"fabric.queues.buffer", "30KiB", kPackets},

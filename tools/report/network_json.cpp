@@ -26,6 +26,7 @@ nlohmann::ordered_json network_json(const std::optional<NetworkReport>& network)
                      {"utilisation_max", t.utilisation_max},
                      {"bytes", count(t.bytes)},
                      {"messages", count(t.messages)},
+                     {"mean_wait_seconds", or_null(t.mean_wait_s)},
                      {"longest_wait_seconds", or_null(t.longest_wait_s)}});
     if (!t.queue) continue;
     tiers.back().update({{"packets", t.queue->packets},
@@ -40,6 +41,7 @@ nlohmann::ordered_json network_json(const std::optional<NetworkReport>& network)
                        {"utilisation", l.utilisation},
                        {"bytes", count(l.bytes)},
                        {"messages", count(l.messages)},
+                       {"mean_wait_seconds", or_null(l.mean_wait_s)},
                        {"longest_wait_seconds", or_null(l.longest_wait_s)}});
   return {{"model", network->model},       {"topology", network->topology},
           {"routing", network->routing},   {"tiers", std::move(tiers)},

@@ -93,9 +93,17 @@ constexpr std::array kKeys{
         .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
     Key{"cluster.topology.routing", KeyType::string, "ecmp",
         "which of the shortest paths: ecmp: by a hash of the connection; static: the target's NIC "
-        "modulo paths; spray: message by message in turn; or a plugin's"}
+        "modulo paths; spray: message by message in turn; flowlet: drawn anew for each burst of a "
+        "connection; or a plugin's"}
         .on("memory virtual")
-        .unless("cluster.topology.kind", "nonblocking single_switch rail_only")};
+        .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
+    Key{"cluster.topology.flowlet_gap_us", KeyType::number, "50",
+        "routings that choose for flowlets: a connection that has sent nothing for longer begins a "
+        "new one; where that is less than the paths' delays differ, messages wait for earlier ones",
+        0, kMaxMicros}
+        .on("memory virtual")
+        .unless("cluster.topology.kind", "nonblocking single_switch rail_only")
+        .unless("cluster.topology.routing", "ecmp static spray")};
 
 }  // namespace
 
