@@ -26,18 +26,18 @@ class LayerWriter {
     KernelTimes times;
     times.forward = device_.product(tokens_, out, in, 1, e_, Operands::forward);
     times.input = device_.product(tokens_, in, out, 1, e_, Operands::input);
-    times.weight = device_.product(out, in, tokens_, 1, e_, Operands::weight) +
-                   device_.memory((e_ + 2 * shape_.gradient) * in * out);
+    times.weight = weight(in, out);
     return times;
   }
 
   // Norm, then a column-parallel product. Backward also adds the residual's gradient.
   KernelTimes column(double out) const {
     KernelTimes times = product(hidden_, out);
-    times.forward += device_.memory(2 * e_ * rows_);
-    times.input += device_.memory(3 * e_ * rows_) + device_.memory(3 * e_ * rows_);
-    times.weight += device_.memory(2 * e_ * rows_);
-    if (shape_.bias) times.weight += device_.memory(e_ * tokens_ * out);
+    times.forward += norm();
+    times.input += device_.memory(3 * e_ * rows_, MemoryKernel::norm_backward, e_) +
+                   device_.memory(3 * e_ * rows_);
+    times.weight += device_.memory(2 * e_ * rows_, MemoryKernel::column_sum);
+    if (shape_.bias) times.weight += device_.memory(e_ * tokens_ * out, MemoryKernel::column_sum);
     return times;
   }
 
@@ -46,7 +46,7 @@ class LayerWriter {
     KernelTimes times = product(in, hidden_);
     times.forward += device_.memory((3 * e_ + mask()) * rows_);
     if (shape_.dropout) times.input += device_.memory((2 * e_ + kMaskByte) * rows_);
-    if (shape_.bias) times.weight += device_.memory(e_ * rows_);
+    if (shape_.bias) times.weight += device_.memory(e_ * rows_, MemoryKernel::column_sum);
     return times;
   }
 
@@ -72,7 +72,7 @@ class LayerWriter {
   KernelTimes head(double vocabulary) const {
     const double logits = tokens_ * vocabulary;
     KernelTimes times = product(hidden_, vocabulary);
-    times.forward += device_.memory(2 * e_ * rows_);
+    times.forward += norm();
     // To float32; the largest; minus the largest; exponentials; their sum; divided by the sum.
     for (const double bytes : {e_ + kFloat, kFloat, 2 * kFloat, 2 * kFloat, kFloat, 2 * kFloat})
       times.forward += device_.memory(bytes * logits);
@@ -82,6 +82,18 @@ class LayerWriter {
   }
 
  private:
+  // The weight's gradient, added to its buffer. A product that adds reads and writes the buffer,
+  // which takes no time of its own while its FLOPs take longer.
+  Kernels weight(double in, double out) const {
+    const Kernels product = device_.product(out, in, tokens_, 1, e_, Operands::weight);
+    if (!shape_.fused_accumulation)
+      return product + device_.memory((e_ + 2 * shape_.gradient) * in * out);
+    const Kernels moved =
+        device_.memory(e_ * tokens_ * (in + out) + 2 * shape_.gradient * in * out);
+    return product.seconds < moved.seconds ? moved : product;
+  }
+
+  Kernels norm() const { return device_.memory(2 * e_ * rows_, MemoryKernel::norm, e_); }
   double mask() const { return shape_.dropout ? kMaskByte : 0; }
   double samples() const { return tokens_ / real(shape_.queries); }
 
@@ -104,16 +116,19 @@ class LayerWriter {
     const double matrices = samples() * real(shape_.heads), rows = real(shape_.queries),
                  columns = real(shape_.keys), width = real(shape_.head_width);
     const double scores = matrices * rows * columns;
-    const auto to_scores = device_.product(rows, columns, width, matrices, e_);
-    const auto from_scores = device_.product(rows, width, columns, matrices, e_);
+    const auto product = [&](double m, double n, double k, Operands operands) {
+      return device_.product(m, n, k, matrices, e_, operands);
+    };
+    const Kernels to_scores = product(rows, columns, width, Operands::forward),
+                  from_scores = product(rows, width, columns, Operands::input),
+                  to_keys = product(columns, width, rows, Operands::weight);  // or to values
     const Kernels dropout =
         shape_.dropout ? device_.memory((2 * e_ + kMaskByte) * scores) : Kernels{};
     const Kernels move = device_.memory(2 * e_ * tokens_ * query_);
     KernelTimes times;
     times.forward = to_scores + softmax(scores, matrices) + dropout + from_scores + move;
-    times.input = move + to_scores + dropout + softmax_backward(scores, matrices) + from_scores +
-                  from_scores + from_scores +
-                  device_.memory(2 * e_ * tokens_ * (query_ + 2 * key_));
+    times.input = move + to_scores + to_keys + dropout + softmax_backward(scores, matrices) +
+                  from_scores + to_keys + device_.memory(2 * e_ * tokens_ * (query_ + 2 * key_));
     return times;
   }
 
@@ -127,11 +142,11 @@ class LayerWriter {
   }
   // Unfused: scale, mask, to float32, softmax, back.
   Kernels softmax(double scores, double matrices) const {
-    if (has_fused_softmax(matrices)) return device_.memory(2 * e_ * scores);
+    if (has_fused_softmax(matrices)) return device_.memory(2 * e_ * scores, MemoryKernel::softmax);
     return each({2 * e_, 2 * e_ + kMaskByte, e_ + kFloat, 2 * kFloat, kFloat + e_}, scores);
   }
   Kernels softmax_backward(double scores, double matrices) const {
-    if (has_fused_softmax(matrices)) return device_.memory(3 * e_ * scores);
+    if (has_fused_softmax(matrices)) return device_.memory(3 * e_ * scores, MemoryKernel::softmax);
     return each({e_ + kFloat, 3 * kFloat, kFloat + e_, 2 * e_ + kMaskByte, 2 * e_}, scores);
   }
 

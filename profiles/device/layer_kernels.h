@@ -7,8 +7,8 @@
 // The core is unfused (scores in memory: product, softmax, dropout, product) or one fused kernel,
 // which skips the masked half of the scores. Kernels are those of Megatron-LM: bias and activation,
 // bias and dropout and addition, scale and mask and softmax are one kernel each, the last only for
-// batches of four score matrices, else five. Gradients of weights are added to a buffer by a kernel
-// of their own.
+// batches of four score matrices, else five. Products of weights' gradients add them to the buffer
+// of gradients themselves, or a kernel of its own does.
 //
 // Everything is of one rank after tensor parallelism. Threading: pure functions.
 #pragma once
@@ -27,6 +27,7 @@ struct LayerShape {
   std::uint64_t heads = 0, head_width = 0;    // heads on this rank
   std::uint64_t queries = 0, keys = 0;        // positions of one sample on this rank; of all ranks
   bool gated = false, bias = false, dropout = false, rotary = false, fused_attention = false;
+  bool fused_accumulation = false;   // of weights' gradients
   double element = 2, gradient = 4;  // bytes of an activation, of a gradient of a weight
 };
 

@@ -174,7 +174,8 @@ struct ParallelPlan {
   double bucket_cap_mb = 25;  // MiB, as PyTorch counts them
   double first_bucket_mb = 1;
   Launch launch = Launch::overlap;
-  int micro_batch = 1;  // samples per GPU and micro-batch
+  bool bucket_views = false;  // ddp: gradients lie in their buckets; else they are copied back
+  int micro_batch = 1;        // samples per GPU and micro-batch
 
   // Of PyTorch: torch.compile fuses the pointwise kernels of a layer; the optimizer makes a kernel
   // of each of its operations over all tensors, or one of all.
@@ -196,6 +197,7 @@ struct ParallelPlan {
   std::uint64_t bucket_size = 0;  // elements; 0: Megatron's default
   Recompute recompute = Recompute::none;
   Attention attention = Attention::fused;
+  bool fused_accumulation = true;  // products of weights' gradients add them to their buffer
   bool scatter_pipeline = false;  // tp ranks send a part each to the next stage, which gathers it
   int vocabulary_multiple = 128;  // a tp rank's part of the vocabulary is padded to it
   ContextComm cp_comm = ContextComm::p2p;

@@ -185,9 +185,11 @@ class Search {
   // Experts are computed by FLOPs (profiles/device/compute.h).
   bool is_idle_without_kernels(std::string_view path) const {
     const bool by_kernels = spec_.model && computes_by_kernels(spec_);
-    if (path == "parallel.optimizer_implementation") return !by_kernels;
-    return path == "parallel.compile" &&
-           !(by_kernels && spec_.model->transformer->experts.count == 0);
+    if (path == "parallel.optimizer_implementation" ||
+        path == "parallel.gradient_accumulation_fusion")
+      return !by_kernels;
+    if (path != "parallel.compile" && path != "parallel.gradient_as_bucket_view") return false;
+    return !by_kernels || spec_.model->transformer->experts.count > 0;
   }
 
   // Whether the job's method of compression has no use for the key.

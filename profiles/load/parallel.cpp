@@ -32,6 +32,7 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
                                              : Recompute::none;
   out.attention =
       in.text("parallel.attention") == "unfused" ? Attention::unfused : Attention::fused;
+  out.fused_accumulation = in.boolean("parallel.gradient_accumulation_fusion");
   out.scatter_pipeline = in.boolean("parallel.scatter_gather_tensors_in_pipeline");
   out.vocabulary_multiple = in.small("parallel.make_vocab_size_divisible_by");
   const std::string& comm = in.text("parallel.cp_comm");
@@ -195,6 +196,7 @@ ParallelPlan read_parallel(const Settings& in) {
   out.launch = launch == "flat"             ? Launch::flat
                : launch == "after_backward" ? Launch::after_backward
                                             : Launch::overlap;
+  out.bucket_views = in.boolean("parallel.gradient_as_bucket_view");
   out.dp_replicate = in.small("parallel.dp_replicate");
   out.reshard = in.text("parallel.reshard_after_forward");
   out.prefetch = in.small("parallel.prefetch");

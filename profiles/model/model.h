@@ -111,6 +111,9 @@ struct LayerTime {
 struct StepTimes {
   std::vector<LayerTime> layers;
   Picoseconds optimizer = 0;
+  // Of DDP: to copy each gradient out of its bucket, in the order of the model's tensors; empty: it
+  // stays there, or another time holds that.
+  std::vector<Picoseconds> copies;
 };
 
 // What `ghostrank profile capture` found beside the layers. Times are nanoseconds.

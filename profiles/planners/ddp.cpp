@@ -1,6 +1,7 @@
 #include "profiles/planners/ddp.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "collectives/library.h"
@@ -60,33 +61,56 @@ void reduce_bucket(ProgramBuilder& out, const Plan& plan, std::size_t b) {
                  plan.gradients, plan.buckets[b].numel, 0, b + 1);
 }
 
-void optimizer_after_comm(ProgramBuilder& out, const Plan& plan) {
+// Gradients leave each bucket when it has been reduced; then the optimizer. `reduced`: the marks
+// behind the buckets' calls.
+void finish(ProgramBuilder& out, const Plan& plan,
+            const std::vector<ProgramBuilder::Mark>& reduced) {
+  std::size_t tensor = plan.times.copies.size();
+  for (std::size_t b = 0; b < reduced.size() && tensor > 0; ++b) {
+    out.wait(reduced[b]);
+    Picoseconds copying = 0;
+    for (std::size_t i = 0; i < plan.buckets[b].tensors; ++i)
+      copying += plan.times.copies[--tensor];
+    out.compute(kCompute, "gradients of bucket " + std::to_string(b), copying);
+  }
   out.after(kCompute, kComm);
+  Picoseconds copying = 0;  // where one call was for all
+  while (tensor > 0) copying += plan.times.copies[--tensor];
+  out.compute(kCompute, "gradients", copying);
   out.compute(kCompute, "optimizer", plan.times.optimizer);
+}
+
+// Reduces a bucket, and marks the end if something is to come behind it.
+void reduce_and_mark(ProgramBuilder& out, const Plan& plan, std::size_t b,
+                     std::vector<ProgramBuilder::Mark>& reduced) {
+  reduce_bucket(out, plan, b);
+  if (!plan.times.copies.empty()) reduced.push_back(out.mark(kComm, kCompute));
 }
 
 // A backward without overlap; after it all buckets, or one call for all gradients.
 void reduce_after_backward(ProgramBuilder& out, const Plan& plan, bool one_for_all) {
   for (std::size_t layer = plan.model.layers.size(); layer-- > 0;) backward(out, plan, layer);
   out.after(kComm, kCompute);
+  std::vector<ProgramBuilder::Mark> reduced;
   if (one_for_all)
     out.collective(kComm, "gradients", Func::all_reduce, kDataParallel, plan.gradients,
                    plan.model.parameters(), 0, plan.buckets.size() + 1);
   else
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) reduce_bucket(out, plan, b);
-  optimizer_after_comm(out, plan);
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) reduce_and_mark(out, plan, b, reduced);
+  finish(out, plan, reduced);
 }
 
 void reduce_during_backward(ProgramBuilder& out, const Plan& plan) {
   std::size_t next = 0;
+  std::vector<ProgramBuilder::Mark> reduced;
   for (std::size_t layer = plan.model.layers.size(); layer-- > 0;) {
     backward(out, plan, layer);
     if (next == plan.buckets.size() || plan.buckets[next].last_layer != layer) continue;
     out.after(kComm, kCompute);
     for (; next < plan.buckets.size() && plan.buckets[next].last_layer == layer; ++next)
-      reduce_bucket(out, plan, next);
+      reduce_and_mark(out, plan, next, reduced);
   }
-  optimizer_after_comm(out, plan);
+  finish(out, plan, reduced);
 }
 
 void rebuild(ProgramBuilder& out, const Plan& plan) {
@@ -172,14 +196,45 @@ Role role_of(Plan plan, Launch launch, const std::vector<StepTimes>& recorded, s
 }
 
 // Roles of a job that replays recorded steps. Where it has more ranks than were captured, those
-// that share a captured rank play its steps shifted against each other.
+// that share a captured rank play its steps shifted against each other, unless the captured ranks
+// were slow in the same steps.
 constexpr std::size_t kMaxShifts = 16;
+
+double seconds_of(const StepTimes& step) {
+  Picoseconds sum = step.optimizer;
+  for (const LayerTime& layer : step.layers) sum += layer.forward + layer.backward;
+  return static_cast<double>(sum) / static_cast<double>(kPicosPerSecond);
+}
+
+double variance(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return squares / count;
+}
+
+// The mean correlation of two ranks' computing in a step is more than a half. It follows from the
+// variance of the ranks' mean, which is the mean of all entries of their covariance matrix.
+bool go_together(const std::vector<std::vector<StepTimes>>& recorded) {
+  const auto ranks = static_cast<double>(recorded.size());
+  std::vector<double> mean(recorded.front().size());
+  double own = 0;  // mean variance of a rank
+  for (const auto& rank : recorded) {
+    std::vector<double> seconds;
+    for (const StepTimes& step : rank) seconds.push_back(seconds_of(step));
+    own += variance(seconds) / ranks;
+    for (std::size_t s = 0; s < mean.size(); ++s) mean[s] += seconds[s] / ranks;
+  }
+  return ranks > 1 && ranks * variance(mean) - own > (ranks - 1) * own / 2;
+}
 
 Workload recorded_workload(const JobSpec& spec, const Plan& plan) {
   const auto& recorded = spec.model->recorded;
   const std::size_t steps = recorded.front().size(), ranks = recorded.size(),
                     gpus = static_cast<std::size_t>(spec.cluster.gpus());
-  const std::size_t shifts = std::min({(gpus + ranks - 1) / ranks, kMaxShifts, steps});
+  const std::size_t shifts =
+      go_together(recorded) ? 1 : std::min({(gpus + ranks - 1) / ranks, kMaxShifts, steps});
   std::vector<Role> roles;
   for (std::size_t shift = 0; shift < shifts; ++shift)
     for (const auto& rank : recorded)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/device/compute.h"
+#include "profiles/planners/plan.h"
 #include "profiles/planners/shared/data_parallel.h"
 #include "tests/profiles/support.h"
 
@@ -141,6 +142,44 @@ TEST(EagerKernels, TheHostHoldsUpAWholeStepOrNothing) {
   EXPECT_LT(free.layers.front().forward, 80'000'000);
   EXPECT_EQ(free.layers.front().forward, ahead.layers.front().forward);
   EXPECT_EQ(behind.layers.front().forward, 4'000'000'000);  // two lookups, their sum, dropout
+}
+
+// The program of a steady iteration.
+Program steady(const std::string& text) {
+  return plan_workload(load_text(text).spec).roles[0].iterations.back();
+}
+
+Picoseconds computing(const Program& program, const std::string& what) {
+  Picoseconds sum = 0;
+  for (const Op& op : program.streams[0])
+    if (op.kind == Op::Kind::compute && program.labels[op.label].starts_with(what))
+      sum += op.duration;
+  return sum;
+}
+
+TEST(EagerKernels, DdpCopiesGradientsIntoItsBucketsAndBack) {
+  const StepTimes copied = times(job("bf16", "micro_batch: 8")),
+                  views = times(job("bf16", "micro_batch: 8, gradient_as_bucket_view: true")),
+                  other = times(job("bf16", "framework: horovod, micro_batch: 8"));
+  const Model model = test::shipped_model("gpt2");
+  const auto tensors = [&](std::size_t layer) { return model.layers[layer].parameters.size(); };
+  EXPECT_EQ(copied.copies.size(), tensors(0) + 2 * tensors(1) + tensors(model.layers.size() - 1));
+  EXPECT_TRUE(views.copies.empty());
+  // Into the bucket while the backward goes on, either way; the embedding is twice 768 x 50257.
+  EXPECT_EQ(copied.layers.front().backward, views.layers.front().backward);
+  const double embedding = 2. * 2 * 768 * 50257 / (3352e9 * .7);
+  EXPECT_NEAR(static_cast<double>(copied.copies.front()) * 1e-12, embedding, embedding / 10);
+  EXPECT_GT(copied.layers.front().backward - other.layers.front().backward, copied.copies.front());
+  // Out of each bucket when it has been reduced.
+  const Program program = steady(job("bf16", "micro_batch: 8"));
+  Picoseconds sum = 0;
+  for (const Picoseconds copy : copied.copies) sum += copy;
+  EXPECT_EQ(computing(program, "gradients of bucket "), sum);
+  EXPECT_EQ(computing(steady(job("bf16", "micro_batch: 8, launch: flat")), "gradients"), sum);
+  // A rank alone has no DDP.
+  std::string alone = job("bf16", "micro_batch: 8");
+  alone.replace(alone.find("gpus_per_node: 2"), 16, "gpus_per_node: 1");
+  EXPECT_TRUE(times(alone).copies.empty());
 }
 
 TEST(EagerKernels, WhereThereAreNoneTheirKeysAreNoted) {

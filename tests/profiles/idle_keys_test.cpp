@@ -61,6 +61,8 @@ const std::vector<Probe> kProbes{
     {"bucket_size", {"1000000"}, "overlap_grad_reduce: false"},
     {"recompute", {"full"}},
     {"attention", {"unfused"}},
+    {"gradient_accumulation_fusion", {"false"}},
+    {"gradient_as_bucket_view", {"true"}},
     {"compile", {"true"}},
     {"optimizer_implementation", {"fused", "foreach"}},
     {"scatter_gather_tensors_in_pipeline", {"true"}, "pp: 2, tp: 2, sequence_parallel: true"},

@@ -128,6 +128,27 @@ TEST(LayerKernels, SequenceParallelismDividesNormsOnly) {
   EXPECT_EQ(part.core.forward.seconds, whole.core.forward.seconds);
 }
 
+TEST(LayerKernels, AProductThatAddsGradientsSavesAKernelUnlessItWaitsForTheBuffer) {
+  const KernelModel device = model_of(ten());
+  LayerShape shape = gpt();
+  const Kernels apart = layer_kernels(device, shape).fc1.weight;
+  shape.fused_accumulation = true;
+  const Kernels fused = layer_kernels(device, shape).fc1.weight;
+  EXPECT_EQ(fused.launches, apart.launches - 1);
+  const double buffer = (2 + 2 * 4) * 1024. * 4096;
+  EXPECT_NEAR(apart.seconds - fused.seconds, device.memory(buffer).seconds, 1e-12);
+  // With few tokens and a slow memory the product's time is that of its buffer.
+  DeviceProfile slow = ten();
+  slow.memory_GBps = 100;
+  const KernelModel waits = model_of(slow);
+  shape.tokens = shape.own_tokens = 16;
+  shape.queries = shape.keys = 16;
+  shape.bias = false;
+  const Kernels moved = layer_kernels(waits, shape).fc2.weight;
+  EXPECT_NEAR(moved.seconds, waits.memory(2 * 16 * (1024. + 4096) + 8 * 1024. * 4096).seconds,
+              1e-12);
+}
+
 std::string small_gpt(const std::string& device, const std::string& more = "") {
   return "schema: ghostrank/job/1\nmodel: gpt2\ndevice: " + device +
          "\nprecision: {parameters: bf16, gradients: bf16}\n"

@@ -26,6 +26,11 @@ std::optional<double> Found::median(const std::string& benchmark,
   return values ? summarize(*values).median : std::nullopt;
 }
 
+std::optional<double> Found::least(const std::string& benchmark, const std::string& counter) const {
+  const auto* values = find(benchmark, counter);
+  return values ? std::optional(std::ranges::min(*values)) : std::nullopt;
+}
+
 std::optional<double> Found::most(const std::string& benchmark, const std::string& counter) const {
   const auto* values = find(benchmark, counter);
   return values ? std::optional(std::ranges::max(*values)) : std::nullopt;

@@ -20,8 +20,10 @@ class Found {
  public:
   void add(const std::string& benchmark, const std::string& counter, double value);
   bool empty() const { return values_.empty(); }
-  // Median and largest value over the repetitions; empty where the benchmark did not run or failed.
+  // Median, least and largest value over the repetitions; empty where the benchmark did not run or
+  // failed.
   std::optional<double> median(const std::string& benchmark, const std::string& counter) const;
+  std::optional<double> least(const std::string& benchmark, const std::string& counter) const;
   std::optional<double> most(const std::string& benchmark, const std::string& counter) const;
   // For all benchmarks of that name with one numeric argument: the argument and the median, sorted
   // by argument.

@@ -27,6 +27,9 @@ std::optional<InChild> in_child(const std::function<double()>& play) {
   if (child < 0 || wait4(child, &status, 0, &usage) != child || !said || status != 0)
     return std::nullopt;
   result.most_resident_kib = static_cast<double>(usage.ru_maxrss);
+  for (const timeval& time : {usage.ru_utime, usage.ru_stime})
+    result.cpu_seconds +=
+        static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   return result;
 }
 

@@ -52,10 +52,11 @@ inline Op collective(Func func, std::uint64_t count) {
   return op;
 }
 
-// The result of `play`, run in a child process, and that process's peak resident memory.
+// The result of `play`, run in a child process, and what that process took.
 struct InChild {
   double said = 0;
   double most_resident_kib = 0;
+  double cpu_seconds = 0;  // user and system
 };
 std::optional<InChild> in_child(const std::function<double()>& play);  // empty: it failed
 

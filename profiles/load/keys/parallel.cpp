@@ -29,6 +29,10 @@ constexpr std::array kKeys{
         "tensor by tensor, overlap or after_backward",
         0, 0, "overlap after_backward flat"}
         .of("ddp byteps phub"),
+    Key{"parallel.gradient_as_bucket_view", KeyType::boolean, "false",
+        "gradients stay in the buckets that were reduced; else they are copied out of them, as "
+        "PyTorch does unless told so"}
+        .of("ddp"),
     Key{"parallel.tp", KeyType::integer, "1", "tensor-parallel ranks", 1, kMaxDegree}.of(
         "megatron torchtitan"),
     Key{"parallel.pp", KeyType::integer, "1", "pipeline stages", 1, kMaxDegree}.of(
@@ -96,6 +100,10 @@ constexpr std::array kKeys{
         "products "
         "and softmax of scores in memory, as Megatron-LM had it until 2022",
         0, 0, "fused unfused"}
+        .of("megatron"),
+    Key{"parallel.gradient_accumulation_fusion", KeyType::boolean, "true",
+        "products add weights' gradients to their buffer, Megatron-LM's default since 2022; else "
+        "a kernel of its own does"}
         .of("megatron"),
     Key{"parallel.compile", KeyType::boolean, "false",
         "torch.compile for every layer, which fuses its pointwise kernels"}

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "profiles/device/compute.h"
-#include "profiles/device/layer_kernels.h"
 
 namespace ghostrank {
 namespace {
@@ -123,33 +122,9 @@ WorkTimes played(const ComputeModel& device, const KernelTimes& kernels) {
   return {work(kernels.forward), work(kernels.input), work(kernels.weight)};
 }
 
-LayerShape shape_of(const MegatronPlan& plan) {
-  const Transformer& m = plan.model;
-  const auto tp = static_cast<std::uint64_t>(plan.tp), cp = static_cast<std::uint64_t>(plan.cp);
-  LayerShape shape;
-  shape.tokens = plan.tokens;
-  shape.own_tokens = plan.sequence_parallel ? plan.tokens / tp : plan.tokens;
-  shape.hidden = m.hidden;
-  shape.query = m.query_width() / tp;
-  shape.key = m.key_width() / tp;
-  shape.ffn = m.ffn / tp;
-  shape.heads = m.heads / tp;
-  shape.head_width = m.head_width;
-  shape.queries = m.sequence / cp;
-  shape.keys = m.sequence;
-  shape.gated = m.gated;
-  shape.bias = m.bias;
-  shape.dropout = m.dropout;
-  shape.rotary = !m.learned_positions;
-  shape.fused_attention = plan.spec->parallel.attention == Attention::fused;
-  shape.element = bytes_of(plan.activations);
-  shape.gradient = bytes_of(plan.gradients);
-  return shape;
-}
-
 // Instead of times by FLOPs, where there are kernels.
 void add_kernels(const MegatronPlan& plan, const ComputeModel& device, LayerTimes& times) {
-  const LayerKernels kernels = layer_kernels(*device.kernels(), shape_of(plan));
+  const LayerKernels kernels = layer_kernels(*device.kernels(), megatron_layer_shape(plan));
   times.qkv = played(device, kernels.qkv);
   times.core = played(device, kernels.core);
   times.projection = played(device, kernels.projection);
@@ -246,6 +221,31 @@ std::uint64_t megatron_stored(const MegatronPlan& plan, int stage) {
   return elements;
 }
 
+LayerShape megatron_layer_shape(const MegatronPlan& plan) {
+  const Transformer& m = plan.model;
+  const auto tp = static_cast<std::uint64_t>(plan.tp), cp = static_cast<std::uint64_t>(plan.cp);
+  LayerShape shape;
+  shape.tokens = plan.tokens;
+  shape.own_tokens = plan.sequence_parallel ? plan.tokens / tp : plan.tokens;
+  shape.hidden = m.hidden;
+  shape.query = m.query_width() / tp;
+  shape.key = m.key_width() / tp;
+  shape.ffn = m.ffn / tp;
+  shape.heads = m.heads / tp;
+  shape.head_width = m.head_width;
+  shape.queries = m.sequence / cp;
+  shape.keys = m.sequence;
+  shape.gated = m.gated;
+  shape.bias = m.bias;
+  shape.dropout = m.dropout;
+  shape.rotary = !m.learned_positions;
+  shape.fused_attention = plan.spec->parallel.attention == Attention::fused;
+  shape.fused_accumulation = plan.spec->parallel.fused_accumulation;
+  shape.element = bytes_of(plan.activations);
+  shape.gradient = bytes_of(plan.gradients);
+  return shape;
+}
+
 LayerTimes megatron_layer_times(const MegatronPlan& plan) {
   const ComputeModel device(*plan.spec);
   LayerTimes times = times_by_flops(plan, device);
@@ -256,7 +256,7 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
 WorkTimes megatron_head_times(const MegatronPlan& plan) {
   const ComputeModel device(*plan.spec);
   if (device.kernels())
-    return played(device, head_kernels(*device.kernels(), shape_of(plan),
+    return played(device, head_kernels(*device.kernels(), megatron_layer_shape(plan),
                                        plan.vocabulary / static_cast<std::uint64_t>(plan.tp)));
   const double flops =
       2 * real(plan.tokens) * real(plan.model.hidden) * real(plan.vocabulary) / plan.tp;

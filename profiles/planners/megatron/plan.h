@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "profiles/device/layer_kernels.h"
 #include "profiles/job/job.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/shared/layer_split.h"
@@ -103,6 +104,7 @@ struct LayerTimes {
   WorkTimes shared1, shared2;
 };
 LayerTimes megatron_layer_times(const MegatronPlan& plan);
+LayerShape megatron_layer_shape(const MegatronPlan& plan);  // of dense layers, on a rank
 WorkTimes megatron_head_times(const MegatronPlan& plan);
 // What a call of a tensor-parallel group takes the host.
 Picoseconds megatron_call_launching(const MegatronPlan& plan);

@@ -12,9 +12,15 @@ namespace ghostrank {
 
 namespace {
 
-// What each layer's forward and backward launch. The host runs ahead of the GPU, so it holds the
-// GPU up only where its launches of a whole step take longer than the kernels.
-std::vector<LayerTime> times_by_kernels(const JobSpec& spec, const ComputeModel& device) {
+// Gradients are copied into buckets and out of them. A single rank's script has no DDP.
+bool copies_gradients(const JobSpec& spec) {
+  return spec.parallel.framework == Framework::ddp && spec.cluster.gpus() > 1;
+}
+
+// What each layer's forward and backward launch, and copies out of buckets. The host runs ahead of
+// the GPU, so it holds the GPU up only where its launches of a whole step take longer than the
+// kernels.
+StepTimes times_by_kernels(const JobSpec& spec, const ComputeModel& device) {
   const Transformer& m = *spec.model->transformer;
   EagerShape shape;
   shape.stored = is_replicated(spec.parallel.framework) ? stored_bytes(spec)
@@ -41,25 +47,37 @@ std::vector<LayerTime> times_by_kernels(const JobSpec& spec, const ComputeModel&
   parts.front() =
       eager_embedding(kernels, shape, m.vocabulary, m.learned_positions ? m.positions : 0);
   parts.back() = eager_head(kernels, shape, m.vocabulary);
+  // A kernel for each tensor: DDP's hooks multiply a gradient into its bucket while the backward
+  // goes on, and copy it back when the bucket has been reduced.
+  std::vector<Kernels> copies;
+  if (copies_gradients(spec))
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      for (const ParameterTensor& tensor : spec.model->layers[i].parameters) {
+        copies.push_back(kernels.memory(2 * shape.stored * static_cast<double>(tensor.numel)));
+        parts[i].weight += copies.back();
+      }
+  if (spec.parallel.bucket_views) copies.clear();
   Kernels all;
   for (const KernelTimes& part : parts) all += part.forward + part.input + part.weight;
+  for (const Kernels& copy : copies) all += copy;
   const bool waits = device.on_host(all) > device.on_device(all, "a step");
   const auto time = [&](const Kernels& some) {
     const Picoseconds busy = device.on_device(some, "a layer");
     return waits ? std::max(busy, device.on_host(some)) : busy;
   };
-  std::vector<LayerTime> times;
+  StepTimes times;
   for (const KernelTimes& part : parts)
-    times.push_back({time(part.forward), time(part.input + part.weight)});
+    times.layers.push_back({time(part.forward), time(part.input + part.weight)});
+  for (const Kernels& copy : copies) times.copies.push_back(time(copy));
   return times;
 }
 
-std::vector<LayerTime> times_by_flops(const JobSpec& spec, const ComputeModel& device) {
-  std::vector<LayerTime> times;
+StepTimes times_by_flops(const JobSpec& spec, const ComputeModel& device) {
+  StepTimes times;
   for (const Layer& layer : spec.model->layers) {
     const double flops = layer.forward_flops * spec.parallel.micro_batch;
-    times.push_back({device.products(flops, "the forward of " + layer.name),
-                     device.products(2 * flops, "the backward of " + layer.name)});
+    times.layers.push_back({device.products(flops, "the forward of " + layer.name),
+                            device.products(2 * flops, "the backward of " + layer.name)});
   }
   return times;
 }
@@ -68,15 +86,15 @@ std::vector<LayerTime> times_by_flops(const JobSpec& spec, const ComputeModel& d
 
 StepTimes step_times(const JobSpec& spec) {
   const Model& model = *spec.model;
-  StepTimes out;
   if (model.measured) {
+    StepTimes out;
     for (const Layer& layer : model.layers) out.layers.push_back({layer.forward, layer.backward});
     out.optimizer = model.optimizer;
     return out;
   }
   const ComputeModel device(spec);
   const bool dense = model.transformer && model.transformer->experts.count == 0;
-  out.layers =
+  StepTimes out =
       device.kernels() && dense ? times_by_kernels(spec, device) : times_by_flops(spec, device);
   out.optimizer = device.optimizer(static_cast<double>(model.parameters()));
   return out;

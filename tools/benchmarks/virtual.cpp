@@ -1,0 +1,137 @@
+// Whole jobs in virtual time: processor seconds, wall time and memory of a process that plans and
+// plays one step, with one engine thread and with two. Jobs that take minutes are played only where
+// GHOSTRANK_BENCH_LONG is set.
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "profiles/planners/plan.h"
+#include "tools/benchmarks/found.h"
+#include "tools/benchmarks/jobs.h"
+
+namespace ghostrank::bench {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* what;
+  const char* job;
+  std::vector<std::string> overrides;
+  int most_threads = 1;
+  bool is_long = false;
+  const char* aim;
+};
+
+const std::vector<Case> kCases{
+    {"gpt3",
+     "GPT-3 175B, 1,024 ranks, message by message",
+     "gpt3-175b-megatron",
+     {},
+     2,
+     false,
+     "0.8 s with two threads"},
+    {"llama3_flow",
+     "Llama-3 405B, 16,384 ranks, as flows",
+     "llama3-405b",
+     {},
+     1,
+     false,
+     "20 s, 1 GiB"},
+    {"llama3_loggp",
+     "the same, message by message",
+     "llama3-405b",
+     {"fabric.network=loggp"},
+     2,
+     true,
+     "3.6 M messages/s with two threads, 1 GiB"},
+    {"llama3_128k",
+     "the same on 131,072 ranks, as flows",
+     "llama3-405b",
+     {"cluster.nodes=16384", "parallel.global_batch=16384",
+      "cluster.topology={kind: fat_tree, places: 24576, pods: 64, leaves: 12288, "
+      "pod_oversubscription: 7}"},
+     1,
+     true,
+     "5 min, 4 GiB"},
+};
+
+// Plays one step. Returns its messages between nodes; 0: it did not end well.
+double play_step(const Case& c, int threads) {
+  std::vector<std::string> all{"fabric.kind=virtual", "run.warmup=0", "run.iterations=1",
+                               "run.shards=" + std::to_string(threads)};
+  all.insert(all.end(), c.overrides.begin(), c.overrides.end());
+  const LoadedJob job = load_job(c.job, all);
+  const auto control = Control::meet(World{});
+  Observer nobody;
+  const Result result = run_job(job, plan_workload(job.spec), *control, {}, nobody);
+  return result.interrupted.empty() ? result.messages_per_iteration : 0;
+}
+
+void play(benchmark::State& state, const Case& c, int threads) {
+  for (auto _ : state) {
+    const auto began = std::chrono::steady_clock::now();
+    const auto child = in_child([&] { return play_step(c, threads); });
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began;
+    if (!child || child->said == 0) return state.SkipWithError("the run did not end well");
+    state.SetIterationTime(wall.count());
+    state.counters["wall"] = wall.count();
+    state.counters["cpu"] = child->cpu_seconds;
+    state.counters["messages"] = child->said;
+    state.counters["MiB"] = child->most_resident_kib / 1024;
+  }
+}
+
+std::string name_of(const Case& c, int threads) {
+  return std::string(c.name) + "/" + std::to_string(threads);
+}
+
+const bool kRegistered = [] {
+  for (const Case& c : kCases) {
+    if (c.is_long && !std::getenv("GHOSTRANK_BENCH_LONG")) continue;
+    for (int threads = 1; threads <= c.most_threads; ++threads)
+      benchmark::RegisterBenchmark(name_of(c, threads).c_str(),
+                                   [&c, threads](benchmark::State& s) { play(s, c, threads); })
+          ->UseManualTime()
+          ->Iterations(1)
+          ->Repetitions(c.is_long ? 1 : 5)
+          ->Unit(benchmark::kMillisecond);
+  }
+  return true;
+}();
+
+}  // namespace
+
+Section section(const Found& found) {
+  std::vector<report::Row> rows{{"", "threads", "messages", "processor time", "wall time, least",
+                                 "M messages/s", "memory", "aim"}};
+  std::string beside;
+  for (const Case& c : kCases) {
+    for (int threads = 1; threads <= c.most_threads; ++threads) {
+      const std::string name = name_of(c, threads);
+      const auto of = [&](const char* counter) { return found.median(name, counter); };
+      const auto wall = found.least(name, "wall");
+      rows.push_back({threads == 1 ? c.what : "", std::to_string(threads),
+                      figure(of("messages"), 1, 1e6) + " M", figure(of("cpu"), 2) + " s",
+                      figure(wall, 2) + " s", wall ? figure(*of("messages") / *wall, 1, 1e6) : "-",
+                      figure(of("MiB")) + " MiB", threads == c.most_threads ? c.aim : ""});
+    }
+    const std::string one = name_of(c, 1), two = name_of(c, 2);
+    if (c.most_threads == 2 && found.median(two, "cpu"))
+      beside += std::string("\n* ") + c.name + ": with two threads " +
+                ratio(found.least(one, "wall"), found.least(two, "wall")) +
+                " times as fast (aim: 1.6), " +
+                ratio(found.median(two, "cpu"), found.median(one, "cpu")) +
+                " times the processor time (aim: at most 1.25)";
+  }
+  return {
+      "One step of each job, planning included, every message counted, matched and, where the "
+      "library has them, with its credits; medians of 5 plays, long ones of one.\n\n" +
+          report::markdown_table(rows) + beside + "\n",
+      {}};
+}
+
+}  // namespace ghostrank::bench
