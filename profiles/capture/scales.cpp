@@ -99,10 +99,10 @@ void check_networks(const std::vector<Scale>& scales) {
 }
 
 template <class Of>
-double line_of(const std::vector<Scale>& scales, int ranks, const Of& of) {
+double fit_of(const std::vector<Scale>& scales, int ranks, const Of& of) {
   std::vector<ScalePoint> points;
   for (const Scale& one : scales) points.push_back({one.ranks(), of(one), 0});
-  return fit_line(points, ranks).value;
+  return fit_scale(points, ranks).value;
 }
 
 std::string micros(double nanos) {
@@ -119,20 +119,20 @@ std::string millis(double nanos) {
 
 void put_network(YamlValue& capture, const std::vector<Scale>& scales, int ranks,
                  std::vector<std::string>& comments) {
-  const double bit = line_of(scales, ranks, per_bit);
+  const double bit = fit_of(scales, ranks, per_bit);
   if (bit <= 0)
     fail(capture.mark,
-         "the more ranks a capture has the faster is its network, so that a line has "
+         "the more ranks a capture has the faster is its network, so that the fit has "
          "no rate for " +
              std::to_string(ranks) + "; capture nearer to that number");
   char rate[40];
   std::snprintf(rate, sizeof rate, "%.6gMbps", 1e-6 / bit);
   const std::string one_way =
-      micros(std::max(0.0, line_of(scales, ranks, latency)) / static_cast<double>(kPicosPerNano));
+      micros(std::max(0.0, fit_of(scales, ranks, latency)) / static_cast<double>(kPicosPerNano));
   put_scalar(capture, "nic_rate", rate);
   put_scalar(capture, "nic_latency_us", one_way);
   comments.push_back("fitted: the network, " + std::string(rate) + " and " + one_way +
-                     " us one way, by lines through the captures' time per byte and latency");
+                     " us one way, by the captures' time per byte and latency");
 }
 
 // Captures of one script by their ranks, fewest first.
@@ -152,23 +152,36 @@ std::vector<Scale> scales_of(std::vector<YamlValue> captures) {
   return out;
 }
 
-// What a column of recorded_ns is called in messages.
-std::string column_name(const Model& model, std::size_t column) {
+// Columns of recorded_ns, as a step passes them: [begin, end).
+struct Phase {
+  const char* name;
+  std::size_t begin, end;
+};
+
+std::vector<Phase> phases_of(const Model& model) {
   const std::size_t layers = model.layers.size();
-  if (column == 0) return "the time before the forward";
-  if (column <= layers) return "the forward of " + quote(model.layers[column - 1].name);
-  if (column == layers + 1) return "the loss";
-  if (column <= 2 * layers + 1)
-    return "the backward of " + quote(model.layers[column - layers - 2].name);
-  return column == 2 * layers + 2 ? "the time before the optimizer" : "the optimizer";
+  return {{"the time before the forward", 0, 1},
+          {"the forward", 1, 1 + layers},
+          {"the loss", 1 + layers, 2 + layers},
+          {"the backward", 2 + layers, 2 + 2 * layers},
+          {"the time before the optimizer", 2 + 2 * layers, 3 + 2 * layers},
+          {"the optimizer", 3 + 2 * layers, 4 + 2 * layers}};
 }
 
-// Delays by column of recorded_ns, in nanoseconds.
+// By step and rank, in nanoseconds.
+std::vector<double> sums_of(const Scale& scale, const Phase& phase) {
+  std::vector<double> sums(scale.columns.front().size());
+  for (std::size_t c = phase.begin; c < phase.end; ++c)
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += scale.columns[c][i];
+  return sums;
+}
+
+// Nanoseconds.
 struct Fitted {
-  std::vector<double> nanos, moved;  // `moved`: against the capture with most ranks
-  std::vector<double> measured;      // by capture: the sum of all columns
+  std::vector<double> factor;    // by column of recorded_ns, of the capture with most ranks
+  std::vector<double> measured;  // by capture: the sum of all phases
   double total = 0, error = 0, residual = 0;
-  std::size_t constant = 0;  // columns that do not change with the ranks
+  std::size_t phases = 0, constant = 0;  // of them do not change with the ranks
 };
 
 Fitted fit_delays(const std::vector<Scale>& scales, int ranks) {
@@ -176,35 +189,36 @@ Fitted fit_delays(const std::vector<Scale>& scales, int ranks) {
   Fitted out;
   out.measured.resize(scales.size());
   double squares = 0;
-  for (std::size_t c = 0; c < largest.columns.size(); ++c) {
+  for (const Phase& phase : phases_of(largest.model)) {
     std::vector<ScalePoint> points;
     for (std::size_t i = 0; i < scales.size(); ++i) {
-      points.push_back(median_of(scales[i].ranks(), scales[i].columns[c], scales[i].steps));
+      points.push_back(median_of(scales[i].ranks(), sums_of(scales[i], phase), scales[i].steps));
       out.measured[i] += points.back().value;
     }
-    const ScaleFit fit = fit_line(points, ranks);
+    const ScaleFit fit = fit_scale(points, ranks);
     if (fit.value + kSignificant * fit.error < 0)
       fail(largest.description.mark,
-           column_name(largest.model, c) + " would take " + millis(fit.value) + " with " +
+           std::string(phase.name) + " would take " + millis(fit.value) + " with " +
                std::to_string(ranks) +
-               " ranks, by the line through the captures' medians; capture nearer to that number");
-    out.nanos.push_back(std::max(0.0, fit.value));
-    out.moved.push_back(out.nanos.back() - points.back().value);
-    out.total += out.nanos.back();
+               " ranks, by the captures' medians; capture nearer to that number");
+    const double nanos = std::max(0.0, fit.value), from = points.back().value;
+    out.factor.insert(out.factor.end(), phase.end - phase.begin, from > 0 ? nanos / from : 1);
+    out.total += nanos;
     squares += fit.error * fit.error;
     out.residual = std::max(out.residual, fit.residual);
     out.constant += fit.constant ? 1 : 0;
+    ++out.phases;
   }
   out.error = std::sqrt(squares);
   return out;
 }
 
-void move_steps(YamlValue& recorded, const std::vector<double>& moved) {
+void stretch_steps(YamlValue& recorded, const std::vector<double>& factor) {
   for (YamlValue& rank : recorded.children)
     for (YamlValue& step : rank.children)
       for (std::size_t c = 0; c < step.children.size(); ++c) {
         const double nanos = static_cast<double>(*parse_integer(step.children[c].text));
-        step.children[c].text = std::to_string(std::llround(std::max(0.0, nanos + moved[c])));
+        step.children[c].text = std::to_string(std::llround(nanos * factor[c]));
       }
 }
 
@@ -218,23 +232,27 @@ void account(const std::vector<Scale>& scales, const Fitted& fitted, int ranks,
     delays += millis(fitted.measured[i]) + " of " + its + ", ";
   }
   comments.push_back("fitted: from captures of " + captures + " ranks; steps are those of " +
-                     std::to_string(scales.back().model.capture->ranks) + ", moved by the fit");
-  comments.push_back("fitted: " + std::to_string(fitted.nanos.size() - fitted.constant) + " of " +
-                     std::to_string(fitted.nanos.size()) +
-                     " delays change with the ranks, as a + b * ranks; a step's delays are " +
-                     delays + "and " + millis(fitted.total) + " of " + std::to_string(ranks) +
-                     ", standard error " + millis(fitted.error));
+                     std::to_string(scales.back().model.capture->ranks) + ", stretched by the fit");
+  comments.push_back(
+      "fitted: " + std::to_string(fitted.phases - fitted.constant) + " of " +
+      std::to_string(fitted.phases) +
+      " phases of a step change with the ranks, as a + b / ranks; a step's delays are " + delays +
+      "and " + millis(fitted.total) + " of " + std::to_string(ranks) + ", standard error " +
+      millis(fitted.error));
   comments.push_back(scales.size() == 2
-                         ? "assumed: a line; two captures cannot show that it is another form"
-                         : "fitted: the captures are off the lines by up to " +
+                         ? "assumed: that form; two captures cannot show that it is another"
+                         : "fitted: the captures are off the curves by up to " +
                                millis(fitted.residual));
   comments.emplace_back("assumed: ranks play the captured steps, shifted against each other");
 }
 
 // The medians beside recorded_ns, in the order of its columns.
-void put_medians(YamlValue& model, const std::vector<double>& nanos) {
+void stretch_medians(YamlValue& model, const Scale& largest, const std::vector<double>& factor) {
   std::size_t at = 0;
-  const auto next = [&] { return micros(nanos[at++]); };
+  const auto next = [&] {
+    const std::size_t column = at++;
+    return micros(median(largest.columns[column]) * factor[column]);
+  };
   put_scalar(model, "before_us", next());
   for (const char* key : {"forward_us", "loss_us", "backward_us"}) {
     if (std::string_view(key) == "loss_us")
@@ -248,17 +266,17 @@ void put_medians(YamlValue& model, const std::vector<double>& nanos) {
 
 }  // namespace
 
-ScaleFit fit_line(const std::vector<ScalePoint>& points, double ranks) {
+ScaleFit fit_scale(const std::vector<ScalePoint>& points, double ranks) {
   const double count = static_cast<double>(points.size());
-  double mean_ranks = 0, mean = 0, spread = 0, slope = 0, slope_error = 0;
+  double mean_inverse = 0, mean = 0, spread = 0, slope = 0, slope_error = 0;
   for (const ScalePoint& one : points) {
-    mean_ranks += one.ranks / count;
+    mean_inverse += 1 / one.ranks / count;
     mean += one.value / count;
   }
-  for (const ScalePoint& one : points)
-    spread += (one.ranks - mean_ranks) * (one.ranks - mean_ranks);
+  const auto away_from_mean = [&](double of) { return 1 / of - mean_inverse; };
+  for (const ScalePoint& one : points) spread += std::pow(away_from_mean(one.ranks), 2);
   for (const ScalePoint& one : points) {
-    const double weight = (one.ranks - mean_ranks) / spread;
+    const double weight = away_from_mean(one.ranks) / spread;
     slope += weight * one.value;
     slope_error += weight * weight * one.error * one.error;
   }
@@ -266,17 +284,17 @@ ScaleFit fit_line(const std::vector<ScalePoint>& points, double ranks) {
   ScaleFit out;
   out.constant = std::abs(slope) <= kSignificant * slope_error;
   if (out.constant) slope = 0;
-  const double away = out.constant ? 0 : (ranks - mean_ranks) / spread;
-  double squares = 0, off_line = 0;
+  const double away = out.constant ? 0 : away_from_mean(ranks) / spread;
+  double squares = 0, off_curve = 0;
   for (const ScalePoint& one : points) {
-    const double weight = 1 / count + away * (one.ranks - mean_ranks);
+    const double weight = 1 / count + away * away_from_mean(one.ranks);
     squares += weight * weight * one.error * one.error;
-    const double off = one.value - (mean + slope * (one.ranks - mean_ranks));
-    off_line += off * off;
+    const double off = one.value - (mean + slope * away_from_mean(one.ranks));
+    off_curve += off * off;
     if (points.size() > 2) out.residual = std::max(out.residual, std::abs(off));
   }
-  if (points.size() > 2) squares += off_line / (count - 2) * (1 / count + away * away * spread);
-  out.value = mean + slope * (ranks - mean_ranks);
+  if (points.size() > 2) squares += off_curve / (count - 2) * (1 / count + away * away * spread);
+  out.value = mean + slope * away_from_mean(ranks);
   out.error = std::sqrt(squares);
   return out;
 }
@@ -286,8 +304,8 @@ YamlValue fit_scales(std::vector<YamlValue> captures, int ranks,
   const std::vector<Scale> scales = scales_of(std::move(captures));
   const Fitted fitted = fit_delays(scales, ranks);
   YamlValue out = scales.back().description;
-  put_medians(out, fitted.nanos);
-  move_steps(*out.find("recorded_ns"), fitted.moved);
+  stretch_medians(out, scales.back(), fitted.factor);
+  stretch_steps(*out.find("recorded_ns"), fitted.factor);
   account(scales, fitted, ranks, comments);
   YamlValue& capture = *out.find("capture");
   put_ranks(capture, ranks);

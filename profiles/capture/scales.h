@@ -1,13 +1,17 @@
 // A capture at a number of ranks at which nobody captured, from captures of one script at two or
 // more.
 //
-// Each delay of a step (and the network's time per byte, and its latency) is a + b * ranks, by
-// least squares over the captures' medians. b is zero where the captures differ by no more than
-// twice their standard error: noise is not carried on to more ranks. The recorded steps are those
-// of the capture with most ranks, each delay moved by what the fit says; so they keep their spread.
+// What ranks add is their part of the all-reduces, of which each sends and receives 2 (1 - 1 / n)
+// of the bytes. So the time of each phase of a step (before the forward, forward, loss, backward,
+// what lies before the optimizer, optimizer), the network's time per byte and its latency are
+// fitted as a + b / n, by least squares over the captures' medians. b is zero where the captures
+// differ by no more than twice their standard error: noise is not carried on to more ranks. The
+// recorded steps are those of the capture with most ranks, the delays of each phase times what the
+// fit says; so they keep their spread. Single layers are not fitted: their medians scatter more
+// than they differ.
 //
 // The error is that of the medians, carried through the fit, and from three captures on also what
-// the medians are off the line. Two captures cannot show that a line is the wrong form.
+// the medians are off the curve. Two captures cannot show that a curve is of the wrong form.
 //
 // Threading: pure functions.
 #pragma once
@@ -22,7 +26,7 @@ namespace ghostrank {
 // `captures`: descriptions (schema ghostrank/model/1, kind layers, with `capture` and
 // `recorded_ns`). `comments` gets what was measured, fitted and assumed. Throws Error(usage) where
 // the captures contradict each other: other layers or buckets, a number of ranks given twice,
-// networks of other rates, delays that would be negative.
+// networks of other rates, phases that would take less than nothing.
 YamlValue fit_scales(std::vector<YamlValue> captures, int ranks,
                      std::vector<std::string>& comments);
 
@@ -34,10 +38,10 @@ struct ScalePoint {
 struct ScaleFit {
   double value = 0, error = 0;  // at the number of ranks asked for
   bool constant = false;        // the points do not differ
-  double residual = 0;          // of three points or more: how far one is off the line, at most
+  double residual = 0;          // of three points or more: how far one is off the curve, at most
 };
 
-// Of two points or more, at different numbers of ranks.
-ScaleFit fit_line(const std::vector<ScalePoint>& points, double ranks);
+// a + b / ranks, of two points or more, at different numbers of ranks.
+ScaleFit fit_scale(const std::vector<ScalePoint>& points, double ranks);
 
 }  // namespace ghostrank

@@ -11,14 +11,14 @@ trap 'rm -rf "$work"' EXIT
 
 SHARE=20 RATES=$rate RANKS="2 4 8" PROFILES=$work "$here/run.sh" "$ghostrank" "$work/results.jsonl" "${2:-python3}"
 
-# predicted TO FROM...: median step of TO ranks, in milliseconds, from profiles.
+# predicted TO FROM...: median step of TO ranks, in milliseconds, from profiles. Fails where they are refused.
 predicted() {
   local to=$1
   shift
-  "$ghostrank" profile rescale "$@" --dp "$to" -o "$work/rescaled.yaml"
-  "$ghostrank" profile check "$work/rescaled.yaml" --print-job >"$work/job.yaml"
-  "$ghostrank" run "$work/job.yaml" -q --json "$work/job.json" >/dev/null
-  python3 -c 'import json, sys; print(1e3 * json.load(open(sys.argv[1]))["step_time"]["median"])' "$work/job.json"
+  "$ghostrank" profile rescale "$@" --dp "$to" -o "$work/rescaled.yaml" &&
+    "$ghostrank" profile check "$work/rescaled.yaml" --print-job >"$work/job.yaml" &&
+    "$ghostrank" run "$work/job.yaml" -q --json "$work/job.json" >/dev/null &&
+    python3 -c 'import json, sys; print(1e3 * json.load(open(sys.argv[1]))["step_time"]["median"])' "$work/job.json"
 }
 
 status=0
@@ -35,7 +35,11 @@ REAL
   for from in 2 4 "2 4"; do
     profiles=()
     for ranks in $from; do profiles+=("$work/$model-$ranks-$rate.yaml"); done
-    step=$(predicted 8 "${profiles[@]}")
+    if ! step=$(predicted 8 "${profiles[@]}"); then
+      echo "$model from $from: no prediction"
+      status=1
+      continue
+    fi
     error=$(awk -v a="$step" -v b="$real" 'BEGIN { printf "%+.1f", 100 * (a / b - 1) }')
     printf '%-8s from %-4s %8.2f ms, real %8.2f ms, %s %%\n' "$model" "$from:" "$step" "$real" "$error"
     grep '^# fitted: .*standard error' "$work/rescaled.yaml" || true
