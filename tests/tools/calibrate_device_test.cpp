@@ -11,7 +11,14 @@
 #include "tests/profiles/support.h"
 #include "tools/calibrate/kernel_measurement.h"
 #include "tools/calibrate/kineto_kernels.h"
+#include "tools/calibrate/nsys_kernels.h"
+#include "tools/calibrate/product_names.h"
+#include "tools/calibrate/vtrain_kernels.h"
 #include "tools/verbs/calibrate.h"
+
+#ifdef GHOSTRANK_WITH_SQLITE3
+#include "tests/trace/sqlite_text.h"
+#endif
 
 namespace ghostrank {
 namespace {
@@ -180,7 +187,7 @@ TEST(KinetoKernels, BelongToTheirOpsShapes) {
             kernel(4, 300, 5, "layer_norm_grad_input_kernel") +
             kernel(4, 400, 7, "GammaBetaBackward") + kernel(5, 500, 11) + kernel(5, 600, 13) +
             kernel(6, 700, 1) + kernel(99, 800, 1)));
-  const KinetoKernels found = read_kineto_kernels({path});
+  const RecordedKernels found = read_kineto_kernels({path});
   EXPECT_EQ(found.gpu, "NVIDIA H100");
   ASSERT_EQ(found.tables.products.size(), 2u);
   const MeasuredProduct &weight = found.tables.products[0], &forward = found.tables.products[1];
@@ -253,6 +260,233 @@ TEST(KinetoKernels, NeedShapes) {
   EXPECT_NE(refused(trace(kernel(1, 1, 1))).find("record with record_shapes=True"),
             std::string::npos);
 }
+
+// ---- Names of products ----
+
+TEST(ProductNames, SayTheTypeAndHowOperandsLie) {
+  const auto named = [](const char* kernel, OperandType type, Operands operands) {
+    const ProductName name = product_name(kernel);
+    EXPECT_TRUE(name.is_product) << kernel;
+    EXPECT_EQ(name.type, type) << kernel;
+    EXPECT_EQ(name.operands, operands) << kernel;
+  };
+  named("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_nn", OperandType::fp16,
+        Operands::input);
+  named("ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_64x3_tn", OperandType::bf16,
+        Operands::forward);
+  named("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTT", OperandType::bf16, Operands::weight);
+  named("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(Params)",
+        OperandType::fp32, Operands::input);
+  EXPECT_TRUE(product_name("void cublasLt::splitKreduce_kernel<32, 16, int>").adds_parts);
+  EXPECT_FALSE(product_name("pytorch_flash::flash_fwd_kernel<cutlass::bfloat16_t>").is_product);
+  EXPECT_FALSE(product_name("vectorized_elementwise_kernel").is_product);
+}
+
+// ---- vTrain ----
+
+// A layer that is 64 wide, of 2 heads, one sample of 16 tokens.
+const std::string kTiny =
+    "model: {kind: transformer, architecture: gpt2, layers: 2, hidden: 64, heads: 2, ffn: 256, "
+    "sequence: 16, vocabulary: 512}\ndevice: a100-sxm-80gb\n"
+    "precision: {parameters: fp16, gradients: fp16}\ncluster: {nodes: 1, gpus_per_node: 1}\n"
+    "parallel: {framework: megatron, attention: unfused}\n";
+
+class VtrainFile {
+ public:
+  void mark(const std::string& text) { add("0,TIMESTAMP,\"" + text + "\""); }
+  // A launch, and its kernel, which takes `micros`.
+  void kernel(const std::string& name, int micros) {
+    ++launches_;
+    add("10,RUNTIME,211,1,2," + std::to_string(launches_));
+    add(std::to_string(micros * 1000) + ",KERNEL,\"" + name + "\",0,1,7,8,1,1,128,1,1," +
+        std::to_string(launches_));
+    at_ += micros * 1000;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  void add(const std::string& rest) { text_ += std::to_string(at_ += 10) + "," + rest + "\n"; }
+  std::string text_;
+  long at_ = 0;
+  int launches_ = 0;
+};
+
+// Products take 1, 2, 3, ... hundreds of microseconds in the order of their launches.
+std::string tiny_trace(const char* first_product = "ampere_fp16_s16816gemm_fp16_64x64_tn") {
+  VtrainFile file;
+  int number = 0;
+  const auto product = [&](const char* layout) {
+    file.kernel("ampere_fp16_s16816gemm_fp16_64x64_" + std::string(layout), 100 * ++number);
+  };
+  file.mark("forward start embeddings");
+  file.kernel("gather, of rows", 3);
+  file.mark("forward end embeddings");
+  file.mark("forward start transformer");
+  file.kernel("void cuApplyLayerNorm<c10::Half, float>", 5);
+  file.kernel(first_product, 100 * ++number);
+  product("tn");
+  file.kernel("scaled_upper_triang_masked_softmax_warp_forward", 7);
+  product("nn");
+  for (int i = 0; i < 3; ++i) product("tn");
+  file.kernel("splitKreduce_kernel", 50);
+  file.mark("forward end transformer");
+  file.mark("backward start transformer");
+  for (const char* letters : {"nt nn", "nn nt", "nn nt", "tn nt", "nn nt", "nn nt"}) {
+    product(std::string(letters, 2).c_str());
+    product(letters + 3);
+  }
+  file.kernel("scaled_upper_triang_masked_softmax_warp_backward", 9);
+  file.mark("backward end transformer");
+  return file.text();
+}
+
+TEST(VtrainKernels, TakeTheirSizesFromTheJob) {
+  const test::Folder folder;
+  const std::string trace = folder.write("trace_64_1_1", tiny_trace());
+  const LoadedJob job = test::load_text(kTiny);
+  const RecordedKernels found = read_vtrain_kernels({trace}, job.spec);
+  const auto micros = [&](double m, double n, double k, double batch, Operands operands) {
+    for (const MeasuredProduct& one : found.tables.products)
+      if (one.shape == ProductShape{m, n, k, batch, OperandType::fp16, operands})
+        return one.seconds * 1e6;
+    return -1.;
+  };
+  EXPECT_NEAR(micros(16, 192, 64, 1, Operands::forward), 100, 1);
+  EXPECT_NEAR(micros(16, 16, 32, 2, Operands::forward), (200 + 1300) / 2., 1);  // and backward
+  EXPECT_NEAR(micros(16, 32, 16, 2, Operands::input), (300 + 1500) / 2., 1);
+  EXPECT_NEAR(micros(16, 64, 256, 1, Operands::forward), 600 + 50, 1);  // with the sum of its parts
+  // The last linear layer comes first, here with its weight's gradient before its input's.
+  EXPECT_NEAR(micros(64, 256, 16, 1, Operands::weight), 700, 1);
+  EXPECT_NEAR(micros(16, 256, 64, 1, Operands::input), 800, 1);
+  EXPECT_NEAR(micros(192, 64, 16, 1, Operands::weight), 1800, 1);
+  const auto moved = [&](MemoryKernel kind, double bytes) {
+    for (const MeasuredTransfer& one : found.tables.transfers)
+      if (one.kind == kind && one.bytes == bytes) return one.seconds * 1e6;
+    return -1.;
+  };
+  EXPECT_NEAR(moved(MemoryKernel::norm, 2 * 2 * 16 * 64), 5, 1);
+  EXPECT_NEAR(moved(MemoryKernel::softmax, 2 * 2 * 2 * 16 * 16), 7, 1);
+  EXPECT_NEAR(moved(MemoryKernel::softmax, 3 * 2 * 2 * 16 * 16), 9, 1);
+  EXPECT_EQ(found.left_out.at("kernels outside the layer"), 1u);
+
+  // The job's own layer then takes what was recorded.
+  folder.write("job.yaml", kTiny);
+  const std::string out = folder.path("mine.yaml");
+  ASSERT_EQ(calibrate({"--vtrain", trace, "--job", folder.path("job.yaml"), "--base",
+                       "a100-sxm-80gb", "-o", out}),
+            0);
+  std::string mine = kTiny;
+  mine.replace(mine.find("a100-sxm-80gb"), 13, out);
+  const KernelModel model(test::load_text(mine).spec.device, DataType::float16);
+  EXPECT_NEAR(model.product(16, 192, 64, 1, 2).seconds, 100e-6, 1e-6);
+}
+
+TEST(VtrainKernels, RefuseHolesAndOtherLayers) {
+  const test::Folder folder;
+  const LoadedJob job = test::load_text(kTiny);
+  const auto refused = [&](const std::string& text, const std::string& from = "",
+                           const std::string& to = "") {
+    std::string damaged = text;
+    if (!from.empty()) damaged.replace(damaged.find(from), from.size(), to);
+    folder.write("t", damaged);
+    return test::error_of([&] { read_vtrain_kernels({folder.path("t")}, job.spec); });
+  };
+  const auto says = [](const std::string& error, const char* what) {
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+  };
+  says(refused("1,2\n"), "t:1:1: the line is no event");
+  says(refused(tiny_trace(), ",0,1,7,8,1,1,128,1,1,1\n", ",0,1,7,8,1,1,128,1,1\n"),
+       "t:3:1: the line has 13 fields and KERNEL needs 14");
+  says(refused(tiny_trace(), "10,RUNTIME", "x,RUNTIME"), "t:2:1: the duration is 'x'");
+  says(refused(tiny_trace(), "\"gather, of rows\"", "\"gather"), "t:3:1: a quote is not closed");
+  says(refused(tiny_trace("hgemm_nt")), "t:9:1: 'hgemm_nt' does not read its operands");
+  says(refused(tiny_trace("plain")), "the layer's forward has 5 products and the job's has 6");
+  says(refused(tiny_trace(), "start transformer", "start trunk"), "has 0 products");
+  says(refused("1,1,MEMCPY,1,0,1,7,1\n"), "no kernel was launched between");
+  const LoadedJob fused = test::load_text(kTiny, {"parallel.attention=fused"});
+  says(test::error_of([&] { read_vtrain_kernels({folder.path("t")}, fused.spec); }),
+       "set parallel.attention: unfused");
+  says(test::error_of([&] {
+         calibrate({"--vtrain", folder.path("t"), "--base", "a100-sxm-80gb"});
+       }),
+       "give one --job");
+}
+
+// ---- nsys ----
+
+#ifdef GHOSTRANK_WITH_SQLITE3
+
+std::string nsys_export(const std::string& ranges) {
+  return R"(CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
+CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+CREATE TABLE TARGET_INFO_GPU (name TEXT);
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, globalPid INTEGER, correlationId INTEGER, demangledName INTEGER);
+CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, globalTid INTEGER, correlationId INTEGER);
+CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, text TEXT, textId INTEGER, globalTid INTEGER);
+INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '3.25.0');
+INSERT INTO TARGET_INFO_GPU VALUES ('NVIDIA H100');
+INSERT INTO StringIds VALUES
+  (1, 'ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn'), (2, 'splitKreduce_kernel'),
+  (3, 'vectorized_layer_norm_kernel<c10::BFloat16, float>'), (4, 'flash_fwd_kernel'),
+  (5, 'aten::addmm, seq = 7, op_id = 3, sizes = [[3072], [4096, 1024], [1024, 3072], [], []], input_op_ids = [(1,0)]');
+)" + ranges +
+         R"(INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES
+  (1010, 16777217, 1), (1020, 16777217, 2), (1060, 16777217, 3), (1060, 16777218, 4), (2000, 16777217, 5);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
+  (5000, 25000, 0, 7, 16777216, 1, 1), (25500, 26500, 0, 7, 16777216, 2, 2),
+  (27000, 31000, 0, 7, 16777216, 3, 3), (60000, 61000, 0, 7, 16777216, 4, 3),
+  (90000, 91000, 0, 7, 16777216, 5, 4);
+)";
+}
+
+const std::string kRanges = R"(INSERT INTO NVTX_EVENTS VALUES
+  (1000, 1050, NULL, 5, 16777217),
+  (900, 1100, 'aten::linear, sizes = [[4, 1024, 1024], [3072, 1024], [3072]]', NULL, 16777217),
+  (1055, 1070, 'aten::native_layer_norm, seq = 8, op_id = 4, sizes = [[4096, 1024], [], [1024], [1024], []]', NULL, 16777217),
+  (1200, NULL, 'aten::mm, sizes = [[1], [1]]', NULL, 16777217);
+)";
+
+TEST(NsysKernels, BelongToTheInnermostRangeOfTheirThread) {
+  const test::Folder folder;
+  const std::string path = folder.path("report.sqlite");
+  ASSERT_EQ(test::write_sqlite(path, nsys_export(kRanges)), "");
+  const RecordedKernels found = read_nsys_kernels({path});
+  EXPECT_EQ(found.gpu, "NVIDIA H100");
+  ASSERT_EQ(found.tables.products.size(), 1u);
+  EXPECT_EQ(found.tables.products[0].shape,
+            (ProductShape{4096, 3072, 1024, 1, OperandType::bf16, Operands::forward}));
+  EXPECT_NEAR(found.tables.products[0].seconds, (20 + 1 + 2 * .5) * 1e-6, 1e-12);
+  ASSERT_EQ(found.tables.transfers.size(), 1u);
+  const MeasuredTransfer& norm = found.tables.transfers[0];
+  EXPECT_EQ(norm.kind, MemoryKernel::norm);
+  EXPECT_EQ(norm.bytes, 2. * 2 * 4096 * 1024);
+  EXPECT_EQ(norm.element, 2);
+  EXPECT_NEAR(norm.seconds, 4.5e-6, 1e-12);
+  // One of another thread, and one outside of all ranges.
+  EXPECT_EQ(found.left_out.at("kernels without an op that has shapes"), 2u);
+
+  const std::string out = folder.path("mine.yaml");
+  ASSERT_EQ(calibrate({"--nsys", path, "--base", "h100-sxm", "-o", out}), 0);
+  const KernelModel model(test::load_text(gpt_on(out)).spec.device, DataType::bfloat16);
+  EXPECT_NEAR(model.product(4096, 3072, 1024, 1, 2).seconds, 22e-6, 1e-9);
+}
+
+TEST(NsysKernels, NeedRangesWithSizes) {
+  const test::Folder folder;
+  const auto refused = [&](const std::string& sql) {
+    test::write_sqlite(folder.path("r.sqlite"), sql);
+    return test::error_of([&] { read_nsys_kernels({folder.path("r.sqlite")}); });
+  };
+  EXPECT_NE(refused(nsys_export("")).find("emit_nvtx(record_shapes=True)"), std::string::npos);
+  std::string damaged = kRanges;
+  damaged.replace(damaged.find("(1000, 1050"), 11, "(1000, 950");
+  EXPECT_NE(refused(nsys_export(damaged)).find("NVTX_EVENTS row 1"), std::string::npos);
+  std::string old = nsys_export(kRanges);
+  old.replace(old.find("3.25.0"), 6, "2.9.0");
+  EXPECT_NE(refused(old).find("3.24 and 3.25 are"), std::string::npos);
+}
+
+#endif
 
 }  // namespace
 }  // namespace ghostrank

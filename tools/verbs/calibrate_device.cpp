@@ -18,6 +18,8 @@
 #include "tools/calibrate/kernel_measurement.h"
 #include "tools/calibrate/kineto_kernels.h"
 #include "tools/calibrate/measured_device.h"
+#include "tools/calibrate/nsys_kernels.h"
+#include "tools/calibrate/vtrain_kernels.h"
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/calibrate.h"
@@ -34,13 +36,17 @@ constexpr const char* kAnyDevice =
     "multiprocessors: 1}";
 
 struct Flags {
-  std::vector<std::string> models, jobs, overrides, types, kineto;
+  std::vector<std::string> models, jobs, overrides, types, kineto, nsys, vtrain;
   std::string base, name, output;
   bool grid = false;
   int gpu = 0;
   Effort effort;
 
-  bool measures() const { return kineto.empty() || grid || !models.empty() || !jobs.empty(); }
+  bool imports() const { return !kineto.empty() || !nsys.empty() || !vtrain.empty(); }
+  // With tables of vTrain the job says their sizes.
+  bool measures() const {
+    return !imports() || grid || !models.empty() || (!jobs.empty() && vtrain.empty());
+  }
 };
 
 Flags given(const Argv& argv, bool& play) {
@@ -49,7 +55,7 @@ Flags given(const Argv& argv, bool& play) {
       "Measure kernels on a GPU of this machine, and write them as a device profile: the products "
       "that models and jobs need, or those of a grid of usual sizes; kernels that move bytes; the "
       "time to start a kernel. Clocks are left alone. Attention, norms and the like come from "
-      "profiles of PyTorch (--kineto), for which no GPU is needed.",
+      "kernels that others recorded (--kineto, --nsys, --vtrain), for which no GPU is needed.",
       "ghostrank calibrate device");
   std::vector<std::string> types;
   for (const auto& [type, word] : kOperandTypes) types.emplace_back(word);
@@ -72,6 +78,17 @@ Flags given(const Argv& argv, bool& play) {
                  "kernels of this profile of PyTorch, recorded with record_shapes; repeatable")
       ->type_name("TRACE.json")
       ->allow_extra_args(false);
+  app.add_option("--nsys", flags.nsys,
+                 "kernels of this export of Nsight Systems, recorded under PyTorch's "
+                 "emit_nvtx(record_shapes=True); repeatable")
+      ->type_name("REPORT.sqlite")
+      ->allow_extra_args(false);
+  app.add_option(
+         "--vtrain", flags.vtrain,
+         "kernels that vTrain's profiler recorded of the layer of the one --job, which says "
+         "their sizes; repeatable")
+      ->type_name("TRACE")
+      ->allow_extra_args(false);
   app.add_option("--base", flags.base,
                  "the device with the published peaks; default by the GPU's name")
       ->type_name("DEVICE");
@@ -92,7 +109,9 @@ Flags given(const Argv& argv, bool& play) {
       "  ghostrank calibrate device -o our-h100.yaml\n"
       "  ghostrank calibrate device --model gpt2-xl -s parallel.micro_batch=4 -o our-h100.yaml\n"
       "  ghostrank calibrate device --job job.yaml --kineto trace.json -o our-h100.yaml\n"
-      "  ghostrank calibrate device --kineto trace.json --base h100-sxm -o our-h100.yaml");
+      "  ghostrank calibrate device --kineto trace.json --base h100-sxm -o our-h100.yaml\n"
+      "  ghostrank calibrate device --nsys report.sqlite --base h100-sxm -o our-h100.yaml\n"
+      "  ghostrank calibrate device --vtrain trace_2048_2_4 --job gpt.yaml --base a100-sxm-80gb");
   play = parse(app, argv);
   return flags;
 }
@@ -202,13 +221,14 @@ void measure(const Flags& flags, MeasuredDevice& out) {
   out.how.push_back("kernels.host_us: launching from C++; frameworks take longer.");
 }
 
-void import_kineto(const Flags& flags, MeasuredDevice& out) {
+// Puts the kernels of files into the tables; `who` recorded them.
+void import_kernels(const RecordedKernels& found, const std::vector<std::string>& paths,
+                    const std::string& who, MeasuredDevice& out) {
   std::vector<std::string> names;
-  for (const std::string& path : flags.kineto)
+  for (const std::string& path : paths)
     names.push_back(std::filesystem::path(path).filename().string());
-  const KinetoKernels found = read_kineto_kernels(flags.kineto);
   const TrainingPace pace = add_recorded(found.tables, out.tables);
-  const std::string what = "kernels of PyTorch from " + join(names, ", ") +
+  const std::string what = "kernels of PyTorch from " + join(names, ", ") + who +
                            (found.gpu.empty() ? "" : ", recorded on " + found.gpu);
   out.how.push_back("Medians of the " + what + ": those of a kind, type and size.");
   if (pace.slower != 1)
@@ -219,6 +239,20 @@ void import_kineto(const Flags& flags, MeasuredDevice& out) {
   for (const auto& [reason, number] : found.left_out)
     std::fprintf(stderr, "note: %s: %s\n", reason.c_str(),
                  humane_count(static_cast<double>(number), "kernel").c_str());
+}
+
+void import_all(const Flags& flags, MeasuredDevice& out) {
+  if (!flags.kineto.empty())
+    import_kernels(read_kineto_kernels(flags.kineto), flags.kineto, "", out);
+  if (!flags.nsys.empty())
+    import_kernels(read_nsys_kernels(flags.nsys), flags.nsys, " (nsys)", out);
+  if (flags.vtrain.empty()) return;
+  if (flags.jobs.size() != 1)
+    throw Error(
+        "--vtrain: its lines have no sizes; give one --job of the same width, heads, sequence, "
+        "tensor parallelism and micro-batch");
+  const LoadedJob job = load_job(flags.jobs.front(), flags.overrides);
+  import_kernels(read_vtrain_kernels(flags.vtrain, job.spec), flags.vtrain, " (vTrain)", out);
 }
 
 std::string summary(const MeasuredDevice& found) {
@@ -251,17 +285,17 @@ int calibrate_device(const Argv& argv) {
   } else {
     if (out.base.empty())
       throw Error(
-          "--kineto: kernels alone do not say how fast the GPU is at most; give --base with "
-          "the published profile of the same GPU, as in --base h100-sxm");
+          "kernels alone do not say how fast the GPU is at most; give --base with the published "
+          "profile of the same GPU, as in --base h100-sxm");
     out.device = published(out.base);
     if (out.device.measured) {
       out.tables = out.device.measured->tables();
       out.source = out.device.source;
     }
-    out.how.push_back("Made by `ghostrank calibrate device --kineto` on " +
+    out.how.push_back("Made by `ghostrank calibrate device` of recorded kernels on " +
                       utc_now().substr(0, 10) + ".");
   }
-  if (!flags.kineto.empty()) import_kineto(flags, out);
+  if (flags.imports()) import_all(flags, out);
   out.how.push_back(out.base.empty()
                         ? "Peaks: assumed to be the best rates measured; the GPU's own account of "
                           "the rest."

@@ -54,16 +54,6 @@ struct Called {
   std::set<std::size_t> callers;  // processes
 };
 
-void check_version(SqliteFile& file) {
-  std::string version;
-  SqliteRows rows(file, "META_DATA_EXPORT", {"name", "value"}, 2);
-  while (rows.next())
-    if (rows.text(0) == "EXPORT_SCHEMA_VERSION") version = rows.text(1);
-  if (!version.starts_with("3.24.") && !version.starts_with("3.25."))
-    throw Error(file.path() + ": EXPORT_SCHEMA_VERSION " + quote(version) +
-                " is not read; 3.24 and 3.25 are: export the report with an nsys that writes them");
-}
-
 std::string comm_id(const NsysRange& range) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
@@ -78,7 +68,7 @@ class Importer {
 
   void read(const std::string& path) {
     SqliteFile file(path);
-    check_version(file);
+    check_nsys_version(file);
     path_ = &path;
     by_pid_.clear();
     const NsysStrings strings = read_nsys_strings(file);

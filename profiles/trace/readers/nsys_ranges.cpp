@@ -150,6 +150,16 @@ std::optional<std::uint32_t> call_named(std::string_view name) {
 
 }  // namespace
 
+void check_nsys_version(SqliteFile& file) {
+  std::string version;
+  SqliteRows rows(file, "META_DATA_EXPORT", {"name", "value"}, 2);
+  while (rows.next())
+    if (rows.text(0) == "EXPORT_SCHEMA_VERSION") version = rows.text(1);
+  if (!version.starts_with("3.24.") && !version.starts_with("3.25."))
+    throw Error(file.path() + ": EXPORT_SCHEMA_VERSION " + quote(version) +
+                " is not read; 3.24 and 3.25 are: export the report with an nsys that writes them");
+}
+
 NsysStrings read_nsys_strings(SqliteFile& file) {
   NsysStrings out;
   SqliteRows rows(file, "StringIds", {"id", "value"}, 2);

@@ -25,6 +25,9 @@ namespace ghostrank {
 inline constexpr std::int64_t kMostNsysNanos = 9'000'000'000'000'000;  // as picoseconds in 63 bits
 inline constexpr std::int64_t kMostNsysId = 0xffffffff;  // of devices, streams and correlations
 
+// Throws unless the export has a schema that is read.
+void check_nsys_version(SqliteFile& file);
+
 // Strings of the export that matter here, by id: names that begin with "nccl", names of steps,
 // payloads as JSON.
 using NsysStrings = std::unordered_map<std::int64_t, std::string>;
