@@ -23,16 +23,14 @@
 //   all-to-all   ceil(log2 n) steps, every rank sends as many blocks as there are set bits in
 //                0 .. n-1: about n/2 log2 n
 #include <algorithm>
-#include <bit>
 
 #include "collectives/generic/generic.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
 
-int rounds(const ChannelView& s, int) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(s.size - 1)));
-}
+int rounds(const ChannelView& s, int) { return ceil_log2(s.size); }
 
 int gathered(const ChannelView& s, int k) { return std::min(1 << k, s.size - (1 << k)); }
 

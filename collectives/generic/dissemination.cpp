@@ -10,16 +10,13 @@
 //   position 4         0     1     3
 //
 // Steps ceil(log2 n), no bytes, n ceil(log2 n) messages in total.
-#include <bit>
-
 #include "collectives/generic/generic.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
 
-int rounds(const ChannelView& s, int) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(s.size - 1)));
-}
+int rounds(const ChannelView& s, int) { return ceil_log2(s.size); }
 
 Transfer send(const ChannelView& s, int position, int k) {
   return {s.wrap(position + (1 << k)), s.share};

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "collectives/generic/generic.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -84,8 +85,7 @@ class DoubleTree final : public Schedule {
     return above == 0 && rooted() ? collective().root : rank(channel, above);
   }
   Peers children(int channel, GroupRank r) const {
-    if (is_root(r))
-      return rank(channel, static_cast<int>(std::bit_floor(static_cast<unsigned>(n()))));
+    if (is_root(r)) return rank(channel, power_of_two_below(n()));
     Peers both(rank(channel, left_of(label(channel, r))));
     both.push(rank(channel, right_of(label(channel, r), n())));
     return both;

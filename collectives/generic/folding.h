@@ -9,9 +9,8 @@
 // Threading: pure functions.
 #pragma once
 
-#include <bit>
-
 #include "collectives/generic/textbook.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 
@@ -23,9 +22,8 @@ struct Folding {
   int number = 0;           // survivors only
 
   Folding(const ChannelView& s, int position) {
-    const auto m = std::bit_floor(static_cast<unsigned>(s.size));
-    extra = s.size - static_cast<int>(m);
-    levels = static_cast<int>(std::bit_width(m)) - 1;
+    extra = s.size - power_of_two_below(s.size);
+    levels = floor_log2(s.size);
     const bool paired = position < 2 * extra;
     folded = paired && position % 2 == 0;
     has_folded = paired && !folded;

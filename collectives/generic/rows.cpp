@@ -11,6 +11,7 @@
 
 #include "collectives/generic/generic.h"
 #include "collectives/libraries.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -22,7 +23,6 @@ std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
 
 std::uint64_t ranks(const Collective& c) { return c.size; }
 std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
-int ceil_log2(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
 
 Cost ring_all_reduce(const Collective& c) {
   const std::uint64_t n = ranks(c);
@@ -67,8 +67,6 @@ Cost exchanges(const Collective& c, int rounds, std::uint64_t bytes_sent) {
   const std::uint64_t n = ranks(c), m = std::bit_floor(n), extra = n - m;
   return {rounds + (extra > 0 ? 2 : 0), bytes_sent, m * rounds + 2 * extra};
 }
-
-int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
 
 Cost recursive_doubling(const Collective& c) {
   Cost cost = exchanges(c, floor_log2(c.size), 0);

@@ -21,9 +21,9 @@
 //   reduce-scatter, all-gather   (L-1) + (N-1) steps, n(n-1) S in total
 //   broadcast, reduce            ceil(log2 L) + ceil(log2 N) steps, (n-1) S in total
 #include <algorithm>
-#include <bit>
 
 #include "collectives/generic/generic.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -149,7 +149,7 @@ struct Branch {
   int v, children;
   Branch(int distance, int size) : v(distance) {
     const int reach = std::min(v == 0 ? size : v & -v, size - v);
-    children = static_cast<int>(std::bit_width(static_cast<unsigned>(reach - 1)));
+    children = ceil_log2(reach);
   }
 };
 

@@ -29,6 +29,7 @@
 
 #include "collectives/generic/textbook.h"
 #include "collectives/gloo/gloo.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -48,10 +49,10 @@ struct BlockMember {
   int number;  // in the block
 
   BlockMember(int n, GroupRank r)
-      : size(static_cast<int>(std::bit_floor(static_cast<unsigned>(n ^ r)))),
+      : size(power_of_two_below(n ^ r)),
         first(r & ~(size - 1)),
         levels(log2_of(size)),
-        smaller(static_cast<int>(std::bit_floor(static_cast<unsigned>(n & (size - 1))))),
+        smaller(power_of_two_below(n & (size - 1))),
         larger((n & -(2 * size)) & -(n & -(2 * size))),
         number(r - first) {}
   int parts() const { return larger / size; }

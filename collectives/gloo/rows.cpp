@@ -6,13 +6,13 @@
 // all `counts`.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <numeric>
 
 #include "collectives/generic/generic.h"
 #include "collectives/generic/trees.h"
 #include "collectives/gloo/gloo.h"
 #include "collectives/libraries.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -55,7 +55,6 @@ std::unique_ptr<Schedule> make_all_gather_v(const Collective& c, const Communica
 
 std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
 std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
-int ceil_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
 bool nothing_sent(const Collective& c) { return c.size == 1 || c.count == 0; }
 
 // Segments that do not lie beyond the end of the buffer.

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <map>
 #include <stdexcept>
 #include <string>
 
 #include "collectives/nccl/graphs.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -38,7 +38,7 @@ NcclTreeNode binary_tree(int nodes, int node) {
   NcclTreeNode t;
   int bit = 0;
   if (node == 0) {
-    bit = static_cast<int>(std::bit_ceil(static_cast<unsigned>(nodes)));
+    bit = power_of_two_above(nodes);
     if (nodes > 1) t.child[1] = bit / 2;
     return t;
   }

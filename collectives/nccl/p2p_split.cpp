@@ -2,10 +2,11 @@
 #include "collectives/nccl/p2p_split.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -15,7 +16,6 @@ constexpr std::uint64_t kPage = 4096;
 constexpr int kChannelGBps = 14;  // GB/s of the NICs that one channel drives
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
-int power_of_two_above(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
 
 // Reverses the lowest log2(channels) bits of `value`.
 int reverse_bits(int value, int channels) {

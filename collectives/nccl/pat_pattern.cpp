@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "collectives/nccl/pat.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -29,7 +30,7 @@ int mirror_inverted(int a, int length) {
 class Walk {
  public:
   Walk(int ranks, std::uint64_t block_bytes, std::uint64_t chunk_bytes) : ranks_(ranks) {
-    delta_ = static_cast<int>(std::bit_ceil(static_cast<unsigned>(ranks)));
+    delta_ = power_of_two_above(ranks);
     const auto deepen = [&] {
       agg_ *= 2;
       delta_ /= 2;

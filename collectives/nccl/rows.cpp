@@ -12,6 +12,7 @@
 #include "collectives/libraries.h"
 #include "collectives/nccl/group.h"
 #include "collectives/nccl/nccl.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -47,7 +48,7 @@ Cost ring_chain(const Collective& c) {
 // Once up and once down every edge of a tree of depth ceil(log2 n), for one rank per node.
 Cost tree_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
-  const int levels = std::bit_width(static_cast<unsigned>(c.size - 1));
+  const int levels = ceil_log2(c.size);
   return {2 * levels, 2 * (ranks(c) - 1) * bytes(c), 2 * (ranks(c) - 1)};
 }
 
@@ -55,7 +56,7 @@ Cost tree_all_reduce(const Collective& c) {
 Cost nvls_tree_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const int per_node = std::min(c.size, 8), nodes = c.size / per_node;
-  const int levels = std::bit_width(static_cast<unsigned>(nodes - 1));
+  const int levels = ceil_log2(nodes);
   const std::uint64_t n = ranks(c), heads = per_node;
   return {2 * (per_node - 1 + levels), 2 * (n - 1) * bytes(c),
           2 * n * (heads - 1) + 2 * heads * (nodes - 1)};

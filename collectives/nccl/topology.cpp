@@ -2,10 +2,11 @@
 #include "collectives/nccl/topology.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <stdexcept>
 #include <string>
+
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -179,7 +180,7 @@ int NcclTopology::nic_of(int gpu, int channel) const {
   const auto sharing = static_cast<int>(nearest(nic(near.front()), Kind::gpu).size());
   const int per_gpu = sharing > 0 ? (nics + sharing - 1) / sharing : 1;
   int start = gpus_[at(gpu)];
-  if (std::has_single_bit(static_cast<unsigned>(nics))) start = reversed_bits(start, nics);
+  if (is_power_of_two(nics)) start = reversed_bits(start, nics);
   return near[at((start + channel % per_gpu) % nics)];
 }
 

@@ -21,6 +21,7 @@
 
 #include "collectives/generic/trees.h"
 #include "collectives/openmpi/openmpi.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -123,7 +124,7 @@ struct Turn {
 };
 
 int doubling_rounds(const ChannelView& s) {
-  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(s.size - 1)));
+  const int levels = ceil_log2(s.size);
   return levels * (levels + 1) / 2;
 }
 

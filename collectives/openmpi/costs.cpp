@@ -5,6 +5,8 @@
 #include <bit>
 #include <numeric>
 
+#include "collectives/powers.h"
+
 namespace ghostrank::openmpi_costs {
 namespace {
 
@@ -17,15 +19,10 @@ Cost gathered(const Collective& c, int steps, std::uint64_t messages) {
   return {steps, (ranks(c) - 1) * all_counts(c) * c.element_bytes, messages};
 }
 
-int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
-
-int ceil_log2(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
-
 }  // namespace
 
 std::uint64_t ranks(const Collective& c) { return c.size; }
 std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
-bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
 std::uint64_t survivors(const Collective& c) { return std::bit_floor(ranks(c)); }
 
 Cost ring_all_reduce(const Collective& c) {

@@ -14,7 +14,6 @@ namespace ghostrank::openmpi_costs {
 
 std::uint64_t ranks(const Collective& c);
 std::uint64_t bytes(const Collective& c);
-bool is_power_of_two(int n);
 std::uint64_t survivors(const Collective& c);
 std::uint64_t all_counts(const Collective& c);
 

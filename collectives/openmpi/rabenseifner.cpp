@@ -18,6 +18,7 @@
 #include <bit>
 
 #include "collectives/openmpi/openmpi.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -28,9 +29,8 @@ struct Survivor {
   bool folded;  // an odd one of these
   int number;
   explicit Survivor(const ChannelView& s, int p) {
-    const auto m = std::bit_floor(static_cast<unsigned>(s.size));
-    extra = s.size - static_cast<int>(m);
-    levels = static_cast<int>(std::bit_width(m)) - 1;
+    extra = s.size - power_of_two_below(s.size);
+    levels = floor_log2(s.size);
     paired = p < 2 * extra;
     folded = paired && p % 2 == 1;
     number = paired ? p / 2 : p - extra;

@@ -15,9 +15,9 @@
 //
 // Gather-v and all-to-all-v proceed by rank: 0, 1, ...; the gather-v omits empty blocks.
 #include <algorithm>
-#include <bit>
 
 #include "collectives/openmpi/openmpi.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {
@@ -48,8 +48,8 @@ struct Doubling {
   int m, levels;
   bool above, has_above;
   Doubling(const ChannelView& s, int p)
-      : m(static_cast<int>(std::bit_floor(static_cast<unsigned>(s.size)))),
-        levels(static_cast<int>(std::bit_width(static_cast<unsigned>(m))) - 1),
+      : m(power_of_two_below(s.size)),
+        levels(floor_log2(m)),
         above(p >= m),
         has_above(p < s.size - m) {}
 };
@@ -78,7 +78,7 @@ Transfer doubling_recv(const ChannelView& s, int p, int k) {
 // Children of p at distances 1, 2, 4, ...
 int children(const ChannelView& s, int p) {
   const int reach = std::min(p == 0 ? s.size : p & -p, s.size - p);
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(reach - 1)));
+  return ceil_log2(reach);
 }
 
 // The children up, an exchange with the parent, the children down.

@@ -21,6 +21,7 @@
 #include "collectives/openmpi/costs.h"
 #include "collectives/openmpi/openmpi.h"
 #include "collectives/openmpi/sequence.h"
+#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

@@ -1,20 +1,16 @@
 // See openmpi/costs.h: costs of reduces, of the butterfly, and of broadcasts that cut the buffer.
 #include <algorithm>
-#include <bit>
 
 #include "collectives/openmpi/costs.h"
 #include "collectives/openmpi/openmpi.h"
+#include "collectives/powers.h"
 
 namespace ghostrank::openmpi_costs {
 namespace {
 
-int levels(const Collective& c) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(c.size))) - 1;
-}
+int levels(const Collective& c) { return floor_log2(c.size); }
 
-int tree_levels(const Collective& c) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(c.size - 1)));
-}
+int tree_levels(const Collective& c) { return ceil_log2(c.size); }
 
 // The elements left of `count` after one halving per bit of `path`, the lowest bit first: a 0 keeps
 // the lower half, which is the shorter one.
