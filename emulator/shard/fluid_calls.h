@@ -130,7 +130,8 @@ class FluidCalls {
   std::uint32_t transfer_of(const Flight& f, PairCounter& pair);
   Active& at(std::uint32_t number) { return active_[number]; }
   void end(std::uint32_t number);
-  // The call begins. Where the routing chooses for flowlets, so do some of its connections.
+  // The call begins: where the routing chooses for flowlets, its connections take the paths of
+  // theirs.
   void depart(std::uint32_t number, Picoseconds now);
   // Lets the call's flow come at `now`.
   void flow(std::uint32_t number, Picoseconds now);
