@@ -136,7 +136,7 @@ TEST(CalibrateDevice, SaysWhyThereIsNothingToMeasure) {
   folder.write("t.json", "{\"traceEvents\": []}");
   EXPECT_NE(test::error_of([&] {
               calibrate({"--kineto", folder.path("t.json")});
-            }).find("give --base with the published profile"),
+            }).find("give the published profile of the same GPU"),
             std::string::npos);
 }
 

@@ -285,7 +285,8 @@ int calibrate_device(const Argv& argv) {
   } else {
     if (out.base.empty())
       throw Error(
-          "kernels alone do not say how fast the GPU is at most; give --base with the published "
+          "--base: recorded kernels alone do not say how fast the GPU is at most; give the "
+          "published "
           "profile of the same GPU, as in --base h100-sxm");
     out.device = published(out.base);
     if (out.device.measured) {
