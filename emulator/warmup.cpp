@@ -137,15 +137,21 @@ double seconds_spent(std::span<const WarmUp> played) {
   return sum;
 }
 
-// Whether the last warm-up missed by little, as in a slow moment, and is the first that missed at
-// its dilation. A long one that was faithful all the same is not worth another.
+// Whether the last warm-up may have met a slow moment: it is the first that missed at its dilation,
+// and missed by little or where another was good. A long one that was faithful all the same is not
+// worth another.
 bool may_be_chance(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp& last = played.back();
-  if (good(last, window) || load_of(last.fidelity, window) > kLittle) return false;
+  if (good(last, window)) return false;
   if (last.fidelity.faithful && last.wall_seconds() > kLongLook) return false;
-  return std::count_if(played.begin(), played.end(), [&](const WarmUp& w) {
-           return w.dilation == last.dilation && !good(w, window) && long_enough(w, window);
-         }) <= 1;
+  int misses = 0;
+  bool was_good = false;
+  for (const WarmUp& w : played) {
+    if (w.dilation != last.dilation || !long_enough(w, window)) continue;
+    was_good |= good(w, window);
+    misses += !good(w, window);
+  }
+  return misses <= 1 && (was_good || load_of(last.fidelity, window) <= kLittle);
 }
 
 // Without what other programs cause by taking cores.

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <functional>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -379,6 +382,50 @@ TEST(ARun, LooksAtEveryProgramThatItWillMeasureBeforeItSettles) {
   EXPECT_EQ(plays.plays.back(), std::pair(1, true));
   plays.plays.pop_back();
   for (const auto& look : plays.plays) EXPECT_EQ(look, std::pair(1, false));
+}
+
+// Stops this process for 150 ms while it measures for the first time. It forks a process for that,
+// because a stopped one can do nothing.
+class StopsOnce final : public Observer {
+ public:
+  ~StopsOnce() override {
+    if (stops_ > 0) waitpid(stops_, nullptr, 0);
+  }
+  void on_play(int, bool measures) override {
+    measured += measures;
+    if (!measures || stops_ != 0) return;
+    const pid_t me = getpid();
+    stops_ = fork();
+    if (stops_ != 0) return;
+    usleep(20'000);
+    kill(me, SIGSTOP);
+    usleep(150'000);
+    kill(me, SIGCONT);
+    _exit(0);
+  }
+  int measured = 0;
+
+ private:
+  pid_t stops_ = 0;
+};
+
+TEST(ARun, MeasuresAgainWhatWasNotFaithfulAndSaysSo) {
+  testing::SmallJob job(2, 1, FabricKind::memory);
+  job.spec.run.warmup = 1;
+  job.spec.run.iterations = 1;
+  for (int i = 0; i < 20; ++i) job.compute(4 * kPicosPerMilli).collective(Func::all_reduce, 10);
+  StopsOnce at_fixed;
+  job.spec.dilation = 1;
+  EXPECT_FALSE(job.run(&at_fixed).fidelity.faithful);
+  EXPECT_EQ(at_fixed.measured, 1);  // the job's own choice
+  StopsOnce at_auto;
+  job.spec.dilation = 0;
+  const Result result = job.run(&at_auto);
+  EXPECT_GE(at_auto.measured, 2);
+  EXPECT_EQ(result.iterations.size(), 1u);
+  EXPECT_TRUE(std::any_of(result.notes.begin(), result.notes.end(), [](const std::string& note) {
+    return note.starts_with("measured again, because at dilation ");
+  }));
 }
 
 // The delays are the same, because they are drawn by the iteration's number.
