@@ -112,13 +112,13 @@ SegmentReport Player::play_one_by_one(const Segment& segment, const Callbacks& c
     one.first += i;
     one.count = 1;
     one.at = series.end();
-    SegmentReport sum = play_whole(
-        one, {[&](std::size_t job, int, IterationReport report) {
-                report.earliest_end += seconds(one.at);
-                callbacks.iteration(job, static_cast<int>(i), report);
-              },
-              [&](double iterations) { callbacks.progress(i + iterations); }});
-    chooser_->measured(sum.call_seconds);
+    SegmentReport sum =
+        play_whole(one, {[&](std::size_t job, int, IterationReport report) {
+                           report.earliest_end += seconds(one.at);
+                           callbacks.iteration(job, static_cast<int>(i), report);
+                         },
+                         [&](double iterations) { callbacks.progress(i + iterations); }});
+    chooser_->measured(sum.call_seconds, sum.median_seconds);
     series.add(std::move(sum), reports_, std::move(stalls_), segment.dilation);
   }
   reports_ = series.take_reports();

@@ -134,7 +134,7 @@ void SidcoStages::sent(double share) {
   tried_[static_cast<std::size_t>(stages_ - 1)] = {mean, ++looks_};
   surplus_ = std::clamp(surplus_ + mean - 1, -1.0, 1.0);
   const double off = std::abs(mean - 1);
-  const bool worse = off > first_off_;
+  const bool worse = off > first_off_ && off <= 2 * kMostOff;  // beyond, gradients have changed
   if (off <= kMostOff)
     surplus_ = 0;
   else if (const int wanted = next(); !worse && wanted != stages_) {

@@ -27,8 +27,8 @@ class RatioLadder {
   const std::vector<double>& rungs() const { return rungs_; }  // upwards
   // The largest that is no larger than `ratio`; the least if none is.
   double at_most(double ratio) const {
-    const double rounding = 1 + 1e-12;
-    const auto above = std::upper_bound(rungs_.begin(), rungs_.end(), ratio * rounding);
+    constexpr double kRounding = 1 + 1e-9;
+    const auto above = std::upper_bound(rungs_.begin(), rungs_.end(), ratio * kRounding);
     return above == rungs_.begin() ? rungs_.front() : *std::prev(above);
   }
 
