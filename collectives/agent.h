@@ -212,6 +212,8 @@ struct SwitchService {
   // has come from all workers, with the same Note::index, and is then as good as new, whatever it
   // has done before. Their words outlive the Ends.
   std::vector<Note> greeting;
+  // The form of the packets, as a plan of `ghostrank switch run` names it; empty: SwitchML's.
+  std::string_view format = {};
 };
 
 // What the calls of one tensor end with where that is no sum, computed by other means than the

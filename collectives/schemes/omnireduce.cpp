@@ -1,15 +1,22 @@
 #include "collectives/schemes/omnireduce.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include "collectives/schemes/omnireduce_agents.h"
+#include "switch/sparse.h"
 
 namespace ghostrank {
 namespace {
 
 using omnireduce::Setup;
+
+// Of a greeting: round -1, which is before a rank's first, and block 0.
+constexpr std::array<std::byte, omnireduce::kPacketWords> kGreetingWords{
+    std::byte{0xff}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff}};
 
 class OmniReduce final : public Ends {
  public:
@@ -32,7 +39,29 @@ class OmniReduce final : public Ends {
     return options().packets ? omnireduce::kPacketOverhead : omnireduce::kMessageOverhead;
   }
   const WireFormat* wire_format() const override {
-    return options().packets ? &omnireduce::packet_format() : nullptr;
+    return options().packets ? &omnireduce::packet_format(options().in_switch) : nullptr;
+  }
+  std::optional<SwitchService> switch_service() const override {
+    if (!options().in_switch) return std::nullopt;
+    SwitchService service{switchml::kSparsePort,
+                          options().slots,
+                          options().block,
+                          {Func::all_reduce},
+                          {Func::all_reduce},
+                          {{}},
+                          {},
+                          "omnireduce"};
+    service.rails[0].resize(static_cast<std::size_t>(size()));
+    std::iota(service.rails[0].begin(), service.rails[0].end(), 0);
+    for (int slot = 0; slot < options().slots; ++slot)
+      service.greeting.push_back({.index = setup_.place_of(slot).index | omnireduce::kSetBit,
+                                  .type = DataType::int32,
+                                  .elements = static_cast<std::uint64_t>(options().block),
+                                  .words = kGreetingWords});
+    return service;
+  }
+  std::string_view p4_program() const override {
+    return options().in_switch ? "switch/p4/pna_dpdk.p4" : "";
   }
   Survives survives() const override {
     const bool all = options().packets;

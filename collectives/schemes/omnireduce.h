@@ -22,7 +22,8 @@
 //
 // The aggregators are helpers of kind `aggregator`, or one `network_switch` (packets only), which
 // sends a sum to all ranks at once, has int32 adders only and at most kMostSwitchRanks ranks. The
-// switch is a design of our own on OmniReduce's rules; it was never run on hardware.
+// switch is a design of our own on OmniReduce's rules; a real one is ghostrank's compiled switch or
+// its P4 program (switch/sparse.h), never run on hardware.
 //
 // Source: the behaviour of sands-lab/omnireduce, which has int32 and float32; other types and the
 // guard against reordering are ours. Threading: immutable.
@@ -43,6 +44,7 @@ struct OmniReduceOptions {
   int block = 256;                       // elements
   int columns = 4;                       // blocks of a message; with packets 1
   int slots = 64;                        // of each aggregator
+  int first_slot = 0;                    // the packets' number of the first of them
   Picoseconds timeout = 10'000'000'000;  // of packets; 10 ms
 };
 

@@ -13,7 +13,8 @@
 
 namespace ghostrank::omnireduce {
 
-// Which aggregator sums a slot, and under which index: slots go to the aggregators in turn.
+// Which aggregator sums a slot, and under which index in packets: slots go to the aggregators in
+// turn.
 struct SlotPlace {
   GroupParty aggregator;
   std::uint32_t index;
@@ -28,10 +29,14 @@ struct Setup {
   }
   SlotPlace place_of(int slot) const {
     return {ranks + slot % options.aggregators,
-            static_cast<std::uint32_t>(slot / options.aggregators)};
+            static_cast<std::uint32_t>(options.first_slot + slot / options.aggregators)};
+  }
+  // Of an aggregator's own slots, from 0; options.slots or more: none of them.
+  std::uint32_t own_slot(std::uint32_t index) const {
+    return index - static_cast<std::uint32_t>(options.first_slot);
   }
   int slot_of(GroupParty aggregator, std::uint32_t index) const {
-    return static_cast<int>(index) * options.aggregators + (aggregator - ranks);
+    return static_cast<int>(own_slot(index)) * options.aggregators + (aggregator - ranks);
   }
 };
 
@@ -76,8 +81,10 @@ std::unique_ptr<Agent> reliable_aggregator(const Setup& setup);
 // whose first field repeats the block instead of counting rounds.
 inline constexpr std::uint64_t kPacketOverhead = 3;
 inline constexpr std::size_t kPacketWords = 8;
+inline constexpr std::uint32_t kSetBit = 1U << 15;
 std::unique_ptr<Agent> packet_member(const Setup& setup);
 std::unique_ptr<Agent> packet_aggregator(const Setup& setup);
-const WireFormat& packet_format();
+// For a switch elements are big-endian, as all other fields are (switch/sparse.h).
+const WireFormat& packet_format(bool for_switch);
 
 }  // namespace ghostrank::omnireduce

@@ -13,8 +13,6 @@
 namespace ghostrank::omnireduce {
 namespace {
 
-constexpr std::uint32_t kSetBit = 1U << 15;
-
 // Note::words of a packet.
 struct Words {
   std::uint32_t round = 0;  // in the slot, over all calls
@@ -35,7 +33,7 @@ std::uint32_t index_of(std::uint32_t slot, std::uint32_t round) {
 bool well_formed(const Note& note, const Setup& setup) {
   const std::uint64_t block = setup.options.block;
   return note.words.size() == kPacketWords && (note.elements == 0 || note.elements == block) &&
-         (note.index & ~kSetBit) < static_cast<std::uint32_t>(setup.options.slots);
+         setup.own_slot(note.index & ~kSetBit) < static_cast<std::uint32_t>(setup.options.slots);
 }
 
 class Member final : public Agent {
@@ -192,7 +190,7 @@ class Aggregator final : public Agent {
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
     if (from >= setup_.ranks || !well_formed(note, setup_)) return;
-    const std::uint32_t slot = note.index & ~kSetBit;
+    const std::uint32_t slot = setup_.own_slot(note.index & ~kSetBit);
     const Words words = words_in(note);
     Round& round = slots_[slot][words.round % 2];
     if (round.is_older_than(words.round)) round.begin(words.round, setup_.ranks);
@@ -235,11 +233,23 @@ std::uint32_t load32(const std::byte* from) {
   return value;
 }
 
+// Copies elements, and with `reverse` turns the bytes of each around.
+void copy_elements(std::span<const std::byte> from, std::size_t element, bool reverse,
+                   std::byte* to) {
+  std::copy(from.begin(), from.end(), to);
+  for (std::size_t at = 0; reverse && at < from.size(); at += element)
+    std::reverse(to + at, to + at + element);
+}
+
 //   0 round : 32   4 set : 1, slot : 15   6 next : 32   10 type : 8   11 elements
-// Numbers are big-endian, elements little-endian. The types 1 and 2 are the source's.
+// Numbers are big-endian, elements little-endian, but for a switch. The types 1 and 2 are the
+// source's.
 class Packets final : public WireFormat {
  public:
-  std::string_view name() const override { return "OmniReduce over UDP"; }
+  explicit Packets(bool for_switch) : for_switch_(for_switch) {}
+  std::string_view name() const override {
+    return for_switch_ ? "OmniReduce over UDP, for a switch" : "OmniReduce over UDP";
+  }
 
   void encode(const Note& note, std::span<std::byte> packet) const override {
     const Words words = words_in(note);
@@ -248,7 +258,7 @@ class Packets final : public WireFormat {
     packet[5] = static_cast<std::byte>(note.index);
     store32(packet.data() + 6, words.next);
     packet[10] = static_cast<std::byte>(static_cast<int>(note.type) + 1);
-    std::copy(note.content.begin(), note.content.end(), packet.data() + kHead);
+    copy_elements(note.content, bytes_of(note.type), for_switch_, packet.data() + kHead);
   }
 
   std::optional<Note> decode(std::span<const std::byte> packet,
@@ -262,7 +272,7 @@ class Packets final : public WireFormat {
     const Words words{load32(packet.data()), load32(packet.data() + 6)};
     // The content first, because elements must be aligned.
     store.resize(bytes + kPacketWords);
-    std::copy(packet.begin() + kHead, packet.end(), store.begin());
+    copy_elements(packet.subspan(kHead), element, for_switch_, store.data());
     std::memcpy(store.data() + bytes, &words, sizeof words);
     const std::span<const std::byte> all = store;
     return Note{.index = std::to_integer<std::uint32_t>(packet[4]) << 8 |
@@ -275,6 +285,7 @@ class Packets final : public WireFormat {
 
  private:
   static constexpr std::size_t kHead = kPacketOverhead + kPacketWords;
+  bool for_switch_;
 };
 
 }  // namespace
@@ -284,9 +295,9 @@ std::unique_ptr<Agent> packet_aggregator(const Setup& setup) {
   return std::make_unique<Aggregator>(setup);
 }
 
-const WireFormat& packet_format() {
-  static const Packets kFormat;
-  return kFormat;
+const WireFormat& packet_format(bool for_switch) {
+  static const Packets kOfHosts(false), kOfSwitch(true);
+  return for_switch ? kOfSwitch : kOfHosts;
 }
 
 }  // namespace ghostrank::omnireduce

@@ -52,6 +52,7 @@ std::unique_ptr<Ends> omnireduce_switch(int ranks, const Communicator& comm) {
                                  .block = in.packet_elements,
                                  .columns = 1,
                                  .slots = in.slots,
+                                 .first_slot = in.first_slot,
                                  .timeout = in.timeout_ps});
 }
 

@@ -29,6 +29,7 @@ struct SwitchJob {
   std::vector<Worker> workers;    // by number
   // Whether calls need packets that the scheme's P4 program does not know (SwitchService::of_p4).
   bool more_than_p4 = false;
+  std::string format = {};  // of its packets (SwitchService::format)
 };
 
 class NetworkSwitch {

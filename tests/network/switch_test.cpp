@@ -72,8 +72,8 @@ TEST_F(SwitchedHosts, SumTheBlocksOfSparseTensorsWhateverBecomesOfPackets) {
     if (!result.contains("packets")) return;
     EXPECT_EQ(result["switch"]["target"], target);
     EXPECT_GT(result["packets"]["lost_on_purpose"], 0);
-    // Of 470 blocks each rank has three in ten, and four ranks have three quarters between them.
-    EXPECT_LT(result["packets"]["received"], 3 * kHosts * 470);
+    // Each rank has three in ten of 470 blocks; four have three quarters between them.
+    EXPECT_GE(result["packets"]["received"], 3 * kHosts * 330);
   }
 }
 

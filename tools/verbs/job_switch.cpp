@@ -242,13 +242,17 @@ std::string JobSwitch::enter_session(const SwitchJob& job) {
 
 std::string JobSwitch::admit(const SwitchJob& job) {
   if (!spec_.network_switch.entries.empty()) return "";  // they say it all
-  if (!controller_of(spec_.network_switch).empty()) return enter_session(job);
+  if (!controller_of(spec_.network_switch).empty())
+    return job.format.empty() ? enter_session(job)
+                              : "the program that SwitchML's controller sets up does not know its "
+                                "packets; use switch.target: compiled or dpdk";
   ordered_json workers = ordered_json::array();
   for (const SwitchJob::Worker& worker : job.workers)
     workers.push_back({{"port", worker.port}, {"mac", worker.mac}, {"ip", worker.ip}});
   const std::string why = ask(socket_, {{"do", "admit"},
                                         {"job",
                                          {{"name", job.name},
+                                          {"format", job.format.empty() ? "udp" : job.format},
                                           {"elements", job.elements},
                                           {"first_slot", job.first_slot},
                                           {"slots", job.slots},
