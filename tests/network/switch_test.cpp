@@ -165,7 +165,7 @@ class LostSwitch : public ForeignSwitch {
  protected:
   static constexpr int kIterations = 60;
 
-  // Returns when the switch has summed in about seven iterations.
+  // Returns when the switch has summed for a while.
   pid_t start_run(const std::string& settings) {
     const pid_t run = lab->start(job("float32",
                                      " -s switch.target=external -s switch.mac=02:00:00:00:ff:01 "
@@ -173,9 +173,7 @@ class LostSwitch : public ForeignSwitch {
                                      "-s cluster.nic.rate=50Mbps -s run.iterations=" +
                                          std::to_string(kIterations) + settings),
                                  "run");
-    const std::string summed = GHOSTRANK_BINARY " switch counters --socket " + socket() +
-                               " | grep -q '\"broadcasts\": *[0-9]\\{4,\\}'";
-    for (int i = 0; i < 400 && lab->running(run) && shell(summed) != 0; ++i) shell("sleep 0.02");
+    await_sums(run);
     return run;
   }
   void expect_given_up(pid_t run) {

@@ -81,8 +81,10 @@ json SwitchedHosts::expect_exact(const std::string& command) {
 }
 
 json SwitchedHosts::expect_exact_end(pid_t run) {
+  const std::string file = lab->file("result.json");
   EXPECT_EQ(lab->finish(run, kPatience), 0) << said();
-  json result = json::parse(read_file(lab->file("result.json")), nullptr, false);
+  json result = json::parse(read_file(file), nullptr, false);
+  std::filesystem::remove(file);  // the next run may end without one
   EXPECT_TRUE(result.is_object()) << said();
   if (!result.is_object()) return json::object();
   EXPECT_GE(result["verify"]["checked_elements"], 3 * (kElements + 70));
@@ -123,5 +125,11 @@ pid_t ForeignSwitch::start_switch(const std::string& target, bool has_job) {
 }
 
 std::string ForeignSwitch::socket() const { return lab->file("switch.sock"); }
+
+void ForeignSwitch::await_sums(pid_t run) {
+  const std::string summed = std::string(GHOSTRANK_BINARY) + " switch counters --socket " +
+                             socket() + " 2>/dev/null | grep -q '\"broadcasts\": *[0-9]\\{4,\\}'";
+  for (int i = 0; i < 400 && lab->running(run) && shell(summed) != 0; ++i) shell("sleep 0.02");
+}
 
 }  // namespace ghostrank::testing

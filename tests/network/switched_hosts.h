@@ -50,6 +50,8 @@ class ForeignSwitch : public SwitchedHosts {
   // `has_job`: its plan holds the job's group; else only its control socket tells it.
   pid_t start_switch(const std::string& target, bool has_job);
   std::string socket() const;
+  // Returns when the switch has completed a thousand sums since its start, or the run has ended.
+  void await_sums(pid_t run);
 };
 
 }  // namespace ghostrank::testing
