@@ -214,8 +214,9 @@ void SwitchTargets::blocks(int elements) const {
       const int set = static_cast<int>(round % 2);
       for (const int w : members[j]) {
         const bool has = random() % 2 == 0;
-        Bytes frame = block_of(w, slot, set, number, round + 1 + random() % 4,
-                               static_cast<std::int32_t>(random()), has ? elements : 0);
+        Bytes frame =
+            block_of(w, slot, set, number, round + 1 + static_cast<std::uint32_t>(random() % 4),
+                     static_cast<std::int32_t>(random()), has ? elements : 0);
         if (!has && random() % 2 == 0) frame.resize(60);
         for (auto n = 1 + random() % 2; n > 0; --n) frames.emplace_back(w, frame);
         if (random() % 3 == 0) late.emplace_back(w, frame);
@@ -299,8 +300,8 @@ TEST_P(SwitchTargets, TreatHostileAndOrdinaryFramesAlike) {
                         static_cast<int>(random() % 2), i, elements);
     if (i % 4 == 0)
       frame = block_of(static_cast<int>(random() % 3), static_cast<int>(random() % 10),
-                       static_cast<int>(random() % 2), random(), random(), i,
-                       random() % 2 == 0 ? elements : 0);
+                       static_cast<int>(random() % 2), static_cast<std::uint32_t>(random()),
+                       static_cast<std::uint32_t>(random()), i, random() % 2 == 0 ? elements : 0);
     spoil(frame, random);
     frames.emplace_back(port, frame);
   }
