@@ -286,8 +286,7 @@ int calibrate_device(const Argv& argv) {
     if (out.base.empty())
       throw Error(
           "--base: recorded kernels alone do not say how fast the GPU is at most; give the "
-          "published "
-          "profile of the same GPU, as in --base h100-sxm");
+          "published profile of the same GPU, as in --base h100-sxm");
     out.device = published(out.base);
     if (out.device.measured) {
       out.tables = out.device.measured->tables();
