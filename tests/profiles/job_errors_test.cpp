@@ -86,7 +86,7 @@ TEST(JobErrors, SayThatNobodyWaitsSoLongForASwitch) {
                       away + "}\n");
   };
   EXPECT_EQ(said("59e6"), "");
-  EXPECT_NE(said("61e6").find("job.yaml:6:58: switch.away_us: the switches stay away for longer"),
+  EXPECT_NE(said("61e6").find("job.yaml:6:59: switch.away_us: the switches stay away for longer"),
             std::string::npos)
       << said("61e6");
 }
