@@ -12,6 +12,7 @@
 #include "collectives/schemes/piece_compression.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/job/nic_rates.h"
+#include "profiles/input/yaml.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/compression.h"
 #include "profiles/planners/plan.h"
@@ -212,6 +213,33 @@ void plan_second_order(std::mt19937& random, SmallJob& job) {
 
 // Every rank sends to the next one while it receives from the one before, once or in a body that is
 // repeated: the computes of all repetitions may have ended before the first send.
+// Steps of a small transformer under PyTorch, computed kernel by kernel.
+void plan_kernels(std::mt19937& random, SmallJob& job) {
+  const std::string architecture = one_of<const char*>(random, {"gpt2", "llama"});
+  JobSpec& spec = job.spec;
+  spec.model = std::make_shared<const Model>(make_model(
+      parse_yaml("{kind: transformer, architecture: " + architecture +
+                     ", layers: 2, hidden: 64, heads: 4, ffn: 128, sequence: 16, vocabulary: 160}",
+                 std::make_shared<Source>(Source{"model", "model", true}))));
+  spec.device.multiprocessors = 8;
+  spec.device.memory_GBps = 100;
+  spec.device.peak_tflops = {{"bfloat16", 10}, {"tfloat32", 5}};
+  spec.device.kernels.host_us = one_of(random, {0, 2});
+  spec.precision.parameters = one_of(random, {DataType::bfloat16, DataType::float32});
+  spec.precision.gradients = DataType::float32;
+  ParallelPlan& parallel = spec.parallel;
+  parallel.framework = one_of(random, {Framework::ddp, Framework::ddp, Framework::horovod,
+                                       Framework::fsdp, Framework::zero1});
+  parallel.compiled = random() % 2 == 0;
+  parallel.foreach_optimizer = random() % 2 == 0;
+  parallel.bucket_views = random() % 2 == 0;
+  parallel.bucket_cap_mb = 0.1;
+  parallel.launch = one_of(random, {Launch::overlap, Launch::after_backward, Launch::flat});
+  if (spec.collectives.library == "gloo")  // which has none
+    spec.collectives.algorithm(Func::reduce_scatter) = "generic/auto";
+  job.workload = plan_workload(spec);
+}
+
 void add_shift(std::mt19937& random, SmallJob& job) {
   Program& program = job.program();
   program.stream_names.resize(2, "send");
@@ -313,7 +341,7 @@ RandomJob random_job(unsigned seed) {
     if (random() % 2 == 0) spec.gradients = random_laws(random);
     compress(spec, job.workload);
   } else if (random() % 2 == 0) {
-    random() % 3 == 0 ? plan_second_order(random, job) : plan_steps(random, job);
+    one_of(random, {plan_second_order, plan_steps, plan_kernels})(random, job);
   }
   const int processes = std::min(nodes, one_of(random, {2, 3}));
   if (spec.tensors && !spec.compression && !spec.model && random() % 2 == 0)
