@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "collectives/by_call.h"
 #include "collectives/schemes/keyed.h"
 #include "collectives/schemes/numbers.h"
 #include "collectives/schemes/server_watch.h"
@@ -22,7 +23,7 @@ class Worker final : public Agent {
   void on_call(Io& io, const Call& call) override {
     auto pieces = ends_.pieces(call);
     if (pieces->empty()) return io.done(call.number);
-    const Open& o = open_.try_emplace(call.number, call, std::move(pieces)).first->second;
+    const Open& o = open_.open(call.number, call, std::move(pieces), watch_.watches());
     if (self_ > 0) return tell(io, 0, KeyTag::ready, call, 0);
     for (std::size_t i = 0; i < o.left; ++i) enter(io, o, i, Stage::coordinate_reduce);
     someone_ready(io, call.number);
@@ -70,13 +71,16 @@ class Worker final : public Agent {
   // What a server owes for a piece.
   enum class Owed : std::uint8_t { nothing, acknowledgement, result };
   struct Open {
-    Open(const Call& of, std::shared_ptr<const KeyPieces> cut)
-        : call(of), pieces(std::move(cut)), left(pieces->size()), owed(left) {}
-    Call call;
+    Open(const Call& of, std::shared_ptr<const KeyPieces> cut, bool watched)
+        : pieces(std::move(cut)), left(pieces->size()), owed(watched ? left : 0), call(of) {}
     std::shared_ptr<const KeyPieces> pieces;
     std::size_t left;        // pieces whose result is not complete
-    std::vector<Owed> owed;  // by piece
+    std::vector<Owed> owed;  // by piece; empty: nobody watches servers
+    Call call;
     const KeyPiece& piece(std::size_t i) const { return (*pieces)[i]; }
+    void owes(std::size_t i, Owed what) {
+      if (!owed.empty()) owed[i] = what;
+    }
   };
   // What the root keeps of a key from call to call.
   struct Key {
@@ -230,7 +234,7 @@ class Worker final : public Agent {
       note.content = payload;
     }
     enter(io, o, i, Stage::push);
-    o.owed[i] = Owed::acknowledgement;
+    o.owes(i, Owed::acknowledgement);
     watch_.owes(io, server_of(piece));
     to_server(io, o, i, note);
   }
@@ -245,7 +249,7 @@ class Worker final : public Agent {
   // it gives back always comes back, in whatever order nodes push.
   void pushed(Io& io, Open& o, std::size_t i) {
     under_way_ -= bytes_of_piece(o, i);
-    o.owed[i] = Owed::result;
+    o.owes(i, Owed::result);
     enter(io, o, i, Stage::pull);
     to_server(io, o, i, {.tag = static_cast<std::uint8_t>(KeyTag::pull)});
     go_on(io);
@@ -255,7 +259,7 @@ class Worker final : public Agent {
   void result(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
     const KeyPiece& piece = o.piece(i);
     watch_.paid(io, server_of(piece));
-    o.owed[i] = Owed::nothing;
+    o.owes(i, Owed::nothing);
     const PieceCompression* how = ends_.compression(piece.key);
     std::vector<std::byte> whole;
     if (how || ends_.rules().elastic) {
@@ -317,7 +321,7 @@ class Worker final : public Agent {
     if (self_ == 0) enter(io, o, i, Stage::none);
     if (mates() > 1) shared_.erase(std::uint64_t{call} << 32 | i);
     if (--o.left > 0) return;
-    open_.erase(call);
+    open_.close(call);
     io.done(call);
   }
 
@@ -325,9 +329,10 @@ class Worker final : public Agent {
   void lose(Io& io, int server) {
     if (watch_.dead().contains(server)) return;
     std::vector<std::pair<Open*, std::size_t>> owed;
-    for (auto& [call, o] : open_)
+    open_.for_each([&](Open& o) {
       for (std::size_t i = 0; i < o.owed.size(); ++i)
         if (o.owed[i] != Owed::nothing && server_of(o.piece(i)) == server) owed.emplace_back(&o, i);
+    });
     watch_.bury(io, server);
     if (!ends_.rules().elastic || ends_.heir(0, watch_.dead()) < 0)
       return io.give_up("server " + std::to_string(server) + " does not answer");
@@ -357,7 +362,7 @@ class Worker final : public Agent {
   const KeyedEnds& ends_;
   const std::vector<GroupRank>& mates_;  // ranks of the node; the first is the root
   std::size_t self_ = 0;                 // this rank among them
-  std::unordered_map<std::uint32_t, Open> open_;
+  ByCall<Open> open_;
   std::map<std::uint32_t, std::size_t> ready_;  // root: ranks of the node that made the call
   std::set<Task> queue_;
   std::uint64_t under_way_ = 0;  // bytes that give their credit back

@@ -15,6 +15,7 @@ class ServerWatch {
  public:
   explicit ServerWatch(Picoseconds timeout) : timeout_(timeout) {}
 
+  bool watches() const { return timeout_ > 0; }
   const std::set<int>& dead() const { return dead_; }
 
   // The server owes one answer more, or one less.

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "collectives/compress/byteps.h"
 #include "collectives/schemes/piece_compression.h"
 #include "profiles/planners/compression_times.h"
 
@@ -121,7 +122,8 @@ void compress_at_servers(const Settings& in, JobSpec& spec) {
              "what they kept of the rounds before; leave one of the two out");
   spec.collectives.at_servers.compression =
       std::make_shared<const PieceCompression>(PieceCompression{
-          &method, how.options, how.memory, how.min_bytes, [how](std::uint64_t elements) {
+          &byteps_form(method), how.options, how.memory, how.min_bytes,
+          [how](std::uint64_t elements) {
             const CompressionTime time = compression_time(how, elements);
             return CodecTime{
                 std::llround(1e3 * (time.compress_ns + memory_time_ns(how.memory, elements))),

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/compress/byteps.h"
+
 namespace ghostrank {
 namespace {
 
@@ -47,6 +49,39 @@ TEST(Half, IsTheNearestAndOfTwoTheEvenOne) {
 TEST(Compressors, KeepToWhatTheySay) {
   ASSERT_GE(compressors().size(), 2u);
   for (const Compressor& m : compressors()) EXPECT_EQ(why_wrong(m), "") << m.name;
+}
+
+TEST(BytePsForm, KeepsToWhatItSaysUnderTheNameOfTheMethod) {
+  for (const Compressor& m : compressors()) {
+    const Compressor& form = byteps_form(m);
+    EXPECT_EQ(form.name, m.name);
+    EXPECT_EQ(form.cost.source, m.cost.source);
+    EXPECT_EQ(form.kept, m.kept);
+    EXPECT_EQ(why_wrong(form), "") << m.name;
+  }
+}
+
+// Worked by hand: 33 elements of which the first, third and last are negative take two words.
+TEST(BytePsForm, PacksTheSignsOfOneBit) {
+  const Compressor& one_bit = byteps_form(method("onebit"));
+  std::vector<float> tensor(33, 1);
+  tensor[0] = -3;
+  tensor[2] = -0.5f;
+  tensor[32] = -2.5f;
+  const std::vector<std::byte> payload = payload_of(one_bit, tensor, {});
+  ASSERT_EQ(payload.size(), 12u);
+  EXPECT_EQ(payload_bytes(one_bit, 33, {}), 12u);
+  EXPECT_EQ(payload_bytes(one_bit, 32, {}), 8u);
+  EXPECT_EQ(payload_bytes(one_bit, 1'024'000, {}), 128'004u);
+  std::uint32_t words[2];
+  std::memcpy(words, payload.data(), sizeof words);
+  EXPECT_EQ(words[0], 0xa0000000u);
+  EXPECT_EQ(words[1], 0x80000000u);
+  const float mean = 36.0f / 33;
+  std::vector<float> back(33), expected(33, mean);
+  for (const int i : {0, 2, 32}) expected[static_cast<std::size_t>(i)] = -mean;
+  one_bit.decompress(payload, {}, back);
+  EXPECT_EQ(back, expected);
 }
 
 std::vector<float> there_and_back(const Compressor& m, const std::vector<float>& tensor,

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <set>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
 
+#include "collectives/by_call.h"
 #include "collectives/check/agent_checker.h"
+#include "collectives/compress/byteps.h"
 #include "collectives/schemes/key_schemes.h"
 #include "collectives/schemes/keys.h"
 #include "collectives/schemes/nesterov.h"
@@ -395,6 +398,30 @@ TEST(PhubRacks, PassOnWhatRacksExchangeOnNicsOfTheirOwn) {
   EXPECT_THROW(phub_racks_ends(4, all_for_racks), std::invalid_argument);
 }
 
+// Calls end in any order, one of them much later than the rest, and numbers wrap.
+TEST(ByCall, FindsOpenCallsByTheirNumbers) {
+  ByCall<std::uint32_t> values;
+  std::uint32_t next = 0xffffff00;
+  std::set<std::uint32_t> open;
+  std::mt19937 random(1);
+  for (int i = 0; i < 5000; ++i, ++next) {
+    values.open(next, next * 3);
+    open.insert(next);
+    while (open.size() > 1 + random() % 30) {
+      const auto one = std::next(open.begin(), static_cast<std::ptrdiff_t>(random() % open.size()));
+      if (i < 1000 && *one == 0xffffff07) break;
+      values.close(*one);
+      EXPECT_EQ(values.find(*one), nullptr);
+      open.erase(one);
+    }
+    for (const std::uint32_t call : open) ASSERT_EQ(values.at(call), call * 3);
+    std::set<std::uint32_t> seen;
+    values.for_each([&](std::uint32_t value) { seen.insert(value); });
+    ASSERT_EQ(seen.size(), open.size());
+  }
+  EXPECT_THROW(values.at(next), std::out_of_range);
+}
+
 const Compressor& method_named(std::string_view name) {
   for (const Compressor& one : compressors())
     if (one.name == name) return one;
@@ -412,7 +439,7 @@ TEST(BytePs, CompressesPiecesAndSumsAsTheReferenceDoes) {
         Communicator comm = on_nodes(ranks, gpus, 2);
         comm.at_servers.partition_bytes = 4096;
         comm.at_servers.tensors = {{3000, 4}, {100, 4}, {1025, 4}};
-        PieceCompression how{&method_named(name), {}, memory, 4096};
+        PieceCompression how{&byteps_form(method_named(name)), {}, memory, 4096};
         how.options.ratio = 0.1;
         how.time = [](std::uint64_t elements) {
           return CodecTime{static_cast<Picoseconds>(elements) * 1000, 500'000};

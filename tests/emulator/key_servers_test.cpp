@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/check/nesterov_reference.h"
+#include "collectives/compress/byteps.h"
 #include "collectives/schemes/keys.h"
 #include "collectives/schemes/nesterov.h"
 #include "collectives/schemes/piece_compression.h"
@@ -186,14 +187,14 @@ TEST(KeyServers, ChargeSumsToCoresAndToTheMemoryThatTheyShare) {
   EXPECT_NEAR(seconds_of(with(64, 100, 4)), passes / 4e9, 0.05 * passes / 4e9);
 }
 
-// Pieces of 64 KiB that are compressed to a quarter and a few bytes.
+// Pieces of 64 KiB that are compressed to a bit for each float and a few bytes.
 SmallJob compressed_job(FabricKind kind) {
   SmallJob job(4, 2, kind);
   job.spec.collectives.algorithm(Func::all_reduce) = "byteps";
   job.spec.cluster.servers.count = 2;
   AtServers& servers = job.spec.collectives.at_servers;
   servers.partition_bytes = 64 << 10;
-  PieceCompression how{method_named("onebit"), {}, Memory::nesterov, 1 << 16};
+  PieceCompression how{&byteps_form(*method_named("onebit")), {}, Memory::nesterov, 1 << 16};
   how.time = [](std::uint64_t elements) {
     return CodecTime{static_cast<Picoseconds>(elements) * 100, 1000};
   };
@@ -227,13 +228,13 @@ TEST(BytePs, ChargesCompressionToRootsAndServers) {
     job.spec.cluster.servers.cores = cores;
     AtServers& servers = job.spec.collectives.at_servers;
     servers.partition_bytes = kElements * 4;
-    PieceCompression how{method_named("onebit"), {}, Memory::none, 0};
+    PieceCompression how{&byteps_form(*method_named("onebit")), {}, Memory::none, 0};
     how.time = [=](std::uint64_t) { return CodecTime{compress, decompress}; };
     servers.compression = std::make_shared<const PieceCompression>(how);
     return job.run();
   };
   const Result free = with(0, 0, 1);
-  const double payload = static_cast<double>(kPieces * (kElements + 8));
+  const double payload = static_cast<double>(kPieces * (kElements / 8 + 4));
   EXPECT_EQ(free.servers.at(0).rx_bytes, 4 * (payload + 2 * 64 * kPieces));
   EXPECT_EQ(free.servers.at(0).tx_bytes, 4 * (payload + 2 * 64 * kPieces));
   SmallJob plain = job_of("byteps", 4, 1, kPieces * kElements * 4);

@@ -8,11 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/compress/byteps.h"
 #include "collectives/routing.h"
 #include "collectives/schemes/piece_compression.h"
 #include "profiles/algorithms/algorithms.h"
-#include "profiles/job/nic_rates.h"
 #include "profiles/input/yaml.h"
+#include "profiles/job/nic_rates.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/compression.h"
 #include "profiles/planners/plan.h"
@@ -78,7 +79,8 @@ void add_piece_compression(std::mt19937& random, JobSpec& spec, const Workload& 
             return;
   std::vector<const Compressor*> methods;
   for (const Compressor& method : compressors())
-    if (!method.measure && method.rounds == 1 && !method.majority) methods.push_back(&method);
+    if (!method.measure && method.rounds == 1 && !method.majority)
+      methods.push_back(&byteps_form(method));
   PieceCompression how{methods[random() % methods.size()],
                        {},
                        one_of(random, {Memory::none, Memory::residual, Memory::nesterov}),
@@ -211,8 +213,6 @@ void plan_second_order(std::mt19937& random, SmallJob& job) {
   job.workload = plan_workload(spec);
 }
 
-// Every rank sends to the next one while it receives from the one before, once or in a body that is
-// repeated: the computes of all repetitions may have ended before the first send.
 // Steps of a small transformer under PyTorch, computed kernel by kernel.
 void plan_kernels(std::mt19937& random, SmallJob& job) {
   const std::string architecture = one_of<const char*>(random, {"gpt2", "llama"});
@@ -240,6 +240,8 @@ void plan_kernels(std::mt19937& random, SmallJob& job) {
   job.workload = plan_workload(spec);
 }
 
+// Every rank sends to the next one while it receives from the one before, once or in a body that is
+// repeated: the computes of all repetitions may have ended before the first send.
 void add_shift(std::mt19937& random, SmallJob& job) {
   Program& program = job.program();
   program.stream_names.resize(2, "send");

@@ -1,0 +1,68 @@
+// A value for each open call of a communicator, by the call's number. Numbers count up, so a ring
+// of slots serves that is as long as the span of the numbers that are open; finding a value takes
+// one access to memory.
+//
+// Bounds: the ring is a power of two and never shrinks. A value moves when the ring grows, in
+// open(). Threading: one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ghostrank {
+
+template <typename T>
+class ByCall {
+ public:
+  // Null: the call is not open.
+  T* find(std::uint32_t call) {
+    Slot& slot = slots_[call & (slots_.size() - 1)];
+    return slot.value && slot.call == call ? &*slot.value : nullptr;
+  }
+  // Throws std::out_of_range if the call is not open.
+  T& at(std::uint32_t call) {
+    T* const value = find(call);
+    if (value == nullptr) throw std::out_of_range("call " + std::to_string(call) + " is not open");
+    return *value;
+  }
+  // The call must not be open.
+  template <typename... Arguments>
+  T& open(std::uint32_t call, Arguments&&... arguments) {
+    while (slots_[call & (slots_.size() - 1)].value) grow();
+    Slot& slot = slots_[call & (slots_.size() - 1)];
+    slot.call = call;
+    return slot.value.emplace(std::forward<Arguments>(arguments)...);
+  }
+  void close(std::uint32_t call) { slots_[call & (slots_.size() - 1)].value.reset(); }
+  void clear() {
+    for (Slot& slot : slots_) slot.value.reset();
+  }
+  // Calls visit(value) for every open call.
+  template <typename Visit>
+  void for_each(const Visit& visit) {
+    for (Slot& slot : slots_)
+      if (slot.value) visit(*slot.value);
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t call = 0;
+    std::optional<T> value;
+  };
+
+  void grow() {
+    std::vector<Slot> longer(2 * slots_.size());
+    for (Slot& slot : slots_)
+      if (slot.value) longer[slot.call & (longer.size() - 1)] = std::move(slot);
+    slots_ = std::move(longer);
+  }
+
+  std::vector<Slot> slots_ = std::vector<Slot>(2);
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,15 @@
+// The payloads of BytePS, where they are not those of the methods of the same name in this folder,
+// which are GRACE's.
+//
+// Threading: constant data.
+#pragma once
+
+#include "collectives/compressor.h"
+
+namespace ghostrank {
+
+// What BytePS's ends exchange for a method of compressors(): a row of the same name and cost, or
+// the method itself where BytePS has none of its own. Lives as long as the program.
+const Compressor& byteps_form(const Compressor& method);
+
+}  // namespace ghostrank
