@@ -118,7 +118,7 @@ SegmentReport Player::play_one_by_one(const Segment& segment, const Callbacks& c
                            callbacks.iteration(job, static_cast<int>(i), report);
                          },
                          [&](double iterations) { callbacks.progress(i + iterations); }});
-    chooser_->measured(sum.call_seconds, sum.median_seconds);
+    chooser_->measured(sum.call_seconds);
     series.add(std::move(sum), reports_, std::move(stalls_), segment.dilation);
   }
   reports_ = series.take_reports();

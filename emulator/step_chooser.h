@@ -18,9 +18,9 @@ class StepChooser {
   virtual void choose() = 0;
   // The function whose calls are measured.
   virtual Func exchange() const = 0;
-  // What the iteration that was chosen last took, in seconds of emulated time: these calls all
-  // together, as the first ranks of their groups saw them, and the whole until its last rank ended.
-  virtual void measured(double calls, double step) = 0;
+  // What these took in the iteration that was chosen last, all together: seconds of emulated time,
+  // as the first ranks of their groups saw them.
+  virtual void measured(double seconds) = 0;
 };
 
 }  // namespace ghostrank

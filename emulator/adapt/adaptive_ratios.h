@@ -34,7 +34,7 @@ class AdaptiveRatios final : public StepChooser {
   void begin(double dilation) override;
   void choose() override;
   Func exchange() const override { return spec_.compression->method->exchange; }
-  void measured(double calls, double step) override { controller_->measured(calls, step); }
+  void measured(double seconds) override { controller_->measured(seconds); }
 
  private:
   const JobSpec& spec_;

@@ -21,9 +21,8 @@ RatioController::RatioController(const CompressedStep& step, const RatioLimits& 
       payload_(std::move(payload)),
       ratios_(step.calls.size(), limits.least) {}
 
-void RatioController::measured(double seconds_of_calls, double seconds_of_step) {
+void RatioController::measured(double seconds_of_calls) {
   learn(seconds_of_calls);
-  if (steps_ > 0) byte_ = std::max(byte_, byte_by_end(seconds_of_step));
   const bool probes = ++steps_ == 1;
   const std::vector<double> next =
       probes ? std::vector<double>(ratios_.size(), limits_.most) : wanted();
@@ -49,19 +48,6 @@ void RatioController::learn(double seconds_of_calls) {
   byte_ = (seconds_of_calls - call_ * calls) / sent;
 }
 
-// The time of a byte with which the exchanges end when they did; 0: compute hid their end.
-double RatioController::byte_by_end(double seconds_of_step) const {
-  const double after = std::max(0.0, step_.compute - step_.computed);  // the optimizer
-  const double ended = seconds_of_step - after;
-  if (ended <= step_.computed) return 0;
-  double low = 0, high = ended / bytes(ratios_);
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = low + (high - low) / 2;
-    (end(ratios_, middle) <= ended ? low : high) = middle;
-  }
-  return low;
-}
-
 // What the network can carry, whatever was sent before.
 std::vector<double> RatioController::wanted() const {
   std::vector<double> ratios(step_.calls.size());
@@ -70,7 +56,7 @@ std::vector<double> RatioController::wanted() const {
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = low + (high - low) / 2;
     std::fill(ratios.begin(), ratios.end(), std::exp(middle));
-    (end(ratios, byte_) <= step_.computed + limits_.budget ? low : high) = middle;
+    (end(ratios) <= step_.computed + limits_.budget ? low : high) = middle;
   }
   std::fill(ratios.begin(), ratios.end(), std::exp(low));
   fill_gaps(ratios);
@@ -83,13 +69,13 @@ double RatioController::bytes(std::span<const double> ratios) const {
   return sum;
 }
 
-double RatioController::end(std::span<const double> ratios, double byte) const {
+double RatioController::end(std::span<const double> ratios) const {
   double now = 0;
   for (const StreamPart& part : step_.stream) {
     if (part.kind == StreamPart::Kind::wait) now = std::max(now, part.seconds);
     if (part.kind == StreamPart::Kind::compute) now += part.seconds;
     if (part.kind == StreamPart::Kind::send)
-      now += call_ + byte * payload_(step_.calls[part.call], ratios[part.call]);
+      now += call_ + byte_ * payload_(step_.calls[part.call], ratios[part.call]);
   }
   return now;
 }

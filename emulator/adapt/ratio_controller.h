@@ -3,9 +3,8 @@
 //
 //   1. A call takes   call + byte * its payload's bytes.   Two first steps, at the least ratio and
 //      at ten times that, tell `call` and `byte` apart. Then `byte` is that of the last step: what
-//      the network did then is what it is expected to do now. It is what the calls of one rank ask
-//      for, or the end of the step, which is the last rank's, if that asks for more. `call` only
-//      falls, where the calls of a step took less than it says.
+//      the network did then is what it is expected to do now. `call` only falls, where the calls of
+//      a step took less than it says.
 //   2. The largest ratio for all tensors with which the exchanges end in time (by bisection; what
 //      the stream computes and waits for is known from the plan).
 //   3. Wherever the stream would then wait for the next gradients, the tensor before sends so much
@@ -36,14 +35,13 @@ class RatioController {
 
   // By call, for the next step.
   const std::vector<double>& ratios() const { return ratios_; }
-  // What the step with ratios() took: all of its calls together, and the whole.
-  void measured(double seconds_of_calls, double seconds_of_step);
+  // What the step with ratios() took for all of its calls together.
+  void measured(double seconds_of_calls);
 
  private:
   void learn(double seconds_of_calls);
   std::vector<double> wanted() const;
-  double byte_by_end(double seconds_of_step) const;
-  double end(std::span<const double> ratios, double byte) const;
+  double end(std::span<const double> ratios) const;
   double bytes(std::span<const double> ratios) const;
   void fill_gaps(std::vector<double>& ratios) const;
   // The largest ratio of a call whose payload is at most so large.

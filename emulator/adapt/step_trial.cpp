@@ -61,7 +61,7 @@ AdaptiveSteps::AdaptiveSteps(StepTrial& trial)
 AdaptiveSteps::Step AdaptiveSteps::next() {
   Step step{now_, 0, controller_.ratios()};
   const StepTrial::Played played = trial_.play(now_, step.ratios);
-  controller_.measured(played.calls, played.seconds);
+  controller_.measured(played.calls);
   step.seconds = played.seconds;
   now_ += played.seconds;
   return step;

@@ -54,8 +54,7 @@ struct Network {
 
 // Plays steps on the network until the ratios stay.
 void settle(RatioController& controller, const Network& network) {
-  for (int i = 0; i < 16; ++i)
-    controller.measured(network.calls(controller.ratios()), network.end(controller.ratios()));
+  for (int i = 0; i < 16; ++i) controller.measured(network.calls(controller.ratios()));
 }
 
 constexpr double kRung = 1.1007;  // how many times a ratio of the ladder is the one below, at most
@@ -65,7 +64,7 @@ TEST(RatioController, EndsInTimeAndFillsGaps) {
   RatioController controller(step, {0.002, 1e-4, 1}, payload);
   const Network network;
   EXPECT_EQ(controller.ratios(), Ratios(3, 1e-4));
-  controller.measured(network.calls(controller.ratios()), network.end(controller.ratios()));
+  controller.measured(network.calls(controller.ratios()));
   for (const double ratio : controller.ratios()) EXPECT_NEAR(ratio, 1e-3, 1e-9);
   settle(controller, network);
   const Ratios& ratios = controller.ratios();
@@ -83,7 +82,7 @@ TEST(RatioController, AnswersAChangeOneStepLate) {
   Network network;
   const auto play = [&] {
     const double end = network.end(controller.ratios());
-    controller.measured(network.calls(controller.ratios()), network.end(controller.ratios()));
+    controller.measured(network.calls(controller.ratios()));
     return end;
   };
   settle(controller, network);
@@ -114,10 +113,10 @@ TEST(RatioController, IsNotMisledByASlowBeginning) {
   RatioController controller(step, {0.002, 1e-5, 1}, payload);
   Network network;
   network.byte = 1e-7;
-  controller.measured(50 * network.calls(controller.ratios()), 1);
+  controller.measured(50 * network.calls(controller.ratios()));
   Ratios most(3);
   for (int i = 0; i < 30; ++i) {
-    controller.measured(network.calls(controller.ratios()), network.end(controller.ratios()));
+    controller.measured(network.calls(controller.ratios()));
     for (std::size_t c = 0; c < 3; ++c) most[c] = std::max(most[c], controller.ratios()[c]);
   }
   EXPECT_LE(network.end(controller.ratios()), 0.032 + 1e-9);
