@@ -51,7 +51,7 @@ class SwitchTargets : public testing::TestWithParam<int> {
     std::vector<std::unique_ptr<PcapWriter>> writers;
     for (int p = 0; p < kPorts; ++p)
       writers.push_back(std::make_unique<PcapWriter>(file("in" + std::to_string(p) + ".pcap")));
-    constexpr std::uint64_t kApart = 300'000;  // ns; bmv2 drops frames that come faster
+    constexpr std::uint64_t kApart = 3'000'000;  // ns; a slow bmv2 drops frames that come faster
     std::uint64_t time = 0;
     for (const auto& [port, frame] : frames)
       std::memcpy(writers[port]->frame(time += kApart, frame.size()), frame.data(), frame.size());
