@@ -340,10 +340,7 @@ void Shard::fire(Event& event) {
         event.t = in;
         return note ? schedule_from(ranks_.size() + event.rank, event) : schedule(event);
       }
-      event.kind = Event::Kind::arrival;
-      if (!queues) return arrive(r, event);
-      event.t = in;
-      return schedule(event);
+      return note ? note_arrived(event) : arrive(r, event);
     }
     case Event::Kind::arrival:
       if (event.message == MessageKind::note) [[unlikely]] {
