@@ -11,7 +11,7 @@ namespace {
 // Parcels per ring, as a power of two.
 constexpr std::size_t kRingLog2 = 14;
 // Windows take microseconds. A shard that comes later than this may not be running.
-constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(8), kNoTime{0};
+constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(25), kNoTime{0};
 
 }  // namespace
 

@@ -9,6 +9,7 @@ constexpr std::uint64_t kOneAwaited = std::uint64_t{1} << 32, kOneCome = 1;
 constexpr std::uint64_t kCome = kOneAwaited - 1;
 constexpr int kLooksPerClockRead = 8;
 constexpr int kLess = 16;  // least patience, as a part of the most
+constexpr int kLong = 4;   // a wait that shows that others have no core, in parts of the same
 
 // Lets the other hyperthread of a core run while this one spins.
 void pause() {
@@ -44,11 +45,13 @@ std::int64_t Windows::meet(int self, const Told& told) {
       pause();
       if (looks % kLooksPerClockRead == 0) now = monotonic_ns();
     }
-    const bool came = met_.load(std::memory_order_acquire) != before;
-    patience = came ? std::min(2 * patience, spin_ns_) : std::max(patience / 2, spin_ns_ / kLess);
     while (met_.load(std::memory_order_acquire) == before)
       met_.wait(before, std::memory_order_acquire);
     waited = monotonic_ns() - began;
+    // Falling asleep and waking up may have been most of it, so only longer waits show that others
+    // have no core.
+    patience = waited < kLong * spin_ns_ ? std::min(2 * patience, spin_ns_)
+                                         : std::max(patience / 2, spin_ns_ / kLess);
   }
   for (int to = 0; to < shards_; ++to) written().mail[index(self, to)].first = kNever;
   return waited;
