@@ -430,8 +430,7 @@ class Session::Play {
                      result_);
     if (workload_.jobs.empty()) {
       result_.tensors = tensor_use(spec_, workload_, segment.first);
-      if (!phase_.chooser)
-        result_.compression = compression_use(spec_, workload_, segment.first);
+      if (!phase_.chooser) result_.compression = compression_use(spec_, workload_, segment.first);
     }
     if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;

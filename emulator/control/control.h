@@ -9,7 +9,8 @@
 // strays and mistakes out, not an attacker on the path.
 //
 // Threading: one owner thread calls everything but request_stop(), fail() and stop_reason(), which
-// are safe from any thread (request_stop also from a signal handler). The control thread is internal.
+// are safe from any thread (request_stop also from a signal handler). The control thread is
+// internal.
 #pragma once
 
 #include <atomic>

@@ -203,7 +203,7 @@ class PacketNetwork {
   void free_packet(std::uint32_t packet) { free_.push_back(packet); }
 
   Setup setup_;
-  std::uint64_t window_ = 0;  // packets that a connection may have under way
+  std::uint64_t window_ = 0;      // packets that a connection may have under way
   Picoseconds now_ = 0, at_ = 0;  // at_: as clear() was told
   std::uint64_t planned_ = 0;
   LinkTimes* times_ = nullptr;

@@ -198,8 +198,8 @@ struct ParallelPlan {
   Recompute recompute = Recompute::none;
   Attention attention = Attention::fused;
   bool fused_accumulation = true;  // products of weights' gradients add them to their buffer
-  bool scatter_pipeline = false;  // tp ranks send a part each to the next stage, which gathers it
-  int vocabulary_multiple = 128;  // a tp rank's part of the vocabulary is padded to it
+  bool scatter_pipeline = false;   // tp ranks send a part each to the next stage, which gathers it
+  int vocabulary_multiple = 128;   // a tp rank's part of the vocabulary is padded to it
   ContextComm cp_comm = ContextComm::p2p;
   int cp_a2a = 1;  // hierarchical: ranks that exchange heads; such groups form the ring
   std::string order = "tp-cp-ep-dp-pp";

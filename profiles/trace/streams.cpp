@@ -148,8 +148,8 @@ void TraceStreams::on_message_stream(std::uint32_t event, const Op& op, const st
   append(event, messages_[next_message_++ % messages_.size()], op);
 }
 
-// Tracks, then communicators by kind, then messages by their first event: ranks that do the same get
-// the same order, however they came to it.
+// Tracks, then communicators by kind, then messages by their first event: ranks that do the same
+// get the same order, however they came to it.
 std::vector<std::uint32_t> TraceStreams::final_order() const {
   std::vector<std::uint32_t> order(streams_.size());
   std::iota(order.begin(), order.end(), 0);

@@ -81,8 +81,9 @@ TEST(JobErrors, NameAProgramOfASwitchThatIsNotThere) {
 
 TEST(JobErrors, SayThatNobodyWaitsSoLongForASwitch) {
   const auto said = [](const std::string& away) {
-    return load_error(kHead + "collectives: {allreduce: switchml}\nfabric: {kind: virtual}\n"
-                              "switch: {fails_at_us: [5], fallback_after_us: 0, away_us: " +
+    return load_error(kHead +
+                      "collectives: {allreduce: switchml}\nfabric: {kind: virtual}\n"
+                      "switch: {fails_at_us: [5], fallback_after_us: 0, away_us: " +
                       away + "}\n");
   };
   EXPECT_EQ(said("59e6"), "");
@@ -92,11 +93,11 @@ TEST(JobErrors, SayThatNobodyWaitsSoLongForASwitch) {
 }
 
 TEST(JobErrors, WantAPortOfTheSwitchForEveryNic) {
-  const std::string said = load_error(
-      kHead +
-      "cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 2}\n"
-      "fabric: {kind: packets, colocated: wire, namespaces: 'gr{node}'}\n"
-      "switch: {target: compiled, address: 10.0.0.9, ports: 'p{node}'}\n");
+  const std::string said =
+      load_error(kHead +
+                 "cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 2}\n"
+                 "fabric: {kind: packets, colocated: wire, namespaces: 'gr{node}'}\n"
+                 "switch: {target: compiled, address: 10.0.0.9, ports: 'p{node}'}\n");
   EXPECT_NE(said.find("switch.ports: nodes have 2 NICs"), std::string::npos) << said;
 }
 
