@@ -59,6 +59,7 @@ struct CollectiveReport {
   double calls = 0;           // per iteration, communicators summed
   double bytes = 0;           // buffer bytes per iteration, as nccl-tests counts a call
   double seconds_median = 0;  // of one call, seen by group rank 0
+  std::pair<double, double> seconds_interval;  // SampledSeconds::median_interval()
   double algbw_GBps = 0, busbw_GBps = 0;
   double seconds_error = 0, bandwidth_error = 0;  // as Figure::error
 };

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ghostrank {
@@ -16,22 +17,29 @@ class SampledSeconds {
  public:
   static constexpr std::size_t kMost = 4096;
 
-  // `call`: a number of its own.
-  void add(double seconds, std::uint64_t call);
+  // `call`: a number of its own. `kind`: alike for calls that a step repeats, as of one bucket.
+  void add(double seconds, std::uint64_t call, std::uint32_t kind = 0);
   void merge(const SampledSeconds& other);
 
   // Each value stands for 2^halvings() calls.
   const std::vector<float>& values() const { return values_; }
   std::uint32_t halvings() const { return halvings_; }
 
+  // Where the median of as many further calls of the same kinds would lie, 19 times of 20: least
+  // and most, by drawing anew from the calls kept of each kind (a stratified bootstrap). Wide where
+  // calls of one kind take one of several times and the median lies between two of these, as their
+  // order at a NIC is by chance. {0, 0} without values; the same in whichever order calls came.
+  std::pair<double, double> median_interval() const;
+
   // Whether add() and merge() could have produced this; check it after reading a blob.
   bool valid() const {
-    return values_.size() <= kMost && tosses_.size() == values_.size() && halvings_ <= kTosses;
+    return values_.size() <= kMost && tosses_.size() == values_.size() &&
+           kinds_.size() == values_.size() && halvings_ <= kTosses;
   }
   // Visits every field, to write it to a blob or to read it: field(x).
   template <typename Self, typename Field>
   static void exchange(Self& self, Field&& field) {
-    field(self.values_), field(self.tosses_), field(self.halvings_);
+    field(self.values_), field(self.tosses_), field(self.kinds_), field(self.halvings_);
   }
 
  private:
@@ -39,12 +47,13 @@ class SampledSeconds {
   bool keeps(std::uint32_t tosses) const {
     return (tosses & ((std::uint64_t{1} << halvings_) - 1)) == 0;
   }
-  void keep(float seconds, std::uint32_t tosses);
+  void keep(float seconds, std::uint32_t tosses, std::uint32_t kind);
   void halve();
 
   std::vector<float> values_;
   std::vector<std::uint32_t>
       tosses_;  // of coins, of each call kept: as many fell right as halvings
+  std::vector<std::uint32_t> kinds_;
   std::uint32_t halvings_ = 0;
 };
 

@@ -235,8 +235,8 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     row.total.add(took);
     row.total_late.add(late);
     const std::uint64_t call = salt_of(f);
-    row.seconds.add(seconds(took), call);
-    row.without_lateness.add(seconds(std::max<Picoseconds>(0, took - late)), call);
+    row.seconds.add(seconds(took), call, f.at);
+    row.without_lateness.add(seconds(std::max<Picoseconds>(0, took - late)), call, f.at);
   }
   StreamState& s = r.streams[f.stream];
   const auto expose = [&](const Moment& end) {

@@ -2,6 +2,8 @@
 #include "emulator/result/sampled_seconds.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -88,6 +90,44 @@ TEST(SampledSeconds, AreTheSameWheneverTheCallsAre) {
   for (SampledSeconds* sampled : {&once, &again})
     for (std::size_t i = 0; i < 50'000; ++i) sampled->add(static_cast<double>(i), i);
   EXPECT_EQ(once.values(), again.values());
+}
+
+// A bucket's calls take 1 or 2 s, as often one as the other: the median is either.
+TEST(SampledSeconds, MedianBetweenTwoTimesOfAKindIsUncertain) {
+  SampledSeconds sampled;
+  for (std::uint32_t i = 0; i < 100; ++i) sampled.add(i % 2 == 0 ? 1 : 2, i);
+  EXPECT_EQ(sampled.median_interval(), std::pair(1.0, 2.0));
+}
+
+// Two buckets, each always alike: nothing is by chance, though the median lies between them.
+TEST(SampledSeconds, MedianBetweenTwoKindsIsCertain) {
+  SampledSeconds sampled;
+  for (std::uint32_t i = 0; i < 100; ++i) sampled.add(i % 2 == 0 ? 1 : 2, i, i % 2);
+  EXPECT_EQ(sampled.median_interval(), std::pair(1.5, 1.5));
+}
+
+TEST(SampledSeconds, IntervalOfTheMedianNarrowsWithTheCalls) {
+  SampledSeconds few, many;
+  for (std::uint32_t i = 0; i < 4000; ++i) {
+    const double value = 1 + static_cast<double>(i * 7919 % 4000) / 4000;  // 1 to 2, shuffled
+    many.add(value, i);
+    if (i < 40) few.add(value, i);
+  }
+  const auto [low, high] = many.median_interval();
+  EXPECT_LT(low, 1.5);
+  EXPECT_GT(high, 1.5);
+  EXPECT_NEAR(high - low, 2 * 1.96 * 0.5 / std::sqrt(4000.0), 0.01);
+  EXPECT_GT(few.median_interval().second - few.median_interval().first, 3 * (high - low));
+}
+
+// Shards are merged in any order.
+TEST(SampledSeconds, IntervalOfTheMedianDoesNotDependOnTheOrderOfCalls) {
+  SampledSeconds there, back;
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    there.add(static_cast<double>(i % 17), i, i % 3);
+    back.add(static_cast<double>((499 - i) % 17), 499 - i, (499 - i) % 3);
+  }
+  EXPECT_EQ(there.median_interval(), back.median_interval());
 }
 
 }  // namespace

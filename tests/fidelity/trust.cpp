@@ -1,5 +1,6 @@
 // Whether what a run says of itself is so: random jobs are disturbed on purpose, and every figure
 // that a run gives and calls valid is held against the same job in virtual time.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -74,10 +75,13 @@ json play_disturbed(const Folder& folder, unsigned seed, const Disturbed& by,
   return play_here(folder, 1, arguments);
 }
 
-// A figure of a result, and whether the result calls it valid.
+// A figure of a result, and whether the result calls it valid. `least` and `most`: between which
+// the value is as right as itself; a median call of a few kinds may stand anywhere between two of
+// them.
 struct Claim {
   double value = 0;
   bool valid = false;
+  double least = value, most = value;
 };
 
 std::map<std::string, Claim> claims_of(const json& result) {
@@ -95,7 +99,8 @@ std::map<std::string, Claim> claims_of(const json& result) {
     const std::string of =
         " of " + c["op"].get<std::string>() + " " + c["group"].get<std::string>();
     if (c["seconds_median"].is_null() || c["op"] == "send_recv") continue;
-    claims["time/call" + of] = {c["seconds_median"], modelled || c["seconds_valid"].get<bool>()};
+    claims["time/call" + of] = {c["seconds_median"], modelled || c["seconds_valid"].get<bool>(),
+                                c["seconds_ci95"][0], c["seconds_ci95"][1]};
     claims["algbw" + of] = {c["algbw_GBps"], modelled || c["bandwidth_valid"].get<bool>()};
   }
   return claims;
@@ -106,7 +111,8 @@ struct Tally {
   int valid = 0, false_valid = 0, invalid = 0, false_invalid = 0;
   double worst = 0;  // error of a figure that was called valid
 
-  void add(const Claim& said, double truth) {
+  void add(const Claim& said, const Claim& is) {
+    const double truth = std::clamp(said.value, is.least, is.most);
     const double error = truth == 0 ? 0 : std::abs(said.value - truth) / truth;
     (said.valid ? valid : invalid) += 1;
     if (said.valid && error > kMost) ++false_valid;
@@ -135,14 +141,15 @@ Findings try_trust(const Options& options) {
     const json played = play_disturbed(
         folder, seed, by, {job, "-s", "fabric.kind=memory", "-s", "scale.dilation=" + dilation});
     for (const auto& [figure, said] : claims_of(played)) {
-      const double is = truth.at(figure).value;
+      const Claim& is = truth.at(figure);
       Tally& tally = figures[kind_of(figure)];
       const int before = tally.false_valid;
       tally.add(said, is);
       if (figure == "step_time.median") disturbances[by.what].add(said, is);
       std::fprintf(stderr, "%u %s %g, dilation %s: %s %.6g, in virtual time %.6g, %s%s\n", seed,
-                   by.what.c_str(), by.strength, dilation.c_str(), figure.c_str(), said.value, is,
-                   said.valid ? "valid" : "not valid", tally.false_valid > before ? " FALSE" : "");
+                   by.what.c_str(), by.strength, dilation.c_str(), figure.c_str(), said.value,
+                   is.value, said.valid ? "valid" : "not valid",
+                   tally.false_valid > before ? " FALSE" : "");
     }
   }
   const auto table = [&](const char* first, const std::map<std::string, Tally>& tallies) {
@@ -163,7 +170,8 @@ Findings try_trust(const Options& options) {
       " seeded random jobs in memory at dilation 1, 3 or 10, disturbed for all their "
       "time: stopped for 0.3 to 5 ms every 30 to 1,000 ms, or with a CPU quota of 0.2 to "
       "0.8 cores, or beside two busy programs, or not at all. Truth is the same job in "
-      "virtual time.\n\n" +
+      "virtual time; where its median call may stand between two kinds of calls "
+      "(`seconds_ci95`), all between is true.\n\n" +
       table("figure", figures) + "\nThe median step, by what disturbed the run:\n\n" +
       table("disturbed by", disturbances);
   return out;

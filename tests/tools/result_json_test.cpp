@@ -59,6 +59,7 @@ TEST(ResultJson, HasTheNamesAndNestingOfItsSchema) {
                                        {"calls", 3},
                                        {"bytes", 3072},
                                        {"seconds_median", 0.002},
+                                       {"seconds_ci95", {0.0019, 0.0021}},
                                        {"algbw_GBps", 1.5},
                                        {"busbw_GBps", 2.25},
                                        {"seconds_valid", true},

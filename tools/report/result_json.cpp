@@ -111,6 +111,9 @@ Json collectives_json(const Result& result) {
                     {"calls", number(c.calls)},
                     {"bytes", number(c.bytes)},
                     {"seconds_median", timed(c.seconds_median)},
+                    {"seconds_ci95", c.seconds_median > 0 ? Json({c.seconds_interval.first,
+                                                                  c.seconds_interval.second})
+                                                          : nullptr},
                     {"algbw_GBps", timed(c.algbw_GBps)},
                     {"busbw_GBps", timed(c.busbw_GBps)},
                     {"seconds_valid", timed_valid(c, c.seconds_error)},
