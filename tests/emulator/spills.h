@@ -1,12 +1,14 @@
 // Ledgers that outgrow memory: a job that makes one, and the files it leaves on disk.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <stdlib.h>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -52,29 +54,19 @@ inline void add_rows(const std::string& path, Pairs& pairs) {
   std::fclose(file);
 }
 
-// Two halves of the nodes that exchange nothing with each other. The second half's pairs outgrow a
-// ledger, the first half's do not.
+// All-to-alls of the second half of the nodes, and of couples in the first. The second half's pairs
+// outgrow a ledger, the first half's do not. All ranks have one role, so that a shard or process
+// gets one half.
 constexpr int kHalf = 1010;
-constexpr int kUnevenPairs = kHalf * (kHalf - 1) + kHalf - 1;
+constexpr int kUnevenPairs = kHalf * (kHalf - 1) + kHalf;
 
 inline SmallJob uneven_job(FabricKind kind) {
   SmallJob job(2 * kHalf, 1, kind);
-  Workload& w = job.workload;
-  w.group_names = {"first", "second"};
-  w.groups.assign(2, Group{});
-  w.groups[1].kind = 1;
-  for (const WorldRank r : w.role_of.keys()) {
-    const bool first = r < WorldRank(kHalf);
-    w.groups[first ? 0 : 1].members.push_back(r);
-    w.role_of[r] = first ? 0 : 1;
-  }
-  w.roles.push_back(w.roles[0]);
-  job.collective(Func::broadcast, 16);
-  Op op = job.program().streams[0][0];
-  op.func = Func::all_to_all;
-  op.group = 1;
-  w.roles[1].iterations[0].streams[0] = {op};
-  return job;
+  std::vector<Group>& groups = job.workload.groups;
+  groups.assign(kHalf / 2 + 1, Group{});
+  for (int r = 0; r < 2 * kHalf; ++r)
+    groups[static_cast<std::size_t>(std::min(r, kHalf) / 2)].members.push_back(WorldRank(r));
+  return job.collective(Func::all_to_all, 16);
 }
 
 }  // namespace ghostrank::testing

@@ -144,7 +144,7 @@ TEST(PlanSearch, SaysWhatTheEnginePlaysOfEveryFramework) {
     const Result result = testing::play(one);
     const double share = static_cast<double>(plan.step) * 1e-12 / result.iterations.back().seconds;
     EXPECT_LE(share, 1.005);
-    EXPECT_GE(share, 0.88);  // DDP's buckets share the NICs
+    EXPECT_GE(share, 0.85);  // DDP's buckets share the NICs
   }
   EXPECT_EQ(seen.size(), 5u);
 }

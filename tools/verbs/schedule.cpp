@@ -29,6 +29,7 @@
 #include "tools/verbs.h"
 #include "tools/verbs/bench/table.h"
 #include "tools/verbs/counts.h"
+#include "tools/watch/patience.h"
 
 namespace ghostrank {
 namespace {
@@ -319,6 +320,7 @@ void export_all(const Schedule& schedule, const std::string& form, const std::st
            "--export of " + humane_count(steps * c.size, "step"));
   const std::string name =
       "ghostrank-" + std::string(name_of(c.func)) + "-" + std::to_string(c.size);
+  const Patience exporting("exporting " + humane_count(steps * c.size, "step"));
   try {
     write_whole(output, form == "goal" ? to_goal(schedule) : to_xml(to_msccl(schedule, name)));
   } catch (const std::invalid_argument& error) {
@@ -350,7 +352,9 @@ int prove(const Algorithm& row, Collective c, Communicator comm, std::FILE* out)
   double elements = 0;
   for (GroupRank r = 0; r < c.size; ++r) elements += static_cast<double>(work_elements(c, r));
   say_need(elements * kBytesPerCheckedElement, "--check of " + humane_count(c.size, "rank"));
+  Patience checking("checking " + humane_count(c.size, "rank"));
   const CheckReport report = check(*checked);
+  checking.end();
   if (!report.ok) {
     std::fprintf(stderr, "ghostrank: the schedule is wrong: %s\n", report.error.c_str());
     return 1;
