@@ -192,7 +192,7 @@ void report_segment(const Segment& segment, const Workload& workload,
   if (!result.fidelity.modelled) {
     result.fidelity.figures = step_figures(result.iterations);
     for (CollectiveReport& c : result.collectives) {
-      c.seconds_error = std::max(c.seconds_error, error_by_chance(c));
+      c.seconds_error += error_by_chance(c);
       for (double* const error : {&c.seconds_error, &c.bandwidth_error})
         *error = call_error(*error, result.fidelity.figures);
     }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kLookSeconds = 1;  // wall, of a warm-up; less says little about a shared machine
 constexpr double kLongLook = 10;    // wall: longer warm-ups are not repeated for a small gain
-constexpr double kMostSearch = 30;  // wall: warm-ups may last so long beyond what is measured
+constexpr double kMostSearch = 40;  // wall: warm-ups may last so long beyond what is measured
 constexpr std::size_t kMostLongWarmUps = 4;
 constexpr double kMostAgain = 30;  // wall: iterations that last longer are measured once
 constexpr int kMostMeasured = 5;

@@ -54,6 +54,16 @@ TEST(Figures, OneLateStepSpoilsWhatDependsOnItOnly) {
   EXPECT_EQ(figure(steps(all), "exposed_comm").error, 0);
 }
 
+// Of 110 steps the second longest is p99. Nothing was late, but it stands alone.
+TEST(Figures, OfTheTailAreValidWhereTheStepsBelowAgree) {
+  std::vector<std::pair<double, double>> all(110, {1, 0});
+  all[0] = {1.03, 0};
+  EXPECT_EQ(figure(steps(all), "step_time.p99").error, 0);
+  all[60] = {1.02, 0};
+  EXPECT_NEAR(figure(steps(all), "step_time.p99").error, 0.02, 1e-9);
+  EXPECT_FALSE(figure(steps(all), "step_time.p99").valid());
+}
+
 // Steps after a late one make up for it: the chain was not as late as it seemed.
 TEST(Figures, LatenessThatIsMadeUpForIsNoError) {
   EXPECT_NEAR(figure(steps({{1.2, 0.2}, {0.8, -0.2}, {1, 0}}), "step_time.mean").error, 0, 1e-12);
