@@ -192,7 +192,9 @@ void report_segment(const Segment& segment, const Workload& workload,
   if (!result.fidelity.modelled) {
     result.fidelity.figures = step_figures(result.iterations);
     for (CollectiveReport& c : result.collectives) {
-      c.seconds_error += error_by_chance(c);
+      // A call's slip is that of the member that is looked at; it waited for others, or was spared
+      // waiting, who may be as late.
+      c.seconds_error = 2 * (c.seconds_error + error_by_chance(c));
       for (double* const error : {&c.seconds_error, &c.bandwidth_error})
         *error = call_error(*error, result.fidelity.figures);
     }

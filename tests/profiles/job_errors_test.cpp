@@ -145,7 +145,8 @@ TEST(JobErrors, SayWhatNetworksNeed) {
   EXPECT_EQ(text("kind: leaf_spine, routing: ecpm"),
             "job.yaml:4:77: cluster.topology.routing is 'ecpm'; did you mean ecmp?");
   EXPECT_EQ(text("kind: leaf_spine, routing: adaptive"),
-            "job.yaml:4:77: cluster.topology.routing is 'adaptive'; allowed: ecmp, static, spray, flowlet");
+            "job.yaml:4:77: cluster.topology.routing is 'adaptive'; allowed: ecmp, static, spray, "
+            "flowlet");
   EXPECT_EQ(
       text("kind: leaf_spine, uplink_rate: fast"),
       "job.yaml:4:81: cluster.topology.uplink_rate: 'fast' is neither auto nor a rate such as "

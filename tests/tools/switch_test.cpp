@@ -109,7 +109,8 @@ TEST_F(SwitchPlanFile, HasQueuePairsOverRoce) {
   const auto wrong = [&](const std::string& from, const std::string& to) {
     return why(kRocePlan, from, to);
   };
-  EXPECT_THAT(wrong("format: roce", "format: tcp"), HasSubstr(":6:13: format is udp, roce or omnireduce"));
+  EXPECT_THAT(wrong("format: roce", "format: tcp"),
+              HasSubstr(":6:13: format is udp, roce or omnireduce"));
   EXPECT_THAT(wrong("0x1a2b", "0x1a2g"), HasSubstr("remote_key is a number of 32 bits"));
   EXPECT_THAT(wrong("number: 18", "number: 16777216"), HasSubstr("from 0 to 16777215"));
   EXPECT_THAT(wrong("format: roce", "format: udp"), HasSubstr("a worker has no key 'remote_key'"));
