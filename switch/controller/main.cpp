@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "switch/controller/messages.h"
+#include "switch/controller/byte_buffers.h"
 
 namespace {
 
@@ -48,15 +48,6 @@ void read_worker(const std::string& text, SessionRequest& request) {
   request.ip = ntohl(ip.s_addr);
 }
 
-std::string text_of(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  std::string text;
-  if (!buffer.Dump(&slices).ok()) return text;
-  for (const grpc::Slice& s : slices)
-    text.append(reinterpret_cast<const char*>(s.begin()), s.size());
-  return text;
-}
-
 SessionAnswer read_answer(const Call& call, std::size_t rank, std::uint64_t session) {
   const std::string who = "the controller's answer to worker " + std::to_string(rank);
   if (!call.status.ok())
@@ -78,8 +69,7 @@ SessionAnswer enter(const std::string& controller, const std::vector<SessionRequ
   grpc::CompletionQueue queue;
   std::vector<Call> calls(requests.size());
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    const grpc::Slice bytes(message_of(fields_of(requests[i])));
-    const grpc::ByteBuffer request(&bytes, 1);
+    const grpc::ByteBuffer request = buffer_of(fields_of(requests[i]));
     calls[i].context.set_deadline(std::chrono::system_clock::now() + kPatience);
     calls[i].reader = stub.PrepareUnaryCall(&calls[i].context, kUdpSession, request, &queue);
     calls[i].reader->StartCall();

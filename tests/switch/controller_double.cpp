@@ -16,20 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "switch/controller/messages.h"
+#include "switch/controller/byte_buffers.h"
 
 namespace {
 
 using namespace ghostrank::switchml;
-
-std::string text_of(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  std::string text;
-  if (!buffer.Dump(&slices).ok()) return text;
-  for (const grpc::Slice& s : slices)
-    text.append(reinterpret_cast<const char*>(s.begin()), s.size());
-  return text;
-}
 
 std::string mac_text(std::uint64_t mac) {
   char text[18];
@@ -54,8 +45,7 @@ class Entry final : public grpc::ServerGenericBidiReactor {
   void OnReadDone(bool ok) override;
   void OnDone() override { delete this; }
   void answer(const Fields& said) {
-    const grpc::Slice bytes(message_of(said));
-    answer_ = grpc::ByteBuffer(&bytes, 1);
+    answer_ = buffer_of(said);
     StartWriteAndFinish(&answer_, {}, grpc::Status::OK);
   }
 

@@ -38,25 +38,40 @@ inline SwitchPlan plan_of(std::vector<JobPlan> jobs, int ports) {
   return plan;
 }
 
-// The chunk of worker w: every element i is `first` + i.
-inline Bytes chunk(int w, int slot, int set, std::int32_t first, int elements, std::uint32_t id = 0,
-                   std::int8_t exponent = 0) {
+// A packet of worker w to the switch's UDP port.
+inline Packet packet_from(int w, std::uint16_t port, int slot, int set, std::uint32_t id,
+                          int elements) {
   Packet p;
   const Worker who = worker(w, w);
   p.source = {who.mac, who.ip, kWorkerPort};
-  p.target = {kSwitchMac, kSwitchIp, kUdpPort};
+  p.target = {kSwitchMac, kSwitchIp, port};
   p.id = id;
   p.slot = static_cast<std::uint16_t>(slot);
   p.set = static_cast<std::uint8_t>(set);
-  p.e0 = p.e1 = exponent;
   p.elements = elements;
-  Bytes frame(frame_bytes(elements));
+  return p;
+}
+
+// Element i is `first` + i.
+inline void put_elements(std::int32_t first, int elements, std::byte* to) {
+  for (int i = 0; i < elements; ++i)
+    store32(to + 4 * i, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(i));
+}
+
+// A packet of SwitchML's with elements from `first` on.
+inline Bytes frame_of(const Packet& p, std::int32_t first) {
+  Bytes frame(frame_bytes(p.elements, p.type));
   write_header(p, frame.data());
-  for (int i = 0; i < elements; ++i) {
-    store32(frame.data() + kHeaderBytes + 4 * i,
-            static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(i));
-  }
+  put_elements(first, p.elements, frame.data() + header_bytes(p.type));
   return frame;
+}
+
+// The chunk of worker w, with elements from `first` on.
+inline Bytes chunk(int w, int slot, int set, std::int32_t first, int elements, std::uint32_t id = 0,
+                   std::int8_t exponent = 0) {
+  Packet p = packet_from(w, kUdpPort, slot, set, id, elements);
+  p.e0 = p.e1 = exponent;
+  return frame_of(p, first);
 }
 
 inline std::int32_t element(const Bytes& frame, int i) {
