@@ -209,41 +209,37 @@ void CompiledSwitch::copy_to(int port, std::span<const std::byte> frame, Transmi
 // To a worker that takes no elements the result is a credit.
 void CompiledSwitch::send_result(Job& job, int number, const Packet& result, Transmitter& out) {
   const Worker& worker = job.plan.workers[static_cast<std::size_t>(number)];
-  const auto port = static_cast<std::size_t>(worker.port);
-  if (loss_out_[port].lost()) {
-    ++ports_[port].lost;
-    return;
-  }
   Packet packet = result;
   if (!takes(result, number)) packet.elements = 0;
   const std::uint16_t thread = result.target.udp & static_cast<std::uint16_t>(~kUdpPortMask);
   packet.source = {plan_.mac, plan_.ip, result.target.udp};
   packet.target = {worker.mac, worker.ip,
                    static_cast<std::uint16_t>(job.plan.worker_port + thread)};
-  const std::size_t head = header_bytes(packet.type);
-  const std::size_t bytes = frame_bytes(packet.elements, packet.type);
-  std::byte* frame = transmit(worker.port, bytes, out);
-  write_header(packet, frame);
-  std::memcpy(frame + head, result.values, bytes - head);
-  ++job.counters.sent;
+  send_packet(job, worker.port, packet, out);
 }
 
 // To the switch above, a leaf is one worker. The upper switch sends its results back to the UDP
 // port that the sum was sent to.
 void CompiledSwitch::send_up(Job& job, const Packet& packet, Transmitter& out) {
   const Uplink& up = *job.plan.uplink;
-  const auto port = static_cast<std::size_t>(up.port);
-  if (loss_out_[port].lost()) {
-    ++ports_[port].lost;
-    return;
-  }
   Packet sum = packet;
   sum.source = {plan_.mac, plan_.ip, packet.target.udp};
   sum.target = {up.mac, up.ip, packet.target.udp};
-  const std::size_t bytes = frame_bytes(sum.elements);
-  std::byte* frame = transmit(up.port, bytes, out);
-  write_header(sum, frame);
-  std::memcpy(frame + kHeaderBytes, sum.values, bytes - kHeaderBytes);
+  send_packet(job, up.port, sum, out);
+}
+
+void CompiledSwitch::send_packet(Job& job, int port, const Packet& packet, Transmitter& out) {
+  if (loss_out_[static_cast<std::size_t>(port)].lost()) {
+    ++ports_[static_cast<std::size_t>(port)].lost;
+    return;
+  }
+  const bool sparse = job.plan.format == Format::omnireduce;
+  const std::size_t head = sparse ? kSparseHeaderBytes : header_bytes(packet.type);
+  const std::size_t bytes =
+      sparse ? sparse_frame_bytes(packet.elements) : frame_bytes(packet.elements, packet.type);
+  std::byte* frame = transmit(port, bytes, out);
+  sparse ? write_sparse_header(packet, frame) : write_header(packet, frame);
+  std::memcpy(frame + head, packet.values, bytes - head);
   ++job.counters.sent;
 }
 

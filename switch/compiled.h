@@ -74,6 +74,8 @@ class CompiledSwitch {
   void receive_roce(int port, const RocePacket& packet, Transmitter& out);
   void sum_roce(int port, const Source& source, const RocePacket& packet, Transmitter& out);
   void send_roce(Job& job, int worker, const RocePacket& result, Transmitter& out);
+  // Sends a packet in the form of the job, unless it is lost on the way.
+  void send_packet(Job& job, int port, const Packet& packet, Transmitter& out);
   std::byte* transmit(int port, std::size_t bytes, Transmitter& out);
   void copy_to(int port, std::span<const std::byte> frame, Transmitter& out);
   void index_sources();

@@ -1,6 +1,4 @@
 // The compiled switch's jobs of OmniReduce: sums of the blocks that workers have.
-#include <cstring>
-
 #include "switch/compiled.h"
 #include "switch/lanes.h"
 #include "switch/sparse.h"
@@ -42,19 +40,10 @@ void CompiledSwitch::sum_sparse(const Source& source, const Packet& packet, Tran
 
 void CompiledSwitch::send_block(Job& job, int number, const Packet& result, Transmitter& out) {
   const Worker& worker = job.plan.workers[static_cast<std::size_t>(number)];
-  const auto port = static_cast<std::size_t>(worker.port);
-  if (loss_out_[port].lost()) {
-    ++ports_[port].lost;
-    return;
-  }
   Packet packet = result;
   packet.source = {plan_.mac, plan_.ip, kSparsePort};
   packet.target = {worker.mac, worker.ip, job.plan.worker_port};
-  const std::size_t bytes = sparse_frame_bytes(packet.elements);
-  std::byte* frame = transmit(worker.port, bytes, out);
-  write_sparse_header(packet, frame);
-  std::memcpy(frame + kSparseHeaderBytes, result.values, bytes - kSparseHeaderBytes);
-  ++job.counters.sent;
+  send_packet(job, worker.port, packet, out);
 }
 
 }  // namespace ghostrank::switchml
