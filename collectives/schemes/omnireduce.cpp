@@ -30,7 +30,8 @@ class OmniReduce final : public Ends {
   std::unique_ptr<Agent> agent(GroupParty party) const override {
     const bool helps = party >= size();
     if (options().packets)
-      return helps ? omnireduce::packet_aggregator(setup_) : omnireduce::packet_member(setup_);
+      return helps ? omnireduce::packet_aggregator(setup_)
+                   : omnireduce::packet_member(setup_, party);
     return helps ? omnireduce::reliable_aggregator(setup_) : omnireduce::reliable_member(setup_);
   }
   bool exact() const override { return false; }
@@ -65,7 +66,7 @@ class OmniReduce final : public Ends {
   }
   Survives survives() const override {
     const bool all = options().packets;
-    return {all, all, all, all};
+    return {all, all, all, all, options().in_switch};
   }
   std::string refuses(const Call& call) const override {
     if (options().in_switch && call.type != DataType::int32) return "a switch adds int32 only";
@@ -127,6 +128,10 @@ std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
             options().packets ? Carriage::packet : Carriage::reliable};
   };
   std::vector<Edge> edges;
+  // Ranks send each other nothing while their switch answers, but a network must know who may.
+  for (GroupRank r = 0; options().in_switch && r < size(); ++r)
+    for (GroupRank other = 0; other < size(); ++other)
+      if (other != r) edges.push_back({r, other});
   for (GroupRank r = 0; r < size(); ++r)
     for (int a = 0; a < options().aggregators; ++a) {
       const std::size_t i = a;

@@ -23,7 +23,8 @@
 // The aggregators are helpers of kind `aggregator`, or one `network_switch` (packets only), which
 // sends a sum to all ranks at once, has int32 adders only and at most kMostSwitchRanks ranks. The
 // switch is a design of our own on OmniReduce's rules; a real one is ghostrank's compiled switch or
-// its P4 program (switch/sparse.h), never run on hardware.
+// its P4 program (switch/sparse.h), never run on hardware. It may restart or stay away: see
+// omnireduce_packets.cpp.
 //
 // Source: the behaviour of sands-lab/omnireduce, which has int32 and float32; other types and the
 // guard against reordering are ours. Threading: immutable.
@@ -46,6 +47,8 @@ struct OmniReduceOptions {
   int slots = 64;                        // of each aggregator
   int first_slot = 0;                    // the packets' number of the first of them
   Picoseconds timeout = 10'000'000'000;  // of packets; 10 ms
+  // Ranks sum themselves when all have heard nothing of the switch for so long, for good; 0: never.
+  Picoseconds fallback = 1'000'000'000'000;
 };
 
 // Throws std::invalid_argument for options out of range, and for a switch with too many ranks.

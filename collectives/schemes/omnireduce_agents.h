@@ -82,7 +82,7 @@ std::unique_ptr<Agent> reliable_aggregator(const Setup& setup);
 inline constexpr std::uint64_t kPacketOverhead = 3;
 inline constexpr std::size_t kPacketWords = 8;
 inline constexpr std::uint32_t kSetBit = 1U << 15;
-std::unique_ptr<Agent> packet_member(const Setup& setup);
+std::unique_ptr<Agent> packet_member(const Setup& setup, GroupRank self);
 std::unique_ptr<Agent> packet_aggregator(const Setup& setup);
 // For a switch elements are big-endian, as all other fields are (switch/sparse.h).
 const WireFormat& packet_format(bool for_switch);

@@ -1,45 +1,46 @@
-// OmniReduce's Algorithm 2: packets may be lost, doubled, late or overtaken; see omnireduce.h.
-#include <algorithm>
-#include <array>
-#include <cstring>
+// The ranks of OmniReduce's Algorithm 2: packets may be lost, doubled, late or overtaken, and a
+// switch may forget or stop; see omnireduce.h.
+//
+// Where a switch sums, ranks help each other by reliable notes:
+//
+//   ask    a rank whose packet has waited for long > all others: the rounds that it waits for
+//   told   a rank that has the sum of such a round > that rank
+//   part   a rank that has long heard nothing of the switch > the slot's deputy: its packet
+//   sum    the deputy, a rank, when it has the parts of all > all
+//
+// In a slot no rank is more than one round ahead of another. So a sum that a rank lacks is either
+// the last one of another, which keeps it, or nobody has it: then all send their packets again, to
+// a switch that has forgotten them or to the deputy. A round has one sum, whoever adds it up, so
+// ranks need not agree on who does. A deputy's sum shows that all ranks have long heard nothing,
+// and not that one is late: from then on they leave the switch alone.
+#include <bit>
 #include <deque>
-#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "collectives/schemes/omnireduce_agents.h"
+#include "collectives/schemes/kept_note.h"
+#include "collectives/schemes/omnireduce_rounds.h"
 #include "collectives/schemes/slot_timers.h"
 
 namespace ghostrank::omnireduce {
 namespace {
 
-// Note::words of a packet.
-struct Words {
-  std::uint32_t round = 0;  // in the slot, over all calls
-  std::uint32_t next = 0;   // block, or an end
+enum Tag : std::uint8_t { kPacket, kAsk, kTold, kPart, kSum };
+
+constexpr int kAskAfter = 8;  // time-outs; then after twice as many, and so on
+
+// A round that a rank waits for; words of `ask`.
+struct Wanted {
+  std::uint32_t slot = 0, round = 0;
 };
-static_assert(sizeof(Words) == kPacketWords);
-
-Words words_in(const Note& note) {
-  Words words;
-  std::memcpy(&words, note.words.data(), sizeof words);
-  return words;
-}
-
-std::uint32_t index_of(std::uint32_t slot, std::uint32_t round) {
-  return slot | (round % 2 == 1 ? kSetBit : 0U);
-}
-
-bool well_formed(const Note& note, const Setup& setup) {
-  const std::uint64_t block = setup.options.block;
-  return note.words.size() == kPacketWords && (note.elements == 0 || note.elements == block) &&
-         setup.own_slot(note.index & ~kSetBit) < static_cast<std::uint32_t>(setup.options.slots);
-}
+constexpr std::size_t kMostWanted = kMostWords / sizeof(Wanted);  // of a note
 
 class Member final : public Agent {
  public:
-  explicit Member(const Setup& setup)
+  Member(const Setup& setup, GroupRank self)
       : setup_(setup),
+        self_(self),
         walk_(setup.shape()),
         slots_(walk_.shape().slots),
         timers_(walk_.shape().slots, setup.options.timeout) {}
@@ -47,36 +48,42 @@ class Member final : public Agent {
   void on_call(Io& io, const Call& call) override {
     calls_.push_back(call);
     if (calls_.size() == 1) start(io);
+    add_own_parts(io);
   }
 
-  void on_note(Io& io, GroupParty from, const Note& sum) override {
-    if (calls_.empty() || !well_formed(sum, setup_) || sum.elements == 0) return;
-    const int slot = setup_.slot_of(from, sum.index & ~kSetBit);
-    State& state = slots_[slot];
-    const Words words = words_in(sum);
-    if (!state.waits || words.round != state.round) return;  // it has this sum
-    if (!walk_.may_go_to(slot, 0, words.next)) return;       // no packet of ours
-    Tensor& tensor = io.tensor(call().number);
-    walk_.store_current(slot, 0, tensor, bytes_of(call().type), sum.content);
-    state.has_block = walk_.go_to(slot, 0, words.next, tensor);
-    ++state.round;
-    state.waits = !walk_.ended(slot, 0);
-    if (state.waits) return send(io, slot);
-    if (--open_ > 0) return;
-    io.done(call().number);
-    calls_.pop_front();
-    start(io);
+  void on_note(Io& io, GroupParty from, const Note& note) override {
+    if (note.tag == kAsk) return answer(io, from, note);
+    if (!well_formed(note, setup_)) return;
+    if (note.tag == kPart) {
+      add_part(io, from, note);
+    } else {
+      if (note.tag == kPacket) silent_ = 0;
+      if (note.tag == kSum) leave_switch(io);
+      const GroupParty sums = note.tag == kPacket ? from : setup_.ranks;
+      take(io, setup_.slot_of(sums, note.index & ~kSetBit), note);
+    }
+    add_own_parts(io);
   }
 
   void on_timer(Io& io, std::uint32_t) override {
-    for (std::size_t slot = 0; slot < slots_.size(); ++slot)
-      if (slots_[slot].waits && timers_.expired(slot)) send(io, static_cast<int>(slot));
+    std::vector<Wanted> wanted;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      if (!slots_[slot].waits) continue;
+      if (timers_.expired(slot) && !left_) send_packet(io, static_cast<int>(slot));
+      if (has_waited_long(slot))
+        wanted.push_back({static_cast<std::uint32_t>(slot), slots_[slot].round});
+    }
+    if (setup_.options.in_switch) ask(io, wanted);
+    ++silent_;
+    if (suspects() && silent_ == patience() && !left_) send_parts(io);
     timers_.arm(io);
+    add_own_parts(io);
   }
 
   void on_room(Io& io) override {
+    outbox_.flush(io);
     for (const int slot : std::exchange(refused_, {}))
-      if (slots_[slot].waits) send(io, slot);
+      if (slots_[slot].waits && !left_) send_packet(io, slot);
   }
 
  private:
@@ -84,8 +91,18 @@ class Member final : public Agent {
     std::uint32_t round = 0;
     bool waits = false;      // for the sum of this round
     bool has_block = false;  // the rank has the block of this round
+    // The sum of the round before, for those who lack it: its type, words and elements.
+    DataType type{};
+    Words words;
+    std::vector<std::byte> sum;
   };
   const Call& call() const { return calls_.front(); }
+  // Nobody has answered for so long that the slot's parts go to its deputy.
+  bool suspects() const {
+    return setup_.options.in_switch && setup_.options.fallback > 0 && silent_ >= patience();
+  }
+  int patience() const { return timers_.ticks_in(setup_.options.fallback); }
+  GroupRank deputy_of(int slot) const { return slot % setup_.ranks; }
 
   // Starts the next call: the first block of every slot leaves, even if it is zero. A call without
   // elements ends at once.
@@ -94,6 +111,7 @@ class Member final : public Agent {
       if (call().collective.count > 0) break;
       io.done(call().number);
     }
+    silent_ = 0;
     if (calls_.empty()) return io.disarm(0);
     walk_.start(call().collective.count, io.tensor(call().number));
     open_ = static_cast<int>(
@@ -108,24 +126,134 @@ class Member final : public Agent {
     }
   }
 
+  // The sum of a round, from whomever.
+  void take(Io& io, int slot, const Note& sum) {
+    if (calls_.empty() || sum.elements == 0) return;
+    State& state = slots_[slot];
+    const Words words = words_in(sum);
+    if (!state.waits || words.round != state.round) return;  // it has this sum
+    if (!walk_.may_go_to(slot, 0, words.next)) return;       // no packet of ours
+    Tensor& tensor = io.tensor(call().number);
+    walk_.store_current(slot, 0, tensor, bytes_of(call().type), sum.content);
+    state.has_block = walk_.go_to(slot, 0, words.next, tensor);
+    ++state.round;
+    state.waits = !walk_.ended(slot, 0);
+    if (setup_.options.in_switch) {
+      state.type = sum.type;
+      state.words = words;
+      state.sum.assign(sum.content.begin(), sum.content.end());
+    }
+    if (state.waits) return send(io, slot);
+    if (--open_ > 0) return;
+    if (left_ && self_ == 0) io.tell(Incident::ring_call);
+    io.done(call().number);
+    calls_.pop_front();
+    start(io);
+  }
+
+  // The packet of a slot's round.
   void send(Io& io, int slot) {
+    timers_.begin(slot);
+    if (!left_) send_packet(io, slot);
+    if (left_ || suspects()) send_part(io, slot);
+  }
+  void send_packet(Io& io, int slot) {
+    timers_.sent(slot);
+    if (!io.send(setup_.place_of(slot).aggregator, packet(io, slot, kPacket), Carriage::packet))
+      refused_.push_back(slot);
+  }
+  // Valid until the next packet.
+  Note packet(Io& io, int slot, Tag tag) {
     const State& state = slots_[slot];
-    const SlotPlace place = setup_.place_of(slot);
-    const Words words{state.round, walk_.at(slot, 0).next};
+    words_ = {state.round, walk_.at(slot, 0).next};
     content_.clear();
     if (state.has_block)
       walk_.append_current(slot, 0, io.tensor(call().number), bytes_of(call().type), content_);
-    const Note note{
-        .index = index_of(place.index, state.round),
-        .type = call().type,
-        .elements = state.has_block ? static_cast<std::uint64_t>(setup_.options.block) : 0,
-        .content = content_,
-        .words = std::as_bytes(std::span(&words, 1))};
-    timers_.sent(slot);
-    if (!io.send(place.aggregator, note, Carriage::packet)) refused_.push_back(slot);
+    return {.tag = tag,
+            .index = index_of(setup_.place_of(slot).index, state.round),
+            .type = call().type,
+            .elements = state.has_block ? static_cast<std::uint64_t>(setup_.options.block) : 0,
+            .content = content_,
+            .words = std::as_bytes(std::span(&words_, 1))};
+  }
+
+  // ---- Sums that the switch has forgotten ----
+
+  bool has_waited_long(std::size_t slot) const {
+    constexpr int kTicks = kAskAfter * SlotTimers::kTicks;
+    const int age = timers_.age(slot);
+    return age % kTicks == 0 && std::has_single_bit(static_cast<unsigned>(age / kTicks));
+  }
+
+  void ask(Io& io, std::span<const Wanted> wanted) {
+    for (std::size_t at = 0; at < wanted.size(); at += kMostWanted) {
+      const auto some = wanted.subspan(at, std::min(kMostWanted, wanted.size() - at));
+      for (GroupRank rank = 0; rank < setup_.ranks; ++rank)
+        if (rank != self_) outbox_.send(io, rank, {.tag = kAsk, .words = std::as_bytes(some)});
+    }
+  }
+
+  void answer(Io& io, GroupParty from, const Note& ask) {
+    for (std::size_t at = 0; at + sizeof(Wanted) <= ask.words.size(); at += sizeof(Wanted)) {
+      Wanted wanted;
+      std::memcpy(&wanted, ask.words.data() + at, sizeof wanted);
+      if (wanted.slot >= slots_.size()) continue;
+      const State& state = slots_[wanted.slot];
+      if (wanted.round + 1 != state.round) continue;
+      const std::uint32_t index = setup_.place_of(static_cast<int>(wanted.slot)).index;
+      outbox_.send(io, from,
+                   {.tag = kTold,
+                    .index = index_of(index, wanted.round),
+                    .type = state.type,
+                    .elements = static_cast<std::uint64_t>(setup_.options.block),
+                    .content = state.sum,
+                    .words = std::as_bytes(std::span(&state.words, 1))});
+    }
+  }
+
+  // ---- A switch that is gone ----
+
+  void send_parts(Io& io) {
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot)
+      if (slots_[slot].waits) send_part(io, static_cast<int>(slot));
+  }
+  void send_part(Io& io, int slot) {
+    if (deputy_of(slot) == self_) return own_parts_.push_back(slot);
+    outbox_.send(io, deputy_of(slot), packet(io, slot, kPart));
+  }
+
+  void leave_switch(Io& io) {
+    if (std::exchange(left_, true)) return;
+    if (self_ == 0) io.tell(Incident::fallback);
+    if (!suspects()) send_parts(io);
+  }
+
+  // The rank is the deputy of the part's slot. Its own sum it takes at once.
+  void add_part(Io& io, GroupParty from, const Note& part) {
+    if (!deputy_) deputy_.emplace(setup_.options.slots, setup_.ranks);
+    const std::uint32_t slot = setup_.own_slot(part.index & ~kSetBit);
+    Round* round = deputy_->of(slot, words_in(part).round);
+    if (!round) return;
+    const bool fresh = round->add(from, part);
+    if (!round->complete()) return;
+    Note sum = round->told(part.index, setup_.options.block);
+    sum.tag = kSum;
+    for (GroupRank rank = 0; rank < setup_.ranks; ++rank)
+      if (rank != self_ && (fresh || rank == from)) outbox_.send(io, rank, sum);
+    if (!fresh) return;
+    leave_switch(io);
+    take(io, static_cast<int>(slot), sum);
+  }
+
+  // One after the other, because a sum that the rank takes makes its next part.
+  void add_own_parts(Io& io) {
+    for (; !own_parts_.empty(); own_parts_.pop_front())
+      if (slots_[own_parts_.front()].waits)
+        add_part(io, self_, packet(io, own_parts_.front(), kPart));
   }
 
   const Setup setup_;
+  const GroupRank self_;
   ColumnWalk walk_;
   std::deque<Call> calls_;  // open calls; the first is under way
   std::vector<State> slots_;
@@ -133,171 +261,18 @@ class Member final : public Agent {
   int open_ = 0;              // slots of the call that have not ended
   std::vector<int> refused_;  // slots whose packet was refused for lack of room
   std::vector<std::byte> content_;
-};
-
-// One round of a slot: who was heard, the sum, the least next block.
-class Round {
- public:
-  bool is(std::uint32_t number) const { return used_ && number_ == number; }
-  bool is_older_than(std::uint32_t number) const {
-    return !used_ || static_cast<std::int32_t>(number - number_) > 0;  // the numbers wrap around
-  }
-  void begin(std::uint32_t number, int ranks) {
-    used_ = true;
-    number_ = number;
-    missing_ = ranks;
-    least_ = ~0U;
-    heard_.assign(ranks, false);
-    sum_.clear();
-    has_sum_ = false;
-  }
-  // False: the rank was heard before.
-  bool add(GroupParty from, const Note& note, std::uint32_t next) {
-    if (heard_[from]) return false;
-    heard_[from] = true;
-    --missing_;
-    least_ = std::min(least_, next);
-    type_ = note.type;
-    if (note.elements > 0) {
-      has_sum_ = true;
-      sum_.add(note);
-    }
-    return true;
-  }
-  bool has_sum() const { return has_sum_; }
-  bool complete() const { return missing_ == 0; }
-  std::uint32_t least_next() const { return least_; }
-  DataType type() const { return type_; }
-  std::span<const std::byte> sum() const { return sum_.content(); }
-
- private:
-  bool used_ = false, has_sum_ = false;
-  std::uint32_t number_ = 0, least_ = 0;
-  int missing_ = 0;
-  DataType type_{};
-  std::vector<bool> heard_;
-  Sum sum_;
-};
-
-// A rank's packet of round r + 2 says that all ranks were heard in round r + 1, and so have the sum
-// of r: its set is free.
-class Aggregator final : public Agent {
- public:
-  explicit Aggregator(const Setup& setup)
-      : setup_(setup), cost_(setup), slots_(setup.options.slots), all_(setup.ranks) {
-    std::iota(all_.begin(), all_.end(), 0);
-  }
-
-  void on_note(Io& io, GroupParty from, const Note& note) override {
-    if (from >= setup_.ranks || !well_formed(note, setup_)) return;
-    const std::uint32_t slot = setup_.own_slot(note.index & ~kSetBit);
-    const Words words = words_in(note);
-    Round& round = slots_[slot][words.round % 2];
-    if (round.is_older_than(words.round)) round.begin(words.round, setup_.ranks);
-    if (!round.is(words.round)) return;  // a late packet of an earlier round
-    cost_.begin(io, slot, note.type);
-    const bool first = !round.has_sum();
-    const bool fresh = round.add(from, note, words.next);
-    if (fresh && note.elements > 0) cost_.block(io, note.type, first);
-    if (!round.complete()) return;
-    const Words told{words.round, round.least_next()};
-    const Note sum{.index = note.index,
-                   .type = round.type(),
-                   .elements = static_cast<std::uint64_t>(setup_.options.block),
-                   .content = round.sum(),
-                   .words = std::as_bytes(std::span(&told, 1))};
-    // Where a send finds no room, the rank asks again.
-    if (!fresh)
-      io.send(from, sum, Carriage::packet);
-    else if (setup_.options.in_switch)
-      io.send(all_, sum, Carriage::packet);
-    else
-      for (int i = 0; i < setup_.ranks; ++i)
-        io.send((static_cast<GroupParty>(slot % all_.size()) + i) % setup_.ranks, sum,
-                Carriage::packet);
-  }
-
- private:
-  const Setup setup_;
-  SumCost cost_;
-  std::vector<std::array<Round, 2>> slots_;
-  std::vector<GroupParty> all_;
-};
-
-void store32(std::byte* to, std::uint32_t value) {
-  for (int i = 0; i < 4; ++i) to[i] = static_cast<std::byte>(value >> (24 - 8 * i));
-}
-std::uint32_t load32(const std::byte* from) {
-  std::uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(from[i]);
-  return value;
-}
-
-// Copies elements, and with `reverse` turns the bytes of each around.
-void copy_elements(std::span<const std::byte> from, std::size_t element, bool reverse,
-                   std::byte* to) {
-  std::copy(from.begin(), from.end(), to);
-  for (std::size_t at = 0; reverse && at < from.size(); at += element)
-    std::reverse(to + at, to + at + element);
-}
-
-//   0 round : 32   4 set : 1, slot : 15   6 next : 32   10 type : 8   11 elements
-// Numbers are big-endian, elements little-endian, but for a switch. The types 1 and 2 are the
-// source's.
-class Packets final : public WireFormat {
- public:
-  explicit Packets(bool for_switch) : for_switch_(for_switch) {}
-  std::string_view name() const override {
-    return for_switch_ ? "OmniReduce over UDP, for a switch" : "OmniReduce over UDP";
-  }
-
-  void encode(const Note& note, std::span<std::byte> packet) const override {
-    const Words words = words_in(note);
-    store32(packet.data(), words.round);
-    packet[4] = static_cast<std::byte>(note.index >> 8);
-    packet[5] = static_cast<std::byte>(note.index);
-    store32(packet.data() + 6, words.next);
-    packet[10] = static_cast<std::byte>(static_cast<int>(note.type) + 1);
-    copy_elements(note.content, bytes_of(note.type), for_switch_, packet.data() + kHead);
-  }
-
-  std::optional<Note> decode(std::span<const std::byte> packet,
-                             std::vector<std::byte>& store) const override {
-    if (packet.size() < kHead) return std::nullopt;
-    const int type = std::to_integer<int>(packet[10]) - 1;
-    if (type < 0 || type >= kDataTypes) return std::nullopt;
-    const std::size_t bytes = packet.size() - kHead;
-    const std::uint32_t element = bytes_of(static_cast<DataType>(type));
-    if (bytes % element != 0) return std::nullopt;
-    const Words words{load32(packet.data()), load32(packet.data() + 6)};
-    // The content first, because elements must be aligned.
-    store.resize(bytes + kPacketWords);
-    copy_elements(packet.subspan(kHead), element, for_switch_, store.data());
-    std::memcpy(store.data() + bytes, &words, sizeof words);
-    const std::span<const std::byte> all = store;
-    return Note{.index = std::to_integer<std::uint32_t>(packet[4]) << 8 |
-                         std::to_integer<std::uint32_t>(packet[5]),
-                .type = static_cast<DataType>(type),
-                .elements = bytes / element,
-                .content = all.first(bytes),
-                .words = all.subspan(bytes)};
-  }
-
- private:
-  static constexpr std::size_t kHead = kPacketOverhead + kPacketWords;
-  bool for_switch_;
+  Words words_;
+  Outbox outbox_;
+  int silent_ = 0;     // ticks for which the call has heard nothing of the switch
+  bool left_ = false;  // the switch, for good
+  std::optional<SlotRounds> deputy_;
+  std::deque<int> own_parts_;  // slots
 };
 
 }  // namespace
 
-std::unique_ptr<Agent> packet_member(const Setup& setup) { return std::make_unique<Member>(setup); }
-std::unique_ptr<Agent> packet_aggregator(const Setup& setup) {
-  return std::make_unique<Aggregator>(setup);
-}
-
-const WireFormat& packet_format(bool for_switch) {
-  static const Packets kOfHosts(false), kOfSwitch(true);
-  return for_switch ? kOfSwitch : kOfHosts;
+std::unique_ptr<Agent> packet_member(const Setup& setup, GroupRank self) {
+  return std::make_unique<Member>(setup, self);
 }
 
 }  // namespace ghostrank::omnireduce

@@ -53,7 +53,8 @@ std::unique_ptr<Ends> omnireduce_switch(int ranks, const Communicator& comm) {
                                  .columns = 1,
                                  .slots = in.slots,
                                  .first_slot = in.first_slot,
-                                 .timeout = in.timeout_ps});
+                                 .timeout = in.timeout_ps,
+                                 .fallback = in.fallback_ps});
 }
 
 std::unique_ptr<Ends> sparse_all_gather(int ranks, const Communicator&) {

@@ -1,6 +1,7 @@
-// SwitchML whose switches fail: random plays with real data, in which switches restart, stay away
-// for a while or for good, while packets are lost, doubled, delayed and overtaken.
-// GHOSTRANK_FAULT_RUNS=N plays N runs (default 200), from GHOSTRANK_FAULT_SEED on (default 0).
+// SwitchML and OmniReduce whose switches fail: random plays with real data, in which switches
+// restart, stay away for a while or for good, while packets are lost, doubled, delayed and
+// overtaken. GHOSTRANK_FAULT_RUNS=N plays N runs (default 200), from GHOSTRANK_FAULT_SEED on
+// (default 0).
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "collectives/check/agent_checker.h"
 #include "collectives/dice.h"
+#include "collectives/schemes/omnireduce.h"
 #include "collectives/schemes/switchml.h"
 
 namespace ghostrank {
@@ -52,17 +54,28 @@ Play drawn(std::uint64_t seed) {
                           .elements = 32,
                           .timeout = kTimeout,
                           .fallback = gone || dice.happens(0.5) ? 5 * kMillisecond : 0};
+  const bool sparse = nodes <= 32 && dice.happens(0.3);
   Play run;
-  run.ends = switchml_ends(ranks, options, nodes_of(nodes, gpus));
-  const Func func = kServed[dice.below(kServed.size())];
+  run.ends = sparse ? omnireduce_ends(ranks, {.in_switch = true,
+                                              .packets = true,
+                                              .block = 32,
+                                              .columns = 1,
+                                              .slots = options.slots,
+                                              .timeout = options.timeout,
+                                              .fallback = options.fallback})
+                    : switchml_ends(ranks, options, nodes_of(nodes, gpus));
+  const Func func = sparse ? Func::all_reduce : kServed[dice.below(kServed.size())];
   const std::uint64_t count = dice.below(nodes > 8 ? 500 : 1'500);
   constexpr std::array kTypes{DataType::int32, DataType::float32, DataType::bfloat16};
-  const DataType type = kTypes[dice.below(kTypes.size())];
+  const DataType type = sparse ? DataType::int32 : kTypes[dice.below(kTypes.size())];
   run.calls =
       calls_like({func, ranks, func == Func::all_reduce ? count : count / 4, bytes_of(type), 0},
                  type, static_cast<int>(1 + dice.below(4)));
-  run.name = std::string(name_of(func)) + " of " + std::to_string(ranks) + " ranks on " +
-             std::to_string(nodes) + " nodes, " + std::string(name_of(type));
+  for (Call& call : run.calls)
+    if (sparse) call.sparsity = {dice.happens(0.5) ? 1 : 0.2, 32, Overlap::random};
+  run.name = (sparse ? "sparse " : "") + std::string(name_of(func)) + " of " +
+             std::to_string(ranks) + " ranks on " + std::to_string(nodes) + " nodes, " +
+             std::string(name_of(type));
   AgentCheckOptions& o = run.options;
   o.seed = seed;
   constexpr std::array kRates{0.0, 0.001, 0.01, 0.05};
