@@ -71,6 +71,12 @@ class Pool {
 
   void reset();
 
+  // Bytes that a set of a slot takes: a sum of so many elements, the workers' marks (4), how many
+  // are missing (1), two exponents, and the number of the round where it is guarded (4).
+  static constexpr std::uint64_t bytes_of_set(int elements, bool guarded) {
+    return 4 * static_cast<std::uint64_t>(elements) + (guarded ? 11 : 7);
+  }
+
  private:
   struct Round {
     std::uint32_t marks = 0;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "collectives/agent.h"
+#include "collectives/schemes/held_bytes.h"
 
 namespace ghostrank {
 
@@ -45,6 +46,7 @@ struct AtpAggregators {
     std::vector<std::int32_t> values;  // empty without real data
   };
   std::vector<Cell> cells;
+  HeldBytes held;  // told by the communicator that comes first
   int jobs = 0;
   std::uint64_t aggregated = 0, passed = 0;  // packets that left complete, and as they came
 };

@@ -13,6 +13,8 @@
 namespace ghostrank::atp {
 
 inline constexpr std::uint64_t kElements = 62;  // of a packet
+// Of a sum in progress: its elements, its packet's number, its workers and its communicator.
+inline constexpr std::uint64_t kSumBytes = 4 * kElements + 12;
 inline constexpr std::uint64_t kOverhead = 4;   // bytes of the header that are not in `words`
 inline constexpr double kUnits = 1e6;           // of a float, as an int32
 

@@ -20,6 +20,8 @@ class Server final : public Agent {
   void on_note(Io& io, GroupParty, const Note& note) override {
     const auto words = Words::read(note.words);
     if (!words) return;
+    // Of every slot a sum in progress and the last one.
+    held_.at_least(io, slots_.size() * 2 * kSumBytes);
     Slot& slot = slots_[words->sequence % slots_.size()];
     if (slot.ended.is(*words)) return send(io, note, slot.ended, words->workers);
     if (!slot.open.is(*words)) {
@@ -112,6 +114,7 @@ class Server final : public Agent {
   const std::shared_ptr<const Layout> layout_;
   const GroupParty switch_;
   std::vector<Slot> slots_;
+  HeldBytes held_;
 };
 
 }  // namespace

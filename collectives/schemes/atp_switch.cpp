@@ -33,6 +33,7 @@ class AtpSwitch final : public Agent {
     const auto words = Words::read(note.words);
     if (!words) return;
     if (spent_ > 0) io.spend(spent_);
+    shared_.held.at_least(io, shared_.cells.size() * kSumBytes);
     if (from == server_) return answer(io, note, *words);
     if (static_cast<Tag>(note.tag) == Tag::data)
       add(io, note, *words);

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "collectives/schemes/block_columns.h"
+#include "collectives/schemes/held_bytes.h"
 #include "collectives/schemes/omnireduce.h"
 #include "collectives/wire_format.h"
 
@@ -52,7 +52,7 @@ class SumCost {
     const std::uint64_t marks = o.packets ? (static_cast<std::uint64_t>(setup_.ranks) + 7) / 8 : 0;
     const std::uint64_t bytes =
         2 * static_cast<std::uint64_t>(o.slots) * (elements * bytes_of(type) + marks);
-    if (bytes > held_) io.hold(bytes - std::exchange(held_, bytes));
+    held_.at_least(io, bytes);
     if (!o.in_switch) io.run_on(static_cast<int>(slot));
   }
   // `first`: the block begins a sum, else it is added to one.
@@ -64,7 +64,7 @@ class SumCost {
 
  private:
   const Setup setup_;
-  std::uint64_t held_ = 0;
+  HeldBytes held_;
 };
 
 // Algorithm 1. Note::index is the slot's index at its aggregator; `words` has for each block of the

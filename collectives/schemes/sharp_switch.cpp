@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "collectives/schemes/held_bytes.h"
 #include "collectives/schemes/kept_note.h"
 #include "collectives/schemes/sharp_agents.h"
 
@@ -95,7 +96,8 @@ class SharpSwitch final : public Agent {
   // ---- Messages ----
 
   void add(Io& io, const Note& note) {
-    const auto at = partial_.try_emplace({note.call, note.index}).first;
+    const auto [at, fresh] = partial_.try_emplace({note.call, note.index});
+    if (fresh) held_.at_least(io, summed_ += note_bytes(note, 0));
     Partial& partial = at->second;
     partial.sum.add(note);
     if (++partial.messages < children_.size()) return;
@@ -106,6 +108,7 @@ class SharpSwitch final : public Agent {
     else
       send(io, children_, sum, Tag::down);
     partial_.erase(at);
+    summed_ -= note_bytes(note, 0);
   }
 
   void send(Io& io, std::span<const GroupParty> to, Note note, Tag tag) {
@@ -122,6 +125,8 @@ class SharpSwitch final : public Agent {
   std::size_t asked_ = 0;
   bool holds_ = false, refused_ = false;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Partial> partial_;  // by call and chunk
+  std::uint64_t summed_ = 0;                                            // bytes of these sums
+  HeldBytes held_;
   std::vector<Waiting> waiting_;
 };
 

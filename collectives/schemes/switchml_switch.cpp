@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "collectives/schemes/held_bytes.h"
 #include "collectives/schemes/switchml_agents.h"
 #include "collectives/schemes/switchml_packets.h"
 #include "switch/lanes.h"
@@ -42,6 +43,7 @@ class Switch final : public Agent {
   void on_note(Io& io, GroupParty from, const Note& note) override {
     if (note.tag > static_cast<std::uint8_t>(Reach::from_one)) return;
     if (spent_ > 0) io.spend(spent_);
+    held_.at_least(io, bytes_held());
     const auto reach = static_cast<Reach>(note.tag);
     const auto words = Words::read(reach, note.words);
     const int slot = slot_of(note);
@@ -72,6 +74,13 @@ class Switch final : public Agent {
     return 2 * static_cast<std::size_t>(slot_of(note)) + set_of(note);
   }
   static std::uint8_t set_of(const Note& note) { return (note.index & kSetBit) != 0; }
+
+  // Every slot has two sets, each below another switch with the answer of that.
+  std::uint64_t bytes_held() const {
+    const std::uint64_t answer = post_.above < 0 ? 0 : 5 + 4 * std::uint64_t(options_.elements);
+    return 2 * std::uint64_t(options_.slots) *
+           (Pool::bytes_of_set(options_.elements, options_.guard) + answer);
+  }
 
   // Without real data the pool need not store values: 32 elements are the least that it takes.
   void make_pool(const Note& note) {
@@ -177,6 +186,7 @@ class Switch final : public Agent {
   std::vector<Answer> answers_;   // slot * 2 + set
   std::vector<std::byte> lanes_;  // one packet's elements, big-endian
   const Picoseconds spent_;       // per packet
+  HeldBytes held_;
   std::optional<Pool> pool_;
   bool real_ = false;  // the ranks hold real data
 };

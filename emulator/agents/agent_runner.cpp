@@ -324,6 +324,7 @@ bool AgentRunner::switch_hears(State& s, Picoseconds at) {
   const std::ptrdiff_t failures = last - switch_.fails_at.begin();
   if (failures > s.failures) {
     s.failures = failures;
+    s.count.memory_bytes = 0;  // the new agent tells of it again
     s.timers.clear();
     make_agent(s);
   }

@@ -342,5 +342,30 @@ TEST(InTheNetwork, EveryFunctionLeavesRealDataRight) {
     }
 }
 
+// Two sets of every slot of a switch of SwitchML: a sum, four bytes of marks, one of who is
+// missing, two exponents and the number of the round. A failed switch holds it once.
+TEST(Schemes, ReportTheMemoryThatServersAndSwitchesHeld) {
+  const auto held = [](const char* scheme, bool fails = false) {
+    SmallJob job(4, 1, FabricKind::virtual_time);
+    job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+    job.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+    job.spec.cluster.servers.count = 1;
+    job.spec.cluster.servers.nic = job.spec.cluster.nic;
+    job.spec.collectives.in_switch = {.slots = 16, .packet_elements = 64};
+    job.spec.collectives.at_servers.partition_bytes = 4096;
+    if (fails) job.spec.network_switch.fails_at = {20 * kPicosPerMicro};
+    job.collective(Func::all_reduce, 10'000, DataType::int32, 0, 1);
+    std::uint64_t bytes = 0;
+    for (const ServerReport& server : job.run().servers) bytes += server.memory_bytes;
+    return bytes;
+  };
+  EXPECT_EQ(held("switchml"), 2u * 16 * (4 * 64 + 11));
+  EXPECT_EQ(held("switchml", true), held("switchml"));
+  EXPECT_EQ(held("omnireduce_switch"), 2u * 16 * (4 * 64 + 1));
+  EXPECT_EQ(held("parameter_server"), 2u * 4 * 10'000);
+  for (const char* scheme : {"sharp", "atp", "omnireduce", "byteps", "phub"})
+    EXPECT_GT(held(scheme), 0u) << scheme;
+}
+
 }  // namespace
 }  // namespace ghostrank
