@@ -25,9 +25,9 @@
 #include "emulator/result/network_report.h"
 #include "emulator/several_jobs.h"
 #include "emulator/traffic/schedules.h"
+#include "emulator/traffic/tensor_use.h"
 #include "emulator/traffic/traffic.h"
 #include "emulator/verify/gradient_states.h"
-#include "emulator/verify/tensor_use.h"
 #include "emulator/verify/verify.h"
 #include "emulator/warmup.h"
 #include "profiles/device/device.h"
@@ -489,6 +489,8 @@ class Session::Play {
     const SwitchSpec& sw = spec_.network_switch;
     if (!sw.outside()) return;
     result_.network_switch.emplace(SwitchReport{std::string(name_of(sw.target)), sw.address, {}});
+    if (options_.network_switch)
+      result_.network_switch->memory_bytes = options_.network_switch->memory_bytes();
     const double now = switch_processor_seconds();
     if (now >= 0 && seconds_before >= 0)
       result_.network_switch->processor_seconds = now - seconds_before;

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "emulator/adapt/step_chooser.h"
 #include "emulator/control/control.h"
 #include "emulator/packets/network_switch.h"
 #include "emulator/result/result.h"
-#include "emulator/step_chooser.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
 

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "emulator/adapt/step_chooser.h"
 #include "emulator/assemble/ensemble.h"
 #include "emulator/common/blob.h"
 #include "emulator/host/counters.h"
 #include "emulator/segment.h"
-#include "emulator/step_chooser.h"
 
 namespace ghostrank {
 

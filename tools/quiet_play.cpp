@@ -3,7 +3,7 @@
 #include "emulator/control/control.h"
 #include "emulator/engine.h"
 #include "profiles/error.h"
-#include "tools/verbs/job_switch.h"
+#include "tools/switching/job_switch.h"
 #include "tools/watch/outcome.h"
 
 namespace ghostrank {

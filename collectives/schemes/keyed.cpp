@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "collectives/check/compressed_reference.h"
-#include "collectives/check/nesterov_reference.h"
+#include "collectives/schemes/compressed_reference.h"
+#include "collectives/schemes/nesterov_reference.h"
 #include "collectives/schemes/numbers.h"
 
 namespace ghostrank {
@@ -72,10 +72,16 @@ const PieceCompression* KeyedEnds::compression(std::uint32_t key) const {
   return whole.elements * whole.element_bytes >= how->min_bytes ? how : nullptr;
 }
 
-std::uint64_t KeyedEnds::wire_bytes(const KeyPiece& piece, std::uint32_t element_bytes) const {
+bool KeyedEnds::exact() const {
+  return !servers_.compression || !servers_.compression->method->measure;
+}
+
+KeyedEnds::OnWire KeyedEnds::on_wire(const KeyPiece& piece, std::uint32_t element_bytes) const {
   const PieceCompression* how = compression(piece.key);
-  return how ? how->payload(piece.elements) * bytes_of(how->method->payload)
-             : piece.elements * element_bytes;
+  if (!how) return {piece.elements * element_bytes, piece.elements * element_bytes};
+  const PayloadSizes sizes = how->payloads(piece.elements);
+  const std::uint64_t each = bytes_of(how->method->payload);
+  return {sizes.piece * each, sizes.sum * each};
 }
 
 int KeyedEnds::heir(std::uint32_t key, const std::set<int>& dead) const {
@@ -150,19 +156,23 @@ void KeyedEnds::add_node_traffic(const std::vector<GroupRank>& node, const KeyPi
 void KeyedEnds::add_server_traffic(const KeyPieces& pieces, std::uint32_t element_bytes,
                                    std::vector<Edge>& edges) const {
   struct Owned {
-    std::uint64_t pieces = 0, bytes = 0;
+    std::uint64_t pieces = 0;
+    OnWire bytes;
   };
   std::vector<Owned> owned(helpers_);
   for (const KeyPiece& piece : pieces) {
-    ++owned[piece.helper].pieces;
-    owned[piece.helper].bytes += wire_bytes(piece, element_bytes);
+    Owned& keys = owned[piece.helper];
+    const OnWire one = on_wire(piece, element_bytes);
+    ++keys.pieces;
+    keys.bytes.push += one.push;
+    keys.bytes.result += one.result;
   }
   const std::uint64_t notes = rules_.answer == Answer::result ? 1 : 2;  // each way, per piece
-  const auto both_ways = [&](GroupParty a, GroupParty b, const Owned& keys) {
+  const auto both_ways = [&](GroupParty pusher, GroupParty owner, const Owned& keys) {
     const std::uint64_t messages = notes * keys.pieces;
-    const std::uint64_t bytes = messages * rules_.header_bytes + keys.bytes;
-    edges.push_back({a, b, bytes, messages});
-    edges.push_back({b, a, bytes, messages});
+    const std::uint64_t headers = messages * rules_.header_bytes;
+    edges.push_back({pusher, owner, headers + keys.bytes.push, messages});
+    edges.push_back({owner, pusher, headers + keys.bytes.result, messages});
   };
   for (int owner = 0; owner < helpers_; ++owner) {
     if (owned[owner].pieces == 0) continue;

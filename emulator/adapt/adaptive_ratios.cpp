@@ -5,7 +5,7 @@
 #include <string>
 
 #include "emulator/adapt/ratio_ladder.h"
-#include "emulator/verify/tensor_use.h"
+#include "emulator/traffic/tensor_use.h"
 
 namespace ghostrank {
 namespace {

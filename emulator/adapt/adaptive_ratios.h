@@ -13,8 +13,8 @@
 
 #include "emulator/adapt/compressed_step.h"
 #include "emulator/adapt/ratio_controller.h"
+#include "emulator/adapt/step_chooser.h"
 #include "emulator/result/result.h"
-#include "emulator/step_chooser.h"
 
 namespace ghostrank {
 

@@ -27,8 +27,10 @@
 #include <vector>
 
 #include "collectives/agent.h"
+#include "collectives/by_call.h"
+#include "emulator/agents/helper_count.h"
 #include "emulator/common/moment.h"
-#include "emulator/shard/statistics.h"
+#include "emulator/result/result.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/verify/rank_data.h"
 #include "profiles/job/job.h"
@@ -73,15 +75,14 @@ ServerMachine server_machine(const ServerSpec& servers, int rank_nodes);
 class NoteCarrier {
  public:
   virtual ~NoteCarrier() = default;
-  // Returns false when an outbox to a receiver is full; call AgentRunner::give_room() when it may
-  // have room again.
-  virtual bool has_room(const LeavingNote& note) = 0;
-  virtual void carry(const LeavingNote& note) = 0;
+  // Returns false, and sends nothing, when an outbox to a receiver is full; call
+  // AgentRunner::give_room() when it may have room again.
+  virtual bool carry(const LeavingNote& note) = 0;
   // Schedules AgentRunner::on_timer(who, timer, armed) at `at`.
   virtual void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) = 0;
   virtual void end_call(Flight& flight, Moment at) = 0;
-  // Whether the call's rank is traced, and a stage of a part of its tensor for that trace.
-  virtual bool traces(const Flight& flight) const = 0;
+  // Whether the party is traced, and a stage of a part of a call's tensor for that trace.
+  virtual bool traces(std::uint32_t local) const = 0;
   virtual void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
                            Moment to) = 0;
   virtual void refuse(const std::string& what) = 0;  // ends the run
@@ -100,6 +101,15 @@ class AgentRunner {
   // the job says so.
   void clear(bool fail);
   bool serves() const { return !cluster_.schemes().empty(); }
+  // Ends::overhead_bytes() of a scheme.
+  std::uint64_t overhead(std::uint32_t scheme) const { return overhead_[scheme]; }
+  // Fetches what the next event of a party will touch.
+  void prefetch(std::uint32_t local) const {
+    const State* const s = first_of_[local];
+    if (s == nullptr) return;
+    for (std::size_t line = 0; line < 3; ++line)
+      __builtin_prefetch(reinterpret_cast<const char*>(s) + 64 * line);
+  }
   // Grows while calls get on: with reliable notes, and where a rank reads elements of its tensor
   // that lie behind all that it has read, or writes some. Timers, and packets that are sent again,
   // leave it as it is.
@@ -139,12 +149,11 @@ class AgentRunner {
     std::uint32_t element_;
     GroupRank position_;
     std::optional<TensorContent> content_;
-    std::uint64_t& progress_;
+    std::uint64_t* progress_;
     std::uint64_t read_to_ = 0;
     std::vector<std::byte> copy_;
   };
   struct OpenCall {
-    std::uint32_t number;
     Flight* flight;
     RankTensor tensor;
     struct InStage {
@@ -157,24 +166,29 @@ class AgentRunner {
     std::uint32_t name;
     std::uint64_t armed;  // 0: not armed
   };
-  struct State {
+  // What a job may let a party do.
+  enum class Fails : std::uint8_t { never, stops, goes_away };
+  struct alignas(64) State {  // what a note touches comes first
     AgentAddress address;
     State* next = nullptr;  // of the same party
-    const SchemeUse* use = nullptr;
-    WorldParty party;
-    GroupParty position = 0;
-    std::size_t processor = 0;
     std::unique_ptr<Agent> agent;
-    std::uint32_t calls = 0;
-    std::vector<std::unique_ptr<OpenCall>> open;
-    std::vector<Timer> timers;
-    bool waits_for_room = false;
-    std::ptrdiff_t failures = 0;  // of the switch, before its agent was made
+    const SchemeUse* use = nullptr;
+    std::size_t processor = 0;
+    GroupParty position = 0, parties = 0;  // its own, and how many there are
+    WorldParty party;
+    Fails fails = Fails::never;
+    bool traced = false, waits_for_room = false;
+    ByCall<OpenCall> open;
     HelperCount count{};
+    std::uint32_t calls = 0;
+    std::vector<Timer> timers;
+    std::ptrdiff_t failures = 0;  // of the switch, before its agent was made
   };
   class Lent;
 
   State& state_of(AgentAddress who);
+  State& new_state(AgentAddress who);
+  Fails fails(const State& state) const;
   void make_agent(State& state);
   bool hears(State& state, Picoseconds at);
   bool switch_hears(State& state, Picoseconds at);
@@ -192,6 +206,7 @@ class AgentRunner {
   std::vector<Moment> free_;               // by processor or core: when it is free
   std::vector<Picoseconds> memory_free_;   // likewise, of the node's memory, at its processor
   std::vector<Site> sites_;                // likewise
+  std::vector<std::uint64_t> overhead_;    // by scheme
   std::deque<State> states_;
   std::vector<State*> first_of_;  // by local index: a party's states are a list, mostly of one
   std::vector<State*> waiting_;
@@ -201,6 +216,7 @@ class AgentRunner {
   std::map<std::pair<std::uint32_t, std::uint32_t>, TensorResult> expected_;  // by scheme, tensor
   std::uint64_t armed_ = 0;                                                   // timers armed so far
   std::uint64_t progress_ = 0;
+  RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt, progress_};
 };
 
 }  // namespace ghostrank

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -13,8 +14,8 @@
 #include "emulator/common/monotonic.h"
 #include "emulator/common/require_fd.h"
 #include "emulator/fabric/reliable.h"
+#include "emulator/fabric/udp_address.h"
 #include "emulator/host/network_namespace.h"
-#include "emulator/packets/udp_socket.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

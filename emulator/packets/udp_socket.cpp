@@ -5,14 +5,13 @@
 #include <cstddef>
 #include <cstring>
 #include <linux/sock_diag.h>
-#include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <utility>
 
 #include "emulator/common/assert.h"
 #include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
-#include "switch/switchml.h"
 
 namespace ghostrank::udp {
 namespace {
@@ -38,42 +37,6 @@ void set(int fd, int level, int name, int value) {
 }
 
 }  // namespace
-
-// ---- Addresses
-
-Address Address::from(const std::string& text) {
-  const std::size_t space = text.find(' ');
-  const std::string host = text.substr(0, space),
-                    port = space == std::string::npos ? "0" : text.substr(space + 1);
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_DGRAM;
-  if (host.empty() || getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0)
-    throw Error("'" + text +
-                    "' is no address of a host to send packets from or to; choose one "
-                    "with fabric.bind",
-                ErrorKind::environment);
-  Address address;
-  address.size = found->ai_addrlen;
-  std::memcpy(&address.bytes, found->ai_addr, found->ai_addrlen);
-  freeaddrinfo(found);
-  return address;
-}
-
-std::string Address::text() const {
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  getnameinfo(reinterpret_cast<const sockaddr*>(&bytes), size, host.data(), host.size(),
-              port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV);
-  return std::string(host.data()) + " " + port.data();
-}
-
-bool Address::has_port_of_switches() const {
-  sockaddr_in in{};
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  std::memcpy(&in, &bytes, sizeof in);
-  return (ntohs(in.sin_port) & switchml::kUdpPortMask) == switchml::kUdpPort;
-}
 
 // ---- Receiving
 

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <netinet/in.h>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "emulator/fabric/open.h"
+#include "emulator/fabric/udp_address.h"
 #include "emulator/packets/packets.h"
 #include "switch/fd.h"
 
@@ -25,18 +25,6 @@ namespace ghostrank::udp {
 inline constexpr std::size_t kBatch = 64;           // datagrams to send
 inline constexpr std::size_t kLandings = 32;        // pieces that one read of a socket takes
 inline constexpr std::size_t kMostPayload = 65507;  // bytes of a datagram over IPv4
-
-struct Address {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-
-  // "10.0.0.1 4711". Throws Error(environment).
-  static Address from(const std::string& text);
-  std::string text() const;
-  // A switch on the way takes what goes to these UDP ports for SwitchML's. The kernel may choose
-  // one of them for a socket.
-  bool has_port_of_switches() const;
-};
 
 // Buffers for one read of a socket; the sockets of an owner share them.
 class Landing {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emulator/agents/helper_count.h"
 #include "emulator/common/moment.h"
 #include "emulator/network/link_times.h"
 #include "emulator/network/links.h"
@@ -43,14 +44,6 @@ struct RowStats {
   // Of the calls seen by group rank 0: their durations, and these without the lateness that this
   // machine may have added. The same calls are kept of both.
   SampledSeconds seconds, without_lateness;
-};
-
-// What a helper did in a segment.
-struct HelperCount {
-  WorldParty party;
-  std::uint64_t rx_bytes = 0, tx_bytes = 0;  // of notes
-  std::uint64_t memory_bytes = 0;
-  Picoseconds busy = 0;  // of its processor and cores together
 };
 
 struct ShardStats {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "profiles/error.h"
-#include "profiles/load/load.h"
+#include "profiles/input/shipped.h"
 
 namespace ghostrank {
 

@@ -6,11 +6,9 @@
 #include <string>
 
 #include "profiles/input/keys.h"
+#include "profiles/load/keys/tables.h"
 
 namespace ghostrank {
-
-inline constexpr std::string_view kJobSchema = "ghostrank/job/1";
-inline constexpr std::string_view kResultSchema = "ghostrank/result/1";
 
 std::span<const Key> job_keys();
 

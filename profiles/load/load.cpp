@@ -16,6 +16,7 @@
 #include "profiles/load/hosts.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
+#include "profiles/load/job_trace.h"
 #include "profiles/load/key_servers.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/network.h"
@@ -29,7 +30,6 @@
 #include "profiles/planners/compression.h"
 #include "profiles/planners/gradient_laws.h"
 #include "profiles/planners/tensors.h"
-#include "profiles/trace/job_trace.h"
 
 namespace ghostrank {
 namespace {
@@ -133,28 +133,7 @@ Framing framing_named(const std::string& name, std::uint32_t mtu) {
   return {};
 }
 
-QueueSpec read_queues(const Settings& in) {
-  QueueSpec out;
-  out.buffer = static_cast<std::uint64_t>(in.number("fabric.queues.buffer"));
-  out.pause = in.boolean("fabric.queues.pause");
-  out.scheduling =
-      in.text("fabric.queues.scheduling") == "fair" ? Scheduling::fair : Scheduling::fifo;
-  out.control = in.text("fabric.queues.congestion_control") == "none" ? CongestionControl::none
-                                                                      : CongestionControl::dcqcn;
-  out.window = static_cast<std::uint64_t>(in.number("fabric.queues.window"));
-  out.mark_from = static_cast<std::uint64_t>(in.number("fabric.queues.mark_from"));
-  out.mark_to = static_cast<std::uint64_t>(in.number("fabric.queues.mark_to"));
-  out.mark_most = in.number("fabric.queues.mark_share");
-  out.retransmit =
-      static_cast<Picoseconds>(in.number("fabric.queues.retransmit_us") * kPicosPerMicro);
-  if (out.mark_from > out.mark_to)
-    fail(in.at("fabric.queues.mark_from").mark,
-         "fabric.queues.mark_from lies above fabric.queues.mark_to; packets are marked from the "
-         "one to the other");
-  return out;
-}
-
-void read_fabric(const Settings& in, FabricSpec& out) {
+void read_fabric(const Settings& in, const Algorithms& own, FabricSpec& out) {
   for (const auto& [kind, word] : kFabricKinds)
     if (word == in.text("fabric.kind")) out.kind = kind;
   const std::string& network = in.text("fabric.network");
@@ -162,7 +141,7 @@ void read_fabric(const Settings& in, FabricSpec& out) {
     out.network = network == "flow"     ? NetworkModel::flow
                   : network == "packet" ? NetworkModel::packet
                                         : NetworkModel::loggp;
-  out.queues = read_queues(in);
+  out.queues = read_queues(in, own);
   out.provider = in.text("fabric.provider");
   out.bind = in.text("fabric.bind");
   const std::string& flows = in.text("fabric.flows");
@@ -287,7 +266,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);
   spec.dilation = in.number("scale.dilation");
-  read_fabric(in, spec.fabric);
+  read_fabric(in, *spec.collectives.own, spec.fabric);
   spec.cluster.nic_rates = read_nic_rates(in.at("cluster.nic.rates"), near, spec.cluster);
   read_network_switch(in, near, spec);
   read_run(in, spec.run);
@@ -312,8 +291,8 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
   spec.compression = read_compression(in, *spec.collectives.own, near);
-  compress_at_servers(in, spec);
   spec.gradients = read_gradient_laws(in, spec.model.get(), near);
+  compress_at_servers(in, spec);
   if (in.text("training.task") == "logistic")
     spec.training = TrainingSpec{in.small("training.samples"), in.number("training.rate"),
                                  in.number("training.vote")};

@@ -35,8 +35,4 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
 // Throws Error(usage), also for a key that describes what is trained.
 LoadedJob load_cluster_job(const std::string& base, const std::vector<std::string>& overrides);
 
-// In order: $GHOSTRANK_PROFILES (colon-separated), the profiles installed with this program, the
-// source tree it was built from, the installed share directory.
-std::vector<std::string> profile_directories();
-
 }  // namespace ghostrank

@@ -1,16 +1,14 @@
 #include "profiles/load/locate.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 #include "profiles/device/kernel_tables.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
+#include "profiles/input/shipped.h"
 #include "profiles/job/job.h"
 #include "profiles/load/job_schema.h"
-#include "profiles/load/load.h"
 #include "profiles/model/model.h"
 
 namespace ghostrank {
@@ -135,28 +133,6 @@ YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::st
 
 }  // namespace
 
-std::vector<std::string> shipped_names(std::string_view folder, std::string_view extension) {
-  std::vector<std::string> names;
-  for (const std::string& directory : profile_directories()) {
-    std::error_code error;
-    for (fs::directory_iterator at(fs::path(directory) / folder, error), end; !error && at != end;
-         at.increment(error))
-      if (at->path().extension() == extension) names.push_back(at->path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
-}
-
-std::string shipped_file(const std::string& name, std::string_view folder,
-                         std::string_view extension) {
-  for (const std::string& directory : profile_directories()) {
-    const fs::path path = fs::path(directory) / folder / (name + std::string(extension));
-    if (is_file(path)) return path.string();
-  }
-  return "";
-}
-
 YamlValue resolve_profile(const YamlValue& given, const ProfileKind& kind,
                           const std::string& near) {
   return resolve(given, kind, near, 0);
@@ -196,22 +172,5 @@ bool names_job(const std::string& text) {
 }
 
 std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
-
-std::vector<std::string> profile_directories() {
-  std::vector<std::string> directories;
-  if (const char* list = std::getenv("GHOSTRANK_PROFILES")) {
-    std::istringstream stream(list);
-    for (std::string one; std::getline(stream, one, ':');)
-      if (!one.empty()) directories.push_back(one);
-  }
-  // An installed program prefers its own profiles to those of its source tree.
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
-  const fs::path own = program.parent_path().parent_path() / "share/ghostrank/profiles";
-  if (!unknown && fs::is_directory(own, unknown)) directories.push_back(own.string());
-  directories.emplace_back(GHOSTRANK_SOURCE_PROFILES);
-  directories.emplace_back(GHOSTRANK_INSTALLED_PROFILES);
-  return directories;
-}
 
 }  // namespace ghostrank

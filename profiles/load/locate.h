@@ -33,13 +33,6 @@ YamlValue resolve_profile(const YamlValue& given, const ProfileKind& kind, const
 // Keys of `over` replace those of `under`; mappings merge key by key.
 void merge_into(YamlValue& under, const YamlValue& over);
 
-// The file NAME + extension in this folder of the first profile directory that has it; empty: none.
-std::string shipped_file(const std::string& name, std::string_view folder,
-                         std::string_view extension = ".yaml");
-// All such names, sorted.
-std::vector<std::string> shipped_names(std::string_view folder,
-                                       std::string_view extension = ".yaml");
-
 // `path` itself, or the job named `path` in the profile directories.
 std::string find_job_file(const std::string& path);
 

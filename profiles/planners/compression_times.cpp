@@ -10,8 +10,8 @@
 #include "collectives/compressor.h"
 #include "profiles/input/csv.h"
 #include "profiles/input/quantity.h"
+#include "profiles/input/shipped.h"
 #include "profiles/input/yaml.h"
-#include "profiles/load/locate.h"
 
 namespace ghostrank {
 namespace {

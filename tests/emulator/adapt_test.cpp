@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/adapt/step_trial.h"
+#include "emulator/step_trial.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/play.h"
 #include "tests/layers_job.h"

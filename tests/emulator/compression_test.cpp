@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/traffic/tensor_use.h"
 #include "emulator/traffic/traffic.h"
-#include "emulator/verify/tensor_use.h"
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
@@ -64,7 +64,9 @@ TEST(Compression, OfEveryMethodGivesTheSumWithinItsErrorOnEveryFabric) {
                                "gaussian_ksgd",
                                "sidco-e",
                                "sidco-p",
-                               "sidco-gp, stages: 2"})
+                               "sidco-gp, stages: 2",
+                               "dithering, quantum: 4",
+                               "dithering, quantum: 5, partition: natural, normalize: l2"})
       for (const char* tensors : {"", "tensors: {density: 0.1, block: 100}\n"})
         for (const char* framework : {"ddp", "horovod", "wfbp", "mgwfbp"}) {
           // Every method on one fabric with one framework; a few of them everywhere.

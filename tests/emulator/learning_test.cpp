@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/verify/tensor_use.h"
+#include "emulator/traffic/tensor_use.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
 #include "profiles/training/gradient_state.h"

@@ -8,6 +8,7 @@
 
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/traffic.h"
+#include "profiles/input/shipped.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/support.h"

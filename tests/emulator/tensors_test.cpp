@@ -2,8 +2,8 @@
 // that leaves out zeros sends the blocks that were drawn; the result reports the sparsity.
 #include <gtest/gtest.h>
 
+#include "emulator/traffic/tensor_use.h"
 #include "emulator/verify/call_content.h"
-#include "emulator/verify/tensor_use.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/processes.h"

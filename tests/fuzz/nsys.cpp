@@ -2,7 +2,7 @@
 // it: damaged bytes test what SQLite lets through, damaged SQL what the tables may hold. As
 // trace.cpp, the import is made into programs and checked.
 #include "profiles/error.h"
-#include "profiles/trace/import.h"
+#include "profiles/trace/readers/import.h"
 #include "profiles/trace/replay.h"
 #include "profiles/workload/workload_check.h"
 #include "tests/fuzz/sqlite_file.h"

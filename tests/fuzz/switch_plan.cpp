@@ -4,7 +4,7 @@
 
 #include "profiles/error.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/verbs/switch/plan.h"
+#include "tools/switching/plan.h"
 
 namespace {
 

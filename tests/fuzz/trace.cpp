@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "profiles/error.h"
-#include "profiles/trace/import.h"
+#include "profiles/trace/readers/import.h"
 #include "profiles/trace/replay.h"
 #include "profiles/workload/workload_check.h"
 #include "tests/fuzz/fuzz.h"

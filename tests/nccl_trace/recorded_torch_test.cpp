@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "profiles/trace/import.h"
+#include "profiles/trace/readers/import.h"
 #include "profiles/trace/replay.h"
 #include "profiles/trace/trace_file.h"
 

@@ -1,5 +1,5 @@
 // Table entries written for any number of nodes.
-#include "tools/verbs/switch/entry_template.h"
+#include "tools/switching/entry_template.h"
 
 #include <fstream>
 

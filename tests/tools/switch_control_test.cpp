@@ -17,7 +17,7 @@
 
 #include "profiles/error.h"
 #include "switch/fd.h"
-#include "tools/verbs/switch/control.h"
+#include "tools/switching/control.h"
 
 namespace ghostrank {
 namespace {

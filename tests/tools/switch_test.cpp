@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
-#include "tools/verbs/switch/compiled.h"
-#include "tools/verbs/switch/control.h"
-#include "tools/verbs/switch/plan.h"
-#include "tools/verbs/switch/show.h"
+#include "switch/pcap_file.h"
+#include "tests/switch/sparse_support.h"
+#include "tools/switching/compiled.h"
+#include "tools/switching/control.h"
+#include "tools/switching/plan.h"
+#include "tools/switching/show.h"
 
 namespace ghostrank {
 namespace {
@@ -183,6 +185,35 @@ TEST(SwitchShow, ReadsRdmaWrites) {
   EXPECT_THAT(text, HasSubstr("in   0      chunk, first   10.0.0.1       0    0       100"));
   EXPECT_THAT(text, HasSubstr("out  2      sum, last      10.0.0.254"));
   EXPECT_THAT(text, testing::Not(HasSubstr("ordinary frame")));
+}
+
+// Two workers, of which one has no block.
+TEST(SwitchShow, ReadsBlocksOfOmniReduce) {
+  using namespace switchml;
+  JobPlan job = job_of(2, 32);
+  job.format = Format::omnireduce;
+  CompiledSwitch sw(plan_of({job}, 2));
+  const std::string folder = testing::TempDir() + "show." + std::to_string(getpid()) + ".";
+  std::vector<PortName> ports;
+  for (const int w : {0, 1}) {
+    ports.push_back({{}, folder + std::to_string(w) + "in", folder + std::to_string(w) + "out"});
+    PcapWriter in(ports.back().in);
+    const Bytes block = block_of(w, 1, 0, 0, w == 0 ? 7 : 9, 10, w == 0 ? 32 : 0);
+    std::memcpy(in.frame(0, block.size()), block.data(), block.size());
+    for (const auto& [port, frame] : answers(sw, w, block)) {
+      PcapWriter out(folder + std::to_string(port) + "out");
+      std::memcpy(out.frame(1'000'000, frame.size()), frame.data(), frame.size());
+    }
+  }
+  const std::string text = switch_show(ports, 100);
+  EXPECT_THAT(text, HasSubstr("in   0      block       10.0.0.1       1    0       0         "
+                              "10 11 12 .. 41; next 7\n"));
+  EXPECT_THAT(text, HasSubstr("in   1      no block    10.0.0.2       1    0       0         "
+                              "next 9\n"));
+  EXPECT_THAT(text, HasSubstr("out  0 1    sum to all  10.0.0.254     1    0       0         "
+                              "10 11 12 .. 41; next 7\n"));
+  for (const PortName& port : ports)
+    std::filesystem::remove(port.in), std::filesystem::remove(port.out);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "profiles/load/program_text.h"
-#include "profiles/trace/import.h"
+#include "profiles/trace/readers/import.h"
 #include "profiles/trace/replay.h"
 #include "tests/profiles/support.h"
 

@@ -10,7 +10,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "profiles/trace/import.h"
+#include "profiles/trace/readers/import.h"
 #include "tools/benchmarks/found.h"
 #include "tools/benchmarks/jobs.h"
 

@@ -64,7 +64,7 @@ std::string metadata(const char* what, int process, int tid, const std::string& 
 }
 
 int thread_of(const Span& span) {
-  if (span.kind == kStage) return static_cast<int>(span.part);
+  if (span.kind == kStage) return span.part;
   return (span.rank.value() * kStreamsPerRank + span.stream) * kMaxAtOnce + span.slot;
 }
 

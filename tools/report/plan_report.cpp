@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <unistd.h>
 
-#include "emulator/verify/tensor_use.h"
+#include "emulator/traffic/tensor_use.h"
 #include "profiles/device/device.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"

@@ -11,7 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "emulator/adapt/step_trial.h"
+#include "emulator/step_trial.h"
 #include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
 #include "profiles/planners/plan.h"

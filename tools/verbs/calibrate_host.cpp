@@ -61,7 +61,7 @@ double optimizer_rate(std::vector<float>& weights, std::vector<float>& moments,
 
 // All cores copy, each its own part; a copied byte passes the memory twice.
 double memory_rate(std::vector<float>& to, const std::vector<float>& from, int cores) {
-  const std::size_t part = kFloats / static_cast<std::size_t>(cores);
+  const std::size_t part = kFloats / cores;
   return rate(2.0 * static_cast<double>(part * sizeof(float)) * cores, [&] {
     std::vector<std::thread> threads;
     for (int c = 0; c < cores; ++c)

@@ -13,9 +13,9 @@
 #include "tools/compare/ab_bundle.h"
 #include "tools/compare/ab_comparison.h"
 #include "tools/report/output_files.h"
+#include "tools/report/temporary_file.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/compare_play.h"
-#include "tools/verbs/switch/temporary_file.h"
 #include "tools/watch/outcome.h"
 
 namespace ghostrank {

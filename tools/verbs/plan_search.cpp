@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "emulator/estimate/step_estimate.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/plan.h"
@@ -46,7 +47,7 @@ std::vector<std::optional<double>> play(const JobFlags& flags, const LoadedJob& 
       overrides.push_back(std::move(setting));
     overrides.emplace_back("fabric.kind=virtual");
     const LoadedJob one = load_job(flags.path, overrides);
-    const Result result = play_quietly(one, plan_workload(one.spec));
+    const Result result = play_quietly(one, in_steady_state(plan_workload(one.spec)));
     std::vector<double> all;
     for (const IterationReport& iteration : result.iterations) all.push_back(iteration.seconds);
     in_order.emplace(median(std::move(all)), search.best[i]);

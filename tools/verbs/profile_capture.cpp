@@ -23,8 +23,8 @@
 #include "profiles/workload/traffic_pattern.h"
 #include "tools/quiet_play.h"
 #include "tools/report/output_files.h"
+#include "tools/report/temporary_file.h"
 #include "tools/text/humane.h"
-#include "tools/verbs/switch/temporary_file.h"
 
 namespace ghostrank {
 namespace {

@@ -15,10 +15,10 @@
 #include "profiles/planners/plan.h"
 #include "tools/quiet_play.h"
 #include "tools/report/output_files.h"
+#include "tools/report/temporary_file.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/profile_capture.h"
-#include "tools/verbs/switch/temporary_file.h"
 #include "tools/watch/outcome.h"
 
 namespace ghostrank {

@@ -13,10 +13,10 @@
 #include "emulator/host/host_facts.h"
 #include "profiles/error.h"
 #include "tools/report/output_files.h"
+#include "tools/report/temporary_file.h"
 #include "tools/sweep/rows.h"
 #include "tools/verbs.h"
 #include "tools/verbs/compare_play.h"
-#include "tools/verbs/switch/temporary_file.h"
 #include "tools/version.h"
 #include "tools/watch/outcome.h"
 

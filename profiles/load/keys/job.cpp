@@ -1,7 +1,6 @@
 // Keys of a job: what is trained, on which device, in which types.
 #include <array>
 
-#include "profiles/load/job_schema.h"
 #include "profiles/load/keys/tables.h"
 
 namespace ghostrank::job_tables {

@@ -3,8 +3,16 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "profiles/input/keys.h"
+
+namespace ghostrank {
+
+inline constexpr std::string_view kJobSchema = "ghostrank/job/1";
+inline constexpr std::string_view kResultSchema = "ghostrank/result/1";
+
+}  // namespace ghostrank
 
 namespace ghostrank::job_tables {
 

@@ -245,7 +245,7 @@ class Importer {
       fail(node, "comm_src and comm_dst do not name rank " + to_string(rank_->rank) +
                      ", whose file this is; name files PREFIX.RANK.et");
     if (other == rank_->rank.index()) fail(node, "a message of a rank to itself");
-    event.peer = static_cast<std::int32_t>(other);
+    event.peer = other;
   }
 
   void collective(const ChakraNode& node, TraceEvent& event) {

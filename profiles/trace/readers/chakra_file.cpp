@@ -35,7 +35,7 @@ class Reader {
     CodedInputStream in(data(at_), static_cast<int>(std::min<std::size_t>(text_.size() - at_, 16)));
     std::uint64_t length = 0;
     if (!in.ReadVarint64(&length)) fail(at_, "no length of a message; the file is damaged");
-    const std::size_t from = at_ + static_cast<std::size_t>(in.CurrentPosition());
+    const std::size_t from = at_ + in.CurrentPosition();
     if (length > text_.size() - from || length > kMostMessage)
       fail(at_, "a message of " + std::to_string(length) + " bytes, but " +
                     std::to_string(text_.size() - from) +

@@ -281,7 +281,7 @@ class Importer {
     if (elements < 0 || width < 0 || width > 16 || elements > (std::int64_t{1} << 40))
       fail("a tensor of " + std::to_string(elements) + " elements of " + std::to_string(width) +
            " bytes");
-    out.bytes += static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(width);
+    out.bytes += static_cast<std::uint64_t>(elements) * width;
     out.width = static_cast<std::uint32_t>(width);
     if (out.bytes > kMostTraceBytes) fail("tensors of more than 2^44 bytes");
   }

@@ -104,7 +104,7 @@ class Reader {
     for (const char c : word) {
       good = good && c >= '0' && c <= '9' &&
              value <= (std::numeric_limits<std::uint64_t>::max() - 9) / 10;
-      if (good) value = 10 * value + static_cast<std::uint64_t>(c - '0');
+      if (good) value = 10 * value + (c - '0');
     }
     if (!good || value > most)
       fail(std::string(what) + ": " + quote(word) + " is no integer from 0 to " +
@@ -173,8 +173,7 @@ class Reader {
       const std::string_view peer = next();
       if (peer == "-1")
         fail("a receive from anybody: the text does not say from whom; name the rank");
-      event.peer = static_cast<std::int32_t>(
-          number_in(peer, "the peer", static_cast<std::uint64_t>(trace_.ranks - 1)));
+      event.peer = static_cast<std::int32_t>(number_in(peer, "the peer", trace_.ranks - 1));
       if (event.peer == rank_->rank.value()) fail("a message of a rank to itself");
       options(event, false);
     } else {

@@ -41,7 +41,7 @@ class Reader {
     const auto ranks = take<std::uint32_t>(kBase);
     if (ranks == 0 || ranks > kMostTraceRanks)
       fail(kBase, std::to_string(ranks) + " ranks; 1 to 2^24 are read");
-    trace_.ranks = static_cast<int>(ranks);
+    trace_.ranks = ranks;
     for (std::uint32_t r = 0; r < ranks; ++r) read_rank(WorldRank(r));
     if (nics_) trace_.notes.emplace_back("numbers of NICs are not used: a rank's NIC is its GPU's");
   }
@@ -124,7 +124,7 @@ class Reader {
         fail(where, "a receive of any tag: the file does not say of which; name it");
       if (one.peer >= static_cast<std::uint32_t>(trace_.ranks))
         fail(where, "peer " + std::to_string(one.peer) + " is no rank of the file");
-      event.peer = static_cast<std::int32_t>(one.peer);
+      event.peer = one.peer;
       if (event.peer == rank_->rank.value()) fail(where, "a message of a rank to itself");
       event.stated = one.size;
     } else {

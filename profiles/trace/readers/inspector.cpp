@@ -131,9 +131,8 @@ class Reader {
     NcclRecord record;
     record.membership = *membership_;
     record.comm = out_.memberships[*membership_].comm;
-    record.number = static_cast<std::uint64_t>(integer(tape, perf, sn, std::int64_t{1} << 62));
-    record.bytes = static_cast<std::uint64_t>(
-        integer(tape, perf, bytes, static_cast<std::int64_t>(kMostTraceBytes)));
+    record.number = integer(tape, perf, sn, std::int64_t{1} << 62);
+    record.bytes = integer(tape, perf, bytes, kMostTraceBytes);
     record.line = line_;
     if (const JsonNode* times = tape.find(perf, "event_trace_ts")) take_times(tape, *times, record);
     return record;

@@ -153,8 +153,8 @@ class Reader {
     record.comm = out_.memberships[record.membership].comm;
     const std::uint64_t type = number(words, "datatype", kBytes.size() - 1);
     record.bytes = number(words, "count", kMostTraceBytes / kBytes[type]) * kBytes[type];
-    record.peer = static_cast<std::int32_t>(
-        number(words, "root", static_cast<std::uint64_t>(out_.comms[record.comm].ranks - 1)));
+    record.peer =
+        static_cast<std::int32_t>(number(words, "root", out_.comms[record.comm].ranks - 1));
     record.number = calls_of_[record.membership][call]++;
     record.line = line_;
     out_.records.push_back(record);

@@ -273,10 +273,8 @@ class Importer {
     const std::uint32_t bytes = element_bytes(element);
     event.dtype = played_as(bytes);
     const std::uint64_t width = bytes;
-    const auto in =
-        static_cast<std::uint64_t>(integer(element, "in_msg_size", kMostElements)) * width;
-    const auto out =
-        static_cast<std::uint64_t>(integer(element, "out_msg_size", kMostElements)) * width;
+    const auto in = integer(element, "in_msg_size", kMostElements) * width;
+    const auto out = integer(element, "out_msg_size", kMostElements) * width;
     const bool rooted = func == Func::broadcast || func == Func::reduce || func == Func::gather ||
                         func == Func::scatter;
     event.stated = in;

@@ -152,7 +152,7 @@ class Importer {
         if (i + 1 == words.size()) fail(words[i], "no value behind " + quote(words[i].text));
         return static_cast<std::int64_t>(number(words[++i], key.c_str(), most));
       };
-      const auto ranks = static_cast<std::uint64_t>(kMostTraceRanks);
+      const std::uint64_t ranks = kMostTraceRanks;
       if (key == "model_parallel_NPU_group")
         head_.tp = value(ranks);
       else if (key == "ep" || key == "expert_parallel_npu_group")
@@ -348,7 +348,7 @@ class Importer {
     if (from < 0)
       fail(lines_.front().front(), "no checkpoint before row " + std::to_string(until) +
                                        ", at which a recomputation starts");
-    for (auto i = static_cast<std::size_t>(from); i < until; ++i) {
+    for (std::size_t i = from; i < until; ++i) {
       if (rank_->events.size() > kMostTraceEvents / 2)
         fail(lines_.front().front(), "checkpoints that make too much to recompute");
       forward(rows_[i]);

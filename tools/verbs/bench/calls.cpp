@@ -134,7 +134,7 @@ BenchSize bench_size(Func func, std::uint64_t bytes, std::uint32_t element_bytes
   if (func == Func::barrier) return {};
   const std::uint64_t elements = bytes / element_bytes;
   if (!facts_of(func).blocks) return {elements * element_bytes, elements};
-  const auto n = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t n = ranks;
   const std::uint64_t unit = kBlockBytes / element_bytes;
   const std::uint64_t count = elements / n / unit * unit;
   return {count * n * element_bytes, count};
@@ -155,7 +155,7 @@ std::string perf_name(Func func) { return std::string(facts_of(func).perf); }
 
 void add_bandwidths(Func func, int ranks, BenchRow& row) {
   if (row.seconds <= 0) return;
-  const auto n = static_cast<double>(ranks);
+  const double n = ranks;
   const double factor = func == Func::all_reduce ? 2 * (n - 1) / n
                         : facts_of(func).blocks  ? (n - 1) / n
                                                  : 1;

@@ -239,8 +239,7 @@ Pattern build(const BenchFlags& flags, int processes) {
   Pattern p = kPatterns.at(flags.what)(flags, std::move(job), processes);
   if (partly && p.workload.ranks > processes) p.report.facts.push_back(kWithinProcess);
   const RunSpec& run = p.job.spec.run;
-  const auto spans =
-      static_cast<std::uint64_t>(p.workload.ranks) * static_cast<std::uint64_t>(run.iterations);
+  const auto spans = static_cast<std::uint64_t>(p.workload.ranks) * run.iterations;
   if (p.traced && spans > kMostSpans) {
     throw Error("bench " + flags.what + ": " + std::to_string(spans) +
                 " messages in a phase are more than are kept (" + std::to_string(kMostSpans) +

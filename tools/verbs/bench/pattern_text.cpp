@@ -54,7 +54,7 @@ std::vector<double> column(const NumberTable& numbers, std::size_t index) {
 // One quantity of all pairs as a square: rows send, columns receive.
 std::string matrix_text(const PatternReport& report, std::size_t index) {
   Table table{{{"from \\ to", Align::right}}, {}};
-  const auto n = static_cast<std::size_t>(report.ranks);
+  const std::size_t n = report.ranks;
   for (std::size_t r = 0; r < n; ++r) {
     table.columns.push_back({std::to_string(r), Align::right});
     table.rows.push_back(std::vector<std::string>(n + 1, "-"));

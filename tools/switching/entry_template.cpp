@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/entry_template.h"
+#include "tools/switching/entry_template.h"
 
 #include <arpa/inet.h>
 #include <sstream>

@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/temporary_file.h"
+#include "tools/report/temporary_file.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/cores.h"
+#include "tools/switching/cores.h"
 
 #include <stdexcept>
 #include <sys/eventfd.h>

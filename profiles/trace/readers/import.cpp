@@ -1,4 +1,4 @@
-#include "profiles/trace/import.h"
+#include "profiles/trace/readers/import.h"
 
 #include <algorithm>
 #include <filesystem>

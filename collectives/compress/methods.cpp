@@ -1,5 +1,5 @@
 // See compressor.h: the table of methods, and the test that every method must pass.
-#include "collectives/compressor.h"
+#include "collectives/compress/methods.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "collectives/compress/methods.h"
+#include "collectives/compressor.h"
 #include "collectives/dice.h"
 
 namespace ghostrank {
@@ -143,7 +143,7 @@ std::span<const Compressor> compressors() {
   static const std::array kMethods{
       kFp16,   kTopK,    kRandomK,  kThreshold, kDgc,      kAdaq,       kRedSync, kGaussianKsgd,
       kSidcoE, kSidcoP,  kSidcoGp,  kQsgd,      kTernGrad, kSignSgd,    kSignum,  kEfSignSgd,
-      kOneBit, kNatural, kEightBit, kSketch,    kPowerSgd, kInceptionn, kBf16};
+      kOneBit, kNatural, kEightBit, kSketch,    kPowerSgd, kInceptionn, kBf16,    kDithering};
   return kMethods;
 }
 

@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/dpdk.h"
+#include "tools/switching/dpdk.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,8 +14,8 @@
 
 #include "profiles/error.h"
 #include "switch/dpdk/entries.h"
-#include "tools/verbs/switch/child.h"
-#include "tools/verbs/switch/temporary_file.h"
+#include "tools/report/temporary_file.h"
+#include "tools/switching/child.h"
 
 namespace ghostrank {
 namespace {
@@ -78,8 +78,8 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
                 : plan->elements != 0 ? plan->elements
                 : !plan->jobs.empty() ? plan->jobs[0].elements
                                       : 256),
-      guards_(has_jobs_ && run.program.empty()),
-      allocation_(elements_, dpdk::register_slots(elements_), guards_) {
+      ours_(has_jobs_ && run.program.empty()),
+      allocation_(elements_, dpdk::register_slots(elements_), ours_) {
   if (plan) plan_ = *std::move(plan);
   plan_.ports = static_cast<int>(run.ports.size());
   std::vector<std::string> lines;
@@ -164,9 +164,7 @@ void DpdkSwitch::forget_sums(const JobPlan& job, const JobResources& resources,
   const std::string rows =
       " " + std::to_string(2 * resources.first_slot) + " " + std::to_string(2 * job.slots);
   lines.push_back("clear marks_marks" + rows);
-  if (!guards_) return;
-  for (const char* numbers : {"clear marks_numbers", "clear sparse_summed"})
-    lines.push_back(numbers + rows);
+  if (ours_) lines.push_back("clear marks_numbers" + rows);
 }
 
 std::string DpdkSwitch::admit(const JobPlan& job) {

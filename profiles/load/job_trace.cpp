@@ -1,4 +1,4 @@
-#include "profiles/trace/job_trace.h"
+#include "profiles/load/job_trace.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/model/model.h"
-#include "profiles/trace/import.h"
+#include "profiles/trace/readers/import.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {

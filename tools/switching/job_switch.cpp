@@ -1,4 +1,4 @@
-#include "tools/verbs/job_switch.h"
+#include "tools/switching/job_switch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,10 +15,22 @@
 #include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
 #include "profiles/load/network.h"
-#include "tools/verbs/switch/control.h"
+#include "switch/pool.h"
+#include "tools/switching/control.h"
 
 namespace ghostrank {
 namespace {
+
+// Of a job's slots on a switch that the run has started. The P4 program's registers on DPDK have 8
+// bytes for an element, and 28 beside each set (docs/switch.md).
+std::uint64_t bytes_of_slots(const JobSpec& spec, const SwitchJob& job) {
+  if (!spec.network_switch.started()) return 0;
+  const std::uint64_t set =
+      spec.network_switch.target == SwitchTarget::compiled
+          ? switchml::Pool::bytes_of_set(job.elements, spec.collectives.in_switch.guarded)
+          : 8 * static_cast<std::uint64_t>(job.elements) + 28;
+  return 2 * static_cast<std::uint64_t>(job.slots) * set;
+}
 
 using nlohmann::ordered_json;
 using std::chrono::steady_clock;
@@ -258,10 +270,12 @@ std::string JobSwitch::admit(const SwitchJob& job) {
                                           {"slots", job.slots},
                                           {"worker_port", job.worker_port},
                                           {"guarded", spec_.collectives.in_switch.guarded},
-                                          {"all_functions", job.more_than_p4},
+                                          {"all_functions", job.all_functions},
                                           {"workers", workers}}}});
-  if (why.empty()) admitted_.push_back(job.name);
-  return why;
+  if (!why.empty()) return why;
+  admitted_.push_back(job.name);
+  memory_bytes_ += bytes_of_slots(spec_, job);
+  return "";
 }
 
 double JobSwitch::processor_seconds() { return child_ ? cpu_seconds_of_all(child_->pid()) : -1; }

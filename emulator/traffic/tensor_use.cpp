@@ -1,4 +1,4 @@
-#include "emulator/verify/tensor_use.h"
+#include "emulator/traffic/tensor_use.h"
 
 #include <algorithm>
 #include <vector>

@@ -26,7 +26,7 @@
 #include "switch/fd.h"
 #include "switch/lines.h"
 #include "switch/live.h"
-#include "tools/verbs/switch/running_switch.h"
+#include "tools/switching/running_switch.h"
 
 namespace ghostrank {
 

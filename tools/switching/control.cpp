@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/control.h"
+#include "tools/switching/control.h"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
-#include "tools/verbs/switch/plan.h"
-#include "tools/verbs/switch/report.h"
+#include "tools/switching/plan.h"
+#include "tools/switching/report.h"
 
 namespace ghostrank {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/child.h"
+#include "tools/switching/child.h"
 
 #include <array>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/show.h"
+#include "tools/switching/show.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +8,7 @@
 
 #include "switch/pcap_file.h"
 #include "switch/roce.h"
+#include "switch/sparse.h"
 #include "switch/switchml.h"
 #include "tools/text/table.h"
 
@@ -36,13 +37,18 @@ Kind kind_of(const Seen& seen, Packet& packet) {
              ? Kind::switchml
              : switchml::parse(seen.bytes, packet);
 }
+Kind sparse_kind_of(const Seen& seen, Packet& packet) {
+  return seen.out ? parse_sparse_result(seen.bytes, packet) : parse_sparse(seen.bytes, packet);
+}
 
 // True for two copies of one result: same time, same bytes after the receiver's headers.
 bool same_result(const Seen& a, const Seen& b) {
-  Packet p, q;
-  if (!a.out || !b.out || a.time_ns != b.time_ns || kind_of(a, p) != Kind::switchml ||
-      kind_of(b, q) != Kind::switchml)
-    return false;
+  Packet unused;
+  const auto is_result = [&](const Seen& seen) {
+    return seen.out && (kind_of(seen, unused) == Kind::switchml ||
+                        sparse_kind_of(seen, unused) == Kind::switchml);
+  };
+  if (a.time_ns != b.time_ns || !is_result(a) || !is_result(b)) return false;
   constexpr std::size_t kCommon = 42;  // Ethernet, IPv4 and UDP differ by receiver
   return a.bytes.size() == b.bytes.size() &&
          std::memcmp(a.bytes.data() + kCommon, b.bytes.data() + kCommon,
@@ -105,6 +111,27 @@ std::vector<std::string> row_of(const switchml::RocePacket& packet, bool out) {
 }
 
 using Identity = std::tuple<std::uint32_t, int, int, std::uint32_t>;  // source, slot, set, packet
+Identity identity_of(const Packet& packet) {
+  return {packet.source.ip, packet.slot, packet.set, packet.id};
+}
+
+// A packet of OmniReduce: a block, or only the number of the next one.
+std::vector<std::string> row_of(const Packet& packet, const Seen& seen,
+                                std::set<Identity>& chunks) {
+  const bool again = !seen.out && !chunks.insert(identity_of(packet)).second;
+  const std::string what = seen.out ? (seen.ports.size() > 1 ? "sum to all" : "sum to one")
+                           : packet.elements > 0 ? "block"
+                                                 : "no block";
+  const std::string next = "next " + std::to_string(packet.next);
+  return {what + (again ? " again" : ""),
+          switchml::text_of_ip(packet.source.ip),
+          std::to_string(packet.slot),
+          std::to_string(packet.set),
+          std::to_string(packet.id),
+          "",
+          "",
+          packet.elements > 0 ? elements_of(packet.values, packet.elements) + "; " + next : next};
+}
 
 std::vector<std::string> row_of(const Seen& seen, std::uint64_t began_ns,
                                 std::set<Identity>& chunks) {
@@ -113,19 +140,21 @@ std::vector<std::string> row_of(const Seen& seen, std::uint64_t began_ns,
   std::vector<std::string> row{time, seen.out ? "out" : "in", list(seen.ports)};
   Packet packet;
   switchml::RocePacket write;
-  const Kind kind = kind_of(seen, packet);
-  if (kind == Kind::other && parse_roce(seen.bytes, write) == Kind::switchml) {
-    const std::vector<std::string> more = row_of(write, seen.out);
+  const auto with = [&](const std::vector<std::string>& more) {
     row.insert(row.end(), more.begin(), more.end());
     return row;
-  }
+  };
+  const Kind kind = kind_of(seen, packet);
+  if (kind == Kind::other && parse_roce(seen.bytes, write) == Kind::switchml)
+    return with(row_of(write, seen.out));
+  if (kind == Kind::other && sparse_kind_of(seen, packet) == Kind::switchml)
+    return with(row_of(packet, seen, chunks));
   if (kind != Kind::switchml) {
     row.push_back(kind == Kind::malformed ? "malformed" : "ordinary frame");
     row.push_back(std::to_string(seen.bytes.size()) + " bytes");
     return row;
   }
-  const Identity identity{packet.source.ip, packet.slot, packet.set, packet.id};
-  const bool again = !seen.out && !chunks.insert(identity).second;
+  const bool again = !seen.out && !chunks.insert(identity_of(packet)).second;
   row.push_back(seen.out ? (seen.ports.size() > 1 ? "sum to all" : "sum to one")
                 : again  ? "chunk again"
                          : "chunk");

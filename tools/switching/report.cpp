@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/report.h"
+#include "tools/switching/report.h"
 
 #include <algorithm>
 

@@ -16,9 +16,9 @@
 #include "emulator/control/control.h"
 #include "emulator/packets/network_switch.h"
 #include "profiles/job/job.h"
-#include "tools/verbs/switch/child.h"
-#include "tools/verbs/switch/entry_template.h"
-#include "tools/verbs/switch/temporary_file.h"
+#include "tools/report/temporary_file.h"
+#include "tools/switching/child.h"
+#include "tools/switching/entry_template.h"
 
 namespace ghostrank {
 
@@ -32,6 +32,7 @@ class JobSwitch final : public NetworkSwitch {
 
   std::string admit(const SwitchJob& job) override;
   double processor_seconds() override;
+  std::uint64_t memory_bytes() const override { return memory_bytes_; }
 
  private:
   void start_child(const SwitchSpec& sw);
@@ -46,6 +47,7 @@ class JobSwitch final : public NetworkSwitch {
   std::unique_ptr<Child> child_;
   std::string socket_;
   std::vector<std::string> admitted_;
+  std::uint64_t memory_bytes_ = 0;  // of their slots, on a switch that was started
   std::jthread watcher_;  // of child_
 };
 

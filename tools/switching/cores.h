@@ -17,7 +17,7 @@
 #include "switch/fd.h"
 #include "switch/frame_ports.h"
 #include "switch/live.h"
-#include "tools/verbs/switch/running_switch.h"
+#include "tools/switching/running_switch.h"
 
 namespace ghostrank {
 

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "switch/compiled.h"
-#include "tools/verbs/switch/running_switch.h"
+#include "tools/switching/running_switch.h"
 
 namespace ghostrank {
 

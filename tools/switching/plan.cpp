@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/plan.h"
+#include "tools/switching/plan.h"
 
 #include <arpa/inet.h>
 #include <charconv>

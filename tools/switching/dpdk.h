@@ -12,7 +12,7 @@
 
 #include "switch/live.h"
 #include "switch/tables.h"
-#include "tools/verbs/switch/running_switch.h"
+#include "tools/switching/running_switch.h"
 
 namespace ghostrank {
 
@@ -61,7 +61,7 @@ class DpdkSwitch final : public RunningSwitch {
   bool has_jobs_ = false;  // the program is ours, or one with our tables
   int elements_ = 0;
   switchml::SwitchPlan plan_;
-  bool guards_;  // the program is ours
+  bool ours_;  // the program is
   switchml::Allocation allocation_;
   std::vector<switchml::JobResources> resources_;  // of plan_.jobs
   std::vector<Interface> interfaces_;

@@ -1,4 +1,4 @@
-#include "emulator/adapt/step_trial.h"
+#include "emulator/step_trial.h"
 
 #include <cmath>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tools/verbs/switch/bmv2.h"
+#include "tools/switching/bmv2.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -20,8 +20,8 @@
 #include "switch/fd.h"
 #include "switch/pcap_file.h"
 #include "switch/tables.h"
-#include "tools/verbs/switch/child.h"
-#include "tools/verbs/switch/temporary_file.h"
+#include "tools/report/temporary_file.h"
+#include "tools/switching/child.h"
 
 namespace ghostrank {
 namespace {
@@ -164,9 +164,9 @@ class CommandLine {
   std::string program_, port_, input_;
 };
 
-// The tables of the plan's jobs, with their places in the program. `guards`: it is ours.
-std::vector<Tables> tables_of_jobs(const SwitchPlan& plan, int elements, bool guards) {
-  switchml::Allocation allocation(elements, elements == 256 ? kSlotsOf256 : kSlots, guards);
+// The tables of the plan's jobs, with their places in the program. `ours`: the program is.
+std::vector<Tables> tables_of_jobs(const SwitchPlan& plan, int elements, bool ours) {
+  switchml::Allocation allocation(elements, elements == 256 ? kSlotsOf256 : kSlots, ours);
   std::vector<Tables> jobs;
   try {
     for (const switchml::JobPlan& job : plan.jobs)

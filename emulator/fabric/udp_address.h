@@ -1,0 +1,21 @@
+// Address and port of a UDP socket. Threading: a plain value.
+#pragma once
+
+#include <string>
+#include <sys/socket.h>
+
+namespace ghostrank::udp {
+
+struct Address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+
+  // "10.0.0.1 4711". Throws Error(environment).
+  static Address from(const std::string& text);
+  std::string text() const;
+  // A switch on the way takes what goes to these UDP ports for SwitchML's. The kernel may choose
+  // one of them for a socket.
+  bool has_port_of_switches() const;
+};
+
+}  // namespace ghostrank::udp
