@@ -51,7 +51,7 @@ std::optional<Protocol> protocol_named(std::string_view name) {
 }
 
 std::size_t counts_needed(Func func, int size) {
-  const auto n = static_cast<std::size_t>(size);
+  const std::size_t n = size;
   if (func == Func::all_to_all_v) return n * n;
   return func == Func::all_gather_v ? n : 0;
 }
@@ -68,7 +68,7 @@ std::uint64_t work_elements(const Collective& c, GroupRank rank) {
     case Func::all_to_all:
     case Func::gather:
     case Func::scatter:
-      return static_cast<std::uint64_t>(c.size) * c.count;
+      return c.size * c.count;
     case Func::all_gather_v:
       return sum_of(c, 0, 1, c.size);
     case Func::all_to_all_v:
@@ -87,7 +87,7 @@ std::uint64_t input_elements(const Collective& c, GroupRank rank) {
 
 std::uint64_t call_elements(const Collective& c) {
   if (c.func != Func::all_to_all_v) return work_elements(c, 0);
-  const auto n = static_cast<std::uint64_t>(c.size);
+  const std::uint64_t n = c.size;
   return (std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0}) + n - 1) / n;
 }
 

@@ -109,7 +109,7 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
     steps[j] = mean_seconds(played);
     return alone[j].interrupted.empty();
   };
-  const auto asked = static_cast<std::uint32_t>(phase.iterations);
+  const std::uint32_t asked = phase.iterations;
   for (std::size_t j = 0; j < jobs; ++j) {
     if (!play_alone(j, asked)) return std::move(alone[j]);
     if (steps[j] <= 0)

@@ -48,8 +48,8 @@ class Dealing {
   sock_fprog program() { return {static_cast<unsigned short>(code_.size()), code_.data()}; }
 
  private:
-  static constexpr auto kEtherType = static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PROTOCOL);
-  static constexpr auto kIp = static_cast<std::uint32_t>(SKF_NET_OFF);
+  static constexpr std::uint32_t kEtherType = SKF_AD_OFF + SKF_AD_PROTOCOL;
+  static constexpr std::uint32_t kIp = SKF_NET_OFF;
   std::array<sock_filter, 14> code_;
 };
 
@@ -62,7 +62,7 @@ class Interface {
     sockaddr_ll address{};
     address.sll_family = AF_PACKET;
     address.sll_protocol = htons(ETH_P_ALL);
-    address.sll_ifindex = static_cast<int>(if_nametoindex(name.c_str()));
+    address.sll_ifindex = if_nametoindex(name.c_str());
     if (address.sll_ifindex == 0) fail("there is no interface '" + name + "'");
     // Best effort: the kernel grants what its limits allow.
     setsockopt(fd(), SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
@@ -127,7 +127,7 @@ class Interface {
         if (errno == ENETDOWN || errno == ENXIO) was_down_ = true;  // receive() hears of it no more
         break;
       }
-      if (n > 0) sent += static_cast<unsigned>(n);
+      if (n > 0) sent += n;
     }
     waiting_ = 0;
   }

@@ -135,7 +135,7 @@ void PcapWriter::flush() {
   for (std::size_t done = 0; done < used_;) {
     const ssize_t n = write(fd_.get(), buffer_.data() + done, used_ - done);
     if (n < 0 && errno != EINTR) fail_with_errno(path_, "cannot be written");
-    if (n > 0) done += static_cast<std::size_t>(n);
+    if (n > 0) done += n;
   }
   used_ = 0;
 }

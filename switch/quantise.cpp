@@ -38,8 +38,7 @@ void quantise(std::span<const float> numbers, int exponent, int workers, std::in
 
 void restore(std::span<const std::int32_t> sums, int exponent, int workers, float* numbers) {
   const double step = 1 / scale_of(exponent, workers);
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    numbers[i] = static_cast<float>(static_cast<double>(sums[i]) * step);
+  for (std::size_t i = 0; i < sums.size(); ++i) numbers[i] = static_cast<float>(sums[i] * step);
 }
 
 double error_bound(int exponent, int workers) {

@@ -19,8 +19,8 @@ void read_reth(const std::byte* at, RocePacket& packet) {
 
 void read_immediate(const std::byte* at, RocePacket& packet) {
   packet.message = load16(at);
-  packet.e0 = static_cast<std::int8_t>(load8(at + 2));
-  packet.e1 = static_cast<std::int8_t>(load8(at + 3));
+  packet.e0 = load8(at + 2);
+  packet.e1 = load8(at + 3);
 }
 
 void write_bth(const RocePacket& packet, std::byte* at) {

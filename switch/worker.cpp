@@ -7,8 +7,7 @@
 
 namespace ghostrank::switchml {
 
-Worker::Worker(int window)
-    : window_(static_cast<std::uint64_t>(window)), slots_(static_cast<std::size_t>(window)) {
+Worker::Worker(int window) : window_(window), slots_(window) {
   GHOSTRANK_SWITCH_ASSERT(window >= 1 && window <= kMaxSlots);
 }
 
@@ -46,8 +45,8 @@ Worker::Chunk Worker::chunk_of(std::uint64_t packet) const {
   const std::uint64_t at = first_ + packet;
   Chunk chunk{packet, static_cast<std::uint16_t>(at % window_),
               static_cast<std::uint8_t>(at / window_ % 2)};
-  if (packet >= ahead_) chunk.values = static_cast<std::int64_t>(packet - ahead_);
-  if (ahead_ > 0 && packet < chunks_) chunk.exponent = static_cast<std::int64_t>(packet);
+  if (packet >= ahead_) chunk.values = packet - ahead_;
+  if (ahead_ > 0 && packet < chunks_) chunk.exponent = packet;
   return chunk;
 }
 

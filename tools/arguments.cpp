@@ -54,7 +54,7 @@ const CLI::Option* unconverted(const CLI::App& app) {
 
 const CLI::Option* given_too_often(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
-    const auto most = static_cast<std::size_t>(std::max(0, option->get_items_expected_max()));
+    const std::size_t most = std::max(0, option->get_items_expected_max());
     if (most > 0 && option->count() > most) return option;
   }
   return nullptr;

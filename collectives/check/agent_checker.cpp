@@ -76,8 +76,7 @@ Collective of_type(Collective c, DataType type) {
 std::vector<Call> calls_like(const Collective& c, DataType type, int calls, std::uint32_t first) {
   std::vector<Call> list;
   for (int i = 0; i < calls; ++i) {
-    Call& call =
-        list.emplace_back(Call{first + static_cast<std::uint32_t>(i), of_type(c, type), type});
+    Call& call = list.emplace_back(Call{first + i, of_type(c, type), type});
     call.collective.root = (c.root + i) % c.size;
     call.collective.target = (c.target + i) % c.size;
   }
@@ -110,9 +109,9 @@ std::array<Claim, 4> check_claims(const Ends& ends, std::span<const Call> calls,
     claim.claimed = survives.*kKinds[k].claimed;
     for (int i = 0; claim.claimed && i < seeds; ++i) {
       AgentCheckOptions one = options;
-      one.seed = options.seed + static_cast<std::uint64_t>(i);
+      one.seed = options.seed + i;
       one.misfortunes = {};
-      one.misfortunes.*kKinds[k].rate = kRates[static_cast<std::size_t>(i) % kRates.size()];
+      one.misfortunes.*kKinds[k].rate = kRates[i % kRates.size()];
       claim.report = check(ends, calls, one);
       claim.met += claim.report.*kKinds[k].met;
       ++claim.plays;
@@ -142,7 +141,7 @@ AgentProof prove(const Ends& ends, Collective c, int plays) {
   }
   if (types.empty()) return proof;
   for (int i = 0; i < plays; ++i) {
-    const auto seed = static_cast<std::uint64_t>(i);
+    const std::uint64_t seed = i;
     // Spreads the undisturbed plays, every sixth one, over all data types.
     const DataType type = types[(seed + seed / 6) % types.size()];
     std::vector<Call> calls = calls_like(c, type, 3);

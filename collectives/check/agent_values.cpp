@@ -61,10 +61,10 @@ CallValues::CallValues(const Call& call, std::uint64_t seed, const Ends& ends)
 }
 
 void CallValues::expect(Expected& tensor) {
-  std::vector<std::vector<float>> given(static_cast<std::size_t>(call_.collective.size));
+  std::vector<std::vector<float>> given(call_.collective.size);
   for (GroupRank r = 0; r < call_.collective.size; ++r)
     for (std::uint64_t e = 0; e < call_.collective.count; ++e)
-      given[static_cast<std::size_t>(r)].push_back(static_cast<float>(value(r, e)));
+      given[r].push_back(static_cast<float>(value(r, e)));
   const std::span<const float> result = tensor.next(given);
   expected_.assign(result.begin(), result.end());
 }
@@ -73,7 +73,7 @@ std::uint64_t CallValues::value(GroupRank r, std::uint64_t element) const {
   if (content_) {
     std::int16_t value = 0;
     content_->values(r, element, 1, &value);
-    return static_cast<std::uint64_t>(value);
+    return value;
   }
   const std::uint64_t bits = mix(seed_ + mix(static_cast<std::uint64_t>(r) << 40 | element));
   if (call_.type == DataType::uint8) return 1 + bits % 255;

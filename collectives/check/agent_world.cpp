@@ -146,8 +146,7 @@ bool AgentWorld::hears() {
     party.agent = ends_.agent_at(current_, party.site);
     party.timers.clear();
     if (faults.away > 0)
-      party.away_until = now_ + static_cast<Picoseconds>(
-                                    switch_dice_.below(static_cast<std::uint64_t>(faults.away)));
+      party.away_until = now_ + static_cast<Picoseconds>(switch_dice_.below(faults.away));
   }
   return now_ >= party.away_until;
 }

@@ -22,8 +22,7 @@ void Play::fail_at(const ActorState& actor, const std::string& what) {
 
 Connection& Play::connection(int channel, GroupRank source, GroupRank destination) {
   const auto key = (static_cast<std::uint64_t>(channel) << 48) |
-                   (static_cast<std::uint64_t>(source) << 24) |
-                   static_cast<std::uint64_t>(destination);
+                   (static_cast<std::uint64_t>(source) << 24) | destination;
   return connections_[key];
 }
 
@@ -72,7 +71,7 @@ void Play::note_dependencies() {
     for (actor.k = 0; actor.k < actor.actor.steps; ++actor.k) {
       if (!schedule_.step(actor.rank, actor.index, actor.k).depends) continue;
       const StepOf on = schedule_.dependency(actor.rank, actor.index, actor.k);
-      const auto other = static_cast<std::size_t>(rank.first_actor + on.actor);
+      const std::size_t other = rank.first_actor + on.actor;
       if (on.actor < 0 || on.actor >= rank.actors || on.step < 0 ||
           on.step >= actors_[other].actor.steps)
         fail_at(actor, " depends on step " + str(on.step) + " of actor " + str(on.actor) +

@@ -134,7 +134,7 @@ Block MscclSchedule::chunk(GroupRank r, MscclChunkRef ref) const {
   std::uint64_t in_block = ref.chunk / chunks_;
   // A buffer that holds one block out of many holds the rank's own block.
   const bool own = held == chunks_ && algorithm_->chunks_per_loop != chunks_;
-  if (own) in_block = static_cast<std::uint64_t>(r);
+  if (own) in_block = r;
   const std::uint64_t count = collective().count;
   const std::uint64_t begin = std::min(count, ref.chunk % chunks_ * chunk_elements_);
   const bool apart = input && (!algorithm_->in_place || collective().func == Func::all_to_all);

@@ -104,15 +104,14 @@ class RankExport {
     const bool output = apart ? block.buffer == Buffer::work : in_output;
     const std::uint32_t held = output ? out_.output_chunks : out_.input_chunks;
     const bool own = held != algorithm_.chunks_per_loop;
-    const std::uint64_t base =
-        own ? static_cast<std::uint64_t>(rank_) * schedule_.collective().count : 0;
+    const std::uint64_t base = own ? rank_ * schedule_.collective().count : 0;
     return {output ? MscclBuffer::output : MscclBuffer::input, chunks(block.offset - base)};
   }
 
   // In MSCCL the algorithm copies the own block; our contract leaves that to the player of a
   // schedule.
   void copy_own_block() {
-    const std::uint32_t own = static_cast<std::uint32_t>(rank_) * chunks_per_block(algorithm_);
+    const std::uint32_t own = rank_ * chunks_per_block(algorithm_);
     MscclThreadblock& tb = out_.threadblocks.emplace_back();
     tb.steps.push_back({MscclOp::cpy,
                         {MscclBuffer::input, own},

@@ -33,7 +33,7 @@ Block slices_of(const Block& block, std::uint64_t slice_elements, std::uint64_t 
 }  // namespace
 
 Block near_equal(std::uint64_t count, int j, int pieces) {
-  const auto i = static_cast<std::uint64_t>(j), n = static_cast<std::uint64_t>(pieces);
+  const std::uint64_t i = j, n = pieces;
   const std::uint64_t longer = count % n;
   return {i * (count / n) + std::min(i, longer), count / n + (i < longer ? 1 : 0)};
 }
@@ -88,7 +88,7 @@ Textbook::Textbook(const Form& form, const Collective& c, const Communicator& co
   const Nodes nodes = form.ranks == Form::Ranks::rotated ? Nodes(comm.node_of) : Nodes();
   layout_ = std::make_shared<const Layout>(c);
   const std::uint64_t elements = c.func == Func::barrier ? 0 : layout_->longest();
-  const auto wanted = static_cast<std::uint64_t>(std::max(1, comm.channels));
+  const std::uint64_t wanted = std::max(1, comm.channels);
   const int channels = static_cast<int>(std::min(wanted, std::max<std::uint64_t>(1, elements)));
   for (int channel = 0; channel < channels; ++channel)
     plans_.push_back(plan_channel(comm, nodes, channel, channels));
@@ -97,7 +97,7 @@ Textbook::Textbook(const Form& form, const Collective& c, const Communicator& co
 Textbook::ChannelPlan Textbook::plan_channel(const Communicator& comm, const Nodes& nodes,
                                              int channel, int channels) const {
   const Collective& c = collective();
-  const auto size = static_cast<std::uint64_t>(c.size);
+  const std::uint64_t size = c.size;
   const std::uint64_t elements = c.func == Func::barrier ? 0 : layout_->longest();
 
   ChannelPlan plan;

@@ -141,7 +141,7 @@ NcclSettings nccl_settings(const Environment& environment) {
   settings.tuner.threads = static_cast<int>(given.threads);
   settings.tuner.ll128_threads = static_cast<int>(given.ll128_threads);
   const auto buffer = [](std::int64_t asked, std::uint64_t& bytes) {
-    if (asked > 0) bytes = static_cast<std::uint64_t>(asked);
+    if (asked > 0) bytes = asked;
   };
   buffer(given.simple, settings.buffers.simple);
   buffer(given.ll, settings.buffers.ll);

@@ -116,7 +116,7 @@ Step NcclAllToAll::step(GroupRank r, int a, int k) const {
   const Collective& c = collective();
   Step step = ops_.part(c, r, peer, ops_.part_of(round, work.channel));
   (sends ? step.send_to : step.recv_from) = peer;
-  step.send.offset += static_cast<std::uint64_t>(peer) * c.count;
+  step.send.offset += peer * c.count;
   step.recv.offset = step.send.offset;
   step.send.buffer = Buffer::input;
   return step;

@@ -26,7 +26,7 @@ class NcclGroup final : public Schedule {
       : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}),
         ops_(std::move(operations)),
         layout_(c),
-        plans_(static_cast<std::size_t>(c.size)) {
+        plans_(c.size) {
     for (GroupRank r = 0; r < c.size; ++r) make_plan(r);
   }
 
@@ -109,7 +109,7 @@ void NcclGroup::add(GroupRank r, int round, bool sends, std::vector<std::int32_t
       work = static_cast<std::int32_t>(plan.work.size());
       plan.work.push_back({channel, sends, {}});
     }
-    plan.work[static_cast<std::size_t>(work)].rounds.push_back(round);
+    plan.work[work].rounds.push_back(round);
   }
 }
 

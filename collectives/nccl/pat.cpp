@@ -60,9 +60,9 @@ class NcclPat final : public Schedule {
   Chunk chunk_at(int a, int k) const {
     const NcclChannelPart& part = parts_[a];
     const auto& steps = pattern(a).steps;
-    const std::size_t i = static_cast<std::size_t>(k) / steps.size();
+    const std::size_t i = k / steps.size();
     const std::uint64_t begin = i * part.chunk;
-    return {steps[static_cast<std::size_t>(k) - i * steps.size()], part.offset + begin,
+    return {steps[k - i * steps.size()], part.offset + begin,
             std::min(part.chunk, part.count - begin)};
   }
   bool gathers() const { return collective().func == Func::all_gather; }
@@ -112,7 +112,7 @@ void NcclPat::pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out
       out.push_back({0, chunk.count, Buffer::none});
       continue;
     }
-    const auto owner = static_cast<std::uint64_t>((origin + block) % c.size);
+    const std::uint64_t owner = (origin + block) % c.size;
     out.push_back({owner * c.count + chunk.offset, chunk.count, Buffer::work});
   }
 }

@@ -117,10 +117,10 @@ Primitive primitive(Func func, int size, int position, int root, int p) {
 // The elements of a chunk; the last loop of an all-reduce splits the remaining elements evenly.
 Block NcclRingSchedule::chunk_of(const NcclChannelPart& part, std::uint64_t loop, int chunk) const {
   const Collective& c = collective();
-  const auto i = static_cast<std::uint64_t>(chunk);
+  const std::uint64_t i = chunk;
   const std::uint64_t begin = loop * chunks_per_loop() * part.chunk, rest = part.count - begin;
   if (c.func != Func::all_reduce) return {begin, std::min(part.chunk, rest), Buffer::work};
-  const auto n = static_cast<std::uint64_t>(c.size);
+  const std::uint64_t n = c.size;
   std::uint64_t length = part.chunk;
   if (rest < n * length) {
     const std::uint64_t line = 16 / c.element_bytes;
@@ -142,7 +142,7 @@ Step NcclRingSchedule::step(GroupRank r, int a, int k) const {
   Block block = chunk_of(part, static_cast<std::uint64_t>(k / per_loop), does.chunk);
   block.offset += part.offset;
   if (c.func == Func::all_gather || c.func == Func::reduce_scatter)
-    block.offset += static_cast<std::uint64_t>(ring.rank_at(does.chunk)) * c.count;
+    block.offset += ring.rank_at(does.chunk) * c.count;
 
   Step step;
   const NcclSlices slices = plan_.slices(block.count);

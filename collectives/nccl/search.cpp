@@ -276,7 +276,7 @@ std::shared_ptr<const NcclGraphs> nccl_search(const NcclMachine& machine, std::s
   node.swap_odd_nodes = ring.cross_nic == 2;
   node.tree =
       tree.pattern == Pattern::balanced_tree ? NcclNode::Tree::balanced : NcclNode::Tree::plain;
-  const NcclMachine::Gpu& gpu = machine.gpus[static_cast<std::size_t>(gpus.front())];
+  const NcclMachine::Gpu& gpu = machine.gpus[gpus.front()];
   node.nvlinks = gpu.switch_links;
   for (const auto& [peer, count] : gpu.peer_links) node.nvlinks = std::max(node.nvlinks, count);
   for (int g = 0; g < topology.gpus() && options.between; ++g) {

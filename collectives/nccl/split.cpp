@@ -62,7 +62,7 @@ Cells distribute(std::uint64_t cells, std::uint64_t traffic_per_cell,
   d.mid = rest / d.per_channel;
   d.hi = rest % d.per_channel;
   const std::uint64_t wanted = (d.lo > 0 ? 1U : 0U) + d.mid + (d.hi > 0 ? 1U : 0U);
-  if (static_cast<std::uint64_t>(at.channel) + wanted > static_cast<std::uint64_t>(channels)) {
+  if (at.channel + wanted > static_cast<std::uint64_t>(channels)) {
     d.mid = channels - at.channel - 2;
     d.per_channel = rest / (d.mid + 1);
     d.hi = d.per_channel + rest % (d.mid + 1);
@@ -140,8 +140,7 @@ struct ChunkRule {
 std::uint64_t fewer_bytes(std::uint64_t chunk, std::uint64_t bytes, int heads,
                           std::span<const ChunkRule> rules) {
   for (const ChunkRule& rule : rules)
-    if (bytes < rule.chunks * static_cast<std::uint64_t>(heads) * chunk && chunk > rule.limit)
-      chunk = rule.limit;
+    if (bytes < rule.chunks * heads * chunk && chunk > rule.limit) chunk = rule.limit;
   return chunk;
 }
 

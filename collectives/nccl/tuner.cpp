@@ -183,8 +183,7 @@ double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol 
   const int log_size = floor_log2(in.bytes / 64);
   if (algorithm == NcclAlgorithm::tree && log_size >= 0 && log_size < kCorrectedSizes)
     bandwidth *= kTreeCorrection[column(protocol)][log_size];
-  const auto shares =
-      static_cast<std::uint64_t>(in.channels) * static_cast<std::uint64_t>(in.ranks);
+  const auto shares = static_cast<std::uint64_t>(in.channels) * in.ranks;
   if (algorithm == NcclAlgorithm::ring && protocol == Protocol::simple &&
       in.func == Func::all_reduce && in.nodes > 1 && in.bytes / shares >= 64)
     latency *= 1.4;
@@ -204,13 +203,11 @@ int nccl_max_channels(const NcclTunerInput& in, NcclAlgorithm algorithm, Protoco
                          links.inside_GBps * links.channels <= 12;
   const int given = protocol == Protocol::ll128 ? in.overrides.ll128_threads : in.overrides.threads;
   const int own = protocol == Protocol::ll128 ? 640 : slow_ring ? 256 : 512;
-  const auto threads = static_cast<std::uint64_t>(given > 0 ? given : own);
+  const std::uint64_t threads = given > 0 ? given : own;
   std::uint64_t bytes_per_thread = protocol == Protocol::simple ? 64 : 8;
   if (algorithm == NcclAlgorithm::ring && protocol == Protocol::ll) bytes_per_thread *= in.ranks;
   int channels = in.channels;
-  while (channels >= 2 &&
-         in.bytes < static_cast<std::uint64_t>(channels) * threads * bytes_per_thread)
-    --channels;
+  while (channels >= 2 && in.bytes < channels * threads * bytes_per_thread) --channels;
   return channels;
 }
 

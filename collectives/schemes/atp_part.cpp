@@ -15,7 +15,7 @@ namespace {
 std::int32_t units_of(float number) {
   using Limits = std::numeric_limits<std::int32_t>;
   if (std::isnan(number)) return Limits::max();  // does not fit
-  return static_cast<std::int32_t>(std::clamp(std::nearbyint(static_cast<double>(number) * kUnits),
+  return static_cast<std::int32_t>(std::clamp(std::nearbyint(number * kUnits),
                                               static_cast<double>(Limits::min()),
                                               static_cast<double>(Limits::max())));
 }
@@ -38,8 +38,7 @@ class AtpPart final : public WindowPart {
   std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override {
     const auto words = Words::read(note.words);
     if (!words || from != switch_ || note.call != call_.number || ended()) return std::nullopt;
-    const auto slot = static_cast<std::uint16_t>(
-        words->sequence % static_cast<std::uint32_t>(layout_->options.window));
+    const auto slot = static_cast<std::uint16_t>(words->sequence % layout_->options.window);
     const auto chunk = worker_.in_flight(slot);
     if (!chunk || number_of(*chunk) != words->sequence) return std::nullopt;
     if (static_cast<Tag>(note.tag) == Tag::ask) {

@@ -15,7 +15,7 @@ class Server final : public Agent {
   Server(std::shared_ptr<const Layout> layout, int rail)
       : layout_(std::move(layout)),
         switch_(layout_->switch_of(rail)),
-        slots_(static_cast<std::size_t>(layout_->options.window)) {}
+        slots_(layout_->options.window) {}
 
   void on_note(Io& io, GroupParty, const Note& note) override {
     const auto words = Words::read(note.words);

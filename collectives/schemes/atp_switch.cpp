@@ -25,7 +25,7 @@ class AtpSwitch final : public Agent {
         spent_(layout_->options.packet_rate > 0
                    ? static_cast<Picoseconds>(1e12 / layout_->options.packet_rate)
                    : 0) {
-    const auto cells = static_cast<std::size_t>(layout_->options.aggregators);
+    const std::size_t cells = layout_->options.aggregators;
     if (shared_.cells.size() < cells) shared_.cells.resize(cells);
   }
 
@@ -46,9 +46,9 @@ class AtpSwitch final : public Agent {
 
   // Null: the packet has no aggregator.
   Cell* cell_of(const Words& words) {
-    const std::size_t slot = words.sequence % static_cast<std::uint32_t>(layout_->options.window);
+    const std::size_t slot = words.sequence % layout_->options.window;
     if (slot >= shared_.cells.size()) return nullptr;
-    const std::size_t base = static_cast<std::uint32_t>(job_) * kBetweenJobs;
+    const std::size_t base = job_ * kBetweenJobs;
     return &shared_.cells[(base + slot) % shared_.cells.size()];
   }
   bool is_ours(const Cell& cell, const Words& words) const {

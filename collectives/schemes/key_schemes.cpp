@@ -27,7 +27,7 @@ class ParameterServer final : public KeyedEnds {
  private:
   KeyPieces cut(std::uint32_t tensor, std::uint64_t elements, std::uint32_t) const override {
     if (elements == 0) return {};
-    const auto all = static_cast<std::uint64_t>(servers().places);
+    const std::uint64_t all = servers().places;
     if (elements < servers().big_array)
       return {{0, elements, key_of(tensor, 0), static_cast<int>(tensor * 9973ULL % all)}};
     KeyPieces pieces;
@@ -149,9 +149,8 @@ class Phub final : public KeyedEnds {
   using Assignment = std::vector<std::vector<int>>;
   static int assigned(const Assignment& bin_of, std::uint32_t key, int bins) {
     const std::uint32_t tensor = key / kMostParts, part = key % kMostParts;
-    return tensor < bin_of.size() && part < bin_of[tensor].size()
-               ? bin_of[tensor][part]
-               : static_cast<int>(part % static_cast<std::uint32_t>(bins));
+    return tensor < bin_of.size() && part < bin_of[tensor].size() ? bin_of[tensor][part]
+                                                                  : static_cast<int>(part % bins);
   }
 
   // Longest first: chunks to NICs, and the chunks of each machine to its cores. The box of a rack

@@ -44,8 +44,8 @@ int mixed_server(std::uint64_t key, int servers, int beside) {
   const std::uint64_t r = djb2(std::to_string(key)) % kMixedBound;
   const std::uint64_t again = djb2(std::to_string(r));
   if (static_cast<double>(r) < ratio * static_cast<double>(kMixedBound))
-    return static_cast<int>(again % static_cast<std::uint64_t>(k));
-  return k + static_cast<int>(again % static_cast<std::uint64_t>(n));
+    return static_cast<int>(again % k);
+  return k + static_cast<int>(again % n);
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ std::vector<std::uint64_t> equal_parts(std::uint64_t elements, std::uint64_t mos
 }
 
 std::uint64_t byteps_partition(std::uint64_t bytes, int local_ranks) {
-  const std::uint64_t unit = kPage * static_cast<std::uint64_t>(local_ranks);
+  const std::uint64_t unit = kPage * local_ranks;
   return (bytes + unit - 1) / unit * unit;
 }
 
@@ -78,7 +78,7 @@ std::uint64_t hash_of_key(KeyHash hash, std::uint64_t key) {
 
 int server_of_key(KeyHash hash, std::uint64_t key, int servers, int beside) {
   if (hash == KeyHash::mixed) return mixed_server(key, servers, beside);
-  return static_cast<int>(hash_of_key(hash, key) % static_cast<std::uint64_t>(servers));
+  return static_cast<int>(hash_of_key(hash, key) % servers);
 }
 
 std::vector<double> best_split(int servers, int beside) {

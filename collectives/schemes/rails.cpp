@@ -59,9 +59,9 @@ RailShare::RailShare(const Rails& rails, int rail, const Call& call, std::uint64
     count_ = c.count;
     chunks_ = blocks_.size() * chunks_in(count_);
   } else {
-    const auto parts = static_cast<std::uint64_t>(rails.rails());
+    const std::uint64_t parts = rails.rails();
     const std::uint64_t part = chunks_in((c.count + parts - 1) / parts) * per_chunk;
-    first_ = std::min(c.count, static_cast<std::uint64_t>(rail) * part);
+    first_ = std::min(c.count, rail * part);
     count_ = std::min(part, c.count - first_);
     chunks_ = chunks_in(count_);
     if (reach_ != Reach::everyone) root_ = c.root;
@@ -74,7 +74,7 @@ RailShare::Chunk RailShare::chunk(std::uint64_t number) const {
   const std::uint64_t turns = std::max<std::uint64_t>(1, blocks_.size());
   const std::uint64_t offset = number / turns * per_chunk_;
   const GroupRank rank = blocks_.empty() ? root_ : blocks_[number % turns];
-  const std::uint64_t start = blocks_.empty() ? first_ : static_cast<std::uint64_t>(rank) * count_;
+  const std::uint64_t start = blocks_.empty() ? first_ : rank * count_;
   return {start + offset, std::min(per_chunk_, count_ - offset), rank};
 }
 

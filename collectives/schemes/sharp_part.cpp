@@ -91,13 +91,13 @@ class SharpPart final : public WorkerPart {
 
   void go_on(Io& io) {
     if (way_ == Way::tree) {
-      const auto most = static_cast<std::uint64_t>(layout_->options.outstanding);
+      const std::uint64_t most = layout_->options.outstanding;
       for (; next_ < ready_ && next_ < done_ + most; ++next_)
         send_mine(io, layout_->racks.leaf_of(rail(), me_), Tag::up, next_, {});
     }
     if (way_ != Way::ring) return;
     for (; next_ < ready_; ++next_)
-      if (static_cast<int>(next_ % static_cast<std::uint64_t>(workers_)) == me_)
+      if (static_cast<int>(next_ % workers_) == me_)
         send_mine(io, successor(), Tag::ring, next_, hop_words(1));
   }
 
@@ -132,7 +132,7 @@ class SharpPart final : public WorkerPart {
   std::optional<std::uint64_t> hop(Io& io, const Note& note) {
     std::uint32_t hops = 0;
     std::memcpy(&hops, note.words.data(), sizeof hops);
-    const auto n = static_cast<std::uint32_t>(workers_);
+    const std::uint32_t n = workers_;
     std::vector<std::byte> content(note.content.begin(), note.content.end());
     if (hops < n && real_)
       add_elements(call_.type, content.data(), mine(note.index).data(), note.elements);

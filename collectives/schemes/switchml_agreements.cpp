@@ -31,7 +31,7 @@ Agreements::Agreements(const Rails& rails, int rail, int node, int slots, int el
       rail_(rail),
       node_(node),
       elements_(elements),
-      slots_(static_cast<std::size_t>(slots)),
+      slots_(slots),
       fallback_(fallback),
       streamer_(streamer),
       outbox_(outbox) {}
@@ -71,7 +71,7 @@ void Agreements::tell(Io& io, int node, std::uint8_t tag, std::uint32_t index,
                       std::span<const std::byte> words, const Contribution* packet) {
   Note note{.tag = tag, .call = known_, .index = index, .type = DataType::int32, .words = words};
   if (packet && packet->full) {
-    note.elements = static_cast<std::uint64_t>(elements_);
+    note.elements = elements_;
     note.content = std::as_bytes(std::span(packet->values));
   }
   outbox_.send(io, rails_.worker(rail_, node), note);
@@ -103,8 +103,8 @@ void Agreements::take_state(Io& io, int node, std::span<const std::byte> words) 
 // All states are there.
 void Agreements::conclude(Io& io) {
   SlotList agreed = agreement_->decide(fallback_);
-  agreed.ticks = static_cast<std::uint32_t>(heard_ ? std::max(kPatience, patience_ / 2)
-                                                   : std::min(2 * patience_, kMostPatience));
+  agreed.ticks =
+      heard_ ? std::max(kPatience, patience_ / 2) : std::min(2 * patience_, kMostPatience);
   for (std::size_t s = 0; s < slots_; ++s) {
     const auto slot = static_cast<std::uint16_t>(s);
     SlotState& state = agreed.slots[s];
@@ -141,7 +141,7 @@ void Agreements::take_part(Io& io, std::uint16_t slot, const Contribution& part)
 
 void Agreements::go(Io& io, const SlotList& agreed) {
   suspected_ = heard_ = false;
-  patience_ = static_cast<int>(agreed.ticks);
+  patience_ = agreed.ticks;
   over_ |= agreed.decision == Decision::fall_back;
   streamer_.go(io, agreed);
   for (std::size_t s = 0; s < slots_; ++s) {

@@ -79,7 +79,7 @@ class FlowSetup {
     for (const FlowEndpoint& e : flows_.endpoints()) endpoints += e.host == host_;
     const std::uint64_t packet_files =
         flows_.with_packets() ? kFilesForPackets * (endpoints + static_cast<unsigned>(shards_)) : 0;
-    const std::uint64_t files = kFilesPerShard * static_cast<std::uint64_t>(shards_) +
+    const std::uint64_t files = kFilesPerShard * shards_ +
                                 (kFilesPerEndpoint + kFilesPerNamespace) * endpoints +
                                 kFilesPerFlow * ends + 64 + packet_files;
     const std::string what = "fabric.flows: " + std::to_string(ends) + " connections from " +

@@ -73,8 +73,8 @@ Hello greeting_of(const World& world) {
   h.token = world.token;
   h.hostname = this_hostname();
   h.boot_id = boot_id_of(world);
-  h.rank = static_cast<std::uint32_t>(world.rank);
-  h.size = static_cast<std::uint32_t>(world.size);
+  h.rank = world.rank;
+  h.size = world.size;
   return h;
 }
 
@@ -160,8 +160,7 @@ class Rendezvous {
   };
 
   std::size_t missing() const {
-    return static_cast<std::size_t>(
-        std::count_if(members_.begin() + 1, members_.end(), [](const auto& m) { return !m; }));
+    return std::count_if(members_.begin() + 1, members_.end(), [](const auto& m) { return !m; });
   }
 
   void step() {

@@ -117,7 +117,7 @@ void Star::write_to(Connection& to) {
         ::send(to.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (sent < 0) return to.out.clear();
-    to.out.sent(static_cast<std::size_t>(sent));
+    to.out.sent(sent);
   }
 }
 

@@ -65,7 +65,7 @@ void ask_hwloc(std::vector<Cpu>& cpus, const std::vector<std::string>& devices) 
         hwloc_get_pu_obj_by_os_index(topology.get(), static_cast<unsigned>(cpu.number));
     if (!pu) continue;
     if (const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology.get(), HWLOC_OBJ_CORE, pu))
-      cpu.core = static_cast<int>(core->logical_index);
+      cpu.core = core->logical_index;
     cpu.numa_node = hwloc_bitmap_first(pu->nodeset);
     for (std::size_t d = 0; d < near_sets.size(); ++d)
       cpu.near[d] = !near_sets[d] || hwloc_bitmap_isset(near_sets[d], pu->os_index);
@@ -143,7 +143,7 @@ std::vector<int> choose_cpus(const std::vector<Cpu>& cpus, int threads, int devi
   if (std::ssize(cpus) < threads) return chosen;
   std::vector<bool> taken(cpus.size());
   for (int t = 0; t < threads; ++t) {
-    const auto device = static_cast<std::size_t>(devices > 0 ? t % devices : 0);
+    const std::size_t device = devices > 0 ? t % devices : 0;
     // Prefer a core of its own to a near one: hyper-threads slow each other down more than a hop
     // does.
     const auto rank = [&](const Cpu& cpu) {
@@ -182,7 +182,7 @@ CorePlan plan_cores(const CoreWish& wish, const std::vector<int>& usable, int fi
   if (!meant && wish.devices.empty() && all == 1) return plan;
   const std::vector<Cpu> cpus = look_at_cpus(usable, wish.devices);
   const auto devices = static_cast<int>(wish.devices.size());
-  const auto threads = static_cast<std::size_t>(wish.threads);
+  const std::size_t threads = wish.threads;
   const auto cores =
       std::count_if(cpus.begin(), cpus.end(), [](const Cpu& cpu) { return cpu.sibling == 0; });
   const bool fills = all > 1 && all >= cores && static_cast<std::size_t>(all) <= cpus.size();
@@ -202,8 +202,7 @@ CorePlan plan_cores(const CoreWish& wish, const std::vector<int>& usable, int fi
                 (usable.size() == 1 ? " core" : " cores");
     return plan;
   }
-  for (std::size_t t = 0; t < threads; ++t)
-    plan.of_thread.push_back({chosen[static_cast<std::size_t>(first) + t]});
+  for (std::size_t t = 0; t < threads; ++t) plan.of_thread.push_back({chosen[first + t]});
   return plan;
 }
 

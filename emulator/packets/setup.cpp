@@ -227,7 +227,7 @@ class PacketSetup {
   }
 
   std::string name(std::int32_t socket) const {
-    const auto i = static_cast<std::size_t>(socket);
+    const std::size_t i = socket;
     return "host " + to_string(endpoint(i).host) + " (" +
            addresses_[i].substr(0, addresses_[i].find(' ')) + ")";
   }
@@ -236,7 +236,7 @@ class PacketSetup {
   // sender's kernel reported.
   [[noreturn]] void give_up(const std::vector<Missing>& missing) {
     const Missing& first = missing.front();
-    const auto from = static_cast<std::size_t>(first.pair.from);
+    const std::size_t from = first.pair.from;
     BlobWriter mine;
     mine.put(endpoint(from).host == host_ ? packets_of(from).trouble(socket_of_[from])
                                           : std::string());

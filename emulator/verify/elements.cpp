@@ -17,21 +17,21 @@ struct Whole {
 };
 struct FloatType {
   using Element = float;
-  static Element make(Value v) { return static_cast<Element>(v); }
+  static Element make(Value v) { return v; }
   static bool equal(Element a, Element b) { return a == b; }
-  static double number(Element e) { return static_cast<double>(e); }
+  static double number(Element e) { return e; }
 };
 struct Bf16Type {
   using Element = Bf16;
-  static Element make(Value v) { return Bf16::from(static_cast<float>(v)); }
+  static Element make(Value v) { return Bf16::from(v); }
   static bool equal(Element a, Element b) { return a.bits == b.bits; }
-  static double number(Element e) { return static_cast<double>(e.value()); }
+  static double number(Element e) { return e.value(); }
 };
 struct HalfType {
   using Element = Half;
-  static Element make(Value v) { return Half::from(static_cast<float>(v)); }
+  static Element make(Value v) { return Half::from(v); }
   static bool equal(Element a, Element b) { return a.bits == b.bits; }
-  static double number(Element e) { return static_cast<double>(e.value()); }
+  static double number(Element e) { return e.value(); }
 };
 
 // Calls `f` with the traits of the type.

@@ -54,7 +54,7 @@ std::span<const float> GradientStates::give(const ExchangeOf& of, std::vector<fl
   }
   own.state.compensate(places_.at(of.tensor), gradient);
   const std::lock_guard lock(mutex_);
-  auto& made = slot(of).by_rank[static_cast<std::size_t>(of.rank)];
+  auto& made = slot(of).by_rank[of.rank];
   made = std::move(gradient);
   return made;
 }
@@ -64,7 +64,7 @@ std::span<const float> GradientStates::given(const ExchangeOf& of) {
   const Given& given = slot(of);
   GHOSTRANK_ASSERT(given.iteration == of.iteration &&
                    !given.by_rank[static_cast<std::size_t>(of.rank)].empty());
-  return given.by_rank[static_cast<std::size_t>(of.rank)];
+  return given.by_rank[of.rank];
 }
 
 void GradientStates::finish(const ExchangeOf& of, std::span<const float> own,

@@ -25,7 +25,7 @@ struct Parts {
   // Of rank r's draws for the part of rank `of`; of its sum, where `of` is all ranks.
   CompressionOptions options(GroupRank r, GroupRank of) const {
     CompressionOptions own = c.options(r);
-    own.seed = checking::mix(own.seed + static_cast<std::uint64_t>(of) + 1);
+    own.seed = checking::mix(own.seed + of + 1);
     return own;
   }
   Floats cut(const Floats& tensor, GroupRank of) const {
@@ -47,7 +47,7 @@ struct Parts {
   }
   // Block `of` of the payloads in a buffer, copied to align it.
   Bytes at(const std::byte* buffer, GroupRank of) const {
-    const std::byte* first = buffer + static_cast<std::uint64_t>(of) * payload_bytes;
+    const std::byte* first = buffer + of * payload_bytes;
     return {first, first + payload_bytes};
   }
   // What rank `of` adds up, of these tensors.

@@ -48,7 +48,7 @@ std::uint16_t every_of(int size) {
 
 GHOSTRANK_KERNEL void own_values(GroupRank rank, int size, std::uint64_t salt, std::uint64_t index,
                                  std::uint64_t count, Value* out) {
-  const auto r = static_cast<std::uint32_t>(rank);
+  const std::uint32_t r = rank;
   if (size <= kLargestValue)
     return draw(r * 0xd1b54a32d192ed03ULL + salt, index, count,
                 static_cast<std::uint16_t>(kLargestValue / size + 1), out);
@@ -75,10 +75,10 @@ GHOSTRANK_KERNEL void contributed_values(GroupRank rank, int size, std::uint64_t
     return;
   }
   const std::uint16_t every = every_of(size);
-  const auto others = static_cast<std::uint32_t>(rank);
+  const std::uint32_t others = rank;
   draw(salt, index, count, every, theirs.data());
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto turn = static_cast<std::uint32_t>(theirs[i]);
+    const std::uint32_t turn = theirs[i];
     out[i] = static_cast<Value>(out[i] - (others / every + (turn < others % every ? 1 : 0)));
   }
 }

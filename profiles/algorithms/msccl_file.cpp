@@ -163,8 +163,7 @@ std::uint32_t Reader::read_chunks(const XMLElement& gpu, const char* name) {
 
 void Reader::read_rank(const XMLElement& gpu) {
   check_name(gpu, "gpu");
-  const auto id = static_cast<std::size_t>(
-      number(gpu, "id", 0, static_cast<std::int64_t>(out_.ranks.size()) - 1));
+  const std::size_t id = number(gpu, "id", 0, static_cast<std::int64_t>(out_.ranks.size()) - 1);
   if (seen_[id]) fail(gpu, "this is the second <gpu> with id " + std::to_string(id));
   seen_[id] = true;
   MscclRank& rank = out_.ranks[id];
@@ -288,7 +287,7 @@ int line_of(const MscclAlgorithm& algorithm, const CheckReport::Where& at) {
   const MscclRank& rank = algorithm.ranks[at.rank];
   if (at.actor < 0) return rank.line;
   const MscclThreadblock& tb = rank.threadblocks[at.actor];
-  const auto step = static_cast<std::size_t>(at.step);
+  const std::size_t step = at.step;
   return at.step < 0 || step >= tb.steps.size() ? tb.line : tb.steps[step].line;
 }
 

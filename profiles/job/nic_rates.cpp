@@ -8,7 +8,7 @@ std::size_t RateCurve::index(Picoseconds at) const {
   const auto after =
       std::upper_bound(changes_.begin(), changes_.end(), at,
                        [](Picoseconds t, const Change& change) { return t < change.from; });
-  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, after - changes_.begin()) - 1);
+  return std::max<std::ptrdiff_t>(1, after - changes_.begin()) - 1;
 }
 
 Picoseconds RateCurve::duration(Picoseconds start, std::uint64_t bytes) const {

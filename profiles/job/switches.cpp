@@ -68,14 +68,14 @@ void connect_nics(const ClusterSpec& cluster, SwitchGraph& out, int leaf_groups,
 SwitchGraph leaves_and_spines(const ClusterSpec& cluster) {
   const LeafSpine size = leaf_spine_of(cluster);
   SwitchGraph out;
-  out.leaves = static_cast<std::uint32_t>(size.leaves());
+  out.leaves = size.leaves();
   out.places = fabric_nodes(cluster);
   out.longest = 2;
   for (int l = 0; l < size.leaves(); ++l) out.switches.push_back({"leaf" + std::to_string(l)});
   for (int s = 0; s < size.spines; ++s) out.switches.push_back({"spine" + std::to_string(s)});
   for (std::uint32_t l = 0; l < out.leaves; ++l)
     for (int s = 0; s < size.spines; ++s)
-      out.cables.push_back({l, out.leaves + static_cast<std::uint32_t>(s), size.uplink_bps});
+      out.cables.push_back({l, out.leaves + s, size.uplink_bps});
   out.tiers = {{"leaf-spine", "spine-leaf", 0, static_cast<std::uint32_t>(out.cables.size())}};
   connect_nics(cluster, out, size.groups, size.rails, size.groups);
   const bool rail = cluster.topology.kind == TopologySpec::Kind::rail_optimised;
@@ -87,7 +87,7 @@ SwitchGraph leaves_and_spines(const ClusterSpec& cluster) {
 
 SwitchGraph rails_alone(const ClusterSpec& cluster) {
   SwitchGraph out;
-  out.leaves = static_cast<std::uint32_t>(cluster.nics_per_node);
+  out.leaves = cluster.nics_per_node;
   out.places = fabric_nodes(cluster);
   out.connected = cluster.nics_per_node == 1;
   for (std::uint32_t r = 0; r < out.leaves; ++r)
@@ -101,7 +101,7 @@ SwitchGraph three_tiers(const ClusterSpec& cluster) {
   const FatTree size = fat_tree_of(cluster);
   SwitchGraph out;
   const int leaves = size.pods * size.leaves, spines = size.pods * size.spines;
-  out.leaves = static_cast<std::uint32_t>(leaves);
+  out.leaves = leaves;
   out.places = fabric_nodes(cluster);
   out.longest = size.pods > 1 ? 4 : 2;
   const auto add = [&](const std::string& name, int pod) {

@@ -111,7 +111,7 @@ NcclGraph make_graph(const Reader& in, const RawGraph& raw, const std::set<std::
                      const std::set<std::int64_t>& nics, bool hopper) {
   NcclGraph graph;
   graph.links = raw.links;
-  graph.links.nvlink = kPathTypes[static_cast<std::size_t>(raw.type_inside)] == "NVL";
+  graph.links.nvlink = kPathTypes[raw.type_inside] == "NVL";
   graph.links.ll128 = trusts_ll128(raw, hopper);
   for (const RawChannel& channel : raw.channels) {
     const std::set<std::int64_t> here(channel.gpus.begin(), channel.gpus.end());

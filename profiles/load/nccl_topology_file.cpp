@@ -143,11 +143,10 @@ void Reader::read_bridge(const Element& e, NcclMachine::Uplink up, int depth) {
   if (!e.FirstChildElement("pci")) return;
   std::uint64_t id = 0;
   for (const char* part : {"vendor", "device", "subsystem_vendor", "subsystem_device"})
-    id = id << 16 | static_cast<std::uint64_t>(in_.integer_or(e, part, 0, 0, 0xffff, 16));
+    id = id << 16 | in_.integer_or(e, part, 0, 0, 0xffff, 16);
   const int level_1 = broadcom_generation(id, 1);
   const bool part_of_above =
-      up.bridge >= 0 && level_1 > 0 &&
-      broadcom_generation(bridge_ids_[static_cast<std::size_t>(up.bridge)], 0) == level_1;
+      up.bridge >= 0 && level_1 > 0 && broadcom_generation(bridge_ids_[up.bridge], 0) == level_1;
   if (!part_of_above) {
     if (bridge_ids_.size() == kMostBridges)
       in_.fail_at(e.GetLineNum(), "there are over 256 PCIe switches");
@@ -192,7 +191,7 @@ void Reader::read_nics(const Element& nic, const NcclMachine::Uplink& up) {
     made.up = up;
     made.GBps = static_cast<double>(mbps) / kMbpsPerGBps;
     made.latency_us = e->Attribute("latency") ? in_.real(*e, "latency") : 0;
-    made.asic = static_cast<std::uint64_t>(in_.integer_or(*e, "guid", dev, 0, kMostId, 16));
+    made.asic = in_.integer_or(*e, "guid", dev, 0, kMostId, 16);
     made.port = static_cast<int>(in_.integer_or(*e, "port", 0, 0, 1000));
     made.rdma = in_.integer_or(*e, "gdr", 0, 0, 1) == 1;
     if (!nics_.emplace(dev, made).second)

@@ -135,7 +135,7 @@ class Reader {
       return op;
     }
     if (verb == "compute")
-      op.duration = static_cast<Picoseconds>(integer(word(), kMaxDuration, "picoseconds"));
+      op.duration = integer(word(), kMaxDuration, "picoseconds");
     else if (!transfer(verb, op))
       collective(verb, op);
     op.label = label();

@@ -251,8 +251,8 @@ Model make_layers(const Settings& settings, const Mark& mark) {
   model.layers.front().forward += settings.micros("before_us");
   model.layers.back().backward += settings.micros("loss_us");
   model.optimizer += settings.micros("after_us");
-  model.running_statistics = static_cast<std::uint64_t>(settings.integer("float_buffers"));
-  model.batch_counters = static_cast<std::uint64_t>(settings.integer("integer_buffers"));
+  model.running_statistics = settings.integer("float_buffers");
+  model.batch_counters = settings.integer("integer_buffers");
   model.buckets = bucket_tensors(settings, model, mark);
   if (const YamlValue* rows = settings.at("recorded_ns").raw)
     model.recorded = recorded_steps(*rows, model.layers.size());

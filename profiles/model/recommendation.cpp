@@ -101,8 +101,8 @@ std::uint64_t add_interaction(Model& model, const Settings& settings) {
     model.layers.push_back(std::move(layer));
     return width + vectors * (vectors - 1) / 2;
   }
-  const auto layers = static_cast<std::uint64_t>(settings.integer("cross_layers"));
-  const auto rank = static_cast<std::uint64_t>(settings.integer("cross_rank"));
+  const std::uint64_t layers = settings.integer("cross_layers");
+  const std::uint64_t rank = settings.integer("cross_rank");
   const auto each = [&](const char* name, std::uint64_t numel, std::uint64_t rows) {
     for (std::uint64_t l = 0; l < layers; ++l)
       layer.parameters.push_back({name + std::to_string(l), numel, rows});
@@ -128,8 +128,7 @@ void add_dense_and_sparse(Model& model, const Settings& settings) {
                                          " but embeddings are " + std::to_string(config.width) +
                                          " wide; both must be alike");
   config.bottom = bottom.size();
-  add_products(model, "bottom", static_cast<std::uint64_t>(settings.integer("dense_features")),
-               bottom);
+  add_products(model, "bottom", settings.integer("dense_features"), bottom);
   const std::uint64_t width = add_interaction(model, settings);
   add_products(model, "top", width, widths(settings, "top"));
 }
@@ -137,7 +136,7 @@ void add_dense_and_sparse(Model& model, const Settings& settings) {
 // A user and an item.
 void add_filtering(Model& model, const Settings& settings) {
   Recommendation& config = *model.recommendation;
-  const auto factors = static_cast<std::uint64_t>(settings.integer("factors"));
+  const std::uint64_t factors = settings.integer("factors");
   for (const std::string_view key : kOfDense)
     if (settings.given(key))
       fail(settings.at(key).mark,

@@ -402,7 +402,7 @@ Model make_transformer(const Settings& settings, const Mark&) {
   else if (model.architecture == "llama")
     write_llama(out, config);
   else
-    write_bert(out, config, static_cast<std::uint64_t>(settings.integer("type_vocabulary")),
+    write_bert(out, config, settings.integer("type_vocabulary"),
                settings.boolean("pretraining_heads"));
   return model;
 }

@@ -77,9 +77,9 @@ Workload plan_horovod(const JobSpec& spec) {
   const std::uint64_t threshold =
       by_tensor ? 0
                 : round_up(static_cast<std::uint64_t>(spec.parallel.fusion_mb * (1 << 20)),
-                           static_cast<std::uint64_t>(spec.cluster.gpus_per_node) * kAtomicUnit);
-  const auto cycle = static_cast<Picoseconds>(
-      std::llround(spec.parallel.cycle_ms * 1e3 * static_cast<double>(kPicosPerMicro)));
+                           spec.cluster.gpus_per_node * kAtomicUnit);
+  const Picoseconds cycle =
+      std::llround(spec.parallel.cycle_ms * 1e3 * static_cast<double>(kPicosPerMicro));
   const auto cycles = horovod_cycles(model, times.layers, element_bytes, threshold, cycle);
   const std::uint64_t words = (model.tensors() + kStatusBits + 63) / 64;
 

@@ -59,7 +59,7 @@ std::uint64_t part(std::uint64_t total, std::size_t i, std::size_t ranks) {
 void check_memory(const JobSpec& spec, const Sharding& sharding) {
   const Recommendation& model = *spec.model->recommendation;
   const double have = spec.device.memory_bytes;
-  const auto ranks = static_cast<std::uint64_t>(spec.cluster.gpus());
+  const std::uint64_t ranks = spec.cluster.gpus();
   const std::uint64_t row = model.width * kRowBytes + kOptimizerBytes;
   std::vector<std::uint64_t> bytes(ranks);
   for (std::size_t t = 0; t < model.tables.size(); ++t) {
@@ -92,7 +92,7 @@ struct Lists {
 
 Lists add_lists(const JobSpec& spec, const Sharding& sharding, Workload& workload) {
   const std::size_t n = sharding.tables.size();
-  const auto batch = static_cast<std::uint64_t>(spec.parallel.micro_batch);
+  const std::uint64_t batch = spec.parallel.micro_batch;
   const std::uint64_t width = spec.model->recommendation->width;
   std::vector<std::uint64_t> lengths(n * n), ids(n * n), rows(n * n), gradients(n * n);
   for (std::size_t i = 0; i < n; ++i)
@@ -123,7 +123,7 @@ class TorchrecWriter {
         sharding_(sharding),
         lists_(lists),
         row_bytes_(static_cast<double>(read * model_.recommendation->width * kRowBytes)),
-        ranks_(static_cast<std::uint64_t>(spec.cluster.gpus())),
+        ranks_(spec.cluster.gpus()),
         dense_(model_),
         out_({"compute", "comm", "grads", "input"}) {
     dense_.layers.erase(dense_.layers.begin());  // the tables
@@ -170,8 +170,7 @@ class TorchrecWriter {
       out_.ragged(kComm, out_.label(what), Func::all_to_all_v, kRows, type, list);
     if (sharding_.split > 0)
       out_.collective(kComm, what, split, kRows, type,
-                      static_cast<std::uint64_t>(spec_.parallel.micro_batch) *
-                          model_.recommendation->width * sharding_.split);
+                      spec_.parallel.micro_batch * model_.recommendation->width * sharding_.split);
   }
 
   void forward(std::size_t layer) {

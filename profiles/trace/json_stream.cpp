@@ -49,7 +49,7 @@ class TapeWriter {
   }
   bool Uint64(std::uint64_t value) {
     if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return Int64(static_cast<std::int64_t>(value));
+      return Int64(value);
     add(JsonNode::Kind::number).number = static_cast<double>(value);
     return true;
   }
@@ -120,7 +120,7 @@ void JsonTape::parse(char* text, std::size_t size, const std::string& path, std:
   if (!result.IsError() && stream.Tell() >= size) return;
   const std::size_t offset = std::min(result.IsError() ? result.Offset() : stream.Tell(), size);
   // Parsing overwrites the text, but keeps its newlines outside of strings.
-  const auto lines = static_cast<std::uint64_t>(std::count(text, text + offset, '\n'));
+  const std::uint64_t lines = std::count(text, text + offset, '\n');
   std::size_t column = 1;
   for (std::size_t at = offset; at > 0 && text[at - 1] != '\n'; --at) ++column;
   const bool too_deep = result.Code() == rapidjson::kParseErrorTermination;

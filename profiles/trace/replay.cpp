@@ -172,8 +172,7 @@ class Replaying {
   std::size_t position(std::uint32_t group, WorldRank rank) const {
     if (group == kNoIndex || trace_.groups[group].members.empty()) return rank.index();
     const auto& members = trace_.groups[group].members;
-    return static_cast<std::size_t>(std::find(members.begin(), members.end(), rank) -
-                                    members.begin());
+    return std::find(members.begin(), members.end(), rank) - members.begin();
   }
 
   Picoseconds duration(const TraceRank& rank, const TraceEvent& event) const {

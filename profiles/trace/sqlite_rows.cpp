@@ -148,7 +148,7 @@ void SqliteRows::expect(int column, int type, const char* what) const {
 
 std::uint64_t SqliteRows::bits(int column) const {
   expect(column, SQLITE_INTEGER, "integer");
-  return static_cast<std::uint64_t>(sqlite3_column_int64(statement_.get(), column));
+  return sqlite3_column_int64(statement_.get(), column);
 }
 
 std::int64_t SqliteRows::integer(int column, std::int64_t least, std::int64_t most) const {

@@ -37,7 +37,7 @@ int size_of(const Trace& trace, std::uint32_t group, int ranks) {
 }
 
 CallSize sized(const Trace& trace, const TraceEvent& event, int size) {
-  const auto n = static_cast<std::uint64_t>(std::max(size, 1));
+  const std::uint64_t n = std::max(size, 1);
   const std::uint64_t element = bytes_of(event.dtype);
   const std::uint64_t stated = event.func == Func::barrier ? 0 : event.stated;
   const auto elements = [&](std::uint64_t bytes) { return (bytes + element - 1) / element; };

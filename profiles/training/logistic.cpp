@@ -13,8 +13,7 @@ float drawn(checking::Dice& dice) { return static_cast<float>(dice.below(2'000'0
 
 double dot(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
   return sum;
 }
 
@@ -38,8 +37,8 @@ LogisticTask::LogisticTask(int ranks, int samples, std::uint64_t weights, std::u
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<Sample>& own = of_rank_.emplace_back();
     for (int s = 0; s < samples; ++s) {
-      checking::Dice dice(checking::mix(seed) + static_cast<std::uint64_t>(rank) * 1'000'003 +
-                          static_cast<std::uint64_t>(s) + 1);
+      checking::Dice dice(checking::mix(seed) + static_cast<std::uint64_t>(rank) * 1'000'003 + s +
+                          1);
       Sample& sample = own.emplace_back();
       sample.x.resize(weights);
       for (float& x : sample.x) x = scale * drawn(dice);
@@ -49,11 +48,11 @@ LogisticTask::LogisticTask(int ranks, int samples, std::uint64_t weights, std::u
 }
 
 std::vector<float> LogisticTask::gradient(int rank, std::span<const float> weights) const {
-  const std::vector<Sample>& own = of_rank_[static_cast<std::size_t>(rank)];
+  const std::vector<Sample>& own = of_rank_[rank];
   std::vector<double> sum(weights.size());
   for (const Sample& sample : own) {
     const double off = predicted(weights, sample.x) - (sample.y ? 1 : 0);
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += off * static_cast<double>(sample.x[i]);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += off * sample.x[i];
   }
   std::vector<float> mean(sum.size());
   for (std::size_t i = 0; i < sum.size(); ++i)

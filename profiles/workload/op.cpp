@@ -24,7 +24,7 @@ std::uint64_t hash_of(const Op& op) {
                          static_cast<std::uint64_t>(op.within) << 34 ^
                          static_cast<std::uint64_t>(op.floats) << 33);
   hash = mixed(hash, static_cast<std::uint64_t>(op.launch) << 16 | op.place);
-  return mixed(hash, static_cast<std::uint64_t>(op.duration));
+  return mixed(hash, op.duration);
 }
 
 // Slot of `op`, or the free slot where it belongs; `slots` must have a free one.

@@ -74,7 +74,7 @@ Counts uneven_counts(const CollectivePhases& phases, std::uint64_t count) {
   for (std::uint64_t& c : counts) {
     const double unit = static_cast<double>(next_random(state) >> 11) * 0x1p-53;  // 0 .. 1
     const double factor = 1 + phases.imbalance * (2 * unit - 1);
-    c = static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * factor));
+    c = std::llround(static_cast<double>(count) * factor);
   }
   return std::make_shared<const std::vector<std::uint64_t>>(std::move(counts));
 }

@@ -43,7 +43,7 @@ constexpr std::array<LoggedType, 12> kTypes{{{"int8", 1, Numbers::integers},
 constexpr std::array kOps{Reduction::sum, Reduction::prod, Reduction::max, Reduction::min,
                           Reduction::avg};
 Reduction reduction_of(int op) {
-  return op < static_cast<int>(kOps.size()) ? kOps[static_cast<std::size_t>(op)]
+  return op < static_cast<int>(kOps.size()) ? kOps[op]
                                             : Reduction::pre_mul_sum;  // one that the user made
 }
 
@@ -77,7 +77,7 @@ std::string place(const NcclLogComm& comm, Communicator& out) {
   if (all && std::all_of(comm.members.begin(), comm.members.end(), known)) {
     for (const auto& [rank, member] : comm.members) out.gpu_of.push_back(member.gpu);
   } else if (comm.ranks_per_node == 1 && !comm.members.empty() && known(*comm.members.begin())) {
-    out.gpu_of.assign(static_cast<std::size_t>(comm.ranks), comm.members.begin()->second.gpu);
+    out.gpu_of.assign(comm.ranks, comm.members.begin()->second.gpu);
   }
   return {};
 }
@@ -219,13 +219,13 @@ class CommCheck {
   static std::string name(const NcclLogCall& one) {
     std::string text = std::string(name_of(one.func)) + " of " +
                        humane_count(static_cast<double>(one.count)) + " " +
-                       std::string(kTypes[static_cast<std::size_t>(one.type)].name);
+                       std::string(kTypes[one.type].name);
     if (reduces(one.func)) text += " " + std::string(name_of(reduction_of(one.op)));
     return text;
   }
 
   Collective collective(const NcclLogCall& one) const {
-    const LoggedType& type = kTypes[static_cast<std::size_t>(one.type)];
+    const LoggedType& type = kTypes[one.type];
     Collective c{one.func, comm_.ranks, one.count, type.bytes, one.root};
     if (reduces(one.func)) c.reduction = reduction_of(one.op);
     c.numbers = type.numbers;

@@ -343,8 +343,7 @@ class Reader {
     std::size_t call = 0;
     while (call < calls.size() &&
            (pending.told[call] || calls[call].func != func ||
-            calls[call].count * kBytes[static_cast<std::size_t>(calls[call].type)] !=
-                static_cast<std::uint64_t>(*bytes)))
+            calls[call].count * kBytes[calls[call].type] != static_cast<std::uint64_t>(*bytes)))
       ++call;
     if (call == calls.size()) {
       leave_out("choices without a line of their call (log COLL, too)");

@@ -218,7 +218,7 @@ Picoseconds least_of(const JobSpec& spec, const FsdpMesh& mesh) {
   const Picoseconds average = sum(0) / pipeline.stages * pipeline.micro_batches;
   if (pipeline.stages == 1 || pipeline.schedule != "1f1b") return average;
   const Part last = split_as_torchtitan(spec, *spec.model->transformer, pipeline).back();
-  const auto units = static_cast<std::size_t>(last.units());
+  const std::size_t units = last.units();
   return std::max(average, sum(0) + (pipeline.micro_batches - 1) * sum(layers - units));
 }
 

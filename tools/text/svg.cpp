@@ -160,13 +160,12 @@ std::string graph(const SvgGraph& panel, double left, double top) {
   };
   std::string text = text_at(left, top - 24, "start", panel.title);
   for (const SvgArrow& edge : panel.edges)
-    text += arrow(place(panel.nodes[static_cast<std::size_t>(edge.from)].at),
-                  place(panel.nodes[static_cast<std::size_t>(edge.to)].at), edge);
+    text += arrow(place(panel.nodes[edge.from].at), place(panel.nodes[edge.to].at), edge);
   for (const SvgNode& node : panel.nodes) {
     const SvgPoint at = place(node.at);
     text += "<circle cx=\"" + number(at.x) + "\" cy=\"" + number(at.y) + "\" r=\"" + number(kNode) +
-            "\" fill=\"" + kFills[static_cast<std::size_t>(node.kind) % kFills.size()] +
-            "\" stroke=\"#08306b\"/>\n" + text_at(at.x, at.y + 4, "middle", node.name);
+            "\" fill=\"" + kFills[node.kind % kFills.size()] + "\" stroke=\"#08306b\"/>\n" +
+            text_at(at.x, at.y + 4, "middle", node.name);
   }
   return text;
 }
@@ -341,8 +340,8 @@ std::string svg_graphs(const std::string& title, const std::vector<SvgGraph>& pa
   const double wide = kWidth + kLeft, high = kHeight + kTop + kBottom;
   std::string text = canvas(kLeft + across * wide, kTop + down * high, title);
   for (int i = 0; i < count; ++i)
-    text += graph(panels[static_cast<std::size_t>(i)], kLeft + i % kPanelsAcross * wide,
-                  kTop + kTop + i / kPanelsAcross * high);
+    text +=
+        graph(panels[i], kLeft + i % kPanelsAcross * wide, kTop + kTop + i / kPanelsAcross * high);
   return text + "</svg>\n";
 }
 

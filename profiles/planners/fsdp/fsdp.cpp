@@ -235,7 +235,7 @@ std::optional<FsdpWriter::Transfer> FsdpWriter::transfer(const Slot& slot, bool 
 
 std::uint64_t FsdpWriter::passed_elements() const {
   const Transformer& model = *model_.transformer;
-  return static_cast<std::uint64_t>(spec_.parallel.micro_batch) * model.sequence * model.hidden /
+  return spec_.parallel.micro_batch * model.sequence * model.hidden /
          static_cast<std::uint64_t>(mesh_.tp * mesh_.cp);
 }
 
@@ -314,7 +314,7 @@ void FsdpWriter::fetch(const Layers& order, std::size_t at) {
     out_.wait(*coming);
     coming.reset();
   }
-  const auto ahead = static_cast<std::size_t>(spec_.parallel.prefetch);
+  const std::size_t ahead = spec_.parallel.prefetch;
   for (std::size_t i = at + 1; i < order.size() && i <= at + ahead; ++i) gather(order[i]);
 }
 
@@ -436,7 +436,7 @@ Workload plan_fsdp(const JobSpec& spec) {
     of_length.pipeline.micro_batches = micro_batches;
     return FsdpWriter(spec, of_length, chunks_of(spec, of_length.pipeline, stage), stage).write();
   };
-  const auto stages = static_cast<std::size_t>(mesh.pipeline.stages);
+  const std::size_t stages = mesh.pipeline.stages;
   for (Program& program : repeated_programs(spec, mesh.pipeline, stages, write)) {
     std::string name = stages > 1 ? "stage " + std::to_string(workload.roles.size()) : "fsdp";
     workload.roles.push_back({std::move(name), {std::move(program)}});

@@ -17,8 +17,7 @@ FsdpLayers::FsdpLayers(const JobSpec& spec, const FsdpMesh& mesh, const StepTime
                        ProgramBuilder& out, const Streams& streams)
     : spec_(spec), mesh_(mesh), model_(*spec.model), times_(times), out_(out), streams_(streams) {
   if (model_.transformer)
-    tokens_ = static_cast<std::uint64_t>(spec.parallel.micro_batch) * model_.transformer->sequence /
-              static_cast<std::uint64_t>(mesh.cp);
+    tokens_ = spec.parallel.micro_batch * model_.transformer->sequence / mesh.cp;
 }
 
 bool FsdpLayers::has_experts(std::size_t layer) const {
@@ -71,7 +70,7 @@ void FsdpLayers::half(std::size_t layer, const std::string& label, Picoseconds t
 
 void FsdpLayers::routed_experts(const std::string& label, Picoseconds time, const Traversal& how) {
   const Transformer& model = *model_.transformer;
-  const auto ep = static_cast<std::uint64_t>(mesh_.ep), tp = static_cast<std::uint64_t>(mesh_.tp);
+  const std::uint64_t ep = mesh_.ep, tp = mesh_.tp;
   const std::uint64_t rows = tokens_ / tp * model.experts.top_k / ep;
   const auto move = [&] {
     exchange("rows of experts", spec_.precision.parameters, rows * model.hidden);

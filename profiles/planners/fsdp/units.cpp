@@ -21,9 +21,9 @@ std::optional<std::uint64_t> expert_of(const ParameterTensor& tensor) {
 
 // Adds a rank's shards of the routed experts' matrices.
 void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) {
-  const auto ep = static_cast<std::uint64_t>(mesh.ep);
-  const auto shards = static_cast<std::uint64_t>(mesh.experts_shard);
-  const auto tp = static_cast<std::uint64_t>(mesh.ep > 1 ? 1 : mesh.tp);
+  const std::uint64_t ep = mesh.ep;
+  const std::uint64_t shards = mesh.experts_shard;
+  const std::uint64_t tp = mesh.ep > 1 ? 1 : mesh.tp;
   const std::uint64_t here = model.experts.count / ep, f = model.experts.ffn / tp;
   const auto matrix = [&](std::uint64_t rows, std::uint64_t columns) {
     const bool by_rows = shards * ep > model.experts.count;
@@ -37,7 +37,7 @@ void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) 
 
 FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) {
   const bool titan = spec.parallel.framework == Framework::torchtitan && spec.model->transformer;
-  const auto shards = static_cast<std::uint64_t>(mesh.shard);
+  const std::uint64_t shards = mesh.shard;
   FsdpUnit out;
   bool routed = false;
   for (const ParameterTensor& tensor : layer.parameters) {

@@ -44,7 +44,7 @@ void PassWriter::exchange_once(const Routing* routing, Cargo cargo, bool back) {
   const bool hidden = cargo == Cargo::hidden;
   const DataType type = hidden ? plan_.activations : DataType::float32;
   const std::uint64_t width = hidden ? plan_.model.hidden : plan_.model.experts.top_k;
-  const std::size_t node = static_cast<std::size_t>(ep_rank_ / (plan_.ep / groups_.ep_nodes));
+  const std::size_t node = ep_rank_ / (plan_.ep / groups_.ep_nodes);
   const auto along_rail = [&] {
     const Lists* lists = !routing ? nullptr : hidden ? &routing->rail : &routing->rail_weights;
     move_rows(groups_.ep_rail, type, lists ? &lists->list(back) : nullptr,
@@ -53,7 +53,7 @@ void PassWriter::exchange_once(const Routing* routing, Cargo cargo, bool back) {
   const auto inside_node = [&] {
     const auto* lists = !routing ? nullptr : hidden ? &routing->node : &routing->node_weights;
     move_rows(groups_.ep_node, type, lists ? &(*lists)[node].list(back) : nullptr,
-              rows_to_each(plan_, plan_.ep) * static_cast<std::uint64_t>(groups_.ep_nodes) * width);
+              rows_to_each(plan_, plan_.ep) * groups_.ep_nodes * width);
   };
   back ? inside_node() : along_rail();
   back ? along_rail() : inside_node();
@@ -66,7 +66,7 @@ const Routing* PassWriter::routing_of(int layer) const {
 // Rows that this rank's experts process.
 std::uint64_t PassWriter::arriving_rows(const Routing* routing) const {
   if (!routing) return plan_.routed_rows();
-  return routing->rows[ep_rank_] * static_cast<std::uint64_t>(plan_.ep);
+  return routing->rows[ep_rank_] * plan_.ep;
 }
 
 Picoseconds PassWriter::experts_time(const Routing* routing) const {

@@ -127,7 +127,7 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   out.tp = add(workload, "tp", grid.groups({"tp"}));
   out.cp = add(workload, "cp", grid.groups({"cp"}));
   if (plan.spec->parallel.cp_comm == ContextComm::hierarchical) {
-    const auto inner = static_cast<std::size_t>(plan.spec->parallel.cp_a2a);
+    const std::size_t inner = plan.spec->parallel.cp_a2a;
     std::vector<std::vector<WorldRank>> neighbours, rings;
     for (const std::vector<WorldRank>& members : grid.groups({"cp"})) {
       for (std::size_t i = 0; i < members.size(); ++i) {

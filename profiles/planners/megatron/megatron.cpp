@@ -63,7 +63,7 @@ class StageWriter {
       if (slot.pass != Pass::input_backward) last[chunk] = &slot;
     }
     const auto pass = [&](const Slot& slot) {
-      const auto chunk = static_cast<std::size_t>(slot.chunk);
+      const std::size_t chunk = slot.chunk;
       slot.pass == Pass::forward ? forward(slot, &slot == first[chunk])
                                  : backward(slot, &slot == last[chunk]);
     };
@@ -176,7 +176,7 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
       std::vector<Parameter> parameters;
       for (const Parameter& p : chunk.parameters)
         if (p.expert == expert) parameters.push_back(p);
-      const auto shards = static_cast<std::uint64_t>(plan.holders(expert));
+      const std::uint64_t shards = plan.holders(expert);
       BufferLayout layout{parallel.distributed_optimizer, 0, shards};
       // Only the first part of the model is cut into buckets: its backward ends last, so that the
       // others have time for one bucket.
@@ -510,8 +510,8 @@ Workload plan_megatron(const JobSpec& spec) {
   workload.ranks = plan.ranks();
   const MegatronGroups groups = megatron_groups(plan, workload);
   const std::vector<Routing> routing = megatron_routing(plan, groups.ep_nodes, workload);
-  const auto per_stage = static_cast<std::size_t>(plan.roles_per_stage());
-  const std::size_t roles = static_cast<std::size_t>(plan.pp) * per_stage;
+  const std::size_t per_stage = plan.roles_per_stage();
+  const std::size_t roles = plan.pp * per_stage;
   const auto write = [&](std::size_t role, int micro_batches) {
     MegatronPlan of_length = plan;
     of_length.pipeline.micro_batches = micro_batches;

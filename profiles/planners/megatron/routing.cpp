@@ -80,7 +80,7 @@ Lists add_both(Workload& workload, const std::vector<std::uint64_t>& rows, std::
 std::vector<std::uint64_t> rows_of_ranks(const MegatronPlan& plan,
                                          const std::vector<double>& loads) {
   const std::vector<std::uint64_t> rows = apportioned(plan.routed_rows(), loads);
-  const auto here = static_cast<std::ptrdiff_t>(plan.experts_here());
+  const std::ptrdiff_t here = plan.experts_here();
   std::vector<std::uint64_t> out;
   for (auto at = rows.begin(); at != rows.end(); at += here)
     out.push_back(std::accumulate(at, at + here, std::uint64_t{0}));
@@ -152,8 +152,7 @@ std::vector<Routing> megatron_routing(const MegatronPlan& plan, int nodes, Workl
     std::vector<double> loads = loads_of(plan, layer, routed++);
     Choices choices;
     if (once || experts.group_top_k < experts.groups) {
-      choices = drawn_choices(experts, loads, static_cast<std::size_t>(plan.ep),
-                              static_cast<std::size_t>(nodes), kDrawnTokens,
+      choices = drawn_choices(experts, loads, plan.ep, nodes, kDrawnTokens,
                               plan.spec->run.seed * 1'000'003 + layer);
       loads = choices.experts;
     }

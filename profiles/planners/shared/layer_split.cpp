@@ -50,7 +50,7 @@ int times_at(const std::string& text, std::size_t& at) {
     return 1;
   std::size_t times = 0;
   for (++at; at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0; ++at)
-    times = std::min(10 * times + static_cast<std::size_t>(text[at] - '0'), kLongestLayout + 1);
+    times = std::min(10 * times + (text[at] - '0'), kLongestLayout + 1);
   return times > kLongestLayout ? 0 : static_cast<int>(times);
 }
 
@@ -141,8 +141,8 @@ std::vector<Part> by_layout(const JobSpec& spec, const Transformer& model,
   std::size_t norm = out.size() - 1;
   while (model.mtp > 0 && out[norm].layers == 0) --norm;
   out[norm].final_norm = true;
-  const auto last = static_cast<std::size_t>(pipeline.stages) *
-                    static_cast<std::size_t>(pipeline.parts() / pipeline.stages - 1);
+  const auto last =
+      static_cast<std::size_t>(pipeline.stages) * (pipeline.parts() / pipeline.stages - 1);
   for (std::size_t p = 0; p < out.size(); ++p) {
     if (out[p].mtp == 0) continue;
     if (out[p].mtp != all.mtp)
@@ -268,8 +268,7 @@ std::string unrolled_layout(const std::string& layout) {
       at = close;
     }
     const int times = times_at(text, ++at);
-    if (times == 0 || out.size() + piece.size() * static_cast<std::size_t>(times) > kLongestLayout)
-      return "";
+    if (times == 0 || out.size() + piece.size() * times > kLongestLayout) return "";
     out += repeated(piece, times);
   }
   return out;

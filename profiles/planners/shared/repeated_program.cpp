@@ -45,7 +45,7 @@ std::vector<Label> labels_of(const Program& program) {
       const auto [end, error] =
           std::from_chars(&text[label.numeral], text.data() + text.size(), label.number);
       label.before = text.substr(0, label.numeral);
-      label.after = text.substr(static_cast<std::size_t>(end - text.data()));
+      label.after = text.substr(end - text.data());
     }
     out.push_back(label);
   }
@@ -78,7 +78,7 @@ bool alike(const Short& a, std::size_t i, const Short& b, std::size_t j, std::si
 class Prolonged {
  public:
   Prolonged(const Program& a, const Program& b, const Program& c, std::uint64_t periods)
-      : a_(a), b_(b), c_(c), periods_(static_cast<std::int64_t>(periods)) {}
+      : a_(a), b_(b), c_(c), periods_(periods) {}
 
   std::optional<Program> write() {
     const Program& a = a_.program;
@@ -106,7 +106,7 @@ class Prolonged {
       if (!repeats(s, i, i + body)) return false;
       append(s, b_, i, c_.number(s, i) - b_.number(s, i), periods_ - 1);
     }
-    if (body > 0) out.repeat(begin, static_cast<std::size_t>(periods_));
+    if (body > 0) out.repeat(begin, periods_);
     for (std::size_t i = begin; i < size; ++i) {
       if (!stays(s, i, body)) return false;
       append(s, a_, i, b_.number(s, i + body) - a_.number(s, i), periods_);
@@ -169,7 +169,7 @@ std::vector<Program> repeated_programs(
     const std::function<Program(std::size_t role, int micro_batches)>& write) {
   const int total = pipeline.micro_batches, period = pipeline_period(pipeline);
   const int first = shortened(pipeline, kRounds * pipeline.stages).micro_batches;
-  const auto periods = static_cast<std::uint64_t>((total - first) / period);
+  const std::uint64_t periods = (total - first) / period;
   std::vector<Program> out;
   for (std::size_t role = 0; role < roles; ++role) {
     if (total <= kRounds * (first + 2 * period)) {

@@ -188,8 +188,7 @@ class Writer {
     } else if (op.kind == Op::Kind::compute) {
       field(node, kType, kCompute);
       if (!packed.empty()) field(node, kData, packed);
-      field(node, kDuration,
-            static_cast<std::uint64_t>((op.duration + kPicosPerMicro / 2) / kPicosPerMicro));
+      field(node, kDuration, (op.duration + kPicosPerMicro / 2) / kPicosPerMicro);
       if (stream > 0) attribute(node, "stream", kInt64, static_cast<std::uint64_t>(stream));
     } else {
       const bool collective = op.kind == Op::Kind::collective;
@@ -224,7 +223,7 @@ class Writer {
 
   void write_message(std::string& node, const Op& op) const {
     const auto& members = workload_.groups[group_of(op)].members;
-    const auto size = static_cast<std::int64_t>(members.size());
+    const std::int64_t size = members.size();
     const auto at = std::find(members.begin(), members.end(), rank_) - members.begin();
     const WorldRank peer = members[((at + op.peer) % size + size) % size];
     const bool sends = op.kind == Op::Kind::send;

@@ -39,9 +39,7 @@ std::string_view simai_name(const Op& op) {
   }
 }
 
-std::uint64_t nanos(Picoseconds time) {
-  return static_cast<std::uint64_t>((time + kPicosPerNano / 2) / kPicosPerNano);
-}
+std::uint64_t nanos(Picoseconds time) { return (time + kPicosPerNano / 2) / kPicosPerNano; }
 
 class Writer {
  public:
@@ -196,7 +194,7 @@ class Writer {
     if (!item.call) return "NONE\t0";
     const Op& op = *item.call;
     const bool tp = is_tp_[op.group];
-    const auto size = static_cast<std::uint64_t>(tp ? tp_ : workload_.ranks / tp_);
+    const std::uint64_t size = tp ? tp_ : workload_.ranks / tp_;
     const bool whole = op.func == Func::all_gather || op.func == Func::reduce_scatter ||
                        op.func == Func::all_to_all;
     const std::uint64_t bytes = op.count * bytes_of(op.dtype) * (whole ? size : 1);
