@@ -152,6 +152,7 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
   c.bytes = static_cast<double>(stats.bytes) / iterations;
   c.seconds_median = median({stats.seconds.values().begin(), stats.seconds.values().end()});
   c.seconds_interval = stats.seconds.median_interval();
+  c.seconds_spread = stats.seconds.spread_at_median();
   const double total = stats.total.seconds();
   if (total > 0) c.algbw_GBps = static_cast<double>(stats.bytes) / total * 1e-9;
   const auto& kept = stats.without_lateness.values();
@@ -161,12 +162,16 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
   result.collectives.push_back(std::move(c));
 }
 
-// How far the median call may be off because the machine decides whose message goes first at a NIC
-// when several are due at one moment. No lateness shows it.
-double error_by_chance(const CollectiveReport& c) {
+// How far the median call may be off. A call's slip is that of the member that is looked at; it
+// waited for others, or was spared waiting, who may be as late. And the machine decides whose
+// message goes first at a NIC when several are due at one moment, which no lateness shows: so the
+// median may stand elsewhere, and is known no better than calls of its kind are alike.
+double median_call_error(const CollectiveReport& c) {
+  if (c.seconds_median <= 0) return c.seconds_error;
   const auto [least, most] = c.seconds_interval;
-  if (c.seconds_median <= 0) return 0;
-  return std::max(most - c.seconds_median, c.seconds_median - least) / c.seconds_median;
+  const double elsewhere =
+      std::max(most - c.seconds_median, c.seconds_median - least) / c.seconds_median;
+  return std::max(2 * (c.seconds_error + elsewhere), c.seconds_spread / c.seconds_median);
 }
 
 }  // namespace
@@ -192,9 +197,7 @@ void report_segment(const Segment& segment, const Workload& workload,
   if (!result.fidelity.modelled) {
     result.fidelity.figures = step_figures(result.iterations);
     for (CollectiveReport& c : result.collectives) {
-      // A call's slip is that of the member that is looked at; it waited for others, or was spared
-      // waiting, who may be as late.
-      c.seconds_error = 2 * (c.seconds_error + error_by_chance(c));
+      c.seconds_error = median_call_error(c);
       for (double* const error : {&c.seconds_error, &c.bandwidth_error})
         *error = call_error(*error, result.fidelity.figures);
     }

@@ -60,6 +60,7 @@ struct CollectiveReport {
   double bytes = 0;           // buffer bytes per iteration, as nccl-tests counts a call
   double seconds_median = 0;  // of one call, seen by group rank 0
   std::pair<double, double> seconds_interval;  // SampledSeconds::median_interval()
+  double seconds_spread = 0;                   // SampledSeconds::spread_at_median()
   double algbw_GBps = 0, busbw_GBps = 0;
   double seconds_error = 0, bandwidth_error = 0;  // as Figure::error
 };
@@ -316,6 +317,7 @@ struct BuildFacts {
 struct SwitchReport {
   std::string target, address;              // "dpdk", "10.0.0.254"
   std::optional<double> processor_seconds;  // over the measured iterations; empty: unknown
+  std::uint64_t memory_bytes = 0;           // of the job's slots; 0: unknown
 };
 
 struct Result {

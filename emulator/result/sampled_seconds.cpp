@@ -1,6 +1,7 @@
 #include "emulator/result/sampled_seconds.h"
 
 #include <algorithm>
+#include <map>
 
 #include "collectives/dice.h"
 #include "profiles/median.h"
@@ -50,30 +51,45 @@ void SampledSeconds::halve() {
   kinds_.resize(kept);
 }
 
+std::vector<std::vector<double>> SampledSeconds::by_kind() const {
+  std::map<std::uint32_t, std::vector<double>> kinds;
+  for (std::size_t i = 0; i < values_.size(); ++i) kinds[kinds_[i]].push_back(values_[i]);
+  std::vector<std::vector<double>> all;
+  for (auto& [kind, values] : kinds) {
+    std::sort(values.begin(), values.end());
+    all.push_back(std::move(values));
+  }
+  return all;
+}
+
 std::pair<double, double> SampledSeconds::median_interval() const {
   if (values_.empty()) return {0, 0};
-  std::vector<std::pair<std::uint32_t, float>> calls;  // those of a kind side by side
-  for (std::size_t i = 0; i < values_.size(); ++i) calls.emplace_back(kinds_[i], values_[i]);
-  std::sort(calls.begin(), calls.end());
-  std::vector<std::size_t> ends;  // of the kinds; a kind of calls all alike needs no dice
-  for (std::size_t i = 1; i <= calls.size(); ++i)
-    if (i == calls.size() || calls[i].first != calls[i - 1].first) ends.push_back(i);
-
+  const std::vector<std::vector<double>> kinds = by_kind();
   constexpr int kDraws = 200, kLeftOut = kDraws / 40;  // one in 40 on either side
-  checking::Dice dice(calls.size());
-  std::vector<double> medians, drawn(calls.size());
+  checking::Dice dice(values_.size());
+  std::vector<double> medians, drawn;
   for (int draw = 0; draw < kDraws; ++draw) {
-    std::size_t begin = 0;
-    for (const std::size_t end : ends) {
-      const bool alike = calls[begin].second == calls[end - 1].second;
-      for (std::size_t i = begin; i < end; ++i)
-        drawn[i] = calls[alike ? i : begin + dice.below(end - begin)].second;
-      begin = end;
+    drawn.clear();
+    for (const std::vector<double>& calls : kinds) {
+      const bool alike = calls.front() == calls.back();  // needs no dice
+      for (const double call : calls)
+        drawn.push_back(alike ? call : calls[dice.below(calls.size())]);
     }
     medians.push_back(median(drawn));
   }
   std::sort(medians.begin(), medians.end());
   return {medians[kLeftOut], medians[kDraws - 1 - kLeftOut]};
+}
+
+double SampledSeconds::spread_at_median() const {
+  const double middle = median({values_.begin(), values_.end()});
+  double widest = 0;
+  for (const std::vector<double>& calls : by_kind()) {
+    if (middle < calls.front() || middle > calls.back()) continue;
+    const std::size_t quarter = calls.size() / 4;
+    widest = std::max(widest, (calls[calls.size() - 1 - quarter] - calls[quarter]) / 2);
+  }
+  return widest;
 }
 
 }  // namespace ghostrank

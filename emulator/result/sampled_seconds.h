@@ -31,6 +31,12 @@ class SampledSeconds {
   // order at a NIC is by chance. {0, 0} without values; the same in whichever order calls came.
   std::pair<double, double> median_interval() const;
 
+  // How far calls of the median's own kind lie apart: half of the interquartile range, the widest
+  // of the kinds that the median lies in. The median is known no better where the order at a NIC
+  // alternates between iterations: these draws are not independent, as median_interval() takes
+  // them to be.
+  double spread_at_median() const;
+
   // Whether add() and merge() could have produced this; check it after reading a blob.
   bool valid() const {
     return values_.size() <= kMost && tosses_.size() == values_.size() &&
@@ -49,6 +55,7 @@ class SampledSeconds {
   }
   void keep(float seconds, std::uint32_t tosses, std::uint32_t kind);
   void halve();
+  std::vector<std::vector<double>> by_kind() const;  // values in rising order
 
   std::vector<float> values_;
   std::vector<std::uint32_t>

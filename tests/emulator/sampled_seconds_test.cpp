@@ -130,5 +130,23 @@ TEST(SampledSeconds, IntervalOfTheMedianDoesNotDependOnTheOrderOfCalls) {
   EXPECT_EQ(there.median_interval(), back.median_interval());
 }
 
+// Which message is first at a NIC alternates: 400 calls do not make the median sure.
+TEST(SampledSeconds, CallsOfTheMediansKindLieApart) {
+  SampledSeconds alternating;
+  for (std::uint32_t i = 0; i < 400; ++i) {
+    alternating.add(i % 2 == 0 ? 154 : 158, 3 * i, 1);
+    alternating.add(10, 3 * i + 1, 2);   // kinds that the median does not lie in,
+    alternating.add(500, 3 * i + 2, 3);  // and that are alike
+  }
+  EXPECT_EQ(alternating.spread_at_median(), 2);
+}
+
+TEST(SampledSeconds, FewCallsFarOffDoNotSpreadTheMedian) {
+  SampledSeconds calls;
+  for (std::uint32_t i = 0; i < 100; ++i) calls.add(i % 10 == 0 ? 9 : 1, i);
+  EXPECT_EQ(calls.spread_at_median(), 0);
+  EXPECT_EQ(SampledSeconds().spread_at_median(), 0);
+}
+
 }  // namespace
 }  // namespace ghostrank
