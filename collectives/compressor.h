@@ -37,13 +37,15 @@ struct TensorShape {
 
 struct CompressionOptions {
   double ratio = 0.01;         // share of a tensor's elements that sparsifying methods send
-  int quantum = 64;            // qsgd: number of levels above 0
+  int quantum = 64;            // qsgd, dithering: number of levels above 0
   double threshold = 0.01;     // threshold: magnitudes above it are sent
   int rank = 1;                // powersgd: of the approximation
   int quantiles = 64;          // sketch: number of buckets
   double error_bound = 2e-10;  // inceptionn
   int stages = 0;              // sidco: fits of the threshold; 0: as many as the ratio asks for
   double first_stage = 0.25;   // sidco: share of the elements that the first of several fits keeps
+  bool natural = false;        // dithering: levels are powers of two; else evenly spaced
+  bool l2 = false;             // dithering: the top level is the L2 norm, not the largest magnitude
 
   // What differs from call to call, set by whoever calls.
   std::uint64_t seed = 1;         // of this rank's random draws for this tensor in this step

@@ -18,7 +18,7 @@ namespace ghostrank {
 
 extern const Compressor kFp16, kTopK, kRandomK, kThreshold, kDgc, kAdaq, kRedSync, kGaussianKsgd,
     kSidcoE, kSidcoP, kSidcoGp, kQsgd, kTernGrad, kSignSgd, kSignum, kEfSignSgd, kOneBit, kNatural,
-    kEightBit, kSketch, kPowerSgd, kInceptionn, kBf16;
+    kEightBit, kSketch, kPowerSgd, kInceptionn, kBf16, kDithering;
 
 inline constexpr double kWritesTensor = 4 / 900.0;  // ns an element, at 900 GB/s
 inline constexpr double kLaunchUs = 5;              // of one kernel

@@ -178,7 +178,7 @@ class Server final : public Agent {
 
   // Lets the event go on when the core has done with the push.
   void work(Io& io, std::uint32_t core, const Push& push) {
-    io.run_on(static_cast<int>(core));
+    io.run_on(core);
     io.work(push.work, push.bytes);
     const std::uint32_t key = key_in(push.name);
     if (const PieceCompression* how = ends_.compression(key)) {
@@ -212,7 +212,10 @@ class Server final : public Agent {
 
   // In the order of nodes, whatever the order in which they pushed.
   void compress_sum(std::uint32_t name, const PieceCompression& how, Round& round) {
-    if (round.parts.empty()) return;
+    if (round.parts.empty()) {
+      round.like.elements = how.payloads(ends_.piece_of(name).elements).sum;
+      return;
+    }
     std::vector<float> sum(ends_.piece_of(name).elements);
     for (const auto& [root, part] : round.parts)
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
@@ -221,6 +224,7 @@ class Server final : public Agent {
     if (!key.codec)
       key.codec.emplace(how, how.server_memory(), name, ends_.size() + self_, sum.size());
     round.answer = key.codec->compress(std::move(sum));
+    round.like.elements = round.answer.size() / bytes_of(round.like.type);
   }
 
   // Asynchronous: a push counts from now on, and its root may pull.

@@ -37,7 +37,7 @@ class Worker final : public Agent {
       case KeyTag::reduce:
         return share(io, open_.at(note.call), note.index);
       case KeyTag::share:
-        return add_share(io, note);
+        return add_share(io, member(from), note);
       case KeyTag::summed:
         return collect(io, open_.at(note.call), note.index, member(from), note.content);
       case KeyTag::pushed:
@@ -91,11 +91,11 @@ class Worker final : public Agent {
   };
   // A piece that the ranks of the node reduce, or whose result they share.
   struct Shared {
-    Sum sum;                       // of this rank's shard
-    std::size_t shares = 0;        // that it holds
-    std::vector<std::byte> whole;  // root: the sums of all shards
-    std::size_t summed = 0;        // root: shards in `whole`
-    std::size_t gathered = 0;      // shards of the result that have come
+    std::size_t shares = 0;                               // of this rank's shard that have come
+    std::map<std::size_t, std::vector<std::byte>> parts;  // their elements, by member
+    std::vector<std::byte> whole;                         // root: the sums of all shards
+    std::size_t summed = 0;                               // root: shards in `whole`
+    std::size_t gathered = 0;                             // shards of the result that have come
   };
   // Waits for its turn: key, call, number of the piece.
   using Task = std::tuple<std::uint32_t, std::uint32_t, std::size_t>;
@@ -187,18 +187,23 @@ class Worker final : public Agent {
     }
   }
 
-  void add_share(Io& io, const Note& note) {
+  // In the order of ranks, whatever the order in which their shares come: sums of floats depend on
+  // it.
+  void add_share(Io& io, std::size_t from, const Note& note) {
     const Open& o = open_.at(note.call);
     Shared& s = shared(note.call, note.index);
-    s.sum.add(note);
+    if (!note.content.empty()) s.parts[from].assign(note.content.begin(), note.content.end());
     if (++s.shares < mates() - 1) return;
     const Shard shard = shard_of(o.piece(note.index), self_, mates());
-    Note own{.type = o.call.type, .elements = shard.elements};
-    own.content = io.tensor(note.call).read(shard.first, shard.elements);
-    s.sum.add(own);
+    const auto own = io.tensor(note.call).read(shard.first, shard.elements);
+    if (!own.empty()) s.parts[self_].assign(own.begin(), own.end());
+    Sum sum;
+    for (const auto& [member, part] : s.parts)
+      sum.add({.type = o.call.type, .elements = shard.elements, .content = part});
+    s.parts.clear();
     if (self_ > 0)
-      return tell(io, 0, KeyTag::summed, o.call, note.index, shard.elements, s.sum.content());
-    collect(io, open_.at(note.call), note.index, 0, s.sum.content());
+      return tell(io, 0, KeyTag::summed, o.call, note.index, shard.elements, sum.content());
+    collect(io, open_.at(note.call), note.index, 0, sum.content());
   }
 
   // Root: has the node's sum of one more shard; pushes the piece when it has all.
@@ -227,10 +232,13 @@ class Worker final : public Agent {
     if (const PieceCompression* how = ends_.compression(piece.key)) {
       enter(io, o, i, Stage::compress);
       io.spend(how->time(piece.elements).compress);
-      if (!content.empty())
-        payload = codec(piece, *how).compress(floats_of(DataType::float32, content));
       note.type = how->method->payload;
-      note.elements = how->payload(piece.elements);
+      if (content.empty()) {
+        note.elements = how->payloads(piece.elements).piece;
+      } else {
+        payload = codec(piece, *how).compress(floats_of(DataType::float32, content));
+        note.elements = payload.size() / bytes_of(note.type);
+      }
       note.content = payload;
     }
     enter(io, o, i, Stage::push);

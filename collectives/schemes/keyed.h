@@ -102,6 +102,7 @@ class KeyedEnds : public Ends {
   std::vector<Helper> helpers() const override;
   std::unique_ptr<Agent> agent(GroupParty party) const override;
   std::vector<Edge> traffic(const Call& call) const override;
+  bool exact() const override;  // false: the data decide how long compressed pieces are
   std::uint64_t overhead_bytes() const override { return rules_.header_bytes; }
   std::string refuses(const Call& call) const override;
   std::unique_ptr<Expected> expected(const Call& call) const override;
@@ -165,7 +166,11 @@ class KeyedEnds : public Ends {
   void add_node_traffic(const std::vector<GroupRank>& node, const KeyPieces& pieces,
                         std::uint32_t element_bytes, std::vector<Edge>& edges) const;
 
-  std::uint64_t wire_bytes(const KeyPiece& piece, std::uint32_t element_bytes) const;
+  // Bytes of a piece without headers, to a server and back.
+  struct OnWire {
+    std::uint64_t push = 0, result = 0;
+  };
+  OnWire on_wire(const KeyPiece& piece, std::uint32_t element_bytes) const;
 
   AtServers servers_;
   int helpers_;

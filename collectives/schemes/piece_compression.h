@@ -8,6 +8,9 @@
 // is over nodes in their order, whatever the order in which they push, so that results are equal
 // bit by bit to a reference.
 //
+// Where the data decide how long a payload is, notes are as long as their payloads if ranks hold
+// real data, and as long as payloads are on average if they hold none.
+//
 // Units: elements of float32; picoseconds. Threading: a codec has one owner, the rest is immutable.
 #pragma once
 
@@ -29,16 +32,28 @@ struct CodecTime {
   Picoseconds compress = 0, decompress = 0;
 };
 
+// Elements of the payload of a node's piece, and of the sum of all nodes' pieces.
+struct PayloadSizes {
+  std::uint64_t piece = 0, sum = 0;
+};
+
 struct PieceCompression {
   const Compressor* method = nullptr;
   CompressionOptions options;
   Memory memory = Memory::none;                             // of roots; none, residual or nesterov
   std::uint64_t min_bytes = 0;                              // smaller tensors travel as they are
   std::function<CodecTime(std::uint64_t elements)> time{};  // of roots and servers
+  // The mean sizes of payloads, where the data decide (Compressor::measure). Threading: any.
+  std::function<PayloadSizes(std::uint64_t elements)> expected{};
 
   // Servers keep errors, too, but have no momentum: it is in what they sum.
   Memory server_memory() const { return memory == Memory::none ? memory : Memory::residual; }
-  std::uint64_t payload(std::uint64_t elements) const { return method->size(elements, options); }
+  // Of pieces whose data nobody holds.
+  PayloadSizes payloads(std::uint64_t elements) const {
+    if (method->measure) return expected(elements);
+    const std::uint64_t size = method->size(elements, options);
+    return {size, size};
+  }
 };
 
 // What one end compresses of one key, round after round.

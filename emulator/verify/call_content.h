@@ -11,6 +11,7 @@
 
 #include "collectives/compress/plain.h"
 #include "collectives/compressor.h"
+#include "collectives/schemes/piece_compression.h"
 #include "collectives/tensor_content.h"
 #include "emulator/verify/tensor_result.h"
 #include "profiles/job/job.h"
@@ -74,6 +75,13 @@ inline CompressionOptions options_of(const JobSpec& spec, const CompressedTensor
   return options;
 }
 
+// Whether servers and roots compress pieces of the op's tensor, whose sizes its gradients decide.
+inline bool compresses_drawn_pieces(const JobSpec& spec, const Op& op) {
+  const PieceCompression* how = spec.collectives.at_servers.compression.get();
+  return how && how->method->measure && op.func == Func::all_reduce &&
+         op.dtype == DataType::float32;
+}
+
 // Empty if the op names no tensor, or if the job's tensors are neither sparse nor compressed, and
 // carry nothing from iteration to iteration. `group`: index into workload.groups; `all`: of one job
 // or of all.
@@ -82,7 +90,9 @@ inline CallContent content_of(const JobSpec& all, const Workload& workload, cons
                               GradientStates* states = nullptr) {
   CallContent content;
   const JobSpec& spec = settings_of(all, workload, op.group);
-  if (op.tensor == 0 || (!spec.tensors && !spec.compression && !states)) return content;
+  const bool in_pieces = compresses_drawn_pieces(spec, op);
+  if (op.tensor == 0 || (!spec.tensors && !spec.compression && !states && !in_pieces))
+    return content;
   const CompressedTensor* whole = compressed_tensor(workload, op);
   const bool compressed = whole && spec.compression;
   // Payloads of planned sizes: their gradients are the same in every iteration, unless the sizes
@@ -91,7 +101,7 @@ inline CallContent content_of(const JobSpec& all, const Workload& workload, cons
   const std::uint32_t of = drawn && !steps_differ(spec) ? 0 : iteration;
   const std::uint32_t number = number_of(op.tensor);
   const std::uint64_t key = tensor_key(spec.run.seed, group, number, of);
-  if (compressed || states) {
+  if (compressed || states || in_pieces) {
     CompressionOptions options;
     if (compressed) options = options_of(spec, *whole);
     if (compressed && spec.compression->adapts) {  // half an element more, or rounding may take one
@@ -107,7 +117,7 @@ inline CallContent content_of(const JobSpec& all, const Workload& workload, cons
                                         c.size, whole ? whole->elements : op.count),
                           compressed ? spec.compression->method : &kPlain,
                           options,
-                          drawn ? &spec.gradients : nullptr,
+                          drawn || in_pieces ? &spec.gradients : nullptr,
                           of,
                           whole ? whole->first : 0,
                           exchange,

@@ -218,8 +218,8 @@ void fill_work(const RankCall& call, Range range, const std::byte* input, std::b
 }
 
 Checked check_work(const RankCall& call, Range range, const std::byte* work) {
-  if (call.compressed) return check_compressed(call, work);
   if (call.expected) return check_expected(call, range, work);
+  if (call.compressed) return check_compressed(call, work);
   Checked checked;
   for_each_promise(call, range, [&](Range there, std::uint64_t index, const auto& values) {
     checked.elements += there.count;

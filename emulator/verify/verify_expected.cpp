@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "collectives/schemes/numbers.h"
+#include "emulator/verify/compressed_call.h"
 #include "emulator/verify/elements.h"
 #include "emulator/verify/verify_values.h"
 
@@ -10,6 +11,7 @@ namespace ghostrank {
 namespace {
 
 std::vector<float> contribution_of(const RankCall& call, GroupRank rank) {
+  if (call.compressed) return CompressedCall(call).tensor(rank);
   RankCall theirs = call;
   theirs.rank = rank;
   std::vector<float> all;

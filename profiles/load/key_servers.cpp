@@ -10,6 +10,7 @@
 #include "collectives/compress/byteps.h"
 #include "collectives/schemes/piece_compression.h"
 #include "profiles/planners/compression_times.h"
+#include "profiles/planners/piece_sizes.h"
 
 namespace ghostrank {
 namespace {
@@ -48,6 +49,18 @@ void check_failure(const Settings& in, const JobSpec& spec) {
     fail(in.at("run.verify").mark,
          "run.verify: with parallel.asynchronous a result depends on who has pushed before; use "
          "parallel.asynchronous=false");
+}
+
+// Where the data decide how long payloads are.
+void expect_sizes(const Settings& in, const JobSpec& spec, PieceCompression& pieces) {
+  if (!spec.gradients.parts.empty() || spec.gradients.drift())
+    fail(in.at("tensors.distribution").mark,
+         "tensors.distribution: servers compress pieces of every tensor by one law that stays; "
+         "leave its rules and tensors.drift out");
+  const auto sizes =
+      std::make_shared<PieceSizes>(pieces, spec.gradients.laws.front(), spec.cluster.rank_nodes(),
+                                   spec.cluster.gpus_per_node, spec.run.seed);
+  pieces.expected = [sizes](std::uint64_t elements) { return sizes->of(elements); };
 }
 
 }  // namespace
@@ -97,14 +110,13 @@ void compress_at_servers(const Settings& in, JobSpec& spec) {
   const auto refuse = [&](const std::string& key, const std::string& why) {
     fail(in.at(key).mark, key + ": " + why);
   };
-  if (method.measure || method.rounds > 1 || method.majority)
-    refuse("compression.method",
-           name +
-               (method.measure      ? " sends as much as the data decide"
-                : method.rounds > 1 ? " needs several rounds"
-                                    : " sends votes, which are no gradients") +
-               ", and servers sum gradients of payloads of fixed size; use onebit, topk, randomk, "
-               "qsgd or another of one round");
+  if (method.rounds > 1 || method.majority)
+    refuse(
+        "compression.method",
+        name +
+            (method.rounds > 1 ? " needs several rounds" : " sends votes, which are no gradients") +
+            ", and servers sum gradients, of one payload each; use onebit, topk, randomk, "
+            "dithering or another of one round");
   if (spec.precision.gradients != DataType::float32)
     refuse("compression.method", "servers compress float32 alone; use precision.gradients=fp32");
   if (how.memory != Memory::none && how.memory != Memory::residual &&
@@ -120,18 +132,23 @@ void compress_at_servers(const Settings& in, JobSpec& spec) {
       refuse(key,
              "servers that compress answer with the sum of a round, of all nodes and with "
              "what they kept of the rounds before; leave one of the two out");
+  PieceCompression pieces{
+      &byteps_form(method), how.options, how.memory, how.min_bytes, [how](std::uint64_t elements) {
+        const CompressionTime time = compression_time(how, elements);
+        return CodecTime{
+            std::llround(1e3 * (time.compress_ns + memory_time_ns(how.memory, elements))),
+            std::llround(1e3 * time.decompress_ns)};
+      }};
+  if (method.measure) expect_sizes(in, spec, pieces);
   spec.collectives.at_servers.compression =
-      std::make_shared<const PieceCompression>(PieceCompression{
-          &byteps_form(method), how.options, how.memory, how.min_bytes,
-          [how](std::uint64_t elements) {
-            const CompressionTime time = compression_time(how, elements);
-            return CodecTime{
-                std::llround(1e3 * (time.compress_ns + memory_time_ns(how.memory, elements))),
-                std::llround(1e3 * time.decompress_ns)};
-          }});
+      std::make_shared<const PieceCompression>(std::move(pieces));
   spec.notes.push_back("compression " + name +
                        ": of what nodes and servers exchange, pieces and sums of tensors of " +
-                       std::to_string(how.min_bytes) + " bytes or more");
+                       std::to_string(how.min_bytes) + " bytes or more" +
+                       (method.measure && !spec.run.verify
+                            ? "; each is as long as of drawn gradients on average (run.verify=true "
+                              "sends real ones)"
+                            : ""));
 }
 
 AtServers key_server_options(const ParallelPlan& plan, int places) {

@@ -26,6 +26,8 @@ namespace {
 constexpr std::uint64_t kMostDrawn = 1 << 28, kMostOfTensor = 1 << 18;
 constexpr int kRanksDrawn = 64;
 
+constexpr int kMostNaturalLevels = 31;  // of dithering, which counts them in 32 bits
+
 Picoseconds picos(double nanoseconds) { return std::llround(nanoseconds * 1e3); }
 
 // Rows of the model's tensors in the order in which ddp and horovod reduce them one by one: the
@@ -494,6 +496,13 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   CompressionOptions options;
   options.ratio = in.number("compression.ratio");
   options.quantum = in.small("compression.quantum");
+  options.natural = in.text("compression.partition") == "natural";
+  options.l2 = in.text("compression.normalize") == "l2";
+  if (options.natural && options.quantum > kMostNaturalLevels)
+    fail(in.at("compression.quantum").mark,
+         "compression.quantum is " + in.text("compression.quantum") +
+             ", and the levels of partition natural are powers of two; use at most " +
+             std::to_string(kMostNaturalLevels));
   options.threshold = in.number("compression.threshold");
   options.rank = in.small("compression.rank");
   options.quantiles = in.small("compression.quantiles");

@@ -1,10 +1,12 @@
 // Properties that make each compression method what it is: means of random rounding, error
 // feedback, majority votes, projections, hand-worked payloads, and what odd tensors become.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -42,7 +44,7 @@ TEST(Methods, AreThere) {
        {"fp16",          "randomk",  "topk",       "threshold", "dgc",       "adaq",
         "qsgd",          "terngrad", "signsgd",    "signum",    "efsignsgd", "onebit",
         "natural",       "powersgd", "inceptionn", "sketch",    "8bit",      "redsync",
-        "gaussian_ksgd", "sidco-e",  "sidco-p",    "sidco-gp",  "bf16"})
+        "gaussian_ksgd", "sidco-e",  "sidco-p",    "sidco-gp",  "bf16",      "dithering"})
     EXPECT_TRUE(std::any_of(compressors().begin(), compressors().end(), [&](const Compressor& m) {
       return m.name == name;
     })) << name;
@@ -52,17 +54,21 @@ TEST(Methods, AreThere) {
 TEST(RandomRounding, HasTheRightMean) {
   const Floats tensor{0.3f, -0.7f, 0.01f, 1, -0.001f, 0, 0.45f, -0.2f};
   constexpr int kDraws = 10'000;
-  for (const char* name : {"qsgd", "terngrad", "natural"}) {
+  for (const char* name :
+       {"qsgd", "terngrad", "natural", "dithering", "dithering natural", "dithering l2"}) {
     SCOPED_TRACE(name);
     CompressionOptions options;
     options.quantum = 4;
+    options.natural = name == std::string_view("dithering natural");
+    options.l2 = name == std::string_view("dithering l2");
+    const std::string_view of = std::string_view(name).substr(0, std::string_view(name).find(' '));
     std::vector<double> sum(tensor.size());
     for (int d = 0; d < kDraws; ++d) {
       options.seed = static_cast<std::uint64_t>(d);
-      const Floats back = round_trip(name, tensor, options);
+      const Floats back = round_trip(of, tensor, options);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(back[i]);
     }
-    const double unit = method(name).error(tensor, options);
+    const double unit = method(of).error(tensor, options);
     for (std::size_t i = 0; i < sum.size(); ++i)
       EXPECT_NEAR(sum[i] / kDraws, static_cast<double>(tensor[i]), 6 * unit / 2 / 100) << i;
   }
@@ -144,6 +150,50 @@ TEST(Inceptionn, SendsBytesByExponents) {
   const Floats tensor{1.5f, -0.25f, 0x1p-7f, 0x1p-20f};
   EXPECT_EQ(payload_of(method("inceptionn"), tensor, {}).size(), 1u + 4 + 2 + 1);
   EXPECT_EQ(round_trip("inceptionn", tensor), (Floats{1.5f, -0.25f, 0x1p-7f, 0}));
+}
+
+// Worked by hand: levels 4, -2 and 1 at 1, 4 and 5, which need no draws. Each has its distance, its
+// sign and its level: 0100 0 01100, 0101 1 0100, 1 0 1.
+TEST(Dithering, SendsTheDistancesSignsAndLevelsOfElementsInEliasCodes) {
+  const Floats tensor{0, 1, 0, 0, -0.5f, 0.25f};
+  CompressionOptions options;
+  options.quantum = 4;
+  const std::vector<std::byte> payload = payload_of(method("dithering"), tensor, options);
+  ASSERT_EQ(payload.size(), 12u);
+  std::uint32_t code, bits;
+  float scale;
+  std::memcpy(&code, payload.data(), 4);
+  std::memcpy(&bits, payload.data() + 4, 4);
+  std::memcpy(&scale, payload.data() + 8, 4);
+  EXPECT_EQ(code, 0b0100001100'010110100'101'0000000000u);
+  EXPECT_EQ(bits, 22u);
+  EXPECT_EQ(scale, 1.0f);
+  EXPECT_EQ(round_trip("dithering", tensor, options), tensor);
+  options.quantum = 3;  // natural: 1, 2, 4
+  options.natural = true;
+  EXPECT_EQ(payload_of(method("dithering"), tensor, options), payload);
+  EXPECT_EQ(round_trip("dithering", tensor, options), tensor);
+}
+
+// A level of 1 and distances as they come by chance: about d (1 + 1 + E[length of the distance])
+// bits an element where a share d has a level, and 8 bytes for nothing but zeros.
+TEST(Dithering, IsAsLongAsTheDataDecide) {
+  CompressionOptions options;
+  options.quantum = 1;
+  Floats tensor(100'000, 0.0625f);
+  tensor.front() = 1;  // the others have a level once in 16 times
+  const auto bytes = static_cast<double>(payload_of(method("dithering"), tensor, options).size());
+  double bits_of_distance = 0;
+  for (std::uint32_t d = 1; d < 1000; ++d) {
+    const int length = std::bit_width(d);
+    const int code = length - 1 + 2 * std::bit_width(static_cast<unsigned>(length)) - 1;
+    bits_of_distance += code * std::pow(15.0 / 16, d - 1) / 16;
+  }
+  const double expected = 100'000 / 16.0 * (2 + bits_of_distance) / 8;
+  EXPECT_NEAR(bytes, expected, 0.03 * expected);
+  EXPECT_EQ(payload_of(method("dithering"), Floats(1000), options).size(), 8u);
+  tensor.back() = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(std::isnan(round_trip("dithering", tensor, options).front()));
 }
 
 // GRACE's formulas, by tensor of n elements.

@@ -431,7 +431,8 @@ const Compressor& method_named(std::string_view name) {
 // Every rank ends with what a reference gives that compresses node by node, bit by bit, in whatever
 // order nodes push; small tensors and those without a name stay exact sums.
 TEST(BytePs, CompressesPiecesAndSumsAsTheReferenceDoes) {
-  for (const char* name : {"onebit", "topk", "randomk", "qsgd", "natural", "fp16"})
+  for (const char* name :
+       {"onebit", "topk", "randomk", "qsgd", "natural", "fp16", "dithering", "dgc"})
     for (const Memory memory : {Memory::none, Memory::residual, Memory::nesterov})
       for (const auto& [ranks, gpus] : {std::pair(1, 1), std::pair(4, 1), std::pair(5, 2)}) {
         SCOPED_TRACE(std::string(name) + " with " + std::string(name_of(memory)) + ", " +
@@ -444,8 +445,10 @@ TEST(BytePs, CompressesPiecesAndSumsAsTheReferenceDoes) {
         how.time = [](std::uint64_t elements) {
           return CodecTime{static_cast<Picoseconds>(elements) * 1000, 500'000};
         };
+        how.expected = [](std::uint64_t) { return PayloadSizes{1, 1}; };
         comm.at_servers.compression = std::make_shared<const PieceCompression>(how);
         const auto ends = byteps_ends(ranks, comm);
+        EXPECT_EQ(ends->exact(), !how.method->measure);
         std::vector<Call> calls = calls_like(all_reduce(ranks, 0), DataType::float32, 12);
         for (Call& call : calls) {
           call.tensor = call.number % 4;

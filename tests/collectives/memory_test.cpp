@@ -109,7 +109,7 @@ TEST(Memories, ConserveGradientsWithEveryMethodTheyServe) {
       }
       EXPECT_GT(kept, 0) << one.name << " with " << name_of(memory);
     }
-  EXPECT_EQ(pairs, 51);  // residual and nesterov 20 each; dgc 9; efsignsgd, powersgd
+  EXPECT_EQ(pairs, 53);  // residual and nesterov 21 each; dgc 9; efsignsgd, powersgd
 }
 
 TEST(Memories, OfNoneLosesWhatIsNotSent) {
@@ -154,7 +154,8 @@ TEST(Memories, ServeTheMethodsThatTheyAreFor) {
             "sketch: residual nesterov\n"
             "powersgd: powersgd\n"
             "inceptionn: residual nesterov\n"
-            "bf16: residual nesterov\n");
+            "bf16: residual nesterov\n"
+            "dithering: residual nesterov\n");
 }
 
 TEST(Memories, RefuseOtherMethodsWithWhatTheyCanUse) {

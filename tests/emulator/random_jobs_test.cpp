@@ -16,6 +16,7 @@
 #include "profiles/job/nic_rates.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/compression.h"
+#include "profiles/planners/piece_sizes.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
@@ -79,8 +80,7 @@ void add_piece_compression(std::mt19937& random, JobSpec& spec, const Workload& 
             return;
   std::vector<const Compressor*> methods;
   for (const Compressor& method : compressors())
-    if (!method.measure && method.rounds == 1 && !method.majority)
-      methods.push_back(&byteps_form(method));
+    if (method.rounds == 1 && !method.majority) methods.push_back(&byteps_form(method));
   PieceCompression how{methods[random() % methods.size()],
                        {},
                        one_of(random, {Memory::none, Memory::residual, Memory::nesterov}),
@@ -89,6 +89,9 @@ void add_piece_compression(std::mt19937& random, JobSpec& spec, const Workload& 
   how.time = [](std::uint64_t elements) {
     return CodecTime{static_cast<Picoseconds>(elements) * 100, kPicosPerMicro};
   };
+  const auto sizes = std::make_shared<PieceSizes>(how, spec.gradients.laws.front(),
+                                                  spec.cluster.nodes, 1, spec.run.seed);
+  how.expected = [sizes](std::uint64_t elements) { return sizes->of(elements); };
   spec.collectives.at_servers.compression = std::make_shared<const PieceCompression>(how);
 }
 

@@ -325,7 +325,11 @@ TEST(JobErrors, SayWhatServersCannotCompress) {
     return why.substr(std::min(why.size(), why.find(' ') + 1));
   };
   EXPECT_EQ(error("method: onebit, memory: nesterov, min_bytes: 1024"), "");
-  EXPECT_NE(error("method: dgc").find("dgc sends as much as the data decide"), std::string::npos);
+  EXPECT_EQ(error("method: dithering, partition: natural, quantum: 31"), "");
+  EXPECT_NE(error("method: dithering, partition: natural, quantum: 32").find("use at most 31"),
+            std::string::npos);
+  EXPECT_NE(error("method: dithering", "}\ntensors: {drift: {shape: 1.1}").find("by one law"),
+            std::string::npos);
   EXPECT_NE(error("method: powersgd").find("powersgd needs several rounds"), std::string::npos);
   EXPECT_NE(error("method: signsgd").find("signsgd sends votes"), std::string::npos);
   EXPECT_NE(error("method: topk, memory: dgc").find("dgc is not BytePS's"), std::string::npos);

@@ -8,7 +8,7 @@ namespace {
 
 // Methods of compression whose payload's size follows from the data.
 constexpr std::string_view kDecidedByData =
-    "threshold dgc adaq redsync gaussian_ksgd sidco-e sidco-p sidco-gp inceptionn";
+    "threshold dgc adaq redsync gaussian_ksgd sidco-e sidco-p sidco-gp inceptionn dithering";
 
 constexpr std::array kKeys{
     Key{"tensors.density", KeyType::number, "1",
@@ -76,8 +76,15 @@ constexpr std::array kKeys{
         "part by part, whose sums are compressed again; auto: as the method demands",
         0, 0, "auto all_reduce all_gather broadcast all_to_all"}
         .unless("compression.method", "none"),
-    Key{"compression.quantum", KeyType::integer, "64", "levels above 0", 1, 32767}.where(
-        "compression.method", "qsgd"),
+    Key{"compression.quantum", KeyType::integer, "64",
+        "levels above 0 (dithering: BytePS's k; at most 31 of partition natural)", 1, 32767}
+        .where("compression.method", "qsgd dithering"),
+    Key{"compression.partition", KeyType::choice, "linear",
+        "levels of equal distances, or powers of two", 0, 0, "linear natural"}
+        .where("compression.method", "dithering"),
+    Key{"compression.normalize", KeyType::choice, "max",
+        "the highest level: the largest magnitude, or the L2 norm", 0, 0, "max l2"}
+        .where("compression.method", "dithering"),
     Key{"compression.threshold", KeyType::number, "0.01", "magnitudes above it are sent", 1e-30,
         1e30}
         .where("compression.method", "threshold"),

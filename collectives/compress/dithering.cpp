@@ -1,0 +1,201 @@
+// Random dithering as BytePS sends it (f5df52f, compressor/impl/dithering.cc): |x| / scale * top is
+// rounded to a level next to it, at random so that the mean is right.
+//
+//   levels   linear: 0, 1, 2, ... q, top = q; natural: 0, 1, 2, 4, ... 2^(q-1), top = 2^(q-1)
+//   scale    the largest magnitude, or the L2 norm
+//
+// Payload: for each element whose level is not 0 the distance from the one before (the first: from
+// -1), a bit that is set for x < 0, and the level; distance and level in Elias' delta code. These
+// bits fill words of 32, the first bit being the highest; then come the number of bits and the
+// scale, 4 bytes each. Draws are ghostrank's own, so payloads are as long as BytePS's but have
+// other levels. Error of an element: at most scale / q; natural: less than half the scale, or the
+// scale where q = 1. A scale that is not finite makes every element NaN.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "collectives/compress/draws.h"
+#include "collectives/compress/methods.h"
+#include "collectives/compress/scaled_bytes.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint64_t kBits = 32;  // of a word
+
+float scale_of(std::span<const float> tensor, const CompressionOptions& options) {
+  if (!options.l2) {
+    const bool numbers =
+        std::all_of(tensor.begin(), tensor.end(), [](float x) { return std::isfinite(x); });
+    return numbers ? largest_magnitude(tensor) : std::numeric_limits<float>::quiet_NaN();
+  }
+  double sum = 0;
+  for (const float x : tensor) sum += static_cast<double>(x) * static_cast<double>(x);
+  return static_cast<float>(std::sqrt(sum));
+}
+
+std::uint32_t top_of(const CompressionOptions& options) {
+  const auto quantum = static_cast<std::uint32_t>(options.quantum);
+  return options.natural ? std::uint32_t{1} << (quantum - 1) : quantum;
+}
+
+// x: at least 1. lower: the bits of x below its highest one.
+struct EliasDelta {
+  explicit EliasDelta(std::uint32_t x)
+      : length(static_cast<std::uint32_t>(std::bit_width(x))),
+        prefix(2 * static_cast<std::uint32_t>(std::bit_width(length)) - 1),
+        lower(x & ~std::bit_floor(x)) {}
+  std::uint32_t bits() const { return prefix + length - 1; }
+  std::uint32_t length, prefix, lower;  // `length` is written in `prefix` bits
+};
+
+// Calls code(distance, negative, level) for each element whose level is not 0.
+template <typename Code>
+void for_each_level(std::span<const float> tensor, const CompressionOptions& options, float scale,
+                    Code code) {
+  if (!(scale > 0) || !std::isfinite(scale)) return;
+  const std::uint32_t top = top_of(options);
+  const double levels = static_cast<double>(top) / static_cast<double>(scale);
+  std::uint64_t next = 0;  // after the last element with a level
+  for (std::uint64_t i = 0; i < tensor.size(); ++i) {
+    const double exact = std::abs(static_cast<double>(tensor[i])) * levels;
+    const auto whole = static_cast<std::uint32_t>(exact);
+    const std::uint32_t below = options.natural ? std::bit_floor(whole) : whole;
+    const std::uint32_t gap = options.natural && below > 0 ? below : 1;
+    const bool up = static_cast<double>(unit_draw(options.seed, i)) < (exact - below) / gap;
+    const std::uint32_t level = std::min(top, up ? below + gap : below);
+    if (level == 0) continue;
+    code(static_cast<std::uint32_t>(i + 1 - next), std::signbit(tensor[i]), level);
+    next = i + 1;
+  }
+}
+
+std::uint64_t bytes_of_bits(std::uint64_t bits) { return 4 * ((bits + kBits - 1) / kBits) + 8; }
+
+// Of elements that all have the top level.
+std::uint64_t size(std::uint64_t elements, const CompressionOptions& options) {
+  return bytes_of_bits(elements * (EliasDelta(1).bits() + 1 + EliasDelta(top_of(options)).bits()));
+}
+
+std::uint64_t measure(std::span<const float> tensor, const CompressionOptions& options) {
+  std::uint64_t bits = 0;
+  for_each_level(tensor, options, scale_of(tensor, options),
+                 [&](std::uint32_t distance, bool, std::uint32_t level) {
+                   bits += EliasDelta(distance).bits() + 1 + EliasDelta(level).bits();
+                 });
+  return bytes_of_bits(bits);
+}
+
+class BitWriter {
+ public:
+  explicit BitWriter(std::byte* to) : to_(to) {}
+  // The lowest `count` bits of `value`, at most 32.
+  void put(std::uint32_t value, std::uint32_t count) {
+    pending_ = pending_ << count | value;
+    bits_ += count;
+    held_ += count;
+    if (held_ < kBits) return;
+    held_ -= kBits;
+    put_word(static_cast<std::uint32_t>(pending_ >> held_));
+  }
+  void put(const EliasDelta& code) {
+    put(code.length, code.prefix);
+    put(code.lower, code.length - 1);
+  }
+  // Ends the code; returns where it ends.
+  std::byte* end() {
+    if (held_ > 0) put_word(static_cast<std::uint32_t>(pending_ << (kBits - held_)));
+    return to_;
+  }
+  std::uint64_t bits() const { return bits_; }
+
+ private:
+  void put_word(std::uint32_t word) {
+    std::memcpy(to_, &word, 4);
+    to_ += 4;
+  }
+
+  std::byte* to_;
+  std::uint64_t pending_ = 0, held_ = 0, bits_ = 0;
+};
+
+class BitReader {
+ public:
+  explicit BitReader(std::span<const std::byte> code) : code_(code) {}
+  std::uint64_t read() const { return read_; }  // bits so far
+  bool get() {
+    std::uint32_t word;
+    std::memcpy(&word, code_.data() + 4 * (read_ / kBits), 4);
+    return (word >> (kBits - 1 - read_++ % kBits) & 1) != 0;
+  }
+  std::uint32_t get_delta() {
+    std::uint32_t zeros = 0;
+    while (!get()) ++zeros;
+    const std::uint32_t length = get_after_one(zeros);
+    return get_after_one(length - 1);
+  }
+
+ private:
+  // A number of a 1 and so many more bits.
+  std::uint32_t get_after_one(std::uint32_t count) {
+    std::uint32_t number = 1;
+    for (std::uint32_t i = 0; i < count; ++i) number = number << 1 | (get() ? 1U : 0U);
+    return number;
+  }
+
+  std::span<const std::byte> code_;
+  std::uint64_t read_ = 0;
+};
+
+void compress(std::span<const float> tensor, const CompressionOptions& options,
+              std::byte* payload) {
+  const float scale = scale_of(tensor, options);
+  BitWriter code(payload);
+  for_each_level(tensor, options, scale,
+                 [&](std::uint32_t distance, bool negative, std::uint32_t level) {
+                   code.put(EliasDelta(distance));
+                   code.put(negative ? 1 : 0, 1);
+                   code.put(EliasDelta(level));
+                 });
+  std::byte* end = code.end();
+  const auto bits = static_cast<std::uint32_t>(code.bits());
+  std::memcpy(end, &bits, 4);
+  put_float(end, 1, scale);
+}
+
+void decompress(std::span<const std::byte> payload, const CompressionOptions& options,
+                std::span<float> tensor) {
+  const std::size_t code = payload.size() - 8;
+  std::uint32_t bits;
+  std::memcpy(&bits, payload.data() + code, 4);
+  const float scale = get_float(payload.subspan(code), 1);
+  std::fill(tensor.begin(), tensor.end(),
+            std::isfinite(scale) ? 0.0f : std::numeric_limits<float>::quiet_NaN());
+  const auto top = static_cast<float>(top_of(options));
+  std::uint64_t next = 0;
+  for (BitReader reader(payload.first(code)); reader.read() < bits;) {
+    next += reader.get_delta();
+    const bool negative = reader.get();
+    const float magnitude = static_cast<float>(reader.get_delta()) * scale / top;
+    tensor[next - 1] = negative ? -magnitude : magnitude;
+  }
+}
+
+double error(std::span<const float> tensor, const CompressionOptions& options) {
+  const double apart = !options.natural ? 1.0 / options.quantum : options.quantum > 1 ? 0.5 : 1;
+  return 1.00001 * apart * static_cast<double>(scale_of(tensor, options));
+}
+
+}  // namespace
+
+const Compressor kDithering{.name = "dithering",
+                            .cost = by_passes(2, 3),
+                            .size = size,
+                            .compress = compress,
+                            .decompress = decompress,
+                            .error = error,
+                            .measure = measure};
+
+}  // namespace ghostrank
