@@ -40,6 +40,8 @@ class NetworkSwitch {
   virtual std::string admit(const SwitchJob& job) = 0;
   // Processor seconds that the switch has used so far; negative: unknown.
   virtual double processor_seconds() = 0;
+  // Bytes of its memory that the admitted communicators' slots take; 0: unknown.
+  virtual std::uint64_t memory_bytes() const = 0;
 };
 
 }  // namespace ghostrank

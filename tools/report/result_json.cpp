@@ -170,6 +170,7 @@ Json switch_json(const Result& result) {
   return {{"target", sw.target},
           {"address", sw.address},
           {"cpu_seconds", or_null(sw.processor_seconds)},
+          {"memory_bytes", sw.memory_bytes > 0 ? Json(sw.memory_bytes) : Json()},
           {"busy", sw.processor_seconds && wall > 0 ? Json(*sw.processor_seconds / wall) : Json()}};
 }
 

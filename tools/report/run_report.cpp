@@ -224,20 +224,24 @@ std::string switch_line(const SwitchReport& sw, double wall_seconds) {
   std::string text = sw.target + " at " + sw.address;
   if (sw.processor_seconds && wall_seconds > 0)
     text += ", busy " + humane_percent(*sw.processor_seconds / wall_seconds) + " of a core";
+  if (sw.memory_bytes > 0)
+    text += "; memory held: " + humane_bytes(static_cast<double>(sw.memory_bytes));
   return text;
 }
 
-// "failed 2 times; 3 agreements to send again; given up at 1.2 s, 40 calls around a ring since".
+// "failed 2 times; 3 agreements to send again; given up at 1.2 s, 40 calls without it since".
 // Calls count on every rail.
 std::string troubles_line(const SwitchTroubles& t) {
   const auto count = [](std::uint64_t n, const char* what) {
     return humane_count(static_cast<double>(n), what);
   };
-  std::string text = t.failures > 0 ? "failed " + count(t.failures, "time") + "; " : "";
-  text += count(t.restarts, "agreement") + " to send again";
+  std::string text;
+  const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
+  if (t.failures > 0) add("failed " + count(t.failures, "time"));
+  if (t.restarts > 0) add(count(t.restarts, "agreement") + " to send again");
   if (t.fallbacks > 0)
-    text += "; given up at " + humane_seconds(seconds(t.first_fallback)) + ", " +
-            count(t.ring_calls, "call") + " around a ring since";
+    add("given up at " + humane_seconds(seconds(t.first_fallback)) + ", " +
+        count(t.ring_calls, "call") + " without it since");
   return text;
 }
 
