@@ -10,11 +10,10 @@ constexpr std::size_t kRoundAt = kUdpHeaderBytes, kIndexAt = kRoundAt + 4, kNext
                       kTypeAt = kNextAt + 4;
 constexpr std::array kSizes{0, 32, 64, 256};
 
-}  // namespace
-
-Kind parse_sparse(std::span<const std::byte> frame, Packet& packet) {
+// `known_by`: offset of the UDP port that identifies the packets.
+Kind parse_by(std::size_t known_by, std::span<const std::byte> frame, Packet& packet) {
   const std::byte* f = frame.data();
-  if (!holds_udp(frame) || udp_target(f).udp != kSparsePort) return Kind::other;
+  if (!holds_udp(frame) || load16(f + known_by) != kSparsePort) return Kind::other;
   const auto size = std::ranges::find_if(
       kSizes, [&](int elements) { return udp_has(frame, sparse_frame_bytes(elements)); });
   if (size == kSizes.end() || load8(f + kTypeAt) != kSparseInt32) return Kind::malformed;
@@ -28,6 +27,16 @@ Kind parse_sparse(std::span<const std::byte> frame, Packet& packet) {
   packet.elements = *size;
   packet.values = *size == 0 ? nullptr : f + kSparseHeaderBytes;
   return Kind::switchml;
+}
+
+}  // namespace
+
+Kind parse_sparse(std::span<const std::byte> frame, Packet& packet) {
+  return parse_by(kUdpAt + 2, frame, packet);
+}
+
+Kind parse_sparse_result(std::span<const std::byte> frame, Packet& packet) {
+  return parse_by(kUdpAt, frame, packet);
 }
 
 void write_sparse_header(const Packet& packet, std::byte* f) {

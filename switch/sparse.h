@@ -33,6 +33,9 @@ inline constexpr std::size_t sparse_frame_bytes(int elements) {
 // Recognises a whole frame by its UDP destination port and reads it.
 Kind parse_sparse(std::span<const std::byte> frame, Packet& packet);
 
+// As parse_sparse(), for a packet from a switch to a worker: recognised by its UDP source port.
+Kind parse_sparse_result(std::span<const std::byte> frame, Packet& packet);
+
 // Writes all headers, that is the first kSparseHeaderBytes of `frame`, with the IPv4 checksum and
 // without a UDP checksum. Writes no elements.
 void write_sparse_header(const Packet& packet, std::byte* frame);

@@ -1,4 +1,4 @@
--- Wireshark and tshark: SwitchML over UDP, as switch/switchml.h describes it.
+-- Wireshark and tshark: SwitchML over UDP, as switch/switchml.h describes it, and OmniReduce's blocks, as switch/sparse.h does.
 --
 --   tshark -X lua_script:switchml.lua -r FILE.pcap -T fields -e switchml.slot -e switchml.element
 --
@@ -60,6 +60,46 @@ end
 for port = 0xbee0, 0xbeef do
   DissectorTable.get("udp.port"):add(port, switchml)
 end
+
+-- OmniReduce's blocks (switch/sparse.h).
+local sparse = Proto("omnireduce", "OmniReduce through a switch")
+
+local s = sparse.fields
+s.round = ProtoField.uint32("omnireduce.round", "Round of the slot")
+s.set = ProtoField.uint16("omnireduce.set", "Set", base.DEC, nil, 0x8000)
+s.slot = ProtoField.uint16("omnireduce.slot", "Slot", base.DEC, nil, 0x7fff)
+s.next = ProtoField.uint32("omnireduce.next", "Next block")
+s.type = ProtoField.uint8("omnireduce.type", "Type", base.DEC, { [1] = "int32" })
+s.element = ProtoField.int32("omnireduce.element", "Element")
+local not_sparse = ProtoExpert.new("omnireduce.malformed", "Not of OmniReduce's form", expert.group.MALFORMED, expert.severity.ERROR)
+sparse.experts = { not_sparse }
+
+local blocks = { [0] = true, [32] = true, [64] = true, [256] = true }
+
+function sparse.dissector(buffer, pinfo, tree)
+  local header_bytes = 11
+  if buffer:len() < header_bytes then return 0 end
+  local elements = (buffer:len() - header_bytes) / 4
+  local branch = tree:add(sparse, buffer())
+  branch:add(s.round, buffer(0, 4))
+  branch:add(s.set, buffer(4, 2))
+  branch:add(s.slot, buffer(4, 2))
+  branch:add(s.next, buffer(6, 4))
+  branch:add(s.type, buffer(10, 1))
+  if buffer(10, 1):uint() ~= 1 or not blocks[elements] then
+    branch:add_proto_expert_info(not_sparse)
+    return buffer:len()
+  end
+  for i = 0, elements - 1 do
+    branch:add(s.element, buffer(header_bytes + 4 * i, 4)):append_text(" [" .. i .. "]")
+  end
+  pinfo.cols.protocol = "OmniReduce"
+  pinfo.cols.info = string.format("slot %d set %d round %d, %d elements", buffer(4, 2):uint() % 0x8000,
+    math.floor(buffer(4, 2):uint() / 0x8000), buffer(0, 4):uint(), elements)
+  return buffer:len()
+end
+
+DissectorTable.get("udp.port"):add(0xbe80, sparse)
 
 local roce = Proto("switchml_roce", "SwitchML over RoCEv2")
 

@@ -3,6 +3,7 @@
 // time (OMN-2), crossover with a ring (OMN-3).
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <memory>
 
@@ -279,6 +280,45 @@ TEST(OmniReduceInTheNetwork, TakesTheTimeOfItsLargerDensity) {
       }
 }
 
+// The most rounds of a slot: those of its longest column, in which some rank has a block, and the
+// first.
+std::uint64_t rounds_of_slowest_slot(const SmallJob& job, std::uint64_t elements) {
+  const OmniReduceSpec& o = job.spec.collectives.omnireduce;
+  const int aggregators = job.spec.cluster.servers.places(job.workload.ranks);
+  std::vector<std::uint64_t> rounds(static_cast<std::size_t>(o.columns * o.slots * aggregators));
+  const auto has = blocks_of(job, elements);
+  for (std::uint64_t b = 0; b * kBlock < elements; ++b) {
+    bool any = b < rounds.size();
+    for (GroupRank r = 0; !any && r < job.workload.ranks; ++r) any = has(r, b);
+    rounds[b % rounds.size()] += any;
+  }
+  return *std::ranges::max_element(rounds);
+}
+
+// OMN-2 where too little is sent for densities alone to decide: the rounds of the slowest slot, one
+// after the other, are another bound. Printed with what the first blocks take.
+TEST(OmniReduceInTheNetwork, TakesAtLeastItsBoundAndTheRoundsOfItsSlowestSlot) {
+  constexpr int kRanks = 8;
+  constexpr std::uint64_t kElements = 4000 * kBlock;
+  constexpr double kMessage = (kBlock * 4 + 4 + 4) * 8 / kRate, kTrip = 2 * (2e-6 + kMessage);
+  std::printf("density  us  bound  busiest NIC  first blocks  slowest slot\n");
+  for (const double density : {0.2, 0.1, 0.04, 0.02, 0.01}) {
+    const Sparsity sparsity{density, kBlock, Overlap::random};
+    SmallJob job = omni_job(kRanks, kRanks, sparsity, kElements);
+    job.spec.collectives.omnireduce.slots = 4;
+    const double bound =
+        std::max(density, sparsity.union_density(kRanks)) * kElements * 4 * 8 / kRate;
+    const double took = time_of(job), busiest = busiest_nic(job, kElements, false);
+    const double first = kRanks * 4.0 * job.spec.collectives.omnireduce.columns * kMessage;
+    const double slowest = static_cast<double>(rounds_of_slowest_slot(job, kElements)) * kTrip;
+    std::printf("%7.2f  %.1f  %.1f  %.1f  %.1f  %.1f\n", density, took * 1e6, bound * 1e6,
+                busiest * 1e6, first * 1e6, slowest * 1e6);
+    EXPECT_GE(took, busiest);
+    EXPECT_GE(took, slowest);
+    EXPECT_LE(took, busiest + slowest);
+  }
+}
+
 // The density at which OmniReduce is as slow as a ring: with k aggregators for n ranks, n / k times
 // u = 2 (n - 1) / n; colocated, d + u = 2.
 TEST(OmniReduceInTheNetwork, IsAsSlowAsARingAtThePredictedDensity) {
@@ -326,6 +366,36 @@ TEST(OmniReduceInTheNetwork, LosesPacketsAndNoSums) {
     EXPECT_EQ(result.verify->wrong_elements, 0u);
     EXPECT_GT(result.packets->lost_on_purpose, 100u);
   }
+}
+
+// The switch forgets its rounds every 100 us while packets are lost; or it goes for good, and ranks
+// sum in its place.
+TEST(OmniReduceInTheNetwork, GoesOnWhenItsSwitchForgetsOrIsGone) {
+  for (const bool gone : {false, true})
+    for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
+      SmallJob job = omni_job(4, 1, {0.3, 64, Overlap::random}, 0);
+      job.spec.fabric.kind = kind;
+      job.collective(Func::all_reduce, 100'000, DataType::int32, 0, 1);
+      job.spec.collectives.algorithm(Func::all_reduce) = "omnireduce_switch";
+      job.spec.collectives.in_switch = {.slots = 16,
+                                        .packet_elements = 64,
+                                        .timeout_ps = 20 * kPicosPerMicro,
+                                        .fallback_ps = 2'000 * kPicosPerMicro};
+      job.spec.fabric.packets.loss = job.spec.fabric.packets.reordering = 0.02;
+      for (int i = 1; i < (gone ? 2 : 20); ++i)
+        job.spec.network_switch.fails_at.push_back(i * 100 * kPicosPerMicro);
+      job.spec.network_switch.away = gone ? 1'000 * kPicosPerSecond : 0;
+      job.spec.run.verify = true;
+      job.spec.run.iterations = 4;
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      EXPECT_EQ(result.verify->wrong_elements, 0u);
+      EXPECT_EQ(result.verify->checked_elements, 4u * 4 * 100'000);
+      ASSERT_TRUE(result.troubles);
+      EXPECT_EQ(result.troubles->fallbacks, gone ? 1u : 0u);
+      EXPECT_EQ(result.troubles->ring_calls, gone ? 4u : 0u);
+      if (kind == FabricKind::virtual_time) testing::expect_alike_with_shards(job, {2, 4});
+    }
 }
 
 // Every slot has two sets of a message's blocks; a dense tensor of four ranks is copied once and
@@ -377,7 +447,9 @@ TEST(OmniReduceInTheNetwork, IsRefusedWhereItCannotServe) {
   EXPECT_NE(said(no_servers).find("servers: {count: 1}"), std::string::npos) << said(no_servers);
   SmallJob floats = omni_job(4, 1, {0.1}, 1000);
   floats.spec.collectives.algorithm(Func::all_reduce) = "omnireduce_switch";
-  EXPECT_NE(said(floats).find("a switch adds int32 only"), std::string::npos) << said(floats);
+  EXPECT_NE(said(floats).find("of float32: a switch adds int32 only; it takes int32; use one"),
+            std::string::npos)
+      << said(floats);
 }
 
 }  // namespace

@@ -1,22 +1,40 @@
 // The Wireshark dissector reads the packets that the C++ code writes. Skipped where tshark is
 // missing.
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "switch/pcap_file.h"
 #include "tests/shell.h"
-#include "tests/switch/support.h"
+#include "tests/switch/sparse_support.h"
 
 namespace ghostrank::switchml {
 namespace {
 
+// What tshark reads of a file, which it then removes: a line for each packet, fields by commas and
+// their values by blanks.
+std::string fields_of(const std::string& file, std::initializer_list<const char*> names) {
+  std::string fields;
+  for (const char* name : names) fields += std::string(" -e ") + name;
+  const std::string got =
+      test::shell("tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/switchml.lua -r " + file +
+                  " -T fields -E separator=, -E aggregator=/s" + fields + " 2>/dev/null")
+          .text;
+  std::filesystem::remove(file);
+  return got;
+}
+
+std::string pcap_file() {
+  return (std::filesystem::path(testing::TempDir()) /
+          ("dissector." + std::to_string(getpid()) + ".pcap"))
+      .string();
+}
+
 TEST(SwitchmlDissector, ReadsEveryFieldThatThePacketHas) {
   if (std::system("command -v tshark >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is missing";
-  const std::string file = (std::filesystem::path(testing::TempDir()) /
-                            ("dissector." + std::to_string(getpid()) + ".pcap"))
-                               .string();
+  const std::string file = pcap_file();
   std::string expected;
   {
     PcapWriter writer(file);
@@ -44,16 +62,34 @@ TEST(SwitchmlDissector, ReadsEveryFieldThatThePacketHas) {
     std::memcpy(writer.frame(0, bad.size()), bad.data(), bad.size());
     expected += "1,0,3,,,,,,,,\n";
   }
-  std::string fields;
-  for (const char* f :
-       {"type", "unused", "size", "job", "id", "set", "slot", "e0", "e1", "worker", "element"})
-    fields += std::string(" -e switchml.") + f;
   const std::string got =
-      test::shell("tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/switchml.lua -r " + file +
-                  " -T fields -E separator=, -E aggregator=/s" + fields + " 2>/dev/null")
-          .text;
-  std::filesystem::remove(file);
+      fields_of(file, {"switchml.type", "switchml.unused", "switchml.size", "switchml.job",
+                       "switchml.id", "switchml.set", "switchml.slot", "switchml.e0", "switchml.e1",
+                       "switchml.worker", "switchml.element"});
   EXPECT_EQ(got, expected);
+}
+
+TEST(SwitchmlDissector, ReadsBlocksOfOmniReduce) {
+  if (std::system("command -v tshark >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is missing";
+  const std::string file = pcap_file();
+  std::string expected;
+  {
+    PcapWriter writer(file);
+    for (const int elements : {0, 32, 64, 256}) {
+      const Bytes frame = block_of(2, 70, 1, 0x01020304, 99, -3, elements);
+      std::memcpy(writer.frame(0, frame.size()), frame.data(), frame.size());
+      expected += "16909060,1,70,99,1,";
+      for (int i = 0; i < elements; ++i) expected += (i == 0 ? "" : " ") + std::to_string(i - 3);
+      expected += "\n";
+    }
+    Bytes bad = block_of(2, 70, 1, 0, 0, 0, 32);
+    bad[kSparseHeaderBytes - 1] = std::byte{2};  // floats
+    std::memcpy(writer.frame(0, bad.size()), bad.data(), bad.size());
+    expected += "0,1,70,0,2,\n";
+  }
+  EXPECT_EQ(fields_of(file, {"omnireduce.round", "omnireduce.set", "omnireduce.slot",
+                             "omnireduce.next", "omnireduce.type", "omnireduce.element"}),
+            expected);
 }
 
 }  // namespace

@@ -135,19 +135,19 @@ constexpr std::array kKeys{
         "time without an answer after which a packet is sent again", 1, kMaxMicros}
         .with_schemes(),
     Key{"switch.fallback_after_us", KeyType::number, "1000000",
-        "silence of the switch after which the ranks sum around a ring, for the rest of the job; "
+        "silence of the switch after which the ranks sum without it, for the rest of the job; "
         "0: never (docs/switch.md)",
         0, kMaxMicros}
-        .with_schemes("switchml"),
+        .with_schemes("switchml omnireduce_switch"),
     Key{"switch.fails_at_us", KeyType::integers, "[]",
         "times in the measured iterations at which modelled switches fail: what they held is gone",
         0, kMaxMicros}
         .on("memory virtual")
-        .with_schemes("switchml"),
+        .with_schemes("switchml omnireduce_switch"),
     Key{"switch.away_us", KeyType::number, "0",
         "time that the switches stay away after they have failed", 0, kMaxMicros}
         .on("memory virtual")
-        .with_schemes("switchml"),
+        .with_schemes("switchml omnireduce_switch"),
     Key{"omnireduce.block", KeyType::integer, "256",
         "elements of a block, which is sent if one of them is not zero", 1, 1e6}
         .with_schemes("omnireduce"),
