@@ -18,6 +18,19 @@
 namespace ghostrank {
 namespace {
 
+// What to do about a call that the ends refuse.
+std::string remedy(const Ends& ends, Call call) {
+  std::string types;
+  for (int t = 0; t < kDataTypes; ++t) {
+    call.type = static_cast<DataType>(t);
+    call.collective.element_bytes = bytes_of(call.type);
+    if (ends.refuses(call).empty())
+      types += (types.empty() ? "" : ", ") + std::string(name_of(call.type));
+  }
+  return types.empty() ? "use another algorithm"
+                       : "it takes " + types + "; use one of these, or another algorithm";
+}
+
 [[noreturn]] void refuse(const CollectiveSpec& spec, Func func, const std::string& group) {
   const std::string name(name_of(func));
   std::vector<std::string> known =
@@ -141,9 +154,13 @@ void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm&
   const Sparsity sparsity = op.tensor != 0 && own.tensors ? *own.tensors : Sparsity{};
   const Call call{0, collective_of(workload_, op, use.ends->size()), op.dtype, sparsity, op.tensor};
   const std::string scheme = std::string(row.library) + "/" + std::string(row.name);
-  if (const std::string why = use.ends->refuses(call); !why.empty())
-    throw Error("collectives: " + scheme + " cannot serve " + std::string(name_of(op.func)) +
-                " of group " + workload_.group_names[op.group] + ": " + why);
+  if (const std::string why = use.ends->refuses(call); !why.empty()) {
+    const std::string func(name_of(op.func));
+    throw Error(own.source_of("collectives." + func) + ": collectives: " + scheme +
+                " cannot serve " + func + " of group " + workload_.group_names[op.group] + ", of " +
+                std::string(name_of(op.dtype)) + ": " + why +
+                (why.find(';') == std::string::npos ? "; " + remedy(*use.ends, call) : ""));
+  }
   if ((own.compression || own.training) && use.ends->expected(call)) {
     const std::string key = own.compression ? "compression.method" : "training.task";
     throw Error(

@@ -39,6 +39,14 @@ std::string library_of(const std::string& name, const std::string& library) {
   return slash == std::string::npos ? library : name.substr(0, slash);
 }
 
+bool serves_another(const std::string& library, Func func, const std::string& name,
+                    const Algorithms& own) {
+  for (int f = 0; f < kFuncs; ++f)
+    if (const auto other = static_cast<Func>(f); other != func && own.find(library, other, name))
+      return true;
+  return false;
+}
+
 void check_algorithm(const Setting& name, const std::string& library, Func func,
                      const std::string& near, Algorithms& own) {
   if (Algorithms::names_file(name.text)) {
@@ -54,9 +62,11 @@ void check_algorithm(const Setting& name, const std::string& library, Func func,
   std::vector<std::string> known = own.names(library_of(name.text, library), func);
   for (const std::string& scheme : own.names(kSchemes, func))
     if (scheme != known.front()) known.push_back(scheme);
-  const std::string nearby = nearest(name.text, known);
+  const bool of_others = serves_another(library, func, name.text, own);
+  const std::string nearby = of_others ? "" : nearest(name.text, known);
   fail(name.mark,
        std::string(name.key->path) + " is " + quote(name.text) +
+           (of_others ? ", which has no " + std::string(name_of(func)) : "") +
            (nearby.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + nearby + "?"));
 }
 

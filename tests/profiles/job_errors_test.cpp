@@ -318,6 +318,13 @@ TEST(JobErrors, SayWhatServersCannotDo) {
             "its keys; use parallel.elastic=false");
 }
 
+TEST(JobErrors, SayThatASchemeLacksTheOperation) {
+  const std::string why = load_error(kHead + "collectives: {reduce_scatter: atp}\n");
+  EXPECT_NE(why.find("is 'atp', which has no reduce_scatter; allowed: auto, ring"),
+            std::string::npos)
+      << why;
+}
+
 TEST(JobErrors, SayWhatServersCannotCompress) {
   const auto error = [](const std::string& compression, const std::string& more = "") {
     const std::string why = load_error(kHead + "servers: {count: 2}\ncompression: {" + compression +
