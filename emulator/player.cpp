@@ -163,11 +163,13 @@ SegmentReport Player::play_whole(const Segment& segment, Callbacks callbacks) {
 SegmentReport Player::report(double cpu_before) {
   SegmentReport mine;
   mine.host = ensemble_.hosts[host_.index()];
+  std::uint64_t strays = 0;
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     mine.add(*shards_[s], shards_[s]->take_spans());
-    mine.strays += ensemble_.fabrics[s]->stats().strays;
+    strays += ensemble_.fabrics[s]->stats().strays;
     if (const std::string& why = shards_[s]->ledger().failure(); !why.empty()) control_.fail(why);
   }
+  mine.strays = strays - std::exchange(strays_told_, strays);
   const std::optional<double> throttled = throttled_seconds();
   mine.throttled = !throttled || !throttled_before_
                        ? -1

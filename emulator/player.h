@@ -108,6 +108,7 @@ class Player {
   std::vector<JobSums> jobs_;
   std::int64_t began_ns_ = 0;
   std::optional<double> throttled_before_;
+  std::uint64_t strays_told_ = 0;  // of the fabrics, in reports of earlier segments
   Clock clock_ = Clock::virtual_time();
   std::optional<StallWatch> watch_;  // real time, process 0 only
   Picoseconds looked_ = 0;           // when process 0 last asked watch_

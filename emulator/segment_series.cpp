@@ -98,7 +98,6 @@ void SegmentSeries::add_sum(SegmentReport& next) {
   sum_.merge(next);
   join(sum_.ledger);
   join(sum_.helpers);
-  sum_.stalls += then.stalls;
   sum_.end = {before.end.at + then.end.at, before.end.slip + then.end.slip};
   const double share =
       sum_.end.at > 0 ? static_cast<double>(then.end.at) / static_cast<double>(sum_.end.at) : 0;
