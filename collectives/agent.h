@@ -202,9 +202,9 @@ struct SwitchService {
   std::uint16_t port = 0;  // the switch's UDP port; answers come from it
   int slots = 0;           // per communicator, from Communicator::in_switch.first_slot on
   int elements = 0;        // of a packet
-  // The functions whose packets a switch knows: the scheme's P4 program (or the user's own), and
-  // ghostrank's compiled switch.
-  std::vector<Func> of_p4, of_compiled;
+  // The functions whose packets every switch of the scheme knows, the user's own too, and those
+  // that ghostrank's know.
+  std::vector<Func> of_every, of_ours;
   // The ranks that exchange packets with it: of each rail, by number. Rails share slots' numbers,
   // but no sums: helper i sums for rail i.
   std::vector<std::vector<GroupRank>> rails;

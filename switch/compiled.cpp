@@ -112,10 +112,6 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
 void CompiledSwitch::receive_udp(int port, const Packet& packet, Transmitter& out) {
   const auto at = static_cast<std::size_t>(port);
   const bool published = packet.type == PacketType::everyone;
-  if (!published && std::ranges::none_of(plan_.jobs, &JobPlan::all_functions)) {
-    ++ports_[at].malformed;  // as in a P4 program
-    return;
-  }
   if (loss_in_[at].lost()) {
     ++ports_[at].lost;
     return;
@@ -177,15 +173,15 @@ void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter
   const int slot = packet.slot - job.plan.first_slot;
   const Verdict verdict = receive_chunk(source, packet);
   if (verdict == Verdict::collect || verdict == Verdict::duplicate) return;
+  if (!job.pool.has_values(slot, packet.set)) return;
   const bool all = verdict == Verdict::broadcast;
   Packet result = packet;
+  result.elements = job.plan.elements;  // the last chunk may be a credit
   result.e0 = job.pool.e0(slot, packet.set);
   result.e1 = job.pool.e1(slot, packet.set);
   std::byte wire[4 * 256];
   store_lanes(wire, job.pool.values(slot, packet.set), job.plan.elements);
   result.values = wire;
-  // The one worker that gives may not be the one that sent last.
-  if (packet.type == PacketType::from_one) result.elements = job.plan.elements;
   if (job.plan.uplink) return send_up(job, result, out);
   if (!all) return send_result(job, source.worker, result, out);
   send_to_all(job, result, out);

@@ -56,7 +56,7 @@ struct JobPlan {
   std::optional<Uplink> uplink;
   Format format = Format::udp;
   bool guarded = false;  // against old packets (pool.h); over UDP
-  // Packets of every type, those of ours too (switchml.h); of the compiled switch, over UDP.
+  // Packets of every type, those of ours too (switchml.h); over UDP.
   bool all_functions = false;
 
   bool tells_old_packets() const { return guarded || format == Format::omnireduce; }

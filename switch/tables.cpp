@@ -15,7 +15,8 @@ int own_groups_of(const JobPlan& job) {
 }
 
 std::size_t sources_of(const JobPlan& job) {
-  return 2 * static_cast<std::size_t>(job.slots) * (job.workers.size() + (job.uplink ? 1 : 0));
+  return 2 * static_cast<std::size_t>(job.slots) * (job.workers.size() + (job.uplink ? 1 : 0)) *
+         (job.all_functions ? 2 : 1);
 }
 
 // The first of `count` consecutive free numbers in `first` .. `last`, given the ranges in use as
@@ -33,7 +34,9 @@ int first_free(int first, int last, int count, std::vector<std::pair<int, int>> 
 void add_groups(const JobPlan& job, std::uint32_t first_own, Tables& tables) {
   const auto row = static_cast<std::uint32_t>(tables.row());
   std::vector<Receiver> workers;
-  for (const Worker& w : job.workers) workers.push_back({w.port, w.mac, w.ip, job.worker_port});
+  for (const Worker& w : job.workers)
+    workers.push_back(
+        {w.port, w.mac, w.ip, job.worker_port, static_cast<std::uint32_t>(workers.size())});
   if (job.uplink) {
     const Receiver above{job.uplink->port, job.uplink->mac, job.uplink->ip, kUdpPort};
     tables.groups = {{row + kBroadcasts, {above}}, {row + kFromAbove, workers}};
@@ -44,10 +47,10 @@ void add_groups(const JobPlan& job, std::uint32_t first_own, Tables& tables) {
     tables.groups.push_back({first_own + w, {workers[w]}});
 }
 
-// Adds the sources of one set of one slot.
-void add_sources(const JobPlan& job, int slot, int set, std::uint32_t first_row,
+// Adds the sources of one set of one slot; `kind`: what its packets have in their index.
+void add_sources(const JobPlan& job, int slot, int set, int kind, std::uint32_t first_row,
                  std::uint32_t first_own, Tables& tables) {
-  const int index = set << 15 | slot | (job.format == Format::omnireduce ? kSparseIndex : 0);
+  const int index = set << 15 | slot | kind;
   const auto of_set = static_cast<std::uint32_t>(set);
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
     Tables::Source source{job.workers[w].port, job.workers[w].ip, index};
@@ -57,6 +60,7 @@ void add_sources(const JobPlan& job, int slot, int set, std::uint32_t first_row,
     source.other = job.tells_old_packets() ? kGuarded : first_row + (1 - of_set);
     source.again =
         job.uplink ? static_cast<std::uint32_t>(tables.row()) + kBroadcasts : first_own + w;
+    source.receiver = job.uplink ? 0 : w;
     tables.sources.push_back(source);
   }
   if (job.uplink) tables.sources.push_back({job.uplink->port, job.uplink->ip, index, true});
@@ -71,11 +75,13 @@ Tables tables_of(const JobPlan& job, const JobResources& resources) {
                                                          : frame_bytes(job.elements);
   const auto first_own = static_cast<std::uint32_t>(kFirstOwnGroup + resources.first_group);
   add_groups(job, first_own, tables);
-  for (int set = 0; set < 2; ++set) {
-    for (int i = 0; i < job.slots; ++i)
-      add_sources(job, job.first_slot + i, set,
-                  2 * static_cast<std::uint32_t>(resources.first_slot + i), first_own, tables);
-  }
+  std::vector<int> kinds{job.format == Format::omnireduce ? kSparseIndex : 0};
+  if (job.all_functions) kinds.push_back(kAloneIndex);
+  for (const int kind : kinds)
+    for (int set = 0; set < 2; ++set)
+      for (int i = 0; i < job.slots; ++i)
+        add_sources(job, job.first_slot + i, set, kind,
+                    2 * static_cast<std::uint32_t>(resources.first_slot + i), first_own, tables);
   return tables;
 }
 
@@ -85,11 +91,12 @@ JobResources Allocation::admit(const JobPlan& job) {
     throw std::invalid_argument(who +
                                 " is over RoCEv2, which the P4 program does not sum; use "
                                 "--target compiled");
-  if (job.all_functions)
+  if (job.all_functions && !ours_)
     throw std::invalid_argument(who +
-                                " has all_functions, and the P4 program knows packets of an "
-                                "all-reduce only; leave that out, or use --target compiled");
-  if (job.tells_old_packets() && !guards_)
+                                " has all_functions, and this program may know packets of an "
+                                "all-reduce only; leave that out, or use --target compiled, or "
+                                "another without --program");
+  if (job.tells_old_packets() && !ours_)
     throw std::invalid_argument(
         who +
         " is guarded, and this program cannot tell old packets; leave "

@@ -30,16 +30,17 @@ inline constexpr int kMostJobs = 256, kMostGroups = 8191;  // kMostGroups: of si
 // The program's counters are in rows. A port's row: malformed, strangers, lost, unknown. A job's
 // row: collected, duplicates, broadcasts, retransmissions, results, sent. counters.h defines them.
 inline constexpr int kPortCounterRow = 4, kJobCounterRow = 8;
-inline constexpr int kBroadcasts = 2, kFromAbove = 4, kCopies = 5;  // indexes in a job's row
-inline constexpr int kFirstOwnGroup = kMostJobs * kJobCounterRow;   // after all rows
-inline constexpr std::uint32_t kGuarded = 0xffffffff;               // GUARDED in p4/headers.p4
-inline constexpr int kSparseIndex = 0x10000;                        // SPARSE_INDEX there
+inline constexpr int kBroadcasts = 2, kFromAbove = 4, kCopies = 5;   // indexes in a job's row
+inline constexpr int kFirstOwnGroup = kMostJobs * kJobCounterRow;    // after all rows
+inline constexpr std::uint32_t kGuarded = 0xffffffff;                // GUARDED in p4/headers.p4
+inline constexpr int kSparseIndex = 0x10000, kAloneIndex = 0x20000;  // SPARSE_INDEX ... there
 
 struct Receiver {
   int port = 0;
   Mac mac{};
   std::uint32_t ip = 0;
-  std::uint16_t udp = 0;  // plus the low four bits of the switch's port
+  std::uint16_t udp = 0;     // plus the low four bits of the switch's port
+  std::uint32_t number = 0;  // of the worker; above a leaf 0
 };
 
 struct Tables {
@@ -50,12 +51,15 @@ struct Tables {
   struct Source {
     int port = 0;
     std::uint32_t ip = 0;
-    int index = 0;  // as in packets: set in bit 15, slot below; of OmniReduce plus kSparseIndex
+    // As in packets: set in bit 15, slot below. Plus kSparseIndex: of OmniReduce; plus kAloneIndex:
+    // where one worker gives or takes the elements alone.
+    int index = 0;
     bool upper = false;
     int worker = 0, workers = 0;  // number of this worker, and of all in the job
     std::uint32_t row = 0;        // register index of this set
     std::uint32_t other = 0;      // of the slot's other set; kGuarded: of a guarded job
-    std::uint32_t again = 0;      // group that gets a repeated result
+    // The group that gets a repeated result, and the number of its receiver.
+    std::uint32_t again = 0, receiver = 0;
   };
   int job = 0;  // number of the job
   int row() const { return job * kJobCounterRow; }
@@ -76,13 +80,13 @@ Tables tables_of(const JobPlan& job, const JobResources& resources);
 // Which job has which numbers, in a program for `elements` elements and `slots` slots.
 class Allocation {
  public:
-  // `guards`: the program tells old packets where a job is guarded, as ours does.
-  Allocation(int elements, int slots, bool guards = false)
-      : elements_(elements), slots_(slots), guards_(guards) {}
+  // `ours`: the program is ghostrank's; another has its tables, but maybe not all that it knows.
+  Allocation(int elements, int slots, bool ours = false)
+      : elements_(elements), slots_(slots), ours_(ours) {}
 
   // Gives a job its numbers and remembers them under its name. Throws std::invalid_argument if the
-  // program cannot hold the job: it has another number of elements, is guarded, or no slots,
-  // sources, groups or counters are left.
+  // program cannot hold the job: it has another number of elements, needs what only ours knows, or
+  // no slots, sources, groups or counters are left.
   JobResources admit(const JobPlan& job);
   void remove(const std::string& job) { admitted_.erase(job); }
 
@@ -93,7 +97,7 @@ class Allocation {
   };
 
   int elements_, slots_;
-  bool guards_;
+  bool ours_;
   std::map<std::string, Admitted> admitted_;
 };
 

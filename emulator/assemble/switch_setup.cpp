@@ -148,7 +148,7 @@ class SwitchSetup {
                     service.slots,
                     port_of(scheme),
                     {},
-                    cluster_.schemes()[scheme].more_than_p4,
+                    cluster_.schemes()[scheme].all_functions,
                     std::string(service.format)};
       for (const auto& [number, worker] : workers) job.workers.push_back(worker.second);
       if (const std::string why = switch_->admit(job); !why.empty())

@@ -27,8 +27,8 @@ struct SwitchJob {
   int first_slot = 0, slots = 0;  // as its packets number them
   std::uint16_t worker_port = 0;  // UDP port of all workers: answers go there
   std::vector<Worker> workers;    // by number
-  // Whether calls need packets that the scheme's P4 program does not know (SwitchService::of_p4).
-  bool more_than_p4 = false;
+  // Whether calls need packets that not every switch knows (SwitchService::of_every).
+  bool all_functions = false;
   std::string format = {};  // of its packets (SwitchService::format)
 };
 

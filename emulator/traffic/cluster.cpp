@@ -223,21 +223,23 @@ void Cluster::add_schemes(const JobSpec& spec) {
   }
 }
 
-// Throws Error(usage) unless the switch knows the function's packets, and notes whether its P4
-// program does not. An external switch that is told of the job may be any, and refuses what it does
-// not know.
+// Throws Error(usage) unless the switch knows the function's packets, and notes whether not every
+// switch does. An external switch that is told of the job may be any, and refuses what it does not
+// know.
 void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use) {
   const SwitchSpec& sw = spec.network_switch;
   const SwitchService service = *use.ends->switch_service();
-  if (std::ranges::count(service.of_p4, func) > 0) return;
-  use.more_than_p4 = true;
+  if (std::ranges::count(service.of_every, func) > 0) return;
+  use.all_functions = true;
   const bool told = !sw.socket.empty() && !sw.socket.starts_with(kControllerPrefix);
-  const bool of_compiled = std::ranges::count(service.of_compiled, func) > 0;
-  if (of_compiled && (sw.target == SwitchTarget::compiled || told)) return;
+  const bool known = std::ranges::count(service.of_ours, func) > 0;
+  if (known && (told || (sw.started() && sw.program.empty()))) return;
   throw Error("collectives: the switch of switch.target knows no packets of " +
               std::string(name_of(func)) + " by " + std::string(use.name) +
               "; choose another algorithm for it, or use switch.target: model" +
-              (of_compiled ? " or compiled, or name switch.socket of an external one" : ""));
+              (known ? ", or compiled or dpdk without switch.program, or name switch.socket of an "
+                       "external one"
+                     : ""));
 }
 
 void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row) {

@@ -44,10 +44,10 @@ struct SchemeUse {
   std::string_view library, name;
   std::shared_ptr<const Ends> ends;
   std::vector<Helper> helpers;
-  WorldParty first_helper;    // the other helpers follow
-  bool outside = false;       // a switch outside ghostrank plays the helpers
-  bool more_than_p4 = false;  // by packets that its P4 program does not know
-  int first_slot = 0;         // of that switch
+  WorldParty first_helper;     // the other helpers follow
+  bool outside = false;        // a switch outside ghostrank plays the helpers
+  bool all_functions = false;  // by packets that only ghostrank's own switches know
+  int first_slot = 0;          // of that switch
 };
 
 // A worker of a communicator that a switch outside ghostrank serves; it has a flow to the switch.

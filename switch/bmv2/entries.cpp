@@ -76,12 +76,11 @@ std::string source_line(const Tables::Source& s, const Tables& job) {
 void add_group(const SwitchPlan& plan, const Tables& job, const Tables::Group& group,
                Groups& groups, std::vector<std::string>& lines) {
   groups.begin(static_cast<int>(group.number));
-  for (std::size_t i = 0; i < group.receivers.size(); ++i) {
-    const switchml::Receiver& r = group.receivers[i];
-    groups.add(i, std::to_string(r.port));
+  for (const switchml::Receiver& r : group.receivers) {
+    groups.add(r.number, std::to_string(r.port));
     lines.push_back("table_add Copy.receivers Copy.receiver " + number(group.number) + " " +
-                    number(i) + " => " + text_of(r.mac) + " " + number(r.ip) + " " + number(r.udp) +
-                    " " + text_of(plan.mac) + " " + number(plan.ip) + " " +
+                    number(r.number) + " => " + text_of(r.mac) + " " + number(r.ip) + " " +
+                    number(r.udp) + " " + text_of(plan.mac) + " " + number(plan.ip) + " " +
                     std::to_string(job.row() + switchml::kCopies));
   }
 }

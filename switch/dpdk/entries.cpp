@@ -13,7 +13,8 @@ using switchml::Receiver;
 using switchml::SwitchPlan;
 using switchml::Tables;
 
-constexpr int kLeaving = 256;  // MOST_PORTS in p4/headers.p4: the way out of port 0
+constexpr int kLeaving = 256;       // MOST_PORTS in p4/headers.p4: the way out of port 0
+constexpr int kCreditSession = 64;  // of port 0, in p4/pna_dpdk.p4
 constexpr std::uint64_t kOneMissing = 1ull << 32;  // ONE_MISSING in p4/headers.p4
 
 template <typename Number>
@@ -48,9 +49,11 @@ std::uint16_t checksum_of(const SwitchPlan& plan, const Tables& job, const Recei
   return switchml::load16(frame.data() + switchml::kIpChecksumAt);
 }
 
+constexpr int kNumber = 16;  // where meta.to has the receiver's number
+
 // The key of the n-th receiver of a group in the table of receivers.
 std::string number_of(const Tables::Group& group, std::size_t n) {
-  return hex(group.number | n << 16);
+  return hex(group.number | group.receivers[n].number << kNumber);
 }
 
 // The way out of a port, and in the high 16 bits the probability of loss there.
@@ -84,8 +87,8 @@ std::string source_line(const Tables::Source& s, const Tables& job) {
   const std::uint64_t mark = 1ull << s.worker;
   return match + "source_worker_0 adds " + hex(mark - kOneMissing) + " others " + hex(~mark) +
          " round " + hex(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " at " +
-         hex(s.row) + " other " + hex(s.other) + " again " + hex(s.again) + " job " +
-         hex(job.row());
+         hex(s.row) + " other " + hex(s.other) + " again " + hex(s.again | s.receiver << kNumber) +
+         " job " + hex(job.row());
 }
 
 }  // namespace
@@ -105,8 +108,11 @@ std::vector<std::string> entries_of_plan(const SwitchPlan& plan) {
   for (const switchml::Forward& f : plan.forward)
     lines.push_back("forwarding match " + hex(number_of(f.mac)) + " action forward port " +
                     hex(f.port));
-  for (int p = 0; p < plan.ports; ++p)
+  for (int p = 0; p < plan.ports; ++p) {
     lines.push_back("flooding match " + hex(p) + " action forward_1 port " + hex(plan.ports + p));
+    lines.push_back("credits match " + hex(p + kLeaving) + " action credit session " +
+                    hex(p + kCreditSession));
+  }
   return lines;
 }
 

@@ -11,6 +11,8 @@
 #include <rte_swx_table_wm.h>
 #include <stdexcept>
 
+#include "switch/switchml.h"
+
 namespace ghostrank::dpdk {
 namespace {
 
@@ -76,11 +78,16 @@ void send(void* port, rte_swx_pkt* packet) {
   rte_pktmbuf_free(static_cast<rte_mbuf*>(packet->handle));
 }
 
-void send_clone(void* port, rte_swx_pkt* packet, std::uint32_t) {
-  copy_out(*static_cast<End*>(port), *packet);
+// `bytes`: where the copy ends.
+void send_clone(void* port, rte_swx_pkt* packet, std::uint32_t bytes) {
+  rte_swx_pkt copy = *packet;
+  copy.length = std::min(copy.length, bytes);
+  copy_out(*static_cast<End*>(port), copy);
 }
 
-void send_fast_clone(void* port, rte_swx_pkt* packet) { send_clone(port, packet, 0); }
+void send_fast_clone(void* port, rte_swx_pkt* packet) {
+  copy_out(*static_cast<End*>(port), *packet);
+}
 
 void flush(void*) {}
 void read_statistics_in(void*, rte_swx_port_in_stats* s) { *s = {}; }
@@ -258,10 +265,14 @@ void Pipeline::configure(const Spec& spec) {
 }
 
 void Pipeline::mirror(int ports) {
+  constexpr auto kCreditBytes =
+      static_cast<std::uint32_t>(switchml::frame_bytes(0, switchml::PacketType::to_one));
   for (std::uint32_t session = 0; session < kMirrorSessions; ++session) {
     const auto count = static_cast<std::uint32_t>(ports);
+    const std::uint32_t port = session % kWholeSessions;
     rte_swx_pipeline_mirroring_session_params params{};
-    params.port_id = session < count ? session : 2 * count;
+    params.port_id = port < count ? port : 2 * count;
+    params.truncation_length = session < kWholeSessions ? 0 : kCreditBytes;
     check(rte_swx_ctl_pipeline_mirroring_session_set(pipeline_, session, &params),
           "mirroring session " + std::to_string(session));
   }

@@ -23,14 +23,16 @@ struct TableEntry {
   bool remove = false;  // else add it
 };
 
-inline constexpr std::uint32_t kMirrorSlots = 8, kMirrorSessions = 64;
-inline constexpr std::uint32_t kNowhere = kMirrorSessions - 1;  // the mirroring session that drops
+// Mirroring sessions: those that copy whole packets, the last of them to nowhere; then as many that
+// copy what a credit has of them.
+inline constexpr std::uint32_t kMirrorSlots = 8, kWholeSessions = 64,
+                               kMirrorSessions = 2 * kWholeSessions;
 
 class Pipeline {
  public:
   // Of n ports, 0 .. n-1 read and write. A packet sent to port n+p leaves at every port but p, as
   // flooded frames do, because a pipeline has no replication. Packets to any other port are
-  // dropped. Mirroring session p copies to port p.
+  // dropped. Mirroring session p copies to port p, session kWholeSessions + p a credit's bytes.
   // DPDK handles 16 packets at once, and a packet with fewer passes overtakes others. `in_order`: a
   // packet enters only after all copies of the one before have left. `number`: distinct among the
   // process's pipelines. Throws std::runtime_error naming what DPDK refuses.

@@ -24,6 +24,11 @@
 #define IP_LENGTH 1062
 #endif
 #define UDP_LENGTH (IP_LENGTH - 20)
+// Of functions in which one worker gives or takes the elements alone: with elements, and credits.
+#define ALONE_IP_LENGTH (IP_LENGTH + 2)
+#define ALONE_UDP_LENGTH (UDP_LENGTH + 2)
+#define CREDIT_IP_LENGTH 40
+#define CREDIT_UDP_LENGTH 20
 // Of OmniReduce's packets, with a block and without.
 #define BLOCK_IP_LENGTH (IP_LENGTH + 1)
 #define BLOCK_UDP_LENGTH (UDP_LENGTH + 1)
@@ -39,6 +44,11 @@
 
 const bit<16> TYPE_IPV4 = 0x0800;
 const bit<8> PROTOCOL_UDP = 17;
+// The first byte of SwitchML's header, plus SIZE_CODE or NO_ELEMENTS.
+#define EVERYONE 0x10
+#define TO_ONE 0x20
+#define FROM_ONE 0x30
+#define NO_ELEMENTS 7
 const bit<16> SPARSE_PORT = 0xbe80;
 const bit<8> SPARSE_INT32 = 1;
 const bit<8> TIME_TO_LIVE = 64;
@@ -79,6 +89,11 @@ header switchml_t {
     bit<8> e1;
 }
 
+// Follows it in packets of the types TO_ONE and FROM_ONE.
+header alone_t {
+    bit<16> worker;  // that takes or gives the elements alone
+}
+
 // OmniReduce's.
 header sparse_t {
     bit<32> round;
@@ -99,6 +114,7 @@ struct headers_t {
     ipv4_t ipv4;
     udp_t udp;
     switchml_t switchml;
+    alone_t alone;
     sparse_t sparse;
     lanes_t lanes0;
 #if ROWS > 1
@@ -140,7 +156,7 @@ struct metadata_t {
     // The keys of tables.
     bit<32> way;        // the port where it came in; MOST_PORTS more: where a copy leaves
     bit<32> source;     // IPv4
-    bit<32> index;      // as in the packet: set and slot; SPARSE_INDEX more: of OmniReduce
+    bit<32> index;      // as in the packet: set and slot; more: SPARSE_INDEX or ALONE_INDEX
     bit<48> dst;
     bit<8> kind;        // what the parser saw and, of a chunk of no worker, what the table says
     bit<32> shifted;
@@ -165,7 +181,7 @@ struct metadata_t {
     bit<32> dice;
     bit<32> leaving;    // pna: the way out and, 16 bits above, the probability of loss there
     bit<32> count;      // of counters: which
-    bit<32> replica;    // v1model: number of the receiver among those of a result
+    bit<16> receiver;   // number of the worker that gets a copy; pna: of a result of one worker alone
     bit<8> e0;          // the largest so far, plus 128
     bit<32> old;
     bit<8> e1;
@@ -179,13 +195,15 @@ struct metadata_t {
 #define GUARDED 0xffffffff
 #define BEGUN 0x100000000
 #define SPARSE_INDEX 0x10000
+#define ALONE_INDEX 0x20000
 #define EARLIER 0x80000000  // bit of the difference to a later number
 
 #define ORDINARY 0  // kinds
-#define RESULT 1     // pna: on its way to the next receiver
-#define MISSHAPEN 2  // to SwitchML's port, but not of its form
-#define FROM_UPPER 3 // a chunk by its form; a result from the switch above
-#define OF_NO_JOB 4  // a chunk by its form
-#define CHUNK 5  // by its form, whosever it is
+#define MISSHAPEN 1  // to SwitchML's port, but not of its form
+#define RESULT 2     // pna: on its way to the next receiver
+#define RESULT_ALONE 3  // the same, of TO_ONE and FROM_ONE
+#define FROM_UPPER 4 // a chunk by its form; a result from the switch above
+#define OF_NO_JOB 5  // a chunk by its form
+#define CHUNK 6  // by its form, whosever it is
 
 #endif

@@ -53,6 +53,8 @@
     state parse_ip_length {                                                                        \
         transition select(hdr.ipv4.length) {                                                       \
             IP_LENGTH: parse_udp_length;                                                           \
+            ALONE_IP_LENGTH: parse_alone_length;                                                   \
+            CREDIT_IP_LENGTH: parse_credit_length;                                                 \
             default: misshapen;                                                                    \
         }                                                                                          \
     }                                                                                              \
@@ -65,7 +67,7 @@
     state parse_switchml {                                                                         \
         pkt.extract(hdr.switchml);                                                                 \
         transition select(hdr.switchml.type_size) {                                                \
-            0x10 + SIZE_CODE: parse_lanes;                                                         \
+            EVERYONE + SIZE_CODE: parse_lanes;                                                     \
             default: misshapen;                                                                    \
         }                                                                                          \
     }                                                                                              \
@@ -73,6 +75,49 @@
         meta.index = (bit<32>)hdr.switchml.index;                                                  \
         meta.number = (bit<64>)hdr.switchml.id;                                                    \
         EXTRACT_LANES                                                                              \
+        transition chunk;                                                                          \
+    }                                                                                              \
+    state parse_alone_length {                                                                     \
+        transition select(hdr.udp.length) {                                                        \
+            ALONE_UDP_LENGTH: parse_alone_type;                                                    \
+            default: misshapen;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    state parse_alone_type {                                                                       \
+        pkt.extract(hdr.switchml);                                                                 \
+        transition select(hdr.switchml.type_size) {                                                \
+            TO_ONE + SIZE_CODE: parse_alone_lanes;                                                 \
+            FROM_ONE + SIZE_CODE: parse_alone_lanes;                                               \
+            default: misshapen;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    state parse_alone_lanes {                                                                      \
+        pkt.extract(hdr.alone);                                                                    \
+        EXTRACT_LANES                                                                              \
+        transition parse_alone;                                                                    \
+    }                                                                                              \
+    state parse_credit_length {                                                                    \
+        transition select(hdr.udp.length) {                                                        \
+            CREDIT_UDP_LENGTH: parse_credit_type;                                                  \
+            default: misshapen;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    state parse_credit_type {                                                                      \
+        pkt.extract(hdr.switchml);                                                                 \
+        transition select(hdr.switchml.type_size) {                                                \
+            TO_ONE + NO_ELEMENTS: parse_credit;                                                    \
+            FROM_ONE + NO_ELEMENTS: parse_credit;                                                  \
+            default: misshapen;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    state parse_credit {                                                                           \
+        pkt.extract(hdr.alone);                                                                    \
+        transition parse_alone;                                                                    \
+    }                                                                                              \
+    state parse_alone {                                                                            \
+        meta.index = (bit<32>)hdr.switchml.index;                                                  \
+        meta.index = meta.index | ALONE_INDEX;                                                     \
+        meta.number = (bit<64>)hdr.switchml.id;                                                    \
         transition chunk;                                                                          \
     }                                                                                              \
     state chunk {                                                                                  \
@@ -146,5 +191,6 @@
     pkt.emit(hdr.ipv4);                                                                            \
     pkt.emit(hdr.udp);                                                                             \
     pkt.emit(hdr.switchml);                                                                        \
+    pkt.emit(hdr.alone);                                                                           \
     pkt.emit(hdr.sparse);                                                                          \
     EMIT_LANES

@@ -3,7 +3,8 @@
 // last one sends. Metadata survives a pass (PNA leaves that open; on DPDK a packet keeps its thread,
 // and the thread its metadata): meta.to says who is next.
 //
-// Mirroring sessions 0 .. 62 are ports; 63 leads nowhere.
+// Mirroring sessions 0 .. 62 are ports; 63 leads nowhere. Sessions 64 .. 126 are the same ports for
+// credits: the copy ends before the elements.
 #include <core.p4>
 #include <dpdk/pna.p4>
 
@@ -19,12 +20,14 @@
 #include "marks.p4"
 #include "exponents.p4"
 #include "sparse.p4"
+#include "present.p4"
 #include "sums.p4"
 #include "loss.p4"
 #include "result.p4"
 
 const MirrorSlotId_t SLOT = (MirrorSlotId_t)0;
 const MirrorSessionId_t NOWHERE = (MirrorSessionId_t)63;
+const bit<32> NOBODY = 0xffffffff;  // no receiver
 
 parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               in pna_main_parser_input_metadata_t istd) {
@@ -37,6 +40,15 @@ parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
     state parse_result {
         pkt.extract(hdr.ethernet);
         pkt.extract(hdr.ipv4);
+        transition select(meta.kind) {
+            RESULT_ALONE: parse_result_alone;
+            default: accept;
+        }
+    }
+    state parse_result_alone {
+        pkt.extract(hdr.udp);
+        pkt.extract(hdr.switchml);
+        pkt.extract(hdr.alone);
         transition accept;
     }
     PARSER_STATES
@@ -53,9 +65,11 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     Marks() marks;
     Exponents() exponents;
     Sparse() sparse;
+    Present() present;
     Sums() sums;
     Loss() loss;
     Result() result;
+    Share() share;
     REGISTER(bit<32>, probability, MOST_PORTS);  // of loss where frames come in
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
     COUNTER(job_counters, MOST_JOBS * JOB_COUNTERS);
@@ -132,6 +146,19 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
         size = 32768;
     }
 
+    // A result keeps its elements for later receivers, so that only a copy can be a credit. After
+    // the last one the packet itself is for nobody.
+    action credit(MirrorSessionId_t session) {
+        mirror_packet(SLOT, session);
+        recirculate();
+    }
+    table credits {
+        key = { meta.way: exact; }  // out
+        actions = { credit; drop; }
+        const default_action = drop();
+        size = 64;
+    }
+
     apply {
         if (meta.kind == CHUNK) {
             meta.way = (bit<32>)istd.input_port;
@@ -147,8 +174,14 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
                     COUNT(job_counters, meta.job);
                     if (hdr.sparse.isValid()) {
                         sparse.apply(hdr, meta);
+                        present.apply(hdr, meta);
                     } else {
                         exponents.apply(hdr, meta);
+                        if (hdr.alone.isValid()) {
+                            present.apply(hdr, meta);
+                            meta.shifted = meta.to >> 16;
+                            meta.receiver = (bit<16>)meta.shifted;
+                        }
                     }
                     sums.apply(hdr, meta);
                 } else if (meta.kind == FROM_UPPER) {
@@ -164,7 +197,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
             } else {
                 result.apply(hdr, meta);
             }
-        } else if (meta.kind != RESULT) {
+        } else if (meta.kind < RESULT) {
             meta.to = 0;
             meta.way = (bit<32>)istd.input_port;
             if (meta.kind == MISSHAPEN) {
@@ -183,6 +216,28 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
         }
         if (meta.to != 0) {
             if (receivers.apply().hit) {
+                if (hdr.alone.isValid()) {
+                    share.apply(hdr, meta);
+                    // The checksum is that of IP_LENGTH: it falls as the length rises, modulo 0xffff.
+                    if (hdr.ipv4.length == ALONE_IP_LENGTH) {
+                        if (hdr.ipv4.checksum < ALONE_IP_LENGTH - IP_LENGTH) {
+                            hdr.ipv4.checksum = hdr.ipv4.checksum - 1;
+                        }
+                        hdr.ipv4.checksum = hdr.ipv4.checksum - (ALONE_IP_LENGTH - IP_LENGTH);
+                    } else {
+                        if (hdr.ipv4.checksum >= 0xffff - (IP_LENGTH - CREDIT_IP_LENGTH)) {
+                            hdr.ipv4.checksum = hdr.ipv4.checksum + 1;
+                        }
+                        hdr.ipv4.checksum = hdr.ipv4.checksum + (IP_LENGTH - CREDIT_IP_LENGTH);
+                        meta.way = meta.leaving & 0xffff;
+                        credits.apply();
+                        if (meta.to == 0) {
+                            meta.to = NOBODY;
+                        }
+                    }
+                    meta.receiver = meta.receiver + 1;
+                    meta.kind = RESULT_ALONE;
+                }
                 if (meta.leaving >= MAY_BE_LOST) {
                     meta.way = meta.leaving & 0xffff;
                     meta.loss = meta.leaving >> 16;

@@ -8,6 +8,30 @@
         hdr.udp.dst = udp + meta.thread;                                                           \
     }
 
+// What one receiver gets of a result where one worker takes or gives the elements alone: elements,
+// or a credit.
+control Share(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        hdr.ipv4.length = CREDIT_IP_LENGTH;
+        hdr.udp.length = CREDIT_UDP_LENGTH;
+        if (hdr.switchml.type_size < FROM_ONE) {
+            hdr.switchml.type_size = TO_ONE + NO_ELEMENTS;
+            if (hdr.alone.worker == meta.receiver) {
+                hdr.switchml.type_size = TO_ONE + SIZE_CODE;
+                hdr.ipv4.length = ALONE_IP_LENGTH;
+                hdr.udp.length = ALONE_UDP_LENGTH;
+            }
+        } else {
+            hdr.switchml.type_size = FROM_ONE + NO_ELEMENTS;
+            if (hdr.alone.worker != meta.receiver) {
+                hdr.switchml.type_size = FROM_ONE + SIZE_CODE;
+                hdr.ipv4.length = ALONE_IP_LENGTH;
+                hdr.udp.length = ALONE_UDP_LENGTH;
+            }
+        }
+    }
+}
+
 // The fields that are alike for all receivers.
 control Result(inout headers_t hdr, inout metadata_t meta) {
     apply {

@@ -15,6 +15,7 @@
 #include "marks.p4"
 #include "exponents.p4"
 #include "sparse.p4"
+#include "present.p4"
 #include "sums.p4"
 #include "loss.p4"
 #include "result.p4"
@@ -35,6 +36,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
     Marks() marks;
     Exponents() exponents;
     Sparse() sparse;
+    Present() present;
     Sums() sums;
     Loss() loss;
     Result() result;
@@ -75,8 +77,12 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
                     COUNT(job_counters, meta.job);
                     if (hdr.sparse.isValid()) {
                         sparse.apply(hdr, meta);
+                        present.apply(hdr, meta);
                     } else {
                         exponents.apply(hdr, meta);
+                        if (hdr.alone.isValid()) {
+                            present.apply(hdr, meta);
+                        }
                     }
                     sums.apply(hdr, meta);
                 } else if (meta.kind == FROM_UPPER) {
@@ -106,6 +112,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
 
 control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Loss() loss;
+    Share() share;
     REGISTER(bit<32>, probability, MOST_PORTS);  // of loss at the egress port
     COUNTER(copies, MOST_JOBS * JOB_COUNTERS);
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
@@ -119,7 +126,7 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
     table receivers {
         key = {
             meta.to: exact;
-            meta.replica: exact;
+            meta.receiver: exact;
         }
         actions = { receiver; NoAction; }
         const default_action = NoAction();
@@ -135,9 +142,13 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
                 COUNT_AT_PORT((bit<32>)standard.egress_port, LOST)
                 mark_to_drop(standard);
             } else {
-                meta.replica = (bit<32>)standard.egress_rid;
+                meta.receiver = standard.egress_rid;
                 receivers.apply();
-                truncate(14 + (bit<32>)hdr.ipv4.length);  // cut off the sender's trailing bytes
+                if (hdr.alone.isValid()) {
+                    share.apply(hdr, meta);
+                }
+                // Cuts off the sender's trailing bytes, and the elements of a credit.
+                truncate(14 + (bit<32>)hdr.ipv4.length);
                 COUNT(copies, meta.job);
             }
         } else if (standard.instance_type == 5 && standard.egress_port == standard.ingress_port) {

@@ -166,8 +166,8 @@ class LostSwitch : public ForeignSwitch {
   static constexpr int kIterations = 60;
 
   // Returns when the switch has summed for a while.
-  pid_t start_run(const std::string& settings) {
-    const pid_t run = lab->start(job("float32",
+  pid_t start_run(const std::string& settings, const std::string& type = "float32") {
+    const pid_t run = lab->start(job(type,
                                      " -s switch.target=external -s switch.mac=02:00:00:00:ff:01 "
                                      "-s switch.fallback_after_us=200000 -s switch.timeout_us=5000 "
                                      "-s cluster.nic.rate=50Mbps -s run.iterations=" +
@@ -197,6 +197,23 @@ TEST_F(LostSwitch, IsGivenUpWhereItOnlyForwards) {
   lab->stop(sw);
 }
 
+// It forgets all rounds now and then, and in the end the job.
+TEST_F(LostSwitch, OfSparseBlocksForgetsItsRoundsAndIsGivenUp) {
+  turn_offloads_off();
+  const pid_t sw = start_switch("compiled", false);
+  const pid_t run = start_run(" -s fabric.kind=packets -s switch.socket=" + socket() +
+                                  " -s collectives.allreduce=omnireduce_switch "
+                                  "-s tensors.density=0.5 -s tensors.block=256",
+                              "int32");
+  const auto tell = [&](const std::string& verb) {
+    return shell(GHOSTRANK_BINARY " switch " + verb + " --socket " + socket() + " ghostrank-0");
+  };
+  for (int times = 0; times < 5; ++times) EXPECT_EQ(tell("reset"), 0);
+  EXPECT_EQ(tell("remove"), 0);
+  expect_given_up(run);
+  lab->stop(sw);
+}
+
 // It is gone, and a bridge takes its place on the links.
 TEST_F(LostSwitch, IsGivenUpWhereABridgeTakesItsPlace) {
   turn_offloads_off();
@@ -208,23 +225,34 @@ TEST_F(LostSwitch, IsGivenUpWhereABridgeTakesItsPlace) {
   expect_given_up(run);
 }
 
-// The compiled switch also knows the packets of the functions of a distributed optimizer and FSDP.
-TEST_F(SwitchedHosts, ScatterAndGatherThroughTheCompiledSwitch) {
-  const std::string functions =
-      " -s collectives.reduce_scatter=switchml -s collectives.all_gather=switchml "
-      "-s fabric.packets.loss=0.01 -s fabric.packets.duplicates=0.01 -s switch.loss=0.01";
-  const std::string settings = functions + " -s parallel.framework=fsdp";
-  const json result = expect_exact(job("float32", settings));
-  std::set<std::string> played;
-  for (const json& row : result["collectives"]) {
-    EXPECT_EQ(row["algorithm"], "switchml") << row;
-    played.insert(row["op"]);
+// The functions of a distributed optimizer, FSDP and DeAR, by packets that only ghostrank's
+// switches know.
+TEST_F(SwitchedHosts, ScatterGatherAndReduceThroughEveryTarget) {
+  const struct {
+    std::string framework;
+    std::set<std::string> functions;
+  } jobs[] = {{"fsdp", {"all_gather", "reduce_scatter"}},
+              {"dear -s parallel.decouple=reduce", {"broadcast", "reduce"}}};
+  for (const auto& [framework, functions] : jobs) {
+    std::string settings =
+        " -s fabric.packets.loss=0.01 -s fabric.packets.duplicates=0.01 "
+        "-s parallel.framework=" +
+        framework;
+    for (const std::string& function : functions)
+      settings += " -s collectives." + function + "=switchml";
+    for (const std::string& target : targets()) {
+      SCOPED_TRACE(framework + ", " + target);
+      const json result = expect_exact(
+          job("float32", settings + " -s switch.loss=0.01 -s switch.target=" + target));
+      std::set<std::string> played;
+      for (const json& row : result["collectives"])
+        if (row["algorithm"] == "switchml") played.insert(row["op"]);
+      EXPECT_EQ(played, functions);
+    }
+    EXPECT_EQ(play(job("float32", settings + " -s switch.target=external")), 2);
+    EXPECT_NE(said().find("the switch of switch.target knows no packets of "), std::string::npos)
+        << said();
   }
-  EXPECT_TRUE(played.contains("reduce_scatter") && played.contains("all_gather"));
-  if (targets().back() != "dpdk") return;
-  EXPECT_EQ(play(job("float32", settings + " -s switch.target=dpdk")), 2);
-  EXPECT_NE(said().find("the switch of switch.target knows no packets of "), std::string::npos)
-      << said();
 }
 
 // Two NICs per node, each with a link of its own to the switch, and a rail each.

@@ -149,17 +149,10 @@ TEST(CompiledSwitch, SumsOverALeafAndASpine) {
 
 // A packet of worker `w`, number 7, in slot 1: `elements` that are all `value`, or a credit.
 Bytes packet_of(PacketType type, int w, std::uint16_t alone, int elements, std::uint32_t value) {
-  Packet p;
-  const Worker who = worker(w, w);
-  p.source = {who.mac, who.ip, kWorkerPort};
-  p.target = {kSwitchMac, kSwitchIp, kUdpPort};
+  Packet p = packet_from(w, kUdpPort, 1, 0, 7, elements);
   p.type = type;
   p.worker = alone;
-  p.id = 7;
-  p.slot = 1;
-  p.elements = elements;
-  Bytes frame(frame_bytes(elements, type));
-  write_header(p, frame.data());
+  Bytes frame = frame_of(p, 0);
   for (std::size_t at = header_bytes(type); at < frame.size(); at += 4)
     store32(frame.data() + at, value);
   return frame;
@@ -228,13 +221,22 @@ TEST(CompiledSwitch, BeginsARoundOfCreditsWithZeros) {
     }
 }
 
+TEST(CompiledSwitch, HasNoAnswerToARoundOfCreditsAlone) {
+  CompiledSwitch sw(plan_of_all_functions());
+  for (int w = 0; w < 3; ++w)
+    EXPECT_TRUE(answers(sw, w, packet_of(PacketType::from_one, w, 1, 0, 0)).empty());
+  EXPECT_TRUE(answers(sw, 0, packet_of(PacketType::from_one, 0, 1, 0, 0)).empty());
+  EXPECT_EQ(sw.counters("a")->broadcasts, 1u);
+  EXPECT_EQ(sw.counters("a")->retransmissions, 1u);
+}
+
 TEST(CompiledSwitch, KnowsOtherFunctionsInJobsThatHaveThemAlone) {
   JobPlan other = job_of(3, 32);
   other.name = "b";
   other.first_slot = 4;
   CompiledSwitch bare(plan_of({other}, 3));
   EXPECT_TRUE(answers(bare, 0, packet_of(PacketType::to_one, 0, 1, 32, 1)).empty());
-  EXPECT_EQ(bare.port(0).malformed, 1u);
+  EXPECT_EQ(bare.port(0).strangers, 1u);
   SwitchPlan both = plan_of_all_functions();
   both.jobs.push_back(other);
   CompiledSwitch sw(both);

@@ -68,6 +68,28 @@ TEST(SwitchTables, KnowEverySetOfASlotAndItsOther) {
   }
 }
 
+TEST(SwitchTables, KnowPacketsOfOneWorkerAloneWhereAJobHasThem) {
+  JobPlan job = job_of(3, 64, 8);
+  job.all_functions = true;
+  const Tables tables = tables_of(job, Allocation(64, 1024, true).admit(job));
+  std::map<std::uint32_t, int> alone, everyone;  // by row
+  for (const Tables::Source& s : tables.sources)
+    ++((s.index & kAloneIndex) != 0 ? alone : everyone)[s.row];
+  EXPECT_EQ(alone.size(), 16u);
+  EXPECT_EQ(alone, everyone);
+}
+
+// A result's receivers are told by their numbers what is theirs.
+TEST(SwitchTables, NumberReceiversLikeWorkersInEveryGroup) {
+  const Tables tables = of_first(job_of(3, 64, 8));
+  const auto& all = group_of(tables, counted_in(tables, kBroadcasts)).receivers;
+  for (std::uint32_t w = 0; w < 3; ++w) EXPECT_EQ(all[w].number, w);
+  for (const Tables::Source& s : tables.sources) {
+    EXPECT_EQ(s.receiver, static_cast<std::uint32_t>(s.worker));
+    EXPECT_EQ(group_of(tables, s.again).receivers[0].number, s.receiver);
+  }
+}
+
 TEST(SwitchTables, OfALeafLeadUpAndComeDown) {
   JobPlan leaf = job_of(2, 64, 8);
   leaf.uplink = Uplink{2, {2, 2, 2, 2, 2, 2}, 0x0a0000f0};
@@ -136,7 +158,11 @@ TEST(Allocation, RefusesWhatTheProgramCannotHold) {
   refused(job_of(32, 64, 4096), 16384);
   JobPlan all = job_of(2, 64);
   all.all_functions = true;
-  refused(all, 1024);
+  refused(all, 1024);  // the program may not be ours
+  all = job_of(32, 64, 1025);
+  EXPECT_NO_THROW(Allocation(64, 16384, true).admit(all));
+  all.all_functions = true;  // packets of the other types have sources of their own
+  EXPECT_THROW(Allocation(64, 16384, true).admit(all), std::invalid_argument);
 }
 
 }  // namespace

@@ -57,13 +57,14 @@ class SwitchTargets : public testing::TestWithParam<int> {
       std::memcpy(writers[port]->frame(time += kApart, frame.size()), frame.data(), frame.size());
   }
 
-  void plan(const std::string& jobs) const {
+  void plan(const std::string& jobs, const std::string& losses = "") const {
     std::ofstream out(file("plan.yaml"));
     out << "schema: ghostrank/switch/1\nmac: " << mac_text(kSwitchMac)
         << "\nip: " << ip_text(kSwitchIp) << "\nforward:\n";
     for (int p = 0; p < kPorts; ++p)
       out << "  - {mac: " << mac_text(worker(p, p).mac) << ", port: " << p << "}\n";
-    out << "loss:\n  - {port: 1, ingress: 0.05}\n  - {port: 3, ingress: 0.2}\njobs:\n";
+    out << "loss:\n  - {port: 1, ingress: 0.05}\n  - {port: 3, ingress: 0.2}\n"
+        << losses << "jobs:\n";
     out << jobs;
   }
 
@@ -129,6 +130,9 @@ class SwitchTargets : public testing::TestWithParam<int> {
   // Sparse tensors beside a job of SwitchML with the same slots. Workers have half of the blocks; a
   // block that nobody has gets no sum. Packets come again, late and padded to Ethernet's minimum.
   void blocks(int elements) const;
+  // Functions in which one worker gives or takes the elements alone: a guarded job whose packets
+  // come late and again, one whose packets keep their order and are not lost, and one without them.
+  void functions(int elements, const std::string& losses = "") const;
   std::string counted(const std::string& target) const {
     std::ifstream in(file(target + ".json"));
     return {std::istreambuf_iterator<char>(in), {}};
@@ -238,6 +242,60 @@ TEST_P(SwitchTargets, SumBlocksAlike) {
   expect_alike(200);
 }
 
+void SwitchTargets::functions(int elements, const std::string& losses) const {
+  const std::string all = "    all_functions: true\n";
+  plan(job("a", elements, 0, {0, 1, 2, 3}, all + "    guarded: true\n") +
+           job("b", elements, 8, {2, 0}, all) + job("c", elements, 100, {3, 1}),
+       losses);
+  std::mt19937 random(static_cast<unsigned>(elements) + 3);
+  const auto pick = [&](std::size_t n) { return static_cast<int>(random() % n); };
+  const std::vector<std::vector<int>> members{{0, 1, 2, 3}, {2, 0}, {3, 1}};
+  constexpr int kFirst[] = {0, 8, 100};
+  std::vector<std::pair<int, Bytes>> frames, late;
+  for (std::uint32_t round = 0; round < 150; ++round) {
+    for (std::size_t j = 0; j < members.size(); ++j) {
+      // Without a guard both sets of a slot take turns.
+      const int slot = kFirst[j] + (j == 0 ? pick(2) : static_cast<int>(round % 2));
+      const int set = j == 0 ? pick(2) : static_cast<int>(round / 2 % 2);
+      const auto type = static_cast<PacketType>(1 + pick(3));
+      const int alone = pick(members[j].size() + 1);  // one more: nobody's
+      std::vector<std::pair<int, Bytes>> sent;
+      for (int w = 0; w < std::ssize(members[j]); ++w) {
+        const int who = members[j][static_cast<std::size_t>(w)];
+        // Now and then a worker sends elements that it should not, or none.
+        const bool gives = (type != PacketType::from_one || w == alone) != (pick(10) == 0);
+        Packet p = packet_from(who, kUdpPort, slot, set, 0xffffffc0u + round,
+                               type == PacketType::everyone || gives ? elements : 0);
+        p.type = type;
+        p.worker = static_cast<std::uint16_t>(alone);
+        p.e0 = static_cast<std::int8_t>(random());
+        p.e1 = static_cast<std::int8_t>(random());
+        Bytes frame = frame_of(p, static_cast<std::int32_t>(random()));
+        if (p.elements == 0 && pick(2) == 0) frame.resize(60);
+        sent.emplace_back(who, std::move(frame));
+      }
+      std::shuffle(sent.begin(), sent.end(), random);
+      for (const auto& frame : sent) {
+        for (int n = 1 + pick(2); n > 0; --n) frames.push_back(frame);
+        if (j == 0 && pick(3) == 0) late.push_back(frame);
+      }
+      if (pick(2) == 0) frames.push_back(sent[0]);  // when the round may be complete
+      if (!late.empty() && pick(2) == 0) {
+        frames.push_back(late.back());
+        late.pop_back();
+      }
+    }
+  }
+  input(frames);
+}
+
+TEST_P(SwitchTargets, SumForOneOrFromOneAlike) {
+  functions(GetParam());
+  expect_alike(400);
+  functions(GetParam(), "  - {port: 0, egress: 0.1}\n  - {port: 2, egress: 0.2}\n");
+  expect_alike(400);
+}
+
 TEST_P(SwitchTargets, OnBmv2AreAlike) {
   if (GetParam() != 32) GTEST_SKIP() << "bmv2 takes seconds to start: once is enough";
   if (std::system("command -v simple_switch >/dev/null && command -v simple_switch_CLI >/dev/null "
@@ -247,6 +305,8 @@ TEST_P(SwitchTargets, OnBmv2AreAlike) {
   expect_alike(200, "bmv2");
   blocks(32);
   expect_alike(200, "bmv2");
+  functions(32);
+  expect_alike(400, "bmv2");
 }
 
 void spoil(Bytes& frame, std::mt19937& random) {
