@@ -22,7 +22,7 @@ class ByCall {
   // Null: the call is not open.
   T* find(std::uint32_t call) {
     Slot& slot = slots_[call & (slots_.size() - 1)];
-    return slot.value && slot.call == call ? &*slot.value : nullptr;
+    return slot.open && slot.call == call ? &*slot.value : nullptr;
   }
   // Throws std::out_of_range if the call is not open.
   T& at(std::uint32_t call) {
@@ -33,32 +33,39 @@ class ByCall {
   // The call must not be open.
   template <typename... Arguments>
   T& open(std::uint32_t call, Arguments&&... arguments) {
-    while (slots_[call & (slots_.size() - 1)].value) grow();
+    while (slots_[call & (slots_.size() - 1)].open) grow();
     Slot& slot = slots_[call & (slots_.size() - 1)];
     slot.call = call;
+    slot.open = true;
     return slot.value.emplace(std::forward<Arguments>(arguments)...);
   }
-  void close(std::uint32_t call) { slots_[call & (slots_.size() - 1)].value.reset(); }
+  void close(std::uint32_t call) { slots_[call & (slots_.size() - 1)].close(); }
   void clear() {
-    for (Slot& slot : slots_) slot.value.reset();
+    for (Slot& slot : slots_) slot.close();
   }
   // Calls visit(value) for every open call.
   template <typename Visit>
   void for_each(const Visit& visit) {
     for (Slot& slot : slots_)
-      if (slot.value) visit(*slot.value);
+      if (slot.open) visit(*slot.value);
   }
 
  private:
   struct Slot {
     std::uint32_t call = 0;
+    bool open = false;  // as `value` knows, whose own mark is behind it, on another cache line
     std::optional<T> value;
+
+    void close() {
+      open = false;
+      value.reset();
+    }
   };
 
   void grow() {
     std::vector<Slot> longer(2 * slots_.size());
     for (Slot& slot : slots_)
-      if (slot.value) longer[slot.call & (longer.size() - 1)] = std::move(slot);
+      if (slot.open) longer[slot.call & (longer.size() - 1)] = std::move(slot);
     slots_ = std::move(longer);
   }
 

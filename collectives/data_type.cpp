@@ -22,22 +22,6 @@ void add(std::byte* into, const std::byte* from, std::uint64_t count) {
 
 }  // namespace
 
-std::uint32_t bytes_of(DataType type) {
-  switch (type) {
-    case DataType::uint8:
-      return 1;
-    case DataType::bfloat16:
-    case DataType::float16:
-      return 2;
-    case DataType::int32:
-    case DataType::float32:
-      return 4;
-    case DataType::int64:
-      return 8;
-  }
-  return 0;
-}
-
 std::string_view name_of(DataType type) {
   switch (type) {
     case DataType::uint8:

@@ -13,7 +13,10 @@ namespace ghostrank {
 
 enum class DataType : std::uint8_t { int32, float32, bfloat16, int64, uint8, float16 };
 inline constexpr int kDataTypes = 6;
-std::uint32_t bytes_of(DataType type);
+constexpr std::uint32_t bytes_of(DataType type) {
+  constexpr std::uint8_t kBytes[kDataTypes] = {4, 4, 2, 8, 1, 2};
+  return kBytes[static_cast<int>(type)];
+}
 std::string_view name_of(DataType type);
 constexpr bool is_integer(DataType type) {
   return type == DataType::int32 || type == DataType::int64 || type == DataType::uint8;

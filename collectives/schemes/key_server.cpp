@@ -30,7 +30,7 @@ class Server final : public Agent {
     const auto tag = static_cast<KeyTag>(note.tag);
     if (tag == KeyTag::probe) return reply(io, from, KeyTag::alive, note.call, note);
     const std::uint64_t name = std::uint64_t{note.call} << 32 | note.index;
-    Round& round = rounds_[name];
+    Round& round = round_of(name);
     if (tag == KeyTag::push) {
       if (ends_.rules().answer == Answer::at_once) reply(io, from, KeyTag::pushed, note.call, note);
       if (!note.words.empty()) inherit(io, note);
@@ -42,7 +42,7 @@ class Server final : public Agent {
     } else {
       round.waiting.push_back(from);
     }
-    if (round.answered == pushers(note.index)) rounds_.erase(name);
+    if (round.answered == pushers(note.index)) close(name);
   }
 
   // Elastic: a result that a root gave may have ended a round before its sum is complete.
@@ -58,8 +58,10 @@ class Server final : public Agent {
   void on_room(Io& io) override { outbox_.on_room(io); }
 
  private:
+  struct Key;
   // One sum of one key.
   struct Round {
+    Key* key = nullptr;  // once it was pushed
     Sum sum;
     std::size_t pushes = 0, summed = 0, answered = 0;
     std::uint64_t number = 0;  // of the key, from 0
@@ -90,6 +92,19 @@ class Server final : public Agent {
     Sum store;                            // asynchronous: of all pushes
   };
 
+  // Pushes of a round often come one after the other, and so do pulls.
+  Round& round_of(std::uint64_t name) {
+    if (latest_ == nullptr || latest_name_ != name) {
+      latest_ = &rounds_[name];
+      latest_name_ = name;
+    }
+    return *latest_;
+  }
+  void close(std::uint64_t name) {
+    rounds_.erase(name);
+    latest_ = nullptr;
+  }
+
   // The helper that owns the key: this one, unless it is the box of a rack for another.
   int owner_of(std::uint32_t key) const { return ends_.racks() > 1 ? ends_.owner_of(key) : self_; }
   bool owns(std::uint32_t key) const { return owner_of(key) == self_; }
@@ -104,7 +119,8 @@ class Server final : public Agent {
     const std::uint64_t bytes = how ? ends_.piece_of(note.index).elements * sizeof(float)
                                     : note.elements * bytes_of(note.type);
     const bool steps = steps_weights(note.index, note.type);
-    Key& key = key_of(io, note.index, bytes, steps);
+    if (round.key == nullptr) round.key = &key_of(io, note.index, bytes, steps);
+    Key& key = *round.key;
     const bool first = round.pushes++ == 0;
     if (first) round.number = key.rounds++;
     round.like = {.type = note.type, .elements = note.elements};
@@ -149,7 +165,7 @@ class Server final : public Agent {
     const auto round = rounds_.find(name);
     if (round == rounds_.end()) return;
     if (!round->second.is_summed) publish(io, name, round->second);
-    if (round->second.answered == pushers(key_in(name))) rounds_.erase(round);
+    if (round->second.answered == pushers(key_in(name))) close(name);
   }
 
   // With a queue: a core has added a push.
@@ -158,7 +174,7 @@ class Server final : public Agent {
     if (!ends_.rules().waits) store(io, push, round);
     if (++round.summed == all && ends_.rules().waits && !round.is_summed)
       publish(io, push.name, round);
-    if (round.answered == all) rounds_.erase(push.name);
+    if (round.answered == all) close(push.name);
   }
 
   // Lets a core sum the next push of its queue.
@@ -348,9 +364,11 @@ class Server final : public Agent {
   std::vector<Core> cores_;
   std::unordered_map<std::uint32_t, Key> keys_;
   std::unordered_map<std::uint64_t, Round> rounds_;  // by call and key
-  std::set<std::uint32_t> inherited_;                // keys that were dead servers'
-  std::vector<std::uint64_t> complete_;              // rounds, by their timers
-  std::vector<std::size_t> free_;                    // of these timers
+  Round* latest_ = nullptr;                          // that round_of() found last
+  std::uint64_t latest_name_ = 0;
+  std::set<std::uint32_t> inherited_;    // keys that were dead servers'
+  std::vector<std::uint64_t> complete_;  // rounds, by their timers
+  std::vector<std::size_t> free_;        // of these timers
   KeyOutbox outbox_;
 };
 

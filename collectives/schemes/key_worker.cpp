@@ -371,13 +371,13 @@ class Worker final : public Agent {
   const std::vector<GroupRank>& mates_;  // ranks of the node; the first is the root
   std::size_t self_ = 0;                 // this rank among them
   ByCall<Open> open_;
-  std::map<std::uint32_t, std::size_t> ready_;  // root: ranks of the node that made the call
-  std::set<Task> queue_;
   std::uint64_t under_way_ = 0;  // bytes that give their credit back
+  KeyOutbox outbox_;
+  ServerWatch watch_;
+  std::set<Task> queue_;
+  std::map<std::uint32_t, std::size_t> ready_;  // root: ranks of the node that made the call
   std::unordered_map<std::uint64_t, Shared> shared_;
   std::unordered_map<std::uint32_t, Key> keys_;
-  ServerWatch watch_;
-  KeyOutbox outbox_;
 };
 
 }  // namespace

@@ -29,16 +29,14 @@ class AgentRunner::Lent final : public Io {
 
   using Io::send;
   bool send(std::span<const GroupParty> to, const Note& note, Carriage carriage) override {
-    const SchemeUse& use = *state_.use;
-    const std::uint64_t bytes = note_bytes(note, use.ends->overhead_bytes());
+    const std::uint64_t bytes = note_bytes(note, runner_.overhead(state_.address.scheme));
     if (!may_send(to, note, carriage, bytes)) return true;
     const LeavingNote leaving{state_.address, state_.party, state_.position, to,
                               note,           bytes,        carriage,        now_};
-    if (!runner_.carrier_.has_room(leaving)) {
+    if (!runner_.carrier_.carry(leaving)) {
       if (!std::exchange(state_.waits_for_room, true)) runner_.waiting_.push_back(&state_);
       return false;
     }
-    runner_.carrier_.carry(leaving);
     state_.count.tx_bytes += bytes * to.size();
     runner_.progress_ += carriage == Carriage::reliable;
     return true;
@@ -89,29 +87,29 @@ class AgentRunner::Lent final : public Io {
   }
 
   void enter(std::uint32_t call, std::uint32_t part, Stage stage) override {
-    const auto open = find(call);
-    if (open == state_.open.end() || !runner_.carrier_.traces(*(*open)->flight)) return;
-    OpenCall::InStage& in = (*open)->parts[part];
+    if (!state_.traced) return;
+    OpenCall* const open = state_.open.find(call);
+    if (open == nullptr) return;
+    OpenCall::InStage& in = open->parts[part];
     if (in.stage != Stage::none)
-      runner_.carrier_.trace_stage(*(*open)->flight, part, in.stage, in.since, now_);
+      runner_.carrier_.trace_stage(*open->flight, part, in.stage, in.since, now_);
     in = {stage, now_};
   }
 
   void give_up(const std::string& why) override { refuse("gives up: " + why); }
 
   void done(std::uint32_t call) override {
-    const auto open = find(call);
-    if (open == state_.open.end())
+    const OpenCall* const open = state_.open.find(call);
+    if (open == nullptr)
       return refuse("is done with call " + std::to_string(call) + ", which is not open");
-    runner_.carrier_.end_call(*(*open)->flight, now_);
-    state_.open.erase(open);
+    runner_.carrier_.end_call(*open->flight, now_);
+    state_.open.close(call);
   }
 
   Tensor& tensor(std::uint32_t call) override {
-    const auto open = find(call);
-    if (open != state_.open.end()) return (*open)->tensor;
+    if (OpenCall* const open = state_.open.find(call)) return open->tensor;
     refuse("asks for the tensor of call " + std::to_string(call) + ", which is not open");
-    return nothing_;
+    return runner_.nothing_;
   }
 
  private:
@@ -127,10 +125,8 @@ class AgentRunner::Lent final : public Io {
 
   bool may_send(std::span<const GroupParty> to, const Note& note, Carriage carriage,
                 std::uint64_t bytes) {
-    const SchemeUse& use = *state_.use;
-    const auto parties = use.ends->size() + static_cast<GroupParty>(use.helpers.size());
     for (const GroupParty party : to)
-      if (party < 0 || party >= parties || party == state_.position) {
+      if (party < 0 || party >= state_.parties || party == state_.position) {
         refuse("sends to party " + std::to_string(party) + ", which is none of the others");
         return false;
       }
@@ -158,18 +154,12 @@ class AgentRunner::Lent final : public Io {
     return state_.timers.emplace_back(Timer{name, 0});
   }
 
-  std::vector<std::unique_ptr<OpenCall>>::iterator find(std::uint32_t call) {
-    return std::find_if(state_.open.begin(), state_.open.end(),
-                        [call](const auto& open) { return open->number == call; });
-  }
-
   AgentRunner& runner_;
   State& state_;
   Moment at_;              // when the event came
   std::size_t processor_;  // or core, on which it runs
   Moment now_;
   Picoseconds began_ = 0;  // on that processor
-  RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt, runner_.progress_};
 };
 
 AgentRunner::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element,
@@ -180,13 +170,13 @@ AgentRunner::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t ele
       element_(element),
       position_(position),
       content_(content),
-      progress_(progress) {}
+      progress_(&progress) {}
 
 std::span<const std::byte> AgentRunner::RankTensor::read(std::uint64_t first,
                                                          std::uint64_t elements) {
   if (first + elements > read_to_) {
     read_to_ = first + elements;
-    ++progress_;
+    ++*progress_;
   }
   if (!data_) return {};
   copy_.resize(elements * element_);
@@ -195,7 +185,7 @@ std::span<const std::byte> AgentRunner::RankTensor::read(std::uint64_t first,
 }
 
 void AgentRunner::RankTensor::write(std::uint64_t first, std::span<const std::byte> elements) {
-  ++progress_;
+  ++*progress_;
   if (!data_ || elements.empty()) return;
   data_->write({first, elements.size() / element_, Buffer::work}, elements.data(), Combine::copy);
 }
@@ -217,6 +207,7 @@ AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& r
       machine_(machine),
       switch_(network_switch) {
   if (!serves()) return;
+  for (const SchemeUse& use : cluster.schemes()) overhead_.push_back(use.ends->overhead_bytes());
   first_of_.resize(ranks.size() + helpers.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
   std::map<Node, std::size_t> of_node;  // by node: the processor that its helpers share
@@ -280,6 +271,10 @@ TensorResult* AgentRunner::expected(std::uint32_t scheme, const Call& call) {
 AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
   for (State* s = first_of_[who.local]; s != nullptr; s = s->next)
     if (s->address.scheme == who.scheme) return *s;
+  return new_state(who);
+}
+
+AgentRunner::State& AgentRunner::new_state(AgentAddress who) {
   State* const state = &states_.emplace_back();
   state->next = std::exchange(first_of_[who.local], state);
   state->address = who;
@@ -291,7 +286,10 @@ AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
     state->party = helpers_[who.local - ranks_.size()];
     state->position = state->use->ends->size() + (state->party - state->use->first_helper);
   }
+  state->parties = state->use->ends->size() + static_cast<GroupParty>(state->use->helpers.size());
   state->processor = processor_of_[who.local];
+  state->fails = fails(*state);
+  state->traced = carrier_.traces(who.local);
   state->count.party = state->party;
   make_agent(*state);
   return *state;
@@ -302,19 +300,20 @@ void AgentRunner::make_agent(State& s) {
   GHOSTRANK_ASSERT(s.agent != nullptr);
 }
 
+AgentRunner::Fails AgentRunner::fails(const State& s) const {
+  if (s.address.local < ranks_.size()) return Fails::never;
+  const int helper = s.position - s.use->ends->size();
+  const PartyKind kind = s.use->helpers[static_cast<std::size_t>(helper)].kind;
+  if (kind == PartyKind::network_switch) return Fails::goes_away;
+  const bool stops = kind == PartyKind::server && helper % machine_.places == machine_.stops;
+  return stops ? Fails::stops : Fails::never;
+}
+
 // Whether the party hears of an event at `at`: a server that has stopped does not, nor does a
 // switch that is away.
 bool AgentRunner::hears(State& s, Picoseconds at) {
-  if (!fail_ || s.address.local < ranks_.size()) return true;
-  const int helper = s.position - s.use->ends->size();
-  switch (s.use->helpers[static_cast<std::size_t>(helper)].kind) {
-    case PartyKind::network_switch:
-      return switch_hears(s, at);
-    case PartyKind::server:
-      return helper % machine_.places != machine_.stops || at < machine_.stops_at;
-    default:
-      return true;
-  }
+  if (!fail_ || s.fails == Fails::never) return true;
+  return s.fails == Fails::goes_away ? switch_hears(s, at) : at < machine_.stops_at;
 }
 
 // Schemes that survive a switch that fails share nothing at its site, so its agent alone is what it
@@ -324,8 +323,8 @@ bool AgentRunner::switch_hears(State& s, Picoseconds at) {
   const std::ptrdiff_t failures = last - switch_.fails_at.begin();
   if (failures > s.failures) {
     s.failures = failures;
-    s.count.memory_bytes = 0;  // the new agent tells of it again
     s.timers.clear();
+    s.count.memory_bytes = 0;  // the new agent tells of it again
     make_agent(s);
   }
   return failures == 0 || at >= *std::prev(last) + switch_.away;
@@ -342,10 +341,9 @@ void AgentRunner::on_call(AgentAddress who, const Collective& collective, DataTy
                           Flight& flight, RankData* data, Moment at) {
   State& s = state_of(who);
   const Call call{s.calls++, collective, type, content ? content->sparsity() : Sparsity{}, tensor};
-  s.open.push_back(std::make_unique<OpenCall>(
-      OpenCall{call.number, &flight,
-               RankTensor(data, collective.func, collective.element_bytes, s.position, content,
-                          progress_)}));
+  s.open.open(call.number,
+              OpenCall{&flight, RankTensor(data, collective.func, collective.element_bytes,
+                                           s.position, content, progress_)});
   tell(s, at, [&](Io& io) { s.agent->on_call(io, call); });
 }
 
@@ -355,7 +353,7 @@ void AgentRunner::on_note(AgentAddress who, GroupParty from, const Note& note, M
     ++troubles_.unheard;
     return;
   }
-  s.count.rx_bytes += note_bytes(note, s.use->ends->overhead_bytes());
+  s.count.rx_bytes += note_bytes(note, overhead(who.scheme));
   tell(s, at, [&](Io& io) { s.agent->on_note(io, from, note); });
 }
 

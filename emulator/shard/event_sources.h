@@ -1,6 +1,8 @@
 // Events of many sources, each of which brings its own nearly sorted: a list per source. A list
 // takes an event that is no earlier than its last one; a heap has the first event of every source.
 // So a source with a thousand pending events costs the heap no more than one with a single event.
+// Events of one source can also be taken out of turn, before those of others; then the heap's key
+// for the source is too early, until it becomes the first.
 //
 //   source 0   3 5 5 9 ...      heap: 2 (source 2), 3 (source 0)
 //   source 1
@@ -55,34 +57,38 @@ class EventSources {
   // pushed. `key_of` gives the key of an event that was pushed.
   template <typename KeyOf>
   Event& pop(const KeyOf& key_of) {
-    if (spent_ != nullptr) spare_.push_back(std::exchange(spent_, nullptr));
     const std::uint32_t number = heads_.first().source;
-    Source& source = sources_[number];
-    Block* const block = source.first;
-    Event& event = block->events[source.head++];
-    const bool ends = block == source.last && source.head == source.tail;
-    if (ends || source.head == kBlock) {
-      spent_ = block;
-      source.first = ends ? nullptr : block->next;
-      source.head = 0;
-    }
-    behind_ = ends ? nullptr : &source.first->events[source.head];
-    if (ends) {
-      heads_.pop();
-    } else {
-      heads_.replace_first({key_of(*behind_), number});
-      if (source.head + 1 < kBlock) {
-        __builtin_prefetch(behind_ + 1);
-      } else if (source.first != source.last) {
-        __builtin_prefetch(source.first->next);
-        __builtin_prefetch(source.first->next->events.data());
-      }
-    }
+    Event& event = take_first(sources_[number]);
+    replace_head(number, key_of);
+    settle(key_of);
     return event;
   }
 
-  // The event that the source of the last pop() fires next; null: it has none.
-  const Event* behind() const { return behind_; }
+  // Out of turn: removes the first event of the source if it is due before `end` and is not the
+  // source's last, and returns its slot, as pop() does; else null. Call settle() before pop() and
+  // first().
+  Event* pop_early(std::uint32_t number, Picoseconds end) {
+    if (time_of(number) >= end) return nullptr;
+    Source& source = sources_[number];
+    if (source.first == source.last && source.head + 1 == source.tail) return nullptr;
+    source.early = true;
+    return &take_first(source);
+  }
+  template <typename KeyOf>
+  void settle(const KeyOf& key_of) {
+    while (!heads_.empty() && sources_[heads_.first().source].early)
+      replace_head(heads_.first().source, key_of);
+  }
+  // When the first event of the source is due; the latest time of all: it has none.
+  Picoseconds time_of(std::uint32_t number) const {
+    if (number >= sources_.size() || sources_[number].first == nullptr) return kLastOfAll.at;
+    return head_of(sources_[number]).t.at;
+  }
+
+  // The first event, which the next pop() removes; null: there is none.
+  const Event* next() const {
+    return heads_.empty() ? nullptr : &head_of(sources_[heads_.first().source]);
+  }
 
   template <typename Is>
   bool any(const Is& is) const {
@@ -116,11 +122,45 @@ class EventSources {
     Block *first = nullptr, *last = nullptr;  // null: no events
     std::uint32_t head = 0, tail = 0;         // in these: the first event; behind the last one
     EventKey last_key{};
+    bool early = false;  // events were taken out of turn
   };
   struct Head {
     EventKey key;
     std::uint32_t source;
   };
+
+  static Event& head_of(const Source& source) { return source.first->events[source.head]; }
+
+  Event& take_first(Source& source) {
+    if (spent_ != nullptr) spare_.push_back(std::exchange(spent_, nullptr));
+    Block* const block = source.first;
+    Event& event = block->events[source.head++];
+    const bool ends = block == source.last && source.head == source.tail;
+    if (ends || source.head == kBlock) {
+      spent_ = block;
+      source.first = ends ? nullptr : block->next;
+      source.head = 0;
+    }
+    if (ends) return event;
+    if (source.head + 1 < kBlock) {
+      __builtin_prefetch(&head_of(source) + 1);
+    } else if (source.first != source.last) {
+      __builtin_prefetch(source.first->next);
+      __builtin_prefetch(source.first->next->events.data());
+    }
+    return event;
+  }
+
+  // The first of the heap, source `number`, has lost its first event.
+  template <typename KeyOf>
+  void replace_head(std::uint32_t number, const KeyOf& key_of) {
+    Source& source = sources_[number];
+    source.early = false;
+    if (source.first == nullptr)
+      heads_.pop();
+    else
+      heads_.replace_first({key_of(head_of(source)), number});
+  }
 
   Block* new_block() {
     if (spare_.empty()) spare_.push_back(blocks_.emplace_back(new Block).get());
@@ -134,7 +174,6 @@ class EventSources {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> spare_;  // of these, blocks without events
   Block* spent_ = nullptr;     // holds the event that pop() returned last
-  const Event* behind_ = nullptr;
 };
 
 }  // namespace ghostrank

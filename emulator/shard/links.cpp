@@ -143,7 +143,6 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
       static_cast<std::uint32_t>(std::uint64_t{tree.path} * topology.paths(from, to) / tree.paths);
   const std::uint32_t id = topology.id(from, to, path);
   Parcel p{
-      .event = event_for(note, party),
       .message = {{}, payload_of(note.note, note.note.words.size() + note.note.content.size())},
       .flow = static_cast<std::int32_t>(id),
       .nic = from};
@@ -152,7 +151,10 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
   h.offset = tree.number;
   h.late_ns = number;
   h.nonce = note.to.size() > 1 ? tree.number : 0;
-  shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  describe(note, p.event);
+  p.event.rank = cluster_.location(party).local;
+  p.event.message = MessageKind::note;
+  count_open_notes(1);
   depart(std::move(p), start, duration);
 }
 

@@ -7,6 +7,7 @@
 // both.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "collectives/wire_format.h"
@@ -19,17 +20,15 @@ namespace {
 constexpr std::size_t kMostWaitingNotes = 1024;  // per flow or packet flow; then has_room() says no
 
 // Bit 15 of a note's `channel`: the sender had real elements. Without it the payload holds zeros in
-// their place, which nobody may take for data.
-constexpr unsigned kHasContent = 0x8000;
+// their place, which nobody may take for data. Bit 14, in events alone: `held` has the words.
+constexpr unsigned kHasContent = 0x8000, kHoldsWords = 0x4000;
 
 // The tag, the type of the elements and kHasContent, as a header's `channel`.
 std::uint16_t packed(const Note& note) {
   return static_cast<std::uint16_t>(note.tag | static_cast<unsigned>(note.type) << 8 |
                                     (note.content.empty() ? 0U : kHasContent));
 }
-DataType type_of(std::uint16_t channel) {
-  return static_cast<DataType>((channel & ~kHasContent) >> 8);
-}
+DataType type_of(unsigned channel) { return static_cast<DataType>((channel & ~kHasContent) >> 8); }
 
 // Encodes a note in the scheme's own format.
 Payload encoded(const Note& note, std::uint64_t bytes, const WireFormat& format) {
@@ -50,8 +49,7 @@ Payload Shard::payload_of(const Note& note, std::uint64_t bytes) {
   return payload;
 }
 
-bool Shard::has_room(const LeavingNote& note) {
-  if (!wired_) return true;
+bool Shard::has_room(const LeavingNote& note) const {
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
   for (const GroupParty to : note.to) {
     const int outbox = outbox_of(note, cluster_.world_party(use, to));
@@ -79,99 +77,117 @@ int Shard::outbox_of(const LeavingNote& note, WorldParty to) const {
   return packets_ ? cluster_.shards() + flows + flow : -1;
 }
 
-void Shard::carry(const LeavingNote& note) {
+bool Shard::carry(const LeavingNote& note) {
+  if (wired_ && !has_room(note)) return false;
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
+  const Topology& topology = cluster_.topology();
   const Location& from = cluster_.location(note.party);
-  RankState& sender = ranks_[note.sender.local];
-  const LinkSpeed& speed = cluster_.topology().nic(from.nic);
+  const LinkSpeed& speed = topology.nic(from.nic);
+  const std::uint16_t row = scheme_row_[note.sender.scheme];
   Moment started{kNotYet, 0};  // at the NIC; one start for all receivers on the modelled network
   Picoseconds d = 0;           // that it takes at the NIC
   NoteTree tree;
   std::uint32_t payload = kNil;  // that receivers on this shard share
+  stats_.messages += note.to.size();
   for (const GroupParty receiver : note.to) {
     const WorldParty party = cluster_.world_party(use, receiver);
     const Location& to = cluster_.location(party);
-    const bool inside = to.node == from.node;
-    const bool wire = !inside && (cluster_.outside(party) || flows_.carries(from, to));
-    ++stats_.messages;
-    if (inside) {
-      ledger_.add_intra(scheme_row_[note.sender.scheme], {note.bytes, 1});
+    if (to.node == from.node) {
+      ledger_.add_intra(row, {note.bytes, 1});
       Moment t = note.ready;
       const Picoseconds inside_node = intra_.serialise(note.bytes);
-      if (intra_.limited()) t = sender.nvlink.take_egress(t, inside_node);
+      if (intra_.limited()) t = ranks_[note.sender.local].nvlink.take_egress(t, inside_node);
       t.at += inside_node + intra_.latency;
-      deliver_note(note, party, t, Event::Kind::arrival, payload);
+      deliver_note(note, to, t, Event::Kind::arrival, payload);
       continue;
     }
-    ledger_.add({from.nic, to.nic, scheme_row_[note.sender.scheme]}, {note.bytes, 1});
+    const bool wire = cluster_.outside(party) || flows_.carries(from, to);
+    ledger_.add({from.nic, to.nic, row}, {note.bytes, 1});
     if (wire || started.at == kNotYet) {
       Port& port = nics_[from.nic];
       d = time_at_nic(from.nic, later(note.ready, port.egress_free).at, note.bytes);
       started = speed.limited() ? port.take_egress(note.ready, d) : note.ready;
     }
+    const Picoseconds latency = topology.latency(from.nic, to.nic);
     const bool packet = note.carriage == Carriage::packet;
-    stats_.packets.sent += packet;
     std::array<Picoseconds, 2> copies{0, Misfortune::kLost};
-    if (packet)
-      copies = misfortune_.next(note.sender.local, note.party,
-                                cluster_.topology().latency(from.nic, to.nic), stats_.packets);
+    if (packet) {
+      ++stats_.packets.sent;
+      copies = misfortune_.next(note.sender.local, note.party, latency, stats_.packets);
+    }
     for (const Picoseconds late : copies) {
       if (late == Misfortune::kLost) continue;
+      const Moment start{started.at + late, started.slip};
       if (wire) {
-        note_to_process(note, party, {started.at + late, started.slip});
+        note_to_process(note, party, start);
         continue;
       }
       // The slower of the two NICs sets when the last byte arrives.
-      const Picoseconds latency = cluster_.topology().latency(from.nic, to.nic);
-      const Picoseconds behind = std::max(d, time_at_nic(to.nic, started.at + latency, note.bytes));
-      Moment t{started.at + behind + latency + late, started.slip};
+      const LinkSpeed& into = topology.nic(to.nic);
+      Picoseconds behind = d;
+      if (rates_ || &into != &speed)
+        behind = std::max(d, time_at_nic(to.nic, started.at + latency, note.bytes));
       stats_.packets.received += packet;
-      if (cluster_.topology().paths(from.nic, to.nic) > 0) {
-        note_by_links(note, tree, party, {started.at + late, started.slip}, behind);
+      if (topology.links() > 0 && topology.paths(from.nic, to.nic) > 0) {
+        note_by_links(note, tree, party, start, behind);
         continue;
       }
+      Moment t{start.at + behind + latency, start.slip};
       if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
-      deliver_note(
-          note, party, t,
-          cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival,
-          payload);
+      deliver_note(note, to, t, into.limited() ? Event::Kind::ingress : Event::Kind::arrival,
+                   payload);
     }
   }
+  return true;
 }
 
-// Returns the event that brings the note to its receiver; the caller sets time and kind.
-Event Shard::event_for(const LeavingNote& note, WorldParty party) const {
-  Event e;
-  e.rank = cluster_.location(party).local;
+// Sets what an event says of the note that it brings: all but when, where, how and the payload.
+void Shard::describe(const LeavingNote& note, Event& e) {
+  e.flight = nullptr;
   e.set_size(note.bytes, static_cast<std::uint16_t>(note.note.words.size()));
   e.group = note.sender.scheme;
   e.sequence = note.note.call;
   e.source = note.position;
   e.actor = note.note.index;
   e.channel = packed(note.note);
-  e.message = MessageKind::note;
-  return e;
+  e.via = 0;
+}
+
+// Real time asks whether notes are under way; virtual time ends when no event is left.
+void Shard::count_open_notes(std::int64_t more) {
+  if (!virtual_) shared_->notes_open.fetch_add(more, std::memory_order_relaxed);
 }
 
 // Delivers a note within the process, to this shard or another one. `payload`: in note_payloads_,
-// once a receiver on this shard needed it.
-void Shard::deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind,
-                         std::uint32_t& payload) {
-  const Location& to = cluster_.location(party);
-  Event e = event_for(note, party);
-  e.t = at;
-  e.kind = kind;
-  shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
-  const std::size_t bytes = note.note.words.size() + note.note.content.size();
-  if (to.shard != index_)
-    return hand_over(to.shard, Parcel{.event = e, .message = {{}, payload_of(note.note, bytes)}});
-  if (bytes > 0) {
+// once a receiver on this shard needed it. Few words need no payload.
+void Shard::deliver_note(const LeavingNote& note, const Location& to, const Moment& at,
+                         Event::Kind kind, std::uint32_t& payload) {
+  count_open_notes(1);
+  const std::size_t words = note.note.words.size(), bytes = words + note.note.content.size();
+  if (to.shard != index_) {
+    Parcel p{.message = {{}, payload_of(note.note, bytes)}};
+    describe(note, p.event);
+    p.event.t = at;
+    p.event.rank = to.local;
+    p.event.set_kind(kind, MessageKind::note);
+    return hand_over(to.shard, std::move(p));
+  }
+  std::uint32_t held = kNil;
+  unsigned marks = 0;
+  if (bytes == 0) {
+  } else if (bytes == words && words <= sizeof held) {
+    std::memcpy(&held, note.note.words.data(), words);
+    marks = kHoldsWords;
+  } else {
     if (payload == kNil) payload = note_payloads_.put(note.note.words, note.note.content);
     note_payloads_.share(payload);
-    e.held = payload | kSharedPayload;
+    held = payload | kSharedPayload;
   }
   // What a party sends through its NIC comes in the order in which it was sent, nearly always.
-  schedule_from(note.sender.local, e);
+  Event& e = schedule_from(note.sender.local, kind, at, to.local);
+  describe(note, e);
+  e.channel = static_cast<std::uint16_t>(e.channel | marks);
+  e.held = held;
 }
 
 void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Moment& start) {
@@ -214,7 +230,7 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
   p.event.rank = note.sender.local;
   if (packet) {  // it is under way in this process until it leaves
     p.event.message = MessageKind::note;
-    shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+    count_open_notes(1);
   } else {
     shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
   }
@@ -229,7 +245,7 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
 bool Shard::try_send_packet(Packets& packets, int flow, Message& message) {
   if (!packets.try_send(flow, message)) return false;
   shared_->packets_sent.fetch_add(1, std::memory_order_relaxed);
-  shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
+  count_open_notes(-1);
   return true;
 }
 
@@ -325,7 +341,7 @@ void Shard::note_from_wire(Message m) {
 // Schedules a note at its real arrival, but no earlier than its bytes could have passed the NICs.
 void Shard::schedule_note(Message m) {
   const Header& h = m.header;
-  shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  count_open_notes(1);
   Event e;
   const Location& to = cluster_.location(WorldParty(h.target));
   const Picoseconds floor = h.start + time_at_nic(to.nic, h.start, h.bytes);
@@ -348,28 +364,44 @@ void Shard::schedule_note(Message m) {
 }
 
 void Shard::note_arrived(const Event& e) {
-  const Ends& ends = *cluster_.schemes()[e.group].ends;
   Note note;
   note.tag = static_cast<std::uint8_t>(e.channel & 0xff);
-  note.type = type_of(e.channel);
+  note.type = type_of(e.channel & ~kHoldsWords);
   note.call = e.sequence;
   note.index = e.actor;
-  const std::uint64_t content = e.bytes() - ends.overhead_bytes() - e.number();
-  note.elements = content / bytes_of(note.type);
-  const bool shares = e.held != kNil && (e.held & kSharedPayload) != 0;
-  const Payload own = e.held == kNil || shares ? nullptr : held_.take(e.held).message.payload;
+  const std::uint64_t content = e.bytes() - agents_.overhead(e.group) - e.number();
+  note.elements = content >> std::countr_zero(bytes_of(note.type));
+  count_open_notes(-1);
+  const AgentAddress who{e.rank, e.group};
+  if (e.held == kNil && (e.channel & kHoldsWords) == 0)
+    return agents_.on_note(who, e.source, note, e.t);
+  if (e.channel & kHoldsWords) {
+    const std::uint32_t held = e.held;
+    note.words = std::as_bytes(std::span(&held, 1)).first(e.number());
+    return agents_.on_note(who, e.source, note, e.t);
+  }
+  const bool shares = (e.held & kSharedPayload) != 0;
+  const Payload own = shares ? nullptr : held_.take(e.held).message.payload;
   const std::byte* const payload = shares ? note_payloads_.at(e.held & ~kSharedPayload) : own.get();
   if (payload) {
     note.words = {payload, e.number()};
     if (segment_.verify && (e.channel & kHasContent) != 0)
       note.content = {payload + e.number(), content};
   }
-  shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
-  agents_.on_note({e.rank, e.group}, e.source, note, e.t);
+  agents_.on_note(who, e.source, note, e.t);
   if (shares) note_payloads_.drop(e.held & ~kSharedPayload);
 }
 
+// Fetches what a note will touch when it fires.
+void Shard::prefetch_note(const Event& e) const {
+  if (e.held != kNil && (e.channel & kHoldsWords) == 0 && (e.held & kSharedPayload) != 0)
+    note_payloads_.prefetch(e.held & ~kSharedPayload);
+  __builtin_prefetch(&nics_[ranks_[e.rank].nic]);
+  agents_.prefetch(e.rank);
+}
+
 void Shard::wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {
+  backlogs_.armed(who.local, at.at);
   Event& e = schedule(Event::Kind::timer, at, who.local);
   e.flight = nullptr;
   e.group = who.scheme;

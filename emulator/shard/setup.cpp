@@ -1,6 +1,7 @@
 // Before and after a segment. See shard.h.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "emulator/common/log.h"
@@ -85,6 +86,7 @@ Shard::Shard(const Setup& setup)
     r.traced = traced[mine[i]];
   }
   nics_.resize(cluster_.nics());
+  if (virtual_ && cluster_.topology().links() == 0) find_helpers_alone();
   for (const SchemeUse& use : cluster_.schemes())
     switch_flow_.emplace_back(use.outside ? use.ends->size() : 0, -1);
   for (const SwitchEnd& end : cluster_.switch_ends(host_, index_))
@@ -102,6 +104,15 @@ Shard::Shard(const Setup& setup)
   lookahead_ = cluster_.shards() > 1 ? cluster_.topology().lookahead() : Windows::kNever;
   if (FirstSends::known(spec_, workload_, cluster_))
     first_sends_ = std::make_unique<FirstSends>(workload_, cluster_, host_, index_);
+}
+
+// Those on whose node no other party is.
+void Shard::find_helpers_alone() {
+  std::map<Node, int> parties;
+  for (std::int32_t p = 0; p < cluster_.parties(); ++p)
+    ++parties[cluster_.location(WorldParty(p)).node];
+  for (const WorldParty helper : cluster_.helpers_of(host_, index_))
+    helpers_alone_.push_back(parties[cluster_.location(helper).node] == 1);
 }
 
 void Shard::prepare(const Segment& segment, ShardShared& shared) {
@@ -132,11 +143,11 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   timers_.clear();
   note_payloads_ = {};
   timers_.look_ahead(
-      [](const void* payloads, const Event& next) {
-        if (next.held != kNil && (next.held & kSharedPayload) != 0)
-          static_cast<const NotePayloads*>(payloads)->prefetch(next.held & ~kSharedPayload);
+      [](const void* shard, const Event& next) {
+        static_cast<const Shard*>(shard)->prefetch_note(next);
       },
-      &note_payloads_);
+      this);
+  backlogs_.begin(static_cast<std::uint32_t>(players_), helpers_alone_);
   meetings_.clear();
   if (fluids_) fluids_->clear(segment_.at);
   rates_wanted_ = -1;

@@ -89,6 +89,7 @@ void Shard::play_window() {
 
 bool Shard::finished() const {
   return ranks_left_ == 0 && outboxes_.turns() == 0 && outboxes_.kept() == 0 && fabric_.idle() &&
+    if (backlog_of_ != kNil) go_through_backlog();
          (!packets_ || packets_->idle()) && (!switch_packets_ || switch_packets_->idle()) &&
          (!agents_.serves() || shared_->at_rest.load(std::memory_order_relaxed)) &&
          (links_.empty() || shared_->ended.load(std::memory_order_relaxed) == shared_->shards);
@@ -204,12 +205,14 @@ void Shard::schedule(const Event& event) {
   e.order = order;
 }
 
-void Shard::schedule_from(std::size_t source, const Event& event) {
+// Returns the slot of a note's new event; its other fields hold old values.
+Event& Shard::schedule_from(std::size_t source, Event::Kind kind, const Moment& t,
+                            std::uint32_t rank) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
-  Event& e = timers_.push_from(static_cast<std::uint32_t>(source), event.t.at, event.rank);
-  const std::uint32_t order = e.order;
-  e = event;
-  e.order = order;
+  Event& e = timers_.push_from(static_cast<std::uint32_t>(source), t.at, rank);
+  e.t.slip = t.slip;
+  e.set_kind(kind, MessageKind::note);
+  return e;
 }
 
 // Returns the NIC by which a message comes in.
@@ -308,12 +311,41 @@ void Shard::fire(Event& event) {
     case Event::Kind::compute_done: {
       RankState& r = rank();
       if (!virtual_) {
+  fire_in_order();
+}
+
+void Shard::fire_in_order() {
         const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * segment_.dilation;
         stats_.lateness_ns.add(late > 0 ? static_cast<std::uint64_t>(late) : 0);
       }
       StreamState& s = r.streams[event.via];
       s.now = event.t;
       s.phase = StreamState::Phase::ready;
+// Lets a helper take the notes that have queued at its NIC, as far as it may run ahead.
+void Shard::go_through_backlog() {
+  const std::uint32_t helper = backlog_of_;
+  const auto source = static_cast<std::uint32_t>(ranks_.size()) + helper;
+  const Port& port = nics_[ranks_[helper].nic];
+  for (;;) {
+    const Picoseconds end = std::min(port.ingress_free.at, backlogs_.next_timer(helper));
+    Event* const first = timers_.pop_early(source, end);
+    if (first == nullptr) break;
+    const Picoseconds at = first->t.at;
+    if (timers_.time_of(source) != at) {
+      fire(*first);
+      go_on();
+      continue;
+    }
+    tied_.clear();
+    tied_.add(sender_of(*first), *first);
+    while (const Event* next = timers_.pop_early(source, at + 1))
+      tied_.add(sender_of(*next), *next);
+    fire_in_order();
+  }
+  timers_.settle();
+  backlog_of_ = kNil;
+}
+
       return advance(r);
     }
     case Event::Kind::link:
@@ -338,7 +370,12 @@ void Shard::fire(Event& event) {
       event.kind = Event::Kind::arrival;
       if (port.must_queue(event.t.at, in.at)) {
         event.t = in;
-        return note ? schedule_from(ranks_.size() + event.rank, event) : schedule(event);
+        if (!note) return schedule(event);
+        Event& e = schedule_from(ranks_.size() + event.rank, event.kind, in, event.rank);
+        const std::uint32_t order = e.order;
+        e = event;
+        e.order = order;
+        return;
       }
       return note ? note_arrived(event) : arrive(r, event);
     }
@@ -384,3 +421,5 @@ void Shard::fail(const std::string& what, bool of_fabric) {
 }
 
 }  // namespace ghostrank
+        if (backlogs_.runs_ahead(event.rank)) backlog_of_ = event.rank;
+      backlogs_.fired(event.rank);

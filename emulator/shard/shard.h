@@ -48,6 +48,7 @@
 #include "emulator/shard/flights.h"
 #include "emulator/shard/fluid_calls.h"
 #include "emulator/shard/held_up.h"
+#include "emulator/shard/helper_backlogs.h"
 #include "emulator/shard/in_order.h"
 #include "emulator/shard/misfortune.h"
 #include "emulator/shard/node_meetings.h"
@@ -138,13 +139,15 @@ class Shard final : private NoteCarrier {
   void fire_at_once(Event& event);
   GHOSTRANK_ON_THE_WAY void go_on();
   void go_on_with(const Ready& next);
+  void fire_in_order();
+  void go_through_backlog();
   WorldParty sender_of(const Event& e) const;
   GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank,
                                        MessageKind message = MessageKind::data);
   void schedule(const Event& event);
   // For the notes that come from a party, source `local`, and for those that have passed the NIC
   // of one, source ranks_.size() + `local`.
-  void schedule_from(std::size_t source, const Event& event);
+  Event& schedule_from(std::size_t source, Event::Kind kind, const Moment& t, std::uint32_t rank);
   Nic nic_of(const RankState& r, const Event& e) const;
   void take_over(Event event);
   void take_over(Parcel parcel);
@@ -175,6 +178,7 @@ class Shard final : private NoteCarrier {
   void watch_links();
 
   // shard/ranks.cpp
+  void find_helpers_alone();
   void begin_iteration(RankState& r, Moment t);
   void end_iteration(RankState& r);
   void tell_ops();
@@ -320,18 +324,19 @@ class Shard final : private NoteCarrier {
 
   // shard/notes.cpp
   static constexpr Picoseconds kNotYet = -1;
-  bool has_room(const LeavingNote& note) override;
-  void carry(const LeavingNote& note) override;
+  bool has_room(const LeavingNote& note) const;
+  bool carry(const LeavingNote& note) override;
   void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
   void end_call(Flight& flight, Moment at) override;
-  bool traces(const Flight& flight) const override { return ranks_[flight.rank].traced; }
+  bool traces(std::uint32_t local) const override { return ranks_[local].traced; }
   void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
                    Moment to) override;
   void refuse(const std::string& what) override { fail(what); }
   int outbox_of(const LeavingNote& note, WorldParty to) const;
-  void deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind,
+  void deliver_note(const LeavingNote& note, const Location& to, const Moment& at, Event::Kind kind,
                     std::uint32_t& payload);
-  Event event_for(const LeavingNote& note, WorldParty party) const;
+  static void describe(const LeavingNote& note, Event& e);
+  void count_open_notes(std::int64_t more);
   static Payload payload_of(const Note& note, std::uint64_t bytes);
   void note_to_process(const LeavingNote& note, WorldParty party, const Moment& start);
   bool try_send_packet(Packets& packets, int flow, Message& message);
@@ -347,6 +352,7 @@ class Shard final : private NoteCarrier {
   const JobSpec& spec_;
   const Workload& workload_;
   const Cluster& cluster_;
+  void prefetch_note(const Event& e) const;
   const Host host_;
   const int index_;
   const Flows& flows_;
@@ -373,6 +379,9 @@ class Shard final : private NoteCarrier {
   Misfortune misfortune_;
   std::vector<std::uint32_t> sequences_;  // collectives started, by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
+  std::vector<bool> helpers_alone_;  // by helper; empty: none runs ahead of the clock
+  HelperBacklogs backlogs_;
+  std::uint32_t backlog_of_ = kNil;        // the helper that has just taken a note of its backlog
   Picoseconds ended_ = 0;                   // when the loop saw the last rank here end
   std::vector<OpenIterations> iterations_;  // by job
   TimerQueue<Event> timers_;

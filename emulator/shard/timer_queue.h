@@ -106,7 +106,22 @@ class TimerQueue {
     return n < here ? &run.head[n] : &run.blocks[1]->events[n - here];
   }
 
-  // Calls `look` with the event that a source fires next, whenever it has fired one, so that the
+  // Out of turn: removes the first event of a source if it is due before `end` and is not the last
+  // of the source, and returns its slot, as pop() does; else null. Call settle() before any other
+  // function but pushes.
+  Event* pop_early(std::uint32_t source, Picoseconds end) {
+    Event* const event = sources_.pop_early(source, end);
+    if (event != nullptr) --size_;
+    return event;
+  }
+  void settle() {
+    sources_.settle([this](const Event& e) { return key_of(e); });
+    note_first_of(kNear);
+  }
+  // When the first event of a source is due; the latest time of all: it has none.
+  Picoseconds time_of(std::uint32_t source) const { return sources_.time_of(source); }
+
+  // Calls `look` with the next event of all sources, whenever one of theirs fires, so that the
   // caller can prefetch what the event will touch. Until clear().
   using Look = void (*)(const void* caller, const Event& next);
   void look_ahead(Look look, const void* caller) { look_ = look, caller_ = caller; }
@@ -221,7 +236,8 @@ class TimerQueue {
 
   Event& pop_from_source() {
     Event& event = sources_.pop([this](const Event& e) { return key_of(e); });
-    if (look_ != nullptr && sources_.behind() != nullptr) look_(caller_, *sources_.behind());
+    if (const Event* next = sources_.next(); look_ != nullptr && next != nullptr)
+      look_(caller_, *next);
     note_first_of(kNear);
     return event;
   }
