@@ -17,13 +17,14 @@ inline std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Writes a whole number as an integer: 1234, not 1234.0.
+// Writes a whole number as an integer: 1234, not 1234.0. One that is not finite becomes null.
 inline Json count_json(double value) {
   const bool whole = value == std::floor(value) && std::abs(value) < 9e15;
   return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
-inline Json or_null(const std::optional<double>& value) {
+template <typename T>
+Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/report/jobs_report.h"
+#include "tools/report/json.h"
 #include "tools/report/machine_json.h"
 #include "tools/report/network_json.h"
 #include "tools/report/tensor_report.h"
@@ -15,20 +16,6 @@
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Writes whole numbers as integers: a byte count is 1234, not 1234.0. Null unless finite.
-Json number(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  if (value == std::floor(value) && std::abs(value) < 9e15) return static_cast<std::int64_t>(value);
-  return value;
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json hosts_json(const Result& result) {
   Json list = Json::array();
@@ -108,8 +95,8 @@ Json collectives_json(const Result& result) {
                     {"group", c.group},
                     {"algorithm", c.algorithm},
                     {"exactness", exactness_json(c.exactness)},
-                    {"calls", number(c.calls)},
-                    {"bytes", number(c.bytes)},
+                    {"calls", count_json(c.calls)},
+                    {"bytes", count_json(c.bytes)},
                     {"seconds_median", timed(c.seconds_median)},
                     {"seconds_ci95", c.seconds_median > 0 ? Json({c.seconds_interval.first,
                                                                   c.seconds_interval.second})
@@ -126,10 +113,10 @@ Json nics_json(const std::vector<NicTraffic>& nics, int nics_per_node) {
   Json list = Json::array();
   for (const NicTraffic& nic : nics) {
     list.push_back({{"nic", nic_name(nic.nic, nics_per_node)},
-                    {"tx_bytes", number(nic.tx_bytes)},
-                    {"rx_bytes", number(nic.rx_bytes)},
-                    {"tx_messages", number(nic.tx_messages)},
-                    {"rx_messages", number(nic.rx_messages)}});
+                    {"tx_bytes", count_json(nic.tx_bytes)},
+                    {"rx_bytes", count_json(nic.rx_bytes)},
+                    {"tx_messages", count_json(nic.tx_messages)},
+                    {"rx_messages", count_json(nic.rx_messages)}});
   }
   return list;
 }
@@ -139,18 +126,18 @@ Json pairs_json(const Result& result) {
   for (const PairTraffic& p : result.pairs) {
     pairs.push_back({{"src", nic_name(p.source_nic, result.nics_per_node)},
                      {"dst", nic_name(p.target_nic, result.nics_per_node)},
-                     {"bytes", number(p.bytes)},
-                     {"messages", number(p.messages)}});
+                     {"bytes", count_json(p.bytes)},
+                     {"messages", count_json(p.messages)}});
   }
   return pairs;
 }
 
 Json traffic_json(const Result& result) {
   Json json{
-      {"wire_bytes_per_iteration", number(result.wire_bytes_per_iteration)},
-      {"messages_per_iteration", number(result.messages_per_iteration)},
-      {"intra_node_bytes_per_iteration", number(result.intra_node_bytes_per_iteration)},
-      {"intra_node_messages_per_iteration", number(result.intra_node_messages_per_iteration)}};
+      {"wire_bytes_per_iteration", count_json(result.wire_bytes_per_iteration)},
+      {"messages_per_iteration", count_json(result.messages_per_iteration)},
+      {"intra_node_bytes_per_iteration", count_json(result.intra_node_bytes_per_iteration)},
+      {"intra_node_messages_per_iteration", count_json(result.intra_node_messages_per_iteration)}};
   if (result.pairs_file.empty())
     json["pairs"] = pairs_json(result);
   else
@@ -177,20 +164,21 @@ Json switch_json(const Result& result) {
 Json troubles_json(const std::optional<SwitchTroubles>& troubles) {
   if (!troubles) return nullptr;
   const SwitchTroubles& t = *troubles;
-  return {{"failures", t.failures},
-          {"unheard_packets", t.unheard},
-          {"restarts", t.restarts},
-          {"fallbacks", t.fallbacks},
-          {"first_fallback_s", t.first_fallback < 0 ? Json() : number(seconds(t.first_fallback))},
-          {"ring_calls", t.ring_calls}};
+  return {
+      {"failures", t.failures},
+      {"unheard_packets", t.unheard},
+      {"restarts", t.restarts},
+      {"fallbacks", t.fallbacks},
+      {"first_fallback_s", t.first_fallback < 0 ? Json() : count_json(seconds(t.first_fallback))},
+      {"ring_calls", t.ring_calls}};
 }
 
 Json servers_json(const std::vector<ServerReport>& servers) {
   Json list = Json::array();
   for (const ServerReport& s : servers)
     list.push_back({{"name", s.name},
-                    {"rx_bytes", number(s.rx_bytes)},
-                    {"tx_bytes", number(s.tx_bytes)},
+                    {"rx_bytes", count_json(s.rx_bytes)},
+                    {"tx_bytes", count_json(s.tx_bytes)},
                     {"busy", s.busy},
                     {"memory_bytes", s.memory_bytes}});
   return list;
@@ -212,10 +200,10 @@ Json packets_json(const std::optional<PacketCounts>& packets) {
 Json stalls_json(const Result& result) {
   Json list = Json::array();
   for (const StallReport& s : result.stalls) {
-    list.push_back({{"start_s", number(s.start_s)},
-                    {"seconds", number(s.seconds)},
-                    {"wall_start_s", number(s.wall_start_s)},
-                    {"wall_seconds", number(s.wall_seconds)},
+    list.push_back({{"start_s", count_json(s.start_s)},
+                    {"seconds", count_json(s.seconds)},
+                    {"wall_start_s", count_json(s.wall_start_s)},
+                    {"wall_seconds", count_json(s.wall_seconds)},
                     {"iterations", s.iterations}});
   }
   return list;
@@ -268,9 +256,9 @@ Json capacity_json(const Capacity& c) {
   return {{"wire_bytes_per_second",
            c.wire_bytes_per_second > 0 ? Json(c.wire_bytes_per_second) : Json(nullptr)},
           {"seconds_per_message", c.seconds_per_message},
-          {"wire_bytes", number(c.wire_bytes)},
-          {"wire_messages", number(c.wire_messages)},
-          {"local_messages", number(c.local_messages)},
+          {"wire_bytes", count_json(c.wire_bytes)},
+          {"wire_messages", count_json(c.wire_messages)},
+          {"local_messages", count_json(c.local_messages)},
           {"step_seconds_at_least", c.step_seconds_at_least},
           {"dilation_needed", c.dilation_needed}};
 }
@@ -289,7 +277,7 @@ Json to_json(const Result& result) {
             {"config", config_json(result)},
             {"hosts", hosts_json(result)},
             {"ranks", result.ranks},
-            {"dilation", number(result.dilation)},
+            {"dilation", count_json(result.dilation)},
             {"wall_seconds", result.wall_seconds},
             {"played_wall_seconds", result.played_wall_seconds},
             {"iterations", iterations_json(result)},
@@ -412,7 +400,7 @@ std::string partial_header(const Result& started) {
               {"config", config_json(started)},
               {"hosts", hosts_json(started)},
               {"ranks", started.ranks},
-              {"dilation", number(started.dilation)}}
+              {"dilation", count_json(started.dilation)}}
              .dump(-1, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }

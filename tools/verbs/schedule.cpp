@@ -1,7 +1,6 @@
 // ghostrank schedule: shows the messages of one rank in one collective as a table or as JSON, draws
 // all ranks, and proves with symbols that the collective is correct.
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -25,6 +24,7 @@
 #include "tools/report/output_files.h"
 #include "tools/report/schedule_picture.h"
 #include "tools/text/humane.h"
+#include "tools/text/plain_word.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
 #include "tools/verbs/bench/table.h"
@@ -50,16 +50,6 @@ struct ScheduleFlags {
   bool check = false, count_given = false, root_given = false;
 };
 
-// all-reduce, AllReduce, all_reduce and allreduce mean the same function.
-std::string plain(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (c != '_' && c != '-')
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return text;
-}
-
 std::string known_collectives() {
   std::string known;
   for (int i = 0; i < kFuncs; ++i) {
@@ -70,7 +60,7 @@ std::string known_collectives() {
 
 Func parse_func(const std::string& name) {
   for (int i = 0; i < kFuncs; ++i) {
-    if (plain(name_of(static_cast<Func>(i))) == plain(name)) return static_cast<Func>(i);
+    if (plain_word(name_of(static_cast<Func>(i))) == plain_word(name)) return static_cast<Func>(i);
   }
   throw Error("there is no collective '" + name + "'; known are " + known_collectives());
 }
@@ -165,9 +155,9 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
 }
 
 std::optional<Protocol> parse_protocol(const std::string& name) {
-  if (plain(name) == "auto") return std::nullopt;
+  if (plain_word(name) == "auto") return std::nullopt;
   for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
-    if (plain(name_of(protocol)) == plain(name)) return protocol;
+    if (plain_word(name_of(protocol)) == plain_word(name)) return protocol;
   }
   throw Error("there is no protocol '" + name + "'; known are Simple, LL, LL128 and auto");
 }

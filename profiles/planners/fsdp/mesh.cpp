@@ -1,25 +1,15 @@
 #include "profiles/planners/fsdp/mesh.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "profiles/error.h"
 #include "profiles/planners/shared/layer_split.h"
+#include "profiles/planners/shared/nearest_legal.h"
 #include "profiles/planners/shared/rank_grid.h"
 
 namespace ghostrank {
 namespace {
-
-// The nearest legal values below and above, as "4 or 8".
-std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& legal) {
-  int below = std::min(wanted - 1, most), above = wanted + 1;
-  while (below > 0 && !legal(below)) --below;
-  while (above <= most && !legal(above)) ++above;
-  std::string text = below > 0 ? std::to_string(below) : "";
-  if (above <= most) text += (text.empty() ? "" : " or ") + std::to_string(above);
-  return text.empty() ? "none" : text;
-}
 
 // Checks that the model is one that TorchTitan's parallelisms beyond FSDP support here.
 void check_model(const JobSpec& spec) {

@@ -2,32 +2,15 @@
 // values that fit.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 
 #include "profiles/error.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/shared/nearest_legal.h"
 
 namespace ghostrank {
 namespace {
-
-// The nearest values below and above `wanted` that are legal, as "4 or 8"; `most` bounds the
-// search.
-std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& legal) {
-  std::string text;
-  for (int value = std::min(wanted - 1, most); value >= 1; --value) {
-    if (!legal(value)) continue;
-    text = std::to_string(value);
-    break;
-  }
-  for (int value = wanted + 1; value <= most; ++value) {
-    if (!legal(value)) continue;
-    text += (text.empty() ? "" : " or ") + std::to_string(value);
-    break;
-  }
-  return text.empty() ? "none" : text;
-}
 
 // Says "FILE:LINE:COL: KEY is VALUE but WHY; use KEY=4 or 8".
 [[noreturn]] void refuse(const JobSpec& spec, const std::string& key, int value,

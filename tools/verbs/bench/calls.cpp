@@ -1,10 +1,10 @@
 // The sizes, counts, types and bandwidths of bench: see bench/table.h.
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
+#include "tools/text/plain_word.h"
 #include "tools/verbs/bench/table.h"
 
 namespace ghostrank {
@@ -36,13 +36,9 @@ const FuncFacts& facts_of(Func func) {
                        [&](const FuncFacts& f) { return f.func == func; });
 }
 
-// all_reduce_perf, AllReduce, all-reduce and allreduce are one word.
-std::string plain(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (c != '_' && c != '-')
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+// As plain_word(); all_reduce_perf is all_reduce, too.
+std::string word(std::string_view name) {
+  std::string text = plain_word(name);
   if (text.ends_with("perf")) text.resize(text.size() - 4);
   return text;
 }
@@ -144,7 +140,7 @@ Func bench_func(const std::string& name) {
   std::string known;
   for (const FuncFacts& f : kFuncFacts) {
     const std::string mine(name_of(f.func));
-    if (plain(name) == plain(mine) || plain(name) == plain(f.perf)) return f.func;
+    if (word(name) == word(mine) || word(name) == word(f.perf)) return f.func;
     known += mine + ", ";
   }
   throw Error("there is no collective or pattern '" + name + "'; known are " + known +
