@@ -1,6 +1,7 @@
 // Ghost ranks behind a real switch: SwitchML packets over UDP, on veth, through the switch that the
 // run starts (compiled, and the P4 program on DPDK where that is built) or one that runs; every sum
 // checked. What is not there, or does not fit, is named before the start.
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <set>
@@ -236,7 +237,7 @@ TEST_F(SwitchedHosts, ScatterGatherAndReduceThroughEveryTarget) {
   for (const auto& [framework, functions] : jobs) {
     std::string settings =
         " -s fabric.packets.loss=0.01 -s fabric.packets.duplicates=0.01 "
-        "-s parallel.framework=" +
+        "-s switch.timeout_us=5000 -s parallel.framework=" +
         framework;
     for (const std::string& function : functions)
       settings += " -s collectives." + function + "=switchml";
@@ -247,7 +248,7 @@ TEST_F(SwitchedHosts, ScatterGatherAndReduceThroughEveryTarget) {
       std::set<std::string> played;
       for (const json& row : result["collectives"])
         if (row["algorithm"] == "switchml") played.insert(row["op"]);
-      EXPECT_EQ(played, functions);
+      EXPECT_TRUE(std::ranges::includes(played, functions)) << result["collectives"];
     }
     EXPECT_EQ(play(job("float32", settings + " -s switch.target=external")), 2);
     EXPECT_NE(said().find("the switch of switch.target knows no packets of "), std::string::npos)
