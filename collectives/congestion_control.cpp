@@ -1,41 +1,45 @@
-// The sender's side of DCQCN: at what rate a connection may send, told of congestion by its
-// receiver (CNP). Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015:
-// figure 7 and the values of table 14; the steps of the increase, 40 and 200 Mb/s at 40 Gb/s there,
-// are in proportion to the NIC's rate.
+// The sender's side of DCQCN. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments",
+// SIGCOMM 2015: figure 7 and the values of table 14; the steps of the increase, 40 and 200 Mb/s at
+// 40 Gb/s there, are in proportion to the NIC's rate. A notice is its CNP.
 //
-//   CNP       target = rate; rate *= 1 - alpha / 2; alpha = (1 - g) alpha + g
+//   notice    target = rate; rate *= 1 - alpha / 2; alpha = (1 - g) alpha + g
 //   55 us without one: alpha = (1 - g) alpha
 //   every 55 us, and every 10 MB sent: one more increase
-//     up to 5 of each since the CNP    rate = (target + rate) / 2
-//     more than 5 of both              target += large step, once for each beyond; the same
-//     else                             target += small step; the same
+//     up to 5 of each since the notice  rate = (target + rate) / 2
+//     more than 5 of both               target += large step, once for each beyond; the same
+//     else                              target += small step; the same
 //
 // Nothing happens by itself: the periods that have passed are counted when a packet is sent and
-// when a CNP comes. A packet's gap is that of the rate when it was sent.
-//
-// Units: bytes per picosecond, emulated picoseconds. Threading: one owner.
-#pragma once
+// when a notice comes. A packet's gap is that of the rate when it was sent.
+#include "collectives/congestion_control.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-
-#include "profiles/units.h"
 
 namespace ghostrank {
+namespace {
 
-class Dcqcn {
+constexpr Picoseconds kMicrosecond = 1'000'000;
+constexpr Picoseconds kPeriod = 55 * kMicrosecond, kBetweenNotices = 50 * kMicrosecond;
+
+class Dcqcn final : public SenderRate {
  public:
-  static constexpr Picoseconds kPeriod = 55 * kPicosPerMicro;
-  // The receiver sends a connection no more than one CNP in this time.
-  static constexpr Picoseconds kBetweenNotices = 50 * kPicosPerMicro;
+  explicit Dcqcn(double nic_rate) : line_(nic_rate), rate_(nic_rate), target_(nic_rate) {}
 
-  explicit Dcqcn(double line_rate = 0) : line_(line_rate), rate_(line_rate), target_(line_rate) {}
+  double rate() const override { return rate_; }
 
-  double rate() const { return rate_; }
-  bool slowed() const { return slowed_; }  // else it may send at the rate of its NIC
+  void on_sent(std::uint64_t bytes, Picoseconds now) override {
+    if (!slowed_) return;
+    pass(now);
+    sent_ += bytes;
+    for (; sent_ >= kSpan; sent_ -= kSpan) {
+      ++spans_;
+      increase();
+    }
+  }
 
-  void on_notice(Picoseconds now) {
+  void on_answer(const PacketAnswer& answer, Picoseconds now) override {
+    if (!answer.notice) return;
     decay(now);
     pass(now);
     target_ = rate_;
@@ -47,22 +51,14 @@ class Dcqcn {
     slowed_ = true;
   }
 
-  void on_sent(std::uint64_t bytes, Picoseconds now) {
-    if (!slowed_) return;
-    pass(now);
-    sent_ += bytes;
-    for (; sent_ >= kSpan; sent_ -= kSpan) {
-      ++spans_;
-      increase();
-    }
-  }
+  void on_loss(Picoseconds) override {}
 
  private:
   static constexpr double kGain = 1.0 / 256;
   static constexpr std::uint64_t kSpan = 10'000'000;
   static constexpr std::uint32_t kFast = 5;
-  static constexpr double kSmall = 1e-3, kLarge = 5e-3;  // steps, as shares of the line's rate
-  static constexpr double kLeast = 1e-3;                 // of it: a connection never stops
+  static constexpr double kSmall = 1e-3, kLarge = 5e-3;  // steps, as shares of the NIC's rate
+  static constexpr double kLeast = 1e-3;                 // of it
 
   void decay(Picoseconds now) {
     if (decayed_ < 0) return;
@@ -97,5 +93,15 @@ class Dcqcn {
   std::uint64_t sent_ = 0;                 // in the present span
   bool slowed_ = false;
 };
+
+std::unique_ptr<SenderRate> make_dcqcn(double nic_rate) {
+  return std::make_unique<Dcqcn>(nic_rate);
+}
+
+constexpr CongestionControl kRows[]{{"dcqcn", make_dcqcn, kBetweenNotices}, {"none"}};
+
+}  // namespace
+
+std::span<const CongestionControl> congestion_controls() { return kRows; }
 
 }  // namespace ghostrank

@@ -1,5 +1,6 @@
 // How a shared object made from one C++ file adds rows: algorithms, compressors (compressor.h),
-// routings (routing.h) and server placements (server_placement.h).
+// routings (routing.h), congestion controls (congestion_control.h) and server placements
+// (server_placement.h).
 //
 //   #include "collectives/plugin.h"
 //
@@ -20,6 +21,7 @@
 #include <span>
 
 #include "collectives/compressor.h"
+#include "collectives/congestion_control.h"
 #include "collectives/routing.h"
 #include "collectives/schedule.h"
 #include "collectives/server_placement.h"
@@ -27,7 +29,7 @@
 namespace ghostrank {
 
 // Raise it when a header that a plug-in includes changes in a way that the sizes below do not show.
-inline constexpr std::uint32_t kScheduleAbi = 8;
+inline constexpr std::uint32_t kScheduleAbi = 9;
 
 struct PluginAbi {
   std::uint32_t schedule = kScheduleAbi;
@@ -45,11 +47,13 @@ struct Plugin {
   std::span<const Algorithm> algorithms;
   std::span<const Compressor> compressors;
   std::span<const Routing> routings;
+  std::span<const CongestionControl> controls;
   std::span<const ServerPlacement> placements;
 
   void add(std::span<const Algorithm> table) { algorithms = table; }
   void add(std::span<const Compressor> table) { compressors = table; }
   void add(std::span<const Routing> table) { routings = table; }
+  void add(std::span<const CongestionControl> table) { controls = table; }
   void add(std::span<const ServerPlacement> table) { placements = table; }
 
   template <typename... Tables>

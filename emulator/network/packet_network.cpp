@@ -80,7 +80,8 @@ PacketNetwork::Connection PacketNetwork::connect(std::span<const Port> path) {
     if (own) port.rings.emplace_back();
   }
   const LinkSpeed& nic = ports_[path[0]].speed;
-  c.dcqcn = Dcqcn(nic.limited() ? 1 / nic.ps_per_byte : 1);
+  c.nic_rate = nic.limited() ? 1 / nic.ps_per_byte : 1;
+  if (setup_.queues.control->make) c.control = setup_.queues.control->make(c.nic_rate);
   draw_patience(id);
   return id;
 }
@@ -185,16 +186,18 @@ std::uint32_t PacketNetwork::make_packet(Connection id) {
       std::min<std::uint64_t>(setup_.payload, m.bytes - at * setup_.payload));
   const std::uint32_t wire =
       bytes + nic.framing.per_packet + (at == 0 ? nic.framing.per_message : 0);
-  const std::uint32_t packet = put({id, c.next, bytes, wire, 0, false, at + 1 == m.packets, now_});
+  const std::uint32_t packet =
+      put({id, c.next, bytes, wire, 0, false, at + 1 == m.packets, now_, now_});
   ++(c.next < c.furthest ? again_ : packets_);
   if (c.next == c.acknowledged) c.deadline = now_ + c.patience;
   if (!std::exchange(c.timing, true)) {
     plan({c.deadline, What::timeout, id});
   }
   c.furthest = std::max(c.furthest, ++c.next);
-  if (setup_.queues.control == CongestionControl::dcqcn && c.dcqcn.slowed()) {
-    c.may_send = now_ + static_cast<Picoseconds>(wire / c.dcqcn.rate() + 0.5);
-    c.dcqcn.on_sent(wire, now_);
+  if (c.control) {
+    const double rate = std::max(c.nic_rate * SenderRate::kLeastShare, c.control->rate());
+    if (rate < c.nic_rate) c.may_send = now_ + static_cast<Picoseconds>(wire / rate + 0.5);
+    c.control->on_sent(wire, now_);
   }
   return packet;
 }
@@ -219,7 +222,7 @@ std::uint32_t PacketNetwork::next_of_host(PortState& port) {
 // An answer comes to the sender: all packets before e.number are in.
 void PacketNetwork::answered(const Event& e) {
   ConnectionState& c = connections_[e.who];
-  if (e.notice) c.dcqcn.on_notice(now_);
+  if (c.control) c.control->on_answer({now_ - e.left, e.notice}, now_);
   if (e.number > c.acknowledged) {
     c.acknowledged = e.number;
     c.next = std::max(c.next, c.acknowledged);
@@ -231,7 +234,10 @@ void PacketNetwork::answered(const Event& e) {
       --c.came;
     }
   }
-  if (e.lost && e.number == c.acknowledged) c.next = c.acknowledged;
+  if (e.lost && e.number == c.acknowledged) {
+    if (c.control) c.control->on_loss(now_);
+    c.next = c.acknowledged;
+  }
   offer(e.who);
 }
 
@@ -244,6 +250,7 @@ void PacketNetwork::timed_out(Connection id) {
       gave_up_ = id;
       return;
     }
+    if (c.control) c.control->on_loss(now_);
     draw_patience(id);
     c.next = c.acknowledged;
     c.timing = false;  // the first packet that is sent starts it
@@ -356,7 +363,7 @@ void PacketNetwork::arrive(std::uint32_t packet) {
     ++to.count.queue.drops;
     return free_packet(packet);
   }
-  if (setup_.queues.control == CongestionControl::dcqcn && marks(to, p)) {
+  if (c.control && marks(to, p)) {
     p.marked = true;
     ++to.count.queue.marks;
   }
@@ -384,8 +391,8 @@ bool PacketNetwork::marks(const PortState& port, const Packet& p) const {
 
 void PacketNetwork::receive(const Packet& p) {
   ConnectionState& c = connections_[p.connection];
-  const bool notice = p.marked && now_ - c.noticed >= Dcqcn::kBetweenNotices;
-  if (notice) c.noticed = now_;
+  const bool notice = p.marked && now_ >= c.may_notice;
+  if (notice) c.may_notice = now_ + setup_.queues.control->between_notices;
   const bool missing = p.number > c.wanted;
   if (p.number == c.wanted) {
     ++c.wanted;
@@ -393,12 +400,12 @@ void PacketNetwork::receive(const Packet& p) {
     if (p.last) arrivals_.push_back({c.messages[c.came++].name, now_});
   }
   const bool tell = missing && !std::exchange(c.told, c.told || missing);
-  if (!missing || tell || notice) answer(p.connection, notice, tell);
+  if (!missing || tell || notice) answer(p, notice, tell);
 }
 
-void PacketNetwork::answer(Connection id, bool notice, bool lost) {
-  const ConnectionState& c = connections_[id];
-  plan({now_ + c.back, What::answer, id, c.wanted, 0, notice, lost});
+void PacketNetwork::answer(const Packet& p, bool notice, bool lost) {
+  const ConnectionState& c = connections_[p.connection];
+  plan({now_ + c.back, What::answer, p.connection, c.wanted, 0, notice, lost, p.left});
 }
 
 std::uint32_t PacketNetwork::put(const Packet& packet) {

@@ -18,7 +18,8 @@
 //                  no more than what may be under way still fits stops the port at the other end
 //                  (PFC, one priority), and lets it go on when it holds two packets less. What
 //                  finds it full all the same is dropped.
-// A queue marks packets as RED does (ECN). With dcqcn (dcqcn.h) marked packets slow their sender.
+// A queue marks packets as RED does (ECN), which slows their senders as the congestion control says
+// (collectives/congestion_control.h).
 //
 // Connections send again from the first packet that was lost (go-back-N): the receiver drops what
 // is not the next one and tells the sender once which one it wants; a sender that hears nothing for
@@ -40,11 +41,11 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "emulator/network/dcqcn.h"
 #include "emulator/network/link_times.h"
 #include "emulator/network/port.h"
 #include "emulator/network/queue_count.h"
@@ -104,7 +105,6 @@ class PacketNetwork {
   // Packets of all connections that NICs have sent for the first time, and again.
   std::uint64_t packets() const { return packets_; }
   std::uint64_t again() const { return again_; }
-  double rate(Connection c) const { return connections_[c].dcqcn.rate(); }  // bytes/ps, with dcqcn
   // The connection that gave up; nothing happens any more then.
   std::optional<Connection> gave_up() const { return gave_up_; }
   // Forgets all messages, connections and counts. Time 0 is then this time of the curves.
@@ -123,7 +123,8 @@ class PacketNetwork {
     std::uint32_t who;                  // connection, port or, of arrive, packet
     std::uint64_t number = 0;           // of answer: the packet wanted next; of begin: bytes
     std::uint32_t message = 0;          // of begin
-    bool notice = false, lost = false;  // of answer: slow down; begin again
+    bool notice = false, lost = false;  // of answer: of marks; begin again
+    Picoseconds left = 0;               // of answer: when its packet began to leave its NIC
     std::uint64_t order = 0;            // set by plan()
     bool operator>(const Event& o) const { return at != o.at ? at > o.at : order > o.order; }
   };
@@ -134,6 +135,7 @@ class PacketNetwork {
     std::uint16_t hop;          // the port in whose queue it is, or that it last left
     bool marked, last;          // last: of its message
     Picoseconds came;           // to its queue
+    Picoseconds left;           // its NIC, with the first byte
   };
   struct Message {
     std::uint64_t first, packets;  // numbers of its packets
@@ -173,12 +175,13 @@ class PacketNetwork {
     Picoseconds deadline = 0;
     int timeouts = 0;          // in a row
     Picoseconds patience = 0;  // until the next one
-    Dcqcn dcqcn;
+    double nic_rate = 0;
+    std::unique_ptr<SenderRate> control;  // null: nothing slows it down
     // The receiver's end.
     std::uint64_t wanted = 0;
-    bool told = false;     // that `wanted` is missing
-    std::size_t came = 0;  // messages of `messages` that are in
-    Picoseconds noticed = -Dcqcn::kBetweenNotices;
+    bool told = false;           // that `wanted` is missing
+    std::size_t came = 0;        // messages of `messages` that are in
+    Picoseconds may_notice = 0;  // from then on
   };
 
   void plan(Event event);
@@ -193,7 +196,7 @@ class PacketNetwork {
   void arrive(std::uint32_t packet);
   bool take_in(PortState& from, const PortState& to, Port from_number, std::uint32_t wire);
   void receive(const Packet& p);
-  void answer(Connection id, bool notice, bool lost);
+  void answer(const Packet& p, bool notice, bool lost);
   void answered(const Event& e);
   void timed_out(Connection id);
   void draw_patience(Connection id);

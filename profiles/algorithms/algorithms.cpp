@@ -117,6 +117,8 @@ void Algorithms::load_plugin(const std::string& path, const std::string& folder)
   }
   take_rows(file, "compressor", ghostrank::compressors(), plugin.compressors, plugin_compressors_);
   take_rows(file, "routing", ghostrank::routings(), plugin.routings, plugin_routings_);
+  take_rows(file, "congestion control", ghostrank::congestion_controls(), plugin.controls,
+            plugin_controls_);
   take_rows(file, "placement", server_placements(), plugin.placements, plugin_placements_);
   note_content(path, read_whole(file));
 }
@@ -154,6 +156,10 @@ std::vector<const Compressor*> Algorithms::compressors() const {
 
 std::vector<const Routing*> Algorithms::routings() const {
   return with_own(ghostrank::routings(), plugin_routings_);
+}
+
+std::vector<const CongestionControl*> Algorithms::congestion_controls() const {
+  return with_own(ghostrank::congestion_controls(), plugin_controls_);
 }
 
 std::vector<const ServerPlacement*> Algorithms::placements() const {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "collectives/compressor.h"
+#include "collectives/congestion_control.h"
 #include "collectives/routing.h"
 #include "collectives/schedule.h"
 #include "collectives/server_placement.h"
@@ -49,6 +50,7 @@ class Algorithms {
   // The built-in rows, then those of plugins.
   std::vector<const Compressor*> compressors() const;
   std::vector<const Routing*> routings() const;
+  std::vector<const CongestionControl*> congestion_controls() const;
   std::vector<const ServerPlacement*> placements() const;
 
   bool is_plugin(std::string_view library) const;
@@ -67,6 +69,7 @@ class Algorithms {
   std::vector<Algorithm> plugin_rows_;
   std::vector<const Compressor*> plugin_compressors_;
   std::vector<const Routing*> plugin_routings_;
+  std::vector<const CongestionControl*> plugin_controls_;
   std::vector<const ServerPlacement*> plugin_placements_;
   std::map<std::string, Algorithm, std::less<>> files_;  // by name as given
   std::string contents_;

@@ -2,6 +2,7 @@
 #include "profiles/algorithms/plugin.h"
 
 #include <array>
+#include <cmath>
 #include <dlfcn.h>
 #include <filesystem>
 #include <stdexcept>
@@ -10,6 +11,7 @@
 
 #include "collectives/check/agent_checker.h"
 #include "collectives/check/checker.h"
+#include "collectives/dice.h"
 #include "collectives/plugin.h"
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
@@ -139,6 +141,41 @@ void prove_routing(const std::string& file, const Routing& row) {
   }
 }
 
+// Two senders that are told the same must go at the same rates, numbers above 0.
+void prove_control(const std::string& file, const CongestionControl& row) {
+  check_named(file, "congestion control", row.name, row.make);
+  const auto refuse = [&](const std::string& what) {
+    throw Error(file + ": the congestion control '" + std::string(row.name) + "' " + what);
+  };
+  constexpr double kNicRate = 0.0125;  // 100 Gb/s
+  const auto one = row.make(kNicRate), other = row.make(kNicRate);
+  if (!one || !other) refuse("made no sender");
+  checking::Dice dice(1);
+  Picoseconds now = 0;
+  for (int n = 0; n < 10'000; ++n) {
+    now += static_cast<Picoseconds>(dice.below(1'000'000));
+    const PacketAnswer answer{1 + static_cast<Picoseconds>(dice.below(100'000'000)),
+                              dice.happens(0.2)};
+    const std::uint64_t bytes = 1 + dice.below(9000), event = dice.below(100);
+    for (SenderRate* sender : {one.get(), other.get()}) {
+      if (event < 50)
+        sender->on_sent(bytes, now);
+      else if (event < 99)
+        sender->on_answer(answer, now);
+      else
+        sender->on_loss(now);
+    }
+    const double rate = one->rate();
+    if (!(rate > 0))
+      refuse("slows a sender down to " + std::to_string(rate) +
+             " bytes per picosecond; rates are above 0");
+    if (other->rate() != rate)
+      refuse(
+          "gives two senders different rates for the same packets; a rate must follow from what "
+          "its sender is told alone");
+  }
+}
+
 void prove_placement(const std::string& file, const ServerPlacement& row) {
   check_named(file, "placement", row.name, row.place);
   const std::vector<std::int32_t> nodes{0, 0, 1, 2};
@@ -171,6 +208,7 @@ const Plugin& load_plugin_file(const std::string& file) {
   for (const Algorithm& row : plugin->algorithms) prove_row(file, row);
   for (const Compressor& row : plugin->compressors) prove_compressor(file, row);
   for (const Routing& row : plugin->routings) prove_routing(file, row);
+  for (const CongestionControl& row : plugin->controls) prove_control(file, row);
   for (const ServerPlacement& row : plugin->placements) prove_placement(file, row);
   return *plugin;
 }

@@ -6,18 +6,18 @@
 
 #include <cstdint>
 
+#include "collectives/congestion_control.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
 
 enum class Scheduling : std::uint8_t { fifo, fair };
-enum class CongestionControl : std::uint8_t { none, dcqcn };
 
 struct QueueSpec {
   std::uint64_t buffer = 2 << 20;  // of a switch, for each of its ports
   bool pause = true;               // priority flow control: a full buffer stops its sender
   Scheduling scheduling = Scheduling::fifo;
-  CongestionControl control = CongestionControl::dcqcn;
+  const CongestionControl* control = &congestion_controls().front();
   std::uint64_t window = 0;  // that a connection may have under way; 0: unlimited
   // A packet is marked that comes to a queue of `mark_from` bytes or more, with a probability that
   // grows from 0 there to `mark_most` at `mark_to`; beyond it always. 0, 0: 50 KiB and 2 MiB at

@@ -240,6 +240,26 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
              "and fabric.namespaces, or use switch.target: external");
 }
 
+QueueSpec read_queues(const Settings& in, const Algorithms& own) {
+  QueueSpec out;
+  out.buffer = static_cast<std::uint64_t>(in.number("fabric.queues.buffer"));
+  out.pause = in.boolean("fabric.queues.pause");
+  out.scheduling =
+      in.text("fabric.queues.scheduling") == "fair" ? Scheduling::fair : Scheduling::fifo;
+  out.control = &row_named(in.at("fabric.queues.congestion_control"), own.congestion_controls());
+  out.window = static_cast<std::uint64_t>(in.number("fabric.queues.window"));
+  out.mark_from = static_cast<std::uint64_t>(in.number("fabric.queues.mark_from"));
+  out.mark_to = static_cast<std::uint64_t>(in.number("fabric.queues.mark_to"));
+  out.mark_most = in.number("fabric.queues.mark_share");
+  out.retransmit =
+      static_cast<Picoseconds>(in.number("fabric.queues.retransmit_us") * kPicosPerMicro);
+  if (out.mark_from > out.mark_to)
+    fail(in.at("fabric.queues.mark_from").mark,
+         "fabric.queues.mark_from lies above fabric.queues.mark_to; packets are marked from the "
+         "one to the other");
+  return out;
+}
+
 void read_topology(const Settings& in, const Algorithms& own, const std::string& near,
                    ClusterSpec& out) {
   TopologySpec& spec = out.topology;

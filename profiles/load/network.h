@@ -1,6 +1,6 @@
-// The network between a job's nodes (`cluster.topology`) and the placement of its servers
-// (`servers.placement`), and the switch on a real one (`switch`): turns names into rows and refuses
-// combinations that do not fit.
+// The network between a job's nodes (`cluster.topology`), its queues (`fabric.queues`), the
+// placement of its servers (`servers.placement`), and the switch on a real one (`switch`): turns
+// names into rows and refuses combinations that do not fit.
 //
 // Threading: pure functions.
 #pragma once
@@ -23,5 +23,6 @@ void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec
 void read_network_switch(const Settings& in, const std::string& near, JobSpec& out);
 void read_topology(const Settings& in, const Algorithms& own, const std::string& near,
                    ClusterSpec& out);
+QueueSpec read_queues(const Settings& in, const Algorithms& own);
 
 }  // namespace ghostrank

@@ -125,6 +125,31 @@ TEST(Plugin, BringsARouting) {
   }
 }
 
+// Seven nodes send to the eighth. Where nothing but pauses slows senders down, the queue of its port
+// fills; a target for delays keeps it shorter, and the port is nearly as busy.
+TEST(Plugin, BringsACongestionControl) {
+  Algorithms algorithms;
+  algorithms.load_plugin(GHOSTRANK_CONTROL_PLUGIN, ".");
+  const CongestionControl& row = *algorithms.congestion_controls().back();
+  EXPECT_EQ(row.name, "delay-target");
+  const auto play = [](const CongestionControl& control) {
+    testing::SmallJob job(8, 1, FabricKind::virtual_time);
+    job.spec.cluster.nic = {100e9, kPicosPerMicro};
+    job.spec.fabric.network = NetworkModel::packet;
+    job.spec.fabric.queues.control = &control;
+    job.spec.collectives.algorithm(Func::gather) = "linear";
+    return job.collective(Func::gather, 4'000'000).run();
+  };
+  const Result without = play(congestion_controls()[1]), with = play(row);
+  const auto longest = [](const Result& result) {
+    std::uint64_t bytes = 0;
+    for (const LinkTier& tier : result.network->tiers) bytes = std::max(bytes, tier.queue->longest);
+    return bytes;
+  };
+  EXPECT_LT(longest(with), longest(without) / 2);
+  EXPECT_LT(with.iterations.at(0).seconds, 1.25 * without.iterations.at(0).seconds);
+}
+
 TEST(Plugin, BringsAPlacementOfServers) {
   const auto beside = [](const char* name) {
     Algorithms algorithms;
@@ -167,6 +192,17 @@ TEST(Plugin, WithAWrongRoutingOrPlacementIsRefusedWithWhatItChose) {
       error_of(GHOSTRANK_WRONG_PLACEMENT_PLUGIN).find("the placement 'nowhere' chose node 3 of 3"),
       std::string::npos)
       << error_of(GHOSTRANK_WRONG_PLACEMENT_PLUGIN);
+}
+
+TEST(Plugin, WithAWrongCongestionControlIsRefusedWithItsRate) {
+  EXPECT_NE(error_of(GHOSTRANK_WRONG_CONTROL_PLUGIN)
+                .find("the congestion control 'stops' slows a sender down to 0.000000 bytes"),
+            std::string::npos)
+      << error_of(GHOSTRANK_WRONG_CONTROL_PLUGIN);
+  EXPECT_NE(error_of(GHOSTRANK_FICKLE_CONTROL_PLUGIN)
+                .find("the congestion control 'shares' gives two senders different rates"),
+            std::string::npos)
+      << error_of(GHOSTRANK_FICKLE_CONTROL_PLUGIN);
 }
 
 TEST(Plugin, ThatIsNoneIsRefused) {

@@ -168,14 +168,15 @@ SmallJob contended_job(const ContendedCase& contended, NetworkModel model, Queue
   spec.collectives.algorithm(Func::all_to_all) = "linear";
   spec.fabric.network = model;
   spec.fabric.framing = kFraming;
+  const CongestionControl& none = congestion_controls()[1];
   if (queues == Queues::fair) {
     spec.fabric.queues.scheduling = Scheduling::fair;
-    spec.fabric.queues.control = CongestionControl::none;
+    spec.fabric.queues.control = &none;
     spec.fabric.queues.pause = false;
     spec.fabric.queues.buffer = 64 << 20;
     spec.fabric.queues.window = 256 << 10;
   }
-  if (queues == Queues::pauses) spec.fabric.queues.control = CongestionControl::none;
+  if (queues == Queues::pauses) spec.fabric.queues.control = &none;
   contended.add(job, scale);
   return job;
 }

@@ -382,8 +382,7 @@ TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
       queues.mark_to = 80'000;
       queues.mark_most = 0.2;
     }
-    queues.control =
-        queues.pause && dice.below(2) == 0 ? CongestionControl::none : CongestionControl::dcqcn;
+    queues.control = &congestion_controls()[queues.pause && dice.below(2) == 0 ? 1 : 0];
     queues.window = dice.below(2) == 0 ? 0 : 50'000;
     queues.retransmit = 10'000 * kPicosPerMicro;
     job.spec.fabric.network = NetworkModel::packet;

@@ -21,12 +21,15 @@ constexpr Picoseconds kPacket = kPayload * 80;     // on such a wire
 constexpr Picoseconds kWire = 1 * kPicosPerMicro;  // its latency
 constexpr std::uint64_t kOnWire = kWire / 80;      // bytes
 
+const CongestionControl& kDcqcn = congestion_controls()[0];
+const CongestionControl& kNone = congestion_controls()[1];
+
 QueueSpec queues(bool pause, Scheduling scheduling = Scheduling::fifo,
-                 CongestionControl control = CongestionControl::none) {
+                 const CongestionControl& control = kNone) {
   QueueSpec q;
   q.pause = pause;
   q.scheduling = scheduling;
-  q.control = control;
+  q.control = &control;
   return q;
 }
 
@@ -227,7 +230,7 @@ TEST(PacketNetwork, DividesAPortByBytesWhereQueuesAreFair) {
 
 TEST(PacketNetwork, SlowsSendersDownToTheirShareWithDcqcn) {
   for (const int senders : {2, 8}) {
-    QueueSpec q = queues(true, Scheduling::fifo, CongestionControl::dcqcn);
+    QueueSpec q = queues(true, Scheduling::fifo, kDcqcn);
     PacketNetwork net = network(senders + 1, q);
     incast(net, senders, 1'000'000 * std::uint64_t{kPayload});
     play(net, 20'000 * kPicosPerMicro);
@@ -270,7 +273,7 @@ TEST(PacketNetwork, DeliversInOrderWhateverIsLost) {
     std::mt19937 random(seed);
     const int hosts = 2 + static_cast<int>(random() % 6);
     QueueSpec q = queues(random() % 2 == 0, random() % 2 ? Scheduling::fair : Scheduling::fifo,
-                         random() % 2 ? CongestionControl::dcqcn : CongestionControl::none);
+                         random() % 2 ? kDcqcn : kNone);
     const std::uint64_t least = PacketNetwork::least_buffer({kPsPerByte, kWire, {}}, kPayload);
     q.buffer = q.pause ? least + random() % 50'000 : 4 * kPayload + random() % 50'000;
     q.window = random() % 2 ? 0 : 20 * kPayload;

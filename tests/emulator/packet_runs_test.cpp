@@ -83,7 +83,7 @@ TEST(Packets, BringRightDataWhateverIsLost) {
     job.spec.collectives.algorithm(Func::all_to_all) = "linear";
     job.spec.fabric.network = NetworkModel::packet;
     job.spec.fabric.queues.pause = false;
-    job.spec.fabric.queues.control = CongestionControl::none;
+    job.spec.fabric.queues.control = &congestion_controls()[1];
     job.spec.fabric.queues.buffer = 40'000;
     job.spec.fabric.queues.window = 60'000;
     job.spec.run.verify = true;

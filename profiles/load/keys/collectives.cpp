@@ -12,7 +12,8 @@ constexpr std::array kKeys{
         "nccl-2.30, or a "
         "plugin's (what that lacks is generic's)"},
     Key{"collectives.plugins", KeyType::any, "[]",
-        "shared objects with your own algorithms, routings and placements: a list of paths, as "
+        "shared objects with your own algorithms, routings, congestion controls and placements: a "
+        "list of paths, as "
         "given or next to the job"},
     Key{"collectives.allreduce", KeyType::string, "auto",
         "algorithm, as `ghostrank schedule` names it; auto: the library's own "

@@ -33,9 +33,9 @@ constexpr std::array kKeys{
         0, 0, "fifo fair"}
         .on("virtual")
         .where("fabric.network", "packet"),
-    Key{"fabric.queues.congestion_control", KeyType::choice, "dcqcn",
-        "what slows a sender down: marked packets (ECN), or nothing but pauses and its window", 0,
-        0, "dcqcn none"}
+    Key{"fabric.queues.congestion_control", KeyType::string, "dcqcn",
+        "what slows a sender down: dcqcn: notices of marked packets (ECN); none: nothing but "
+        "pauses and its window; or a plugin's"}
         .on("virtual")
         .where("fabric.network", "packet"),
     Key{"fabric.queues.window", KeyType::size, "0",
@@ -47,19 +47,19 @@ constexpr std::array kKeys{
         "a queue marks packets from so many bytes on; used with mark_to", 0, kMaxSize}
         .on("virtual")
         .where("fabric.network", "packet")
-        .where("fabric.queues.congestion_control", "dcqcn"),
+        .unless("fabric.queues.congestion_control", "none"),
     Key{"fabric.queues.mark_to", KeyType::size, "0",
         "and all of them from so many on; 0: marks from 50 KB to 2 MB at 400 Gb/s, in proportion "
         "to the port's rate",
         0, kMaxSize}
         .on("virtual")
         .where("fabric.network", "packet")
-        .where("fabric.queues.congestion_control", "dcqcn"),
+        .unless("fabric.queues.congestion_control", "none"),
     Key{"fabric.queues.mark_share", KeyType::number, "0.01",
         "share of packets that is marked just below mark_to", 0, 1}
         .on("virtual")
         .where("fabric.network", "packet")
-        .where("fabric.queues.congestion_control", "dcqcn"),
+        .unless("fabric.queues.congestion_control", "none"),
     Key{"fabric.queues.retransmit_us", KeyType::number, "1000",
         "a sender begins again after once to twice so long without an acknowledgement, and gives "
         "up after seven times in a row",
