@@ -60,8 +60,11 @@ Picoseconds FirstSends::first_of(const RankState& r) {
         std::lower_bound(calls.begin(), calls.end(), stream.pc,
                          [](const Call& call, std::uint32_t pc) { return call.at < pc; });
     if (next == calls.end()) continue;
-    const Picoseconds own = stream.now.at, others = compute.now.at + table.work[next->after] - done;
-    first = std::min(first, std::max(own, others));
+    // Stream 0 may have run ahead, and have waited, since a record that it has made already.
+    const bool recorded = compute.pc > next->after;
+    const Picoseconds own = stream.now.at,
+                      others = compute.now.at + table.work[next->after] - done;
+    first = std::min(first, recorded ? own : std::max(own, others));
   }
   if (r.iteration + 1 < r.stop_at)  // the next iteration begins when stream 0 has ended
     first = std::min(first, compute.now.at + table.work.back() - done);

@@ -153,6 +153,16 @@ TEST(FirstSends, AreAfterTheComputingThatACallWaitsFor) {
   EXPECT_EQ(sends.first(ranks), 1345);
   ranks[0].streams[1].pc = 4;
   EXPECT_EQ(sends.first(ranks), Windows::kNever);
+  // Stream 0 has recorded, and since run ahead and waited; the call waits for the clock alone.
+  ranks[0].streams[0].pc = 5;
+  ranks[0].streams[0].now.at = 9000;
+  ranks[0].streams[1].pc = 1;
+  ranks[0].streams[1].now.at = 1340;
+  sends.begin(ranks, 1);
+  EXPECT_EQ(sends.first(ranks), 1340);
+  ranks[0].streams[0].pc = 2;
+  ranks[0].streams[0].now.at = 1300;
+  ranks[0].streams[1].pc = 4;
   ranks[0].stop_at = 2;  // the next iteration begins when stream 0 has ended
   sends.begin(ranks, 1);
   EXPECT_EQ(sends.first(ranks), 1345);
