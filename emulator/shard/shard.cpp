@@ -84,12 +84,12 @@ void Shard::play_window() {
     Event& event = pop();
     timers_.first_is_at(now_, event.rank) ? fire_tied(event) : fire(event);
     go_on();
+    if (backlog_of_ != kNil) go_through_backlog();
   }
 }
 
 bool Shard::finished() const {
   return ranks_left_ == 0 && outboxes_.turns() == 0 && outboxes_.kept() == 0 && fabric_.idle() &&
-    if (backlog_of_ != kNil) go_through_backlog();
          (!packets_ || packets_->idle()) && (!switch_packets_ || switch_packets_->idle()) &&
          (!agents_.serves() || shared_->at_rest.load(std::memory_order_relaxed)) &&
          (links_.empty() || shared_->ended.load(std::memory_order_relaxed) == shared_->shards);
@@ -262,10 +262,39 @@ Event& Shard::pop() {
   tied_.clear();
   add(first);
   while (timers_.first_is_at(at, rank)) add(timers_.pop());
+  fire_in_order();
+}
+
+void Shard::fire_in_order() {
   for (TiedEvents::Tied& tied : tied_.in_order()) {
     fire(tied.event);
     go_on();
   }
+}
+
+// Lets a helper take the notes that have queued at its NIC, as far as it may run ahead.
+void Shard::go_through_backlog() {
+  const std::uint32_t helper = backlog_of_;
+  const auto source = static_cast<std::uint32_t>(ranks_.size()) + helper;
+  const Port& port = nics_[ranks_[helper].nic];
+  for (;;) {
+    const Picoseconds end = std::min(port.ingress_free.at, backlogs_.next_timer(helper));
+    Event* const first = timers_.pop_early(source, end);
+    if (first == nullptr) break;
+    const Picoseconds at = first->t.at;
+    if (timers_.time_of(source) != at) {
+      fire(*first);
+      go_on();
+      continue;
+    }
+    tied_.clear();
+    tied_.add(sender_of(*first), *first);
+    while (const Event* next = timers_.pop_early(source, at + 1))
+      tied_.add(sender_of(*next), *next);
+    fire_in_order();
+  }
+  timers_.settle();
+  backlog_of_ = kNil;
 }
 
 void Shard::fire_at_once(Event& event) {
@@ -311,41 +340,12 @@ void Shard::fire(Event& event) {
     case Event::Kind::compute_done: {
       RankState& r = rank();
       if (!virtual_) {
-  fire_in_order();
-}
-
-void Shard::fire_in_order() {
         const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * segment_.dilation;
         stats_.lateness_ns.add(late > 0 ? static_cast<std::uint64_t>(late) : 0);
       }
       StreamState& s = r.streams[event.via];
       s.now = event.t;
       s.phase = StreamState::Phase::ready;
-// Lets a helper take the notes that have queued at its NIC, as far as it may run ahead.
-void Shard::go_through_backlog() {
-  const std::uint32_t helper = backlog_of_;
-  const auto source = static_cast<std::uint32_t>(ranks_.size()) + helper;
-  const Port& port = nics_[ranks_[helper].nic];
-  for (;;) {
-    const Picoseconds end = std::min(port.ingress_free.at, backlogs_.next_timer(helper));
-    Event* const first = timers_.pop_early(source, end);
-    if (first == nullptr) break;
-    const Picoseconds at = first->t.at;
-    if (timers_.time_of(source) != at) {
-      fire(*first);
-      go_on();
-      continue;
-    }
-    tied_.clear();
-    tied_.add(sender_of(*first), *first);
-    while (const Event* next = timers_.pop_early(source, at + 1))
-      tied_.add(sender_of(*next), *next);
-    fire_in_order();
-  }
-  timers_.settle();
-  backlog_of_ = kNil;
-}
-
       return advance(r);
     }
     case Event::Kind::link:
@@ -382,6 +382,7 @@ void Shard::go_through_backlog() {
     case Event::Kind::arrival:
       if (event.message == MessageKind::note) [[unlikely]] {
         ++of_agents_;
+        if (backlogs_.runs_ahead(event.rank)) backlog_of_ = event.rank;
         return note_arrived(event);
       }
       return arrive(rank(), event);
@@ -389,6 +390,7 @@ void Shard::go_through_backlog() {
       return arrive(rank(), event);
     case Event::Kind::timer:
       ++of_agents_;
+      backlogs_.fired(event.rank);
       return agents_.on_timer({event.rank, event.group}, event.sequence, event.bytes(), event.t);
     case Event::Kind::call_done:
       return end_calls(event.flight, event.t);
@@ -421,5 +423,3 @@ void Shard::fail(const std::string& what, bool of_fabric) {
 }
 
 }  // namespace ghostrank
-        if (backlogs_.runs_ahead(event.rank)) backlog_of_ = event.rank;
-      backlogs_.fired(event.rank);
