@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <queue>
 #include <tuple>
 
@@ -46,8 +47,7 @@ Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const 
                        bytes_of(op.dtype) * (exchanges ? here : 1);
   const double seconds = cluster.nic.rate_bps > 0 ? bytes * 8 / (cluster.nic.rate_bps * nics) : 0;
   const double hops = exchanges ? 1 : rounds * (ranks - 1);
-  return std::llround(seconds * 1e12) +
-         static_cast<Picoseconds>(std::llround(hops)) * cluster.nic.latency;
+  return std::llround(seconds * 1e12) + std::llround(hops) * cluster.nic.latency;
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ struct StepEstimator::Followed {
       for (std::size_t s = 0; s < role.streams.size(); ++s)
         if (role.streams[s].next < role.program->streams[s].size())
           throw Error("the step cannot be estimated: role " +
-                      workload_.roles[static_cast<std::size_t>(&role - roles_.data())].name +
+                      workload_.roles[&role - roles_.data()].name +
                       " waits for a call that nobody else makes");
   }
 
@@ -269,6 +269,14 @@ StepEstimate StepEstimator::estimate(const JobSpec& spec, const Workload& worklo
   Followed followed(*this, spec, workload);
   followed.follow();
   return followed.result();
+}
+
+Workload in_steady_state(Workload workload) {
+  for (Role& role : workload.roles)
+    role.iterations.erase(role.iterations.begin(), std::prev(role.iterations.end()));
+  workload.order.clear();
+  workload.cycle = 1;
+  return workload;
 }
 
 }  // namespace ghostrank

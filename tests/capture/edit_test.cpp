@@ -121,13 +121,16 @@ TEST(FitScale, FollowsWhatARankSendsWhereThePointsDiffer) {
   EXPECT_DOUBLE_EQ(noise.value, 12);
   EXPECT_NEAR(noise.error, 3 / std::sqrt(2), 1e-12);
 
-  // Three points that are on no such curve: their distance to it counts as error, too.
+  // Three points that are on no such curve: their distance to it counts as error, too. The line
+  // over 1 / ranks that fits them best has the slope -144 / 7 and misses them by 2 / 7, -6 / 7 and
+  // 4 / 7.
   const ScaleFit bent = fit_scale({{2, 10, 0}, {4, 14, 0}, {8, 18, 0}}, 16);
   const ScaleFit straight = fit_scale({{2, 10, 0}, {4, 14, 0}, {8, 16, 0}}, 16);
   EXPECT_DOUBLE_EQ(straight.value, 17);
   EXPECT_NEAR(straight.error, 0, 1e-9);
-  EXPECT_GT(bent.error, 0.5);
-  EXPECT_GT(bent.residual, 0.3);
+  EXPECT_NEAR(bent.value, 14 + 144.0 / 7 * (7.0 / 24 - 1.0 / 16), 1e-9);
+  EXPECT_NEAR(bent.residual, 6.0 / 7, 1e-9);
+  EXPECT_NEAR(bent.error, std::sqrt(8.0 / 7 * (1.0 / 3 + 121.0 / 168)), 1e-9);
 }
 
 TEST(FitScales, StretchesThePhasesOfTheRecordedSteps) {
