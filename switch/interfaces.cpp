@@ -57,7 +57,8 @@ class Interface {
  public:
   explicit Interface(const std::string& name)
       : name_(name),
-        fd_(socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL))) {
+        // Without a protocol: until it is bound it would hear all interfaces.
+        fd_(socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
     if (!fd_.is_open()) fail("a packet socket cannot be opened (it takes CAP_NET_RAW)");
     sockaddr_ll address{};
     address.sll_family = AF_PACKET;

@@ -65,6 +65,29 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
   EXPECT_EQ(sw.counters("a")->broadcasts, static_cast<std::uint64_t>(kRounds));
 }
 
+// Not even for the moment between a socket's beginning and its binding.
+TEST(SwitchOnInterfaces, HearNothingOfOthers) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+  const Namespaces net;
+  if (!net.made()) GTEST_SKIP() << "network namespaces cannot be made here";
+  const int fd = net.inside(1, packet_socket);
+  const Bytes frame = chunk(1, 0, 0, 0, 64);
+  std::atomic<bool> stop{false};
+  std::thread elsewhere([&] {
+    while (!stop) EXPECT_EQ(write(fd, frame.data(), frame.size()), std::ssize(frame));
+  });
+  int heard = 0;
+  for (int times = 0; times < 30; ++times) {
+    const auto ports = net.inside(-1, [] { return open_interfaces({{"p0", {}, {}}}); });
+    Arrival arrival;
+    while (ports->next(arrival)) ++heard;
+  }
+  stop = true;
+  elsewhere.join();
+  close(fd);
+  EXPECT_EQ(heard, 0);
+}
+
 // An interface that is down is not gone: it may come up again.
 TEST(SwitchOnInterfaces, EndWithTheNameOfOneThatIsGone) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
