@@ -55,18 +55,28 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   f.held_by = kOwnCap;
   shares_[id] = {.cap = cap};
   f.in_use = true;
-  for (const Need& n : needs) come(n.resource, id, n.ps_per_byte);
+  f.places.resize(needs.size());
+  for (std::uint32_t need = 0; need < needs.size(); ++need) come(id, need);
   come_.push_back(id);
   return id;
 }
 
-void FlowNetwork::come(std::uint32_t resource, Id id, double ps_per_byte) {
+void FlowNetwork::come(Id id, std::uint32_t need) {
+  Flow& f = flows_[id];
+  const auto [resource, ps_per_byte] = f.needs[need];
   Resource& r = resources_[resource];
-  r.users.push_back({id, ps_per_byte});
+  f.places[need].user = static_cast<std::uint32_t>(r.users.size());
+  r.users.push_back({id, need, ps_per_byte});
   r.most += shares_[id].cap * ps_per_byte;
   r.need += ps_per_byte;
-  if (r.contended) flows_[id].contended.push_back({resource, ps_per_byte});
+  if (r.contended) list_contended(resource, r.users.back());
   update_contention(resource);
+}
+
+void FlowNetwork::list_contended(std::uint32_t resource, const User& user) {
+  Flow& f = flows_[user.flow];
+  f.places[user.need].contended = static_cast<std::uint32_t>(f.contended.size());
+  f.contended.push_back({resource, user.need, user.ps_per_byte});
 }
 
 void FlowNetwork::give(std::uint32_t resource, double share) {
@@ -85,16 +95,16 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
   if (contended == r.contended) return;
   r.contended = contended;
   if (contended) {
-    for (const User& u : r.users) flows_[u.flow].contended.push_back({resource, u.ps_per_byte});
+    for (const User& u : r.users) list_contended(resource, u);
     return;
   }
   r.full = false;
   for (const User& u : r.users) {
-    std::vector<Need>& listed = flows_[u.flow].contended;
-    const auto here = std::find_if(listed.begin(), listed.end(),
-                                   [&](const Need& n) { return n.resource == resource; });
-    *here = listed.back();
-    listed.pop_back();
+    Flow& f = flows_[u.flow];
+    const std::uint32_t at = f.places[u.need].contended;
+    f.contended[at] = f.contended.back();
+    f.places[f.contended[at].need].contended = at;
+    f.contended.pop_back();
   }
 }
 
@@ -106,17 +116,19 @@ void FlowNetwork::remove(Id id) {
     note_held(id, end(id));
   }
   f.in_use = false;
-  for (const Need& n : f.needs) leave(n.resource, id, n.ps_per_byte);
+  for (std::uint32_t need = 0; need < f.needs.size(); ++need) leave(id, need);
   f.contended.clear();
   std::erase(come_, id);
   free_.push_back(id);
 }
 
-void FlowNetwork::leave(std::uint32_t resource, Id id, double ps_per_byte) {
+void FlowNetwork::leave(Id id, std::uint32_t need) {
+  const auto [resource, ps_per_byte] = flows_[id].needs[need];
   Resource& r = resources_[resource];
-  const auto at =
-      std::find_if(r.users.begin(), r.users.end(), [&](const User& u) { return u.flow == id; });
-  *at = r.users.back();
+  const std::uint32_t at = flows_[id].places[need].user;
+  const User last = r.users.back();
+  r.users[at] = last;
+  flows_[last.flow].places[last.need].user = at;
   r.users.pop_back();
   r.most = r.users.empty() ? 0 : r.most - shares_[id].cap * ps_per_byte;
   r.need = r.users.empty() ? 0 : r.need - ps_per_byte;
@@ -203,7 +215,7 @@ void FlowNetwork::choose(Id id) {
   s.chosen = true;
   s.wanted = false;
   chosen_.push_back(id);
-  for (const Need& n : flows_[id].contended) {
+  for (const Contended& n : flows_[id].contended) {
     Resource& r = resources_[n.resource];
     ++r.chosen;
     if (std::exchange(r.touched, true)) continue;
@@ -320,7 +332,7 @@ void FlowNetwork::fix(Id id, double rate, std::uint32_t bottleneck) {
   s.fixed = true;
   s.fair = rate;
   s.bottleneck = bottleneck;
-  for (const Need& n : flows_[id].contended) {
+  for (const Contended& n : flows_[id].contended) {
     Resource& r = resources_[n.resource];
     r.free = std::max(0.0, r.free - rate * n.ps_per_byte);
     r.load = std::max(0.0, r.load - n.ps_per_byte);

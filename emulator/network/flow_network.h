@@ -78,9 +78,20 @@ class FlowNetwork {
   std::uint64_t solved() const { return solved_; }  // rates computed so far
 
  private:
+  // Where a flow is listed for one of its needs, so that it is found at once: flows may have
+  // thousands of needs, and resources hundreds of users.
+  struct Place {
+    std::uint32_t user = 0;       // in Resource::users
+    std::uint32_t contended = 0;  // in Flow::contended, while the resource is
+  };
+  struct Contended {
+    std::uint32_t resource, need;  // need: its number among the flow's
+    double ps_per_byte;
+  };
   struct Flow {
     std::span<const Need> needs;
-    std::vector<Need> contended;  // those of `needs` at such resources, in any order
+    std::vector<Place> places;         // by need
+    std::vector<Contended> contended;  // those of `needs` at such resources, in any order
     double left = 0;
     Picoseconds since = 0;
     // Its bottleneck, and since when; while `settle()` looks for another one, the last.
@@ -97,6 +108,7 @@ class FlowNetwork {
   };
   struct User {
     Id flow;
+    std::uint32_t need;  // its number among the flow's
     double ps_per_byte;
   };
   struct Resource {
@@ -112,8 +124,9 @@ class FlowNetwork {
     bool touched = false;
   };
 
-  void come(std::uint32_t resource, Id id, double ps_per_byte);
-  void leave(std::uint32_t resource, Id id, double ps_per_byte);
+  void come(Id id, std::uint32_t need);
+  void leave(Id id, std::uint32_t need);
+  void list_contended(std::uint32_t resource, const User& user);
   void update_contention(std::uint32_t resource);
   void want(Id id);
   void look_at_freed(std::uint32_t resource);

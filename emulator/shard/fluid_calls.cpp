@@ -21,6 +21,12 @@ FluidKey key_of(std::uint32_t place, const Op& op) {
   return key;
 }
 
+// Whether two ops of one pair of ranks have the same key.
+bool are_one_transfer(const Op& a, const Op& b) {
+  return a.group == b.group && a.dtype == b.dtype && a.count == b.count && a.floats == b.floats &&
+         a.within == b.within;
+}
+
 }  // namespace
 
 std::size_t FluidCalls::Hash::operator()(const FluidKey& k) const {
@@ -225,21 +231,29 @@ std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidPlace& place,
                                                     const FlowletOf& flowlet_of) const {
   const Topology& topology = cluster_.topology();
   const auto nics = static_cast<std::uint32_t>(cluster_.nics());
-  std::map<std::uint32_t, double> needs;
+  std::vector<FlowNetwork::Need> out;
   for (const FluidPattern::Edge& e : place.pattern->edges) {
     if (inside_node(place, e)) continue;
     const Connected edge = connected(place, e);
     const double share = static_cast<double>(e.share) / FluidPattern::kWhole;
     const double at_nic = share * topology.own().ps_per_byte;
-    needs[static_cast<std::uint32_t>(edge.nics.source.value())] += at_nic;
-    needs[nics + static_cast<std::uint32_t>(edge.nics.target.value())] += at_nic;
+    out.push_back({static_cast<std::uint32_t>(edge.nics.source.value()), at_nic});
+    out.push_back({nics + static_cast<std::uint32_t>(edge.nics.target.value()), at_nic});
     for_each_link(edge, flowlet_of(edge), [&](std::uint32_t link, double of_edge) {
-      needs[2 * nics + link] += share * of_edge * topology.link(link).ps_per_byte;
+      out.push_back({2 * nics + link, share * of_edge * topology.link(link).ps_per_byte});
     });
   }
-  std::vector<FlowNetwork::Need> out;
-  for (const auto& [resource, ps] : needs)
-    if (ps > 0) out.push_back({resource, ps});
+  // Stable, so that sums do not depend on how it sorts.
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.resource < b.resource; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < out.size();) {
+    FlowNetwork::Need sum = out[i];
+    for (++i; i < out.size() && out[i].resource == sum.resource; ++i)
+      sum.ps_per_byte += out[i].ps_per_byte;
+    if (sum.ps_per_byte > 0) out[kept++] = sum;
+  }
+  out.resize(kept);
   return out;
 }
 
@@ -278,7 +292,8 @@ std::uint32_t FluidCalls::transfer_of(const Flight& f, PairCounter& pair) {
     open_.erase(at);
     return number;
   }
-  if (std::exchange(pair.op, f.op) != f.op)
+  const Op* const before = std::exchange(pair.op, f.op);
+  if (before != f.op && !(before && are_one_transfer(*before, *f.op)))
     pair.fluid = &of_transfer(f.group & ~kPointToPoint, *f.op, source, target);
   return at->second = begin(*pair.fluid);
 }
