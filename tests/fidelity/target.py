@@ -74,7 +74,7 @@ def steps_of(breakdown):
     """{name: seconds}, with factors and inverses in every step, and seldom."""
     often, seldom = {}, {}
     for name, (variant, _) in ALGORITHMS.items():
-        keys = f"variant: {variant}" + ("" if name == "SGD" else COST)
+        keys = kfac.SPD if variant == "spd" else f"variant: {variant}"
         often[name] = breakdown.step("ResNet-50", keys)
         if name != "SGD":
             # Once through the longest of the periods.

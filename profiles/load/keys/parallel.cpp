@@ -325,11 +325,11 @@ constexpr std::array kKeys{
         .of("kfac")
         .unless("parallel.variant", "ssgd"),
     Key{"parallel.kfac_cost", KeyType::choice, "device",
-        "how long inverses (and, rtx2080ti, products) of K-FAC take: by the device's FLOPs, as "
-        "fitted to measurements on an RTX 2080 Ti, or by SPD-KFAC's published model of one",
+        "how long inverses (and, rtx2080ti, products and Horovod's requests) of K-FAC take: by the "
+        "device's FLOPs, as fitted to measurements on 64 RTX 2080 Ti, or by SPD-KFAC's published "
+        "model of one",
         0, 0, "device rtx2080ti spdkfac"}
-        .of("kfac")
-        .unless("parallel.variant", "ssgd"),
+        .of("kfac"),
     Key{"parallel.exclude", KeyType::choice, "nothing",
         "parts that are left out, to see what each adds: sending inverses; that and inverting; "
         "those and reducing factors",

@@ -7,6 +7,13 @@ namespace {
 
 constexpr double kFittedRate = 8.45e12;  // FLOP/s
 constexpr double kFittedInverse = 0.718e-3, kFittedCube = 0.446e-3, kFittedVisit = 0.078e-3;  // s
+constexpr double kFittedRequest = 4.8e-6, kFittedCycle = 11.3e-6;                             // s
+// Bytes moved for an element of the triangle: its row and column are written (torch.triu_indices)
+// and read, the element read and written; back, the rows and columns of both triangles are written,
+// and read for the upper triangle, for its mirror image and for the lower one.
+constexpr double kPlace = 2 * 8, kElement = 4;
+constexpr double kPackBytes = kPlace + (kPlace + 2 * kElement);
+constexpr double kUnpackBytes = 2 * kPlace + 3 * (kPlace + 2 * kElement);
 constexpr double kPublishedInverse = 3.64e-3, kPublishedExponent = 4.77e-4;
 
 Picoseconds picos(double seconds) {
@@ -15,7 +22,8 @@ Picoseconds picos(double seconds) {
 
 }  // namespace
 
-KfacCompute::KfacCompute(const JobSpec& spec) : cost_(spec.parallel.kfac.cost), device_(spec) {}
+KfacCompute::KfacCompute(const JobSpec& spec)
+    : cost_(spec.parallel.kfac.cost), ranks_(spec.cluster.gpus()), device_(spec) {}
 
 Picoseconds KfacCompute::products(double flops, const std::string& what) const {
   const Picoseconds own = device_.products(flops, what);  // checks the type and the size
@@ -47,6 +55,24 @@ Picoseconds KfacCompute::visit() const {
 Picoseconds KfacCompute::precondition(const Factor& a, const Factor& g) const {
   const auto in = static_cast<double>(a.dimension), out = static_cast<double>(g.dimension);
   return products(2 * in * out * (in + out), "the gradient of " + g.name);
+}
+
+Picoseconds KfacCompute::pack(const Factor& factor) const {
+  return device_.memory(kPackBytes * static_cast<double>(factor.packed()), factor.name);
+}
+
+Picoseconds KfacCompute::unpack(const Factor& factor) const {
+  return device_.memory(kUnpackBytes * static_cast<double>(factor.packed()), factor.name);
+}
+
+Picoseconds KfacCompute::requests(std::size_t tensors) const {
+  return cost_ == KfacCost::rtx2080ti
+             ? picos(kFittedRequest * static_cast<double>(tensors) * ranks_)
+             : 0;
+}
+
+Picoseconds KfacCompute::cycle() const {
+  return cost_ == KfacCost::rtx2080ti ? picos(kFittedCycle * ranks_) : 0;
 }
 
 }  // namespace ghostrank

@@ -12,6 +12,16 @@
 //               for an inverse and 0.078 ms of the host's for looking at a factor, own or not, from
 //               the three times for inverses under three placements
 //
+// What is sent is packed first: PyTorch gathers the upper triangle by lists of its elements' rows
+// and columns (int64), which it makes anew each time, and writes both triangles back in the same
+// way. That is memory-bound.
+//
+// The authors run Horovod without its cache of responses: in a cycle rank 0 hears from every rank
+// of the tensors that are ready there, then all learn which they all have. With `rtx2080ti` a
+// request (a tensor of a rank) takes 4.8 us, and a cycle 11.3 us a rank beyond its requests;
+// otherwise neither takes time. They are fitted to what sending ResNet-50's gradients and factors
+// adds to a step of D-KFAC, and inverses to one of MPD-KFAC.
+//
 // Units: picoseconds. Errors: Error(usage) as ComputeModel's. Threading: plain values.
 #pragma once
 
@@ -29,11 +39,16 @@ class KfacCompute {
   Picoseconds inverse(const Factor& factor) const;  // by the rank that inverts it
   Picoseconds visit() const;                        // for each factor, whoever inverts it
   Picoseconds precondition(const Factor& a, const Factor& g) const;
+  Picoseconds pack(const Factor& factor) const;
+  Picoseconds unpack(const Factor& factor) const;
+  Picoseconds requests(std::size_t tensors) const;  // of all ranks, to Horovod
+  Picoseconds cycle() const;
 
  private:
   Picoseconds products(double flops, const std::string& what) const;
 
   KfacCost cost_;
+  int ranks_;
   ComputeModel device_;
 };
 

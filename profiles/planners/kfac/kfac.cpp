@@ -50,6 +50,7 @@ class Writer {
     backward(hooks);
     out_.after(kCompute, kComm);
     if (step_.factors && !hooks) factors_after_backward();
+    if (step_.factors) unpack_factors();
     if (step_.inverses && !plan_.leaves_out(KfacExclude::inverses)) invert();
     precondition();
     out_.compute(kCompute, "optimizer", plan_.optimizer);
@@ -69,9 +70,39 @@ class Writer {
     if (plan_.leaves_out(KfacExclude::factor_comm)) return;
     const bool reduce = plan_.scheme.reduction == FactorReduction::reduce;
     const std::string& first = plan_.factors[call.factors.front()].name;
+    for (const std::size_t f : call.factors) pack(f);
     out_.after(kComm, kCompute);
+    // PAD-KFAC reduces without Horovod. What its authors fuse themselves is one tensor to Horovod.
+    const bool fused_by_horovod = plan_.scheme.fusion == FactorFusion::layer;
+    if (!reduce) request(kComm, fused_by_horovod ? call.factors.size() : 1);
+    if (!reduce && plan_.scheme.overlap) await_cycle();
     out_.collective(kComm, "factors from " + first, reduce ? Func::reduce : Func::all_reduce,
                     kDataParallel, DataType::float32, call.packed, reduce ? call.root : 0);
+  }
+
+  void pack(std::size_t f) {
+    out_.compute(kCompute, "pack " + plan_.factors[f].name, plan_.compute.pack(plan_.factors[f]));
+  }
+
+  void unpack(std::size_t f) {
+    out_.compute(kCompute, "unpack " + plan_.factors[f].name,
+                 plan_.compute.unpack(plan_.factors[f]));
+  }
+
+  void request(std::size_t stream, std::size_t tensors) {
+    out_.compute(stream, "requests", plan_.compute.requests(tensors));
+  }
+
+  // Of a call that shares its cycle with no other.
+  void await_cycle() { out_.compute(kComm, "cycle", plan_.compute.cycle()); }
+
+  // By whoever received their sum.
+  void unpack_factors() {
+    if (plan_.leaves_out(KfacExclude::factor_comm)) return;
+    const bool reduce = plan_.scheme.reduction == FactorReduction::reduce;
+    for (const FactorCall& call : plan_.calls)
+      for (const std::size_t f : call.factors)
+        if (!reduce || is_mine(f)) unpack(f);
   }
 
   // Calls leave in their order, each after its last factor.
@@ -109,12 +140,14 @@ class Writer {
     for (std::size_t g = groups.size(); g-- > 0;) {
       for (std::size_t m = groups[g].end; m-- > groups[g].first;) {
         out_.compute(kCompute, "backward " + plan_.modules[m].name, plan_.modules[m].backward);
+        request(kCompute, plan_.modules[m].tensors.size());
         if (layer == 0 || plan_.factors[2 * layer - 1].module != m) continue;
         --layer;
         if (hooks) hook(2 * layer + 1);
       }
       if (groups[g].numel == 0) continue;
       out_.after(kComm, kCompute);
+      await_cycle();
       out_.collective(kComm, "gradients " + std::to_string(g), Func::all_reduce, kDataParallel,
                       plan_.spec.precision.gradients, groups[g].numel, 0, g + 1);
     }
@@ -135,11 +168,16 @@ class Writer {
       if (is_mine(f))
         out_.compute(kCompute, "inverse of " + factor.name, plan_.compute.inverse(factor));
       if (plan_.is_local(f) || !sends) continue;
+      pack(f);
       out_.after(kComm, kCompute);
+      request(kComm, 1);
+      await_cycle();
       out_.collective(kComm, "inverse of " + factor.name, Func::broadcast, kDataParallel,
                       DataType::float32, factor.packed(), plan_.owners[f]);
     }
     out_.after(kCompute, kComm);
+    for (std::size_t f = 0; sends && f < plan_.factors.size(); ++f)
+      if (!plan_.is_local(f)) unpack(f);
   }
 
   void precondition() {
@@ -151,6 +189,8 @@ class Writer {
                      plan_.compute.precondition(a, g));
       if (!sends) continue;
       out_.after(kComm, kCompute);
+      request(kComm, 1);
+      await_cycle();
       out_.collective(kComm, "gradient of " + plan_.modules[a.module].name, Func::broadcast,
                       kDataParallel, DataType::float32, a.dimension * g.dimension, plan_.owners[f]);
     }
