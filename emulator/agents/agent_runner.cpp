@@ -31,8 +31,8 @@ class AgentRunner::Lent final : public Io {
   bool send(std::span<const GroupParty> to, const Note& note, Carriage carriage) override {
     const std::uint64_t bytes = note_bytes(note, runner_.overhead(state_.address.scheme));
     if (!may_send(to, note, carriage, bytes)) return true;
-    const LeavingNote leaving{state_.address, state_.party, state_.position, to,
-                              note,           bytes,        carriage,        now_};
+    const LeavingNote leaving{state_.address, state_.party, state_.position, to, note, bytes,
+                              carriage,       now_,         state_.row};
     if (!runner_.carrier_.carry(leaving)) {
       if (!std::exchange(state_.waits_for_room, true)) runner_.waiting_.push_back(&state_);
       return false;
@@ -250,7 +250,10 @@ void AgentRunner::clear(bool fail) {
   std::erase_if(states_, [](const State& s) { return !s.use->outside; });
   std::fill(first_of_.begin(), first_of_.end(), nullptr);
   waiting_.clear();
+  counts_.clear();
+  of_row_.clear();
   for (State& s : states_) {
+    s.row = new_row(s.address);
     s.next = std::exchange(first_of_[s.address.local], &s);
     s.timers.clear();
     s.open.clear();
@@ -287,12 +290,24 @@ AgentRunner::State& AgentRunner::new_state(AgentAddress who) {
     state->position = state->use->ends->size() + (state->party - state->use->first_helper);
   }
   state->parties = state->use->ends->size() + static_cast<GroupParty>(state->use->helpers.size());
+  state->row = new_row(who);
   state->processor = processor_of_[who.local];
   state->fails = fails(*state);
   state->traced = carrier_.traces(who.local);
   state->count.party = state->party;
   make_agent(*state);
   return *state;
+}
+
+std::uint32_t AgentRunner::new_row(AgentAddress who) {
+  of_row_.push_back(who);
+  return counts_.new_row();
+}
+
+void AgentRunner::enter_counts() {
+  counts_.take_all([this](std::uint32_t row, GroupParty receiver, const LedgerCell& notes) {
+    carrier_.enter(of_row_[row], receiver, notes);
+  });
 }
 
 void AgentRunner::make_agent(State& s) {

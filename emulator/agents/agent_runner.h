@@ -29,6 +29,7 @@
 #include "collectives/agent.h"
 #include "collectives/by_call.h"
 #include "emulator/agents/helper_count.h"
+#include "emulator/agents/pair_counts.h"
 #include "emulator/common/moment.h"
 #include "emulator/result/result.h"
 #include "emulator/traffic/cluster.h"
@@ -58,6 +59,7 @@ struct LeavingNote {
   std::uint64_t bytes;  // on the wire
   Carriage carriage;
   Moment ready;
+  std::uint32_t row;  // of its sender, for AgentRunner::count()
 };
 
 // How fast the machines with servers are.
@@ -85,6 +87,8 @@ class NoteCarrier {
   virtual bool traces(std::uint32_t local) const = 0;
   virtual void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
                            Moment to) = 0;
+  // Enters notes between nodes into the ledger.
+  virtual void enter(const AgentAddress& sender, GroupParty receiver, const LedgerCell& notes) = 0;
   virtual void refuse(const std::string& what) = 0;  // ends the run
 };
 
@@ -126,6 +130,14 @@ class AgentRunner {
   // Outboxes may have room again: calls on_room() of the agents that wait for room.
   bool wants_room() const { return !waiting_.empty(); }
   void give_room(Moment at);
+
+  // Counts a note that leaves its node. The ledger has it once enter_counts() was called.
+  void count(std::uint32_t row, GroupParty receiver, std::uint64_t bytes) {
+    if (counts_.add(row, receiver, bytes)) return;
+    enter_counts();
+    counts_.add(row, receiver, bytes);
+  }
+  void enter_counts();
 
   // For verify mode: what the calls of a tensor since clear() end with; null: sums.
   TensorResult* expected(std::uint32_t scheme, const Call& call);
@@ -178,6 +190,7 @@ class AgentRunner {
     WorldParty party;
     Fails fails = Fails::never;
     bool traced = false, waits_for_room = false;
+    std::uint32_t row = 0;  // in counts_
     ByCall<OpenCall> open;
     HelperCount count{};
     std::uint32_t calls = 0;
@@ -188,6 +201,7 @@ class AgentRunner {
 
   State& state_of(AgentAddress who);
   State& new_state(AgentAddress who);
+  std::uint32_t new_row(AgentAddress who);
   Fails fails(const State& state) const;
   void make_agent(State& state);
   bool hears(State& state, Picoseconds at);
@@ -210,6 +224,8 @@ class AgentRunner {
   std::deque<State> states_;
   std::vector<State*> first_of_;  // by local index: a party's states are a list, mostly of one
   std::vector<State*> waiting_;
+  PairCounts counts_;
+  std::vector<AgentAddress> of_row_;  // of counts_
   const SwitchSpec& switch_;
   bool fail_ = false;
   SwitchTroubles troubles_;

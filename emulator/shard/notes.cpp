@@ -83,7 +83,6 @@ bool Shard::carry(const LeavingNote& note) {
   const Topology& topology = cluster_.topology();
   const Location& from = cluster_.location(note.party);
   const LinkSpeed& speed = topology.nic(from.nic);
-  const std::uint16_t row = scheme_row_[note.sender.scheme];
   Moment started{kNotYet, 0};  // at the NIC; one start for all receivers on the modelled network
   Picoseconds d = 0;           // that it takes at the NIC
   NoteTree tree;
@@ -93,7 +92,7 @@ bool Shard::carry(const LeavingNote& note) {
     const WorldParty party = cluster_.world_party(use, receiver);
     const Location& to = cluster_.location(party);
     if (to.node == from.node) {
-      ledger_.add_intra(row, {note.bytes, 1});
+      ledger_.add_intra(scheme_row_[note.sender.scheme], {note.bytes, 1});
       Moment t = note.ready;
       const Picoseconds inside_node = intra_.serialise(note.bytes);
       if (intra_.limited()) t = ranks_[note.sender.local].nvlink.take_egress(t, inside_node);
@@ -102,43 +101,47 @@ bool Shard::carry(const LeavingNote& note) {
       continue;
     }
     const bool wire = cluster_.outside(party) || flows_.carries(from, to);
-    ledger_.add({from.nic, to.nic, row}, {note.bytes, 1});
+    agents_.count(note.row, receiver, note.bytes);
     if (wire || started.at == kNotYet) {
       Port& port = nics_[from.nic];
-      d = time_at_nic(from.nic, later(note.ready, port.egress_free).at, note.bytes);
+      d = rates_ ? time_at_nic(from.nic, later(note.ready, port.egress_free).at, note.bytes)
+                 : speed.serialise(note.bytes);
       started = speed.limited() ? port.take_egress(note.ready, d) : note.ready;
     }
     const Picoseconds latency = topology.latency(from.nic, to.nic);
     const bool packet = note.carriage == Carriage::packet;
-    std::array<Picoseconds, 2> copies{0, Misfortune::kLost};
-    if (packet) {
-      ++stats_.packets.sent;
-      copies = misfortune_.next(note.sender.local, note.party, latency, stats_.packets);
-    }
-    for (const Picoseconds late : copies) {
-      if (late == Misfortune::kLost) continue;
+    const auto pass = [&](Picoseconds late) {
       const Moment start{started.at + late, started.slip};
-      if (wire) {
-        note_to_process(note, party, start);
-        continue;
-      }
+      if (wire) return note_to_process(note, party, start);
       // The slower of the two NICs sets when the last byte arrives.
       const LinkSpeed& into = topology.nic(to.nic);
       Picoseconds behind = d;
       if (rates_ || &into != &speed)
         behind = std::max(d, time_at_nic(to.nic, started.at + latency, note.bytes));
       stats_.packets.received += packet;
-      if (topology.links() > 0 && topology.paths(from.nic, to.nic) > 0) {
-        note_by_links(note, tree, party, start, behind);
-        continue;
-      }
+      if (topology.links() > 0 && topology.paths(from.nic, to.nic) > 0)
+        return note_by_links(note, tree, party, start, behind);
       Moment t{start.at + behind + latency, start.slip};
       if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
       deliver_note(note, to, t, into.limited() ? Event::Kind::ingress : Event::Kind::arrival,
                    payload);
+    };
+    if (!packet) {
+      pass(0);
+      continue;
     }
+    ++stats_.packets.sent;
+    for (const Picoseconds late :
+         misfortune_.next(note.sender.local, note.party, latency, stats_.packets))
+      if (late != Misfortune::kLost) pass(late);
   }
   return true;
+}
+
+void Shard::enter(const AgentAddress& sender, GroupParty receiver, const LedgerCell& notes) {
+  const WorldParty to = cluster_.world_party(cluster_.schemes()[sender.scheme], receiver);
+  ledger_.add({ranks_[sender.local].nic, cluster_.location(to).nic, scheme_row_[sender.scheme]},
+              notes);
 }
 
 // Sets what an event says of the note that it brings: all but when, where, how and the payload.
@@ -174,11 +177,10 @@ void Shard::deliver_note(const LeavingNote& note, const Location& to, const Mome
   }
   std::uint32_t held = kNil;
   unsigned marks = 0;
-  if (bytes == 0) {
-  } else if (bytes == words && words <= sizeof held) {
+  if (bytes > 0 && bytes == words && words <= sizeof held) {
     std::memcpy(&held, note.note.words.data(), words);
     marks = kHoldsWords;
-  } else {
+  } else if (bytes > 0) {
     if (payload == kNil) payload = note_payloads_.put(note.note.words, note.note.content);
     note_payloads_.share(payload);
     held = payload | kSharedPayload;
@@ -396,7 +398,7 @@ void Shard::note_arrived(const Event& e) {
 void Shard::prefetch_note(const Event& e) const {
   if (e.held != kNil && (e.channel & kHoldsWords) == 0 && (e.held & kSharedPayload) != 0)
     note_payloads_.prefetch(e.held & ~kSharedPayload);
-  __builtin_prefetch(&nics_[ranks_[e.rank].nic]);
+  __builtin_prefetch(&ranks_[e.rank]);
   agents_.prefetch(e.rank);
 }
 

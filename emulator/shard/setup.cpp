@@ -224,6 +224,7 @@ void Shard::play(const Clock& clock) {
       for (ActorState& a : f->actors) settle(*f, a.route);
     }
   }
+  agents_.enter_counts();
   if (packets_) count_packets(*packets_, packets_before_);
   if (switch_packets_) count_packets(*switch_packets_, switch_packets_before_);
   stats_.helpers = agents_.helper_counts();

@@ -136,11 +136,11 @@ class Shard final : private NoteCarrier {
   Event& pop();
   GHOSTRANK_ON_THE_WAY void fire(Event& event);
   void fire_tied(const Event& first);
+  void fire_in_order();
+  void go_through_backlog();
   void fire_at_once(Event& event);
   GHOSTRANK_ON_THE_WAY void go_on();
   void go_on_with(const Ready& next);
-  void fire_in_order();
-  void go_through_backlog();
   WorldParty sender_of(const Event& e) const;
   GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank,
                                        MessageKind message = MessageKind::data);
@@ -174,11 +174,11 @@ class Shard final : private NoteCarrier {
   std::string what_is_awaited(const Flight& f, const ActorState& a) const;
 
   // shard/setup.cpp
+  void find_helpers_alone();
   std::uint32_t begin_ranks();
   void watch_links();
 
   // shard/ranks.cpp
-  void find_helpers_alone();
   void begin_iteration(RankState& r, Moment t);
   void end_iteration(RankState& r);
   void tell_ops();
@@ -328,6 +328,7 @@ class Shard final : private NoteCarrier {
   bool carry(const LeavingNote& note) override;
   void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
   void end_call(Flight& flight, Moment at) override;
+  void enter(const AgentAddress& sender, GroupParty receiver, const LedgerCell& notes) override;
   bool traces(std::uint32_t local) const override { return ranks_[local].traced; }
   void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
                    Moment to) override;
@@ -348,11 +349,11 @@ class Shard final : private NoteCarrier {
   bool belongs_here(const Header& note) const;
   void schedule_note(Message m);
   void note_arrived(const Event& e);
+  void prefetch_note(const Event& e) const;
 
   const JobSpec& spec_;
   const Workload& workload_;
   const Cluster& cluster_;
-  void prefetch_note(const Event& e) const;
   const Host host_;
   const int index_;
   const Flows& flows_;
@@ -375,13 +376,13 @@ class Shard final : private NoteCarrier {
   std::vector<RankState> ranks_;
   std::size_t players_ = 0;  // number of ranks in ranks_
   AgentRunner agents_;
+  std::vector<bool> helpers_alone_;  // by helper; empty: none runs ahead of the clock
+  HelperBacklogs backlogs_;
+  std::uint32_t backlog_of_ = kNil;        // the helper that has just taken a note of its backlog
   std::vector<std::uint16_t> scheme_row_;  // row of the report, by scheme
   Misfortune misfortune_;
   std::vector<std::uint32_t> sequences_;  // collectives started, by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
-  std::vector<bool> helpers_alone_;  // by helper; empty: none runs ahead of the clock
-  HelperBacklogs backlogs_;
-  std::uint32_t backlog_of_ = kNil;        // the helper that has just taken a note of its backlog
   Picoseconds ended_ = 0;                   // when the loop saw the last rank here end
   std::vector<OpenIterations> iterations_;  // by job
   TimerQueue<Event> timers_;

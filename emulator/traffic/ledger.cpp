@@ -19,37 +19,33 @@ std::size_t hash(const LedgerKey& k) {
 
 }  // namespace
 
-void Ledger::add(const LedgerKey& key, const LedgerCell& count) {
-  if (count.messages == 0) return;
-  if (!table_.empty()) __builtin_prefetch(&table_[hash(key) & (table_.size() - 1)], 1);
-  const LedgerRow due = std::exchange(waiting_[oldest_], LedgerRow{key, count});
-  oldest_ = (oldest_ + 1) % waiting_.size();
-  if (due.count.messages == 0) return;
-  enter(due);
+// Moves the gathered counts to the table.
+void Ledger::enter() {
+  while (4 * (used_ + gathered_count_) > 3 * table_.size()) grow();
+  for (std::size_t i = 0; i < gathered_count_; ++i)
+    __builtin_prefetch(&table_[hash(gathered_[i].key) & (table_.size() - 1)]);
+  for (std::size_t i = 0; i < gathered_count_; ++i) {
+    const auto& [key, count] = gathered_[i];
+    if (count.messages == 0) continue;
+    LedgerRow* row = &find_slot(key);
+    if (row->count.messages == 0) {
+      if (used_ >= limit_) {
+        spill();
+        row = &find_slot(key);
+      }
+      ++used_;
+      row->key = key;
+    }
+    row->count += count;
+  }
+  gathered_count_ = 0;
+}
+
+// Throws only after everything is counted, so that the ledger can still be read and used.
+void Ledger::enter_and_tell() {
+  enter();
   if (!failure_.empty() && !std::exchange(told_, true))
     throw Error(failure_, ErrorKind::environment);
-}
-
-// Adds a count to the table.
-void Ledger::enter(const LedgerRow& counted) {
-  if (4 * (used_ + 1) > 3 * table_.size()) grow();
-  LedgerRow* row = &find_slot(counted.key);
-  if (row->count.messages == 0) {
-    if (used_ >= limit_) {
-      spill();
-      row = &find_slot(counted.key);
-    }
-    ++used_;
-    row->key = counted.key;
-  }
-  row->count += counted.count;
-}
-
-void Ledger::enter_waiting() {
-  for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    const LedgerRow due = std::exchange(waiting_[(oldest_ + i) % waiting_.size()], LedgerRow{});
-    if (due.count.messages > 0) enter(due);
-  }
 }
 
 // The row of the key, or the free row where it belongs.
@@ -68,7 +64,7 @@ void Ledger::grow() {
 }
 
 std::vector<LedgerRow> Ledger::rows() {
-  enter_waiting();
+  enter();
   return used_rows();
 }
 
@@ -82,8 +78,7 @@ std::vector<LedgerRow> Ledger::used_rows() const {
 
 void Ledger::clear() {
   std::fill(table_.begin(), table_.end(), LedgerRow{});
-  waiting_.fill({});
-  used_ = 0;
+  used_ = gathered_count_ = 0;
   intra_ = {};
   spilled_by_nic_.clear();
   spilled_ = told_ = false;
@@ -91,7 +86,7 @@ void Ledger::clear() {
 }
 
 void Ledger::spill_rest() {
-  enter_waiting();
+  enter();
   spill();
 }
 
