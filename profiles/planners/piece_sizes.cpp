@@ -11,12 +11,12 @@
 namespace ghostrank {
 namespace {
 
-// Of larger numbers the sums look alike, and sizes do not depend on their scale.
-constexpr int kMostNodes = 16, kMostRanks = 8;
-// At most so many elements are drawn for one length, which takes some tenths of a second.
-constexpr std::uint64_t kMostDrawn = 1 << 22, kLeastDrawn = 1 << 12;
-constexpr int kRoundsOfMemory = 4;
-constexpr std::uint32_t kKey = 0;
+// Sums of more look alike, and sizes do not depend on their scale.
+constexpr int kMostNodes = 8, kMostRanks = 2;
+// A piece is drawn whole up to this length, because its largest element decides much, and several
+// of a shorter one. All that is drawn takes a second or two.
+constexpr std::uint64_t kMostDrawn = 1 << 20, kMostPieces = 16;
+constexpr int kRoundsOfMemory = 3;
 
 std::uint64_t in_proportion(std::uint64_t size, std::uint64_t drawn, std::uint64_t elements) {
   return static_cast<std::uint64_t>(std::llround(
@@ -35,27 +35,37 @@ PieceSizes::PieceSizes(PieceCompression how, const GradientLaw& law, int nodes, 
       seed_(seed) {}
 
 PayloadSizes PieceSizes::of(std::uint64_t elements) {
-  const std::uint64_t most = kMostDrawn / static_cast<std::uint64_t>(nodes_ * ranks_ * rounds_);
-  const std::uint64_t part =
-      std::min(std::bit_ceil(elements), std::max(kLeastDrawn, std::bit_floor(most)));
+  const std::uint64_t drawn = std::min(std::bit_ceil(elements), kMostDrawn);
   const std::lock_guard lock(mutex_);
-  auto known = known_.find(part);
-  if (known == known_.end()) known = known_.emplace(part, drawn(part)).first;
-  return {in_proportion(known->second.piece, part, elements),
-          in_proportion(known->second.sum, part, elements)};
+  auto known = known_.find(drawn);
+  if (known == known_.end()) known = known_.emplace(drawn, mean(drawn)).first;
+  return {in_proportion(known->second.piece, drawn, elements),
+          in_proportion(known->second.sum, drawn, elements)};
 }
 
-PayloadSizes PieceSizes::drawn(std::uint64_t elements) const {
+PayloadSizes PieceSizes::mean(std::uint64_t elements) const {
+  const std::uint64_t pieces = std::clamp<std::uint64_t>(kMostDrawn / elements, 1, kMostPieces);
+  PayloadSizes sum;
+  for (std::uint64_t piece = 0; piece < pieces; ++piece) {
+    const PayloadSizes one = drawn(elements, checking::mix(seed_ + elements) + piece);
+    sum.piece += one.piece;
+    sum.sum += one.sum;
+  }
+  return {sum.piece / pieces, sum.sum / pieces};
+}
+
+PayloadSizes PieceSizes::drawn(std::uint64_t elements, std::uint64_t seed) const {
   const std::uint64_t element = bytes_of(how_.method->payload);
+  const auto key = static_cast<std::uint32_t>(checking::mix(seed));  // codecs draw by it
   std::vector<PieceCodec> roots;
   for (int node = 0; node < nodes_; ++node)
-    roots.emplace_back(how_, how_.memory, kKey, node, elements);
-  PieceCodec server(how_, how_.server_memory(), kKey, nodes_, elements);
-  std::uint64_t draws = checking::mix(seed_ + elements);
+    roots.emplace_back(how_, how_.memory, key, node, elements);
+  PieceCodec server(how_, how_.server_memory(), key, nodes_, elements);
   std::vector<float> gradient(elements);
   const auto add = [](std::vector<float>& sum, const std::vector<float>& more) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
   };
+  std::uint64_t draw = 0;
   PayloadSizes sizes;
   for (int round = 0; round < rounds_; ++round) {
     std::uint64_t pushed = 0;
@@ -63,12 +73,12 @@ PayloadSizes PieceSizes::drawn(std::uint64_t elements) const {
     for (PieceCodec& root : roots) {
       std::vector<float> of_node(elements);
       for (int rank = 0; rank < ranks_; ++rank) {
-        law_.draw(++draws, gradient);
+        law_.draw(checking::mix(seed + ++draw), gradient);
         add(of_node, gradient);
       }
       const std::vector<std::byte> payload = root.compress(std::move(of_node));
       pushed += payload.size() / element;
-      add(sum, PieceCodec::decompressed(how_, kKey, static_cast<std::uint64_t>(round), payload,
+      add(sum, PieceCodec::decompressed(how_, key, static_cast<std::uint64_t>(round), payload,
                                         elements));
     }
     sizes = {pushed / static_cast<std::uint64_t>(nodes_),

@@ -6,7 +6,7 @@
 //   server:          sum of the decompressed payloads > its codec > payload: a sum
 //
 // Memories take some rounds to fill, of which the last one counts. Pieces are drawn in lengths of
-// powers of two, in part if they are long, and sizes of other lengths are in proportion.
+// powers of two, up to a limit, and sizes of other lengths are in proportion.
 //
 // Units: elements. Threading: any thread.
 #pragma once
@@ -29,7 +29,9 @@ class PieceSizes {
   PayloadSizes of(std::uint64_t elements);
 
  private:
-  PayloadSizes drawn(std::uint64_t elements) const;
+  PayloadSizes mean(std::uint64_t elements) const;
+  // Of one piece of every node, and their sum.
+  PayloadSizes drawn(std::uint64_t elements, std::uint64_t seed) const;
 
   const PieceCompression how_;
   const GradientLaw law_;

@@ -223,39 +223,39 @@ TEST(BytePs, SendsCompressedPiecesAndChecksThem) {
 // Dithering: real data travel as they are encoded, the same bytes in memory and in virtual time;
 // without real data notes are as long as those are on average.
 TEST(BytePs, SendsAsMuchAsTheGradientsDecide) {
-  for (const Memory memory : {Memory::none, Memory::nesterov})
-    for (const bool natural : {false, true}) {
-      const auto bytes = [&](FabricKind kind, bool verify) {
-        SmallJob job = compressed_job(kind);
-        PieceCompression how = *job.spec.collectives.at_servers.compression;
-        how.method = method_named("dithering");
-        how.memory = memory;
-        how.options.natural = natural;
-        how.options.quantum = natural ? 5 : 16;
-        const auto sizes = std::make_shared<PieceSizes>(how, job.spec.gradients.laws.front(), 4, 2,
-                                                        job.spec.run.seed);
-        how.expected = [sizes](std::uint64_t elements) { return sizes->of(elements); };
-        job.spec.collectives.at_servers.compression = std::make_shared<PieceCompression>(how);
-        job.spec.run.verify = verify;
-        job.spec.run.warmup = 4;  // memories fill
-        job.spec.run.iterations = 1;
-        job.collective(Func::all_reduce, 100'000, DataType::float32, 0, 1);
-        const Result result = job.run();
-        EXPECT_EQ(result.interrupted, "");
-        if (verify) {
-          EXPECT_EQ(result.verify->wrong_elements, 0U);
-        }
-        std::pair<double, double> sum;
-        for (const ServerReport& server : result.servers)
-          sum.first += server.rx_bytes, sum.second += server.tx_bytes;
-        return sum;
-      };
-      const auto real = bytes(FabricKind::virtual_time, true);
-      EXPECT_EQ(bytes(FabricKind::memory, true), real);
-      const auto expected = bytes(FabricKind::virtual_time, false);
-      EXPECT_NEAR(expected.first, real.first, 0.02 * real.first);
-      EXPECT_NEAR(expected.second, real.second, 0.02 * real.second);
-    }
+  for (const bool natural : {false, true}) {
+    const auto bytes = [&](FabricKind kind, bool verify) {
+      SmallJob job = compressed_job(kind);
+      PieceCompression how = *job.spec.collectives.at_servers.compression;
+      how.method = method_named("dithering");
+      how.memory = natural ? Memory::nesterov : Memory::none;
+      how.options.natural = natural;
+      how.options.quantum = natural ? 5 : 16;
+      const auto sizes = std::make_shared<PieceSizes>(how, job.spec.gradients.laws.front(), 4, 2,
+                                                      job.spec.run.seed);
+      how.expected = [sizes](std::uint64_t elements) { return sizes->of(elements); };
+      job.spec.collectives.at_servers.compression = std::make_shared<PieceCompression>(how);
+      job.spec.run.verify = verify;
+      job.spec.run.iterations = natural ? 5 : 2;  // memories fill
+      job.collective(Func::all_reduce, 100'000, DataType::float32, 0, 1);
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      if (verify) {
+        EXPECT_EQ(result.verify->wrong_elements, 0U);
+      }
+      std::pair<double, double> sum;
+      for (const ServerReport& server : result.servers) {
+        sum.first += server.rx_bytes;
+        sum.second += server.tx_bytes;
+      }
+      return sum;
+    };
+    const auto real = bytes(FabricKind::virtual_time, true);
+    EXPECT_EQ(bytes(FabricKind::memory, true), real);
+    const auto expected = bytes(FabricKind::virtual_time, false);
+    EXPECT_NEAR(expected.first, real.first, 0.03 * real.first);
+    EXPECT_NEAR(expected.second, real.second, 0.03 * real.second);
+  }
 }
 
 // Bytes of the payloads, and the time of what compresses: roots one after the other, a server once

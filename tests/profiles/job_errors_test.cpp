@@ -335,7 +335,7 @@ TEST(JobErrors, SayWhatServersCannotCompress) {
   EXPECT_EQ(error("method: dithering, partition: natural, quantum: 31"), "");
   EXPECT_NE(error("method: dithering, partition: natural, quantum: 32").find("use at most 31"),
             std::string::npos);
-  EXPECT_NE(error("method: dithering", "}\ntensors: {drift: {shape: 1.1}").find("by one law"),
+  EXPECT_NE(error("method: dithering", "}\ntensors: {drift: {scale: 0.9}").find("by one law"),
             std::string::npos);
   EXPECT_NE(error("method: powersgd").find("powersgd needs several rounds"), std::string::npos);
   EXPECT_NE(error("method: signsgd").find("signsgd sends votes"), std::string::npos);
