@@ -149,9 +149,9 @@ Program steady(const std::string& text) {
   return plan_workload(load_text(text).spec).roles[0].iterations.back();
 }
 
-Picoseconds computing(const Program& program, const std::string& what) {
+Picoseconds computing(const Program& program, const std::string& what, std::size_t stream = 0) {
   Picoseconds sum = 0;
-  for (const Op& op : program.streams[0])
+  for (const Op& op : program.streams[stream])
     if (op.kind == Op::Kind::compute && program.labels[op.label].starts_with(what))
       sum += op.duration;
   return sum;
@@ -180,6 +180,26 @@ TEST(EagerKernels, DdpCopiesGradientsIntoItsBucketsAndBack) {
   std::string alone = job("bf16", "micro_batch: 8");
   alone.replace(alone.find("gpus_per_node: 2"), 16, "gpus_per_node: 1");
   EXPECT_TRUE(times(alone).copies.empty());
+}
+
+// Two ranks, which hold half of every unit and gather it for the forward and for the backward.
+TEST(EagerKernels, FsdpCopiesIntoTheBuffersOfItsCallsAndOutOfThem) {
+  const std::string text = job("fp32", "framework: fsdp, micro_batch: 8",
+                               "{base: h100-sxm, kernels: {launch_us: 0.001}}");
+  const Program program = steady(text);
+  const double moved_in_a_second = 3352e9 * .7;
+  const auto parameters = static_cast<double>(load_text(text).spec.model->parameters());
+  const auto bytes = [&](const std::string& what, std::size_t stream) {
+    return static_cast<double>(computing(program, what, stream)) * 1e-12 * moved_in_a_second;
+  };
+  // Cast from fp32 to bf16, then copied; the padding of shards adds a little.
+  EXPECT_NEAR(bytes("pack ", 1) / (2 * (4 + 2 + 2 + 2) * parameters / 2), 1, 0.005);
+  EXPECT_NEAR(bytes("unpack ", 0) / (2 * (2 + 2) * parameters), 1, 0.005);
+  EXPECT_NEAR(bytes("pack gradients of ", 0) / ((2 + 4) * parameters), 1, 0.005);
+  // By FLOPs nothing is copied, as nothing is normed or added.
+  std::string flops =
+      job("bf16", "framework: fsdp, micro_batch: 8", "{base: h100-sxm, multiprocessors: 0}");
+  EXPECT_EQ(computing(steady(flops), "unpack "), 0);
 }
 
 TEST(EagerKernels, WhereThereAreNoneTheirKeysAreNoted) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "profiles/device/compute.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/layers.h"
 #include "profiles/planners/fsdp/mesh.h"
@@ -19,6 +20,7 @@ namespace ghostrank {
 namespace {
 
 constexpr std::size_t kCompute = 0, kComm = 1;
+constexpr double kStored = 4;             // bytes of a shard's element
 constexpr std::size_t kChunksAtOnce = 3;  // chunks whose parameters torch's pipeline runtime keeps
 
 using Layers = std::vector<std::size_t>;  // layers of the model in the order of their use
@@ -51,6 +53,7 @@ class FsdpWriter {
         chunks_(std::move(chunks)),
         stage_(stage),
         times_(step_times(spec)),
+        device_(computes_by_kernels(spec) ? std::optional<ComputeModel>(spec) : std::nullopt),
         units_(fsdp_units(spec, mesh)),
         streams_(streams_of(mesh)),
         stream_names_(streams_.names),
@@ -99,6 +102,7 @@ class FsdpWriter {
   std::uint64_t passed_elements() const;
   void keep_chunks(std::span<const Slot> ahead);
 
+  Picoseconds moving(double bytes) const;
   void gather(std::size_t layer);
   void fetch(const Layers& order, std::size_t at);
   Reduction averaged() const;
@@ -122,6 +126,7 @@ class FsdpWriter {
   const std::vector<Layers> chunks_;
   const int stage_;
   const StepTimes times_;
+  const std::optional<ComputeModel> device_;  // empty: copies take no time
   const std::vector<FsdpUnit> units_;
   const Streams streams_;
   std::vector<std::string> stream_names_;
@@ -287,7 +292,12 @@ bool FsdpWriter::keeps(std::size_t layer) const {
          (mesh_.pipeline.stages > 1 || layer + 1 == units_.size());
 }
 
-// A layer without parameters, as in a measured model, needs no gather.
+Picoseconds FsdpWriter::moving(double bytes) const {
+  return device_ ? device_->on_device(device_->kernels()->memory(bytes), "copies of a unit") : 0;
+}
+
+// A layer without parameters, as in a measured model, needs no gather. Shards are cast to the type
+// of products, and copied next to each other.
 void FsdpWriter::gather(std::size_t layer) {
   Parameters& parameters = parameters_[layer];
   if (parameters.here) return;
@@ -297,7 +307,11 @@ void FsdpWriter::gather(std::size_t layer) {
              experts = mesh_.experts_shard > 1 && unit.experts_shard > 0;
   if (!dense && !experts) return;
   const std::string& name = model_.layers[layer].name;
+  const double sent = bytes_of(spec_.precision.parameters),
+               cast = sent < kStored ? kStored + sent : 0;
   out_.after(kComm, kCompute);
+  const std::uint64_t shards = (dense ? unit.shard : 0) + (experts ? unit.experts_shard : 0);
+  out_.compute(kComm, "pack " + name, moving((cast + 2 * sent) * static_cast<double>(shards)));
   if (dense)
     out_.collective(kComm, "gather " + name, Func::all_gather, mesh_.shard_group,
                     spec_.precision.parameters, unit.shard);
@@ -308,11 +322,18 @@ void FsdpWriter::gather(std::size_t layer) {
 }
 
 // Before a use: makes the layer's parameters available, and starts the gathers of the next uses.
+// What was gathered is copied into the tensors.
 void FsdpWriter::fetch(const Layers& order, std::size_t at) {
   gather(order[at]);
   if (auto& coming = parameters_[order[at]].coming; coming) {
     out_.wait(*coming);
     coming.reset();
+    const FsdpUnit& unit = units_[order[at]];
+    const std::uint64_t whole =
+        (mesh_.shard > 1 ? unit.shard * mesh_.shard : 0) +
+        (mesh_.experts_shard > 1 ? unit.experts_shard * mesh_.experts_shard : 0);
+    out_.compute(kCompute, "unpack " + model_.layers[order[at]].name,
+                 moving(2 * bytes_of(spec_.precision.parameters) * static_cast<double>(whole)));
   }
   const std::size_t ahead = spec_.parallel.prefetch;
   for (std::size_t i = at + 1; i < order.size() && i <= at + ahead; ++i) gather(order[i]);
@@ -327,11 +348,19 @@ Reduction FsdpWriter::averaged() const {
   return type == DataType::float32 || type == DataType::bfloat16 ? Reduction::avg : Reduction::sum;
 }
 
+// Gradients have the type of products. They are copied next to each other, by shards, in the type
+// in which they are reduced: a narrower one takes a copy of its own.
 void FsdpWriter::scatter(std::size_t layer) {
   const std::string& name = model_.layers[layer].name;
+  const double computed = bytes_of(spec_.precision.parameters),
+               reduced = bytes_of(spec_.precision.gradients),
+               packing = computed + reduced + (reduced < computed ? 2 * computed : 0);
   const auto reduce_shard = [&](const std::string& what, int shards, std::uint16_t group,
                                 std::uint64_t shard, std::size_t tensor) {
     if (shard == 0) return;
+    if (shards > 1)
+      out_.compute(kCompute, "pack gradients of " + what,
+                   moving(packing * static_cast<double>(shard) * shards));
     out_.after(kComm, kCompute);
     if (shards > 1)
       out_.collective(kComm, "scatter " + what, Func::reduce_scatter, group,

@@ -10,7 +10,9 @@
 // selects the units that are freed: by default all with framework fsdp, all but the last with
 // torchtitan, and none in a pipeline, as in TorchTitan's own default. The rules follow
 // torch/distributed/fsdp/_fully_shard. The shards have one communicator, so gathers and scatters
-// share a stream.
+// share a stream. Copies, where kernels are computed one by one: a unit's shards into the gather's
+// buffer (in front of the gather), its tensors out of it, gradients into the scatter's buffer (both
+// between the passes).
 //
 // Hybrid sharding (HSDP, `dp_replicate` above 1): neighbouring ranks share a whole model; ranks
 // with the same shards all-reduce them after each scatter, on a stream of their own.
