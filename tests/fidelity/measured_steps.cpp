@@ -35,8 +35,9 @@ struct Sc21 {
   const char* name;
   int heads, hidden, layers, tp, pp, gpus, batch;
   double tflops;
+  Basis basis = Basis::predicted;
 };
-constexpr std::array kSc21{Sc21{"1.7B", 24, 2304, 24, 1, 1, 32, 512, 137},
+constexpr std::array kSc21{Sc21{"1.7B", 24, 2304, 24, 1, 1, 32, 512, 137, Basis::fitted},
                            Sc21{"3.6B", 32, 3072, 30, 2, 1, 64, 512, 138},
                            Sc21{"7.5B", 32, 4096, 36, 4, 1, 128, 512, 142},
                            Sc21{"18.4B", 48, 6144, 40, 8, 1, 256, 1024, 135},
@@ -59,9 +60,10 @@ struct Korthikanti {
   const char* name;
   int layers, hidden, heads, pp, interleave, gpus, batch, micro_batch;
   double full, selective;
+  Basis basis = Basis::predicted;
 };
 constexpr std::array kKorthikanti{
-    Korthikanti{"22B", 48, 6144, 64, 1, 1, 8, 4, 4, 1.42, 1.10},
+    Korthikanti{"22B", 48, 6144, 64, 1, 1, 8, 4, 4, 1.42, 1.10, Basis::fitted},
     Korthikanti{"175B", 96, 12288, 96, 8, 3, 64, 64, 1, 18.13, 13.75},
     Korthikanti{"530B", 105, 20480, 128, 35, 3, 280, 280, 1, 49.05, 37.83},
     Korthikanti{"1T", 128, 25600, 160, 64, 1, 512, 512, 1, 94.42, 71.49}};
@@ -89,7 +91,7 @@ constexpr std::array kMegatronCore{
 std::string number(int value) { return std::to_string(value); }
 
 MeasuredStep of_sc21(const Sc21& row) {
-  MeasuredStep step{"SC'21 table 1", row.name};
+  MeasuredStep step{"SC'21 table 1", row.name, row.basis};
   step.seconds = sc21_seconds(row);
   step.model = to_yaml({row.layers, row.hidden, row.heads});
   step.device = "a100-sxm-80gb";
@@ -107,7 +109,7 @@ MeasuredStep of_sc21(const Sc21& row) {
 
 MeasuredStep of_korthikanti(const Korthikanti& row, bool selective) {
   MeasuredStep step{"Korthikanti table 5",
-                    std::string(row.name) + (selective ? " selective" : " full")};
+                    std::string(row.name) + (selective ? " selective" : " full"), row.basis};
   step.seconds = selective ? row.selective : row.full;
   step.model = to_yaml({row.layers, row.hidden, row.heads});
   step.device = "a100-sxm-80gb";

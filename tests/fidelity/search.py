@@ -37,9 +37,9 @@ SC21_JOB = """model: {{kind: transformer, name: gpt, architecture: gpt2, layers:
 device: a100-sxm-80gb
 precision: {{parameters: bf16, gradients: fp32}}
 cluster: {{nodes: {nodes}, gpus_per_node: 8, nics_per_node: 8,
-  nic: {{rate: 200Gbps, latency_us: 2}}, intra_node: {{rate: 1880Gbps, latency_us: 3.4}}}}
+  nic: {{rate: 200Gbps, latency_us: 2}}, intra_node: {{rate: 1774Gbps, latency_us: 5.5}}}}
 parallel: {{framework: megatron, tp: {tp}, pp: {pp}, global_batch: {batch}, recompute: full,
-  attention: unfused, overlap_grad_reduce: false}}
+  attention: unfused, overlap_grad_reduce: false, gradient_accumulation_fusion: false}}
 collectives: {{library: nccl-2.30}}
 fabric: {{kind: virtual}}
 """
