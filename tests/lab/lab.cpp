@@ -95,10 +95,8 @@ void Lab::change_rate(const LinkShape& link) {
     must(in(where,
             "tc class replace dev " + device + " parent 1: classid 1:1 htb rate " + rate.str()));
   };
-  for (int h = 0; h < hosts_; ++h) {
-    limit(h, "eth0");
-    limit("sw", port(h));
-  }
+  for (int h = 0; h < hosts_; ++h) limit(h, "eth0");
+  for (const std::string& port : ports()) limit("sw", port);
 }
 
 void Lab::shape(const LinkShape& link) {
@@ -106,10 +104,8 @@ void Lab::shape(const LinkShape& link) {
   const auto enqueue = [&](const auto& where, const std::string& device) {
     shell(in(where, "tc qdisc add dev " + device + " root handle 1: htb default 1"));
   };
-  for (int h = 0; h < hosts_; ++h) {
-    enqueue(h, "eth0");
-    enqueue("sw", port(h));
-  }
+  for (int h = 0; h < hosts_; ++h) enqueue(h, "eth0");
+  for (const std::string& port : ports()) enqueue("sw", port);
   change_rate(link);
   for (int h = 0; h < hosts_; ++h) {
     // Not every kernel lets a namespace have cubic as its default; set_routes() sets it in any
@@ -134,6 +130,23 @@ void Lab::set_routes() {
   for (int h = 0; h < hosts_; ++h)
     must(in(
         h, "ip route replace 10.77.0.0/24 dev eth0 src " + address(h) + " congctl cubic" + window));
+}
+
+std::vector<std::string> Lab::ports() const {
+  std::vector<std::string> all;
+  for (int h = 0; h < hosts_; ++h) all.push_back(port(h));
+  if (two_leaves_) all.insert(all.end(), {"trunk0", "trunk1"});
+  return all;
+}
+
+void Lab::add_leaf() {
+  must(in("sw", "ip link add leaf1 type bridge"));
+  must(in("sw", "ip link set leaf1 up"));
+  must(in("sw", "ip link add trunk0 type veth peer name trunk1"));
+  must(in("sw", "ip link set trunk0 master br0 up"));
+  must(in("sw", "ip link set trunk1 master leaf1 up"));
+  for (int h = 1; h < hosts_; h += 2) must(in("sw", "ip link set " + port(h) + " master leaf1"));
+  two_leaves_ = true;
 }
 
 void Lab::add_rail() {

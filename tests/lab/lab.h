@@ -54,6 +54,9 @@ class Lab {
   // links at once), and starts anew after an idle time of one retransmission timeout. Also keeps a
   // connection from inheriting metrics of earlier ones to the same host.
   void keep_windows();
+  // Moves hosts with odd numbers to a second bridge, a leaf of its own. One link joins the leaves;
+  // shape() gives it the shape of the hosts' links.
+  void add_leaf();
   // Adds a second interface, eth1, to every host, on a second bridge.
   void add_rail();
 
@@ -95,10 +98,12 @@ class Lab {
   std::string space(int host) const { return space("h" + std::to_string(host)); }
   std::string output_of(const std::string& command) const;
   void set_routes();
+  std::vector<std::string> ports() const;  // of the switches that shape() shapes
   void remove();
 
   const int hosts_;
   std::string directory_;
+  bool two_leaves_ = false;
   int first_window_ = 0;  // initial TCP window in segments; 0: the system's
   std::set<pid_t> children_;
 };
