@@ -236,8 +236,8 @@ TEST(BytePs, SendsAsMuchAsTheGradientsDecide) {
       how.expected = [sizes](std::uint64_t elements) { return sizes->of(elements); };
       job.spec.collectives.at_servers.compression = std::make_shared<PieceCompression>(how);
       job.spec.run.verify = verify;
-      job.spec.run.iterations = natural ? 5 : 2;  // memories fill
-      job.collective(Func::all_reduce, 100'000, DataType::float32, 0, 1);
+      job.spec.run.iterations = natural ? 4 : 2;  // memories fill
+      job.collective(Func::all_reduce, 65'536, DataType::float32, 0, 1);
       const Result result = job.run();
       EXPECT_EQ(result.interrupted, "");
       if (verify) {
