@@ -60,7 +60,7 @@ class SwitchMl final : public MemberEnds {
   // After a round in set 1 every worker has its mark there and none in set 0, as if that set had
   // never been used and this one were full; the first chunk in each slot goes to set 0.
   std::optional<SwitchService> switch_service() const override {
-    if (layout_->racks.racks != 1) return std::nullopt;
+    if (layout_->racks.racks == 0) return std::nullopt;
     const SwitchMlOptions& options = layout_->options;
     SwitchService service{switchml::kUdpPort,
                           options.slots,

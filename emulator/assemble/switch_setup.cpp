@@ -59,6 +59,19 @@ class SwitchSetup {
   WorldRank rank_of(const SwitchEnd& end) const {
     return WorldRank(cluster_.world_party(use(end), end.position).value());
   }
+  // The helper to which the worker's packets go, whoever plays it: the rail's, or where a rail has
+  // switches in racks the one whose rack the worker is in.
+  GroupParty switch_of(const SwitchEnd& end, const SwitchService& service) const {
+    const std::vector<Helper>& all = use(end).helpers;
+    const std::size_t of_rail = all.size() / service.rails.size();
+    const auto& workers = service.rails[static_cast<std::size_t>(end.rail)];
+    std::size_t found = static_cast<std::size_t>(end.rail) * of_rail;
+    for (std::size_t i = found; i < (static_cast<std::size_t>(end.rail) + 1) * of_rail; ++i) {
+      const auto first = std::ranges::find(workers, all[i].near);
+      if (all[i].level == 0 && first - workers.begin() <= end.number) found = i;
+    }
+    return use(end).ends->size() + static_cast<GroupParty>(found);
+  }
   std::uint16_t port_of(std::uint32_t scheme) const {
     const std::uint32_t port = spec_.network_switch.worker_port + kPortStep * scheme;
     if (port > 0xffff - kPortStep)
@@ -87,7 +100,7 @@ class SwitchSetup {
       s.switch_address = spec_.network_switch.address;
       s.switch_port = service.port;
       s.arrivals.group = end.scheme;
-      s.arrivals.source = use(end).ends->size() + end.rail;
+      s.arrivals.source = switch_of(end, service);
       s.arrivals.target = rank_of(end).value();
       s.arrivals.kind = MessageKind::note;
       const NetworkDevice device = know_each_other(s.binding);

@@ -269,12 +269,19 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   if (!spec.network_switch.fails_at.empty() && !use.ends->survives().restart &&
       std::ranges::any_of(use.helpers, is_switch))
     refuse("does not survive a switch that fails; leave switch.fails_at_us away");
-  use.outside = outside_ && !use.helpers.empty() && use.ends->switch_service().has_value();
-  if (outside_ && !use.helpers.empty() && !use.outside)
+  const auto service = use.ends->switch_service();
+  use.outside = outside_ && !use.helpers.empty() && service.has_value();
+  // Leaves and a spine that run know their workers; a run starts and tells one switch alone.
+  const bool levels = use.outside && use.helpers.size() > service->rails.size();
+  const bool runs = !spec.network_switch.started() && spec.network_switch.socket.empty();
+  if (outside_ && !use.helpers.empty() && (!use.outside || (levels && !runs)))
     refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
            std::string(name_of(use.helpers[0].kind)) + ") for a group of " + std::to_string(size) +
            ", which the one switch of switch.target cannot play; use switch.target: model, or "
-           "groups of at most 32 nodes");
+           "groups of at most 32 nodes" +
+           (levels ? ", or start leaves and a spine (docs/switch.md) and use switch.target: "
+                     "external without switch.socket"
+                   : ""));
   for (std::size_t i = 0; i < use.helpers.size(); ++i) {
     // On a real network a switch outside ghostrank plays the switch, or else a server does.
     const bool in_network = use.helpers[i].kind == PartyKind::network_switch &&

@@ -237,7 +237,7 @@ TEST_F(SwitchedHosts, ScatterGatherAndReduceThroughEveryTarget) {
   for (const auto& [framework, functions] : jobs) {
     std::string settings =
         " -s fabric.packets.loss=0.01 -s fabric.packets.duplicates=0.01 "
-        "-s switch.timeout_us=5000 -s parallel.framework=" +
+        "-s switch.timeout_us=3000 -s parallel.framework=" +
         framework;
     for (const std::string& function : functions)
       settings += " -s collectives." + function + "=switchml";

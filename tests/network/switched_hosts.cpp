@@ -1,6 +1,7 @@
 #include "tests/network/switched_hosts.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -20,6 +21,16 @@ std::vector<std::string> targets() {
   const auto runner = std::filesystem::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk";
   if (std::filesystem::exists(runner)) all.emplace_back("dpdk");
   return all;
+}
+
+const std::string& wanted_proof() {
+  static const std::string wanted = [] {
+    const char* set = std::getenv("GHOSTRANK_SWITCH_PROOF");
+    const std::string value = set != nullptr ? set : "";
+    unsetenv("GHOSTRANK_SWITCH_PROOF");
+    return value;
+  }();
+  return wanted;
 }
 
 void SwitchedHosts::SetUp() {

@@ -20,6 +20,10 @@ inline constexpr std::uint64_t kElements = 30'000;
 // "compiled", and "dpdk" where that is built.
 std::vector<std::string> targets();
 
+// Whose long proofs are wanted: GHOSTRANK_SWITCH_PROOF, the name of a target, or 1 for all; empty:
+// nobody's. The command refuses variables that it does not know, so this takes it away.
+const std::string& wanted_proof();
+
 class SwitchedHosts : public Namespaces {
  protected:
   void SetUp() override;

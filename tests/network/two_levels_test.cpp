@@ -1,0 +1,212 @@
+// Hosts behind leaf switches and a spine, as separate processes on veth: what a job takes for one
+// switch sums over two levels. Every sum is checked. A test with more workers than one switch
+// serves is played where GHOSTRANK_SWITCH_PROOF is set.
+//
+//   h0 ── port0 ┐                  h2 ── port2 ┐
+//   h1 ── port1 ┤ leaf 0           h3 ── port3 ┤ leaf 1
+//           up0 ┘── down0 ─┐ spine ┌─ down1 ── up1
+#include <array>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "emulator/host/link_layer.h"
+#include "emulator/host/network_namespace.h"
+#include "tests/network/switched_hosts.h"
+
+namespace ghostrank {
+namespace {
+
+using nlohmann::json;
+using testing::ForeignSwitch;
+using testing::Lab;
+using testing::shell;
+using testing::targets;
+
+constexpr int kLeaves = 2;
+constexpr const char* kLeafAddress = "10.77.0.200";  // of both: each host knows its own alone
+constexpr const char* kLeafMac = "02:00:00:00:ff:01";
+constexpr const char* kSpineAddress = "10.77.0.201";
+constexpr const char* kSpineMac = "02:00:00:00:ff:09";
+
+// A port of a switch, what is behind it, and whom the switch knows there: in its job, or above it.
+struct Port {
+  std::string name, mac, ip;
+  std::vector<std::string> behind;  // MAC addresses
+  bool above = false;
+};
+
+class TwoLevels : public ForeignSwitch {
+ protected:
+  void SetUp() override {
+    ForeignSwitch::SetUp();
+    if (lab) link_leaves();
+  }
+
+  void link_leaves() {
+    for (int leaf = 0; leaf < kLeaves; ++leaf) {
+      const std::string up = "up" + std::to_string(leaf), down = "down" + std::to_string(leaf);
+      ASSERT_EQ(shell(lab->in("sw", "ip link add " + up + " up type veth peer name " + down)), 0);
+      ASSERT_EQ(shell(lab->in("sw", "ip link set " + down + " up")), 0);
+      for (const std::string& end : {up, down}) make_plain(switch_space(), end);
+    }
+    macs_.clear();
+    for (int h = 0; h < lab->hosts(); ++h) {
+      make_plain(namespace_of_node(lab->pattern(), Node(h)), "eth0");
+      make_plain(switch_space(), Lab::port(h));
+      macs_.push_back(mac_of(h));
+    }
+  }
+
+  void start_leaf(const std::string& target, int leaf) {
+    const int each = (lab->hosts() + kLeaves - 1) / kLeaves;
+    std::vector<Port> ports;
+    Port up{"up" + std::to_string(leaf), kSpineMac, kSpineAddress, {}, true};
+    for (int h = 0; h < lab->hosts(); ++h) {
+      const std::string& mac = macs_[static_cast<std::size_t>(h)];
+      if (h / each == leaf)
+        ports.push_back({Lab::port(h), mac, Lab::address(h), {mac}});
+      else
+        up.behind.push_back(mac);
+    }
+    ports.push_back(up);
+    start(target, leaf, kLeafMac, kLeafAddress, 4000, ports);
+  }
+
+  void start_spine(const std::string& target) {
+    const int each = (lab->hosts() + kLeaves - 1) / kLeaves;
+    std::vector<Port> ports;
+    for (int leaf = 0; leaf < kLeaves; ++leaf)
+      ports.push_back({"down" + std::to_string(leaf), kLeafMac, kLeafAddress, {}});
+    for (int h = 0; h < lab->hosts(); ++h)
+      ports[static_cast<std::size_t>(h / each)].behind.push_back(
+          macs_[static_cast<std::size_t>(h)]);
+    start(target, kLeaves, kSpineMac, kSpineAddress, 48864, ports);
+  }
+
+  void start_all(const std::string& target) {
+    for (int leaf = 0; leaf < kLeaves; ++leaf) start_leaf(target, leaf);
+    start_spine(target);
+  }
+  void stop_all() {
+    for (const pid_t pid : switches_) lab->stop(pid);
+  }
+  void stop_switch(int number) { lab->stop(switches_[static_cast<std::size_t>(number)]); }
+
+  std::string two_levels(const std::string& settings) const {
+    return job("float32", " -s switch.target=external -s switch.mac=" + std::string(kLeafMac) +
+                              " -s switch.timeout_us=10000" + settings);
+  }
+
+ private:
+  // Turns a device's offloads off, as a run does whose switch it starts.
+  static void make_plain(const std::string& space, const std::string& device) {
+    const InNamespace inside(space);
+    ghostrank::turn_offloads_off(device);
+  }
+  std::string mac_of(int host) const {
+    const std::string file = lab->file("mac");
+    EXPECT_EQ(shell(lab->in(host, "cp /sys/class/net/eth0/address " + file)), 0);
+    return testing::read_file(file).substr(0, 17);
+  }
+
+  // Returns when it serves.
+  void start(const std::string& target, int number, const std::string& mac, const std::string& ip,
+             int worker_port, const std::vector<Port>& ports) {
+    const std::string name = "switch" + std::to_string(number);
+    const std::string plan = lab->file(name + ".yaml"), socket = lab->file(name + ".sock");
+    std::string forward, names, workers, uplink;
+    for (std::size_t p = 0; p < ports.size(); ++p) {
+      const Port& port = ports[p];
+      const std::string at = "{port: " + std::to_string(p) + ", mac: ";
+      for (const std::string& behind : port.behind) forward += "  - " + at + behind + "}\n";
+      names += (p > 0 ? "," : "") + port.name;
+      if (port.above)
+        uplink = "    uplink: " + at + port.mac + ", ip: " + port.ip + "}\n";
+      else
+        workers += "      - " + at + port.mac + ", ip: " + port.ip + "}\n";
+    }
+    std::ofstream(plan) << "schema: ghostrank/switch/1\nmac: " << mac << "\nip: " << ip
+                        << "\nforward:\n"
+                        << forward
+                        << "jobs:\n  - name: a\n    elements: 256\n    slots: 32\n"
+                           "    guarded: true\n    worker_port: "
+                        << worker_port << "\n"
+                        << uplink << "    workers:\n"
+                        << workers;
+    switches_[static_cast<std::size_t>(number)] = lab->start(
+        lab->in("sw", std::string(GHOSTRANK_BINARY) + " switch run --target " + target +
+                          " --plan " + plan + " --ports " + names + " --socket " + socket),
+        name);
+    const std::string asked = std::string(GHOSTRANK_BINARY) + " switch counters --socket " + socket;
+    bool serves = false;
+    for (int i = 0; i < 400 && !serves; ++i) {
+      serves = shell(asked) == 0;
+      if (!serves) shell("sleep 0.05");
+    }
+    EXPECT_TRUE(serves) << name << ": " << testing::read_file(lab->file(name));
+  }
+
+  std::vector<std::string> macs_;              // by host
+  std::array<pid_t, kLeaves + 1> switches_{};  // leaves, then the spine
+};
+
+TEST_F(TwoLevels, SumRightWhateverBecomesOfPackets) {
+  for (const std::string& target : targets()) {
+    SCOPED_TRACE(target);
+    start_all(target);
+    const json result =
+        expect_exact(two_levels(" -s fabric.packets.loss=0.02 -s fabric.packets.duplicates=0.05 "
+                                "-s fabric.packets.reordering=0.05"));
+    if (!result.contains("packets")) return;
+    EXPECT_GT(result["packets"]["lost_on_purpose"], 0);
+    // Ordinary frames pass the leaves and the spine, too.
+    expect_exact(two_levels(" -s collectives.allreduce=ring -s fabric.kind=packets"));
+    stop_all();
+  }
+}
+
+// Workers agree on how to go on when one of the switches has forgotten its rounds.
+TEST_F(TwoLevels, SumRightAfterALeafOrTheSpineHasStartedAgain) {
+  start_all("compiled");
+  const pid_t run = lab->start(two_levels(" -s switch.fallback_after_us=20000000 "
+                                          "-s cluster.nic.rate=50Mbps -s run.iterations=60"),
+                               "run");
+  int restarts = 0;
+  for (shell("sleep 0.5"); restarts < 4 && lab->running(run); ++restarts) {
+    const int number = restarts % (kLeaves + 1);
+    stop_switch(number);
+    if (number < kLeaves)
+      start_leaf("compiled", number);
+    else
+      start_spine("compiled");
+    shell("sleep 0.2");
+  }
+  const json result = expect_exact_end(run);
+  stop_all();
+  EXPECT_GT(restarts, 2) << "the run was over too soon";
+  EXPECT_GT(result["switch_troubles"]["restarts"], 0);
+  EXPECT_EQ(result["switch_troubles"]["fallbacks"], 0);
+}
+
+TEST_F(TwoLevels, SumForMoreWorkersThanOneSwitchServes) {
+  const std::string& wanted = testing::wanted_proof();
+  if (wanted.empty()) GTEST_SKIP() << "takes a minute; set GHOSTRANK_SWITCH_PROOF=1";
+  make_lab(34);
+  EXPECT_EQ(play(job("float32", "")), 2);
+  EXPECT_NE(said().find("start leaves and a spine"), std::string::npos) << said();
+  link_leaves();
+  for (const std::string& target : targets()) {
+    if (wanted != "1" && wanted != target) continue;
+    SCOPED_TRACE(target);
+    start_all(target);
+    // Connections between all pairs would be more than the kernel keeps neighbours.
+    expect_exact(
+        two_levels(" -s fabric.flows=nic -s fabric.packets.loss=0.005 "
+                   "-s fabric.packets.duplicates=0.005"));
+    stop_all();
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank
