@@ -30,7 +30,7 @@ inline Result sample() {
   r.iterations = {{0.4, 0.3, 0.1, 0}, {0.6, 0.3, 0.2, 0.1}, {0.5, 0.3, 0.2, 0}};
   constexpr Exactness kExactness{Exactness::Level::messages, Exactness::Basis::derived};
   r.collectives = {
-      {"allreduce", "dp", "ring", kExactness, 3, 3072, 0.002, {0.0019, 0.0021}, 1.5, 2.25}};
+      {"allreduce", "dp", "ring", kExactness, 3, 3072, 0.002, {0.0019, 0.0021}, 0, 1.5, 2.25}};
   r.wire_bytes_per_iteration = 4096;
   r.messages_per_iteration = 12;
   r.intra_node_bytes_per_iteration = 1024.5;

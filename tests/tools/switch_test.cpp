@@ -206,11 +206,11 @@ TEST(SwitchShow, ReadsBlocksOfOmniReduce) {
     }
   }
   const std::string text = switch_show(ports, 100);
-  EXPECT_THAT(text, HasSubstr("in   0      block       10.0.0.1       1    0       0         "
+  EXPECT_THAT(text, HasSubstr("in   0      block       10.0.0.1       1    0       0          "
                               "10 11 12 .. 41; next 7\n"));
-  EXPECT_THAT(text, HasSubstr("in   1      no block    10.0.0.2       1    0       0         "
+  EXPECT_THAT(text, HasSubstr("in   1      no block    10.0.0.2       1    0       0          "
                               "next 9\n"));
-  EXPECT_THAT(text, HasSubstr("out  0 1    sum to all  10.0.0.254     1    0       0         "
+  EXPECT_THAT(text, HasSubstr("out  0 1    sum to all  10.0.0.254     1    0       0          "
                               "10 11 12 .. 41; next 7\n"));
   for (const PortName& port : ports)
     std::filesystem::remove(port.in), std::filesystem::remove(port.out);
