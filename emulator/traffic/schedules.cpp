@@ -28,7 +28,7 @@ std::string remedy(const Ends& ends, Call call) {
       types += (types.empty() ? "" : ", ") + std::string(name_of(call.type));
   }
   return types.empty() ? "use another algorithm"
-                       : "it takes " + types + "; use one of these, or another algorithm";
+                       : "types it takes: " + types + "; use one of them, or another algorithm";
 }
 
 [[noreturn]] void refuse(const CollectiveSpec& spec, Func func, const std::string& group) {

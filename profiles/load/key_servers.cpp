@@ -54,7 +54,7 @@ void check_failure(const Settings& in, const JobSpec& spec) {
 // Where the data decide how long payloads are.
 void expect_sizes(const Settings& in, const JobSpec& spec, PieceCompression& pieces) {
   if (!spec.gradients.parts.empty() || spec.gradients.drift())
-    fail(in.at("tensors.distribution").mark,
+    fail(in.at(in.given("tensors.drift") ? "tensors.drift" : "tensors.distribution").mark,
          "tensors.distribution: servers compress pieces of every tensor by one law that stays; "
          "leave its rules and tensors.drift out");
   const auto sizes =

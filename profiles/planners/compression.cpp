@@ -499,7 +499,8 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   options.natural = in.text("compression.partition") == "natural";
   options.l2 = in.text("compression.normalize") == "l2";
   if (options.natural && options.quantum > kMostNaturalLevels)
-    fail(in.at("compression.quantum").mark,
+    fail(in.at(in.given("compression.quantum") ? "compression.quantum" : "compression.partition")
+             .mark,
          "compression.quantum is " + in.text("compression.quantum") +
              ", and the levels of partition natural are powers of two; use at most " +
              std::to_string(kMostNaturalLevels));

@@ -448,8 +448,9 @@ TEST(OmniReduceInTheNetwork, IsRefusedWhereItCannotServe) {
   EXPECT_NE(said(no_servers).find("servers: {count: 1}"), std::string::npos) << said(no_servers);
   SmallJob floats = omni_job(4, 1, {0.1}, 1000);
   floats.spec.collectives.algorithm(Func::all_reduce) = "omnireduce_switch";
-  EXPECT_NE(said(floats).find("of float32: a switch adds int32 only; it takes int32; use one"),
-            std::string::npos)
+  EXPECT_NE(
+      said(floats).find("of float32: a switch adds int32 only; types it takes: int32; use one"),
+      std::string::npos)
       << said(floats);
 }
 
