@@ -124,6 +124,10 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "\"routing\": \"by-source\"",
       ", topology: {kind: leaf_spine, leaves: 3, spines: 2, routing: by-source}");
   play(
+      "collectives: {plugins: [example/delay_target.so]}\n"
+      "fabric: {kind: virtual, network: packet, queues: {congestion_control: delay-target}}\n",
+      "\"congestion_control\": \"delay-target\"");
+  play(
       "collectives: {plugins: [example/packet_server.so, example/near_servers.so], "
       "allreduce: mine/packet-server}\n"
       "servers: {count: 1, placement: near}\n"
