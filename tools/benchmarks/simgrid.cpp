@@ -1,12 +1,14 @@
-// `fabric.network: flow` beside SimGrid's fluids: the same transfers, at the same times, over the
+// The modelled networks beside SimGrid. `flow`: the same transfers, at the same times, over the
 // same links of a contended fat tree. Both share links max-min fairly; links have no latency, so
-// SimGrid, too, gives all transfers of a link equal shares.
+// SimGrid, too, gives all transfers of a link equal shares. `loggp`: one ring all-reduce, message
+// by message, on links that nothing shares.
 //
 // SimGrid has one engine a process, so every play is a child's.
 #include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <set>
 #include <simgrid/s4u.hpp>
 #include <string>
@@ -127,6 +129,19 @@ Played play_as_flows(int hosts) {
   return played;
 }
 
+// Without what models the WAN.
+std::unique_ptr<sg::Engine> make_engine() {
+  static std::string name = "bench", quiet = "--log=root.thres:warning";
+  static char* argv[] = {name.data(), quiet.data(), nullptr};
+  int argc = 2;
+  auto engine = std::make_unique<sg::Engine>(&argc, argv);
+  for (const char* setting :
+       {"network/model:CM02", "network/crosstraffic:no", "network/TCP-gamma:0",
+        "surf/precision:1e-12", "maxmin/precision:1e-9"})
+    sg::Engine::set_config(setting);
+  return engine;
+}
+
 Played play_in_simgrid(int hosts) {
   const std::vector<Transfer> transfers = transfers_between(hosts);
   JobSpec spec;
@@ -134,14 +149,7 @@ Played play_in_simgrid(int hosts) {
   spec.fabric.kind = FabricKind::virtual_time;
   const Topology topology(spec);
 
-  std::string name = "bench", quiet = "--log=root.thres:warning";
-  char* argv[] = {name.data(), quiet.data(), nullptr};
-  int argc = 2;
-  sg::Engine engine(&argc, argv);
-  for (const char* setting :
-       {"network/model:CM02", "network/crosstraffic:no", "network/TCP-gamma:0",
-        "surf/precision:1e-12", "maxmin/precision:1e-9"})
-    sg::Engine::set_config(setting);
+  const auto engine = make_engine();
   sg::NetZone* const zone = sg::create_full_zone("cluster");
   std::vector<sg::Host*> host;
   std::vector<sg::Link*> out, in, link;
@@ -180,10 +188,59 @@ Played play_in_simgrid(int hosts) {
     sg::Comm::wait_all(comms);
   });
   const std::clock_t began = std::clock();
-  engine.run();
+  engine->run();
   Played played{static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, {}};
   for (const sg::CommPtr& comm : comms) played.ends.push_back(comm->get_finish_time());
   return played;
+}
+
+// ---- A ring ----
+
+constexpr int kRing = 1024;
+constexpr std::uint64_t kChunk = 1 << 20;  // bytes
+constexpr Picoseconds kLatency = 2 * kPicosPerMicro;
+constexpr double kRingMessages = 2.0 * kRing * (kRing - 1);
+
+Played play_ring_as_messages(int ranks) {
+  BenchJob b = collective_job(
+      FabricKind::virtual_time, ranks, ranks,
+      collective(Func::all_reduce, static_cast<std::uint64_t>(ranks) * kChunk / 4), 1);
+  b.job.spec.cluster.nic = {kBitsPerSecond, kLatency};
+  b.job.spec.run.warmup = 0;
+  const Result result = play_alone(b);
+  if (result.messages_per_iteration != kRingMessages) return {};
+  return {result.hosts.front().cpu_seconds, {result.iterations.front().seconds}};
+}
+
+Played play_ring_in_simgrid(int ranks) {
+  const auto engine = make_engine();
+  sg::NetZone* const zone = sg::create_full_zone("cluster");
+  std::vector<sg::Host*> host;
+  for (int i = 0; i < ranks; ++i)
+    host.push_back(zone->create_host("host" + std::to_string(i), 1e9)->seal());
+  for (int i = 0; i < ranks; ++i) {
+    const sg::Link* link = zone->create_link("link" + std::to_string(i), kBitsPerSecond / 8)
+                               ->set_latency(seconds(kLatency))
+                               ->seal();
+    zone->add_route(host[i]->get_netpoint(), host[(i + 1) % ranks]->get_netpoint(), nullptr,
+                    nullptr, {sg::LinkInRoute(link)}, false);
+  }
+  zone->seal();
+  for (int i = 0; i < ranks; ++i)
+    sg::Actor::create("rank", host[i], [ranks, i] {
+      static char chunk = 0;
+      sg::Mailbox* const own = sg::Mailbox::by_name(std::to_string(i));
+      sg::Mailbox* const next = sg::Mailbox::by_name(std::to_string((i + 1) % ranks));
+      for (int step = 0; step < 2 * (ranks - 1); ++step) {
+        char* got = nullptr;
+        const sg::CommPtr in = own->get_async(&got), out = next->put_async(&chunk, kChunk);
+        in->wait();
+        out->wait();
+      }
+    });
+  const std::clock_t began = std::clock();
+  engine->run();
+  return {static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, {sg::Engine::get_clock()}};
 }
 
 // How far the durations of the transfers are apart, as a share of SimGrid's.
@@ -224,12 +281,33 @@ void Answers(benchmark::State& state) {
     state.counters["mean"] = mean->said;
   }
 }
+void RingAnswers(benchmark::State& state) {
+  for (auto _ : state) {
+    const auto ours = in_child([] { return play_ring_as_messages(kRing).ends.at(0); });
+    const auto theirs = in_child([] { return play_ring_in_simgrid(kRing).ends.at(0); });
+    if (!ours || !theirs) return state.SkipWithError("the run did not end well");
+    state.counters["apart"] = std::abs(ours->said / theirs->said - 1);
+  }
+}
 void sizes(benchmark::internal::Benchmark* b) {
   for (const int hosts : kHosts) b->Arg(hosts);
   b->UseManualTime()->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
 }
 BENCHMARK_CAPTURE(Plays, flow, play_as_flows)->Apply(sizes);
 BENCHMARK_CAPTURE(Plays, simgrid, play_in_simgrid)->Apply(sizes);
+BENCHMARK_CAPTURE(Plays, ring_loggp, play_ring_as_messages)
+    ->Arg(kRing)
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Repetitions(3)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Plays, ring_simgrid, play_ring_in_simgrid)
+    ->Arg(kRing)
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Repetitions(3)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(RingAnswers)->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(Answers)->Arg(kHosts[0])->Arg(kHosts[1])->Arg(kHosts[2])->Iterations(1)->Unit(
     benchmark::kMillisecond);
 
@@ -249,11 +327,23 @@ Section section(const Found& found) {
                     figure(flow, 1, 1e-3) + " ms", figure(simgrid, 1, 1e-3) + " ms",
                     ratio(simgrid, flow), billionths("mean"), billionths("worst")});
   }
+  const std::string ring = "/" + std::to_string(kRing);
+  const auto loggp = found.median("Plays/ring_loggp" + ring, "seconds");
+  const auto simgrid = found.median("Plays/ring_simgrid" + ring, "seconds");
+  const std::vector<report::Row> messages{
+      {"ranks", "messages", "`loggp`", "SimGrid", "times as fast", "durations apart"},
+      {std::to_string(kRing), figure(kRingMessages), figure(loggp, 1, 1e-3) + " ms",
+       figure(simgrid, 1, 1e-3) + " ms", ratio(simgrid, loggp),
+       figure(found.median("RingAnswers", "apart"), 1, 1e-9) + "e-9"}};
   return {
       "Random transfers of 1, 2, 4, ... 32 MiB that begin within 20 ms, on a fat tree of three "
       "tiers, oversubscribed 2:1 at the leaves and again between pods, 100 Gb/s; SimGrid with "
       "CM02 and links without latency; processor time of one thread; medians of 3 plays.\n\n" +
-          report::markdown_table(rows),
+          report::markdown_table(rows) +
+          "\nOne ring all-reduce with chunks of 1 MiB, message by message; NICs of 100 Gb/s and 2 "
+          "µs, "
+          "an actor a rank in SimGrid.\n\n" +
+          report::markdown_table(messages),
       {}};
 }
 

@@ -42,14 +42,14 @@ const std::vector<Case> kCases{
      false,
      "20 s, 1 GiB"},
     {"llama3_loggp",
-     "the same, message by message",
+     "Llama-3 405B, 16,384 ranks, message by message",
      "llama3-405b",
      {"fabric.network=loggp"},
      2,
      true,
      "3.6 M messages/s with two threads, 1 GiB"},
     {"llama3_128k",
-     "the same on 131,072 ranks, as flows",
+     "Llama-3 405B, 131,072 ranks, as flows",
      "llama3-405b",
      {"cluster.nodes=16384", "parallel.global_batch=16384",
       "cluster.topology={kind: fat_tree, places: 24576, pods: 64, leaves: 12288, "
@@ -108,8 +108,12 @@ const bool kRegistered = [] {
 Section section(const Found& found) {
   std::vector<report::Row> rows{{"", "threads", "messages", "processor time", "wall time, least",
                                  "M messages/s", "memory", "aim"}};
-  std::string beside;
+  std::string beside, not_played;
   for (const Case& c : kCases) {
+    if (!found.median(name_of(c, 1), "cpu")) {
+      not_played += std::string("\n* not played: ") + c.what + " (aim: " + c.aim + ")";
+      continue;
+    }
     for (int threads = 1; threads <= c.most_threads; ++threads) {
       const std::string name = name_of(c, threads);
       const auto of = [&](const char* counter) { return found.median(name, counter); };
@@ -130,7 +134,7 @@ Section section(const Found& found) {
   return {
       "One step of each job, planning included, every message counted, matched and, where the "
       "library has them, with its credits; medians of 5 plays, long ones of one.\n\n" +
-          report::markdown_table(rows) + beside + "\n",
+          report::markdown_table(rows) + beside + not_played + "\n",
       {}};
 }
 
