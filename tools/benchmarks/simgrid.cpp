@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <simgrid/s4u.hpp>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -208,7 +209,8 @@ Played play_ring_as_messages(int ranks) {
   b.job.spec.cluster.nic = {kBitsPerSecond, kLatency};
   b.job.spec.run.warmup = 0;
   const Result result = play_alone(b);
-  if (result.messages_per_iteration != kRingMessages) return {};
+  if (result.messages_per_iteration != kRingMessages)
+    throw std::runtime_error("the ring has another number of messages");
   return {result.hosts.front().cpu_seconds, {result.iterations.front().seconds}};
 }
 
@@ -305,7 +307,7 @@ BENCHMARK_CAPTURE(Plays, ring_simgrid, play_ring_in_simgrid)
     ->Arg(kRing)
     ->UseManualTime()
     ->Iterations(1)
-    ->Repetitions(3)
+    ->Repetitions(1)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(RingAnswers)->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(Answers)->Arg(kHosts[0])->Arg(kHosts[1])->Arg(kHosts[2])->Iterations(1)->Unit(
@@ -342,7 +344,7 @@ Section section(const Found& found) {
           report::markdown_table(rows) +
           "\nOne ring all-reduce with chunks of 1 MiB, message by message; NICs of 100 Gb/s and 2 "
           "µs, "
-          "an actor a rank in SimGrid.\n\n" +
+          "an actor a rank in SimGrid, which plays once.\n\n" +
           report::markdown_table(messages),
       {}};
 }
