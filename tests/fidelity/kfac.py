@@ -8,7 +8,8 @@ step leaves out less than the one before, as the published ones did. Published i
 SPD-KFAC (ICDCS 2021) were drawn from: seconds of a step of 64 GeForce RTX 2080 Ti. The device's
 efficiency is set so that one GPU takes the published time for a forward and a backward, and the
 cluster so that a ring takes what the authors fitted for an all-reduce; `parallel.kfac_cost:
-rtx2080ti` was fitted on ResNet-50, so only the other models are predicted. Prints markdown tables,
+rtx2080ti`, and by how much calls slow compute beside them (`run.compute_slowdown`), were fitted on
+ResNet-50, so only the other models are predicted. Prints markdown tables,
 and writes them into the section "fidelity kfac" of DOCUMENT. Exit status 1 where a bound is missed.
 """
 import itertools
@@ -60,7 +61,7 @@ cluster: {{{cluster}, nodes: {nodes}, gpus_per_node: {gpus}}}
 parallel: {{framework: kfac, kfac_cost: rtx2080ti, micro_batch: {batch}, cycle_ms: 5{keys}}}
 collectives: {{reduce: chain, broadcast: chain, slice: 16KiB}}
 fabric: {{kind: virtual}}
-run: {{warmup: {warmup}, iterations: {iterations}}}
+run: {{warmup: {warmup}, iterations: {iterations}, compute_slowdown: 0.5}}
 """
 
 
