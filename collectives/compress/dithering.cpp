@@ -7,8 +7,8 @@
 // Payload: for each element whose level is not 0 the distance from the one before (the first: from
 // -1), a bit that is set for x < 0, and the level; distance and level in Elias' delta code. These
 // bits fill words of 32, the first bit being the highest; then come the number of bits and the
-// scale, 4 bytes each. Draws are ghostrank's own, so payloads are as long as BytePS's but have
-// other levels. Error of an element: at most scale / q; natural: less than half the scale, or the
+// scale, 4 bytes each. Draws are ghostrank's own: payloads have BytePS's form and, on average, its
+// length. Error of an element: at most scale / q; natural: less than half the scale, or the
 // scale where q = 1. A scale that is not finite makes every element NaN.
 #include <algorithm>
 #include <bit>
