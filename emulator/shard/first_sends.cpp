@@ -62,8 +62,7 @@ Picoseconds FirstSends::first_of(const RankState& r) {
     if (next == calls.end()) continue;
     // Stream 0 may have run ahead, and have waited, since a record that it has made already.
     const bool recorded = compute.pc > next->after;
-    const Picoseconds own = stream.now.at,
-                      others = compute.now.at + table.work[next->after] - done;
+    const Picoseconds own = stream.now.at, others = compute.now.at + table.work[next->after] - done;
     first = std::min(first, recorded ? own : std::max(own, others));
   }
   if (r.iteration + 1 < r.stop_at)  // the next iteration begins when stream 0 has ended
