@@ -1,12 +1,11 @@
 // Distributed K-FAC as Programs: gradients are preconditioned by the inverses of the model's
 // Kronecker factors (factors.h), which ranks share the work of.
 //
-//   SPD   compute | A0 f0 | A1 f1 | .. | b1 G1 | b0 G0 |  | inverses: mine | .. |  | precondition |
-//   opt
-//         comm         [A0 A1 ..]        [grads][G1 G0]      [bcast][bcast] ..
-//   D     compute | f0 | f1 | .. | b1 | b0 |         | A0 G0 A1 G1 .. |             | all inverses
-//   | ..
-//         comm                       [grads]                           [A0 G0][A1 G1] ..
+//   SPD compute | A0 f0 | A1 f1 | .. | b1 G1 | b0 G0 |  | inverses: mine | .. | precondition | opt
+//       comm       [A0 A1 ..]       [grads][G1 G0]       [bcast][bcast] ..
+//
+//   D   compute | f0 | f1 | .. | b1 | b0 | A0 G0 A1 G1 .. |              | all inverses | ..
+//       comm                     [grads]                  [A0 G0][A1 G1] ..
 //
 // Variants, of which every part can be chosen by itself (`parallel.*`):
 //
