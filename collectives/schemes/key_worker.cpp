@@ -141,8 +141,10 @@ class Worker final : public Agent {
 
   // Root: begins the pieces, or queues them, once every rank of the node has made the call.
   void someone_ready(Io& io, std::uint32_t call) {
-    if (++ready_[call] < mates()) return;
-    ready_.erase(call);
+    if (mates() > 1) {
+      if (++ready_[call] < mates()) return;
+      ready_.erase(call);
+    }
     const Open& o = open_.at(call);
     const std::size_t pieces = o.pieces->size();
     if (ends_.rules().credit_bytes == 0) {  // then nothing ever waits

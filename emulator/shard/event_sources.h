@@ -8,8 +8,8 @@
 //   source 1
 //   source 2   2 7
 //
-// Bounds: sources are as many as the largest number given; each has 48 bytes, and blocks of events
-// only while it has events. Blocks are kept for reuse until trim(). Threading: one owner.
+// Bounds: sources are as many as the largest number given; each has a cache line, and blocks of
+// events only while it has events. Blocks are kept for reuse until trim(). Threading: one owner.
 #pragma once
 
 #include <algorithm>
@@ -118,7 +118,7 @@ class EventSources {
     Block* next;
     alignas(64) std::array<Event, kBlock> events;
   };
-  struct Source {
+  struct alignas(64) Source {
     Block *first = nullptr, *last = nullptr;  // null: no events
     std::uint32_t head = 0, tail = 0;         // in these: the first event; behind the last one
     EventKey last_key{};

@@ -37,10 +37,8 @@ class TiedEvents {
       return std::tuple(a.sender, a.event.kind, a.number, a.event.message) <
              std::tuple(b.sender, b.event.kind, b.number, b.event.message);
     };
-    if (tied_.size() > 2)
+    if (!std::is_sorted(tied_.begin(), tied_.end(), before))  // mostly they are
       std::stable_sort(tied_.begin(), tied_.end(), before);
-    else if (tied_.size() == 2 && before(tied_[1], tied_[0]))
-      std::swap(tied_[0], tied_[1]);
     return tied_;
   }
 

@@ -9,8 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/agents/pair_counts.h"
 #include "emulator/shard/early_messages.h"
 #include "emulator/shard/flights.h"
+#include "emulator/shard/helper_backlogs.h"
 #include "emulator/shard/misfortune.h"
 #include "emulator/shard/node_meetings.h"
 #include "emulator/shard/open_iterations.h"
@@ -380,6 +382,59 @@ TEST(TiedEvents, FallBySenderAndOfASenderAsTheyWereSent) {
   add(3, 3);
   add(kNoParty.value(), 4);  // the rank's own
   EXPECT_EQ(order(), Numbers({4, 3, 1, 0, 2}));
+}
+
+// ---- HelperBacklogs, PairCounts ----
+
+TEST(HelperBacklogs, StopAtTheNextTimerOfAHelperThatIsAlone) {
+  HelperBacklogs backlogs;
+  backlogs.begin(10, {true, false});
+  EXPECT_FALSE(backlogs.runs_ahead(9));  // a rank
+  EXPECT_TRUE(backlogs.runs_ahead(10));
+  EXPECT_FALSE(backlogs.runs_ahead(11));  // shares its node
+  EXPECT_FALSE(backlogs.runs_ahead(12));
+  const Picoseconds never = backlogs.next_timer(10);
+  backlogs.armed(10, 70);
+  backlogs.armed(10, 30);
+  backlogs.armed(11, 5);
+  EXPECT_EQ(backlogs.next_timer(10), 30);
+  backlogs.fired(10);
+  EXPECT_EQ(backlogs.next_timer(10), 70);
+  backlogs.fired(10);
+  backlogs.fired(11);
+  EXPECT_EQ(backlogs.next_timer(10), never);
+  backlogs.begin(10, {});
+  EXPECT_FALSE(backlogs.runs_ahead(10));
+}
+
+// As many pairs as there is room for, and more: what was handed over and what is left is all.
+TEST(PairCounts, CountEveryNoteOnceHoweverManyPairsThereAre) {
+  PairCounts counts;
+  constexpr std::uint32_t kRows = 300;
+  constexpr GroupParty kApart = 64;  // a block for each pair
+  std::map<std::pair<std::uint32_t, GroupParty>, LedgerCell> sums;
+  int handed_over = 0;
+  const auto take_all = [&] {
+    counts.take_all([&](std::uint32_t row, GroupParty receiver, const LedgerCell& count) {
+      sums[{row, receiver}] += count;
+    });
+    ++handed_over;
+  };
+  for (std::uint32_t row = 0; row < kRows; ++row) ASSERT_EQ(counts.new_row(), row);
+  for (int round = 0; round < 2; ++round)
+    for (std::uint32_t row = 0; row < kRows; ++row)
+      for (GroupParty n = 0; n < 120; ++n)
+        if (const std::uint64_t bytes = row + 1; !counts.add(row, n * kApart, bytes)) {
+          take_all();
+          ASSERT_TRUE(counts.add(row, n * kApart, bytes));
+        }
+  EXPECT_GE(handed_over, 2);
+  take_all();
+  ASSERT_EQ(sums.size(), kRows * 120);
+  for (const auto& [pair, sum] : sums) {
+    ASSERT_EQ(sum.messages, 2u);
+    ASSERT_EQ(sum.bytes, 2u * (pair.first + 1));
+  }
 }
 
 // ---- OpenIterations, Spans ----

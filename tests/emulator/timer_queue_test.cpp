@@ -85,6 +85,59 @@ TEST(TimerQueue, FindsWhatIsPendingAndNothingElse) {
   }
 }
 
+// Sources whose events come as they are due, and some too early. Now and then a source gives what
+// is due before its last event, out of turn; all others keep their order.
+TEST(TimerQueue, SourcesMayGiveTheirEventsOutOfTurn) {
+  std::mt19937 random(19);
+  TimerQueue<Numbered> queue;
+  constexpr std::uint32_t kSources = 9;
+  using Key = std::tuple<Picoseconds, std::uint32_t, int>;  // time, rank, number
+  std::vector<std::set<Key>> lists(kSources);  // of each source, those that came in order
+  std::set<Key> pending;
+  std::vector<Picoseconds> last(kSources, 0);
+  Picoseconds now = 0;
+  int early = 0;
+  for (int i = 0; i < 60'000; ++i) {
+    const auto source = static_cast<std::uint32_t>(random() % kSources);
+    const bool grows = i / 3000 % 2 == 0;
+    if (pending.empty() || random() % 8 < (grows ? 6 : 2)) {
+      const bool in_order = random() % 16 != 0 || lists[source].empty();
+      const Picoseconds at =
+          in_order ? std::max(now, last[source]) + static_cast<Picoseconds>(random() % 3) : now;
+      const auto rank = static_cast<std::uint32_t>(random() % 3);
+      const Key key{at, rank, i};
+      queue.push_from(source, at, rank).number = i;
+      pending.insert(key);
+      if (!lists[source].empty() && key < *lists[source].rbegin()) continue;  // to the heap
+      last[source] = at;
+      lists[source].insert(key);
+    } else if (random() % 4 != 0) {
+      ASSERT_EQ(queue.next(), std::get<0>(*pending.begin()));
+      const Numbered& popped = queue.pop();
+      const Key key{popped.t.at, popped.rank, popped.number};
+      ASSERT_EQ(key, *pending.begin());
+      now = popped.t.at;
+      pending.erase(key);
+      for (std::set<Key>& list : lists) list.erase(key);
+    } else if (!lists[source].empty()) {
+      const Picoseconds end = std::get<0>(*lists[source].rbegin());
+      ASSERT_EQ(queue.time_of(source), std::get<0>(*lists[source].begin()));
+      while (const Numbered* event = queue.pop_early(source, end)) {
+        const Key key{event->t.at, event->rank, event->number};
+        ASSERT_EQ(key, *lists[source].begin());
+        ASSERT_LT(event->t.at, end);
+        lists[source].erase(key);
+        pending.erase(key);
+        ++early;
+      }
+      queue.settle();
+      ASSERT_EQ(std::get<0>(*lists[source].begin()), end);  // one that is due then remains
+    }
+    ASSERT_EQ(queue.size(), pending.size());
+  }
+  EXPECT_GT(early, 1000);
+}
+
 // Holds even for the last of a block, and when pushes allocate further blocks.
 TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
   std::mt19937 random(13);
