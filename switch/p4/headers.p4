@@ -181,7 +181,7 @@ struct metadata_t {
     bit<32> dice;
     bit<32> leaving;    // pna: the way out and, 16 bits above, the probability of loss there
     bit<32> count;      // of counters: which
-    bit<16> receiver;   // number of the worker that gets a copy; pna: of a result of one worker alone
+    bit<16> receiver;   // number of the worker that gets a copy; on pna known of TO_ONE and FROM_ONE
     bit<8> e0;          // the largest so far, plus 128
     bit<32> old;
     bit<8> e1;
