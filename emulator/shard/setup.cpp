@@ -86,7 +86,7 @@ Shard::Shard(const Setup& setup)
     r.traced = traced[mine[i]];
   }
   nics_.resize(cluster_.nics());
-  if (virtual_ && cluster_.topology().links() == 0) find_helpers_alone();
+  if (virtual_ && !helpers.empty() && cluster_.topology().links() == 0) find_helpers_alone();
   for (const SchemeUse& use : cluster_.schemes())
     switch_flow_.emplace_back(use.outside ? use.ends->size() : 0, -1);
   for (const SwitchEnd& end : cluster_.switch_ends(host_, index_))
