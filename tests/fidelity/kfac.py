@@ -9,8 +9,8 @@ SPD-KFAC (ICDCS 2021) were drawn from: seconds of a step of 64 GeForce RTX 2080 
 efficiency is set so that one GPU takes the published time for a forward and a backward, and the
 cluster so that a ring takes what the authors fitted for an all-reduce; `parallel.kfac_cost:
 rtx2080ti`, and by how much calls slow compute beside them (`run.compute_slowdown`), were fitted on
-ResNet-50, so only the other models are predicted. Prints markdown tables,
-and writes them into the section "fidelity kfac" of DOCUMENT. Exit status 1 where a bound is missed.
+ResNet-50, so only the other models are predicted. Prints markdown tables, and writes them into the
+section "fidelity kfac" of DOCUMENT. Exit status 1 where a bound is missed.
 """
 import itertools
 import sys
@@ -41,7 +41,7 @@ BREAKDOWN = {  # model, samples per GPU, forward and backward, {variant: PARTS}
         "spd": [.2669, .4597, .6635, .9174, .9907]}),
 }
 # In January 2021, when the figures were made, the authors' code inverted factors of less than 1,400
-# rows on every rank (kfac_pytorch, commits 8c2121c to bb6324d; 1,024 before and after).
+# rows on every rank (kfac_pytorch, commits e66c95a to bb6324d; mostly 1,024 before, 1,024 after).
 SPD = "variant: spd, local_below: 1400"
 ABLATIONS = {  # hooks, LBP: keys; seconds by model in the order above
     "neither": ("variant: d", [.8525, 1.5807, 1.4964, 1.1857]),

@@ -208,7 +208,8 @@ def time_to_target(player):
 
 
 ETHERNET = "base: rtx2080ti-10gbe"
-CYCLES = "it broadcasts every inverse, each in a cycle of Horovod's, which takes as long as fitted for MPD-KFAC"
+CYCLES = ("it broadcasts every inverse, each in a cycle of Horovod's, which takes as long as fitted for "
+          "MPD-KFAC")
 HIDDEN = ("what its hooks send costs up to half less here than in the published steps")
 CLAIMS = [
     Claim("SwitchML (NSDI'21)", "8 workers, 10 and 25 Gb/s [V100 of GRACE's release in place of P100, "
