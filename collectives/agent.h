@@ -10,8 +10,8 @@
 //
 // Parties are numbered within the communicator: first the ranks in group order, 0 .. size-1, then
 // the helpers in the order of Ends::helpers(). An agent lives for one segment of a run, over many
-// calls: slots, credits and keys outlive a call. Where a switch outside ghostrank plays the helper,
-// which keeps its slots, ranks' agents live for the whole session.
+// calls: slots, credits and keys outlive a call. A switch outside ghostrank keeps its slots between
+// segments: with one, ranks' agents live for the whole session.
 //
 // Units: elements, bytes, picoseconds of emulated time. Threading: an agent has one owner; an Ends
 // is immutable and may be shared.
@@ -74,8 +74,8 @@ struct Call {
   std::uint32_t tensor = 0;
 };
 
-// What the processor of a helper does with elements. `add`: sums them with as many; `optimise`: a
-// step of the optimizer over the weights that belong to them.
+// What the processor of a helper does with elements. `add`: adds them to as many others;
+// `optimise`: a step of the optimizer over the weights that belong to them.
 enum class Work : std::uint8_t { copy, add, optimise };
 inline constexpr int kWorks = 3;
 
@@ -93,7 +93,7 @@ class Tensor {
   virtual bool nonzero(std::uint64_t first, std::uint64_t elements) = 0;
 };
 
-// What ranks did about a switch that had stopped to answer, for the report.
+// What ranks did about a switch that had stopped answering, for the report.
 enum class Incident : std::uint8_t {
   restart,    // they agreed to go on under a new epoch
   fallback,   // they agreed to go on without the switch
@@ -106,7 +106,7 @@ enum class Stage : std::uint8_t {
   coordinate_reduce,  // waits for the other ranks of the node
   reduce,             // is summed within the node
   compress,
-  push,  // to the server, until that has it
+  push,  // to the server, until the server has it
   pull,  // from the server
   decompress,
   broadcast  // within the node
@@ -129,12 +129,12 @@ class Io {
   // waits.
   virtual void spend(Picoseconds time) = 0;
   // For helpers. An event runs on the party's first processor; the rest of it runs on this core of
-  // the party's machine (modulo their number), as soon as the core is free.
+  // the party's machine (modulo the number of cores), as soon as the core is free.
   virtual void run_on(int /*core*/) {}
-  // For helpers: spends the time that work on so many bytes of elements takes on the party's
+  // For helpers: spends the time that work on this many bytes of elements takes on the party's
   // machine, whose cores share its memory. Takes no time where no machine is described.
   virtual void work(Work /*work*/, std::uint64_t /*bytes*/) {}
-  // For helpers: the party holds so many bytes more, from now to the end of the segment.
+  // For helpers: the party holds this many more bytes, from now to the end of the segment.
   virtual void hold(std::uint64_t /*bytes*/) {}
   // For ranks: the report counts this. One rank tells of it for all.
   virtual void tell(Incident) {}
@@ -216,8 +216,8 @@ struct SwitchService {
   std::string_view format = {};
 };
 
-// What the calls of one tensor end with where that is no sum, computed by other means than the
-// agents', to check them by. Threading: one owner.
+// The results of one tensor's calls where they are no sums, computed by other means than the
+// agents, to check the agents. Threading: one owner.
 class Expected {
  public:
   virtual ~Expected() = default;

@@ -1,6 +1,5 @@
 // A value for each open call of a communicator, by the call's number. Numbers count up, so a ring
-// of slots serves that is as long as the span of the numbers that are open; finding a value takes
-// one access to memory.
+// of slots as long as the span of the open numbers is enough; a look-up takes one memory access.
 //
 // Bounds: the ring is a power of two and never shrinks. A value moves when the ring grows, in
 // open(). Threading: one owner.

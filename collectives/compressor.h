@@ -2,7 +2,7 @@
 // and each decompresses the result to a tensor again: the sum over all ranks.
 //
 //   all_reduce   linear: the sum of payloads is the payload of the sum, decompressed once
-//                x_r -> c(x_r) -> sum of c(x_r) -> d(that)
+//                x_r -> c(x_r) -> sum of c(x_r) -> d(sum)
 //   all_gather   any other: every rank receives the payloads of all ranks and decompresses each
 //                x_r -> c(x_r) -> c(x_0) .. c(x_n-1) -> d(each), added up
 //
@@ -47,7 +47,7 @@ struct CompressionOptions {
   bool natural = false;        // dithering: levels are powers of two; else evenly spaced
   bool l2 = false;             // dithering: the top level is the L2 norm, not the largest magnitude
 
-  // What differs from call to call, set by whoever calls.
+  // What differs from call to call, set by the caller.
   std::uint64_t seed = 1;         // of this rank's random draws for this tensor in this step
   std::uint64_t shared_seed = 1;  // the same on every rank
   std::uint64_t rows = 0;         // of a tensor that is a matrix; 0: unknown
@@ -69,7 +69,7 @@ struct Compressor {
   DataType payload = DataType::uint8;  // type of the payload's elements
   CompressionCost cost;
   // size() returns the elements of the payload of a tensor of `elements` elements, or the most that
-  // it can have where measure() says how many; compress() fills exactly so many, and decompress()
+  // it can have where measure() says how many; compress() fills exactly this many, and decompress()
   // the whole tensor.
   std::uint64_t (*size)(std::uint64_t elements, const CompressionOptions& options) = nullptr;
   void (*compress)(std::span<const float> tensor, const CompressionOptions& options,
@@ -83,7 +83,7 @@ struct Compressor {
   // Where the data decide the size: elements of this tensor's payload; null: size() decides.
   std::uint64_t (*measure)(std::span<const float> tensor,
                            const CompressionOptions& options) = nullptr;
-  // Where there is measure(): tensor elements that a payload of so many elements stands for.
+  // Where there is measure(): tensor elements that a payload of this many elements stands for.
   std::uint64_t (*carried)(std::uint64_t payload) = nullptr;
   int rounds = 1;         // 2: size(), compress() and decompress() look at options.round
   bool majority = false;  // the result is the sign of the sum: each rank's payload is a vote

@@ -60,7 +60,7 @@ constexpr Exactness exactness_of(const Algorithm& row) {
 
 // Of a send or receive of a job. NCCL's messages are exact where it is known whether the
 // communicator is that of the group, or of the two ranks alone (PyTorch's isend outside a batch).
-// Of every other library's only the bytes are, because it is one message here.
+// A transfer of another library is exact in bytes only, because it is one message here.
 constexpr Exactness exactness_of_transfer(const Algorithm& row, bool communicator_known) {
   Exactness exactness = exactness_of(row);
   if (communicator_known && library_named(row.library) == Library::nccl) return exactness;

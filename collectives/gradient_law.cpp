@@ -118,7 +118,7 @@ void GradientLaws::draw(std::uint64_t seed, std::uint32_t iteration, std::uint64
   Dice dice(seed);
   if (parts.empty()) return draw_from(laws.front().in(iteration), dice, sample);
   // Element i of the sample stands for the gradient at first + floor(i * elements / its size), so
-  // it has passed a gradient from i = ceil(distance * size / elements) on.
+  // the first one at or beyond a distance is i = ceil(distance * size / elements).
   const auto passed = [&](std::uint64_t distance) {
     return static_cast<std::size_t>(
         std::ceil(static_cast<double>(distance) * static_cast<double>(sample.size()) /

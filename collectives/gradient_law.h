@@ -1,4 +1,4 @@
-// Distributions of gradients' values: what decides how much a compression method sends whose
+// Distributions of gradients' values. They decide how much a compression method sends if its
 // payload depends on the data.
 //
 //   laplace     magnitudes are exponential
@@ -21,7 +21,7 @@
 
 namespace ghostrank {
 
-// Factors from one iteration to the next. Iterations after `until` are like that one.
+// Factors from one iteration to the next. Iterations after `until` are like iteration `until`.
 struct GradientDrift {
   static constexpr std::uint32_t kAlways = std::numeric_limits<std::uint32_t>::max();
   double scale = 1, shape = 1;
@@ -46,9 +46,9 @@ struct GradientLaw {
   bool operator==(const GradientLaw&) const = default;
 
   bool has_shape() const { return kind == Kind::gamma || kind == Kind::pareto; }
-  // Why it is none; "": it is one.
+  // Why this law is not valid; "": it is.
   std::string why_wrong() const;
-  // What it has become in an iteration, from 0; that law does not drift.
+  // The law as it stands in an iteration, counted from 0; the returned law does not drift.
   GradientLaw in(std::uint32_t iteration) const;
   // A tensor of independent draws, the same for the same seed; drift has no effect.
   void draw(std::uint64_t seed, std::span<float> tensor) const;
@@ -69,7 +69,7 @@ struct GradientLaws {
   std::uint64_t elements() const;  // of all parts
 
   // Gradients [first, first + elements) of an iteration, the same for the same seed; they lie
-  // within the parts. A `sample` with fewer elements has them at even distances.
+  // within the parts. A shorter `sample` takes gradients at even distances.
   void draw(std::uint64_t seed, std::uint32_t iteration, std::uint64_t first,
             std::uint64_t elements, std::span<float> sample) const;
 };

@@ -1,4 +1,5 @@
-// Whose collectives these are, whatever the release: "nccl-2.28" and "nccl-2.30" are both NCCL's.
+// The library that a row imitates, whatever its release: "nccl-2.28" and "nccl-2.30" are both
+// NCCL's.
 //
 // Threading: pure functions.
 #pragma once
@@ -24,7 +25,7 @@ inline constexpr std::pair<Library, std::string_view> kLibraries[] = {
     {Library::openmpi, "openmpi"},
 };
 
-// Of a library's name, with or without a release after a dash.
+// `name`: a library's, with or without a release after a dash.
 constexpr Library library_named(std::string_view name) {
   for (const auto& [library, word] : kLibraries)
     if (name.substr(0, name.find('-')) == word) return library;
@@ -37,7 +38,8 @@ constexpr std::string_view name_of(Library library) {
   return "other";
 }
 
-// How a call is cut, and by how many channels and messages at once, is up to the library alone.
+// True if the library alone decides how a call is cut, and into how many channels and messages at
+// once.
 constexpr bool has_own_rules(Library library) {
   return library == Library::gloo || library == Library::openmpi;
 }

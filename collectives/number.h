@@ -19,7 +19,7 @@
 
 namespace ghostrank {
 
-// `Kind` is a type for this only. Every number of kind Kind::Part, if there is one, is also a
+// `Kind` only tells kinds apart. If it has a type Part, every number of kind Kind::Part is also a
 // number of this kind, with the same value.
 template <class Kind>
 class Number {
@@ -84,7 +84,7 @@ class NumberRange {
   Key first_, last_;
 };
 
-// All numbers of a kind of which there are `count`: for (const Nic nic : each<Nic>(nics)).
+// The first `count` numbers of a kind: for (const Nic nic : each<Nic>(nics)).
 template <class Key>
 constexpr NumberRange<Key> each(std::integral auto count) {
   return {Key(0), Key(count)};

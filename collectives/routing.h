@@ -33,8 +33,8 @@ struct Routing {
   // Returns a number below `paths`. Must be pure, because every thread and the plan call it on
   // their own.
   std::uint32_t (*choose)(const RoutedFlow&) = nullptr;
-  // What is called for. A flowlet is a burst of messages: it ends when its connection has sent
-  // nothing for cluster.topology.flowlet_gap_us. Messages of different paths may overtake each
+  // What choose() is called for. A flowlet is a burst of messages: it ends when its connection has
+  // sent nothing for cluster.topology.flowlet_gap_us. Messages of different paths may overtake each
   // other, and the receiver reorders them.
   enum class Per : std::uint8_t { connection, flowlet, message };
   Per per = Per::connection;

@@ -1,4 +1,4 @@
-// Names, buffer sizes and the cutting of a block into slices: what every schedule shares.
+// Names and buffer sizes, which all schedules share.
 //
 // Units: elements. Threading: pure functions.
 #include "collectives/schedule.h"

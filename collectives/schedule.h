@@ -222,7 +222,7 @@ inline Block slice_of(const Block& block, const Step& step, std::uint32_t s) {
 struct Posting {
   // The rank has posted the receives of all steps up to k + receives; 0: sends need no permission.
   int receives = 0;
-  // At most so many sends, the newest included, wait for permission; 0: no limit.
+  // At most this many sends, the newest included, wait for permission; 0: no limit.
   int sends = 0;
   bool receives_first = false;  // a step posts its receives before its send; else after it
 
@@ -348,10 +348,10 @@ struct InSwitch {
   int memory_slots = 8192;      // of one switch, for all communicators that it serves
   double packet_rate = 0;       // packets per second that one switch takes; 0: unlimited
   int trees = 1;                // for streaming, active at a time (SHARP)
-  bool trees_per_port = false;  // so many on each port of a switch; else on the switch
+  bool trees_per_port = false;  // `trees` is per port of a switch; else per switch
   // A switch that is guarded (switch/pool.h) may restart: workers agree on what to send it again.
   bool guarded = true;
-  // SwitchML: workers give up a switch that none of them has heard of for so long; 0: never.
+  // SwitchML: workers give up a switch that none of them has heard from for this long; 0: never.
   std::int64_t fallback_ps = 1'000'000'000'000;
 };
 
@@ -366,7 +366,7 @@ struct Nesterov {
 // Servers that sum: what the communicator's schemes may use of them, and how.
 struct AtServers {
   int places = 0;  // helper i is on place i modulo `places`
-  int beside = 0;  // the last so many places share NICs with the GPUs of a node each
+  int beside = 0;  // this many places, the last ones, each share NICs with the GPUs of a node
   int nics = 1;    // of each of the other places; helper i uses NIC i / places modulo `nics`
   int cores = 1;   // of each place
   // Tensors that calls name, by Call::tensor - 1. Empty where calls name none.
@@ -377,16 +377,16 @@ struct AtServers {
   std::vector<Tensor> tensors{};
 
   std::uint64_t partition_bytes = 4'096'000;  // byteps: of the largest partition of a tensor
-  std::uint64_t credit_bytes = 0;             // byteps: of a node under way; 0: unlimited
+  std::uint64_t credit_bytes = 0;             // byteps: in flight, of a node; 0: unlimited
   KeyHash hash = KeyHash::djb2;               // byteps
   bool bound = false;      // byteps: the best split of bytes over servers, not the hash
   bool schedules = false;  // byteps: servers sum the key with the fewest pushes first
   std::uint64_t big_array = 1'000'000;   // parameter_server: elements from which all servers share
   std::uint64_t chunk_bytes = 32 << 10;  // phub: of the largest chunk of a tensor
   Nesterov optimizer{};                  // phub: the servers' steps
-  int rack_nics = 0;  // phub_racks: the last so many NICs of a box are for other racks alone
+  int rack_nics = 0;  // phub_racks: this many NICs of a box, the last ones, are for other racks
   bool waits = true;  // byteps: a pull waits for the pushes of all nodes, not of its own alone
-  std::int64_t timeout_ps = 0;  // byteps: a server that is silent for so long is dead; 0: none is
+  std::int64_t timeout_ps = 0;  // byteps: a server silent for this long is dead; 0: none is
   bool elastic = false;         // byteps: the others take its keys; else the run ends
   std::shared_ptr<const struct PieceCompression> compression{};  // byteps; null: none
 };

@@ -69,7 +69,7 @@ MeanDensities Sparsity::means(std::uint64_t first, std::uint64_t end, int ranks)
 }
 
 Sparsity Sparsity::of_means(double density, double union_density, int ranks, std::uint64_t block) {
-  // Some blocks are nonzero on all ranks, some on one: the only two shares with these means.
+  // Every block is nonzero on all ranks, on one or on none, so the two means fix the shares.
   std::vector<double> shares(static_cast<std::size_t>(ranks) + 1);
   const double one = ranks > 1 ? (union_density - density) * ranks / (ranks - 1) : 0;
   shares[1] = one;
@@ -301,8 +301,8 @@ double zipf_weight(std::uint64_t rows, double exponent) {
 MeanDensities TensorLayout::means(const Sparsity& between, int ranks, std::uint64_t first,
                                   std::uint64_t end) const {
   if (end <= first) return {};
-  // Sums the probabilities of blocks; where a table is long, of some blocks for their neighbours,
-  // which differ little from them.
+  // Sums the probabilities of blocks. Far into a long table, one block stands for its neighbours,
+  // whose probabilities differ little.
   constexpr std::uint64_t kEvery = 4096;
   const std::uint64_t block = between.block;
   double rank_sum = 0, union_sum = 0, in_tables = 0;

@@ -12,10 +12,10 @@
 // of a random order. `random`: every rank draws its own order; `all` and `none`: all ranks share
 // one.
 //
-// `measured`: a share m[k] of the blocks is nonzero on exactly k ranks, which each block draws. A
-// TensorLayout says where a tensor differs: parts with a Sparsity of their own, and embedding
-// tables: a row is nonzero on a rank that has drawn its id, and a block that has such a row is
-// nonzero. Parts of few blocks are exact on average over iterations, not in each.
+// `measured`: a share m[k] of the blocks is nonzero on exactly k ranks; each block draws which
+// ranks. A TensorLayout says where a tensor differs: parts with a Sparsity of their own, and
+// embedding tables: a row is nonzero on a rank that has drawn its id, and a block that has such a
+// row is nonzero. Parts of few blocks are exact on average over iterations, not in each.
 //
 // Values are small integers whose sums over all ranks are at most kLargestSum, so that every sum is
 // exact in every data type and in any order. In a nonzero block, every element is at least 1 if
@@ -53,14 +53,14 @@ struct Sparsity {
   std::uint64_t block = 256;  // elements per block
   Overlap overlap = Overlap::random;
   // For `measured`: by k, the share of blocks that are nonzero on exactly k ranks. They sum to 1,
-  // and `density` is what follows from them.
+  // and `density` follows from them.
   std::shared_ptr<const std::vector<double>> measured{};
   // Means of a tensor whose parts differ; null: they are alike. Not a statement of a job.
   std::shared_ptr<const UnevenTensor> uneven{};
   bool operator==(const Sparsity&) const = default;
 
-  // Measured shares of `ranks` ranks with these means of the density and of the union's density,
-  // which lie between density and min(1, ranks * density).
+  // Shares for `measured` with these two means; union_density must lie between density and min(1,
+  // ranks * density).
   static Sparsity of_means(double density, double union_density, int ranks, std::uint64_t block);
 
   // Mean share of blocks that are nonzero on at least one of `ranks` ranks.
@@ -93,7 +93,7 @@ struct TensorPart {
 };
 
 // What differs within a tensor, in order. Elements in no part are as the tensor's Sparsity says; a
-// block that touches a table also has what lies between tables.
+// block that a table covers in part is also nonzero if the Sparsity around the table draws it.
 struct TensorLayout {
   std::vector<ZipfTable> tables;
   std::vector<TensorPart> parts;
@@ -140,7 +140,7 @@ class TensorContent {
     std::uint64_t key, first, blocks;
     std::uint64_t mask;  // p - 1, where p is the least power of two >= max(2, blocks)
     int shift;
-    double up = 0.5;  // is added to numbers of blocks before they are rounded down
+    double up = 0.5;  // added to a count of blocks before it is rounded down
 
     std::uint64_t rounded(double count) const;
     std::uint64_t place(std::uint64_t order, std::uint64_t block) const;

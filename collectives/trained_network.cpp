@@ -64,7 +64,8 @@ void TrainedNetwork::forward(const Layer& layer, std::span<const float> in,
     }
 }
 
-// Gradients of the layer's weights, and errors of what went into it (not where that is the data).
+// Adds to the gradients of the layer's weights and, unless `errors_in` is empty, to the errors of
+// its inputs.
 void TrainedNetwork::backward(const Layer& layer, std::span<const float> in,
                               std::span<const float> errors, std::span<float> errors_in) {
   float* biases = &gradients_[layer.at + layer.inputs * layer.outputs];

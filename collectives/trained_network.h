@@ -19,9 +19,9 @@ class TrainedNetwork {
  public:
   explicit TrainedNetwork(std::uint64_t seed = 1);
 
-  // A step of training; returns the gradients that it followed, which stay until the next one.
+  // A step of training; returns the gradients that it followed, valid until the next step.
   std::span<const float> step();
-  // Cross entropy of the last step's samples, in nats, before it.
+  // Cross entropy of the last step's samples, in nats, before that step.
   double loss() const { return loss_; }
   std::size_t parameters() const { return weights_.size(); }
 

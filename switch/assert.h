@@ -1,4 +1,4 @@
-// An always-on assertion for mistakes of ours: aborts with the expression and its file and line.
+// An always-on assertion for our own mistakes: aborts with the expression and its file and line.
 // Bad input is an error instead (reason_to_refuse() in plan.h).
 #pragma once
 

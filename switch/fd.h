@@ -1,4 +1,4 @@
-// A file descriptor and its owner: closed when the owner is gone. The one place that closes any.
+// A file descriptor and its owner: closed when the owner is gone. Nothing else closes descriptors.
 //
 // Threading: one owner.
 #pragma once
@@ -26,14 +26,14 @@ class Fd {
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
 
-  // What failed before is still in errno afterwards. Where a file was written, close_written() asks
-  // whether all of it is kept.
+  // Keeps errno, which may tell of an earlier failure. For a written file use close_written(),
+  // which reports lost data.
   void close() {
     const int before = errno;
     if (is_open()) ::close(std::exchange(fd_, -1));
     errno = before;
   }
-  // Not of one that is closed. False, with errno: what was written may be lost.
+  // Requires an open descriptor. False, with errno: what was written may be lost.
   [[nodiscard]] bool close_written() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:

@@ -21,8 +21,8 @@
 // No mark is removed from the other set. So a sum never has chunks of different numbers, nor two of
 // one worker; workers may leave a round unfinished, and a pool may be made in place of one that has
 // stopped. A guarded pool needs workers that number their packets on and on, modulo 2^32, all
-// alike: whose numbers begin again at each job (as those of p4lang/p4app-switchML do) cannot have
-// it. With order kept it gives the same results.
+// alike; workers whose numbers begin again at each job (as in p4lang/p4app-switchML) cannot use
+// one. If packets keep their order, it gives the same results.
 //
 // Threading: one owner.
 #pragma once
@@ -52,8 +52,8 @@ class Pool {
   int slots() const { return slots_; }
   int elements() const { return elements_; }
 
-  // Takes a chunk. Requires slot < slots(), worker < workers(), and elements() values, or none:
-  // they are 0.
+  // Takes a chunk. Requires slot < slots(), worker < workers(), and elements() values, or none,
+  // which count as 0.
   Verdict receive(int worker, int slot, const Packet& packet);
 
   // The result of a round; valid after the verdict broadcast or retransmit.
@@ -71,8 +71,8 @@ class Pool {
 
   void reset();
 
-  // Bytes that a set of a slot takes: a sum of so many elements, the workers' marks (4), how many
-  // are missing (1), two exponents, and the number of the round where it is guarded (4).
+  // Bytes that a set of a slot takes: a sum of `elements` elements, the workers' marks (4), how
+  // many are missing (1), two exponents, and the number of the round where it is guarded (4).
   static constexpr std::uint64_t bytes_of_set(int elements, bool guarded) {
     return 4 * static_cast<std::uint64_t>(elements) + (guarded ? 11 : 7);
   }

@@ -3,9 +3,9 @@
 //
 //   q = round(x * scale),  y = sum of all q / scale,  scale = (2^31 - 1) / (workers * 2^exponent)
 //
-// The sum of a block cannot overflow (with more than 256 workers, 2^31 - 1 is that many less).
-// Before it is rounded to the type of the result, it is off by at most error_bound() from exact
-// arithmetic.
+// The sum of a block cannot overflow (with more than 256 workers, 2^31 - 1 - workers takes the
+// place of 2^31 - 1). Before it is rounded to the type of the result, it is off by at most
+// error_bound() from exact arithmetic.
 //
 // NaN counts as 0. Infinities and numbers beyond 2^127 count as the largest number below 2^127. A
 // block with only numbers below 2^-96 is quantised with the exponent -96.

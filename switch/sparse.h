@@ -1,5 +1,5 @@
-// The packets of OmniReduce to and from a switch that sums blocks (sparse.h's rules are those of
-// collectives/schemes/omnireduce.h: Algorithm 2). Over UDP, in both directions:
+// The packets of OmniReduce to and from a switch that sums blocks by Algorithm 2
+// (collectives/schemes/omnireduce.h). Over UDP, in both directions:
 //
 //   Ethernet 14 | IPv4 20 | UDP 8 | OmniReduce 11 | elements: int32, 32, 64 or 256, or none
 //

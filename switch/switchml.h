@@ -6,13 +6,14 @@
 //
 //   SwitchML   0     type:4 | unused:1 | size:3 (0, 1, 3: 32, 64, 256)
 //              1     job number, low 8 bits
-//              2-5   packet id: the switch only echoes it
+//              2-5   packet id: echoed; a guarded switch tells old packets by it (pool.h)
 //              6-7   pool index: set in bit 15, slot in bits 14-0
 //   exponents  8     e0, signed;  9: e1, signed
 //
 // The published type is 1, in both directions. Two types are ours, for functions in which one
-// worker gives or takes the elements alone. Its number (kNobody: none) follows the exponents in two
-// more bytes. A packet whose receiver needs no elements has none, and size 7: it is a credit.
+// worker gives or takes the elements alone. That worker's number (kNobody: none) follows the
+// exponents in two more bytes. A packet whose receiver needs no elements has none, and size 7: it
+// is a credit.
 //
 // All fields are big-endian, packet ids included. Source: the packet formats of
 // p4lang/p4app-switchML (UDP port 0xBEE0; its low four bits are free for the worker's thread).

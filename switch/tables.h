@@ -55,7 +55,7 @@ struct Tables {
     // where one worker gives or takes the elements alone.
     int index = 0;
     bool upper = false;
-    int worker = 0, workers = 0;  // number of this worker, and of all in the job
+    int worker = 0, workers = 0;  // this worker's number; how many the job has
     std::uint32_t row = 0;        // register index of this set
     std::uint32_t other = 0;      // of the slot's other set; kGuarded: of a guarded job
     // The group that gets a repeated result, and the number of its receiver.

@@ -38,8 +38,8 @@ struct Misfortunes {
 // What befalls parties that are switches. One that fails forgets everything.
 struct SwitchFaults {
   double failure = 0;      // probability that it fails before it takes a note
-  Picoseconds away = 0;    // what comes within this time at most, drawn each time, is then lost
-  std::uint64_t gone = 0;  // after so many notes everything that comes is lost, for good; 0: never
+  Picoseconds away = 0;    // it then loses what comes, for a random time up to this
+  std::uint64_t gone = 0;  // after this many notes it loses all that comes, for good; 0: never
 };
 
 struct AgentCheckOptions {
@@ -48,7 +48,7 @@ struct AgentCheckOptions {
   SwitchFaults switches{};    // likewise
   double no_room = 0;         // probability that a send is refused
   double slow = 0;            // probability that a reliable note is delayed; it keeps its order
-  Picoseconds pause = 0;      // a rank waits at most so long before a call
+  Picoseconds pause = 0;      // a rank waits at most this long before a call
   int overlap = 1;            // calls that a rank may have open at the same time
   bool real_data = true;      // false: tensors have no elements to read, as in runs without verify
   std::uint64_t datagram_bytes = 8'900;  // the largest packet

@@ -60,7 +60,7 @@ class CallValues {
   std::vector<float> expected_;                        // in place of sums; empty: sums
 };
 
-// Why sums over so many ranks would not be exact; empty: they are.
+// Why sums over the call's ranks would not be exact; empty: they are.
 std::string too_many_ranks(const Call& call);
 
 }  // namespace ghostrank::checking

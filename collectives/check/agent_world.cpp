@@ -134,7 +134,7 @@ void AgentWorld::start_call() {
   plan_next_call(current_);
 }
 
-// Whether the party, which a note has come to, hears of it: a switch that is away does not.
+// True if the party takes the note that has come: a switch that is away does not.
 bool AgentWorld::hears() {
   PartyState& party = current();
   const SwitchFaults& faults = options_.switches;

@@ -16,10 +16,10 @@ namespace ghostrank {
 
 class AchievedRatio {
  public:
-  // The method has a ratio (Compressor::kept is not null), and stays where it is.
+  // `method` must have a ratio (Compressor::kept is not null) and outlive this object.
   AchievedRatio(const Compressor& method, double ratio, bool feedback);
 
-  // Compresses a step's gradients and returns what was sent of them, over the ratio asked for.
+  // Compresses a step's gradients and returns the share that was sent over the ratio asked for.
   double step(std::span<const float> gradients, std::uint64_t seed);
 
  private:

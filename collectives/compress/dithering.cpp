@@ -74,7 +74,7 @@ void for_each_level(std::span<const float> tensor, const CompressionOptions& opt
 
 std::uint64_t bytes_of_bits(std::uint64_t bits) { return 4 * ((bits + kBits - 1) / kBits) + 8; }
 
-// Of elements that all have the top level.
+// The longest payload: all elements have the top level.
 std::uint64_t size(std::uint64_t elements, const CompressionOptions& options) {
   return bytes_of_bits(elements * (EliasDelta(1).bits() + 1 + EliasDelta(top_of(options)).bits()));
 }
@@ -91,7 +91,7 @@ std::uint64_t measure(std::span<const float> tensor, const CompressionOptions& o
 class BitWriter {
  public:
   explicit BitWriter(std::byte* to) : to_(to) {}
-  // The lowest `count` bits of `value`, at most 32.
+  // Appends `value` as `count` bits, at most 32; it must have no higher ones.
   void put(std::uint32_t value, std::uint32_t count) {
     pending_ = pending_ << count | value;
     bits_ += count;
@@ -138,7 +138,7 @@ class BitReader {
   }
 
  private:
-  // A number of a 1 and so many more bits.
+  // The number whose bits are a 1 and the next `count` bits.
   std::uint32_t get_after_one(std::uint32_t count) {
     std::uint32_t number = 1;
     for (std::uint32_t i = 0; i < count; ++i) number = number << 1 | (get() ? 1U : 0U);

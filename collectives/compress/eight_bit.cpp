@@ -61,7 +61,8 @@ void decompress(std::span<const std::byte> payload, const CompressionOptions&,
   }
 }
 
-// The widest gap is between 0.1's middle levels: 0.9 / 64, and at the top half of that is left out.
+// Half the widest gap, which is 0.9 / 64, between levels from 0.1 to 1; the top level is as far
+// below 1.
 double error(std::span<const float> tensor, const CompressionOptions&) {
   return 0.00711 * static_cast<double>(largest_magnitude(tensor));
 }

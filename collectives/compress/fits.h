@@ -1,6 +1,6 @@
 // Quantiles that threshold estimators need.
 //
-// Threading: pure functions. Accuracy: 1e-9 relative, unless a name says otherwise.
+// Threading: pure functions. Accuracy: 1e-9 relative.
 #pragma once
 
 namespace ghostrank::fits {

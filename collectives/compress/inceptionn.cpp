@@ -7,7 +7,7 @@
 //
 // least = 127 + int(log10(error_bound / 2)), mid = least + ceil((127 - least) / 2), of biased
 // exponents. Payload: a class of 2 bits an element (4 a byte), then all 32-bit values, 16-bit ones,
-// 8-bit ones. Error of an element: at most 2^(least - 127).
+// 8-bit ones. Error of an element: at most the largest of 2^(least - 127), 2^(mid - 134) and 2^-15.
 #include <algorithm>
 #include <bit>
 #include <cmath>

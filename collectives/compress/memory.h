@@ -55,7 +55,8 @@ class GradientMemory {
   Memory kind() const { return kind_; }
   // Once a step for every element: turns the gradients from `first` on into what is compressed.
   void compensate(std::uint64_t first, std::span<float> gradient);
-  // Then: what was compressed, and what was sent of it; with powersgd, the mean of all ranks.
+  // After that: `tensor` is what was compressed, `sent` what was sent of it, or with powersgd the
+  // mean of all ranks.
   void keep(std::uint64_t first, std::span<const float> tensor, std::span<const float> sent);
   // What sums of decompressed payloads are to be multiplied by.
   float scale() const;

@@ -2,12 +2,11 @@
 //
 // Costs: GRACE published ResNet-50 at 10 Gb/s on V100s (8 workers, 128 images each, 161 tensors of
 // 25.56 million elements), and for each method an upper-bound row, which moves the same payloads
-// without compressing. The difference of their step times is what fitted() takes. One model does
-// not tell what tensors and what elements cost. So a rule does: what a tensor takes on average is
-// launches of kernels if it is no longer than kMostLaunches of them, or if the method consists of
-// many small kernels, and then costs a tensor; else it is work on elements, and costs an element.
-// Decompressing writes or adds at 900 GB/s and launches one kernel, once for every payload: a lower
-// bound.
+// without compressing. The difference of their step times is what fitted() takes. One model cannot
+// tell the cost of a tensor from that of its elements, so a rule does: the time is charged per
+// tensor if a tensor's mean is at most that of kMostLaunches launches, or if the method consists of
+// many small kernels; else it is charged per element. Decompressing writes or adds at 900 GB/s and
+// launches one kernel, once for every payload: a lower bound.
 //
 // Threading: constant data.
 #pragma once
@@ -40,8 +39,8 @@ constexpr CompressionCost fitted(double ms, Kernels kernels = Kernels::few) {
           "fitted to GRACE's ResNet-50 on V100s at 10 Gb/s; decompressing: 900 GB/s and a launch "
           "a payload, a lower bound"};
 }
-// Where that difference is nothing, or the method is not in it: passes over the tensor of 4 bytes
-// an element, and launches.
+// For methods without such a difference: passes over the tensor, of 4 bytes an element, and
+// launches.
 constexpr CompressionCost by_passes(int passes, int launches) {
   return {passes * kWritesTensor, kWritesTensor, launches * kLaunchUs, kLaunchUs,
           "passes over the tensor at 900 GB/s and 5 us a launch: a lower bound"};

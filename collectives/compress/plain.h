@@ -1,4 +1,4 @@
-// Gradients as they are, as a method: what runs that compress nothing exchange, for those who treat
+// Gradients as they are, as a method: what runs without compression exchange, for code that treats
 // all runs alike. Not in the table of methods, where its name means that nothing is inserted.
 //
 // Threading: constant data.

@@ -43,7 +43,7 @@ std::uint64_t size(std::uint64_t elements, const CompressionOptions& options) {
   return shape.rank * (options.round == 0 ? shape.rows : shape.columns);
 }
 
-// Column c of Q before round 0; any directions do, so uniform draws serve.
+// Element i of Q before round 0, column after column; any directions do, so uniform draws serve.
 float first_q(const CompressionOptions& options, std::uint64_t i) {
   return 2 * unit_draw(options.shared_seed, i) - 1;
 }

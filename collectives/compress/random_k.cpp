@@ -13,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-// Calls drawn(i, whether element i is drawn, how many were before).
+// Calls visit(i, whether element i is drawn, how many were before).
 template <typename Visit>
 void each_element(std::uint64_t n, const CompressionOptions& options, const Visit& visit) {
   const std::uint64_t k = kept_by_ratio(n, options);

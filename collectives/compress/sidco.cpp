@@ -5,8 +5,7 @@
 //   sidco-e    exponential          eta = -mean ln d
 //   sidco-p    generalised Pareto   eta = alpha / k (1 - d^k), by moments:
 //              k = (m^2/v - 1) / 2, alpha = m (m^2/v + 1) / 2     m: mean, v: variance
-//   sidco-gp   gamma, then Pareto   eta = beta * inverse of the regularised gamma function at 1 -
-//   d,
+//   sidco-gp   gamma, then Pareto   eta = beta gamma_quantile(alpha, 1 - d) (fits.h),
 //              alpha from ln m - mean(ln) (Minka's approximation), beta = m / alpha
 //
 // Stage m >= 2 adds the last threshold to eta of the excesses. options.stages counts stages; 0: as
@@ -27,8 +26,8 @@ namespace {
 
 constexpr int kAdaptEvery = 5;    // steps
 constexpr int kForgetAfter = 8;   // looks: gradients drift
-constexpr double kMostOff = 0.2;  // of the ratio, that the number of stages leaves as it is
-// The first stage's share, its steps and bounds, and what it leaves as it is.
+constexpr double kMostOff = 0.2;  // off the ratio: up to this, the number of stages stays
+// The first stage's share, its steps and bounds, and how far off the ratio it stays.
 constexpr double kFirst = 0.25, kFirstStep = 0.05, kFirstLeast = 0.05, kFirstMost = 0.5;
 constexpr double kFirstOff = 0.1;
 

@@ -36,7 +36,7 @@ class SidcoStages {
   explicit SidcoStages(double ratio);
   int stages() const { return stages_; }
   double first_stage() const { return first_; }  // as CompressionOptions has it
-  // What a step with these sent: its share of the tensor's elements.
+  // Reports what a step with these stages sent, as a share of the tensor's elements.
   void sent(double share);
 
  private:

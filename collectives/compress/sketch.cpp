@@ -20,7 +20,7 @@ std::uint64_t size(std::uint64_t elements, const CompressionOptions& options) {
          elements * (options.quantiles < 256 ? 1 : 2);
 }
 
-// Places of the tensor by value: keys that sort as floats do, with the place below.
+// Places of the tensor by value: keys that sort as floats do, with the place in the lower half.
 std::vector<std::uint64_t> sorted(std::span<const float> tensor) {
   std::vector<std::uint64_t> keys(tensor.size());
   for (std::size_t i = 0; i < tensor.size(); ++i) {

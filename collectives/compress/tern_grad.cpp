@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kClip = 2.5;
 
-// Where elements are clipped; infinity where the deviation is not finite.
+// The magnitude at which elements are clipped; the largest one where nothing is clipped.
 float clip_of(std::span<const float> tensor) {
   double sum = 0, squares = 0;
   for (const float x : tensor) {

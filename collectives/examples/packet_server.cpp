@@ -70,7 +70,7 @@ class Server final : public Agent {
       told_ = {0, part.call, block_++, part.type, part.elements, last_.content()};
       asking_ = std::exchange(heard_, {});
       on_timer(io, 0);
-    } else if (part.index + 1 == block_) {  // missed the sum, or it is under way
+    } else if (part.index + 1 == block_) {  // the rank missed the sum, or the sum is under way
       if (asking_.empty()) io.arm(0, 10 * kMicrosecond);
       asking_.insert(from);
     }

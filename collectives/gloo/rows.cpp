@@ -26,7 +26,7 @@ std::uint64_t all_counts(const Collective& c) {
 
 // Number of steps whose receives are posted ahead.
 constexpr int kNext = 1;          // the next step's
-constexpr int kOfEveryPeer = -1;  // all-to-all: send i, then receive i, for every i; gather: all
+constexpr int kOfEveryPeer = -1;  // all; an all-to-all posts send i, then receive i
 
 // A textbook form with gloo's permissions; one channel, no slices.
 std::unique_ptr<Schedule> posted(const Form& form, Posting posting, const Collective& c,

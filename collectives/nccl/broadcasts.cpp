@@ -12,7 +12,7 @@
 //          of all blocks take turns, a rank's own first, then that of the rank before it in the
 //          ring. One protocol for all: that of an all-gather of blocks as long as the longest
 //
-//            channel 0   A C B A C B C   at A, behind C, behind B in the ring; C is longest
+//            channel 0   A C B A C B C   at rank A, behind C, behind B in the ring; C is longest
 //
 // Both in one form: on a channel, turns follow one another; in a turn the chunks of some blocks
 // alternate. In 2.28 a turn has one block, in 2.30 all that have chunks left.
@@ -42,7 +42,7 @@ struct BlockPart {
   std::uint64_t chunks() const { return (count + chunk - 1) / chunk; }
 };
 
-// Steps from `begin` on: chunk after chunk, from `first` on, of some blocks.
+// The steps from `begin` on: chunks of some blocks by turns, from chunk `first` on.
 struct Turn {
   int begin = 0;
   std::uint64_t first = 0;
@@ -141,7 +141,7 @@ std::vector<Collective> broadcasts_of(const Collective& c) {
   return out;
 }
 
-// The channel's turns are filled in, and its steps counted.
+// Fills in the channel's positions and turns, and counts its steps.
 void finish(BroadcastChannel& channel, const NcclPlan& plan, bool take_turns) {
   const NcclRing ring(plan.nodes, *plan.node, channel.channel);
   for (const BlockPart& part : channel.parts)
@@ -205,8 +205,8 @@ Channels in_turns(const NcclPlan& plan, std::span<const Collective> calls) {
   return channels;
 }
 
-// The ring's plan, with protocol and channels as NCCL chooses them for an all-gather, of which it
-// does not keep the algorithm.
+// The ring's plan, with the protocol and the channels that NCCL chooses for an all-gather; NCCL
+// ignores the algorithm that this choice names.
 NcclPlan plan_of_turns(NcclVersion version, const Collective& c, std::span<const Collective> calls,
                        const Communicator& comm) {
   if (calls.size() > kMostOfKernel)

@@ -9,7 +9,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kVisitsInBusOrder = 1 << 10;  // of the first try in the order of the PCIe bus
+constexpr int kVisitsInBusOrder = 1 << 10;  // allowed to the first try, in PCIe bus order
 
 }  // namespace
 
@@ -157,7 +157,7 @@ void NcclChannelSearch::visit(int gpu, int position, Ends ends, Order order) {
   go_on(gpu, position, ends, order);
 }
 
-// To the NIC through which the channel leaves the node.
+// Tries the NICs through which the channel can leave the node.
 void NcclChannelSearch::leave(int gpu, int position, Ends ends, Order order) {
   const bool balanced = now_.pattern == Pattern::balanced_tree;
   // The first two GPUs of a balanced tree share the traffic.

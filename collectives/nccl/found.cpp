@@ -23,7 +23,7 @@ std::vector<int> first_gpus(int count) {
   return gpus;
 }
 
-// Names a NIC by the local rank whose own it is, preferably the channel's first.
+// Names a NIC by a local rank that owns it, preferably `entry`.
 int name_nic(const NcclMachine& machine, std::span<const int> gpus, int nic, int entry) {
   const auto owns = [&](int local) {
     const int gpu = gpus[local];
@@ -72,7 +72,7 @@ Found search_once(const NcclMachine& machine, const std::vector<int>& gpus,
   return found;
 }
 
-// From GPUs in ascending order to local ranks, which may have another one.
+// Renumbers graphs from GPUs in ascending order to local ranks, whose order may differ.
 Found by_local_rank(const std::vector<int>& gpus, const std::vector<int>& ascending,
                     const Found& found) {
   if (gpus == ascending) return found;
@@ -111,7 +111,7 @@ Found for_gpus(const NcclMachine& machine, const std::vector<int>& gpus,
   return by_local_rank(gpus, ascending, search_once(machine, ascending, options));
 }
 
-// The GPUs of the first node that has so many ranks.
+// The GPUs of the first node that has `ranks` ranks.
 std::vector<int> gpus_of(const Communicator& comm, const NcclNodes& nodes, int ranks) {
   if (comm.gpu_of.empty()) return first_gpus(ranks);
   std::vector<int> gpus;
@@ -133,7 +133,7 @@ NcclMachine machine_of(const Communicator& comm, int ranks_per_node) {
   return nccl_machine({ranks_per_node, ranks_per_node, 50, 90});
 }
 
-// The least of both.
+// Takes the worse of both, value by value.
 void align(NcclLinks& links, const NcclLinks& other) {
   links.channels = std::min(links.channels, other.channels);
   links.inside_GBps = std::min(links.inside_GBps, other.inside_GBps);

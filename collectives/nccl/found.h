@@ -1,9 +1,9 @@
-// The graphs of a communicator: its nodes, the GPUs that it has on each, and the described node
-// give what NCCL's search finds. Each distinct search runs once per process.
+// The graphs that NCCL's search finds for a communicator, given its nodes, its GPUs on each, and
+// the described node. Each distinct search runs once per process.
 //
-// Where nodes have different numbers of ranks, each has its own graphs, with as many channels and
-// as much speed as the least of them has; two nodes with the same number of ranks are taken to use
-// the same GPUs.
+// Where nodes have different numbers of ranks, each size has its own graphs, with the fewest
+// channels and the lowest speed of any size; two nodes with the same number of ranks are taken to
+// use the same GPUs.
 //
 // Threading: any thread; the table of results is shared.
 #pragma once

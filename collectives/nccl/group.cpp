@@ -105,7 +105,7 @@ NcclGroupPlan nccl_group_plan(NcclVersion version, std::span<const Collective> c
       out.order.push_back(i);
     }
   }
-  // NCCL plans those that use the NVLink switch last, again from the first channel on.
+  // NCCL plans the calls that use the NVLink switch last, again from the first channel on.
   for (const bool nvls : {false, true}) split(version, out.plans, nvls);
   std::vector<std::size_t> at(out.plans.size());
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = i;

@@ -22,8 +22,8 @@ inline constexpr int kNcclCallChannelsOfLaunch = 200;
 
 // The plans of the calls, in the order in which NCCL plans them; `order` gives the position of each
 // in `calls`. All are calls of the communicator's whole group. Throws std::invalid_argument for
-// calls that NCCL cannot serve, or that are not planned in one launch, or in another way: 2.30's
-// broadcasts of several roots. `algorithm`: of all calls; empty: the tuner's choices.
+// calls that NCCL cannot serve, that may need several launches, or that NCCL plans in another way
+// (2.30's broadcasts of several roots). `algorithm`: of all calls; empty: the tuner's choices.
 struct NcclGroupPlan {
   std::vector<NcclPlan> plans;
   std::vector<std::size_t> order;

@@ -38,7 +38,7 @@ struct NcclMachine {
     Uplink up;
     double GBps = 50;
     double latency_us = 0;
-    std::uint64_t asic = 0;  // ports of one chip share its rate and count as one rail
+    std::uint64_t asic = 0;  // NICs of one asic and port share a rate and are one rail
     int port = 0;
     bool rdma = true;
     bool operator==(const Nic&) const = default;

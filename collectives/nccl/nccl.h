@@ -50,12 +50,12 @@ struct NcclPlan {
 NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collective& c,
                    const Communicator& comm);
 
-// The plan of a call of which the tuner has yet to choose algorithm and protocol: the ring's,
-// whatever NCCL_PROTO leaves the ring.
+// The plan of a call before the tuner chooses algorithm and protocol: the ring's, made as if
+// NCCL_PROTO were not set.
 NcclPlan nccl_undecided(NcclVersion version, const Collective& c, const Communicator& comm);
 
-// Whether NVLS and NVLSTree can do it: the switch sums all types of more than a byte, and finds the
-// least and the largest of integers and of floats of 2 bytes. An average is no sum to NCCL: it
+// Whether NVLS and NVLSTree can reduce so: the switch sums all types of more than a byte, and finds
+// the least and the largest of integers and of floats of 2 bytes. An average is no sum to NCCL: it
 // scales the data first.
 bool nccl_switch_reduces(Reduction reduction, std::uint32_t element_bytes, bool integers);
 

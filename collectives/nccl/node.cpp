@@ -22,7 +22,7 @@ NcclList list_of(const NcclGraph& graph, int channel) {
   return {&found.order, &found.position};
 }
 
-// The graphs of a node with so many ranks.
+// The graphs of a node with `ranks` ranks.
 const NcclGraphs& graphs_of(const NcclNode& node, int ranks) {
   return ranks == node.gpus ? *node.graphs : *node.graphs->smaller.at(ranks);
 }

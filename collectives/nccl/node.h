@@ -39,7 +39,7 @@ struct NcclLinks {
 };
 
 struct NcclNode {
-  enum class Tree : std::uint8_t {  // to which of its node's first two ranks a child attaches
+  enum class Tree : std::uint8_t {  // to which of a node's first two ranks a child attaches
     plain,                          // both children attach to the first rank
     balanced,                       // the first child attaches to the second rank
     split,                          // both children attach to the second rank
@@ -56,7 +56,7 @@ struct NcclNode {
   double nic_GBps = 50;
   int nics_per_gpu = 1;
   int nvlinks = 18;
-  const NcclGraphs* graphs = nullptr;  // what holds this node
+  const NcclGraphs* graphs = nullptr;  // the graphs that hold this node
 
   // Two per search channel, one for each of the two trees.
   int tree_channels() const { return std::min(64, 2 * search_channels); }

@@ -52,7 +52,8 @@ struct NcclOperations {
     return is_nic_beside(turn) ? Schedule::nic_of(nodes.rank_at(node_index, local_beside(turn)))
                                : turn;
   }
-  // As a channel names it (nccl/graphs.h), for a rank of a node with so many; -1: it has one only.
+  // The NIC, as a channel names it (nccl/graphs.h), of a local rank of a node with `ranks` ranks;
+  // -1: its GPU has one NIC only.
   int nic_in_turn(int ranks, int local, int channel) const {
     const auto smaller = graphs->smaller.find(ranks);
     const NcclGraphs& here = smaller == graphs->smaller.end() ? *graphs : *smaller->second;

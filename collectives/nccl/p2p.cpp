@@ -12,11 +12,11 @@
 //   channel 8   slot  0   round 8          round 136   ...       (nodes of 8, 16 channels)
 //
 // Approximation: here an operation follows the previous one of its own batch slot, whereas NCCL
-// starts a batch after all 16 halves of the previous batch have ended. Sizes, peers, channels and
-// the order on every connection are the same; the overlap of neighbouring batches on a channel is
-// not. Inside a node NCCL may use LL for small operations; this is left out here, because it never
-// enters a network. 2.28 starts the operations of a batch in another order than 2.30; no connection
-// sees the difference.
+// starts a batch after all 16 sends and receives of the previous batch have ended. Sizes, peers,
+// channels and the order on every connection are the same; the overlap of neighbouring batches on a
+// channel is not. Inside a node NCCL may use LL for small operations; this is left out here,
+// because it never enters a network. 2.28 starts the operations of a batch in another order than
+// 2.30; no connection sees the difference.
 //
 // A single send may have a communicator of its two ranks alone (PyTorch's isend outside a batch):
 // its channels are those of that communicator.

@@ -62,7 +62,7 @@ Cost nvls_tree_all_reduce(const Collective& c) {
           2 * n * (heads - 1) + 2 * heads * (nodes - 1)};
 }
 
-// Those of the ring around the node that stands for the NVLink switch.
+// The costs of the ring around the node, which stands for the NVLink switch.
 Cost nvls_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const std::uint64_t n = ranks(c);
@@ -91,7 +91,7 @@ Cost p2p_all_to_all_v(const Collective& c) {
   return {c.size > 1 ? 1 : 0, elements * c.element_bytes, n * (n - 1)};
 }
 
-// One chunk each: on one channel the broadcasts follow one another at most.
+// One chunk each. At most, all broadcasts follow one another on one channel.
 Cost broadcasts(const Collective& c) {
   if (c.size < 2) return {};
   std::uint64_t elements = 0, blocks = 0;

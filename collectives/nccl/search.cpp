@@ -1,4 +1,5 @@
-// From one attempt to the next, and from what is found to graphs. See nccl/search.h.
+// Leads the search from one attempt to the next, and turns its result into graphs. See
+// nccl/search.h.
 #include "collectives/nccl/search.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ constexpr std::array<NcclRate, 17> kHopperBetween{48000, 45000, 42000, 40000, 30
 constexpr std::int64_t kAllVisits = 1 << 19;
 constexpr int kVisits = 1 << 14, kVisitsOfEqual = 1 << 8;
 
-constexpr NcclRate kFallback = 100;       // of the order that is used if the search finds none
+constexpr NcclRate kFallback = 100;       // of the order by number, used if the search finds none
 constexpr NcclRate kSplitFrom = 25000;    // a channel of this rate is split in two
 constexpr NcclRate kSplitAlways = 50000;  // on Hopper, with more than four channels
 
@@ -108,7 +109,7 @@ void NcclChannelSearch::prepare(Pattern pattern, int least, int most) {
   now_.channel.assign(size(most), {std::vector<int>(size(gpus())), -1, -1});
   fastest_ = topology_.fastest_path();
   total_ = static_cast<double>(topology_.gpu_links());
-  // Only a ring returns to its first GPU: the others have more of NVLink for each GPU.
+  // Only a ring returns to its first GPU; other patterns leave each GPU a larger share of NVLink.
   if (gpus() > 1 && pattern != Pattern::ring) total_ *= static_cast<double>(gpus()) / (gpus() - 1);
   set_rate(first_rate(best_.least));
   visits_of_all_ = kAllVisits;
@@ -162,7 +163,7 @@ bool NcclChannelSearch::relax() {
     return true;
   }
   now_.cross_nic = cross_nic_ == 1 ? 1 : 0;
-  // Half of the rate that was found is not worth a try.
+  // A rate of at most 49 % of the best one found is not worth a try.
   if (rate_ + 1 < rates_.size() && (none || rates_[rate_ + 1] * 100 > 49 * best_.between)) {
     set_rate(rate_ + 1);
     return true;
@@ -182,7 +183,8 @@ void NcclChannelSearch::split() {
   best_.channels = after;
 }
 
-// A higher rate for the channels found: a ring's; a tree's inside the node; NVLS's between nodes.
+// Raises the rate of the channels found: of a ring everywhere, of a tree inside the node, of NVLS
+// between nodes; false: nothing is left to raise.
 bool NcclChannelSearch::raise() {
   if (visits_ == 0 || rate_ == 0) return false;
   if (best_.pattern == Pattern::ring) {

@@ -7,7 +7,7 @@
 // differ on both sides (cross-NIC). A search that takes too many steps ends with the best result so
 // far. Then it splits fast channels in two, and tries higher rates for the same channels.
 //
-// Threading: pure functions; nccl_found() keeps results in a table that all threads share.
+// Threading: pure functions; nccl/found.h keeps results in a table that all threads share.
 #pragma once
 
 #include <memory>

@@ -136,7 +136,8 @@ struct ChunkRule {
   std::uint64_t chunks, limit;
 };
 
-// The rules of a table in turn: with less data than so many chunks per head, at most the limit.
+// Applies the rules in turn: with less data than `chunks` chunks per head, a chunk has at most
+// `limit` bytes.
 std::uint64_t fewer_bytes(std::uint64_t chunk, std::uint64_t bytes, int heads,
                           std::span<const ChunkRule> rules) {
   for (const ChunkRule& rule : rules)

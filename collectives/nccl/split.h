@@ -60,8 +60,8 @@ struct NcclSplit {
 };
 
 // Splits the tasks of one launch, in planning order, over a communicator's channels. Neighbouring
-// tasks may share a channel. A task without elements gets no channel. Plan NVLSTree tasks after all
-// others, in a call of their own, which starts again at the first channel.
+// tasks may share a channel. A task without elements gets no channel. Plan tasks of NVLS and
+// NVLSTree after all others, in a call of their own, which starts again at the first channel.
 std::vector<NcclSplit> nccl_split(std::span<const NcclTask> tasks, int channels,
                                   NcclVersion version);
 

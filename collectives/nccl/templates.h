@@ -27,8 +27,8 @@ std::vector<std::string_view> nccl_template_names();
 NcclMachine nccl_template(std::string_view name);
 
 // A node that is described by numbers alone: every GPU has a PCIe switch, with the NICs beside it.
-// Fewer NICs than GPUs, but one for two at least, and the GPUs share the NICs' switches; on A100
-// nodes two GPUs always share one.
+// With fewer NICs than GPUs, but at least one for two, GPUs share the NICs' switches; on A100 nodes
+// two GPUs always share one.
 struct NcclMachineShape {
   int gpus = 8;
   int nics = 8;

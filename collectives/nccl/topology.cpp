@@ -13,8 +13,8 @@ namespace {
 
 constexpr NcclRate kLocal = 5'000'000;  // inside one device
 constexpr int kMostChannels = 64;
-// Of a node. The search nests by channels and GPUs, and the table of paths grows with the square of
-// the devices.
+// Limits of a node: the search nests by channels and GPUs, and the table of paths grows with the
+// square of the devices.
 constexpr int kMostGpus = 72, kMostNics = 128;
 
 using Type = NcclPathType;

@@ -90,7 +90,8 @@ class NcclTopology {
   // The least and greatest type of a path from a GPU to another device of a kind.
   NcclPathType least_type(Kind kind) const;
   NcclPathType greatest_type(Kind kind) const;
-  // The rate of the fastest path that matters to the search, and of all links of a GPU.
+  // The rate of the fastest path that matters to the search; the largest rate of one GPU's NVLinks
+  // together, or of its PCIe link.
   NcclRate fastest_path() const;
   NcclRate gpu_links() const;
   // The rate of a GPU's PCIe link.

@@ -32,7 +32,7 @@ constexpr double kNetOverhead = 1, kNetOverheadOfAmd = 2;  // us per ring step b
 constexpr int kMostRanksOfFp8Rings = 8;
 constexpr double kFp8RingPenalty = 1024;
 
-// Calls of a group that a channel of another algorithm than the ring has under way together.
+// Calls of a group that a channel plays at once, in any algorithm but the ring.
 constexpr int kCallsOfBatch = 10;
 
 // Upper bounds of a channel's bandwidth, and of LL's over all channels, in GB/s, per GPU
@@ -87,7 +87,7 @@ bool possible(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protoc
   return false;
 }
 
-// Bandwidth in bytes of the call per second, before the corrections for size.
+// Bandwidth in 10^9 bytes of the call per second, before the corrections for size.
 double bandwidth_GBps(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
   const NcclNode& node = *in.node;
   const Generation& gpu = generation(node);
@@ -133,8 +133,8 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
   const auto hop = [&](const Row& nvlink, const Row& pci) {
     return (single_gpus || !links.nvlink ? pci : nvlink)[p];
   };
-  // With one GPU per node nothing hides the network's latency. With Simple it counts twice because
-  // of the flush.
+  // With one GPU per node nothing hides the network's latency. With Simple a NIC's latency counts
+  // twice because of the flush.
   const double nic_us = links.latency_us * (protocol == Protocol::simple ? 2 : 1);
   const auto net = [&](double own) { return (single_gpus ? kTreeNet[p] : own) + nic_us; };
   const int log_nodes = floor_log2(static_cast<std::uint64_t>(in.nodes));

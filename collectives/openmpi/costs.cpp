@@ -113,7 +113,7 @@ Cost exchanged(const Collective& c) {
   return {c.size - 1, elements * c.element_bytes, ranks(c) * (ranks(c) - 1)};
 }
 
-// All ranks send to rank 0 first, so the first message for the last rank comes n-1 steps late.
+// All ranks send to rank 0 first, so the first message for the last rank comes in step n-1.
 Cost exchanged_by_rank(const Collective& c) {
   Cost cost = exchanged(c);
   cost.steps = c.size < 2 ? 0 : 2 * c.size - 3;

@@ -6,7 +6,7 @@
 // Several of Open MPI's names mean one algorithm if messages are not cut: the segmented ring is the
 // ring, the chain is the pipeline. `two_proc` is what every algorithm does with two ranks, and
 // `linear_sync` is `linear` if the number of requests is not limited. Three names are two
-// collectives, each of which makes its own choice: see two_calls().
+// collectives, one after the other: see two_calls().
 //
 // In the formulas for people, n is the number of ranks, S the bytes of `count` elements, m the
 // largest power of two <= n, x = n - m, b(n) the set bits in 0 .. n-1, T the bytes of all `counts`.

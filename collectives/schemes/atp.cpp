@@ -13,7 +13,7 @@ namespace {
 
 using atp::Layout;
 
-// traffic(): if the communicator has the switch to itself and no number is too large.
+// traffic() assumes that the communicator has the switch to itself and that no number is too large.
 class Atp final : public MemberEnds {
  public:
   Atp(int ranks, std::shared_ptr<const Layout> layout)
@@ -40,7 +40,7 @@ class Atp final : public MemberEnds {
   double error_bound(const Call& call, double largest) const override {
     if (!is_float(call.type) || layout_->alone()) return 0;
     const double nodes = layout_->rails.nodes();
-    // Rounded to millionths by each worker; and, of float32, the sum of each node and of all.
+    // Each worker rounds to millionths; float32 rounds the sum of each node and of all.
     return nodes * 0.5 / atp::kUnits + size() * largest * (size() + 2) * 0x1p-24;
   }
 

@@ -8,7 +8,7 @@
 // A node's ranks first add up over NVLink (rails.h). Each rail has a switch and a server of its
 // own; communicators on one switch share its aggregators, first come, first served. h: the share of
 // the packets that are aggregated; n: workers; S: bytes of packets. The server receives (h + n
-// (1-h)) S, and an all-reduce takes max(1, h + n (1-h)) times as long as S takes a link, if the
+// (1-h)) S, and an all-reduce takes max(1, h + n (1-h)) times as long as S takes on a link, if the
 // server's NIC is like the workers'.
 //
 // Exact for int32. Floats travel as millionths in int32; where a number or a sum is too large for

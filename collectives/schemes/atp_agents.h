@@ -13,10 +13,10 @@
 namespace ghostrank::atp {
 
 inline constexpr std::uint64_t kElements = 62;  // of a packet
-// Of a sum in progress: its elements, its packet's number, its workers and its communicator.
+// Bytes of a sum in progress: its elements, its packet's number, its workers and its communicator.
 inline constexpr std::uint64_t kSumBytes = 4 * kElements + 12;
 inline constexpr std::uint64_t kOverhead = 4;   // bytes of the header that are not in `words`
-inline constexpr double kUnits = 1e6;           // of a float, as an int32
+inline constexpr double kUnits = 1e6;           // x travels as the int32 x * kUnits
 
 // Note::tag.
 enum class Tag : std::uint8_t {
@@ -27,7 +27,7 @@ enum class Tag : std::uint8_t {
   ask,    // for the elements as they are, down
 };
 
-// Note::words: 22 bytes, with 4 more the 26 of the header.
+// Note::words: 22 bytes; with kOverhead, the 26 of the header.
 struct Words {
   std::uint32_t sequence = 0;  // of the packet, over all calls of the communicator
   std::uint32_t workers = 0;   // whose elements it holds, a bit each; down: who gets it

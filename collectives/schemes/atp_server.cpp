@@ -20,7 +20,7 @@ class Server final : public Agent {
   void on_note(Io& io, GroupParty, const Note& note) override {
     const auto words = Words::read(note.words);
     if (!words) return;
-    // Of every slot a sum in progress and the last one.
+    // Every slot has a sum in progress and the last one.
     held_.at_least(io, slots_.size() * 2 * kSumBytes);
     Slot& slot = slots_[words->sequence % slots_.size()];
     if (slot.ended.is(*words)) return send(io, note, slot.ended, words->workers);
@@ -54,7 +54,7 @@ class Server final : public Agent {
     std::uint32_t sequence = 0;
     std::uint32_t workers = 0, plain_workers = 0;  // whose elements are in
     bool plain = false, asked = false;             // elements as they are: wanted, asked for
-    std::vector<std::int32_t> units;               // sum; of int32, that wraps, of plain elements
+    std::vector<std::int32_t> units;               // sum; of plain int32 it wraps around
     std::vector<double> numbers;                   // sum of plain float32
     DataType type = DataType::int32;               // of plain elements
   };
@@ -68,7 +68,7 @@ class Server final : public Agent {
   void add(const Note& note, const Words& words, Round& round) {
     if (round.plain) return;  // asks again for the elements as they are
     round.plain = words.overflow;
-    if ((words.workers & round.workers) != 0) return;  // known, or to be told apart by resending
+    if ((words.workers & round.workers) != 0) return;  // has a worker that counts; others resend
     if (!note.content.empty() && !add_units(round.units, units_in(note))) round.plain = true;
     round.workers |= words.workers;
   }
@@ -87,9 +87,9 @@ class Server final : public Agent {
     for (std::size_t i = 0; i < numbers.size(); ++i) round.numbers[i] += numbers[i];
   }
 
-  // `to`: a bit for each worker. Only those who send again are answered again: to all, a burst of
-  // them would be answered by so many copies that the next ones time out, too. If a send finds no
-  // room, workers send again and so ask again.
+  // `to`: a bit for each worker. Only workers that send again are answered again: answers to all
+  // would multiply a burst of resent packets, so that the next packets time out, too. If a send
+  // finds no room, workers send again and so ask again.
   void send(Io& io, const Note& like, const Round& round, std::uint32_t to) {
     const Tag tag = !round.complete ? Tag::ask : round.plain ? Tag::plain : Tag::sum;
     const auto bytes = Words{.sequence = round.sequence, .workers = to}.bytes();

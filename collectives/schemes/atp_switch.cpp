@@ -1,5 +1,5 @@
 // A switch of the scheme `atp`: adds packets up in the aggregators that it shares with other
-// communicators, and passes those for which there is none.
+// communicators, and passes on packets that find none.
 //
 // Slot s of a worker's window has aggregator base + s, so that a communicator's packets in flight
 // do not meet each other; slots beyond the number of aggregators have none.

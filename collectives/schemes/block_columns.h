@@ -61,7 +61,7 @@ class ColumnWalk {
   Column& at(int slot, int column) { return columns_[index(slot, column)]; }
   bool ended(int slot, int column) { return shape_.is_end(at(slot, column).current); }
 
-  // Whether a column may go on to it: a later block of this column, or its end.
+  // Whether a column may go on to `block`: a later block of this column, or its end.
   bool may_go_to(int slot, int column, std::uint32_t block) {
     if (column >= columns_in(slot) || ended(slot, column)) return false;
     const std::uint32_t current = at(slot, column).current;
@@ -69,7 +69,7 @@ class ColumnWalk {
     return block > current && block < blocks_ && (block - current) % shape_.stride() == 0;
   }
   // Goes on to a block that the aggregator names. True if the rank has it and so must send it; then
-  // `next` is the one behind it.
+  // `next` is its nonzero block behind this one.
   bool go_to(int slot, int column, std::uint32_t block, Tensor& tensor);
   // Appends the current block, padded with zeros; nothing if the rank holds no real data.
   void append_current(int slot, int column, Tensor& tensor, std::uint32_t element_bytes,

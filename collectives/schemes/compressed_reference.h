@@ -1,5 +1,6 @@
-// What the calls of one tensor end with where its pieces and their sums travel compressed
-// (schemes/piece_compression.h), to check servers by: one after the other, in the order of nodes.
+// The results of one tensor's calls where its pieces and their sums travel compressed
+// (schemes/piece_compression.h), to check servers by. Nodes are added one after the other, in
+// order.
 //
 // Units: elements. Threading: one owner; refers to its arguments.
 #pragma once
@@ -47,7 +48,7 @@ class CompressedReference final : public Expected {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
   }
 
-  // What others take the values of an end to be.
+  // The values of an end as others decompress them.
   std::vector<float> sent(const KeyPiece& piece, GroupParty end, Memory memory,
                           std::vector<float> values) {
     PieceCodec& codec =

@@ -39,7 +39,7 @@ class Outbox {
     if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
       waiting_.emplace_back(to, note);
   }
-  // There may be room again. Returns whether nothing waits any more.
+  // Call it when there may be room. Returns true if nothing waits then.
   bool flush(Io& io) {
     for (; !waiting_.empty(); waiting_.pop_front())
       if (!io.send(waiting_.front().party, waiting_.front().note(), Carriage::reliable))

@@ -64,7 +64,7 @@ class Server final : public Agent {
     Key* key = nullptr;  // once it was pushed
     Sum sum;
     std::size_t pushes = 0, summed = 0, answered = 0;
-    std::uint64_t number = 0;  // of the key, from 0
+    std::uint64_t number = 0;  // among the rounds of the key, from 0
     bool is_summed = false;
     Note like{};                      // type and elements of its notes
     std::vector<std::byte> answer;    // in place of the sum; else empty
@@ -105,7 +105,7 @@ class Server final : public Agent {
     latest_ = nullptr;
   }
 
-  // The helper that owns the key: this one, unless it is the box of a rack for another.
+  // The helper that owns the key: this one, unless it sums for another as the box of its rack.
   int owner_of(std::uint32_t key) const { return ends_.racks() > 1 ? ends_.owner_of(key) : self_; }
   bool owns(std::uint32_t key) const { return owner_of(key) == self_; }
   // Parties that push a key to this server: its roots, and to an owner the boxes of other racks.
@@ -113,7 +113,7 @@ class Server final : public Agent {
     return roots_.size() + (owns(key) ? static_cast<std::size_t>(ends_.racks()) - 1 : 0);
   }
 
-  // The data are summed as they come; the cores decide when.
+  // Sums the data at once; the cores decide when the sum is ready.
   void take(Io& io, GroupParty from, std::uint64_t name, const Note& note, Round& round) {
     const PieceCompression* how = ends_.compression(note.index);
     const std::uint64_t bytes = how ? ends_.piece_of(note.index).elements * sizeof(float)
@@ -226,7 +226,7 @@ class Server final : public Agent {
     round.answer = bytes_of_floats(round.like.type, weights);
   }
 
-  // In the order of nodes, whatever the order in which they pushed.
+  // Adds up in the order of nodes, whatever the order in which they pushed.
   void compress_sum(std::uint32_t name, const PieceCompression& how, Round& round) {
     if (round.parts.empty()) {
       round.like.elements = how.payloads(ends_.piece_of(name).elements).sum;

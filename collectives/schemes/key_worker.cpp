@@ -97,7 +97,7 @@ class Worker final : public Agent {
     std::size_t summed = 0;                               // root: shards in `whole`
     std::size_t gathered = 0;                             // shards of the result that have come
   };
-  // Waits for its turn: key, call, number of the piece.
+  // A piece that waits for its turn: key, call, number of the piece.
   using Task = std::tuple<std::uint32_t, std::uint32_t, std::size_t>;
 
   std::size_t mates() const { return mates_.size(); }
@@ -129,7 +129,7 @@ class Worker final : public Agent {
     if (watch_.dead().contains(piece.helper)) return ends_.heir(piece.key, watch_.dead());
     return ends_.helper_in(ends_.rack_of(mates_.front()), piece.helper);
   }
-  // Tells the heir of a key whose it was.
+  // Sends a note to the server of a piece; to an heir, with the number of the dead server.
   void to_server(Io& io, const Open& o, std::size_t i, Note note) {
     const KeyPiece& piece = o.piece(i);
     note.call = o.call.number;
@@ -373,7 +373,7 @@ class Worker final : public Agent {
   const std::vector<GroupRank>& mates_;  // ranks of the node; the first is the root
   std::size_t self_ = 0;                 // this rank among them
   ByCall<Open> open_;
-  std::uint64_t under_way_ = 0;  // bytes that give their credit back
+  std::uint64_t under_way_ = 0;  // bytes that use credit
   KeyOutbox outbox_;
   ServerWatch watch_;
   std::set<Task> queue_;

@@ -185,8 +185,8 @@ void KeyedEnds::add_server_traffic(const KeyPieces& pieces, std::uint32_t elemen
   }
 }
 
-// What boxes exchange by their relays: of each piece every other box its sum, and the owner's relay
-// hears the result once.
+// What boxes exchange through relays: for each piece every other box sends its sum, and the owner's
+// relay gets the result once.
 void KeyedEnds::add_relayed_traffic(const KeyPieces& pieces, std::uint32_t element_bytes,
                                     std::vector<Edge>& edges) const {
   std::map<std::pair<GroupParty, GroupParty>, Edge> sums;

@@ -45,10 +45,10 @@
 // With KeyRules::waits off (BytePS's asynchronous mode) a server adds every push to what it stores
 // of the key, for ever, and a pull waits for its root's own push alone.
 //
-// With KeyRules::timeout_ps a root asks a server that owes it an answer and is silent for so long
-// whether it is alive, and takes it for dead if it is silent as long again. Then the run ends, or,
-// if KeyRules::elastic, the root pushes what it owes to another server, which the key chooses, as
-// below. A root that knows the result already gives it, so nothing is lost:
+// With KeyRules::timeout_ps a root asks a server that owes it an answer, and is silent for that
+// time, whether it is alive, and takes it for dead if it is silent as long again. Then the run
+// ends, or, if KeyRules::elastic, the root pushes what it owes to another server, which the key
+// chooses, as below. A root that knows the result already gives it, so nothing is lost:
 //
 //   root that found out   | push > ....................... (> pull)      > result
 //   heir of the key       |       > moved, to every root
@@ -135,7 +135,7 @@ class KeyedEnds : public Ends {
   // The core on which a helper sums the key; -1: the one that has least to sum.
   virtual int core_of(std::uint32_t /*key*/) const { return -1; }
   int cores() const { return servers_.cores; }
-  // How pieces of a key travel; null: as they are. A key that is compressed has a piece.
+  // How pieces of a key travel; null: as they are. A key that is compressed has a piece_of().
   const PieceCompression* compression(std::uint32_t key) const;
   const KeyPiece& piece_of(std::uint32_t key) const {
     return (*named_[key / kMostParts])[key % kMostParts];
@@ -143,8 +143,8 @@ class KeyedEnds : public Ends {
   // The server that takes a key in place of dead ones; -1: all are dead.
   int heir(std::uint32_t key, const std::set<int>& dead) const;
   const Nesterov& optimizer() const { return servers_.optimizer; }
-  // That a server holds of a key of so many bytes, besides weights, if so many push it: the sum in
-  // progress and the one that is pulled.
+  // Bytes that a server holds of a key of `bytes`, besides weights, if `pushers` parties push it:
+  // the sum in progress and the one that is pulled.
   virtual std::uint64_t bytes_held(std::uint64_t bytes, std::size_t /*pushers*/) const {
     return 2 * bytes;
   }
@@ -186,8 +186,7 @@ struct Shard {
 };
 Shard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members);
 
-// Names the notes; the index of those between a root and servers is a key, of the others the number
-// of the piece.
+// Kinds of notes. Note::index: between a root and servers a key, else the number of the piece.
 enum class KeyTag : std::uint8_t {
   ready,   // GPU to root: has made the call
   reduce,  // root to GPU: send the piece's shards

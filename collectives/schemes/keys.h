@@ -25,7 +25,7 @@ using KeyPieces = std::vector<KeyPiece>;
 inline constexpr std::uint32_t kMostTensors = 1 << 16, kMostParts = 1 << 16;
 inline constexpr std::uint32_t kUnnamedTensor = kMostTensors - 1;
 
-// Lengths of the parts of so many elements: all `most` long but the last.
+// Lengths of the parts of `elements` elements: all `most` long but the last.
 std::vector<std::uint64_t> equal_parts(std::uint64_t elements, std::uint64_t most);
 
 // BYTEPS_PARTITION_BYTES as BytePS uses it: rounded up to whole pages for each local GPU.
@@ -37,16 +37,17 @@ std::uint64_t hash_of_key(KeyHash hash, std::uint64_t key);
 // with `beside` workers, the others do not; throws std::invalid_argument unless both kinds exist.
 int server_of_key(KeyHash hash, std::uint64_t key, int servers, int beside);
 
-// Shares of a tensor's bytes that each of `servers` sums, of which the last `beside` share machines
-// with as many workers (n): the split that takes the least time (BytePS, OSDI'20). Sums up to 1.
+// Shares of a tensor's bytes that each of `servers` servers sums. The last `beside` servers share
+// machines with as many workers (n): the split that takes the least time (BytePS, OSDI'20). Sums up
+// to 1.
 //
 //   k = servers - beside CPU machines:  2 (n - 1) / (n^2 + k n - 2 k) each; none beside: 1 / k
 //   n GPU machines:                     (n - k) / (n^2 + k n - 2 k) each, 0 where k >= n
 std::vector<double> best_split(int servers, int beside);
-// How long the exchange takes with it, in units of a tensor's bytes over a NIC's rate.
+// How long the exchange takes with the best split, in units of a tensor's bytes over a NIC's rate.
 double best_time(int servers, int beside, int workers);
 
-// Deals out items one after the other so that the sums in the bins keep to `shares`, and their last
+// Deals out items one after the other so that the sums in the bins keep to `shares`, and the final
 // sums are exact to one element: an item may be cut.
 class ExactSplit {
  public:

@@ -163,7 +163,7 @@ class Member final : public Agent {
     }
   }
 
-  // The rank that takes a rail's results from me; kNoRank: I am the last.
+  // The rank that takes a rail's results from r; kNoRank: r is the last.
   GroupRank after(GroupRank r, int rail) const {
     const std::vector<GroupRank>& all = local();
     std::size_t at = std::find(all.begin(), all.end(), r) - all.begin();

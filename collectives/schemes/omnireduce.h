@@ -45,9 +45,10 @@ struct OmniReduceOptions {
   int block = 256;                       // elements
   int columns = 4;                       // blocks of a message; with packets 1
   int slots = 64;                        // of each aggregator
-  int first_slot = 0;                    // the packets' number of the first of them
+  int first_slot = 0;                    // number of the first one in packets
   Picoseconds timeout = 10'000'000'000;  // of packets; 10 ms
-  // Ranks sum themselves when all have heard nothing of the switch for so long, for good; 0: never.
+  // Once all ranks have heard nothing from the switch for this long, they sum without it, for good;
+  // 0: never.
   Picoseconds fallback = 1'000'000'000'000;
 };
 

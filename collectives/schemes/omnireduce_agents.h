@@ -31,7 +31,7 @@ struct Setup {
     return {ranks + slot % options.aggregators,
             static_cast<std::uint32_t>(options.first_slot + slot / options.aggregators)};
   }
-  // Of an aggregator's own slots, from 0; options.slots or more: none of them.
+  // The slot among its aggregator's own, from 0; options.slots or more: it is none of them.
   std::uint32_t own_slot(std::uint32_t index) const {
     return index - static_cast<std::uint32_t>(options.first_slot);
   }

@@ -5,7 +5,7 @@
 //
 //   ask    a rank whose packet has waited for long > all others: the rounds that it waits for
 //   told   a rank that has the sum of such a round > that rank
-//   part   a rank that has long heard nothing of the switch > the slot's deputy: its packet
+//   part   a rank that has long heard nothing from the switch > the slot's deputy: its packet
 //   sum    the deputy, a rank, when it has the parts of all > all
 //
 // In a slot no rank is more than one round ahead of another. So a sum that a rank lacks is either
@@ -228,7 +228,7 @@ class Member final : public Agent {
     if (!suspects()) send_parts(io);
   }
 
-  // The rank is the deputy of the part's slot. Its own sum it takes at once.
+  // The rank must be the deputy of the part's slot. It takes its own sum at once.
   void add_part(Io& io, GroupParty from, const Note& part) {
     if (!deputy_) deputy_.emplace(setup_.options.slots, setup_.ranks);
     const std::uint32_t slot = setup_.own_slot(part.index & ~kSetBit);
@@ -263,7 +263,7 @@ class Member final : public Agent {
   std::vector<std::byte> content_;
   Words words_;
   Outbox outbox_;
-  int silent_ = 0;     // ticks for which the call has heard nothing of the switch
+  int silent_ = 0;     // ticks since the call last heard from the switch
   bool left_ = false;  // the switch, for good
   std::optional<SlotRounds> deputy_;
   std::deque<int> own_parts_;  // slots

@@ -199,7 +199,8 @@ class Aggregator final : public Agent {
     }
   }
 
-  // Sends what is on its way, then the next sums if they are complete: these wait for the set.
+  // Sends the sums that are on their way, then the next ones if they are complete: they wait for
+  // the set.
   void go_on(Io& io, std::uint32_t index) {
     Slot& slot = slots_[index];
     if (slot.refused || !tell(io, index)) return;

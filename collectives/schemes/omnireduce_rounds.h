@@ -1,9 +1,9 @@
-// Rounds of OmniReduce's Algorithm 2, as whoever sums a slot keeps them: an aggregator, a switch,
-// or a rank in place of a switch that is gone.
+// Rounds of OmniReduce's Algorithm 2, as the party that sums a slot keeps them: an aggregator, a
+// switch, or a rank in place of a switch that is gone.
 //
 // A slot has two rounds. A rank's packet of round r + 2 says that all ranks were heard in round
 // r + 1, and so have the sum of r: its set is free. A packet counts once, however often and however
-// late it comes, so any two who sum the same round have the same sum.
+// late it comes, so any two parties that sum one round have the same sum.
 //
 // Threading: one owner.
 #pragma once

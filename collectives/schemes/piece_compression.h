@@ -4,9 +4,9 @@
 //   root    t = piece + what it kept      push c(t)                        d(result)
 //   server                                s = sum of d(push) + what it kept      result c(s)
 //
-// What an end keeps is error feedback (compress/memory.h), of every key apart: t - d(c(t)). The sum
-// is over nodes in their order, whatever the order in which they push, so that results are equal
-// bit by bit to a reference.
+// What an end keeps, for each key, is error feedback (compress/memory.h): t - d(c(t)). The sum is
+// over nodes in their order, whatever the order in which they push, so that results are equal bit
+// by bit to a reference.
 //
 // Where the data decide how long a payload is, notes are as long as their payloads if ranks hold
 // real data, and as long as payloads are on average if they hold none.
@@ -27,7 +27,7 @@
 
 namespace ghostrank {
 
-// How long an end takes for so many elements, its memory included; decompress: of one payload.
+// How long an end takes for a number of elements, its memory included; decompress: of one payload.
 struct CodecTime {
   Picoseconds compress = 0, decompress = 0;
 };
@@ -48,7 +48,7 @@ struct PieceCompression {
 
   // Servers keep errors, too, but have no momentum: it is in what they sum.
   Memory server_memory() const { return memory == Memory::none ? memory : Memory::residual; }
-  // Of pieces whose data nobody holds.
+  // Payloads of pieces whose data nobody holds.
   PayloadSizes payloads(std::uint64_t elements) const {
     if (method->measure) return expected(elements);
     const std::uint64_t size = method->size(elements, options);
@@ -73,7 +73,7 @@ class PieceCodec {
     return payload;
   }
 
-  // The elements of a payload of any end, of a round of the key, which count from 0.
+  // The elements of a payload of any end. `round`: of the key, from 0.
   static std::vector<float> decompressed(const PieceCompression& how, std::uint32_t key,
                                          std::uint64_t round, std::span<const std::byte> payload,
                                          std::uint64_t elements);

@@ -85,7 +85,7 @@ class RailShare {
 
  private:
   std::uint64_t elements_of_block(std::uint64_t piece, std::size_t block) const;
-  std::size_t block_of(GroupRank rank) const;  // blocks_.size(): none is
+  std::size_t block_of(GroupRank rank) const;  // blocks_.size(): it has none
 
   Reach reach_;
   std::uint64_t per_chunk_, chunks_ = 0, in_piece_ = 1;

@@ -1,5 +1,6 @@
-// A root's watch over the servers that owe it answers (KeyRules::timeout_ps). One that is silent
-// for so long is asked whether it is alive; one that is silent as long again is dead, for ever.
+// A root's watch over the servers that owe it answers (KeyRules::timeout_ps). A server that is
+// silent for that time is asked whether it is alive; if it is silent as long again, it is dead, for
+// ever.
 //
 // Timers are named by servers. Threading: one owner.
 #pragma once

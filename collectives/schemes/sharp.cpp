@@ -12,7 +12,7 @@ using sharp::Layout;
 
 constexpr std::uint64_t kHeader = 16;  // bytes of a message beside its elements
 
-// traffic(): with a tree; which communicators have one turns out in the run.
+// traffic() assumes a tree; the run decides which communicators get one.
 class Sharp final : public MemberEnds {
  public:
   Sharp(int ranks, std::shared_ptr<const Layout> layout)

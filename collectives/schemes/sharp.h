@@ -5,9 +5,9 @@
 //   worker ◄─────────────                    ◄───────── sum, to all
 //
 // A node's ranks first add up over NVLink (rails.h); every rail has a tree of its own. Each switch
-// has so many trees for streaming, either for all its communicators or for each of its ports. A
-// communicator asks for its tree in its first call and keeps it; where one of the switches has none
-// left, its workers reduce around a ring instead, as a library does without SHARP.
+// has a limited number of trees for streaming, either for all its communicators or for each of its
+// ports. A communicator asks for its tree in its first call and keeps it; where one of the switches
+// has none left, its workers reduce around a ring instead, as a library does without SHARP.
 //
 //   function     sent and received by a worker     around the ring
 //   all-reduce   S                                 2(n-1)/n S
@@ -26,7 +26,7 @@ namespace ghostrank {
 
 struct SharpOptions {
   int trees = 1;                 // that are active at a time
-  bool per_port = false;         // ... on each port of a switch; else on the switch
+  bool per_port = false;         // `trees` is per port of a switch; else per switch
   int outstanding = 512;         // messages of a worker
   std::uint64_t bytes = 32'768;  // elements of a message
 };

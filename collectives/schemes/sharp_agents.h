@@ -13,8 +13,8 @@
 
 namespace ghostrank::sharp {
 
-// Note::tag. Note::call is the call's number and Note::index the chunk, but of an ask and its
-// answer, whose index is 1 where there is a tree.
+// Note::tag. Note::call is the call's number. Note::index is the chunk; of an ask, 1 where a switch
+// below has no tree; of an answer, 1 where there is a tree.
 enum class Tag : std::uint8_t {
   ask,     // for a tree, up
   answer,  // down

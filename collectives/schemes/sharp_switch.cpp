@@ -77,7 +77,7 @@ class SharpSwitch final : public Agent {
     for (const std::int32_t port : ports_) --trees_.on_port[port];
   }
 
-  // All children ask; index 1: there is no tree below this one.
+  // Decides when all children have asked. Index 1: a switch below has no tree.
   void ask(Io& io, const Note& note) {
     if (asked_ == 0) holds_ = take_one();
     refused_ |= note.index == 1;
@@ -139,7 +139,7 @@ std::unique_ptr<Agent> switch_agent(std::shared_ptr<const Layout> layout, GroupP
   const bool root = place.rack == racks.racks;
   std::vector<GroupParty> below = racks.below(place, layout->rails);
   std::vector<std::int32_t> ports;
-  for (const GroupParty child : below)  // a rack is as its first worker's port
+  for (const GroupParty child : below)  // a rack has its first worker's port
     ports.push_back(layout->port(
         root ? layout->rails.worker(place.rail, racks.begin(racks.place_of(child).rack)) : child));
   const GroupParty above = !root && racks.two_levels() ? racks.root(place.rail) : -1;

@@ -1,7 +1,7 @@
 // Time-outs of the packets that a rank has in flight, one per slot. One timer of the agent ticks
 // for all slots, kTicks times per time-out, so that a slot costs no event; a packet is sent again
 // at most a tick late. After kPatience time-outs in a call, the time-out doubles: answers are late
-// rather than lost. Beside that it keeps how long each slot's packet has waited in all.
+// rather than lost. SlotTimers also keeps how long each slot's packet has waited in all.
 //
 // Threading: one owner.
 #pragma once

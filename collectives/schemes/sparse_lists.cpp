@@ -117,7 +117,7 @@ class Member final : public Agent {
     end_calls(io);
   }
 
-  // Ends the call when all lists have come and left; its successor may have come before.
+  // Ends the call when all lists have come and left; the next call may wait already.
   void end_calls(Io& io) {
     if (calls_.empty() || lists_missing_ > 0 || parts_missing_ > 0 || !outgoing_.empty() ||
         !forwarded_.empty())
@@ -239,8 +239,8 @@ class Member final : public Agent {
     return list.next == list.end;
   }
 
-  // Whether the elements [next, next + n), all of one block, are in the list. Of sums, a block's
-  // elements are nonzero together.
+  // Whether the elements [next, next + n), all of one block, are in the list. In lists of sums, the
+  // elements of a block are all nonzero or all zero.
   bool travels(Tensor& tensor, const Outgoing& list, std::uint64_t n) {
     if (list.tag == kDense) return true;
     if (splits_ && list.tag == kGathered) return nonzero_[list.next - own_part().first];

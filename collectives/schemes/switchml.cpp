@@ -37,8 +37,8 @@ constexpr std::array kServed{Func::all_reduce, Func::reduce_scatter, Func::all_g
 
 constexpr std::uint32_t kGreetingJob = 0xff;  // far from the first calls' numbers
 
-// Of a greeting: its packets have number -1, which is before that of the first call's, so that a
-// late one never counts as new.
+// Words of a greeting: packet number -1, before the first call's numbers, so that a late greeting
+// never counts as new.
 constexpr std::array<std::byte, 6> kGreetingWords{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
                                                   std::byte{0xff}};
 
@@ -57,8 +57,8 @@ class SwitchMl final : public MemberEnds {
   }
 
   const WireFormat* wire_format() const override { return &switchml::packets(); }
-  // After a round in set 1 every worker has its mark there and none in set 0, as if that set had
-  // never been used and this one were full; the first chunk in each slot goes to set 0.
+  // The greeting is a round in set 1: after it every worker has its mark in set 1 and none in set
+  // 0, so that set 0 is free for the first chunk in each slot.
   std::optional<SwitchService> switch_service() const override {
     if (layout_->racks.racks == 0) return std::nullopt;
     const SwitchMlOptions& options = layout_->options;

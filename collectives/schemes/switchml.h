@@ -41,7 +41,7 @@ struct SwitchMlOptions {
   // Switches tell old packets by their numbers (switch/pool.h). Workers then agree on how to go on
   // when one has restarted or stays away (switchml_agreement.h).
   bool guard = true;
-  // Workers give up a switch that none of them has heard of for so long, and sum around a ring
+  // Workers give up a switch that none of them has heard from for this long, and sum around a ring
   // (switchml_ring.h), for good; 0: they never do.
   Picoseconds fallback = 1'000'000'000'000;
 };

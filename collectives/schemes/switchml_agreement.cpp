@@ -61,7 +61,7 @@ std::vector<int> Agreement::lacking(std::size_t slot) const {
   return workers;
 }
 
-// All workers have sent the oldest packet that some lack, and have waited for it.
+// True if every worker has completed, or sent long ago, the oldest packet that some lack.
 bool Agreement::failed(std::size_t slot) const {
   const std::uint32_t newest = latest(slot);
   const bool apart = std::ranges::any_of(

@@ -53,15 +53,15 @@ enum class Decision : std::uint8_t {
 
 // What a worker says of a slot, or what is agreed of it.
 struct SlotState {
-  std::uint32_t completed = 0;  // the number of the last packet that is
+  std::uint32_t completed = 0;  // the number of the last completed packet
   Waiting waiting{};            // in a state
   bool parts = false;  // in what is agreed: some lack that packet, and its parts are wanted
 };
 
 // Slots that follow each other, as the words of a note.
 struct SlotList {
-  // In a state: for which the worker has waited and heard nothing. In what is agreed: after which a
-  // packet has waited for long from now on.
+  // In a state: how long the worker has waited and heard nothing. In what is agreed: after how long
+  // a waiting packet makes workers suspect the switch.
   std::uint32_t ticks = 0;
   Decision decision{};  // in what is agreed
   std::vector<SlotState> slots;
@@ -72,7 +72,7 @@ struct SlotList {
   bool add(std::span<const std::byte> bytes);
 };
 
-// The states of all workers, and what follows of them.
+// The states of all workers, and what follows from them.
 class Agreement {
  public:
   Agreement(int workers, int slots) : states_(workers), slots_(static_cast<std::size_t>(slots)) {}

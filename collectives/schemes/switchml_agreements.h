@@ -51,7 +51,7 @@ class Agreements {
   // Ticks after which a packet has waited for long.
   int patience() const { return patience_; }
   void begin_call() { patience_ = kPatience; }
-  void heard() { heard_ = true; }  // something of the switch
+  void heard() { heard_ = true; }  // something from the switch
   void suspect(Io& io);            // a packet has waited for long
   // Takes a note of another worker, but none of the ring.
   void take(Io& io, GroupParty from, const Note& note);
@@ -81,8 +81,8 @@ class Agreements {
   const std::uint32_t fallback_;
   Streamer& streamer_;
   Outbox& outbox_;
-  // Twice as many after an agreement since whose predecessor the speaker has heard nothing, else
-  // half as many: so slow answers are waited for.
+  // An agreement doubles it if the speaker has heard nothing since the agreement before, else
+  // halves it, so that workers wait for slow answers.
   int patience_ = kPatience;
   bool heard_ = false;       // since the last agreement
   bool suspected_ = false;   // likewise

@@ -1,6 +1,6 @@
 // A worker of the scheme `switchml`: the chunks of its rail, from its node's sums to their results.
 // window_part.h decides which packet may leave when; switch/quantise.h converts floats. Where the
-// switch stops to answer, workers agree on how to go on (switchml_agreement.h); without it they sum
+// switch stops answering, workers agree on how to go on (switchml_agreement.h); without it they sum
 // around a ring (switchml_ring.h).
 #include <algorithm>
 #include <cstring>
@@ -72,15 +72,15 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
   std::vector<Contribution> waiting_;   // by slot: what is in flight
 
-  std::optional<Agreements> agreements_;  // empty: there are none
+  std::optional<Agreements> agreements_;  // empty: without the guard, or alone
   std::uint32_t epoch_ = 0;
-  std::vector<std::uint32_t> completed_;  // by slot: the number of the last packet that is
+  std::vector<std::uint32_t> completed_;  // by slot: number of the last completed packet
   std::vector<Contribution> sent_;        // ... and that packet
-  int silence_ = 0;                       // ticks in which nothing came of what was waited for
+  int silence_ = 0;                       // ticks of waiting since the last result
   int lacking_ = 0;                       // slots whose packet is set aside until its sum comes
   std::deque<std::uint64_t> results_;     // chunks with such a sum
 
-  bool given_up_ = false;      // the switch is
+  bool given_up_ = false;      // the switch, for good
   bool streams_ = false;       // the call began with the switch
   std::uint64_t pieces_ = 0;   // of the call, that the node has given
   std::optional<Ring> ring_;   // of the call, without the switch
@@ -212,7 +212,7 @@ std::optional<std::uint64_t> SwitchMlPart::complete(Io& io, const Chunk& chunk,
 
 // Keeps the result of a chunk, in the call's type.
 void SwitchMlPart::finish(std::uint64_t chunk, std::span<const std::byte> content) {
-  if (content.empty()) return;  // a credit: what is to be known of the chunk is here
+  if (content.empty()) return;  // a credit: this worker needs no elements
   const std::uint64_t elements = share_->chunk(chunk).elements;
   if (exponents_.empty()) return sum_.put(chunk, content.first(elements * bytes_of(call_.type)));
   std::vector<std::int32_t> sums(elements);
@@ -255,7 +255,7 @@ SlotList SwitchMlPart::state() const {
   state.ticks = silence_;
   for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
     const bool waits = worker_.in_flight(slot).has_value();
-    // Half the patience: nobody has sent at the same time as the one that suspects.
+    // Half the patience, because workers do not send at the same time as the one that suspects.
     const bool long_since =
         waits && !set_aside_[slot] && timers_.age(slot) >= agreements_->patience() / 2;
     state.slots.push_back({completed_[slot], long_since ? Waiting::long_since

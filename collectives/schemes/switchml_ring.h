@@ -12,8 +12,8 @@
 //   values down       owner               all       unless one worker alone takes
 //
 // Every trip has n - 1 hops, so a worker sends 2(n-1)/n S of an all-reduce, as around any ring, and
-// of floats as many times a byte for each chunk; (n-1)/n S where one alone gives or takes. S: as
-// words of 4 bytes. Slices leave as soon as their piece is complete on the node.
+// for floats 2(n-1)/n bytes more per chunk; (n-1)/n S where one worker alone gives or takes. S: in
+// whole words of 4 bytes. Slices leave as soon as their piece is complete on the node.
 //
 // Threading: one owner.
 #pragma once
@@ -52,7 +52,7 @@ class Ring {
 
   std::uint32_t call() const { return call_; }
   bool ended() const { return left_ == 0; }
-  // The node has given so many pieces.
+  // The node has given this many pieces.
   void ready(Io& io, std::uint64_t pieces);
   // Returns false, and leaves the note, while its piece is not complete here.
   bool take(Io& io, const Note& note);

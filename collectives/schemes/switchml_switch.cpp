@@ -17,7 +17,7 @@
 namespace ghostrank::switchml {
 namespace {
 
-// Whom a switch serves. Its children are workers, or switches each of which serves `each` workers.
+// What a switch serves: its children are workers, or switches with `each` workers each.
 struct Post {
   std::vector<GroupParty> children;
   int first_worker = 0, each = 1;
@@ -75,7 +75,7 @@ class Switch final : public Agent {
   }
   static std::uint8_t set_of(const Note& note) { return (note.index & kSetBit) != 0; }
 
-  // Every slot has two sets, each below another switch with the answer of that.
+  // Every slot has two sets; below another switch, each set also has that switch's answer.
   std::uint64_t bytes_held() const {
     const std::uint64_t answer = post_.above < 0 ? 0 : 5 + 4 * std::uint64_t(options_.elements);
     return 2 * std::uint64_t(options_.slots) *

@@ -35,7 +35,7 @@ class WindowPart : public WorkerPart {
   void begin_stream(Io& io, bool exponents);
   // Sends the chunk's packet, `again` or for the first time; returns false where there is no room.
   virtual bool send(Io& io, const Chunk& chunk, bool again) = 0;
-  // Sends it, and once more if no answer comes, or no room is found.
+  // Sends the chunk's packet, and once more if no answer comes or there is no room.
   void send_now(Io& io, const Chunk& chunk, bool again);
   // A result has come: sends what may leave now.
   void go_on(Io& io);

@@ -28,9 +28,9 @@ class WorkerPart {
   // Returns the chunk whose result is now there; empty: the note brings none.
   virtual std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) = 0;
   virtual bool ended() const = 0;
-  // A note of another worker that needs no open call: take() gets it at once.
+  // True for a note of another worker that needs no open call: take() gets it at once.
   virtual bool takes_always(const Note&) const { return false; }
-  // Notes of a later call must not be dropped.
+  // True if notes of a later call must not be dropped.
   virtual bool keeps_notes() const { return false; }
   // The next chunk whose result is there without a note of its own: because the worker is the only
   // one of its rail, so that its node's sum is the result, or because something waited for that

@@ -9,8 +9,8 @@
 namespace ghostrank::dpdk {
 namespace {
 
-// Instructions of one round, at most: as many as some dozens of packets take; and of a look at
-// whether frames still come.
+// Most instructions of one round, as many as some hundreds of packets take; and between two looks
+// at whether frames still come.
 constexpr std::uint32_t kInstructions = 100'000, kBetweenLooks = 500;
 constexpr std::chrono::microseconds kPause{50};
 

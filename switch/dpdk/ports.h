@@ -1,9 +1,10 @@
 // Frames between the ports of a switch and those of a pipeline.
 //
 // A frame whose IPv4 header announces more bytes than there are never enters: the pipeline's parser
-// does not check lengths and would read beyond the frame. An outgoing frame that is too long is
-// dropped. Both are counted. Bytes behind the IPv4 packet are cut off, because the pipeline would
-// append them to whatever it makes of the packet.
+// does not check lengths and would read beyond the frame. A frame longer than kFrameRoom does not
+// enter either. An outgoing frame that is too long is dropped. All are counted. Bytes behind the
+// IPv4 packet are cut off, because the pipeline would append them to whatever it makes of the
+// packet.
 //
 // Threading: one owner.
 #pragma once

@@ -12,7 +12,7 @@ constexpr std::uint32_t kMostStructBytes = 255;
 constexpr std::size_t kMostRegisters = 256, kMostHeaders = 64, kMostWords = 16;
 constexpr std::size_t kMostNameBytes = 63, kMostInstructionBytes = 255;
 
-// Of DPDK 22.11.
+// The instructions of DPDK 22.11.
 constexpr std::array<std::string_view, 48> kInstructions{
     "rx",        "tx",          "drop",     "mirror",     "recirculate", "recircid",    "extract",
     "lookahead", "emit",        "validate", "invalidate", "mov",         "dma",         "add",
