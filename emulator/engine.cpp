@@ -406,8 +406,8 @@ class Session::Play {
     return segment;
   }
 
-  // Remembers measured iterations as a warm-up if they are to be measured again, and says so. What
-  // they found, as wrong sums or stalls, is kept: then it is the result.
+  // If measured iterations are to be measured again, remembers them as a warm-up and returns true.
+  // Iterations that found wrong sums or stalls are the result, and are not measured again.
   bool learn_from_measured(const Segment& segment, const SegmentReport& sum, int times) {
     if (virtual_ || hopeless_ || control_.stop() != Stop::none) return false;
     const auto count = static_cast<int>(segment.count);

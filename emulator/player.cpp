@@ -402,7 +402,7 @@ void Player::report_iterations(std::size_t job) {
   }
 }
 
-// The first of those that play.
+// The first job that plays.
 const Player::JobSums& Player::first_job() const {
   return jobs_[segment_.job == kEveryJob ? 0 : static_cast<std::size_t>(segment_.job)];
 }

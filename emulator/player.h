@@ -55,7 +55,7 @@ class Player {
   struct JobSums {
     std::map<std::uint32_t, IterationSums> open;   // sums over this process
     std::map<std::uint32_t, IterationSums> whole;  // sums over the job, process 0 only
-    // Of its iterations, seconds; process 0 only.
+    // Of its iterations; steps and late in seconds; process 0 only.
     std::vector<Moment> ends;
     std::vector<double> steps, late;
   };

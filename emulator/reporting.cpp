@@ -82,7 +82,7 @@ PerIteration add_traffic(const SegmentReport& sum, const std::vector<bool>& own_
   return {share(wire.bytes), share(wire.messages)};
 }
 
-// Makes one entry of those that several jobs have for one NIC or pair, as they share a switch.
+// Merges the entries of several jobs for one NIC or pair: jobs may share a switch.
 void join_jobs(Result& result) {
   std::map<std::pair<Nic, Nic>, PairTraffic> pairs;
   for (const PairTraffic& one : result.pairs) {
@@ -162,10 +162,10 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
   result.collectives.push_back(std::move(c));
 }
 
-// How far the median call may be off. A call's slip is that of the member that is looked at; it
-// waited for others, or was spared waiting, who may be as late. And the machine decides whose
-// message goes first at a NIC when several are due at one moment, which no lateness shows: so the
-// median may stand elsewhere, and is known no better than calls of its kind are alike.
+// How far the median call may be off. A call's slip is that of one member; the others, for which it
+// waited or need not wait, may be as late, hence the factor 2. The machine also decides whose
+// message goes first at a NIC when several are due at once, which no lateness shows: so the median
+// may lie elsewhere in its interval, and is known no better than the spread of its kind of calls.
 double median_call_error(const CollectiveReport& c) {
   if (c.seconds_median <= 0) return c.seconds_error;
   const auto [least, most] = c.seconds_interval;

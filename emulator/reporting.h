@@ -13,8 +13,8 @@ namespace ghostrank {
 
 // Fills every field of `result` that comes from `reports` (one per host) and their sum `sum`.
 // `result.iterations`, `result.jobs` and the facts known before the start must already be there.
-// Traffic is per iteration; of several jobs, that of an iteration of each. `played`: how many
-// iterations it is of, by job.
+// Traffic is per iteration; of several jobs, that of an iteration of each. `played`: by job, the
+// number of iterations that sent the traffic.
 void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
                     const std::vector<SegmentReport>& reports, const std::vector<double>& played,

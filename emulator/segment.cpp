@@ -25,8 +25,8 @@ constexpr std::array kCauses = {
     Cause{"stopped or frozen", "find what stops this process or this machine"},
 };
 
-// A quota's and a full machine's victims are both runnable, and so in the run queue; a stopped
-// thread is not.
+// A thread without quota and one without a free core are both runnable, so in the run queue; a
+// stopped thread is not.
 const Cause& cause_of(const SegmentSummary& sum) {
   constexpr double kMostOf = 0.5;
   if (sum.throttled > kMostOf * sum.held_up) return kCauses[1];

@@ -23,7 +23,8 @@ struct SegmentSummary {
   // unreadable.
   double held_up = 0, taken = 0, queued = 0;
   double throttled = 0;  // of the worst process, by its CPU quota
-  // Of the median step, and its duration, emulated; of process 0, which hears of every iteration.
+  // Of the median step, and its emulated duration; as process 0 has them, which hears of every
+  // iteration.
   double median_error = 0, median_seconds = 0;
   double call_seconds = 0;  // of the calls that a StepChooser measures, of process 0
   double loop_busy = 0;

@@ -99,7 +99,7 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
   const std::size_t jobs = workload.jobs.size();
   std::vector<Result> alone(jobs);
   std::vector<double> steps(jobs);
-  // One iteration more than is measured, because streams that outlive theirs make the last longer.
+  // One iteration more than is measured: streams that outlive their iteration make the last longer.
   const auto play_alone = [&](std::size_t j, std::size_t iterations) {
     phase.job = static_cast<int>(j);
     phase.of_job.assign(jobs, static_cast<std::uint32_t>(iterations + 1));

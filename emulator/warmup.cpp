@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kLookSeconds = 1;  // wall, of a warm-up; less says little about a shared machine
 constexpr double kLongLook = 10;    // wall: longer warm-ups are not repeated for a small gain
-constexpr double kMostSearch = 40;  // wall: warm-ups may last so long beyond what is measured
+constexpr double kMostSearch = 40;  // wall: warm-ups may last so much longer than what is measured
 constexpr std::size_t kMostLongWarmUps = 4;
 constexpr double kMostAgain = 30;  // wall: iterations that last longer are measured once
 constexpr int kMostMeasured = 5;
@@ -34,8 +34,8 @@ constexpr double kCloseBusy = 0.75;  // a faithful warm-up above this is too clo
 constexpr double kLittle = 2.5;      // a load up to this missed by little
 constexpr double kSaturated = 0.95;  // share of the loop's time; beyond it the backlog is unknown
 constexpr double kLeastFactor = 1.25, kMostFactor = 4;
-constexpr double kNear = 1.15;  // a good dilation so near above one that was not is the least
-constexpr double kSpare = 1.1;  // what is then added if nothing is measured again
+constexpr double kNear = 1.15;  // a good dilation at most this factor above a bad one is the least
+constexpr double kSpare = 1.1;  // factor by which it is then raised if nothing is measured again
 constexpr double kLessHelp = 0.8;
 
 // How much of the aims a warm-up used; above 1 it is the factor by which to raise the dilation.
@@ -236,7 +236,7 @@ NextPlay near_the_least(std::span<const WarmUp> played, const WarmUp& least,
                                    : ""};
 }
 
-// Where none is.
+// Where no good dilation is known.
 NextPlay slower(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp& last = played.back();
   const Fidelity& f = last.fidelity;

@@ -38,15 +38,14 @@ struct RunWindow {
 int iterations_to_measure(const RunWindow& window, double step_wall_seconds);
 
 // What to play after the warm-ups `played`, of which the last one is new. `auto` searches the least
-// dilation that is good, that is faithful with some room, between one that was good and one that
-// was not:
+// dilation that is good (faithful with some room), between one that was good and one that was not:
 //   - while none was good it raises the dilation by what the worst figure asks for;
 //   - from a good one it goes down, until the next smaller one is known not to be good;
-//   - it takes the good one; where one just below was not good and measuring again would take long,
-//     a little slower, because measured iterations may meet a slower moment;
+//   - it takes the good one; or, where a dilation just below was not good and measuring again would
+//     take long, a larger one, because measured iterations may meet a slower moment;
 //   - it repeats a short warm-up with more iterations before it concludes anything, and one that
 //     missed by little once;
-//   - it spends no more on going down than kMostSearch and what is measured last.
+//   - it spends no more on going down than kMostSearch plus the time of the measured iterations.
 // Waiting for a core is caused by other programs but also becomes rarer with a larger dilation, so
 // larger ones are tried while that helps and warm-ups are short.
 struct NextPlay {

@@ -1,6 +1,6 @@
-// The ratios of a job's run that follow its network (compression.budget_ms): after every iteration
-// the controller learns what process 0 measured of its exchanges, on whatever network they were,
-// and chooses those of the next.
+// Lets the ratios of a run follow its network (compression.budget_ms): after every iteration the
+// controller learns how long the exchanges took, on any kind of fabric, and chooses the ratios of
+// the next.
 //
 // The workload that is played has the steady step with every ratio of the ladder, so that routes,
 // schedules and rows of the report are known before the start; only kProgram plays.
@@ -26,11 +26,11 @@ class AdaptiveRatios final : public StepChooser {
   AdaptiveRatios(const JobSpec& spec, const Workload& planned);
 
   const Workload& workload() const { return workload_; }
-  // Adds what was chosen for the iterations since begin() to a result of them.
+  // Adds the ratios of the iterations since begin() to their result.
   void describe(Result& result) const;
 
-  // What was learned stays, unless the dilation changed: it changes what a real network is in
-  // emulated time.
+  // The controller keeps what it learned unless the dilation changed, because that changes how fast
+  // a real network is in emulated time.
   void begin(double dilation) override;
   void choose() override;
   Func exchange() const override { return spec_.compression->method->exchange; }

@@ -10,8 +10,8 @@ namespace {
 
 double seconds_of(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
 
-// The number of the programs that all later iterations play. Ranks of ddp play one role, or roles
-// with as many programs each.
+// The number of the program that all later iterations play. All ranks of ddp play one role, or
+// roles with equally many programs.
 std::uint32_t steady_program(const Workload& workload) {
   const std::size_t programs = workload.roles.front().iterations.size();
   return static_cast<std::uint32_t>(
@@ -29,11 +29,11 @@ CompressionOptions options_at(const JobSpec& spec, double ratio) {
 CompressedStep compressed_step(const Workload& workload) {
   const Program& program = workload.roles.front().iterations[steady_program(workload)];
   CompressedStep step;
-  // When the compute stream records an event, which it may do again after it was waited for.
+  // When the compute stream records each event; it may record one again after a wait took it.
   std::map<std::uint32_t, std::deque<double>> recorded;
   double now = 0;
   for (const Op& op : program.streams[0]) {
-    // The compute stream goes on without waiting until gradients are exchanged.
+    // The compute stream waits for nothing before the exchanged gradients, so its times add up.
     if (op.kind == Op::Kind::compute) now += seconds_of(op.duration);
     if (op.kind == Op::Kind::record) recorded[op.event].push_back(now);
   }

@@ -19,30 +19,29 @@ struct CompressedCall {
   std::uint64_t elements = 0;
 };
 
-// The stream of the exchanges in order: it waits for gradients, computes, or sends.
+// What the communication stream does, in order: it waits for gradients, computes, or sends.
 struct StreamPart {
   enum class Kind : std::uint8_t { wait, compute, send } kind = Kind::compute;
-  double seconds = 0;    // wait: until then; compute: so long
+  double seconds = 0;    // wait: when the gradients are ready; compute: its duration
   std::size_t call = 0;  // send: index into CompressedStep::calls
 };
 
 struct CompressedStep {
   std::vector<CompressedCall> calls;
   std::vector<StreamPart> stream;
-  double computed =
-      0;               // the backward pass, and all before it, has ended: when the last wait passes
-  double compute = 0;  // the compute stream alone, the optimizer included
+  double computed = 0;  // when the last wait passes: the backward pass and all before it have ended
+  double compute = 0;   // the compute stream alone, the optimizer included
 };
 
 // The steady step of a plan by ddp, of a job that compresses.
 CompressedStep compressed_step(const Workload& workload);
 
-// A program of that step, for instance with other ratios, with these ratios by call.
+// Returns `program`, the step's program with any ratios, with ratios[i] for step.calls[i].
 Program with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
                     const Program& program, const std::vector<double>& ratios);
 
-// The same plan, whose iteration i is the steady step with the ratios by_step[i] of its calls; what
-// comes later repeats the last.
+// Returns the plan with the steady step at the ratios by_step[i] as iteration i; later iterations
+// repeat the last.
 Workload with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,
                      std::span<const std::vector<double>> by_step);
 

@@ -1,17 +1,17 @@
 // Chooses how much of every tensor is sent, step by step, so that a step ends within a budget of
 // time after its last gradients. The rule is our own.
 //
-//   1. A call takes   call + byte * its payload's bytes.   Two first steps, at the least ratio and
-//      at ten times that, tell `call` and `byte` apart. Then `byte` is that of the last step: what
-//      the network did then is what it is expected to do now. `call` only falls, where the calls of
-//      a step took less than it says.
-//   2. The largest ratio for all tensors with which the exchanges end in time (by bisection; what
-//      the stream computes and waits for is known from the plan).
-//   3. Wherever the stream would then wait for the next gradients, the tensor before sends so much
-//      more as fills the gap: it costs no time.
-//   4. No tensor sends more than twice what it sent in the step before: what few bytes took, which
-//      a link may pass in a burst, says little of what many will take. Ratios are rungs of a ladder
-//      (ratio_ladder.h).
+//   1. A call takes   call + byte * its payload's bytes.   The first two steps, at the least ratio
+//      and at ten times that, tell `call` and `byte` apart. Later `byte` is that of the last step,
+//      because the network is expected to do what it did then. `call` only falls: when a step's
+//      calls took less than `call` each.
+//   2. One ratio for all tensors: the largest with which the exchanges end in time (by bisection;
+//      what the stream computes and waits for is known from the plan).
+//   3. Wherever the stream would then wait for the next gradients, the tensor sent before the gap
+//      sends as much more as fills it, which costs no time.
+//   4. No tensor sends more than twice what it sent in the step before: a link may pass few bytes
+//      in a burst, so their time says little of what many bytes will take. Ratios are rungs of a
+//      ladder (ratio_ladder.h).
 //
 // A change of the network is answered one step late. Threading: one owner.
 #pragma once
@@ -35,7 +35,7 @@ class RatioController {
 
   // By call, for the next step.
   const std::vector<double>& ratios() const { return ratios_; }
-  // What the step with ratios() took for all of its calls together.
+  // Seconds that all calls of the step with ratios() took together.
   void measured(double seconds_of_calls);
 
  private:
@@ -44,7 +44,7 @@ class RatioController {
   double end(std::span<const double> ratios) const;
   double bytes(std::span<const double> ratios) const;
   void fill_gaps(std::vector<double>& ratios) const;
-  // The largest ratio of a call whose payload is at most so large.
+  // The largest ratio at which the call's payload has at most `bytes`, but at least `at_least`.
   double ratio_for(const CompressedCall& call, double bytes, double at_least) const;
 
   const CompressedStep& step_;
@@ -54,7 +54,7 @@ class RatioController {
   std::vector<double> ratios_;
   int steps_ = 0;
   double first_seconds_ = 0, first_bytes_ = 0;
-  double call_ = 0, byte_ = 0;  // seconds
+  double call_ = 0, byte_ = 0;  // seconds per call and per byte
 };
 
 }  // namespace ghostrank

@@ -1,5 +1,5 @@
-// The ratios that a controller chooses among: powers of ten from the least on, 24 to a decade, and
-// the most. So few that a run knows all payloads before it starts.
+// The ratios that a controller chooses among: from the least on, 24 to a decade in equal factors,
+// and the most. They are few, so a run knows the sizes of all payloads before it starts.
 //
 // Threading: immutable.
 #pragma once
@@ -25,7 +25,7 @@ class RatioLadder {
   }
 
   const std::vector<double>& rungs() const { return rungs_; }  // upwards
-  // The largest that is no larger than `ratio`; the least if none is.
+  // The largest rung that is no larger than `ratio`; the least if there is none.
   double at_most(double ratio) const {
     constexpr double kRounding = 1 + 1e-9;
     const auto above = std::upper_bound(rungs_.begin(), rungs_.end(), ratio * kRounding);

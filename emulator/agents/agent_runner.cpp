@@ -331,8 +331,8 @@ bool AgentRunner::hears(State& s, Picoseconds at) {
   return s.fails == Fails::goes_away ? switch_hears(s, at) : at < machine_.stops_at;
 }
 
-// Schemes that survive a switch that fails share nothing at its site, so its agent alone is what it
-// forgets.
+// Schemes that survive a failing switch keep nothing at its site, so a new agent is all that it
+// takes to forget.
 bool AgentRunner::switch_hears(State& s, Picoseconds at) {
   const auto last = std::upper_bound(switch_.fails_at.begin(), switch_.fails_at.end(), at);
   const std::ptrdiff_t failures = last - switch_.fails_at.begin();

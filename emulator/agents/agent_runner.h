@@ -68,7 +68,7 @@ struct ServerMachine {
   // By Work: picoseconds per byte on a core, and bytes that pass the memory per byte of elements.
   std::array<double, kWorks> core{}, passes{};
   double memory = 0;  // picoseconds per byte
-  // The place of those that stops, of so many, and when; -1: none does.
+  // Server s has place s % places; those at place `stops` (-1: none) stop at `stops_at`.
   int stops = -1, places = 1;
   Picoseconds stops_at = 0;
 };
@@ -83,7 +83,7 @@ class NoteCarrier {
   // Schedules AgentRunner::on_timer(who, timer, armed) at `at`.
   virtual void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) = 0;
   virtual void end_call(Flight& flight, Moment at) = 0;
-  // Whether the party is traced, and a stage of a part of a call's tensor for that trace.
+  // Whether the party is traced; adds to its trace a stage of a part of a call's tensor.
   virtual bool traces(std::uint32_t local) const = 0;
   virtual void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,
                            Moment to) = 0;
@@ -101,8 +101,8 @@ class AgentRunner {
               std::uint32_t mtu, std::uint64_t most_in_packet, const SwitchSpec& network_switch,
               NoteCarrier& carrier);
 
-  // Between segments, when all is at rest. `fail`: in the next one switches and servers fail, when
-  // the job says so.
+  // Call between segments, when all is at rest. `fail`: in the next segment switches and servers
+  // fail as the job says.
   void clear(bool fail);
   bool serves() const { return !cluster_.schemes().empty(); }
   // Ends::overhead_bytes() of a scheme.
@@ -114,9 +114,9 @@ class AgentRunner {
     for (std::size_t line = 0; line < 3; ++line)
       __builtin_prefetch(reinterpret_cast<const char*>(s) + 64 * line);
   }
-  // Grows while calls get on: with reliable notes, and where a rank reads elements of its tensor
-  // that lie behind all that it has read, or writes some. Timers, and packets that are sent again,
-  // leave it as it is.
+  // Grows while calls make progress: with reliable notes, and where a rank reads elements of its
+  // tensor behind all that it has read, or writes some; not with timers or with packets that are
+  // sent again.
   std::uint64_t progress() const { return progress_; }
 
   // Call when a rank's program comes to a call of a scheme. `content`: of the tensor to reduce,
@@ -178,7 +178,7 @@ class AgentRunner {
     std::uint32_t name;
     std::uint64_t armed;  // 0: not armed
   };
-  // What a job may let a party do.
+  // How a job lets a party fail.
   enum class Fails : std::uint8_t { never, stops, goes_away };
   struct alignas(64) State {  // what a note touches comes first
     AgentAddress address;

@@ -10,8 +10,8 @@
 namespace ghostrank {
 
 // The address that the job names, else the NIC's in the node's namespace (address_of_rail());
-// without a namespace the one towards the rendezvous. `node`, `nic`: negative for an endpoint of
-// several; `nic` is numbered over the cluster.
+// without a namespace the one towards the rendezvous. `node`, `nic`: negative where an endpoint
+// serves several; `nic` is numbered over the cluster.
 EndpointBinding binding_of_nic(const JobSpec& spec, const World& world, Node node, Nic nic);
 
 }  // namespace ghostrank

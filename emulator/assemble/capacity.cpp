@@ -42,7 +42,7 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
   const int self = control.world().rank, size = control.world().size;
   const std::vector<int> right = flows_between(flows, Host(self), Host((self + 1) % size));
   const std::size_t left = flows_between(flows, Host(self), Host((self + size - 1) % size)).size();
-  std::size_t turn = 0, ended = 0, heard_ends = 0;  // one end per flow: flows progress apart
+  std::size_t turn = 0, ended = 0, heard_ends = 0;  // each flow has an end message of its own
   const std::int64_t began = monotonic_ns();
   const std::int64_t until = began + milliseconds * 1'000'000LL;
   const std::int64_t settled = began + (until - began) / 3;
@@ -161,7 +161,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
   c.seconds_per_message = seconds_per_message;
   c.step_seconds_at_least = plan.step_seconds_at_least;
   const VectorBy<Node, Host> host_of = host_of_nodes(spec, processes);
-  const auto host_of_nic = [&](Nic nic) {  // a switch of a modelled network is in its only process
+  const auto host_of_nic = [&](Nic nic) {  // modelled switches: the job has one process
     const Node node(nic.value() / spec.cluster.nics_per_node);
     return node.value() < host_of.size() ? host_of[node] : Host(0);
   };

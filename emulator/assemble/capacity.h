@@ -1,4 +1,4 @@
-// What this machine can source, measured shortly before a run, and the dilation that a job then
+// How much this machine can send, measured shortly before a run, and the dilation that a job then
 // needs.
 //
 // Units: bytes, seconds. Threading: the thread that owns `control`; measure_engine() and needs_of()

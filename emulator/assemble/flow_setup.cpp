@@ -61,7 +61,7 @@ class FlowSetup {
 
  private:
   struct Bound {
-    // For the fabric; for messages and routes.
+    // `blob`: for the fabric; `plain`: for error texts and routes.
     std::string blob, plain;
   };
 

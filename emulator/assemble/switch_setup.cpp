@@ -20,7 +20,7 @@ namespace ghostrank {
 namespace {
 
 constexpr int kPatience = 6;
-constexpr std::int64_t kFirstRoundNs = 20'000'000, kLongestRoundNs = 640'000'000;  // each twice
+constexpr std::int64_t kFirstRoundNs = 20'000'000, kLongestRoundNs = 640'000'000;  // then doubled
 constexpr std::size_t kInFlight = 32;  // greetings of a rank without an answer
 constexpr int kPortStep = 16;  // a switch adds the low four bits of its own port to a worker's
 
@@ -52,7 +52,7 @@ class SwitchSetup {
     bool done() const { return unsent.empty() && sent.empty(); }
   };
 
-  // A rail's, by number.
+  // The workers of a rail, by number.
   using Workers = std::map<int, std::pair<SwitchEnd, SwitchJob::Worker>>;
 
   const SchemeUse& use(const SwitchEnd& end) const { return cluster_.schemes()[end.scheme]; }

@@ -1,4 +1,4 @@
-// Values at small indices. An index and every reference to its value hold until the value is taken
+// Values at small indices. An index and references to its value stay valid until the value is taken
 // out; the index that became free last is used first.
 //
 // Bound: 2^32 - 1 values. Memory grows to the largest number of values held at one time and is
@@ -23,7 +23,7 @@ class Pool {
     return i;
   }
 
-  // Returns an index whose value is left from its last use, or new.
+  // Returns an index without setting its value: that of its last use, or a default one.
   std::uint32_t put_as_it_is() {
     if (!free_.empty()) {
       const std::uint32_t i = free_.back();

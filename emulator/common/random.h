@@ -24,7 +24,7 @@ class RandomBits {
     for (const std::uint64_t name : names) state_ = mix_bits(state_ ^ name);
   }
   std::uint64_t next() { return state_ = mix_bits(state_); }
-  double unit() { return (static_cast<double>(next() >> 11) + 0.5) * 0x1p-53; }  // in (0, 1)
+  double unit() { return (static_cast<double>(next() >> 11) + 0.5) * 0x1p-53; }  // in (0, 1]
 
  private:
   std::uint64_t state_ = 0;

@@ -2,8 +2,8 @@
 //
 //   frame    = length (4 bytes, of the rest) | type (1 byte) | payload
 //
-// A payload is a blob (emulator/common/blob.h). A peer with another byte order sends another magic
-// number in its greeting.
+// A payload is a blob (emulator/common/blob.h); of refused, gather and publish, just its bytes. A
+// greeting in another byte order does not decode.
 //
 // Invariant: a length that a peer claims allocates nothing; only bytes that have arrived are kept,
 // and a claim beyond the connection's limit ends it.

@@ -94,8 +94,8 @@ void take_master(const char* size, World& world) {
   world.master_port = port.value_or(0);
 }
 
-// Outside of a step Slurm sets the number of tasks, but no task (salloc's shell), or task 0 of no
-// number (a batch script): both are one process alone.
+// Outside of a step Slurm sets SLURM_NTASKS without SLURM_PROCID (salloc's shell), or SLURM_PROCID
+// to 0 without SLURM_NTASKS (a batch script): both are one process alone.
 bool take_slurm(World& world) {
   const std::optional<int> task = number_of(kSlurm.rank, 0, kMost);
   if (!task || (*task == 0 && !text_of(kSlurm.size))) return false;
@@ -125,7 +125,7 @@ bool take_slurm(World& world) {
   return true;
 }
 
-// What GHOSTRANK_ADDRESS says.
+// The address that GHOSTRANK_ADDRESS gives, itself or as an interface.
 std::string address_of(const std::string& wanted) {
   const std::vector<Interface> all = list_interfaces();
   const bool is_interface =
@@ -138,7 +138,7 @@ std::string address_of(const std::string& wanted) {
               ErrorKind::environment);
 }
 
-// Without PMIx it has nothing to say.
+// Without PMIx GHOSTRANK_ADDRESS has no effect: refuses it for several processes.
 void check_address(const World& world) {
   const auto wanted = text_of("GHOSTRANK_ADDRESS");
   if (!wanted) return;

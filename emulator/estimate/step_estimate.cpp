@@ -32,8 +32,8 @@ double buffer_of(const Workload& workload, const Op& op, double ranks) {
   }
 }
 
-// Picoseconds of a ring over the group's nodes, whose members there send through as many NICs as
-// they have; or of an exchange, in which every member sends a buffer of its own.
+// Least duration of a call: of a ring over the group's nodes, whose members on a node share its
+// NICs (at most one each), or of an exchange, in which every member sends its own buffer.
 Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const Group& group,
                            const Op& op) {
   const ClusterSpec& cluster = spec.cluster;
@@ -149,8 +149,8 @@ struct StepEstimator::Followed {
     std::vector<std::queue<Picoseconds>> events;  // records that no wait has taken
     Picoseconds compute = 0;
   };
-  // The calls of a communicator, in order: who has come to the next one, and the ends of those that
-  // all have come to.
+  // The calls of a communicator that some followed member has not ended, in order: how many members
+  // have come to each, and when the last of them came.
   struct Meeting {
     int members = 0;                          // that are followed
     std::map<std::size_t, std::size_t> made;  // by role: calls that it has ended
@@ -177,7 +177,7 @@ struct StepEstimator::Followed {
         role.events[op.event].push(stream.time);
         break;
       case Op::Kind::wait: {
-        if (op.previous) break;  // of a step before
+        if (op.previous) break;  // recorded in an earlier step
         std::queue<Picoseconds>& records = role.events[op.event];
         if (records.empty()) return false;
         stream.time = std::max(stream.time, records.front());
@@ -233,7 +233,7 @@ struct StepEstimator::Followed {
     return true;
   }
 
-  // Its sender never waits: buffers take what the receiver does not yet want.
+  // The sender never waits: buffers take what the receiver has not asked for yet.
   bool transfer(std::size_t r, Stream& stream, const Op& op) {
     const std::uint32_t g = roles_[r].group_of[op.group];
     if (g == kNone) return true;

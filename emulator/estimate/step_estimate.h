@@ -1,12 +1,12 @@
 // How long a step takes where calls do not disturb each other: an answer in milliseconds, for
-// searches that compare hundreds of plans. The virtual run of a plan is what it is held against
+// searches that compare hundreds of plans. Tests compare it with the plan's run in virtual time
 // (tests/emulator/step_estimate_test.cpp).
 //
-// One rank of every role follows its programs, stream by stream and event by event. Computation
-// takes its time; a call begins when the ranks that are followed have come, and takes as long as it
-// does alone (shard/idle_call.h), or, with more than kMostPlayed members on several nodes, as long
-// as its bytes need at least; the sender of a transfer does not wait for its receiver. So ranks of
-// a role are taken as equal, calls do not share NICs or links, and nothing jitters.
+// It follows one rank of every role through its program, stream by stream and event by event.
+// Computation takes its time. A call begins when all followed members have come, and takes as long
+// as it does alone (shard/idle_call.h) or, with more than kMostPlayed members on several nodes, as
+// long as its bytes need at least. The sender of a transfer does not wait for its receiver. So the
+// ranks of a role are taken as equal, calls do not share NICs or links, and nothing jitters.
 //
 // Errors: Error(usage) for programs that it cannot follow, and as play_alone() throws them.
 // Threading: one thread.
@@ -24,7 +24,7 @@ namespace ghostrank {
 
 struct StepEstimate {
   Picoseconds step = 0;
-  Picoseconds compute = 0;  // of the role that computes longest; the rest of the step it waits
+  Picoseconds compute = 0;  // of the role that computes longest; it waits for the rest of the step
 };
 
 class StepEstimator {
@@ -37,7 +37,7 @@ class StepEstimator {
 
  private:
   struct Followed;
-  // Of a call alone: until its last member, or until the sender of a transfer, is done.
+  // How long a call takes alone: until its last member is done, until a transfer's sender is done.
   struct Time {
     Picoseconds whole = 0, sender = 0;
   };
@@ -45,7 +45,7 @@ class StepEstimator {
     std::string group;                  // its kind's name, which may choose the algorithm
     std::vector<int> places;            // of the members: node, counted from 0, and GPU
     std::vector<std::uint64_t> counts;  // of a v-variant: plans number them differently
-    Op op;                              // without what does not matter to its time
+    Op op;                              // compared by the fields that its time depends on
     GroupRank source = kNoRank, target = kNoRank;
     auto tied() const;
     bool operator<(const CallKey& other) const;

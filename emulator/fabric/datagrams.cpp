@@ -175,7 +175,7 @@ class Datagrams final : public NetworkFabric {
       throw Error(std::string("epoll_ctl: ") + std::strerror(errno), ErrorKind::environment);
   }
 
-  // Whether something is there within so long.
+  // Whether a descriptor becomes readable within `ns`.
   bool is_ready(std::int64_t ns) {
     pollfd fd{epoll_.get(), POLLIN, 0};
     const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
@@ -220,7 +220,8 @@ class Datagrams final : public NetworkFabric {
     send(f, &part, 1);
   }
 
-  // False: the kernel has no room. What it refuses otherwise counts as lost.
+  // False: the kernel has no room. A packet that it refuses counts as lost; one that can never be
+  // sent sets failure_.
   bool send(Flow& f, iovec* parts, std::size_t count) {
     msghdr message{};
     message.msg_name = &f.to.bytes;
@@ -272,7 +273,7 @@ class Datagrams final : public NetworkFabric {
 
   const FabricOptions options_;
   const std::size_t most_in_packet_;
-  const std::vector<std::byte> scratch_;  // of synthetic payload
+  const std::vector<std::byte> scratch_;  // what is sent as synthetic payload
   const std::string provider_ = "udp", transport_ = "udp";
   const Fd epoll_, wake_fd_;
   std::atomic<bool> woken_{false};

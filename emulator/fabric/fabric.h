@@ -30,7 +30,7 @@ struct FabricStats {
   std::uint64_t strays = 0;                          // with the wrong nonce or malformed: dropped
   std::uint64_t moved = 0;                           // fragments that left or arrived
   std::uint64_t again = 0;                           // times the provider had no room
-  std::uint64_t interrupted = 0;  // waits that ended as after SIGCONT: the thread had been stopped
+  std::uint64_t interrupted = 0;  // waits that EINTR ended, as after SIGSTOP and SIGCONT
 };
 
 class Fabric {

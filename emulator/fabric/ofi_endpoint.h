@@ -8,8 +8,8 @@
 //
 // clang-format on
 //
-// A small message stays open for company until the next poll() or wait(), which its owner calls in
-// every pass of its loop. With company it leaves in a frame, alone as it is.
+// A small message waits for others of its flow until the next poll() or wait(), which the owner
+// calls in every pass of its loop. Several leave as one frame, a single one as it is.
 //
 // Bounds: at most kOutgoing messages accepted and not yet gone; per flow at most kWindow fragment
 // numbers in flight; in all no more fragments than the provider's queue has entries. Threading: one

@@ -79,8 +79,8 @@ std::string why_unsafe(std::string_view provider) {
   return "a few stray datagrams end the process";
 }
 
-// Layered over TCP, in 1 of 28 tries: after a stop of 60 s (SIGSTOP) the process died within the
-// provider when it went on. The other processes notice and end the run.
+// Providers layered over TCP: in 1 of 28 tries a process that was stopped for 60 s (SIGSTOP) died
+// inside the provider when it continued. The other processes notice and end the run.
 std::string caution_of(std::string_view provider) {
   if (provider != "tcp;ofi_rxm" && provider != "net;ofi_rxm") return "";
   return "may end a process that was stopped for a minute; net does not";

@@ -8,7 +8,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::int32_t kLater = 3;  // packets that came later show that one is lost
+constexpr std::int32_t kLater = 3;  // a packet this far ahead has come: the missing one is lost
 constexpr std::int64_t kLeastPatienceNs = 10'000'000, kFirstPatienceNs = 50'000'000;
 constexpr int kMostBackoff = 64;
 

@@ -1,11 +1,11 @@
 // Messages over datagrams that may be lost, doubled or reordered: both sides of one direction of a
 // flow, as state machines without sockets and clock. What arrives is what was sent, in order, once.
 //
-//   message = header (fabric/wire.h) | payload        cut into packets; each begins a new one
+//   message = header (fabric/wire.h) | payload        cut into packets; a message begins a new one
 //   packets are numbered; at most kWindow are under way
 //   an acknowledgement says which number is awaited, and which of the 64 after it have come
 //
-// A packet counts as lost when three later ones have come, or when no acknowledgement came in time.
+// A packet counts as lost when the third after it or a later one has come, or after a timeout.
 //
 // Units: bytes, nanoseconds. Threading: one owner each.
 #pragma once
@@ -106,8 +106,8 @@ class ReliableReceiver {
 
   const bool keep_payload_;
   std::uint32_t awaited_ = 0;
-  std::map<std::uint32_t, Early> early_;  // by distance from the first number ever, modulo 2^32
-  std::optional<Message> open_;           // the message of which packets have come
+  std::map<std::uint32_t, Early> early_;  // by packet number
+  std::optional<Message> open_;           // the message that is arriving
   std::uint64_t got_ = 0;                 // of its payload
 };
 

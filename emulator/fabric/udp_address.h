@@ -13,8 +13,8 @@ struct Address {
   // "10.0.0.1 4711". Throws Error(environment).
   static Address from(const std::string& text);
   std::string text() const;
-  // A switch on the way takes what goes to these UDP ports for SwitchML's. The kernel may choose
-  // one of them for a socket.
+  // True for UDP ports of SwitchML: a switch on the path would take datagrams to them for its own.
+  // The kernel may choose such a port for a socket.
   bool has_port_of_switches() const;
 };
 

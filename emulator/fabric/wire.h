@@ -36,8 +36,8 @@ struct Header {
   std::uint32_t group = 0;  // index into Workload::groups; kPointToPoint set for send/recv
   // Number of the collective in its group; of a send or receive, see transfer_sequence().
   std::uint32_t sequence = 0;
-  std::int32_t source = 0;  // rank in the group
-  std::int32_t target = 0;  // global rank
+  std::int32_t source = 0;  // group rank
+  std::int32_t target = 0;  // world rank
   std::uint16_t channel = 0;
   MessageKind kind = MessageKind::data;
   // The NIC by which it comes into the target's node, from 1; 0: the NIC of the target's GPU.

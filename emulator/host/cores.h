@@ -34,8 +34,8 @@ std::vector<int> cpus_of_machine();      // all that are online
 bool bind_this_thread(const std::vector<int>& cpus);
 
 // How long an engine thread spins before it blocks: about the time that falling asleep and waking
-// up take. 0 if the job's `threads` engine threads would not have a core each with every process on
-// this machine: spinning on a core that another thread needs costs more than it saves.
+// up take. 0 if the job's `threads` engine threads, of all processes, are more than this process's
+// usable cores: spinning on a core that another thread needs costs more than it saves.
 std::chrono::nanoseconds awake_before_sleep(int threads);
 
 // Facts about the CPUs `numbers`. A device that is unknown or near to all CPUs counts as near to

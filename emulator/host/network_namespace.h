@@ -30,7 +30,7 @@ std::string namespace_of_node(const std::string& pattern, Node node);
 
 // The address for the `rail`-th of a node's `rails` NICs in this namespace: that of the `rail`-th
 // interface, by name, that is up and not the loopback, or of the only one. Throws
-// Error(environment) if there are neither so many nor one.
+// Error(environment) if there are neither `rails` such interfaces nor one.
 std::string address_of_rail(int rail, int rails);
 
 // True if packets sent from here to `address` would not leave this namespace, because the kernel

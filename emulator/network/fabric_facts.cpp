@@ -10,8 +10,8 @@
 namespace ghostrank {
 namespace {
 
-// The most that flows from a source to a sink through a network (Dinic, 1970): blocking flows along
-// shortest paths, until none is left.
+// The maximum flow from a source to a sink (Dinic, 1970): blocking flows along shortest paths,
+// until none is left.
 class MostFlow {
  public:
   explicit MostFlow(std::size_t nodes) : out_(nodes), level_(nodes), next_(nodes) {}

@@ -26,8 +26,8 @@ struct FabricFacts {
   std::vector<Cables> cables;
   int nics = 0, ports = 0;  // ports of all switches, with those for NICs
   int diameter = 0;         // links on the longest of the shortest paths; 0: one switch
-  // The most that the first half of the NICs can send to the second, and the part that this is of
-  // what their ports could; 0: the NICs have no limit.
+  // The most that the first half of the NICs can send to the second, and its share of what the
+  // ports of these NICs could send; 0: the NICs have no limit.
   double bisection_bps = 0, bisection_share = 0;
 };
 

@@ -173,7 +173,7 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
     settle_part(now);
   }
   for (const Id id : altered_) flows_[id].altered = false;
-  std::sort(altered_.begin(), altered_.end());  // whatever led to them
+  std::sort(altered_.begin(), altered_.end());  // so that the order of discovery does not matter
   return altered_;
 }
 
@@ -223,14 +223,14 @@ void FlowNetwork::choose(Id id) {
   }
 }
 
-// Chooses what is to be settled and meets A, because it would be unfairly treated.
+// Adds to A the wanted flows that share a resource with it, which would be unfairly treated.
 void FlowNetwork::choose_the_wanted() {
   for (; looked_at_ < touched_.size(); ++looked_at_)
     for (const User& u : resources_[touched_[looked_at_]].users)
       if (shares_[u.flow].wanted) choose(u.flow);
 }
 
-// The flow, of A, has a fair rate.
+// Gives a flow of A the fair rate that was computed.
 void FlowNetwork::alter(Id id, Picoseconds now) {
   Share& s = shares_[id];
   s.chosen = s.fixed = false;

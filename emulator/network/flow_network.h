@@ -10,7 +10,7 @@
 //   settle()   for each flow that has come, or whose bottleneck has become free:
 //              A = the flow, and others of these that it meets
 //              repeat: fill A progressively beside all others, whose rates stay
-//                      add to A who is then unfairly fast or slow
+//                      add to A the flows that are then unfairly fast or slow
 //
 // So a flow that comes or goes costs as much as the part of the network that feels it, and flows
 // that come at one time to different parts cost no more than if they had come one by one. A
@@ -94,7 +94,7 @@ class FlowNetwork {
     std::vector<Contended> contended;  // those of `needs` at such resources, in any order
     double left = 0;
     Picoseconds since = 0;
-    // Its bottleneck, and since when; while `settle()` looks for another one, the last.
+    // Its bottleneck, and since when; during settle() the one before.
     std::uint32_t held_by = kOwnCap;
     Picoseconds held_since = 0;
     bool in_use = false, altered = false;  // altered: its rate has changed in this settle()
@@ -116,8 +116,8 @@ class FlowNetwork {
     double time = 1;  // that it gives per unit of time
     double most = 0;  // time that the users take, each at its cap
     double need = 0;  // of all users, for a byte of each
-    // While A is filled: time left by flows that are fixed, or outside A and not faster than
-    // `level`; what the others need, and how many of A these are.
+    // While A is filled. free: time left by flows that are fixed, or outside A and no faster than
+    // `level`; load: what the others need; unfixed: how many of the others are in A.
     double free = 0, load = 0, level = 0;
     std::uint32_t chosen = 0, unfixed = 0;  // chosen: users in A
     bool contended = false, full = false;

@@ -1,5 +1,5 @@
 // How busy each link was in each part of a segment. There are at most kBins parts, whatever the
-// segment's length: when time goes beyond the last, two become one and all are twice as wide.
+// segment's length: when time passes the last, each two neighbours become one, twice as wide.
 //
 // Units: emulated picoseconds. Threading: one owner (a shard); merged between segments.
 #pragma once
@@ -20,7 +20,7 @@ class LinkTimes {
   explicit LinkTimes(std::size_t links) : busy_(links) {}
   std::size_t links() const { return busy_.size(); }
 
-  // The link is busy for `share` of the time between.
+  // The link is busy for `share` of the time between `from` and `until`.
   void add(std::size_t link, Picoseconds from, Picoseconds until, double share = 1) {
     if (until <= from) return;
     while (until > kBins * width_) widen();
@@ -43,7 +43,7 @@ class LinkTimes {
     }
   }
 
-  // Adds what was watched from time `at` on.
+  // Adds `later`, whose time 0 is `at` here.
   void append(const LinkTimes& later, Picoseconds at) {
     if (busy_.size() < later.busy_.size()) busy_.resize(later.busy_.size());
     for (std::size_t link = 0; link < later.busy_.size(); ++link)

@@ -72,7 +72,7 @@ class Link {
     return out_;
   }
   const LinkCount& count() const { return count_; }
-  Picoseconds free_at() const { return free_.at; }  // the last message has had its time until then
+  Picoseconds free_at() const { return free_.at; }  // when the last message has had its time
 
  private:
   Moment free_;  // when everything that has arrived has had its time

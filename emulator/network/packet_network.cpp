@@ -173,7 +173,7 @@ void PacketNetwork::offer(Connection id) {
   start(c.path[0]);
 }
 
-// Takes the connection's next packet, and plans what follows from its being sent.
+// Makes the connection's next packet, and sets its timer and when the next one may leave.
 std::uint32_t PacketNetwork::make_packet(Connection id) {
   ConnectionState& c = connections_[id];
   const auto after =

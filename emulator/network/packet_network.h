@@ -142,7 +142,7 @@ class PacketNetwork {
     std::uint64_t bytes;
     std::uint32_t name;
   };
-  struct Ring {  // packets of a connection in a port, or all of them
+  struct Ring {  // packets in a port: of a connection, or (fifo) of all
     std::deque<std::uint32_t> packets;
     std::int64_t credit = 0;
     bool listed = false;
@@ -154,7 +154,7 @@ class PacketNetwork {
     bool busy = false, paused = false, asked = false;  // asked: it was told to pause
     std::uint32_t sending = kNone;                     // packet
     std::uint64_t queued = 0;                          // bytes in its queues
-    std::uint64_t behind = 0;                          // bytes of its that the next switch holds
+    std::uint64_t behind = 0;                          // bytes from it that the next switch holds
     std::uint64_t stop_at = 0, go_at = 0;              // of `behind`
     std::uint64_t mark_from = 0, mark_to = 0;
     Picoseconds paused_since = 0;
@@ -207,7 +207,7 @@ class PacketNetwork {
 
   Setup setup_;
   std::uint64_t window_ = 0;      // packets that a connection may have under way
-  Picoseconds now_ = 0, at_ = 0;  // at_: as clear() was told
+  Picoseconds now_ = 0, at_ = 0;  // at_: argument of clear()
   std::uint64_t planned_ = 0;
   LinkTimes* times_ = nullptr;
   std::vector<Event> events_;  // a heap

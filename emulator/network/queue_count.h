@@ -12,11 +12,11 @@ namespace ghostrank {
 
 struct QueueCount {
   std::uint64_t packets = 0;  // that left the port
-  std::uint64_t drops = 0;    // packets for which there was no room behind the port
+  std::uint64_t drops = 0;    // packets to it that the switch had no room for
   std::uint64_t marks = 0;    // packets that it marked
   std::uint64_t pauses = 0;   // times that it was told to pause
   std::uint64_t longest = 0;  // bytes in its queue, at most
-  Picoseconds paused = 0;     // for how long it was
+  Picoseconds paused = 0;     // how long in all
   void merge(const QueueCount& other) {
     packets += other.packets;
     drops += other.drops;

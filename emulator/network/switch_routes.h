@@ -37,7 +37,8 @@ class SwitchRoutes {
   explicit SwitchRoutes(SwitchGraph graph);
 
   const SwitchGraph& graph() const { return graph_; }
-  // The most links on a path between two leaves with NICs. Throws Error(usage) beyond Path::kMost.
+  // The most links on a path between two leaves with NICs; at most Path::kMost, or the constructor
+  // throws Error(usage).
   int longest() const { return longest_; }
 
   // Returns how many shortest paths lead from one leaf to another, at most 2^32 - 1, and how many

@@ -19,7 +19,7 @@ bool has_links(const JobSpec& spec) {
 }
 
 // NICs have the addresses 10.0.0.0 and up. The numbers of a connection's queue pairs are drawn from
-// its name and run.seed, as they depend on what a machine has done before.
+// its name and run.seed, because real ones depend on what a machine has done before.
 FiveTuple five_tuple(std::uint64_t seed, const RoutedConnection& connection, Nic from, Nic to) {
   RandomBits pairs(
       {seed, connection.group, connection.channel, connection.from.index(), connection.to.index()});

@@ -105,8 +105,8 @@ class Topology {
     return routes_ ? routes_->hops(leaf_of_[from], leaf_of_[to]) : 0;
   }
   // Returns the path of a connection or, for routings that choose per message or flowlet, of the
-  // one that has this number on the connection, from 1. Throws Error(usage) when the routing
-  // chooses a path that does not exist.
+  // connection's message or flowlet `number`, from 1. Throws Error(usage) when the routing chooses
+  // a path that does not exist.
   std::uint32_t choose(const RoutedConnection& connection, Nic from, Nic to,
                        std::uint64_t number = 0) const;
   // The same path, as a number by which path_by_id() finds it at once.

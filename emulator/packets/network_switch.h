@@ -35,8 +35,8 @@ struct SwitchJob {
 class NetworkSwitch {
  public:
   virtual ~NetworkSwitch() = default;
-  // Makes the switch serve it, with no sums of earlier ones. Returns "" or why it
-  // does not. Of a switch that needs no telling does nothing.
+  // Makes the switch serve `job`, without sums of earlier jobs. Returns "", or why it does not.
+  // Does nothing for a switch that need not be told.
   virtual std::string admit(const SwitchJob& job) = 0;
   // Processor seconds that the switch has used so far; negative: unknown.
   virtual double processor_seconds() = 0;

@@ -33,8 +33,8 @@ double p99(std::vector<double> values) {
   return values[rank_of_p99(values.size()) - 1];
 }
 
-// How much more p99 is than the least sample that might as well be it (one of 20 cases is
-// elsewhere): a few steps make it, and whose message went first at a NIC may have made these.
+// How far p99 lies above the lower end of its 95 % interval: a few steps decide p99, and these may
+// be due to chance, such as whose message went first at a NIC.
 double p99_by_chance(std::vector<double> values) {
   const double wide = 1.96 * std::sqrt(0.0099 * static_cast<double>(values.size()));
   const std::size_t rank = rank_of_p99(values.size());
@@ -77,7 +77,7 @@ std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations)
   const std::vector<double> clean = without(played, late);
   std::vector<Figure> figures{{"step_time.median", median_error(played, late)},
                               {"step_time.mean", error_of(mean, played, late)}};
-  // A spread is held against the step: that of steady steps is 0, of which no share can be told.
+  // The error of a spread is relative to the step, because the spread of steady steps is 0.
   const double middle = mean(clean);
   if (played.size() >= 2)
     figures.push_back(
@@ -85,7 +85,7 @@ std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations)
          middle <= 0 ? kErrorUnknown : std::abs(deviation(played) - deviation(clean)) / middle});
   if (played.size() >= kSamplesForP99)
     figures.push_back({"step_time.p99", error_of(p99, played, late) + p99_by_chance(clean)});
-  // What the machine added to a step, its ranks waited for: in one part or the other.
+  // Ranks waited for what the machine added to a step, in one part or the other.
   const double added = std::abs(median(played) - median(clean));
   for (const auto& [name, part] :
        {std::pair("exposed_comm", &IterationReport::exposed_comm_seconds),

@@ -23,15 +23,15 @@ using Statistic = std::function<double(const std::vector<double>&)>;
 double error_of(const Statistic& statistic, std::span<const double> played,
                 std::span<const double> late);
 
-// Of the median of steps with these durations and these shares of lateness.
+// The error of the median of steps with these durations, of which `late_seconds` are lateness.
 double median_error(std::span<const double> seconds, std::span<const double> late_seconds);
 
 // The figures of the measured iterations: those of step_time, and the parts of a step.
 std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations);
 
-// The error of the time of calls, of which `own` follows from their slip. A call that one member
-// joins late is shorter than in truth, which its slip does not show. So it is no less than that of
-// the median step, where that is not valid.
+// The error of the time of calls. `own`: as their slip tells. Slip does not show that a call is too
+// short because a member joined late, so where the median step is not valid, its error is a lower
+// bound.
 double call_error(double own, std::span<const Figure> figures);
 
 }  // namespace ghostrank

@@ -27,9 +27,9 @@ std::optional<LinkHistory> link_history(const Topology& topology, const LinkTime
 // collectives. Which of these waited longest is not known.
 void describe_flows(std::uint64_t fluids, NetworkReport& report);
 
-// The report of a run whose network was played packet by packet. `counts`: of the links, of the
-// NICs, and of the switches' ports to NICs; tiers "nic-switch" and "switch-nic" are these. Bytes
-// are those of messages, as often as they were sent; messages are last packets of some.
+// The report of a run whose network was played packet by packet. `counts`: of the links, then of
+// the NICs (tier "nic-switch"), then of the switches' ports to NICs ("switch-nic"). Bytes are
+// payload, each time that it is sent; messages are counted by their last packets.
 NetworkReport packet_report(const Topology& topology, const std::vector<LinkCount>& counts,
                             double iterations, double seconds);
 

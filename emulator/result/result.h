@@ -163,10 +163,10 @@ struct NetworkReport {
 
 // How busy links were over the measured iterations; of several jobs, until the last had ended.
 struct LinkHistory {
-  double bin_seconds = 0;                // every value is of so long
+  double bin_seconds = 0;                // that each value covers
   std::uint32_t used = 0;                // links that carried anything
   std::vector<std::string> links;        // the busiest of them, at most kMost, busiest first
-  std::vector<std::vector<float>> busy;  // by link: shares of time, as many for each
+  std::vector<std::vector<float>> busy;  // by link, then bin: share of time
   static constexpr std::size_t kMost = 64;
 };
 
@@ -270,14 +270,14 @@ struct ServerReport {
   std::string name;                   // of the node, as in PairTraffic: "n8"
   double rx_bytes = 0, tx_bytes = 0;  // of notes to and from helpers, also inside the node
   double busy = 0;                    // share of the measured time, mean over its cores
-  std::uint64_t memory_bytes = 0;     // held by keys at the end
+  std::uint64_t memory_bytes = 0;     // held at the end
 };
 
 struct VerifyReport {
   std::uint64_t checked_elements = 0, wrong_elements = 0;
 };
 
-// What the host can source and what the job needs, found before the start.
+// How much the host can send and what the job needs, found before the start.
 struct Capacity {
   double wire_bytes_per_second = 0;  // measured through the fabric; 0 without a wire
   double seconds_per_message = 0;    // measured through the engine

@@ -17,7 +17,7 @@ class SampledSeconds {
  public:
   static constexpr std::size_t kMost = 4096;
 
-  // `call`: a number of its own. `kind`: alike for calls that a step repeats, as of one bucket.
+  // `call`: the call's own number. `kind`: equal for calls that steps repeat, as of one bucket.
   void add(double seconds, std::uint64_t call, std::uint32_t kind = 0);
   void merge(const SampledSeconds& other);
 
@@ -25,16 +25,15 @@ class SampledSeconds {
   const std::vector<float>& values() const { return values_; }
   std::uint32_t halvings() const { return halvings_; }
 
-  // Where the median of as many further calls of the same kinds would lie, 19 times of 20: least
-  // and most, by drawing anew from the calls kept of each kind (a stratified bootstrap). Wide where
-  // calls of one kind take one of several times and the median lies between two of these, as their
-  // order at a NIC is by chance. {0, 0} without values; the same in whichever order calls came.
+  // The 95 % interval of the median, least and most, by drawing anew from the calls kept of each
+  // kind (a stratified bootstrap). Wide where calls of one kind take one of several times, as their
+  // order at a NIC has it, and the median lies between two of these. {0, 0} without values; does
+  // not depend on the order in which calls came.
   std::pair<double, double> median_interval() const;
 
-  // How far calls of the median's own kind lie apart: half of the interquartile range, the widest
-  // of the kinds that the median lies in. The median is known no better where the order at a NIC
-  // alternates between iterations: these draws are not independent, as median_interval() takes
-  // them to be.
+  // Half of the interquartile range of the kind of calls that the median lies in; of several such
+  // kinds, the widest. The median is known no better than this where the order at a NIC alternates
+  // between iterations, because such calls are not independent, as median_interval() assumes.
   double spread_at_median() const;
 
   // Whether add() and merge() could have produced this; check it after reading a blob.
@@ -59,7 +58,7 @@ class SampledSeconds {
 
   std::vector<float> values_;
   std::vector<std::uint32_t>
-      tosses_;  // of coins, of each call kept: as many fell right as halvings
+      tosses_;  // 32 coin tosses of each call kept; the lowest halvings_ bits are 0
   std::vector<std::uint32_t> kinds_;
   std::uint32_t halvings_ = 0;
 };

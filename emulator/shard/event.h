@@ -22,7 +22,7 @@ struct Event {
     arrival,       // a message for `rank` has passed that NIC, or passes none
     delivery,      // the same, after a delay at its rank
     post,          // the egress port may send the message `held` through the fabric
-    call_done,     // a call inside a node or of agents ends for `flight` and its next members
+    call_done,     // a call without messages, or of agents, ends for `flight` and its next members
     timer,         // of an agent; `group`: scheme, `sequence`: timer, bytes(): number of the arming
     link,          // a message reaches a link: target `rank` or, in a parcel, its next link
     landing,       // a message has passed its links and reaches the NIC by which it comes in

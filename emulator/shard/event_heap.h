@@ -102,7 +102,7 @@ class EventHeap {
     return events_[event];
   }
 
-  // Whether one of those that are in is such.
+  // Whether is(event) holds for an event in the heap.
   template <typename Is>
   bool any(const Is& is) const {
     for (const Slot& slot : slots_)

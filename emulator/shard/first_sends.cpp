@@ -46,7 +46,7 @@ Picoseconds FirstSends::first(const std::vector<RankState>& ranks) {
   return Windows::kNever;
 }
 
-// A lower bound: what the rank does between its computing takes no time.
+// A lower bound: takes everything between the rank's compute delays as instant.
 Picoseconds FirstSends::first_of(const RankState& r) {
   if (r.iteration == r.stop_at) return Windows::kNever;
   const Table& table = table_of(r);

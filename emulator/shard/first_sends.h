@@ -35,8 +35,8 @@ class FirstSends {
 
   // Whether a call of this communicator (index into Workload::groups) is with other shards.
   bool leaves(std::uint32_t group) const { return leaves_[group]; }
-  // No rank starts such a call before the time returned, those in flight aside; Windows::kNever:
-  // none does. Ranks only get later, so most are not looked at. begin(): at the start of a segment.
+  // first(): before the time returned, no rank starts another such call; Windows::kNever: none
+  // does. Times of ranks only grow, so most are not looked at. begin(): at the start of a segment.
   void begin(const std::vector<RankState>& ranks, std::size_t players);
   Picoseconds first(const std::vector<RankState>& ranks);
 
@@ -62,7 +62,7 @@ class FirstSends {
   std::vector<std::pair<const Program*, const Table*>> table_;  // by rank: its last one
   std::priority_queue<std::pair<Picoseconds, std::uint32_t>,
                       std::vector<std::pair<Picoseconds, std::uint32_t>>, std::greater<>>
-      first_;  // by rank, or earlier
+      first_;  // lower bound, rank
 };
 
 }  // namespace ghostrank

@@ -71,7 +71,7 @@ struct FluidShape {
   CallTraffic traffic;
   const FluidPattern* pattern = nullptr;
   double bytes = 0;                      // of the busiest connection
-  double overhead = 1;                   // bytes that a link carries for each of these
+  double overhead = 1;                   // bytes that a link carries for each byte of payload
   std::uint64_t messages = 0;            // of the connection that has most
   std::map<Picoseconds, IdleCall> idle;  // of a collective, by the latency that links add
 };
@@ -84,7 +84,7 @@ struct FluidPlace {
   bool transfer = false;
   std::vector<FlowNetwork::Need> needs;
   Picoseconds latency = 0;         // of a message over the longest path
-  Picoseconds added_by_links = 0;  // of that
+  Picoseconds added_by_links = 0;  // part of `latency`
 };
 
 // A call of a group as a flow.
@@ -124,14 +124,15 @@ class FluidCalls {
   // The collective as a flow; made when first asked for.
   Fluid& of(std::uint32_t group, const Op& op);
 
-  // Numbers of calls under way: of one that begins; of the transfer that a flight is an end of,
-  // which begins with the end that comes first. Ask once for each end; `pair`: of its rank.
+  // Return the number of a call under way: begin() of one that begins; transfer_of() of the
+  // transfer of which `f` is an end, and which begins with the end that comes first. Call it once
+  // for each end; `pair`: of that end's rank.
   std::uint32_t begin(Fluid& fluid);
   std::uint32_t transfer_of(const Flight& f, PairCounter& pair);
   Active& at(std::uint32_t number) { return active_[number]; }
   void end(std::uint32_t number);
   // The call begins: where the routing chooses for flowlets, its connections take the paths of
-  // theirs.
+  // their flowlets.
   void depart(std::uint32_t number, Picoseconds now);
   // Lets the call's flow come at `now`.
   void flow(std::uint32_t number, Picoseconds now);
@@ -203,7 +204,7 @@ class FluidCalls {
   std::vector<Active> active_;
   std::vector<std::uint32_t> free_;
   std::vector<Look> looks_;      // by flow
-  Picoseconds at_ = 0;           // as clear() was told
+  Picoseconds at_ = 0;           // argument of clear()
   Picoseconds rates_until_ = 0;  // NICs in network_ have their rates until then
   bool rates_told_ = false;      // follow_rates() has returned that time
   // Transfers of which one end has come.

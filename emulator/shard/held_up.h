@@ -4,8 +4,8 @@
 //   awake    ████░░███      wall time minus CPU time: ░ was taken from it
 //   asleep   ───────┃░░░    ┃ the deadline of the wait; later than kWakes after it, work was due
 //
-// A wait that ends late before any deadline is not held up: nothing was due. What other processes
-// sent meanwhile is told by lag_ns().
+// A wait that ends late before any deadline is not held up: nothing was due. lag_ns() tells how
+// long messages that came meanwhile may have waited.
 //
 // Units: nanoseconds of this machine. Threading: one owner (a shard); the caller reads the clocks.
 #pragma once
@@ -37,7 +37,7 @@ class HeldUp {
   }
 
   // It runs again, although it should have run at `deadline_ns` of the wall clock.
-  // `interrupted`: the wait ended for no reason of its own, as after SIGCONT.
+  // `interrupted`: EINTR ended the wait, as after SIGSTOP and SIGCONT.
   void wake(const Instant& now, std::int64_t deadline_ns, bool interrupted) {
     if (deadline_ns != kNoDeadline)
       overslept_ns_ += std::max<std::int64_t>(0, now.wall_ns - deadline_ns - kWakes);

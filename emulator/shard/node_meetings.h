@@ -1,6 +1,6 @@
-// Calls of groups that lie wholly inside a node. A call begins when its last member has come.
-// Members come to the calls of their group in one order, so few calls of a group are open at a
-// time.
+// Calls that play no messages: inside a node as one delay, or between nodes as a flow. A call
+// begins when its last member has come. Members come to the calls of their group in one order, so
+// few calls of a group are open at a time.
 //
 // Bounds: a small list per group of the job. Threading: one owner (a shard).
 #pragma once

@@ -35,7 +35,7 @@ class NotePayloads {
     return number;
   }
   void share(std::uint32_t number) { ++pool_[number].users; }
-  // Valid until as many drop() as share().
+  // Valid until drop() was called as often as share().
   const std::byte* at(std::uint32_t number) { return pool_[number].data(); }
   void prefetch(std::uint32_t number) const { __builtin_prefetch(&pool_[number]); }
   void drop(std::uint32_t number) {

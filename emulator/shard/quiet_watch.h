@@ -37,7 +37,7 @@ class QuietWatch {
     return since();
   }
 
-  // Whether nothing has happened for so long that it may soon be told.
+  // Whether nothing has happened for so long that the shard may soon be reported quiet.
   bool lasts(Picoseconds now) const { return now - progressed_ > threshold_ / 4; }
 
   // From `now` on no other shard waits for this one.

@@ -29,7 +29,7 @@ struct Route {
   Hop hop = Hop::node;
   std::uint8_t comes_in = 0;  // NIC at the receiver, as Header::nic
   std::uint16_t number = 0;   // of its actor's next message, to any peer
-  WorldRank target;           // the same
+  WorldRank target;           // the receiver's
   std::uint32_t rank = 0;     // receiver's local index at its shard
   std::int32_t shard = 0;
   // Flow of the fabric, -1: the plan has none; over links: the path; as packets: the connection.
@@ -239,8 +239,8 @@ struct CarriedOver {
   Moment caught_up;  // when the last stream that was behind began the rank's iteration
 };
 
-// Counts sends or receives between this rank and one peer of a group. Most are alike: it remembers
-// as what flow the last one travelled (fabric.network: flow).
+// Counts sends or receives between this rank and one peer of a group. Most are alike, so it
+// remembers the op and the flow of the last one (fabric.network: flow).
 struct PairCounter {
   std::uint32_t group = 0;
   GroupRank peer = kNoRank;

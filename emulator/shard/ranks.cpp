@@ -187,7 +187,8 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       const Moment until = later(s.now, e.when);
       const Picoseconds blocked = until.at - s.now.at;
       if (stream == 0 && blocked > 0) {
-        // A stream without communication holds up the device: the host that launches its kernels.
+        // A stream that only computes is the host, which launches the device's kernels: a wait for
+        // it counts as compute.
         const bool passed_on = e.cause == Op::Kind::send || e.cause == Op::Kind::recv;
         (passed_on ? r.bubble : e.cause == Op::Kind::compute ? r.compute : r.exposed) += blocked;
         trace(r, stream, op, s.pc - 1, s.now.at, until.at);

@@ -407,8 +407,9 @@ class Shard final : private NoteCarrier {
   Picoseconds rates_wanted_ = -1;       // when flows get their rates; -1: nothing has changed
   std::unique_ptr<PacketConnections> by_packets_;  // null: messages are not cut into packets
   Picoseconds packets_due_at_ = -1;                // when packets go on; -1: none is under way
-  // Virtual time: least time from one shard to another; when others may affect this one; calls in
-  // flight with ranks of others, counted where programs tell when these begin.
+  // Virtual time. lookahead_: least time from one shard to another; window_end_: from when others
+  // may affect this one; calls_with_others_: calls in flight with ranks of other shards, counted
+  // only with first_sends_.
   Picoseconds lookahead_ = 0, window_end_ = 0;
   std::unique_ptr<FirstSends> first_sends_;  // null: programs do not tell
   std::uint32_t calls_with_others_ = 0;
@@ -418,8 +419,8 @@ class Shard final : private NoteCarrier {
   Ledger ledger_;
   ShardStats stats_;
   const bool link_times_;
-  // Ops started since the last time that ShardShared::ops was raised. Raised for each, it would be
-  // a cache line that all shards write to.
+  // Ops started and not yet added to ShardShared::ops: added one by one, all shards would write to
+  // its cache line for every op.
   static constexpr std::uint32_t kOpsTold = 64;
   std::uint32_t ops_untold_ = 0;
   PacketStats packets_before_, switch_packets_before_;  // at the start of the segment
@@ -431,7 +432,7 @@ class Shard final : private NoteCarrier {
   QuietWatch quiet_;
   std::uint64_t of_agents_ = 0;   // among stats_.events: timers of agents, and their notes
   std::uint64_t got_so_far_ = 0;  // what got_on() saw last
-  Picoseconds got_on_at_ = 0, window_ = 0;  // virtual time: that of the last progress; of a window
+  Picoseconds got_on_at_ = 0, window_ = 0;  // virtual time: of the last progress; of the window
   bool suspects_agents_ = false;            // virtual time: of repeating themselves
   std::uint32_t handed_ = 0;  // messages handed to the fabric, to time the reads of the clock
   const std::chrono::nanoseconds spin_;  // how long the loop spins before it blocks; 0: shared core

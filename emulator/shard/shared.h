@@ -30,7 +30,7 @@ struct Segment {
   int job = kEveryJob;       // of several jobs: only this one plays
   double dilation = 1;       // scales the lateness statistics to wall time; the clock has its own
   bool verify = false;       // real data, compared at the end of every collective
-  bool measured = false;     // no warm-up: the job's switches fail in it, if they do
+  bool measured = false;     // no warm-up: switches and servers fail as the job says
   std::uint64_t number = 0;  // of this segment in the run, from 1; packets carry it
   Picoseconds at = 0;        // time of the network at which it begins, for NICs whose rates change
   std::vector<std::uint32_t> counts = {};  // by job, at most `count`; empty: each plays `count`

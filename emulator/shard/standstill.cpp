@@ -25,9 +25,9 @@ std::uint32_t number_of(const Flight& f) {
 
 }  // namespace
 
-// Whether ranks, calls or messages have come further since it was last asked. Agents alone may do
-// something for ever and get nowhere: timers that fire and packets that are sent again count for
-// nothing, while what AgentRunner::progress() counts does.
+// Whether ranks, calls or messages have made progress since the last call. Agents alone may act for
+// ever without progress, so timers that fire and packets that are sent again do not count; what
+// AgentRunner::progress() counts does.
 bool Shard::got_on() {
   if (!agents_.serves()) return true;
   const std::uint64_t now = stats_.events - of_agents_ + agents_.progress() + moved_;
@@ -50,8 +50,9 @@ void Shard::tell_whether_it_got_on() {
     got_on_at_ = std::max(window_, now_);
 }
 
-// Whether the run ends here, before the window that begins at `first`. All shards draw the same
-// conclusion: the first time that they suspect it, each looks what it waits for.
+// Whether the run ends before the window that begins at `first`, because only agents have acted for
+// too long. All shards draw the same conclusion. When they first suspect it, each checks whether it
+// waits for more than agents.
 bool Shard::agents_repeat_themselves(Picoseconds first) {
   window_ = first;
   Picoseconds last = 0;

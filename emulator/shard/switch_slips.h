@@ -1,6 +1,6 @@
-// How late answers of a switch outside ghostrank are. They say nothing of it themselves, so an
-// answer counts as late as the latest of what ranks here have sent to its slot on its rail since
-// the slot's last answer: a switch answers what it has from all of them.
+// How late answers of a switch outside ghostrank are. Answers do not carry their lateness, so an
+// answer counts as late as the latest packet that ranks here have sent to its slot on its rail
+// since the slot's last answer: a switch answers when it has the packets of all ranks.
 //
 // Threading: one owner (a shard).
 #pragma once

@@ -58,7 +58,7 @@ class TimerQueue {
     return push_to_heap(kFar, new_key(at, rank), rank);
   }
 
-  // For sources that bring their events nearly sorted, but between each other's; they count from 0.
+  // For sources, numbered from 0, each of which brings its own events nearly sorted.
   Event& push_from(std::uint32_t source, Picoseconds at, std::uint32_t rank) {
     const EventKey key = new_key(at, rank);
     Event* const event = sources_.push(source, key);
@@ -126,7 +126,7 @@ class TimerQueue {
   using Look = void (*)(const void* caller, const Event& next);
   void look_ahead(Look look, const void* caller) { look_ = look, caller_ = caller; }
 
-  // Whether an event that is pending is such; looks at all of them until it has found one.
+  // Whether is(event) holds for a pending event; looks at all of them until it has found one.
   template <typename Is>
   bool any(const Is& is) const {
     for (const Run& run : runs_) {

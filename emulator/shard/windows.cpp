@@ -9,7 +9,7 @@ constexpr std::uint64_t kOneAwaited = std::uint64_t{1} << 32, kOneCome = 1;
 constexpr std::uint64_t kCome = kOneAwaited - 1;
 constexpr int kLooksPerClockRead = 8;
 constexpr int kLess = 16;  // least patience, as a part of the most
-constexpr int kLong = 4;   // a wait that shows that others have no core, in parts of the same
+constexpr int kLong = 4;   // times the most: a wait that shows that others have no core
 
 // Lets the other hyperthread of a core run while this one spins.
 void pause() {
@@ -59,8 +59,8 @@ std::int64_t Windows::meet(int self, const Told& told) {
 
 void Windows::leave() { arrive(~kOneAwaited + 1); }
 
-// Adds `change` to the state. Whoever makes the numbers of awaited and come shards equal, which
-// happens once a meeting, ends it.
+// Adds `change` to the state. The shard that makes the numbers of awaited and come shards equal,
+// which happens once a meeting, ends the meeting.
 void Windows::arrive(std::uint64_t change) {
   const std::uint64_t now = state_.fetch_add(change, std::memory_order_acq_rel) + change;
   const std::uint64_t come = now & kCome;

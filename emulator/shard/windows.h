@@ -35,8 +35,8 @@ class Windows {
 
   struct Told {
     Picoseconds next = kNever;  // its first event; mail is not among them
-    // No rank of the shard sends anything to another shard before. At least `next`, where that is
-    // all that is known.
+    // Before this time no rank of the shard sends to another shard; 0: unknown, and sends() is then
+    // first().
     Picoseconds sends = 0;
     Picoseconds got_on = 0;  // when it got on last; of jobs with agents
     bool stopped = false;    // the run is
@@ -69,7 +69,7 @@ class Windows {
       mail.parcels.clear();
     }
   }
-  // Whether the shard has sent mail, since the last meeting, that is such.
+  // Whether is(event) holds for mail that the shard has sent since the last meeting.
   template <typename Is>
   bool any_sent(int self, const Is& is) {
     for (int to = 0; to < shards_; ++to)

@@ -23,7 +23,7 @@ constexpr int kNodesOfRack = 32;  // whose NICs of a rail share a switch of a sc
 
 namespace {
 
-// The row that plays a function in a kind of group; null: its job's library has none of that name.
+// The row that plays a function in a kind of group; null: the library of the kind's job has none.
 const Algorithm* row_of(const JobSpec& spec, const Workload& workload, Func func,
                         std::uint16_t kind) {
   return settings_of(spec, workload, kind).collectives.row(func, own_name(workload, kind));

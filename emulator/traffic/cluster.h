@@ -115,8 +115,8 @@ class Cluster {
     return layouts_[layout].nodes;
   }
   bool inside_node(std::uint32_t group) const { return layouts_[layout_of_[group]].one_node; }
-  // What NCCL has to know of such a group's GPUs (Communicator::gpu_of), and the node that those of
-  // a kind of group are on; null if the kind's job plays nothing of NCCL.
+  // What NCCL has to know of the GPUs of such a group (Communicator::gpu_of). machine(): the node
+  // of the GPUs of a kind of group; null if the kind's job plays nothing of NCCL.
   const std::vector<std::int32_t>& gpus_of_layout(std::uint32_t layout) const {
     return layouts_[layout].gpus;
   }

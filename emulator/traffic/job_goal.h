@@ -3,11 +3,11 @@
 // as the messages of its schedule.
 //
 // A computation is `calc` with its nanoseconds. Each call has its own tag per channel, so that
-// overlapping calls stay apart; sends and receives within a kind of group share one tag and match
-// in order. GOAL has no workers that take the next operation: in a stream that plays k collectives
-// at once, the i-th waits for the one k before it. GOAL knows neither nodes nor NICs: a message
-// inside a node is a message like any other, and the simulator sets latencies and rates. The
-// iteration stands alone: communication that its streams would carry into the next iteration
+// overlapping calls stay apart; sends and receives within a kind of group share one tag per channel
+// and match in order. GOAL has no workers that take the next operation: in a stream that plays k
+// collectives at once, the i-th waits for the one k before it. GOAL knows neither nodes nor NICs: a
+// message inside a node is a message like any other, and the simulator sets latencies and rates.
+// The iteration stands alone: communication that its streams would carry into the next iteration
 // (Program::outlives) is wholly in it and overlaps nothing of the next one.
 //
 // Threading: pure functions.

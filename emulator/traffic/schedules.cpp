@@ -139,7 +139,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
   }
 }
 
-// What is derived is traced where it was compared on such a communicator.
+// Raises `derived` to `traced` where the algorithm was compared on such a communicator.
 Exactness Schedules::compared(Exactness exactness, std::string_view library,
                               std::string_view played, std::uint32_t group) const {
   if (exactness.level == Exactness::Level::messages &&

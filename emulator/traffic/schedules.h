@@ -72,7 +72,8 @@ class Schedules {
     return play.steps.of(*play.schedule, position, steps_left_);
   }
   const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
-  // How long the op takes there. Calls of one launch share the link, so each takes as long as all.
+  // How long the op takes inside its node. Calls of one launch share the link, so each takes as
+  // long as all.
   Picoseconds time_inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
 
   // The row that a call really plays, whose closed form applies if it has one.

@@ -113,7 +113,7 @@ std::optional<CompressionUse> compression_use(const JobSpec& all, const Workload
   const Compressor* method = spec.compression->method;
   const CompressionOptions& options = spec.compression->options;
   CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
-  // Ratios that follow the network: the mean of the iterations, of which each has its program.
+  // Where ratios follow the network, each iteration has its own program: takes the mean.
   const auto steps = static_cast<std::uint32_t>(
       spec.compression->adapts ? workload.roles.front().iterations.size() : 1);
   std::uint64_t elements = 0, kept = 0;

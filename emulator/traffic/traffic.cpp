@@ -237,7 +237,7 @@ class Planner {
       const WorldParty from = cluster_.world_party(use, edge.from);
       const WorldParty to = cluster_.world_party(use, edge.to);
       const NicPair nics{cluster_.location(from).nic, cluster_.location(to).nic};
-      if (edge.messages > 0) {  // else something may be sent where things go wrong
+      if (edge.messages > 0) {  // 0: used only where something goes wrong
         const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
         add_between(row, {index | kSchemeFlows, 0, from, to}, nics, {edge.bytes, edge.messages},
                     egress, times);
@@ -259,7 +259,7 @@ class Planner {
       if (!cost.most_steps) steps = cost.steps;
     }
     const auto& node_of = cluster_.nodes_of_layout(cluster_.layout(call.group));
-    // A layout numbers its nodes as they come.
+    // A layout numbers its nodes from 0, as they come.
     const std::int32_t nodes = 1 + *std::max_element(node_of.begin(), node_of.end());
     const Picoseconds hop = nodes == std::ssize(node_of) ? nic_.latency
                             : nodes == 1                 ? intra_latency_

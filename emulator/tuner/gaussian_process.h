@@ -1,5 +1,5 @@
-// A Gaussian process over a few points: what a function that was tried there is elsewhere, and how
-// sure that is. The tried values are taken relative to their mean and standard deviation. The
+// A Gaussian process over a few tried points: estimates the function elsewhere, and how sure the
+// estimate is. The tried values are taken relative to their mean and standard deviation. The
 // kernel's length scale is the most likely one of a fixed, fine list, so a fit is repeatable.
 //
 // Units: the caller's. Threading: plain value.

@@ -32,8 +32,8 @@ const TuningRule kHorovod{{{"parallel.fusion_mb", &ParallelPlan::fusion_mb, 0, 6
                           0.01,
                           true};
 
-// Steps that are played and do not count: the first of a trial inherit nothing or too little, the
-// last lasts until all is over.
+// Steps that are played but do not count: the first of a trial inherit too little communication
+// from the step before, the last waits until all of it has ended.
 constexpr int kWarmup = 1, kBefore = 2, kAfter = 1;
 
 std::string text_of(double value) {
@@ -119,7 +119,7 @@ Point next_trial(const TuningRule& rule, const std::vector<Trial>& trials, const
   std::size_t places = 1;
   for (const auto& dimension : rule.dimensions)
     places *= static_cast<std::size_t>(dimension.places);
-  // Where nothing promises an improvement, the point of which least is known.
+  // Where no point promises an improvement, takes the one of which least is known.
   std::pair<double, double> most{-1, -1};
   Point next;
   for (std::size_t i = 0; i < places; ++i) {

@@ -35,10 +35,10 @@ struct TuningRule {
   std::vector<Point> starts;  // after the job's own settings, if `from_job`
   bool from_job = false;
   int trials = 0;
-  int scores = 1, steps = 2;  // a trial's result: the median of so many scores, each of some steps
+  int scores = 1, steps = 2;  // a trial's result: median of the scores, each the mean of `steps`
   GaussianKernel kernel;
   double margin = 0;      // of the expected improvement, in seconds
-  bool relative = false;  // times are taken, and the margin is, relative to the slowest trial's
+  bool relative = false;  // times and margin are relative to the slowest trial's time
 };
 const TuningRule& tuning_rule(Framework framework);  // dear or horovod
 

@@ -31,7 +31,7 @@ struct CompressedContent {
   std::uint64_t first = 0;        // as CompressedTensor::first
   PayloadExchange exchange = PayloadExchange::all_gather;
   int stage = 0;  // of an exchange that has several calls: of all_to_all, the second is 1
-  // Makes the tensors of gradients, if not null; of this tensor and iteration.
+  // Makes the tensor of the gradient, if not null. `number`, `iteration`: which tensor, and when.
   GradientStates* states = nullptr;
   std::uint32_t number = 0, iteration = 0;
 
@@ -58,8 +58,8 @@ inline Sparsity sparsity_in(const JobSpec& spec, std::uint32_t iteration) {
   return sparsity;
 }
 
-// Elements of a tensor that a payload of so many carries, by a method whose ratios follow the
-// network and whose payloads grow with what they carry.
+// Elements of a tensor that a payload of `payload` elements carries, by a method whose ratios
+// follow the network and whose payloads grow with what they carry.
 inline std::uint64_t kept_in(const CompressionSpec& compression, std::uint64_t elements,
                              std::uint64_t payload) {
   CompressionOptions all = compression.options;
@@ -67,7 +67,7 @@ inline std::uint64_t kept_in(const CompressionSpec& compression, std::uint64_t e
   return elements * payload / compression.method->size(elements, all);
 }
 
-// What the job says, and the tensor's shape. `tensor` outlives the result.
+// The job's options with the tensor's shape. `tensor` must outlive the result.
 inline CompressionOptions options_of(const JobSpec& spec, const CompressedTensor& tensor) {
   CompressionOptions options = spec.compression->options;
   options.rows = tensor.rows;

@@ -1,6 +1,6 @@
 // A call that exchanges compressed payloads, as its ranks see it in verify mode. In later rounds of
-// a method, ranks take the sums of the payloads before to be what the tensors say, not what the
-// exchanges gave, so that each call is checked by itself; where ranks have states, it is what this
+// a method, the sums of earlier payloads are computed from the tensors, not taken from the
+// exchanges, so that each call is checked by itself; where ranks have states, they are what this
 // rank received.
 //
 // Units: elements. Threading: one owner; refers to the call.
@@ -90,8 +90,8 @@ struct CompressedCall {
   std::uint64_t elements_in(std::span<const std::byte> payload) const {
     return payload.size() / bytes_of(method.payload);
   }
-  // What the rank's own tensor counts for in the decompressed sum: what its payload says alone, or
-  // the mean where payloads say nothing without those of the others.
+  // The rank's own part of the decompressed sum: its payload decompressed alone or, where a payload
+  // means nothing without those of the others, the mean.
   std::vector<float> own_part(const std::vector<float>& sum) const {
     std::vector<float> own = tensor(rank);
     if (method.rounds == 1) return back(payload(rank, own));
@@ -99,7 +99,7 @@ struct CompressedCall {
     for (std::size_t i = 0; i < own.size(); ++i) own[i] = sum[i] / static_cast<float>(ranks);
     return own;
   }
-  // True if no round follows that sends anything, so that the tensor can be told.
+  // True if no later round sends anything, so that the tensor can be decompressed.
   bool ends() const {
     CompressionOptions later = call.options;
     for (later.round = round + 1; later.round < method.rounds; ++later.round)
@@ -138,8 +138,8 @@ inline std::uint64_t count_off(const std::vector<double>& is, const Sums& sum, d
   return off;
 }
 
-// The number of elements of a decompressed sum that are further from the truth than the methods'
-// own `error`, or that and what rounding adds to parts of these magnitudes.
+// The number of elements of a decompressed sum that are further from the truth than the method's
+// own `error` plus what rounding adds: `share` of the parts' magnitudes.
 inline std::uint64_t count_apart(const std::vector<double>& is, const Sums& truth, double error,
                                  const std::vector<double>& magnitudes, double share) {
   std::uint64_t apart = 0;

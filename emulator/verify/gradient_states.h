@@ -38,14 +38,14 @@ class GradientStates {
  public:
   GradientStates(const JobSpec& spec, const Workload& workload);
 
-  // Iterations go on from `first`. If they did so before, as in a second warm-up, all ranks return
-  // to what they were then.
+  // The segment plays iterations from `first` on. If the one before did so too, as a second warm-up
+  // does, all ranks return to the states that they had then.
   void begin_segment(std::uint32_t first);
-  // Of all iterations so far; empty if nothing is learned.
+  // What ranks learned in all iterations so far; empty if nothing is learned.
   std::optional<TrainingUse> training();
 
-  // The tensor that the rank compresses: made of the gradient when it is first asked for in an
-  // iteration, with those it learns in place of that.
+  // The tensor that the rank compresses: made when it is first asked for in an iteration, of
+  // `gradient` or, where the rank learns a task, of the task's gradient.
   std::span<const float> give(const ExchangeOf& of, std::vector<float> gradient);
   std::span<const float> given(const ExchangeOf& of);
   // Ends the rank's exchange: `own` is what others take its tensor to be, `sum` that of all ranks.
@@ -90,7 +90,7 @@ class GradientStates {
   std::mutex mutex_;            // of given_
   std::vector<double> losses_;  // after every iteration, with the weights of rank 0
   struct Saved {
-    std::uint32_t first = 0;  // of the segment at whose begin this was
+    std::uint32_t first = 0;  // iteration of the segment that began with this
     std::vector<Rank> ranks;
     std::vector<double> losses;
   };

@@ -22,7 +22,7 @@ struct Parts {
         part((c.elements() + ranks - 1) / ranks),
         payload_bytes(call.collective.count * bytes_of(c.method.payload)) {}
 
-  // Of rank r's draws for the part of rank `of`; of its sum, where `of` is all ranks.
+  // With rank r's draws for the part of rank `of`; `of` == ranks: for rank r's sum.
   CompressionOptions options(GroupRank r, GroupRank of) const {
     CompressionOptions own = c.options(r);
     own.seed = checking::mix(own.seed + of + 1);
@@ -50,7 +50,7 @@ struct Parts {
     const std::byte* first = buffer + of * payload_bytes;
     return {first, first + payload_bytes};
   }
-  // What rank `of` adds up, of these tensors.
+  // The sum that rank `of` makes of its part of these tensors.
   Floats sum(const std::vector<Floats>& tensors, GroupRank of) const {
     Floats sum(part);
     for (GroupRank r = 0; r < c.ranks; ++r) {

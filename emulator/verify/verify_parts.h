@@ -1,7 +1,7 @@
 // Exchanges by all-to-all (PayloadExchange::all_to_all), in verify mode. The tensor is cut into a
 // part for every rank, padded with zeros.
 //
-//   all_to_all   a rank gives every other the payload of that one's part, and adds up what it gets
+//   all_to_all   a rank gives every other the payload of the other's part, and adds up what it gets
 //   all_gather   it compresses its sum again and gives that to all
 //
 // Cost: each rank compresses the tensors of all ranks, as in verify_compressed.h. Threading: free

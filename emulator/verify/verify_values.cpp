@@ -38,7 +38,7 @@ void draw(std::uint64_t seed, std::uint64_t index, std::uint64_t count, std::uin
     out[i] = static_cast<Value>(static_cast<std::uint32_t>(random[i]) * bound >> 16);
 }
 
-// With more than kLargestValue ranks, one in so many has a 1 at an element, the others 0.
+// With more than kLargestValue ranks, one rank in this many has a 1 at an element, the others 0.
 std::uint16_t every_of(int size) {
   return static_cast<std::uint16_t>((static_cast<std::uint32_t>(size) + kLargestValue - 1) /
                                     kLargestValue);
