@@ -24,7 +24,8 @@ namespace {
 // Freed when an allocation fails in any thread, so that there is memory to unwind and to report it:
 // JSON values allocate when they are destroyed.
 std::atomic<void*> reserve{nullptr};
-// Of address space; never written, so it costs no memory. The most that can be had of this.
+// The reserve is only address space: it is never written, so it costs no memory. If kReserveBytes
+// cannot be allocated, half is tried, and so on down to kLeastReserve.
 constexpr std::size_t kReserveBytes = 8u << 20, kLeastReserve = 64u << 10;
 
 void give_reserve_back() {

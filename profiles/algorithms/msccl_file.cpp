@@ -22,7 +22,7 @@ constexpr std::size_t kMostBytes = 64u << 20;
 constexpr std::int64_t kMostRanks = 4096, kMostChannels = 1024;
 constexpr std::int64_t kMostThreadblocks = 8192;  // sum over all ranks
 constexpr std::int64_t kMostSteps = 1 << 20;
-constexpr std::int64_t kMostChunks = 1 << 24;  // of all buffers; and moved by all steps
+constexpr std::int64_t kMostChunks = 1 << 24;  // in all buffers; also bounds what all steps move
 constexpr std::int64_t kMostCells = 1 << 26;   // chunks x threadblocks: the checker's memory
 
 std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 80)) + "'"; }

@@ -16,7 +16,7 @@ void drop(YamlValue& map, std::string_view key) {
   std::erase_if(map.children, [&](const YamlValue& child) { return child.key == key; });
 }
 
-// Elements of a call among `to` ranks that was one among `from`.
+// Elements of a call among `to` ranks, from those of `op`, a call among `from` ranks.
 std::uint64_t rescaled_count(const Op& op, std::uint64_t from, std::uint64_t to) {
   switch (op.func) {
     case Func::all_reduce:
@@ -33,7 +33,7 @@ std::uint64_t rescaled_count(const Op& op, std::uint64_t from, std::uint64_t to)
   }
 }
 
-// A kind of parallelism that splits the model changes what a rank computes.
+// Refuses groups of some ranks only: parallelism that splits the model changes what ranks compute.
 void check_groups(const Workload& program) {
   for (const Group& group : program.groups)
     if (static_cast<int>(group.members.size()) != program.ranks)

@@ -1,8 +1,9 @@
-// Profiles of real runs, changed: for another number of ranks, or without names.
+// Edits profiles of real runs: rescales them to another number of ranks, or removes names.
 //
-// Rescaled is what is arithmetic. Data-parallel ranks all compute the same on samples of their own,
-// so more ranks play what the captured ones did; a gradient keeps its size, a shard is the whole
-// over the number of ranks. Everything else changes what a rank computes, and is refused by name.
+// Only what follows by arithmetic is rescaled. Data-parallel ranks all compute the same on samples
+// of their own, so more ranks play what the captured ones did; a gradient keeps its size, a shard
+// is the whole over the number of ranks. All other parallelism changes what a rank computes, and is
+// refused by name.
 //
 // Threading: pure functions.
 #pragma once
@@ -21,22 +22,23 @@ struct Rescale {
   std::optional<double> rate_bps;  // of a NIC
 };
 
-// `model`: a capture's description (schema ghostrank/model/1, kind layers). Its held-out steps go,
-// because they are of the captured run. `comments` gets what was measured, computed and assumed.
-// Throws Error(usage).
+// `model`: a capture's description (schema ghostrank/model/1, kind layers). If `to` changes the
+// ranks, removes the measured step times. Appends to `comments` what was measured, computed and
+// assumed. Throws Error(usage).
 void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>& comments);
 
-// The ranks of a `capture`; what was measured of its steps goes.
+// Sets the ranks of a `capture` and removes its measured times of steps and buckets.
 void put_ranks(YamlValue& capture, int ranks);
 
-// A scalar of a map, new or in place of what it has under that key.
+// Sets `key` of the map to a scalar; replaces the value that it has.
 void put_scalar(YamlValue& map, const char* key, const std::string& text, bool quoted = false);
 
-// Programs whose only group has all ranks. `to.rate_bps` must be empty: programs name no NIC.
+// Returns `from` for `to.ranks` ranks. Throws Error(usage) unless every group of `from` has all
+// ranks and `to.rate_bps` is empty: programs name no NIC.
 Workload rescaled_program(const Workload& from, const Rescale& to,
                           std::vector<std::string>& comments);
 
-// Without what a person named: layers become layer0, layer1, ..., the model `model`.
+// Replaces names that a person chose: layers become layer0, layer1, ..., the model `model`.
 void anonymise_model(YamlValue& model);
 
 // Labels become op1, op2, ..., roles role0, role1, ..., streams stream0, stream1, ...; groups keep

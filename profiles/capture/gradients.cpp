@@ -33,7 +33,7 @@ Tensor all_magnitudes(const std::vector<CapturedRank>& ranks) {
   return sum;
 }
 
-// Rows of a histogram that end in `tensor`. Zeros lie below a 2^30th of 2^(least / 4).
+// A histogram's rows, each with `tensor` appended. Zeros lie below a 2^30th of 2^(least / 4).
 std::string rows_of(const Tensor& sum, std::int32_t least, const std::string& tensor) {
   std::string out;
   const auto row = [&](double magnitude, std::uint64_t count) {
@@ -54,7 +54,8 @@ std::string rows_of(const Tensor& sum, std::int32_t least, const std::string& te
   return out;
 }
 
-// What all ranks agreed on, so the first rank's; empty if nobody looked.
+// Blocks of all tensors, by number of ranks. All ranks have the same counts, so one rank's are
+// enough. Empty if the hooks did not look.
 Blocks all_blocks(const CapturedRank& rank) {
   Blocks sum;
   for (const Tensor& one : rank.gradients.parameters) {

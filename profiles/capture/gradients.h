@@ -1,6 +1,6 @@
-// What a captured run's gradients looked like, in the files that a job reads: magnitudes, of all
-// gradients and of each tensor, for methods of compression (tensors.distribution), and likewise
-// coinciding blocks for sparse collectives (tensors.overlap).
+// A captured run's gradients as files that a job reads: histograms of magnitudes for methods of
+// compression (tensors.distribution), and how many ranks share a nonzero block, for sparse
+// collectives (tensors.overlap). Both for all gradients together, or for each tensor.
 //
 // Counts are sums over all ranks and the steps in which the hooks looked. Threading: pure
 // functions.
@@ -14,21 +14,21 @@
 
 namespace ghostrank {
 
-// CSV, magnitude,count: elements of magnitudes up to this one, from the row before. Zeros are in a
-// bin of their own, below a 2^30th of the smallest magnitude, since methods look at magnitudes.
-// Throws Error(usage) if nobody looked at the gradients.
+// CSV with columns magnitude,count: the elements above the previous row's magnitude, up to this
+// one. Zeros are in a bin of their own, below a 2^30th of the smallest magnitude. Throws
+// Error(usage) if the capture did not look at gradients.
 std::string gradient_magnitudes(const std::vector<CapturedRank>& ranks);
 
-// The same for each tensor, magnitude,count,tensor. Tensors are called and ordered as in the
-// profile that has these layers: "fc.0".
+// The same for each tensor: magnitude,count,tensor. Names and order of tensors are those of the
+// profile with these layers: "fc.0".
 std::string tensor_magnitudes(const std::vector<CapturedRank>& ranks,
                               const std::vector<CaptureLayer>& layers);
 
 // YAML, schema ghostrank/overlap/1: shares of blocks that are nonzero on exactly 0, 1, 2 ... ranks.
 std::string gradient_overlap(const std::vector<CapturedRank>& ranks);
 
-// The same, and for each tensor the shares of the blocks that begin in it. A tensor in which none
-// does is left out.
+// The same, and for each tensor the shares of the blocks that begin in it. Leaves out a tensor in
+// which no block begins.
 std::string tensor_overlaps(const std::vector<CapturedRank>& ranks,
                             const std::vector<CaptureLayer>& layers);
 

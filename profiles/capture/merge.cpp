@@ -48,8 +48,8 @@ struct Clocks {
   Nanos error = 0;
 };
 
-// [low, high]: what other clock - this clock may be, given calls that each rank ends after all have
-// launched.
+// Narrows [low, high], which holds the clock of `there` minus that of `here`: no rank ends a call
+// before all ranks have launched it.
 void bound(const CapturedRank& here, const CapturedRank& there, Nanos& low, Nanos& high) {
   const std::size_t steps = std::min(here.steps.size(), there.steps.size());
   for (std::size_t s = 0; s < steps; ++s) {
@@ -197,7 +197,7 @@ CaptureDelays delays_of(const CapturedRank& rank, const Layers& layers, std::siz
   return out;
 }
 
-// Before the last rank has come, a broadcast waits: a job plays that by itself.
+// Counts from the last rank's arrival: a played broadcast, too, waits for it.
 Nanos time_of_buffers(const std::vector<CapturedRank>& ranks, const Clocks& clocks, std::size_t r,
                       std::size_t s) {
   Nanos last = std::numeric_limits<Nanos>::min();
@@ -206,7 +206,7 @@ Nanos time_of_buffers(const std::vector<CapturedRank>& ranks, const Clocks& cloc
   return std::max<Nanos>(0, ranks[r].steps[s].forward_synced + clocks.shift[r] - last);
 }
 
-// From the last rank's end of the step before to the last rank's end of this one.
+// Time from the last rank's end of the step before to the last rank's end of this one.
 Nanos duration(const std::vector<CapturedRank>& ranks, const Clocks& clocks, std::size_t s) {
   Nanos before = std::numeric_limits<Nanos>::min(), end = before;
   for (std::size_t r = 0; r < ranks.size(); ++r) {

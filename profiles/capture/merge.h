@@ -1,5 +1,5 @@
-// The records of all ranks become a profile: layers as gradients get ready, what every recorded
-// step took of each rank, DDP's buckets, and what the run says about its network.
+// Merges the records of all ranks into a profile: layers as gradients get ready, every rank's times
+// in every recorded step, DDP's buckets, and what the run says about its network.
 //
 // A layer of the profile is a run of parameters of one module that get ready one after the other
 // and lie in one bucket: its backward ends when the last of them is ready, or when their bucket is
@@ -10,8 +10,8 @@
 // all-reduces allow, because none ends before all its ranks have launched it; drift is not
 // modelled.
 //
-// A run with PyTorch's fake process group is that of one rank, whose all-reduces end at once: it
-// says nothing about a network.
+// With PyTorch's fake process group one rank runs alone and its all-reduces end at once, so such a
+// run says nothing about a network.
 //
 // Units: nanoseconds. Threading: pure functions.
 #pragma once
@@ -68,9 +68,9 @@ struct Captured {
 // Throws Error(usage) for records that do not belong together or cannot be played.
 Captured merge_capture(const std::vector<CapturedRank>& ranks);
 
-// A job plays the broadcast of buffers as calls that take `broadcasts`; what it took longer is work
-// of the hosts, which packs, wakes and unpacks, and is added to the time before the forward.
-// Returns the median of what was added.
+// A job plays the broadcast of buffers as calls that take `broadcasts`. The rest of the measured
+// time is work of the hosts (packing, waking, unpacking): adds it to the time before the forward.
+// Returns the median of what it adds.
 Nanos add_work_on_buffers(Captured& captured, Nanos broadcasts);
 
 // Times of the steps of a run without hooks (mode `plain`), warm-up left out.

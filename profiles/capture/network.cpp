@@ -45,7 +45,7 @@ struct Sums {
 }  // namespace
 
 CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions) {
-  constexpr double kSpread = 2;  // of bytes for each call, to tell the two costs apart
+  constexpr double kSpread = 2;  // most over least bytes per call, needed to tell the costs apart
   Sums sums;
   double least = HUGE_VAL, most = 0;
   for (const auto& [span, durations] : spans_of(reductions)) {

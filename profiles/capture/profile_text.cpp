@@ -8,7 +8,7 @@
 namespace ghostrank {
 namespace {
 
-// A comment keeps to its line.
+// A comment of one line: control characters become blanks.
 std::string commented(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';

@@ -57,7 +57,7 @@ class Reader {
   std::string text(const JsonTape& tape, const JsonNode& object, const char* key) const {
     return text(child(tape, object, key), key);
   }
-  // The fields of a list of exactly so many.
+  // The elements of a list, which must have exactly `count`.
   std::vector<const JsonNode*> fields(const JsonTape& tape, const JsonNode& list, const char* what,
                                       std::size_t count) const {
     std::vector<const JsonNode*> out;

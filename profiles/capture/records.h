@@ -83,7 +83,7 @@ struct CapturedGradients {
     std::vector<std::uint64_t> blocks;  // of DDP's buckets that begin in it, by number of ranks
   };
   std::vector<Tensor> parameters;
-  std::uint64_t block = 0;  // elements; 0: nobody looked
+  std::uint64_t block = 0;  // elements; 0: the hooks did not look at gradients
 };
 
 struct CapturedRank {

@@ -181,7 +181,7 @@ struct Fitted {
   std::vector<double> factor;    // by column of recorded_ns, of the capture with most ranks
   std::vector<double> measured;  // by capture: the sum of all phases
   double total = 0, error = 0, residual = 0;
-  std::size_t phases = 0, constant = 0;  // of them do not change with the ranks
+  std::size_t phases = 0, constant = 0;  // all; those that do not change with the ranks
 };
 
 Fitted fit_delays(const std::vector<Scale>& scales, int ranks) {
@@ -222,7 +222,7 @@ void stretch_steps(YamlValue& recorded, const std::vector<double>& factor) {
       }
 }
 
-// What was measured, fitted and assumed.
+// Appends to `comments` what was fitted and assumed.
 void account(const std::vector<Scale>& scales, const Fitted& fitted, int ranks,
              std::vector<std::string>& comments) {
   std::string captures, delays;

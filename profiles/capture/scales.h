@@ -1,17 +1,16 @@
-// A capture at a number of ranks at which nobody captured, from captures of one script at two or
-// more.
+// Predicts a capture at another number of ranks, from captures of one script at two or more
+// numbers of ranks.
 //
 // What ranks add is their part of the all-reduces, of which each sends and receives 2 (1 - 1 / n)
 // of the bytes. So the time of each phase of a step (before the forward, forward, loss, backward,
 // what lies before the optimizer, optimizer), the network's time per byte and its latency are
 // fitted as a + b / n, by least squares over the captures' medians. b is zero where the captures
-// differ by no more than twice their standard error: noise is not carried on to more ranks. The
-// recorded steps are those of the capture with most ranks, the delays of each phase times what the
-// fit says; so they keep their spread. Single layers are not fitted: their medians scatter more
-// than they differ.
+// differ by no more than twice their standard error, lest noise be extrapolated. The recorded steps
+// are those of the capture with most ranks; the fit scales the delays of each phase, so the steps
+// keep their spread. Single layers are not fitted: their medians scatter more than they differ.
 //
-// The error is that of the medians, carried through the fit, and from three captures on also what
-// the medians are off the curve. Two captures cannot show that a curve is of the wrong form.
+// The error is that of the medians, carried through the fit; from three captures on it includes how
+// far the medians are off the curve. Two captures cannot show that a curve is of the wrong form.
 //
 // Threading: pure functions.
 #pragma once

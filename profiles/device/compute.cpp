@@ -24,7 +24,7 @@ double around_the_optimizer(DataType parameters) {
   return parameters == DataType::float32 ? clearing : clearing + 4 + 8 + bytes_of(parameters);
 }
 
-// FSDP's jobs clip gradients, others do not.
+// Frameworks that step with PyTorch's own optimizers.
 bool steps_by_pytorch(Framework framework) {
   return framework == Framework::ddp || framework == Framework::horovod ||
          framework == Framework::fsdp || framework == Framework::torchtitan;
@@ -75,6 +75,7 @@ Picoseconds ComputeModel::on_host(const Kernels& kernels) const {
 
 Picoseconds ComputeModel::optimizer(double parameters) const {
   const Framework framework = spec_.parallel.framework;
+  // FSDP's jobs clip gradients, the others that step by PyTorch do not.
   if (kernels_ && steps_by_pytorch(framework))
     return on_device(
         eager_optimizer(*kernels_,

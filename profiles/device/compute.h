@@ -38,8 +38,8 @@ class ComputeModel {
   std::optional<KernelModel> kernels_;
 };
 
-// Bytes of an element of the weights that the optimizer steps. Where every rank has them all they
-// have the larger type of products and gradients (autocast if that is another); shards are float32.
+// Bytes of an element of the weights that the optimizer steps. Replicated weights have the larger
+// type of products and gradients (autocast if the two differ); sharded weights are float32.
 double stored_bytes(const JobSpec& spec);
 
 // Whether planners compute attention and dense feed-forward layers of this model kernel by kernel

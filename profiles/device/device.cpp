@@ -78,7 +78,7 @@ void read_kernels(const Settings& settings, DeviceProfile& device) {
          "a device with multiprocessors needs its memory_GBps; give it, as in memory_GBps: 3352");
   device.kernels = {settings.number("kernels.matmul"), settings.number("kernels.memory"),
                     settings.number("kernels.launch_us"), settings.number("kernels.host_us")};
-  // What was said of kernels says nothing of FLOPs, and the other way round.
+  // A calibration of kernels says nothing about efficiency in FLOPs, nor the reverse.
   const std::string& from = settings.text("calibration");
   const bool kernels = device.multiprocessors > 0;
   device.calibration = from == (kernels ? "fitted" : "fitted_efficiency") ? Calibration::fitted

@@ -1,4 +1,5 @@
-// The compute profile of one GPU. A layer without measured times takes
+// The compute profile of one GPU. A layer without measured times, and not computed kernel by kernel
+// (compute.h), takes
 //   FLOPs / (peak of the type * efficiency)
 // and the optimizer takes the bytes that it moves through memory / memory bandwidth.
 //

@@ -120,15 +120,15 @@ class EagerWriter {
     times_.weight += device_.memory(2 * s_ * rows_, MemoryKernel::column_sum);
   }
 
-  // A norm, which also adds a product to the hidden states where `added` bytes an element are moved
-  // for that. Backward, the gradients of as many products and of the residual meet.
+  // A norm. It also adds a product to the hidden states if `added`, the bytes that this moves per
+  // element, is not 0. Backward, it adds the gradients of `products` products and of the residual.
   void fused_norm(double added, int products) {
     times_.forward += device_.memory((s_ + e_ + added) * rows_);
     times_.input += device_.memory((products * e_ + 3 * s_ + added) * rows_);
     times_.weight += device_.memory((products * e_ + s_) * rows_, MemoryKernel::column_sum);
   }
 
-  // Products of what a norm gave. Backward, the gradients of it are added up.
+  // Products of a norm's output. Backward, their gradients of that output are added up.
   void products_of_hidden(std::initializer_list<double> outs) {
     for (const double out : outs) {
       cast_hidden();
@@ -146,7 +146,7 @@ class EagerWriter {
       products_of_hidden({ffn});
     pointwise(2 * e_, 3 * e_, inner);
     if (!shape_.layer.gated) return;
-    // Times the other product; backward that is a kernel for each of the two gradients.
+    // Multiplies by the other product; backward takes a kernel for each of the two gradients.
     pointwise(3 * e_, 3 * e_, inner);
     times_.input += device_.memory(3 * e_ * inner);
   }
@@ -171,7 +171,7 @@ class EagerWriter {
     times_.weight += widening(e_, s_, elements);
   }
 
-  // For a product; backward their gradient.
+  // Casts hidden states to the product's type; backward casts their gradient back.
   void cast_hidden() {
     if (!casts()) return;
     times_.forward += narrowing(s_, e_, rows_);
@@ -215,14 +215,14 @@ class EagerWriter {
     times_.input += device_.memory(bytes);
   }
 
-  // Backward, the gradients of both ways meet.
+  // Backward, the gradients of the residual and of the branch are added.
   void residual() {
     dropout(e_);
     const double sum = (2 * s_ + e_) * rows_;
     times_.forward +=
         device_.memory(sum, casts() ? MemoryKernel::mixed : MemoryKernel::elementwise);
     times_.input += device_.memory(3 * s_ * rows_);
-    // The gradient of what was added.
+    // The gradient of the branch, in the product's type.
     if (casts()) times_.input += narrowing(s_, e_, rows_);
   }
 

@@ -33,7 +33,7 @@ struct EagerShape {
 
 KernelTimes eager_layer(const KernelModel& device, const EagerShape& shape);
 
-// `positions`: rows of the learned ones; 0: none.
+// `positions`: rows of the learned position embedding; 0: none.
 KernelTimes eager_embedding(const KernelModel& device, const EagerShape& shape,
                             std::uint64_t vocabulary, std::uint64_t positions);
 

@@ -19,9 +19,9 @@ struct Tile {
 constexpr std::array kTiles{Tile{256, 128, 1},  Tile{128, 256, 1},  Tile{128, 128, .93},
                             Tile{256, 64, .85}, Tile{64, 256, .85}, Tile{128, 64, .8},
                             Tile{64, 128, .8},  Tile{64, 64, .6}};
-// Those among which cuBLAS chooses on Hopper, by the names of its kernels, each also the other way
-// round. The shares grow as the reuse of operands, m n / (m + n), to the power of .3, up to that of
-// 256 x 128: what predicts the products of an H200 best that are left out in turn.
+// Tiles that cuBLAS chooses from on Hopper, by the names of its kernels, each also transposed. The
+// shares grow as the reuse of operands, m n / (m + n), to the power of .3, up to that of 256 x 128:
+// this predicted products of an H200 best when each was left out in turn.
 constexpr std::array kFineTiles{Tile{256, 128, 1},    Tile{192, 192, 1},    Tile{320, 128, 1},
                                 Tile{256, 192, 1},    Tile{256, 160, 1},    Tile{224, 128, .986},
                                 Tile{192, 128, .969}, Tile{176, 128, .959}, Tile{160, 128, .947},
@@ -36,7 +36,7 @@ constexpr double kBackward = 2.5;  // fused attention: products backward against
 
 constexpr std::array kFills{0., 64., 128., 192., 256., 384., 512., 768., 1024.};
 constexpr double kSettled = 1e-4;
-constexpr int kRounds = 6;  // towards the speed at which half of the products are too slow
+constexpr int kRounds = 6;  // of the search for the speed at which the median distance is 0
 
 bool aligned(double size) { return std::fmod(size, kVector) == 0; }
 

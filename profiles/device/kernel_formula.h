@@ -4,11 +4,11 @@
 // a time, so a product takes whole waves of tiles:
 //
 //   waves = ceil(tiles / multiprocessors)
-//   time  = waves * 2 * tile_m * tile_n * (k + fill) / (flops_per_second / multiprocessors * share
-//   of the tile)
+//   time  = waves * 2 * tile_m * tile_n * (k + fill)
+//           / (flops_per_second / multiprocessors * share of the tile)
 //
-// `fill` is the loop over k that filling and draining a tile costs. The fastest of a few tile
-// shapes counts; a product never takes less than its bytes through memory. Sizes that are no
+// `fill` is the cost of filling and draining a tile, as steps of the loop over k. The fastest tile
+// shape counts; a product never takes less than its bytes through memory. Sizes that are no
 // multiple of eight elements cannot be loaded in whole vectors, and run at kUnaligned of the speed.
 // Every other kernel takes the bytes that it moves. Each kernel adds the GPU's time to start it.
 //

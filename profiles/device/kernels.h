@@ -41,7 +41,7 @@ class KernelModel {
   OperandType type_{};
   KernelFormula stated_;
   std::shared_ptr<const MeasuredKernels> measured_;  // null: none
-  std::shared_ptr<KernelDemand> demand_;             // null: nobody wants to know
+  std::shared_ptr<KernelDemand> demand_;             // null: demand is not recorded
 };
 
 }  // namespace ghostrank

@@ -9,13 +9,14 @@
 namespace ghostrank {
 namespace {
 
-// What predicts 255 products of an H200 best that are left out in turn. Squared distances, in
-// logarithms of sizes (a factor of e is 1); a neighbour counts as one over the square of its own.
+// Chosen because they predicted 255 products of an H200 best when each was left out in turn. The
+// distances are squared, in logarithms of sizes (a factor of e is 1), except that kInParts is an
+// axis; a neighbour's weight is 1 over the square of its squared distance.
 constexpr std::size_t kNeighbours = 6;
 constexpr double kSamePlace = .02;  // two measurements as near as this count alike
-constexpr double kInParts = 2;  // from sizes in whole vectors to others, whose kernels are others
+constexpr double kInParts = 2;  // of sizes that are not in whole vectors: other kernels run them
 constexpr double kOtherOperands = .05, kOtherAttention = 1;
-constexpr double kNobodyKnows = 4;  // no correction counts as much as a neighbour so far away
+constexpr double kNobodyKnows = 4;  // "no correction" has the weight of a neighbour so far away
 
 double weight(double squared_distance) { return 1 / (squared_distance * squared_distance); }
 
@@ -129,8 +130,7 @@ double MeasuredKernels::product(const ProductShape& shape, const KernelFormula& 
          corrections.at(place_of(shape), static_cast<int>(shape.operands));
 }
 
-// The smallest size takes its time for all that is smaller; beyond the largest the bytes per second
-// stay the same.
+// Below the smallest measured size the time is constant, beyond the largest the bytes per second.
 std::optional<double> MeasuredKernels::along_elementwise(double bytes) const {
   const MeasuredTransfer* below = nullptr;
   for (const MeasuredTransfer& one : tables_.transfers) {
@@ -152,7 +152,7 @@ double MeasuredKernels::memory(MemoryKernel kind, double bytes, double element,
     return along_elementwise(size).value_or(stated.memory(size));
   };
   if (kind == MemoryKernel::elementwise) return plain(bytes);
-  // How much slower this kind is, on a line between the logarithms of the sizes; the ends go on.
+  // How much slower this kind is, interpolated over the logarithms of the sizes; constant beyond.
   const auto same = [&](const MeasuredTransfer& one) {
     return one.kind == kind && one.element == element;
   };

@@ -3,8 +3,8 @@
 // A size in the tables takes its measured time. Any other takes the formula's
 // (kernel_formula.h, fitted to the measured products of its type) times a correction: how far the
 // formula is off at the nearest measured sizes, weighted by their distance in the logarithms of the
-// sizes, and less the farther away they are. Kernels that move bytes lie on lines between the
-// measured sizes of `elementwise`; other kinds are as much slower than those as they were measured,
+// sizes, and less the farther away they are. Times of kernels that move bytes are interpolated
+// between the measured sizes of `elementwise`; other kinds are slower by their measured factor,
 // with elements of this size if there are such rows.
 //
 // Units: seconds, bytes. Errors: Error(usage) for tables, see kernel_tables.h. Threading: constant.
@@ -52,7 +52,7 @@ class Corrections {
   explicit Corrections(double between_kinds = 0) : between_kinds_(between_kinds) {}
 
   void add(const Place& place, int kind, double logarithm);
-  // The factor for `place`, without what was added as number `without`.
+  // The factor for `place`; leaves out the `without`th correction that was added (from 0).
   double at(const Place& place, int kind, std::optional<std::size_t> without = {}) const;
 
  private:

@@ -46,8 +46,8 @@ struct ServerSpec {
   double add_GBps = 20;        // of one core that adds or copies what arrives
   double optimizer_GBps = 10;  // of weights that one core steps
   double memory_GBps = 80;     // of the memory, which all cores share
-  // A server that stops: the one at this place, so long after the start of the measured
-  // iterations; -1: none does.
+  // The server at place `fails` stops `fails_at` after the start of the measured iterations; -1:
+  // none stops.
   int fails = -1;
   Picoseconds fails_at = 0;
 
@@ -90,7 +90,7 @@ struct ClusterSpec {
   int gpus_per_node = 8;
   int nics_per_node = 8;
   NicSpec nic;
-  // Of NICs whose rate changes in time, nic.rate_bps being the most that it gets to; null: of none.
+  // Rates of NICs that change in time, at most nic.rate_bps each; null: none change.
   std::shared_ptr<const class NicRates> nic_rates;
   NicSpec intra_node{3600e9, 1 * kPicosPerMicro};
   // Numbered after the GPUs' nodes, with the same NICs; their ranks do not train.
@@ -149,12 +149,12 @@ std::string_view name_of(Framework framework);
 constexpr bool is_zero(Framework framework) {
   return framework >= Framework::zero1 && framework <= Framework::zero3;
 }
-// Every rank holds the whole model, its gradients and the optimizer's state.
+// True if every rank holds the whole model, its gradients and the optimizer's state.
 constexpr bool is_replicated(Framework framework) {
   return framework == Framework::ddp || framework == Framework::horovod ||
          (framework >= Framework::dear && framework <= Framework::phub);
 }
-// Its gradients go through servers with keys, by the scheme of the same name.
+// True if gradients go through servers with keys, by the scheme of the framework's name.
 constexpr bool plays_at_servers(Framework framework) {
   return framework == Framework::byteps || framework == Framework::phub;
 }
@@ -177,8 +177,8 @@ struct ParallelPlan {
   bool bucket_views = false;  // ddp: gradients lie in their buckets; else they are copied back
   int micro_batch = 1;        // samples per GPU and micro-batch
 
-  // Of PyTorch: torch.compile fuses the pointwise kernels of a layer; the optimizer makes a kernel
-  // of each of its operations over all tensors, or one of all.
+  // PyTorch's: torch.compile fuses the pointwise kernels of a layer; the optimizer launches a
+  // kernel for each of its operations over all tensors, else one kernel for all operations.
   bool compiled = false, foreach_optimizer = false;
 
   // megatron
@@ -201,7 +201,7 @@ struct ParallelPlan {
   bool scatter_pipeline = false;   // tp ranks send a part each to the next stage, which gathers it
   int vocabulary_multiple = 128;   // a tp rank's part of the vocabulary is padded to it
   ContextComm cp_comm = ContextComm::p2p;
-  int cp_a2a = 1;  // hierarchical: ranks that exchange heads; such groups form the ring
+  int cp_a2a = 1;  // hierarchical: ranks of a group that exchanges heads; the groups form a ring
   std::string order = "tp-cp-ep-dp-pp";
   bool embedding_in_split = false, loss_in_split = false;  // counted as layers of the split
   int first_layers = 0, last_layers = 0;                   // on those stages; 0: like the others
@@ -318,7 +318,7 @@ enum class PayloadExchange : std::uint8_t {
   all_to_all,  // parts of the tensor; sums of parts are compressed again and gathered
 };
 
-// For ratios that follow the network: a step's exchanges have to end so long after its gradients.
+// For ratios that follow the network: a step's exchanges must end within `budget` of its gradients.
 struct RatioLimits {
   double budget = 0;  // seconds
   double least = 0, most = 0;
@@ -329,7 +329,7 @@ struct CompressionSpec {
   CompressionOptions options;
   Merge merge = Merge::bucket;
   std::vector<CompressionTime> measured = {};  // by elements; empty: the method's own cost
-  // What the host adds where payloads are gathered: a call, and a byte that a rank receives.
+  // Time that the host adds when it gathers payloads: per call, and per byte that a rank receives.
   double gather_us = 0, gather_ns = 0;
   Memory memory = Memory::none;
   PayloadExchange exchange = PayloadExchange::all_gather;
@@ -341,7 +341,7 @@ struct CompressionSpec {
 struct TrainingSpec {
   int samples = 32;    // of a rank
   double rate = 0.3;   // by which the mean gradient moves the weights
-  double vote = 0.02;  // by which a majority of signs does
+  double vote = 0.02;  // by which a majority of signs moves them
 };
 
 // The job key that names the algorithm: "collectives.allreduce".
@@ -395,7 +395,7 @@ struct FabricSpec {
   FlowKind flows = FlowKind::process;
   Colocated colocated = Colocated::memory;
   std::uint64_t frame_bytes = 0;  // size of the frames that small messages of a flow share; 0: off
-  // Of emulated nodes: a name with {node}; empty: the process's own namespace.
+  // Network namespaces of emulated nodes: a name with {node}; empty: the process's own.
   std::string namespaces;
   InsideNode inside_node = InsideNode::model;  // for groups wholly inside a node
   PayloadMode payload =
@@ -467,7 +467,7 @@ struct DeviceProfile {
   double kernel_error = 0;  // likewise of kernels that were not measured themselves; 0: unknown
   std::string source;       // where the numbers come from
   std::shared_ptr<const MeasuredKernels> measured;  // null: none
-  std::shared_ptr<KernelDemand> demand;  // notes which kernels are asked for; null: nobody wants it
+  std::shared_ptr<KernelDemand> demand;  // records which kernels are asked for; null: not recorded
 };
 
 // A network interface of a real host. Emulated NIC n of a node uses rail n modulo the host's number
@@ -494,7 +494,7 @@ enum class SwitchTarget : std::uint8_t {
   model,     // none: helpers are modelled, or played on a server
   compiled,  // started by the run, on this machine
   dpdk,      // likewise
-  external   // it runs
+  external   // runs already
 };
 inline constexpr std::pair<SwitchTarget, std::string_view> kSwitchTargets[] = {
     {SwitchTarget::model, "model"},
@@ -508,8 +508,8 @@ struct SwitchSpec {
   SwitchTarget target = SwitchTarget::model;
   std::string address;  // IPv4, of the switch
   std::string mac;      // empty: the switch answers ARP
-  int nics = 1;         // of every emulated node that lead to it; its ports are in their order
-  std::string ports;    // of one that is started: its interface to each, with {node} and {nic}
+  int nics = 1;         // NICs of every node that lead to it; its ports are in their order
+  std::string ports;    // of a started one: its interface to each NIC, with {node} and {nic}
   std::string network_namespace;  // of these interfaces; empty: that of the process
   std::string socket;             // of an external one: to tell it of the job; empty: it knows
   std::string program, entries;   // of dpdk: another P4 program and its table entries
@@ -553,7 +553,7 @@ struct JobSpec {
   double last_density = 0;
   std::optional<double> zipf;  // of embeddings' ids: the exponent; empty: gradients are dense
   std::optional<CompressionSpec> compression;  // of the ops' tensors; empty: none
-  GradientLaws gradients;                      // what methods see whose sizes the data decide
+  GradientLaws gradients;                      // for methods whose payload sizes depend on the data
   std::optional<TrainingSpec> training;        // empty: nothing is learned
   std::vector<HostEntry> hosts;                // empty: one process per launched host
   Placement placement;
@@ -576,7 +576,7 @@ struct JobSpec {
   const std::string& source_of(const std::string& key) const;
 };
 
-// The settings of the job that a kind of group is of. Its cluster has the job's nodes alone.
+// The settings of the job that groups of `kind` belong to; its cluster has only that job's nodes.
 inline const JobSpec& settings_of(const JobSpec& spec, const Workload& workload,
                                   std::uint16_t kind) {
   return spec.of_job(job_of_kind(workload, kind));

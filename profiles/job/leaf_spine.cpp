@@ -24,7 +24,7 @@ LeafSpine leaf_spine_of(const ClusterSpec& cluster) {
   const int nodes = fabric_nodes(cluster);
   LeafSpine out;
   out.rails = rail ? cluster.nics_per_node : 1;
-  // A single leaf has no use for spines.
+  // At least two leaves, because a single one has no use for spines.
   const int usual =
       rail ? ceiling(nodes, kNodesOfARail)
            : std::max(2, ceiling(std::int64_t{nodes} * cluster.nics_per_node, kPortsDown));

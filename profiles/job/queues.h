@@ -19,9 +19,9 @@ struct QueueSpec {
   Scheduling scheduling = Scheduling::fifo;
   const CongestionControl* control = &congestion_controls().front();
   std::uint64_t window = 0;  // that a connection may have under way; 0: unlimited
-  // A packet is marked that comes to a queue of `mark_from` bytes or more, with a probability that
-  // grows from 0 there to `mark_most` at `mark_to`; beyond it always. 0, 0: 50 KiB and 2 MiB at
-  // 400 Gb/s, in proportion to the port's rate.
+  // ECN marks a packet that arrives at a queue of `mark_from` bytes or more, with a probability
+  // that grows from 0 to `mark_most` at `mark_to`, and always beyond `mark_to`. 0, 0: 50 KiB and
+  // 2 MiB at 400 Gb/s, in proportion to the port's rate.
   std::uint64_t mark_from = 0, mark_to = 0;
   double mark_most = 0.01;
   Picoseconds retransmit = 1000 * kPicosPerMicro;  // after so long without an acknowledgement

@@ -57,7 +57,7 @@ void check_algorithm(const Setting& name, const std::string& library, Func func,
     }
     return;
   }
-  // A library may lack a function; only jobs that call it care.
+  // A library may lack a function: only jobs that call the function are refused, later.
   if (name.text == "auto" || own.find(library, func, name.text)) return;
   std::vector<std::string> known = own.names(library_of(name.text, library), func);
   for (const std::string& scheme : own.names(kSchemes, func))

@@ -25,7 +25,7 @@ std::string environment_name(std::string_view path);
 // Applies "path=value"; the value is YAML.
 void apply_override(YamlValue& root, const std::string& text);
 
-// {base: NAME} instead of a name.
+// A name as the mapping {base: NAME}.
 YamlValue with_base(const YamlValue& name);
 
 std::vector<ConfigEntry> make_entries(const Settings& settings);

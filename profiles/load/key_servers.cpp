@@ -34,7 +34,7 @@ void check_rack_nics(const Settings& in, const JobSpec& spec) {
                          ", of which one at least must be for the nodes; raise servers.nics");
 }
 
-// A server that stops, and results that depend on who comes first.
+// Refuses a failing server that does not exist, and asynchronous jobs that need a fixed result.
 void check_failure(const Settings& in, const JobSpec& spec) {
   const Setting& fails = in.at("servers.fails");
   const int places = spec.cluster.servers.places(spec.cluster.rank_nodes());
@@ -51,7 +51,7 @@ void check_failure(const Settings& in, const JobSpec& spec) {
          "parallel.asynchronous=false");
 }
 
-// Where the data decide how long payloads are.
+// For methods whose payload sizes depend on the data: estimates the sizes from the job's law.
 void expect_sizes(const Settings& in, const JobSpec& spec, PieceCompression& pieces) {
   if (!spec.gradients.parts.empty() || spec.gradients.drift())
     fail(in.at(in.given("tensors.drift") ? "tensors.drift" : "tensors.distribution").mark,

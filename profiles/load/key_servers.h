@@ -14,8 +14,8 @@ void read_key_servers(const Settings& in, JobSpec& spec);
 // beside GPUs than nodes.
 void settle_key_servers(const Settings& in, JobSpec& spec);
 
-// Gives the job's compression to BytePS's servers and roots, whose it is, and no planner's; does
-// nothing for other frameworks. Throws Error(usage) for methods and modes that they cannot have.
+// Gives the job's compression to BytePS's servers and roots instead of a planner; does nothing for
+// other frameworks. Throws Error(usage) for methods and modes that BytePS cannot have.
 void compress_at_servers(const Settings& in, JobSpec& spec);
 
 // What the plan says to schemes with so many places for servers.

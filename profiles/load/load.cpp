@@ -107,7 +107,7 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
                                           " are supported, lower nodes");
 }
 
-// With flows like the library's own, messages are not joined to frames unless the job asks for it.
+// With flows per NIC or connection, as libraries have them, messages share frames only on request.
 std::uint64_t read_frames(const Settings& in, FlowKind flows) {
   const Setting& frames = in.at("fabric.frames");
   if (frames.text == "off") return 0;

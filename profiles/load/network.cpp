@@ -193,8 +193,8 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
   if (target.text == "model" || !is_network(out.fabric.kind)) return;
   for (const auto& [value, name] : kSwitchTargets)
     if (name == target.text) sw.target = value;
-  // Of an external switch nobody knows whether it is guarded; who names a time claims it. Nor of a
-  // program of the user's own.
+  // An external switch or the user's own program is not known to be guarded. A job that gives a
+  // time for an external switch claims that it is.
   out.collectives.in_switch.guarded =
       sw.target == SwitchTarget::compiled ||
       (sw.target == SwitchTarget::dpdk && in.text("switch.program").empty()) ||

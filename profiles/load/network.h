@@ -13,7 +13,7 @@
 
 namespace ghostrank {
 
-// Of switch.socket, before the HOST:PORT of a controller that SwitchML publishes.
+// Prefix of a switch.socket that names HOST:PORT of the controller that SwitchML publishes.
 inline constexpr std::string_view kControllerPrefix = "grpc:";
 
 // `own`: the plugins' rows. `out` must have the cluster's other values. Throws Error(usage).

@@ -13,7 +13,7 @@ struct NamedNics {
   std::optional<int> nic;  // of each of these nodes; empty: all
 };
 
-// Empty: the name is none of NICs.
+// Empty: `name` does not name NICs.
 std::optional<NamedNics> nics_named(std::string_view name);
 
 }  // namespace ghostrank

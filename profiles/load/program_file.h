@@ -1,5 +1,5 @@
 // The programs of a job as a file: what every rank does, op by op, as a planner made it or a person
-// changed it. Whoever plays the file sends the same messages as whoever plays the plan.
+// changed it. A job that plays the file sends the same messages as one that plays the plan.
 //
 //   program:
 //     ranks: 16
@@ -9,9 +9,8 @@
 //       tp: [0-7, 8-15]
 //       dp: [0-8/8, 1-9/8, ...]                # first-last/stride; several runs with blanks
 //     counts: [[5, 0, 7, 9]]                   # lists of the v-variants
-//     compressed: [1 float32 25600]            # tensors whose payloads are exchanged, their type
-//     and
-//                                              # elements; of a job with `compression`
+//     compressed: [1 float32 25600]            # with `compression`: tensors whose payloads are
+//                                              # exchanged, their type and elements
 //     roles:
 //       - name: stage 0
 //         ranks: 0-15

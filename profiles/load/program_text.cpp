@@ -210,7 +210,7 @@ class Reader {
            "float64 or float8");
   }
 
-  // False: the line begins otherwise.
+  // Returns false if the line begins otherwise.
   bool transfer(std::string_view verb, Op& op) {
     const auto* known = std::find_if(std::begin(kTransferVerbs), std::end(kTransferVerbs),
                                      [&](const TransferVerb& v) { return v.name == verb; });

@@ -30,7 +30,7 @@ constexpr std::array kJobKeys{
 
 constexpr std::size_t kMostJobs = 1000, kMostName = 64;
 
-// Groups of keys that are one for all jobs: what a job's file says of them does not count.
+// Groups of keys that all jobs share: the outer file's values count, those of a job's file do not.
 constexpr std::array<std::string_view, 10> kOfAll{"cluster",  "fabric", "run",       "scale",
                                                   "hosts",    "safety", "placement", "events",
                                                   "variants", "jobs"};
@@ -286,7 +286,7 @@ YamlValue outer_tree(const YamlValue& root) {
   return out;
 }
 
-// Those that the outer file has, and of them those that its config shows.
+// The keys that the outer file may have; shown_keys() are those that its config shows.
 std::vector<Key> outer_keys() {
   std::vector<Key> keys = keys_without_training();
   for (const char* path : {"jobs", "variants"}) keys.push_back(row_of(path));
@@ -300,8 +300,8 @@ std::vector<Key> shown_keys() {
   return keys;
 }
 
-// What the jobs bring to the outer file. Their servers of their own have numbers one after the
-// other; the machines are alike.
+// What the jobs bring to the outer file. Their dedicated servers are numbered job after job, on
+// machines that are alike.
 BesideJobs together(const std::vector<LoadedJob>& jobs) {
   BesideJobs out;
   bool fresh = true;

@@ -28,7 +28,7 @@ bool is_topology_file(std::string_view kind);  // by its ending
 SwitchGraph read_topology_file(const Setting& kind, const std::string& near,
                                const ClusterSpec& cluster);
 
-// As many nodes and NICs as the text names; `path` as below.
+// A cluster with as many nodes and NICs as the text names; `path` as below.
 ClusterSpec cluster_named_in(std::string_view text, const std::string& path);
 
 // `path` names the file in messages and says which of the forms it has.

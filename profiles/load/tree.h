@@ -27,13 +27,13 @@ LoadedJob load_tree(YamlValue root, const std::string& file);
 bool is_about_training(const Key& key);
 std::vector<Key> keys_without_training();
 
-// What several jobs have that concerns the nodes and the fabric beside which they are named.
+// What several jobs have that concerns the nodes and the fabric of the outer file.
 struct BesideJobs {
   ServerSpec servers;                  // of all of them
   std::set<std::string_view> schemes;  // that play collectives
 };
 
-// Reads the latter keys into `spec`. `jobs` is null for a job alone.
+// Reads keys_without_training() into `spec`. `jobs` is null for a job alone.
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
                   const BesideJobs* jobs = nullptr);
 std::vector<JobVariant> read_variants(const Setting& setting);

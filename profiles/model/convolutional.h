@@ -5,8 +5,8 @@
 // 2 in out; norms and pooling count 0.
 //
 // What stays in memory for the backward is what PyTorch's gradients need: of a convolution, a
-// linear map, a batch norm and an average pooling the input, of a ReLU the output, of a pooling by
-// maxima where they were (8 bytes an output) and its input. A tensor that two of them need counts
+// linear map, a batch norm and an average pooling the input, of a ReLU the output, of a max pooling
+// the input and the places of the maxima (8 bytes an output). A tensor that two of them need counts
 // once, with the layer that made it. So behind a convolution with batch norm and ReLU two tensors
 // stay; whether ReLU works in place does not matter, since nothing needs a batch norm's output.
 // Threading: plain values.
@@ -38,12 +38,13 @@ class Network {
     width_ = width;
   }
   void pool(std::uint64_t factor) { width_ = (width_ + factor - 1) / factor; }
-  // Of maxima, whose places stay.
+  // Max pooling: the places of the maxima stay in memory.
   void max_pool(std::uint64_t factor) {
     pool(factor);
     keep_places(channels_);
   }
-  // The present tensor stays; and the places of maxima of so many channels, as wide as it.
+  // Keeps the current tensor for the backward, or the places of the maxima of `channels` channels
+  // of its width.
   void keep() { model_.layers.back().kept += static_cast<double>(channels_ * width_ * width_); }
   void keep_places(std::uint64_t channels) {
     model_.layers.back().kept_bytes += static_cast<double>(8 * channels * width_ * width_);
@@ -56,9 +57,9 @@ class Network {
                    std::uint64_t stride, bool bias) {
     convolution(name, out, ConvolutionShape{size, size, stride, false}, bias);
   }
-  // With a batch norm of its input in front of it, and without a bias.
+  // A convolution without a bias, with a batch norm of its input in front of it.
   void normed_convolution(const std::string& name, std::uint64_t out, std::uint64_t size);
-  // Of the present channels, behind the last layer.
+  // A batch norm of the current channels, behind the last layer.
   void batch_norm(const std::string& name);
   void linear(const std::string& name, std::uint64_t out, std::uint64_t in);
 

@@ -20,8 +20,8 @@ struct Row {
   std::uint64_t out;
   ConvolutionShape shape;
 };
-// A branch of a block without a convolution is a pooling by maxima, the last one of others begins
-// with one by means.
+// `maxima`: one more branch is a max pooling; `means`: the last branch begins with an average
+// pooling.
 enum class Pooling : std::uint8_t { none, maxima, means };
 // What leaves a block has `channels`; its width is that of the last convolution. The branches'
 // tensors are copied into it.

@@ -96,7 +96,7 @@ struct EmbeddingTable {
 // Sizes of a recommendation model. Its layers: the tables (no FLOPs), the bottom MLP's, the
 // interaction, the top MLP's.
 struct Recommendation {
-  // Of the tables, too, where a framework knows none: every row has one, though most are zero.
+  // Tables have dense gradients, too: every row has a gradient, though most are zero.
   bool dense_gradients = false;
   std::uint64_t width = 0;  // elements of a table's row
   std::vector<EmbeddingTable> tables;
@@ -111,8 +111,8 @@ struct LayerTime {
 struct StepTimes {
   std::vector<LayerTime> layers;
   Picoseconds optimizer = 0;
-  // Of DDP: to copy each gradient out of its bucket, in the order of the model's tensors; empty: it
-  // stays there, or another time holds that.
+  // DDP's time to copy each gradient out of its bucket, in the order of the model's tensors; empty:
+  // gradients stay there, or another time includes the copies.
   std::vector<Picoseconds> copies;
 };
 

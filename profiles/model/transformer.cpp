@@ -334,7 +334,7 @@ Experts experts_of(const Settings& settings, std::uint64_t ffn) {
   return out;
 }
 
-// Only the llama architecture has experts, multi-token prediction and latent attention.
+// Refuses experts, multi-token prediction and latent attention outside the llama architecture.
 void refuse_elsewhere(const Settings& settings, const Transformer& config,
                       const std::string& architecture) {
   if (architecture == "llama") return;

@@ -21,8 +21,8 @@
 namespace ghostrank {
 namespace {
 
-// To see how much of tensors is sent, a plan draws at most so many elements of all (some seconds),
-// of one tensor, and for so many ranks, whose sizes the others repeat.
+// To find payload sizes a plan draws at most kMostDrawn elements (some seconds), kMostOfTensor of
+// them for one tensor, and for kRanksDrawn ranks; the other ranks repeat their sizes.
 constexpr std::uint64_t kMostDrawn = 1 << 28, kMostOfTensor = 1 << 18;
 constexpr int kRanksDrawn = 64;
 
@@ -189,8 +189,8 @@ class Pass {
            (workload_.ranks - 1);
   }
 
-  // The same, where ranks first tell each other how much they will send: 8 bytes for values and 8
-  // for places. They receive about as much as the others on average send.
+  // Appends an exchange in which ranks first tell each other how much they will send (8 bytes for
+  // values and 8 for places). Returns what a rank receives if all others send the mean.
   double exchange_measured(const Op& op, const CompressedTensor& tensor, OpList& out) {
     Op lengths = op;
     lengths.func = Func::all_gather;
@@ -269,7 +269,6 @@ class Pass {
                 : whole.decompress_ns);
   }
 
-  // What the memory adds: passes over the device's memory, and launches of kernels.
   // The tensors in what the op reduces, where they are compressed one by one: the calls of a
   // program reduce all of the model's, in the order in which their gradients get ready.
   std::vector<TensorShape> parts_of(const Op& op) {
@@ -285,7 +284,7 @@ class Pass {
     return place == shared_.places.end() ? 0 : place->second.first;
   }
 
-  // A rank that no matrix has would be sent in full, which nobody means.
+  // Refuses a rank that the matrix cannot have.
   void check_rank(const CompressedTensor& tensor) const {
     if (method_.rounds != 2 || tensor.rows <= 1 || tensor.rows >= tensor.elements) return;
     const std::uint64_t most = std::min(tensor.rows, tensor.elements / tensor.rows);
@@ -346,7 +345,8 @@ void check_merge(const JobSpec& spec) {
                 "after_backward, or compression.merge=model");
 }
 
-// What ranks carry from step to step: real in verified runs, of which one process knows all ranks.
+// Checks what ranks carry from step to step. In verified runs it is real, and one process must know
+// all ranks.
 void check_carried(const JobSpec& spec, const Workload& workload) {
   if (!carries_gradients(spec)) return;
   const std::string where = spec.source_of(spec.training ? "training.task" : "compression.memory");
@@ -429,7 +429,7 @@ PayloadExchange read_exchange(const Setting& said, const Compressor& method) {
   if (said.text == "all_reduce")
     fail(said.mark, where + " cannot be added up, and so are gathered; use all_gather or auto");
   if (said.text == "broadcast") return PayloadExchange::broadcast;
-  // Parts of the tensor stand for themselves, and so does their sum.
+  // all_to_all sends a payload per part of the tensor, then one of each part's sum.
   if (method.majority || method.measure || method.kept)
     fail(said.mark, where +
                         (method.majority ? " are votes, whose sum is none"

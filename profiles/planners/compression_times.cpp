@@ -30,7 +30,7 @@ std::optional<std::array<std::size_t, 4>> places_in(const CsvTable& table) {
   return places;
 }
 
-// The times in a row are those of an element.
+// A row has times per element; returns those of the whole tensor.
 std::optional<CompressionTime> time_of(const std::vector<std::string>& row,
                                        const std::array<std::size_t, 4>& places) {
   std::array<double, 4> numbers{};

@@ -214,8 +214,8 @@ double variance(const std::vector<double>& values) {
   return squares / count;
 }
 
-// The mean correlation of two ranks' computing in a step is more than a half. It follows from the
-// variance of the ranks' mean, which is the mean of all entries of their covariance matrix.
+// True if two ranks' compute times per step correlate by more than a half on average. The variance
+// of the ranks' mean tells, because it is the mean of all entries of their covariance matrix.
 bool go_together(const std::vector<std::vector<StepTimes>>& recorded) {
   const auto ranks = static_cast<double>(recorded.size());
   std::vector<double> mean(recorded.front().size());

@@ -315,7 +315,7 @@ class LawsByTensor {
   GradientLaws laws_;
 };
 
-// The laws stay laws until the last iteration of the job.
+// Refuses a drift with which a law is invalid in the job's last iteration.
 void check_drift(const GradientLaws& laws, const Settings& in) {
   const std::int64_t last = in.integer("run.warmup") + in.integer("run.iterations") - 1;
   for (const GradientLaw& law : laws.laws) {

@@ -15,7 +15,7 @@
 namespace ghostrank {
 namespace {
 
-// Bytes per parameter, and whether the ranks share them out.
+// Bytes per parameter, and whether the ranks shard them.
 struct Held {
   double bytes = 0;
   bool sharded = false;
@@ -140,7 +140,7 @@ bool is_counted(const JobSpec& spec) {
   return spec.model && !spec.model->measured && spec.parallel.framework != Framework::torchrec;
 }
 
-// A pipeline that its schedule does not allow fits nowhere.
+// False, too, for a job whose pipeline its schedule does not allow.
 bool fits(const JobSpec& spec) {
   try {
     return gpu_memory(spec)->total() <= spec.device.memory_bytes;

@@ -7,9 +7,10 @@
 // TorchTitan's pipelines for as many micro-batches as the fullest stage has begun; recommendation
 // models' activations, temporary buffers and fragmentation are not, so a plan that passes may still
 // not fit. Bytes per parameter, with w: a weight in the parameters' type, m: its fp32 copy (4 if
-// that type is not fp32, else 0), g: a gradient, o: moments:
+// that type is not fp32, else 0), s: a stored weight (stored_bytes() in device/compute.h), g: a
+// gradient, o: fp32 moments:
 //
-//   ddp, horovod, ...    4 + g + o
+//   ddp, horovod, ...    s + g + s o / 4
 //   fsdp, torchtitan     4 + g + o, all sharded
 //   zero1                w + w + m + o, the last two sharded
 //   zero2                w + w + m + o, the last three sharded

@@ -1,6 +1,6 @@
 // How long the compressed pieces of BytePS's roots and servers are on average
-// (collectives/schemes/piece_compression.h), where the data decide and ranks hold none: gradients
-// are drawn by their law and go through the codecs of some nodes and of a server.
+// (collectives/schemes/piece_compression.h), if sizes depend on the data and ranks hold no real
+// data: gradients are drawn by their law and go through the codecs of some nodes and of a server.
 //
 //   ranks of a node: draws > sum > codec of its root > payload: a piece
 //   server:          sum of the decompressed payloads > its codec > payload: a sum

@@ -71,7 +71,7 @@ CompressionOptions StepSizes::options(std::uint32_t step, std::uint32_t group, s
   return options;
 }
 
-// All ranks with all of their gradients.
+// Plays all ranks with all of their gradients.
 void StepSizes::play_together(const Workload& workload) {
   const auto places = tensor_places(spec_, workload);
   const std::uint64_t elements = elements_of(places);
@@ -101,7 +101,7 @@ void StepSizes::play_together(const Workload& workload) {
   }
 }
 
-// One tensor, or a part of it that stands for all.
+// Plays one tensor, or a part that stands for the whole tensor.
 StepSizes::BySteps StepSizes::alone(std::uint32_t group, int ranks,
                                     const CompressedTensor& tensor) const {
   const std::uint64_t part = std::min(tensor.elements, drawn_);

@@ -1,10 +1,10 @@
-// How much ranks send of their tensors step by step, if the data decide that and steps differ:
+// How much ranks send of their tensors step by step, if sizes depend on the data and steps differ:
 // laws of gradients drift, or ranks carry something from step to step, a memory or weights that
 // they learn. Steps with something to carry are played here beforehand, tensor by tensor and rank
 // by rank, as the engine's ranks will play them: gathered payloads are added up in the same order
 // everywhere, so that the sizes are those of real data.
 //
-// What is not verified is judged by a part of each tensor, whose memory is then its own.
+// Unless a run is verified, a part of each tensor, with a memory of its own, stands for the tensor.
 //
 // Units: steps are iterations, warm-up included; sizes are elements of payloads. Threading: pure.
 #pragma once
@@ -30,7 +30,7 @@ class StepSizes {
 
   // Number of steps that differ; later ones repeat the last.
   std::uint32_t steps() const { return steps_; }
-  // By rank of the group, of which there are `ranks`.
+  // Sizes by rank of the group, which has `ranks` ranks.
   ByRank of(std::uint32_t step, std::uint32_t group, int ranks, const CompressedTensor& tensor);
 
  private:
@@ -38,7 +38,7 @@ class StepSizes {
 
   void play_together(const Workload& workload);
   BySteps alone(std::uint32_t group, int ranks, const CompressedTensor& tensor) const;
-  // Of the rank's draws for the tensor in the step.
+  // Options of the method for the rank's draws for the tensor in the step.
   CompressionOptions options(std::uint32_t step, std::uint32_t group, std::uint32_t tensor,
                              GroupRank rank) const;
 

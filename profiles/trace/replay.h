@@ -21,7 +21,8 @@ inline constexpr int kMaxReplayRanks = 1 << 20;
 
 struct ReplayOptions {
   int ranks = 0;  // of the job; 0: as the trace says or names
-  // Time of a computation with only FLOPs and bytes through memory known; empty: such are refused.
+  // Time of a computation whose FLOPs and bytes through memory are known, but not its time; empty:
+  // such computations are refused.
   std::function<Picoseconds(double flops, double bytes)> cost;
 };
 

@@ -80,7 +80,7 @@ void TraceStreams::join(std::uint32_t event, const std::uint32_t* deps, std::siz
   joins_.push_back(after_);
 }
 
-// From its next item on, the stream comes after `from` and after all that `from` implies.
+// Notes that from its next item on, the stream comes after `from` and all that `from` implies.
 void TraceStreams::learn(std::uint32_t stream, const Point& from) {
   Stream& to = streams_[stream];
   const auto position = static_cast<std::uint32_t>(to.items.size() + 1);

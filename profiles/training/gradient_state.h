@@ -4,9 +4,10 @@
 //
 //   begin(step) | for each tensor: compensate | exchange | finish
 //
-// Weights move as sums arrive; the gradients of a step are all made of those at its begin. A sum is
-// of P ranks: weights -= rate / P * sum, times 1 - m where the memory has a momentum m, so that a
-// gradient moves weights as far in the end as in the other methods; a vote: weights -= vote * sign.
+// Weights move as sums arrive, but all gradients of a step are computed from the weights at its
+// begin. A sum over P ranks moves weights by -rate / P * sum, times 1 - m if the memory has a
+// momentum m, so that a gradient moves weights as far in the end as with other methods. A majority
+// vote moves weights by -vote * sign.
 //
 // Units: elements. Threading: one owner. Memory: that of the GradientMemory; 8 bytes a weight.
 #pragma once
@@ -30,13 +31,14 @@ struct TensorPlace {
   bool operator==(const TensorPlace&) const = default;
 };
 
-// By number. Throws Error(usage) unless every program reduces the same gradients, over all ranks.
+// The places of all tensors, by number. Throws Error(usage) unless every program reduces the same
+// gradients, over all ranks.
 std::map<std::uint32_t, TensorPlace> tensor_places(const JobSpec& spec, const Workload& workload);
 std::uint64_t elements_of(const std::map<std::uint32_t, TensorPlace>& places);
 
 // True if ranks of the job carry something from step to step.
 bool carries_gradients(const JobSpec& spec);
-// True if gradients whose sizes the data decide are others in every step: ranks carry something, or
+// True if payload sizes that depend on the data differ from step to step: ranks carry something, or
 // laws drift.
 bool steps_differ(const JobSpec& spec);
 // Throws Error(usage) if what ranks learn from would take more than 1 GiB.

@@ -1,5 +1,5 @@
-// A small thing to learn, so that a job can show that its ranks still do: logistic regression with
-// as many weights as the job has gradients, on data that every process can make.
+// A small task with which a job can show that its ranks still learn: logistic regression with as
+// many weights as the job has gradients, on data that every process can make.
 //
 // A sample x has a number for each weight, uniform within +-sqrt(40 / weights), so that its length
 // does not depend on the number of weights. Its class y is 1 where r x > 0 and 0 elsewhere; the

@@ -155,7 +155,7 @@ struct Workload {
   std::vector<std::shared_ptr<const TensorLayout>> layouts;
   double samples_per_iteration = 0;  // whole job; 0 = unknown
   double flops_per_iteration = 0;    // model FLOPs of the whole job; 0 = unknown
-  // Compute alone takes at least so long, where passes wait for those of other stages; 0: unknown.
+  // The least time of compute alone if passes wait for those of other stages; 0: unknown.
   Picoseconds least = 0;
 };
 
@@ -163,7 +163,7 @@ struct Workload {
 // several jobs, the iteration of the role's job.
 std::size_t program_number(const Workload& workload, std::size_t iteration);
 std::size_t program_number(const Workload& workload, const Role& role, std::size_t iteration);
-// How many jobs the ranks are of, and of which one a rank is.
+// The number of jobs, and the job that a rank belongs to.
 inline std::size_t jobs_of(const Workload& workload) {
   return workload.jobs.empty() ? 1 : workload.jobs.size();
 }
@@ -176,7 +176,7 @@ inline WorldRank first_rank(const Workload& workload, std::size_t job) {
 inline int ranks_of(const Workload& workload, std::size_t job) {
   return workload.jobs.empty() ? workload.ranks : workload.jobs[job].ranks;
 }
-// Of which job a kind of group is, and what that job calls it: "dp" of "a/dp".
+// The job that a kind of group belongs to, and that job's name for it: "dp" of "a/dp".
 std::size_t job_of_kind(const Workload& workload, std::uint16_t kind);
 std::string own_name(const Workload& workload, std::uint16_t kind);
 bool carries_over(const Workload& workload);  // true if any of its programs does

@@ -29,7 +29,7 @@ class ProgramBuilder {
   void outlives(std::size_t stream);
 
   std::uint32_t label(const std::string& text);
-  // Of an op of a micro-batch: `before`, which is not empty, the number, `after`
+  // A label with the number of a micro-batch between `before`, which is not empty, and `after`
   // (Program::numerals).
   std::uint32_t label(const std::string& before, int micro_batch, const std::string& after = "");
 

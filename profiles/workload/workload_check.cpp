@@ -13,9 +13,9 @@ namespace ghostrank {
 namespace {
 
 constexpr std::size_t kShown = 3;  // ops that an error names
-// How often a body is played that is repeated more often. The programs are checked with one
-// repetition more, too: if calls, sends and receives match in both, then a repetition adds as many
-// on either side, and they match in any number.
+// A body with more repetitions is checked with this many, and again with one more. If calls, sends
+// and receives match both times, a repetition adds as many on either side, so they match with any
+// number.
 constexpr std::size_t kRepetitions = 4;
 
 // The roles of a communicator by position, and its sends and receives so far by pair of positions.
@@ -33,7 +33,7 @@ struct RoleState {
   std::vector<std::size_t> at;    // by stream
   std::vector<bool> entered;      // by stream: it has entered the collective at its current op
   std::vector<std::size_t> call;  // by stream: its current call's number in its group kind
-  // By stream: such numbers of the calls of its current launch, by place; 0 for sends and receives.
+  // By stream: numbers, as in `call`, of its current launch's calls; 0 for sends and receives.
   std::vector<std::vector<std::size_t>> launched;
   std::vector<std::size_t> records;                // by event: those that no wait has taken
   std::vector<std::vector<const Op*>> calls;       // by kind: collectives entered, in order
@@ -201,7 +201,7 @@ class Check {
     });
   }
 
-  // Whether the calls that start together with either are the same in their communicator.
+  // Whether `a` and `b` start together with the same collectives of their communicator.
   bool same_company(const Op& a, const Op& b) const {
     if (a.launch == b.launch && a.place == b.place) return true;
     return company_of(a) == company_of(b);
@@ -341,8 +341,8 @@ class Check {
   std::vector<RoleState> states_;
 };
 
-// Whether one stream records each event and one waits for it, as often; waits across iterations are
-// carry_check.h's.
+// Checks that one stream records each event and one waits for it, equally often. carry_check.h
+// checks waits across iterations.
 class EventCheck {
  public:
   EventCheck(const Program& program, std::string role, const std::string& place)

@@ -22,7 +22,7 @@ void count(benchmark::State& state, const Result& result, bool touched) {
 }
 
 void run_rings(benchmark::State& state, FabricKind kind, int ranks, PayloadMode payload) {
-  // Rings of 16 with 4 KiB chunks: an all-reduce of 64 KiB takes 30 messages per rank.
+  // Rings of 16 with 4 KiB pieces: an all-reduce of 64 KiB takes 30 messages per rank.
   const int calls = std::max(1, 2'000'000 / (ranks * 30));
   BenchJob job = collective_job(kind, ranks, std::min(ranks, 16),
                                 collective(Func::all_reduce, 16 * 1024), calls);

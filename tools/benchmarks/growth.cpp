@@ -23,7 +23,7 @@ std::optional<InChild> seconds_as_two(const BenchJob& job) {
   return InChild{result->played_wall_seconds, 0};
 }
 
-// Rings of ten with 4 KiB chunks, about a million messages in all.
+// Rings of ten with 4 KiB pieces, about a million messages in all.
 void Ranks(benchmark::State& state, FabricKind kind) {
   const auto ranks = static_cast<int>(state.range(0));
   const int calls = std::max(1, 1'000'000 / (ranks * 18));

@@ -57,8 +57,8 @@ std::vector<Transfer> transfers_between(int hosts) {
   return out;
 }
 
-// Half of what the hosts of a leaf can send goes up, and a quarter out of a pod. Paths follow from
-// the receiver alone, so that both know them.
+// A leaf's up-links carry half of what its hosts can send, a pod's a quarter. Paths follow from the
+// receiver alone, so that ghostrank and SimGrid take the same ones.
 ClusterSpec cluster_of(int hosts) {
   ClusterSpec cluster;
   cluster.nodes = hosts;
@@ -75,8 +75,8 @@ ClusterSpec cluster_of(int hosts) {
   return cluster;
 }
 
-// A job in which every transfer has a stream of its own at both ends. Notes in `transfers` which
-// one the receiver's is.
+// A job in which every transfer has a stream of its own at both ends. Stores the receiver's stream
+// in `transfers`.
 BenchJob job_of(int hosts, std::vector<Transfer>& transfers) {
   BenchJob b = collective_job(FabricKind::virtual_time, hosts, hosts, {}, 0);
   JobSpec& spec = b.job.spec;

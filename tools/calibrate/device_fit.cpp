@@ -67,7 +67,8 @@ class Steps {
     return played(row, workload);
   }
 
-  // From now on estimates are as much longer as the runs are, played with these numbers.
+  // Plays the runs with these numbers; from then on estimates are scaled by played over estimated
+  // time.
   void play(const std::vector<FitNumber>& numbers, const std::vector<double>& values) {
     for (std::size_t row = 0; row < runs_.size(); ++row) {
       if (cannot_[row]) continue;

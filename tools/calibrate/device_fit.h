@@ -1,12 +1,12 @@
 // A device whose compute times are fitted to the step times of runs on it, and how well that
 // predicts steps which were held out.
 //
-// Fitted are as few as predict best (step_fit.h) of: the device's efficiency, where models are
-// computed by FLOPs; the shares of its peak and of its memory's bandwidth that kernels reach, and
-// the host's time to launch a kernel. The steps are estimated (emulator/estimate), then all runs
-// are played in virtual time at the fit, and it is made again with the estimates as far off as they
-// were there. Jobs that cannot be estimated are played throughout. Everything else of a job (its
-// cluster, its plan, what its calls take) is as the job has it: what it has wrong goes into the
+// Fits as few numbers as predict best (step_fit.h): the device's efficiency, where models are
+// computed by FLOPs; the shares of its peak and of its memory's bandwidth that kernels reach; the
+// host's time to launch a kernel. Steps are estimated first (emulator/estimate). Then all runs are
+// played in virtual time with the fitted numbers, and the fit is repeated with each estimate scaled
+// by played over estimated time. Jobs that cannot be estimated are played throughout. The rest of a
+// job (its cluster, its plan, what its calls take) is taken as given: its errors go into the fitted
 // numbers, and into the error.
 //
 // Units: seconds, microseconds (host_us). Errors: Error(usage) for too few different jobs, and for
@@ -33,7 +33,7 @@ struct DeviceFit {
   std::vector<std::string> notes;  // what to know before it is trusted
 };
 
-// `play`: else estimates stand as they are, which saves minutes for clusters of thousands.
+// `play`: false: no run is played to scale its estimate, which saves minutes for large clusters.
 DeviceFit fit_device(std::vector<MeasuredRun>& runs, bool play);
 
 // The profile as a file of profiles/devices: complete, with where its numbers come from.

@@ -14,7 +14,7 @@ namespace ghostrank {
 namespace {
 
 constexpr double kLeastBytes = 64 << 10, kMostBytes = 4.0 * (1 << 30);
-// Of the memory: what one kernel may move, so that its buffers fit beside the frameworks'.
+// Share of the GPU's memory that one kernel may move, so that its buffers fit beside others.
 constexpr double kShareOfMemory = .5;
 
 struct Transfer {

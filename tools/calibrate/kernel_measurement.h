@@ -1,8 +1,8 @@
 // Measures the kernels that jobs need, or those of a grid of usual sizes, on a GPU.
 //
-// Which kernels: the jobs are planned on a device that notes what their planners ask it for, so
-// that measured are exactly the sizes that will be looked up. Kernels that move bytes are measured
-// over a range of sizes; attention is not, since cuBLASLt has none (kineto_kernels.h).
+// To find the kernels, the jobs are planned on a device that records what planners ask for: exactly
+// these sizes will be looked up. Kernels that move bytes are measured over a range of sizes;
+// attention is not, since cuBLASLt has none (kineto_kernels.h).
 //
 // Units: seconds. Errors: Error(usage) for jobs that ask for no kernels; Error(environment) where a
 // kernel fails. Threading: one thread.

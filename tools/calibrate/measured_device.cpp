@@ -47,7 +47,7 @@ std::string described(const DeviceProfile& d) {
          "\nmultiprocessors: " + std::to_string(d.multiprocessors) + "\n";
 }
 
-// The base is found wherever the profile lies, and has no tables that would be read beside its own.
+// True if a profile in any folder can name its base, and the base adds no tables to the profile's.
 bool is_shipped(const MeasuredDevice& measured) {
   return !measured.base.empty() && measured.base.find_first_of("/.") == std::string::npos &&
          !measured.device.measured;
@@ -65,7 +65,7 @@ void settle(MeasuredDevice& measured) {
   constexpr double kDigits = 1000;
   DeviceProfile& device = measured.device;
   const auto rounded = [](double share) { return std::round(share * kDigits) / kDigits; };
-  // The type of which most is known speaks for the others.
+  // The type with most measured products stands for the others.
   std::array<std::vector<MeasuredProduct>, std::size(kOperandTypes)> by_type;
   for (const MeasuredProduct& one : measured.tables.products)
     by_type[static_cast<std::size_t>(one.shape.type)].push_back(one);

@@ -28,7 +28,7 @@ struct MeasuredDevice {
   std::string source;
 };
 
-// Fits the formula's shares to the tables, and the error of what they predict.
+// Fits the formula's shares to the tables, and sets the error of its predictions.
 void settle(MeasuredDevice& measured);
 
 std::string measured_device_yaml(const MeasuredDevice& measured);

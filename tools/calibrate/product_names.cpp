@@ -9,8 +9,8 @@
 namespace ghostrank {
 namespace {
 
-// cuBLAS keeps matrices by columns, so PyTorch hands it operands in turn: the letters are those of
-// the weight, then of the rows.
+// cuBLAS stores matrices by columns, so PyTorch passes the operands swapped: the letters are those
+// of the weight, then of the rows.
 constexpr std::pair<std::string_view, Operands> kLayouts[] = {
     {"tn", Operands::forward}, {"nn", Operands::input}, {"nt", Operands::weight}};
 

@@ -20,8 +20,8 @@ struct RecordedKernel {
   std::int64_t op = -1;  // which launched it, by its reader's numbers; -1: unknown
 };
 
-// Adds to each kernel what usually passes between queued ones on a stream, since measured kernels
-// have that, too. Sorts them by stream and start.
+// Adds the usual gap between queued kernels of a stream to each kernel's time, because times of
+// measured kernels include it. Sorts the kernels by stream and start.
 void add_gaps(std::vector<RecordedKernel>& kernels);
 
 struct RecordedKernels {
@@ -60,9 +60,9 @@ struct TrainingPace {
   std::size_t sizes = 0;  // so many of them; with too few to say, `slower` is 1
 };
 
-// Puts what was recorded into tables that were measured. It goes before what was measured of the
-// same size, and products of other sizes are brought to its pace. Kinds of transfers replace
-// theirs, but `elementwise` only where they have none, since the kernels of that name differ a
+// Adds recorded kernels to measured tables. A recorded time replaces the measured one of its size;
+// measured products of other sizes are scaled by `slower`. A recorded kind of transfers replaces
+// the measured kind, but `elementwise` only where none was measured, since its kernels differ a
 // little.
 TrainingPace add_recorded(const KernelTables& recorded, KernelTables& tables);
 

@@ -1,11 +1,11 @@
 // Fits a few positive numbers to measured times, given how long the times would be with other
 // numbers, and holds each time against a fit to the others.
 //
-// Least squares of log(predicted / measured), so that every time counts alike, but beyond 5 % in
-// proportion (Huber), so that a time which nothing explains does not pull at all others:
-// Levenberg-Marquardt on the logarithms of the numbers, with slopes by differences, inside their
-// bounds. A time is held out by fitting again without it, from the whole fit on and with its
-// slopes, which such a small step hardly changes.
+// Least squares of log(predicted / measured), so that every time counts alike. Residuals beyond 5 %
+// count linearly (Huber), so that a time which nothing explains does not pull at all others. Solved
+// by Levenberg-Marquardt on the logarithms of the numbers, with slopes by differences, inside their
+// bounds. A time is held out by fitting again without it, starting from the fit to all times and
+// with that fit's slopes, which hardly change.
 //
 // Units: seconds. Threading: pure functions, apart from what `predict` does.
 #pragma once

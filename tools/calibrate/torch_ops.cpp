@@ -79,7 +79,8 @@ constexpr std::array kMovers{
     Mover{"aten::native_dropout", "", MemoryKernel::dropout, 2, 0, 1},
     Mover{"aten::native_dropout_backward", "", MemoryKernel::elementwise, 2, 0, 1}};
 
-// Read both operands, and write one more. Others than of one size are broadcast, and left out.
+// Ops that read both operands and write a result. Operands of different sizes are broadcast, and
+// such kernels left out.
 constexpr std::array<std::string_view, 4> kPairs{"aten::add", "aten::add_", "aten::mul",
                                                  "aten::mul_"};
 
@@ -136,8 +137,8 @@ std::optional<Moved> moved_by(const TorchOp& op, const std::string& kernel) {
 
 // ---- Attention ----
 
-// Where an op has its queries and keys, the layout of their dimensions, and where it says whether
-// it is causal, before which it says how much it drops.
+// The index of an op's operand with the queries, which the keys follow; the index of the value that
+// says whether it is causal, which follows the dropout; and the layout of the operands' dimensions.
 struct AttentionOp {
   std::string_view op;
   std::size_t queries, causal;

@@ -1,5 +1,5 @@
-// Operators of PyTorch with the sizes of their operands, as profilers record them, and which rows
-// of the tables of measured kernels the kernels are that they launched.
+// Operators of PyTorch with the sizes of their operands, as profilers record them, and the rows of
+// the kernel tables to which the kernels that they launched belong.
 //
 // Units: bytes of elements, microseconds. Threading: plain values.
 #pragma once

@@ -242,7 +242,7 @@ class Reader {
     }
   }
 
-  // With what adds the parts of a split product up.
+  // The products; the time of a split product includes the kernel that adds up its parts.
   std::vector<LayerKernel> products_of(const std::vector<LayerKernel>& kernels, std::size_t wanted,
                                        const char* pass) const {
     std::vector<LayerKernel> out;

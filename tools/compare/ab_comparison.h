@@ -55,8 +55,7 @@ struct RatioSummary {
   Judgement judgement;
   std::optional<double> collectives;  // ratio of the time of the calls, overlap aside
   LinkBounds bounds;
-  // Of the communication that compute waits for, as a theorem on the job's scheme predicts it and
-  // as it was.
+  // Ratios of exposed communication: predicted by a theorem on the job's scheme, and as it was.
   std::optional<double> predicted, exposed;
 };
 
@@ -70,7 +69,7 @@ struct AbSummary {
 };
 AbSummary summarize(const AbComparison& comparison);
 
-// Of any two variants; needs a whole block.
+// The ratio of any two variants; needs a whole block.
 double ratio_between(const AbSummary& summary, std::size_t of, std::size_t to);
 // The greatest half_width() of the ratios; 0 if all is deterministic, infinite without an interval.
 double widest(const AbSummary& summary);

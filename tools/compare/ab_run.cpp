@@ -48,7 +48,7 @@ std::optional<double> collective_seconds(const Json& collectives) {
   return timed ? std::optional(seconds) : std::nullopt;
 }
 
-// "allreduce ring, 2 channels, slices of 64KiB": what a reader needs to tell a strawman.
+// "allreduce ring, 2 channels, slices of 64KiB": lets a reader spot a weak baseline.
 std::string schemes_of(const Json& result) {
   std::string text;
   std::set<std::string> named;
@@ -153,9 +153,9 @@ void read_packets(AbRun& run, const Json& result, const JobSpec& spec) {
   const Json& packets = result.at("packets");
   if (!packets.is_object() || run.iterations == 0) return;
   if (!run.packets) run.packets = number_or(packets, "sent", 0) / run.iterations;
-  // A switch outside loses and delays what nobody here counts.
+  // Nothing here counts what a switch outside ghostrank loses or delays.
   if (!run.switch_target.empty()) return;
-  // At least: a scheme sends again what was lost, and what its timer gave up too early.
+  // A lower bound: a scheme also resends packets whose timer expired too early.
   run.retransmissions =
       (number_or(packets, "lost_on_purpose", 0) + number_or(packets, "dropped", 0)) /
       run.iterations;
@@ -234,7 +234,7 @@ AbRun read(const Json& result, const JobSpec& spec) {
   const Json& fidelity = result.at("fidelity");
   run.fabric = std::string(name_of(spec.fabric.kind));
   run.step_seconds = result.at("step_time").at("median").get<double>();
-  // Chance is in a virtual run with misfortunes, too, although a seed repeats it.
+  // Injected packet faults make a virtual run random, too, although a seed repeats them.
   const PacketSpec& packets = spec.fabric.packets;
   run.deterministic = result.at("step_time").at("deterministic").get<bool>() && packets.loss == 0 &&
                       packets.duplicates == 0 && packets.reordering == 0;

@@ -21,7 +21,7 @@ struct AbRun {
   int iterations = 0;
   double compute_seconds = 0, exposed_seconds = 0, bubble_seconds = 0;  // medians
   std::optional<double> collective_seconds;  // calls times their median; where they were timed
-  // That the communication of a step takes by a theorem on the job's scheme (BytePS's best split).
+  // Time of a step's communication by a theorem on the job's scheme (BytePS's best split).
   std::optional<double> predicted_seconds;
   double bytes = 0, messages = 0;                // between emulated nodes
   std::optional<double> packets;                 // of schemes, or of the modelled framing

@@ -1,4 +1,4 @@
-// A comparison as a table, its ratios and what to think of them.
+// A comparison as text: a table, the ratios and the verdicts on them.
 #include <set>
 
 #include "tools/compare/ab_comparison.h"

@@ -157,7 +157,7 @@ void WireCapture::take(const PcapFrame& frame, Flows& flows) {
   Datagram packet;
   packet.time_ns = frame.time_ns;
   std::uint32_t protocol = 0;
-  std::size_t header = 0, in_header = 0;  // lengths; the second of what the IP header counts
+  std::size_t header = 0, in_header = 0;  // length of the IP header; the length that it states
   if (type == kTypeIpv4) {
     if (bytes.size() < at + kIpv4) return void(++left_out_["cut within the headers"]);
     if (big(bytes, at + 6, 2) & 0x1fff) return void(++left_out_["later fragments of IP packets"]);

@@ -1,8 +1,8 @@
 // Packet captures of a real run (classic pcap, Ethernet; headers suffice) as payload bytes by pair
 // of addresses, over time. TCP is counted by sequence numbers: a byte that is sent again counts
 // once, and what the capture missed in mid-flow counts, too. RoCEv2 (UDP port 4791) is counted
-// packet by packet, as its operations give the payload's place; what comes again with a sequence
-// number that has been seen does not count. The layouts are those of RFC 9293, RFC 8200 and the
+// packet by packet, because the operation says where the payload begins; a packet whose sequence
+// number has been seen does not count. The layouts are those of RFC 9293, RFC 8200 and the
 // InfiniBand Architecture Specification, volume 1, chapter 9 and annex A17.
 //
 // Errors are Error(usage) with the file and the offset. Threading: one owner per object.

@@ -1,6 +1,6 @@
 /* What libghostrank-cuda.so does for `ghostrank calibrate device`: it runs kernels on a GPU and
- * says how long they took. Plain C, so that the command needs no CUDA, and loads the library only
- * there.
+ * says how long they took. Plain C: the command needs no CUDA, and loads the library only for that
+ * verb.
  *
  * Every function returns 0, or another value with the reason in `error` (of GHOSTRANK_CUDA_ERROR
  * bytes): GHOSTRANK_CUDA_UNSUPPORTED if this GPU or cuBLASLt has no such kernel, else
@@ -18,7 +18,7 @@ extern "C" {
 enum { GHOSTRANK_CUDA_ABI = 1, GHOSTRANK_CUDA_ERROR = 512 };
 enum { GHOSTRANK_CUDA_FAILED = 1, GHOSTRANK_CUDA_UNSUPPORTED = 2 };
 
-/* Of operands; results of fp8 are bf16, those of the others as their operands. */
+/* Types of operands; results have the operands' type, those of fp8 are bf16. */
 enum GhostrankCudaType {
   GHOSTRANK_CUDA_BF16,
   GHOSTRANK_CUDA_FP16,
@@ -27,7 +27,7 @@ enum GhostrankCudaType {
   GHOSTRANK_CUDA_FP8
 };
 
-/* How a product's operands lie in memory, as in profiles/device/kernels.h. */
+/* How a product's operands lie in memory, as in profiles/device/kernel_shapes.h. */
 enum GhostrankCudaOperands {
   GHOSTRANK_CUDA_FORWARD, /* m x k, n x k */
   GHOSTRANK_CUDA_INPUT,   /* m x k, k x n */

@@ -75,7 +75,7 @@ std::string zsh_option(const OptionFacts& option) {
   if (option.takes_value)
     rest += (option.value_optional ? "::" : ":") +
             zsh_text(option.type.empty() ? "value" : option.type) + ":" + zsh_action(option);
-  // One spelling shuts out the others, and itself unless it may be repeated.
+  // One spelling excludes the others, and itself unless it may be repeated.
   const std::string before = option.repeatable ? "*" : "(" + joined(option.names) + ")";
   std::string text;
   for (const std::string& name : option.names) {
@@ -108,7 +108,8 @@ std::string zsh_case(const Command& command) {
 
 std::string fish_quoted(std::string_view text) { return "'" + escaped(text, "'\\") + "'"; }
 
-// Where the verbs so far are those of `command`; just those, where further ones may follow.
+// The beginning of a line that holds once the verbs of `command` are typed; if further verbs may
+// follow, only before these.
 std::string fish_line(const Command& command) {
   std::string test = command.verbs.empty() ? "__ghostrank_at" : "__ghostrank_just";
   for (const std::string& word : command.facts.words) test += " " + word;

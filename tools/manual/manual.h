@@ -26,7 +26,7 @@ std::vector<Command> all_commands();
 // "ghostrank-profile-show": of its man page.
 std::string page_name(const CommandFacts& facts);
 
-// Of section 1, as roff for man(7).
+// The man page, of section 1, as roff for man(7).
 std::string man_page(const Command& command);
 
 // Scripts that the shells load for the word `ghostrank`.

@@ -22,7 +22,7 @@
 namespace ghostrank {
 namespace {
 
-// By NCCL's numbers.
+// A data type of NCCL; kTypes is in the order of NCCL's numbers.
 struct LoggedType {
   std::string_view name;
   std::uint32_t bytes;

@@ -46,7 +46,7 @@ std::string text_of(const Rows& rows, const Rows::key_type& key) {
   return text;
 }
 
-// Which of the iterations a result has measured is unknown: leaves what it has.
+// Removes what the result lacks: which iterations the result measured is unknown.
 void leave_only(const Rows& there, Rows& here) {
   Rows left;
   for (const auto& [key, algorithms] : there)

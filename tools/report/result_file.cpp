@@ -115,7 +115,7 @@ void read_pairs_csv(StoredResult& result, const std::string& named) {
       slash == std::string::npos ? named : result.file.substr(0, slash + 1) + named;
   const std::string path = access(named.c_str(), R_OK) == 0 ? named : beside;
   std::ifstream in(path);
-  if (!in) return;  // moved without it: the rest is still worth comparing
+  if (!in) return;  // the result was moved without its CSV; the rest is still worth comparing
   note_read(path);
   std::string line;
   std::getline(in, line);

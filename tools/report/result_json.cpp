@@ -366,7 +366,7 @@ bool is_result_path(const std::string& path) {
   sample.training = TrainingUse{};
   sample.jobs.emplace_back();
   const Json json = to_json(sample);
-  // Which jobs there are is the result's to say.
+  // Any name of a job may be right: only the run's result knows the jobs.
   constexpr std::string_view kJobs = "jobs.";
   const std::size_t name_ends = path.find('.', kJobs.size());
   const bool of_job = path.starts_with(kJobs) && name_ends != std::string::npos;

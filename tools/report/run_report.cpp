@@ -297,7 +297,7 @@ std::string text_of(const Exactness& exactness) {
   return std::string(name_of(exactness.level)) + ", " + std::string(name_of(exactness.basis));
 }
 
-// The lowest of all rows, and which rows it is of if others are more exact.
+// The lowest exactness of all rows, and the rows that have it if others are more exact.
 std::string exactness_text(const Result& result) {
   const Exactness lowest = exactness_of(result);
   std::string rows;

@@ -86,7 +86,7 @@ Neighbours neighbours_of(const Connections& connections, int ranks) {
   return out;
 }
 
-// The ranks level by level below `root`: {rank, parent}; fewer than all where it reaches no more.
+// The ranks level by level below `root`: {rank, parent}; leaves out ranks that it does not reach.
 using Levels = std::vector<std::vector<std::pair<GroupRank, GroupRank>>>;
 Levels levels_below(const Neighbours& neighbours, GroupRank root) {
   std::vector<bool> met(neighbours.size());
@@ -155,9 +155,9 @@ std::vector<SvgPoint> tree_places(const Connections& connections, int ranks, Gro
   return as_a_tree(*best, ranks);
 }
 
-// True if the first that the rank sends on the channel goes to a peer from which it has received by
-// then. Of the ranks of a tree that first sums up and then spreads, only the root does so; all
-// others first send to their parent.
+// True if the rank's first send on the channel goes to a peer from which it has received before. In
+// a tree that first reduces and then broadcasts, only the root does so; all others first send to
+// their parent.
 bool turns_round(const Schedule& schedule, int channel, GroupRank rank) {
   std::vector<GroupRank> received;
   for (int a = 0; a < schedule.actors(rank); ++a) {

@@ -75,9 +75,9 @@ int batch_of(const JobSpec& job) {
   return p.micro_batch * std::max(1, job.cluster.gpus() / (p.tp * p.pp * p.cp));
 }
 
-// What may be computed again. Where memory is no matter, nobody computes twice; a fused attention
-// core keeps no scores that Megatron could compute again; and what FSDP's selection by op keeps is
-// not counted (planners/memory_check.h).
+// The recomputations worth trying: only the job's own if memory is not checked. With fused
+// attention Megatron has no scores to compute again; and what FSDP's selection by op keeps is not
+// counted (planners/memory_check.h).
 std::vector<Recompute> recomputations(const JobSpec& job, Framework framework) {
   if (job.device.memory_bytes <= 0) return {job.parallel.recompute};
   if (framework == Framework::megatron && job.parallel.attention == Attention::unfused)
@@ -168,7 +168,7 @@ std::vector<PlanChoice> choices_of(const JobSpec& job) {
   return choices;
 }
 
-// At least what a stage computes in its layers, and the bubble of a pipeline of such stages.
+// A lower bound: the compute of the layers of a stage, and the bubble of a pipeline of such stages.
 Picoseconds least_of(const MegatronPlan& plan) {
   const LayerTimes times = megatron_layer_times(plan);
   Picoseconds layer = 0;
@@ -195,8 +195,8 @@ Picoseconds least_of(const JobSpec& spec) {
   return least;
 }
 
-// At least what the stages of a TorchTitan plan compute on average in their layers; of 1f1b, the
-// last stage's micro-batches, and one micro-batch on its way there and back.
+// A lower bound: what the stages of a TorchTitan plan compute on average in their layers; for 1f1b,
+// the last stage's micro-batches, and one micro-batch on its way there and back.
 Picoseconds least_of(const JobSpec& spec, const FsdpMesh& mesh) {
   const StepTimes times = step_times(spec);
   const std::size_t layers = times.layers.size();  // with embedding and head
@@ -226,7 +226,7 @@ bool is_too_large(const JobSpec& job, const PlanFound& plan) {
   return job.device.memory_bytes > 0 && plan.memory.total() > job.device.memory_bytes;
 }
 
-// Its place, memory and least time. Throws Error where the job cannot have the plan.
+// The choice with its memory and least time. Throws Error where the job cannot have the plan.
 PlanFound looked_at(const JobSpec& job, const PlanChoice& choice) {
   JobSpec spec = with_choice(job, choice);
   spec.device.memory_bytes = 0;  // checked by the search
@@ -311,7 +311,7 @@ JobSpec with_choice(const JobSpec& job, const PlanChoice& choice) {
   p.reshard = choice.reshard;
   p.recompute = choice.recompute;
   if (is_spread(choice.framework)) {
-    // As they are read where the job does not say (zero).
+    // The loader's default for ZeRO, which depends on the stage.
     if (!job.sources.contains("parallel.overlap_comm"))
       p.overlap_comm = choice.framework == Framework::zero3;
     return spec;

@@ -10,8 +10,8 @@
 // FSDP's hybrid shards, whether it frees units after the forward pass, and recomputation. The batch
 // of a step and all other keys stay as they are. What needs more memory than the device has
 // (megatron/memory.h, planners/memory_check.h) is out. The others are estimated
-// (emulator/estimate), in the order of what their compute and bubble alone take, until that exceeds
-// the last of the best: no plan that is left out can be among them.
+// (emulator/estimate), in the order of the time of their compute and bubble alone, until that time
+// exceeds the slowest of the best found: the plans left out are slower.
 //
 // Errors: Error(usage) for jobs of other frameworks, or that fix what is searched for.
 // Threading: one thread.

@@ -164,7 +164,7 @@ class CommandLine {
   std::string program_, port_, input_;
 };
 
-// The tables of the plan's jobs, with their places in the program. `ours`: the program is.
+// The tables of the plan's jobs, with their places in the program. `ours`: the program is ours.
 std::vector<Tables> tables_of_jobs(const SwitchPlan& plan, int elements, bool ours) {
   switchml::Allocation allocation(elements, elements == 256 ? kSlotsOf256 : kSlots, ours);
   std::vector<Tables> jobs;

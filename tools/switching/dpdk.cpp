@@ -125,7 +125,7 @@ const DpdkSwitch::Interface* DpdkSwitch::gone_interface() const {
   return nullptr;
 }
 
-// DPDK's ports on interfaces receive nothing from one that is gone, and say nothing of it.
+// Looks for interfaces that are gone itself: DPDK's ports receive nothing then and report no error.
 void DpdkSwitch::run(const std::vector<switchml::Watch>& watches, const std::atomic<bool>& stop) {
   std::vector<pollfd> polled{{child_->output_fd(), POLLIN, 0}};
   for (const switchml::Watch& watch : watches) polled.push_back({watch.fd, POLLIN, 0});

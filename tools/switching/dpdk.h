@@ -61,7 +61,7 @@ class DpdkSwitch final : public RunningSwitch {
   bool has_jobs_ = false;  // the program is ours, or one with our tables
   int elements_ = 0;
   switchml::SwitchPlan plan_;
-  bool ours_;  // the program is
+  bool ours_;  // the program is ours
   switchml::Allocation allocation_;
   std::vector<switchml::JobResources> resources_;  // of plan_.jobs
   std::vector<Interface> interfaces_;

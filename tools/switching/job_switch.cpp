@@ -21,8 +21,8 @@
 namespace ghostrank {
 namespace {
 
-// Of a job's slots on a switch that the run has started. The P4 program's registers on DPDK have 8
-// bytes for an element, and 28 beside each set (docs/switch.md).
+// Memory of a job's slots on a switch that the run has started. The P4 program's registers on DPDK
+// have 8 bytes for an element, and 28 beside each set (docs/switch.md).
 std::uint64_t bytes_of_slots(const JobSpec& spec, const SwitchJob& job) {
   if (!spec.network_switch.started()) return 0;
   const std::uint64_t set =
@@ -52,7 +52,7 @@ double cpu_seconds_of(pid_t pid) {
   return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// Of a process and all that it has started.
+// The same for a process and all its descendants.
 double cpu_seconds_of_all(pid_t pid) {
   double sum = cpu_seconds_of(pid);
   const std::string id = std::to_string(pid);

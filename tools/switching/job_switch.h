@@ -1,8 +1,8 @@
 // The switch that a job names with `switch.target`. One that the run plays on this machine is
 // `ghostrank switch run` as another process, started before the job's processes connect, because
 // their connections pass it too, and stopped after the job. If it ends before, so does the run:
-// none of its messages would arrive. One that runs is told of the job over its control socket, or
-// by the controller that SwitchML publishes, if the job names either.
+// none of its messages would arrive. One that runs already is told of the job over its control
+// socket, or by the controller that SwitchML publishes, if the job names either.
 //
 // Errors: Error(environment) when it cannot be started or asked. Threading: main thread; a thread
 // of its own waits for the switch's end.

@@ -65,7 +65,7 @@ struct SvgNode {
 struct SvgArrow {
   int from = 0, to = 0;
   double share = 1;  // of the widest arrow's width
-  std::string what;  // for who points at it
+  std::string what;  // the arrow's tooltip
 };
 struct SvgGraph {
   std::string title;

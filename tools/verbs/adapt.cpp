@@ -1,6 +1,6 @@
 // ghostrank adapt: a controller chooses what share of every tensor is sent in every step, on a
-// network whose rates change (cluster.nic.rates), and is compared with shares that stay as they
-// are. Every step is played in virtual time, from the time of the file on at which it begins.
+// network whose rates change (cluster.nic.rates), and is compared with fixed shares. Every step is
+// played in virtual time, with the file's rates from the time at which the step begins.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -29,7 +29,7 @@ constexpr double kLate = 1.05;  // times the budget: such a step was late
 struct AdaptFlags {
   JobFlags job;
   std::string rates, csv;
-  std::string budget_ms, least, most;  // as given: in place of the job's keys; empty: those
+  std::string budget_ms, least, most;  // as given, in place of the job's keys; empty: the job's
   int steps = 200;
   std::vector<double> fixed{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1};
 };
@@ -106,7 +106,7 @@ class FixedSteps {
   std::map<Picoseconds, double> known_;  // by the next change
 };
 
-// What became of all steps by one way of choosing ratios.
+// The result of all steps with one way of choosing ratios.
 struct Course {
   std::string name;
   double seconds = 0;

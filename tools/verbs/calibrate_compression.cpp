@@ -32,7 +32,7 @@ struct Row {
   double copy_ns = 0;                         // an element, of copying the tensor
 };
 
-// Processor time of this thread: other programs make it longer, but do not count whole.
+// Processor time of this thread: other programs slow the thread, but their own time does not count.
 double cpu_ns() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

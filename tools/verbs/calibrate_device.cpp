@@ -43,7 +43,7 @@ struct Flags {
   Effort effort;
 
   bool imports() const { return !kineto.empty() || !nsys.empty() || !vtrain.empty(); }
-  // With tables of vTrain the job says their sizes.
+  // With files of vTrain, which lack sizes, the job gives the sizes and asks for no measurement.
   bool measures() const {
     return !imports() || grid || !models.empty() || (!jobs.empty() && vtrain.empty());
   }
@@ -171,7 +171,7 @@ std::string version_text(int version, int major, int minor) {  // 13000 is 13.0
   return std::to_string(version / major) + "." + std::to_string(version % major / minor);
 }
 
-// Each type has a peak, to which what was measured is held.
+// Refuses types without a peak, against which measured times are checked.
 void check_peaks(const std::set<ProductShape>& products, const std::string& base) {
   const DeviceProfile device = published(base);
   for (const ProductShape& product : products)

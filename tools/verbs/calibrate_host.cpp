@@ -1,6 +1,6 @@
-// ghostrank calibrate host: how fast a core sums, and steps weights, what it has just received, and
-// how much all cores together move through memory. The work is that of servers with keys (agent.h,
-// Work), on float32.
+// ghostrank calibrate host: how fast a core sums what it has just received, and steps weights with
+// it, and how much all cores together move through memory. The work is that of servers with keys
+// (collectives/agent.h, Work), on float32.
 #include <algorithm>
 #include <array>
 #include <cstdio>

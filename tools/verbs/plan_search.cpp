@@ -33,8 +33,8 @@ std::string name_of(Recompute recompute) {
                                              : "full";
 }
 
-// Plays the first plans in virtual time, and brings them in the order of their steps there. Returns
-// those steps; empty: not played.
+// Plays the first plans in virtual time, and sorts them by the played step times. Returns these
+// times; empty: not played.
 std::vector<std::optional<double>> play(const JobFlags& flags, const LoadedJob& job, int plays,
                                         PlanSearch& search) {
   std::vector<std::optional<double>> steps(search.best.size());
@@ -73,7 +73,7 @@ std::string behind(const PlanFound& plan) {
   return humane_percent(1 - static_cast<double>(plan.compute) / static_cast<double>(plan.step));
 }
 
-// Of frameworks that spread whole models over data-parallel ranks.
+// The table for frameworks that spread whole models over data-parallel ranks.
 std::string spread_table_of(const PlanSearch& search,
                             const std::vector<std::optional<double>>& steps) {
   const bool any_played = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s; });

@@ -120,7 +120,7 @@ CaptureNetwork network_of(const Captured& captured, const CallCost& cost) {
   return out;
 }
 
-// Of rank 0's buffers, one after the other, as planners/ddp.cpp plays them.
+// Time of the broadcasts of rank 0's buffers, one after the other, as planners/ddp.cpp plays them.
 Nanos emulated_broadcasts(const Captured& captured, const CaptureNetwork& network) {
   if (network.rate_bps <= 0) return 0;
   double seconds = 0;

@@ -36,7 +36,7 @@ std::string model_profile(const YamlValue& root, const std::vector<std::string>&
   return out + yaml_text(root);
 }
 
-// Captures at several numbers of ranks, at that which `to` asks for and no longer does then.
+// Fits captures at several numbers of ranks to `to.ranks`, and sets that to 0, because it is done.
 YamlValue fitted(const std::vector<std::string>& files, Rescale& to,
                  std::vector<std::string>& comments) {
   if (to.ranks == 0) throw Error("several captures are fitted to a number of ranks; give --dp N");

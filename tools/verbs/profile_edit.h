@@ -1,4 +1,4 @@
-// `ghostrank profile rescale` and `ghostrank profile anonymise`: profiles of real runs, changed.
+// `ghostrank profile rescale` and `ghostrank profile anonymise`: edit profiles of real runs.
 //
 // Threading: main thread.
 #pragma once

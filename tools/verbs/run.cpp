@@ -215,7 +215,7 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
   return unwritten != 0 ? unwritten : status;
 }
 
-// Elsewhere the loader has said that the key has no effect.
+// False, too, where `tune` has no effect; the loader has noted that.
 bool is_tuned(const JobSpec& spec) {
   return spec.parallel.tune && !spec.program && !is_network(spec.fabric.kind);
 }

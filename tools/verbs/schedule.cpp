@@ -289,7 +289,7 @@ std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
   }
 }
 
-// Of the text and of the objects that it is made from.
+// Memory of the text and of the objects that it is made from.
 constexpr double kBytesPerExportedStep = 150;
 // Per rank: the symbols that it holds and the sums that it receives.
 constexpr double kBytesPerCheckedElement = 220;

@@ -80,7 +80,7 @@ Plan plan_of(const SweepFlags& flags) {
   return plan;
 }
 
-// The runs under way; those that are left when it goes are killed.
+// The runs under way; the destructor kills those that are left.
 class Sweeper {
  public:
   Sweeper(const SweepFlags& flags, Sweep& sweep, int at_once)

@@ -1,6 +1,6 @@
 // A line on the terminal for a step that may take long and cannot say how far it is: what it is,
-// how long it has taken, the memory of this process. A step of less than a second shows nothing;
-// elsewhere than on a terminal none does.
+// how long it has taken, the memory of this process. Nothing appears for a step of less than a
+// second, or if the output is no terminal.
 //
 // Threading: one owner; a thread of its own paints.
 #pragma once

@@ -54,7 +54,7 @@ void RunWatch::on_start(const Result& started) {
   keep(partial_header(identity_));
 }
 
-// Again from the header, where iterations are measured again.
+// Begins the partial file afresh, because iterations may be measured again.
 void RunWatch::begin_to_keep() {
   if (partial_ == nullptr) return;
   std::rewind(partial_);

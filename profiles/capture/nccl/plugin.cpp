@@ -163,7 +163,7 @@ NcclResult start(void* context, void** handle, Event* event) {
         made = recorder.start_step(parent, event->step.step);
         break;
       case kKernelChannel:
-        // v3 leaves the timer out, and what lies there is no time.
+        // v3 has no timer, so the field holds no time.
         if constexpr (requires { event->kernel; })
           made = recorder.start_kernel(parent, event->kernel.channel,
                                        std::is_same_v<Event, v3::Event> ? 0 : event->kernel.timer);

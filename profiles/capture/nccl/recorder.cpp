@@ -284,7 +284,7 @@ void Recorder::write_if_complete(Handle handle, Call& call) {
     forget(handle);
 }
 
-// Writes the call unless it is written; then handles of it lead nowhere.
+// Writes the call unless it is written, then drops it: later uses of its handle are ignored.
 void Recorder::forget(Handle call) {
   const auto found = calls_.find(call);
   if (found == calls_.end()) return;

@@ -21,7 +21,7 @@ struct FsdpUnit {
   std::uint64_t tensors = 0, experts_tensors = 0;
 };
 
-// By layer of the model.
+// The units, by layer of the model.
 std::vector<FsdpUnit> fsdp_units(const JobSpec& spec, const FsdpMesh& mesh);
 
 }  // namespace ghostrank

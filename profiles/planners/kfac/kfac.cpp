@@ -224,7 +224,7 @@ void check_memory(const Plan& plan) {
                 "; use parallel.variant=ssgd, or a device with more memory "
                 "(device.memory_bytes=0: no check)");
   }
-  // A rank that sends gradients keeps what it inverts alone.
+  // If ranks send gradients, each keeps only what it inverts.
   if (plan.scheme.sends_gradients || kept <= have) return;
   throw Error(spec.source_of("model") + ": factors and inverses of all layers take " +
               gigabytes(kept) + " and the device " + spec.device.name + " has " + gigabytes(have) +

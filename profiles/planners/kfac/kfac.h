@@ -1,5 +1,5 @@
 // Distributed K-FAC as Programs: gradients are preconditioned by the inverses of the model's
-// Kronecker factors (factors.h), which ranks share the work of.
+// Kronecker factors (factors.h); ranks share the work.
 //
 //   SPD compute | A0 f0 | A1 f1 | .. | b1 G1 | b0 G0 |  | inverses: mine | .. | precondition | opt
 //       comm       [A0 A1 ..]       [grads][G1 G0]       [bcast][bcast] ..

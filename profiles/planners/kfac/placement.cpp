@@ -6,7 +6,7 @@
 namespace ghostrank {
 namespace {
 
-// Runs that are filled one after the other up to `most`: the run of each factor.
+// Fills runs one after the other up to a sum of `most`; returns the run of each factor.
 std::vector<int> fill(std::span<const std::uint64_t> dimensions, std::uint64_t most) {
   std::vector<int> out;
   int run = 0;
@@ -22,7 +22,7 @@ std::vector<int> fill(std::span<const std::uint64_t> dimensions, std::uint64_t m
   return out;
 }
 
-// The least bound with which so many runs suffice.
+// The least bound with which fill() needs at most `ranks` runs.
 std::uint64_t least_bound(std::span<const std::uint64_t> dimensions, int ranks) {
   std::uint64_t low = *std::max_element(dimensions.begin(), dimensions.end());
   std::uint64_t high = std::accumulate(dimensions.begin(), dimensions.end(), std::uint64_t{0});

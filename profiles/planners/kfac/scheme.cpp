@@ -97,7 +97,7 @@ std::vector<int> inverting_ranks(const JobSpec& spec, const KfacScheme& scheme,
   const int ranks = spec.cluster.gpus();
   std::vector<std::uint64_t> dimensions;
   for (const Factor& factor : factors) dimensions.push_back(factor.dimension);
-  // Who computes the factors of a layer alone has both of them, as who preconditions it.
+  // A rank that alone computes, or preconditions with, the factors of a layer needs both of them.
   const bool together = scheme.sends_gradients || scheme.reduction == FactorReduction::none;
   switch (scheme.placement) {
     case InversePlacement::round_robin:

@@ -75,7 +75,7 @@ class Activations {
   const double routed_rows_, expert_tp_;
 };
 
-// Of one chunk and micro-batch.
+// Activations of one chunk and micro-batch, in bytes.
 double chunk_activations(const MegatronPlan& plan, const Part& part) {
   const Activations sizes(plan);
   const Recompute recompute = plan.spec->parallel.recompute;

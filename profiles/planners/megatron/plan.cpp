@@ -106,7 +106,7 @@ class Registration {
   std::vector<Parameter> out_;
 };
 
-// Launches take this share of the GPU's time, and the host is close to holding it up.
+// Beyond this share of the GPU's time, launches may hold the GPU up.
 constexpr double kHoldsUp = .5;
 
 // A call: its kernel, and what makes its stream and the compute stream wait for each other.
@@ -122,7 +122,7 @@ WorkTimes played(const ComputeModel& device, const KernelTimes& kernels) {
   return {work(kernels.forward), work(kernels.input), work(kernels.weight)};
 }
 
-// Instead of times by FLOPs, where there are kernels.
+// Replaces times by FLOPs with those of kernels.
 void add_kernels(const MegatronPlan& plan, const ComputeModel& device, LayerTimes& times) {
   const LayerKernels kernels = layer_kernels(*device.kernels(), megatron_layer_shape(plan));
   times.qkv = played(device, kernels.qkv);

@@ -106,7 +106,7 @@ struct LayerTimes {
 LayerTimes megatron_layer_times(const MegatronPlan& plan);
 LayerShape megatron_layer_shape(const MegatronPlan& plan);  // of dense layers, on a rank
 WorkTimes megatron_head_times(const MegatronPlan& plan);
-// What a call of a tensor-parallel group takes the host.
+// The host's time to launch a call of a tensor-parallel group.
 Picoseconds megatron_call_launching(const MegatronPlan& plan);
 // The host is slow enough to hold up the GPU, so that programs show its launches.
 bool is_host_bound(const LayerTimes& times);

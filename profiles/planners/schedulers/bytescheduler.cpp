@@ -37,7 +37,7 @@ class Link {
  public:
   Link(const PartitionRule& rule, const AllReduceCost& cost) : rule_(rule), cost_(cost) {}
 
-  // As long as some credit is left; the last partition may take more than that.
+  // True while some credit is left; the last partition may exceed it.
   bool takes() const { return under_way_.empty() || bytes_ < rule_.credit; }
   void hand_over(double now, std::uint64_t bytes) {
     free_at_ = std::max(now, free_at_) + cost_.seconds(static_cast<double>(bytes));

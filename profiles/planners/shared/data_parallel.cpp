@@ -17,9 +17,8 @@ bool copies_gradients(const JobSpec& spec) {
   return spec.parallel.framework == Framework::ddp && spec.cluster.gpus() > 1;
 }
 
-// What each layer's forward and backward launch, and copies out of buckets. The host runs ahead of
-// the GPU, so it holds the GPU up only where its launches of a whole step take longer than the
-// kernels.
+// Times of each layer's kernels and of copies out of buckets. The host runs ahead of the GPU, so it
+// holds the GPU up only where its launches of a whole step take longer than the kernels.
 StepTimes times_by_kernels(const JobSpec& spec, const ComputeModel& device) {
   const Transformer& m = *spec.model->transformer;
   EagerShape shape;

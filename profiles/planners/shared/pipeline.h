@@ -46,7 +46,7 @@ struct Slot {
   int chunk = 0;
   // With the next slot: both receive before the first, and send after the last.
   bool joined = false;
-  // dualpipe: so many slots before its pass its receive is launched, and after it its send.
+  // dualpipe: the receive is launched `early` slots before its pass, the send `late` slots after.
   int early = 0, late = 0;
   bool operator==(const Slot&) const = default;
 };
@@ -92,10 +92,9 @@ inline constexpr int kRounds = 4;
 // `pipeline` itself if it is not longer.
 Pipeline shortened(const Pipeline& pipeline, int least);
 
-// When the last stage is done if every pass takes its time and what one part passes to the next is
-// there at once: compute and bubble of uneven parts. `time` is of a part's pass. 0 for dualpipe.
-// A long pipeline is played until its steady state has lasted long; then a period takes as long as
-// the one before.
+// When the last stage ends if transfers between parts take no time: compute and bubble of uneven
+// parts. `time` is of a part's pass. 0 for dualpipe. Of a long pipeline only the first rounds are
+// played; each further period takes as long as the last one played.
 Picoseconds pipeline_time(const Pipeline& pipeline,
                           const std::function<Picoseconds(int part, Pass pass)>& time);
 

@@ -7,9 +7,9 @@
 
 namespace ghostrank {
 
-// `kept`: bytes by chunk, from a micro-batch's forward to the end of its backward; `passing`: by
-// chunk, besides, while any pass of it runs. The slots of a few rounds show it, further rounds
-// repeat.
+// `kept`: bytes by chunk, from a micro-batch's forward to the end of its backward; `passing`: more
+// bytes by chunk while a pass of the chunk runs. The slots of a few rounds suffice: further rounds
+// repeat them.
 double most_kept(const Pipeline& pipeline, int stage, std::span<const double> kept,
                  std::span<const double> passing);
 

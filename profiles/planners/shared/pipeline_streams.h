@@ -1,13 +1,12 @@
 // The streams on which a stage of a pipeline sends and receives.
 //
-//   sends       one for the activations that another stage takes, and one for its gradients,
-//   because
-//               a send may wait until its receiver has room; receives are on the compute stream
+//   sends       for each stage sent to, one for activations and one for gradients, because a send
+//               may wait until its receiver has room; receives are on the compute stream
 //   transfers   likewise, and as many for what other stages send
 //   pairs       one for all transfers with another stage, in the order in which they are launched:
 //               PyTorch gives an isend or irecv outside a batch the communicator of the two ranks,
-//               and that communicator one stream. Of two stages Megatron-core has either direction
-//               use a process group of its own, so there is a stream for each
+//               and that communicator one stream. With two stages Megatron-core has a process group
+//               for each direction, so there is a stream for each
 //
 // Threading: immutable.
 #pragma once

@@ -23,7 +23,7 @@ std::size_t end_of(std::span<const Slot> slots, std::size_t slot) {
   return slot + (slots[slot].joined ? 2 : 1);
 }
 
-// 1f1b and those that wait for no send.
+// 1f1b, and schedules that wait for no send.
 std::vector<StageAction> plain(const Pipeline& pipeline, int stage, std::span<const Slot> slots) {
   const bool awaited = pipeline.schedule == "1f1b";
   const Waits waits = awaited ? Waits::all : Waits::receives;

@@ -31,7 +31,7 @@ struct StageAction {
   enum class Kind : std::uint8_t {
     pass,      // computes `slot`, and the next one if they are joined
     exchange,  // launches `sends` and `receives` together
-    await,     // waits for those
+    await,     // waits for `sends` and `receives`
   };
   // What the stage waits for where an exchange is launched.
   enum class Waits : std::uint8_t { nothing, receives, all };

@@ -93,7 +93,7 @@ class Layout {
     last_ = rule;
     at_ += elements;
   }
-  // Null: the tensor is all alike.
+  // Null if nothing differs within the tensor.
   std::shared_ptr<const TensorLayout> take() {
     if (layout_.tables.empty() && layout_.parts.empty()) return nullptr;
     return std::make_shared<const TensorLayout>(std::move(layout_));

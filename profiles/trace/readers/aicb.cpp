@@ -242,7 +242,7 @@ class Importer {
     }
   }
 
-  // False: the row has no time, so there is nothing to play.
+  // Returns false if the row has no time: then there is nothing to play.
   bool take_time(const Section& section, const std::vector<std::string>& row, std::uint64_t line,
                  TraceEvent& event) {
     const std::string text = field(section, row, "_elapsed_time");

@@ -28,9 +28,9 @@ struct DeviceKernel {
 //   a computation comes after a call that ended while the computation's stream was idle
 //   other idle time of a stream before a computation becomes a computation of that length
 //
-// A step begins when all kernels of earlier steps have ended: no idle time of it lies before that.
+// A step begins when all kernels of earlier steps have ended; idle time before that is not its own.
 //
-// `track`: the name of a stream. The kernels are used up.
+// `track`: gives a stream's name. Consumes `kernels`.
 void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::int64_t stream),
                  Trace& trace, TraceRank& rank);
 
@@ -42,7 +42,7 @@ std::uint32_t put_into_steps(std::vector<DeviceKernel>& kernels,
                              const std::vector<std::int64_t>& launched,
                              const std::vector<std::int64_t>& begins);
 
-// For people; `nanos`: how long the host's ranges took that mark steps, not empty.
+// A note for people. `nanos`: durations of the host's ranges that mark steps; not empty.
 std::string note_of_steps(std::uint32_t steps, const std::vector<std::int64_t>& nanos);
 
 }  // namespace ghostrank

@@ -222,7 +222,7 @@ class Importer {
     }
   }
 
-  // A coalesced call is one of NCCL's for each tensor, in one group.
+  // A coalesced call becomes one NCCL call per tensor, all in one ncclGroup.
   std::vector<TraceEvent> calls_of(const Values& values, const TraceEvent& event) const {
     if (!values.name().ends_with("_coalesced") || values.call == 0) return {event};
     std::vector<TraceEvent> out;

@@ -12,8 +12,8 @@
 // "nccl:coalesced" that follows them, with the same numbers, completes for all of them. A coalesced
 // collective ("nccl:allreduce_coalesced") is one call of NCCL for each tensor, all in one
 // ncclGroup. A call of a process group that a member with a file lacks, because its ring has
-// dropped it or because it had not completed, is left out everywhere. The dump names no root:
-// member 0. The pickled form is refused: loading a pickle runs what is in it.
+// dropped it or because it had not completed, is left out everywhere. The dump names no root;
+// member 0 is assumed. The pickled form is refused: loading a pickle runs what is in it.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -186,7 +186,7 @@ class Reader {
     return out;
   }
 
-  // As one, with the elements of the last.
+  // All tensors as one, with the element width of the last.
   static Tensor joined(const std::vector<Tensor>& tensors) {
     Tensor all;
     for (const Tensor& one : tensors) all = {all.bytes + one.bytes, one.width};
@@ -309,7 +309,7 @@ class Reader {
   std::set<Numbers> completed_batches_;  // their wrappers' numbers
 };
 
-// Collectives that every given member of their group has.
+// Leaves out collectives that a given member of their group lacks.
 void drop_incomplete(const std::map<std::string, std::vector<WorldRank>>& groups,
                      std::vector<RankCalls>& ranks, Trace& trace) {
   std::map<std::pair<std::string, std::int64_t>, std::uint64_t> seen;

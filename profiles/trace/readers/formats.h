@@ -31,7 +31,7 @@ Trace import_goal(const std::vector<std::string>& files, int ranks);
 Trace import_nsys(const std::vector<std::string>& files, int ranks);
 Trace import_layers(const std::vector<std::string>& files, int ranks);
 
-// What the format of a file is told by: so many of its first bytes.
+// A file's format is recognized from this many of its first bytes.
 inline constexpr std::size_t kTraceHead = 64 << 10;
 bool is_execution_trace(std::string_view head);
 

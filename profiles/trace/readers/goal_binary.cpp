@@ -6,7 +6,7 @@
 //     u64 size, of a calc nanoseconds | u32 tag | u8 cpu | u8 nic | u32 number, u32 place in the
 //     appendix of those that wait for its end | the same of those that wait for its start
 //
-// It means what the text does (goal.cpp), and is refused where that is.
+// Its meaning, and what is refused, are those of the text (goal.cpp).
 #include <algorithm>
 #include <cstring>
 
@@ -135,7 +135,7 @@ class Reader {
     rank_->events.push_back(event);
   }
 
-  // Those in the appendix that wait for the operation `on`.
+  // Reads a list in the appendix: the operations that wait for the operation `on`.
   void add_waiting(std::uint64_t where, std::uint32_t on, std::uint32_t count, std::uint32_t place,
                    bool on_start, std::vector<std::uint32_t>& listed) {
     if (count == 0) return;

@@ -12,11 +12,11 @@ namespace ghostrank {
 
 struct GoalDependency {
   std::uint32_t event = 0, on = 0;
-  bool on_start = false;  // `event irequires on`: after all that `on` comes after
+  bool on_start = false;  // `event irequires on`: waits for all that `on` waits for
 };
 
-// Gives the rank's events, which have none yet, their dependencies. Events are appended: joins that
-// mark the start of what others depend on with its start.
+// Gives the rank's events, which have none yet, their dependencies. Appends a join for each event
+// whose start others depend on: the join marks that start.
 void add_goal_dependencies(TraceRank& rank, const std::vector<GoalDependency>& all);
 
 // Reads the binary form, as txt2bin of LogGOPSim writes it.

@@ -22,7 +22,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Whether JSON begins so. Kineto begins with blanks.
+// True if `bracket` is the first character after blanks, with which Kineto's files begin.
 bool begins_with(std::string_view head, char bracket) {
   const auto at = head.find_first_not_of(" \t\r\n");
   return at != std::string_view::npos && head[at] == bracket;

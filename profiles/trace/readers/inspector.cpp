@@ -138,7 +138,7 @@ class Reader {
     return record;
   }
 
-  // From the start of the first channel's kernel to the end of the last one's.
+  // A record's time is from the start of the first channel's kernel to the end of the last one's.
   void take_times(const JsonTape& tape, const JsonNode& times, NcclRecord& record) const {
     const JsonNode* events = tape.find(times, "kernel_events");
     if (!events) return;

@@ -9,8 +9,8 @@
 // clang-format on
 //
 // Times are those of kernels, never of their launch. What waits for what is rebuilt from them
-// (device_kernels.h). The profiler's ranges "ProfilerStep#7" are steps; a kernel belongs to that in
-// which the host launched it ("correlation").
+// (device_kernels.h). The profiler's ranges "ProfilerStep#7" are steps; a kernel belongs to the
+// step in which the host launched it ("correlation").
 //
 // With the execution trace of the same rank beside it, kernels of NCCL take their call from there:
 // PyTorch before 2.3 gives the kernel no arguments, later ones cut lists of many members short. The
@@ -88,7 +88,7 @@ class Importer {
   }
 
  private:
-  // Of the host, in nanoseconds.
+  // A launch by the host; times are nanoseconds.
   struct Launch {
     std::int64_t correlation = 0, at = 0, thread = 0;
     auto operator<=>(const Launch&) const = default;
@@ -215,7 +215,7 @@ class Importer {
     });
   }
 
-  // Of the kernel `k`; null: unknown.
+  // The launch of the kernel `k`; null: unknown.
   const Launch* launch_of(std::size_t k) const {
     const auto at = std::lower_bound(launches_.begin(), launches_.end(), Launch{correlations_[k]});
     const bool known =
@@ -267,7 +267,7 @@ class Importer {
     recorded_.push_back(std::move(call));
   }
 
-  // Gives the kernels of NCCL that do not say them their calls.
+  // Finds the calls of NCCL's kernels that do not name them themselves.
   void take_calls() {
     if (!calls_.empty() && !calls_.contains(rank_->rank))
       throw Error(*path_ + ": there is no execution trace of rank " + to_string(rank_->rank) +
@@ -331,7 +331,7 @@ class Importer {
     return group.thread == launch->thread && group.end >= launch->at ? &group : nullptr;
   }
 
-  // The calls that wait for the end of a group, but those of `own`.
+  // The calls that the group's thread recorded since its last group, except those in `own`.
   std::vector<TraceEvent> calls_of(const Range& group, const std::set<std::int64_t>& own) {
     const bool first = &group == &groups_.front() || (&group - 1)->thread != group.thread;
     const std::int64_t from = first ? 0 : (&group - 1)->end;

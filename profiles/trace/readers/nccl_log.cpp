@@ -6,9 +6,9 @@
 //     datatype 7 op 0 root 0 comm 0x55d0 [nranks=2] stream 0x56                     (one line)
 //
 // A communicator is an address in its process; the INIT lines say which rank it is, and of which
-// commId. Without commId, the k-th communicator of a size in one process is the k-th in all. From
-// there on they are calls without times (nccl_calls.h), in the order of the lines. Of a send or
-// receive `root` is the peer.
+// commId. Without commId, the k-th communicator of a size in one process is the k-th of that size
+// in all. Calls have no times (nccl_calls.h) and keep the order of the lines. Of a send or receive
+// `root` is the peer.
 #include <array>
 #include <charconv>
 #include <map>
@@ -127,7 +127,7 @@ class Reader {
     if (rank >= ranks) fail("rank " + std::to_string(rank) + " of nranks " + std::to_string(ranks));
     const std::string address(after(words, "comm"));
     std::string id(after(words, "commId"));
-    // NCCL says it at the start and at the end of the initialization.
+    // NCCL logs a communicator at the start and at the end of its initialization.
     const auto known = membership_of_.find({process, address});
     const bool again = known != membership_of_.end() && calls_of_[known->second].empty() &&
                        out_.memberships[known->second].rank == static_cast<std::int32_t>(rank);

@@ -8,7 +8,7 @@
 // A process is a rank. Times are those of devices, never of launches. All calls that NCCL launched
 // together (nsys_batches.h) take the time from the first of their kernels to the last. Copies stand
 // for kernels where it launched none: in a communicator of one rank, or on copy engines. Ranges
-// named like "iteration 7" are steps; what lies within another one is not.
+// named like "iteration 7" are steps, unless they lie within another step.
 //
 // Bytes are never made up: kernels of NCCL without a call that has a communicator and a size are
 // played as the time that they took.
@@ -237,7 +237,8 @@ class Importer {
     return out;
   }
 
-  // A table without names; `calls`: whether its rows may have done NCCL's. Returns its rows.
+  // Reads a table without names; `calls`: its rows may be work of NCCL's calls. Returns the number
+  // of rows.
   std::uint64_t take_rest(SqliteFile& file, const char* table, const char* name, bool calls,
                           NsysBatches& batches) {
     if (!file.has(table)) return 0;
@@ -275,7 +276,7 @@ class Importer {
     keep(processes_[process], std::move(kernel), batch.start);
   }
 
-  // With the communicator as an index into called_, and the peer's position in it.
+  // The event of a call; its group is an index into called_, its peer a position in that group.
   TraceEvent event_of(const NsysRange& range, std::size_t process) {
     const std::string comm = comm_id(range);
     const auto [known, fresh] =

@@ -32,7 +32,8 @@ class NsysBatches {
   // them. `ranges` has no memberships.
   NsysBatches(std::vector<NsysRange> ranges, Trace& trace);
 
-  // Reads what the host launched; without it no batch has any work. `all`: also what no batch did.
+  // Reads what the host launched; without it no batch has any work. `all`: also launches outside of
+  // batches.
   void read_launches(SqliteFile& file, bool all, Trace& trace);
 
   // The batch that launched the work `correlation` of a process, or null. Only batches with calls.

@@ -2,8 +2,7 @@
 //
 //   StringIds (id, value)        NVTX_EVENTS (start, end, eventType, text | textId, globalTid,
 //                                             binaryData | jsonText | jsonTextId, domainId)
-//   NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId, schemaId, type, name, offset): what is where in
-//   binaryData
+//   NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId, schemaId, type, name, offset): layout of binaryData
 //
 // binaryData begins with 32 bytes: domainId, schemaId and the payload's size, 8 bytes each, and a
 // word that is not used here. That layout is not documented; it is what public decoders of

@@ -111,8 +111,8 @@ class Writer {
     out_ += bytes;
   }
 
-  // Every op but a wait is a node, numbered stream by stream; a record is one of type METADATA, of
-  // which only the dependencies mean something. Finds the record of every wait.
+  // Every op but a wait is a node, numbered stream by stream; a record is a METADATA node that has
+  // only dependencies. Finds the record of every wait.
   void tie_events() {
     const auto& streams = program_->streams;
     std::vector<std::vector<std::uint64_t>> records(program_->events);  // nodes
@@ -135,7 +135,7 @@ class Writer {
       }
   }
 
-  // A node that the next `left` collectives of a stream come after: those behind them follow.
+  // A node that the next `left` collectives of a stream wait for; later ones wait for those.
   struct Gate {
     std::uint64_t node = 0;
     std::size_t left = 0;

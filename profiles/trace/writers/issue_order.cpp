@@ -78,7 +78,7 @@ class Player {
       stream.awaited.insert(stream.awaited.end(), calls.begin(), calls.end());
       points_[op.event].pop();
     } else if (op.kind == Op::Kind::record) {
-      Calls calls = stream.awaited;  // whoever waits for this point waits for what it waited for
+      Calls calls = stream.awaited;  // a wait for this point implies the stream's own waits before
       calls.insert(calls.end(), stream.running.begin(), stream.running.end());
       points_[op.event].push({stream.now, std::move(calls)});
     } else {

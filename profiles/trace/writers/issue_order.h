@@ -22,8 +22,9 @@ struct IssuedOp {
   std::vector<std::size_t> ends;   // calls issued before, by index: over before this one starts
 };
 
-// By start; at one time, computations last. Throws Error(usage) for what one iteration does not
-// hold: a stream that outlives it, a wait for the one before, a wait that nothing ends.
+// Returns the ops by start; at equal starts, computations last. Throws Error(usage) for what one
+// iteration does not hold: a stream that outlives it, a wait for the one before, a wait that
+// nothing ends.
 std::vector<IssuedOp> issue_order(const Program& program);
 
 }  // namespace ghostrank

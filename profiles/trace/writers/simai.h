@@ -4,8 +4,9 @@
 // A pass is the rows' forward part from the first to the last, each computation followed by a call
 // that blocks, then their backward part from the last to the first, where calls of weight gradients
 // do not block. So the ops until the first call that overlaps computation become forward rows, all
-// others backward rows in reverse; what waits for the last of them is its time to process. Times
-// are whole nanoseconds, rounded. Sizes are SimAI's, as the reader takes them (docs/traces.md).
+// others backward rows in reverse; computations that wait for the last call are its update time.
+// Times are whole nanoseconds, rounded. Sizes are SimAI's, as the reader takes them
+// (docs/traces.md).
 //
 // Threading: pure functions.
 #pragma once

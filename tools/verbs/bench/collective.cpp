@@ -59,7 +59,7 @@ double messages_of(const JobSpec& spec, const Workload& workload, std::size_t ph
   const auto groups = static_cast<int>(workload.groups.size());
   const Collective c = collective_of(workload, op, workload.ranks / groups);
   const Algorithm* row = spec.collectives.row(c.func, workload.group_names[op.group]);
-  if (row == nullptr || !row->cost) return 0;  // refused later, or a plug-in's
+  if (row == nullptr || !row->cost) return 0;  // refused later, or a plugin's
   return static_cast<double>(row->cost(c).messages) * groups *
          std::max(1, spec.collectives.channels);
 }
@@ -184,7 +184,7 @@ std::vector<std::string> facts_of(const Plan& plan, const Result& started) {
   return facts;
 }
 
-// For each iteration, the mean of its `aggregated` calls is appended.
+// Appends the mean of the `aggregated` calls of each iteration.
 void append_each(const std::vector<IterationReport>& calls, int aggregated,
                  double IterationReport::*seconds, std::vector<double>& each) {
   for (std::size_t i = 0; i < calls.size(); ++i) {

@@ -26,7 +26,7 @@ struct BenchType {
   std::string name;
   DataType played = DataType::float32;
   bool verifiable = true;
-  bool floats = false;  // although those that are played instead are integers
+  bool floats = false;  // float elements, although integers may be played instead
 };
 bool has_root(Func func);
 BenchType bench_type(const std::string& name);  // throws Error(usage)
