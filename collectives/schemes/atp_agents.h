@@ -15,8 +15,8 @@ namespace ghostrank::atp {
 inline constexpr std::uint64_t kElements = 62;  // of a packet
 // Bytes of a sum in progress: its elements, its packet's number, its workers and its communicator.
 inline constexpr std::uint64_t kSumBytes = 4 * kElements + 12;
-inline constexpr std::uint64_t kOverhead = 4;   // bytes of the header that are not in `words`
-inline constexpr double kUnits = 1e6;           // x travels as the int32 x * kUnits
+inline constexpr std::uint64_t kOverhead = 4;  // bytes of the header that are not in `words`
+inline constexpr double kUnits = 1e6;          // x travels as the int32 x * kUnits
 
 // Note::tag.
 enum class Tag : std::uint8_t {

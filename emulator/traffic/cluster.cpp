@@ -83,6 +83,10 @@ VectorBy<Node, std::int32_t> shard_of_nodes(const JobSpec& spec, const Workload&
   return out;
 }
 
+std::string count_of_helpers(const SchemeUse& use) {
+  return use.helpers.size() == 1 ? "1 helper" : std::to_string(use.helpers.size()) + " helpers";
+}
+
 }  // namespace
 
 VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes) {
@@ -275,8 +279,8 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   const bool levels = use.outside && use.helpers.size() > service->rails.size();
   const bool runs = !spec.network_switch.started() && spec.network_switch.socket.empty();
   if (outside_ && !use.helpers.empty() && (!use.outside || (levels && !runs)))
-    refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
-           std::string(name_of(use.helpers[0].kind)) + ") for a group of " + std::to_string(size) +
+    refuse("needs " + count_of_helpers(use) + " (" + std::string(name_of(use.helpers[0].kind)) +
+           ") for a group of " + std::to_string(size) +
            ", which the one switch of switch.target cannot play; use switch.target: model, or "
            "groups of at most 32 nodes" +
            (levels ? ", or start leaves and a spine (docs/switch.md) and use switch.target: "
@@ -289,8 +293,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
                             (outside_ || !is_network(spec.fabric.kind));
     if (!in_network && use.helpers[i].beside == kNoRank &&
         own.cluster.servers.places(own.cluster.rank_nodes()) == 0)
-      refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
-             std::string(name_of(use.helpers[i].kind)) +
+      refuse("needs " + count_of_helpers(use) + " (" + std::string(name_of(use.helpers[i].kind)) +
              ") for each communicator, and the job has no servers; add  servers: {count: 1}");
     Location location =
         in_network ? switch_location(spec, use, use.helpers[i]) : helper_location(spec, use, i);

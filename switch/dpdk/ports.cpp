@@ -12,7 +12,7 @@ std::span<const std::byte> PortSet::receive(int port) {
     ++c.received;
     c.received_bytes += waiting_.frame.size();
     waits_ = switchml::whole(waiting_.frame) && waiting_.frame.size() <= kFrameRoom;
-    if (!waits_) ++c.short_frames;
+    if (!waits_) ++(waiting_.frame.size() > kFrameRoom ? c.overlong : c.short_frames);
   }
   if (!waits_ || waiting_.port != port) {
     ++in_vain_;

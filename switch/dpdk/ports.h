@@ -23,7 +23,7 @@ inline constexpr std::size_t kGrowth = 1024;     // and before it, for a block t
 
 struct PortCounters {
   std::uint64_t received = 0, received_bytes = 0, sent = 0, sent_bytes = 0;
-  std::uint64_t short_frames = 0, overlong = 0;
+  std::uint64_t short_frames = 0, overlong = 0;  // overlong: more than kFrameRoom, both ways
 };
 
 // All ports share one order of frames, while a pipeline asks each of its ports in turn.

@@ -125,8 +125,8 @@ TEST(Plugin, BringsARouting) {
   }
 }
 
-// Seven nodes send to the eighth. Where nothing but pauses slows senders down, the queue of its port
-// fills; a target for delays keeps it shorter, and the port is nearly as busy.
+// Seven nodes send to the eighth. Where nothing but pauses slows senders down, the queue of its
+// port fills; a target for delays keeps it shorter, and the port is nearly as busy.
 TEST(Plugin, BringsACongestionControl) {
   Algorithms algorithms;
   algorithms.load_plugin(GHOSTRANK_CONTROL_PLUGIN, ".");

@@ -61,8 +61,7 @@ TEST_F(ServerHosts, SumRealDataAndHearWhatVirtualTimeSays) {
     ASSERT_GT(real["servers"].size(), 0U);  // a parameter server's only key is on one of the two
     const pid_t alone = lab->start(std::string(GHOSTRANK_BINARY) + " run " + lab->file("job.yaml") +
                                        " -s fabric.kind=virtual -s run.verify=true -s " + flags +
-                                       " --json " +
-                                       lab->file("virtual.json"),
+                                       " --json " + lab->file("virtual.json"),
                                    "virtual");
     EXPECT_EQ(lab->finish(alone, std::chrono::seconds(60)), 0) << read_file(lab->file("virtual"));
     const json modelled = json::parse(read_file(lab->file("virtual.json")));

@@ -99,8 +99,7 @@ TEST(Report, SaysWhatBefellSwitches) {
   result.troubles->first_fallback = 1'500 * kPicosPerMicro;
   result.troubles->ring_calls = 40;
   text = report(job, result, Paint{});
-  EXPECT_NE(text.find("again; given up at 1.5 ms, 40 calls without it since\n"),
-            std::string::npos)
+  EXPECT_NE(text.find("again; given up at 1.5 ms, 40 calls without it since\n"), std::string::npos)
       << text;
 }
 

@@ -48,7 +48,7 @@ class JobSwitch final : public NetworkSwitch {
   std::string socket_;
   std::vector<std::string> admitted_;
   std::uint64_t memory_bytes_ = 0;  // of their slots, on a switch that was started
-  std::jthread watcher_;  // of child_
+  std::jthread watcher_;            // of child_
 };
 
 }  // namespace ghostrank
