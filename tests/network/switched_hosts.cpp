@@ -137,9 +137,9 @@ pid_t ForeignSwitch::start_switch(const std::string& target, bool has_job) {
 
 std::string ForeignSwitch::socket() const { return lab->file("switch.sock"); }
 
-void ForeignSwitch::await_sums(pid_t run) {
-  const std::string summed = std::string(GHOSTRANK_BINARY) + " switch counters --socket " +
-                             socket() + " 2>/dev/null | grep -q '\"broadcasts\": *[0-9]\\{4,\\}'";
+void SwitchedHosts::await_sums(pid_t run, const std::string& socket) {
+  const std::string summed = std::string(GHOSTRANK_BINARY) + " switch counters --socket " + socket +
+                             " 2>/dev/null | grep -q '\"broadcasts\": *[0-9]\\{4,\\}'";
   for (int i = 0; i < 400 && lab->running(run) && shell(summed) != 0; ++i) shell("sleep 0.02");
 }
 

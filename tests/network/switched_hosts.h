@@ -41,6 +41,9 @@ class SwitchedHosts : public Namespaces {
   // The result of a run, which must end well and leave no wrong element.
   nlohmann::json expect_exact(const std::string& command);
   nlohmann::json expect_exact_end(pid_t run);
+  // Returns when the switch of this control socket has completed a thousand sums since its start,
+  // or the run has ended.
+  void await_sums(pid_t run, const std::string& socket);
 
  private:
   void leave_bridge();
@@ -54,8 +57,8 @@ class ForeignSwitch : public SwitchedHosts {
   // `has_job`: its plan holds the job's group; else only its control socket tells it.
   pid_t start_switch(const std::string& target, bool has_job);
   std::string socket() const;
-  // Returns when the switch has completed a thousand sums since its start, or the run has ended.
-  void await_sums(pid_t run);
+  using SwitchedHosts::await_sums;
+  void await_sums(pid_t run) { await_sums(run, socket()); }
 };
 
 }  // namespace ghostrank::testing
