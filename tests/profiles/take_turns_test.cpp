@@ -91,6 +91,7 @@ int changes_of(const Program& program) {
   for (const Op& op : program.streams[kCompute]) {
     if (op.kind != Op::Kind::compute) continue;
     const char letter = program.labels[op.label][0];
+    if (letter == 'p' || letter == 'u') continue;  // FSDP packs and unpacks in either
     const char pass = letter == 'F' || letter == 'f' ? 'F' : letter == 'o' ? ' ' : 'B';
     changes += pass != before && pass != ' ' && before != ' ';
     before = pass;
