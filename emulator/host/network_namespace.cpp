@@ -13,6 +13,12 @@
 #include "profiles/error.h"
 
 namespace ghostrank {
+namespace {
+
+constexpr const char* kOfThread = "/proc/thread-self/ns/net";
+
+}  // namespace
+
 InNamespace::InNamespace(const std::string& name) {
   if (name.empty()) return;
   const std::string path = name.find('/') == std::string::npos ? "/run/netns/" + name : name;
@@ -24,7 +30,7 @@ InNamespace::InNamespace(const std::string& name) {
   };
   const Fd target(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!target.is_open()) fail("cannot be opened (" + path + ")");
-  home_ = Fd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  home_ = Fd(open(kOfThread, O_RDONLY | O_CLOEXEC));
   if (!home_.is_open() || setns(target.get(), CLONE_NEWNET) != 0) fail("cannot be entered");
 }
 
@@ -32,6 +38,19 @@ InNamespace::~InNamespace() {
   if (!home_.is_open()) return;
   // A thread that did not return would open its next sockets in the wrong namespace.
   GHOSTRANK_ASSERT(setns(home_.get(), CLONE_NEWNET) == 0);
+}
+
+UnnamedNamespace::UnnamedNamespace() {
+  const InNamespace back(kOfThread);
+  if (unshare(CLONE_NEWNET) == 0) space_ = Fd(open(kOfThread, O_RDONLY | O_CLOEXEC));
+  if (!space_.is_open())
+    throw Error(std::string("a network namespace cannot be made: ") + std::strerror(errno) +
+                    "; run as root or with CAP_SYS_ADMIN",
+                ErrorKind::environment);
+}
+
+std::string UnnamedNamespace::path() const {
+  return "/proc/self/fd/" + std::to_string(space_.get());
 }
 
 std::string namespace_of_node(const std::string& pattern, Node node) {

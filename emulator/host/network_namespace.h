@@ -25,6 +25,16 @@ class InNamespace {
   Fd home_;
 };
 
+// A network namespace without a name. It lasts as long as this object, a process or a socket in it.
+class UnnamedNamespace {
+ public:
+  UnnamedNamespace();        // throws Error(environment) with the remedy
+  std::string path() const;  // for InNamespace, in this process
+
+ private:
+  Fd space_;
+};
+
 // "gr{node}" and 3 make "gr3".
 std::string namespace_of_node(const std::string& pattern, Node node);
 
