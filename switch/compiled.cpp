@@ -8,6 +8,19 @@
 #include "switch/sparse.h"
 
 namespace ghostrank::switchml {
+namespace {
+
+std::vector<int> numbers_of(const JobPlan& job) {
+  std::vector<int> numbers;
+  int next = job.first_worker;
+  for (const Worker& worker : job.workers) {
+    numbers.push_back(next);
+    next += worker.workers;
+  }
+  return numbers;
+}
+
+}  // namespace
 
 CompiledSwitch::CompiledSwitch(SwitchPlan plan)
     : plan_(std::move(plan)), ports_(static_cast<std::size_t>(plan_.ports)) {
@@ -32,7 +45,8 @@ std::string CompiledSwitch::admit(const JobPlan& job) {
       job,
       Pool(static_cast<int>(job.workers.size()), job.slots, job.elements, job.tells_old_packets()),
       {},
-      queue_pairs_of(job)}));
+      queue_pairs_of(job),
+      numbers_of(job)}));
   plan_.jobs.push_back(job);
   index_sources();
   return {};
@@ -173,10 +187,11 @@ void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter
   const int slot = packet.slot - job.plan.first_slot;
   const Verdict verdict = receive_chunk(source, packet);
   if (verdict == Verdict::collect || verdict == Verdict::duplicate) return;
-  if (!job.pool.has_values(slot, packet.set)) return;
+  const bool has_values = job.pool.has_values(slot, packet.set);
+  if (!has_values && !job.plan.uplink) return;
   const bool all = verdict == Verdict::broadcast;
   Packet result = packet;
-  result.elements = job.plan.elements;  // the last chunk may be a credit
+  result.elements = has_values ? job.plan.elements : 0;  // whatever the last chunk has
   result.e0 = job.pool.e0(slot, packet.set);
   result.e1 = job.pool.e1(slot, packet.set);
   std::byte wire[4 * 256];
@@ -202,11 +217,14 @@ void CompiledSwitch::copy_to(int port, std::span<const std::byte> frame, Transmi
   std::memcpy(transmit(port, frame.size(), out), frame.data(), frame.size());
 }
 
-// To a worker that takes no elements the result is a credit.
+// To a worker that takes no elements the result is a credit, and so is what a spine sends to a leaf
+// without such workers. A leaf keeps no result of the spine: it gets the elements that one of its
+// own workers gave, too, if another one takes them.
 void CompiledSwitch::send_result(Job& job, int number, const Packet& result, Transmitter& out) {
   const Worker& worker = job.plan.workers[static_cast<std::size_t>(number)];
   Packet packet = result;
-  if (!takes(result, number)) packet.elements = 0;
+  if (!takes(result, job.numbers[static_cast<std::size_t>(number)], worker.workers))
+    packet.elements = 0;
   const std::uint16_t thread = result.target.udp & static_cast<std::uint16_t>(~kUdpPortMask);
   packet.source = {plan_.mac, plan_.ip, result.target.udp};
   packet.target = {worker.mac, worker.ip,

@@ -91,8 +91,6 @@ std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job) {
   if (job.uplink && (job.uplink->port < 0 || job.uplink->port >= plan.ports))
     return "the uplink is on port " + std::to_string(job.uplink->port) +
            ", the switch has ports 0 to " + std::to_string(plan.ports - 1);
-  if (job.uplink && job.all_functions)
-    return "a leaf sends sums up for an all-reduce only; leave out all_functions";
   if (std::string why = wrong_format(job); !why.empty()) return why;
   for (std::size_t w = 0; w < job.workers.size(); ++w) {
     if (std::string why = wrong_worker(plan, job, w); !why.empty()) return why;

@@ -32,6 +32,7 @@ struct Worker {
   // Queue pair i answers the switch's queue pair i of this worker.
   std::uint32_t remote_key = 0;
   std::vector<QueuePair> queue_pairs = {};
+  int workers = 1;  // that it sums for, if it is a leaf
 };
 
 // The switch above a leaf. It treats the leaf as one worker.
@@ -53,6 +54,7 @@ struct JobPlan {
   // a worker can tell its threads apart.
   std::uint16_t worker_port = kWorkerPort;
   std::vector<Worker> workers;  // by number
+  int first_worker = 0;         // the number of the first one; not 0 on a leaf
   std::optional<Uplink> uplink;
   Format format = Format::udp;
   bool guarded = false;  // against old packets (pool.h); over UDP

@@ -19,6 +19,11 @@ std::size_t sources_of(const JobPlan& job) {
          (job.all_functions ? 2 : 1);
 }
 
+bool has_leaves(const JobPlan& job) {
+  return std::any_of(job.workers.begin(), job.workers.end(),
+                     [](const Worker& worker) { return worker.workers > 1; });
+}
+
 // The first of `count` consecutive free numbers in `first` .. `last`, given the ranges in use as
 // (first, count); first - 1 if there are none.
 int first_free(int first, int last, int count, std::vector<std::pair<int, int>> taken) {
@@ -96,6 +101,11 @@ JobResources Allocation::admit(const JobPlan& job) {
                                 " has all_functions, and this program may know packets of an "
                                 "all-reduce only; leave that out, or use --target compiled, or "
                                 "another without --program");
+  if (job.all_functions && (job.uplink || has_leaves(job)))
+    throw std::invalid_argument(who +
+                                " has all_functions on two levels, and the P4 program knows "
+                                "leaves and a spine of an all-reduce only; leave that out, or use "
+                                "--target compiled");
   if (job.tells_old_packets() && !ours_)
     throw std::invalid_argument(
         who +

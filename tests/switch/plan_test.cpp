@@ -43,11 +43,6 @@ TEST(SwitchPlan, RefusesWhatDoesNotFit) {
                 j.uplink = Uplink{9, {}, 0};
               }),
               HasSubstr("uplink is on port 9"));
-  EXPECT_THAT(refused([](JobPlan& j) {
-                j.uplink = Uplink{3, {}, 0};
-                j.all_functions = true;
-              }),
-              HasSubstr("leave out all_functions"));
 }
 
 }  // namespace

@@ -163,6 +163,13 @@ TEST(Allocation, RefusesWhatTheProgramCannotHold) {
   EXPECT_NO_THROW(Allocation(64, 16384, true).admit(all));
   all.all_functions = true;  // packets of the other types have sources of their own
   EXPECT_THROW(Allocation(64, 16384, true).admit(all), std::invalid_argument);
+  all.slots = 4;
+  EXPECT_NO_THROW(Allocation(64, 1024, true).admit(all));
+  JobPlan leaf = all, spine = all;
+  leaf.uplink = Uplink{3, {}, 0};
+  spine.workers[1].workers = 2;
+  for (const JobPlan& job : {leaf, spine})
+    EXPECT_THROW(Allocation(64, 1024, true).admit(job), std::invalid_argument);
 }
 
 }  // namespace

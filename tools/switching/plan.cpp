@@ -137,11 +137,14 @@ switchml::Format format_of(const Fields& job) {
 }
 
 constexpr int kMost24 = 0xffffff;
+constexpr int kMostNumber = switchml::kMaxWorkers * switchml::kMaxWorkers - 1;  // of a worker
 
 switchml::Worker worker_of(const YamlValue& value, switchml::Format format) {
   if (format != switchml::Format::roce) {
-    const Fields w(value, "a worker", {"port", "mac", "ip"});
-    return {w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")};
+    const Fields w(value, "a worker", {"port", "mac", "ip", "workers"});
+    switchml::Worker worker{w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")};
+    worker.workers = w.integer("workers", 1, switchml::kMaxWorkers, 1);
+    return worker;
   }
   const Fields w(value, "a worker over RoCEv2", {"port", "mac", "ip", "remote_key", "queue_pairs"});
   switchml::Worker worker{w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")};
@@ -158,7 +161,7 @@ switchml::Worker worker_of(const YamlValue& value, switchml::Format format) {
 JobPlan job_of(const YamlValue& value) {
   const Fields f(value, "a job",
                  {"name", "format", "elements", "first_slot", "slots", "worker_port", "workers",
-                  "uplink", "guarded", "all_functions"});
+                  "first_worker", "uplink", "guarded", "all_functions"});
   JobPlan job;
   job.name = f.text("name");
   job.format = format_of(f);
@@ -169,6 +172,7 @@ JobPlan job_of(const YamlValue& value) {
       static_cast<std::uint16_t>(f.integer("worker_port", 1, 65520, int{job.worker_port}));
   job.guarded = f.flag("guarded");
   job.all_functions = f.flag("all_functions");
+  job.first_worker = f.integer("first_worker", 0, kMostNumber, job.first_worker);
   for (const YamlValue& child : f.list("workers")) {
     job.workers.push_back(worker_of(child, job.format));
   }
