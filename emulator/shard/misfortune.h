@@ -1,15 +1,20 @@
 // Loses, duplicates and delays packets between nodes on purpose (fabric.packets). What happens to a
-// packet is a pure function of (seed, first iteration of the segment, sender, number of the
-// packet), so every virtual-time run loses the same packets.
+// packet is a pure function of (seed, first iteration of the segment, sender, receiver, what the
+// packet says, how often it was sent before). So runs lose the same packets in virtual time and on
+// a real network, whatever order they leave in.
 //
-// Units: emulated picoseconds. Threading: one owner (a shard).
+// Units: emulated picoseconds. Threading: one owner (a shard). Bounds: per pair of parties it
+// remembers as many packets as two sets of slots hold.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <cstring>
+#include <unordered_map>
 
+#include "collectives/agent.h"
 #include "emulator/common/random.h"
 #include "emulator/result/result.h"
 #include "profiles/job/job.h"
@@ -20,21 +25,26 @@ class Misfortune {
  public:
   static constexpr Picoseconds kLost = -1;
 
-  Misfortune(const PacketSpec& spec, std::uint64_t seed) : spec_(spec), seed_(seed) {}
+  // `slots`: the most packets that a sender has in flight to one receiver.
+  Misfortune(const PacketSpec& spec, std::uint64_t seed, int slots)
+      : spec_(spec), seed_(seed), places_(2 * static_cast<std::size_t>(slots)) {}
 
-  // Begins a segment whose first iteration is `first`: no sender has sent a packet yet.
-  void begin(std::uint32_t first, std::size_t senders) {
+  // Begins a segment whose first iteration is `first`: nobody has sent a packet yet.
+  void begin(std::uint32_t first) {
     first_ = first;
-    sent_.assign(senders, 0);
+    pairs_.clear();
   }
 
-  // Returns for each of two copies of the sender's next packet how much later than normal it
-  // arrives; kLost: no such copy arrives. `sender`: local index; `party`: the sender; `latency`:
-  // between the two NICs. Counts in `counts` what it did.
-  std::array<Picoseconds, 2> next(std::size_t sender, WorldParty party, Picoseconds latency,
-                                  PacketCounts& counts) {
+  // Returns for each of two copies of the packet how much later than normal it arrives; kLost: no
+  // such copy arrives. `latency`: between the two NICs. Counts in `counts` what it did.
+  std::array<Picoseconds, 2> next(WorldParty sender, WorldParty receiver, const Note& packet,
+                                  Picoseconds latency, PacketCounts& counts) {
     std::array<Picoseconds, 2> copies{0, kLost};
-    RandomBits random({seed_, first_, party.index(), ++sent_[sender]});
+    if (spec_.loss == 0 && spec_.duplicates == 0 && spec_.reordering == 0) return copies;
+    const std::uint64_t said = digest(packet);
+    const auto [forgotten, before] = sent_before(sender, receiver, packet.index, said);
+    RandomBits random(
+        {seed_, first_, sender.index(), receiver.index(), packet.index, said, forgotten, before});
     if (random.unit() < spec_.loss) copies[0] = kLost;
     if (random.unit() < spec_.duplicates) copies[1] = 0;
     counts.lost_on_purpose += copies[0] < 0;
@@ -51,10 +61,46 @@ class Misfortune {
  private:
   static constexpr int kLateLatencies = 8;  // upper bound of a copy's delay
 
+  struct Last {  // packet of a slot or block
+    std::uint64_t said = 0, times = 0;
+  };
+  struct Pair {
+    std::unordered_map<std::uint32_t, Last> last;  // by Note::index
+    std::uint64_t forgotten = 0;                   // how often `last` was full and emptied
+  };
+  struct Sent {
+    std::uint64_t forgotten, before;
+  };
+
+  static std::uint64_t digest(const Note& packet) {
+    std::uint64_t digest = mix_bits(packet.tag ^ std::uint64_t{packet.call} << 8);
+    for (std::size_t at = 0; at < packet.words.size(); at += sizeof digest) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, packet.words.data() + at, std::min(sizeof word, packet.words.size() - at));
+      digest = mix_bits(digest ^ word);
+    }
+    return digest;
+  }
+
+  // How often the sender has sent the packet before. What was forgotten counts from 0 again, under
+  // another number, so that a packet is never lost for ever.
+  Sent sent_before(WorldParty sender, WorldParty receiver, std::uint32_t index,
+                   std::uint64_t said) {
+    Pair& pair = pairs_[std::uint64_t{sender.index()} << 32 | receiver.index()];
+    if (pair.last.size() >= places_ && !pair.last.contains(index)) {
+      pair.last.clear();
+      ++pair.forgotten;
+    }
+    Last& last = pair.last[index];
+    if (last.said != said) last = {said, 0};
+    return {pair.forgotten, last.times++};
+  }
+
   const PacketSpec& spec_;
   const std::uint64_t seed_;
+  const std::size_t places_;
   std::uint32_t first_ = 0;
-  std::vector<std::uint64_t> sent_;  // packets, by sender
+  std::unordered_map<std::uint64_t, Pair> pairs_;
 };
 
 }  // namespace ghostrank

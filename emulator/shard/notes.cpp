@@ -132,7 +132,7 @@ bool Shard::carry(const LeavingNote& note) {
     }
     ++stats_.packets.sent;
     for (const Picoseconds late :
-         misfortune_.next(note.sender.local, note.party, latency, stats_.packets))
+         misfortune_.next(note.party, party, note.note, latency, stats_.packets))
       if (late != Misfortune::kLost) pass(late);
   }
   return true;
@@ -266,22 +266,50 @@ bool Shard::take_packets(Packets& packets, bool of_switch) {
       ++stats_.packets.strays;
       continue;
     }
-    if (of_switch) from_switch(m.header);
-    ++stats_.packets.received;
     shared_->packets_received.fetch_add(1, std::memory_order_relaxed);
+    if (of_switch) {
+      from_switch(std::move(m));
+      continue;
+    }
+    ++stats_.packets.received;
     schedule_note(std::move(m));
   }
   arrived_.clear();
   return any;
 }
 
-void Shard::from_switch(Header& h) {
+// Takes what a switch outside ghostrank has sent. Such a switch loses nothing on purpose for
+// fabric.packets, so what is lost, doubled or late of its packets is so on arrival.
+void Shard::from_switch(Message m) {
+  Header& h = m.header;
   const SchemeUse& use = cluster_.schemes()[h.group];
-  const Nic nic = cluster_.location(WorldParty(h.target)).nic;
+  const WorldParty sender = cluster_.world_party(use, h.source), receiver(h.target);
+  const Nic nic = cluster_.location(receiver).nic, switch_nic = cluster_.location(sender).nic;
   h.slip_ns =
       to_ns(switch_slips_.answered(h.group, nic.value() % cluster_.nics_per_node(), h.actor));
   ++stats_.messages;
-  ledger_.add({cluster_.location(use.first_helper).nic, nic, scheme_row_[h.group]}, {h.bytes, 1});
+  ledger_.add({switch_nic, nic, scheme_row_[h.group]}, {h.bytes, 1});
+  const Note packet{.tag = static_cast<std::uint8_t>(h.channel & 0xff),
+                    .call = h.sequence,
+                    .index = h.actor,
+                    .words = {m.payload.get(), h.number}};
+  const Picoseconds latency = cluster_.topology().latency(switch_nic, nic);
+  const auto [first, second] = misfortune_.next(sender, receiver, packet, latency, stats_.packets);
+  const auto pass = [&](Picoseconds late, Message&& copy) {
+    if (late == Misfortune::kLost) return;
+    ++stats_.packets.received;
+    if (late > 0) copy.header.start = now_ + late;
+    schedule_note(std::move(copy));
+  };
+  if (second != Misfortune::kLost) {
+    Message copy{h, nullptr};
+    if (m.payload) {
+      copy.payload = std::make_unique<std::byte[]>(h.bytes);
+      std::copy_n(m.payload.get(), h.bytes, copy.payload.get());
+    }
+    pass(second, std::move(copy));
+  }
+  pass(first, std::move(m));
 }
 
 // Decodes a packet in its scheme's own format into the header's fields. Returns false when it does
@@ -394,12 +422,19 @@ void Shard::note_arrived(const Event& e) {
   if (shares) note_payloads_.drop(e.held & ~kSharedPayload);
 }
 
-// Fetches what a note will touch when it fires.
-void Shard::prefetch_note(const Event& e) const {
-  if (e.held != kNil && (e.channel & kHoldsWords) == 0 && (e.held & kSharedPayload) != 0)
-    note_payloads_.prefetch(e.held & ~kSharedPayload);
-  __builtin_prefetch(&ranks_[e.rank]);
-  agents_.prefetch(e.rank);
+// Fetches what the next two notes will touch when they fire: first what their events name, then,
+// when that is here, what it points to.
+void Shard::prefetch_notes(const Event& next, const Event* second) const {
+  if (second != nullptr) {
+    const Event& e = *second;
+    if (e.held != kNil && (e.channel & kHoldsWords) == 0 && (e.held & kSharedPayload) != 0)
+      note_payloads_.prefetch(e.held & ~kSharedPayload);
+    __builtin_prefetch(&ranks_[e.rank]);
+    agents_.prefetch(e.rank);
+    timers_.prefetch_source(e.rank);
+  }
+  agents_.prefetch_call(next.rank, next.sequence);
+  timers_.prefetch_tail(next.rank);
 }
 
 void Shard::wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {

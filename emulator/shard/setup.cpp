@@ -53,7 +53,8 @@ Shard::Shard(const Setup& setup)
           setup.spec.fabric.packets.mtu,
           setup.packets ? setup.packets->most_bytes() : setup.spec.fabric.packets.mtu - kUdpAndIp,
           setup.spec.network_switch, *this),
-      misfortune_(setup.spec.fabric.packets, setup.spec.run.seed),
+      misfortune_(setup.spec.fabric.packets, setup.spec.run.seed,
+                  setup.spec.collectives.in_switch.slots),
       // Virtual runs must be repeatable, so ties break by rank.
       timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
       ready_(setup.cluster.ranks_of(setup.host, setup.index).size()),
@@ -132,7 +133,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   switch_slips_.begin(cluster_.schemes().size());
   connections_.clear();
   agents_.clear(segment_.measured);
-  misfortune_.begin(segment_.first, cluster_.schemes().empty() ? 0 : ranks_.size());
+  misfortune_.begin(segment_.first);
   links_.assign(cluster_.topology().links(), {});
   GHOSTRANK_ASSERT(ranks_.size() + links_.size() <= kMostTargets);
   if (link_times_) watch_links();
@@ -143,8 +144,8 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   timers_.clear();
   note_payloads_ = {};
   timers_.look_ahead(
-      [](const void* shard, const Event& next) {
-        static_cast<const Shard*>(shard)->prefetch_note(next);
+      [](const void* shard, const Event& next, const Event* second) {
+        static_cast<const Shard*>(shard)->prefetch_notes(next, second);
       },
       this);
   backlogs_.begin(static_cast<std::uint32_t>(players_), helpers_alone_);

@@ -343,13 +343,13 @@ class Shard final : private NoteCarrier {
   bool try_send_packet(Packets& packets, int flow, Message& message);
   bool take_packets(Packets& packets, bool of_switch);
   bool read_format(Message& m) const;
-  void from_switch(Header& h);
+  void from_switch(Message m);
   void count_packets(const Packets& packets, const PacketStats& before);
   void note_from_wire(Message m);
   bool belongs_here(const Header& note) const;
   void schedule_note(Message m);
   void note_arrived(const Event& e);
-  void prefetch_note(const Event& e) const;
+  void prefetch_notes(const Event& next, const Event* second) const;
 
   const JobSpec& spec_;
   const Workload& workload_;

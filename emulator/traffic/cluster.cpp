@@ -237,12 +237,13 @@ void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use)
   use.all_functions = true;
   const bool told = !sw.socket.empty() && !sw.socket.starts_with(kControllerPrefix);
   const bool known = std::ranges::count(service.of_ours, func) > 0;
-  if (known && (told || (sw.started() && sw.program.empty()))) return;
+  const bool levels = sw.leaves == 1 || sw.target == SwitchTarget::compiled;
+  if (known && (told || (sw.started() && sw.program.empty() && levels))) return;
   throw Error("collectives: the switch of switch.target knows no packets of " +
               std::string(name_of(func)) + " by " + std::string(use.name) +
               "; choose another algorithm for it, or use switch.target: model" +
-              (known ? ", or compiled or dpdk without switch.program, or name switch.socket of an "
-                       "external one"
+              (known ? ", or compiled, or dpdk without switch.program and switch.leaves, or name "
+                       "switch.socket of an external one"
                      : ""));
 }
 
@@ -275,17 +276,20 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     refuse("does not survive a switch that fails; leave switch.fails_at_us away");
   const auto service = use.ends->switch_service();
   use.outside = outside_ && !use.helpers.empty() && service.has_value();
-  // Leaves and a spine that run know their workers; a run starts and tells one switch alone.
-  const bool levels = use.outside && use.helpers.size() > service->rails.size();
-  const bool runs = !spec.network_switch.started() && spec.network_switch.socket.empty();
-  if (outside_ && !use.helpers.empty() && (!use.outside || (levels && !runs)))
+  // An external switch that need not be told may be leaves and a spine.
+  const SwitchSpec& sw = spec.network_switch;
+  const bool many = use.outside && use.helpers.size() > service->rails.size();
+  const bool levels = sw.started() ? sw.leaves > 1 : sw.socket.empty();
+  if (outside_ && !use.helpers.empty() && (!use.outside || (many && !levels)))
     refuse("needs " + count_of_helpers(use) + " (" + std::string(name_of(use.helpers[0].kind)) +
            ") for a group of " + std::to_string(size) +
            ", which the one switch of switch.target cannot play; use switch.target: model, or "
            "groups of at most 32 nodes" +
-           (levels ? ", or start leaves and a spine (docs/switch.md) and use switch.target: "
-                     "external without switch.socket"
-                   : ""));
+           (many ? ", or several switches: switch.leaves: 2 or more with switch.target: compiled "
+                   "or dpdk, or leaves and a spine that run (docs/switch.md)"
+                 : ""));
+  if (use.outside && sw.leaves > 1 && !service->format.empty())
+    refuse("is summed by one switch alone; leave out switch.leaves, or use switch.target: model");
   for (std::size_t i = 0; i < use.helpers.size(); ++i) {
     // On a real network a switch outside ghostrank plays the switch, or else a server does.
     const bool in_network = use.helpers[i].kind == PartyKind::network_switch &&

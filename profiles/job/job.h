@@ -509,6 +509,9 @@ struct SwitchSpec {
   std::string address;  // IPv4, of the switch
   std::string mac;      // empty: the switch answers ARP
   int nics = 1;         // NICs of every node that lead to it; its ports are in their order
+  // Of a started one: above 1 it is so many leaf switches, which neighbouring nodes share, and a
+  // spine above them.
+  int leaves = 1;
   std::string ports;    // of a started one: its interface to each NIC, with {node} and {nic}
   std::string network_namespace;  // of these interfaces; empty: that of the process
   std::string socket;             // of an external one: to tell it of the job; empty: it knows

@@ -9,6 +9,7 @@
 #include <regex>
 #include <utility>
 
+#include "collectives/schemes/racks.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
@@ -166,6 +167,23 @@ void read_program(const Settings& in, const std::string& near, SwitchSpec& sw) {
     fail(in.at("switch.loss").mark,
          "switch.loss: only ghostrank knows how its own tables lose packets, not those of "
          "switch.entries; use fabric.packets.loss");
+  if (!sw.entries.empty() && sw.leaves > 1)
+    fail(in.at("switch.leaves").mark,
+         "switch.leaves: switch.entries are those of one switch; leave out one of the two");
+}
+
+// The nodes are divided evenly among the leaves.
+void read_leaves(const Settings& in, int nodes, SwitchSpec& sw) {
+  sw.leaves = in.small("switch.leaves");
+  if (sw.leaves == 1) return;
+  const std::string given = "switch.leaves: " + std::to_string(nodes) + " nodes on " +
+                            std::to_string(sw.leaves) + " leaves: ";
+  if (sw.leaves > nodes)
+    fail(in.at("switch.leaves").mark, given + "some would have none; name fewer leaves");
+  if (nodes > sw.leaves * kMostInRack)
+    fail(in.at("switch.leaves").mark,
+         given + "a switch sums for at most " + std::to_string(kMostInRack) + "; name " +
+             std::to_string((nodes + kMostInRack - 1) / kMostInRack) + " leaves or more");
 }
 
 }  // namespace
@@ -223,6 +241,7 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
   sw.loss = in.number("switch.loss");
   sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
   if (!sw.started()) return;
+  read_leaves(in, out.cluster.all_nodes(), sw);
   if (sw.target == SwitchTarget::dpdk) read_program(in, near, sw);
   if (sw.ports.find("{node}") == std::string::npos)
     fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,

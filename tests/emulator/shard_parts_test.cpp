@@ -1,8 +1,10 @@
 // The parts of a shard (emulator/shard/), one by one.
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -472,26 +474,36 @@ TEST(Spans, CountWhatThereIsNoRoomFor) {
 
 // ---- Misfortune ----
 
+// The packets of a slot in turn, as if each were lost until it is sent for the third time.
 TEST(Misfortune, IsTheSameForEveryRunAndTakesTheSharesThatAreAsked) {
   const PacketSpec spec{.loss = 0.2, .duplicates = 0.1, .reordering = 0.3};
-  Misfortune one(spec, 1), same(spec, 1), other(spec, 2);
-  constexpr int kPackets = 20'000;
-  constexpr WorldParty kSender(7), kOther(6);
+  constexpr int kSlots = 4, kPackets = 20'001, kTimes = 3;
+  Misfortune one(spec, 1, kSlots), mixed(spec, 1, kSlots), other(spec, 2, kSlots);
+  constexpr WorldParty kSender(7), kOther(6), kReceiver(9);
   constexpr Picoseconds kLatency = 1'000'000;
   PacketCounts counts, ignored;
-  int differ = 0, late = 0;
-  for (Misfortune* m : {&one, &same, &other}) m->begin(3, 2);
-  for (int i = 0; i < kPackets; ++i) {
-    const auto copies = one.next(1, kSender, kLatency, counts);
-    ASSERT_EQ(same.next(1, kSender, kLatency, ignored), copies);
-    same.next(0, kOther, kLatency, ignored);  // other connections have their own sequence
-    differ += other.next(1, kSender, kLatency, ignored) != copies;
+  int differ = 0, late = 0, as_before = 0;
+  std::array<Picoseconds, 2> before{};
+  for (Misfortune* m : {&one, &mixed, &other}) m->begin(3);
+  for (std::uint32_t i = 0; i < kPackets; ++i) {
+    const std::uint32_t number = i / kTimes;
+    const Note packet{.index = number % kSlots, .words = std::as_bytes(std::span(&number, 1))};
+    const auto copies = one.next(kSender, kReceiver, packet, kLatency, counts);
+    // What others send, to others and in other slots changes nothing.
+    mixed.next(kOther, kReceiver, packet, kLatency, ignored);
+    mixed.next(kSender, kOther, packet, kLatency, ignored);
+    mixed.next(kSender, kReceiver, {.index = kSlots + i % 3}, kLatency, ignored);
+    ASSERT_EQ(mixed.next(kSender, kReceiver, packet, kLatency, ignored), copies);
+    differ += other.next(kSender, kReceiver, packet, kLatency, ignored) != copies;
+    as_before += i % kTimes > 0 && copies == before;
+    before = copies;
     for (const Picoseconds copy : copies) {
       EXPECT_LT(copy, 8 * kLatency);
       late += copy > 0;
     }
   }
   EXPECT_GT(differ, kPackets / 4);
+  EXPECT_LT(as_before, kPackets / 2);  // a packet that is sent again may have another fate
   const auto near = [](std::uint64_t count, double share) {
     EXPECT_NEAR(static_cast<double>(count) / kPackets, share, 0.01);
   };
@@ -499,6 +511,20 @@ TEST(Misfortune, IsTheSameForEveryRunAndTakesTheSharesThatAreAsked) {
   near(counts.doubled_on_purpose, 0.1);
   near(counts.delayed_on_purpose, 0.3 * (0.8 + 0.1));
   EXPECT_EQ(static_cast<std::uint64_t>(late), counts.delayed_on_purpose);
+}
+
+// A sender with more packets under way than it is said to have: none of them is lost for ever.
+TEST(Misfortune, HasAnotherFateForWhatItHasForgotten) {
+  const PacketSpec spec{.loss = 0.5};
+  Misfortune misfortune(spec, 1, 1);
+  misfortune.begin(0);
+  PacketCounts counts;
+  std::array<int, 5> arrived{};
+  for (int round = 0; round < 40; ++round)
+    for (std::uint32_t index = 0; index < arrived.size(); ++index)
+      arrived[index] += misfortune.next(WorldParty(0), WorldParty(1), {.index = index}, 1,
+                                        counts)[0] != Misfortune::kLost;
+  for (const int times : arrived) EXPECT_NEAR(times, 20, 15);
 }
 
 }  // namespace

@@ -72,9 +72,9 @@ std::string SwitchedHosts::switch_space() const {
   return hosts.substr(0, hosts.rfind('h')) + "sw";
 }
 
-pid_t SwitchedHosts::start_long_run() {
+pid_t SwitchedHosts::start_long_run(const std::string& settings) {
   const pid_t pid =
-      lab->start(job("int32", " -s run.iterations=1000000 -s run.verify=false"), "run");
+      lab->start(job("int32", " -s run.iterations=1000000 -s run.verify=false" + settings), "run");
   const std::string running = "ip netns pids " + switch_space() + " | grep .";
   for (int i = 0; i < 200 && shell(running) != 0; ++i) shell("sleep 0.05");
   EXPECT_EQ(shell(running), 0) << said();

@@ -35,7 +35,7 @@ class SwitchedHosts : public Namespaces {
   std::string switch_space() const;
 
   // Returns when the switch that the run starts is there.
-  pid_t start_long_run();
+  pid_t start_long_run(const std::string& settings = "");
   int play(const std::string& command);
   std::string said() const;  // by the last run
   // The result of a run, which must end well and leave no wrong element.

@@ -1,11 +1,13 @@
-// Hosts behind leaf switches and a spine, as separate processes on veth: what a job takes for one
-// switch sums over two levels. Every sum is checked. A test with more workers than one switch
-// serves is played where GHOSTRANK_SWITCH_PROOF is set.
+// Hosts behind leaf switches and a spine, as separate processes on veth, which the run starts or
+// which run already: what a job takes for one switch sums over two levels. Every sum is checked. A
+// test with more workers than one switch serves is played where GHOSTRANK_SWITCH_PROOF is set.
 //
 //   h0 ── port0 ┐                  h2 ── port2 ┐
 //   h1 ── port1 ┤ leaf 0           h3 ── port3 ┤ leaf 1
 //           up0 ┘── down0 ─┐ spine ┌─ down1 ── up1
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@ using nlohmann::json;
 using testing::ForeignSwitch;
 using testing::Lab;
 using testing::shell;
+using testing::SwitchedHosts;
 using testing::targets;
 
 constexpr int kLeaves = 2;
@@ -36,6 +39,65 @@ struct Port {
   bool above = false;
 };
 
+// The run starts the leaves and the spine.
+class LeavesOfTheRun : public SwitchedHosts {
+ protected:
+  std::string two_levels(const std::string& settings) const {
+    return job("float32", " -s switch.leaves=2 -s switch.timeout_us=5000" + settings);
+  }
+  bool has_cables() const { return shell(lab->in("sw", "ip -o link | grep -q leaf")) == 0; }
+};
+
+TEST_F(LeavesOfTheRun, SumRightWhateverBecomesOfPackets) {
+  for (const std::string& target : targets()) {
+    SCOPED_TRACE(target);
+    const json result = expect_exact(
+        two_levels(" -s fabric.packets.loss=0.02 -s fabric.packets.duplicates=0.05 "
+                   "-s fabric.packets.reordering=0.05 -s switch.loss=0.005 -s switch.target=" +
+                   target));
+    if (!result.contains("packets")) return;
+    EXPECT_GT(result["packets"]["lost_on_purpose"], 0);
+    EXPECT_FALSE(has_cables());
+  }
+  // Ordinary frames pass the leaves and the spine, too.
+  expect_exact(two_levels(" -s collectives.allreduce=ring -s fabric.kind=packets"));
+}
+
+TEST_F(LeavesOfTheRun, GoWithIt) {
+  const pid_t killed = start_long_run(" -s switch.leaves=2");
+  EXPECT_TRUE(has_cables());
+  kill(killed, SIGKILL);
+  lab->finish(killed, std::chrono::seconds(10));
+  for (int i = 0; i < 200 && has_cables(); ++i) shell("sleep 0.05");
+  EXPECT_FALSE(has_cables());
+
+  const pid_t run = start_long_run(" -s switch.leaves=2");
+  shell("sleep 1");
+  ASSERT_EQ(shell("kill -KILL $(ip netns pids " + switch_space() + " | head -1)"), 0);
+  EXPECT_EQ(lab->finish(run, std::chrono::seconds(10)), 3);
+  EXPECT_NE(said().find(" that the run has started (switch.target) has ended"), std::string::npos)
+      << said();
+  EXPECT_FALSE(has_cables());
+}
+
+TEST_F(LeavesOfTheRun, SumForMoreWorkersThanOneSwitchServes) {
+  const std::string& wanted = testing::wanted_proof();
+  if (wanted.empty()) GTEST_SKIP() << "takes a minute; set GHOSTRANK_SWITCH_PROOF=1";
+  make_lab(34);
+  EXPECT_EQ(play(job("float32", "")), 2);
+  EXPECT_NE(said().find("switch.leaves: 2 or more"), std::string::npos) << said();
+  for (const std::string& target : targets()) {
+    if (wanted != "1" && wanted != target) continue;
+    SCOPED_TRACE(target);
+    // Connections between all pairs would be more than the kernel keeps neighbours.
+    expect_exact(
+        two_levels(" -s fabric.flows=nic -s fabric.packets.loss=0.005 "
+                   "-s fabric.packets.duplicates=0.005 -s switch.target=" +
+                   target));
+  }
+}
+
+// The user starts them.
 class TwoLevels : public ForeignSwitch {
  protected:
   void SetUp() override {
@@ -50,7 +112,6 @@ class TwoLevels : public ForeignSwitch {
       ASSERT_EQ(shell(lab->in("sw", "ip link set " + down + " up")), 0);
       for (const std::string& end : {up, down}) make_plain(switch_space(), end);
     }
-    macs_.clear();
     for (int h = 0; h < lab->hosts(); ++h) {
       make_plain(namespace_of_node(lab->pattern(), Node(h)), "eth0");
       make_plain(switch_space(), Lab::port(h));
@@ -58,38 +119,12 @@ class TwoLevels : public ForeignSwitch {
     }
   }
 
-  void start_leaf(const std::string& target, int leaf) {
-    const int each = (lab->hosts() + kLeaves - 1) / kLeaves;
-    std::vector<Port> ports;
-    Port up{"up" + std::to_string(leaf), kSpineMac, kSpineAddress, {}, true};
-    for (int h = 0; h < lab->hosts(); ++h) {
-      const std::string& mac = macs_[static_cast<std::size_t>(h)];
-      if (h / each == leaf)
-        ports.push_back({Lab::port(h), mac, Lab::address(h), {mac}});
-      else
-        up.behind.push_back(mac);
-    }
-    ports.push_back(up);
-    start(target, leaf, kLeafMac, kLeafAddress, 4000, ports);
-  }
-
-  void start_spine(const std::string& target) {
-    const int each = (lab->hosts() + kLeaves - 1) / kLeaves;
-    std::vector<Port> ports;
-    for (int leaf = 0; leaf < kLeaves; ++leaf)
-      ports.push_back({"down" + std::to_string(leaf), kLeafMac, kLeafAddress, {}});
-    for (int h = 0; h < lab->hosts(); ++h)
-      ports[static_cast<std::size_t>(h / each)].behind.push_back(
-          macs_[static_cast<std::size_t>(h)]);
-    start(target, kLeaves, kSpineMac, kSpineAddress, 48864, ports);
-  }
-
-  void start_all(const std::string& target) {
-    for (int leaf = 0; leaf < kLeaves; ++leaf) start_leaf(target, leaf);
-    start_spine(target);
-  }
-  void stop_all() {
-    for (const pid_t pid : switches_) lab->stop(pid);
+  // A leaf, or above the leaves the spine. Returns when it serves.
+  void start_switch(int number) {
+    if (number == kLeaves)
+      start_spine();
+    else
+      start_leaf(number);
   }
   std::string socket_of(int number) const {
     return lab->file("switch" + std::to_string(number) + ".sock");
@@ -102,6 +137,32 @@ class TwoLevels : public ForeignSwitch {
   }
 
  private:
+  int leaf_of(int host) const { return host * kLeaves / lab->hosts(); }
+
+  void start_leaf(int leaf) {
+    std::vector<Port> ports;
+    Port up{"up" + std::to_string(leaf), kSpineMac, kSpineAddress, {}, true};
+    for (int h = 0; h < lab->hosts(); ++h) {
+      const std::string& mac = macs_[static_cast<std::size_t>(h)];
+      if (leaf_of(h) == leaf)
+        ports.push_back({Lab::port(h), mac, Lab::address(h), {mac}});
+      else
+        up.behind.push_back(mac);
+    }
+    ports.push_back(up);
+    start(leaf, kLeafMac, kLeafAddress, 4000, ports);
+  }
+
+  void start_spine() {
+    std::vector<Port> ports;
+    for (int leaf = 0; leaf < kLeaves; ++leaf)
+      ports.push_back({"down" + std::to_string(leaf), kLeafMac, kLeafAddress, {}});
+    for (int h = 0; h < lab->hosts(); ++h)
+      ports[static_cast<std::size_t>(leaf_of(h))].behind.push_back(
+          macs_[static_cast<std::size_t>(h)]);
+    start(kLeaves, kSpineMac, kSpineAddress, 48864, ports);
+  }
+
   // Turns a device's offloads off, as a run does whose switch it starts.
   static void make_plain(const std::string& space, const std::string& device) {
     const InNamespace inside(space);
@@ -113,9 +174,8 @@ class TwoLevels : public ForeignSwitch {
     return testing::read_file(file).substr(0, 17);
   }
 
-  // Returns when it serves.
-  void start(const std::string& target, int number, const std::string& mac, const std::string& ip,
-             int worker_port, const std::vector<Port>& ports) {
+  void start(int number, const std::string& mac, const std::string& ip, int worker_port,
+             const std::vector<Port>& ports) {
     const std::string name = "switch" + std::to_string(number);
     const std::string plan = lab->file(name + ".yaml"), socket = socket_of(number);
     std::string forward, names, workers, uplink;
@@ -137,10 +197,10 @@ class TwoLevels : public ForeignSwitch {
                         << worker_port << "\n"
                         << uplink << "    workers:\n"
                         << workers;
-    switches_[static_cast<std::size_t>(number)] = lab->start(
-        lab->in("sw", std::string(GHOSTRANK_BINARY) + " switch run --target " + target +
-                          " --plan " + plan + " --ports " + names + " --socket " + socket),
-        name);
+    switches_[static_cast<std::size_t>(number)] =
+        lab->start(lab->in("sw", std::string(GHOSTRANK_BINARY) + " switch run --plan " + plan +
+                                     " --ports " + names + " --socket " + socket),
+                   name);
     const std::string asked = std::string(GHOSTRANK_BINARY) + " switch counters --socket " + socket;
     bool serves = false;
     for (int i = 0; i < 400 && !serves; ++i) {
@@ -154,24 +214,9 @@ class TwoLevels : public ForeignSwitch {
   std::array<pid_t, kLeaves + 1> switches_{};  // leaves, then the spine
 };
 
-TEST_F(TwoLevels, SumRightWhateverBecomesOfPackets) {
-  for (const std::string& target : targets()) {
-    SCOPED_TRACE(target);
-    start_all(target);
-    const json result =
-        expect_exact(two_levels(" -s fabric.packets.loss=0.02 -s fabric.packets.duplicates=0.05 "
-                                "-s fabric.packets.reordering=0.05"));
-    if (!result.contains("packets")) return;
-    EXPECT_GT(result["packets"]["lost_on_purpose"], 0);
-    // Ordinary frames pass the leaves and the spine, too.
-    expect_exact(two_levels(" -s collectives.allreduce=ring -s fabric.kind=packets"));
-    stop_all();
-  }
-}
-
 // Workers agree on how to go on when one of the switches has forgotten its rounds.
 TEST_F(TwoLevels, SumRightAfterALeafOrTheSpineHasStartedAgain) {
-  start_all("compiled");
+  for (int number = 0; number <= kLeaves; ++number) start_switch(number);
   const pid_t run = lab->start(two_levels(" -s switch.fallback_after_us=20000000 "
                                           "-s cluster.nic.rate=50Mbps -s run.iterations=60"),
                                "run");
@@ -179,37 +224,15 @@ TEST_F(TwoLevels, SumRightAfterALeafOrTheSpineHasStartedAgain) {
   for (await_sums(run, socket_of(kLeaves)); restarts < 4 && lab->running(run); ++restarts) {
     const int number = restarts % (kLeaves + 1);
     stop_switch(number);
-    if (number < kLeaves)
-      start_leaf("compiled", number);
-    else
-      start_spine("compiled");
+    start_switch(number);
     shell("sleep 0.2");
   }
   const json result = expect_exact_end(run);
-  stop_all();
+  for (int number = 0; number <= kLeaves; ++number) stop_switch(number);
   EXPECT_GT(restarts, 2) << "the run was over too soon";
   // Null where workers had nothing to agree on: what was forgotten was sent whole once more.
   const json& troubles = result["switch_troubles"];
   EXPECT_TRUE(troubles.is_null() || troubles["fallbacks"] == 0) << troubles;
-}
-
-TEST_F(TwoLevels, SumForMoreWorkersThanOneSwitchServes) {
-  const std::string& wanted = testing::wanted_proof();
-  if (wanted.empty()) GTEST_SKIP() << "takes a minute; set GHOSTRANK_SWITCH_PROOF=1";
-  make_lab(34);
-  EXPECT_EQ(play(job("float32", "")), 2);
-  EXPECT_NE(said().find("start leaves and a spine"), std::string::npos) << said();
-  link_leaves();
-  for (const std::string& target : targets()) {
-    if (wanted != "1" && wanted != target) continue;
-    SCOPED_TRACE(target);
-    start_all(target);
-    // Connections between all pairs would be more than the kernel keeps neighbours.
-    expect_exact(
-        two_levels(" -s fabric.flows=nic -s fabric.packets.loss=0.005 "
-                   "-s fabric.packets.duplicates=0.005"));
-    stop_all();
-  }
 }
 
 }  // namespace

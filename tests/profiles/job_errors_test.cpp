@@ -79,6 +79,26 @@ TEST(JobErrors, NameAProgramOfASwitchThatIsNotThere) {
          "those of switch.entries; use fabric.packets.loss");
 }
 
+TEST(JobErrors, SayHowManyLeavesThereMayBe) {
+  const auto said = [](const std::string& nodes, const std::string& leaves) {
+    return load_error(kHead + "cluster: {nodes: " + nodes +
+                      ", gpus_per_node: 1, nics_per_node: 1}\n"
+                      "fabric: {kind: packets, colocated: wire, namespaces: 'gr{node}'}\n"
+                      "switch: {target: compiled, address: 10.0.0.9, ports: 'p{node}', leaves: " +
+                      leaves + "}\n");
+  };
+  const auto expect = [&](const std::string& nodes, const std::string& leaves,
+                          const std::string& message) {
+    EXPECT_NE(said(nodes, leaves).find(message), std::string::npos) << said(nodes, leaves);
+  };
+  EXPECT_EQ(said("64", "2"), "");
+  EXPECT_EQ(said("64", "1"), "");  // its groups may be smaller
+  expect("65", "2",
+         "job.yaml:7:75: switch.leaves: 65 nodes on 2 leaves: a switch sums for at most 32; name 3 "
+         "leaves or more");
+  expect("3", "4", "switch.leaves: 3 nodes on 4 leaves: some would have none; name fewer leaves");
+}
+
 TEST(JobErrors, SayThatNobodyWaitsSoLongForASwitch) {
   const auto said = [](const std::string& away) {
     return load_error(kHead +
@@ -117,6 +137,17 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
   refused("background=[{pattern: incast}]",
           "pattern: incast is not available yet; use checkpoint or data");
+  refused("background=[{pattern: data, fan_in: 7}]", "fan_in is not available yet; remove it");
+  refused("collectives.allreduce=blink",
+          "collectives.allreduce: blink is not available yet; use another one");
+  refused("collectives.broadcast=orca",
+          "collectives.broadcast: orca is not available yet; use another one");
+  refused("cluster.topology.kind=torus",
+          "cluster.topology.kind: torus is not available yet; use another one");
+  refused("cluster.intra_node={links: dgx-1v}",
+          "cluster.intra_node.links is not available yet; remove it");
+  refused("cluster.intra_node={gpus: [0, 3, 5]}",
+          "cluster.intra_node.gpus is not available yet; remove it or use []");
   refused(
       "tensors.overlap=measured",
       "tensors.overlap is 'measured'; write random, all, none, or the path of a file of measured "

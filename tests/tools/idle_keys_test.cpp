@@ -119,6 +119,7 @@ const std::vector<Probe> kProbes{
     {"switch.mac", "02:00:00:00:00:09", {"switch.target=compiled"}},
     {"switch.ports", "p{node}", {"switch.target=dpdk"}},
     {"switch.namespace", "sw", {"switch.target=dpdk"}},
+    {"switch.leaves", "2", {"switch.target=compiled"}},
     {"switch.loss", "0.1", {"switch.target=compiled"}},
     {"switch.program", "own.spec", {"switch.target=dpdk"}},
     {"switch.entries", "own.entries", {"switch.target=dpdk"}},
@@ -227,7 +228,7 @@ std::string ledger(const LoadedJob& job) {
   for (const PairTraffic& p : result.pairs)
     text << p.source_nic << ' ' << p.target_nic << ' ' << p.bytes << ' ' << p.messages << '\n';
   if (result.packets) text << result.packets->sent << ' ' << result.packets->received << '\n';
-  if (result.network) text << "links\n";
+  if (result.network && !result.network->tiers.empty()) text << "links\n";
   if (result.training)
     for (const double loss : result.training->loss) text << loss << '\n';
   if (result.verify) text << result.verify->checked_elements << '\n';

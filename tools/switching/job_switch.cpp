@@ -111,7 +111,7 @@ std::unique_ptr<JobSwitch> JobSwitch::start(const JobSpec& spec, Control& contro
     auto started = control.world().rank == 0 ? std::make_unique<JobSwitch>(spec) : nullptr;
     if (control.all_gather("").empty())
       throw Error("stopped before the start: " + control.stop_reason(), ErrorKind::environment);
-    if (started && started->child_) started->watch_child(control);
+    if (started && !started->children_.empty()) started->watch_children(control);
     return started;
   } catch (const Error& error) {
     control.fail("host " + std::to_string(control.world().rank) + ": " + error.what());
@@ -119,46 +119,80 @@ std::unique_ptr<JobSwitch> JobSwitch::start(const JobSpec& spec, Control& contro
   }
 }
 
-JobSwitch::JobSwitch(const JobSpec& spec) : spec_(spec), socket_(spec.network_switch.socket) {
-  if (spec.network_switch.started()) {
-    start_child(spec.network_switch);
-    await_child();
-  } else if (!controller_of(spec.network_switch).empty()) {
-    return;  // it is asked when there is something to say
-  } else if (const std::string why = ask(socket_, {{"do", "counters"}}); !why.empty()) {
-    throw Error("the switch at " + socket_ + " does not answer as one: " + why,
-                ErrorKind::environment);
+JobSwitch::JobSwitch(const JobSpec& spec)
+    : spec_(spec), tree_(spec.network_switch, spec.cluster.all_nodes()) {
+  const SwitchSpec& sw = spec.network_switch;
+  if (sw.started()) {
+    start_children(sw);
+    for (int at = 0; at < tree_.switches(); ++at) await_child(at);
+    return;
   }
+  sockets_ = {sw.socket};
+  if (!controller_of(sw).empty()) return;  // it is asked when there is something to say
+  if (const std::string why = ask(sw.socket, {{"do", "counters"}}); !why.empty())
+    throw Error("the switch at " + sw.socket + " does not answer as one: " + why,
+                ErrorKind::environment);
 }
 
-// An external switch forgets the job; one that was started ends.
+// An external switch forgets the job; those that were started end.
 JobSwitch::~JobSwitch() {
-  if (child_) {
+  if (!children_.empty()) {
     watcher_ = {};
-    child_->end();
+    children_.clear();
     return;
   }
   if (!controller_of(spec_.network_switch).empty()) return;  // its next session ends this one
-  for (const std::string& name : admitted_) {
+  for (const auto& [at, name] : admitted_) {
     try {
-      ask(socket_, {{"do", "remove"}, {"job", name}});
+      ask(sockets_[static_cast<std::size_t>(at)], {{"do", "remove"}, {"job", name}});
     } catch (const Error&) {  // it is gone, and the job with it
     }
   }
 }
 
-void JobSwitch::start_child(const SwitchSpec& sw) {
+void JobSwitch::start_children(const SwitchSpec& sw) {
   folder_ = std::make_unique<TemporaryFolder>();
-  socket_ = folder_->file("switch.sock");
   const std::vector<NodeInterface> nodes = interfaces_of_nodes(spec_);
+  const std::vector<std::vector<std::string>> ports = lay_cables(sw);
+  for (int at = 0; at < tree_.switches(); ++at) {
+    sockets_.push_back(folder_->file("switch" + std::to_string(at) + ".sock"));
+    children_.push_back(start_child(sw, at, ports[static_cast<std::size_t>(at)], nodes));
+  }
+}
+
+// The interfaces of every switch, by port; makes those between leaves and the spine.
+std::vector<std::vector<std::string>> JobSwitch::lay_cables(const SwitchSpec& sw) {
+  const std::vector<std::string> all = ports_of(sw, spec_.cluster.all_nodes());
+  if (!tree_.has_spine()) return {all};
+  spine_space_.emplace();
+  std::vector<std::vector<std::string>> ports;
+  std::vector<std::string> of_spine;
+  for (int leaf = 0; leaf + 1 < tree_.switches(); ++leaf) {
+    ports.emplace_back(all.begin() + tree_.begin(leaf), all.begin() + tree_.end(leaf));
+    // The process makes the name its own: other runs may have leaves there, too.
+    const std::string cable = "leaf" + std::to_string(leaf) + "." + std::to_string(getpid());
+    cables_.push_back(std::make_unique<VethCable>(VethCable::End{cable, sw.network_namespace},
+                                                  VethCable::End{cable, spine_space_->path()}));
+    ports.back().push_back(cable);
+    of_spine.push_back(cable);
+  }
+  ports.push_back(std::move(of_spine));
+  return ports;
+}
+
+std::unique_ptr<Child> JobSwitch::start_child(const SwitchSpec& sw, int at,
+                                              const std::vector<std::string>& ports,
+                                              const std::vector<NodeInterface>& nodes) const {
   const bool own = !sw.entries.empty();
-  const std::string tables = folder_->file(own ? "switch.entries" : "switch.yaml");
-  write_lines(tables, own ? entries_for(sw.entries, nodes) : plan_lines(sw, nodes));
-  const InNamespace inside(sw.network_namespace);
-  std::string ports;
-  for (const std::string& port : ports_of(sw, spec_.cluster.all_nodes())) {
+  const std::string tables =
+      folder_->file("switch" + std::to_string(at) + (own ? ".entries" : ".yaml"));
+  write_lines(tables, own ? entries_for(sw.entries, nodes) : plan_lines(sw, at, nodes));
+  const bool spine = at + 1 == tree_.switches() && tree_.has_spine();
+  const InNamespace inside(spine ? spine_space_->path() : sw.network_namespace);
+  std::string names;
+  for (const std::string& port : ports) {
     turn_offloads_off(port);
-    ports += (ports.empty() ? "" : ",") + port;
+    names += (names.empty() ? "" : ",") + port;
   }
   std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(),
                                  "switch",
@@ -168,56 +202,63 @@ void JobSwitch::start_child(const SwitchSpec& sw) {
                                  own ? "--entries" : "--plan",
                                  tables,
                                  "--ports",
-                                 ports,
+                                 names,
                                  "--socket",
-                                 socket_,
+                                 sockets_[static_cast<std::size_t>(at)],
                                  "--with-parent"};
   if (!sw.program.empty()) words.insert(words.end(), {"--program", sw.program});
-  child_ = std::make_unique<Child>(std::move(words));
+  return std::make_unique<Child>(std::move(words));
 }
 
-std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw,
+std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw, int at,
                                                const std::vector<NodeInterface>& nodes) const {
+  const std::uint64_t seed = sw.loss_seed + static_cast<std::uint64_t>(at);  // each loses others
   std::vector<std::string> lines{
       "schema: ghostrank/switch/1",
       "mac: " + sw.mac,
       "ip: " + sw.address,
-      "seed: " + std::to_string(sw.loss_seed % (1 << 30)),
+      "seed: " + std::to_string(seed % (1 << 30)),
       "elements: " + std::to_string(spec_.collectives.in_switch.packet_elements),
       "forward:"};
-  for (std::size_t n = 0; n < nodes.size(); ++n)
-    lines.push_back("  - {mac: " + nodes[n].mac + ", port: " + std::to_string(n) + "}");
+  for (int n = 0; n < std::ssize(nodes); ++n)
+    lines.push_back("  - {mac: " + nodes[static_cast<std::size_t>(n)].mac +
+                    ", port: " + std::to_string(tree_.towards(at, n)) + "}");
   if (sw.loss > 0) lines.emplace_back("loss:");
-  for (std::size_t n = 0; sw.loss > 0 && n < nodes.size(); ++n)
-    lines.push_back("  - {port: " + std::to_string(n) + ", ingress: " + std::to_string(sw.loss) +
+  for (int p = 0; sw.loss > 0 && p < tree_.ports(at); ++p)
+    lines.push_back("  - {port: " + std::to_string(p) + ", ingress: " + std::to_string(sw.loss) +
                     ", egress: " + std::to_string(sw.loss) + "}");
   return lines;
 }
 
 // Waits until the switch answers. Says what it said if it ends instead; that went to stderr, too.
-void JobSwitch::await_child() {
+void JobSwitch::await_child(int at) {
+  Child& child = *children_[static_cast<std::size_t>(at)];
+  const std::string& socket = sockets_[static_cast<std::size_t>(at)];
+  const std::string who = tree_.name(at) + " of switch.target ";
   const auto until = steady_clock::now() + kPatience;
   while (steady_clock::now() < until) {
-    if (child_->wait_output(kLook) && !child_->read_output())
-      throw Error("the switch of switch.target ended before the job began; its error is above",
-                  ErrorKind::environment);
+    if (child.wait_output(kLook) && !child.read_output())
+      throw Error(who + "ended before the job began; its error is above", ErrorKind::environment);
     try {
-      if (std::filesystem::exists(socket_) && ask(socket_, {{"do", "counters"}}).empty()) return;
+      if (std::filesystem::exists(socket) && ask(socket, {{"do", "counters"}}).empty()) return;
     } catch (const Error&) {  // it does not listen yet
     }
   }
-  throw Error("the switch of switch.target does not serve within " +
-                  std::to_string(kPatience.count()) + " s",
+  throw Error(who + "does not serve within " + std::to_string(kPatience.count()) + " s",
               ErrorKind::environment);
 }
 
-void JobSwitch::watch_child(Control& control) {
+void JobSwitch::watch_children(Control& control) {
   const SignalsBlocked blocked;
   watcher_ = std::jthread([this, &control](const std::stop_token& over) {
+    const auto look = 10 * kLook / children_.size();  // all of them in five rounds a second
     while (!over.stop_requested()) {
-      if (!child_->wait_output(10 * kLook) || child_->read_output()) continue;
-      return control.fail("the switch that the run has started (switch.target) has ended",
-                          Stop::machine);
+      for (int at = 0; at < tree_.switches(); ++at) {
+        Child& child = *children_[static_cast<std::size_t>(at)];
+        if (!child.wait_output(look) || child.read_output()) continue;
+        return control.fail(tree_.name(at) + " that the run has started (switch.target) has ended",
+                            Stop::machine);
+      }
     }
   });
 }
@@ -248,7 +289,7 @@ std::string JobSwitch::enter_session(const SwitchJob& job) {
     return "its controller says that it has the address " + ip + ", and not switch.address";
   if (!sw.mac.empty() && mac != sw.mac)
     return "its controller says that it has the MAC address " + mac + ", and not switch.mac";
-  admitted_.push_back(job.name);
+  admitted_.emplace_back(0, job.name);
   return "";
 }
 
@@ -258,26 +299,44 @@ std::string JobSwitch::admit(const SwitchJob& job) {
     return job.format.empty() ? enter_session(job)
                               : "the program that SwitchML's controller sets up does not know its "
                                 "packets; use switch.target: compiled or dpdk";
-  ordered_json workers = ordered_json::array();
-  for (const SwitchJob::Worker& worker : job.workers)
-    workers.push_back({{"port", worker.port}, {"mac", worker.mac}, {"ip", worker.ip}});
-  const std::string why = ask(socket_, {{"do", "admit"},
-                                        {"job",
-                                         {{"name", job.name},
-                                          {"format", job.format.empty() ? "udp" : job.format},
-                                          {"elements", job.elements},
-                                          {"first_slot", job.first_slot},
-                                          {"slots", job.slots},
-                                          {"worker_port", job.worker_port},
-                                          {"guarded", spec_.collectives.in_switch.guarded},
-                                          {"all_functions", job.all_functions},
-                                          {"workers", workers}}}});
+  if (const std::string why = tree_.reason_to_refuse(job); !why.empty()) return why;
+  for (const SwitchPart& part : tree_.parts_of(job))
+    if (const std::string why = admit_part(job, part); !why.empty())
+      return tree_.has_spine() ? tree_.name(part.at) + ": " + why : why;
+  return "";
+}
+
+std::string JobSwitch::admit_part(const SwitchJob& job, const SwitchPart& part) {
+  const SwitchSpec& sw = spec_.network_switch;
+  ordered_json told{{"name", job.name},
+                    {"format", job.format.empty() ? "udp" : job.format},
+                    {"elements", job.elements},
+                    {"first_slot", job.first_slot},
+                    {"slots", job.slots},
+                    {"worker_port", part.worker_port},
+                    {"guarded", spec_.collectives.in_switch.guarded},
+                    {"all_functions", job.all_functions}};
+  if (part.first_worker > 0) told["first_worker"] = part.first_worker;
+  for (const SwitchPart::Member& member : part.members) {
+    ordered_json& worker = told["workers"].emplace_back();
+    worker = {{"port", member.port}, {"mac", member.mac}, {"ip", member.ip}};
+    if (member.workers > 1) worker["workers"] = member.workers;
+  }
+  if (part.uplink >= 0)
+    told["uplink"] = {{"port", part.uplink}, {"mac", sw.mac}, {"ip", sw.address}};
+  const std::string why =
+      ask(sockets_[static_cast<std::size_t>(part.at)], {{"do", "admit"}, {"job", told}});
   if (!why.empty()) return why;
-  admitted_.push_back(job.name);
+  admitted_.emplace_back(part.at, job.name);
   memory_bytes_ += bytes_of_slots(spec_, job);
   return "";
 }
 
-double JobSwitch::processor_seconds() { return child_ ? cpu_seconds_of_all(child_->pid()) : -1; }
+double JobSwitch::processor_seconds() {
+  if (children_.empty()) return -1;
+  double sum = 0;
+  for (const std::unique_ptr<Child>& child : children_) sum += cpu_seconds_of_all(child->pid());
+  return sum;
+}
 
 }  // namespace ghostrank

@@ -76,6 +76,12 @@ constexpr std::array kKeys{
         "network namespace of these interfaces; empty: that of the process"}
         .on("ofi packets")
         .where("switch.target", "compiled dpdk"),
+    Key{"switch.leaves", KeyType::integer, "1",
+        "leaf switches, which neighbouring nodes share, with a spine above them: for groups of "
+        "more than 32 nodes; 1: one switch",
+        1, 32}
+        .on("ofi packets")
+        .where("switch.target", "compiled dpdk"),
     Key{"switch.loss", KeyType::number, "0",
         "share of a scheme's packets that the switch loses on purpose at every port, each way, "
         "drawn from run.seed",
