@@ -37,7 +37,7 @@ EngineThreads::EngineThreads(const std::vector<std::unique_ptr<Shard>>& shards,
         without_exception([&] { threads_.emplace_back([this, s = shard.get()] { play(*s); }); });
     if (started) continue;
     prepared_.count_down();
-    leave(false);
+    leave(*shard, false);
   }
 }
 
@@ -66,7 +66,7 @@ void EngineThreads::play(Shard& shard) {
   const bool prepared = without_exception([&] { shard.prepare(segment_, shared_); });
   prepared_.count_down();
   go_.wait();
-  leave(prepared && without_exception([&] { shard.play(clock_); }));
+  leave(shard, prepared && without_exception([&] { shard.play(clock_); }));
 }
 
 template <typename Act>
@@ -106,9 +106,9 @@ void EngineThreads::end_run() noexcept {
 }
 
 // A shard's last action in a segment.
-void EngineThreads::leave(bool well) {
+void EngineThreads::leave(const Shard& shard, bool well) {
   // In virtual time the other shards meet between windows and would wait for this one for ever.
-  if (!well) shared_.windows.leave();
+  if (!well) shared_.windows.leave(shard.index());
   const std::lock_guard lock(shared_.mutex);
   --shared_.running;
   shared_.changed.notify_one();

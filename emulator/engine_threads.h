@@ -33,7 +33,7 @@ class EngineThreads {
   template <typename Act>
   bool without_exception(Act&& act);
   void end_run() noexcept;
-  void leave(bool well);
+  void leave(const Shard& shard, bool well);
 
   const Segment& segment_;
   ShardShared& shared_;

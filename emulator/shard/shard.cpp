@@ -63,13 +63,13 @@ void Shard::run_virtual() {
     const Windows& windows = shared_->windows;
     Picoseconds first = kNever, others_send = kNever;
     for (int shard = 0; shard < shared_->shards; ++shard) {
-      first = std::min(first, windows.first(shard));
-      if (shard != index_) others_send = std::min(others_send, windows.sends(shard));
+      first = std::min(first, windows.first(index_, shard));
+      if (shard != index_) others_send = std::min(others_send, windows.sends(index_, shard));
     }
-    const Picoseconds own = windows.sends(index_);
+    const Picoseconds own = windows.sends(index_, index_);
     const bool together = own < others_send && others_send < after(own, lookahead_);
     window_end_ = after(together ? own : others_send, lookahead_);
-    if (first == kNever || windows.stopped()) break;
+    if (first == kNever || windows.stopped(index_)) break;
     if (agents_.serves() && agents_repeat_themselves(first)) break;
     shared_->windows.take_mail(index_, [this](auto&& mail) { take_over(std::move(mail)); });
     play_window();

@@ -106,6 +106,8 @@ class Shard final : private NoteCarrier {
   explicit Shard(const Setup& setup);
   ~Shard() override;
 
+  int index() const { return index_; }
+
   // On the thread that will play: brings every rank to the state it has at emulated time 0. Sends
   // nothing through the fabric.
   void prepare(const Segment& segment, ShardShared& shared);

@@ -57,7 +57,7 @@ bool Shard::agents_repeat_themselves(Picoseconds first) {
   window_ = first;
   Picoseconds last = 0;
   for (int shard = 0; shard < shared_->shards; ++shard)
-    last = std::max(last, shared_->windows.told(shard).got_on);
+    last = std::max(last, shared_->windows.told(index_, shard).got_on);
   const bool too_long = seconds(first - last) > spec_.run.stall_timeout_s;
   if (!std::exchange(suspects_agents_, too_long) || !too_long) return false;
   char text[96];

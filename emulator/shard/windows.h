@@ -7,9 +7,9 @@
 //
 // What is told and sent in a window lies in one of two boards, and is read in the next window from
 // there, so one meeting a window is enough: a board is written again only after another meeting.
+// A shard meets the others by writing one cache line, with what it tells, and reading one of each.
 //
-// Threading: shard `self` calls the functions that take `self`, on its thread; told() and first()
-// are for shards between two meetings of their own.
+// Threading: shard `self` calls the functions that take `self`, on its thread.
 #pragma once
 
 #include <algorithm>
@@ -45,15 +45,17 @@ class Windows {
   // Waits until all shards have come. Returns how long, in nanoseconds of wall time.
   std::int64_t meet(int self, const Told& told);
   // A shard leaves for ever; the others no longer wait for it, and see what it told before.
-  void leave();
+  void leave(int self);
 
   // ---- After a meeting, until the next one ----
 
-  const Told& told(int shard) const { return read().told[index(shard)]; }
+  const Told& told(int self, int shard) const { return read(self).lines[index(shard)].told; }
   // When the first event of the shard is due, mail included; when it may next send to others.
-  Picoseconds first(int shard) const;
-  Picoseconds sends(int shard) const { return std::max(first(shard), told(shard).sends); }
-  bool stopped() const;
+  Picoseconds first(int self, int shard) const;
+  Picoseconds sends(int self, int shard) const {
+    return std::max(first(self, shard), told(self, shard).sends);
+  }
+  bool stopped(int self) const;
 
   // Sends mail to another shard; it is read after the next meeting.
   void send(int self, int to, Parcel&& parcel);
@@ -61,7 +63,7 @@ class Windows {
   template <typename Take>
   void take_mail(int self, const Take& take) {
     for (int from = 0; from < shards_; ++from) {
-      Mail& mail = read_side().mail[index(from, self)];
+      Mail& mail = boards_[(met(self) + 1) % 2].mail[index(from, self)];
       std::size_t parcel = 0;
       for (Event& event : mail.events)
         event.held == kNil ? take(event) : take(std::move(mail.parcels[parcel++]));
@@ -73,7 +75,7 @@ class Windows {
   template <typename Is>
   bool any_sent(int self, const Is& is) {
     for (int to = 0; to < shards_; ++to)
-      for (const Event& event : written().mail[index(self, to)].events)
+      for (const Event& event : written(self).mail[index(self, to)].events)
         if (is(event)) return true;
     return false;
   }
@@ -85,31 +87,32 @@ class Windows {
     std::vector<Parcel> parcels;
     Picoseconds first = kNever;  // of its events
   };
-  struct alignas(64) Line : Told {};
+  // What a shard tells at a meeting, and the number of that meeting, written last.
+  struct alignas(64) Line {
+    Told told;
+    std::atomic<std::uint32_t> meeting{0};
+  };
   struct Board {
-    std::vector<Line> told;  // by shard
-    std::vector<Mail> mail;  // from * shards + to
+    std::vector<Line> lines;  // by shard
+    std::vector<Mail> mail;   // from * shards + to
+  };
+  // A shard's own notes.
+  struct alignas(64) Own {
+    std::uint32_t met = 0;         // its meetings so far
+    std::int64_t patience_ns = 0;  // how long it now waits awake
   };
 
   std::size_t index(int shard) const { return static_cast<std::size_t>(shard); }
   std::size_t index(int from, int to) const { return index(from * shards_ + to); }
-  std::uint32_t met() const { return met_.load(std::memory_order_relaxed); }
-  Board& written() { return boards_[met() % 2]; }
-  Board& read_side() { return boards_[(met() + 1) % 2]; }
-  const Board& read() const { return boards_[(met() + 1) % 2]; }
-  void arrive(std::uint64_t change);
-
-  struct alignas(64) Patience {
-    std::int64_t ns;
-  };
+  std::uint32_t met(int self) const { return own_[index(self)].met; }
+  Board& written(int self) { return boards_[met(self) % 2]; }
+  const Board& read(int self) const { return boards_[(met(self) + 1) % 2]; }
+  std::int64_t wait_for(const std::atomic<std::uint32_t>& line, std::uint32_t meeting, Own& own);
 
   int shards_;
   std::int64_t spin_ns_;
-  std::vector<Patience> patience_;  // by shard
+  std::vector<Own> own_;  // by shard
   std::array<Board, 2> boards_;
-  // How many shards are awaited (upper half) and how many of these have come (lower half).
-  alignas(64) std::atomic<std::uint64_t> state_;
-  alignas(64) std::atomic<std::uint32_t> met_{0};  // meetings so far
 };
 
 }  // namespace ghostrank

@@ -241,8 +241,8 @@ TEST(Windows, BringMailToTheNextWindow) {
     std::uint32_t got = 0;
     for (int n = 0; n < kMeetings; ++n) {
       windows.meet(self, {.next = 10 * n + self, .sends = n});
-      EXPECT_EQ(windows.told(1 - self).next, 10 * n + 1 - self);
-      EXPECT_EQ(windows.first(self), n == 0 ? self : std::min(10 * n + self, 10 * n - 7));
+      EXPECT_EQ(windows.told(self, 1 - self).next, 10 * n + 1 - self);
+      EXPECT_EQ(windows.first(self, self), n == 0 ? self : std::min(10 * n + self, 10 * n - 7));
       windows.take_mail(self, [&](auto&& mail) {
         if constexpr (std::is_same_v<std::decay_t<decltype(mail)>, Event>) {
           EXPECT_EQ(mail.sequence, n - 1u);
@@ -265,9 +265,9 @@ TEST(Windows, GoOnWithoutAShardThatHasLeft) {
   Windows windows(3, std::chrono::nanoseconds(0));
   const auto play = [&](int self) {
     for (int n = 0; n < 100; ++n) windows.meet(self, {});
-    if (self == 1) return windows.leave();
+    if (self == 1) return windows.leave(self);
     for (int n = 0; n < 100; ++n) windows.meet(self, {.stopped = self == 2});
-    EXPECT_TRUE(windows.stopped());
+    EXPECT_TRUE(windows.stopped(self));
   };
   std::vector<std::thread> threads;
   for (int self = 0; self < 3; ++self) threads.emplace_back(play, self);
