@@ -126,10 +126,15 @@ bool contains(std::string_view list, std::string_view word) {
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
+void refuse_later(const Key& key, const YamlValue& value) {
+  if (!contains(key.later, value.text)) return;
+  const std::string instead =
+      key.allowed.empty() ? "another one" : join(words(key.allowed), " or ");
+  fail(value.mark,
+       std::string(key.path) + ": " + value.text + " is not available yet; use " + instead);
+}
+
 void read_choice(const Key& key, const YamlValue& value, Setting& out) {
-  if (contains(key.later, value.text))
-    fail(value.mark, std::string(key.path) + ": " + value.text + " is not available yet; use " +
-                         join(words(key.allowed), " or "));
   if (!contains(key.allowed, value.text)) refuse(key, value.mark, description(value));
   out.text = value.text;
 }
@@ -199,6 +204,7 @@ void read_value(const Key& key, const YamlValue& value, Setting& out) {
   }
   if (key.type == KeyType::string && value.kind == YamlValue::Kind::null) return;
   if (!value.is_scalar()) refuse(key, value.mark, description(value));
+  refuse_later(key, value);
   if (key.type == KeyType::string)
     out.text = value.text;
   else if (key.type == KeyType::choice)

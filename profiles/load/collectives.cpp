@@ -109,7 +109,8 @@ void read_groups(const Setting& groups, const std::string& near, Algorithms& own
 void read_switch(const Settings& in, CollectiveSpec& out) {
   out.in_switch.slots = in.small("switch.slots");
   out.in_switch.packet_elements = std::stoi(in.text("switch.packet_elements"));
-  out.in_switch.timeout_ps = in.micros("switch.timeout_us");
+  if (in.text("switch.timeout_us") != "auto")
+    out.in_switch.timeout_ps = in.micros("switch.timeout_us");
   out.in_switch.fallback_ps = in.micros("switch.fallback_after_us");
   out.in_switch.memory_slots = in.small("switch.memory_slots");
   out.in_switch.trees = in.small("switch.trees");

@@ -184,6 +184,7 @@ std::string type_text(const Key& key) {
     if (key.min == key.max) return std::string(name);
     return std::string(name) + ", " + number_text(key.min) + " to " + number_text(key.max);
   };
+  const std::string later = key.later.empty() ? "" : "; later " + code_list(key.later);
   switch (key.type) {
     case KeyType::integer:
       return ranged("integer");
@@ -192,12 +193,9 @@ std::string type_text(const Key& key) {
     case KeyType::boolean:
       return "true or false";
     case KeyType::string:
-      return "text";
-    case KeyType::choice: {
-      std::string text = code_list(key.allowed);
-      if (!key.later.empty()) text += "; later " + code_list(key.later);
-      return text;
-    }
+      return "text" + later;
+    case KeyType::choice:
+      return code_list(key.allowed) + later;
     case KeyType::auto_number:
       return "`auto` or a " + ranged("number");
     case KeyType::auto_integer:

@@ -23,6 +23,7 @@ constexpr std::array kKeys{
     Key{"pattern", KeyType::choice, kRequired,
         "checkpoint: ranks write weights and optimizer state; data: ranks read samples", 0, 0,
         "checkpoint data", "incast permutation bisection"},
+    Key{"fan_in", KeyType::integer, kAbsent, "senders of an incast", 0, 0, "", "", false},
     Key{"every", KeyType::integer, "1",
         "period in steps; it happens in the last step of each, counted from the first one played, "
         "warm-up included",

@@ -52,9 +52,11 @@ TEST(Yaml, RefusesAKeyGivenTwice) {
 }
 
 TEST(Yaml, RefusesKeysThatAreNotNames) {
-  const std::string text = "a key must be a plain name; write 'name: value'";
+  const std::string text =
+      "a key must be a plain name; write 'name: value', and close the bracket that opens here";
   EXPECT_EQ(error("{[1]: 2}"), "a.yaml:1:2: " + text);
   EXPECT_EQ(error("? {a: 1}\n: 2\n"), "a.yaml:1:3: " + text);
+  EXPECT_EQ(error("{\"a\": {\"b\": 1},\n"), "a.yaml:1:1: " + text);
 }
 
 TEST(Yaml, RefusesTagsAndFurtherDocuments) {

@@ -24,6 +24,10 @@ constexpr std::array kKeys{
         "rate of a GPU's links inside its node", 0, kMaxRate},
     Key{"cluster.intra_node.latency_us", KeyType::number, "1", "one way inside a node", 0,
         kMaxMicros},
+    Key{"cluster.intra_node.links", KeyType::string, kAbsent, "links between a node's GPUs", 0, 0,
+        "", "", kLater},
+    Key{"cluster.intra_node.gpus", KeyType::any, "[]", "which GPUs of such a node the job has", 0,
+        0, "", "", kLater},
     Key{"cluster.storage_nodes", KeyType::integer, "0",
         "storage nodes for background traffic, numbered after the other nodes and with the same "
         "NICs",
@@ -33,7 +37,8 @@ constexpr std::array kKeys{
         "leaf_spine: leaves and spines, each node on one leaf; rail_optimised: the same, NIC i of "
         "a node on a leaf of rail i; rail_only: a switch for each rail; fat_tree: leaves, spines "
         "in pods, cores; or a file of links (.csv, .json, .yaml), as given or next to the job; a "
-        "real one is as it is"}
+        "real one is as it is",
+        0, 0, "", "dragonfly torus"}
         .on("memory virtual"),
     Key{"cluster.topology.places", KeyType::integer, "0",
         "nodes that the fabric has room for; 0: as many as the job has", 0, 1e6}

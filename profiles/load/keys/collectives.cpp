@@ -18,10 +18,12 @@ constexpr std::array kKeys{
     Key{"collectives.allreduce", KeyType::string, "auto",
         "algorithm, as `ghostrank schedule` names it; auto: the library's own "
         "choice; lib/name: another "
-        "library's; x.xml: an MSCCL file, as given or next to the job"},
+        "library's; x.xml: an MSCCL file, as given or next to the job",
+        0, 0, "", "blink"},
     Key{"collectives.reduce_scatter", KeyType::string, "auto", "likewise"},
     Key{"collectives.all_gather", KeyType::string, "auto", "likewise"},
-    Key{"collectives.broadcast", KeyType::string, "auto", "likewise"},
+    Key{"collectives.broadcast", KeyType::string, "auto", "likewise", 0, 0, "",
+        "orca elmo unicast"},
     Key{"collectives.reduce", KeyType::string, "auto", "likewise"},
     Key{"collectives.all_to_all", KeyType::string, "auto", "likewise"},
     Key{"collectives.send_recv", KeyType::string, "auto", "likewise"},

@@ -137,8 +137,8 @@ constexpr std::array kKeys{
         "what has so many trees: the switch (Quantum), or each of its ports (Quantum-2)", 0, 0,
         "switch port"}
         .with_schemes(),
-    Key{"switch.timeout_us", KeyType::number, "10000",
-        "time without an answer after which a packet is sent again", 1, kMaxMicros}
+    Key{"switch.timeout_us", KeyType::auto_number, "auto",
+        "time without an answer after which a packet is sent again; auto: 10000", 1, kMaxMicros}
         .with_schemes(),
     Key{"switch.fallback_after_us", KeyType::number, "1000000",
         "silence of the switch after which the ranks sum without it, for the rest of the job; "
