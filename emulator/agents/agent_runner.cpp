@@ -345,6 +345,21 @@ bool AgentRunner::switch_hears(State& s, Picoseconds at) {
   return failures == 0 || at >= *std::prev(last) + switch_.away;
 }
 
+void AgentRunner::prefetch(std::uint32_t local) const {
+  const auto* const s = reinterpret_cast<const char*>(first_of_[local]);
+  if (s == nullptr) return;
+  for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(s + 64 * line);
+  __builtin_prefetch(&free_[processor_of_[local]], 1);
+}
+
+void AgentRunner::prefetch_call(std::uint32_t local, std::uint32_t call) const {
+  const State* const s = first_of_[local];
+  if (s == nullptr) return;
+  const auto* const agent = reinterpret_cast<const char*>(s->agent.get());
+  for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(agent + 64 * line);
+  s->open.prefetch(call);
+}
+
 template <typename Tell>
 void AgentRunner::tell(State& s, Moment at, const Tell& what) {
   Lent io(*this, s, at);

@@ -107,13 +107,9 @@ class AgentRunner {
   bool serves() const { return !cluster_.schemes().empty(); }
   // Ends::overhead_bytes() of a scheme.
   std::uint64_t overhead(std::uint32_t scheme) const { return overhead_[scheme]; }
-  // Fetches what the next event of a party will touch.
-  void prefetch(std::uint32_t local) const {
-    const State* const s = first_of_[local];
-    if (s == nullptr) return;
-    for (std::size_t line = 0; line < 3; ++line)
-      __builtin_prefetch(reinterpret_cast<const char*>(s) + 64 * line);
-  }
+  // Fetch what the next note of a party will touch; call the first well before the second.
+  void prefetch(std::uint32_t local) const;
+  void prefetch_call(std::uint32_t local, std::uint32_t call) const;
   // Grows while calls make progress: with reliable notes, and where a rank reads elements of its
   // tensor behind all that it has read, or writes some; not with timers or with packets that are
   // sent again.

@@ -5,6 +5,7 @@
 // one owner.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -35,6 +36,14 @@ class LeastFirst {
  public:
   bool empty() const { return slots_.empty(); }
   const Slot& first() const { return slots_.front(); }
+  // The least but for the first; null: there is no other.
+  const Slot* second() const {
+    const std::size_t end = std::min<std::size_t>(slots_.size(), 5);
+    const Slot* least = nullptr;
+    for (std::size_t i = 1; i < end; ++i)
+      if (least == nullptr || slots_[i].key.before(least->key)) least = &slots_[i];
+    return least;
+  }
   auto begin() const { return slots_.begin(); }
   auto end() const { return slots_.end(); }
 

@@ -58,7 +58,7 @@ class EventSources {
   template <typename KeyOf>
   Event& pop(const KeyOf& key_of) {
     const std::uint32_t number = heads_.first().source;
-    Event& event = take_first(sources_[number]);
+    Event& event = take_first(sources_[number], 1);
     replace_head(number, key_of);
     settle(key_of);
     return event;
@@ -72,7 +72,7 @@ class EventSources {
     Source& source = sources_[number];
     if (source.first == source.last && source.head + 1 == source.tail) return nullptr;
     source.early = true;
-    return &take_first(source);
+    return &take_first(source, kEarlyAhead);
   }
   template <typename KeyOf>
   void settle(const KeyOf& key_of) {
@@ -85,9 +85,22 @@ class EventSources {
     return head_of(sources_[number]).t.at;
   }
 
-  // The first event, which the next pop() removes; null: there is none.
+  // The first event, which the next pop() removes, and the one behind it; null: there is none.
   const Event* next() const {
     return heads_.empty() ? nullptr : &head_of(sources_[heads_.first().source]);
+  }
+  const Event* second() const {
+    const Head* const head = heads_.second();
+    return head == nullptr ? nullptr : &head_of(sources_[head->source]);
+  }
+  // Fetch what push() will touch: call the first well before the second.
+  void prefetch_source(std::uint32_t number) const {
+    if (number < sources_.size()) __builtin_prefetch(&sources_[number], 1);
+  }
+  void prefetch_tail(std::uint32_t number) const {
+    if (number >= sources_.size() || sources_[number].first == nullptr) return;
+    const Source& source = sources_[number];
+    if (source.tail < kBlock) __builtin_prefetch(&source.last->events[source.tail], 1);
   }
 
   template <typename Is>
@@ -112,7 +125,8 @@ class EventSources {
   }
 
  private:
-  static constexpr std::uint32_t kBlock = 15;  // events of a block, which is 1 KiB large
+  static constexpr std::uint32_t kBlock = 15;      // events of a block, which is 1 KiB large
+  static constexpr std::uint32_t kEarlyAhead = 3;  // events of one source follow each other at once
 
   struct Block {
     Block* next;
@@ -131,7 +145,8 @@ class EventSources {
 
   static Event& head_of(const Source& source) { return source.first->events[source.head]; }
 
-  Event& take_first(Source& source) {
+  // Fetches the event `ahead` places behind the new first one.
+  Event& take_first(Source& source, std::uint32_t ahead) {
     if (spent_ != nullptr) spare_.push_back(std::exchange(spent_, nullptr));
     Block* const block = source.first;
     Event& event = block->events[source.head++];
@@ -142,12 +157,12 @@ class EventSources {
       source.head = 0;
     }
     if (ends) return event;
-    if (source.head + 1 < kBlock) {
-      __builtin_prefetch(&head_of(source) + 1);
-    } else if (source.first != source.last) {
-      __builtin_prefetch(source.first->next);
-      __builtin_prefetch(source.first->next->events.data());
-    }
+    const std::uint32_t at = source.head + ahead;
+    if (at < kBlock)
+      __builtin_prefetch(&source.first->events[at]);
+    else if (source.first != source.last)
+      __builtin_prefetch(&source.first->next->events[at - kBlock]);
+    if (at + 1 == kBlock) __builtin_prefetch(source.first);  // for `next`
     return event;
   }
 

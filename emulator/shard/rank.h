@@ -118,8 +118,8 @@ struct Flight {
   Whole whole = Whole::no;
   bool by_agents = false;
   bool kept = false;  // its steps lie in the schedule's StepTable
-  // In its rank's FlightList, or in the list of free flights.
-  Flight* next = nullptr;
+  // In its rank's FlightList; `next` also in the list of free flights.
+  Flight *next = nullptr, *before = nullptr;
   // Next member of the same call, if it is whole.
   Flight* next_member = nullptr;
   Moment start, end;
@@ -136,15 +136,32 @@ struct Flight {
   }
 };
 
-// The flights of a rank, in the order in which they began.
+// The flights of a rank, in the order in which they began. A rank may have many, and those of
+// agents may end in any order: so both ends of a link are known, and what is before the first one
+// is the last one.
 class FlightList {
  public:
   bool empty() const { return first_ == nullptr; }
   void append(Flight* f) {
     f->next = nullptr;
-    *link_to(nullptr) = f;
+    if (first_ == nullptr) {
+      first_ = f->before = f;
+      return;
+    }
+    f->before = first_->before;
+    f->before->next = f;
+    first_->before = f;
   }
-  void remove(const Flight* f) { *link_to(f) = f->next; }
+  void remove(const Flight* f) {
+    if (f == first_)
+      first_ = f->next;
+    else
+      f->before->next = f->next;
+    if (f->next != nullptr)
+      f->next->before = f->before;
+    else if (first_ != nullptr)
+      first_->before = f->before;
+  }
   // Returns the flight that a message is for; null: none.
   Flight* find(const Event& e) const {
     for (Flight* f = first_; f != nullptr; f = f->next) {
@@ -166,12 +183,6 @@ class FlightList {
   Iterator end() const { return {nullptr}; }
 
  private:
-  Flight** link_to(const Flight* f) {
-    Flight** link = &first_;
-    while (*link != f) link = &(*link)->next;
-    return link;
-  }
-
   Flight* first_ = nullptr;
 };
 

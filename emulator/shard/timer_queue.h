@@ -121,10 +121,15 @@ class TimerQueue {
   // When the first event of a source is due; the latest time of all: it has none.
   Picoseconds time_of(std::uint32_t source) const { return sources_.time_of(source); }
 
-  // Calls `look` with the next event of all sources, whenever one of theirs fires, so that the
-  // caller can prefetch what the event will touch. Until clear().
-  using Look = void (*)(const void* caller, const Event& next);
+  // Whenever an event of a source fires, calls `look` with the next event of all sources and, if
+  // there is one, with that behind it, so that the caller can prefetch what they will touch. Until
+  // clear().
+  using Look = void (*)(const void* caller, const Event& next, const Event* second);
   void look_ahead(Look look, const void* caller) { look_ = look, caller_ = caller; }
+
+  // Fetch what push_from() will touch: call the first well before the second.
+  void prefetch_source(std::uint32_t source) const { sources_.prefetch_source(source); }
+  void prefetch_tail(std::uint32_t source) const { sources_.prefetch_tail(source); }
 
   // Whether is(event) holds for a pending event; looks at all of them until it has found one.
   template <typename Is>
@@ -237,7 +242,7 @@ class TimerQueue {
   Event& pop_from_source() {
     Event& event = sources_.pop([this](const Event& e) { return key_of(e); });
     if (const Event* next = sources_.next(); look_ != nullptr && next != nullptr)
-      look_(caller_, *next);
+      look_(caller_, *next, sources_.second());
     note_first_of(kNear);
     return event;
   }
