@@ -1,17 +1,14 @@
 // The modelled networks beside SimGrid. `flow`: the same transfers, at the same times, over the
 // same links of a contended fat tree. Both share links max-min fairly; links have no latency, so
-// SimGrid, too, gives all transfers of a link equal shares. `loggp`: one ring all-reduce, message
-// by message, on links that nothing shares.
-//
-// SimGrid has one engine a process, so every play is a child's.
+// SimGrid, too, gives all transfers of a link equal shares. `loggp`: the ring of simgrid_ring.cpp.
+#include "tools/benchmarks/simgrid.h"
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <map>
 #include <memory>
 #include <set>
-#include <simgrid/s4u.hpp>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,10 +26,11 @@ namespace {
 
 namespace sg = simgrid::s4u;
 
-constexpr double kBitsPerSecond = 100e9;
 constexpr int kHosts[]{64, 256, 1024};
 constexpr int kEach = 8;           // transfers that a host sends
 constexpr double kWithin = 20e-3;  // seconds in which all of them begin
+
+constexpr int kRing = 1024, kAnsweringRing = 128;
 
 struct Transfer {
   int from = 0, to = 0;
@@ -108,11 +106,6 @@ BenchJob job_of(int hosts, std::vector<Transfer>& transfers) {
   return b;
 }
 
-struct Played {
-  double cpu_seconds = 0;
-  std::vector<double> ends;  // seconds, of each transfer
-};
-
 Played play_as_flows(int hosts) {
   std::vector<Transfer> transfers = transfers_between(hosts);
   const BenchJob job = job_of(hosts, transfers);
@@ -128,19 +121,6 @@ Played play_as_flows(int hosts) {
   Played played{result.hosts.front().cpu_seconds, {}};
   for (const Transfer& t : transfers) played.ends.push_back(ends.at({t.to, t.stream}));
   return played;
-}
-
-// Without what models the WAN.
-std::unique_ptr<sg::Engine> make_engine() {
-  static std::string name = "bench", quiet = "--log=root.thres:warning";
-  static char* argv[] = {name.data(), quiet.data(), nullptr};
-  int argc = 2;
-  auto engine = std::make_unique<sg::Engine>(&argc, argv);
-  for (const char* setting :
-       {"network/model:CM02", "network/crosstraffic:no", "network/TCP-gamma:0",
-        "surf/precision:1e-12", "maxmin/precision:1e-9"})
-    sg::Engine::set_config(setting);
-  return engine;
 }
 
 Played play_in_simgrid(int hosts) {
@@ -195,56 +175,6 @@ Played play_in_simgrid(int hosts) {
   return played;
 }
 
-// ---- A ring ----
-
-constexpr int kRing = 1024;
-constexpr std::uint64_t kChunk = 1 << 20;  // bytes
-constexpr Picoseconds kLatency = 2 * kPicosPerMicro;
-constexpr double kRingMessages = 2.0 * kRing * (kRing - 1);
-
-Played play_ring_as_messages(int ranks) {
-  BenchJob b = collective_job(
-      FabricKind::virtual_time, ranks, ranks,
-      collective(Func::all_reduce, static_cast<std::uint64_t>(ranks) * kChunk / 4), 1);
-  b.job.spec.cluster.nic = {kBitsPerSecond, kLatency};
-  b.job.spec.run.warmup = 0;
-  const Result result = play_alone(b);
-  if (result.messages_per_iteration != kRingMessages)
-    throw std::runtime_error("the ring has another number of messages");
-  return {result.hosts.front().cpu_seconds, {result.iterations.front().seconds}};
-}
-
-Played play_ring_in_simgrid(int ranks) {
-  const auto engine = make_engine();
-  sg::NetZone* const zone = sg::create_full_zone("cluster");
-  std::vector<sg::Host*> host;
-  for (int i = 0; i < ranks; ++i)
-    host.push_back(zone->create_host("host" + std::to_string(i), 1e9)->seal());
-  for (int i = 0; i < ranks; ++i) {
-    const sg::Link* link = zone->create_link("link" + std::to_string(i), kBitsPerSecond / 8)
-                               ->set_latency(seconds(kLatency))
-                               ->seal();
-    zone->add_route(host[i]->get_netpoint(), host[(i + 1) % ranks]->get_netpoint(), nullptr,
-                    nullptr, {sg::LinkInRoute(link)}, false);
-  }
-  zone->seal();
-  for (int i = 0; i < ranks; ++i)
-    sg::Actor::create("rank", host[i], [ranks, i] {
-      static char chunk = 0;
-      sg::Mailbox* const own = sg::Mailbox::by_name(std::to_string(i));
-      sg::Mailbox* const next = sg::Mailbox::by_name(std::to_string((i + 1) % ranks));
-      for (int step = 0; step < 2 * (ranks - 1); ++step) {
-        char* got = nullptr;
-        const sg::CommPtr in = own->get_async(&got), out = next->put_async(&chunk, kChunk);
-        in->wait();
-        out->wait();
-      }
-    });
-  const std::clock_t began = std::clock();
-  engine->run();
-  return {static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, {sg::Engine::get_clock()}};
-}
-
 // How far the durations of the transfers are apart, as a share of SimGrid's.
 struct Apart {
   double worst = 0, mean = 0;
@@ -283,10 +213,13 @@ void Answers(benchmark::State& state) {
     state.counters["mean"] = mean->said;
   }
 }
-void RingAnswers(benchmark::State& state) {
+// How far the durations of smaller rings are from those of `loggp`.
+void RingAnswers(benchmark::State& state, Played (*play)(int)) {
+  const auto took = [](Played (*ring)(int)) {
+    return in_child([ring] { return ring(kAnsweringRing).ends.at(0); });
+  };
   for (auto _ : state) {
-    const auto ours = in_child([] { return play_ring_as_messages(kRing).ends.at(0); });
-    const auto theirs = in_child([] { return play_ring_in_simgrid(kRing).ends.at(0); });
+    const auto ours = took(play_ring_by_loggp), theirs = took(play);
     if (!ours || !theirs) return state.SkipWithError("the run did not end well");
     state.counters["apart"] = std::abs(ours->said / theirs->said - 1);
   }
@@ -297,23 +230,30 @@ void sizes(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK_CAPTURE(Plays, flow, play_as_flows)->Apply(sizes);
 BENCHMARK_CAPTURE(Plays, simgrid, play_in_simgrid)->Apply(sizes);
-BENCHMARK_CAPTURE(Plays, ring_loggp, play_ring_as_messages)
-    ->Arg(kRing)
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(Plays, ring_simgrid, play_ring_in_simgrid)
-    ->Arg(kRing)
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(1)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(RingAnswers)->Iterations(1)->Unit(benchmark::kMillisecond);
+void ring(benchmark::internal::Benchmark* b) {
+  b->Arg(kRing)->UseManualTime()->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(Plays, ring_loggp, play_ring_by_loggp)->Apply(ring);
+BENCHMARK_CAPTURE(Plays, ring_actors, play_ring_by_actors)->Apply(ring);
+BENCHMARK_CAPTURE(Plays, ring_smpi, play_ring_by_smpi)->Apply(ring);
+BENCHMARK_CAPTURE(RingAnswers, actors, play_ring_by_actors)->Iterations(1);
+BENCHMARK_CAPTURE(RingAnswers, smpi, play_ring_by_smpi)->Iterations(1);
 BENCHMARK(Answers)->Arg(kHosts[0])->Arg(kHosts[1])->Arg(kHosts[2])->Iterations(1)->Unit(
     benchmark::kMillisecond);
 
 }  // namespace
+
+std::unique_ptr<sg::Engine> make_engine() {
+  static std::string name = "bench", quiet = "--log=root.thres:warning";
+  static char* argv[] = {name.data(), quiet.data(), nullptr};
+  int argc = 2;
+  auto engine = std::make_unique<sg::Engine>(&argc, argv);
+  for (const char* setting :
+       {"network/model:CM02", "network/crosstraffic:no", "network/TCP-gamma:0",
+        "surf/precision:1e-12", "maxmin/precision:1e-9"})
+    sg::Engine::set_config(setting);
+  return engine;
+}
 
 Section section(const Found& found) {
   std::vector<report::Row> rows{{"hosts", "transfers", "`flow`", "SimGrid", "times as fast",
@@ -331,21 +271,27 @@ Section section(const Found& found) {
   }
   const std::string ring = "/" + std::to_string(kRing);
   const auto loggp = found.median("Plays/ring_loggp" + ring, "seconds");
-  const auto simgrid = found.median("Plays/ring_simgrid" + ring, "seconds");
-  const std::vector<report::Row> messages{
-      {"ranks", "messages", "`loggp`", "SimGrid", "times as fast", "durations apart"},
-      {std::to_string(kRing), figure(kRingMessages), figure(loggp, 1, 1e-3) + " ms",
-       figure(simgrid, 1, 1e-3) + " ms", ratio(simgrid, loggp),
-       figure(found.median("RingAnswers", "apart"), 1, 1e-9) + "e-9"}};
+  std::vector<report::Row> rings{
+      {"", "processor time", "a message", "times as long", "durations apart"},
+      {"`loggp`", figure(loggp, 1, 1e-3) + " ms",
+       figure(loggp, 2, 1e-6 * ring_messages(kRing)) + " µs", "", ""}};
+  const auto beside = [&](const std::string& what, const std::string& name) {
+    const auto took = found.median("Plays/ring_" + name + ring, "seconds");
+    rings.push_back({what, figure(took, 1, 1e-3) + " ms",
+                     figure(took, 2, 1e-6 * ring_messages(kRing)) + " µs", ratio(took, loggp),
+                     figure(found.median("RingAnswers/" + name, "apart"), 1, 1e-9) + "e-9"});
+  };
+  beside("SimGrid, an actor a rank: put and get in a loop", "actors");
+  beside("SimGrid's SMPI: MPI_Allreduce, `smpi/allreduce:lr`, payload not touched", "smpi");
   return {
       "Random transfers of 1, 2, 4, ... 32 MiB that begin within 20 ms, on a fat tree of three "
       "tiers, oversubscribed 2:1 at the leaves and again between pods, 100 Gb/s; SimGrid with "
       "CM02 and links without latency; processor time of one thread; medians of 3 plays.\n\n" +
-          report::markdown_table(rows) +
-          "\nOne ring all-reduce with chunks of 1 MiB, message by message; NICs of 100 Gb/s and 2 "
-          "µs, "
-          "an actor a rank in SimGrid, which plays once.\n\n" +
-          report::markdown_table(messages),
+          report::markdown_table(rows) + "\nOne ring all-reduce of " + std::to_string(kRing) +
+          " ranks, message by message: " + figure(ring_messages(kRing)) +
+          " messages of 1 MiB, NICs of 100 Gb/s and 2 µs; SimGrid with CM02, too; durations are "
+          "compared with " +
+          std::to_string(kAnsweringRing) + " ranks.\n\n" + report::markdown_table(rings),
       {}};
 }
 

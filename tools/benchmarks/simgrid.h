@@ -1,0 +1,35 @@
+// What the plays of the modelled networks beside SimGrid share. SimGrid has one engine a process,
+// so every play is a child's.
+//
+// Threading: one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <simgrid/s4u.hpp>
+#include <vector>
+
+namespace ghostrank::bench {
+
+constexpr double kBitsPerSecond = 100e9;  // of every link between a host and its switch
+
+struct Played {
+  double cpu_seconds = 0;    // of the thread that plays
+  std::vector<double> ends;  // seconds, of each transfer, or of the whole
+};
+
+// SimGrid's engine without what models the WAN.
+std::unique_ptr<simgrid::s4u::Engine> make_engine();
+
+// ---- A ring all-reduce, message by message (simgrid_ring.cpp) ----
+
+constexpr std::uint64_t kChunk = 1 << 20;  // bytes of a message
+constexpr double ring_messages(double ranks) { return 2 * ranks * (ranks - 1); }
+
+Played play_ring_by_loggp(int ranks);
+// An actor a rank, which sends and receives in a loop: the shortest program for SimGrid.
+Played play_ring_by_actors(int ranks);
+// SMPI's MPI_Allreduce with its ring, `smpi/allreduce:lr`, which does not touch payload.
+Played play_ring_by_smpi(int ranks);
+
+}  // namespace ghostrank::bench
