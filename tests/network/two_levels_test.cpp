@@ -63,6 +63,27 @@ TEST_F(LeavesOfTheRun, SumRightWhateverBecomesOfPackets) {
   expect_exact(two_levels(" -s collectives.allreduce=ring -s fabric.kind=packets"));
 }
 
+// Which elements come from one worker or go to one, a leaf tells by the numbers of its workers.
+TEST_F(LeavesOfTheRun, ScatterGatherAndReduce) {
+  const std::string lossy =
+      " -s fabric.packets.loss=0.01 -s fabric.packets.duplicates=0.01 -s switch.loss=0.005";
+  const std::string fsdp =
+      two_levels(lossy +
+                 " -s parallel.framework=fsdp -s collectives.all_gather=switchml "
+                 "-s collectives.reduce_scatter=switchml");
+  const std::string dear =
+      two_levels(lossy +
+                 " -s parallel.framework=dear -s parallel.decouple=reduce "
+                 "-s collectives.broadcast=switchml -s collectives.reduce=switchml");
+  for (const std::string& command : {fsdp, dear}) {
+    const json result = expect_exact(command);
+    if (!result.contains("packets")) return;
+    EXPECT_GT(result["packets"]["lost_on_purpose"], 0);
+    EXPECT_EQ(play(command + " -s switch.target=dpdk"), 2);
+    EXPECT_NE(said().find("knows no packets of "), std::string::npos) << said();
+  }
+}
+
 TEST_F(LeavesOfTheRun, GoWithIt) {
   const pid_t killed = start_long_run(" -s switch.leaves=2");
   EXPECT_TRUE(has_cables());

@@ -94,7 +94,7 @@ TEST(JobErrors, SayHowManyLeavesThereMayBe) {
   EXPECT_EQ(said("64", "2"), "");
   EXPECT_EQ(said("64", "1"), "");  // its groups may be smaller
   expect("65", "2",
-         "job.yaml:7:75: switch.leaves: 65 nodes on 2 leaves: a switch sums for at most 32; name 3 "
+         "job.yaml:6:73: switch.leaves: 65 nodes on 2 leaves: a switch sums for at most 32; name 3 "
          "leaves or more");
   expect("3", "4", "switch.leaves: 3 nodes on 4 leaves: some would have none; name fewer leaves");
 }
