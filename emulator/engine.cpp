@@ -442,6 +442,8 @@ class Session::Play {
       result_.network = packet_report(cluster_.topology(), sum.links, played, lasted);
     else
       result_.network = network_report(cluster_.topology(), sum.links, played, lasted);
+    if (!result_.network && spec_.fabric.kind == FabricKind::virtual_time)
+      result_.network = NetworkReport{.topology = "one switch", .routing = "one path"};
     result_.link_history = link_history(cluster_.topology(), sum.link_times, lasted);
     if (result_.network && spec_.fabric.network == NetworkModel::flow)
       describe_flows(sum.fluids, *result_.network);

@@ -88,6 +88,8 @@ std::span<const Verb> all_verbs() {
            calibrate_verbs()},
       Verb{"help", "show the flags of a verb, its man page, or completion for a shell", verb_help},
       Verb{"report", "", nullptr},
+      Verb{"diagnose", "", nullptr},
+      Verb{"place", "", nullptr},
   };
   return verbs;
 }

@@ -222,6 +222,8 @@ TEST(ResultJson, OfAnotherFormIsRefusedWithThePlace) {
   EXPECT_EQ(error_of(file).substr(0, file.size() + 5), file + ":2:13");
   put(file, "{}");
   EXPECT_NE(error_of(file).find("schema is ''"), std::string::npos);
+  put(file, R"({"schema": "ghostrank/result/1", "ranks": 2})");
+  EXPECT_NE(error_of(file).find("traffic is missing"), std::string::npos);
   put(file, R"({"schema": "ghostrank/result/1", "ranks": "many"})");
   EXPECT_EQ(error_of(file), file + ": ranks is not a number");
   put(file, R"({"schema": "ghostrank/result/1", "hosts": [1]})");

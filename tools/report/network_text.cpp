@@ -31,7 +31,7 @@ std::string queue_text(const std::optional<QueueCount>& queue) {
 }  // namespace
 
 std::vector<Fact> network_facts(const std::optional<NetworkReport>& network) {
-  if (!network) return {};
+  if (!network || network->tiers.empty()) return {};
   const std::string how = network->model == "flow"     ? ", as flows"
                           : network->model == "packet" ? ", as packets"
                                                        : "";
