@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "collectives/compressor.h"
@@ -28,10 +29,15 @@ inline float get_float(std::span<const std::byte> payload, int index) {
   return value;
 }
 
+// NaN if an element is, so that a tensor scaled by it becomes NaN as a whole.
 inline float largest_magnitude(std::span<const float> tensor) {
   float largest = 0;
-  for (const float x : tensor) largest = std::abs(x) > largest ? std::abs(x) : largest;
-  return largest;
+  bool numbers = true;
+  for (const float x : tensor) {
+    largest = std::abs(x) > largest ? std::abs(x) : largest;
+    numbers &= !std::isnan(x);
+  }
+  return numbers ? largest : std::numeric_limits<float>::quiet_NaN();
 }
 
 inline double mean_magnitude(std::span<const float> tensor) {

@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kClip = 2.5;
 
-// The magnitude at which elements are clipped; the largest one where nothing is clipped.
+// The magnitude at which elements are clipped; the largest one where nothing is clipped: in a
+// tensor of one magnitude, whose deviation is 0 but for rounding, or that is not finite.
 float clip_of(std::span<const float> tensor) {
   double sum = 0, squares = 0;
   for (const float x : tensor) {
@@ -22,9 +23,8 @@ float clip_of(std::span<const float> tensor) {
     squares += static_cast<double>(x) * static_cast<double>(x);
   }
   const auto n = static_cast<double>(tensor.size());
-  const double variance = std::max(0.0, squares / n - sum / n * sum / n);
-  const auto clip = static_cast<float>(kClip * std::sqrt(variance));
-  // A tensor of one magnitude has no deviation (but for rounding), and nothing to clip.
+  const double variance = squares / n - sum / n * sum / n;
+  const auto clip = static_cast<float>(kClip * std::sqrt(variance));  // NaN below 0
   const float largest = largest_magnitude(tensor);
   return clip > 1e-3f * largest ? clip : largest;
 }

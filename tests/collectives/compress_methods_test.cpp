@@ -231,8 +231,10 @@ TEST(OddTensors, AreTakenByEveryMethod) {
           Floats{std::numeric_limits<float>::max(), 1, -std::numeric_limits<float>::max()}})
       EXPECT_EQ(round_trip(m.name, odd).size(), odd.size());
   }
-  for (const char* name : {"qsgd", "terngrad", "8bit"})
-    for (const float x : round_trip(name, {kInf, 1, 0, -2})) EXPECT_FALSE(std::isfinite(x)) << name;
+  for (const char* name : {"qsgd", "terngrad", "8bit", "dithering", "efsignsgd"})
+    for (const float odd : {kInf, NAN})
+      for (const float x : round_trip(name, {odd, 1, 0, -2}))
+        EXPECT_FALSE(std::isfinite(x)) << name << ' ' << odd;
   EXPECT_TRUE(std::isnan(round_trip("dgc", {NAN, 1, 2, 3})[0]));
 }
 
