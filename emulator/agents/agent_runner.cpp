@@ -31,8 +31,9 @@ class AgentRunner::Lent final : public Io {
   bool send(std::span<const GroupParty> to, const Note& note, Carriage carriage) override {
     const std::uint64_t bytes = note_bytes(note, runner_.overhead(state_.address.scheme));
     if (!may_send(to, note, carriage, bytes)) return true;
-    const LeavingNote leaving{state_.address, state_.party, state_.position, to, note, bytes,
-                              carriage,       now_,         state_.row};
+    const LeavingNote leaving{
+        state_.address, state_.party, state_.location, state_.position, to, note, bytes,
+        carriage,       now_,         state_.row};
     if (!runner_.carrier_.carry(leaving)) {
       if (!std::exchange(state_.waits_for_room, true)) runner_.waiting_.push_back(&state_);
       return false;
@@ -289,6 +290,7 @@ AgentRunner::State& AgentRunner::new_state(AgentAddress who) {
     state->party = helpers_[who.local - ranks_.size()];
     state->position = state->use->ends->size() + (state->party - state->use->first_helper);
   }
+  state->location = cluster_.location(state->party);
   state->parties = state->use->ends->size() + static_cast<GroupParty>(state->use->helpers.size());
   state->row = new_row(who);
   state->processor = processor_of_[who.local];

@@ -53,6 +53,7 @@ struct AgentAddress {
 struct LeavingNote {
   AgentAddress sender;
   WorldParty party;                // the sender
+  const Location& from;            // where it is
   GroupParty position = 0;         // the sender, in its communicator
   std::span<const GroupParty> to;  // receivers
   const Note& note;
@@ -184,6 +185,7 @@ class AgentRunner {
     std::size_t processor = 0;
     GroupParty position = 0, parties = 0;  // its own, and how many there are
     WorldParty party;
+    Location location;
     Fails fails = Fails::never;
     bool traced = false, waits_for_room = false;
     std::uint32_t row = 0;  // in counts_

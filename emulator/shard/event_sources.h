@@ -85,13 +85,17 @@ class EventSources {
     return head_of(sources_[number]).t.at;
   }
 
-  // The first event, which the next pop() removes, and the one behind it; null: there is none.
+  // The first event, which the next pop() removes; null: there is none.
   const Event* next() const {
     return heads_.empty() ? nullptr : &head_of(sources_[heads_.first().source]);
   }
-  const Event* second() const {
+  // The key of the event behind it; kLastOfAll: there is none. Fetches what next() will touch when
+  // that is the first one.
+  EventKey second() const {
     const Head* const head = heads_.second();
-    return head == nullptr ? nullptr : &head_of(sources_[head->source]);
+    if (head == nullptr) return kLastOfAll;
+    prefetch_source(head->source);
+    return head->key;
   }
   // Fetch what push() will touch: call the first well before the second.
   void prefetch_source(std::uint32_t number) const {

@@ -81,7 +81,7 @@ bool Shard::carry(const LeavingNote& note) {
   if (wired_ && !has_room(note)) return false;
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
   const Topology& topology = cluster_.topology();
-  const Location& from = cluster_.location(note.party);
+  const Location& from = note.from;
   const LinkSpeed& speed = topology.nic(from.nic);
   Moment started{kNotYet, 0};  // at the NIC; one start for all receivers on the modelled network
   Picoseconds d = 0;           // that it takes at the NIC
@@ -422,17 +422,17 @@ void Shard::note_arrived(const Event& e) {
   if (shares) note_payloads_.drop(e.held & ~kSharedPayload);
 }
 
-// Fetches what the next two notes will touch when they fire: first what their events name, then,
-// when that is here, what it points to.
-void Shard::prefetch_notes(const Event& next, const Event* second) const {
-  if (second != nullptr) {
-    const Event& e = *second;
-    if (e.held != kNil && (e.channel & kHoldsWords) == 0 && (e.held & kSharedPayload) != 0)
-      note_payloads_.prefetch(e.held & ~kSharedPayload);
-    __builtin_prefetch(&ranks_[e.rank]);
-    agents_.prefetch(e.rank);
-    timers_.prefetch_source(e.rank);
+// Fetches what the next two notes will touch when they fire: of the second one its receiver, and of
+// the next one, whose receiver is here by now, what that points to.
+void Shard::prefetch_notes(const Event& next, std::uint32_t second) const {
+  if (second != kNil) {
+    __builtin_prefetch(&ranks_[second]);
+    agents_.prefetch(second);
+    timers_.prefetch_source(second);
   }
+  if (next.held != kNil && (next.channel & kHoldsWords) == 0 && (next.held & kSharedPayload) != 0)
+    note_payloads_.prefetch(next.held & ~kSharedPayload);
+  __builtin_prefetch(&nics_[ranks_[next.rank].nic], 1);
   agents_.prefetch_call(next.rank, next.sequence);
   timers_.prefetch_tail(next.rank);
 }

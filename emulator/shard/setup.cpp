@@ -144,7 +144,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   timers_.clear();
   note_payloads_ = {};
   timers_.look_ahead(
-      [](const void* shard, const Event& next, const Event* second) {
+      [](const void* shard, const Event& next, std::uint32_t second) {
         static_cast<const Shard*>(shard)->prefetch_notes(next, second);
       },
       this);

@@ -351,7 +351,7 @@ class Shard final : private NoteCarrier {
   bool belongs_here(const Header& note) const;
   void schedule_note(Message m);
   void note_arrived(const Event& e);
-  void prefetch_notes(const Event& next, const Event* second) const;
+  void prefetch_notes(const Event& next, std::uint32_t second) const;
 
   const JobSpec& spec_;
   const Workload& workload_;

@@ -121,10 +121,10 @@ class TimerQueue {
   // When the first event of a source is due; the latest time of all: it has none.
   Picoseconds time_of(std::uint32_t source) const { return sources_.time_of(source); }
 
-  // Whenever an event of a source fires, calls `look` with the next event of all sources and, if
-  // there is one, with that behind it, so that the caller can prefetch what they will touch. Until
-  // clear().
-  using Look = void (*)(const void* caller, const Event& next, const Event* second);
+  // Whenever an event of a source fires, calls `look` with the next event of all sources and with
+  // the rank of that behind it (kNil: unknown), so that the caller can prefetch what they will
+  // touch. Until clear().
+  using Look = void (*)(const void* caller, const Event& next, std::uint32_t second);
   void look_ahead(Look look, const void* caller) { look_ = look, caller_ = caller; }
 
   // Fetch what push_from() will touch: call the first well before the second.
@@ -176,6 +176,10 @@ class TimerQueue {
   EventKey new_key(Picoseconds at, std::uint32_t rank) { return key_of(at, rank, ++pushed_); }
   EventKey key_of(Picoseconds at, std::uint32_t rank, std::uint64_t number) const {
     return {at, (ties_ == Ties::by_rank ? static_cast<std::uint64_t>(rank) << 40 : 0) | number};
+  }
+  std::uint32_t rank_in(const EventKey& key) const {  // kNil: it does not tell
+    const bool tells = ties_ == Ties::by_rank && key.tie != kLastOfAll.tie;
+    return tells ? static_cast<std::uint32_t>(key.tie >> 40) : kNil;
   }
   // Event::order holds the low 32 bits of the push number, which is one of the latest.
   EventKey key_of(const Event& e) const {
@@ -242,7 +246,7 @@ class TimerQueue {
   Event& pop_from_source() {
     Event& event = sources_.pop([this](const Event& e) { return key_of(e); });
     if (const Event* next = sources_.next(); look_ != nullptr && next != nullptr)
-      look_(caller_, *next, sources_.second());
+      look_(caller_, *next, rank_in(sources_.second()));
     note_first_of(kNear);
     return event;
   }
