@@ -105,8 +105,8 @@ bool long_enough(const WarmUp& w, const RunWindow& window) {
          w.iterations >= iterations_to_measure(window, w.step_seconds * w.dilation);
 }
 
-// The latest warm-up at a dilation decides about it, so a passing disturbance is not held against
-// it.
+// The latest warm-up at a dilation decides about it, so a disturbance that has passed does not
+// count.
 const WarmUp* latest_at(std::span<const WarmUp> played, double dilation) {
   const auto found = std::find_if(played.rbegin(), played.rend(),
                                   [&](const WarmUp& w) { return w.dilation == dilation; });

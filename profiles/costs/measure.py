@@ -10,7 +10,7 @@ calls, one right behind the other, between two CUDA events: on small tensors the
 launches kernels. Times that depend on the data are those of Laplace gradients, as in `ghostrank
 calibrate compression`.
 
-Before it measures, the script decompresses what it has compressed, and holds the error against a
+Before it measures, the script decompresses what it has compressed, and compares the error with a
 bound. Needs PyTorch 1.13 or later; on a CPU (--device cpu) it measures wall time.
 """
 import argparse

@@ -1,5 +1,5 @@
 // Step times beside those of real clusters: every run is planned and played in virtual time, and
-// the engine's own step is held against what was measured.
+// the engine's own step is compared with what was measured.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Whether what a run says of itself is so: random jobs are disturbed on purpose, and every figure
-// that a run gives and calls valid is held against the same job in virtual time.
+// that a run gives and calls valid is compared with the same job in virtual time.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What the loader says of a key in virtual time, held against what the run does: a key that it
+// What the loader says of a key in virtual time, compared with what the run does: a key that it
 // notes as without effect changes nothing, and every other one changes something. Runs in virtual
 // time are alike to the picosecond, so this is no matter of luck.
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Captures written here, headers only, frame by frame: what counts, what counts once, what is left
-// out; and ledgers held against them.
+// out; and ledgers compared with them.
 #include "tools/compare/wire_diff.h"
 
 #include <fstream>

@@ -156,8 +156,8 @@ void check_enough(const std::vector<MeasuredRun>& runs) {
   if (runs.size() >= kFewestRuns) return;
   throw Error("--from: " + humane_count(static_cast<double>(runs.size()), "different job") +
               (runs.size() == 1 ? " is" : " are") +
-              " too few: numbers fitted to them could not be held against "
-              "others; give " +
+              " too few: numbers fitted to them could not be compared "
+              "with others; give " +
               std::to_string(kFewestRuns) + " at least, better twenty");
 }
 

@@ -1,5 +1,5 @@
 // Fits a few positive numbers to measured times, given how long the times would be with other
-// numbers, and holds each time against a fit to the others.
+// numbers, and compares each time with a fit to the others.
 //
 // Least squares of log(predicted / measured), so that every time counts alike. Residuals beyond 5 %
 // count linearly (Huber), so that a time which nothing explains does not pull at all others. Solved

@@ -1,5 +1,5 @@
-// The ledger of a result held against captures of a real run of the same job: payload bytes by pair
-// of hosts.
+// Compares the ledger of a result with captures of a real run of the same job: payload bytes by
+// pair of hosts.
 //
 // Errors are Error(usage). Threading: pure functions.
 #pragma once

@@ -1,4 +1,4 @@
-// Holds what NCCL says of itself (a log, a graph dump) against what is played here: per
+// Compares what NCCL says of itself (a log, a graph dump) with what is played here: per
 // communicator its graphs, channels, rings and trees, per call the algorithm, protocol and
 // channels.
 //

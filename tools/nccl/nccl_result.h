@@ -1,4 +1,4 @@
-// Holds a result of 'ghostrank run' against what its job plays now: for each operation and group
+// Compares a result of 'ghostrank run' with what its job plays now: for each operation and group
 // the algorithms, protocols and calls, and the messages and bytes between nodes. A result of
 // another version may have played other rules.
 //

@@ -78,7 +78,7 @@ int calibrate_steps(const Argv& argv) {
   CLI::App app(
       "Make a device profile from step times that you measured: a CSV file with a line for every "
       "run and the columns seconds, job (its job file), plan (as in tp=8 pp=4), or any key of a "
-      "job. Each run is held against a fit to the others.",
+      "job. Each run is compared with a fit to the others.",
       "ghostrank calibrate steps");
   app.add_option("--from", from, "the runs, some twenty of them, as CSV")
       ->required()

@@ -19,9 +19,8 @@ int verb_diff(const Argv& argv) {
   std::optional<double> iterations;
   double within = 0, interval_s = 0.01;
   CLI::App app(
-      "Hold the payload bytes of a result, pair by pair of hosts, against packet captures of a "
-      "real "
-      "run of the same job. Captures are classic pcap files of Ethernet frames, whose headers "
+      "Compare the payload bytes of a result, pair by pair of hosts, with packet captures of a "
+      "real run of the same job. Captures are classic pcap files of Ethernet frames, whose headers "
       "suffice (tcpdump -s 128 -i DEVICE -w FILE); TCP and RoCEv2 are counted.",
       "ghostrank diff");
   app.add_option("result", result_file, "result of 'run --json'")

@@ -1,4 +1,4 @@
-// ghostrank nccl check: holds what a real NCCL said of itself against what is played here.
+// ghostrank nccl check: compares what a real NCCL said of itself with what is played here.
 #include <array>
 #include <cstdio>
 #include <unistd.h>
@@ -32,7 +32,7 @@ bool read_flags(const Argv& argv, CheckFlags& flags) {
       "Say per communicator and call whether graphs, channels, rings, trees, algorithms and "
       "protocols in NCCL's log, or in its graph dump, are those that are played here. The log is "
       "that of NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH,TUNING,COLL; what it lacks is "
-      "not compared. A result of 'run' is held against what its job plays now.",
+      "not compared. A result of 'run' is compared with what its job plays now.",
       "ghostrank nccl check");
   app.add_option("files", flags.files,
                  "logs of one run, gzip or not; or one graph dump; or one result")
@@ -204,7 +204,7 @@ int nccl_check(const Argv& argv) {
 
 std::span<const Verb> nccl_verbs() {
   static constexpr std::array kVerbs{
-      Verb{"check", "hold NCCL's log, a graph dump or a result against what is played here",
+      Verb{"check", "compare NCCL's log, a graph dump or a result with what is played here",
            nccl_check}};
   return kVerbs;
 }

@@ -228,7 +228,7 @@ std::span<const Verb> profile_verbs() {
       Verb{"generate", "write a model from a known one", generate},
       Verb{"import", "read a trace of a real run, write it as a profile", profile_import},
       Verb{"capture", "run a training script and write what it did as a profile", profile_capture},
-      Verb{"check", "hold a captured profile against the run that it comes from", profile_check},
+      Verb{"check", "compare a captured profile with the run that it comes from", profile_check},
       Verb{"rescale", "the same run with more ranks or another network", profile_rescale},
       Verb{"anonymise", "a profile without names, to share", profile_anonymise},
       Verb{"export", "write programs as another project's traces", profile_export},

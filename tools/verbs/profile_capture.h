@@ -1,5 +1,5 @@
 // `ghostrank profile capture`: runs a training script with hooks and writes what it did as a
-// profile. `ghostrank profile check`: plays such a profile and holds it against the steps that it
+// profile. `ghostrank profile check`: plays such a profile and compares it with the steps that it
 // left out.
 //
 // Threading: main thread.

@@ -165,7 +165,7 @@ int profile_check(const Argv& argv) {
   }
   if (model.capture->held_out.empty())
     throw Error(file +
-                ": there are no steps of a real run to hold it against; --print-job prints "
+                ": there are no steps of a real run to compare it with; --print-job prints "
                 "the job, for 'ghostrank run'");
   check_outputs({{"--json", json}});
   // The calls of one rank with a fake group ended at once, as those of a rank that is alone.

@@ -18,7 +18,7 @@ IterationStats iteration_stats(std::span<const double> seconds);
 
 // How far each statistic may be off because of this machine: as error_of()
 // (emulator/result/figures.h) says of the same calls with and without `late`, the seconds that the
-// machine may have added to each. The standard deviation is held against the mean, since that of
+// machine may have added to each. The standard deviation's is a share of the mean, since that of
 // steady calls is 0. `late` may be empty: nothing is late in virtual time.
 IterationStats iteration_errors(std::span<const double> seconds, std::span<const double> late);
 
