@@ -1,6 +1,7 @@
 #include "tools/report/chrome_trace.h"
 
 #include <array>
+#include <set>
 #include <zlib.h>
 
 #include <gtest/gtest.h>
@@ -98,6 +99,21 @@ TEST(ChromeTrace, NamesHostsAndStreamsOnce) {
   const std::vector<json> spans = events(trace, "X");
   EXPECT_EQ(spans[1]["tid"], spans[2]["tid"]);
   EXPECT_NE(spans[0]["tid"], spans[1]["tid"]);
+}
+
+// A trace's ranks may have more streams than any plan's.
+TEST(ChromeTrace, GivesEveryStreamOfEveryRankAThread) {
+  const Scratch scratch;
+  Result result = test::sample();
+  for (int rank = 0; rank < 2; ++rank)
+    for (int stream = 0; stream < 250; ++stream)
+      result.spans.push_back(
+          {WorldRank(rank), Host(0), static_cast<std::uint8_t>(stream), 0, "f", 1, 1, 0, 0, {}, 0});
+  write_chrome_trace(scratch / "t.json", result, two_streams());
+  std::set<int> threads;
+  for (const json& span : events(json::parse(contents(scratch / "t.json")), "X"))
+    threads.insert(span["tid"].get<int>());
+  EXPECT_EQ(threads.size(), 500u);
 }
 
 TEST(ChromeTrace, IsCompressedWhenItsNameSaysSo) {

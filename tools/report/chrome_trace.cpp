@@ -8,7 +8,9 @@
 #include <memory>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 #include <zlib.h>
 
 #include <nlohmann/json.hpp>
@@ -21,8 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint8_t kStage = 4;   // Span::kind
-constexpr int kStreamsPerRank = 16;  // thread ids: (rank * 16 + stream) * slots + slot
+constexpr std::uint8_t kStage = 4;  // Span::kind
 constexpr std::array<std::string_view, 5> kCategories{"compute", "collective", "p2p", "wait",
                                                       "stage"};
 
@@ -63,17 +64,31 @@ std::string metadata(const char* what, int process, int tid, const std::string& 
       {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", tid}, {"args", {{"name", name}}}});
 }
 
-int thread_of(const Span& span) {
-  if (span.kind == kStage) return span.part;
-  return (span.rank.value() * kStreamsPerRank + span.stream) * kMaxAtOnce + span.slot;
-}
+// Numbers threads by rank, stream and slot, because viewers list them by their numbers.
+class Threads {
+ public:
+  explicit Threads(const std::vector<Span>& spans) {
+    for (const Span& span : spans)
+      if (span.kind != kStage) numbers_[key_of(span)] = 0;
+    int next = 0;
+    for (auto& [key, number] : numbers_) number = next++;
+  }
+  int of(const Span& span) const {
+    return span.kind == kStage ? static_cast<int>(span.part) : numbers_.at(key_of(span));
+  }
 
-std::string event(const Span& span, int process) {
+ private:
+  using Key = std::tuple<WorldRank, std::uint8_t, std::uint8_t>;
+  static Key key_of(const Span& span) { return {span.rank, span.stream, span.slot}; }
+  std::map<Key, int> numbers_;
+};
+
+std::string event(const Span& span, int process, int thread) {
   Json json{{"name", span.label},
             {"cat", kCategories[span.kind]},
             {"ph", "X"},
             {"pid", process},
-            {"tid", thread_of(span)},
+            {"tid", thread},
             {"ts", microseconds(span.start)},
             {"dur", microseconds(span.duration)}};
   if (span.bytes > 0) json["args"] = {{"bytes", span.bytes}};
@@ -111,6 +126,7 @@ void write_chrome_trace(const std::string& path, const Result& result, const Wor
   // The stages of a tensor's parts are a process of their own, a thread for each part.
   const int hosts = static_cast<int>(result.hosts.size());
   std::map<std::pair<WorldRank, std::string>, int> tensors;
+  const Threads threads(result.spans);
   std::set<std::pair<int, int>> named;
   for (const Span& span : result.spans) {
     int process = span.host.value();
@@ -126,9 +142,10 @@ void write_chrome_trace(const std::string& path, const Result& result, const Wor
     } else {
       thread = thread_name(workload, span);
     }
-    if (named.emplace(process, thread_of(span)).second)
-      put_item(metadata("thread_name", process, thread_of(span), thread));
-    put_item(event(span, process));
+    const int number = threads.of(span);
+    if (named.emplace(process, number).second)
+      put_item(metadata("thread_name", process, number, thread));
+    put_item(event(span, process, number));
   }
   put("\n]}\n");
   if (gzclose(file.release()) != Z_OK) fail();  // gzclose writes the buffered rest, so it can fail
