@@ -126,9 +126,9 @@ Framing framing_named(const std::string& name, std::uint32_t mtu) {
   if (name == "ethernet") return {mtu, kEthernet, 0};
   if (name == "tcp") return {mtu - kIp - kTcp, kEthernet + kIp + kTcp, 0};
   // The path MTU is a power of two. A packet has IP, UDP, a base header of 12 and a checksum of 4;
-  // a write adds its address, 16, once.
+  // a message, which is one RDMA write, has an address of 16, once.
   if (name == "rocev2") return {mtu > 4200 ? 4096u : 1024u, kEthernet + kIp + kUdp + 16, 16};
-  // A packet's notes have a header of their own for everything but the elements.
+  // Packets of schemes: the scheme's own header counts as part of its messages.
   if (name == "udp") return {mtu - kIp - kUdp, kEthernet + kIp + kUdp, 0};
   return {};
 }

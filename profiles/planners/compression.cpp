@@ -238,8 +238,8 @@ class Pass {
     return shared_.lists[key] = list;
   }
 
-  // What a rank's payload of the tensor measures. Verified runs send the payload of all of its
-  // elements; otherwise a large tensor is judged by a part of it.
+  // Bytes of a rank's payload of the tensor. Verified runs send the payload of all of its elements;
+  // in other runs a part of a large tensor stands for the whole.
   std::uint64_t size_of(const CompressedTensor& tensor, std::uint32_t group, GroupRank rank) const {
     const std::uint64_t drawn = spec_.run.verify
                                     ? tensor.elements

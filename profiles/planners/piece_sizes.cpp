@@ -11,7 +11,8 @@
 namespace ghostrank {
 namespace {
 
-// Sums of more look alike, and sizes do not depend on their scale.
+// At most so many nodes, and ranks of a node, are drawn: gradients of more add up to the same
+// distribution on another scale, and sizes do not depend on the scale.
 constexpr int kMostNodes = 8, kMostRanks = 2;
 // A piece is drawn whole up to this length, because its largest element decides much, and several
 // of a shorter one. All that is drawn takes a second or two.

@@ -18,10 +18,10 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kUnexplained = .25;    // a mean error above it is noted
-constexpr double kAlone = .1;           // a run that is farther off than this, and than ...
-constexpr double kFartherThanMost = 3;  // ... so many times the median, is noted
-constexpr double kHostStart = 20;       // microseconds, where the device has none
+constexpr double kUnexplained = .25;  // a mean error above it is noted
+// A run is noted whose error is above kAlone and above kFartherThanMost times the median error.
+constexpr double kAlone = .1, kFartherThanMost = 3;
+constexpr double kHostStart = 20;  // microseconds, where the device has none
 
 struct Place {
   const char* key;

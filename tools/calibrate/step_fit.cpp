@@ -102,7 +102,7 @@ class Fitter {
   double residual(std::size_t row, const Vector& at) {
     return std::log(time(row, at) / measured_[row]);
   }
-  // Huber's.
+  // Huber's loss: quadratic up to kFar, then linear. The row that is held out does not count.
   double cost(const Vector& at) {
     double sum = 0;
     for (std::size_t row = 0; row < measured_.size(); ++row) {

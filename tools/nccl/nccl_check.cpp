@@ -281,7 +281,7 @@ class CommCheck {
     return humane_count(static_cast<double>(list.size()), "plan");
   }
 
-  // A call of a group is told by its function and bytes.
+  // Function and bytes identify a call within its group.
   static std::string of_group(Func func, std::uint64_t bytes) {
     return std::string(name_of(func)) + " of " + humane_count(static_cast<double>(bytes)) + " B, ";
   }

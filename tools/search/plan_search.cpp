@@ -39,7 +39,7 @@ std::vector<int> powers(int most) {
 constexpr Framework kSpread[] = {Framework::ddp, Framework::zero1, Framework::zero2,
                                  Framework::zero3, Framework::fsdp};
 
-// Whole models over data-parallel ranks.
+// Whether the framework has a whole model on every data-parallel rank, or shards of it.
 bool is_spread(Framework framework) {
   return std::find(std::begin(kSpread), std::end(kSpread), framework) != std::end(kSpread);
 }
@@ -85,7 +85,8 @@ std::vector<Recompute> recomputations(const JobSpec& job, Framework framework) {
   return {Recompute::none, Recompute::full};
 }
 
-// FSDP with one model for all ranks, or some; freed units are gathered again for the backward.
+// All frameworks of kSpread; FSDP with the models that all ranks hold together (one or several),
+// and with units that are freed after the forward pass (and gathered again) or kept.
 std::vector<PlanChoice> spread_choices_of(const JobSpec& job) {
   PlanChoice choice;
   choice.micro_batch = job.parallel.micro_batch;

@@ -83,7 +83,7 @@ double slowest_rate(const Steps& steps, double seconds) {
   return 8e12 / ps_per_byte;
 }
 
-// Steps with one ratio. Those that end before any rate changes are alike.
+// Steps with one ratio. Steps that end before the next change of a rate take equally long.
 class FixedSteps {
  public:
   FixedSteps(Steps& steps, double ratio)

@@ -30,7 +30,8 @@
 namespace ghostrank {
 namespace {
 
-// A device that jobs are planned on to see which kernels they need: every type, no size in mind.
+// A device on which jobs are planned only to see which kernels they need: it has a peak for every
+// type, and its numbers mean nothing.
 constexpr const char* kAnyDevice =
     "device={peak_tflops: {bf16: 1, fp16: 1, tf32: 1, fp32: 1}, memory_GBps: 1, "
     "multiprocessors: 1}";

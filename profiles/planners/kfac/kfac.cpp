@@ -93,10 +93,10 @@ class Writer {
     out_.compute(stream, "requests", plan_.compute.requests(tensors));
   }
 
-  // Of a call that shares its cycle with no other.
+  // Horovod's wait for its next cycle, for a call that shares the cycle with no other.
   void await_cycle() { out_.compute(kComm, "cycle", plan_.compute.cycle()); }
 
-  // By whoever received their sum.
+  // Unpacks the sums of factors on the ranks that received them.
   void unpack_factors() {
     if (plan_.leaves_out(KfacExclude::factor_comm)) return;
     const bool reduce = plan_.scheme.reduction == FactorReduction::reduce;
@@ -127,7 +127,8 @@ class Writer {
     }
   }
 
-  // Gradients that become ready within a cycle share a call. G's lie between them.
+  // Gradients that become ready within a cycle of Horovod share a call. With hooks, factors G are
+  // computed between the modules' backward passes, and count as part of them.
   void backward(bool hooks) {
     std::vector<Module> timed = plan_.modules;
     if (hooks)

@@ -64,8 +64,8 @@ struct Plan {
   DataType gradients;
 };
 
-// By module: whether the first of its partitions to go must wait for its backward, because none
-// before it did so for this module or one whose backward ends later.
+// By module: whether its first partition to go waits for its backward. It need not where an earlier
+// partition has waited for a backward that ends later, that of a module nearer to the input.
 std::vector<bool> awaited_backwards(const Plan& plan) {
   std::vector<bool> out(plan.modules.size());
   std::size_t reached = plan.modules.size();

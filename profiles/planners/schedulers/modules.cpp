@@ -40,8 +40,9 @@ struct WeighedModule {
   double matrices = 0;  // elements
 };
 
-// Embeddings and routers are no products of the kind: their names lack the last part. So do
-// experts, which see other rows than the ranks' samples.
+// Whether the tensor is the weight of a product with the rows of the rank's samples: then its name
+// has a last part such as "weight". Embeddings and routers have none, nor have experts, which see
+// other rows.
 bool is_product(const ParameterTensor& tensor) {
   return tensor.rows > 0 && module_name(tensor.name) != tensor.name;
 }

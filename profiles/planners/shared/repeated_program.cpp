@@ -94,7 +94,9 @@ class Prolonged {
   }
 
  private:
-  // What all three have at the beginning; what each has more than the one before; the rest.
+  // Writes a stream: the ops at its beginning that all three programs have, the body that each
+  // repeats once more than the one before, and the ops at its end that all have. False: the streams
+  // differ otherwise.
   bool write(std::size_t s) {
     const std::size_t size = a_.size(s), body = b_.size(s) - size;
     if (b_.size(s) < size || c_.size(s) != size + 2 * body) return false;

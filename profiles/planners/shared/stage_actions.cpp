@@ -79,7 +79,7 @@ std::vector<StageAction> interleaved(std::span<const Slot> slots, std::size_t wa
   return out;
 }
 
-// Batches, each before a pass and the last one at the end.
+// A batch of transfers before each pass, and one at the end.
 std::vector<StageAction> dualpipe(std::span<const Slot> slots) {
   Numbers begin_of(slots.size() + 1);  // of the pass that has the slot
   for (std::size_t slot = 0; slot < slots.size(); ++slot)

@@ -82,7 +82,7 @@ class Writer {
     return first;
   }
 
-  // Blocks of neighbours are `tp`, strides over all of them `dp`.
+  // Groups of neighbouring ranks are SimAI's `tp`, groups with a stride over all ranks its `dp`.
   void find_groups(const Program& program) {
     std::vector<bool> used(workload_.group_names.size());
     for (const OpList& stream : program.streams)
