@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "emulator/shard/event_heap.h"
+#include "emulator/shard/nearly_sorted.h"
 
 namespace ghostrank {
 
@@ -58,8 +59,12 @@ class EventSources {
   template <typename KeyOf>
   Event& pop(const KeyOf& key_of) {
     const std::uint32_t number = heads_.first().source;
-    Event& event = take_first(sources_[number], 1);
-    replace_head(number, key_of);
+    Source& source = sources_[number];
+    Event& event = take_first(source, 1);
+    if (source.first == nullptr)
+      heads_.pop();
+    else
+      heads_.replace_first({key_of(head_of(source)), number});
     settle(key_of);
     return event;
   }
@@ -76,8 +81,12 @@ class EventSources {
   }
   template <typename KeyOf>
   void settle(const KeyOf& key_of) {
-    while (!heads_.empty() && sources_[heads_.first().source].early)
-      replace_head(heads_.first().source, key_of);
+    while (!heads_.empty() && sources_[heads_.first().source].early) {
+      const std::uint32_t number = heads_.first().source;
+      Source& source = sources_[number];  // which has an event, if those before were taken early
+      source.early = false;
+      heads_.replace_first_by_far({key_of(head_of(source)), number});
+    }
   }
   // When the first event of the source is due; the latest time of all: it has none.
   Picoseconds time_of(std::uint32_t number) const {
@@ -170,17 +179,6 @@ class EventSources {
     return event;
   }
 
-  // The first of the heap, source `number`, has lost its first event.
-  template <typename KeyOf>
-  void replace_head(std::uint32_t number, const KeyOf& key_of) {
-    Source& source = sources_[number];
-    source.early = false;
-    if (source.first == nullptr)
-      heads_.pop();
-    else
-      heads_.replace_first({key_of(head_of(source)), number});
-  }
-
   Block* new_block() {
     if (spare_.empty()) spare_.push_back(blocks_.emplace_back(new Block).get());
     Block* const block = spare_.back();
@@ -189,7 +187,7 @@ class EventSources {
   }
 
   std::vector<Source> sources_;
-  LeastFirst<Head> heads_;
+  NearlySorted<Head> heads_;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> spare_;  // of these, blocks without events
   Block* spent_ = nullptr;     // holds the event that pop() returned last
