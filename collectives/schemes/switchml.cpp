@@ -47,6 +47,11 @@ struct Packets {
   std::uint64_t all = 0, full_up = 0, full_down = 0;
 };
 
+// Packets with elements that some parties give or take alone: chunks, and zeros before them.
+struct Alone {
+  std::uint64_t chunks = 0, zeros = 0;
+};
+
 class SwitchMl final : public MemberEnds {
  public:
   SwitchMl(int ranks, std::shared_ptr<const Layout> layout)
@@ -120,16 +125,21 @@ class SwitchMl final : public MemberEnds {
                    const RailShare& share) const override {
     const auto& workers = layout_->rails.workers(rail);
     const auto nodes = static_cast<int>(workers.size());
-    std::vector<std::uint64_t> own(nodes, 0);  // chunks that are of a node alone
+    std::vector<Alone> alone(nodes);
     if (share.reach() != Reach::everyone)
-      for (GroupRank r = 0; r < size(); ++r) own[layout_->rails.node_of(r)] += share.chunks_of(r);
+      for (GroupRank r = 0; r < size(); ++r)
+        alone[layout_->rails.node_of(r)].chunks += share.chunks_of(r);
+    if (share.reach() == Reach::to_one)
+      for (std::uint64_t p = share.chunks(); p < packets_of(call, share); ++p)
+        ++alone[(p - share.chunks()) % alone.size()].zeros;
     if (layout_->options.guard) add_between_workers(edges, workers);
     for (int rack = 0; rack < layout_->racks.racks; ++rack) {
       const int begin = layout_->racks.begin(rack), end = layout_->racks.end(rack);
-      std::uint64_t of_rack = 0;
+      Alone of_rack;
       for (int w = begin; w < end; ++w) {
-        add_pair(edges, workers[w], layout_->racks.leaf(rail, rack), call, share, own[w]);
-        of_rack += own[w];
+        add_pair(edges, workers[w], layout_->racks.leaf(rail, rack), call, share, alone[w]);
+        of_rack.chunks += alone[w].chunks;
+        of_rack.zeros += alone[w].zeros;
       }
       if (layout_->racks.two_levels())
         add_pair(edges, layout_->racks.leaf(rail, rack), layout_->racks.root(rail), call, share,
@@ -147,14 +157,18 @@ class SwitchMl final : public MemberEnds {
     }
   }
 
-  // `own`: chunks that the parties below `lower` give or take alone.
+  std::uint64_t packets_of(const Call& call, const RailShare& share) const {
+    return Worker::packets_of(share.chunks(), layout_->needs_exponents(call),
+                              layout_->options.slots);
+  }
+
+  // `alone`: of the parties below `lower`.
   void add_pair(std::vector<Edge>& edges, GroupParty lower, GroupParty upper, const Call& call,
-                const RailShare& share, std::uint64_t own) const {
+                const RailShare& share, const Alone& alone) const {
     const std::uint64_t chunks = share.chunks();
-    Packets p{Worker::packets_of(chunks, layout_->needs_exponents(call), layout_->options.slots),
-              chunks, own};
+    Packets p{packets_of(call, share), chunks + alone.zeros, alone.chunks + alone.zeros};
     if (share.reach() == Reach::everyone) p.full_up = p.full_down = p.all;
-    if (share.reach() == Reach::from_one) p = {p.all, own, chunks - own};
+    if (share.reach() == Reach::from_one) p = {p.all, alone.chunks, chunks - alone.chunks};
     const auto bytes = [&](std::uint64_t full) {
       return p.all * switchml::head_bytes(share.reach()) +
              full * 4 * static_cast<std::uint64_t>(layout_->options.elements);

@@ -6,6 +6,9 @@
 //   Note::words  0-3 number of the packet, which switches echo | 4 exponent | 5 unused
 //                | 6-7 worker that gives or takes the elements alone, unless everyone does
 //
+// Where one worker takes, a packet without a chunk's values, which only agrees on an exponent,
+// names a worker, too: it gives and takes zeros, because switches answer no round without elements.
+//
 // Packets are numbered on and on over the calls, modulo 2^32, alike by all workers.
 //
 // An all-reduce's packets are those of the published format. Those of other functions are ours: the

@@ -133,13 +133,18 @@ void SwitchMlPart::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) 
 
 Contribution SwitchMlPart::contribution(const Chunk& chunk) const {
   const Reach reach = share_->reach();
+  const auto nodes = static_cast<std::uint64_t>(layout_->rails.nodes());
   Contribution packet{{.packet = number_of(chunk)}, reach == Reach::everyone};
   if (chunk.exponent != switchml::Worker::kNone)
     packet.words.exponent = own_exponent(chunk.exponent);
-  if (chunk.values != switchml::Worker::kNone && reach != Reach::everyone) {
-    const GroupRank rank = share_->chunk(chunk.values).rank;
-    packet.words.worker = layout_->rails.node_of(rank);
-    packet.full = reach == Reach::to_one || packet.words.worker == node_;
+  if (reach != Reach::everyone) {
+    // A round needs somebody's elements: before the first chunk one worker after the other gives
+    // and takes zeros.
+    packet.words.worker = chunk.values == switchml::Worker::kNone
+                              ? static_cast<int>(chunk.packet % nodes)
+                              : layout_->rails.node_of(share_->chunk(chunk.values).rank);
+    packet.full = packet.words.worker == node_ ||
+                  (reach == Reach::to_one && chunk.values != switchml::Worker::kNone);
   }
   if (!packet.full || !real_) return packet;
   packet.values.resize(layout_->options.elements);

@@ -141,9 +141,7 @@ class Switch final : public Agent {
   }
 
   void send_up(Io& io, const Note& note, const Words& words) {
-    const bool full = static_cast<Reach>(note.tag) == Reach::from_one
-                          ? post_.child_of(words.worker) >= 0
-                          : note.elements > 0;
+    const bool full = note.elements > 0 || post_.child_of(words.worker) >= 0;
     send(io, {&post_.above, 1}, note, words, pool_->e0(slot_of(note), set_of(note)), sum(note),
          full);
   }
@@ -161,11 +159,10 @@ class Switch final : public Agent {
       if (reach != Reach::from_one || own < 0) content = answer.content;
     }
     if (reach == Reach::everyone) return send(io, to, note, words, exponent, content, true);
-    const bool carried = reach == Reach::from_one || note.elements > 0;
     std::vector<GroupParty> full, credit;
     for (const GroupParty child : to) {
       const bool alone = own >= 0 && post_.children[own] == child;
-      const bool takes = carried && alone == (reach == Reach::to_one);
+      const bool takes = alone == (reach == Reach::to_one);
       (takes ? full : credit).push_back(child);
     }
     send(io, full, note, words, exponent, content, true);

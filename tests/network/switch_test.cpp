@@ -249,6 +249,8 @@ TEST_F(SwitchedHosts, ScatterGatherAndReduceThroughEveryTarget) {
       for (const json& row : result["collectives"])
         if (row["algorithm"] == "switchml") played.insert(row["op"]);
       EXPECT_TRUE(std::ranges::includes(played, functions)) << result["collectives"];
+      const json& troubles = result["switch_troubles"];  // null: none
+      EXPECT_TRUE(troubles.is_null() || troubles["fallbacks"] == 0) << troubles;
     }
     EXPECT_EQ(play(job("float32", settings + " -s switch.target=external")), 2);
     EXPECT_NE(said().find("the switch of switch.target knows no packets of "), std::string::npos)
