@@ -1,5 +1,7 @@
-// A helper on a NIC that is for other racks alone; see keyed.h. It knows a note's way by its key
-// and by whether it comes from its own box or from another rack's relay:
+// A helper that passes notes on between its box and those of other racks. With KeyRules::rack_nics
+// the last NICs of a box carry what boxes exchange, and nothing else, so that it never waits behind
+// what nodes push; on each is such a helper. It knows a note's way by its key and by whether it
+// comes from its own box or from another rack's relay:
 //
 //   push    own box > the relay of the owner's rack        another relay > the owner, in this box
 //   result  own box, which owns the key > all relays       another relay > the key's box here

@@ -5,6 +5,13 @@
 // A core that takes pushes as they come needs an event only where a sum is complete: a timer above
 // the numbers of the cores. Where it chooses (KeyRules::schedules), or every push counts by itself
 // (asynchronous), it has a queue, and a timer of its own number ends its work on each push.
+//
+// With KeyRules::racks the machines of the servers are boxes, each in a rack with an equal share of
+// the nodes. A root exchanges a key with the box of its rack, and the box with the key's owner:
+//
+//   root  |  push >                     result
+//   box   |        + of its rack > push                   > result to its roots
+//   owner |                            + of every rack > result to its roots and every other box
 #include <algorithm>
 #include <deque>
 #include <map>

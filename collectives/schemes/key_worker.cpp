@@ -1,4 +1,12 @@
 // The ranks of a scheme with keys; see keyed.h.
+//
+// A root takes a server for dead that is silent twice as long as KeyRules::timeout_ps. Then the run
+// ends, or, if KeyRules::elastic, the root pushes what it owes to another server, which the key
+// chooses, the heir. A root that knows the result already gives it, so nothing is lost:
+//
+//   root that found out   | push > ....................... (> pull)      > result
+//   heir of the key       |       > moved, to every root
+//   any other root        |                > push, > result, or nothing if it has not called yet
 #include <cstring>
 #include <map>
 #include <set>

@@ -10,52 +10,15 @@
 // The first rank on a node is its root; it alone talks to servers. Where a node has one rank, only
 // push, pull and what answers them remain. Pieces wait in a queue at the root, the lowest key
 // first, until all ranks of the node have made the call and the piece fits the credit (one may
-// always go); a piece gives its credit back when the server has acknowledged the push. Thus a piece
-// of a later call overtakes those of earlier calls that still wait. The credit goes only with
-// Answer::at_once: that acknowledgement waits for no other node, so nodes that push in different
-// orders never wait for each other. (BytePS's own code gives the credit back even earlier, when the
-// GPUs of the node have reduced the piece.)
-//
-//   Answer::at_once       a push is acknowledged when it arrives, then the root pulls, and the pull
-//                         waits at the server until every node has pushed           (BytePS)
-//   Answer::when_summed   a push is acknowledged when every node has pushed, then the root pulls
-//                                                             (MXNet's synchronous parameter
-//                                                             server)
-//   Answer::result        the server sends the result unasked                       (PHub)
-//
-// With KeyRules::optimises the server keeps the weights and the momentum of a key, both 0 at first.
-// When a key's sum is complete it takes a step (nesterov.h) and answers with the new weights,
-// rounded to the type of the gradients. Calls that name no tensor, and those of integers, remain
-// sums.
-//
-// With KeyRules::racks the machines of the servers are boxes, each in a rack with an equal share of
-// the nodes. A root exchanges a key with the box of its rack, and the box with the key's owner:
-//
-//   root  |  push >                     result
-//   box   |        + of its rack > push                   > result to its roots
-//   owner |                            + of every rack > result to its roots and every other box
-//
-// With KeyRules::rack_nics the last NICs of a box carry what boxes exchange, and nothing else, so
-// that it never waits behind what nodes push. On each is a helper that passes notes on, between its
-// box and those of other racks (key_relay.cpp).
-//
-// With AtServers::compression (piece_compression.h) pieces and sums of large enough named tensors
-// travel compressed.
-//
-// With KeyRules::waits off (BytePS's asynchronous mode) a server adds every push to what it stores
-// of the key, for ever, and a pull waits for its root's own push alone.
-//
-// With KeyRules::timeout_ps a root asks a server that owes it an answer, and is silent for that
-// time, whether it is alive, and takes it for dead if it is silent as long again. Then the run
-// ends, or, if KeyRules::elastic, the root pushes what it owes to another server, which the key
-// chooses, as below. A root that knows the result already gives it, so nothing is lost:
-//
-//   root that found out   | push > ....................... (> pull)      > result
-//   heir of the key       |       > moved, to every root
-//   any other root        |                > push, > result, or nothing if it has not called yet
+// always go), so a piece of a later call may overtake those of earlier calls. A piece gives its
+// credit back when the server has acknowledged the push. The credit goes only with Answer::at_once:
+// that acknowledgement waits for no other node, so nodes that push in different orders never wait
+// for each other. (BytePS's own code gives the credit back even earlier, when the GPUs of the node
+// have reduced the piece.)
 //
 // A server sums a key on one core of its machine. Two rounds of a key may be open: one that is
-// summed, and one that slow nodes still pull.
+// summed, and one that slow nodes still pull. Boxes in racks: key_server.cpp, key_relay.cpp.
+// Servers that die: key_worker.cpp. Compressed pieces and sums: piece_compression.h.
 //
 // Per piece of p bytes, g ranks on a node: a root sends p to a server and receives p; within the
 // node every GPU sends 2 (g - 1) / g p to others, and p / g to the root and back. Of r racks every
@@ -77,21 +40,32 @@
 
 namespace ghostrank {
 
-enum class Answer : std::uint8_t { at_once, when_summed, result };
+enum class Answer : std::uint8_t {
+  at_once,      // the server acknowledges a push when it arrives, then the root pulls, and the pull
+                // waits until every node has pushed (BytePS)
+  when_summed,  // it acknowledges a push when every node has pushed, then the root pulls (MXNet's
+                // synchronous parameter server)
+  result        // it sends the result unasked (PHub)
+};
 
 struct KeyRules {
   Answer answer = Answer::at_once;
-  bool optimises = false;          // the server steps the weights of named tensors of floats
-                                   // after the last push, and answers with them
+  // After the last push the server steps the weights and the momentum of a key (nesterov.h), both 0
+  // at first, and answers with the weights in the type of the gradients. Calls that name no tensor,
+  // and those of integers, remain sums.
+  bool optimises = false;
   bool schedules = false;          // a core takes the key with the fewest pushes so far, not the
                                    // push that came first
   std::uint64_t credit_bytes = 0;  // of a node's pieces on their way to servers; 0: unlimited
   std::uint64_t header_bytes = 0;  // of a note
   int racks = 1;                   // more than 1: as many as machines with servers; Answer::result
   int rack_nics = 0;               // of each box, for other racks alone; 0: every NIC is for both
-  bool waits = true;               // Answer::at_once: a pull waits for the pushes of all nodes
-  Picoseconds timeout_ps = 0;      // Answer::at_once; 0: servers are waited for
-  bool elastic = false;            // the others take the keys of a dead server
+  // Answer::at_once: a pull waits for the pushes of all nodes. False (BytePS's asynchronous mode):
+  // for its root's own push alone, and the server adds every push to what it stores, for ever.
+  bool waits = true;
+  Picoseconds timeout_ps = 0;  // Answer::at_once: silence after which a root asks a server whether
+                               // it is alive (server_watch.h); 0: never
+  bool elastic = false;        // the others take the keys of a dead server; else the run ends
 };
 
 class KeyedEnds : public Ends {
