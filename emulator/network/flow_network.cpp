@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emulator/common/assert.h"
+#include "emulator/network/level_heap.h"
 
 namespace ghostrank {
 namespace {
@@ -272,8 +273,7 @@ void FlowNetwork::fill() {
     // Levels only rise, so one above all caps holds nobody back.
     if (bound < most) levels_.emplace_back(bound, number);
   }
-  const auto higher = [](const auto& a, const auto& b) { return a.first > b.first; };
-  std::make_heap(levels_.begin(), levels_.end(), higher);
+  make_heap_of(levels_);
   by_cap_ = chosen_;
   if (least < most)
     std::sort(by_cap_.begin(), by_cap_.end(), [&](Id a, Id b) {
@@ -288,15 +288,13 @@ void FlowNetwork::fill() {
       --left;
       continue;
     }
-    std::pop_heap(levels_.begin(), levels_.end(), higher);
-    const std::uint32_t number = levels_.back().second;
-    levels_.pop_back();
+    const std::uint32_t number = levels_.front().second;
+    pop_heap_of(levels_);
     Resource& r = resources_[number];
     if (r.unfixed == 0) continue;
     const double at = raise(r), before = at * (1 - kSame);
     if (before > cap || (!levels_.empty() && before > levels_.front().first)) {
-      levels_.emplace_back(at, number);
-      std::push_heap(levels_.begin(), levels_.end(), higher);
+      push_to_heap(levels_, {at, number});
       continue;
     }
     for (const User& u : r.users) {
@@ -317,10 +315,10 @@ double FlowNetwork::raise(Resource& r) const {
     bool slower = false;
     for (const User& u : r.users) {
       const Share& s = shares_[u.flow];
-      if (s.chosen || s.rate <= below || s.rate > r.level) continue;
-      r.free = std::max(0.0, r.free - s.rate * u.ps_per_byte);
-      r.load -= u.ps_per_byte;
-      slower = true;
+      const bool counts = !s.chosen & (s.rate > below) & (s.rate <= r.level);
+      r.free = std::max(0.0, r.free - (counts ? s.rate * u.ps_per_byte : 0));
+      r.load -= counts ? u.ps_per_byte : 0;
+      slower |= counts;
     }
     if (!slower) return r.level;
     if (r.load <= 0) return r.level = kNoRate;
@@ -354,19 +352,18 @@ bool FlowNetwork::choose_the_unfairly_treated() {
       continue;
     }
     double used = 0, fastest = 0;
-    double held = kNoRate;               // the fastest of A that this resource holds back
+    double held = -1;                    // the fastest of A that this resource holds back
     double outside = 0, slow = kNoRate;  // the fastest outside, the slowest of these held back here
     for (const User& u : r.users) {
       const Share& s = shares_[u.flow];
+      const bool here = s.bottleneck == number;
       used += s.fair * u.ps_per_byte;
       fastest = std::max(fastest, s.fair);
-      if (!s.chosen) {
-        outside = std::max(outside, s.fair);
-        if (s.bottleneck == number) slow = std::min(slow, s.fair);
-      } else if (s.bottleneck == number) {
-        held = held == kNoRate ? s.fair : std::max(held, s.fair);
-      }
+      outside = std::max(outside, s.chosen ? 0 : s.fair);
+      slow = std::min(slow, !s.chosen & here ? s.fair : kNoRate);
+      held = std::max(held, s.chosen & here ? s.fair : -1);
     }
+    if (held < 0) held = kNoRate;
     r.full = used >= kFull * r.time;
     const bool overfull = used > kContended * r.time;
     const bool free = slow < kNoRate && (!r.full || less(slow, fastest));

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/dice.h"
+#include "emulator/network/level_heap.h"
 
 namespace ghostrank {
 namespace {
@@ -18,6 +19,34 @@ namespace {
 using Needs = std::vector<FlowNetwork::Need>;
 
 constexpr double kNoCap = 1e12;
+
+// The order of equal levels decides last bits, so every move is the standard library's.
+TEST(LevelHeap, MovesAsTheStandardLibraryDoes) {
+  checking::Dice dice(1);
+  const auto higher = [](const Level& a, const Level& b) { return a.first > b.first; };
+  for (int round = 0; round < 200; ++round) {
+    std::uint32_t number = 0;
+    const auto draw = [&] { return Level(static_cast<double>(dice.below(8)), ++number); };
+    std::vector<Level> ours;
+    for (std::uint64_t left = dice.below(40); left > 0; --left) ours.push_back(draw());
+    std::vector<Level> theirs = ours;
+    make_heap_of(ours);
+    std::make_heap(theirs.begin(), theirs.end(), higher);
+    ASSERT_EQ(ours, theirs);
+    while (!ours.empty()) {
+      if (dice.below(3) == 0 && number < 100) {
+        theirs.push_back(draw());
+        push_to_heap(ours, theirs.back());
+        std::push_heap(theirs.begin(), theirs.end(), higher);
+      } else {
+        pop_heap_of(ours);
+        std::pop_heap(theirs.begin(), theirs.end(), higher);
+        theirs.pop_back();
+      }
+      ASSERT_EQ(ours, theirs);
+    }
+  }
+}
 
 TEST(FlowNetwork, SharesALinkEqually) {
   FlowNetwork net(2);
