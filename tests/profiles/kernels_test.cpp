@@ -91,7 +91,7 @@ TEST(LayerKernels, CountTheProductsOfALayer) {
   const double s = 1024, h = 1024, tokens = 2 * s;
   const double flops = 24 * tokens * h * h + 4 * tokens * s * h;
   const double forward = sum_of(layer, &KernelTimes::forward).seconds;
-  // kFill adds a quarter at k = 1024, and more to the scores, whose k is the width of a head.
+  // The fill adds a quarter at k = 1024, and more to the scores, whose k is the width of a head.
   EXPECT_GT(forward, flops / (kPeak * 1e12));
   EXPECT_LT(forward, 2 * flops / (kPeak * 1e12));
   const double backward =

@@ -1,5 +1,5 @@
 // A plug-in that works until it is played: a broadcast along a chain in 600 pieces, more than are
-// computed in advance. If the count is one of kThrows, the last rank throws in the engine thread
+// computed in advance. If the count is one of Throws, the last rank throws in the engine thread
 // that plays it, not in the thread that makes, proves and plans the schedule.
 #include <algorithm>
 #include <memory>
