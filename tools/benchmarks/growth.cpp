@@ -1,5 +1,7 @@
-// How cost grows with ranks (10 to 100,000 in one process), with message size, and with flows
-// between two processes. The section consists of pictures of medians, without a table.
+// How cost grows with ranks (10 to 100,000 in one process), with whole jobs (1,024 to 131,072
+// ranks), with message size, and with flows between two processes. Pictures of medians, and a table
+// of the jobs; those that take minutes are played only where GHOSTRANK_BENCH_LONG is set.
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +38,29 @@ void Ranks(benchmark::State& state, FabricKind kind) {
     state.SetIterationTime(played->said);
     state.counters["ns_per_message"] = played->said * 1e9 / messages;
     state.counters["resident_MiB"] = played->most_resident_kib / 1024;
+  }
+}
+
+// Llama-3 405B with ever more replicas as flows: the fabric of profiles/jobs/llama3-405b.yaml has
+// pods for more of its nodes, and the batch grows with the replicas.
+void Job(benchmark::State& state) {
+  const auto ranks = static_cast<int>(state.range(0));
+  const int pods = std::max(8, ranks / 2048);
+  const std::vector<std::string> overrides{
+      "run.shards=1", "cluster.nodes=" + std::to_string(ranks / 8),
+      "parallel.global_batch=" + std::to_string(ranks / 8),
+      "cluster.topology={kind: fat_tree, places: " + std::to_string(384 * pods) +
+          ", pods: " + std::to_string(pods) + ", leaves: " + std::to_string(192 * pods) +
+          ", pod_oversubscription: 7}"};
+  for (auto _ : state) {
+    const auto child = in_child([&] { return play_step("llama3-405b", overrides); });
+    if (!child || child->said == 0) return state.SkipWithError("the run did not end well");
+    state.SetIterationTime(child->cpu_seconds);
+    state.counters["seconds"] = child->cpu_seconds;
+    state.counters["messages"] = child->said;
+    state.counters["MiB"] = child->most_resident_kib / 1024;
+    state.counters["ms_per_rank"] = child->cpu_seconds * 1e3 / ranks;
+    state.counters["KiB_per_rank"] = child->most_resident_kib / ranks;
   }
 }
 
@@ -113,11 +138,24 @@ BENCHMARK_CAPTURE(Flows, shared, FlowKind::process)
     ->Range(1, 256)
     ->Apply(seven);
 
+constexpr int kFewest = 1024, kMost = 16384, kMostOfAll = 131072;
+const bool kJobsRegistered = [] {
+  const bool all = std::getenv("GHOSTRANK_BENCH_LONG") != nullptr;
+  for (int ranks = kFewest; ranks <= (all ? kMostOfAll : kMost); ranks *= 2)
+    benchmark::RegisterBenchmark("Job", Job)
+        ->Arg(ranks)
+        ->UseManualTime()
+        ->Iterations(1)
+        ->Repetitions(ranks <= kMost ? 3 : 1)
+        ->Unit(benchmark::kMillisecond);
+  return true;
+}();
+
 struct Curve {
-  const char *benchmark, *name;
+  const char *benchmark, *counter, *name;
 };
 struct Picture {
-  const char *file, *title, *across, *up, *counter;
+  const char *file, *title, *across, *up;
   std::vector<Curve> curves;
 };
 const Picture kPictures[] = {
@@ -125,45 +163,74 @@ const Picture kPictures[] = {
      "Cost of a message by ranks in one process",
      "ranks",
      "ns",
-     "ns_per_message",
-     {{"Ranks/memory", "memory"}, {"Ranks/virtual_time", "virtual time"}}},
+     {{"Ranks/memory", "ns_per_message", "memory"},
+      {"Ranks/virtual_time", "ns_per_message", "virtual time"}}},
     {"growth-memory.svg",
      "Resident memory by ranks in one process",
      "ranks",
      "MiB",
-     "resident_MiB",
-     {{"Ranks/memory", "memory"}, {"Ranks/virtual_time", "virtual time"}}},
+     {{"Ranks/memory", "resident_MiB", "memory"},
+      {"Ranks/virtual_time", "resident_MiB", "virtual time"}}},
+    {"growth-jobs.svg",
+     "A step of Llama-3 405B as flows, by ranks: cost of each rank",
+     "ranks",
+     "of each rank",
+     {{"Job", "ms_per_rank", "ms of processor time"}, {"Job", "KiB_per_rank", "KiB of memory"}}},
     {"growth-size.svg",
      "Cost of a message by its size",
      "bytes",
      "microseconds",
-     "us_per_message",
-     {{"Size/copied", "copied"},
-      {"SizeOverLibfabric", "libfabric"},
-      {"Size/untouched", "untouched"}}},
+     {{"Size/copied", "us_per_message", "copied"},
+      {"SizeOverLibfabric", "us_per_message", "libfabric"},
+      {"Size/untouched", "us_per_message", "untouched"}}},
     {"growth-flows.svg",
      "Cost of a message of 16 KiB by pairs of ranks",
      "pairs",
      "microseconds",
-     "us_per_message",
-     {{"Flows/own", "flow a pair"}, {"Flows/shared", "one flow"}}},
+     {{"Flows/own", "us_per_message", "flow a pair"},
+      {"Flows/shared", "us_per_message", "one flow"}}},
 };
+
+// The jobs that were played, each beside the smallest times its ranks.
+std::string table_of_jobs(const Found& found) {
+  std::vector<report::Row> rows{{"ranks", "messages", "processor time", "a rank",
+                                 "times the smallest's", "memory", "a rank",
+                                 "times the smallest's"}};
+  const std::string least = "Job/" + std::to_string(kFewest);
+  for (int ranks = kFewest; ranks <= kMostOfAll; ranks *= 2) {
+    const std::string name = "Job/" + std::to_string(ranks);
+    const auto of = [&](const char* counter) { return found.median(name, counter); };
+    if (!of("seconds")) continue;
+    rows.push_back({std::to_string(ranks), figure(of("messages"), 1, 1e6) + " M",
+                    figure(of("seconds"), 2) + " s", figure(of("ms_per_rank"), 2) + " ms",
+                    ratio(of("ms_per_rank"), found.median(least, "ms_per_rank")),
+                    figure(of("MiB")) + " MiB", figure(of("KiB_per_rank"), 1) + " KiB",
+                    ratio(of("KiB_per_rank"), found.median(least, "KiB_per_rank"))});
+  }
+  return report::markdown_table(rows);
+}
 
 }  // namespace
 
 Section section(const Found& found) {
-  Section pictures;
+  Section said;
   for (const Picture& p : kPictures) {
     SvgCurves curves{p.title, p.across, p.up, {}, SvgScale::by_tens};
     for (const Curve& curve : p.curves) {
       SvgLine line{curve.name, {}};
-      for (const auto& [x, y] : found.curve(curve.benchmark, p.counter))
+      for (const auto& [x, y] : found.curve(curve.benchmark, curve.counter))
         line.points.push_back({x, y});
       curves.lines.push_back(line);
     }
-    pictures.pictures[p.file] = svg_curves(curves);
+    said.pictures[p.file] = svg_curves(curves);
   }
-  return pictures;
+  said.markdown =
+      "One step of Llama-3 405B as flows in virtual time, planning included, one thread: 128 ranks "
+      "a replica, 16 samples each, on a fabric with pods of 3,072 ranks, 1:7 between pods; medians "
+      "of 3 plays, above " +
+      std::to_string(kMost) + " ranks of one; aim: a rank costs at most 1.15 times as much.\n\n" +
+      table_of_jobs(found);
+  return said;
 }
 
 }  // namespace ghostrank::bench

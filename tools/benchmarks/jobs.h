@@ -5,11 +5,14 @@
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "emulator/control/control.h"
 #include "emulator/engine.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
 
 namespace ghostrank::bench {
 
@@ -68,6 +71,18 @@ inline Result play(const BenchJob& b, Control& control) {
 inline Result play_alone(const BenchJob& b) {
   const auto control = Control::meet(World{});
   return play(b, *control);
+}
+
+// Plans and plays one step of a job of profiles/jobs in virtual time. Returns its messages between
+// nodes; 0: it did not end well.
+inline double play_step(const std::string& name, const std::vector<std::string>& overrides) {
+  std::vector<std::string> all{"fabric.kind=virtual", "run.warmup=0", "run.iterations=1"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  const LoadedJob job = load_job(name, all);
+  const auto control = Control::meet(World{});
+  Observer nobody;
+  const Result result = run_job(job, plan_workload(job.spec), *control, {}, nobody);
+  return result.interrupted.empty() ? result.messages_per_iteration : 0;
 }
 
 }  // namespace ghostrank::bench

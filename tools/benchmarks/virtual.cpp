@@ -9,7 +9,6 @@
 
 #include <benchmark/benchmark.h>
 
-#include "profiles/planners/plan.h"
 #include "tools/benchmarks/found.h"
 #include "tools/benchmarks/jobs.h"
 
@@ -59,22 +58,12 @@ const std::vector<Case> kCases{
      "5 min, 4 GiB"},
 };
 
-// Plays one step. Returns its messages between nodes; 0: it did not end well.
-double play_step(const Case& c, int threads) {
-  std::vector<std::string> all{"fabric.kind=virtual", "run.warmup=0", "run.iterations=1",
-                               "run.shards=" + std::to_string(threads)};
-  all.insert(all.end(), c.overrides.begin(), c.overrides.end());
-  const LoadedJob job = load_job(c.job, all);
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  const Result result = run_job(job, plan_workload(job.spec), *control, {}, nobody);
-  return result.interrupted.empty() ? result.messages_per_iteration : 0;
-}
-
 void play(benchmark::State& state, const Case& c, int threads) {
+  std::vector<std::string> overrides{"run.shards=" + std::to_string(threads)};
+  overrides.insert(overrides.end(), c.overrides.begin(), c.overrides.end());
   for (auto _ : state) {
     const auto began = std::chrono::steady_clock::now();
-    const auto child = in_child([&] { return play_step(c, threads); });
+    const auto child = in_child([&] { return play_step(c.job, overrides); });
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began;
     if (!child || child->said == 0) return state.SkipWithError("the run did not end well");
     state.SetIterationTime(wall.count());
