@@ -216,13 +216,15 @@ Section section(const Found& found) {
   Section said;
   for (const Picture& p : kPictures) {
     SvgCurves curves{p.title, p.across, p.up, {}, SvgScale::by_tens};
+    bool measured = false;
     for (const Curve& curve : p.curves) {
       SvgLine line{curve.name, {}};
       for (const auto& [x, y] : found.curve(curve.benchmark, curve.counter))
         line.points.push_back({x, y});
+      measured |= !line.points.empty();
       curves.lines.push_back(line);
     }
-    said.pictures[p.file] = svg_curves(curves);
+    if (measured) said.pictures[p.file] = svg_curves(curves);  // else the old one stays
   }
   said.markdown =
       "One step of Llama-3 405B as flows in virtual time, planning included, one thread: 128 ranks "
