@@ -1,4 +1,4 @@
-// See msccl_file.h. The only file that sees tinyxml2.
+// See msccl_file.h.
 #include "profiles/algorithms/msccl_file.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See plugin.h. The only file that sees dlopen.
+// See plugin.h. The only file of profiles that sees dlopen.
 #include "profiles/algorithms/plugin.h"
 
 #include <array>

@@ -53,7 +53,7 @@ int verb_plan(const Argv& argv) {
   SearchFlags searched;
   app.add_flag("--search", search,
                "instead: the plans that the job could have on its cluster, by the step of each "
-               "(frameworks megatron; ddp, zero1, zero2, zero3 and fsdp)")
+               "(frameworks megatron, torchtitan; ddp, zero1, zero2, zero3 and fsdp)")
       ->group("Search");
   app.add_option("--best", searched.best, "with --search: plans that are shown")
       ->check(between(1, 1000))
