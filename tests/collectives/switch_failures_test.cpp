@@ -1,6 +1,6 @@
 // SwitchML and OmniReduce whose switches fail: random plays with real data, in which switches
 // restart, stay away for a while or for good, while packets are lost, doubled, delayed and
-// overtaken. GHOSTRANK_FAULT_RUNS=N plays N runs (default 200), from GHOSTRANK_FAULT_SEED on
+// overtaken. GHOSTRANK_FAULT_RUNS=N plays N runs (default 1000), from GHOSTRANK_FAULT_SEED on
 // (default 0).
 #include <array>
 #include <cstdlib>
@@ -45,8 +45,12 @@ struct Play {
 
 Play drawn(std::uint64_t seed) {
   checking::Dice dice(seed ^ 0x5e17c4fa);
-  constexpr std::array kNodes{2, 4, 8, 16, 32, 2, 4, 8, 34};  // of 34, two levels of switches
-  const int nodes = kNodes[dice.below(kNodes.size())];
+  // Most plays have few nodes and few rounds of each slot: faults meet the rarest moments as often
+  // there. Of 34 nodes, there are two levels of switches.
+  constexpr std::array kNodes{2, 4, 8, 16, 32, 2, 4, 8, 34};
+  const bool is_long = dice.happens(0.05);
+  const int nodes =
+      is_long ? kNodes[dice.below(kNodes.size())] : static_cast<int>(2 + dice.below(3));
   const int gpus = nodes > 8 ? 1 : static_cast<int>(1 + dice.below(2));
   const int ranks = nodes * gpus;
   const bool gone = dice.happens(0.3);
@@ -65,7 +69,7 @@ Play drawn(std::uint64_t seed) {
                                               .fallback = options.fallback})
                     : switchml_ends(ranks, options, nodes_of(nodes, gpus));
   const Func func = sparse ? Func::all_reduce : kServed[dice.below(kServed.size())];
-  const std::uint64_t count = dice.below(nodes > 8 ? 500 : 1'500);
+  const std::uint64_t count = dice.below(!is_long ? 200 : nodes > 8 ? 500 : 1'500);
   constexpr std::array kTypes{DataType::int32, DataType::float32, DataType::bfloat16};
   const DataType type = sparse ? DataType::int32 : kTypes[dice.below(kTypes.size())];
   run.calls =
@@ -81,7 +85,7 @@ Play drawn(std::uint64_t seed) {
   constexpr std::array kRates{0.0, 0.001, 0.01, 0.05};
   const auto rate = [&] { return dice.happens(0.5) ? kRates[dice.below(kRates.size())] : 0; };
   o.misfortunes = {rate(), rate(), rate(), rate()};
-  const auto notes = static_cast<double>(nodes) * 20;
+  const auto notes = static_cast<double>(nodes) * (is_long ? 20 : 5);
   o.switches.failure = dice.happens(0.7) ? 1 / (notes * static_cast<double>(1 + dice.below(5))) : 0;
   o.switches.away = dice.happens(0.5) ? 4 * kMillisecond : 0;
   o.switches.gone = gone ? 1 + dice.below(static_cast<std::uint64_t>(notes) * 2) : 0;
@@ -133,7 +137,7 @@ TEST(SwitchFailures, LeaveWrongSumsAndIdleWorkersWhereNobodyAgrees) {
 
 TEST(SwitchFailures, OfEveryKindLeaveRightSums) {
   const std::uint64_t first = asked("GHOSTRANK_FAULT_SEED", 0);
-  const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 200);
+  const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 1000);
   AgentReport all;
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
     const Play run = drawn(seed);
