@@ -11,10 +11,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "collectives/schedule.h"
+#include "emulator/common/block_store.h"
 #include "emulator/traffic/ledger.h"
 
 namespace ghostrank {
@@ -32,7 +32,7 @@ class PairCounts {
   bool add(std::uint32_t row, GroupParty receiver, std::uint64_t bytes) {
     const auto place = static_cast<std::size_t>(receiver);
     Row& blocks = rows_[row];
-    if (place / kBlock >= blocks.size() || !blocks[place / kBlock]) [[unlikely]]
+    if (place / kBlock >= blocks.size() || blocks[place / kBlock] == nullptr) [[unlikely]]
       if (!make_block(blocks, place / kBlock)) return false;
     LedgerCell& cell = (*blocks[place / kBlock])[place % kBlock];
     __builtin_prefetch(&cell, 1);
@@ -46,20 +46,23 @@ class PairCounts {
     enter();
     for (std::uint32_t row = 0; row < rows_.size(); ++row) {
       for (std::size_t b = 0; b < rows_[row].size(); ++b) {
-        if (!rows_[row][b]) continue;
+        if (rows_[row][b] == nullptr) continue;
         for (std::size_t i = 0; i < kBlock; ++i)
           if (const LedgerCell& count = (*rows_[row][b])[i]; count.messages > 0)
             take(row, static_cast<GroupParty>(b * kBlock + i), count);
+        store_.give_back(rows_[row][b]);
       }
       rows_[row].clear();
     }
     blocks_ = 0;
   }
+  // Forgets the rows, too.
   void clear() { *this = {}; }
 
  private:
   static constexpr std::size_t kBlock = 64;
-  using Row = std::vector<std::unique_ptr<std::array<LedgerCell, kBlock>>>;
+  using Block = std::array<LedgerCell, kBlock>;
+  using Row = std::vector<Block*>;  // null: without counts
 
   struct Gathered {
     LedgerCell* cell;
@@ -74,12 +77,14 @@ class PairCounts {
     if (blocks_ == kMostBlocks) return false;
     ++blocks_;
     if (number >= row.size()) row.resize(number + 1);
-    row[number] = std::make_unique<std::array<LedgerCell, kBlock>>();
+    row[number] = store_.take();
+    row[number]->fill({});
     return true;
   }
 
   std::vector<Row> rows_;
-  std::size_t blocks_ = 0;
+  BlockStore<Block> store_;
+  std::size_t blocks_ = 0;             // of all rows
   std::array<Gathered, 16> gathered_;  // not in their cells yet
   std::size_t gathered_count_ = 0;
 };

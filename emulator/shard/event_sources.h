@@ -1,10 +1,10 @@
 // Events of many sources, each of which brings its own nearly sorted: a list per source. A list
-// takes an event that is no earlier than its last one; a heap has the first event of every source.
-// So a source with a thousand pending events costs the heap no more than one with a single event.
-// Events of one source can also be taken out of turn, before those of others; then the heap's key
-// for the source is too early, until it becomes the first.
+// takes an event that is no earlier than its last one; `heads` has the first event of every source.
+// So a source with a thousand pending events costs no more there than one with a single event.
+// Events of one source can also be taken out of turn, before those of others; then the key of the
+// source in `heads` is too early, until it becomes the first.
 //
-//   source 0   3 5 5 9 ...      heap: 2 (source 2), 3 (source 0)
+//   source 0   3 5 5 9 ...      heads: 2 (source 2), 3 (source 0)
 //   source 1
 //   source 2   2 7
 //
@@ -12,14 +12,13 @@
 // events only while it has events. Blocks are kept for reuse until trim(). Threading: one owner.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "emulator/common/block_store.h"
 #include "emulator/shard/event_heap.h"
 #include "emulator/shard/nearly_sorted.h"
 
@@ -37,13 +36,13 @@ class EventSources {
     if (number >= sources_.size()) sources_.resize(number + 1);
     Source& source = sources_[number];
     if (source.first == nullptr) {
-      source.first = source.last = new_block();
+      source.first = source.last = blocks_.take();
       source.head = source.tail = 0;
       heads_.push({key, number});
     } else {
       if (key.before(source.last_key)) return nullptr;
       if (source.tail == kBlock) {
-        source.last->next = new_block();
+        source.last->next = blocks_.take();
         source.last = source.last->next;
         source.tail = 0;
       }
@@ -83,7 +82,7 @@ class EventSources {
   void settle(const KeyOf& key_of) {
     while (!heads_.empty() && sources_[heads_.first().source].early) {
       const std::uint32_t number = heads_.first().source;
-      Source& source = sources_[number];  // which has an event, if those before were taken early
+      Source& source = sources_[number];  // it has an event: pop_early() takes no last one
       source.early = false;
       heads_.replace_first_by_far({key_of(head_of(source)), number});
     }
@@ -128,14 +127,8 @@ class EventSources {
     return false;
   }
 
-  // Frees the blocks that hold no pending event.
-  void trim() {
-    std::sort(spare_.begin(), spare_.end());
-    std::erase_if(blocks_, [this](const std::unique_ptr<Block>& block) {
-      return std::binary_search(spare_.begin(), spare_.end(), block.get());
-    });
-    spare_.clear();
-  }
+  // Frees memory that holds no pending event.
+  void trim() { blocks_.trim(); }
 
  private:
   static constexpr std::uint32_t kBlock = 15;      // events of a block, which is 1 KiB large
@@ -160,7 +153,7 @@ class EventSources {
 
   // Fetches the event `ahead` places behind the new first one.
   Event& take_first(Source& source, std::uint32_t ahead) {
-    if (spent_ != nullptr) spare_.push_back(std::exchange(spent_, nullptr));
+    if (spent_ != nullptr) blocks_.give_back(std::exchange(spent_, nullptr));
     Block* const block = source.first;
     Event& event = block->events[source.head++];
     const bool ends = block == source.last && source.head == source.tail;
@@ -179,18 +172,10 @@ class EventSources {
     return event;
   }
 
-  Block* new_block() {
-    if (spare_.empty()) spare_.push_back(blocks_.emplace_back(new Block).get());
-    Block* const block = spare_.back();
-    spare_.pop_back();
-    return block;
-  }
-
   std::vector<Source> sources_;
   NearlySorted<Head> heads_;
-  std::vector<std::unique_ptr<Block>> blocks_;
-  std::vector<Block*> spare_;  // of these, blocks without events
-  Block* spent_ = nullptr;     // holds the event that pop() returned last
+  BlockStore<Block> blocks_;
+  Block* spent_ = nullptr;  // holds the event that pop() returned last
 };
 
 }  // namespace ghostrank
