@@ -8,19 +8,6 @@
 #include "switch/sparse.h"
 
 namespace ghostrank::switchml {
-namespace {
-
-std::vector<int> numbers_of(const JobPlan& job) {
-  std::vector<int> numbers;
-  int next = job.first_worker;
-  for (const Worker& worker : job.workers) {
-    numbers.push_back(next);
-    next += worker.workers;
-  }
-  return numbers;
-}
-
-}  // namespace
 
 CompiledSwitch::CompiledSwitch(SwitchPlan plan)
     : plan_(std::move(plan)), ports_(static_cast<std::size_t>(plan_.ports)) {
@@ -46,7 +33,7 @@ std::string CompiledSwitch::admit(const JobPlan& job) {
       Pool(static_cast<int>(job.workers.size()), job.slots, job.elements, job.tells_old_packets()),
       {},
       queue_pairs_of(job),
-      numbers_of(job)}));
+      job.numbers()}));
   plan_.jobs.push_back(job);
   index_sources();
   return {};
@@ -217,13 +204,12 @@ void CompiledSwitch::copy_to(int port, std::span<const std::byte> frame, Transmi
   std::memcpy(transmit(port, frame.size(), out), frame.data(), frame.size());
 }
 
-// To a worker that takes no elements the result is a credit, and so is what a spine sends to a leaf
-// without such workers. A leaf keeps no result of the spine: it gets the elements that one of its
-// own workers gave, too, if another one takes them.
+// To a worker that takes no elements the result is a credit. A leaf with several workers gets the
+// elements in any case: it keeps no results, and one of its workers may take them.
 void CompiledSwitch::send_result(Job& job, int number, const Packet& result, Transmitter& out) {
   const Worker& worker = job.plan.workers[static_cast<std::size_t>(number)];
   Packet packet = result;
-  if (!takes(result, job.numbers[static_cast<std::size_t>(number)], worker.workers))
+  if (worker.workers == 1 && !takes(result, job.numbers[static_cast<std::size_t>(number)]))
     packet.elements = 0;
   const std::uint16_t thread = result.target.udp & static_cast<std::uint16_t>(~kUdpPortMask);
   packet.source = {plan_.mac, plan_.ip, result.target.udp};

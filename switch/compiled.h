@@ -48,7 +48,7 @@ class CompiledSwitch {
     Pool pool;
     JobCounters counters;
     std::vector<std::vector<QueuePairState>> flows;  // by worker and queue; empty over UDP
-    std::vector<int> numbers;  // by worker: its number, of a leaf the first one behind it
+    std::vector<int> numbers;                        // of its workers
   };
   struct Source {  // a sender at one ingress port, and its slots
     std::uint32_t ip = 0;

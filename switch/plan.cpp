@@ -74,6 +74,16 @@ std::string wrong_format(const JobPlan& job) {
 
 }  // namespace
 
+std::vector<int> JobPlan::numbers() const {
+  std::vector<int> numbers;
+  int next = first_worker;
+  for (const Worker& worker : workers) {
+    numbers.push_back(next);
+    next += worker.workers;
+  }
+  return numbers;
+}
+
 std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job) {
   if (job.name.empty()) return "a job needs a name";
   for (const JobPlan& other : plan.jobs) {

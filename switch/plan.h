@@ -61,6 +61,8 @@ struct JobPlan {
   // Packets of every type, those of ours too (switchml.h); over UDP.
   bool all_functions = false;
 
+  // The number of each worker, as packets name it; of a leaf, that of the first worker below it.
+  std::vector<int> numbers() const;
   bool tells_old_packets() const { return guarded || format == Format::omnireduce; }
 };
 

@@ -57,12 +57,10 @@ struct Packet {
   std::uint32_t next = 0;          // block, of OmniReduce's packets alone (sparse.h)
 };
 
-// Whether one of the workers first, first + 1, ... takes the elements of a round's result; else all
-// of them take credits. Several are those of a leaf.
-inline bool takes(const Packet& result, int first, int count = 1) {
-  const bool has_alone = result.worker >= first && result.worker < first + count;
-  if (result.type == PacketType::to_one) return has_alone;
-  return result.type == PacketType::everyone || !has_alone || count > 1;
+// Whether worker `w` takes the elements of a round's result; else it takes a credit.
+inline bool takes(const Packet& result, int w) {
+  return result.type == PacketType::everyone ||
+         (result.worker == w) == (result.type == PacketType::to_one);
 }
 
 inline constexpr bool valid_elements(int n) { return n == 32 || n == 64 || n == 256; }

@@ -19,11 +19,6 @@ std::size_t sources_of(const JobPlan& job) {
          (job.all_functions ? 2 : 1);
 }
 
-bool has_leaves(const JobPlan& job) {
-  return std::any_of(job.workers.begin(), job.workers.end(),
-                     [](const Worker& worker) { return worker.workers > 1; });
-}
-
 // The first of `count` consecutive free numbers in `first` .. `last`, given the ranges in use as
 // (first, count); first - 1 if there are none.
 int first_free(int first, int last, int count, std::vector<std::pair<int, int>> taken) {
@@ -38,12 +33,16 @@ int first_free(int first, int last, int count, std::vector<std::pair<int, int>> 
 
 void add_groups(const JobPlan& job, std::uint32_t first_own, Tables& tables) {
   const auto row = static_cast<std::uint32_t>(tables.row());
+  const std::vector<int> numbers = job.numbers();
   std::vector<Receiver> workers;
-  for (const Worker& w : job.workers)
+  for (std::size_t w = 0; w < job.workers.size(); ++w) {
+    const Worker& worker = job.workers[w];
+    const int number = worker.workers > 1 ? kSeveral + static_cast<int>(w) : numbers[w];
     workers.push_back(
-        {w.port, w.mac, w.ip, job.worker_port, static_cast<std::uint32_t>(workers.size())});
+        {worker.port, worker.mac, worker.ip, job.worker_port, static_cast<std::uint16_t>(number)});
+  }
   if (job.uplink) {
-    const Receiver above{job.uplink->port, job.uplink->mac, job.uplink->ip, kUdpPort};
+    const Receiver above{job.uplink->port, job.uplink->mac, job.uplink->ip, kUdpPort, kAbove};
     tables.groups = {{row + kBroadcasts, {above}}, {row + kFromAbove, workers}};
     return;
   }
@@ -65,7 +64,6 @@ void add_sources(const JobPlan& job, int slot, int set, int kind, std::uint32_t 
     source.other = job.tells_old_packets() ? kGuarded : first_row + (1 - of_set);
     source.again =
         job.uplink ? static_cast<std::uint32_t>(tables.row()) + kBroadcasts : first_own + w;
-    source.receiver = job.uplink ? 0 : w;
     tables.sources.push_back(source);
   }
   if (job.uplink) tables.sources.push_back({job.uplink->port, job.uplink->ip, index, true});
@@ -101,11 +99,6 @@ JobResources Allocation::admit(const JobPlan& job) {
                                 " has all_functions, and this program may know packets of an "
                                 "all-reduce only; leave that out, or use --target compiled, or "
                                 "another without --program");
-  if (job.all_functions && (job.uplink || has_leaves(job)))
-    throw std::invalid_argument(who +
-                                " has all_functions on two levels, and the P4 program knows "
-                                "leaves and a spine of an all-reduce only; leave that out, or use "
-                                "--target compiled");
   if (job.tells_old_packets() && !ours_)
     throw std::invalid_argument(
         who +

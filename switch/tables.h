@@ -35,12 +35,16 @@ inline constexpr int kFirstOwnGroup = kMostJobs * kJobCounterRow;    // after al
 inline constexpr std::uint32_t kGuarded = 0xffffffff;                // GUARDED in p4/headers.p4
 inline constexpr int kSparseIndex = 0x10000, kAloneIndex = 0x20000;  // SPARSE_INDEX ... there
 
+// Receivers that are no workers (p4/headers.p4): leaves with several workers, from kSeveral on, and
+// the switch above.
+inline constexpr std::uint16_t kSeveral = 0x8000, kAbove = 0xffff;
+
 struct Receiver {
   int port = 0;
   Mac mac{};
   std::uint32_t ip = 0;
   std::uint16_t udp = 0;     // plus the low four bits of the switch's port
-  std::uint32_t number = 0;  // of the worker; above a leaf 0
+  std::uint16_t number = 0;  // of the worker (JobPlan::numbers), or one of those below
 };
 
 struct Tables {
@@ -58,8 +62,7 @@ struct Tables {
     int worker = 0, workers = 0;  // this worker's number; how many the job has
     std::uint32_t row = 0;        // register index of this set
     std::uint32_t other = 0;      // of the slot's other set; kGuarded: of a guarded job
-    // The group that gets a repeated result, and the number of its receiver.
-    std::uint32_t again = 0, receiver = 0;
+    std::uint32_t again = 0;      // the group that gets a repeated result
   };
   int job = 0;  // number of the job
   int row() const { return job * kJobCounterRow; }

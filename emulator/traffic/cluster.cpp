@@ -237,13 +237,12 @@ void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use)
   use.all_functions = true;
   const bool told = !sw.socket.empty() && !sw.socket.starts_with(kControllerPrefix);
   const bool known = std::ranges::count(service.of_ours, func) > 0;
-  const bool levels = sw.leaves == 1 || sw.target == SwitchTarget::compiled;
-  if (known && (told || (sw.started() && sw.program.empty() && levels))) return;
+  if (known && (told || (sw.started() && sw.program.empty()))) return;
   throw Error("collectives: the switch of switch.target knows no packets of " +
               std::string(name_of(func)) + " by " + std::string(use.name) +
               "; choose another algorithm for it, or use switch.target: model" +
-              (known ? ", or compiled, or dpdk without switch.program and switch.leaves, or name "
-                       "switch.socket of an external one"
+              (known ? ", or compiled or dpdk without switch.program, or name switch.socket of an "
+                       "external one"
                      : ""));
 }
 

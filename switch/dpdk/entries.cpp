@@ -49,11 +49,9 @@ std::uint16_t checksum_of(const SwitchPlan& plan, const Tables& job, const Recei
   return switchml::load16(frame.data() + switchml::kIpChecksumAt);
 }
 
-constexpr int kNumber = 16;  // where meta.to has the receiver's number
-
 // The key of the n-th receiver of a group in the table of receivers.
-std::string number_of(const Tables::Group& group, std::size_t n) {
-  return hex(group.number | group.receivers[n].number << kNumber);
+std::string receiver_key(const Tables::Group& group, std::size_t n) {
+  return hex(group.number | static_cast<std::uint32_t>(n) << 16);
 }
 
 // The way out of a port, and in the high 16 bits the probability of loss there.
@@ -69,14 +67,15 @@ std::string receiver_line(const SwitchPlan& plan, const Tables& job, const Table
   const Receiver& r = group.receivers[n];
   const bool first = n == 0, last = n + 1 == group.receivers.size();
   const char* action = first ? (last ? "only" : "first") : (last ? "final" : "following");
-  std::string line = "receivers match " + number_of(group, n) + " action " + action +
+  std::string line = "receivers match " + receiver_key(group, n) + " action " + action +
                      (last ? " port " : " session ") + hex(r.port) + " leaving " +
-                     hex(leaving(plan, r.port)) + " mac " + hex(number_of(r.mac)) + " ip " +
-                     hex(r.ip) + " checksum " + hex(checksum_of(plan, job, r));
+                     hex(leaving(plan, r.port)) + " number " + hex(r.number) + " mac " +
+                     hex(number_of(r.mac)) + " ip " + hex(r.ip) + " checksum " +
+                     hex(checksum_of(plan, job, r));
   if (first)
     line += " udp " + hex(r.udp) + " own_mac " + hex(number_of(plan.mac)) + " own_ip " +
             hex(plan.ip) + " job " + hex(job.row() + switchml::kCopies);
-  if (!last) line += " next " + number_of(group, n + 1);
+  if (!last) line += " next " + receiver_key(group, n + 1);
   return line;
 }
 
@@ -87,8 +86,8 @@ std::string source_line(const Tables::Source& s, const Tables& job) {
   const std::uint64_t mark = 1ull << s.worker;
   return match + "source_worker_0 adds " + hex(mark - kOneMissing) + " others " + hex(~mark) +
          " round " + hex(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " at " +
-         hex(s.row) + " other " + hex(s.other) + " again " + hex(s.again | s.receiver << kNumber) +
-         " job " + hex(job.row());
+         hex(s.row) + " other " + hex(s.other) + " again " + hex(s.again) + " job " +
+         hex(job.row());
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ struct metadata_t {
     bit<32> index;      // as in the packet: set and slot; more: SPARSE_INDEX or ALONE_INDEX
     bit<48> dst;
     bit<8> kind;        // what the parser saw and, of a chunk of no worker, what the table says
-    bit<32> shifted;
+    bit<32> shifted;    // a field shifted; then: 1 where a receiver gets elements (result.p4)
 
     // From the table of sources.
     bit<64> adds;       // a mark, less one missing (marks.p4); 0: not from a worker
@@ -181,7 +181,7 @@ struct metadata_t {
     bit<32> dice;
     bit<32> leaving;    // pna: the way out and, 16 bits above, the probability of loss there
     bit<32> count;      // of counters: which
-    bit<16> receiver;   // number of the worker that gets a copy; on pna known of TO_ONE and FROM_ONE
+    bit<16> receiver;   // number of the worker that gets a copy; or SEVERAL, or ABOVE
     bit<8> e0;          // the largest so far, plus 128
     bit<32> old;
     bit<8> e1;
@@ -196,6 +196,9 @@ struct metadata_t {
 #define BEGUN 0x100000000
 #define SPARSE_INDEX 0x10000
 #define ALONE_INDEX 0x20000
+#define SEVERAL 0x8000    // or more: it is a leaf with several workers
+#define ABOVE 0xffff      // it is the switch above
+#define OWN_GROUPS 0x800  // or more: the group of one worker; a leaf's jobs have none
 #define EARLIER 0x80000000  // bit of the difference to a later number
 
 #define ORDINARY 0  // kinds

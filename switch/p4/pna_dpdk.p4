@@ -100,28 +100,30 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     RESULT_ACTIONS
     // The only receiver, or the first of several. `checksum`: of the IPv4 header that leaves; `job`:
     // the row of counters for copies; `next`: the receiver after this one; `leaving`: what meta.leaving is.
-    action only(PortId_t port, bit<32> leaving, bit<48> mac, bit<32> ip, bit<16> checksum, bit<16> udp,
+    action only(PortId_t port, bit<32> leaving, bit<16> number, bit<48> mac, bit<32> ip, bit<16> checksum, bit<16> udp,
                 bit<48> own_mac, bit<32> own_ip, bit<32> job) {
         address(mac, ip, udp, own_mac, own_ip);
         hdr.ipv4.checksum = checksum;
         send_to_port(port);
         meta.leaving = leaving;
+        meta.receiver = number;
         meta.to = 0;
         meta.job = job;
     }
-    action first(MirrorSessionId_t session, bit<32> leaving, bit<48> mac, bit<32> ip, bit<16> checksum,
+    action first(MirrorSessionId_t session, bit<32> leaving, bit<16> number, bit<48> mac, bit<32> ip, bit<16> checksum,
                  bit<16> udp, bit<48> own_mac, bit<32> own_ip, bit<32> job, bit<32> next) {
         address(mac, ip, udp, own_mac, own_ip);
         hdr.ipv4.checksum = checksum;
         mirror_packet(SLOT, session);
         recirculate();
         meta.leaving = leaving;
+        meta.receiver = number;
         meta.to = next;
         meta.job = job;
         meta.kind = RESULT;
     }
     // Of the others. What is alike for all receivers stays.
-    action following(MirrorSessionId_t session, bit<32> leaving, bit<48> mac, bit<32> ip,
+    action following(MirrorSessionId_t session, bit<32> leaving, bit<16> number, bit<48> mac, bit<32> ip,
                      bit<16> checksum, bit<32> next) {
         hdr.ethernet.dst = mac;
         hdr.ipv4.dst = ip;
@@ -129,14 +131,16 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
         mirror_packet(SLOT, session);
         recirculate();
         meta.leaving = leaving;
+        meta.receiver = number;
         meta.to = next;
     }
-    action final(PortId_t port, bit<32> leaving, bit<48> mac, bit<32> ip, bit<16> checksum) {
+    action final(PortId_t port, bit<32> leaving, bit<16> number, bit<48> mac, bit<32> ip, bit<16> checksum) {
         hdr.ethernet.dst = mac;
         hdr.ipv4.dst = ip;
         hdr.ipv4.checksum = checksum;
         send_to_port(port);
         meta.leaving = leaving;
+        meta.receiver = number;
         meta.to = 0;
     }
     table receivers {
@@ -179,8 +183,6 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
                         exponents.apply(hdr, meta);
                         if (hdr.alone.isValid()) {
                             present.apply(hdr, meta);
-                            meta.shifted = meta.to >> 16;
-                            meta.receiver = (bit<16>)meta.shifted;
                         }
                     }
                     sums.apply(hdr, meta);
@@ -235,7 +237,6 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
                             meta.to = NOBODY;
                         }
                     }
-                    meta.receiver = meta.receiver + 1;
                     meta.kind = RESULT_ALONE;
                 }
                 if (meta.leaving >= MAY_BE_LOST) {

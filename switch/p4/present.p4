@@ -1,6 +1,7 @@
 // Chunks without elements: of OmniReduce's workers that lack the block, and credits where one worker
 // gives the elements alone. They are counted, but add nothing: the first chunk of a round that has
-// elements overwrites the sum, whenever it comes. A round without any has no result.
+// elements overwrites the sum, whenever it comes. A round without any has no result, but a leaf tells
+// the switch above of it by a credit.
 #if ROWS == 1
 #define LANES_VALID hdr.lanes0.setValid();
 #elif ROWS == 2
@@ -30,10 +31,10 @@ control Present(inout headers_t hdr, inout metadata_t meta) {
             WRITE(present, meta.at, meta.theirs);
         }
         if (meta.to != 0) {
-            if (meta.theirs == 0) {
-                meta.to = 0;
-            } else {
+            if (meta.theirs != 0) {
                 LANES_VALID
+            } else if (meta.again >= OWN_GROUPS) {
+                meta.to = 0;
             }
         }
     }

@@ -9,25 +9,35 @@
     }
 
 // What one receiver gets of a result where one worker takes or gives the elements alone: elements,
-// or a credit.
+// or a credit. A leaf with several workers gets elements in any case, and the switch above what there
+// is.
 control Share(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        hdr.ipv4.length = CREDIT_IP_LENGTH;
-        hdr.udp.length = CREDIT_UDP_LENGTH;
+        meta.shifted = 0;  // 1: it gets elements
+        if (meta.receiver >= SEVERAL) {
+            if (meta.receiver != ABOVE) {
+                meta.shifted = 1;
+            } else if (meta.theirs != 0) {  // present.p4
+                meta.shifted = 1;
+            }
+        } else if (hdr.switchml.type_size < FROM_ONE) {
+            if (hdr.alone.worker == meta.receiver) {
+                meta.shifted = 1;
+            }
+        } else if (hdr.alone.worker != meta.receiver) {
+            meta.shifted = 1;
+        }
         if (hdr.switchml.type_size < FROM_ONE) {
             hdr.switchml.type_size = TO_ONE + NO_ELEMENTS;
-            if (hdr.alone.worker == meta.receiver) {
-                hdr.switchml.type_size = TO_ONE + SIZE_CODE;
-                hdr.ipv4.length = ALONE_IP_LENGTH;
-                hdr.udp.length = ALONE_UDP_LENGTH;
-            }
         } else {
             hdr.switchml.type_size = FROM_ONE + NO_ELEMENTS;
-            if (hdr.alone.worker != meta.receiver) {
-                hdr.switchml.type_size = FROM_ONE + SIZE_CODE;
-                hdr.ipv4.length = ALONE_IP_LENGTH;
-                hdr.udp.length = ALONE_UDP_LENGTH;
-            }
+        }
+        hdr.ipv4.length = CREDIT_IP_LENGTH;
+        hdr.udp.length = CREDIT_UDP_LENGTH;
+        if (meta.shifted != 0) {
+            hdr.switchml.type_size = hdr.switchml.type_size - (NO_ELEMENTS - SIZE_CODE);
+            hdr.ipv4.length = ALONE_IP_LENGTH;
+            hdr.udp.length = ALONE_UDP_LENGTH;
         }
     }
 }

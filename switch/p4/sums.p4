@@ -54,8 +54,10 @@ control Sums(inout headers_t hdr, inout metadata_t meta) {
             FROM_ROWS
         }
         if (meta.to != 0) {
-            TO_ROWS
-            EVERY_ROW(RECALL)
+            if (hdr.lanes0.isValid()) {
+                TO_ROWS
+                EVERY_ROW(RECALL)
+            }
         }
     }
 }

@@ -167,8 +167,8 @@ TEST(LeavesAndSpine, GiveEveryWorkerWhatItTakesInEveryFunction) {
     }
 }
 
-// What the spine sends to a leaf of none that take elements has none.
-TEST(LeavesAndSpine, SendALeafNoElementsThatNobodyTakesThere) {
+// A leaf with one worker is to the spine as that worker.
+TEST(LeavesAndSpine, SendElementsToEveryLeafOfSeveralWorkers) {
   JobPlan spine = job_of(0, kElements, kSlots);
   spine.all_functions = true;
   for (int l = 0; l < 3; ++l) {
@@ -190,8 +190,8 @@ TEST(LeavesAndSpine, SendALeafNoElementsThatNobodyTakesThere) {
     }
     return elements;
   };
-  EXPECT_EQ(sent(PacketType::to_one, 3), "0-1+2-");
-  EXPECT_EQ(sent(PacketType::to_one, kNobody), "0-1-2-");
+  EXPECT_EQ(sent(PacketType::to_one, 3), "0+1+2-");
+  EXPECT_EQ(sent(PacketType::to_one, kNobody), "0+1+2-");
   EXPECT_EQ(sent(PacketType::from_one, 3), "0+1+2+");
   EXPECT_EQ(sent(PacketType::from_one, 4), "0+1+2-");
   EXPECT_EQ(sent(PacketType::everyone, 0), "0+1+2+");

@@ -83,11 +83,26 @@ TEST(SwitchTables, KnowPacketsOfOneWorkerAloneWhereAJobHasThem) {
 TEST(SwitchTables, NumberReceiversLikeWorkersInEveryGroup) {
   const Tables tables = of_first(job_of(3, 64, 8));
   const auto& all = group_of(tables, counted_in(tables, kBroadcasts)).receivers;
-  for (std::uint32_t w = 0; w < 3; ++w) EXPECT_EQ(all[w].number, w);
-  for (const Tables::Source& s : tables.sources) {
-    EXPECT_EQ(s.receiver, static_cast<std::uint32_t>(s.worker));
-    EXPECT_EQ(group_of(tables, s.again).receivers[0].number, s.receiver);
-  }
+  for (int w = 0; w < 3; ++w) EXPECT_EQ(all[static_cast<std::size_t>(w)].number, w);
+  for (const Tables::Source& s : tables.sources)
+    EXPECT_EQ(group_of(tables, s.again).receivers[0].number, s.worker);
+}
+
+TEST(SwitchTables, NumberTheWorkersOfALeafOnAndOnAndTellLeavesFromWorkers) {
+  const auto numbers = [](const JobPlan& job, int counter) {
+    const Tables tables = of_first(job);
+    std::vector<int> all;
+    for (const Receiver& r : group_of(tables, counted_in(tables, counter)).receivers)
+      all.push_back(r.number);
+    return all;
+  };
+  JobPlan spine = job_of(3, 64, 8), leaf = job_of(2, 64, 8);
+  spine.workers[0].workers = spine.workers[2].workers = 4;
+  EXPECT_EQ(numbers(spine, kBroadcasts), (std::vector<int>{kSeveral, 4, kSeveral + 2}));
+  leaf.first_worker = 5;
+  leaf.uplink = Uplink{2, {}, 0};
+  EXPECT_EQ(numbers(leaf, kFromAbove), (std::vector<int>{5, 6}));
+  EXPECT_EQ(numbers(leaf, kBroadcasts), (std::vector<int>{kAbove}));
 }
 
 TEST(SwitchTables, OfALeafLeadUpAndComeDown) {
@@ -163,13 +178,6 @@ TEST(Allocation, RefusesWhatTheProgramCannotHold) {
   EXPECT_NO_THROW(Allocation(64, 16384, true).admit(all));
   all.all_functions = true;  // packets of the other types have sources of their own
   EXPECT_THROW(Allocation(64, 16384, true).admit(all), std::invalid_argument);
-  all.slots = 4;
-  EXPECT_NO_THROW(Allocation(64, 1024, true).admit(all));
-  JobPlan leaf = all, spine = all;
-  leaf.uplink = Uplink{3, {}, 0};
-  spine.workers[1].workers = 2;
-  for (const JobPlan& job : {leaf, spine})
-    EXPECT_THROW(Allocation(64, 1024, true).admit(job), std::invalid_argument);
 }
 
 }  // namespace

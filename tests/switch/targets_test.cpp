@@ -68,15 +68,17 @@ class SwitchTargets : public testing::TestWithParam<int> {
     out << jobs;
   }
 
+  // `leaf`: the worker that sums for two.
   static std::string job(const std::string& name, int elements, int first_slot,
-                         const std::vector<int>& workers, const std::string& more = "") {
+                         const std::vector<int>& workers, const std::string& more = "",
+                         int leaf = -1) {
     std::string text = "  - name: " + name + "\n    elements: " + std::to_string(elements) +
                        "\n    first_slot: " + std::to_string(first_slot) + "\n    slots: 8\n" +
                        more + "    workers:\n";
     for (const int w : workers) {
       const Worker who = worker(w, w);
       text += "      - {port: " + std::to_string(w) + ", mac: " + mac_text(who.mac) +
-              ", ip: " + ip_text(who.ip) + "}\n";
+              ", ip: " + ip_text(who.ip) + (w == leaf ? ", workers: 2}\n" : "}\n");
     }
     return text;
   }
@@ -131,7 +133,8 @@ class SwitchTargets : public testing::TestWithParam<int> {
   // block that nobody has gets no sum. Packets come again, late and padded to Ethernet's minimum.
   void blocks(int elements) const;
   // Functions in which one worker gives or takes the elements alone: a guarded job whose packets
-  // come late and again, one whose packets keep their order and are not lost, and one without them.
+  // come late and again, one whose packets keep their order and are not lost, and one without them;
+  // a leaf's with the switch above it at port 3, and a spine's.
   void functions(int elements, const std::string& losses = "") const;
   std::string counted(const std::string& target) const {
     std::ifstream in(file(target + ".json"));
@@ -245,25 +248,32 @@ TEST_P(SwitchTargets, SumBlocksAlike) {
 void SwitchTargets::functions(int elements, const std::string& losses) const {
   const std::string all = "    all_functions: true\n";
   plan(job("a", elements, 0, {0, 1, 2, 3}, all + "    guarded: true\n") +
-           job("b", elements, 8, {2, 0}, all) + job("c", elements, 100, {3, 1}),
+           job("b", elements, 8, {2, 0}, all) + job("c", elements, 100, {3, 1}) +
+           job("d", elements, 200, {0, 1},
+               all + "    guarded: true\n    first_worker: 2\n    uplink: {port: 3, mac: " +
+                   mac_text(worker(3, 3).mac) + ", ip: " + ip_text(worker(3, 3).ip) + "}\n") +
+           job("e", elements, 300, {1, 2}, all + "    guarded: true\n", 1),
        losses);
   std::mt19937 random(static_cast<unsigned>(elements) + 3);
   const auto pick = [&](std::size_t n) { return static_cast<int>(random() % n); };
-  const std::vector<std::vector<int>> members{{0, 1, 2, 3}, {2, 0}, {3, 1}};
-  constexpr int kFirst[] = {0, 8, 100};
+  const std::vector<std::vector<int>> members{{0, 1, 2, 3}, {2, 0}, {3, 1}, {0, 1}, {1, 2}};
+  const std::vector<std::vector<int>> numbers{{0, 1, 2, 3}, {0, 1}, {0, 1}, {2, 3}, {0, 2}};
+  constexpr int kFirst[] = {0, 8, 100, 200, 300};
   std::vector<std::pair<int, Bytes>> frames, late;
   for (std::uint32_t round = 0; round < 150; ++round) {
     for (std::size_t j = 0; j < members.size(); ++j) {
+      const bool guarded = j == 0 || j >= 3;
       // Without a guard both sets of a slot take turns.
-      const int slot = kFirst[j] + (j == 0 ? pick(2) : static_cast<int>(round % 2));
-      const int set = j == 0 ? pick(2) : static_cast<int>(round / 2 % 2);
+      const int slot = kFirst[j] + (guarded ? pick(2) : static_cast<int>(round % 2));
+      const int set = guarded ? pick(2) : static_cast<int>(round / 2 % 2);
       const auto type = static_cast<PacketType>(1 + pick(3));
-      const int alone = pick(members[j].size() + 1);  // one more: nobody's
+      const int alone = pick(numbers[j].back() + 2);  // nobody's, too
       std::vector<std::pair<int, Bytes>> sent;
       for (int w = 0; w < std::ssize(members[j]); ++w) {
         const int who = members[j][static_cast<std::size_t>(w)];
         // Now and then a worker sends elements that it should not, or none.
-        const bool gives = (type != PacketType::from_one || w == alone) != (pick(10) == 0);
+        const bool its = numbers[j][static_cast<std::size_t>(w)] == alone;
+        const bool gives = (type != PacketType::from_one || its) != (pick(10) == 0);
         Packet p = packet_from(who, kUdpPort, slot, set, 0xffffffc0u + round,
                                type == PacketType::everyone || gives ? elements : 0);
         p.type = type;
@@ -277,7 +287,15 @@ void SwitchTargets::functions(int elements, const std::string& losses) const {
       std::shuffle(sent.begin(), sent.end(), random);
       for (const auto& frame : sent) {
         for (int n = 1 + pick(2); n > 0; --n) frames.push_back(frame);
-        if (j == 0 && pick(3) == 0) late.push_back(frame);
+        if (guarded && pick(3) == 0) late.push_back(frame);
+      }
+      if (j == 3) {  // the switch above answers; elements that nobody takes may be missing
+        const bool taken = type != PacketType::to_one || alone == 2 || alone == 3;
+        Packet p = packet_from(3, kUdpPort, slot, set, 0xffffffc0u + round,
+                               taken || pick(2) == 0 ? elements : 0);
+        p.type = type;
+        p.worker = static_cast<std::uint16_t>(alone);
+        frames.emplace_back(3, frame_of(p, static_cast<std::int32_t>(random())));
       }
       if (pick(2) == 0) frames.push_back(sent[0]);  // when the round may be complete
       if (!late.empty() && pick(2) == 0) {
