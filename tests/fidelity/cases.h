@@ -22,6 +22,7 @@ Findings compare_mpi(const Options& options);
 Findings compare_dilations(const Options& options);
 Findings measure_time(const Options& options);
 Findings compare_trunk(const Options& options);
+Findings compare_switch(const Options& options);
 Findings search_dilations(const Options& options);
 Findings try_trust(const Options& options);
 Findings compare_step_times(const Options& options);  // needs no lab

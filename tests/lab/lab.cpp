@@ -42,6 +42,13 @@ std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
+std::vector<std::string> targets() {
+  std::vector<std::string> all{"compiled"};
+  const auto runner = std::filesystem::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk";
+  if (std::filesystem::exists(runner)) all.emplace_back("dpdk");
+  return all;
+}
+
 Lab::Lab(int hosts)
     : hosts_(hosts),
       directory_(std::filesystem::temp_directory_path() /
@@ -159,6 +166,10 @@ void Lab::add_rail() {
     must(in(h, "ip link set eth1 up"));
     must(in("sw", "ip link set second" + std::to_string(h) + " master br1 up"));
   }
+}
+
+void Lab::leave_bridge() {
+  for (int h = 0; h < hosts_; ++h) must(in("sw", "ip link set " + port(h) + " nomaster"));
 }
 
 std::string Lab::in(int host, const std::string& command) const {

@@ -26,6 +26,8 @@ inline constexpr int kPort = 29500;  // MASTER_PORT
 // Runs a command, discards its output and returns its exit status.
 int shell(const std::string& command);
 std::string read_file(const std::filesystem::path& path);
+// Targets of ghostrank's switch that are built: "compiled", perhaps "dpdk".
+std::vector<std::string> targets();
 
 // Shape of every link, in both directions, by the kernel's htb. The kernel counts whole Ethernet
 // frames against the rate. TCP uses cubic on every route; segmentation offload stays on.
@@ -59,6 +61,8 @@ class Lab {
   void add_leaf();
   // Adds a second interface, eth1, to every host, on a second bridge.
   void add_rail();
+  // Takes the hosts' ports off the bridge: a switch of ghostrank's joins them.
+  void leave_bridge();
 
   // `command` prefixed so that it runs on a host (by number) or in "sw".
   std::string in(int host, const std::string& command) const;
@@ -67,6 +71,8 @@ class Lab {
   static std::string port(int host) { return "port" + std::to_string(host); }
   // The pattern of the hosts' namespaces, for fabric.namespaces.
   std::string pattern() const { return space("h{node}"); }
+  // The switch's namespace, for switch.namespace.
+  std::string switch_space() const { return space("sw"); }
   // The path of a file in the lab's directory, which is removed with the lab.
   std::string file(const std::string& name) const { return directory_ + "/" + name; }
 

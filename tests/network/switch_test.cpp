@@ -347,7 +347,7 @@ TEST_F(SwitchedHosts, EndTheirSwitchWhenTheyAreKilled) {
   const pid_t pid = start_long_run();
   kill(pid, SIGKILL);
   lab->finish(pid, std::chrono::seconds(10));
-  const std::string running = "ip netns pids " + switch_space() + " | grep .";
+  const std::string running = "ip netns pids " + lab->switch_space() + " | grep .";
   for (int i = 0; i < 200 && shell(running) == 0; ++i) shell("sleep 0.05");
   EXPECT_NE(shell(running), 0);
 }
@@ -356,7 +356,7 @@ TEST_F(SwitchedHosts, EndTheirSwitchWhenTheyAreKilled) {
 TEST_F(SwitchedHosts, EndSoonAfterTheSwitchThatTheyStarted) {
   const pid_t pid = start_long_run();
   shell("sleep 0.5");
-  ASSERT_EQ(shell("ip netns pids " + switch_space() + " | xargs kill -KILL"), 0);
+  ASSERT_EQ(shell("ip netns pids " + lab->switch_space() + " | xargs kill -KILL"), 0);
   EXPECT_EQ(lab->finish(pid, std::chrono::seconds(10)), 3);
   EXPECT_NE(said().find("the switch that the run has started (switch.target) has ended"),
             std::string::npos)

@@ -16,13 +16,6 @@ constexpr std::chrono::seconds kPatience{60};
 
 }  // namespace
 
-std::vector<std::string> targets() {
-  std::vector<std::string> all{"compiled"};
-  const auto runner = std::filesystem::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk";
-  if (std::filesystem::exists(runner)) all.emplace_back("dpdk");
-  return all;
-}
-
 const std::string& wanted_proof() {
   static const std::string wanted = [] {
     const char* set = std::getenv("GHOSTRANK_SWITCH_PROOF");
@@ -35,18 +28,13 @@ const std::string& wanted_proof() {
 
 void SwitchedHosts::SetUp() {
   Namespaces::SetUp();
-  if (lab) leave_bridge();
+  if (lab) lab->leave_bridge();
 }
 
 void SwitchedHosts::make_lab(int hosts) {
   lab.reset();  // before the next one, which has its names
   lab = std::make_unique<Lab>(hosts);
-  leave_bridge();
-}
-
-void SwitchedHosts::leave_bridge() {
-  for (int h = 0; h < lab->hosts(); ++h)
-    ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(h) + " nomaster")), 0);
+  lab->leave_bridge();
 }
 
 std::string SwitchedHosts::job(const std::string& type, const std::string& settings) const {
@@ -63,19 +51,13 @@ std::string SwitchedHosts::job(const std::string& type, const std::string& setti
          "-s cluster.nics_per_node=1 -s cluster.nic.rate=200Mbps -s fabric.colocated=wire "
          "-s fabric.packets.mtu=1500 -s cluster.nodes=" +
          std::to_string(lab->hosts()) + " -s 'fabric.namespaces=" + lab->pattern() +
-         "' -s switch.namespace=" + switch_space() + settings;
-}
-
-// "ghostrank-123-sw", from "ghostrank-123-h{node}".
-std::string SwitchedHosts::switch_space() const {
-  const std::string hosts = lab->pattern();
-  return hosts.substr(0, hosts.rfind('h')) + "sw";
+         "' -s switch.namespace=" + lab->switch_space() + settings;
 }
 
 pid_t SwitchedHosts::start_long_run(const std::string& settings) {
   const pid_t pid =
       lab->start(job("int32", " -s run.iterations=1000000 -s run.verify=false" + settings), "run");
-  const std::string running = "ip netns pids " + switch_space() + " | grep .";
+  const std::string running = "ip netns pids " + lab->switch_space() + " | grep .";
   for (int i = 0; i < 200 && shell(running) != 0; ++i) shell("sleep 0.05");
   EXPECT_EQ(shell(running), 0) << said();
   return pid;

@@ -17,9 +17,6 @@ namespace ghostrank::testing {
 
 inline constexpr std::uint64_t kElements = 30'000;
 
-// "compiled", and "dpdk" where that is built.
-std::vector<std::string> targets();
-
 // Whose long proofs are wanted: GHOSTRANK_SWITCH_PROOF, the name of a target, or 1 for all; empty:
 // nobody's. The command refuses variables that it does not know, so this takes it away.
 const std::string& wanted_proof();
@@ -31,8 +28,6 @@ class SwitchedHosts : public Namespaces {
 
   // The command that plays the job, with result.json; `settings`: more of -s.
   std::string job(const std::string& type, const std::string& settings) const;
-  // The switch's namespace.
-  std::string switch_space() const;
 
   // Returns when the switch that the run starts is there.
   pid_t start_long_run(const std::string& settings = "");
@@ -44,9 +39,6 @@ class SwitchedHosts : public Namespaces {
   // Returns when the switch of this control socket has completed a thousand sums since its start,
   // or the run has ended.
   void await_sums(pid_t run, const std::string& socket);
-
- private:
-  void leave_bridge();
 };
 
 // The run finds a switch that runs.

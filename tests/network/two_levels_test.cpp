@@ -96,7 +96,7 @@ TEST_F(LeavesOfTheRun, GoWithIt) {
 
   const pid_t run = start_long_run(" -s switch.leaves=2");
   shell("sleep 1");
-  ASSERT_EQ(shell("kill -KILL $(ip netns pids " + switch_space() + " | head -1)"), 0);
+  ASSERT_EQ(shell("kill -KILL $(ip netns pids " + lab->switch_space() + " | head -1)"), 0);
   EXPECT_EQ(lab->finish(run, std::chrono::seconds(10)), 3);
   EXPECT_NE(said().find(" that the run has started (switch.target) has ended"), std::string::npos)
       << said();
@@ -133,11 +133,11 @@ class TwoLevels : public ForeignSwitch {
       const std::string up = "up" + std::to_string(leaf), down = "down" + std::to_string(leaf);
       ASSERT_EQ(shell(lab->in("sw", "ip link add " + up + " up type veth peer name " + down)), 0);
       ASSERT_EQ(shell(lab->in("sw", "ip link set " + down + " up")), 0);
-      for (const std::string& end : {up, down}) make_plain(switch_space(), end);
+      for (const std::string& end : {up, down}) make_plain(lab->switch_space(), end);
     }
     for (int h = 0; h < lab->hosts(); ++h) {
       make_plain(namespace_of_node(lab->pattern(), Node(h)), "eth0");
-      make_plain(switch_space(), Lab::port(h));
+      make_plain(lab->switch_space(), Lab::port(h));
       macs_.push_back(mac_of(h));
     }
   }
