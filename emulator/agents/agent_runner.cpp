@@ -167,11 +167,11 @@ AgentRunner::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t ele
                                     GroupRank position, const std::optional<TensorContent>& content,
                                     std::uint64_t& progress)
     : data_(data),
+      progress_(&progress),
       input_(func == Func::all_to_all || func == Func::all_to_all_v ? Buffer::input : Buffer::work),
       element_(element),
       position_(position),
-      content_(content),
-      progress_(&progress) {}
+      content_(content) {}
 
 std::span<const std::byte> AgentRunner::RankTensor::read(std::uint64_t first,
                                                          std::uint64_t elements) {

@@ -153,13 +153,14 @@ class AgentRunner {
     bool nonzero(std::uint64_t first, std::uint64_t elements) override;
 
    private:
+    // What a note touches comes first.
     RankData* data_;
+    std::uint64_t* progress_;
+    std::uint64_t read_to_ = 0;
     Buffer input_;  // the buffer with the rank's contribution
     std::uint32_t element_;
     GroupRank position_;
     std::optional<TensorContent> content_;
-    std::uint64_t* progress_;
-    std::uint64_t read_to_ = 0;
     std::vector<std::byte> copy_;
   };
   struct OpenCall {

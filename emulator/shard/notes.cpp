@@ -432,7 +432,9 @@ void Shard::prefetch_notes(const Event& next, std::uint32_t second) const {
   }
   if (next.held != kNil && (next.channel & kHoldsWords) == 0 && (next.held & kSharedPayload) != 0)
     note_payloads_.prefetch(next.held & ~kSharedPayload);
-  __builtin_prefetch(&nics_[ranks_[next.rank].nic], 1);
+  const Port* const port = &nics_[ranks_[next.rank].nic];
+  __builtin_prefetch(port, 1);
+  __builtin_prefetch(&port->queued_until, 1);  // it may be on the next cache line
   agents_.prefetch_call(next.rank, next.sequence);
   timers_.prefetch_tail(next.rank);
 }

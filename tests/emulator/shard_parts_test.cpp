@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -245,6 +246,32 @@ TEST(FlightList, FindsWhatAMessageIsForByItsCallAndOfAPairByItsPeer) {
   EXPECT_EQ(list.find(e), &call);
   e.sequence = 8;
   EXPECT_EQ(list.find(e), nullptr);
+}
+
+// Calls of agents end in any order.
+TEST(FlightList, KeepsTheOrderInWhichFlightsBeganWhicheverEnds) {
+  std::mt19937 random(5);
+  std::deque<Flight> flights(40);
+  FlightList list;
+  std::vector<Flight*> expected, free;
+  for (Flight& f : flights) free.push_back(&f);
+  for (int i = 0; i < 2000; ++i) {
+    auto& from = free.empty() || (!expected.empty() && random() % 2) ? expected : free;
+    const auto at = from.begin() + static_cast<std::ptrdiff_t>(random() % from.size());
+    Flight* const f = *at;
+    from.erase(at);
+    if (&from == &free) {
+      list.append(f);
+      expected.push_back(f);
+    } else {
+      list.remove(f);
+      free.push_back(f);
+    }
+    std::vector<Flight*> seen;
+    for (Flight* one : list) seen.push_back(one);
+    ASSERT_EQ(seen, expected);
+    ASSERT_EQ(list.empty(), expected.empty());
+  }
 }
 
 // ---- NodeMeetings ----

@@ -2,14 +2,19 @@
 #include "emulator/shard/timer_queue.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <random>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "emulator/common/block_store.h"
 #include "emulator/common/moment.h"
+#include "emulator/shard/nearly_sorted.h"
 
 namespace ghostrank {
 namespace {
@@ -155,6 +160,66 @@ TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
     ASSERT_EQ(popped, was);
     while (random() % 64 && !queue.empty()) queue.pop();
     if (random() % 4 == 0) queue.trim();
+  }
+}
+
+struct Slot {
+  EventKey key;
+  bool operator<(const Slot& other) const { return key.before(other.key); }
+};
+
+// Of slots that come in order, nearly, in no order, or long before they are due.
+TEST(NearlySorted, HasTheLeastFirstHoweverSlotsCome) {
+  std::mt19937 random(17);
+  for (const int most_late : {1, 3, 1000}) {
+    NearlySorted<Slot> sorted;
+    std::set<Slot> expected;
+    std::uint64_t tie = 0;
+    for (int i = 0; i < 30000; ++i) {
+      const Picoseconds now = expected.empty() ? 0 : expected.begin()->key.at;
+      const bool far = random() % 16 == 0;
+      const auto late = static_cast<Picoseconds>(random() % most_late);
+      const Slot slot{{now + (far ? 5000 : 100 + late), ++tie}};
+      const bool grows = i / 3000 % 2 == 0;
+      if (expected.empty() || random() % 4 < (grows ? 2U : 1U)) {
+        sorted.push(slot);
+        expected.insert(slot);
+      } else if (expected.erase(expected.begin()); random() % 2) {
+        sorted.pop();
+      } else {
+        far ? sorted.replace_first_by_far(slot) : sorted.replace_first(slot);
+        expected.insert(slot);
+      }
+      ASSERT_EQ(sorted.empty(), expected.empty());
+      if (expected.empty()) continue;
+      ASSERT_EQ(sorted.first().key.tie, expected.begin()->key.tie);
+      const Slot* const second = sorted.second();
+      const bool known = second != nullptr;
+      ASSERT_TRUE(!known || (expected.contains(*second) && sorted.first() < *second));
+    }
+  }
+}
+
+// Each user's number stays in its block, while blocks come, go and are freed. The blocks fill
+// chunks of every size.
+TEST(BlockStore, GivesEachUserABlockOfItsOwn) {
+  using Block = std::array<std::uint64_t, 128>;
+  std::mt19937 random(19);
+  BlockStore<Block> store;
+  std::vector<std::pair<Block*, std::uint64_t>> used;
+  std::uint64_t next = 0;
+  for (const std::size_t wanted : {10U, 9000U, 100U, 6000U, 0U, 50U}) {
+    while (used.size() < wanted) {
+      used.emplace_back(store.take(), ++next);
+      used.back().first->front() = used.back().first->back() = next;
+    }
+    std::shuffle(used.begin(), used.end(), random);
+    for (; used.size() > wanted; used.pop_back()) store.give_back(used.back().first);
+    store.trim();
+    for (const auto& [block, number] : used) {
+      ASSERT_EQ(block->front(), number);
+      ASSERT_EQ(block->back(), number);
+    }
   }
 }
 
