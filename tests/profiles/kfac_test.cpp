@@ -196,6 +196,12 @@ TEST(Kfac, FusesFactorsByEveryRule) {
   const std::uint64_t some = calls("variant: d, factor_fusion: threshold, factor_mb: 64");
   EXPECT_GE(some, kFactors / (64ull << 20) + 1);
   EXPECT_LT(some, 12u);
+  // SPD by itself fuses A's alone.
+  const std::uint64_t both = calls("variant: spd, factor_fusion: optimal"),
+                      with_gs_alone = calls("variant: spd");
+  EXPECT_GT(with_gs_alone, 54u);
+  EXPECT_LT(with_gs_alone, 108u);
+  EXPECT_LT(both, with_gs_alone);
 }
 
 // Whoever inverts computes longer; all play the same calls.

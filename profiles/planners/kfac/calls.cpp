@@ -107,8 +107,10 @@ std::vector<FactorCall> factor_calls(const JobSpec& spec, const KfacScheme& sche
                                      const std::vector<int>& owners, const KfacCompute& compute) {
   std::vector<FactorCall> out;
   if (scheme.reduction == FactorReduction::none) return out;
-  for (const Pass& pass : passes(scheme, modules, factors, compute)) {
-    switch (scheme.fusion) {
+  const std::vector<Pass> all = passes(scheme, modules, factors, compute);
+  for (const Pass& pass : all) {
+    const bool backward = &pass != &all.front();
+    switch (backward && !scheme.fuses_g ? FactorFusion::none : scheme.fusion) {
       case FactorFusion::optimal:
         merge(pass, factors, assumed_cost(spec), out);
         break;

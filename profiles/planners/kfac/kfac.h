@@ -13,17 +13,18 @@
 //   ssgd     -                   -                              -                  -
 //   d        after the backward  all-reduced, layer by layer    all of them        nothing
 //   mpd      after the backward  all-reduced, layer by layer    in turn            inverses
-//   spd      in hooks            all-reduced, fused             LBP                inverses
+//   spd      in hooks            all-reduced, A fused           LBP                inverses
 //   pad      in hooks            reduced to who inverts them    blocks             inverses
 //   dp       after the backward, only by the rank that inverts  layers in turn     gradients
 //
 // In hooks A is computed in front of a layer's forward and G behind its backward, and calls lie
 // under the rest of the pass. Fused calls follow MG-WFBP's rule along the pass, walking forward for
-// A. All calls share one stream, as Horovod's do, and gradients that become ready within a cycle
-// share a call. That Horovod finds the two factors of a layer in one cycle (`layer`), and all
-// factors that are handed over after the backward, is assumed. Its requests (compute.h) hold back
-// the hooks of the backward; those of factors and inverses come in front of the call, and so does
-// the cycle of a call that is alone in it: gradients, what hooks send, broadcasts.
+// A; SPD by itself sends every G alone, as its authors' code did when their figures were made. All
+// calls share one stream, as Horovod's do, and gradients that become ready within a cycle share a
+// call. That Horovod finds the two factors of a layer in one cycle (`layer`), and all factors that
+// are handed over after the backward, is assumed. Its requests (compute.h) hold back the hooks of
+// the backward; those of factors and inverses come in front of the call, and so does the cycle of a
+// call that is alone in it: gradients, what hooks send, broadcasts.
 //
 // With updates every n steps the steps between keep the factors or inverses that they have. PAD's
 // first step, which reduces nothing in hooks, is played like all others. Errors: Error(usage) for a

@@ -42,7 +42,7 @@ std::vector<int> place_round_robin(std::size_t factors, int ranks, bool layers_t
   const bool apart = !layers_together && static_cast<std::size_t>(ranks) > factors / 2;
   std::vector<int> out;
   for (std::size_t f = 0; f < factors; ++f)
-    out.push_back(static_cast<int>((apart ? f : f / 2) % static_cast<std::size_t>(ranks)));
+    out.push_back(static_cast<int>((apart ? f : f / 2) % ranks));
   return out;
 }
 
@@ -52,7 +52,7 @@ std::vector<int> place_balanced(std::span<const std::uint64_t> dimensions, int r
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return dimensions[a] > dimensions[b]; });
-  std::vector<std::uint64_t> load(static_cast<std::size_t>(ranks));
+  std::vector<std::uint64_t> load(ranks);
   std::vector<int> out(dimensions.size(), kEveryRank);
   for (const std::size_t f : order) {
     if (dimensions[f] < local_below) break;

@@ -17,6 +17,7 @@ struct KfacScheme {
   FactorFusion fusion = FactorFusion::none;
   InversePlacement placement = InversePlacement::none;
   bool sends_gradients = false;  // else inverses
+  bool fuses_g = true;           // in hooks, by the same rule; else each G has a call
 };
 
 // Throws Error(usage) for parts that do not go together.
