@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails with an error
   try {
     const int status = ghostrank::play_verb(ghostrank::Argv(argv, argv + argc));
+    // A failed write of --json - has been reported already.
     const bool said = status == static_cast<int>(ghostrank::ErrorKind::environment);
     if (!said && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
       throw ghostrank::Error(std::string("cannot write to stdout: ") + std::strerror(errno),

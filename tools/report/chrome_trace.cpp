@@ -64,7 +64,8 @@ std::string metadata(const char* what, int process, int tid, const std::string& 
       {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", tid}, {"args", {{"name", name}}}});
 }
 
-// Numbers threads by rank, stream and slot, because viewers list them by their numbers.
+// Numbers threads by rank, stream and slot, because viewers list them by their numbers. Stages have
+// the numbers of their parts, in processes of their own.
 class Threads {
  public:
   explicit Threads(const std::vector<Span>& spans) {
