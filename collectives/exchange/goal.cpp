@@ -21,7 +21,7 @@ class CallGoal {
         position_(position),
         members_(members),
         tag_of_(tag_of),
-        ends_(static_cast<std::size_t>(schedule.actors(position))) {}
+        ends_(schedule.actors(position)) {}
 
   Labels write(const Labels& after) {
     Labels ends;

@@ -78,11 +78,9 @@ Transfer split_recv(const ChannelView& s, int p, int k) {
 
 // The blocks of places [first, end), cut at the end of the buffer.
 Block blocks_between(const ChannelView& s, int first, int end) {
-  const auto n = static_cast<std::uint64_t>(s.size);
+  const std::uint64_t n = s.size;
   const std::uint64_t block = (s.share.count + n - 1) / n;
-  const auto edge = [&](int v) {
-    return std::min(s.share.count, static_cast<std::uint64_t>(v) * block);
-  };
+  const auto edge = [&](int v) { return std::min(s.share.count, v * block); };
   return {s.share.offset + edge(first), edge(end) - edge(first)};
 }
 
@@ -94,7 +92,7 @@ Transfer unless_empty(const Transfer& t) { return t.block.count == 0 ? Transfer{
 
 int scatter_children(const ChannelView& s, int v) {
   const int reach = v == 0 ? s.size - 1 : std::min((v & -v) - 1, s.size - 1 - v);
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(reach)));
+  return std::bit_width(static_cast<unsigned>(reach));
 }
 
 int scatter_rounds(const ChannelView& s, int v) { return scatter_children(s, v) + (v > 0 ? 1 : 0); }

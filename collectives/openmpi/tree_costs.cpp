@@ -52,7 +52,7 @@ Cost in_order_reduce(const Collective& c) {
 // from the root.
 Cost rabenseifner_reduce(const Collective& c) {
   const std::uint64_t m = survivors(c), extra = ranks(c) - m;
-  const auto root = static_cast<std::uint64_t>(c.root);
+  const std::uint64_t root = c.root;
   const bool paired = root < 2 * extra, folded = paired && root % 2 == 1;
   const std::uint64_t number = folded ? 0 : paired ? root / 2 : root - extra;
   std::uint64_t elements = (m - 1) * c.count + extra * (c.count + c.count - c.count / 2);
@@ -62,8 +62,7 @@ Cost rabenseifner_reduce(const Collective& c) {
       const unsigned differing = (static_cast<unsigned>(number) ^ 1U << level) & 1U << level;
       elements += halved(c.count, differing | low, level + 1);
     }
-  const std::uint64_t messages =
-      3 * extra + m * static_cast<std::uint64_t>(levels(c)) + (m - 1) + (folded ? 1 : 0);
+  const std::uint64_t messages = 3 * extra + m * levels(c) + (m - 1) + (folded ? 1 : 0);
   return {2 * levels(c) + (extra > 0 ? 2 : 0) + (folded ? 1 : 0), elements * c.element_bytes,
           messages, extra > 0};
 }
@@ -76,7 +75,7 @@ Cost butterfly(const Collective& c) {
   const std::uint64_t exchanged = m - (std::uint64_t{1} << (levels(c) + 1) / 2);
   return {levels(c) + (extra > 0 ? 2 : 0) + (exchanged > 0 ? 1 : 0),
           (ranks(c) * (ranks(c) - 1) + extra + exchanged) * bytes(c),
-          m * static_cast<std::uint64_t>(levels(c)) + 2 * extra + exchanged, true};
+          m * levels(c) + 2 * extra + exchanged, true};
 }
 
 Cost split_binary(const Collective& c) {

@@ -57,12 +57,12 @@ class Atp final : public MemberEnds {
                    const RailShare& share) const override {
     const std::uint64_t packets = share.chunks();
     const std::uint64_t each = 26 + 4 * atp::kElements;
-    const auto window = static_cast<std::uint64_t>(layout_->options.window);
-    const auto cells = static_cast<std::uint64_t>(layout_->options.aggregators);
+    const std::uint64_t window = layout_->options.window;
+    const std::uint64_t cells = layout_->options.aggregators;
     // Slots beyond the aggregators pass all workers' packets.
     const std::uint64_t aggregated =
         packets / window * std::min(window, cells) + std::min(packets % window, cells);
-    const auto workers = static_cast<std::uint64_t>(layout_->rails.nodes());
+    const std::uint64_t workers = layout_->rails.nodes();
     const std::uint64_t in = aggregated + (packets - aggregated) * workers;
     const GroupParty at = layout_->switch_of(rail), server = layout_->server_of(rail);
     edges.push_back({at, server, in * each, in, Carriage::packet});

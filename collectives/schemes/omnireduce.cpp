@@ -52,7 +52,7 @@ class OmniReduce final : public Ends {
                           {{}},
                           {},
                           "omnireduce"};
-    service.rails[0].resize(static_cast<std::size_t>(size()));
+    service.rails[0].resize(size());
     std::iota(service.rails[0].begin(), service.rails[0].end(), 0);
     for (int slot = 0; slot < options().slots; ++slot)
       service.greeting.push_back({.index = setup_.place_of(slot).index | omnireduce::kSetBit,

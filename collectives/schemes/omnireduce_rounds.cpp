@@ -9,10 +9,7 @@ namespace {
 class Aggregator final : public Agent {
  public:
   explicit Aggregator(const Setup& setup)
-      : setup_(setup),
-        cost_(setup),
-        rounds_(setup.options.slots, setup.ranks),
-        all_(static_cast<std::size_t>(setup.ranks)) {
+      : setup_(setup), cost_(setup), rounds_(setup.options.slots, setup.ranks), all_(setup.ranks) {
     std::iota(all_.begin(), all_.end(), 0);
   }
 

@@ -50,7 +50,7 @@ std::vector<HostNic> read_nics(const Setting& nics, const std::string& host, int
     const Settings nic(nics.raw->children[i], kHostNicKeys, "NIC");
     const int rail = nic.given("rail") ? nic.small("rail") : static_cast<int>(i);
     const Mark& mark = nic.given("rail") ? nic.at("rail").mark : nics.raw->children[i].mark;
-    const auto at = static_cast<std::size_t>(rail);
+    const std::size_t at = rail;
     if (rail >= nics_per_node)
       fail(mark, "rail " + std::to_string(rail) + " of host " + quote(host) +
                      " carries nothing: a node has cluster.nics_per_node = " +
@@ -90,7 +90,7 @@ Host host_of(const std::string& text, const std::vector<HostEntry>& hosts,
                    quote(text) + "; write the number of one, from 0");
   }
   const auto number = parse_integer(text);
-  const auto count = static_cast<std::int64_t>(hosts.empty() ? kMaxHosts : hosts.size());
+  const std::int64_t count = hosts.empty() ? kMaxHosts : hosts.size();
   if (number && *number >= 0 && *number < count) return Host(*number);
   std::vector<std::string> names;
   for (const HostEntry& host : hosts) names.push_back(host.name);

@@ -146,7 +146,7 @@ class Pass {
       exchange.func = method_.exchange;
       exchange.dtype = method_.payload;
       exchange.count = method_.size(op.count, options);
-      exchange.tensor = op.tensor + static_cast<std::uint32_t>(round) * kSecondRound;
+      exchange.tensor = op.tensor + round * kSecondRound;
       const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(workload_.ranks),
                                              exchange.count);
       if (spec_.compression->exchange == PayloadExchange::broadcast)
@@ -171,7 +171,7 @@ class Pass {
 
   // Every rank sums up one part of the tensor, compresses the sum and gives it to the others.
   double exchange_parts(const Op& op, const CompressedTensor& tensor, OpList& out) {
-    const auto ranks = static_cast<std::uint64_t>(workload_.ranks);
+    const std::uint64_t ranks = workload_.ranks;
     const std::uint64_t part = (op.count + ranks - 1) / ranks;
     CompressionOptions options = spec_.compression->options;
     options.rows = tensor.rows;
@@ -260,7 +260,7 @@ class Pass {
   // Nanoseconds at the end of an exchange: for one payload, for that of every rank, or for those of
   // every rank's part of the tensor.
   double decompressed(std::uint64_t elements, const CompressionTime& whole) const {
-    const auto ranks = static_cast<std::uint64_t>(workload_.ranks);
+    const std::uint64_t ranks = workload_.ranks;
     if (method_.exchange == Func::all_reduce) return whole.decompress_ns;
     const bool parts = spec_.compression->exchange == PayloadExchange::all_to_all;
     return static_cast<double>(ranks) *
@@ -521,7 +521,7 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   spec.gather_ns = in.number("compression.gather_ns");
   spec.memory = kept;
   spec.exchange = exchange;
-  spec.min_bytes = static_cast<std::uint64_t>(in.integer("compression.min_bytes"));
+  spec.min_bytes = in.integer("compression.min_bytes");
   spec.adapts = read_limits(in, method, exchange);
   if (spec.merge == Merge::matrices && method.name == kPowerSgdOfParts.name)
     spec.method = &kPowerSgdOfParts;

@@ -309,9 +309,7 @@ class Check {
     for (const Pattern& pattern : patterns_)
       for (const auto& [ends, counts] : pattern.sent_received) {
         if (counts.first == counts.second) continue;
-        const auto role_at = [&](int position) {
-          return pattern.roles[static_cast<std::size_t>(position)];
-        };
+        const auto role_at = [&](int position) { return pattern.roles[position]; };
         fail(text(role_at(ends.first), *pattern.sends.at(ends)[counts.second]) +
              " is received by nobody: role " + name(role_at(ends.second)) + " receives " +
              std::to_string(counts.second) + " of " + std::to_string(counts.first) +

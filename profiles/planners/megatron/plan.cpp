@@ -61,7 +61,7 @@ class Registration {
 
   void experts() {
     const std::uint64_t h = model_.hidden, f = model_.experts.ffn;
-    const auto shards = static_cast<std::uint64_t>(plan_.etp);
+    const std::uint64_t shards = plan_.etp;
     add(model_.experts.count * h, {.partial = true});
     for (std::uint64_t e = 0; e < plan_.experts_here(); ++e)
       add((model_.gated ? 2 : 1) * f / shards * h, {.expert = true});
@@ -77,7 +77,7 @@ class Registration {
   std::vector<Parameter> take() { return std::move(out_); }
 
  private:
-  std::uint64_t tp() const { return static_cast<std::uint64_t>(plan_.tp); }
+  std::uint64_t tp() const { return plan_.tp; }
   void add(std::uint64_t numel, Parameter kind = {}) {
     kind.numel = numel;
     kind.unit = unit_;
@@ -195,7 +195,7 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
   }
   for (int i = 0; i < part.layers; ++i) {
     out.unit(before + i);
-    out.layer(plan.model.has_experts(static_cast<std::uint64_t>(part.first_layer + i)));
+    out.layer(plan.model.has_experts(part.first_layer + i));
   }
   out.unit(std::min(behind, part.units() - 1));
   if (part.final_norm) out.norm();
@@ -215,7 +215,7 @@ std::uint64_t megatron_stored(const MegatronPlan& plan, int stage) {
     for (const Parameter& p : megatron_parameters(plan, part)) {
       if (p.tied && !part.embedding) continue;  // a copy of the embedding
       const int pieces = p.expert ? plan.ep * plan.etp : p.partial || p.whole ? 1 : plan.tp;
-      elements += p.numel * static_cast<std::uint64_t>(pieces);
+      elements += p.numel * pieces;
     }
   }
   return elements;
@@ -223,7 +223,7 @@ std::uint64_t megatron_stored(const MegatronPlan& plan, int stage) {
 
 LayerShape megatron_layer_shape(const MegatronPlan& plan) {
   const Transformer& m = plan.model;
-  const auto tp = static_cast<std::uint64_t>(plan.tp), cp = static_cast<std::uint64_t>(plan.cp);
+  const std::uint64_t tp = plan.tp, cp = plan.cp;
   LayerShape shape;
   shape.tokens = plan.tokens;
   shape.own_tokens = plan.sequence_parallel ? plan.tokens / tp : plan.tokens;
@@ -257,7 +257,7 @@ WorkTimes megatron_head_times(const MegatronPlan& plan) {
   const ComputeModel device(*plan.spec);
   if (device.kernels())
     return played(device, head_kernels(*device.kernels(), megatron_layer_shape(plan),
-                                       plan.vocabulary / static_cast<std::uint64_t>(plan.tp)));
+                                       plan.vocabulary / plan.tp));
   const double flops =
       2 * real(plan.tokens) * real(plan.model.hidden) * real(plan.vocabulary) / plan.tp;
   return like_forward(device.products(flops, "the head"));

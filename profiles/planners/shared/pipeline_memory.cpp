@@ -10,7 +10,7 @@ double most_kept(const Pipeline& pipeline, int stage, std::span<const double> ke
   few.micro_batches = std::min(few.micro_batches, 4 * few.stages);
   double open = 0, most = 0;
   for (const Slot& slot : pipeline_slots(few, stage)) {
-    const auto chunk = static_cast<std::size_t>(slot.chunk);
+    const std::size_t chunk = slot.chunk;
     if (slot.pass == Pass::forward) open += kept[chunk];
     most = std::max(most, open + passing[chunk]);
     // The weight pass still needs what the input pass has read.

@@ -41,7 +41,7 @@ class Play {
 
   // Plays the stage's next slot if its input is there.
   bool step(int number) {
-    Stage& stage = stages_[static_cast<std::size_t>(number)];
+    Stage& stage = stages_[number];
     if (stage.next == stage.slots.size()) return false;
     const Slot& slot = stage.slots[stage.next];
     const int part = pipeline_.part(number, slot.chunk);

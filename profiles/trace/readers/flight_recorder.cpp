@@ -175,7 +175,7 @@ class Reader {
       std::uint64_t size = *element;
       for (const JsonNode& dim : json_->children(one)) {
         if (!dim.is_integer() || dim.integer < 0) fail(std::string(sizes) + " has no size");
-        const auto factor = static_cast<std::uint64_t>(dim.integer);
+        const std::uint64_t factor = dim.integer;
         if (factor > 0 && size > kMostTraceBytes / factor) fail("a tensor of more than 2^44 bytes");
         size *= factor;
       }
