@@ -112,6 +112,8 @@ bool Shard::carry(const LeavingNote& note) {
     const bool packet = note.carriage == Carriage::packet;
     const auto pass = [&](Picoseconds late) {
       const Moment start{started.at + late, started.slip};
+      if (cluster_.outside(party))  // its last byte tells the switch of it
+        return note_to_process(note, party, {start.at + d, start.slip});
       if (wire) return note_to_process(note, party, start);
       // The slower of the two NICs sets when the last byte arrives.
       const LinkSpeed& into = topology.nic(to.nic);
@@ -285,8 +287,9 @@ void Shard::from_switch(Message m) {
   const SchemeUse& use = cluster_.schemes()[h.group];
   const WorldParty sender = cluster_.world_party(use, h.source), receiver(h.target);
   const Nic nic = cluster_.location(receiver).nic, switch_nic = cluster_.location(sender).nic;
-  h.slip_ns =
-      to_ns(switch_slips_.answered(h.group, nic.value() % cluster_.nics_per_node(), h.actor));
+  h.start = now_;  // its bytes have yet to pass the NIC
+  h.slip_ns = to_ns(
+      switch_slips_.answered(h.group, nic.value() % cluster_.nics_per_node(), h.actor) + poll_lag_);
   ++stats_.messages;
   ledger_.add({switch_nic, nic, scheme_row_[h.group]}, {h.bytes, 1});
   const Note packet{.tag = static_cast<std::uint8_t>(h.channel & 0xff),
@@ -298,7 +301,7 @@ void Shard::from_switch(Message m) {
   const auto pass = [&](Picoseconds late, Message&& copy) {
     if (late == Misfortune::kLost) return;
     ++stats_.packets.received;
-    if (late > 0) copy.header.start = now_ + late;
+    copy.header.start += late;
     schedule_note(std::move(copy));
   };
   if (second != Misfortune::kLost) {
