@@ -45,7 +45,7 @@ void TrainedNetwork::draw_samples() {
   checking::Dice dice(checking::mix(seed_) + steps_);
   draw_normal(dice.next(), kNoise, values_[0]);
   for (std::size_t s = 0; s < kSamples; ++s) {
-    const auto centre = static_cast<std::size_t>(dice.below(kClasses * kCentres));
+    const std::size_t centre = dice.below(kClasses * kCentres);
     classes_[s] = centre / kCentres;
     for (std::size_t i = 0; i < kSizes[0]; ++i)
       values_[0][s * kSizes[0] + i] += centres_[centre * kSizes[0] + i];

@@ -13,13 +13,11 @@ bool Sharing::note(int actor, const Block& block) {
 }
 
 AccessOrder::AccessOrder(std::uint64_t elements, int actors)
-    : actors_(static_cast<std::size_t>(actors)),
-      reads_(elements * actors_, 0),
-      writes_(elements * actors_, 0) {}
+    : actors_(actors), reads_(elements * actors_, 0), writes_(elements * actors_, 0) {}
 
 std::optional<AccessOrder::Conflict> AccessOrder::access(int actor, const Block& block, bool write,
                                                          const std::uint32_t* heard) {
-  const auto self = static_cast<std::size_t>(actor);
+  const std::size_t self = actor;
   for (std::uint64_t e = block.offset; e < block.offset + block.count; ++e) {
     std::uint32_t* reads = reads_.data() + e * actors_;
     std::uint32_t* writes = writes_.data() + e * actors_;

@@ -33,14 +33,14 @@ float scale_of(std::span<const float> tensor, const CompressionOptions& options)
 }
 
 std::uint32_t top_of(const CompressionOptions& options) {
-  const auto quantum = static_cast<std::uint32_t>(options.quantum);
+  const std::uint32_t quantum = options.quantum;
   return options.natural ? std::uint32_t{1} << (quantum - 1) : quantum;
 }
 
 // x: at least 1. lower: the bits of x below its highest one.
 struct EliasDelta {
   explicit EliasDelta(std::uint32_t x)
-      : length(static_cast<std::uint32_t>(std::bit_width(x))),
+      : length(std::bit_width(x)),
         prefix(2 * static_cast<std::uint32_t>(std::bit_width(length)) - 1),
         lower(x & ~std::bit_floor(x)) {}
   std::uint32_t bits() const { return prefix + length - 1; }

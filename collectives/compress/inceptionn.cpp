@@ -27,7 +27,7 @@ struct Classes {
         mid(least + (kOne - least + 1) / 2) {}
   // 0: left out, 1: a byte, 2: two bytes, 3: as it is.
   unsigned of(float x) const {
-    const auto exponent = static_cast<int>(std::bit_cast<std::uint32_t>(x) >> 23 & 0xffu);
+    const int exponent = std::bit_cast<std::uint32_t>(x) >> 23 & 0xffu;
     return exponent >= kOne ? 3u : exponent >= mid ? 2u : exponent >= least ? 1u : 0u;
   }
   float byte_scale() const { return std::ldexp(128.0f, kOne - mid); }

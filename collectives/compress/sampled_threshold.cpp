@@ -20,7 +20,7 @@ float sampled_threshold(std::span<const float> magnitudes, double share, unsigne
   const auto top = static_cast<std::ptrdiff_t>(
       std::max(1.0, static_cast<double>(static_cast<std::uint64_t>(n * kSample * share))));
   std::nth_element(sample.begin(), sample.begin() + (top - 1), sample.end(), std::greater<>());
-  float threshold = sample[static_cast<std::size_t>(top - 1)];
+  float threshold = sample[top - 1];
   const double target = std::max(1.0, n * share);
   for (int i = 0; i < kCorrections; ++i) {
     const auto above = static_cast<double>(std::count_if(magnitudes.begin(), magnitudes.end(),

@@ -130,7 +130,7 @@ void SidcoStages::sent(double share) {
   const double mean = std::max(sum_ / steps_, 1e-9);
   sum_ = 0;
   steps_ = 0;
-  tried_[static_cast<std::size_t>(stages_ - 1)] = {mean, ++looks_};
+  tried_[stages_ - 1] = {mean, ++looks_};
   surplus_ = std::clamp(surplus_ + mean - 1, -1.0, 1.0);
   const double off = std::abs(mean - 1);
   const bool worse = off > first_off_ && off <= 2 * kMostOff;  // beyond, gradients have changed
@@ -175,7 +175,7 @@ int SidcoStages::next() const {
 
 double SidcoStages::mean_of(int stages) const {
   if (stages < 1 || stages > static_cast<int>(tried_.size())) return -1;
-  const Tried& tried = tried_[static_cast<std::size_t>(stages - 1)];
+  const Tried& tried = tried_[stages - 1];
   return looks_ - tried.look < kForgetAfter ? tried.mean : 0;
 }
 

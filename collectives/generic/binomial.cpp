@@ -34,7 +34,7 @@ struct Node {
 Node node(const ChannelView& s, int position) {
   const int v = s.wrap(position - s.root);
   const int low = v == 0 ? s.size : v & -v;
-  const auto reach = static_cast<unsigned>(std::min(low - 1, s.size - 1 - v));
+  const unsigned reach = std::min(low - 1, s.size - 1 - v);
   return {v, low, static_cast<int>(std::bit_width(reach))};
 }
 

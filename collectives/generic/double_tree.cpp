@@ -46,7 +46,7 @@ int parent_of(int label, int n) {
 // The left and the right child of a label; 0 if there is none.
 int left_of(int label) { return lowest_bit(label) == 1 ? 0 : label - lowest_bit(label) / 2; }
 int right_of(int label, int n) {
-  const auto room = static_cast<unsigned>(std::min(n - label, lowest_bit(label) - 1));
+  const unsigned room = std::min(n - label, lowest_bit(label) - 1);
   return room == 0 ? 0 : label + static_cast<int>(std::bit_floor(room));
 }
 

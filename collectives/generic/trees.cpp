@@ -8,7 +8,7 @@
 namespace ghostrank {
 namespace {
 
-int width(int v) { return static_cast<int>(std::bit_width(static_cast<unsigned>(v))); }
+int width(int v) { return std::bit_width(static_cast<unsigned>(v)); }
 
 int nearest_first_parent(int v) { return v - (1 << (width(v) - 1)); }
 

@@ -105,7 +105,7 @@ GroupRank partner(const BlockMember& place, int level) {
 
 Block GlooHalving::window(int number, int level) const {
   const std::uint64_t elements = cut_.elements << (levels_ - level), count = collective().count;
-  const auto ordinal = static_cast<std::uint64_t>(lowest_bits_reversed(number, level));
+  const std::uint64_t ordinal = lowest_bits_reversed(number, level);
   const std::uint64_t offset = std::min(count, ordinal * elements);
   return {offset, std::min(elements, count - offset)};
 }

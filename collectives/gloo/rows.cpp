@@ -53,7 +53,7 @@ std::unique_ptr<Schedule> make_all_gather_v(const Collective& c, const Communica
                 comm);
 }
 
-std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
+std::uint64_t ranks(const Collective& c) { return c.size; }
 std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
 bool nothing_sent(const Collective& c) { return c.size == 1 || c.count == 0; }
 
@@ -150,7 +150,7 @@ Cost all_to_all_v(const Collective& c) {
 
 Cost barrier(const Collective& c) {
   const int rounds = ceil_log2(c.size);
-  return {rounds, 0, ranks(c) * static_cast<std::uint64_t>(rounds)};
+  return {rounds, 0, ranks(c) * rounds};
 }
 
 Cost send_recv(const Collective& c) {

@@ -60,7 +60,7 @@ NcclChoice decide(NcclVersion version, std::span<const Collective> calls,
   const NcclPlan plan = nccl_undecided(version, sum, comm);
   NcclTunerInput input = nccl_tuner_input(plan, comm);
   if (algorithm) input.overrides.algorithms = name_of(*algorithm);
-  const auto channels = static_cast<std::size_t>(plan.channels);
+  const std::size_t channels = plan.channels;
   input.calls_per_channel = static_cast<int>((calls.size() + channels - 1) / channels);
   return nccl_choose(input);
 }

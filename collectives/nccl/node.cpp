@@ -14,7 +14,7 @@ namespace ghostrank {
 namespace {
 
 const NcclGraphChannel& channel_of(const NcclGraph& graph, int channel) {
-  return graph.channels[static_cast<std::size_t>(channel) % graph.channels.size()];
+  return graph.channels[channel % graph.channels.size()];
 }
 
 NcclList list_of(const NcclGraph& graph, int channel) {
@@ -157,7 +157,7 @@ NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int 
     links.up = rank_at(vertex.up, attach(vertex.up, vertex.child_type));
   if (position + 1 < nodes.ranks_of(n)) links.down.push(rank_at(n, position + 1));
   for (int type = 0; type < 2; ++type) {
-    const int child = vertex.child[static_cast<std::size_t>(type)];
+    const int child = vertex.child[type];
     if (child >= 0 && attach(n, type) == position) links.down.push(rank_at(child, 0));
   }
   return links;

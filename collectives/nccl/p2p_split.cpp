@@ -99,7 +99,7 @@ NcclP2pChannels nccl_p2p_channels(NcclVersion version, const NcclNode& node, con
   while (result.min_per_peer > 1 && result.min_per_peer * ranks > result.channels)
     result.min_per_peer /= 2;
   const std::uint64_t own = several_nodes ? kNetworkChunk : kNvlinkChunk;
-  const auto net_chunk = static_cast<std::uint64_t>(settings.net_chunk_bytes);
+  const std::uint64_t net_chunk = settings.net_chunk_bytes;
   result.chunk_bytes = std::min(several_nodes && net_chunk > 0 ? net_chunk : own,
                                 nccl_step_bytes(Protocol::simple, settings.buffers));
   result.message_bytes = settings.p2p_message_bytes;

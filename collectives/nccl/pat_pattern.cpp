@@ -35,8 +35,7 @@ class Walk {
       agg_ *= 2;
       delta_ /= 2;
     };
-    while (chunk_bytes / (block_bytes * static_cast<std::uint64_t>(agg_)) >= 2 && agg_ < ranks / 2)
-      deepen();
+    while (chunk_bytes / (block_bytes * agg_) >= 2 && agg_ < ranks / 2) deepen();
     post_ = agg_;
     for (int i = 0; i < 3 && agg_ < ranks / 2; ++i) deepen();
   }

@@ -64,7 +64,7 @@ class NcclTreeSchedule final : public Schedule {
 Step NcclTreeSchedule::step(GroupRank r, int a, int k) const {
   const NcclChannelPart& part = part_of(a);
   const NcclTreeLinks tree = links(part, r);
-  const std::uint64_t begin = static_cast<std::uint64_t>(k) * part.chunk;
+  const std::uint64_t begin = k * part.chunk;
   const Block block{part.offset + begin, std::min(part.chunk, part.count - begin), Buffer::work};
   Step step;
   step.recv = step.send = block;

@@ -200,7 +200,7 @@ class Member final : public Agent {
       if (wanted.slot >= slots_.size()) continue;
       const State& state = slots_[wanted.slot];
       if (wanted.round + 1 != state.round) continue;
-      const std::uint32_t index = setup_.place_of(static_cast<int>(wanted.slot)).index;
+      const std::uint32_t index = setup_.place_of(wanted.slot).index;
       outbox_.send(io, from,
                    {.tag = kTold,
                     .index = index_of(index, wanted.round),
@@ -242,7 +242,7 @@ class Member final : public Agent {
       if (rank != self_ && (fresh || rank == from)) outbox_.send(io, rank, sum);
     if (!fresh) return;
     leave_switch(io);
-    take(io, static_cast<int>(slot), sum);
+    take(io, slot, sum);
   }
 
   // One after the other, because a sum that the rank takes makes its next part.

@@ -17,7 +17,7 @@ CompressionOptions shared_options(const PieceCompression& how, std::uint32_t key
 
 CompressionOptions PieceCodec::options(std::uint64_t round) const {
   CompressionOptions own = shared_options(how_, key_, round);
-  own.seed = checking::mix(own.shared_seed + static_cast<std::uint64_t>(end_) + 1);
+  own.seed = checking::mix(own.shared_seed + end_ + 1);
   return own;
 }
 
