@@ -91,8 +91,9 @@ class TreeBuilder : public YAML::EventHandler {
     refuse_tag(open.value.mark, tag);
     check_depth(static_cast<int>(open_.size()) + 1, open.value.mark);
     if (!open_.empty() && open_.back().value.is_map() && !open_.back().has_key)
-      fail(open.value.mark,
-           "a key must be a plain name; write 'name: value', and close the bracket that opens here");
+      fail(
+          open.value.mark,
+          "a key must be a plain name; write 'name: value', and close the bracket that opens here");
     open_.push_back(std::move(open));
   }
   void end() {
