@@ -193,10 +193,11 @@ TEST(JobErrors, SayWhatNetworksNeed) {
             "are supported, set fewer leaves or spines");
   EXPECT_EQ(text("kind: fat_treee"),
             "job.yaml:4:56: cluster.topology.kind is 'fat_treee'; did you mean fat_tree?");
-  EXPECT_EQ(text("kind: hypercube"),
-            "job.yaml:4:56: cluster.topology.kind is 'hypercube'; allowed: nonblocking, single_switch, "
-            "leaf_spine, rail_optimised, rail_only, fat_tree, or the path of a .csv, .json or "
-            ".yaml file of links");
+  EXPECT_EQ(
+      text("kind: hypercube"),
+      "job.yaml:4:56: cluster.topology.kind is 'hypercube'; allowed: nonblocking, single_switch, "
+      "leaf_spine, rail_optimised, rail_only, fat_tree, or the path of a .csv, .json or "
+      ".yaml file of links");
   EXPECT_EQ(text("kind: nowhere.csv"),
             "job.yaml:4:56: there is no file of links 'nowhere.csv'; check the path");
   EXPECT_EQ(
