@@ -56,7 +56,7 @@ class NearlySorted {
   struct Run {
     std::vector<Slot> slots = std::vector<Slot>(16);
     std::size_t head = 0, size = 0;
-    EventKey last = kFirstOfAll;  // of the slot that came last; while there is none, it stays
+    EventKey last = kFirstOfAll;  // of the last slot; kFirstOfAll: there is none
 
     const Slot& at(std::size_t i) const { return slots[(head + i) & (slots.size() - 1)]; }
     void push(const Slot& slot) {
