@@ -44,7 +44,7 @@ struct Receiver {
   Mac mac{};
   std::uint32_t ip = 0;
   std::uint16_t udp = 0;     // plus the low four bits of the switch's port
-  std::uint16_t number = 0;  // of the worker (JobPlan::numbers), or one of those below
+  std::uint16_t number = 0;  // of the worker (JobPlan::numbers), or of what is none
 };
 
 struct Tables {
