@@ -81,9 +81,11 @@ BenchJob job_with_a_rest(int ranks) {
 double resident_at_rest(const BenchJob& job) {
   struct AtRest : Observer {
     std::uint64_t bytes = 0;
-    void on_progress(double ended, double) override {
-      if (ended == 0) bytes = resident_bytes();
+    bool rests = true;
+    void on_progress(double, double) override {
+      if (rests) bytes = resident_bytes();
     }
+    void on_iteration(int, const IterationReport&) override { rests = false; }
   } observer;
   const auto control = Control::meet(World{});
   run_job(job.job, job.workload, *control, {}, observer);
