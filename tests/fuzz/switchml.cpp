@@ -32,11 +32,13 @@ SwitchPlan plan() {
   plan.ip = 0x0a0000fd;
   plan.forward = {{{2, 0, 0, 0, 0, 1}, 1}};
   plan.loss = {{0, 100}, {100, 0}};
-  JobPlan job{"a", 32, 4, 4, kWorkerPort, {{0, {}, 0x0a000001}, {1, {}, 0x0a000002}}, {}};
-  JobPlan leaf{"b", 64, 8, 1, kWorkerPort, {{1, {}, 0x0a000002}}, Uplink{2, {}, 0x0a0000fe}};
-  JobPlan roce{"c", 256,         0, 2, kWorkerPort, {{0, {}, 0x0a000001}, {1, {}, 0x0a000002}},
-               {},  Format::roce};
-  job.all_functions = true;
+  JobPlan job{"a", 32, 4, 4, kWorkerPort, {{0, {}, 0x0a000001}, {1, {}, 0x0a000002}}};
+  JobPlan leaf{"b", 64, 8, 1, kWorkerPort, {{1, {}, 0x0a000002}}};
+  JobPlan roce{"c", 256, 0, 2, kWorkerPort, {{0, {}, 0x0a000001}, {1, {}, 0x0a000002}}};
+  job.all_functions = leaf.all_functions = true;
+  leaf.first_worker = 3;
+  leaf.uplink = Uplink{2, {}, 0x0a0000fe};
+  roce.format = Format::roce;
   for (Worker& worker : roce.workers) worker.queue_pairs = {{1, 0}, {2, 0}};
   plan.jobs = {job, leaf, roce};
   return plan;
