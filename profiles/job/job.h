@@ -512,7 +512,7 @@ struct SwitchSpec {
   // Of a started one: above 1 it is so many leaf switches, which neighbouring nodes share, and a
   // spine above them.
   int leaves = 1;
-  std::string ports;    // of a started one: its interface to each NIC, with {node} and {nic}
+  std::string ports;  // of a started one: its interface to each NIC, with {node} and {nic}
   std::string network_namespace;  // of these interfaces; empty: that of the process
   std::string socket;             // of an external one: to tell it of the job; empty: it knows
   std::string program, entries;   // of dpdk: another P4 program and its table entries
