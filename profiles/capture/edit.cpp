@@ -84,9 +84,7 @@ void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>
         "assumed: more ranks compute as those did, with their steps shifted against each other");
   }
   if (to.rate_bps) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.9gMbps", *to.rate_bps * 1e-6);
-    put_scalar(*capture, "nic_rate", text);
+    put_scalar(*capture, "nic_rate", rate_text(*to.rate_bps));
     comments.emplace_back("assumed: the network's rate, as given");
   }
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "profiles/input/quantity.h"
 #include "profiles/median.h"
 
 namespace ghostrank {
@@ -70,9 +71,9 @@ std::string capture_lines(const Captured& captured, const CaptureNetwork& networ
   }
   char numbers[160];
   std::snprintf(numbers, sizeof numbers,
-                "  bucket_cap_mb: %.9g\n  nic_rate: %.6gMbps\n  nic_latency_us: %.3f\n",
-                static_cast<double>(captured.bucket_cap_bytes) / (1 << 20), network.rate_bps * 1e-6,
-                network.latency_us);
+                "  bucket_cap_mb: %.9g\n  nic_rate: %s\n  nic_latency_us: %.3f\n",
+                static_cast<double>(captured.bucket_cap_bytes) / (1 << 20),
+                measured_rate_text(network.rate_bps).c_str(), network.latency_us);
   return "capture:\n  ranks: " + std::to_string(captured.ranks) +
          "\n  backend: " + yaml_quoted(captured.backend) +
          "\n  torch: " + yaml_quoted(captured.torch) + "\n" + numbers +

@@ -125,13 +125,12 @@ void put_network(YamlValue& capture, const std::vector<Scale>& scales, int ranks
          "the more ranks a capture has the faster is its network, so that the fit has "
          "no rate for " +
              std::to_string(ranks) + "; capture nearer to that number");
-  char rate[40];
-  std::snprintf(rate, sizeof rate, "%.6gMbps", 1e-6 / bit);
+  const std::string rate = measured_rate_text(1 / bit);
   const std::string one_way =
       micros(std::max(0.0, fit_of(scales, ranks, latency)) / static_cast<double>(kPicosPerNano));
   put_scalar(capture, "nic_rate", rate);
   put_scalar(capture, "nic_latency_us", one_way);
-  comments.push_back("fitted: the network, " + std::string(rate) + " and " + one_way +
+  comments.push_back("fitted: the network, " + rate + " and " + one_way +
                      " us one way, by the captures' time per byte and latency");
 }
 

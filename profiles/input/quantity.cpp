@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 namespace ghostrank {
@@ -142,6 +144,12 @@ std::string rate_text(double bits_per_second) {
     if (parse_rate(text) == bits_per_second) return text;
   }
   return fixed_text(bits_per_second) + "bps";
+}
+
+std::string measured_rate_text(double bits_per_second) {
+  std::array<char, 32> digits{};
+  std::snprintf(digits.data(), digits.size(), "%.6g", bits_per_second);
+  return rate_text(std::strtod(digits.data(), nullptr));
 }
 
 std::string size_text(std::uint64_t bytes) {

@@ -1,5 +1,5 @@
 // Numbers, link rates and sizes as people write them, and back. Text from the *_text functions
-// reads back as the same value.
+// reads back as the same value, of a measured rate as the rounded one.
 //
 // Units: rates are bits per second, decimal ("400Gbps"); sizes are bytes, powers of 1024 ("512KiB",
 // "4K"). Nothing here throws: text that is not a quantity gives nullopt.
@@ -25,6 +25,7 @@ std::string number_list_text(const std::vector<int>& ascending);
 
 std::string number_text(double value);  // shortest that reads back the same
 std::string rate_text(double bits_per_second);
+std::string measured_rate_text(double bits_per_second);  // with six digits
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace ghostrank

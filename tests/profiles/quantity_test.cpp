@@ -46,6 +46,9 @@ TEST(Quantities, AreWrittenTheWayPeopleDo) {
   EXPECT_EQ(rate_text(400e9), "400Gbps");
   EXPECT_EQ(rate_text(3600e9), "3600Gbps");
   EXPECT_EQ(rate_text(0), "unlimited");
+  EXPECT_EQ(measured_rate_text(160'312'345.6), "160.312Mbps");
+  EXPECT_EQ(measured_rate_text(1.14260349e12), "1142.6Gbps");
+  EXPECT_EQ(measured_rate_text(0.25), "0.25bps");
   EXPECT_EQ(size_text(512 << 10), "512KiB");
   EXPECT_EQ(number_text(25), "25");
   EXPECT_EQ(number_text(0.4), "0.4");

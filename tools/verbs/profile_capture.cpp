@@ -19,6 +19,7 @@
 #include "profiles/capture/merge.h"
 #include "profiles/capture/profile_text.h"
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/median.h"
 #include "profiles/workload/traffic_pattern.h"
 #include "tools/quiet_play.h"
@@ -83,9 +84,10 @@ double emulated_call(const Captured& captured, const CollectivePhases& phases, d
   char base[256];
   std::snprintf(base, sizeof base,
                 "{cluster: {nodes: %d, gpus_per_node: 1, nics_per_node: 1, "
-                "nic: {rate: %.6gMbps, latency_us: %.6g}}, collectives: {library: %s}, "
+                "nic: {rate: %s, latency_us: %.6g}}, collectives: {library: %s}, "
                 "fabric: {kind: virtual}, run: {warmup: 1, iterations: 2}}",
-                captured.ranks, rate_bps * 1e-6, latency_us, library_of(captured.backend).c_str());
+                captured.ranks, measured_rate_text(rate_bps).c_str(), latency_us,
+                library_of(captured.backend).c_str());
   const Result result = play_quietly(load_cluster_job(base, {}), collective_phases(phases));
   if (result.iterations.empty()) throw Error("the emulated call has no time");
   return result.iterations.back().seconds;

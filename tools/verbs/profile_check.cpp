@@ -10,6 +10,7 @@
 
 #include "profiles/capture/merge.h"
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/load/locate.h"
 #include "profiles/planners/ddp.h"
 #include "profiles/planners/plan.h"
@@ -43,8 +44,8 @@ std::vector<std::string> job_lines(const std::string& path, const Model& model, 
   char cluster[200];
   std::snprintf(cluster, sizeof cluster,
                 "cluster: {nodes: %d, gpus_per_node: 1, nics_per_node: 1, "
-                "nic: {rate: %.6gMbps, latency_us: %.6g}}",
-                ranks, facts.nic_rate_bps * 1e-6,
+                "nic: {rate: %s, latency_us: %.6g}}",
+                ranks, rate_text(facts.nic_rate_bps).c_str(),
                 static_cast<double>(facts.nic_latency) / static_cast<double>(kPicosPerMicro));
   const std::string name = library_of(facts.backend);
   const std::string library = name.empty() ? "" : "collectives: {library: " + name + "}";
