@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "collectives/schemes/keyed.h"
+#include "collectives/schemes/keyed/keyed.h"
 
 namespace ghostrank {
 namespace {

@@ -1,4 +1,4 @@
-// The built-in schemes with keys (keyed.h). Threading: immutable.
+// The built-in schemes with keys (keyed/keyed.h). Threading: immutable.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 //   up d S and the first block of every column, down u S, for densities d of a rank's blocks and u
 //   of all ranks' together
 //
-// Two forms (block_columns.h has blocks, columns and slots):
+// Two forms (omnireduce/block_columns.h has blocks, columns and slots):
 //   reliable   Algorithm 1. A message of a slot has one block of each of its columns, as far as the
 //              rank has them (block fusion); silent ranks send nothing.
 //   packets    Algorithm 2, for packets that may be lost. One column per slot; every rank answers
@@ -24,7 +24,7 @@
 // sends a sum to all ranks at once, has int32 adders only and at most kMostSwitchRanks ranks. The
 // switch is a design of our own on OmniReduce's rules; a real one is ghostrank's compiled switch or
 // its P4 program (switch/sparse.h), never run on hardware. It may restart or stay away: see
-// omnireduce_packets.cpp.
+// omnireduce/packets.cpp.
 //
 // Source: the behaviour of sands-lab/omnireduce, which has int32 and float32; other types and the
 // guard against reordering are ours. Threading: immutable.

@@ -39,10 +39,10 @@ struct SwitchMlOptions {
   int first_slot = 0;                    // as the packets number them
   double packet_rate = 0;                // packets per second that a switch takes; 0: unlimited
   // Switches tell old packets by their numbers (switch/pool.h). Workers then agree on how to go on
-  // when one has restarted or stays away (switchml_agreement.h).
+  // when one has restarted or stays away (switchml/agreement.h).
   bool guard = true;
   // Workers give up a switch that none of them has heard from for this long, and sum around a ring
-  // (switchml_ring.h), for good; 0: they never do.
+  // (switchml/ring.h), for good; 0: they never do.
   Picoseconds fallback = 1'000'000'000'000;
 };
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/check/agent_checker.h"
-#include "collectives/schemes/atp_agents.h"
+#include "collectives/schemes/atp/agents.h"
 #include "collectives/schemes/numbers.h"
 #include "tests/collectives/small_world.h"
 

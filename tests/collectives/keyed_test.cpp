@@ -1,6 +1,6 @@
 // Schemes whose servers hold keys: agents proved for sums and traffic; keys, hashes and splits
 // against the numbers of their sources.
-#include "collectives/schemes/keyed.h"
+#include "collectives/schemes/keyed/keyed.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // What follows of the states of SwitchML's workers.
-#include "collectives/schemes/switchml_agreement.h"
-
 #include <gtest/gtest.h>
+
+#include "collectives/schemes/switchml/agreement.h"
 
 namespace ghostrank::switchml {
 namespace {

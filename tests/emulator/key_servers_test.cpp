@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "collectives/compress/byteps.h"
+#include "collectives/schemes/keyed/nesterov_reference.h"
 #include "collectives/schemes/keys.h"
 #include "collectives/schemes/nesterov.h"
-#include "collectives/schemes/nesterov_reference.h"
 #include "collectives/schemes/piece_compression.h"
 #include "collectives/server_placement.h"
 #include "emulator/verify/verify.h"

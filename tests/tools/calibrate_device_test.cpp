@@ -14,7 +14,7 @@
 #include "tools/calibrate/nsys_kernels.h"
 #include "tools/calibrate/product_names.h"
 #include "tools/calibrate/vtrain_kernels.h"
-#include "tools/verbs/calibrate.h"
+#include "tools/verbs/calibrate/calibrate.h"
 
 #ifdef GHOSTRANK_WITH_SQLITE3
 #include "tests/trace/sqlite_text.h"

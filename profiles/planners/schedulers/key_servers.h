@@ -1,5 +1,5 @@
 // BytePS and PHub as Programs: every tensor is a call of its own, which the framework's scheme
-// plays (collectives/schemes/keyed.h).
+// plays (collectives/schemes/keyed/keyed.h).
 //
 //   compute   | fwd 0 | .. | fwd n | bwd n | .. | bwd 0 |  wait | step |
 //   comm                           [tensors of n][..  ][tensors of 0]     up to 64 calls together

@@ -1,0 +1,345 @@
+// A worker of the scheme `switchml`: the chunks of its rail, from its node's sums to their results.
+// window_part.h decides which packet may leave when; switch/quantise.h converts floats. Where the
+// switch stops answering, workers agree on how to go on (agreement.h); without it they sum
+// around a ring (ring.h).
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <utility>
+
+#include "collectives/schemes/kept_note.h"
+#include "collectives/schemes/switchml/agents.h"
+#include "collectives/schemes/switchml/agreements.h"
+#include "collectives/schemes/switchml/packets.h"
+#include "collectives/schemes/switchml/ring.h"
+#include "collectives/schemes/window_part.h"
+#include "switch/quantise.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+class SwitchMlPart final : public WindowPart, private Streamer, private RingChunks {
+ public:
+  SwitchMlPart(std::shared_ptr<const Layout> layout, GroupRank worker);
+
+  void start(Io& io, const Call& call, const RailShare& share, bool real) override;
+  bool takes_always(const Note& note) const override {
+    return agreements_ && note.tag >= kSuspect && note.tag < kGive;
+  }
+  std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override;
+  bool ended() const override { return ring_ ? ring_->ended() : WindowPart::ended(); }
+  void pieces_ready(Io& io, std::uint64_t pieces) override;
+  std::optional<std::uint64_t> next_result(Io& io) override;
+  void tick(Io& io) override;
+  void on_room(Io& io) override;
+
+ private:
+  unsigned first_slot() const { return layout_->options.first_slot; }
+  std::uint32_t job() const { return call_.number & 0xff; }
+  bool send(Io& io, const Chunk& chunk, bool again) override;
+  Contribution contribution(const Chunk& chunk) const;
+  std::int8_t own_exponent(std::uint64_t chunk) const;
+  void fill(std::vector<std::int32_t>& values, std::uint64_t chunk) const;
+  std::optional<std::uint64_t> answered(Io& io, const Note& note);
+  std::optional<std::uint64_t> complete(Io& io, const Chunk& chunk, std::int8_t exponent,
+                                        std::span<const std::byte> content);
+  void finish(std::uint64_t chunk, std::span<const std::byte> content);
+
+  // Agreements
+  SlotList state() const override;
+  void pause() override { paused_ = true; }
+  void go(Io& io, const SlotList& agreed) override;
+  Contribution part(std::uint16_t slot, std::uint32_t number) const override;
+  void take_sum(Io& io, std::uint16_t slot, const Contribution& sum) override;
+
+  // Without the switch
+  bool has_result(std::uint64_t chunk) const override {
+    return streams_ && worker_.has_values(chunk);
+  }
+  std::int8_t exponent(std::uint64_t chunk) const override { return own_exponent(chunk); }
+  void agree(std::uint64_t chunk, std::int8_t exponent) override { exponents_[chunk] = exponent; }
+  std::vector<std::int32_t> values(std::uint64_t chunk) const override;
+  void finish(std::uint64_t chunk, std::span<const std::int32_t> result) override {
+    finish(chunk, std::as_bytes(result));
+  }
+  void start_ring(Io& io);
+  void go_around(Io& io);
+
+  const std::shared_ptr<const Layout> layout_;
+  const int node_;
+  GroupParty switch_ = -1;              // of the rack
+  std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
+  std::vector<Contribution> waiting_;   // by slot: what is in flight
+
+  std::optional<Agreements> agreements_;  // empty: without the guard, or alone
+  std::uint32_t epoch_ = 0;
+  std::vector<std::uint32_t> completed_;  // by slot: number of the last completed packet
+  std::vector<Contribution> sent_;        // ... and that packet
+  int silence_ = 0;                       // ticks of waiting since the last result
+  int lacking_ = 0;                       // slots whose packet is set aside until its sum comes
+  std::deque<std::uint64_t> results_;     // chunks with such a sum
+
+  bool given_up_ = false;      // the switch, for good
+  bool streams_ = false;       // the call began with the switch
+  std::uint64_t pieces_ = 0;   // of the call, that the node has given
+  std::optional<Ring> ring_;   // of the call, without the switch
+  std::list<KeptNote> early_;  // of the ring, before this worker has come so far
+  Outbox outbox_;
+};
+
+SwitchMlPart::SwitchMlPart(std::shared_ptr<const Layout> layout, GroupRank worker)
+    : WindowPart(layout->rails.rail_of(worker), layout->racks.racks == 0, layout->options.slots,
+                 layout->options.timeout),
+      layout_(std::move(layout)),
+      node_(layout_->rails.node_of(worker)) {
+  if (alone()) return;
+  switch_ = layout_->racks.leaf_of(rail(), node_);
+  const std::uint32_t slots = layout_->options.slots;
+  waiting_.resize(slots);
+  if (!layout_->options.guard) return;
+  for (std::uint32_t slot = 0; slot < slots; ++slot) completed_.push_back(slot - slots);
+  sent_.resize(slots);
+  agreements_.emplace(layout_->rails, rail(), node_, layout_->options.slots,
+                      layout_->options.elements,
+                      static_cast<std::uint32_t>(timers_.ticks_in(layout_->options.fallback)),
+                      static_cast<Streamer&>(*this), outbox_);
+}
+
+void SwitchMlPart::start(Io& io, const Call& call, const RailShare& share, bool real) {
+  const bool exponents = layout_->needs_exponents(call);
+  begin(call, share, real, layout_->per_chunk(call));
+  exponents_.assign(exponents && !alone() ? share.chunks() : 0, 0);
+  if (agreements_) agreements_->begin_call();
+  pieces_ = 0;
+  ring_.reset();
+  streams_ = !given_up_;
+  if (streams_) return begin_stream(io, exponents);
+  start_ring(io);
+}
+
+std::int8_t SwitchMlPart::own_exponent(std::uint64_t chunk) const {
+  return real_ ? exponent_of(mine(chunk)) : std::int8_t{0};
+}
+
+void SwitchMlPart::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) const {
+  if (exponents_.empty()) {
+    const std::span<const std::int32_t> words = sum_.words(chunk);
+    std::copy(words.begin(), words.end(), values.begin());
+    return;
+  }
+  quantise(mine(chunk), exponents_[chunk], layout_->rails.nodes(), values.data());
+}
+
+Contribution SwitchMlPart::contribution(const Chunk& chunk) const {
+  const Reach reach = share_->reach();
+  const auto nodes = static_cast<std::uint64_t>(layout_->rails.nodes());
+  Contribution packet{{.packet = number_of(chunk)}, reach == Reach::everyone};
+  if (chunk.exponent != switchml::Worker::kNone)
+    packet.words.exponent = own_exponent(chunk.exponent);
+  if (reach != Reach::everyone) {
+    // A round needs somebody's elements: before the first chunk one worker after the other gives
+    // and takes zeros.
+    packet.words.worker = chunk.values == switchml::Worker::kNone
+                              ? static_cast<int>(chunk.packet % nodes)
+                              : layout_->rails.node_of(share_->chunk(chunk.values).rank);
+    packet.full = packet.words.worker == node_ ||
+                  (reach == Reach::to_one && chunk.values != switchml::Worker::kNone);
+  }
+  if (!packet.full || !real_) return packet;
+  packet.values.resize(layout_->options.elements);
+  if (chunk.values != switchml::Worker::kNone) fill(packet.values, chunk.values);
+  return packet;
+}
+
+bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
+  if (!again) waiting_[chunk.slot] = contribution(chunk);
+  const Contribution& packet = waiting_[chunk.slot];
+  Words words = packet.words;
+  words.packet += epoch_;
+  const std::vector<std::byte> bytes = words.bytes(share_->reach());
+  const Note note{
+      .tag = static_cast<std::uint8_t>(share_->reach()),
+      .call = job(),
+      .index = (chunk.slot + first_slot()) | (chunk.set ? unsigned{kSetBit} : 0u),
+      .type = DataType::int32,
+      .elements = packet.full ? static_cast<std::uint64_t>(layout_->options.elements) : 0,
+      .content = std::as_bytes(std::span(packet.values)),
+      .words = bytes};
+  return io.send(switch_, note, Carriage::packet);
+}
+
+std::optional<std::uint64_t> SwitchMlPart::take(Io& io, GroupParty from, const Note& note) {
+  if (!takes_always(note)) return answered(io, note);
+  if (note.tag < kRing) {
+    agreements_->take(io, from, note);
+  } else {
+    early_.emplace_back(from, note);
+    go_around(io);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> SwitchMlPart::answered(Io& io, const Note& note) {
+  const auto reach = static_cast<Reach>(note.tag);
+  if (alone() || paused_ || !begun() || note.call != job() || reach != share_->reach())
+    return std::nullopt;
+  const auto words = Words::read(reach, note.words);
+  const std::uint64_t full = layout_->options.elements;
+  if (!words || (note.elements != 0 && note.elements != full)) return std::nullopt;
+  const auto slot = static_cast<std::uint16_t>((note.index & ~unsigned{kSetBit}) - first_slot());
+  const auto chunk = worker_.in_flight(slot);
+  // An old result may come late, when a later packet is in flight in its slot and set.
+  if (!chunk || set_aside_[slot] || number_of(*chunk) + epoch_ != words->packet ||
+      chunk->set != ((note.index & kSetBit) != 0))
+    return std::nullopt;
+  silence_ = 0;
+  if (agreements_) agreements_->heard();
+  return complete(io, *chunk, words->exponent, note.content);
+}
+
+// A packet has its result. Returns the chunk whose values that completes.
+std::optional<std::uint64_t> SwitchMlPart::complete(Io& io, const Chunk& chunk,
+                                                    std::int8_t exponent,
+                                                    std::span<const std::byte> content) {
+  if (agreements_) {
+    completed_[chunk.slot] = number_of(chunk);
+    std::swap(sent_[chunk.slot], waiting_[chunk.slot]);
+  }
+  worker_.result(chunk.slot, chunk.set);
+  if (chunk.exponent != switchml::Worker::kNone && !exponents_.empty())
+    exponents_[chunk.exponent] = exponent;
+  if (chunk.values != switchml::Worker::kNone) finish(chunk.values, content);
+  go_on(io);
+  if (chunk.values == switchml::Worker::kNone) return std::nullopt;
+  return static_cast<std::uint64_t>(chunk.values);
+}
+
+// Keeps the result of a chunk, in the call's type.
+void SwitchMlPart::finish(std::uint64_t chunk, std::span<const std::byte> content) {
+  if (content.empty()) return;  // a credit: this worker needs no elements
+  const std::uint64_t elements = share_->chunk(chunk).elements;
+  if (exponents_.empty()) return sum_.put(chunk, content.first(elements * bytes_of(call_.type)));
+  std::vector<std::int32_t> sums(elements);
+  std::memcpy(sums.data(), content.data(), elements * sizeof(std::int32_t));
+  std::vector<float> floats(elements);
+  restore(sums, exponents_[chunk], layout_->rails.nodes(), floats.data());
+  sum_.put(chunk, bytes_of_floats(call_.type, floats));
+}
+
+std::optional<std::uint64_t> SwitchMlPart::next_result(Io& io) {
+  if (!results_.empty()) {
+    const std::uint64_t chunk = results_.front();
+    results_.pop_front();
+    return chunk;
+  }
+  return ring_ ? ring_->next() : WindowPart::next_result(io);
+}
+
+void SwitchMlPart::on_room(Io& io) {
+  if (outbox_.flush(io)) WindowPart::on_room(io);
+}
+
+// ---- Agreements ----
+
+void SwitchMlPart::tick(Io& io) {
+  WindowPart::tick(io);
+  if (!agreements_ || paused_) return;
+  bool waits = false, long_since = false;
+  for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
+    if (!worker_.in_flight(slot) || set_aside_[slot]) continue;
+    waits = true;
+    long_since |= timers_.age(slot) >= agreements_->patience();
+  }
+  silence_ += waits;
+  if (long_since) agreements_->suspect(io);
+}
+
+SlotList SwitchMlPart::state() const {
+  SlotList state;
+  state.ticks = silence_;
+  for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
+    const bool waits = worker_.in_flight(slot).has_value();
+    // Half the patience, because workers do not send at the same time as the one that suspects.
+    const bool long_since =
+        waits && !set_aside_[slot] && timers_.age(slot) >= agreements_->patience() / 2;
+    state.slots.push_back({completed_[slot], long_since ? Waiting::long_since
+                                             : waits    ? Waiting::some
+                                                        : Waiting::nothing});
+  }
+  return state;
+}
+
+void SwitchMlPart::go(Io& io, const SlotList& agreed) {
+  given_up_ |= agreed.decision == Decision::fall_back;
+  paused_ = given_up_;
+  if (agreed.decision == Decision::go_on) return go_on(io);
+  ++epoch_;
+  for (std::uint16_t slot = 0; slot < worker_.window(); ++slot) {
+    const auto chunk = worker_.in_flight(slot);
+    if (!chunk || set_aside_[slot] || number_of(*chunk) != agreed.slots[slot].completed) continue;
+    set_aside_[slot] = true;  // others have completed it
+    ++lacking_;
+  }
+  if (!given_up_) return send_all_again(io);
+  io.disarm(0);
+  start_ring(io);
+}
+
+Contribution SwitchMlPart::part(std::uint16_t slot, std::uint32_t number) const {
+  const auto chunk = worker_.in_flight(slot);
+  return chunk && number_of(*chunk) == number ? waiting_[slot] : sent_[slot];
+}
+
+void SwitchMlPart::take_sum(Io& io, std::uint16_t slot, const Contribution& sum) {
+  const auto chunk = worker_.in_flight(slot);
+  if (!chunk || !set_aside_[slot] || number_of(*chunk) != sum.words.packet) return;
+  set_aside_[slot] = false;
+  --lacking_;
+  const auto values =
+      complete(io, *chunk, sum.words.exponent, std::as_bytes(std::span(sum.values)));
+  if (values) results_.push_back(*values);
+  if (given_up_) start_ring(io);
+}
+
+// ---- Without the switch ----
+
+std::vector<std::int32_t> SwitchMlPart::values(std::uint64_t chunk) const {
+  std::vector<std::int32_t> values(layout_->options.elements);
+  fill(values, chunk);
+  return values;
+}
+
+// Starts the ring for what is left of the call, once this worker has all that others have.
+void SwitchMlPart::start_ring(Io& io) {
+  if (ring_ || lacking_ > 0 || !begun() || (streams_ && worker_.ended())) return;
+  const RailShare& share = *share_;
+  ring_.emplace(Ring::Place{layout_->rails, rail(), node_}, share, call_, !exponents_.empty(),
+                real_, static_cast<RingChunks&>(*this), outbox_);
+  if (node_ == 0 && share.chunks() > 0) io.tell(Incident::ring_call);
+  go_around(io);
+}
+
+void SwitchMlPart::pieces_ready(Io& io, std::uint64_t pieces) {
+  WindowPart::pieces_ready(io, pieces);
+  pieces_ = pieces;
+  go_around(io);
+}
+
+void SwitchMlPart::go_around(Io& io) {
+  if (!ring_) return;
+  ring_->ready(io, pieces_);
+  for (auto note = early_.begin(); note != early_.end();)
+    if (note->head.call == ring_->call() && ring_->take(io, note->note()))
+      note = early_.erase(note);
+    else
+      ++note;
+}
+
+}  // namespace
+
+std::unique_ptr<WorkerPart> part_of(std::shared_ptr<const Layout> layout, GroupRank worker) {
+  return std::make_unique<SwitchMlPart>(std::move(layout), worker);
+}
+
+}  // namespace ghostrank::switchml

@@ -1,0 +1,117 @@
+// `ghostrank profile export`: a profile's programs in another project's form.
+#include "tools/verbs/profile/export.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "profiles/error.h"
+#include "profiles/load/load.h"
+#include "profiles/load/locate.h"
+#include "profiles/load/program_file.h"
+#include "profiles/planners/plan.h"
+#include "profiles/trace/writers/chakra.h"
+#include "profiles/trace/writers/param.h"
+#include "profiles/trace/writers/simai.h"
+#include "tools/report/output_files.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kMostFiles = 65536;
+
+// Programs of a profile, or those that a job's plan has.
+Workload programs_of(const std::string& file) {
+  const YamlValue root = parse_yaml_file(file);
+  const YamlValue* program = root.find("program");
+  if (root.find("roles")) return read_program(root);
+  if (program && program->is_map()) return read_program(*program);
+  const YamlValue* schema = root.find("schema");
+  if (schema && schema->text == kModelProfile.schema)
+    throw Error(file + ": a model has no programs before a job plans it; export a job with it");
+  const LoadedJob job = load_job(file, {});
+  if (!job.spec.jobs.empty())
+    throw Error(job.spec.source_of("jobs") + ": jobs: one job is exported; name one's file");
+  return plan_workload(job.spec);
+}
+
+// What a format writes: a file for every rank, PREFIX followed by `before`, the rank and `after`,
+// and a file for all, PREFIX followed by `more`. Some have only one of them.
+struct Format {
+  std::string name, about, before, after;
+  std::function<std::string(const Workload&, WorldRank, std::size_t iteration)> trace;
+  std::string more;
+  std::function<std::string(const Workload&, std::size_t iteration)> whole;
+};
+const std::vector<Format>& formats() {
+  static const std::vector<Format> all{
+      {"chakra", "execution traces, schema 0.0.4", ".", ".et", chakra_trace, ".groups.json",
+       [](const Workload& workload, std::size_t) { return chakra_groups(workload); }},
+      {"param", "PARAM's basic comms traces", "", ".json", param_trace, "", {}},
+      {"simai", "a workload of SimAI", "", "", {}, ".txt", simai_workload}};
+  return all;
+}
+
+const Format& format_named(const std::string& name) {
+  return *std::find_if(formats().begin(), formats().end(),
+                       [&](const Format& one) { return one.name == name; });
+}
+
+}  // namespace
+
+int profile_export(const Argv& argv) {
+  std::string file, form, out, about;
+  std::vector<std::string> names;
+  for (const Format& one : formats()) {
+    names.push_back(one.name);
+    about += (about.empty() ? "" : "; ") + one.name + ": " + one.about;
+  }
+  int iteration = -1;
+  CLI::App app("Write what every rank does in one iteration in another project's form.",
+               "ghostrank profile export");
+  app.add_option("profile", file, "programs ('profile import', 'plan --programs'), or a job")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--format", form, about)->required()->check(one_of(names));
+  app.add_option("-o", out,
+                 "prefix of the files: PREFIX.RANK.et and PREFIX.groups.json of chakra, "
+                 "PREFIXRANK.json of param, PREFIX.txt of simai")
+      ->required()
+      ->type_name("PREFIX");
+  app.add_option("--iteration", iteration, "of the job, from 0; default: the last that differs")
+      ->check(between(0, 1'000'000));
+  app.footer(
+      "Examples:\n"
+      "  ghostrank profile export job.yaml --format chakra -o traces/job\n"
+      "  ghostrank profile export job.yaml --format param -o traces/rank");
+  if (!parse(app, argv)) return 0;
+  const Format& format = format_named(form);
+  const Workload workload = programs_of(file);
+  if (format.trace && static_cast<std::size_t>(workload.ranks) > kMostFiles)
+    throw Error("a file for each of " + std::to_string(workload.ranks) +
+                " ranks is too many; export a job of at most 65536");
+  const std::size_t number = iteration < 0
+                                 ? static_cast<std::size_t>(-1)
+                                 : program_number(workload, static_cast<std::size_t>(iteration));
+  const auto path = [&](int rank) {
+    return out + format.before + std::to_string(rank) + format.after;
+  };
+  std::vector<std::string> wrote;
+  if (format.trace) {
+    for (const WorldRank rank : each<WorldRank>(workload.ranks))
+      write_whole(path(rank.value()), format.trace(workload, rank, number));
+    wrote.push_back(path(0) + " to " + path(workload.ranks - 1));
+  }
+  if (format.whole) {
+    write_whole(out + format.more, format.whole(workload, number));
+    wrote.push_back(out + format.more);
+  }
+  std::printf("wrote %s%s\n", wrote.front().c_str(),
+              wrote.size() > 1 ? (" and " + wrote.back()).c_str() : "");
+  return 0;
+}
+
+}  // namespace ghostrank
