@@ -62,9 +62,7 @@ class Member final : public Agent {
 
 class Server final : public Agent {
  public:
-  explicit Server(int size) : ranks_(static_cast<std::size_t>(size)) {
-    std::iota(ranks_.begin(), ranks_.end(), 0);
-  }
+  explicit Server(int size) : ranks_(size) { std::iota(ranks_.begin(), ranks_.end(), 0); }
   void on_note(Io& io, GroupParty, const Note& part) override {
     Open& open = open_[part.call];
     if (part.tag == kEnd) {

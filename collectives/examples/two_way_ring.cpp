@@ -48,14 +48,14 @@ class TwoWayRing final : public Schedule {
  private:
   // Piece `j` of a half that is cut into n near-equal pieces.
   Block piece(int half, int j) const {
-    const auto n = static_cast<std::uint64_t>(collective().size);
+    const std::uint64_t n = collective().size;
     const std::uint64_t middle = collective().count / 2;
     const std::uint64_t begin = half == 0 ? 0 : middle;
     const std::uint64_t count = half == 0 ? middle : collective().count - middle;
     const auto edge = [&](std::uint64_t i) {
       return begin + count / n * i + std::min(i, count % n);
     };
-    const auto i = static_cast<std::uint64_t>(j);
+    const std::uint64_t i = j;
     return {edge(i), edge(i + 1) - edge(i)};
   }
 };
@@ -67,7 +67,7 @@ std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
 
 // Optional; the command prints it with the schedule.
 Cost cost(const Collective& c) {
-  const auto n = static_cast<std::uint64_t>(c.size);
+  const std::uint64_t n = c.size;
   return {2 * (c.size - 1), 2 * (n - 1) * c.count * c.element_bytes, 4 * n * (n - 1)};
 }
 

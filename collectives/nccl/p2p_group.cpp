@@ -79,7 +79,7 @@ class NcclGroup final : public Schedule {
 // Starts with round 1, because round 0 is a copy of the rank to itself.
 void NcclGroup::make_plan(GroupRank r) {
   const Collective& c = collective();
-  const std::size_t slots = static_cast<std::size_t>(ops_.channels.channels * kNcclBatchOps);
+  const std::size_t slots = ops_.channels.channels * kNcclBatchOps;
   std::vector<std::int32_t> senders(slots, -1), receivers(slots, -1);
   const bool gather = c.func == Func::gather, scatter = c.func == Func::scatter;
   if ((gather || scatter) && r != c.root) {

@@ -144,7 +144,7 @@ JobSwitch::~JobSwitch() {
   if (!controller_of(spec_.network_switch).empty()) return;  // its next session ends this one
   for (const auto& [at, name] : admitted_) {
     try {
-      ask(sockets_[static_cast<std::size_t>(at)], {{"do", "remove"}, {"job", name}});
+      ask(sockets_[at], {{"do", "remove"}, {"job", name}});
     } catch (const Error&) {  // it is gone, and the job with it
     }
   }
@@ -156,7 +156,7 @@ void JobSwitch::start_children(const SwitchSpec& sw) {
   const std::vector<std::vector<std::string>> ports = lay_cables(sw);
   for (int at = 0; at < tree_.switches(); ++at) {
     sockets_.push_back(folder_->file("switch" + std::to_string(at) + ".sock"));
-    children_.push_back(start_child(sw, at, ports[static_cast<std::size_t>(at)], nodes));
+    children_.push_back(start_child(sw, at, ports[at], nodes));
   }
 }
 
@@ -204,7 +204,7 @@ std::unique_ptr<Child> JobSwitch::start_child(const SwitchSpec& sw, int at,
                                  "--ports",
                                  names,
                                  "--socket",
-                                 sockets_[static_cast<std::size_t>(at)],
+                                 sockets_[at],
                                  "--with-parent"};
   if (!sw.program.empty()) words.insert(words.end(), {"--program", sw.program});
   return std::make_unique<Child>(std::move(words));
@@ -212,7 +212,7 @@ std::unique_ptr<Child> JobSwitch::start_child(const SwitchSpec& sw, int at,
 
 std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw, int at,
                                                const std::vector<NodeInterface>& nodes) const {
-  const std::uint64_t seed = sw.loss_seed + static_cast<std::uint64_t>(at);  // each loses others
+  const std::uint64_t seed = sw.loss_seed + at;  // each loses others
   std::vector<std::string> lines{
       "schema: ghostrank/switch/1",
       "mac: " + sw.mac,
@@ -221,7 +221,7 @@ std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw, int at,
       "elements: " + std::to_string(spec_.collectives.in_switch.packet_elements),
       "forward:"};
   for (int n = 0; n < std::ssize(nodes); ++n)
-    lines.push_back("  - {mac: " + nodes[static_cast<std::size_t>(n)].mac +
+    lines.push_back("  - {mac: " + nodes[n].mac +
                     ", port: " + std::to_string(tree_.towards(at, n)) + "}");
   if (sw.loss > 0) lines.emplace_back("loss:");
   for (int p = 0; sw.loss > 0 && p < tree_.ports(at); ++p)
@@ -232,8 +232,8 @@ std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw, int at,
 
 // Waits until the switch answers. Says what it said if it ends instead; that went to stderr, too.
 void JobSwitch::await_child(int at) {
-  Child& child = *children_[static_cast<std::size_t>(at)];
-  const std::string& socket = sockets_[static_cast<std::size_t>(at)];
+  Child& child = *children_[at];
+  const std::string& socket = sockets_[at];
   const std::string who = tree_.name(at) + " of switch.target ";
   const auto until = steady_clock::now() + kPatience;
   while (steady_clock::now() < until) {
@@ -254,7 +254,7 @@ void JobSwitch::watch_children(Control& control) {
     const auto look = 10 * kLook / children_.size();  // all of them in five rounds a second
     while (!over.stop_requested()) {
       for (int at = 0; at < tree_.switches(); ++at) {
-        Child& child = *children_[static_cast<std::size_t>(at)];
+        Child& child = *children_[at];
         if (!child.wait_output(look) || child.read_output()) continue;
         return control.fail(tree_.name(at) + " that the run has started (switch.target) has ended",
                             Stop::machine);
@@ -324,8 +324,7 @@ std::string JobSwitch::admit_part(const SwitchJob& job, const SwitchPart& part) 
   }
   if (part.uplink >= 0)
     told["uplink"] = {{"port", part.uplink}, {"mac", sw.mac}, {"ip", sw.address}};
-  const std::string why =
-      ask(sockets_[static_cast<std::size_t>(part.at)], {{"do", "admit"}, {"job", told}});
+  const std::string why = ask(sockets_[part.at], {{"do", "admit"}, {"job", told}});
   if (!why.empty()) return why;
   admitted_.emplace_back(part.at, job.name);
   memory_bytes_ += bytes_of_slots(spec_, job);

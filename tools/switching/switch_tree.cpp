@@ -28,11 +28,11 @@ int SwitchTree::towards(int at, int port) const {
 }
 
 std::vector<SwitchPart> SwitchTree::parts_of(const SwitchJob& job) const {
-  std::vector<SwitchPart> of_leaf(static_cast<std::size_t>(leaves_));
+  std::vector<SwitchPart> of_leaf(leaves_);
   for (int w = 0; w < std::ssize(job.workers); ++w) {
-    const SwitchJob::Worker& worker = job.workers[static_cast<std::size_t>(w)];
+    const SwitchJob::Worker& worker = job.workers[w];
     const int leaf = leaf_of(worker.port);
-    SwitchPart& part = of_leaf[static_cast<std::size_t>(leaf)];
+    SwitchPart& part = of_leaf[leaf];
     if (part.members.empty()) part = {leaf, w, job.worker_port, {}, ports(leaf) - 1};
     part.members.push_back({{towards(leaf, worker.port), worker.mac, worker.ip}});
   }

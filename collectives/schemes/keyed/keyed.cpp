@@ -94,7 +94,7 @@ int KeyedEnds::heir(std::uint32_t key, const std::set<int>& dead) const {
 
 int KeyedEnds::relay_in(int rack, std::uint32_t key) const {
   if (rules_.rack_nics == 0) return -1;
-  const auto nics = static_cast<std::uint32_t>(rules_.rack_nics);
+  const std::uint32_t nics = rules_.rack_nics;
   return helpers_ - (1 + static_cast<int>(key % nics)) * racks() + rack;
 }
 

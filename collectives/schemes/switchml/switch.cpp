@@ -47,7 +47,7 @@ class Switch final : public Agent {
     const auto reach = static_cast<Reach>(note.tag);
     const auto words = Words::read(reach, note.words);
     const int slot = slot_of(note);
-    const auto full = static_cast<std::uint64_t>(options_.elements);
+    const std::uint64_t full = options_.elements;
     if (!words || slot < 0 || slot >= options_.slots ||
         (note.elements != 0 && note.elements != full))
       return;  // malformed

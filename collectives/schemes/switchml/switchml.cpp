@@ -18,7 +18,7 @@ namespace ghostrank {
 namespace switchml {
 
 std::uint64_t Layout::per_chunk(const Call& call) const {
-  const auto elements = static_cast<std::uint64_t>(options.elements);
+  const std::uint64_t elements = options.elements;
   return reduces(call.collective.func) ? elements : elements * 4 / bytes_of(call.type);
 }
 
@@ -80,7 +80,7 @@ class SwitchMl final : public MemberEnds {
       service.greeting.push_back(
           {.tag = static_cast<std::uint8_t>(Reach::everyone),
            .call = kGreetingJob,
-           .index = static_cast<unsigned>(options.first_slot + slot) | unsigned{switchml::kSetBit},
+           .index = (options.first_slot + slot) | unsigned{switchml::kSetBit},
            .type = DataType::int32,
            .elements = static_cast<std::uint64_t>(options.elements),
            .words = kGreetingWords});
@@ -170,8 +170,7 @@ class SwitchMl final : public MemberEnds {
     if (share.reach() == Reach::everyone) p.full_up = p.full_down = p.all;
     if (share.reach() == Reach::from_one) p = {p.all, alone.chunks, chunks - alone.chunks};
     const auto bytes = [&](std::uint64_t full) {
-      return p.all * switchml::head_bytes(share.reach()) +
-             full * 4 * static_cast<std::uint64_t>(layout_->options.elements);
+      return p.all * switchml::head_bytes(share.reach()) + full * 4 * layout_->options.elements;
     };
     if (p.all == 0) return;
     edges.push_back({lower, upper, bytes(p.full_up), p.all, Carriage::packet});

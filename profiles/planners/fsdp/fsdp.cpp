@@ -240,8 +240,7 @@ std::optional<FsdpWriter::Transfer> FsdpWriter::transfer(const Slot& slot, bool 
 
 std::uint64_t FsdpWriter::passed_elements() const {
   const Transformer& model = *model_.transformer;
-  return spec_.parallel.micro_batch * model.sequence * model.hidden /
-         static_cast<std::uint64_t>(mesh_.tp * mesh_.cp);
+  return spec_.parallel.micro_batch * model.sequence * model.hidden / (mesh_.tp * mesh_.cp);
 }
 
 void FsdpWriter::receive(const Slot& slot) {
