@@ -1,11 +1,11 @@
-// An always-on assertion for our own mistakes: aborts with the expression and its file and line.
-// Bad input is an error instead (reason_to_refuse() in plan.h).
+// An always-on assertion for our own mistakes, for all folders: prints the expression, its file and
+// line, and aborts. Bad input is an error instead.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
 
-#define GHOSTRANK_SWITCH_ASSERT(condition)                                                 \
+#define GHOSTRANK_ASSERT(condition)                                                        \
   do {                                                                                     \
     if (!(condition)) [[unlikely]] {                                                       \
       std::fprintf(stderr, "ghostrank: %s:%d: assertion failed: %s\n", __FILE__, __LINE__, \

@@ -9,9 +9,9 @@ namespace ghostrank::switchml {
 
 Pool::Pool(int workers, int slots, int elements, bool guarded)
     : workers_(workers), slots_(slots), elements_(elements), guarded_(guarded) {
-  GHOSTRANK_SWITCH_ASSERT(workers >= 1 && workers <= kMaxWorkers);
-  GHOSTRANK_SWITCH_ASSERT(slots >= 1 && slots <= kMaxSlots);
-  GHOSTRANK_SWITCH_ASSERT(valid_elements(elements));
+  GHOSTRANK_ASSERT(workers >= 1 && workers <= kMaxWorkers);
+  GHOSTRANK_ASSERT(slots >= 1 && slots <= kMaxSlots);
+  GHOSTRANK_ASSERT(valid_elements(elements));
   rounds_.resize(2 * static_cast<std::size_t>(slots));
   values_.resize(rounds_.size() * size_());
 }
@@ -55,7 +55,7 @@ Verdict Pool::receive(int worker, int slot, const Packet& packet) {
 }
 
 void Pool::widen(int elements) {
-  GHOSTRANK_SWITCH_ASSERT(valid_elements(elements));
+  GHOSTRANK_ASSERT(valid_elements(elements));
   elements_ = elements;
   values_.assign(rounds_.size() * size_(), 0);
 }

@@ -8,7 +8,7 @@
 namespace ghostrank::switchml {
 
 Worker::Worker(int window) : window_(window), slots_(window) {
-  GHOSTRANK_SWITCH_ASSERT(window >= 1 && window <= kMaxSlots);
+  GHOSTRANK_ASSERT(window >= 1 && window <= kMaxSlots);
 }
 
 std::uint64_t Worker::packets_of(std::uint64_t chunks, bool exponents, int window) {
@@ -16,7 +16,7 @@ std::uint64_t Worker::packets_of(std::uint64_t chunks, bool exponents, int windo
 }
 
 void Worker::start(std::uint64_t chunks, bool exponents) {
-  GHOSTRANK_SWITCH_ASSERT(ended());
+  GHOSTRANK_ASSERT(ended());
   first_ = (first_ + packets_) % (2 * window_);
   chunks_ = chunks;
   ahead_ = exponents ? std::min(chunks, window_) : 0;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/empty_schedule.h"
 #include "collectives/layout.h"
 #include "collectives/nccl/operations.h"
 
@@ -126,21 +127,11 @@ Step NcclGroup::step(GroupRank r, int a, int k) const {
   return step;
 }
 
-// A gather or scatter without elements.
-class NothingToDo final : public Schedule {
- public:
-  using Schedule::Schedule;
-  int actors(GroupRank) const override { return 0; }
-  Actor actor(GroupRank, int) const override { return {}; }
-  Step step(GroupRank, int, int) const override { return {}; }
-  int receiver(GroupRank, int, GroupRank) const override { return 0; }
-};
-
 }  // namespace
 
 std::unique_ptr<Schedule> nccl_p2p_group(NcclVersion version, const Collective& c,
                                          const NcclPlan& plan) {
-  if (c.func != Func::all_to_all_v && c.count == 0) return std::make_unique<NothingToDo>(c);
+  if (c.func != Func::all_to_all_v && c.count == 0) return std::make_unique<EmptySchedule>(c);
   return std::make_unique<NcclGroup>(c, NcclOperations(version, plan));
 }
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "emulator/common/assert.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

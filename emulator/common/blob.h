@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "emulator/common/assert.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 

@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include "emulator/common/assert.h"
 #include "emulator/common/require_fd.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "emulator/common/assert.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

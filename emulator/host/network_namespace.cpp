@@ -7,10 +7,10 @@
 #include <unistd.h>
 #include <vector>
 
-#include "emulator/common/assert.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/interfaces.h"
 #include "profiles/error.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "emulator/common/assert.h"
 #include "emulator/network/level_heap.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <utility>
 
-#include "emulator/common/assert.h"
 #include "emulator/common/random.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

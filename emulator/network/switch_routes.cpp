@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "emulator/common/assert.h"
 #include "profiles/error.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

@@ -9,9 +9,9 @@
 #include <netinet/udp.h>
 #include <utility>
 
-#include "emulator/common/assert.h"
 #include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
+#include "switch/assert.h"
 
 namespace ghostrank::udp {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "emulator/common/assert.h"
 #include "emulator/shard/rank.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 

@@ -5,11 +5,11 @@
 #include <array>
 #include <bit>
 
-#include "emulator/common/assert.h"
 #include "emulator/shard/carried.h"
 #include "emulator/shard/inline.h"
 #include "emulator/verify/call_content.h"
 #include "emulator/verify/verify_values.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "emulator/common/assert.h"
 #include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "emulator/common/assert.h"
 #include "emulator/shard/shard.h"
 #include "profiles/job/nic_rates.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulator/common/assert.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 

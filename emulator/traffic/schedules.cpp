@@ -5,15 +5,16 @@
 #include <string>
 #include <utility>
 
+#include "collectives/empty_schedule.h"
 #include "collectives/library.h"
 #include "collectives/nccl/group.h"
 #include "collectives/nccl/traced.h"
-#include "emulator/common/assert.h"
 #include "emulator/fabric/wire.h"
 #include "emulator/traffic/call_traffic.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {
@@ -119,7 +120,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
     const auto size = static_cast<int>(workload_.groups[group].members.size());
     if (const Algorithm& row = find(op.func, op.group); row.ends) {
       play.scheme = &row;
-      play.schedule = std::make_unique<CallOfAgents>(collective_of(workload_, op, size));
+      play.schedule = std::make_unique<EmptySchedule>(collective_of(workload_, op, size));
       play.row = row_for(op.func, op.group, std::string(row.name), exactness_of(row));
       check_served(group, op, row);
       continue;

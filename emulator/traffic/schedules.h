@@ -29,16 +29,6 @@ namespace ghostrank {
 // are missing or do not fit the group.
 Collective collective_of(const Workload& workload, const Op& op, int size);
 
-// A call that agents play; it has no steps.
-class CallOfAgents final : public Schedule {
- public:
-  using Schedule::Schedule;
-  int actors(GroupRank) const override { return 0; }
-  Actor actor(GroupRank, int) const override { return {}; }
-  Step step(GroupRank, int, int) const override { return {}; }
-  int receiver(GroupRank, int, GroupRank) const override { return 0; }
-};
-
 class Schedules {
  public:
   // Throws Error(usage) if the library lacks an algorithm for a function of the workload, or cannot

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "emulator/common/assert.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "collectives/layout.h"
-#include "emulator/common/assert.h"
 #include "emulator/verify/compressed_call.h"
 #include "emulator/verify/elements.h"
 #include "emulator/verify/verify_parts.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {
