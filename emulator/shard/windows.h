@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -29,8 +30,8 @@ class Windows {
  public:
   static constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 
-  // `spin`: how long a shard waits awake for the others, at most, before it sleeps. The more often
-  // they come later than that, because they have no core, the less it waits awake.
+  // `spin`: how long a shard waits awake for another one before it asks whether that one runs. It
+  // stays awake a while for one that does, and sleeps else; 0: it sleeps at once.
   Windows(int shards, std::chrono::nanoseconds spin);
 
   struct Told {
@@ -96,18 +97,20 @@ class Windows {
     std::vector<Line> lines;  // by shard
     std::vector<Mail> mail;   // from * shards + to
   };
-  // A shard's own notes.
+  // Of one shard.
   struct alignas(64) Own {
-    std::uint32_t met = 0;         // its meetings so far
-    std::int64_t patience_ns = 0;  // how long it now waits awake
+    std::uint32_t met = 0;              // its meetings so far
+    std::atomic<clockid_t> ran{kNone};  // its thread's processor time; others read it
   };
+  static constexpr clockid_t kNone = CLOCK_REALTIME;  // it has yet to come
 
   std::size_t index(int shard) const { return static_cast<std::size_t>(shard); }
   std::size_t index(int from, int to) const { return index(from * shards_ + to); }
   std::uint32_t met(int self) const { return own_[index(self)].met; }
   Board& written(int self) { return boards_[met(self) % 2]; }
   const Board& read(int self) const { return boards_[(met(self) + 1) % 2]; }
-  std::int64_t wait_for(const std::atomic<std::uint32_t>& line, std::uint32_t meeting, Own& own);
+  std::int64_t wait_for(int other, const std::atomic<std::uint32_t>& line, std::uint32_t meeting);
+  std::int64_t ran_ns(int shard) const;
 
   int shards_;
   std::int64_t spin_ns_;
