@@ -12,11 +12,13 @@
 #include "profiles/error.h"
 #include "tools/compare/ab_bundle.h"
 #include "tools/compare/ab_comparison.h"
+#include "tools/compare/ab_tune.h"
 #include "tools/report/output_files.h"
 #include "tools/report/temporary_file.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/compare_play.h"
 #include "tools/watch/outcome.h"
+#include "tools/watch/patience.h"
 
 namespace ghostrank {
 namespace {
@@ -100,6 +102,31 @@ void check_processes_of(const Plan& plan) {
   }
 }
 
+// Every variant gets the slicing and the channels with which it is fastest.
+void tune(Plan& plan, bool quiet) {
+  AbComparison& c = plan.comparison;
+  for (std::size_t i = 0; i < c.variants.size(); ++i) {
+    Variant& variant = c.variants[i];
+    const Patience patience("tuning variant " + variant.name, !quiet);
+    std::vector<std::string> given = c.common;
+    given.insert(given.end(), variant.settings.begin(), variant.settings.end());
+    try {
+      const Tuning tuning = tune_variant(plan.jobs[i], [&](const std::vector<std::string>& more) {
+        std::vector<std::string> all = given;
+        all.insert(all.end(), more.begin(), more.end());
+        return virtual_step(plan.job_path, std::move(all));
+      });
+      c.notes.push_back(variant.name + ": " + words_of(tuning));
+      if (tuning.settings.empty()) continue;
+      variant.settings.insert(variant.settings.end(), tuning.settings.begin(),
+                              tuning.settings.end());
+    } catch (const Error& error) {
+      throw Error("--tune plays variant " + variant.name + " in virtual time: " + error.what());
+    }
+    plan.jobs[i] = load_variant(plan.job_path, c.common, variant);
+  }
+}
+
 Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
              const std::vector<std::string>& files) {
   if (files.size() != 1)
@@ -130,6 +157,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
                                    static_cast<int>(plan.runs) * kMaxRunsFactor))
                              : plan.runs;
   if (plan.max_runs < plan.runs) throw Error("--max-runs is less than --runs; raise it");
+  if (flags.tune) tune(plan, flags.quiet);
   return plan;
 }
 
@@ -297,6 +325,10 @@ void add_compare_job_flags(CLI::App& app, CompareJobFlags& f) {
   app.add_option("-s,--set", f.overrides, "override a key for all variants; repeatable")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
+      ->group("Variants");
+  app.add_flag("--tune", f.tune,
+               "first give each variant the slices and channels with which it is fastest in "
+               "virtual time")
       ->group("Variants");
   add_seed(app, f.seed, "seed of the first block, the order and the intervals (run.seed)")
       ->group("Runs");

@@ -1,0 +1,106 @@
+#include "tools/compare/ab_tune.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "profiles/error.h"
+#include "profiles/median.h"
+#include "profiles/planners/plan.h"
+#include "tools/quiet_play.h"
+#include "tools/text/humane.h"
+
+namespace ghostrank {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+constexpr double kWorthwhile = 0.001;  // of the best step time so far
+
+struct Knob {
+  std::string key;
+  std::vector<const char*> values;
+};
+
+const std::array kKnobs{
+    Knob{"collectives.channels", {"1", "2", "4", "8"}},
+    Knob{"collectives.slice", {"0", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB"}},
+};
+
+// Without chance, and without what costs time but changes no step's.
+const std::array kQuiet{"fabric.kind=virtual",
+                        "run.jitter=0",
+                        "run.verify=false",
+                        "fabric.packets.loss=0",
+                        "fabric.packets.duplicates=0",
+                        "fabric.packets.reordering=0"};
+
+bool is_chosen(const LoadedJob& job, const std::string& key) {
+  return std::ranges::any_of(job.entries, [&](const ConfigEntry& entry) {
+    return entry.path == key && entry.origin == "-s";
+  });
+}
+
+// Every combination of the knobs that nobody has set; one without settings if all are.
+std::vector<Settings> candidates_for(const LoadedJob& job) {
+  std::vector<Settings> candidates{{}};
+  for (const Knob& knob : kKnobs) {
+    if (is_chosen(job, knob.key)) continue;
+    std::vector<Settings> longer;
+    for (const Settings& settings : candidates)
+      for (const char* value : knob.values) {
+        longer.push_back(settings);
+        longer.back().push_back(knob.key + "=" + value);
+      }
+    candidates = std::move(longer);
+  }
+  return candidates;
+}
+
+std::optional<double> step_unless_refused(const StepWith& step_with, const Settings& more) {
+  try {
+    return step_with(more);
+  } catch (const Error& error) {
+    if (error.exit_code() != static_cast<int>(ErrorKind::usage)) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Tuning tune_variant(const LoadedJob& job, const StepWith& step_with) {
+  Tuning tuning;
+  const std::vector<Settings> candidates = candidates_for(job);
+  if (candidates.size() == 1) return tuning;
+  tuning.own = tuning.best = step_with({});
+  for (const Settings& candidate : candidates) {
+    const std::optional<double> step = step_unless_refused(step_with, candidate);
+    if (!step) continue;
+    ++tuning.played;
+    if (*step >= tuning.best * (1 - kWorthwhile)) continue;
+    tuning.best = *step;
+    tuning.settings = candidate;
+  }
+  return tuning;
+}
+
+std::string words_of(const Tuning& tuning) {
+  if (tuning.played == 0) return "not tuned: its slicing and channels are chosen, or refused";
+  std::string text =
+      "tuned in virtual time, " + std::to_string(tuning.played) + " pairs of slices and channels: ";
+  if (tuning.settings.empty()) return text + "the job's own are as fast as any";
+  for (const std::string& setting : tuning.settings) text += setting + " ";
+  return text + "is fastest, " + significant(tuning.own / tuning.best, 4) +
+         " times as fast as the job's own";
+}
+
+double virtual_step(const std::string& job, Settings overrides) {
+  overrides.insert(overrides.end(), kQuiet.begin(), kQuiet.end());
+  const LoadedJob loaded = load_job(job, overrides);
+  const Result result = play_quietly(loaded, plan_workload(loaded.spec));
+  std::vector<double> steps;
+  for (const IterationReport& iteration : result.iterations) steps.push_back(iteration.seconds);
+  return median(std::move(steps));
+}
+
+}  // namespace ghostrank
