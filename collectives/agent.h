@@ -159,6 +159,8 @@ class Agent {
   virtual void on_note(Io&, GroupParty /*from*/, const Note&) {}
   virtual void on_timer(Io&, std::uint32_t /*timer*/) {}
   virtual void on_room(Io&) {}
+  // A note comes soon, with these fields: a hint to fetch from memory what on_note() will touch.
+  virtual void expect(GroupParty /*from*/, std::uint32_t /*call*/, std::uint32_t /*index*/) const {}
 };
 
 // The faults of packets and switches under which the scheme's result stays correct.

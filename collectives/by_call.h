@@ -7,11 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace ghostrank {
 
@@ -20,40 +20,40 @@ class ByCall {
  public:
   // Null: the call is not open.
   T* find(std::uint32_t call) {
-    Slot& slot = slots_[call & (slots_.size() - 1)];
+    Slot& slot = slot_of(call);
     return slot.open && slot.call == call ? &*slot.value : nullptr;
   }
   // Fetches the beginning of the call's value, or of where it would be: 64 bytes, on one cache line
   // or two.
   void prefetch(std::uint32_t call) const {
-    const auto* const slot = reinterpret_cast<const char*>(&slots_[call & (slots_.size() - 1)]);
+    const auto* const slot = reinterpret_cast<const char*>(&slot_of(call));
     __builtin_prefetch(slot);
     __builtin_prefetch(slot + 63);
   }
   // Throws std::out_of_range if the call is not open.
   T& at(std::uint32_t call) {
     T* const value = find(call);
-    if (value == nullptr) throw std::out_of_range("call " + std::to_string(call) + " is not open");
+    if (value == nullptr) refuse(call);
     return *value;
   }
   // The call must not be open.
   template <typename... Arguments>
   T& open(std::uint32_t call, Arguments&&... arguments) {
-    while (slots_[call & (slots_.size() - 1)].open) grow();
-    Slot& slot = slots_[call & (slots_.size() - 1)];
+    while (slot_of(call).open) grow();
+    Slot& slot = slot_of(call);
     slot.call = call;
     slot.open = true;
     return slot.value.emplace(std::forward<Arguments>(arguments)...);
   }
-  void close(std::uint32_t call) { slots_[call & (slots_.size() - 1)].close(); }
+  void close(std::uint32_t call) { slot_of(call).close(); }
   void clear() {
-    for (Slot& slot : slots_) slot.close();
+    for (std::size_t i = 0; i <= mask_; ++i) slots_[i].close();
   }
   // Calls visit(value) for every open call.
   template <typename Visit>
   void for_each(const Visit& visit) {
-    for (Slot& slot : slots_)
-      if (slot.open) visit(*slot.value);
+    for (std::size_t i = 0; i <= mask_; ++i)
+      if (slots_[i].open) visit(*slots_[i].value);
   }
 
  private:
@@ -68,14 +68,21 @@ class ByCall {
     }
   };
 
+  Slot& slot_of(std::uint32_t call) const { return slots_[call & mask_]; }
   void grow() {
-    std::vector<Slot> longer(2 * slots_.size());
-    for (Slot& slot : slots_)
-      if (slot.open) longer[slot.call & (longer.size() - 1)] = std::move(slot);
+    const std::uint32_t mask = 2 * mask_ + 1;
+    auto longer = std::make_unique<Slot[]>(std::size_t{mask} + 1);
+    for (std::size_t i = 0; i <= mask_; ++i)
+      if (slots_[i].open) longer[slots_[i].call & mask] = std::move(slots_[i]);
     slots_ = std::move(longer);
+    mask_ = mask;
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse(std::uint32_t call) {
+    throw std::out_of_range("call " + std::to_string(call) + " is not open");
   }
 
-  std::vector<Slot> slots_ = std::vector<Slot>(2);
+  std::uint32_t mask_ = 1;  // slots, less one
+  std::unique_ptr<Slot[]> slots_ = std::make_unique<Slot[]>(2);
 };
 
 }  // namespace ghostrank

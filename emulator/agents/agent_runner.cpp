@@ -30,9 +30,13 @@ class AgentRunner::Lent final : public Io {
   using Io::send;
   bool send(std::span<const GroupParty> to, const Note& note, Carriage carriage) override {
     const std::uint64_t bytes = note_bytes(note, runner_.overhead(state_.address.scheme));
-    if (!may_send(to, note, carriage, bytes)) return true;
+    if (to.empty()) return true;
+    for (const GroupParty party : to)
+      if (party < 0 || party >= state_.parties || party == state_.position) return no_other(party);
+    if (note.words.size() > kMostWords) return too_many_words(note.words.size());
+    if (carriage == Carriage::packet && bytes > runner_.most_in_packet_) return too_long(bytes);
     const LeavingNote leaving{
-        state_.address, state_.party, state_.location, state_.position, to, note, bytes,
+        state_.address, state_.party, *state_.location, state_.position, to, note, bytes,
         carriage,       now_,         state_.row};
     if (!runner_.carrier_.carry(leaving)) {
       if (!std::exchange(state_.waits_for_room, true)) runner_.waiting_.push_back(&state_);
@@ -61,7 +65,7 @@ class AgentRunner::Lent final : public Io {
     GHOSTRANK_ASSERT(core >= 0);
     end();
     at_ = now_;
-    processor_ = state_.processor + 1 + static_cast<std::size_t>(core % runner_.machine_.cores);
+    processor_ = state_.processor + 1 + static_cast<std::uint32_t>(core % runner_.machine_.cores);
     begin();
   }
 
@@ -88,21 +92,17 @@ class AgentRunner::Lent final : public Io {
   }
 
   void enter(std::uint32_t call, std::uint32_t part, Stage stage) override {
-    if (!state_.traced) return;
-    OpenCall* const open = state_.open.find(call);
-    if (open == nullptr) return;
-    OpenCall::InStage& in = open->parts[part];
-    if (in.stage != Stage::none)
-      runner_.carrier_.trace_stage(*open->flight, part, in.stage, in.since, now_);
-    in = {stage, now_};
+    if (state_.traced) trace(call, part, stage);
   }
 
   void give_up(const std::string& why) override { refuse("gives up: " + why); }
 
   void done(std::uint32_t call) override {
     const OpenCall* const open = state_.open.find(call);
-    if (open == nullptr)
-      return refuse("is done with call " + std::to_string(call) + ", which is not open");
+    if (open == nullptr) {
+      refuse("is done with call " + std::to_string(call) + ", which is not open");
+      return;
+    }
     runner_.carrier_.end_call(*open->flight, now_);
     state_.open.close(call);
   }
@@ -124,29 +124,34 @@ class AgentRunner::Lent final : public Io {
     runner_.free_[processor_] = now_;
   }
 
-  bool may_send(std::span<const GroupParty> to, const Note& note, Carriage carriage,
-                std::uint64_t bytes) {
-    for (const GroupParty party : to)
-      if (party < 0 || party >= state_.parties || party == state_.position) {
-        refuse("sends to party " + std::to_string(party) + ", which is none of the others");
-        return false;
-      }
-    if (note.words.size() > kMostWords) {
-      refuse("sends " + std::to_string(note.words.size()) +
-             " bytes of words in one note; at most " + std::to_string(kMostWords) + " are allowed");
-      return false;
-    }
-    if (carriage == Carriage::packet && bytes > runner_.most_in_packet_) {
-      refuse("sends a packet of " + std::to_string(bytes) + " bytes, which fabric.packets.mtu (" +
-             std::to_string(runner_.mtu_) + ") does not let pass: beside its headers " +
-             std::to_string(runner_.most_in_packet_) + " fit; raise it, or send smaller ones");
-      return false;
-    }
-    return !to.empty();
+  [[gnu::noinline]] void trace(std::uint32_t call, std::uint32_t part, Stage stage) {
+    const OpenCall* const open = state_.open.find(call);
+    if (open == nullptr) return;
+    InStage& in = state_.stages[{call, part}];
+    if (in.stage != Stage::none)
+      runner_.carrier_.trace_stage(*open->flight, part, in.stage, in.since, now_);
+    in = {stage, now_};
+    if (stage == Stage::none) state_.stages.erase({call, part});
   }
 
-  void refuse(const std::string& what) {
+  // What a scheme must not send ends the run. Return true, as if it had been sent.
+  [[gnu::cold]] bool no_other(GroupParty party) {
+    return refuse("sends to party " + std::to_string(party) + ", which is none of the others");
+  }
+  [[gnu::cold]] bool too_many_words(std::size_t bytes) {
+    return refuse("sends " + std::to_string(bytes) + " bytes of words in one note; at most " +
+                  std::to_string(kMostWords) + " are allowed");
+  }
+  [[gnu::cold]] bool too_long(std::uint64_t bytes) {
+    return refuse("sends a packet of " + std::to_string(bytes) +
+                  " bytes, which fabric.packets.mtu (" + std::to_string(runner_.mtu_) +
+                  ") does not let pass: beside its headers " +
+                  std::to_string(runner_.most_in_packet_) + " fit; raise it, or send smaller ones");
+  }
+
+  bool refuse(const std::string& what) {
     runner_.carrier_.refuse("the agent of " + text_of(*state_.use, state_.position) + " " + what);
+    return true;
   }
 
   Timer& timer_named(std::uint32_t name) {
@@ -157,8 +162,8 @@ class AgentRunner::Lent final : public Io {
 
   AgentRunner& runner_;
   State& state_;
-  Moment at_;              // when the event came
-  std::size_t processor_;  // or core, on which it runs
+  Moment at_;                // when the event came
+  std::uint32_t processor_;  // or core, on which it runs
   Moment now_;
   Picoseconds began_ = 0;  // on that processor
 };
@@ -166,12 +171,13 @@ class AgentRunner::Lent final : public Io {
 AgentRunner::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element,
                                     GroupRank position, const std::optional<TensorContent>& content,
                                     std::uint64_t& progress)
-    : data_(data),
+    : real_(data ? std::make_unique<Real>(Real{*data, {}}) : nullptr),
       progress_(&progress),
-      input_(func == Func::all_to_all || func == Func::all_to_all_v ? Buffer::input : Buffer::work),
+      content_(content ? std::make_unique<const TensorContent>(*content) : nullptr),
       element_(element),
       position_(position),
-      content_(content) {}
+      input_(func == Func::all_to_all || func == Func::all_to_all_v ? Buffer::input
+                                                                    : Buffer::work) {}
 
 std::span<const std::byte> AgentRunner::RankTensor::read(std::uint64_t first,
                                                          std::uint64_t elements) {
@@ -179,16 +185,17 @@ std::span<const std::byte> AgentRunner::RankTensor::read(std::uint64_t first,
     read_to_ = first + elements;
     ++*progress_;
   }
-  if (!data_) return {};
-  copy_.resize(elements * element_);
-  data_->read({first, elements, input_}, copy_.data());
-  return copy_;
+  if (!real_) return {};
+  real_->read.resize(elements * element_);
+  real_->data.read({first, elements, input_}, real_->read.data());
+  return real_->read;
 }
 
 void AgentRunner::RankTensor::write(std::uint64_t first, std::span<const std::byte> elements) {
   ++*progress_;
-  if (!data_ || elements.empty()) return;
-  data_->write({first, elements.size() / element_, Buffer::work}, elements.data(), Combine::copy);
+  if (!real_ || elements.empty()) return;
+  real_->data.write({first, elements.size() / element_, Buffer::work}, elements.data(),
+                    Combine::copy);
 }
 
 bool AgentRunner::RankTensor::nonzero(std::uint64_t first, std::uint64_t elements) {
@@ -209,15 +216,16 @@ AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& r
       switch_(network_switch) {
   if (!serves()) return;
   for (const SchemeUse& use : cluster.schemes()) overhead_.push_back(use.ends->overhead_bytes());
-  first_of_.resize(ranks.size() + helpers.size());
-  for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
-  std::map<Node, std::size_t> of_node;  // by node: the processor that its helpers share
-  const auto each = 1 + static_cast<std::size_t>(machine.cores);
+  parties_.resize(ranks.size() + helpers.size());
+  std::uint32_t processors = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(processors++);
+  std::map<Node, std::uint32_t> of_node;  // by node: the processor that its helpers share
   for (const WorldParty helper : helpers) {
-    const auto next = ranks.size() + of_node.size() * each;
-    processor_of_.push_back(of_node.try_emplace(cluster.location(helper).node, next).first->second);
+    const auto [known, fresh] = of_node.try_emplace(cluster.location(helper).node, processors);
+    if (fresh) processors += 1 + static_cast<std::uint32_t>(machine.cores);
+    processor_of_.push_back(known->second);
   }
-  free_.resize(ranks.size() + of_node.size() * each);
+  free_.resize(processors);
   memory_free_.resize(free_.size());
   sites_.resize(free_.size());
 }
@@ -249,14 +257,15 @@ void AgentRunner::clear(bool fail) {
   troubles_ = {};
   expected_.clear();
   std::erase_if(states_, [](const State& s) { return !s.use->outside; });
-  std::fill(first_of_.begin(), first_of_.end(), nullptr);
+  std::fill(parties_.begin(), parties_.end(), Party{});
   waiting_.clear();
   counts_.clear();
   of_row_.clear();
   for (State& s : states_) {
     s.row = new_row(s.address);
-    s.next = std::exchange(first_of_[s.address.local], &s);
+    enlist(s);
     s.timers.clear();
+    s.stages.clear();
     s.open.clear();
     s.waits_for_room = false;
   }
@@ -272,15 +281,20 @@ TensorResult* AgentRunner::expected(std::uint32_t scheme, const Call& call) {
   return at->second.reference ? &at->second : nullptr;
 }
 
+// Null: nobody has spoken to the agent yet.
+AgentRunner::State* AgentRunner::known_state(AgentAddress who) const {
+  for (State* s = parties_[who.local].first; s != nullptr; s = s->next)
+    if (s->address.scheme == who.scheme) return s;
+  return nullptr;
+}
+
 AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
-  for (State* s = first_of_[who.local]; s != nullptr; s = s->next)
-    if (s->address.scheme == who.scheme) return *s;
-  return new_state(who);
+  State* const known = known_state(who);
+  return known != nullptr ? *known : new_state(who);
 }
 
 AgentRunner::State& AgentRunner::new_state(AgentAddress who) {
   State* const state = &states_.emplace_back();
-  state->next = std::exchange(first_of_[who.local], state);
   state->address = who;
   state->use = &cluster_.schemes()[who.scheme];
   if (who.local < ranks_.size()) {
@@ -290,7 +304,7 @@ AgentRunner::State& AgentRunner::new_state(AgentAddress who) {
     state->party = helpers_[who.local - ranks_.size()];
     state->position = state->use->ends->size() + (state->party - state->use->first_helper);
   }
-  state->location = cluster_.location(state->party);
+  state->location = &cluster_.location(state->party);
   state->parties = state->use->ends->size() + static_cast<GroupParty>(state->use->helpers.size());
   state->row = new_row(who);
   state->processor = processor_of_[who.local];
@@ -298,7 +312,15 @@ AgentRunner::State& AgentRunner::new_state(AgentAddress who) {
   state->traced = carrier_.traces(who.local);
   state->count.party = state->party;
   make_agent(*state);
+  enlist(*state);
   return *state;
+}
+
+// Puts a state in front of its party's others.
+void AgentRunner::enlist(State& s) {
+  Party& party = parties_[s.address.local];
+  s.next = std::exchange(party.first, &s);
+  party.agent = s.agent.get();
 }
 
 std::uint32_t AgentRunner::new_row(AgentAddress who) {
@@ -343,23 +365,29 @@ bool AgentRunner::switch_hears(State& s, Picoseconds at) {
     s.timers.clear();
     s.count.memory_bytes = 0;  // the new agent tells of it again
     make_agent(s);
+    parties_[s.address.local].agent = s.agent.get();
   }
   return failures == 0 || at >= *std::prev(last) + switch_.away;
 }
 
-void AgentRunner::prefetch(std::uint32_t local) const {
-  const auto* const s = reinterpret_cast<const char*>(first_of_[local]);
-  if (s == nullptr) return;
-  for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(s + 64 * line);
+void AgentRunner::expect_party(std::uint32_t local) const {
+  const Party& party = parties_[local];
+  if (party.first == nullptr) return;
+  const auto* const state = reinterpret_cast<const char*>(party.first);
+  const auto* const agent = reinterpret_cast<const char*>(party.agent);
+  for (std::size_t line = 0; line < 2; ++line) {
+    __builtin_prefetch(state + 64 * line, 1);
+    __builtin_prefetch(agent + 64 * line, 1);
+  }
   __builtin_prefetch(&free_[processor_of_[local]], 1);
 }
 
-void AgentRunner::prefetch_call(std::uint32_t local, std::uint32_t call) const {
-  const State* const s = first_of_[local];
+void AgentRunner::expect_note(AgentAddress who, GroupParty from, std::uint32_t call,
+                              std::uint32_t index) const {
+  const State* const s = known_state(who);
   if (s == nullptr) return;
-  const auto* const agent = reinterpret_cast<const char*>(s->agent.get());
-  for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(agent + 64 * line);
   s->open.prefetch(call);
+  s->agent->expect(from, call, index);
 }
 
 template <typename Tell>

@@ -108,9 +108,11 @@ class AgentRunner {
   bool serves() const { return !cluster_.schemes().empty(); }
   // Ends::overhead_bytes() of a scheme.
   std::uint64_t overhead(std::uint32_t scheme) const { return overhead_[scheme]; }
-  // Fetch what the next note of a party will touch; call the first well before the second.
-  void prefetch(std::uint32_t local) const;
-  void prefetch_call(std::uint32_t local, std::uint32_t call) const;
+  // Fetch what the next note of a party will touch: first its party's state and agent, and well
+  // behind that what these point to for the note.
+  void expect_party(std::uint32_t local) const;
+  void expect_note(AgentAddress who, GroupParty from, std::uint32_t call,
+                   std::uint32_t index) const;
   // Grows while calls make progress: with reliable notes, and where a rank reads elements of its
   // tensor behind all that it has read, or writes some; not with timers or with packets that are
   // sent again.
@@ -153,24 +155,27 @@ class AgentRunner {
     bool nonzero(std::uint64_t first, std::uint64_t elements) override;
 
    private:
-    // What a note touches comes first.
-    RankData* data_;
+    struct Real {
+      RankData& data;
+      std::vector<std::byte> read;  // what read() returned last
+    };
+
+    // Short, because a party has one for each open call, and what a note touches comes first.
+    std::unique_ptr<Real> real_;  // null: ranks hold no real data
     std::uint64_t* progress_;
     std::uint64_t read_to_ = 0;
-    Buffer input_;  // the buffer with the rank's contribution
+    std::unique_ptr<const TensorContent> content_;  // null: it is not known
     std::uint32_t element_;
     GroupRank position_;
-    std::optional<TensorContent> content_;
-    std::vector<std::byte> copy_;
+    Buffer input_;  // the buffer with the rank's contribution
   };
   struct OpenCall {
     Flight* flight;
     RankTensor tensor;
-    struct InStage {
-      Stage stage = Stage::none;
-      Moment since;
-    };
-    std::map<std::uint32_t, InStage> parts{};  // by number
+  };
+  struct InStage {
+    Stage stage = Stage::none;
+    Moment since;
   };
   struct Timer {
     std::uint32_t name;
@@ -178,28 +183,39 @@ class AgentRunner {
   };
   // How a job lets a party fail.
   enum class Fails : std::uint8_t { never, stops, goes_away };
-  struct alignas(64) State {  // what a note touches comes first
+  struct alignas(64) State {
+    // What a note touches: two cache lines.
     AgentAddress address;
     State* next = nullptr;  // of the same party
     std::unique_ptr<Agent> agent;
     const SchemeUse* use = nullptr;
-    std::size_t processor = 0;
+    const Location* location = nullptr;
     GroupParty position = 0, parties = 0;  // its own, and how many there are
+    std::uint32_t processor = 0;
+    std::uint32_t row = 0;  // in counts_
     WorldParty party;
-    Location location;
     Fails fails = Fails::never;
     bool traced = false, waits_for_room = false;
-    std::uint32_t row = 0;  // in counts_
-    ByCall<OpenCall> open;
     HelperCount count{};
+    ByCall<OpenCall> open;
+
     std::uint32_t calls = 0;
     std::vector<Timer> timers;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, InStage> stages;  // by call and part: traced
     std::ptrdiff_t failures = 0;  // of the switch, before its agent was made
+  };
+  // A party's states are a list, mostly of one; its agent is known here, too, to be fetched with
+  // it.
+  struct Party {
+    State* first = nullptr;
+    const Agent* agent = nullptr;
   };
   class Lent;
 
+  State* known_state(AgentAddress who) const;
   State& state_of(AgentAddress who);
   State& new_state(AgentAddress who);
+  void enlist(State& state);
   std::uint32_t new_row(AgentAddress who);
   Fails fails(const State& state) const;
   void make_agent(State& state);
@@ -215,13 +231,13 @@ class AgentRunner {
   const std::uint64_t most_in_packet_;
   NoteCarrier& carrier_;
   const ServerMachine machine_;
-  std::vector<std::size_t> processor_of_;  // by local index; a node's cores follow its processor
-  std::vector<Moment> free_;               // by processor or core: when it is free
-  std::vector<Picoseconds> memory_free_;   // likewise, of the node's memory, at its processor
-  std::vector<Site> sites_;                // likewise
-  std::vector<std::uint64_t> overhead_;    // by scheme
+  std::vector<std::uint32_t> processor_of_;  // by local index; a node's cores follow its processor
+  std::vector<Moment> free_;                 // by processor or core: when it is free
+  std::vector<Picoseconds> memory_free_;     // likewise, of the node's memory, at its processor
+  std::vector<Site> sites_;                  // likewise
+  std::vector<std::uint64_t> overhead_;      // by scheme
   std::deque<State> states_;
-  std::vector<State*> first_of_;  // by local index: a party's states are a list, mostly of one
+  std::vector<Party> parties_;  // by local index
   std::vector<State*> waiting_;
   PairCounts counts_;
   std::vector<AgentAddress> of_row_;  // of counts_

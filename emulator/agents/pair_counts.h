@@ -1,11 +1,11 @@
 // Notes counted by sender and receiver, until they go to the ledger. An agent's counts lie
 // together, so those of a thousand ranks that all talk to a hundred servers are found without a
-// hash. Counts are gathered, so that the cells that they go to are fetched together.
+// hash. Counts are gathered, so that the cells that they go to are found and fetched together.
 //
 //   row of an agent:   receivers 0..63 | - | 128..191 | ...      blocks, made when first needed
 //
-// Bound: kMostBlocks blocks of 1 KiB; add() then returns false, and the owner hands all counts
-// over. Threading: one owner.
+// Bound: kMostBlocks blocks of 1 KiB, and one for each count that is gathered; add() then returns
+// false, and the owner hands all counts over. Threading: one owner.
 #pragma once
 
 #include <array>
@@ -30,14 +30,11 @@ class PairCounts {
   }
   // Counts a note. False: there is no room; call take_all(), then this again.
   bool add(std::uint32_t row, GroupParty receiver, std::uint64_t bytes) {
-    const auto place = static_cast<std::size_t>(receiver);
-    Row& blocks = rows_[row];
-    if (place / kBlock >= blocks.size() || blocks[place / kBlock] == nullptr) [[unlikely]]
-      if (!make_block(blocks, place / kBlock)) return false;
-    LedgerCell& cell = (*blocks[place / kBlock])[place % kBlock];
-    __builtin_prefetch(&cell, 1);
-    gathered_[gathered_count_++] = {&cell, bytes};
-    if (gathered_count_ == gathered_.size()) enter();
+    if (gathered_count_ == gathered_.size()) {
+      enter();
+      if (blocks_ >= kMostBlocks) return false;
+    }
+    gathered_[gathered_count_++] = {row, receiver, bytes};
     return true;
   }
   // Calls take(row, receiver, count) for every pair that has counts, and forgets them.
@@ -60,32 +57,42 @@ class PairCounts {
   void clear() { *this = {}; }
 
  private:
-  static constexpr std::size_t kBlock = 64;
+  static constexpr std::size_t kBlock = 64, kGathered = 16;
   using Block = std::array<LedgerCell, kBlock>;
   using Row = std::vector<Block*>;  // null: without counts
 
   struct Gathered {
-    LedgerCell* cell;
+    std::uint32_t row;
+    GroupParty receiver;
     std::uint64_t bytes;
   };
 
-  void enter() {
-    for (std::size_t i = 0; i < gathered_count_; ++i) *gathered_[i].cell += {gathered_[i].bytes, 1};
+  [[gnu::noinline]] void enter() {
+    std::array<LedgerCell*, kGathered> cells;
+    for (std::size_t i = 0; i < gathered_count_; ++i) {
+      cells[i] = &cell_of(gathered_[i].row, static_cast<std::size_t>(gathered_[i].receiver));
+      __builtin_prefetch(cells[i], 1);
+    }
+    for (std::size_t i = 0; i < gathered_count_; ++i) *cells[i] += {gathered_[i].bytes, 1};
     gathered_count_ = 0;
   }
-  bool make_block(Row& row, std::size_t number) {
-    if (blocks_ == kMostBlocks) return false;
-    ++blocks_;
-    if (number >= row.size()) row.resize(number + 1);
-    row[number] = store_.take();
-    row[number]->fill({});
-    return true;
+  LedgerCell& cell_of(std::uint32_t number, std::size_t place) {
+    Row& row = rows_[number];
+    if (place / kBlock >= row.size()) [[unlikely]]
+      row.resize(place / kBlock + 1);
+    Block*& block = row[place / kBlock];
+    if (block == nullptr) [[unlikely]] {
+      ++blocks_;
+      block = store_.take();
+      block->fill({});
+    }
+    return (*block)[place % kBlock];
   }
 
   std::vector<Row> rows_;
   BlockStore<Block> store_;
-  std::size_t blocks_ = 0;             // of all rows
-  std::array<Gathered, 16> gathered_;  // not in their cells yet
+  std::size_t blocks_ = 0;                    // of all rows
+  std::array<Gathered, kGathered> gathered_;  // not in their cells yet
   std::size_t gathered_count_ = 0;
 };
 

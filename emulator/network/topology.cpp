@@ -36,15 +36,22 @@ FiveTuple five_tuple(std::uint64_t seed, const RoutedConnection& connection, Nic
 Topology::Topology(const JobSpec& spec)
     : first_server_nic_(spec.cluster.rank_nodes() * spec.cluster.nics_per_node),
       first_switch_nic_(spec.cluster.all_nodes() * spec.cluster.nics_per_node),
-      own_(LinkSpeed::from_rate(spec.cluster.nic.rate_bps, spec.cluster.nic.latency,
-                                spec.fabric.framing)),
-      server_(LinkSpeed::from_rate(spec.cluster.servers.nic.rate_bps,
-                                   spec.cluster.servers.nic.latency, spec.fabric.framing)),
-      servers_(spec.cluster.all_nodes() > spec.cluster.rank_nodes()),
+      speed_{LinkSpeed::from_rate(spec.cluster.nic.rate_bps, spec.cluster.nic.latency,
+                                  spec.fabric.framing),
+             LinkSpeed::from_rate(spec.cluster.servers.nic.rate_bps,
+                                  spec.cluster.servers.nic.latency, spec.fabric.framing),
+             LinkSpeed{}},
       seed_(spec.run.seed),
       nics_per_node_(spec.cluster.nics_per_node),
       routing_(spec.cluster.topology.routing ? spec.cluster.topology.routing : &routings().front()),
       spec_(spec.cluster.topology) {
+  const LinkSpeed &own = speed_[0], &server = speed_[1];
+  if (server.ps_per_byte == own.ps_per_byte && server.latency == own.latency)
+    first_server_nic_ = first_switch_nic_;
+  for (std::size_t from = 0; from < kKinds; ++from)
+    for (std::size_t to = 0; to < kKinds; ++to)
+      latency_[from][to] = (speed_[from].latency + speed_[to].latency) / 2;
+  latency_[kKinds - 1][kKinds - 1] = own.latency / 2;
   if (!has_links(spec)) return;
   SwitchGraph graph = switches_of(spec.cluster);
   leaf_of_ = graph.leaf_of;
@@ -61,7 +68,7 @@ Nic Topology::add_switch(Nic near) {
 }
 
 Picoseconds Topology::lookahead() const {
-  Picoseconds whole = servers_ ? std::min(own_.latency, server_.latency) : own_.latency;
+  Picoseconds whole = std::min(own().latency, nic(first_switch_nic_ - 1).latency);
   if (switches_ > 0) whole /= 2;
   return routes_ ? whole / (routes_->longest() + 1) : whole;
 }

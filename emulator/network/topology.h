@@ -22,6 +22,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -56,10 +58,8 @@ class Topology {
 
   // own(): the speed of the NICs of ranks' nodes. nic(): the speed of any NIC, of dedicated servers
   // and switches too.
-  const LinkSpeed& own() const { return own_; }
-  const LinkSpeed& nic(Nic nic) const {
-    return nic < first_server_nic_ ? own_ : nic < first_switch_nic_ ? server_ : switch_;
-  }
+  const LinkSpeed& own() const { return speed_[0]; }
+  const LinkSpeed& nic(Nic nic) const { return speed_[kind_of(nic)]; }
 
   // Adds a switch that takes part in a scheme, as a node behind all others; where there are leaves,
   // it is at the leaf of NIC `near`. Returns its NIC, which stands for as many ports as the switch
@@ -70,11 +70,7 @@ class Topology {
 
   // Returns the one-way latency of an idle network without links; each NIC contributes half. Two
   // switches are as far apart as a switch and a NIC.
-  Picoseconds latency(Nic from, Nic to) const {
-    if (is_switch(from) && is_switch(to)) return own_.latency / 2;
-    const Picoseconds a = nic(from).latency, b = nic(to).latency;
-    return a == b ? a : (a + b) / 2;
-  }
+  Picoseconds latency(Nic from, Nic to) const { return latency_[kind_of(from)][kind_of(to)]; }
   // Returns the least latency from one point that can delay a message (a NIC or a link) to the
   // next. Within this time nothing that one shard does can affect another.
   Picoseconds lookahead() const;
@@ -134,10 +130,16 @@ class Topology {
   }
 
  private:
+  // NICs of ranks' nodes; those of dedicated servers, where they are not like these; switches.
+  static constexpr std::size_t kKinds = 3;
+  std::size_t kind_of(Nic nic) const {
+    return std::size_t{nic >= first_server_nic_} + std::size_t{nic >= first_switch_nic_};
+  }
+
   Nic first_server_nic_, first_switch_nic_;
   int switches_ = 0;
-  LinkSpeed own_, server_, switch_{};
-  bool servers_;
+  std::array<LinkSpeed, kKinds> speed_;
+  std::array<std::array<Picoseconds, kKinds>, kKinds> latency_;
   std::uint64_t seed_;
   int nics_per_node_;
   const Routing* routing_;

@@ -41,7 +41,7 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
   if (e.kind == Event::Kind::arrival &&
       cluster_.location(source).node != cluster_.location(r.party).node) {
     // A permission stays behind the data that came in before it.
-    const Moment& in = nics_[nic_of(r, e)].ingress_free;
+    const Moment& in = nics_[nic_of(e)].ingress_free;
     if (in.at > e.t.at) return deliver(e, in);
   }
   if (!f) return early_.push(r.early, e);

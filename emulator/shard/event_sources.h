@@ -28,25 +28,20 @@ template <typename Event>
 class EventSources {
  public:
   // The key of the first event; kLastOfAll: there is none.
-  EventKey first() const { return heads_.empty() ? kLastOfAll : heads_.first().key; }
+  EventKey first() const { return heads_.first().key; }
 
   // Returns the slot of a new event, which holds old values; null: it is earlier than the source's
   // last one, and belongs elsewhere.
   Event* push(std::uint32_t number, const EventKey& key) {
-    if (number >= sources_.size()) sources_.resize(number + 1);
+    if (number >= sources_.size()) [[unlikely]]
+      sources_.resize(number + 1);
     Source& source = sources_[number];
-    if (source.first == nullptr) {
-      source.first = source.last = blocks_.take();
-      source.head = source.tail = 0;
-      heads_.push({key, number});
-    } else {
-      if (key.before(source.last_key)) return nullptr;
-      if (source.tail == kBlock) {
-        source.last->next = blocks_.take();
-        source.last = source.last->next;
-        source.tail = 0;
-      }
-    }
+    if (source.first == nullptr)
+      begin(source, key, number);
+    else if (key.before(source.last_key))
+      return nullptr;
+    else if (source.tail == kBlock)
+      lengthen(source);
     source.last_key = key;
     Event* const event = &source.last->events[source.tail++];
     if (source.tail < kBlock) __builtin_prefetch(event + 1, 1);
@@ -149,6 +144,16 @@ class EventSources {
     std::uint32_t source;
   };
 
+  [[gnu::noinline]] void begin(Source& source, const EventKey& key, std::uint32_t number) {
+    source.first = source.last = blocks_.take();
+    source.head = source.tail = 0;
+    heads_.push({key, number});
+  }
+  [[gnu::noinline]] void lengthen(Source& source) {
+    source.last->next = blocks_.take();
+    source.last = source.last->next;
+    source.tail = 0;
+  }
   static Event& head_of(const Source& source) { return source.first->events[source.head]; }
 
   // Fetches the event `ahead` places behind the new first one.

@@ -28,6 +28,16 @@ Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKi
   return e;
 }
 
+// Returns the slot of a note's new event; its other fields hold old values.
+Event& Shard::schedule_from(std::size_t source, Event::Kind kind, const Moment& t,
+                            std::uint32_t rank) {
+  GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
+  Event& e = timers_.push_from(static_cast<std::uint32_t>(source), t.at, rank);
+  e.t.slip = t.slip;
+  e.set_kind(kind, MessageKind::note);
+  return e;
+}
+
 // Returns how long a message takes at a NIC that it enters at `start`.
 Picoseconds Shard::time_at_nic(Nic nic, Picoseconds start, std::uint64_t bytes) const {
   const LinkSpeed& speed = cluster_.topology().nic(nic);

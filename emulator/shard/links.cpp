@@ -248,7 +248,7 @@ bool Shard::land(const RankState& r, Event& event) {
     held_.drop(event.held);
     event.held = kNil;
   }
-  const Nic nic = nic_of(r, event);
+  const Nic nic = nic_of(event);
   const LinkSpeed& speed = cluster_.topology().nic(nic);
   const bool port = speed.limited() && event.message != MessageKind::permission;
   if (port && number == 0) return true;

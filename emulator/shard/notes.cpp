@@ -80,69 +80,82 @@ int Shard::outbox_of(const LeavingNote& note, WorldParty to) const {
 bool Shard::carry(const LeavingNote& note) {
   if (wired_ && !has_room(note)) return false;
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
-  const Topology& topology = cluster_.topology();
-  const Location& from = note.from;
-  const LinkSpeed& speed = topology.nic(from.nic);
-  Moment started{kNotYet, 0};  // at the NIC; one start for all receivers on the modelled network
-  Picoseconds d = 0;           // that it takes at the NIC
-  NoteTree tree;
-  std::uint32_t payload = kNil;  // that receivers on this shard share
+  NoteOnWay way;
   stats_.messages += note.to.size();
   for (const GroupParty receiver : note.to) {
     const WorldParty party = cluster_.world_party(use, receiver);
     const Location& to = cluster_.location(party);
-    if (to.node == from.node) {
-      ledger_.add_intra(scheme_row_[note.sender.scheme], {note.bytes, 1});
-      Moment t = note.ready;
-      const Picoseconds inside_node = intra_.serialise(note.bytes);
-      if (intra_.limited()) t = ranks_[note.sender.local].nvlink.take_egress(t, inside_node);
-      t.at += inside_node + intra_.latency;
-      deliver_note(note, to, t, Event::Kind::arrival, payload);
+    if (to.node == note.from.node) {
+      pass_note_inside(note, way, to);
       continue;
     }
-    const bool wire = cluster_.outside(party) || flows_.carries(from, to);
+    const bool wire = cluster_.outside(party) || flows_.carries(note.from, to);
     agents_.count(note.row, receiver, note.bytes);
-    if (wire || started.at == kNotYet) {
-      Port& port = nics_[from.nic];
-      d = rates_ ? time_at_nic(from.nic, later(note.ready, port.egress_free).at, note.bytes)
-                 : speed.serialise(note.bytes);
-      started = speed.limited() ? port.take_egress(note.ready, d) : note.ready;
-    }
-    const Picoseconds latency = topology.latency(from.nic, to.nic);
-    const bool packet = note.carriage == Carriage::packet;
-    const auto pass = [&](Picoseconds late) {
-      const Moment start{started.at + late, started.slip};
-      if (cluster_.outside(party))  // its last byte tells the switch of it
-        return note_to_process(note, party, {start.at + d, start.slip});
-      if (wire) return note_to_process(note, party, start);
-      // The slower of the two NICs sets when the last byte arrives.
-      const LinkSpeed& into = topology.nic(to.nic);
-      Picoseconds behind = d;
-      if (rates_ || &into != &speed)
-        behind = std::max(d, time_at_nic(to.nic, started.at + latency, note.bytes));
-      stats_.packets.received += packet;
-      if (topology.links() > 0 && topology.paths(from.nic, to.nic) > 0)
-        return note_by_links(note, tree, party, start, behind);
-      Moment t{start.at + behind + latency, start.slip};
-      if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
-      deliver_note(note, to, t, into.limited() ? Event::Kind::ingress : Event::Kind::arrival,
-                   payload);
-    };
-    if (!packet) {
-      pass(0);
-      continue;
-    }
-    ++stats_.packets.sent;
-    for (const Picoseconds late :
-         misfortune_.next(note.party, party, note.note, latency, stats_.packets))
-      if (late != Misfortune::kLost) pass(late);
+    if (wire || way.started.at == kNotYet) start_note(note, way);
+    if (note.carriage == Carriage::packet)
+      pass_as_packet(note, way, party, wire);
+    else
+      pass_note(note, way, party, wire, 0);
   }
   return true;
 }
 
+void Shard::pass_note_inside(const LeavingNote& note, NoteOnWay& way, const Location& to) {
+  ledger_.add_intra(scheme_row_[note.sender.scheme], {note.bytes, 1});
+  Moment t = note.ready;
+  const Picoseconds duration = intra_.serialise(note.bytes);
+  if (intra_.limited()) t = ranks_[note.sender.local].nvlink.take_egress(t, duration);
+  t.at += duration + intra_.latency;
+  deliver_note(note, to, t, Event::Kind::arrival, way.payload);
+}
+
+// Takes the sender's NIC.
+void Shard::start_note(const LeavingNote& note, NoteOnWay& way) {
+  const Nic nic = note.from.nic;
+  const LinkSpeed& speed = cluster_.topology().nic(nic);
+  Port& port = nics_[nic];
+  way.duration = rates_ ? time_at_nic(nic, later(note.ready, port.egress_free).at, note.bytes)
+                        : speed.serialise(note.bytes);
+  way.started = speed.limited() ? port.take_egress(note.ready, way.duration) : note.ready;
+}
+
+// Passes a copy of the note on from its sender's NIC. `late`: how much later than it could.
+void Shard::pass_note(const LeavingNote& note, NoteOnWay& way, WorldParty party, bool wire,
+                      Picoseconds late) {
+  const Topology& topology = cluster_.topology();
+  const Moment start{way.started.at + late, way.started.slip};
+  if (wire) {  // its last byte tells a switch outside ghostrank of it
+    const Picoseconds end = cluster_.outside(party) ? way.duration : 0;
+    return note_to_process(note, party, {start.at + end, start.slip});
+  }
+  const Location& to = cluster_.location(party);
+  const Picoseconds latency = topology.latency(note.from.nic, to.nic);
+  // The slower of the two NICs sets when the last byte arrives.
+  const LinkSpeed& into = topology.nic(to.nic);
+  Picoseconds behind = way.duration;
+  if (rates_ || &into != &topology.nic(note.from.nic))
+    behind = std::max(behind, time_at_nic(to.nic, way.started.at + latency, note.bytes));
+  stats_.packets.received += note.carriage == Carriage::packet;
+  if (topology.links() > 0 && topology.paths(note.from.nic, to.nic) > 0)
+    return note_by_links(note, way.tree, party, start, behind);
+  Moment t{start.at + behind + latency, start.slip};
+  if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
+  deliver_note(note, to, t, into.limited() ? Event::Kind::ingress : Event::Kind::arrival,
+               way.payload);
+}
+
+void Shard::pass_as_packet(const LeavingNote& note, NoteOnWay& way, WorldParty party, bool wire) {
+  ++stats_.packets.sent;
+  const Picoseconds latency =
+      cluster_.topology().latency(note.from.nic, cluster_.location(party).nic);
+  for (const Picoseconds late :
+       misfortune_.next(note.party, party, note.note, latency, stats_.packets))
+    if (late != Misfortune::kLost) pass_note(note, way, party, wire, late);
+}
+
 void Shard::enter(const AgentAddress& sender, GroupParty receiver, const LedgerCell& notes) {
   const WorldParty to = cluster_.world_party(cluster_.schemes()[sender.scheme], receiver);
-  ledger_.add({ranks_[sender.local].nic, cluster_.location(to).nic, scheme_row_[sender.scheme]},
+  ledger_.add({own_nic_[sender.local], cluster_.location(to).nic, scheme_row_[sender.scheme]},
               notes);
 }
 
@@ -426,19 +439,20 @@ void Shard::note_arrived(const Event& e) {
 }
 
 // Fetches what the next two notes will touch when they fire: of the second one its receiver, and of
-// the next one, whose receiver is here by now, what that points to.
+// the next one, whose receiver is here by now, what that points to. Not for helpers that take all
+// that has queued at their NIC in one go: what they touch is here.
 void Shard::prefetch_notes(const Event& next, std::uint32_t second) const {
-  if (second != kNil) {
-    __builtin_prefetch(&ranks_[second]);
-    agents_.prefetch(second);
+  if (second != kNil && !backlogs_.runs_ahead(second)) {
+    agents_.expect_party(second);
     timers_.prefetch_source(second);
   }
+  if (backlogs_.runs_ahead(next.rank)) return;
   if (next.held != kNil && (next.channel & kHoldsWords) == 0 && (next.held & kSharedPayload) != 0)
     note_payloads_.prefetch(next.held & ~kSharedPayload);
-  const Port* const port = &nics_[ranks_[next.rank].nic];
+  const Port* const port = &nics_[own_nic_[next.rank]];
   __builtin_prefetch(port, 1);
   __builtin_prefetch(&port->queued_until, 1);  // it may be on the next cache line
-  agents_.prefetch_call(next.rank, next.sequence);
+  agents_.expect_note({next.rank, next.group}, next.source, next.sequence, next.actor);
   timers_.prefetch_tail(next.rank);
 }
 

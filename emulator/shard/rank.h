@@ -262,9 +262,8 @@ struct PairCounter {
 };
 
 struct RankState {
-  WorldParty party;         // a helper's state has this, its NIC and NVLink only
+  WorldParty party;         // a helper's state has this and its NVLink only
   std::uint32_t local = 0;  // index among the parties of its shard
-  Nic nic;                  // its own
   const Role* role = nullptr;
   const Program* program = nullptr;
   std::uint32_t iteration = 0, stop_at = 0;

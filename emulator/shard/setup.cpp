@@ -72,7 +72,6 @@ Shard::Shard(const Setup& setup)
     RankState& r = ranks_[players_ + i];
     r.party = helpers[i];
     r.local = static_cast<std::uint32_t>(players_ + i);
-    r.nic = cluster_.location(r.party).nic;
   }
   for (const SchemeUse& use : cluster_.schemes()) scheme_row_.push_back(schedules_.row_of(use));
   sequences_.resize(mine.size() * workload_.group_names.size());
@@ -83,10 +82,10 @@ Shard::Shard(const Setup& setup)
     r.party = mine[i];
     r.local = static_cast<std::uint32_t>(i);
     r.role = &workload_.roles[workload_.role_of[mine[i]]];
-    r.nic = cluster_.location(r.party).nic;
     r.traced = traced[mine[i]];
   }
   nics_.resize(cluster_.nics());
+  for (const RankState& r : ranks_) own_nic_.push_back(cluster_.location(r.party).nic);
   if (virtual_ && !helpers.empty() && cluster_.topology().links() == 0) find_helpers_alone();
   for (const SchemeUse& use : cluster_.schemes())
     switch_flow_.emplace_back(use.outside ? use.ends->size() : 0, -1);

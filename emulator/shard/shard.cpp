@@ -205,19 +205,10 @@ void Shard::schedule(const Event& event) {
   e.order = order;
 }
 
-// Returns the slot of a note's new event; its other fields hold old values.
-Event& Shard::schedule_from(std::size_t source, Event::Kind kind, const Moment& t,
-                            std::uint32_t rank) {
-  GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
-  Event& e = timers_.push_from(static_cast<std::uint32_t>(source), t.at, rank);
-  e.t.slip = t.slip;
-  e.set_kind(kind, MessageKind::note);
-  return e;
-}
-
 // Returns the NIC by which a message comes in.
-Nic Shard::nic_of(const RankState& r, const Event& e) const {
-  return e.via == 0 ? r.nic : cluster_.nic(cluster_.location(r.party).node, e.via - 1);
+Nic Shard::nic_of(const Event& e) const {
+  if (e.via == 0) return own_nic_[e.rank];
+  return cluster_.nic(cluster_.location(ranks_[e.rank].party).node, e.via - 1);
 }
 
 // Takes an event or parcel that another shard of the process sent.
@@ -276,7 +267,7 @@ void Shard::fire_in_order() {
 void Shard::go_through_backlog() {
   const std::uint32_t helper = backlog_of_;
   const auto source = static_cast<std::uint32_t>(ranks_.size()) + helper;
-  const Port& port = nics_[ranks_[helper].nic];
+  const Port& port = nics_[own_nic_[helper]];
   for (;;) {
     const Picoseconds end = std::min(port.ingress_free.at, backlogs_.next_timer(helper));
     Event* const first = timers_.pop_early(source, end);
@@ -358,8 +349,7 @@ void Shard::fire(Event& event) {
       }
       [[fallthrough]];
     case Event::Kind::ingress: {
-      RankState& r = rank();
-      const Nic nic = nic_of(r, event);
+      const Nic nic = nic_of(event);
       const bool note = event.message == MessageKind::note;
       of_agents_ += note;
       const LinkSpeed& speed = note ? cluster_.topology().nic(nic) : nic_;
@@ -377,7 +367,7 @@ void Shard::fire(Event& event) {
         e.order = order;
         return;
       }
-      return note ? note_arrived(event) : arrive(r, event);
+      return note ? note_arrived(event) : arrive(rank(), event);
     }
     case Event::Kind::arrival:
       if (event.message == MessageKind::note) [[unlikely]] {

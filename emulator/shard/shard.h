@@ -149,8 +149,9 @@ class Shard final : private NoteCarrier {
   void schedule(const Event& event);
   // For the notes that come from a party, source `local`, and for those that have passed the NIC
   // of one, source ranks_.size() + `local`.
-  Event& schedule_from(std::size_t source, Event::Kind kind, const Moment& t, std::uint32_t rank);
-  Nic nic_of(const RankState& r, const Event& e) const;
+  GHOSTRANK_ON_THE_WAY Event& schedule_from(std::size_t source, Event::Kind kind, const Moment& t,
+                                            std::uint32_t rank);
+  Nic nic_of(const Event& e) const;
   void take_over(Event event);
   void take_over(Parcel parcel);
   void fail(const std::string& what, bool of_fabric = false);
@@ -326,8 +327,21 @@ class Shard final : private NoteCarrier {
 
   // shard/notes.cpp
   static constexpr Picoseconds kNotYet = -1;
+  // What all receivers of a note share.
+  struct NoteOnWay {
+    Moment started{kNotYet, 0};  // at its NIC; once for all receivers on the modelled network
+    Picoseconds duration = 0;    // that it takes there
+    NoteTree tree;
+    std::uint32_t payload = kNil;  // in note_payloads_, once a receiver on this shard needed it
+  };
   bool has_room(const LeavingNote& note) const;
   bool carry(const LeavingNote& note) override;
+  void pass_note_inside(const LeavingNote& note, NoteOnWay& way, const Location& to);
+  GHOSTRANK_ON_THE_WAY void start_note(const LeavingNote& note, NoteOnWay& way);
+  GHOSTRANK_ON_THE_WAY void pass_note(const LeavingNote& note, NoteOnWay& way, WorldParty party,
+                                      bool wire, Picoseconds late);
+  [[gnu::noinline]] void pass_as_packet(const LeavingNote& note, NoteOnWay& way, WorldParty party,
+                                        bool wire);
   void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
   void end_call(Flight& flight, Moment at) override;
   void enter(const AgentAddress& sender, GroupParty receiver, const LedgerCell& notes) override;
@@ -391,6 +405,7 @@ class Shard final : private NoteCarrier {
   ReadyQueue ready_;
   TiedEvents tied_;
   VectorBy<Nic, Port> nics_;  // of the whole cluster; this shard uses its nodes' only
+  std::vector<Nic> own_nic_;  // of ranks and helpers, by local index
   std::vector<Link> links_;   // of the whole cluster; this shard uses those that it plays
   std::vector<std::uint64_t> sent_on_links_;  // by local index
   VectorBy<Nic, Picoseconds> entered_;        // when it last sent a first byte to a link

@@ -63,7 +63,10 @@ class TimerQueue {
     const EventKey key = new_key(at, rank);
     Event* const event = sources_.push(source, key);
     if (event == nullptr) return push_to_heap(kNear, key, rank);
-    if (key.before(first_of_[kNear])) note_first(key, kNear);
+    if (key.before(first_of_[kNear])) {
+      near_has_source_ = true;
+      note_first(key, kNear);
+    }
     ++size_;
     return marked(*event, at, rank);
   }
@@ -116,7 +119,7 @@ class TimerQueue {
   }
   void settle() {
     sources_.settle([this](const Event& e) { return key_of(e); });
-    note_first_of(kNear);
+    note_first_near();
   }
   // When the first event of a source is due; the latest time of all: it has none.
   Picoseconds time_of(std::uint32_t source) const { return sources_.time_of(source); }
@@ -196,6 +199,7 @@ class TimerQueue {
   void note_first(EventKey key, std::size_t queue) {
     first_of_[queue] = key;
     if (key.before(first_of_[first_])) first_ = queue;
+    if (queue != kNear && key.before(but_near_)) but_near_ = key;
   }
 
   void find_first() {
@@ -230,16 +234,24 @@ class TimerQueue {
   }
 
   [[gnu::noinline]] Event& push_to_heap(std::size_t queue, EventKey key, std::uint32_t rank) {
-    if (key.before(first_of_[queue])) note_first(key, queue);
+    if (key.before(first_of_[queue])) {
+      if (queue == kNear) near_has_source_ = false;
+      note_first(key, queue);
+    }
     ++size_;
     return marked(heaps_[queue - kRuns].push(key), key.at, rank);
   }
 
   [[gnu::noinline]] Event& pop_from_heap() {
     EventHeap<Event>& heap = heaps_[first_ - kRuns];
-    if (first_ == kNear && sources_.first().before(heap.first())) return pop_from_source();
+    if (first_ == kNear && near_has_source_) return pop_from_source();
     Event& event = heap.pop();
-    note_first_of(first_);
+    if (first_ == kNear) {
+      note_first_near();
+    } else {
+      first_of_[kFar] = heap.first();
+      find_first();
+    }
     return event;
   }
 
@@ -247,21 +259,32 @@ class TimerQueue {
     Event& event = sources_.pop([this](const Event& e) { return key_of(e); });
     if (const Event* next = sources_.next(); look_ != nullptr && next != nullptr)
       look_(caller_, *next, rank_in(sources_.second()));
-    note_first_of(kNear);
+    note_first_near();
     return event;
   }
 
-  void note_first_of(std::size_t queue) {
-    EventKey first = heaps_[queue - kRuns].first();
-    if (queue == kNear && sources_.first().before(first)) first = sources_.first();
-    first_of_[queue] = first;
+  // Notes the first event of the near heap and the sources. It is mostly the first of all again.
+  void note_first_near() {
+    const EventKey in_heap = heaps_[0].first(), of_source = sources_.first();
+    near_has_source_ = of_source.before(in_heap);
+    const EventKey first = near_has_source_ ? of_source : in_heap;
+    first_of_[kNear] = first;
+    if (first.before(but_near_)) {
+      first_ = kNear;
+      return;
+    }
     find_first();
+    but_near_ = kLastOfAll;
+    for (std::size_t queue = 0; queue < kQueues; ++queue)
+      if (queue != kNear && first_of_[queue].before(but_near_)) but_near_ = first_of_[queue];
   }
 
   std::size_t size_ = 0;
   std::size_t first_ = 0;                      // queue of the first event of all
   std::array<EventKey, kQueues> first_of_ = {  // first key of every queue
       kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
+  EventKey but_near_ = kLastOfAll;  // no later than the first key of any queue but kNear
+  bool near_has_source_ = false;    // the first event of kNear is a source's, not in the heap
   std::array<Run, kRuns> runs_;
   std::array<EventHeap<Event>, 2> heaps_;
   std::unique_ptr<Block> spent_;  // holds the event that pop() returned last

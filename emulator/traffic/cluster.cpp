@@ -254,6 +254,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   const std::uint16_t kind = workload_.groups[group].kind;
   const JobSpec& own = settings_of(spec, workload_, kind);
   SchemeUse use{group, row.library, row.name, nullptr, {}, WorldParty(parties())};
+  use.parties.assign(members_of(group).begin(), members_of(group).end());
   Communicator comm;
   comm.node_of = nodes_of_layout(layout(group));
   comm.in_switch = own.collectives.in_switch;
@@ -302,7 +303,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
         in_network ? switch_location(spec, use, use.helpers[i]) : helper_location(spec, use, i);
     OnShard& mates = on_shard_[location.host][location.shard];
     location.local = static_cast<std::uint32_t>(mates.ranks.size() + mates.helpers.size());
-    mates.helpers.push_back(locations_.push_back(location));
+    mates.helpers.push_back(use.parties.emplace_back(locations_.push_back(location)));
     ++helpers_of_job_[job_of_kind(workload_, kind)];
   }
   scheme_of_[{group, row.name}] = static_cast<int>(schemes_.size());

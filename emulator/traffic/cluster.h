@@ -44,10 +44,11 @@ struct SchemeUse {
   std::string_view library, name;
   std::shared_ptr<const Ends> ends;
   std::vector<Helper> helpers;
-  WorldParty first_helper;     // the other helpers follow
-  bool outside = false;        // a switch outside ghostrank plays the helpers
-  bool all_functions = false;  // by packets that only ghostrank's own switches know
-  int first_slot = 0;          // of that switch
+  WorldParty first_helper;            // the other helpers follow
+  std::vector<WorldParty> parties{};  // its communicator's: the ranks, then the helpers
+  bool outside = false;               // a switch outside ghostrank plays the helpers
+  bool all_functions = false;         // by packets that only ghostrank's own switches know
+  int first_slot = 0;                 // of that switch
 };
 
 // A worker of a communicator that a switch outside ghostrank serves; it has a flow to the switch.
@@ -88,10 +89,8 @@ class Cluster {
   // Index into schemes(); -1: the row has no agents.
   int scheme(std::uint32_t group, const Algorithm& row) const;
   // A communicator's party, numbered over the job.
-  WorldParty world_party(const SchemeUse& use, GroupParty party) const {
-    const int size = use.ends->size();
-    return party < size ? WorldParty(members_of(use.group)[party])
-                        : use.first_helper + (party - size);
+  static WorldParty world_party(const SchemeUse& use, GroupParty party) {
+    return use.parties[static_cast<std::size_t>(party)];
   }
 
   // The group rank of `rank` in `group`, of which it must be a member.

@@ -64,10 +64,10 @@ std::unique_ptr<Agent> KeyedEnds::agent(GroupParty party) const {
   return is_relay(helper) ? key_relay(*this, helper) : key_server(*this, helper);
 }
 
-const PieceCompression* KeyedEnds::compression(std::uint32_t key) const {
-  const PieceCompression* how = servers_.compression.get();
+const PieceCompression* KeyedEnds::compression_of(std::uint32_t key) const {
   const std::uint32_t tensor = key / kMostParts;
-  if (!how || tensor >= named_.size()) return nullptr;
+  if (tensor >= named_.size()) return nullptr;
+  const PieceCompression* how = servers_.compression.get();
   const AtServers::Tensor& whole = servers_.tensors[tensor];
   return whole.elements * whole.element_bytes >= how->min_bytes ? how : nullptr;
 }

@@ -110,7 +110,9 @@ class KeyedEnds : public Ends {
   virtual int core_of(std::uint32_t /*key*/) const { return -1; }
   int cores() const { return servers_.cores; }
   // How pieces of a key travel; null: as they are. A key that is compressed has a piece_of().
-  const PieceCompression* compression(std::uint32_t key) const;
+  const PieceCompression* compression(std::uint32_t key) const {
+    return servers_.compression == nullptr ? nullptr : compression_of(key);
+  }
   const KeyPiece& piece_of(std::uint32_t key) const {
     return (*named_[key / kMostParts])[key % kMostParts];
   }
@@ -139,6 +141,8 @@ class KeyedEnds : public Ends {
                            std::vector<Edge>& edges) const;
   void add_node_traffic(const std::vector<GroupRank>& node, const KeyPieces& pieces,
                         std::uint32_t element_bytes, std::vector<Edge>& edges) const;
+
+  const PieceCompression* compression_of(std::uint32_t key) const;
 
   // Bytes of a piece without headers, to a server and back.
   struct OnWire {

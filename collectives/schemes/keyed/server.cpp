@@ -125,8 +125,8 @@ class Server final : public Agent {
     const PieceCompression* how = ends_.compression(note.index);
     const std::uint64_t bytes = how ? ends_.piece_of(note.index).elements * sizeof(float)
                                     : note.elements * bytes_of(note.type);
-    const bool steps = steps_weights(note.index, note.type);
-    if (round.key == nullptr) round.key = &key_of(io, note.index, bytes, steps);
+    if (round.key == nullptr)
+      round.key = &key_of(io, note.index, bytes, steps_weights(note.index, note.type));
     Key& key = *round.key;
     const bool first = round.pushes++ == 0;
     if (first) round.number = key.rounds++;
@@ -143,7 +143,8 @@ class Server final : public Agent {
     const bool last = round.pushes == pushers(note.index);
     const bool copies = ends_.rules().waits ? first : key.pushes == 1;
     const Work work = copies ? Work::copy : Work::add;
-    const Push push{name, bytes, from, work, last, last && steps};
+    const bool steps = last && steps_weights(note.index, note.type);
+    const Push push{name, bytes, from, work, last, steps};
     if (!queues()) return add_next(io, key.core, push);
     core.queue.push_back(push);
     if (!core.at_work) start(io, key.core);

@@ -2,7 +2,7 @@
 // silent for that time is asked whether it is alive; if it is silent as long again, it is dead, for
 // ever.
 //
-// Timers are named by servers. Threading: one owner.
+// Timers are named by servers. Requires a time-out above 0. Threading: one owner.
 #pragma once
 
 #include <set>
@@ -16,20 +16,18 @@ class ServerWatch {
  public:
   explicit ServerWatch(Picoseconds timeout) : timeout_(timeout) {}
 
-  bool watches() const { return timeout_ > 0; }
   const std::set<int>& dead() const { return dead_; }
 
   // The server owes one answer more, or one less.
   void owes(Io& io, int server) {
-    if (timeout_ > 0 && owed_[server].answers++ == 0) wait(io, server);
+    if (owed_[server].answers++ == 0) wait(io, server);
   }
   void paid(Io& io, int server) {
-    if (timeout_ > 0 && --owed_[server].answers == 0) io.disarm(name(server));
+    if (--owed_[server].answers == 0) io.disarm(name(server));
   }
 
   // A note of the server has come; false: it is dead, and the note counts for nothing.
   bool hears(Io& io, int server) {
-    if (timeout_ == 0) return true;
     if (dead_.contains(server)) return false;
     Owed& owed = owed_[server];
     owed.asked = false;

@@ -21,24 +21,27 @@
 namespace ghostrank {
 namespace {
 
-class Worker final : public Agent {
+class alignas(64) Worker final : public Agent {
  public:
   Worker(const KeyedEnds& ends, GroupRank rank)
-      : ends_(ends), mates_(ends.node_with(rank)), watch_(ends.rules().timeout_ps) {
+      : ends_(ends),
+        mates_(ends.node_with(rank)),
+        rack_(ends.rack_of(rank)),
+        watch_(ends.rules().timeout_ps) {
     while (mates_[self_] != rank) ++self_;
   }
 
   void on_call(Io& io, const Call& call) override {
     auto pieces = ends_.pieces(call);
     if (pieces->empty()) return io.done(call.number);
-    const Open& o = open_.open(call.number, call, std::move(pieces), watch_.watches());
-    if (self_ > 0) return tell(io, 0, KeyTag::ready, call, 0);
+    const Open& o = open_.open(call.number, call, std::move(pieces), watched());
+    if (self_ > 0) return tell(io, 0, KeyTag::ready, o, 0);
     for (std::size_t i = 0; i < o.left; ++i) enter(io, o, i, Stage::coordinate_reduce);
     someone_ready(io, call.number);
   }
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
-    if (from >= ends_.size() && !watch_.hears(io, from - ends_.size())) return;
+    if (from >= ends_.size() && watched() && !watch_.hears(io, from - ends_.size())) return;
     switch (static_cast<KeyTag>(note.tag)) {
       case KeyTag::ready:
         return someone_ready(io, note.call);
@@ -75,16 +78,25 @@ class Worker final : public Agent {
 
   void on_room(Io& io) override { outbox_.on_room(io); }
 
+  void expect(GroupParty, std::uint32_t call, std::uint32_t) const override {
+    open_.prefetch(call);
+  }
+
  private:
   // What a server owes for a piece.
   enum class Owed : std::uint8_t { nothing, acknowledgement, result };
   struct Open {
     Open(const Call& of, std::shared_ptr<const KeyPieces> cut, bool watched)
-        : pieces(std::move(cut)), left(pieces->size()), owed(watched ? left : 0), call(of) {}
+        : call(of.number),
+          type(of.type),
+          pieces(std::move(cut)),
+          left(pieces->size()),
+          owed(watched ? left : 0) {}
+    std::uint32_t call;  // its number
+    DataType type;
     std::shared_ptr<const KeyPieces> pieces;
     std::size_t left;        // pieces whose result is not complete
     std::vector<Owed> owed;  // by piece; empty: nobody watches servers
-    Call call;
     const KeyPiece& piece(std::size_t i) const { return (*pieces)[i]; }
     void owes(std::size_t i, Owed what) {
       if (!owed.empty()) owed[i] = what;
@@ -115,35 +127,38 @@ class Worker final : public Agent {
     return m;
   }
   void enter(Io& io, const Open& o, std::size_t i, Stage stage) {
-    io.enter(o.call.number, static_cast<std::uint32_t>(i), stage);
+    io.enter(o.call, static_cast<std::uint32_t>(i), stage);
   }
   std::uint64_t bytes_of_piece(const Open& o, std::size_t i) const {
-    return o.piece(i).elements * bytes_of(o.call.type);
+    return o.piece(i).elements * bytes_of(o.type);
   }
   Shared& shared(std::uint32_t call, std::size_t i) {
     return shared_[std::uint64_t{call} << 32 | i];
   }
 
-  void tell(Io& io, std::size_t to, KeyTag tag, const Call& call, std::size_t index,
+  void tell(Io& io, std::size_t to, KeyTag tag, const Open& o, std::size_t index,
             std::uint64_t elements = 0, std::span<const std::byte> content = {}) {
-    Note note{.tag = static_cast<std::uint8_t>(tag), .call = call.number, .type = call.type};
+    Note note{.tag = static_cast<std::uint8_t>(tag), .call = o.call, .type = o.type};
     note.index = static_cast<std::uint32_t>(index);
     note.elements = elements;
     note.content = content;
     outbox_.send(io, mates_[to], note);
   }
+  // Whether roots watch servers; else `watch_` is not asked.
+  bool watched() const { return ends_.rules().timeout_ps > 0; }
+  bool is_dead(int server) const { return watched() && watch_.dead().contains(server); }
   // The server that sums the key now.
   int server_of(const KeyPiece& piece) const {
-    if (watch_.dead().contains(piece.helper)) return ends_.heir(piece.key, watch_.dead());
-    return ends_.helper_in(ends_.rack_of(mates_.front()), piece.helper);
+    if (is_dead(piece.helper)) return ends_.heir(piece.key, watch_.dead());
+    return ends_.helper_in(rack_, piece.helper);
   }
   // Sends a note to the server of a piece; to an heir, with the number of the dead server.
   void to_server(Io& io, const Open& o, std::size_t i, Note note) {
     const KeyPiece& piece = o.piece(i);
-    note.call = o.call.number;
+    note.call = o.call;
     note.index = piece.key;
     const auto dead = static_cast<std::uint32_t>(piece.helper);
-    if (watch_.dead().contains(piece.helper)) note.words = std::as_bytes(std::span(&dead, 1));
+    if (is_dead(piece.helper)) note.words = std::as_bytes(std::span(&dead, 1));
     outbox_.send(io, ends_.size() + server_of(piece), note);
   }
 
@@ -155,13 +170,16 @@ class Worker final : public Agent {
     }
     const Open& o = open_.at(call);
     const std::size_t pieces = o.pieces->size();
-    if (ends_.rules().credit_bytes == 0) {  // then nothing ever waits
+    if (!has_credit()) {
       for (std::size_t i = 0; i < pieces; ++i) begin(io, o, i);
       return;
     }
     for (std::size_t i = 0; i < pieces; ++i) queue_.emplace(o.piece(i).key, call, i);
     go_on(io);
   }
+
+  // Otherwise pieces never wait.
+  bool has_credit() const { return ends_.rules().credit_bytes > 0; }
 
   // Root: begins pieces as long as they fit the credit.
   void go_on(Io& io) {
@@ -178,22 +196,21 @@ class Worker final : public Agent {
   void begin(Io& io, const Open& o, std::size_t i) {
     under_way_ += bytes_of_piece(o, i);
     if (mates() > 1) enter(io, o, i, Stage::reduce);
-    for (std::size_t m = 1; m < mates(); ++m) tell(io, m, KeyTag::reduce, o.call, i);
+    for (std::size_t m = 1; m < mates(); ++m) tell(io, m, KeyTag::reduce, o, i);
     share(io, o, i);
   }
 
   // Sends every other rank of the node this rank's part of its shard.
   void share(Io& io, const Open& o, std::size_t i) {
-    Tensor& tensor = io.tensor(o.call.number);
+    Tensor& tensor = io.tensor(o.call);
     if (mates() == 1) {
       const KeyPiece& piece = o.piece(i);
-      return push(io, open_.at(o.call.number), i, tensor.read(piece.first, piece.elements));
+      return push(io, open_.at(o.call), i, tensor.read(piece.first, piece.elements));
     }
     for (std::size_t m = 0; m < mates(); ++m) {
       if (m == self_) continue;
       const Shard shard = shard_of(o.piece(i), m, mates());
-      tell(io, m, KeyTag::share, o.call, i, shard.elements,
-           tensor.read(shard.first, shard.elements));
+      tell(io, m, KeyTag::share, o, i, shard.elements, tensor.read(shard.first, shard.elements));
     }
   }
 
@@ -209,22 +226,21 @@ class Worker final : public Agent {
     if (!own.empty()) s.parts[self_].assign(own.begin(), own.end());
     Sum sum;
     for (const auto& [member, part] : s.parts)
-      sum.add({.type = o.call.type, .elements = shard.elements, .content = part});
+      sum.add({.type = o.type, .elements = shard.elements, .content = part});
     s.parts.clear();
-    if (self_ > 0)
-      return tell(io, 0, KeyTag::summed, o.call, note.index, shard.elements, sum.content());
+    if (self_ > 0) return tell(io, 0, KeyTag::summed, o, note.index, shard.elements, sum.content());
     collect(io, open_.at(note.call), note.index, 0, sum.content());
   }
 
   // Root: has the node's sum of one more shard; pushes the piece when it has all.
   void collect(Io& io, Open& o, std::size_t i, std::size_t from,
                std::span<const std::byte> content) {
-    Shared& s = shared(o.call.number, i);
+    Shared& s = shared(o.call, i);
     const KeyPiece& piece = o.piece(i);
     if (!content.empty()) {
       s.whole.resize(bytes_of_piece(o, i));
       const std::uint64_t at = shard_of(piece, from, mates()).first - piece.first;
-      std::copy(content.begin(), content.end(), s.whole.data() + at * bytes_of(o.call.type));
+      std::copy(content.begin(), content.end(), s.whole.data() + at * bytes_of(o.type));
     }
     if (++s.summed < mates()) return;
     push(io, o, i, s.whole);
@@ -235,7 +251,7 @@ class Worker final : public Agent {
   void push(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
     const KeyPiece& piece = o.piece(i);
     Note note{.tag = static_cast<std::uint8_t>(KeyTag::push)};
-    note.type = o.call.type;
+    note.type = o.type;
     note.elements = piece.elements;
     note.content = content;
     std::vector<std::byte> payload;
@@ -253,7 +269,7 @@ class Worker final : public Agent {
     }
     enter(io, o, i, Stage::push);
     o.owes(i, Owed::acknowledgement);
-    watch_.owes(io, server_of(piece));
+    if (watched()) watch_.owes(io, server_of(piece));
     to_server(io, o, i, note);
   }
 
@@ -270,13 +286,13 @@ class Worker final : public Agent {
     o.owes(i, Owed::result);
     enter(io, o, i, Stage::pull);
     to_server(io, o, i, {.tag = static_cast<std::uint8_t>(KeyTag::pull)});
-    go_on(io);
+    if (has_credit()) go_on(io);
   }
 
   // Root: the result of a piece has come.
   void result(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
     const KeyPiece& piece = o.piece(i);
-    watch_.paid(io, server_of(piece));
+    if (watched()) watch_.paid(io, server_of(piece));
     o.owes(i, Owed::nothing);
     const PieceCompression* how = ends_.compression(piece.key);
     std::vector<std::byte> whole;
@@ -285,26 +301,26 @@ class Worker final : public Agent {
       const std::uint64_t round = key.results++;
       if (how) content = whole = decompress(io, o, i, *how, round, content);
       if (ends_.rules().elastic) {
-        key.last = {.tag = static_cast<std::uint8_t>(KeyTag::result), .call = o.call.number};
+        key.last = {.tag = static_cast<std::uint8_t>(KeyTag::result), .call = o.call};
         key.last.index = piece.key;
-        key.last.type = o.call.type;
+        key.last.type = o.type;
         key.last.elements = piece.elements;
         key.content.assign(content.begin(), content.end());
       }
     }
     if (mates() == 1) {
-      io.tensor(o.call.number).write(piece.first, content);
+      io.tensor(o.call).write(piece.first, content);
       return piece_done(io, o, i);
     }
     enter(io, o, i, Stage::broadcast);
     const auto part = [&](const Shard& shard) {
       if (content.empty()) return content;
-      const std::uint64_t e = bytes_of(o.call.type);
+      const std::uint64_t e = bytes_of(o.type);
       return content.subspan((shard.first - piece.first) * e, shard.elements * e);
     };
     for (std::size_t m = 1; m < mates(); ++m) {
       const Shard shard = shard_of(piece, m, mates());
-      tell(io, m, KeyTag::own, o.call, i, shard.elements, part(shard));
+      tell(io, m, KeyTag::own, o, i, shard.elements, part(shard));
     }
     pass_on(io, o, i, part(shard_of(piece, 0, mates())));
   }
@@ -324,18 +340,18 @@ class Worker final : public Agent {
   void pass_on(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
     const Shard shard = shard_of(o.piece(i), self_, mates());
     for (std::size_t m = 0; m < mates(); ++m)
-      if (m != self_) tell(io, m, KeyTag::gather, o.call, i, shard.elements, content);
+      if (m != self_) tell(io, m, KeyTag::gather, o, i, shard.elements, content);
     gather(io, o, i, self_, content);
   }
 
   void gather(Io& io, Open& o, std::size_t i, std::size_t from,
               std::span<const std::byte> content) {
-    io.tensor(o.call.number).write(shard_of(o.piece(i), from, mates()).first, content);
-    if (++shared(o.call.number, i).gathered == mates()) piece_done(io, o, i);
+    io.tensor(o.call).write(shard_of(o.piece(i), from, mates()).first, content);
+    if (++shared(o.call, i).gathered == mates()) piece_done(io, o, i);
   }
 
   void piece_done(Io& io, Open& o, std::size_t i) {
-    const std::uint32_t call = o.call.number;
+    const std::uint32_t call = o.call;
     if (self_ == 0) enter(io, o, i, Stage::none);
     if (mates() > 1) shared_.erase(std::uint64_t{call} << 32 | i);
     if (--o.left > 0) return;
@@ -360,8 +376,8 @@ class Worker final : public Agent {
   void push_again(Io& io, Open& o, std::size_t i) {
     const KeyPiece& piece = o.piece(i);
     if (o.owed[i] == Owed::result) under_way_ += bytes_of_piece(o, i);
-    if (mates() > 1) return push(io, o, i, shared(o.call.number, i).whole);
-    push(io, o, i, io.tensor(o.call.number).read(piece.first, piece.elements));
+    if (mates() > 1) return push(io, o, i, shared(o.call, i).whole);
+    push(io, o, i, io.tensor(o.call).read(piece.first, piece.elements));
   }
 
   // Root: another one has found a server dead, and what it owed has gone to the heir.
@@ -377,12 +393,15 @@ class Worker final : public Agent {
     outbox_.send(io, heir, last);
   }
 
+  // What most notes touch: two cache lines.
   const KeyedEnds& ends_;
   const std::vector<GroupRank>& mates_;  // ranks of the node; the first is the root
-  std::size_t self_ = 0;                 // this rank among them
+  std::uint32_t self_ = 0;               // this rank among them
+  const int rack_;
   ByCall<Open> open_;
   std::uint64_t under_way_ = 0;  // bytes that use credit
   KeyOutbox outbox_;
+
   ServerWatch watch_;
   std::set<Task> queue_;
   std::map<std::uint32_t, std::size_t> ready_;  // root: ranks of the node that made the call
