@@ -30,19 +30,27 @@ inline constexpr std::uint32_t kMostTargets = 1u << 24;
 struct LinkCount {  // of one link
   std::uint64_t bytes = 0, messages = 0;
   Picoseconds busy = 0, longest_wait = 0;
-  QueueCount queue;  // where packets are played
   // What may have waited (messages, packets or, where these are flows, calls), and how long in all:
   // at most 106 days.
   std::uint64_t passed = 0;
   Picoseconds waited = 0;
+  QueueCount queue;  // where packets are played
   void merge(const LinkCount& other) {
     bytes += other.bytes;
     messages += other.messages;
     busy += other.busy;
     longest_wait = std::max(longest_wait, other.longest_wait);
-    queue.merge(other.queue);
     passed += other.passed;
     waited += other.waited;
+    queue.merge(other.queue);
+  }
+  void add_message(std::uint64_t its_bytes, Picoseconds duration, Picoseconds wait) {
+    bytes += its_bytes;
+    ++messages;
+    busy += duration;
+    longest_wait = std::max(longest_wait, wait);
+    ++passed;
+    waited += wait;
   }
 };
 
@@ -52,7 +60,7 @@ struct Passage {
   Picoseconds head = 0, tail = 0, slip = 0;
 };
 
-class Link {
+class alignas(64) Link {
  public:
   // Passes a message that arrives at `in` and takes `duration` at the link's rate; returns when it
   // leaves. `note`: number of a note to many, whose copies cross the link once; 0: no such note.
@@ -66,7 +74,7 @@ class Link {
     // overtakes the head of an earlier one.
     const Picoseconds head = tail - std::max(in.tail - in.head, duration);
     out_ = {std::max(head, out_.head), tail, start.slip};
-    count_.merge({bytes, 1, duration, tail - alone, {}, 1, tail - alone});
+    count_.add_message(bytes, duration, tail - alone);
     note_ = note;
     note_head_ = in.head;
     return out_;

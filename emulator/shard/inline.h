@@ -47,6 +47,12 @@ Picoseconds Shard::time_at_nic(Nic nic, Picoseconds start, std::uint64_t bytes) 
                          speed.framing.none() ? bytes : speed.framing.on_wire(bytes));
 }
 
+// Returns the flight that a message is for, at its target on this shard; null: it has not begun.
+inline Flight* Shard::flight_at_target(Route& route, const Event& e) {
+  if (!route.flight) route.flight = ranks_[route.rank].flights.find(e);
+  return route.flight;
+}
+
 // Runs the ready queue until it is empty.
 void Shard::go_on() {
   while (!ready_.empty()) go_on_with(ready_.pop());

@@ -57,8 +57,10 @@ std::uint64_t Shard::number_for_routing(const RoutedConnection& connection, std:
 }
 
 // Makes a route inside the process cross links where its NICs have links between them, or go as
-// packets. Chooses the path here, once, where the routing chooses for connections.
-void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& route) const {
+// packets. Chooses the path here, once, where the routing chooses for connections; credits take
+// none.
+void Shard::find_path(const RankState& r, const Flight& f, int channel, MessageKind kind,
+                      Route& route) const {
   const Topology& topology = cluster_.topology();
   const std::uint32_t paths = topology.paths(route.nics.source, route.nics.target);
   if (by_packets_) {
@@ -76,8 +78,7 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& r
     route.hop = Route::Hop::changing;
   else if (paths > 0)
     route.hop = Route::Hop::links;
-  if (paths == 0) return;
-  if (!topology.one_path()) return;
+  if (paths == 0 || kind == MessageKind::credit || !topology.one_path()) return;
   route.flow = static_cast<std::int32_t>(
       topology.choose_id({f.group, static_cast<std::uint16_t>(channel), r.party, route.target},
                          route.nics.source, route.nics.target));
@@ -97,12 +98,15 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
   p.event.flight = nullptr;
   p.event.rank = route.rank;
   p.event.via = route.comes_in;
+  const bool here = route.shard == index_;
   if (m.kind == MessageKind::credit) {
     p.event.kind = Event::Kind::arrival;
     const Picoseconds latency = topology.path_latency(
         route.nics.source, route.nics.target, topology.hops(route.nics.source, route.nics.target));
     p.event.t = {m.ready.at + duration + latency, m.ready.slip};
-    return route.shard == index_ ? schedule(p.event) : hand_over(route.shard, std::move(p));
+    if (!here) return hand_over(route.shard, std::move(p));
+    p.event.flight = flight_at_target(route, p.event);
+    return schedule(p.event);
   }
   Header& h = p.message.header;
   h.target = route.target.value();
@@ -115,9 +119,10 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
     p.flow = static_cast<std::int32_t>(
         topology.choose_id(connection, route.nics.source, route.nics.target, chosen_for));
   }
+  Flight* const target = here ? flight_at_target(route, p.event) : nullptr;
   p.event.flight = &f;  // a full ring holds its actor
   if (copy_payload_) copy_as_much(m.bytes);
-  depart(std::move(p), start, duration);
+  depart(std::move(p), start, duration, target);
 }
 
 // Sends one copy of a note from its NIC over links. All copies have the same `tree`, so that they
@@ -155,12 +160,12 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
   p.event.rank = cluster_.location(party).local;
   p.event.message = MessageKind::note;
   count_open_notes(1);
-  depart(std::move(p), start, duration);
+  depart(std::move(p), start, duration, nullptr);
 }
 
 // Sends a parcel whose first byte leaves the NIC at `start`, and whose last byte leaves `duration`
-// later.
-void Shard::depart(Parcel&& p, Moment start, Picoseconds duration) {
+// later. `target`: the flight that it is for, as in an event.
+void Shard::depart(Parcel&& p, Moment start, Picoseconds duration, Flight* target) {
   const Header& h = p.message.header;
   const Nic to = nic_to(p.event, WorldParty(h.target));
   const Picoseconds stretch = cluster_.topology().stretch(p.nic, to, path_of(p).links);
@@ -172,23 +177,29 @@ void Shard::depart(Parcel&& p, Moment start, Picoseconds duration) {
     before = head;
   }
   tail_of(p) = p.event.t.at + duration;
-  go_to_link(std::move(p));
-}
-
-// Takes the parcel to its next link, where it arrives at event.t.
-void Shard::go_to_link(Parcel&& p) {
   p.event.kind = Event::Kind::link;
   const int owner = cluster_.shard_of_link(next_link(p));
-  if (owner == index_) return put_before_link(std::move(p));
+  if (owner == index_) return put_before_link(std::move(p), target);
   hand_over(owner, std::move(p));
 }
 
-void Shard::put_before_link(Parcel&& p) {
+// Takes the parcel to its next link, where it arrives at event.t; this shard plays the link.
+void Shard::put_before_link(Parcel&& p, Flight* target) {
   Event event = p.event;
   event.rank = target_of_link(next_link(p));
-  event.flight = nullptr;
+  event.flight = target;
   event.held = held_.put(std::move(p));
   schedule(event);
+}
+
+// Hands over a parcel on links that another shard goes on with. `event`: what happens to it there;
+// `rank`: the receiver's local index at its shard.
+void Shard::hand_over_link(int shard, const Event& event, std::uint32_t rank) {
+  Parcel p = held_.take(event.held);
+  p.event = event;
+  p.event.flight = nullptr;  // its sender's; it went on when the message left there
+  p.event.rank = rank;
+  hand_over(shard, std::move(p));
 }
 
 const Path& Shard::path_of(const Parcel& p) const {
@@ -205,8 +216,26 @@ Nic Shard::nic_to(const Event& e, WorldParty party) const {
   return e.via == 0 ? location.nic : cluster_.nic(location.node, e.via - 1);
 }
 
+// Fetch what pass_link() and land() will touch: call the first well before the second.
+void Shard::prefetch_on_links(const Event& event) const {
+  const auto* parcel = reinterpret_cast<const char*>(&held_[event.held].message);
+  for (std::size_t line = 0; line <= sizeof(Parcel) - offsetof(Parcel, message); line += 64)
+    __builtin_prefetch(parcel + line, 1);
+  if (event.kind != Event::Kind::link) return __builtin_prefetch(&nics_[own_nic_[event.rank]], 1);
+  const std::uint32_t link = target_of_link(event.rank);
+  __builtin_prefetch(&links_[link], 1);
+  __builtin_prefetch(reinterpret_cast<const char*>(&links_[link]) + 64, 1);
+  __builtin_prefetch(&cluster_.topology().link(link));
+}
+
+void Shard::prefetch_path(const Event& event) const {
+  const Parcel& parcel = held_[event.held];
+  __builtin_prefetch(&path_of(parcel));
+  __builtin_prefetch(&cluster_.location(WorldParty(parcel.message.header.target)));
+}
+
 void Shard::pass_link(const Event& event) {
-  Parcel p = held_.take(event.held);
+  Parcel& p = held_[event.held];
   const Topology& topology = cluster_.topology();
   const std::uint32_t number = next_link(p);
   const LinkSpeed& speed = topology.link(number);
@@ -217,26 +246,28 @@ void Shard::pass_link(const Event& event) {
                 event.bytes(), p.message.header.nonce);
   if (link_times_ && link.count().messages > passed)
     stats_.link_times.add(number, link.free_at() - speed.serialise(event.bytes()), link.free_at());
-  p.event.flight = nullptr;  // its sender's; it went on when the message left there
-  p.event.t.slip = out.slip;
+  Event next = event;
+  next.t.slip = out.slip;
   const WorldParty target(p.message.header.target);
-  const Nic to = nic_to(p.event, target);
+  const Nic to = nic_to(event, target);
+  const Location& location = cluster_.location(target);
   const int links = path_of(p).links;
   const bool last = ++passed_by(p) == static_cast<std::uint32_t>(links);
   const Picoseconds hop = speed.latency + (last ? topology.last_stretch(p.nic, to, links)
                                                 : topology.stretch(p.nic, to, links));
-  if (!last) {
-    p.event.t.at = out.head + hop;
+  int shard = location.shard;
+  if (last) {
+    next.kind = Event::Kind::landing;
+    next.t.at = out.tail + hop;
+    next.rank = location.local;
+  } else {
+    next.t.at = out.head + hop;
     tail_of(p) = out.tail + hop;
-    return go_to_link(std::move(p));
+    const std::uint32_t link_after = next_link(p);
+    shard = cluster_.shard_of_link(link_after);
+    next.rank = target_of_link(link_after);
   }
-  p.event.t.at = out.tail + hop;
-  p.event.kind = Event::Kind::landing;
-  const int shard = cluster_.location(target).shard;
-  if (shard != index_) return hand_over(shard, std::move(p));
-  Event landing = p.event;
-  landing.held = held_.put(std::move(p));
-  schedule(landing);
+  shard == index_ ? schedule(next) : hand_over_link(shard, next, location.local);
 }
 
 // Handles a message that has passed its links and reaches its NIC. Returns true when the event goes

@@ -59,13 +59,14 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, GroupRank pee
   route.nics = back ? NicPair{data.target, data.source} : data;
   if (route.nics.target != to.nic)
     route.comes_in = static_cast<std::uint8_t>(route.nics.target - cluster_.nic(to.node, 0) + 1);
-  if (route.hop == Route::Hop::process) return find_path(r, f, channel, route);
+  const MessageKind kind = !back                                         ? MessageKind::data
+                           : f.schedule->flow_control().posting.needed() ? MessageKind::permission
+                                                                         : MessageKind::credit;
+  if (route.hop == Route::Hop::process) return find_path(r, f, channel, kind, route);
   Header h;
   h.group = f.group;
   h.channel = static_cast<std::uint16_t>(channel);
-  h.kind = !back                                         ? MessageKind::data
-           : f.schedule->flow_control().posting.needed() ? MessageKind::permission
-                                                         : MessageKind::credit;
+  h.kind = kind;
   route.flow = flows_.index_of(r.party, route.target, h, route.nics);
   if (rates_) route.hop = Route::Hop::changing;
   if (route.flow >= 0) return;
@@ -168,8 +169,7 @@ void Shard::come_in(Flight& f, Route& route, const Leaving& m, const Moment& t, 
   m.describe(f, e);
   e.via = route.comes_in;
   if (content) e.held = held_.put(Parcel{.message = {{}, std::move(*content)}});
-  if (!route.flight) route.flight = ranks_[route.rank].flights.find(e);
-  e.flight = route.flight;
+  e.flight = flight_at_target(route, e);
 }
 
 // Spends the time that copying a payload of this size takes.

@@ -83,7 +83,7 @@ std::vector<LinkCount> PacketConnections::counts() const {
   for (std::size_t port = 0; port < ports; ++port) {
     const PacketNetwork::Count& c = network_.count(static_cast<PacketNetwork::Port>(port));
     out.push_back(
-        {c.bytes, c.messages, c.busy, c.longest_wait, c.queue, c.queue.packets, c.waited});
+        {c.bytes, c.messages, c.busy, c.longest_wait, c.queue.packets, c.waited, c.queue});
   }
   return out;
 }

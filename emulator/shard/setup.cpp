@@ -16,6 +16,7 @@ namespace ghostrank {
 namespace {
 
 constexpr Picoseconds kBeforeAll = std::numeric_limits<Picoseconds>::min() / 2;
+constexpr int kBinsPerHop = 8;                    // of events in virtual time
 constexpr std::size_t kScratchBytes = 256 << 10;  // copies stay in the cache
 
 }  // namespace
@@ -56,7 +57,9 @@ Shard::Shard(const Setup& setup)
       misfortune_(setup.spec.fabric.packets, setup.spec.run.seed,
                   setup.spec.collectives.in_switch.slots),
       // Virtual runs must be repeatable, so ties break by rank.
-      timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
+      timers_(virtual_ ? TimerQueue<Event>(TimerQueue<Event>::Ties::by_rank,
+                                           cluster_.topology().lookahead() / kBinsPerHop)
+                       : TimerQueue<Event>(TimerQueue<Event>::Ties::as_they_come)),
       ready_(setup.cluster.ranks_of(setup.host, setup.index).size()),
       flowlets_(setup.spec.cluster.topology.flowlet_gap),
       meetings_(setup.workload.groups.size()),

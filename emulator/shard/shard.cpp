@@ -219,7 +219,7 @@ void Shard::take_over(Event event) {
 }
 
 void Shard::take_over(Parcel parcel) {
-  if (parcel.event.kind == Event::Kind::link) return put_before_link(std::move(parcel));
+  if (parcel.event.kind == Event::Kind::link) return put_before_link(std::move(parcel), nullptr);
   Event event = parcel.event;
   event.flight = nullptr;  // it points to the sender's flight
   if (parcel.message.payload || event.kind == Event::Kind::landing)
@@ -229,8 +229,14 @@ void Shard::take_over(Parcel parcel) {
 
 // Prefetches what the events behind the next one will touch.
 void Shard::prefetch() const {
-  if (const Event* later = timers_.ahead(kFlightsAhead)) __builtin_prefetch(later->flight);
-  if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->flight) {
+  if (const Event* later = timers_.ahead(kFlightsAhead)) {
+    if (later->kind == Event::Kind::link || later->kind == Event::Kind::landing)
+      prefetch_on_links(*later);
+    if (later->kind != Event::Kind::link) __builtin_prefetch(later->flight);
+  }
+  if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->kind == Event::Kind::link) {
+    prefetch_path(*soon);
+  } else if (soon && soon->flight) {
     const auto* actor = reinterpret_cast<const char*>(soon->flight->actors.data());
     for (std::size_t line = 0; line <= sizeof(ActorState); line += 64)  // starts anywhere in a line
       __builtin_prefetch(actor + line);

@@ -255,6 +255,7 @@ class Shard final : private NoteCarrier {
                           Payload* content);
   GHOSTRANK_ON_THE_WAY void come_in(Flight& f, Route& route, const Leaving& m, const Moment& t,
                                     bool through_nic, Payload* content);
+  Flight* flight_at_target(Route& route, const Event& e);
   GHOSTRANK_ON_THE_WAY Picoseconds time_at_nic(Nic nic, Picoseconds start,
                                                std::uint64_t bytes) const;
   void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
@@ -290,7 +291,8 @@ class Shard final : private NoteCarrier {
   std::uint64_t number_for_routing(const RoutedConnection& connection, std::uint64_t message,
                                    Picoseconds start, Picoseconds end);
   RoutedConnection connection_of(const Event& e, WorldParty target) const;
-  void find_path(const RankState& r, const Flight& f, int channel, Route& route) const;
+  void find_path(const RankState& r, const Flight& f, int channel, MessageKind kind,
+                 Route& route) const;
   void leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m, const Moment& start,
                       Picoseconds duration, Payload* content);
   // What all copies of a note to many share.
@@ -300,9 +302,11 @@ class Shard final : private NoteCarrier {
   };
   void note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty party, const Moment& start,
                      Picoseconds duration);
-  void depart(Parcel&& parcel, Moment start, Picoseconds duration);
-  void go_to_link(Parcel&& parcel);
-  void put_before_link(Parcel&& parcel);
+  void depart(Parcel&& parcel, Moment start, Picoseconds duration, Flight* target);
+  void put_before_link(Parcel&& parcel, Flight* target);
+  void prefetch_on_links(const Event& event) const;
+  void prefetch_path(const Event& event) const;
+  void hand_over_link(int shard, const Event& event, std::uint32_t rank);
   const Path& path_of(const Parcel& parcel) const;
   std::uint32_t next_link(const Parcel& parcel) const;
   Nic nic_to(const Event& e, WorldParty party) const;

@@ -2,12 +2,12 @@
 // alike; or by (time, push). It keeps time, rank and push number in Event::t.at, rank and order.
 //
 // Most events come nearly sorted: a message sent now arrives one latency from now, and so does the
-// next. A few sorted runs therefore take each event that is no earlier than their last one; the
-// rest goes to a heap, and far events go to a heap of their own, to keep the other one low. A run
-// is a list of blocks of events, so the caller can look ahead and prefetch. push() returns the slot
-// of the event for the caller to fill at once (all but those three fields), and pop() returns the
-// slot where it lies: copying an event while its stores are still on their way to the cache would
-// stall.
+// next. A few sorted runs therefore take each event that is no earlier than their last one. The
+// rest goes to bins (event_bins.h), or to a heap where the bins do not reach; far events go to a
+// heap of their own, to keep the other one low. A run is a list of blocks of events, so the caller
+// can look ahead and prefetch. push() returns the slot of the event for the caller to fill at once
+// (all but those three fields), and pop() returns the slot where it lies: copying an event while
+// its stores are still on their way to the cache would stall.
 //
 // Bounds: ranks below 2^24, 2^40 events in all, and fewer than 2^32 pushes between two events of
 // one time. Memory grows to the most that were pending and is kept until trim(). Threading: one
@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/shard/event_bins.h"
 #include "emulator/shard/event_heap.h"
 #include "emulator/shard/event_sources.h"
 #include "profiles/units.h"
@@ -31,11 +32,17 @@ template <typename Event>
 class TimerQueue {
  public:
   enum class Ties { by_rank, as_they_come };
-  explicit TimerQueue(Ties ties = Ties::by_rank) : ties_(ties) {}
+  // `bin`: the width of a bin, a part of the least time from an event to the next that it causes;
+  // 0: no bins.
+  explicit TimerQueue(Ties ties = Ties::by_rank, Picoseconds bin = 0)
+      : ties_(ties), bins_(bin, ties == Ties::by_rank) {}
 
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
-  Picoseconds next() const { return first_of_[first_].at; }
+  Picoseconds next() {
+    know_first();
+    return first_of_[first_].at;
+  }
 
   // Returns the slot of a new event; its other fields hold old values. Valid until the next push or
   // pop.
@@ -50,7 +57,12 @@ class TimerQueue {
       run.last = key;
       return marked(*run.tail++, at, rank);
     }
-    return push_to_heap(kNear, key, rank);
+    Event* const binned = bins_.push(at, now_);
+    if (binned == nullptr) return push_to_heap(kNear, key, rank);
+    ++size_;
+    if (!bins_.is_sorted() && bins_.begins() < first_of_[kBinned].at)
+      note_first({bins_.begins(), 0}, kBinned);
+    return marked(*binned, at, rank);
   }
 
   // For far deadlines: kept out of the sorted runs, which they would block.
@@ -74,21 +86,13 @@ class TimerQueue {
   // Removes the first event and returns its slot, valid until the next pop even if others are
   // pushed.
   Event& pop() {
-    if (spent_) spare_.push_back(std::move(spent_));
+    know_first();
+    now_ = first_of_[first_].at;
     --size_;
-    if (first_ >= kRuns) return pop_from_heap();
-    Run& run = runs_[first_];
-    Event& event = *run.head++;
-    --run.size;
-    if (run.head == run.head_end) shorten(run);
-    if (run.size == 0) {
-      run.last = kFirstOfAll;
-      first_of_[first_] = kLastOfAll;
-      find_first();
-    } else {
-      first_of_[first_] = key_of(*run.head);
-      if (size_ > run.size) find_first();  // else all events are in this run
-    }
+    Event& event = first_ < kRuns      ? pop_from_run()
+                   : first_ == kBinned ? pop_from_bin()
+                                       : pop_from_heap();
+    know_first();
     return event;
   }
 
@@ -102,6 +106,7 @@ class TimerQueue {
 
   // Returns the event `n` places behind the first one, unless others come between; null: unknown.
   const Event* ahead(std::size_t n) const {
+    if (first_ == kBinned) return bins_.ahead(n);
     if (first_ >= kRuns) return nullptr;
     const Run& run = runs_[first_];
     if (n >= run.size) return nullptr;
@@ -149,21 +154,23 @@ class TimerQueue {
         if (is(*at++)) return true;
       }
     }
-    return heaps_[0].any(is) || heaps_[1].any(is) || sources_.any(is);
+    return heaps_[0].any(is) || heaps_[1].any(is) || sources_.any(is) || bins_.any(is);
   }
 
   // Frees the blocks that hold no pending event. Call it when there is time.
   void trim() {
     spare_.clear();
     sources_.trim();
+    bins_.trim();
   }
 
-  void clear() { *this = TimerQueue(ties_); }
+  void clear() { *this = TimerQueue(ties_, bins_.width()); }
 
  private:
-  // An event is in one of the runs or heaps, which are numbered as queues, or of a source; the near
-  // heap's queue has the sources, too.
-  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kQueues = kRuns + 2;
+  // An event is in one of the runs or heaps or in a bin, which are numbered as queues, or of a
+  // source; the near heap's queue has the sources, too.
+  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kBinned = kRuns + 2,
+                               kQueues = kRuns + 3;
   static constexpr std::size_t kBlock = 32;  // events per block; more than callers look ahead
 
   struct alignas(64) Block {
@@ -203,11 +210,47 @@ class TimerQueue {
   }
 
   void find_first() {
-    static_assert(kQueues == 6);
+    static_assert(kQueues == 7);
     const auto earlier = [this](std::size_t a, std::size_t b) {
       return first_of_[b].before(first_of_[a]) ? b : a;
     };
-    first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(4, 5));
+    first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(earlier(4, 5), 6));
+  }
+  // Of bins that are not sorted only the begin is known, which is earlier than their first event.
+  void know_first() {
+    while (first_ == kBinned && !bins_.is_sorted()) [[unlikely]] sort_bin();
+  }
+  [[gnu::noinline]] void sort_bin() {
+    bins_.sort_next();
+    first_of_[kBinned] = key_of(bins_.first());
+    find_first();
+  }
+
+  Event& pop_from_run() {
+    if (spent_) spare_.push_back(std::move(spent_));
+    Run& run = runs_[first_];
+    Event& event = *run.head++;
+    --run.size;
+    if (run.head == run.head_end) shorten(run);
+    if (run.size == 0) {
+      run.last = kFirstOfAll;
+      first_of_[first_] = kLastOfAll;
+      find_first();
+    } else {
+      first_of_[first_] = key_of(*run.head);
+      if (size_ > run.size) find_first();  // else all events are in this run
+    }
+    return event;
+  }
+
+  Event& pop_from_bin() {
+    Event& event = bins_.pop();
+    const Picoseconds begins = bins_.begins();
+    first_of_[kBinned] = bins_.is_sorted()        ? key_of(bins_.first())
+                         : begins < kLastOfAll.at ? EventKey{begins, 0}
+                                                  : kLastOfAll;
+    find_first();
+    return event;
   }
 
   [[gnu::noinline]] void lengthen(Run& run) {
@@ -282,7 +325,7 @@ class TimerQueue {
   std::size_t size_ = 0;
   std::size_t first_ = 0;                      // queue of the first event of all
   std::array<EventKey, kQueues> first_of_ = {  // first key of every queue
-      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
+      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
   EventKey but_near_ = kLastOfAll;  // no later than the first key of any queue but kNear
   bool near_has_source_ = false;    // the first event of kNear is a source's, not in the heap
   std::array<Run, kRuns> runs_;
@@ -290,7 +333,9 @@ class TimerQueue {
   std::unique_ptr<Block> spent_;  // holds the event that pop() returned last
   std::vector<std::unique_ptr<Block>> spare_;
   std::uint64_t pushed_ = 0;
+  Picoseconds now_ = 0;  // when the event was due that pop() returned last
   Ties ties_;
+  EventBins<Event> bins_;
   EventSources<Event> sources_;
   Look look_ = nullptr;
   const void* caller_ = nullptr;

@@ -63,6 +63,44 @@ TEST(TimerQueue, KeepsItsOrderWhilePushesAndPopsAlternate) {
   }
 }
 
+// Events in no order, at one time or far apart, and now and then none for a while. Some are due at
+// once, or behind the last bin.
+TEST(TimerQueue, KeepsItsOrderWhateverTheWidthOfItsBins) {
+  std::mt19937 random(23);
+  using Key = std::tuple<Picoseconds, std::uint32_t, int>;  // time, rank, number
+  for (const Picoseconds width : {1, 5, 64, 4'000'000}) {
+    TimerQueue<Numbered> queue(TimerQueue<Numbered>::Ties::by_rank, width);
+    std::set<Key> pending;
+    Picoseconds now = 0;
+    for (int i = 0; i < 50'000; ++i) {
+      const bool grows = i / 3000 % 2 == 0;
+      if (pending.empty() || random() % 8 < (grows ? 6 : 2)) {
+        if (random() % 512 == 0) now += 10'000 * width;
+        if (!pending.empty()) now = std::min(now, std::get<0>(*pending.begin()));
+        const std::array<Picoseconds, 4> spread{1, 3 * width, 300 * width, 9000 * width};
+        const Picoseconds later = random() % spread[random() % 4];
+        const auto rank = static_cast<std::uint32_t>(random() % 3);
+        queue.push(now + later, rank).number = i;
+        pending.emplace(now + later, rank, i);
+        continue;
+      }
+      ASSERT_EQ(queue.next(), std::get<0>(*pending.begin()));
+      const Numbered& popped = queue.pop();
+      ASSERT_EQ(Key(popped.t.at, popped.rank, popped.number), *pending.begin());
+      pending.erase(pending.begin());
+      now = popped.t.at;
+      const Numbered* const second = queue.ahead(1);
+      ASSERT_TRUE(second == nullptr || second->t.at >= now);
+      if (i % 1000 == 0) {
+        std::set<int> seen;
+        EXPECT_FALSE(queue.any([&](const Numbered& e) { return !seen.insert(e.number).second; }));
+        EXPECT_EQ(seen.size(), pending.size());
+        queue.trim();
+      }
+    }
+  }
+}
+
 // Sorted runs of several blocks, and both heaps.
 TEST(TimerQueue, FindsWhatIsPendingAndNothingElse) {
   std::mt19937 random(17);
@@ -143,14 +181,15 @@ TEST(TimerQueue, SourcesMayGiveTheirEventsOutOfTurn) {
   EXPECT_GT(early, 1000);
 }
 
-// Holds even for the last of a block, and when pushes allocate further blocks.
-TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
+// Holds even for the last of a block or bin, and when pushes allocate further blocks.
+void expect_popped_to_stay(Picoseconds bin, bool in_order) {
   std::mt19937 random(13);
-  TimerQueue<Numbered> queue;
+  TimerQueue<Numbered> queue(TimerQueue<Numbered>::Ties::by_rank, bin);
   int number = 0;
   for (int pushes = 0; pushes < 300; ++pushes) {
     const auto push = [&] {
-      queue.push(static_cast<Picoseconds>(number / 3), 0).number = number;
+      const int at = in_order ? number / 3 : number + static_cast<int>(random() % 50);
+      queue.push(at, 0).number = number;
       ++number;
     };
     push();
@@ -161,6 +200,11 @@ TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
     while (random() % 64 && !queue.empty()) queue.pop();
     if (random() % 4 == 0) queue.trim();
   }
+}
+
+TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
+  expect_popped_to_stay(0, true);
+  expect_popped_to_stay(8, false);
 }
 
 struct Slot {

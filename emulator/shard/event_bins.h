@@ -1,0 +1,156 @@
+// Events in bins by time, all of one width: those of a bin are sorted when its time comes, and not
+// before. So an event that waits costs nothing however many others wait, and what will fire next
+// lies in one piece of memory, in order: the caller can look ahead and prefetch.
+//
+//   sorted bin   3 5 5 9    then   17 12 18 14   -   40 36   ...
+//                  ^ the first event             bins of width 10
+//
+// It takes no event of the sorted bin's time or earlier, nor of a time behind the last bin; those
+// belong elsewhere.
+//
+// Bounds: kBins bins; blocks of 16 events, kept for reuse until trim(). Threading: one owner.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "emulator/common/block_store.h"
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+template <typename Event>
+class EventBins {
+ public:
+  // `width`: of a bin, made a power of two, at most 2^20 ps; 0: it takes no events. `by_rank`:
+  // events of one time are in the order of their ranks, then of their pushes; else of their pushes.
+  EventBins(Picoseconds width, bool by_rank)
+      : width_(width), shift_(shift_of(width)), by_rank_(by_rank), bins_(width == 0 ? 0 : kBins) {}
+  Picoseconds width() const { return width_; }
+
+  // Returns the slot of a new event, which holds old values; null: the event belongs elsewhere. No
+  // later event is due before `now`.
+  Event* push(Picoseconds at, Picoseconds now) {
+    if (bins_.empty()) return nullptr;
+    const std::int64_t number = at >> shift_;
+    if (!is_sorted()) sorted_ = std::max(sorted_, std::min(now >> shift_, next_ - 1));
+    if (number <= sorted_ || number >= sorted_ + kBins) return nullptr;
+    Bin& bin = bin_of(number);
+    if (bin.size % kBlock == 0) {
+      if (bin.size == kMostInBin) return nullptr;
+      if (bin.size == 0) full_[number % kBins / 64] |= std::uint64_t{1} << number % 64;
+      bin.blocks.push_back(blocks_.take());
+      next_ = std::min(next_, number);
+    }
+    Event* const event = &bin.blocks.back()->events[bin.size++ % kBlock];
+    __builtin_prefetch(event + 1, 1);
+    return event;
+  }
+
+  // Whether the first event is known: it is in the sorted bin.
+  bool is_sorted() const { return at_ < order_.size(); }
+  const Event& first() const { return event_of(order_[at_]); }
+  // No event is earlier, if none is sorted; the latest time of all: there is none.
+  Picoseconds begins() const {
+    return next_ == kNone ? std::numeric_limits<Picoseconds>::max() : next_ << shift_;
+  }
+  // Sorts the first bin that has events; there is one, and none is sorted.
+  void sort_next() {
+    for (Block* const block : spent_) blocks_.give_back(block);
+    spent_.clear();
+    spent_.swap(now_);
+    Bin& bin = bin_of(next_);
+    now_.swap(bin.blocks);
+    sorted_ = next_;
+    const Picoseconds begin = sorted_ << shift_;
+    order_.resize(bin.size);
+    for (std::uint32_t i = 0; i < bin.size; ++i) {
+      const Event& e = now_[i / kBlock]->events[i % kBlock];
+      const auto later = static_cast<std::uint64_t>(e.t.at - begin);
+      order_[i] = later << (kRankBits + kIndexBits) |
+                  std::uint64_t{by_rank_ ? e.rank : 0} << kIndexBits | i;
+    }
+    std::sort(order_.begin(), order_.end());
+    at_ = 0;
+    bin.size = 0;
+    full_[sorted_ % kBins / 64] &= ~(std::uint64_t{1} << sorted_ % 64);
+    next_ = find_next();
+  }
+
+  // Removes the first event, of the sorted bin, and returns its slot, valid until the next pop.
+  Event& pop() { return event_of(order_[at_++]); }
+  // The event `n` places behind the first one, if it is sorted; else null.
+  const Event* ahead(std::size_t n) const {
+    return at_ + n < order_.size() ? &event_of(order_[at_ + n]) : nullptr;
+  }
+
+  template <typename Is>
+  bool any(const Is& is) const {
+    for (std::size_t i = at_; i < order_.size(); ++i)
+      if (is(event_of(order_[i]))) return true;
+    for (const Bin& bin : bins_)
+      for (std::uint32_t i = 0; i < bin.size; ++i)
+        if (is(bin.blocks[i / kBlock]->events[i % kBlock])) return true;
+    return false;
+  }
+
+  void trim() { blocks_.trim(); }
+
+ private:
+  static constexpr std::int64_t kBins = 4096, kNone = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::uint32_t kBlock = 16;
+  // What an event is sorted by, in one number: its time in its bin, its rank, its place there.
+  static constexpr int kMostShift = 20, kRankBits = 24, kIndexBits = 20;
+  static constexpr std::uint32_t kMostInBin = 1u << kIndexBits;
+
+  struct Block {
+    alignas(64) std::array<Event, kBlock> events;
+  };
+  struct Bin {
+    std::vector<Block*> blocks;
+    std::uint32_t size = 0;
+  };
+
+  static int shift_of(Picoseconds width) {
+    int shift = 0;
+    while (shift < kMostShift && width >> (shift + 1) > 0) ++shift;
+    return shift;
+  }
+  Bin& bin_of(std::int64_t number) { return bins_[static_cast<std::size_t>(number % kBins)]; }
+  const Event& event_of(std::uint64_t order) const {
+    const std::uint64_t i = order % kMostInBin;
+    return now_[i / kBlock]->events[i % kBlock];
+  }
+  Event& event_of(std::uint64_t order) {
+    const std::uint64_t i = order % kMostInBin;
+    return now_[i / kBlock]->events[i % kBlock];
+  }
+
+  // Returns the first bin behind the sorted one that has events.
+  std::int64_t find_next() const {
+    for (std::int64_t from = sorted_ + 1; from < sorted_ + kBins; from = (from / 64 + 1) * 64) {
+      const std::uint64_t full = full_[from % kBins / 64] >> from % 64;
+      if (full != 0) return from + std::countr_zero(full);
+    }
+    return kNone;
+  }
+
+  Picoseconds width_;
+  int shift_;
+  bool by_rank_;
+  std::vector<Bin> bins_;
+  std::array<std::uint64_t, kBins / 64> full_{};  // bit i: bin i has events
+  std::int64_t sorted_ = -1;                      // number of the bin that was sorted last
+  std::int64_t next_ = kNone;                     // of the first one behind it that has events
+  std::vector<std::uint64_t> order_;              // of the events of the sorted bin
+  std::size_t at_ = 0;                            // in it: the first event that is left
+  std::vector<Block*> now_, spent_;  // of the sorted bin; of the one that pop() took from last
+  BlockStore<Block> blocks_;
+};
+
+}  // namespace ghostrank
