@@ -12,6 +12,7 @@
 #include "collectives/libraries.h"
 #include "collectives/nccl/group.h"
 #include "collectives/nccl/nccl.h"
+#include "collectives/nccl/versions.h"
 #include "collectives/powers.h"
 
 namespace ghostrank {
@@ -194,8 +195,9 @@ std::vector<Algorithm> rows(std::string_view library) {
 }
 
 std::vector<Algorithm> both_versions() {
-  std::vector<Algorithm> all = rows<NcclVersion::v2_28>("nccl-2.28");
-  const std::vector<Algorithm> newer = rows<NcclVersion::v2_30>("nccl-2.30");
+  constexpr NcclLibrary kOlder = kNcclLibraries[0], kNewer = kNcclLibraries[1];
+  std::vector<Algorithm> all = rows<kOlder.version>(kOlder.name);
+  const std::vector<Algorithm> newer = rows<kNewer.version>(kNewer.name);
   all.insert(all.end(), newer.begin(), newer.end());
   return all;
 }

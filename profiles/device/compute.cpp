@@ -7,15 +7,16 @@
 #include "profiles/device/eager_kernels.h"
 #include "profiles/device/measured_kernels.h"
 #include "profiles/error.h"
+#include "profiles/job/optimizer.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr double kLongestDelay = 1e6;  // seconds; beyond it the job's units are wrong
 
-// Bytes per parameter that an fp32 optimizer step moves: Adam reads parameter, gradient and two
-// moments, and writes all but the gradient; SGD has one moment.
-double optimizer_bytes(const std::string& optimizer) { return optimizer == "sgd" ? 20 : 28; }
+// Bytes per parameter that an fp32 optimizer step moves: it reads parameter, gradient and moments,
+// and writes all but the gradient.
+double optimizer_bytes(const Precision& precision) { return 4 * (3 + 2 * moments_of(precision)); }
 
 // What else touches every parameter: clearing its gradient; with mixed precision also the
 // gradient's norm, its scaling, and the parameter in its own type.
@@ -84,10 +85,10 @@ Picoseconds ComputeModel::optimizer(double parameters) const {
         "the optimizer");
   if (kernels_)
     return on_device(
-        kernels_->memory(parameters * (optimizer_bytes(spec_.precision.optimizer) +
+        kernels_->memory(parameters * (optimizer_bytes(spec_.precision) +
                                        around_the_optimizer(spec_.precision.parameters))),
         "the optimizer");
-  return memory(parameters * optimizer_bytes(spec_.precision.optimizer), "the optimizer");
+  return memory(parameters * optimizer_bytes(spec_.precision), "the optimizer");
 }
 
 bool computes_by_kernels(const JobSpec& spec) {

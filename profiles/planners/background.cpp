@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/job/optimizer.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/megatron/plan.h"
 #include "profiles/workload/program_builder.h"
@@ -54,7 +55,7 @@ std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) /
 std::uint64_t state_bytes(const Precision& precision) {
   const std::uint64_t product =
       precision.parameters == DataType::float32 ? 0 : bytes_of(precision.parameters);
-  return product + (precision.optimizer == "sgd" ? 8 : 12);
+  return product + 4u * (1 + moments_of(precision));
 }
 
 std::vector<std::uint64_t> ranks_by_role(const Workload& workload) {

@@ -7,6 +7,7 @@
 
 #include "profiles/device/compute.h"
 #include "profiles/error.h"
+#include "profiles/job/optimizer.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/megatron/memory.h"
@@ -59,8 +60,7 @@ double largest_unit(const JobSpec& spec) {
 State state_of(const JobSpec& spec) {
   const Framework framework = spec.parallel.framework;
   const double weight = bytes_of(spec.precision.parameters),
-               gradient = bytes_of(spec.precision.gradients),
-               moments = spec.precision.optimizer == "sgd" ? 4 : 8;
+               gradient = bytes_of(spec.precision.gradients);
   State state;
   if (is_zero(framework)) {
     state.weights = {weight, framework == Framework::zero3};
@@ -69,7 +69,8 @@ State state_of(const JobSpec& spec) {
   } else {
     const bool sharded = !is_replicated(framework);
     const double stored = stored_bytes(spec);
-    state = {{stored, sharded}, {gradient, sharded}, {moments / 4 * stored, sharded}};
+    state = {
+        {stored, sharded}, {gradient, sharded}, {moments_of(spec.precision) * stored, sharded}};
   }
   // FSDP's units that are not freed after the forward pass are all there before the backward. In a
   // pipeline so are gradients, which are summed until the last backward.

@@ -16,6 +16,7 @@
 #include "collectives/nccl/group.h"
 #include "collectives/nccl/nccl.h"
 #include "collectives/nccl/p2p_split.h"
+#include "collectives/nccl/versions.h"
 #include "profiles/error.h"
 #include "tools/text/humane.h"
 
@@ -50,9 +51,8 @@ Reduction reduction_of(int op) {
 constexpr int kRing = 4, kNvls = 5, kFirstTree = 1, kLastTree = 3;  // NCCL's patterns
 constexpr int kNvlsChannels = 16;                                   // of Hopper
 
-NcclVersion version_of(const std::string& library) {
-  return library == "nccl-2.28" ? NcclVersion::v2_28 : NcclVersion::v2_30;
-}
+// `library` is one of NCCL's.
+NcclVersion version_of(const std::string& library) { return nccl_library(library)->version; }
 
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

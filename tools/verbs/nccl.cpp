@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "collectives/nccl/environment.h"
+#include "collectives/nccl/versions.h"
 #include "emulator/traffic/nccl_node.h"
 #include "profiles/error.h"
 #include "profiles/load/load.h"
@@ -107,8 +108,9 @@ Communicator node_of(const CheckFlags& flags) {
 std::string library_of(const CheckFlags& flags, const std::string& version) {
   std::string library = flags.library;
   if (!flags.job.empty()) library = load_job(flags.job, {}).spec.collectives.library;
-  if (library.empty()) return version.empty() ? "nccl-2.30" : nccl_library_of(version);
-  if (library != "nccl-2.28" && library != "nccl-2.30")
+  if (library.empty())
+    return version.empty() ? std::string(kNcclLibraries.back().name) : nccl_library_of(version);
+  if (!nccl_library(library))
     throw Error("--library " + library + " is none of NCCL's; give nccl-2.28 or nccl-2.30");
   return library;
 }

@@ -5,6 +5,7 @@
 
 #include "collectives/data_type.h"
 #include "profiles/job/job.h"
+#include "profiles/job/optimizer.h"
 
 namespace ghostrank {
 
@@ -15,11 +16,9 @@ struct GpuMemory {
   double total() const { return weights + gradients + optimizer + activations; }
 };
 
-// Bytes of optimizer state per parameter. Adam keeps two fp32 moments, SGD with momentum one; both
-// update an fp32 copy of weights that are of another type.
+// Bytes of optimizer state per parameter: its moments, and an fp32 copy of weights of another type.
 inline double optimizer_bytes(const Precision& precision) {
-  return (precision.optimizer == "sgd" ? 4 : 8) +
-         (precision.parameters == DataType::float32 ? 0 : 4);
+  return 4 * (moments_of(precision) + (precision.parameters == DataType::float32 ? 0 : 1));
 }
 
 }  // namespace ghostrank

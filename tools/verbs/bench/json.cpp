@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "collectives/nccl/versions.h"
 #include "tools/report/machine_json.h"
 #include "tools/verbs/bench/pattern.h"
 #include "tools/verbs/bench/table.h"
@@ -22,9 +23,8 @@ std::string truth(bool value) { return value ? "true" : "false"; }
 
 // The version number of the NCCL release whose schedules are played; null for other libraries.
 Json nccl_version(const std::string& library) {
-  if (library == "nccl-2.28") return 22809;
-  if (library == "nccl-2.30") return 23007;
-  return nullptr;
+  const NcclLibrary* nccl = nccl_library(library);
+  return nccl ? Json(nccl->release) : Json(nullptr);
 }
 
 Json host_json(const HostReport& host) {
