@@ -49,12 +49,16 @@ constexpr std::array kVariables{
     Variable{"NO_COLOR", "no colours"},
     Variable{"TMPDIR", "where temporary files go"}};
 
-constexpr std::array<std::string_view, 6> kOfTests{
+// Those of tests, benchmarks and tools/dev, which start this program: it reads none of them,
+// refuses none, and suggests none.
+constexpr std::array<std::string_view, 10> kOfTests{
     "GHOSTRANK_UPDATE",      "GHOSTRANK_UPDATE_TRANSCRIPTS", "GHOSTRANK_TEST_DATA",
-    "GHOSTRANK_FUZZ_ROUNDS", "GHOSTRANK_RANDOM_JOBS",        "GHOSTRANK_PROCESSES"};
+    "GHOSTRANK_FUZZ_ROUNDS", "GHOSTRANK_RANDOM_JOBS",        "GHOSTRANK_FAULT_RUNS",
+    "GHOSTRANK_FAULT_SEED",  "GHOSTRANK_SWITCH_PROOF",       "GHOSTRANK_BENCH_LONG",
+    "GHOSTRANK_PROCESSES"};
 
 std::vector<std::string> known() {
-  std::vector<std::string> names(kOfTests.begin(), kOfTests.end());
+  std::vector<std::string> names;
   for (const Variable& variable : kVariables) names.emplace_back(variable.name);
   for (const Key& key : job_keys()) names.push_back(environment_name(key.path));
   return names;
@@ -76,7 +80,8 @@ void check_variables() {
   for (char** at = environ; *at != nullptr; ++at) {
     const std::string_view text = *at;
     const std::string name(text.substr(0, text.find('=')));
-    if (!name.starts_with(kPrefix) || std::find(names.begin(), names.end(), name) != names.end())
+    if (!name.starts_with(kPrefix) || std::find(names.begin(), names.end(), name) != names.end() ||
+        std::find(kOfTests.begin(), kOfTests.end(), name) != kOfTests.end())
       continue;
     const std::string near = nearest(name, names);
     throw Error("environment: there is no variable " + name +

@@ -2,11 +2,16 @@
 #include "profiles/load/config.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
 #include "profiles/load/job_schema.h"
 #include "profiles/load/load.h"
+#include "profiles/load/variables.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 
@@ -52,6 +57,29 @@ TEST(Config, LeavesVariablesOfOthersAlone) {
   const Environment port("GHOSTRANK_PORT", "x"), token("GHOSTRANK_TOKEN", "y"),
       other("GHOSTRANK_SOMETHING", "z");
   EXPECT_EQ(test::load_error(kHead), "");
+}
+
+// Variables that tests and benchmarks read reach the programs that they start.
+TEST(Config, RefusesNoVariableOfTheTests) {
+  std::set<std::string> names;
+  const std::regex reads("(?:getenv|asked)\\(\"(GHOSTRANK_[A-Z_]+)\"");
+  for (const char* folder : {"/tests", "/tools/benchmarks"})
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(GHOSTRANK_SOURCE_DIR + std::string(folder)))
+      if (entry.path().extension() == ".cpp") {
+        const std::string text = test::read_file(entry.path());
+        for (std::sregex_iterator at(text.begin(), text.end(), reads), end; at != end; ++at)
+          names.insert((*at)[1]);
+      }
+  EXPECT_TRUE(names.contains("GHOSTRANK_UPDATE"));
+  for (const std::string& name : names) {
+    const Environment set(name.c_str(), "1");
+    EXPECT_EQ(test::error_of([] { check_variables(); }), "") << name;
+  }
+  const Environment wrong("GHOSTRANK_UPDAT", "1");
+  const std::string refused = test::error_of([] { check_variables(); });
+  EXPECT_NE(refused.find("no variable GHOSTRANK_UPDAT;"), std::string::npos) << refused;
+  EXPECT_EQ(refused.find("GHOSTRANK_UPDATE"), std::string::npos) << refused;
 }
 
 TEST(Config, GivesNoTwoKeysOneVariable) {
