@@ -140,14 +140,16 @@ class LayerWriter {
     for (const double b : bytes) kernels += device_.memory(b * elements);
     return kernels;
   }
-  // Unfused: scale, mask, to float32, softmax, back.
+  // Unfused: to float32, scale, mask, softmax, back. The mask's backward copies, then fills.
   Kernels softmax(double scores, double matrices) const {
     if (has_fused_softmax(matrices)) return device_.memory(2 * e_ * scores, MemoryKernel::softmax);
-    return each({2 * e_, 2 * e_ + kMaskByte, e_ + kFloat, 2 * kFloat, kFloat + e_}, scores);
+    return each({e_ + kFloat, 2 * kFloat, 2 * kFloat + kMaskByte, 2 * kFloat, kFloat + e_}, scores);
   }
   Kernels softmax_backward(double scores, double matrices) const {
     if (has_fused_softmax(matrices)) return device_.memory(3 * e_ * scores, MemoryKernel::softmax);
-    return each({e_ + kFloat, 3 * kFloat, kFloat + e_, 2 * e_ + kMaskByte, 2 * e_}, scores);
+    return each(
+        {e_ + kFloat, 3 * kFloat, 2 * kFloat, 2 * kFloat + kMaskByte, 2 * kFloat, kFloat + e_},
+        scores);
   }
 
   const KernelModel& device_;

@@ -198,6 +198,7 @@ struct ParallelPlan {
   Recompute recompute = Recompute::none;
   Attention attention = Attention::fused;
   bool fused_accumulation = true;  // products of weights' gradients add them to their buffer
+  bool blocking_wait = false;      // the host waits for tp calls before it launches more
   bool scatter_pipeline = false;   // tp ranks send a part each to the next stage, which gathers it
   int vocabulary_multiple = 128;   // a tp rank's part of the vocabulary is padded to it
   ContextComm cp_comm = ContextComm::p2p;

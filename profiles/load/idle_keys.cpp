@@ -188,6 +188,8 @@ class Search {
     if (path == "parallel.optimizer_implementation" ||
         path == "parallel.gradient_accumulation_fusion")
       return !by_kernels;
+    if (path == "parallel.blocking_wait")
+      return !by_kernels || spec_.device.kernels.host_us == 0 || spec_.parallel.tp == 1;
     if (path != "parallel.compile" && path != "parallel.gradient_as_bucket_view") return false;
     return !by_kernels || spec_.model->transformer->experts.count > 0;
   }

@@ -33,6 +33,7 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.attention =
       in.text("parallel.attention") == "unfused" ? Attention::unfused : Attention::fused;
   out.fused_accumulation = in.boolean("parallel.gradient_accumulation_fusion");
+  out.blocking_wait = in.boolean("parallel.blocking_wait");
   out.scatter_pipeline = in.boolean("parallel.scatter_gather_tensors_in_pipeline");
   out.vocabulary_multiple = in.small("parallel.make_vocab_size_divisible_by");
   const std::string& comm = in.text("parallel.cp_comm");

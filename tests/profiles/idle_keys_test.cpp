@@ -62,6 +62,8 @@ const std::vector<Probe> kProbes{
     {"recompute", {"full"}},
     {"attention", {"unfused"}},
     {"gradient_accumulation_fusion", {"false"}},
+    {"blocking_wait", {"true"}, "tp: 2"},
+    {"blocking_wait", {"true"}},
     {"gradient_as_bucket_view", {"true"}},
     {"compile", {"true"}},
     {"optimizer_implementation", {"fused", "foreach"}},

@@ -105,6 +105,10 @@ constexpr std::array kKeys{
         "products add weights' gradients to their buffer, Megatron-LM's default since 2022; else "
         "a kernel of its own does"}
         .of("megatron"),
+    Key{"parallel.blocking_wait", KeyType::boolean, "false",
+        "the host waits for each tensor-parallel call before it launches more kernels, as under "
+        "PyTorch's TORCH_NCCL_BLOCKING_WAIT=1"}
+        .of("megatron"),
     Key{"parallel.compile", KeyType::boolean, "false",
         "torch.compile for every layer, which fuses its pointwise kernels"}
         .of("ddp fsdp torchtitan zero1 zero2 zero3 horovod"),

@@ -46,7 +46,7 @@ class StageWriter {
         launches_(launches),
         stage_(stage),
         chunks_(chunks_of(plan, stage)),
-        streams_(streams_of(groups, is_host_bound(megatron_layer_times(plan)))),
+        streams_(streams_of(groups, is_host_bound(plan))),
         stream_names_(names_of(streams_)),
         transfers_(plan.pipeline, stage, layout_of(plan.pipeline), stream_names_),
         out_(stream_names_),

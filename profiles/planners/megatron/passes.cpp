@@ -1,8 +1,15 @@
 #include "profiles/planners/megatron/passes.h"
 
+#include <algorithm>
 #include <array>
 
 namespace ghostrank {
+namespace {
+
+// A call: its kernel, and what makes its stream and the compute stream wait for each other.
+constexpr int kLaunchesOfCall = 2;
+
+}  // namespace
 
 PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
                        const MegatronStreams& streams, std::span<const Routing> routing,
@@ -13,7 +20,7 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       streams_(streams),
       times_(megatron_layer_times(plan)),
       head_(megatron_head_times(plan)),
-      call_launching_(megatron_call_launching(plan)),
+      launch_(megatron_launch(plan)),
       routing_(routing),
       ep_rank_(ep_rank),
       gather_label_(out.label("tp all-gather")),
@@ -42,7 +49,7 @@ void PassWriter::begin(Pass pass, int micro_batch) {
   const std::string letter = kLetters[static_cast<std::size_t>(pass)];
   const auto label = [&](const char* what) { return out_.label(letter, micro_batch, what); };
   pass_ = pass;
-  if (streams_.host > 0 && plan_.pp > 1) out_.after(streams_.host, streams_.compute);
+  if (streams_.host > 0) out_.after(streams_.host, streams_.compute);
   labels_.attention = label(" attention");
   labels_.ffn = label(" ffn");
   labels_.head = label(" head");
@@ -55,10 +62,17 @@ PassWriter::Half PassWriter::attention(std::uint32_t label) const {
   return {label, times_.qkv, times_.core, times_.projection};
 }
 
+// The first kernel starts when it is launched, and the last one does not end before it is.
 void PassWriter::compute(std::uint32_t label, const Work& work) {
-  if (streams_.host > 0) out_.compute(streams_.host, launches_label_, work.launching);
+  const Picoseconds first = std::min(launch_, work.launching);
+  const auto launch = [&](Picoseconds time) {
+    if (streams_.host == 0) return;
+    out_.compute(streams_.host, launches_label_, time);
+    out_.after(streams_.compute, streams_.host);
+  };
+  launch(first);
   out_.compute(streams_.compute, label, work.time);
-  if (streams_.host > 0) out_.after(streams_.compute, streams_.host);
+  launch(work.launching - first);
 }
 
 // ---- Tensor parallelism ----
@@ -68,14 +82,21 @@ void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::
   out_.after(streams_.tp, streams_.compute);
   out_.collective(streams_.tp, label, func, groups_.tp, type, count, 0, 0, reduction);
   out_.after(streams_.compute, streams_.tp);
+  hold_host();
 }
 
 // A call on a tensor of `elements` in total; it overlaps the next compute.
 void PassWriter::launch_tp(Func func, std::uint32_t label, std::uint64_t elements) {
   const std::uint64_t count = func == Func::all_reduce ? elements : elements / plan_.tp;
-  if (streams_.host > 0) out_.compute(streams_.host, launches_label_, call_launching_);
+  if (streams_.host > 0) out_.compute(streams_.host, launches_label_, kLaunchesOfCall * launch_);
   out_.after(streams_.tp, streams_.compute);
   out_.collective(streams_.tp, label, func, groups_.tp, plan_.activations, count);
+  hold_host();
+}
+
+void PassWriter::hold_host() {
+  if (streams_.host > 0 && plan_.spec->parallel.blocking_wait)
+    out_.after(streams_.host, streams_.tp);
 }
 
 // Before a column-parallel product: gathers the whole sequence.

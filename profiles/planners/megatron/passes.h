@@ -16,8 +16,9 @@
 // input's gradient, communication included, then only the products for the weights.
 //
 // Where the host's launches hold up the GPU they are a stream of their own: kernels wait for the
-// launches before them, a launch never for kernels, except where a pass needs what another stage
-// sends.
+// launches before them, a launch never for kernels, except at the start of a pass, and with
+// blocking_wait for tensor-parallel calls. At the start of a pass the host has waited for the GPU
+// to read a timer (Megatron-LM until 2022), or whether the loss is a number (since 2023).
 //
 // Context parallelism belongs to the attention core. Only one stream uses a communicator, so every
 // rank enters its calls in the same order. Threading: one thread.
@@ -112,6 +113,7 @@ class PassWriter {
   void reduce_hidden();
   void exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count,
                   Reduction reduction = Reduction::sum);
+  void hold_host();  // until the last tp call has ended, if it waits for calls
   void launch_tp(Func func, std::uint32_t label, std::uint64_t elements);
   bool inputs() const { return pass_ != Pass::weight_backward; }
   bool weights() const { return pass_ != Pass::input_backward; }
@@ -138,7 +140,7 @@ class PassWriter {
   const MegatronStreams streams_;
   const LayerTimes times_;
   const WorkTimes head_;
-  const Picoseconds call_launching_;
+  const Picoseconds launch_;  // of a kernel
   const std::span<const Routing> routing_;
   const int ep_rank_;
   // Elements per rank: queries, keys, values, and the attention core's output.

@@ -106,11 +106,8 @@ class Registration {
   std::vector<Parameter> out_;
 };
 
-// Beyond this share of the GPU's time, launches may hold the GPU up.
+// Beyond this share of the GPU's time, launches may hold the GPU up; any do where the host waits.
 constexpr double kHoldsUp = .5;
-
-// A call: its kernel, and what makes its stream and the compute stream wait for each other.
-constexpr int kLaunchesOfCall = 2;
 
 // A product whose two products backward take as long.
 WorkTimes like_forward(Picoseconds time) { return {{time}, {time}, {time}}; }
@@ -263,15 +260,18 @@ WorkTimes megatron_head_times(const MegatronPlan& plan) {
   return like_forward(device.products(flops, "the head"));
 }
 
-Picoseconds megatron_call_launching(const MegatronPlan& plan) {
-  return ComputeModel(*plan.spec).on_host({0, kLaunchesOfCall});
+Picoseconds megatron_launch(const MegatronPlan& plan) {
+  return ComputeModel(*plan.spec).on_host({0, 1});
 }
 
-bool is_host_bound(const LayerTimes& times) {
+bool is_host_bound(const MegatronPlan& plan) {
+  const LayerTimes times = megatron_layer_times(plan);
   Work layer;
   for (const WorkTimes* part : {&times.qkv, &times.core, &times.projection, &times.fc1, &times.fc2})
     layer += part->forward + part->input + part->weight;
-  return static_cast<double>(layer.launching) > kHoldsUp * static_cast<double>(layer.time);
+  const bool waits = plan.spec->parallel.blocking_wait && plan.tp > 1;
+  return static_cast<double>(layer.launching) >
+         (waits ? 0 : kHoldsUp) * static_cast<double>(layer.time);
 }
 
 }  // namespace ghostrank

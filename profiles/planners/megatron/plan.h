@@ -106,10 +106,9 @@ struct LayerTimes {
 LayerTimes megatron_layer_times(const MegatronPlan& plan);
 LayerShape megatron_layer_shape(const MegatronPlan& plan);  // of dense layers, on a rank
 WorkTimes megatron_head_times(const MegatronPlan& plan);
-// The host's time to launch a call of a tensor-parallel group.
-Picoseconds megatron_call_launching(const MegatronPlan& plan);
-// The host is slow enough to hold up the GPU, so that programs show its launches.
-bool is_host_bound(const LayerTimes& times);
+Picoseconds megatron_launch(const MegatronPlan& plan);  // the host's time to launch a kernel
+// The host holds up the GPU, so that programs show its launches: it is slow, or waits for calls.
+bool is_host_bound(const MegatronPlan& plan);
 
 // Throws Error(usage) if parameters, gradients, optimizer state and activations of some rank exceed
 // the device's memory. A device without memory_bytes is not checked.
