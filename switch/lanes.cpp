@@ -3,14 +3,7 @@
 #include <bit>
 #include <cstring>
 
-// Plain loops; the compiler vectorises them once per instruction set.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define GHOSTRANK_KERNEL \
-  __attribute__((optimize("O3"), target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define GHOSTRANK_KERNEL
-#endif
+#include "switch/kernel.h"
 
 namespace ghostrank::switchml {
 namespace {
@@ -47,6 +40,15 @@ GHOSTRANK_KERNEL void store_lanes(std::byte* wire, const std::int32_t* values, i
     std::uint32_t run[kRun];
     for (int k = 0; k < kRun; ++k) run[k] = swapped(static_cast<std::uint32_t>(values[i + k]));
     std::memcpy(wire + 4 * i, run, sizeof run);
+  }
+}
+
+GHOSTRANK_KERNEL void turn_lanes(std::byte* to, const std::byte* from, int n) {
+  for (int i = 0; i < n; i += kRun) {
+    std::uint32_t run[kRun];
+    std::memcpy(run, from + 4 * i, sizeof run);
+    for (int k = 0; k < kRun; ++k) run[k] = swapped(run[k]);
+    std::memcpy(to + 4 * i, run, sizeof run);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "switch/kernel.h"
+
 namespace ghostrank::switchml {
 namespace {
 
@@ -15,28 +17,38 @@ double scale_of(int exponent, int workers) {
   return std::ldexp(most / workers, -exponent);
 }
 
+constexpr std::uint32_t kSign = 0x8000'0000u, kInfinity = 0x7f80'0000u;
+
+// The bits of a number without its sign, which sort by magnitude; 0 of what is no number. Without a
+// branch, so that loops are vectorised.
+inline std::uint32_t magnitude(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & ~kSign;
+  return bits & (0u - static_cast<std::uint32_t>(bits <= kInfinity));
+}
+
 }  // namespace
 
-std::int8_t exponent_of(std::span<const float> numbers) {
-  std::uint32_t most = 0;  // bits without the sign, which sort by magnitude
-  for (const float x : numbers) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & 0x7fff'ffffu;
-    most = std::max(most, bits > 0x7f80'0000u ? 0 : bits);
-  }
+GHOSTRANK_KERNEL std::int8_t exponent_of(std::span<const float> numbers) {
+  std::uint32_t most = 0;
+  for (const float x : numbers) most = std::max(most, magnitude(x));
   const int exponent = static_cast<int>(most >> 23) - 126;
   return static_cast<std::int8_t>(std::clamp(exponent, kLeastExponent, kMostExponent));
 }
 
-void quantise(std::span<const float> numbers, int exponent, int workers, std::int32_t* whole) {
+GHOSTRANK_KERNEL void quantise(std::span<const float> numbers, int exponent, int workers,
+                               std::int32_t* whole) {
   const double scale = scale_of(exponent, workers);
-  const double most = std::ldexp(1.0 - 0x1p-24, exponent);
+  // The largest float below 2^exponent: larger ones count as that.
+  const auto most = magnitude(static_cast<float>(std::ldexp(1.0 - 0x1p-24, exponent)));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const double x = std::isnan(numbers[i]) ? 0 : static_cast<double>(numbers[i]);
-    whole[i] = static_cast<std::int32_t>(std::nearbyint(std::clamp(x, -most, most) * scale));
+    const std::uint32_t sign = std::bit_cast<std::uint32_t>(numbers[i]) & kSign;
+    const double x = std::bit_cast<float>(std::min(magnitude(numbers[i]), most) | sign);
+    whole[i] = static_cast<std::int32_t>(std::nearbyint(x * scale));
   }
 }
 
-void restore(std::span<const std::int32_t> sums, int exponent, int workers, float* numbers) {
+GHOSTRANK_KERNEL void restore(std::span<const std::int32_t> sums, int exponent, int workers,
+                              float* numbers) {
   const double step = 1 / scale_of(exponent, workers);
   for (std::size_t i = 0; i < sums.size(); ++i) numbers[i] = static_cast<float>(sums[i] * step);
 }

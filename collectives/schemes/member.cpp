@@ -139,6 +139,7 @@ class Member final : public Agent {
   std::vector<std::byte> mine(Io& io, const RailShare& share, std::uint64_t piece) {
     std::vector<std::byte> content;
     if (!real_) return content;
+    content.reserve(given_by(me_, share, piece) * element());
     for (std::uint64_t c = share.first_of(piece); c < share.first_of(piece + 1); ++c) {
       const RailShare::Chunk chunk = share.chunk(c);
       if (!share.gives(me_, chunk)) continue;

@@ -1,7 +1,6 @@
 #include "collectives/schemes/switchml/packets.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "switch/lanes.h"
 #include "switch/switchml.h"
@@ -27,10 +26,8 @@ class Packets final : public WireFormat {
     store16(packet.data() + 6, static_cast<std::uint16_t>(note.index));
     std::copy_n(note.words.data() + 4, note.words.size() - 4, packet.data() + 8);
     if (note.content.empty()) return;
-    std::vector<std::int32_t> values(note.elements);
-    std::memcpy(values.data(), note.content.data(), note.content.size());
-    store_lanes(packet.data() + head_bytes(static_cast<Reach>(note.tag)), values.data(),
-                static_cast<int>(note.elements));
+    turn_lanes(packet.data() + head_bytes(static_cast<Reach>(note.tag)), note.content.data(),
+               static_cast<int>(note.elements));
   }
 
   std::optional<Note> decode(std::span<const std::byte> packet,
@@ -45,10 +42,8 @@ class Packets final : public WireFormat {
     if (!credit && (elements > 256 || !valid_elements(static_cast<int>(elements))))
       return std::nullopt;
     if ((load8(packet.data()) & 7) != size_code(elements)) return std::nullopt;
-    std::vector<std::int32_t> values(elements);
-    load_lanes(values.data(), packet.data() + head, static_cast<int>(elements));
     store.resize(bytes + head - kOverhead);
-    if (bytes > 0) std::memcpy(store.data(), values.data(), bytes);
+    turn_lanes(store.data(), packet.data() + head, static_cast<int>(elements));
     std::byte* words = std::copy_n(packet.data() + 2, 4, store.data() + bytes);
     std::copy_n(packet.data() + 8, head - kOverhead - 4, words);
     const std::span<const std::byte> all = store;

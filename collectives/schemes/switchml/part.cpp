@@ -38,7 +38,7 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   unsigned first_slot() const { return layout_->options.first_slot; }
   std::uint32_t job() const { return call_.number & 0xff; }
   bool send(Io& io, const Chunk& chunk, bool again) override;
-  Contribution contribution(const Chunk& chunk) const;
+  void contribute(const Chunk& chunk, Contribution& packet) const;
   std::int8_t own_exponent(std::uint64_t chunk) const;
   void fill(std::vector<std::int32_t>& values, std::uint64_t chunk) const;
   std::optional<std::uint64_t> answered(Io& io, const Note& note);
@@ -131,10 +131,13 @@ void SwitchMlPart::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) 
   quantise(mine(chunk), exponents_[chunk], layout_->rails.nodes(), values.data());
 }
 
-Contribution SwitchMlPart::contribution(const Chunk& chunk) const {
+// What this worker sends for a chunk; takes the place of an earlier packet, and its memory.
+void SwitchMlPart::contribute(const Chunk& chunk, Contribution& packet) const {
   const Reach reach = share_->reach();
   const auto nodes = static_cast<std::uint64_t>(layout_->rails.nodes());
-  Contribution packet{{.packet = number_of(chunk)}, reach == Reach::everyone};
+  packet.words = {.packet = number_of(chunk)};
+  packet.full = reach == Reach::everyone;
+  packet.values.clear();
   if (chunk.exponent != switchml::Worker::kNone)
     packet.words.exponent = own_exponent(chunk.exponent);
   if (reach != Reach::everyone) {
@@ -146,14 +149,13 @@ Contribution SwitchMlPart::contribution(const Chunk& chunk) const {
     packet.full = packet.words.worker == node_ ||
                   (reach == Reach::to_one && chunk.values != switchml::Worker::kNone);
   }
-  if (!packet.full || !real_) return packet;
+  if (!packet.full || !real_) return;
   packet.values.resize(layout_->options.elements);
   if (chunk.values != switchml::Worker::kNone) fill(packet.values, chunk.values);
-  return packet;
 }
 
 bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
-  if (!again) waiting_[chunk.slot] = contribution(chunk);
+  if (!again) contribute(chunk, waiting_[chunk.slot]);
   const Contribution& packet = waiting_[chunk.slot];
   Words words = packet.words;
   words.packet += epoch_;
