@@ -1,5 +1,3 @@
-#include "tools/compare/ab_comparison.h"
-
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +8,8 @@
 
 #include "profiles/error.h"
 #include "tests/tools/sample.h"
-#include "tools/compare/ab_bundle.h"
+#include "tools/compare/ab/bundle.h"
+#include "tools/compare/ab/comparison.h"
 
 namespace ghostrank {
 namespace {

@@ -1,11 +1,10 @@
-#include "tools/compare/ab_statistics.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include "emulator/common/random.h"
+#include "tools/compare/ab/statistics.h"
 
 namespace ghostrank {
 namespace {

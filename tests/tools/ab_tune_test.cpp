@@ -1,11 +1,10 @@
-#include "tools/compare/ab_tune.h"
-
 #include <algorithm>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tools/compare/ab/tune.h"
 
 namespace ghostrank {
 namespace {

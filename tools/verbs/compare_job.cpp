@@ -10,9 +10,9 @@
 
 #include "emulator/control/control.h"
 #include "profiles/error.h"
-#include "tools/compare/ab_bundle.h"
-#include "tools/compare/ab_comparison.h"
-#include "tools/compare/ab_tune.h"
+#include "tools/compare/ab/bundle.h"
+#include "tools/compare/ab/comparison.h"
+#include "tools/compare/ab/tune.h"
 #include "tools/report/output_files.h"
 #include "tools/report/temporary_file.h"
 #include "tools/text/humane.h"

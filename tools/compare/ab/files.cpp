@@ -5,7 +5,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
-#include "tools/compare/ab_comparison.h"
+#include "tools/compare/ab/comparison.h"
 
 namespace ghostrank {
 namespace {

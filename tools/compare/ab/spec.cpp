@@ -1,4 +1,4 @@
-#include "tools/compare/ab_spec.h"
+#include "tools/compare/ab/spec.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "tools/compare/ab_statistics.h"
+#include "tools/compare/ab/statistics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // A comparison as a picture: a dot for each run, the median and interval of each variant.
-#include "tools/compare/ab_comparison.h"
+#include "tools/compare/ab/comparison.h"
 #include "tools/text/svg.h"
 
 namespace ghostrank {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/compare/ab_statistics.h"
+#include "tools/compare/ab/statistics.h"
 
 namespace ghostrank {
 

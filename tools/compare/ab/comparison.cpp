@@ -1,4 +1,4 @@
-#include "tools/compare/ab_comparison.h"
+#include "tools/compare/ab/comparison.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "tools/compare/ab_tune.h"
+#include "tools/compare/ab/tune.h"
 
 #include <algorithm>
 #include <array>

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/compare/ab_comparison.h"
+#include "tools/compare/ab/comparison.h"
 
 namespace ghostrank {
 

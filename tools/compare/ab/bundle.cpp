@@ -1,4 +1,4 @@
-#include "tools/compare/ab_bundle.h"
+#include "tools/compare/ab/bundle.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -1,7 +1,7 @@
 // A comparison as text: a table, the ratios and the verdicts on them.
 #include <set>
 
-#include "tools/compare/ab_comparison.h"
+#include "tools/compare/ab/comparison.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {

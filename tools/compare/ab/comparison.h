@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/compare/ab_run.h"
-#include "tools/compare/ab_spec.h"
-#include "tools/compare/ab_statistics.h"
+#include "tools/compare/ab/run.h"
+#include "tools/compare/ab/spec.h"
+#include "tools/compare/ab/statistics.h"
 #include "tools/text/table.h"
 
 namespace ghostrank {

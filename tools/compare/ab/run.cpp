@@ -1,4 +1,4 @@
-#include "tools/compare/ab_run.h"
+#include "tools/compare/ab/run.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "profiles/error.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"
-#include "tools/compare/ab_statistics.h"
+#include "tools/compare/ab/statistics.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
