@@ -31,9 +31,11 @@ METHODS = {  # name in ROWS: keys of `parallel`
     "BSP-A2A": "framework: ddp, launch: after_backward",
     "WFBP-A2A": "framework: wfbp",
     "MG-WFBP": "framework: mgwfbp",
-    # The benchmark's partition of 4,000,000 and credit of 16,000,000 count parameters.
+    # The benchmark's partition of 4,000,000 and credit of 16,000,000 count parameters. Its steps
+    # end in a synchronisation, and Horovod's cycle was 5 ms then.
     "ByteScheduler-A2A":
-        "framework: bytescheduler, partition_bytes: 16000000, credit_bytes: 64000000",
+        "framework: bytescheduler, launch: after_backward, partition_bytes: 16000000, "
+        "credit_bytes: 64000000, cycle_ms: 5",
 }
 # BytePS as the benchmark's scripts start it: a server on a machine of its own for every node, which
 # schedules only for ByteScheduler. A node alone has none, so those rows are left out.

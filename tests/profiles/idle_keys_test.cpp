@@ -103,6 +103,7 @@ const std::vector<Probe> kProbes{
     {"row_wise_above", {"1000000"}},
     {"fusion_mb", {"1"}},
     {"cycle_ms", {"5", "0.01"}},
+    {"cycle_ms", {"5"}, "launch: after_backward"},
     {"fusion", {"none"}},
     {"threshold_mb", {"1", "100000"}},
     {"threshold_mb", {"1"}, "fusion: none"},

@@ -333,6 +333,25 @@ TEST(ByteScheduler, LetsEveryModuleWaitForItsOwnPartitions) {
   EXPECT_EQ(sums.bytes[Func::all_reduce], 171u * 4);
 }
 
+// After the backward a call takes what the credit lets go, and modules wait for the host, which has
+// stepped the call's tensors one by one.
+TEST(ByteScheduler, HandsOverACreditAtATimeAfterTheBackward) {
+  const Workload workload = plan_of(
+      kThree, "framework: bytescheduler, launch: after_backward, credit_bytes: 500, cycle_ms: 2");
+  const Program& later = workload.roles.at(0).iterations.at(1);
+  EXPECT_EQ(stream_text(later, 0),
+            "<<0; step a; forward a; <<1; step b; forward b; <<2; step c; forward c; backward c; "
+            "backward b; backward a; >3; ");
+  EXPECT_EQ(stream_text(later, 1),
+            "<3; cycle; partition of a(160); >4; cycle; partition of b(11); >4; ");
+  EXPECT_EQ(stream_text(later, 2), "<4; finish tensors; >0; <4; finish tensors; >1; >2; ");
+  EXPECT_EQ(later.streams[1][1].duration, kPicosPerMilli);
+  // Four tensors, each looked up among four.
+  EXPECT_EQ(later.streams[2][1].duration, 2 * (13'000'000 + 4 * 400'000));
+  EXPECT_TRUE(outlives(later, 1));
+  EXPECT_TRUE(outlives(later, 2));
+}
+
 TEST(ByteScheduler, CutsEveryTensorIntoPartitions) {
   const Workload workload =
       plan_of("model: resnet50\ndevice: rtx2080ti\ncluster: {base: rtx2080ti-10gbe, nodes: 4}\n",
@@ -360,6 +379,14 @@ TEST(Schedulers, RefuseWhatCannotBe) {
               plan_of("model: gpt3-13b\ndevice: {base: h100-sxm, memory_bytes: 0}\n",
                       "framework: bytescheduler, partition_bytes: 4096");
             }).find("at most 1000000 are played; use a larger parallel.partition_bytes"),
+            std::string::npos);
+  EXPECT_NE(error("framework: bytescheduler, launch: flat").find("use overlap or after_backward"),
+            std::string::npos);
+  EXPECT_NE(
+      error("framework: bytescheduler, cycle_ms: 5").find("use parallel.launch=after_backward"),
+      std::string::npos);
+  EXPECT_NE(error("framework: bytescheduler, launch: after_backward, allreduce_cost: 10gbe")
+                .find("whatever a call costs; leave it out, or use parallel.launch=overlap"),
             std::string::npos);
 }
 

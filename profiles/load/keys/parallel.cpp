@@ -26,9 +26,10 @@ constexpr std::array kKeys{
         .unless("parallel.launch", "flat"),
     Key{"parallel.launch", KeyType::choice, "overlap",
         "reduce buckets as they fill, all after backward, or everything in one; byteps, phub: "
-        "tensor by tensor, overlap or after_backward",
+        "tensor by tensor, overlap or after_backward; bytescheduler: partition by partition, or "
+        "after backward a credit at a time",
         0, 0, "overlap after_backward flat"}
-        .of("ddp byteps phub"),
+        .of("ddp bytescheduler byteps phub"),
     Key{"parallel.gradient_as_bucket_view", KeyType::boolean, "false",
         "gradients stay in the buckets that were reduced; else they are copied out of them, as "
         "PyTorch does unless told so"}
@@ -202,7 +203,7 @@ constexpr std::array kKeys{
         .of("horovod"),
     Key{"parallel.cycle_ms", KeyType::number, "1", "time between two checks for ready gradients",
         0.001, 1e6}
-        .of("horovod kfac"),
+        .of("horovod bytescheduler kfac"),
     Key{"parallel.fusion", KeyType::choice, "size",
         "which modules share a call: as many as stay below threshold_mb; nearby_layers of them; "
         "those whose gradients become ready within wait_ms; or none",

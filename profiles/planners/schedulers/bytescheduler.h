@@ -11,6 +11,16 @@
 // parameters first. A credit of one partition is P3's order: slices by priority, one after the
 // other.
 //
+// With `launch: after_backward` it is played as its code for PyTorch runs where steps end in
+// torch.cuda.synchronize(). PyTorch 1.4 keeps the interpreter from other threads meanwhile, so rank
+// 0 hands nothing over until its backward has ended. Then all is ready, and Horovod fuses what the
+// credit lets go into one call, in its next cycle, which is half a cycle away on average. When a
+// call has ended, a thread in Python steps its tensors one by one.
+//
+//   compute   | bwd n | .. | bwd 0 ||                          | fwd 0 | fwd 1 | ..
+//   comm                            [cycle][0.0 .. 3.1][cycle][3.2 .. n.0]
+//   host                                               [steps]            [steps]
+//
 // All ranks must make their calls in one order, which ByteScheduler's rank 0 decides while it runs.
 // Here it follows from the layers' computed times and the assumed cost of an all-reduce (fusion.h),
 // and so it is the same in every step. Threading: pure functions.
@@ -29,6 +39,7 @@ namespace ghostrank {
 struct Partition {
   std::size_t module = 0;
   std::uint64_t numel = 0;
+  bool ends_tensor = true;  // the tensor's last
 };
 
 struct PartitionRule {
