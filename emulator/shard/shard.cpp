@@ -48,9 +48,10 @@ void Shard::run_real() {
 // they exchange mail. The lookahead is the least time in which the network brings a message from
 // one shard to another. A shard's window ends before the others can affect it: one lookahead after
 // they may send, or after its own mail reaches them, which they may answer. So a shard whose ranks
-// compute, or send to each other alone, lets the others go on. Shards that may send within a
-// lookahead of each other end their windows together, because ranks of one role do the same at the
-// same time: else one shard would play a burst in this window, and the others theirs in the next.
+// compute, or send to each other alone, lets the others go on. A shard that is behind the others
+// goes no further than to where they are, or for one lookahead, so that all end their windows
+// together: ranks of one role do the same at the same time. Else one shard would play a burst in
+// this window, and the others theirs in the next, and they would leap over each other for ever.
 void Shard::run_virtual() {
   for (;;) {
     if (agents_.serves()) tell_whether_it_got_on();
@@ -67,8 +68,8 @@ void Shard::run_virtual() {
       if (shard != index_) others_send = std::min(others_send, windows.sends(index_, shard));
     }
     const Picoseconds own = windows.sends(index_, index_);
-    const bool together = own < others_send && others_send < after(own, lookahead_);
-    window_end_ = after(together ? own : others_send, lookahead_);
+    window_end_ = own < others_send ? std::max(others_send, after(own, lookahead_))
+                                    : after(others_send, lookahead_);
     if (first == kNever || windows.stopped(index_)) break;
     if (agents_.serves() && agents_repeat_themselves(first)) break;
     shared_->windows.take_mail(index_, [this](auto&& mail) { take_over(std::move(mail)); });
