@@ -349,9 +349,12 @@ class FlowSetup {
     check_stop();
     if (monotonic_ns() > give_up_ns_)
       throw Error("flows could not be opened within " +
-                      std::to_string(control_.world().timeout.count()) +
-                      " s; check that no firewall is between the hosts, that all addresses of "
-                      "fabric.bind reach each other, or raise GHOSTRANK_TIMEOUT_S",
+                      std::to_string(control_.world().timeout.count()) + " s; check that " +
+                      (spec_.network_switch.target == SwitchTarget::external
+                           ? "the switch of switch.target runs and forwards, that "
+                           : "") +
+                      "no firewall is between the hosts, that all addresses of fabric.bind reach "
+                      "each other, or raise GHOSTRANK_TIMEOUT_S",
                   ErrorKind::environment);
   }
 

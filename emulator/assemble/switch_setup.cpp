@@ -318,7 +318,8 @@ class SwitchSetup {
                       " has no result for " + std::to_string(left) + " of " +
                       std::to_string(g.service.greeting.size()) +
                       " slots, and it sent to each several times; check that the switch runs, "
-                      "serves this group's slots and addresses, and that UDP port " +
+                      "serves this group's slots and addresses in packets of " +
+                      std::to_string(g.service.elements) + " elements, and that UDP port " +
                       std::to_string(g.service.port) + " passes",
                   ErrorKind::environment);
     }

@@ -21,7 +21,7 @@ constexpr std::array kKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "layers"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
     Key{"dtype", KeyType::choice, "float32", "type of parameters and gradients", 0, 0,
-        "float32 fp32 bfloat16 bf16 int32"},
+        "float32 fp32 bfloat16 bf16 float16 fp16 int32"},
     Key{"layers", KeyType::any, kRequired,
         "list of {name, parameters: [elements, ...], forward_us, backward_us} in forward order"},
     Key{"optimizer_us", KeyType::number, "0", "measured time of the optimizer step", 0, kMaxMicros},

@@ -56,6 +56,7 @@ class SwitchProof : public ForeignSwitch {
     const json result = expect_exact_end(run);
     lab->stop(sw);
     EXPECT_GT(result["switch_troubles"]["restarts"], 0) << "the run was over too soon";
+    EXPECT_EQ(result["switch_troubles"]["fallbacks"], 0);
     return result;
   }
 

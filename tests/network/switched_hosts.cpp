@@ -70,7 +70,10 @@ int SwitchedHosts::play(const std::string& command) {
 std::string SwitchedHosts::said() const { return read_file(lab->file("run")); }
 
 json SwitchedHosts::expect_exact(const std::string& command) {
-  return expect_exact_end(lab->start(command, "run"));
+  json result = expect_exact_end(lab->start(command, "run"));
+  const json troubles = result.value("switch_troubles", json());  // null: none
+  EXPECT_TRUE(troubles.is_null() || troubles["fallbacks"] == 0) << troubles;
+  return result;
 }
 
 json SwitchedHosts::expect_exact_end(pid_t run) {
