@@ -103,7 +103,7 @@ class AgentRunner::Lent final : public Io {
       refuse("is done with call " + std::to_string(call) + ", which is not open");
       return;
     }
-    runner_.carrier_.end_call(*open->flight, now_);
+    runner_.carrier_.end_call(state_.address.local, *open->flight, now_);
     state_.open.close(call);
   }
 

@@ -83,7 +83,8 @@ class NoteCarrier {
   virtual bool carry(const LeavingNote& note) = 0;
   // Schedules AgentRunner::on_timer(who, timer, armed) at `at`.
   virtual void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) = 0;
-  virtual void end_call(Flight& flight, Moment at) = 0;
+  // `local`: the rank's.
+  virtual void end_call(std::uint32_t local, Flight& flight, Moment at) = 0;
   // Whether the party is traced; adds to its trace a stage of a part of a call's tensor.
   virtual bool traces(std::uint32_t local) const = 0;
   virtual void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,

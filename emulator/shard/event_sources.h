@@ -44,7 +44,7 @@ class EventSources {
       lengthen(source);
     source.last_key = key;
     Event* const event = &source.last->events[source.tail++];
-    if (source.tail < kBlock) __builtin_prefetch(event + 1, 1);
+    if (source.tail + 1 < kBlock) __builtin_prefetch(event + 2, 1);
     return event;
   }
 

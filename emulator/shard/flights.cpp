@@ -121,6 +121,7 @@ Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* steps) {
 void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
   f.by_agents = true;
   f.actors_left = 0;
+  f.next_member = nullptr;
   const Collective& c = f.schedule->collective();
   CallContent content =
       content_of(spec_, workload_, *f.op, f.group, iteration_of(r, r.streams[f.stream]), c,

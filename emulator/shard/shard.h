@@ -347,7 +347,7 @@ class Shard final : private NoteCarrier {
   [[gnu::noinline]] void pass_as_packet(const LeavingNote& note, NoteOnWay& way, WorldParty party,
                                         bool wire);
   void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
-  void end_call(Flight& flight, Moment at) override;
+  void end_call(std::uint32_t local, Flight& flight, Moment at) override;
   void enter(const AgentAddress& sender, GroupParty receiver, const LedgerCell& notes) override;
   bool traces(std::uint32_t local) const override { return ranks_[local].traced; }
   void trace_stage(const Flight& flight, std::uint32_t part, Stage stage, Moment from,

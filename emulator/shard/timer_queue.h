@@ -57,12 +57,7 @@ class TimerQueue {
       run.last = key;
       return marked(*run.tail++, at, rank);
     }
-    Event* const binned = bins_.push(at, now_);
-    if (binned == nullptr) return push_to_heap(kNear, key, rank);
-    ++size_;
-    if (!bins_.is_sorted() && bins_.begins() < first_of_[kBinned].at)
-      note_first({bins_.begins(), 0}, kBinned);
-    return marked(*binned, at, rank);
+    return push_unsorted(key, rank);
   }
 
   // For far deadlines: kept out of the sorted runs, which they would block.
@@ -232,18 +227,13 @@ class TimerQueue {
     Event& event = *run.head++;
     --run.size;
     if (run.head == run.head_end) shorten(run);
-    if (run.size == 0) {
-      run.last = kFirstOfAll;
-      first_of_[first_] = kLastOfAll;
-      find_first();
-    } else {
-      first_of_[first_] = key_of(*run.head);
-      if (size_ > run.size) find_first();  // else all events are in this run
-    }
+    if (run.size == 0) run.last = kFirstOfAll;
+    first_of_[first_] = run.size == 0 ? kLastOfAll : key_of(*run.head);
+    if (size_ > run.size) find_first();  // else all events are in this run
     return event;
   }
 
-  Event& pop_from_bin() {
+  [[gnu::noinline]] Event& pop_from_bin() {
     Event& event = bins_.pop();
     const Picoseconds begins = bins_.begins();
     first_of_[kBinned] = bins_.is_sorted()        ? key_of(bins_.first())
@@ -274,6 +264,15 @@ class TimerQueue {
       if (run.blocks.size() > 1)
         for (const Event& e : run.blocks[1]->events) __builtin_prefetch(&e);
     }
+  }
+
+  [[gnu::noinline]] Event& push_unsorted(const EventKey& key, std::uint32_t rank) {
+    Event* const binned = bins_.push(key.at, now_);
+    if (binned == nullptr) return push_to_heap(kNear, key, rank);
+    ++size_;
+    if (!bins_.is_sorted() && bins_.begins() < first_of_[kBinned].at)
+      note_first({bins_.begins(), 0}, kBinned);
+    return marked(*binned, key.at, rank);
   }
 
   [[gnu::noinline]] Event& push_to_heap(std::size_t queue, EventKey key, std::uint32_t rank) {
