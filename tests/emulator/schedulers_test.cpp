@@ -105,7 +105,8 @@ TEST(Schedulers, ReduceRandomModelsRightAndAlikeOnEveryFabric) {
                                "framework: wfbp",
                                "framework: mgwfbp",
                                "framework: bytescheduler, partition_bytes: 4096",
-                               "framework: bytescheduler, partition_bytes: 4096, credit_bytes: 0"};
+                               "framework: bytescheduler, partition_bytes: 4096, credit_bytes: 0",
+                               "framework: bytescheduler, launch: after_backward, cycle_ms: 0.1"};
   for (unsigned seed = 0; seed < 3; ++seed)
     for (const char* plan : plans) {
       SCOPED_TRACE(std::string(plan) + ", seed " + std::to_string(seed));
