@@ -183,6 +183,10 @@ void plan_steps(std::mt19937& random, SmallJob& job) {
   parallel.decouple_reduce = random() % 3 == 0;
   parallel.partition_bytes = one_of(random, {4096, 100'000});
   parallel.credit_bytes = one_of(random, {0, 10'000, 1'000'000});
+  if (parallel.framework == Framework::bytescheduler && random() % 2 == 0) {
+    parallel.launch = Launch::after_backward;
+    parallel.cycle_ms = one_of(random, {0.01, 0.5});
+  }
   if (job.spec.collectives.library == "gloo")  // which has none
     job.spec.collectives.algorithm(Func::reduce_scatter) = "generic/auto";
   job.spec.model = std::move(model);
