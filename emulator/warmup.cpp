@@ -212,7 +212,7 @@ bool affordable(std::span<const WarmUp> played, double dilation, const RunWindow
          kMostSearch + planned_wall_seconds(window, step * dilation);
 }
 
-// Where a good dilation is known.
+// The next play if a good dilation is known.
 NextPlay near_the_least(std::span<const WarmUp> played, const WarmUp& least,
                         const RunWindow& window) {
   const WarmUp& last = played.back();
@@ -236,7 +236,7 @@ NextPlay near_the_least(std::span<const WarmUp> played, const WarmUp& least,
                                    : ""};
 }
 
-// Where no good dilation is known.
+// The next play if no good dilation is known yet.
 NextPlay slower(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp& last = played.back();
   const Fidelity& f = last.fidelity;

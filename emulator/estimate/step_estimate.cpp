@@ -139,7 +139,7 @@ struct StepEstimator::Followed {
   struct Stream {
     std::size_t next = 0;  // op
     Picoseconds time = 0;  // when the ops before it have ended
-    bool come = false;     // to the call that is next
+    bool come = false;     // it has reached its next call
   };
   struct Role {
     WorldRank rank;

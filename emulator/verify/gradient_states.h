@@ -52,12 +52,12 @@ class GradientStates {
   void finish(const ExchangeOf& of, std::span<const float> own, std::span<const float> sum,
               bool vote);
 
-  // Of an exchange of several calls: what the rank received so far, `before` and now.
+  // In an exchange of several calls: what the rank received so far, `before` and now.
   void receive(const ExchangeOf& of, std::span<const std::byte> before,
                std::span<const std::byte> now);
   std::span<const std::byte> received(const ExchangeOf& of) const;
 
-  // Of gathered payloads: what the rank received of another, decompressed.
+  // Keeps the payload that the rank gathered from another one, decompressed.
   void hear(const ExchangeOf& of, GroupRank from, std::vector<float> tensor);
   // By rank; null: some are missing. Valid until the rank hears of the tensor again.
   const std::vector<std::vector<float>>* all_heard(const ExchangeOf& of);

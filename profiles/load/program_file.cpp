@@ -198,7 +198,7 @@ std::optional<CompressedTensor> compressed_in(const std::string& text) {
       *elements < 1 || *rows < 0 || *rows > *elements)
     return std::nullopt;
   if (!shapes.empty() && of_shapes != static_cast<std::uint64_t>(*elements)) return std::nullopt;
-  for (const TensorShape& shape : shapes)  // no product has wrapped around
+  for (const TensorShape& shape : shapes)  // a product may have wrapped around
     if (shape.rows > static_cast<std::uint64_t>(*elements) / shape.columns) return std::nullopt;
   return CompressedTensor{static_cast<std::uint32_t>(*tensor),
                           parts[1] == "float32" ? DataType::float32 : DataType::bfloat16,

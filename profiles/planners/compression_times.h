@@ -19,7 +19,7 @@ namespace ghostrank {
 // Nanoseconds that a rank's memory takes beside compressing so many elements.
 double memory_time_ns(Memory memory, std::uint64_t elements);
 
-// Of a tensor of so many elements; decompress: of one payload.
+// Times for a tensor of so many elements; decompress: for one payload.
 CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elements);
 
 // The rows of a method, by elements. The file is looked for from `folder`. Throws Error(usage)

@@ -139,8 +139,8 @@ std::string number(double value) {
   return text.str();
 }
 
-// The least faithful dilation, within kResolution; 0: none up to kMostDilation. A faithful one is
-// `above`, or 0.
+// The least dilation at which the job is faithful, within kResolution; 0: none up to kMostDilation.
+// `above`: one that is faithful, or 0.
 double least_faithful(const Folder& folder, const std::string& file, double above, double begin) {
   const auto faithful = [&](double dilation) {
     int yes = 0, no = 0;

@@ -12,7 +12,7 @@ namespace ghostrank {
 
 struct ProductName {
   bool is_product = false;
-  bool adds_parts = false;           // of a product that was split over k
+  bool adds_parts = false;           // adds the parts of a product that was split over k
   std::optional<OperandType> type;   // empty: the name does not say
   std::optional<Operands> operands;  // likewise
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kUsualGap = 3;  // microseconds; a longer one is no gap between queued kernels
 
-// `rows`, and those of `others` whose key they lack; by key.
+// Returns `rows` and those of `others` whose keys they lack, by key.
 template <class Row, class Key>
 std::vector<Row> with_others(const std::vector<Row>& rows, const std::vector<Row>& others,
                              const Key& key) {

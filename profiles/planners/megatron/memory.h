@@ -19,10 +19,10 @@ namespace ghostrank {
 // Bytes that one layer keeps from the forward pass of a micro-batch to its backward pass.
 double megatron_layer_activations(const MegatronPlan& plan, bool has_experts);
 
-// Of a GPU of this stage, by the job's choice of optimizer and recomputation.
+// The memory of a GPU of this stage, by the job's choice of optimizer and recomputation.
 GpuMemory megatron_memory(const MegatronPlan& plan, int stage);
 
-// Of the fullest stage.
+// The memory of a GPU of the fullest stage.
 GpuMemory megatron_memory(const MegatronPlan& plan);
 
 }  // namespace ghostrank

@@ -168,7 +168,7 @@ class Reader {
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> membership_of_;
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>
       calls_of_;                                                 // by membership and call
-  std::map<std::pair<std::uint32_t, std::uint64_t>, int> made_;  // by process and number of ranks
+  std::map<std::pair<std::uint32_t, std::uint64_t>, int> made_;  // how many, by process and ranks
 };
 
 }  // namespace
