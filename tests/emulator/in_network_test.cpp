@@ -74,7 +74,8 @@ TEST(InTheNetwork, AnAllReduceTakesOneTensorAndTheRingTwiceThatLessOnePart) {
   }
 }
 
-// Links of a nanosecond, so that a ring of a thousand ranks, too, takes the time of its bytes alone.
+// Links of a nanosecond, so that a ring of a thousand ranks, too, takes the time of its bytes
+// alone.
 TEST(InTheNetwork, TwoLevelsOfSwitchesAreAsFast) {
   for (const int nodes : {64, 1024}) {
     const std::uint64_t packets = nodes == 64 ? kPackets / 4 : kPackets / 16;
