@@ -3,7 +3,7 @@
 // communicator is a state machine, an Agent, with one function per event. During an event the agent
 // is lent an Io and acts only through it. An agent knows no clock, socket or thread, so the same
 // agent runs in memory, in virtual time, over a real network and in the checker
-// (check/agent_checker.h).
+// (check/agents/checker.h).
 //
 //   program --on_call--> Agent of a rank --send--> Agent of a helper --send to all--> ... --done-->
 //                          ^ on_timer                ^ on_note, on_timer, on_room
@@ -28,7 +28,7 @@
 #include <typeindex>
 #include <vector>
 
-#include "collectives/data_type.h"
+#include "collectives/common/data_type.h"
 #include "collectives/schedule.h"
 #include "collectives/tensor_content.h"
 

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/data_type.h"
+#include "collectives/common/data_type.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {

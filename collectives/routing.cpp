@@ -1,6 +1,6 @@
 #include "collectives/routing.h"
 
-#include "collectives/dice.h"
+#include "collectives/common/dice.h"
 
 namespace ghostrank {
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 
 namespace ghostrank {
 

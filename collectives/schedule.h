@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 
 namespace ghostrank {
 
@@ -336,8 +336,8 @@ std::uint64_t input_elements(const Schedule& schedule, GroupRank r);
 // Environment variables that a library reads, by name ("NCCL_ALGO").
 using Environment = std::map<std::string, std::string>;
 
-struct NcclGraphs;   // nccl/graphs.h
-struct NcclMachine;  // nccl/machine.h
+struct NcclGraphs;   // nccl/machine/graphs.h
+struct NcclMachine;  // nccl/machine/machine.h
 
 // In-network aggregation: what the communicator may use of a switch that sums packets.
 struct InSwitch {
@@ -349,16 +349,17 @@ struct InSwitch {
   double packet_rate = 0;       // packets per second that one switch takes; 0: unlimited
   int trees = 1;                // for streaming, active at a time (SHARP)
   bool trees_per_port = false;  // `trees` is per port of a switch; else per switch
-  // A switch that is guarded (switch/pool.h) may restart: workers agree on what to send it again.
+  // A switch that is guarded (switch/compiled/pool.h) may restart: workers agree on what to send it
+  // again.
   bool guarded = true;
   // SwitchML: workers give up a switch that none of them has heard from for this long; 0: never.
   std::int64_t fallback_ps = 1'000'000'000'000;
 };
 
-// Hashes by which BytePS assigns keys to servers (schemes/keys.h).
+// Hashes by which BytePS assigns keys to servers (schemes/keyed/keys.h).
 enum class KeyHash : std::uint8_t { djb2, naive, sdbm, built_in, mixed };
 
-// A step of SGD with Nesterov's momentum (schemes/nesterov.h).
+// A step of SGD with Nesterov's momentum (schemes/keyed/nesterov.h).
 struct Nesterov {
   float rate = 0.1F, momentum = 0.9F;
 };
@@ -411,7 +412,7 @@ struct Communicator {
   // `channels` is less than 1, they use the node's own number of channels.
   std::optional<Protocol> protocol{};  // nullopt: the tuner chooses it for the algorithm
   int max_channels = 0;                // a task's limit (NCCL's nMaxChannels); 0: the tuner's
-  std::string node = "auto";           // template of a node, see nccl/templates.h
+  std::string node = "auto";           // template of a node, see nccl/machine/templates.h
   // A described node, which replaces the template; null: none.
   std::shared_ptr<const NcclMachine> machine{};
   // The GPU of each rank, by number on its node; empty: a node's ranks are on its first GPUs.

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "collectives/dice.h"
-#include "collectives/kernel.h"
+#include "collectives/common/dice.h"
+#include "collectives/common/kernel.h"
 
 namespace ghostrank {
 namespace {

@@ -32,7 +32,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/dice.h"
+#include "collectives/common/dice.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {

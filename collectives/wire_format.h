@@ -1,8 +1,8 @@
 // How a scheme's packets are laid out on the wire, for a switch or a peer that is not ghostrank.
 // The format does not contain sender and receiver: the datagram's addresses give them.
 //
-// The checker (check/agent_checker.h) sends every packet of every play through this format. Between
-// processes a packet's payload is the output of encode(); inside a process nobody reads the
+// The checker (check/agents/checker.h) sends every packet of every play through this format.
+// Between processes a packet's payload is the output of encode(); inside a process nobody reads the
 // payload, so nobody encodes it.
 //
 // Units: bytes. Threading: immutable, may be shared.

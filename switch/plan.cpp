@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "switch/roce.h"
+#include "switch/wire/roce.h"
 
 namespace ghostrank::switchml {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "switch/switchml.h"
+#include "switch/wire/switchml.h"
 
 namespace ghostrank::switchml {
 

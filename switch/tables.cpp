@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "switch/sparse.h"
+#include "switch/wire/sparse.h"
 
 namespace ghostrank::switchml {
 namespace {

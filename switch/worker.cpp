@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "switch/assert.h"
-#include "switch/switchml.h"
+#include "switch/wire/switchml.h"
 
 namespace ghostrank::switchml {
 

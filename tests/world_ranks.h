@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 
 namespace ghostrank {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
 

@@ -13,10 +13,10 @@
 #include <cstring>
 #include <vector>
 
+#include "collectives/common/dice.h"
 #include "collectives/compress/methods.h"
 #include "collectives/compress/scaled_bytes.h"
 #include "collectives/compress/selection.h"
-#include "collectives/dice.h"
 
 namespace ghostrank {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "collectives/dice.h"
+#include "collectives/common/dice.h"
 
 namespace ghostrank {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "collectives/common/dice.h"
 #include "collectives/compressor.h"
-#include "collectives/dice.h"
 
 namespace ghostrank {
 namespace {

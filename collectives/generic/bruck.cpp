@@ -24,8 +24,8 @@
 //                0 .. n-1: about n/2 log2 n
 #include <algorithm>
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/generic.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

@@ -10,8 +10,8 @@
 //   position 4         0     1     3
 //
 // Steps ceil(log2 n), no bytes, n ceil(log2 n) messages in total.
+#include "collectives/common/powers.h"
 #include "collectives/generic/generic.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

@@ -28,8 +28,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/generic.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

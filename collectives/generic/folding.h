@@ -9,8 +9,8 @@
 // Threading: pure functions.
 #pragma once
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/textbook.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 

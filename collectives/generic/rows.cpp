@@ -9,9 +9,9 @@
 #include <bit>
 #include <numeric>
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/generic.h"
 #include "collectives/libraries.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

@@ -22,8 +22,8 @@
 //   broadcast, reduce            ceil(log2 L) + ceil(log2 N) steps, (n-1) S in total
 #include <algorithm>
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/generic.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

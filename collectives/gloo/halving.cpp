@@ -27,9 +27,9 @@
 #include <memory>
 #include <vector>
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/textbook.h"
 #include "collectives/gloo/gloo.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

@@ -8,11 +8,11 @@
 #include <array>
 #include <numeric>
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/generic.h"
 #include "collectives/generic/trees.h"
 #include "collectives/gloo/gloo.h"
 #include "collectives/libraries.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

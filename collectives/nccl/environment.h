@@ -18,8 +18,9 @@
 //                                              of the peer's rail (PXN)
 //   NCCL_NVLS_ENABLE, NCCL_PAT_ENABLE          0: without NVLSTree, without PAT
 //   NCCL_NVLSTREE_MAX_CHUNKSIZE                bytes of a chunk
-//   NCCL_CROSS_NIC, NCCL_PXN_DISABLE           restrict NCCL's topology search (nccl/search.h); a
-//                                              graph dump is taken to have been found with them
+//   NCCL_CROSS_NIC, NCCL_PXN_DISABLE           restrict NCCL's topology search
+//                                              (machine/search.h); a graph dump is taken to have
+//                                              been found with them
 //
 // If NCCL would ignore or replace an invalid value, this refuses it.
 //
@@ -30,7 +31,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/nccl/split.h"
+#include "collectives/nccl/settings/split.h"
 #include "collectives/nccl/tuner.h"
 #include "collectives/schedule.h"
 

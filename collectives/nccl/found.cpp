@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collectives/nccl/environment.h"
-#include "collectives/nccl/templates.h"
+#include "collectives/nccl/machine/templates.h"
 
 namespace ghostrank {
 namespace {

@@ -11,9 +11,9 @@
 #include <memory>
 #include <span>
 
-#include "collectives/nccl/graphs.h"
-#include "collectives/nccl/node.h"
-#include "collectives/nccl/search.h"
+#include "collectives/nccl/machine/graphs.h"
+#include "collectives/nccl/machine/node.h"
+#include "collectives/nccl/machine/search.h"
 
 namespace ghostrank {
 

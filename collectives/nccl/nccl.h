@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "collectives/nccl/environment.h"
-#include "collectives/nccl/node.h"
-#include "collectives/nccl/split.h"
+#include "collectives/nccl/machine/node.h"
+#include "collectives/nccl/settings/split.h"
 #include "collectives/nccl/tuner.h"
 #include "collectives/schedule.h"
 

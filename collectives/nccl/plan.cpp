@@ -5,7 +5,7 @@
 
 #include "collectives/generic/textbook.h"
 #include "collectives/nccl/found.h"
-#include "collectives/nccl/graphs.h"
+#include "collectives/nccl/machine/graphs.h"
 #include "collectives/nccl/nccl.h"
 #include "collectives/nccl/tuner.h"
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/common/powers.h"
 #include "collectives/libraries.h"
 #include "collectives/nccl/group.h"
 #include "collectives/nccl/nccl.h"
-#include "collectives/nccl/versions.h"
-#include "collectives/powers.h"
+#include "collectives/nccl/settings/versions.h"
 
 namespace ghostrank {
 namespace {

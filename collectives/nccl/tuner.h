@@ -11,9 +11,9 @@
 #include <array>
 #include <cstdint>
 
-#include "collectives/nccl/node.h"
-#include "collectives/nccl/overrides.h"
-#include "collectives/nccl/split.h"
+#include "collectives/nccl/machine/node.h"
+#include "collectives/nccl/settings/overrides.h"
+#include "collectives/nccl/settings/split.h"
 
 namespace ghostrank {
 

@@ -19,9 +19,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/trees.h"
 #include "collectives/openmpi/openmpi.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <numeric>
 
-#include "collectives/powers.h"
+#include "collectives/common/powers.h"
 
 namespace ghostrank::openmpi_costs {
 namespace {

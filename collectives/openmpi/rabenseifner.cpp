@@ -17,8 +17,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "collectives/common/powers.h"
 #include "collectives/openmpi/openmpi.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

@@ -16,8 +16,8 @@
 // Gather-v and all-to-all-v proceed by rank: 0, 1, ...; the gather-v omits empty blocks.
 #include <algorithm>
 
+#include "collectives/common/powers.h"
 #include "collectives/openmpi/openmpi.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

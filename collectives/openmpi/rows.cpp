@@ -15,13 +15,13 @@
 #include <optional>
 #include <string>
 
+#include "collectives/common/powers.h"
 #include "collectives/generic/generic.h"
 #include "collectives/generic/trees.h"
 #include "collectives/libraries.h"
 #include "collectives/openmpi/costs.h"
 #include "collectives/openmpi/openmpi.h"
 #include "collectives/openmpi/sequence.h"
-#include "collectives/powers.h"
 
 namespace ghostrank {
 namespace {

@@ -1,9 +1,9 @@
 // See openmpi/costs.h: costs of reduces, of the butterfly, and of broadcasts that cut the buffer.
 #include <algorithm>
 
+#include "collectives/common/powers.h"
 #include "collectives/openmpi/costs.h"
 #include "collectives/openmpi/openmpi.h"
-#include "collectives/powers.h"
 
 namespace ghostrank::openmpi_costs {
 namespace {

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "collectives/agent.h"
-#include "collectives/schemes/held_bytes.h"
+#include "collectives/schemes/shared/held_bytes.h"
 
 namespace ghostrank {
 

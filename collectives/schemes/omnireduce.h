@@ -23,7 +23,7 @@
 // The aggregators are helpers of kind `aggregator`, or one `network_switch` (packets only), which
 // sends a sum to all ranks at once, has int32 adders only and at most kMostSwitchRanks ranks. The
 // switch is a design of our own on OmniReduce's rules; a real one is ghostrank's compiled switch or
-// its P4 program (switch/sparse.h), never run on hardware. It may restart or stay away: see
+// its P4 program (switch/wire/sparse.h), never run on hardware. It may restart or stay away: see
 // omnireduce/packets.cpp.
 //
 // Source: the behaviour of sands-lab/omnireduce, which has int32 and float32; other types and the

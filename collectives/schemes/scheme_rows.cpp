@@ -5,7 +5,7 @@
 
 #include "collectives/libraries.h"
 #include "collectives/schemes/atp.h"
-#include "collectives/schemes/key_schemes.h"
+#include "collectives/schemes/keyed/key_schemes.h"
 #include "collectives/schemes/omnireduce.h"
 #include "collectives/schemes/sharp.h"
 #include "collectives/schemes/sparse_lists.h"

@@ -1,6 +1,6 @@
 // SwitchML (NSDI'21) as a scheme: switches sum packets of integers, slot by slot.
-// switch/worker.h decides which packet a worker may send when, switch/pool.h is a switch's side,
-// switch/quantise.h converts floats to integers; this folder makes agents of them.
+// switch/worker.h decides which packet a worker may send when, switch/compiled/pool.h is a switch's
+// side, switch/quantise.h converts floats to integers; this folder makes agents of them.
 //
 //   worker   packet of a chunk >                          > sum   same slot, other set: next chunk
 //   switch                       + of every worker > to all
@@ -19,8 +19,8 @@
 //
 // A communicator's calls run one after the other, as jobs of a worker. Exact for int32; floats stay
 // within error_bound(). All-gather and broadcast move any type as it is. Modelled switches are
-// guarded against packets out of order (switch/pool.h). Without the guard, as on a Tofino, results
-// are correct only if packets between two parties arrive in order (FIFO).
+// guarded against packets out of order (switch/compiled/pool.h). Without the guard, as on a Tofino,
+// results are correct only if packets between two parties arrive in order (FIFO).
 //
 // Source: the behaviour of p4lang/p4app-switchML for all-reduce; two levels after its authors'
 // simulator; the other functions are ours. Threading: immutable.
@@ -38,8 +38,8 @@ struct SwitchMlOptions {
   Picoseconds timeout = 10'000'000'000;  // 10 ms, the source's default
   int first_slot = 0;                    // as the packets number them
   double packet_rate = 0;                // packets per second that a switch takes; 0: unlimited
-  // Switches tell old packets by their numbers (switch/pool.h). Workers then agree on how to go on
-  // when one has restarted or stays away (switchml/agreement.h).
+  // Switches tell old packets by their numbers (switch/compiled/pool.h). Workers then agree on how
+  // to go on when one has restarted or stays away (switchml/agreement.h).
   bool guard = true;
   // Workers give up a switch that none of them has heard from for this long, and sum around a ring
   // (switchml/ring.h), for good; 0: they never do.

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "collectives/agent.h"
-#include "collectives/by_call.h"
+#include "collectives/common/by_call.h"
 #include "emulator/agents/helper_count.h"
 #include "emulator/agents/pair_counts.h"
 #include "emulator/common/moment.h"

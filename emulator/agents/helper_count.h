@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 #include "profiles/units.h"
 
 namespace ghostrank {

@@ -20,7 +20,7 @@
 #include "emulator/traffic/flows.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "profiles/error.h"
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank {
 

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 
 namespace ghostrank {
 

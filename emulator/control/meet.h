@@ -9,7 +9,7 @@
 
 #include "emulator/control/control.h"
 #include "emulator/control/frames.h"
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank {
 

@@ -24,7 +24,7 @@
 #include "emulator/control/control.h"
 #include "emulator/control/frames.h"
 #include "emulator/control/meet.h"
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank::control {
 

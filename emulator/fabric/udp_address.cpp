@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 
 #include "profiles/error.h"
-#include "switch/switchml.h"
+#include "switch/wire/switchml.h"
 
 namespace ghostrank::udp {
 

@@ -1,5 +1,5 @@
 // A message as the fabric and the wire carry it: a fixed 64-byte header and a payload. Inside the
-// engine a message is an Event (emulator/shard/event.h); it becomes a Message when it leaves
+// engine a message is an Event (emulator/shard/events/event.h); it becomes a Message when it leaves
 // through the fabric. The payload is real in verify mode, and where it holds the words of an
 // agent's note; else it is synthetic: its bytes cross the wire with arbitrary content, and
 // `payload` is null.

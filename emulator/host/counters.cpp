@@ -13,7 +13,7 @@
 
 #include "emulator/host/interfaces.h"
 #include "emulator/host/network_namespace.h"
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank {
 namespace {

@@ -10,7 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "collectives/number.h"
-#include "switch/fd.h"
+#include "collectives/common/number.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank {
 

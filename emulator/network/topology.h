@@ -29,7 +29,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 #include "collectives/routing.h"
 #include "emulator/common/random.h"
 #include "emulator/network/port.h"

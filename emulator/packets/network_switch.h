@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 
 namespace ghostrank {
 

@@ -18,7 +18,7 @@
 #include "emulator/fabric/open.h"
 #include "emulator/fabric/udp_address.h"
 #include "emulator/packets/packets.h"
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank::udp {
 

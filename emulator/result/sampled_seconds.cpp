@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collectives/dice.h"
+#include "collectives/common/dice.h"
 #include "profiles/median.h"
 
 namespace ghostrank {

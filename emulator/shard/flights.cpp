@@ -5,10 +5,10 @@
 #include <array>
 #include <bit>
 
-#include "emulator/shard/carried.h"
 #include "emulator/shard/inline.h"
+#include "emulator/shard/ranks/carried.h"
 #include "emulator/verify/call_content.h"
-#include "emulator/verify/verify_values.h"
+#include "emulator/verify/values.h"
 #include "switch/assert.h"
 
 namespace ghostrank {

@@ -8,7 +8,7 @@
 #include <deque>
 #include <memory>
 
-#include "emulator/shard/rank.h"
+#include "emulator/shard/ranks/rank.h"
 
 namespace ghostrank {
 

@@ -27,7 +27,7 @@
 #include "emulator/network/flowlets.h"
 #include "emulator/network/links.h"
 #include "emulator/shard/idle_call.h"
-#include "emulator/shard/rank.h"
+#include "emulator/shard/ranks/rank.h"
 #include "emulator/traffic/call_traffic.h"
 #include "emulator/traffic/ledger.h"
 #include "emulator/traffic/schedules.h"

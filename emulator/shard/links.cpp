@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "emulator/shard/inline.h"
-#include "emulator/shard/packet_connections.h"
+#include "emulator/shard/on_the_way/packet_connections.h"
 
 namespace ghostrank {
 namespace {

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "collectives/wire_format.h"
-#include "emulator/shard/carried.h"
 #include "emulator/shard/inline.h"
+#include "emulator/shard/ranks/carried.h"
 
 namespace ghostrank {
 namespace {

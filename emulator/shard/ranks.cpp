@@ -2,9 +2,9 @@
 #include <bit>
 #include <cmath>
 
-#include "emulator/shard/carried.h"
 #include "emulator/shard/inline.h"
-#include "emulator/shard/jitter.h"
+#include "emulator/shard/ranks/carried.h"
+#include "emulator/shard/ranks/jitter.h"
 
 namespace ghostrank {
 

@@ -7,9 +7,9 @@
 #include "emulator/common/log.h"
 #include "emulator/common/monotonic.h"
 #include "emulator/host/cores.h"
-#include "emulator/shard/ahead.h"
 #include "emulator/shard/inline.h"
-#include "emulator/shard/packet_connections.h"
+#include "emulator/shard/on_the_way/packet_connections.h"
+#include "emulator/shard/ranks/ahead.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

@@ -16,7 +16,13 @@
 //   shard/outbox.cpp      hands parcels to other shards, to the fabric and to packets
 //   shard/standstill.cpp  when nothing moves: who learns of it, and which rank waits for which
 //   shard/inline.h        functions of the hot path that several of these files call
-//   the other shard/*.h   parts, each with a state of its own; they know nothing of the shard
+//
+//   Parts of a shard, each with a state of its own; they know nothing of the shard:
+//   shard/events/         what will happen, and the queues of it
+//   shard/ranks/          the state of ranks, and what decides how far they may go
+//   shard/on_the_way/     messages between their sender and their receiver
+//   shard/shared/         what the shards of a process share
+//   shard/measured/       counters, spans, stalls
 //
 // clang-format on
 //
@@ -42,29 +48,29 @@
 #include "emulator/network/flowlets.h"
 #include "emulator/network/links.h"
 #include "emulator/packets/packets.h"
-#include "emulator/shard/connections.h"
-#include "emulator/shard/early_messages.h"
-#include "emulator/shard/first_sends.h"
+#include "emulator/shard/events/ready_queue.h"
+#include "emulator/shard/events/tied_events.h"
+#include "emulator/shard/events/timer_queue.h"
 #include "emulator/shard/flights.h"
 #include "emulator/shard/fluid_calls.h"
-#include "emulator/shard/held_up.h"
-#include "emulator/shard/helper_backlogs.h"
-#include "emulator/shard/in_order.h"
-#include "emulator/shard/misfortune.h"
-#include "emulator/shard/node_meetings.h"
-#include "emulator/shard/note_payloads.h"
-#include "emulator/shard/open_iterations.h"
-#include "emulator/shard/outboxes.h"
-#include "emulator/shard/pacing.h"
-#include "emulator/shard/quiet_watch.h"
-#include "emulator/shard/rank.h"
-#include "emulator/shard/ready_queue.h"
-#include "emulator/shard/shared.h"
-#include "emulator/shard/spans.h"
-#include "emulator/shard/statistics.h"
-#include "emulator/shard/switch_slips.h"
-#include "emulator/shard/tied_events.h"
-#include "emulator/shard/timer_queue.h"
+#include "emulator/shard/measured/held_up.h"
+#include "emulator/shard/measured/pacing.h"
+#include "emulator/shard/measured/quiet_watch.h"
+#include "emulator/shard/measured/spans.h"
+#include "emulator/shard/measured/statistics.h"
+#include "emulator/shard/measured/switch_slips.h"
+#include "emulator/shard/on_the_way/connections.h"
+#include "emulator/shard/on_the_way/helper_backlogs.h"
+#include "emulator/shard/on_the_way/in_order.h"
+#include "emulator/shard/on_the_way/misfortune.h"
+#include "emulator/shard/ranks/early_messages.h"
+#include "emulator/shard/ranks/first_sends.h"
+#include "emulator/shard/ranks/node_meetings.h"
+#include "emulator/shard/ranks/note_payloads.h"
+#include "emulator/shard/ranks/rank.h"
+#include "emulator/shard/shared/open_iterations.h"
+#include "emulator/shard/shared/outboxes.h"
+#include "emulator/shard/shared/shared.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/flows.h"
 #include "emulator/traffic/ledger.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "emulator/shard/carried.h"
+#include "emulator/shard/ranks/carried.h"
 #include "emulator/shard/shard.h"
 
 namespace ghostrank {

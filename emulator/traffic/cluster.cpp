@@ -8,7 +8,7 @@
 #include "emulator/host/host_facts.h"
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
-#include "profiles/load/network.h"
+#include "profiles/load/sections/network.h"
 
 namespace ghostrank {
 namespace {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 
 namespace ghostrank {
 

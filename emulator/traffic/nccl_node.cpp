@@ -8,7 +8,7 @@
 #include "collectives/library.h"
 #include "collectives/nccl/environment.h"
 #include "collectives/nccl/found.h"
-#include "collectives/nccl/templates.h"
+#include "collectives/nccl/machine/templates.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

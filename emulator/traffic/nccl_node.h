@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/nccl/machine.h"
+#include "collectives/nccl/machine/machine.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {

@@ -11,7 +11,7 @@
 
 #include "collectives/compress/plain.h"
 #include "collectives/compressor.h"
-#include "collectives/schemes/piece_compression.h"
+#include "collectives/schemes/keyed/piece_compression.h"
 #include "collectives/tensor_content.h"
 #include "emulator/verify/tensor_result.h"
 #include "profiles/job/job.h"
@@ -43,7 +43,7 @@ struct CompressedContent {
 };
 
 struct CallContent {
-  std::optional<TensorContent> tensor;  // of the reduced data; empty: see verify_values.h
+  std::optional<TensorContent> tensor;  // of the reduced data; empty: see verify/values.h
   std::optional<CompressedContent> compressed;
   TensorResult* expected = nullptr;  // that the call ends with in place of a sum; null: a sum
 };

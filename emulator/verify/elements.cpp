@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "collectives/kernel.h"
+#include "collectives/common/kernel.h"
 
 namespace ghostrank {
 namespace {

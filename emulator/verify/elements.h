@@ -1,6 +1,6 @@
 // Elements as ranks hold them in verify mode: writes values as elements and compares elements with
-// values. Sums are in collectives/data_type.h; integers wrap around there, so negative partial sums
-// do not harm the sum of all ranks.
+// values. Sums are in collectives/common/data_type.h; integers wrap around there, so negative
+// partial sums do not harm the sum of all ranks.
 //
 // Units: elements; buffers are aligned for the type. Threading: free functions on the caller's
 // buffers.
@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/data_type.h"
-#include "emulator/verify/verify_values.h"
+#include "collectives/common/data_type.h"
+#include "emulator/verify/values.h"
 #include "profiles/workload/program.h"
 
 namespace ghostrank {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emulator/verify/compressed.h"
 #include "emulator/verify/elements.h"
-#include "emulator/verify/verify_compressed.h"
 
 namespace ghostrank {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "collectives/layout.h"
+#include "emulator/verify/compressed.h"
 #include "emulator/verify/elements.h"
-#include "emulator/verify/verify_compressed.h"
-#include "emulator/verify/verify_expected.h"
-#include "emulator/verify/verify_values.h"
+#include "emulator/verify/expected.h"
+#include "emulator/verify/values.h"
 
 namespace ghostrank {
 namespace {

@@ -1,6 +1,6 @@
 // Verify mode: every rank holds real data, the reduction is real, and the result is compared
 // element by element with what the collective promises, or with a tolerance if a scheme states that
-// it rounds (Ends::error_bound() in collectives/agent.h). The data of ranks (verify_values.h, or
+// it rounds (Ends::error_bound() in collectives/agent.h). The data of ranks (verify/values.h, or
 // collectives/tensor_content.h if the job says how sparse its tensors are) sums up exactly, so one
 // wrong bit is one wrong element, whatever the order of the additions. rank_data.h decides when
 // each part of a rank's buffers is filled or compared.
@@ -14,7 +14,7 @@
 #include "collectives/schedule.h"
 #include "collectives/tensor_content.h"
 #include "emulator/verify/call_content.h"
-#include "emulator/verify/verify_values.h"
+#include "emulator/verify/values.h"
 #include "profiles/workload/program.h"
 
 namespace ghostrank {
@@ -26,11 +26,11 @@ struct RankCall {
   GroupRank rank;
   std::uint64_t salt;
   bool out_of_place;  // the input holds what an in-place call finds in the work buffer
-  const TensorContent* content = nullptr;  // of the reduced data; null: verify_values.h draws it
-  const CompressedContent* compressed = nullptr;  // not null: its payloads (verify_compressed.h)
+  const TensorContent* content = nullptr;  // of the reduced data; null: verify/values.h draws it
+  const CompressedContent* compressed = nullptr;  // not null: its payloads (verify/compressed.h)
   // By how much a float element may be off before it is rounded to its type; 0: exact.
   double bound = 0;
-  TensorResult* expected = nullptr;  // not null: promised in place of a sum (verify_expected.h)
+  TensorResult* expected = nullptr;  // not null: promised in place of a sum (verify/expected.h)
 };
 
 // Elements [first, first + count) of a buffer.
@@ -54,7 +54,7 @@ Checked check_work(const RankCall& call, Range range, const std::byte* work);
 std::uint64_t promised_elements(const RankCall& call, Range range);
 
 // The rank's contribution to a call that reduces, and the sums that it promises: of elements in one
-// tile (verify_values.h).
+// tile (verify/values.h).
 void contributed(const RankCall& call, std::uint64_t index, std::uint64_t count, Value* out);
 void promised_sums(const RankCall& call, std::uint64_t index, std::uint64_t count, Value* out);
 

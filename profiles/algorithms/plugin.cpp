@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/check/agent_checker.h"
+#include "collectives/check/agents/checker.h"
 #include "collectives/check/checker.h"
-#include "collectives/dice.h"
+#include "collectives/common/dice.h"
 #include "collectives/plugin.h"
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"

@@ -17,8 +17,8 @@
 
 #include "collectives/compress/memory.h"
 #include "collectives/compressor.h"
-#include "collectives/gradient_law.h"
-#include "collectives/nccl/machine.h"
+#include "collectives/gradients/gradient_law.h"
+#include "collectives/nccl/machine/machine.h"
 #include "collectives/schedule.h"
 #include "collectives/tensor_content.h"
 #include "profiles/job/kfac_plan.h"
@@ -206,7 +206,7 @@ struct ParallelPlan {
   std::string order = "tp-cp-ep-dp-pp";
   bool embedding_in_split = false, loss_in_split = false;  // counted as layers of the split
   int first_layers = 0, last_layers = 0;                   // on those stages; 0: like the others
-  std::string pipeline_layout;  // in Megatron's letters (planners/shared/layer_split.h)
+  std::string pipeline_layout;  // in Megatron's letters (planners/pipeline/layer_split.h)
 
   // fsdp, torchtitan
   int dp_replicate = 1;             // hybrid sharding: copies of the sharded model
@@ -266,12 +266,12 @@ struct CollectiveSpec {
   std::string library = "generic";
   // "auto": the library's first row.
   std::array<std::string, kFuncs> algorithms = for_every_function("auto");
-  int channels = 0;                             // 0: one per NIC of a node that the group uses
-  std::uint64_t slice_bytes = 0;                // 0: one message per block
-  std::uint32_t credits = 0;                    // 0: unlimited
-  std::string protocol = "auto";                // nccl: auto | Simple | LL | LL128
-  int max_channels = 0;                         // nccl; 0: the tuner's limit
-  std::string node_template = "auto";           // nccl: a kind of node (collectives/nccl/node.h)
+  int channels = 0;                    // 0: one per NIC of a node that the group uses
+  std::uint64_t slice_bytes = 0;       // 0: one message per block
+  std::uint32_t credits = 0;           // 0: unlimited
+  std::string protocol = "auto";       // nccl: auto | Simple | LL | LL128
+  int max_channels = 0;                // nccl; 0: the tuner's limit
+  std::string node_template = "auto";  // nccl: a kind of node (collectives/nccl/machine/node.h)
   std::shared_ptr<const class Algorithms> own;  // plugins and files (profiles/algorithms)
   // For nccl: a graph dump instead of a kind of node; else null.
   std::shared_ptr<const NcclGraphs> graphs;

@@ -14,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 #include "profiles/units.h"
 
 namespace ghostrank {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/dice.h"
+#include "collectives/common/dice.h"
 #include "profiles/error.h"
 #include "profiles/job/leaf_spine.h"
 

@@ -8,7 +8,7 @@
 //   rail_optimised   the same, NIC i of a node on the leaf of rail i
 //   rail_only        NIC ─ switch of rail i                        rails do not meet
 //   fat_tree         NIC ─ leaf ══ every spine of the pod ══ the cores of the spine's plane
-//   a file           any switches and cables (profiles/load/topology_file.h)
+//   a file           any switches and cables (profiles/load/files/topology.h)
 //
 // clang-format on
 //
@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {

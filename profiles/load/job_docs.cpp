@@ -4,9 +4,9 @@
 
 #include "profiles/device/device.h"
 #include "profiles/input/quantity.h"
-#include "profiles/load/hosts.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
+#include "profiles/load/sections/hosts.h"
 #include "profiles/load/variables.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/background.h"

@@ -18,7 +18,7 @@
 
 #include <string>
 
-#include "collectives/gradient_law.h"
+#include "collectives/gradients/gradient_law.h"
 
 namespace ghostrank {
 

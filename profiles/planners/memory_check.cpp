@@ -11,7 +11,7 @@
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/megatron/memory.h"
-#include "profiles/planners/shared/pipeline_memory.h"
+#include "profiles/planners/pipeline/memory.h"
 
 namespace ghostrank {
 namespace {

@@ -4,7 +4,7 @@
 #include "profiles/error.h"
 #include "profiles/job/job.h"
 #include "profiles/planners/background.h"
-#include "profiles/planners/compression.h"
+#include "profiles/planners/compression/compression.h"
 #include "profiles/planners/ddp.h"
 #include "profiles/planners/fsdp/fsdp.h"
 #include "profiles/planners/fsdp/mesh.h"

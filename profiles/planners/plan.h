@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "profiles/job/job.h"
-#include "profiles/planners/shared/pipeline.h"
+#include "profiles/planners/pipeline/pipeline.h"
 
 namespace ghostrank {
 

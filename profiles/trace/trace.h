@@ -21,8 +21,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collectives/data_type.h"
-#include "collectives/number.h"
+#include "collectives/common/data_type.h"
+#include "collectives/common/number.h"
 #include "collectives/schedule.h"
 #include "profiles/input/yaml.h"
 #include "profiles/units.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collectives/dice.h"
+#include "collectives/common/dice.h"
 
 namespace ghostrank {
 namespace {

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/data_type.h"
+#include "collectives/common/data_type.h"
 #include "collectives/schedule.h"
 #include "profiles/units.h"
 

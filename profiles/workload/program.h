@@ -41,8 +41,8 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/common/number.h"
 #include "collectives/compressor.h"
-#include "collectives/number.h"
 #include "collectives/schedule.h"
 #include "profiles/units.h"
 #include "profiles/workload/op.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "switch/counters.h"
+#include "switch/compiled/counters.h"
 #include "switch/plan.h"
 #include "switch/tables.h"
 

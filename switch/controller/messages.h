@@ -4,8 +4,8 @@
 //   UdpSession   request  1 session | 2 rank | 3 workers | 4 MAC | 5 IPv4 | 7 packet size
 //                answer   1 session | 2 MAC | 3 IPv4            of the switch
 //
-// The packet size is SwitchML's own code (switch/switchml.h): 1 for 64 elements, 3 for 256. A field
-// that is 0 may be left out. Source: the field numbers of switchml.proto there.
+// The packet size is SwitchML's own code (switch/wire/switchml.h): 1 for 64 elements, 3 for 256. A
+// field that is 0 may be left out. Source: the field numbers of switchml.proto there.
 //
 // Threading: pure functions.
 #pragma once
@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "switch/udp.h"
+#include "switch/wire/udp.h"
 
 namespace ghostrank::switchml {
 

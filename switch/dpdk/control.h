@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "switch/fd.h"
 #include "switch/lines.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank::dpdk {
 

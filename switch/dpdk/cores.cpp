@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "switch/dpdk/commands.h"
-#include "switch/live.h"
+#include "switch/ports/live.h"
 
 namespace ghostrank::dpdk {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "switch/dpdk/pipeline.h"
-#include "switch/frame_ports.h"
+#include "switch/ports/frame_ports.h"
 
 namespace ghostrank::dpdk {
 

@@ -36,7 +36,7 @@
 #include "switch/dpdk/jumps.h"
 #include "switch/dpdk/sums.h"
 #include "switch/dpdk/xdp_ports.h"
-#include "switch/frame_ports.h"
+#include "switch/ports/frame_ports.h"
 
 namespace ghostrank::dpdk {
 namespace {

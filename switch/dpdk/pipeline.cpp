@@ -11,7 +11,7 @@
 #include <rte_swx_table_wm.h>
 #include <stdexcept>
 
-#include "switch/switchml.h"
+#include "switch/wire/switchml.h"
 
 namespace ghostrank::dpdk {
 namespace {

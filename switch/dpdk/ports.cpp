@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "switch/switchml.h"
+#include "switch/wire/switchml.h"
 
 namespace ghostrank::dpdk {
 std::span<const std::byte> PortSet::receive(int port) {

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "switch/frame_ports.h"
+#include "switch/ports/frame_ports.h"
 
 namespace ghostrank::dpdk {
 

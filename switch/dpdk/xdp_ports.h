@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "switch/frame_ports.h"
+#include "switch/ports/frame_ports.h"
 
 namespace ghostrank::dpdk {
 

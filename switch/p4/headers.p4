@@ -1,5 +1,5 @@
 // What is on the wire, and what is known of a packet on its way through the switch. The formats are
-// described in switch/switchml.h and switch/sparse.h; tests hold them against each other.
+// described in switch/wire/switchml.h and switch/wire/sparse.h; tests hold them against each other.
 //
 // ELEMENTS is 32, 64 or 256. Elements are grouped in headers of 32: no header, and not the metadata
 // either, may be longer than 255 bytes on DPDK.
@@ -130,7 +130,7 @@ struct headers_t {
 #endif
 }
 
-// What is counted, in rows; switch/counters.h says what they are.
+// What is counted, in rows; switch/compiled/counters.h says what they are.
 #define MOST_PORTS 256
 #define MOST_JOBS 256
 #define PORT_COUNTERS 4  // a row per port

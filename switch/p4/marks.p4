@@ -5,7 +5,7 @@
 // chunk in one set takes back its worker's mark in the other, so that no mark is left when the next
 // round begins.
 //
-// A guarded job's rounds are told apart by the numbers of their packets (switch/pool.h). Its marks
+// A guarded job's rounds are told apart by the numbers of their packets (switch/compiled/pool.h). Its marks
 // stay: a later number than the set's begins the next round, an earlier one is of an old packet,
 // which is treated as one that was counted before.
 control Marks(inout headers_t hdr, inout metadata_t meta) {

@@ -125,7 +125,7 @@ parser TakeApart(packet_in pkt, out tna_headers_t hdr, out tna_metadata_t meta,
     }
 }
 
-// A guarded job's packet by its number (switch/pool.h): is it old, or does it begin a round?
+// A guarded job's packet by its number (switch/compiled/pool.h): is it old, or does it begin a round?
 control Numbers(in tna_headers_t hdr, inout tna_metadata_t meta) {
     Register<round_t, bit<16>>(2 * SLOTS) numbers;
     RegisterAction<round_t, bit<16>, bit<32>>(numbers) advance = {

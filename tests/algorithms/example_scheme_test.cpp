@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/check/agent_checker.h"
+#include "collectives/check/agents/checker.h"
 #include "collectives/wire_format.h"
 #include "profiles/algorithms/algorithms.h"
 

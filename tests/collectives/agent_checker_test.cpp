@@ -1,8 +1,7 @@
 // The agent checker passes right schemes and names the mistake of wrong ones.
-#include "collectives/check/agent_checker.h"
-
 #include <gtest/gtest.h>
 
+#include "collectives/check/agents/checker.h"
 #include "tests/collectives/agent_schemes.h"
 
 namespace ghostrank {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/gradient_law.h"
+#include "collectives/gradients/gradient_law.h"
 
 namespace ghostrank {
 namespace {

@@ -1,5 +1,5 @@
 // Numbers of different things do not mix, and cost what integers cost.
-#include "collectives/number.h"
+#include "collectives/common/number.h"
 
 #include <concepts>
 #include <sstream>

@@ -2,7 +2,7 @@
 // of their bubbles; and calls inside a node against the same calls message by message.
 #include <gtest/gtest.h>
 
-#include "profiles/planners/shared/pipeline.h"
+#include "profiles/planners/pipeline/pipeline.h"
 #include "profiles/workload/program_builder.h"
 #include "tests/emulator/support.h"
 

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "profiles/planners/pipeline/repeated_program.h"
 #include "profiles/planners/plan.h"
-#include "profiles/planners/shared/repeated_program.h"
 #include "tests/emulator/support.h"
 #include "tests/one_of.h"
 #include "tests/profiles/support.h"

@@ -15,7 +15,7 @@
 
 #include "collectives/compressor.h"
 #include "profiles/error.h"
-#include "profiles/planners/compression.h"
+#include "profiles/planners/compression/compression.h"
 #include "profiles/workload/merge.h"
 #include "tests/emulator/support.h"
 

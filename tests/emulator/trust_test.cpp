@@ -10,7 +10,7 @@
 #include "emulator/host/run_delay.h"
 #include "emulator/network/links.h"
 #include "emulator/result/figures.h"
-#include "emulator/shard/held_up.h"
+#include "emulator/shard/measured/held_up.h"
 
 namespace ghostrank {
 namespace {

@@ -1,8 +1,9 @@
 // NCCL's graph dump: XML to a node whose rings visit every GPU once.
+#include "profiles/load/files/nccl_graph.h"
+
 #include <string>
 
 #include "profiles/error.h"
-#include "profiles/load/nccl_graph_file.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,8 +1,9 @@
 // NCCL's topology file: XML to a node whose links name what is there.
+#include "profiles/load/files/nccl_topology.h"
+
 #include <string>
 
 #include "profiles/error.h"
-#include "profiles/load/nccl_topology_file.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

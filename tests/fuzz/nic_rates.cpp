@@ -1,7 +1,8 @@
 // A file of NICs' rates: what is accepted lets every message end, a larger one not before a
 // smaller.
+#include "profiles/load/files/nic_rates.h"
+
 #include "profiles/error.h"
-#include "profiles/load/nic_rates_file.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,7 +2,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "switch/pcap_file.h"
+#include "switch/ports/pcap_file.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

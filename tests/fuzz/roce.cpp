@@ -1,6 +1,6 @@
 // Packets over RoCEv2 on one queue pair: repeatedly a length (two bytes, big-endian) and that many
 // bytes. A packet that is read lies within its frame, and reads back as written.
-#include "switch/roce.h"
+#include "switch/wire/roce.h"
 
 #include <algorithm>
 #include <vector>

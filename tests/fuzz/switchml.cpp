@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "switch/compiled.h"
+#include "switch/compiled/compiled.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace ghostrank::switchml {

@@ -1,8 +1,9 @@
 // A file of links, as CSV or, where it begins with a brace, as JSON.
+#include "profiles/load/files/topology.h"
+
 #include <string>
 
 #include "profiles/error.h"
-#include "profiles/load/topology_file.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/nccl/machine.h"
+#include "collectives/nccl/machine/machine.h"
 #include "tests/nccl_trace/trace.h"
 
 namespace ghostrank::nccl_trace {

@@ -7,8 +7,8 @@
 #include <exception>
 #include <fstream>
 
-#include "profiles/load/nccl_graph_file.h"
-#include "profiles/load/nccl_topology_file.h"
+#include "profiles/load/files/nccl_graph.h"
+#include "profiles/load/files/nccl_topology.h"
 #include "tests/nccl_trace/compare.h"
 
 int main(int argc, char** argv) {

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/load/nccl_graph_file.h"
-#include "profiles/load/nccl_topology_file.h"
+#include "profiles/load/files/nccl_graph.h"
+#include "profiles/load/files/nccl_topology.h"
 #include "tests/nccl_trace/compare.h"
 
 namespace ghostrank::nccl_trace {

@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <utility>
 
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank::nccl_trace {
 

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/schemes/keys.h"
+#include "collectives/schemes/keyed/keys.h"
 #include "tests/lab/lab.h"
 
 namespace ghostrank {

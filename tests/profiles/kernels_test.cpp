@@ -7,8 +7,8 @@
 #include "profiles/device/compute.h"
 #include "profiles/device/device.h"
 #include "profiles/device/layer_kernels.h"
+#include "profiles/planners/pipeline/pipeline.h"
 #include "profiles/planners/plan.h"
-#include "profiles/planners/shared/pipeline.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

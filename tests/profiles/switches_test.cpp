@@ -7,7 +7,7 @@
 
 #include "profiles/error.h"
 #include "profiles/job/leaf_spine.h"
-#include "profiles/load/topology_file.h"
+#include "profiles/load/files/topology.h"
 
 namespace ghostrank {
 namespace {

@@ -1,6 +1,6 @@
 // The compiled switch: results, multicast and rewriting; several jobs; two levels; ordinary frames;
 // hostile frames; losses on purpose.
-#include "switch/compiled.h"
+#include "switch/compiled/compiled.h"
 
 #include <algorithm>
 #include <map>

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "switch/pcap_file.h"
+#include "switch/ports/pcap_file.h"
 #include "tests/shell.h"
 #include "tests/switch/sparse_support.h"
 
@@ -19,8 +19,8 @@ std::string fields_of(const std::string& file, std::initializer_list<const char*
   std::string fields;
   for (const char* name : names) fields += std::string(" -e ") + name;
   const std::string got =
-      test::shell("tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/switchml.lua -r " + file +
-                  " -T fields -E separator=, -E aggregator=/s" + fields + " 2>/dev/null")
+      test::shell("tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/wire/switchml.lua -r " +
+                  file + " -T fields -E separator=, -E aggregator=/s" + fields + " 2>/dev/null")
           .text;
   std::filesystem::remove(file);
   return got;

@@ -1,5 +1,5 @@
 // Whose descriptor is closed, and when.
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 #include <array>
 #include <cerrno>

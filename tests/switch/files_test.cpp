@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "switch/live.h"
-#include "switch/pcap_file.h"
+#include "switch/ports/live.h"
+#include "switch/ports/pcap_file.h"
 #include "tests/switch/reference.h"
 #include "tests/switch/support.h"
 

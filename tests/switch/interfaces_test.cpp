@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "switch/live.h"
+#include "switch/ports/live.h"
 #include "tests/switch/namespaces.h"
 
 namespace ghostrank::switchml {

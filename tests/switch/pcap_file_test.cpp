@@ -1,5 +1,5 @@
 // pcap files: reading back what was written, foreign byte order, microseconds, damaged files.
-#include "switch/pcap_file.h"
+#include "switch/ports/pcap_file.h"
 
 #include <cstring>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SwitchML's state machine: a trace worked out by hand, and random rounds compared with plain sums.
-#include "switch/pool.h"
+#include "switch/compiled/pool.h"
 
 #include <random>
 

@@ -1,6 +1,6 @@
 // SwitchML over RoCEv2: packets that were written are read back, here and by tshark; malformed ones
 // are refused; the packets of a queue pair find their slots.
-#include "switch/roce.h"
+#include "switch/wire/roce.h"
 
 #include <array>
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "switch/pcap_file.h"
+#include "switch/ports/pcap_file.h"
 #include "tests/shell.h"
 #include "tests/switch/support.h"
 
@@ -157,7 +157,8 @@ TEST(RoceDissector, ReadsEveryFieldThatThePacketHas) {
                   (has_immediate(opcode) ? "48879,-7,120," : ",,,") + elements + "\n";
     }
   }
-  std::string command = "tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/switchml.lua -r " +
+  std::string command = "tshark -X lua_script:" GHOSTRANK_SOURCE_DIR
+                        "/switch/wire/switchml.lua -r " +
                         file + " -T fields -E separator=, -E aggregator=/s";
   for (const char* f : {"opcode", "worker", "queue_pair", "sequence", "address", "slot", "set",
                         "length", "message", "e0", "e1", "element"})

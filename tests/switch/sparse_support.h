@@ -1,7 +1,7 @@
 // OmniReduce's packets for the tests of switch/.
 #pragma once
 
-#include "switch/sparse.h"
+#include "switch/wire/sparse.h"
 #include "tests/switch/support.h"
 
 namespace ghostrank::switchml {

@@ -1,5 +1,5 @@
 // OmniReduce's packets and the compiled switch's sums of them.
-#include "switch/sparse.h"
+#include "switch/wire/sparse.h"
 
 #include <map>
 #include <random>

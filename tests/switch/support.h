@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "switch/compiled.h"
+#include "switch/compiled/compiled.h"
 
 namespace ghostrank::switchml {
 

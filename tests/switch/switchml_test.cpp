@@ -1,5 +1,5 @@
 // The packet format: packets that were written are read back, and other forms are refused.
-#include "switch/switchml.h"
+#include "switch/wire/switchml.h"
 
 #include <random>
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "switch/pool.h"
+#include "switch/compiled/pool.h"
 
 namespace ghostrank::switchml {
 namespace {

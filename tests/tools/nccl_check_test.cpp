@@ -12,8 +12,8 @@
 
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
-#include "profiles/load/nccl_graph_file.h"
-#include "profiles/load/nccl_topology_file.h"
+#include "profiles/load/files/nccl_graph.h"
+#include "profiles/load/files/nccl_topology.h"
 #include "profiles/planners/plan.h"
 #include "profiles/trace/trace_file.h"
 #include "tests/profiles/support.h"

@@ -14,7 +14,7 @@
 #include <rdma/fi_errno.h>
 
 #include "emulator/fabric/ofi_open.h"
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank::bench {
 namespace {

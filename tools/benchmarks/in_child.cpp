@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 #include "tools/benchmarks/jobs.h"
 
 namespace ghostrank::bench {

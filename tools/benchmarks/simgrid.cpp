@@ -15,7 +15,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "collectives/dice.h"
+#include "collectives/common/dice.h"
 #include "collectives/routing.h"
 #include "emulator/network/topology.h"
 #include "tools/benchmarks/found.h"

@@ -14,10 +14,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include "switch/compiled.h"
+#include "switch/compiled/compiled.h"
 #include "switch/dpdk/entries.h"
-#include "switch/live.h"
-#include "switch/pcap_file.h"
+#include "switch/ports/live.h"
+#include "switch/ports/pcap_file.h"
 #include "switch/tables.h"
 #include "tools/benchmarks/found.h"
 

@@ -20,9 +20,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "switch/compiled.h"
-#include "switch/fd.h"
-#include "switch/live.h"
+#include "switch/compiled/compiled.h"
+#include "switch/ports/fd.h"
+#include "switch/ports/live.h"
 #include "tools/benchmarks/found.h"
 
 namespace ghostrank::bench {

@@ -11,7 +11,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
-#include "profiles/trace/readers/nsys_ranges.h"
+#include "profiles/trace/readers/nsys/ranges.h"
 #include "tools/calibrate/torch_ops.h"
 
 namespace ghostrank {

@@ -1,5 +1,5 @@
 #include "tools/compare/comparison.h"
-#include "tools/report/json.h"
+#include "tools/report/json/json.h"
 
 namespace ghostrank {
 

@@ -8,7 +8,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
-#include "switch/pcap_file.h"
+#include "switch/ports/pcap_file.h"
 
 namespace ghostrank {
 namespace {

@@ -1,5 +1,5 @@
 #include "tools/doctor/findings.h"
-#include "tools/report/json.h"
+#include "tools/report/json/json.h"
 
 namespace ghostrank {
 

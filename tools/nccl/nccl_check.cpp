@@ -15,8 +15,8 @@
 #include "collectives/nccl/found.h"
 #include "collectives/nccl/group.h"
 #include "collectives/nccl/nccl.h"
-#include "collectives/nccl/p2p_split.h"
-#include "collectives/nccl/versions.h"
+#include "collectives/nccl/schedules/p2p_split.h"
+#include "collectives/nccl/settings/versions.h"
 #include "profiles/error.h"
 #include "tools/text/humane.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/nccl/graphs.h"
+#include "collectives/nccl/machine/graphs.h"
 #include "collectives/schedule.h"
 #include "tools/nccl/nccl_log.h"
 

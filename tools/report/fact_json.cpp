@@ -2,8 +2,8 @@
 // (ghostrank/model-facts/1, see profile_report.h) as JSON.
 #include <nlohmann/json.hpp>
 
-#include "tools/report/json.h"
-#include "tools/report/network_json.h"
+#include "tools/report/json/json.h"
+#include "tools/report/json/network_json.h"
 #include "tools/report/nic_traffic.h"
 #include "tools/report/plan_report.h"
 #include "tools/report/profile_report.h"

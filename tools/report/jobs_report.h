@@ -8,7 +8,7 @@
 
 #include "emulator/result/result.h"
 #include "profiles/job/job.h"
-#include "tools/report/json.h"
+#include "tools/report/json/json.h"
 #include "tools/text/table.h"
 
 namespace ghostrank {

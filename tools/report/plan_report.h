@@ -12,8 +12,8 @@
 #include "emulator/traffic/traffic.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
+#include "profiles/planners/pipeline/pipeline.h"
 #include "profiles/planners/shared/gpu_memory.h"
-#include "profiles/planners/shared/pipeline.h"
 #include "tools/text/table.h"
 
 namespace ghostrank {

@@ -13,7 +13,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/report/result_json.h"
 #include "tools/text/statistics.h"
 

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/report/jobs_report.h"
-#include "tools/report/json.h"
-#include "tools/report/machine_json.h"
-#include "tools/report/network_json.h"
+#include "tools/report/json/json.h"
+#include "tools/report/json/machine_json.h"
+#include "tools/report/json/network_json.h"
 #include "tools/report/tensor_report.h"
 #include "tools/text/statistics.h"
 

@@ -10,7 +10,7 @@
 
 #include "profiles/error.h"
 #include "profiles/median.h"
-#include "tools/report/json.h"
+#include "tools/report/json/json.h"
 #include "tools/text/csv.h"
 
 namespace ghostrank {

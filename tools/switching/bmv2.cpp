@@ -17,10 +17,10 @@
 
 #include "profiles/error.h"
 #include "switch/bmv2/entries.h"
-#include "switch/fd.h"
-#include "switch/pcap_file.h"
+#include "switch/ports/fd.h"
+#include "switch/ports/pcap_file.h"
 #include "switch/tables.h"
-#include "tools/report/temporary_file.h"
+#include "tools/report/files/temporary_file.h"
 #include "tools/switching/child.h"
 
 namespace ghostrank {

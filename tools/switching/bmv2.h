@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "switch/counters.h"
-#include "switch/frame_ports.h"
+#include "switch/compiled/counters.h"
 #include "switch/plan.h"
+#include "switch/ports/frame_ports.h"
 
 namespace ghostrank {
 

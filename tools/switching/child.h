@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 namespace ghostrank {
 

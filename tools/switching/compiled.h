@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "switch/compiled.h"
+#include "switch/compiled/compiled.h"
 #include "tools/switching/running_switch.h"
 
 namespace ghostrank {

@@ -23,9 +23,9 @@
 #include <string_view>
 #include <vector>
 
-#include "switch/fd.h"
 #include "switch/lines.h"
-#include "switch/live.h"
+#include "switch/ports/fd.h"
+#include "switch/ports/live.h"
 #include "tools/switching/running_switch.h"
 
 namespace ghostrank {

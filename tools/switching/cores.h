@@ -1,5 +1,5 @@
 // The compiled switch on several cores. Each core has its own switch and gets all packets of its
-// slots (open_interfaces() in switch/frame_ports.h), so that cores share no sums.
+// slots (open_interfaces() in switch/ports/frame_ports.h), so that cores share no sums.
 //
 // Threading: made, asked and run on the main thread, which is also the first core; run() starts and
 // joins a thread for each other core. Each core carries out a request between two batches.
@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "switch/compiled.h"
-#include "switch/fd.h"
-#include "switch/frame_ports.h"
-#include "switch/live.h"
+#include "switch/compiled/compiled.h"
+#include "switch/ports/fd.h"
+#include "switch/ports/frame_ports.h"
+#include "switch/ports/live.h"
 #include "tools/switching/running_switch.h"
 
 namespace ghostrank {

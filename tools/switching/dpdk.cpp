@@ -14,7 +14,7 @@
 
 #include "profiles/error.h"
 #include "switch/dpdk/entries.h"
-#include "tools/report/temporary_file.h"
+#include "tools/report/files/temporary_file.h"
 #include "tools/switching/child.h"
 
 namespace ghostrank {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "switch/live.h"
+#include "switch/ports/live.h"
 #include "switch/tables.h"
 #include "tools/switching/running_switch.h"
 

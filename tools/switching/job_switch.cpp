@@ -14,8 +14,8 @@
 #include "emulator/host/link_layer.h"
 #include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
-#include "profiles/load/network.h"
-#include "switch/pool.h"
+#include "profiles/load/sections/network.h"
+#include "switch/compiled/pool.h"
 #include "tools/switching/control.h"
 
 namespace ghostrank {

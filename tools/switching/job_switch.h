@@ -21,7 +21,7 @@
 #include "emulator/host/veth.h"
 #include "emulator/packets/network_switch.h"
 #include "profiles/job/job.h"
-#include "tools/report/temporary_file.h"
+#include "tools/report/files/temporary_file.h"
 #include "tools/switching/child.h"
 #include "tools/switching/entry_template.h"
 #include "tools/switching/switch_tree.h"

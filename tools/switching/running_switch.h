@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "switch/counters.h"
+#include "switch/compiled/counters.h"
 #include "switch/plan.h"
 
 namespace ghostrank {

@@ -6,10 +6,10 @@
 #include <set>
 #include <tuple>
 
-#include "switch/pcap_file.h"
-#include "switch/roce.h"
-#include "switch/sparse.h"
-#include "switch/switchml.h"
+#include "switch/ports/pcap_file.h"
+#include "switch/wire/roce.h"
+#include "switch/wire/sparse.h"
+#include "switch/wire/switchml.h"
 #include "tools/text/table.h"
 
 namespace ghostrank {

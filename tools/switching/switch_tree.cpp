@@ -1,6 +1,6 @@
 #include "tools/switching/switch_tree.h"
 
-#include "switch/switchml.h"
+#include "switch/wire/switchml.h"
 
 namespace ghostrank {
 

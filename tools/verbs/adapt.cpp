@@ -15,7 +15,7 @@
 #include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
 #include "profiles/planners/plan.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"

@@ -6,7 +6,7 @@
 
 #include "profiles/error.h"
 #include "tools/compare/comparison.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/verbs.h"
 #include "tools/verbs/compare_job.h"
 

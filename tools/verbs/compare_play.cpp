@@ -14,7 +14,7 @@
 
 #include "emulator/common/random.h"
 #include "profiles/error.h"
-#include "switch/fd.h"
+#include "switch/ports/fd.h"
 
 extern char** environ;
 

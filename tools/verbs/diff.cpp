@@ -6,7 +6,7 @@
 
 #include "profiles/error.h"
 #include "tools/compare/wire_diff.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/verbs.h"
 #include "tools/watch/outcome.h"
 

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/doctor/findings.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
 

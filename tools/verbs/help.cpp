@@ -8,7 +8,7 @@
 
 #include "profiles/error.h"
 #include "tools/manual/manual.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {

@@ -6,12 +6,12 @@
 #include <CLI/CLI.hpp>
 
 #include "collectives/nccl/environment.h"
-#include "collectives/nccl/versions.h"
+#include "collectives/nccl/settings/versions.h"
 #include "emulator/traffic/nccl_node.h"
 #include "profiles/error.h"
+#include "profiles/load/files/nccl_graph.h"
+#include "profiles/load/files/nccl_topology.h"
 #include "profiles/load/load.h"
-#include "profiles/load/nccl_graph_file.h"
-#include "profiles/load/nccl_topology_file.h"
 #include "profiles/trace/trace_file.h"
 #include "tools/nccl/nccl_check.h"
 #include "tools/nccl/nccl_result.h"

@@ -12,7 +12,7 @@
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/report/plan_report.h"
 #include "tools/search/plan_search.h"
 #include "tools/verbs.h"

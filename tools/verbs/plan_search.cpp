@@ -14,7 +14,7 @@
 #include "profiles/model/model.h"
 #include "profiles/planners/plan.h"
 #include "tools/quiet_play.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/search/plan_search.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"

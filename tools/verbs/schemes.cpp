@@ -13,7 +13,7 @@
 #include "collectives/wire_format.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
 

@@ -22,7 +22,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/switching/bmv2.h"
 #include "tools/switching/compiled.h"
 #include "tools/switching/control.h"

@@ -1,4 +1,6 @@
 // ghostrank topology show: the switches and cables of a job's fabric, or of a file of links.
+#include "profiles/load/files/topology.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -11,8 +13,7 @@
 #include "emulator/network/fabric_facts.h"
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
-#include "profiles/load/topology_file.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/svg.h"
 #include "tools/text/table.h"

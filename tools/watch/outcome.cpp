@@ -7,7 +7,7 @@
 #include <ctime>
 #include <unistd.h>
 
-#include "emulator/shard/stalls.h"
+#include "emulator/shard/measured/stalls.h"
 #include "profiles/error.h"
 #include "tools/text/table.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collectives/schemes/atp.h"
-#include "collectives/schemes/member.h"
+#include "collectives/schemes/shared/member.h"
 
 namespace ghostrank::atp {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "collectives/schemes/atp/agents.h"
-#include "collectives/schemes/racks.h"
-#include "switch/switchml.h"
+#include "collectives/schemes/shared/racks.h"
+#include "switch/wire/switchml.h"
 
 namespace ghostrank {
 namespace {

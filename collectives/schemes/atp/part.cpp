@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "collectives/schemes/atp/agents.h"
-#include "collectives/schemes/window_part.h"
+#include "collectives/schemes/shared/window_part.h"
 
 namespace ghostrank::atp {
 namespace {

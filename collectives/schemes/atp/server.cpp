@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collectives/schemes/atp/agents.h"
-#include "collectives/schemes/numbers.h"
+#include "collectives/schemes/shared/numbers.h"
 
 namespace ghostrank::atp {
 namespace {

@@ -1,5 +1,5 @@
 // The results of one tensor's calls where its pieces and their sums travel compressed
-// (schemes/piece_compression.h), to check servers by. Nodes are added one after the other, in
+// (schemes/keyed/piece_compression.h), to check servers by. Nodes are added one after the other, in
 // order.
 //
 // Units: elements. Threading: one owner; refers to its arguments.
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "collectives/agent.h"
-#include "collectives/schemes/keys.h"
-#include "collectives/schemes/piece_compression.h"
+#include "collectives/schemes/keyed/keys.h"
+#include "collectives/schemes/keyed/piece_compression.h"
 
 namespace ghostrank {
 

@@ -7,7 +7,7 @@
 
 #include "collectives/schemes/keyed/compressed_reference.h"
 #include "collectives/schemes/keyed/nesterov_reference.h"
-#include "collectives/schemes/numbers.h"
+#include "collectives/schemes/shared/numbers.h"
 
 namespace ghostrank {
 

@@ -18,7 +18,7 @@
 //
 // A server sums a key on one core of its machine. Two rounds of a key may be open: one that is
 // summed, and one that slow nodes still pull. Boxes in racks: server.cpp, relay.cpp. Servers that
-// die: worker.cpp. Compressed pieces and sums: schemes/piece_compression.h.
+// die: worker.cpp. Compressed pieces and sums: schemes/keyed/piece_compression.h.
 //
 // Per piece of p bytes, g ranks on a node: a root sends p to a server and receives p; within the
 // node every GPU sends 2 (g - 1) / g p to others, and p / g to the root and back. Of r racks every
@@ -35,8 +35,8 @@
 #include <vector>
 
 #include "collectives/agent.h"
-#include "collectives/schemes/keys.h"
-#include "collectives/schemes/piece_compression.h"
+#include "collectives/schemes/keyed/keys.h"
+#include "collectives/schemes/keyed/piece_compression.h"
 
 namespace ghostrank {
 
@@ -51,7 +51,7 @@ enum class Answer : std::uint8_t {
 struct KeyRules {
   Answer answer = Answer::at_once;
   // After the last push the server steps the weights and the momentum of a key
-  // (schemes/nesterov.h), both 0 at first, and answers with the weights in the type of the
+  // (schemes/keyed/nesterov.h), both 0 at first, and answers with the weights in the type of the
   // gradients. Calls that name no tensor, and those of integers, remain sums.
   bool optimises = false;
   bool schedules = false;          // a core takes the key with the fewest pushes so far, not the

@@ -1,5 +1,5 @@
 // The weights of one tensor as servers that step them should hold them: written apart from
-// schemes/nesterov.h, to check it by. Weights and velocity are 0 at first.
+// schemes/keyed/nesterov.h, to check it by. Weights and velocity are 0 at first.
 //
 //   v <- momentum v + g,   w <- w - rate (g + momentum v)     (Nesterov, in the form of PHub's
 //   code)

@@ -19,8 +19,8 @@
 #include <unordered_map>
 
 #include "collectives/schemes/keyed/keyed.h"
-#include "collectives/schemes/nesterov.h"
-#include "collectives/schemes/numbers.h"
+#include "collectives/schemes/keyed/nesterov.h"
+#include "collectives/schemes/shared/numbers.h"
 
 namespace ghostrank {
 namespace {

@@ -13,10 +13,10 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "collectives/by_call.h"
+#include "collectives/common/by_call.h"
 #include "collectives/schemes/keyed/keyed.h"
 #include "collectives/schemes/keyed/server_watch.h"
-#include "collectives/schemes/numbers.h"
+#include "collectives/schemes/shared/numbers.h"
 
 namespace ghostrank {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "collectives/schemes/held_bytes.h"
 #include "collectives/schemes/omnireduce.h"
 #include "collectives/schemes/omnireduce/block_columns.h"
+#include "collectives/schemes/shared/held_bytes.h"
 #include "collectives/wire_format.h"
 
 namespace ghostrank::omnireduce {
@@ -84,7 +84,7 @@ inline constexpr std::size_t kPacketWords = 8;
 inline constexpr std::uint32_t kSetBit = 1U << 15;
 std::unique_ptr<Agent> packet_member(const Setup& setup, GroupRank self);
 std::unique_ptr<Agent> packet_aggregator(const Setup& setup);
-// For a switch elements are big-endian, as all other fields are (switch/sparse.h).
+// For a switch elements are big-endian, as all other fields are (switch/wire/sparse.h).
 const WireFormat& packet_format(bool for_switch);
 
 }  // namespace ghostrank::omnireduce

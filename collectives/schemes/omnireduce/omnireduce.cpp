@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "collectives/schemes/omnireduce/agents.h"
-#include "switch/sparse.h"
+#include "switch/wire/sparse.h"
 
 namespace ghostrank {
 namespace {

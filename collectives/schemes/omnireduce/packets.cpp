@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/schemes/kept_note.h"
 #include "collectives/schemes/omnireduce/rounds.h"
-#include "collectives/schemes/slot_timers.h"
+#include "collectives/schemes/shared/kept_note.h"
+#include "collectives/schemes/shared/slot_timers.h"
 
 namespace ghostrank::omnireduce {
 namespace {

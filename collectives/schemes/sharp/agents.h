@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/schemes/member.h"
-#include "collectives/schemes/racks.h"
+#include "collectives/schemes/shared/member.h"
+#include "collectives/schemes/shared/racks.h"
 #include "collectives/schemes/sharp.h"
 
 namespace ghostrank::sharp {

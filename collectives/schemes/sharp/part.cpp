@@ -6,7 +6,7 @@
 #include <list>
 #include <vector>
 
-#include "collectives/schemes/kept_note.h"
+#include "collectives/schemes/shared/kept_note.h"
 #include "collectives/schemes/sharp/agents.h"
 
 namespace ghostrank::sharp {

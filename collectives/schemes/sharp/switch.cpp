@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "collectives/schemes/held_bytes.h"
-#include "collectives/schemes/kept_note.h"
+#include "collectives/schemes/shared/held_bytes.h"
+#include "collectives/schemes/shared/kept_note.h"
 #include "collectives/schemes/sharp/agents.h"
 
 namespace ghostrank::sharp {

@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "collectives/schemes/member.h"
-#include "collectives/schemes/racks.h"
+#include "collectives/schemes/shared/member.h"
+#include "collectives/schemes/shared/racks.h"
 #include "collectives/schemes/switchml.h"
 
 namespace ghostrank::switchml {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "switch/udp.h"
+#include "switch/wire/udp.h"
 
 namespace ghostrank::switchml {
 namespace {

@@ -17,8 +17,8 @@
 // After an agreement all workers have completed the same packets, each of them once. They go on
 // under a new epoch: the number of a packet on the wire is its own number plus the epoch, so in
 // each slot it is later than all numbers before. By these numbers workers ignore results, and
-// guarded switches (switch/pool.h) packets, of earlier epochs. It does not matter which switches
-// have really restarted.
+// guarded switches (switch/compiled/pool.h) packets, of earlier epochs. It does not matter which
+// switches have really restarted.
 //
 // A switch has failed if it does not answer a packet that every worker has completed or sent long
 // ago. A late worker is no failure. Notes between workers are reliable and keep their order.

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "collectives/schemes/kept_note.h"
-#include "collectives/schemes/rails.h"
-#include "collectives/schemes/slot_timers.h"
+#include "collectives/schemes/shared/kept_note.h"
+#include "collectives/schemes/shared/rails.h"
+#include "collectives/schemes/shared/slot_timers.h"
 #include "collectives/schemes/switchml/agreement.h"
 #include "collectives/schemes/switchml/packets.h"
 

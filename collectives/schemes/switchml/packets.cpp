@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "switch/lanes.h"
-#include "switch/switchml.h"
+#include "switch/compiled/lanes.h"
+#include "switch/wire/switchml.h"
 
 namespace ghostrank::switchml {
 namespace {

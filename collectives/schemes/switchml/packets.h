@@ -1,4 +1,4 @@
-// SwitchML's packets as notes, and as bytes (switch/switchml.h describes bytes 0 to 9).
+// SwitchML's packets as notes, and as bytes (switch/wire/switchml.h describes bytes 0 to 9).
 //
 //   Note::tag    a Reach
 //   Note::index  the pool index
@@ -23,7 +23,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/schemes/rails.h"
+#include "collectives/schemes/shared/rails.h"
 #include "collectives/wire_format.h"
 
 namespace ghostrank::switchml {

@@ -8,12 +8,12 @@
 #include <list>
 #include <utility>
 
-#include "collectives/schemes/kept_note.h"
+#include "collectives/schemes/shared/kept_note.h"
+#include "collectives/schemes/shared/window_part.h"
 #include "collectives/schemes/switchml/agents.h"
 #include "collectives/schemes/switchml/agreements.h"
 #include "collectives/schemes/switchml/packets.h"
 #include "collectives/schemes/switchml/ring.h"
-#include "collectives/schemes/window_part.h"
 #include "switch/quantise.h"
 
 namespace ghostrank::switchml {

@@ -24,8 +24,8 @@
 #include <span>
 #include <vector>
 
-#include "collectives/schemes/kept_note.h"
-#include "collectives/schemes/rails.h"
+#include "collectives/schemes/shared/kept_note.h"
+#include "collectives/schemes/shared/rails.h"
 
 namespace ghostrank::switchml {
 

@@ -1,6 +1,6 @@
 // The switches of the scheme `switchml`: the slots of one communicator on one rail's switch, of a
-// rack's workers or above the racks. switch/pool.h is the state machine; what a round's results
-// carry depends on who takes them (packets.h).
+// rack's workers or above the racks. switch/compiled/pool.h is the state machine; what a round's
+// results carry depends on who takes them (packets.h).
 //
 // A rack's switch sends the sum of a complete round up, and keeps the answer of the switch above
 // for workers that lose it. Until it has that answer, a worker's retransmission goes up, too.
@@ -8,11 +8,11 @@
 #include <cstring>
 #include <optional>
 
-#include "collectives/schemes/held_bytes.h"
+#include "collectives/schemes/shared/held_bytes.h"
 #include "collectives/schemes/switchml/agents.h"
 #include "collectives/schemes/switchml/packets.h"
-#include "switch/lanes.h"
-#include "switch/pool.h"
+#include "switch/compiled/lanes.h"
+#include "switch/compiled/pool.h"
 
 namespace ghostrank::switchml {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <utility>
 
-#include "collectives/schemes/numbers.h"
+#include "collectives/schemes/shared/numbers.h"
 #include "collectives/schemes/switchml/agents.h"
 #include "collectives/schemes/switchml/packets.h"
 #include "switch/quantise.h"
-#include "switch/switchml.h"
+#include "switch/wire/switchml.h"
 #include "switch/worker.h"
 
 namespace ghostrank {

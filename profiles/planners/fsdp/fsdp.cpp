@@ -10,10 +10,10 @@
 #include "profiles/planners/fsdp/layers.h"
 #include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/fsdp/units.h"
+#include "profiles/planners/pipeline/layer_split.h"
+#include "profiles/planners/pipeline/repeated_program.h"
+#include "profiles/planners/pipeline/streams.h"
 #include "profiles/planners/shared/data_parallel.h"
-#include "profiles/planners/shared/layer_split.h"
-#include "profiles/planners/shared/pipeline_streams.h"
-#include "profiles/planners/shared/repeated_program.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {

@@ -24,10 +24,10 @@
 // of their own mesh.
 //
 // TorchTitan's pipelines: stages and schedules of torch.distributed.pipelining, layers spread by
-// TorchTitan's rule (shared/layer_split.h). Parameters stay after a backward until the step's end;
-// a chunk's gradients are reduced after its last backward. A stage of several chunks gathers those
-// that come next, at most three, a chunk at a time. Activations and gradients have a communicator
-// each, where PyTorch has one for both.
+// TorchTitan's rule (pipeline/layer_split.h). Parameters stay after a backward until the step's
+// end; a chunk's gradients are reduced after its last backward. A stage of several chunks gathers
+// those that come next, at most three, a chunk at a time. Activations and gradients have a
+// communicator each, where PyTorch has one for both.
 //
 // Shards are of a tensor's first dimension, padded to the largest of them. Without a pipeline every
 // micro-batch reduces its gradients. One call computes the norm of the gradients of all tensors.

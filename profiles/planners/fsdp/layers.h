@@ -30,8 +30,8 @@
 #pragma once
 
 #include "profiles/planners/fsdp/mesh.h"
+#include "profiles/planners/pipeline/pipeline.h"
 #include "profiles/planners/shared/data_parallel.h"
-#include "profiles/planners/shared/pipeline.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {

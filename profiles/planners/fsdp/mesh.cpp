@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "profiles/error.h"
-#include "profiles/planners/shared/layer_split.h"
+#include "profiles/planners/pipeline/layer_split.h"
 #include "profiles/planners/shared/nearest_legal.h"
 #include "profiles/planners/shared/rank_grid.h"
 

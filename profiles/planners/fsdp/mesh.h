@@ -12,7 +12,7 @@
 
 #include "profiles/job/job.h"
 #include "profiles/model/model.h"
-#include "profiles/planners/shared/pipeline.h"
+#include "profiles/planners/pipeline/pipeline.h"
 
 namespace ghostrank {
 

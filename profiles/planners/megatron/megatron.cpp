@@ -12,9 +12,9 @@
 #include "profiles/planners/megatron/buffers.h"
 #include "profiles/planners/megatron/groups.h"
 #include "profiles/planners/megatron/passes.h"
-#include "profiles/planners/shared/pipeline_streams.h"
-#include "profiles/planners/shared/repeated_program.h"
-#include "profiles/planners/shared/stage_actions.h"
+#include "profiles/planners/pipeline/repeated_program.h"
+#include "profiles/planners/pipeline/stage_actions.h"
+#include "profiles/planners/pipeline/streams.h"
 
 namespace ghostrank {
 namespace {

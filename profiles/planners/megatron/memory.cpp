@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "profiles/planners/shared/pipeline_memory.h"
+#include "profiles/planners/pipeline/memory.h"
 
 namespace ghostrank {
 namespace {

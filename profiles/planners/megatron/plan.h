@@ -13,8 +13,8 @@
 #include "profiles/device/layer_kernels.h"
 #include "profiles/job/job.h"
 #include "profiles/model/model.h"
-#include "profiles/planners/shared/layer_split.h"
-#include "profiles/planners/shared/pipeline.h"
+#include "profiles/planners/pipeline/layer_split.h"
+#include "profiles/planners/pipeline/pipeline.h"
 
 namespace ghostrank {
 

@@ -3,7 +3,7 @@
 // Units: bytes of one GPU. Threading: plain values.
 #pragma once
 
-#include "collectives/data_type.h"
+#include "collectives/common/data_type.h"
 #include "profiles/job/job.h"
 #include "profiles/job/optimizer.h"
 

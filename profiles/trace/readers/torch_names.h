@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "collectives/data_type.h"
+#include "collectives/common/data_type.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/data_type.h"
+#include "collectives/common/data_type.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

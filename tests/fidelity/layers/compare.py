@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "published"))
 from published import Player, table, write_section  # noqa: E402
 from sizes import SIZES  # noqa: E402
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "profiles/error.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 
 extern char** environ;
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "collectives/schemes/keys.h"
+#include "collectives/schemes/keyed/keys.h"
 #include "profiles/error.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "profiles/job/job.h"
-#include "tools/report/json.h"
+#include "tools/report/json/json.h"
 
 namespace ghostrank {
 

@@ -16,7 +16,7 @@
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/workload/traffic_pattern.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/bench/play.h"

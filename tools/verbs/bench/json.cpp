@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collectives/nccl/versions.h"
-#include "tools/report/machine_json.h"
+#include "collectives/nccl/settings/versions.h"
+#include "tools/report/json/machine_json.h"
 #include "tools/verbs/bench/pattern.h"
 #include "tools/verbs/bench/table.h"
 #include "tools/version.h"

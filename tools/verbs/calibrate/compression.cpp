@@ -10,11 +10,11 @@
 #include <CLI/CLI.hpp>
 
 #include "collectives/compressor.h"
-#include "collectives/gradient_law.h"
+#include "collectives/gradients/gradient_law.h"
 #include "emulator/host/host_facts.h"
 #include "profiles/error.h"
 #include "profiles/median.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/calibrate/calibrate.h"

@@ -21,7 +21,7 @@
 #include "tools/calibrate/measured_device.h"
 #include "tools/calibrate/nsys_kernels.h"
 #include "tools/calibrate/vtrain_kernels.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/calibrate/calibrate.h"
 #include "tools/version.h"

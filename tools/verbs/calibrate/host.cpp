@@ -11,12 +11,12 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "collectives/data_type.h"
-#include "collectives/schemes/nesterov.h"
+#include "collectives/common/data_type.h"
+#include "collectives/schemes/keyed/nesterov.h"
 #include "emulator/common/monotonic.h"
 #include "emulator/host/host_facts.h"
 #include "profiles/median.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/calibrate/calibrate.h"
 

@@ -12,12 +12,12 @@
 
 #include <CLI/CLI.hpp>
 
-#include "collectives/compress/achieved_ratio.h"
-#include "collectives/gradient_law.h"
-#include "collectives/trained_network.h"
+#include "collectives/compress/sparsify/achieved_ratio.h"
+#include "collectives/gradients/gradient_law.h"
+#include "collectives/gradients/trained_network.h"
 #include "profiles/error.h"
 #include "profiles/planners/gradient_laws.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/calibrate/calibrate.h"

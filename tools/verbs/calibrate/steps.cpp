@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/calibrate/device_fit.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/calibrate/calibrate.h"

@@ -23,8 +23,8 @@
 #include "profiles/median.h"
 #include "profiles/workload/traffic_pattern.h"
 #include "tools/quiet_play.h"
-#include "tools/report/output_files.h"
-#include "tools/report/temporary_file.h"
+#include "tools/report/files/output_files.h"
+#include "tools/report/files/temporary_file.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {

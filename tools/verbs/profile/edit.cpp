@@ -13,7 +13,7 @@
 #include "profiles/load/program_file.h"
 #include "profiles/model/model.h"
 #include "profiles/trace/replay.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/report/profile_report.h"
 
 namespace ghostrank {

@@ -16,7 +16,7 @@
 #include "profiles/trace/writers/chakra.h"
 #include "profiles/trace/writers/param.h"
 #include "profiles/trace/writers/simai.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 
 namespace ghostrank {
 namespace {

@@ -13,7 +13,7 @@
 #include "profiles/model/model.h"
 #include "profiles/planners/plan.h"
 #include "profiles/planners/shared/data_parallel.h"
-#include "tools/report/output_files.h"
+#include "tools/report/files/output_files.h"
 #include "tools/report/profile_report.h"
 #include "tools/text/humane.h"
 #include "tools/verbs.h"

@@ -1,0 +1,121 @@
+// The windows of virtual time (Shard::run_virtual). Between two windows all shards of the process
+// meet once. Each tells the others what it knows, and takes the mail that they sent it in the
+// window before:
+//
+//   shard 0   play ── told, mail ── waits   play ──────── told, mail
+//   shard 1   play ────────────── told, mail play ── told, mail ── waits
+//
+// What is told and sent in a window lies in one of two boards, and is read in the next window from
+// there, so one meeting a window is enough: a board is written again only after another meeting.
+// A shard meets the others by writing one cache line, with what it tells, and reading one of each.
+//
+// Threading: shard `self` calls the functions that take `self`, on its thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "emulator/shard/events/event.h"
+
+namespace ghostrank {
+
+class Windows {
+ public:
+  static constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+
+  // `spin`: how long a shard waits awake for another one before it asks whether that one runs. It
+  // stays awake a while for one that does, and sleeps else; 0: it sleeps at once.
+  Windows(int shards, std::chrono::nanoseconds spin);
+
+  struct Told {
+    Picoseconds next = kNever;  // its first event; mail is not among them
+    // Before this time no rank of the shard sends to another shard; 0: unknown, and sends() is then
+    // first().
+    Picoseconds sends = 0;
+    Picoseconds got_on = 0;  // when it got on last; of jobs with agents
+    bool stopped = false;    // the run is
+  };
+
+  // Waits until all shards have come. Returns how long, in nanoseconds of wall time.
+  std::int64_t meet(int self, const Told& told);
+  // A shard leaves for ever; the others no longer wait for it, and see what it told before.
+  void leave(int self);
+
+  // ---- After a meeting, until the next one ----
+
+  const Told& told(int self, int shard) const { return read(self).lines[index(shard)].told; }
+  // When the first event of the shard is due, mail included; when it may next send to others.
+  Picoseconds first(int self, int shard) const;
+  Picoseconds sends(int self, int shard) const {
+    return std::max(first(self, shard), told(self, shard).sends);
+  }
+  bool stopped(int self) const;
+
+  // Sends mail to another shard; it is read after the next meeting.
+  void send(int self, int to, Parcel&& parcel);
+  // Calls take(event) or take(parcel) for each piece of mail, by sender, in the order of sending.
+  template <typename Take>
+  void take_mail(int self, const Take& take) {
+    for (int from = 0; from < shards_; ++from) {
+      Mail& mail = boards_[(met(self) + 1) % 2].mail[index(from, self)];
+      std::size_t parcel = 0;
+      for (Event& event : mail.events)
+        event.held == kNil ? take(event) : take(std::move(mail.parcels[parcel++]));
+      mail.events.clear();
+      mail.parcels.clear();
+    }
+  }
+  // Whether is(event) holds for mail that the shard has sent since the last meeting.
+  template <typename Is>
+  bool any_sent(int self, const Is& is) {
+    for (int to = 0; to < shards_; ++to)
+      for (const Event& event : written(self).mail[index(self, to)].events)
+        if (is(event)) return true;
+    return false;
+  }
+
+ private:
+  // Most mail is an event alone. An event with more to it is in its parcel, and `held` says so.
+  struct alignas(64) Mail {
+    std::vector<Event> events;
+    std::vector<Parcel> parcels;
+    Picoseconds first = kNever;  // of its events
+  };
+  // What a shard tells at a meeting, and the number of that meeting, written last.
+  struct alignas(64) Line {
+    Told told;
+    std::atomic<std::uint32_t> meeting{0};
+  };
+  struct Board {
+    std::vector<Line> lines;  // by shard
+    std::vector<Mail> mail;   // from * shards + to
+  };
+  // Of one shard.
+  struct alignas(64) Own {
+    std::uint32_t met = 0;              // its meetings so far
+    std::atomic<clockid_t> ran{kNone};  // its thread's processor time; others read it
+  };
+  static constexpr clockid_t kNone = CLOCK_REALTIME;  // it has yet to come
+
+  std::size_t index(int shard) const { return static_cast<std::size_t>(shard); }
+  std::size_t index(int from, int to) const { return index(from * shards_ + to); }
+  std::uint32_t met(int self) const { return own_[index(self)].met; }
+  Board& written(int self) { return boards_[met(self) % 2]; }
+  const Board& read(int self) const { return boards_[(met(self) + 1) % 2]; }
+  std::int64_t wait_for(int other, const std::atomic<std::uint32_t>& line, std::uint32_t meeting);
+  std::int64_t ran_ns(int shard) const;
+
+  int shards_;
+  std::int64_t spin_ns_;
+  std::vector<Own> own_;  // by shard
+  std::array<Board, 2> boards_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,327 @@
+// See load/sections/network.h.
+#include "profiles/load/sections/network.h"
+
+#include <arpa/inet.h>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <utility>
+
+#include "collectives/schemes/shared/racks.h"
+#include "profiles/algorithms/algorithms.h"
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/job/leaf_spine.h"
+#include "profiles/job/switches.h"
+#include "profiles/load/files/topology.h"
+
+namespace ghostrank {
+namespace {
+
+// Links of both directions; each has its own queue.
+constexpr std::int64_t kMostLinks = 1 << 22;
+
+// The row with the name that a setting gives.
+template <typename Row>
+const Row& row_named(const Setting& name, const std::vector<const Row*>& rows) {
+  std::vector<std::string> known;
+  for (const Row* row : rows) {
+    if (row->name == name.text) return *row;
+    known.emplace_back(row->name);
+  }
+  const std::string near = nearest(name.text, known);
+  fail(name.mark,
+       std::string(name.key->path) + " is " + quote(name.text) +
+           (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
+}
+
+// Negative: derive it from the oversubscription.
+double uplink_rate(const Settings& in) {
+  const Setting& rate = in.at("cluster.topology.uplink_rate");
+  if (rate.text == "auto") return -1;
+  const std::optional<double> bps = parse_rate(rate.text);
+  if (!bps)
+    fail(rate.mark, "cluster.topology.uplink_rate: " + quote(rate.text) +
+                        " is neither auto nor a rate such as 400Gbps");
+  if (in.given("cluster.topology.oversubscription"))
+    fail(rate.mark,
+         "cluster.topology.uplink_rate and oversubscription both say how fast up-links are; leave "
+         "one of them out");
+  return *bps;
+}
+
+constexpr std::array kKinds{std::pair{TopologySpec::Kind::nonblocking, "nonblocking"},
+                            std::pair{TopologySpec::Kind::nonblocking, "single_switch"},
+                            std::pair{TopologySpec::Kind::leaf_spine, "leaf_spine"},
+                            std::pair{TopologySpec::Kind::rail_optimised, "rail_optimised"},
+                            std::pair{TopologySpec::Kind::rail_only, "rail_only"},
+                            std::pair{TopologySpec::Kind::fat_tree, "fat_tree"}};
+
+TopologySpec::Kind kind_of(const Setting& kind) {
+  std::vector<std::string> names;
+  for (const auto& [value, name] : kKinds) {
+    if (kind.text == name) return value;
+    names.emplace_back(name);
+  }
+  if (is_topology_file(kind.text)) return TopologySpec::Kind::file;
+  const std::string near = nearest(kind.text, names);
+  fail(kind.mark, "cluster.topology.kind is " + quote(kind.text) + "; " +
+                      (near.empty() ? "allowed: " + join(names, ", ") +
+                                          ", or the path of a .csv, .json or .yaml file of links"
+                                    : "did you mean " + near + "?"));
+}
+
+// The links that have failed, and those that are slower.
+void read_trouble(const Settings& in, TopologySpec& out) {
+  const Setting &failed = in.at("cluster.topology.failed"),
+                &degraded = in.at("cluster.topology.degraded");
+  if (failed.raw && !failed.raw->is_list())
+    fail(failed.mark, "cluster.topology.failed is a list of links, as in [leaf0-spine1]");
+  if (failed.raw)
+    for (const YamlValue& link : failed.raw->children) out.failed.push_back(link.text);
+  if (degraded.raw && !degraded.raw->is_map())
+    fail(degraded.mark,
+         "cluster.topology.degraded is a mapping from links to rates, as in {leaf0-spine1: "
+         "100Gbps}");
+  if (!degraded.raw) return;
+  for (const YamlValue& link : degraded.raw->children) {
+    const std::optional<double> bps = parse_rate(link.text);
+    if (!bps || *bps <= 0)
+      fail(link.mark, "cluster.topology.degraded: " + quote(link.text) +
+                          " is no rate such as 100Gbps; a link without any has failed");
+    out.degraded.emplace_back(link.key, *bps);
+  }
+}
+
+// Refuses numbers of leaves that the nodes cannot be connected to, and fabrics that are too large.
+void check_size(const Settings& in, const ClusterSpec& cluster) {
+  const Setting& leaves = in.at("cluster.topology.leaves");
+  const TopologySpec& spec = cluster.topology;
+  const int wanted = spec.leaves, nics = cluster.nics_per_node;
+  const bool rail = spec.kind == TopologySpec::Kind::rail_optimised;
+  if (const Setting& places = in.at("cluster.topology.places");
+      spec.places > 0 && spec.places < cluster.all_nodes())
+    fail(places.mark, "cluster.topology.places: the job has " +
+                          std::to_string(cluster.all_nodes()) + " nodes; make room for them");
+  if (rail && wanted % nics != 0)
+    fail(leaves.mark, "cluster.topology.leaves: " + leaves.text +
+                          " cannot be shared by the rails of nodes with " + std::to_string(nics) +
+                          " NICs; take a multiple of " + std::to_string(nics));
+  if (wanted / (rail ? nics : 1) > fabric_nodes(cluster))
+    fail(leaves.mark, "cluster.topology.leaves: " + leaves.text + " are more than " +
+                          std::to_string(fabric_nodes(cluster)) +
+                          " nodes can be connected to; take fewer");
+  std::int64_t links = 0;
+  if (spec.kind == TopologySpec::Kind::fat_tree) {
+    const FatTree tree = fat_tree_of(cluster);
+    links = std::int64_t{2} * tree.pods * tree.spines * (std::int64_t{tree.leaves} + tree.cores);
+    if (spec.leaves % tree.pods != 0)
+      fail(leaves.mark, "cluster.topology.leaves: " + leaves.text + " cannot be divided among " +
+                            std::to_string(tree.pods) + " pods; take a multiple");
+    if (const Setting& cores = in.at("cluster.topology.cores"); spec.cores % tree.spines != 0)
+      fail(cores.mark, "cluster.topology.cores: " + cores.text + " cannot be divided among the " +
+                           std::to_string(tree.spines) + " spines of a pod; take a multiple");
+  } else if (spec.kind != TopologySpec::Kind::rail_only) {
+    links = leaf_spine_of(cluster).links();
+  }
+  if (links > kMostLinks)
+    fail(leaves.given ? leaves.mark : in.at("cluster.topology.kind").mark,
+         "cluster.topology: " + std::to_string(links) + " links between switches; at most " +
+             std::to_string(kMostLinks) + " are supported, set fewer leaves or spines");
+}
+
+bool is_ipv4(const std::string& text) {
+  in_addr address{};
+  return inet_pton(AF_INET, text.c_str(), &address) == 1;
+}
+
+bool is_mac(const std::string& text) {
+  static const std::regex kForm("([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}");
+  return std::regex_match(text, kForm);
+}
+
+// The path of the file that a setting names; empty: it names none.
+std::string file_named(const Setting& setting, const std::string& near) {
+  namespace fs = std::filesystem;
+  if (setting.text.empty()) return "";
+  std::error_code ignored;
+  for (const fs::path& path : {fs::path(setting.text), fs::path(near) / setting.text})
+    if (fs::is_regular_file(path, ignored)) return path.string();
+  fail(setting.mark, std::string(setting.key->path) + ": there is no file " + quote(setting.text) +
+                         ", nor next to the job; check the path");
+}
+
+// A program of the user's own, on a switch that the run starts.
+void read_program(const Settings& in, const std::string& near, SwitchSpec& sw) {
+  const Setting &program = in.at("switch.program"), &entries = in.at("switch.entries");
+  sw.program = file_named(program, near);
+  sw.entries = file_named(entries, near);
+  if (!sw.program.empty() && !sw.program.ends_with(".spec"))
+    fail(program.mark, "switch.program: " + quote(program.text) +
+                           " is no .spec; compile P4 with p4c-dpdk and name what it writes");
+  if (sw.program.empty() && !sw.entries.empty())
+    fail(entries.mark, "switch.entries are those of a program; name it with switch.program");
+  if (!sw.entries.empty() && sw.loss > 0)
+    fail(in.at("switch.loss").mark,
+         "switch.loss: only ghostrank knows how its own tables lose packets, not those of "
+         "switch.entries; use fabric.packets.loss");
+  if (!sw.entries.empty() && sw.leaves > 1)
+    fail(in.at("switch.leaves").mark,
+         "switch.leaves: switch.entries are those of one switch; leave out one of the two");
+}
+
+// The nodes are divided evenly among the leaves.
+void read_leaves(const Settings& in, int nodes, SwitchSpec& sw) {
+  sw.leaves = in.small("switch.leaves");
+  if (sw.leaves == 1) return;
+  const std::string given = "switch.leaves: " + std::to_string(nodes) + " nodes on " +
+                            std::to_string(sw.leaves) + " leaves: ";
+  if (sw.leaves > nodes)
+    fail(in.at("switch.leaves").mark, given + "some would have none; name fewer leaves");
+  if (nodes > sw.leaves * kMostInRack)
+    fail(in.at("switch.leaves").mark,
+         given + "a switch sums for at most " + std::to_string(kMostInRack) + "; name " +
+             std::to_string((nodes + kMostInRack - 1) / kMostInRack) + " leaves or more");
+}
+
+}  // namespace
+
+void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out) {
+  const Setting& name = in.at("servers.placement");
+  out.placement = &row_named(name, own.placements());
+  out.colocated = !out.placement->machines;
+}
+
+void read_network_switch(const Settings& in, const std::string& near, JobSpec& out) {
+  SwitchSpec& sw = out.network_switch;
+  const Setting& target = in.at("switch.target");
+  for (const std::int64_t at : in.integers("switch.fails_at_us"))
+    sw.fails_at.push_back(at * kPicosPerMicro);
+  std::ranges::sort(sw.fails_at);
+  sw.away = in.micros("switch.away_us");
+  const double patience = in.number("run.stall_timeout_s");
+  if (!sw.fails_at.empty() && in.number("switch.fallback_after_us") == 0 &&
+      seconds(sw.away) > patience)
+    fail(in.at("switch.away_us").mark,
+         "switch.away_us: the switches stay away for longer than a run may stand still "
+         "(run.stall_timeout_s), and with switch.fallback_after_us: 0 nobody gives them up; set "
+         "switch.fallback_after_us, or let them return sooner");
+  if (target.text == "model" || !is_network(out.fabric.kind)) return;
+  for (const auto& [value, name] : kSwitchTargets)
+    if (name == target.text) sw.target = value;
+  // An external switch or the user's own program is not known to be guarded. A job that gives a
+  // time for an external switch claims that it is.
+  out.collectives.in_switch.guarded =
+      sw.target == SwitchTarget::compiled ||
+      (sw.target == SwitchTarget::dpdk && in.text("switch.program").empty()) ||
+      (sw.target == SwitchTarget::external && in.given("switch.fallback_after_us"));
+  sw.address = in.text("switch.address");
+  if (!is_ipv4(sw.address))
+    fail(sw.address.empty() ? target.mark : in.at("switch.address").mark,
+         "switch.address: " + (sw.address.empty() ? "is missing" : quote(sw.address) + " is none") +
+             "; write an IPv4 address in the network of the ranks, such as 10.0.0.254");
+  const Setting& mac = in.at("switch.mac");
+  if (mac.text != "auto")
+    sw.mac = mac.text;
+  else if (sw.started())
+    sw.mac = "02:00:00:00:ff:01";
+  if (!sw.mac.empty() && !is_mac(sw.mac))
+    fail(mac.mark, "switch.mac: " + quote(sw.mac) + " is no MAC address such as 02:00:00:00:ff:01");
+  sw.nics = out.cluster.gpus_per_node == 1 ? 1 : out.cluster.nics_per_node;
+  sw.ports = in.text("switch.ports");
+  sw.network_namespace = in.text("switch.namespace");
+  sw.socket = in.text("switch.socket");
+  if (sw.socket.starts_with(kControllerPrefix) && in.text("switch.packet_elements") == "32")
+    fail(in.at("switch.packet_elements").mark,
+         "switch.packet_elements: the programs of SwitchML controllers sum packets of 64 or 256 "
+         "elements; use one of these");
+  sw.worker_port = static_cast<std::uint16_t>(in.integer("switch.worker_port"));
+  sw.loss = in.number("switch.loss");
+  sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
+  if (!sw.started()) return;
+  read_leaves(in, out.cluster.all_nodes(), sw);
+  if (sw.target == SwitchTarget::dpdk) read_program(in, near, sw);
+  if (sw.ports.find("{node}") == std::string::npos)
+    fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
+         "switch.ports: the run starts the switch and must know its interfaces; name them with "
+         "{node}, as in port{node}");
+  if (sw.nics > 1 && sw.ports.find("{nic}") == std::string::npos)
+    fail(in.at("switch.ports").mark,
+         "switch.ports: nodes have " + std::to_string(sw.nics) +
+             " NICs (cluster.nics_per_node), and the switch a port for each; name them with {node} "
+             "and {nic}, as in port{node}r{nic}");
+  if (out.fabric.namespaces.empty())
+    fail(target.mark,
+         "switch.target: " + target.text +
+             " joins nodes that are network namespaces of this machine; set fabric.colocated: wire "
+             "and fabric.namespaces, or use switch.target: external");
+}
+
+QueueSpec read_queues(const Settings& in, const Algorithms& own) {
+  QueueSpec out;
+  out.buffer = static_cast<std::uint64_t>(in.number("fabric.queues.buffer"));
+  out.pause = in.boolean("fabric.queues.pause");
+  out.scheduling =
+      in.text("fabric.queues.scheduling") == "fair" ? Scheduling::fair : Scheduling::fifo;
+  out.control = &row_named(in.at("fabric.queues.congestion_control"), own.congestion_controls());
+  out.window = static_cast<std::uint64_t>(in.number("fabric.queues.window"));
+  out.mark_from = static_cast<std::uint64_t>(in.number("fabric.queues.mark_from"));
+  out.mark_to = static_cast<std::uint64_t>(in.number("fabric.queues.mark_to"));
+  out.mark_most = in.number("fabric.queues.mark_share");
+  out.retransmit =
+      static_cast<Picoseconds>(in.number("fabric.queues.retransmit_us") * kPicosPerMicro);
+  if (out.mark_from > out.mark_to)
+    fail(in.at("fabric.queues.mark_from").mark,
+         "fabric.queues.mark_from lies above fabric.queues.mark_to; packets are marked from the "
+         "one to the other");
+  return out;
+}
+
+void read_topology(const Settings& in, const Algorithms& own, const std::string& near,
+                   ClusterSpec& out) {
+  TopologySpec& spec = out.topology;
+  const Setting& kind = in.at("cluster.topology.kind");
+  spec.kind = kind_of(kind);
+  if (spec.kind == TopologySpec::Kind::nonblocking) return;
+  spec.places = in.small("cluster.topology.places");
+  spec.leaves = in.small("cluster.topology.leaves");
+  spec.spines = in.small("cluster.topology.spines");
+  spec.pods = in.small("cluster.topology.pods");
+  spec.cores = in.small("cluster.topology.cores");
+  spec.oversubscription = in.number("cluster.topology.oversubscription");
+  spec.pod_oversubscription = in.number("cluster.topology.pod_oversubscription");
+  spec.uplink_bps = uplink_rate(in);
+  spec.link_latency = in.micros("cluster.topology.link_latency_us");
+  spec.flowlet_gap = in.micros("cluster.topology.flowlet_gap_us");
+  spec.routing = &row_named(in.at("cluster.topology.routing"), own.routings());
+  const std::string& placement = in.text("cluster.topology.placement");
+  spec.placement = placement == "spread"   ? TopologySpec::Placement::spread
+                   : placement == "random" ? TopologySpec::Placement::random
+                                           : TopologySpec::Placement::packed;
+  spec.seed = static_cast<std::uint64_t>(in.integer("run.seed"));
+  read_trouble(in, spec);
+  if (spec.kind == TopologySpec::Kind::file) {
+    spec.file = std::make_shared<const SwitchGraph>(read_topology_file(kind, near, out));
+  } else {
+    check_size(in, out);
+  }
+  if (spec.kind != TopologySpec::Kind::rail_only && spec.kind != TopologySpec::Kind::file &&
+      out.nic.rate_bps == 0 && spec.uplink_bps < 0 &&
+      (spec.oversubscription != 1 || spec.pod_oversubscription != 1))
+    fail(in.at("cluster.topology.oversubscription").mark,
+         "cluster.topology.oversubscription: the NICs have no rate that could be divided; set "
+         "cluster.nic.rate, or cluster.topology.uplink_rate");
+  try {
+    switches_of(out);  // links that fail must exist, and leave every NIC a path
+  } catch (const Error& error) {
+    const bool degraded = std::string_view(error.what()).find(".degraded") != std::string::npos;
+    const Setting& at = degraded               ? in.at("cluster.topology.degraded")
+                        : !spec.failed.empty() ? in.at("cluster.topology.failed")
+                                               : kind;
+    fail(at.mark, error.what());
+  }
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,45 @@
+// How long the compressed pieces of BytePS's roots and servers are on average
+// (collectives/schemes/keyed/piece_compression.h), if sizes depend on the data and ranks hold no
+// real data: gradients are drawn by their law and go through the codecs of some nodes and of a
+// server.
+//
+//   ranks of a node: draws > sum > codec of its root > payload: a piece
+//   server:          sum of the decompressed payloads > its codec > payload: a sum
+//
+// Memories take some rounds to fill, of which the last one counts. Pieces are drawn in lengths of
+// powers of two, up to a limit, and sizes of other lengths are in proportion.
+//
+// Units: elements. Threading: any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "collectives/gradients/gradient_law.h"
+#include "collectives/schemes/keyed/piece_compression.h"
+
+namespace ghostrank {
+
+class PieceSizes {
+ public:
+  // `how` without its function `expected`; ranks: of each node.
+  PieceSizes(PieceCompression how, const GradientLaw& law, int nodes, int ranks,
+             std::uint64_t seed);
+
+  PayloadSizes of(std::uint64_t elements);
+
+ private:
+  PayloadSizes mean(std::uint64_t elements) const;
+  // Of one piece of every node, and their sum.
+  PayloadSizes drawn(std::uint64_t elements, std::uint64_t seed) const;
+
+  const PieceCompression how_;
+  const GradientLaw law_;
+  const int nodes_, ranks_, rounds_;  // that are drawn
+  const std::uint64_t seed_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, PayloadSizes> known_;  // by drawn elements
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,132 @@
+#include "profiles/planners/compression/times.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "collectives/compressor.h"
+#include "profiles/input/csv.h"
+#include "profiles/input/quantity.h"
+#include "profiles/input/shipped.h"
+#include "profiles/input/yaml.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::array<std::string_view, 4> kColumns{"method", "elements", "compress_ns",
+                                                   "decompress_ns"};
+
+// Where the columns lie; empty if one is missing.
+std::optional<std::array<std::size_t, 4>> places_in(const CsvTable& table) {
+  std::array<std::size_t, 4> places{};
+  for (std::size_t c = 0; c < kColumns.size(); ++c) {
+    const auto found = table.column(kColumns[c]);
+    if (!found) return std::nullopt;
+    places[c] = *found;
+  }
+  return places;
+}
+
+// A row has times per element; returns those of the whole tensor.
+std::optional<CompressionTime> time_of(const std::vector<std::string>& row,
+                                       const std::array<std::size_t, 4>& places) {
+  std::array<double, 4> numbers{};
+  for (std::size_t c = 1; c < kColumns.size(); ++c) {
+    const std::optional<double> number =
+        places[c] < row.size() ? parse_number(row[places[c]]) : std::nullopt;
+    if (!number || *number < 0 || !std::isfinite(*number)) return std::nullopt;
+    numbers[c] = *number;
+  }
+  const double elements = numbers[1];
+  if (elements < 1 || elements > 1e15 || elements != std::floor(elements)) return std::nullopt;
+  return CompressionTime{static_cast<std::uint64_t>(elements), elements * numbers[2],
+                         elements * numbers[3]};
+}
+
+// A shipped table has a name, any other file a path.
+std::string path_of_times(const Setting& file, const std::string& folder) {
+  constexpr std::string_view kFolder = "costs", kExtension = ".csv";
+  const std::string& text = file.text;
+  if (text.find('/') == std::string::npos && !text.ends_with(kExtension)) {
+    if (std::string path = shipped_file(text, kFolder, kExtension); !path.empty()) return path;
+    const std::vector<std::string> known = shipped_names(kFolder, kExtension);
+    fail(file.mark,
+         "compression.costs is " + quote(text) + "; write v100, " +
+             (known.empty() ? "" : join(known, ", ") + ", ") +
+             "or the path of a CSV file of `ghostrank calibrate compression --csv FILE`");
+  }
+  const std::string path = text.starts_with('/') ? text : folder + "/" + text;
+  if (!std::filesystem::is_regular_file(path))
+    fail(file.mark, "compression.costs is " + quote(text) +
+                        ": there is no such file; write it by `ghostrank calibrate compression "
+                        "--csv FILE`, or v100");
+  return path;
+}
+
+CompressionTime scaled(const CompressionTime& time, std::uint64_t elements) {
+  const double factor = static_cast<double>(elements) / static_cast<double>(time.elements);
+  return {elements, factor * time.compress_ns, factor * time.decompress_ns};
+}
+
+// A pass of 4 bytes at 900 GB/s, and a launch, as in methods.h: of a V100, lower bounds.
+constexpr double kMemoryPassNs = 4 / 900.0, kMemoryLaunchNs = 5000;
+
+}  // namespace
+
+double memory_time_ns(Memory memory, std::uint64_t elements) {
+  const MemoryWork work = work_of(memory);
+  return work.passes * kMemoryPassNs * static_cast<double>(elements) +
+         work.launches * kMemoryLaunchNs;
+}
+
+CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elements) {
+  const auto& table = spec.measured;
+  if (table.empty()) {
+    const CompressionCost& cost = spec.method->cost;
+    const auto n = static_cast<double>(elements);
+    return {elements, 1e3 * cost.compress_us + n * cost.compress_ns,
+            1e3 * cost.decompress_us + n * cost.decompress_ns};
+  }
+  const auto above = std::find_if(table.begin(), table.end(), [&](const CompressionTime& time) {
+    return time.elements >= elements;
+  });
+  if (above == table.begin()) return scaled(table.front(), elements);
+  if (above == table.end()) return scaled(table.back(), elements);
+  const CompressionTime &low = above[-1], &high = *above;
+  const double share = static_cast<double>(elements - low.elements) /
+                       static_cast<double>(high.elements - low.elements);
+  return {elements, std::lerp(low.compress_ns, high.compress_ns, share),
+          std::lerp(low.decompress_ns, high.decompress_ns, share)};
+}
+
+std::vector<CompressionTime> read_compression_times(const Setting& file, const std::string& folder,
+                                                    std::string_view method) {
+  const std::string path = path_of_times(file, folder);
+  const CsvTable table = read_csv(path);
+  const auto places = places_in(table);
+  if (!places)
+    fail(table.head.mark,
+         "the head has no method, elements, compress_ns and decompress_ns; "
+         "write the file by `ghostrank calibrate compression --csv FILE`");
+  std::map<std::uint64_t, CompressionTime> times;
+  for (const CsvRow& row : table.rows) {
+    const std::optional<CompressionTime> time = time_of(row.fields, *places);
+    if (!time)
+      fail(row.mark, quote(join(row.fields, ",")) +
+                         " is no row of the table; elements are a whole number from "
+                         "1, times are nanoseconds an element from 0");
+    if (row.fields[(*places)[0]] == method) times[time->elements] = *time;
+  }
+  if (times.empty())
+    fail(file.mark, "compression.costs: " + path + " has no row of " + quote(std::string(method)) +
+                        "; measure it by `ghostrank calibrate compression --method " +
+                        std::string(method) + " --csv FILE`");
+  std::vector<CompressionTime> rows;
+  for (const auto& [elements, time] : times) rows.push_back(time);
+  return rows;
+}
+
+}  // namespace ghostrank

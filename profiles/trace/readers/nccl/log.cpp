@@ -1,0 +1,186 @@
+// NCCL's log: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL, of all processes, in one file or in
+// several.
+//
+//   host:pid:tid [dev] NCCL INFO comm 0x55d0 rank 0 nranks 2 ... commId 0x8ab5 - Init COMPLETE
+//   host:pid:tid [dev] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f recvbuff 0x7f count 2049000
+//     datatype 7 op 0 root 0 comm 0x55d0 [nranks=2] stream 0x56                     (one line)
+//
+// A communicator is an address in its process; the INIT lines say which rank it is, and of which
+// commId. Without commId, the k-th communicator of a size in one process is the k-th of that size
+// in all. Calls have no times (nccl/calls.h) and keep the order of the lines. Of a send or receive
+// `root` is the peer.
+#include <array>
+#include <charconv>
+#include <map>
+
+#include "profiles/error.h"
+#include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/nccl/calls.h"
+#include "profiles/trace/trace_file.h"
+
+namespace ghostrank {
+namespace {
+
+// Bytes of NCCL's data types, by number.
+constexpr std::array<std::uint64_t, 12> kBytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+class Reader {
+ public:
+  Reader(const std::string& path, NcclRecords& out, Trace& trace)
+      : path_(path), out_(out), trace_(trace) {}
+
+  void run() {
+    const std::string text = read_trace_file(path_);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      ++line_;
+      take(std::string_view(text).substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(path_ + ":" + std::to_string(line_) + ":1: " + what);
+  }
+
+  static std::vector<std::string_view> words_of(std::string_view text) {
+    std::vector<std::string_view> out;
+    constexpr std::string_view kBlank = " \t\r";
+    for (std::size_t at = 0; (at = text.find_first_not_of(kBlank, at)) != std::string_view::npos;) {
+      const std::size_t end = std::min(text.find_first_of(kBlank, at), text.size());
+      out.push_back(text.substr(at, end - at));
+      at = end;
+    }
+    return out;
+  }
+
+  // The word behind `key`; empty: there is none.
+  static std::string_view after(const std::vector<std::string_view>& words, std::string_view key) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i)
+      if (words[i] == key) return words[i + 1];
+    return {};
+  }
+
+  std::uint64_t number(const std::vector<std::string_view>& words, std::string_view key,
+                       std::uint64_t most) const {
+    const std::string_view text = after(words, key);
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size() || value > most)
+      fail(std::string(key) + " is no integer from 0 to " + std::to_string(most));
+    return value;
+  }
+
+  void take(std::string_view line) {
+    constexpr std::string_view kMark = " NCCL INFO ";
+    const std::size_t mark = line.find(kMark);
+    if (mark == std::string_view::npos) {
+      ++trace_.left_out[line.find_first_not_of(" \t\r") == std::string_view::npos
+                            ? "empty lines"
+                            : "lines that are not NCCL's"];
+      return;
+    }
+    const auto words = words_of(line.substr(mark + kMark.size()));
+    const bool begins = !after(words, "comm").empty() && !after(words, "nranks").empty() &&
+                        !after(words, "rank").empty();
+    if (begins) return take_communicator(line, words);
+    const std::uint32_t call = call_named(words.empty() ? "" : words[0]);
+    const bool message = call == kNcclSend || call == kNcclRecv;
+    if ((message || call < std::size(kNcclCalls)) && !after(words, "opCount").empty())
+      return take_call(line, words, call);
+    ++trace_.left_out["lines of NCCL without a call or a communicator"];
+  }
+
+  static constexpr auto kUnknownCall = static_cast<std::uint32_t>(std::size(kNcclCalls));
+
+  static std::uint32_t call_named(std::string_view word) {
+    if (!word.ends_with(':')) return kUnknownCall;
+    word.remove_suffix(1);
+    if (word == "Send") return kNcclSend;
+    if (word == "Recv") return kNcclRecv;
+    std::uint32_t call = 0;
+    while (call < std::size(kNcclCalls) && kNcclCalls[call].name != word) ++call;
+    return call;
+  }
+
+  // host:pid, and its number among all processes. A timestamp may precede it.
+  std::uint32_t process_of(std::string_view line) {
+    for (const std::string_view word : words_of(line.substr(0, line.find(" NCCL INFO ")))) {
+      const std::size_t thread = word.rfind(':');
+      if (thread == std::string_view::npos || thread == 0) continue;
+      const std::size_t pid = word.rfind(':', thread - 1);
+      if (pid == std::string_view::npos) continue;
+      std::int64_t id = 0;
+      const std::string_view digits = word.substr(pid + 1, thread - pid - 1);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+      if (error != std::errc() || end != digits.data() + digits.size()) continue;
+      return out_.process(std::string(word.substr(0, pid)), id);
+    }
+    fail("there is no host:pid:tid before NCCL INFO");
+  }
+
+  void take_communicator(std::string_view line, const std::vector<std::string_view>& words) {
+    const std::uint32_t process = process_of(line);
+    const auto ranks = number(words, "nranks", kMostTraceRanks);
+    const auto rank = number(words, "rank", kMostTraceRanks);
+    if (rank >= ranks) fail("rank " + std::to_string(rank) + " of nranks " + std::to_string(ranks));
+    const std::string address(after(words, "comm"));
+    std::string id(after(words, "commId"));
+    // NCCL logs a communicator at the start and at the end of its initialization.
+    const auto known = membership_of_.find({process, address});
+    const bool again = known != membership_of_.end() && calls_of_[known->second].empty() &&
+                       out_.memberships[known->second].rank == static_cast<std::int32_t>(rank);
+    if (id.empty())
+      id = std::to_string(ranks) + " ranks, communicator " +
+           std::to_string(again ? made_[{process, ranks}] : ++made_[{process, ranks}]);
+    ++trace_.used;
+    membership_of_[{process, address}] =
+        out_.join({id, "", static_cast<int>(ranks)}, static_cast<std::int32_t>(rank), process,
+                  path_, [this](const std::string& what) { fail(what); });
+  }
+
+  void take_call(std::string_view line, const std::vector<std::string_view>& words,
+                 std::uint32_t call) {
+    const std::string address(after(words, "comm"));
+    const auto membership = membership_of_.find({process_of(line), address});
+    if (membership == membership_of_.end())
+      fail("communicator " + quote(address) +
+           " has no line before that says its rank; log with NCCL_DEBUG_SUBSYS=INIT,COLL");
+    NcclRecord record;
+    record.call = call;
+    record.membership = membership->second;
+    record.comm = out_.memberships[record.membership].comm;
+    const std::uint64_t type = number(words, "datatype", kBytes.size() - 1);
+    record.bytes = number(words, "count", kMostTraceBytes / kBytes[type]) * kBytes[type];
+    record.peer =
+        static_cast<std::int32_t>(number(words, "root", out_.comms[record.comm].ranks - 1));
+    record.number = calls_of_[record.membership][call]++;
+    record.line = line_;
+    out_.records.push_back(record);
+  }
+
+  const std::string& path_;
+  NcclRecords& out_;
+  Trace& trace_;
+  std::uint64_t line_ = 0;
+  // By process and address: the membership there now.
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> membership_of_;
+  std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>
+      calls_of_;                                                 // by membership and call
+  std::map<std::pair<std::uint32_t, std::uint64_t>, int> made_;  // how many, by process and ranks
+};
+
+}  // namespace
+
+Trace import_nccl_log(const std::vector<std::string>& files, int) {
+  Trace trace;
+  trace.format = "nccl-log";
+  trace.unit = "none";
+  NcclRecords records;
+  for (const std::string& file : files) Reader(file, records, trace).run();
+  import_records(records, files.front(), trace);
+  return trace;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,269 @@
+// Properties that make each compression method what it is: means of random rounding, error
+// feedback, majority votes, projections, hand-worked payloads, and what odd tensors become.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/compress/power_sgd.h"
+#include "collectives/compress/sparsify/fits.h"
+#include "collectives/compressor.h"
+#include "collectives/gradients/gradient_law.h"
+
+namespace ghostrank {
+namespace {
+
+using Floats = std::vector<float>;
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+const Compressor& method(std::string_view name) {
+  const auto all = compressors();
+  return *std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
+}
+
+Floats round_trip(std::string_view name, const Floats& tensor, CompressionOptions options = {}) {
+  const std::vector<Floats> one{tensor};
+  return exchanged(method(name), one, {{options}});
+}
+
+Floats drawn(std::size_t elements, std::uint64_t seed) {
+  Floats tensor(elements);
+  GradientLaw{}.draw(seed, tensor);
+  return tensor;
+}
+
+// All that GRACE and its rivals have, by their names.
+TEST(Methods, AreThere) {
+  for (const char* name :
+       {"fp16",          "randomk",  "topk",       "threshold", "dgc",       "adaq",
+        "qsgd",          "terngrad", "signsgd",    "signum",    "efsignsgd", "onebit",
+        "natural",       "powersgd", "inceptionn", "sketch",    "8bit",      "redsync",
+        "gaussian_ksgd", "sidco-e",  "sidco-p",    "sidco-gp",  "bf16",      "dithering"})
+    EXPECT_TRUE(std::any_of(compressors().begin(), compressors().end(), [&](const Compressor& m) {
+      return m.name == name;
+    })) << name;
+}
+
+// 10,000 draws: the mean lies within six standard errors of a spread of at most one unit.
+TEST(RandomRounding, HasTheRightMean) {
+  const Floats tensor{0.3f, -0.7f, 0.01f, 1, -0.001f, 0, 0.45f, -0.2f};
+  constexpr int kDraws = 10'000;
+  for (const char* name :
+       {"qsgd", "terngrad", "natural", "dithering", "dithering natural", "dithering l2"}) {
+    SCOPED_TRACE(name);
+    CompressionOptions options;
+    options.quantum = 4;
+    options.natural = name == std::string_view("dithering natural");
+    options.l2 = name == std::string_view("dithering l2");
+    const std::string_view of = std::string_view(name).substr(0, std::string_view(name).find(' '));
+    std::vector<double> sum(tensor.size());
+    for (int d = 0; d < kDraws; ++d) {
+      options.seed = static_cast<std::uint64_t>(d);
+      const Floats back = round_trip(of, tensor, options);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(back[i]);
+    }
+    const double unit = method(of).error(tensor, options);
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      EXPECT_NEAR(sum[i] / kDraws, static_cast<double>(tensor[i]), 6 * unit / 2 / 100) << i;
+  }
+}
+
+// What was sent and what is kept add up to what there was: nothing is lost or invented.
+TEST(ErrorFeedback, ConservesTheSumOfGradients) {
+  for (const char* name : {"topk", "randomk", "dgc", "threshold", "onebit", "efsignsgd", "8bit",
+                           "sidco-e", "adaq", "powersgd"}) {
+    SCOPED_TRACE(name);
+    constexpr std::size_t kElements = 2000;
+    std::vector<double> gradients(kElements), sent(kElements);
+    Floats residual(kElements);
+    CompressionOptions options;
+    options.rows = 40;
+    for (std::uint64_t step = 0; step < 20; ++step) {
+      options.seed = options.shared_seed = step;
+      Floats tensor = drawn(kElements, step + 100);
+      for (std::size_t i = 0; i < kElements; ++i) {
+        gradients[i] += static_cast<double>(tensor[i]);
+        tensor[i] += residual[i];
+      }
+      const Floats back = round_trip(name, tensor, options);
+      for (std::size_t i = 0; i < kElements; ++i) {
+        residual[i] = tensor[i] - back[i];
+        sent[i] += static_cast<double>(back[i]);
+      }
+    }
+    for (std::size_t i = 0; i < kElements; ++i)
+      ASSERT_NEAR(sent[i] + static_cast<double>(residual[i]), gradients[i], 1e-6) << i;
+  }
+}
+
+TEST(SignSgd, IsAVoteOfRanks) {
+  const std::vector<Floats> ranks{{1, -1, -2, 0}, {3, -1, 5, 0}, {-9, -1, -1, -1}};
+  const std::vector<CompressionOptions> options(3);
+  EXPECT_EQ(exchanged(method("signsgd"), ranks, options), (Floats{1, -1, -1, 1}));
+}
+
+TEST(OneBit, SendsTheMeansOfBothSigns) {
+  EXPECT_EQ(round_trip("onebit", {1, -2, 3, -4, 0}),
+            (Floats{4.0f / 3, -3, 4.0f / 3, -3, 4.0f / 3}));
+}
+
+TEST(Natural, KeepsPowersOfTwo) {
+  const Floats powers{1, -2, 0.125f, 0x1p-100f, -0x1p18f, 0};
+  EXPECT_EQ(round_trip("natural", powers), powers);
+  EXPECT_EQ(round_trip("natural", {0x1p-120f, 0x1p30f}), (Floats{0, 0x1p18f}));
+}
+
+TEST(Sketch, GivesEachQuantileItsMean) {
+  CompressionOptions options;
+  options.quantiles = 2;
+  EXPECT_EQ(round_trip("sketch", {4, -1, 3, -3}, options), (Floats{3.5f, -2, 3.5f, -2}));
+}
+
+TEST(PowerSgd, IsExactForMatricesOfItsRank) {
+  Floats tensor(12 * 7);
+  for (std::size_t i = 0; i < tensor.size(); ++i)
+    tensor[i] =
+        static_cast<float>(static_cast<double>(i / 7 + 1) * (static_cast<double>(i % 7) - 2.5));
+  CompressionOptions options;
+  options.rows = 12;
+  const Floats back = round_trip("powersgd", tensor, options);
+  for (std::size_t i = 0; i < tensor.size(); ++i) EXPECT_NEAR(back[i], tensor[i], 1e-3f) << i;
+  options.rows = tensor.size();  // a vector is sent as it is
+  EXPECT_EQ(round_trip("powersgd", tensor, options), tensor);
+}
+
+TEST(Threshold, SendsWhatExceedsIt) {
+  CompressionOptions options;
+  options.threshold = 0.5;
+  EXPECT_EQ(round_trip("threshold", {0.5f, -0.6f, 0.4f, 7}, options), (Floats{0, -0.6f, 0, 7}));
+  EXPECT_EQ(payload_of(method("threshold"), Floats{0.1f, 0.2f}, options).size(), 0u);
+}
+
+TEST(Inceptionn, SendsBytesByExponents) {
+  // 1: whole; 0.25: two bytes; 2^-7: one; 2^-20: none; and a byte of classes for four elements.
+  const Floats tensor{1.5f, -0.25f, 0x1p-7f, 0x1p-20f};
+  EXPECT_EQ(payload_of(method("inceptionn"), tensor, {}).size(), 1u + 4 + 2 + 1);
+  EXPECT_EQ(round_trip("inceptionn", tensor), (Floats{1.5f, -0.25f, 0x1p-7f, 0}));
+}
+
+// Worked by hand: levels 4, -2 and 1 at 1, 4 and 5, which need no draws. Each has its distance, its
+// sign and its level: 0100 0 01100, 0101 1 0100, 1 0 1.
+TEST(Dithering, SendsTheDistancesSignsAndLevelsOfElementsInEliasCodes) {
+  const Floats tensor{0, 1, 0, 0, -0.5f, 0.25f};
+  CompressionOptions options;
+  options.quantum = 4;
+  const std::vector<std::byte> payload = payload_of(method("dithering"), tensor, options);
+  ASSERT_EQ(payload.size(), 12u);
+  std::uint32_t code, bits;
+  float scale;
+  std::memcpy(&code, payload.data(), 4);
+  std::memcpy(&bits, payload.data() + 4, 4);
+  std::memcpy(&scale, payload.data() + 8, 4);
+  EXPECT_EQ(code, 0b0100001100'010110100'101'0000000000u);
+  EXPECT_EQ(bits, 22u);
+  EXPECT_EQ(scale, 1.0f);
+  EXPECT_EQ(round_trip("dithering", tensor, options), tensor);
+  options.quantum = 3;  // natural: 1, 2, 4
+  options.natural = true;
+  EXPECT_EQ(payload_of(method("dithering"), tensor, options), payload);
+  EXPECT_EQ(round_trip("dithering", tensor, options), tensor);
+}
+
+// A level of 1 and distances as they come by chance: about d (1 + 1 + E[length of the distance])
+// bits an element where a share d has a level, and 8 bytes for nothing but zeros.
+TEST(Dithering, IsAsLongAsTheDataDecide) {
+  CompressionOptions options;
+  options.quantum = 1;
+  Floats tensor(100'000, 0.0625f);
+  tensor.front() = 1;  // the others have a level once in 16 times
+  const auto bytes = static_cast<double>(payload_of(method("dithering"), tensor, options).size());
+  double bits_of_distance = 0;
+  for (std::uint32_t d = 1; d < 1000; ++d) {
+    const int length = std::bit_width(d);
+    const int code = length - 1 + 2 * std::bit_width(static_cast<unsigned>(length)) - 1;
+    bits_of_distance += code * std::pow(15.0 / 16, d - 1) / 16;
+  }
+  const double expected = 100'000 / 16.0 * (2 + bits_of_distance) / 8;
+  EXPECT_NEAR(bytes, expected, 0.03 * expected);
+  EXPECT_EQ(payload_of(method("dithering"), Floats(1000), options).size(), 8u);
+  tensor.back() = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(std::isnan(round_trip("dithering", tensor, options).front()));
+}
+
+// GRACE's formulas, by tensor of n elements.
+TEST(Payloads, HaveTheBytesOfGrace) {
+  const auto bytes = [](std::string_view name, auto change) {
+    CompressionOptions options;
+    change(options);
+    return payload_bytes(method(name), 1000, options);
+  };
+  const auto as_is = [](CompressionOptions&) {};
+  EXPECT_EQ(bytes("fp16", as_is), 2000u);
+  EXPECT_EQ(bytes("randomk", as_is), 40u);
+  EXPECT_EQ(bytes("topk", as_is), 80u);
+  for (const char* name : {"signsgd", "signum", "natural"}) EXPECT_EQ(bytes(name, as_is), 1000u);
+  for (const char* name : {"terngrad", "8bit", "efsignsgd", "qsgd"})
+    EXPECT_EQ(bytes(name, as_is), 1004u);
+  EXPECT_EQ(bytes("onebit", as_is), 1008u);
+  EXPECT_EQ(bytes("qsgd", [](auto& o) { o.quantum = 128; }), 2004u);
+  EXPECT_EQ(bytes("sketch", as_is), 1256u);
+  EXPECT_EQ(bytes("sketch", [](auto& o) { o.quantiles = 256; }), 3024u);
+  EXPECT_EQ(bytes("powersgd", [](auto& o) { o.rows = 50, o.rank = 2; }), 4u * 2 * 50);
+  EXPECT_EQ(bytes("powersgd", [](auto& o) { o.rows = 50, o.rank = 2, o.round = 1; }), 4u * 2 * 20);
+}
+
+// Zeros stay zeros (or become votes), single elements survive, and what is not finite does no harm
+// to memory; methods with a scale make all of such a tensor not finite, so that it is seen.
+TEST(OddTensors, AreTakenByEveryMethod) {
+  for (const Compressor& m : compressors()) {
+    SCOPED_TRACE(m.name);
+    for (const float x : round_trip(m.name, Floats(100)))
+      EXPECT_EQ(std::abs(x), m.majority ? 1.0f : 0.0f);
+    EXPECT_EQ(round_trip(m.name, {-3}).size(), 1u);
+    for (const Floats& odd :
+         {Floats{NAN, 1, 2, 3}, Floats{kInf, -kInf, 1, 0}, Floats{NAN, NAN}, Floats{-kInf},
+          Floats{std::numeric_limits<float>::max(), 1, -std::numeric_limits<float>::max()}})
+      EXPECT_EQ(round_trip(m.name, odd).size(), odd.size());
+  }
+  for (const char* name : {"qsgd", "terngrad", "8bit", "dithering", "efsignsgd"})
+    for (const float odd : {kInf, NAN})
+      for (const float x : round_trip(name, {odd, 1, 0, -2}))
+        EXPECT_FALSE(std::isfinite(x)) << name << ' ' << odd;
+  EXPECT_TRUE(std::isnan(round_trip("dgc", {NAN, 1, 2, 3})[0]));
+}
+
+TEST(Fits, AreInversesOfTheirFunctions) {
+  EXPECT_NEAR(fits::normal_quantile(0.975), 1.959963984540054, 1e-9);
+  EXPECT_NEAR(fits::normal_quantile(0.001), -3.090232306167814, 1e-9);
+  EXPECT_NEAR(fits::gamma_share(1, 2), 1 - std::exp(-2.0), 1e-12);
+  EXPECT_NEAR(fits::gamma_share(0.5, 0.5), std::erf(std::sqrt(0.5)), 1e-12);
+  for (const double a : {0.2, 1.0, 3.5, 40.0})
+    for (const double p : {0.01, 0.5, 0.99, 0.9999})
+      EXPECT_NEAR(fits::gamma_share(a, fits::gamma_quantile(a, p)), p, 1e-9) << a << " " << p;
+}
+
+// A bucket of a matrix of rank 1, a vector, and a matrix too small to be worth it: the first is
+// approximated exactly, the others are sent as they are.
+TEST(PowerSgd, OfPartsCompressesTheMatricesThatAreWorthIt) {
+  const std::vector<TensorShape> parts{{20, 30}, {50, 1}, {3, 3}};
+  CompressionOptions options;
+  options.parts = parts;
+  const std::uint64_t sizes[] = {50 + 9, 20, 30, 0};
+  for (options.round = 0; options.round < 4; ++options.round)
+    EXPECT_EQ(kPowerSgdOfParts.size(659, options), sizes[options.round]);
+  options.round = 0;
+  Floats tensor = drawn(659, 5);
+  for (std::size_t i = 0; i < 600; ++i)
+    tensor[i] = static_cast<float>(i / 30 + 1) * (static_cast<float>(i % 30) - 11.5f);
+  const Floats back = exchanged(kPowerSgdOfParts, std::vector<Floats>{tensor}, {{options}});
+  for (std::size_t i = 0; i < 659; ++i) EXPECT_NEAR(back[i], tensor[i], i < 600 ? 1e-3 : 0) << i;
+}
+
+}  // namespace
+}  // namespace ghostrank

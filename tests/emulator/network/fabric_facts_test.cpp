@@ -1,0 +1,87 @@
+// Facts about fabrics without traffic: sizes, diameter and bisection, by closed forms.
+#include "emulator/network/fabric_facts.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/load/files/topology.h"
+
+namespace ghostrank {
+namespace {
+
+using Kind = TopologySpec::Kind;
+constexpr double kNic = 100e9;
+
+ClusterSpec cluster_of(Kind kind, int nodes, int nics) {
+  ClusterSpec cluster;
+  cluster.nodes = nodes;
+  cluster.nics_per_node = nics;
+  cluster.nic.rate_bps = kNic;
+  cluster.topology.kind = kind;
+  return cluster;
+}
+
+FabricFacts facts_of(const ClusterSpec& cluster) {
+  return fabric_facts(switches_of(cluster), kNic);
+}
+
+TEST(FabricFacts, OfLeavesAndSpines) {
+  ClusterSpec cluster = cluster_of(Kind::leaf_spine, 8, 2);
+  cluster.topology.leaves = 4;
+  cluster.topology.spines = 2;
+  for (const double oversubscription : {1.0, 2.0, 8.0}) {
+    cluster.topology.oversubscription = oversubscription;
+    const FabricFacts facts = facts_of(cluster);
+    EXPECT_NEAR(facts.bisection_share, 1 / oversubscription, 1e-9);
+    EXPECT_NEAR(facts.bisection_bps, 8 * kNic / oversubscription, 1);
+    EXPECT_EQ(facts.diameter, 2);
+    EXPECT_EQ(facts.ports, 16 + 2 * 8);
+    ASSERT_EQ(facts.layers.size(), 2u);
+    EXPECT_EQ(facts.layers[0].name, "leaf");
+    EXPECT_EQ(facts.layers[0].ports, 4 + 2);
+    EXPECT_EQ(facts.layers[1].switches, 2);
+  }
+}
+
+// All pods but the oversubscribed cores between them.
+TEST(FabricFacts, OfAFatTree) {
+  ClusterSpec cluster = cluster_of(Kind::fat_tree, 32, 2);
+  cluster.topology.pods = 4;
+  cluster.topology.leaves = 16;
+  cluster.topology.pod_oversubscription = 7;
+  const FabricFacts facts = facts_of(cluster);
+  EXPECT_NEAR(facts.bisection_share, 1.0 / 7, 1e-9);
+  EXPECT_EQ(facts.diameter, 4);
+  ASSERT_EQ(facts.cables.size(), 2u);
+  EXPECT_EQ(facts.cables[1].tier, "spine-core");
+}
+
+// A switch reaches both halves, and rails lose nothing by not meeting.
+TEST(FabricFacts, OfRailsAlone) {
+  const FabricFacts facts = facts_of(cluster_of(Kind::rail_only, 4, 2));
+  EXPECT_NEAR(facts.bisection_share, 1, 1e-9);
+  EXPECT_EQ(facts.diameter, 0);
+  EXPECT_EQ(facts.ports, 8);
+}
+
+TEST(FabricFacts, CountLinksThatFailed) {
+  ClusterSpec cluster = cluster_of(Kind::leaf_spine, 4, 1);
+  cluster.topology.leaves = 2;
+  cluster.topology.spines = 2;
+  cluster.topology.failed = {"leaf0-spine1"};
+  const FabricFacts facts = facts_of(cluster);
+  EXPECT_EQ(facts.cables[0].failed, 1);
+  EXPECT_NEAR(facts.bisection_share, 0.5, 1e-9);
+}
+
+// A ring of four switches: two cables cross the middle.
+TEST(FabricFacts, OfAFile) {
+  const ClusterSpec cluster = cluster_of(Kind::file, 4, 1);
+  const SwitchGraph graph = parse_topology(
+      "n0,a\nn1,b\nn2,c\nn3,d\na,b,10Gbps\nb,c,10Gbps\nc,d,10Gbps\nd,a,10Gbps\n", "r.csv", cluster);
+  const FabricFacts facts = fabric_facts(graph, kNic);
+  EXPECT_NEAR(facts.bisection_bps, 20e9, 1);
+  EXPECT_EQ(facts.diameter, 2);
+}
+
+}  // namespace
+}  // namespace ghostrank

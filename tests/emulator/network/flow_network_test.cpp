@@ -1,0 +1,259 @@
+// Max-min fair rates: closed forms, and random networks that change step by step, against a filling
+// from scratch and against the definition of fairness.
+#include "emulator/network/flow_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/common/dice.h"
+#include "emulator/network/level_heap.h"
+
+namespace ghostrank {
+namespace {
+
+using Needs = std::vector<FlowNetwork::Need>;
+
+constexpr double kNoCap = 1e12;
+
+// The order of equal levels decides last bits, so every move is the standard library's.
+TEST(LevelHeap, MovesAsTheStandardLibraryDoes) {
+  checking::Dice dice(1);
+  const auto higher = [](const Level& a, const Level& b) { return a.first > b.first; };
+  for (int round = 0; round < 200; ++round) {
+    std::uint32_t number = 0;
+    const auto draw = [&] { return Level(static_cast<double>(dice.below(8)), ++number); };
+    std::vector<Level> ours;
+    for (std::uint64_t left = dice.below(40); left > 0; --left) ours.push_back(draw());
+    std::vector<Level> theirs = ours;
+    make_heap_of(ours);
+    std::make_heap(theirs.begin(), theirs.end(), higher);
+    ASSERT_EQ(ours, theirs);
+    while (!ours.empty()) {
+      if (dice.below(3) == 0 && number < 100) {
+        theirs.push_back(draw());
+        push_to_heap(ours, theirs.back());
+        std::push_heap(theirs.begin(), theirs.end(), higher);
+      } else {
+        pop_heap_of(ours);
+        std::pop_heap(theirs.begin(), theirs.end(), higher);
+        theirs.pop_back();
+      }
+      ASSERT_EQ(ours, theirs);
+    }
+  }
+}
+
+TEST(FlowNetwork, SharesALinkEqually) {
+  FlowNetwork net(2);
+  const Needs both{{0, 1.0}, {1, 1.0}}, one{{0, 1.0}};
+  const auto a = net.add(both, 1000, kNoCap, 0), b = net.add(one, 3000, kNoCap, 0);
+  EXPECT_EQ(net.settle(0).size(), 2u);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.5);
+  EXPECT_EQ(net.end(a), 2000);
+  EXPECT_EQ(net.end(b), 6000);
+  net.remove(a);
+  ASSERT_EQ(net.settle(2000).size(), 1u);
+  EXPECT_DOUBLE_EQ(net.rate(b), 1.0);  // 2000 are left
+  EXPECT_EQ(net.end(b), 4000);
+}
+
+TEST(FlowNetwork, SharesWhatASlowerLinkGives) {
+  FlowNetwork net(1);
+  const Needs one{{0, 1.0}};
+  const auto a = net.add(one, 1000, 0.4, 0), b = net.add(one, 1000, 0.4, 0);
+  net.settle(0);  // not contended
+  net.give(0, 0.5);
+  EXPECT_TRUE(net.changed());
+  EXPECT_EQ(net.settle(1000).size(), 2u);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.25);
+  EXPECT_EQ(net.end(b), 1000 + 2400);  // 600 are left
+  net.give(0, 1);
+  net.settle(2000);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.4);
+}
+
+// What a link costs its flows is what they take longer than at their caps.
+TEST(FlowNetwork, NotesWhatHoldsFlowsBack) {
+  FlowNetwork net(2);
+  const Needs both{{0, 1.0}, {1, 0.5}}, one{{0, 1.0}}, other{{1, 0.5}};
+  const auto a = net.add(both, 1000, 0.8, 0), b = net.add(one, 1000, 0.8, 0);
+  net.settle(0);
+  const Picoseconds first = net.end(a);
+  EXPECT_EQ(first, 2000);
+  net.remove(a);
+  net.remove(b);
+  EXPECT_EQ(net.held_back(0), 2 * (2000 - 1250));  // at their caps they take 1250
+  EXPECT_EQ(net.held_back(1), 0);
+  const auto c = net.add(both, 1000, 0.8, 2000), d = net.add(other, 4000, 1.5, 2000);
+  net.settle(2000);
+  EXPECT_DOUBLE_EQ(net.rate(c), 0.8);
+  EXPECT_DOUBLE_EQ(net.rate(d), 1.2);
+  net.remove(c);
+  net.settle(2000 + 1250);
+  EXPECT_DOUBLE_EQ(net.rate(d), 1.5);
+  net.remove(d);
+  EXPECT_EQ(net.held_back(0), 2 * (2000 - 1250));
+  EXPECT_EQ(net.held_back(1), 1250 - 1000);  // 0.8 of its cap for so long
+  net.clear();
+  EXPECT_EQ(net.held_back(1), 0);
+}
+
+// The classic case: a long flow over two links, and a flow on each; the second link is twice as
+// fast.
+TEST(FlowNetwork, GivesWhatOthersCannotUse) {
+  FlowNetwork net(2);
+  const Needs across{{0, 1.0}, {1, 0.5}}, first{{0, 1.0}}, second{{1, 0.5}};
+  const auto a = net.add(across, 1, kNoCap, 0), b = net.add(first, 1, kNoCap, 0),
+             c = net.add(second, 1, kNoCap, 0);
+  net.settle(0);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.5);
+  EXPECT_DOUBLE_EQ(net.rate(b), 0.5);
+  EXPECT_DOUBLE_EQ(net.rate(c), 1.5);
+}
+
+TEST(FlowNetwork, TakesNoMoreThanTheCap) {
+  FlowNetwork net(1);
+  const Needs one{{0, 1.0}};
+  const auto slow = net.add(one, 1, 0.1, 0), fast = net.add(one, 1, kNoCap, 0);
+  net.settle(0);
+  EXPECT_DOUBLE_EQ(net.rate(slow), 0.1);
+  EXPECT_DOUBLE_EQ(net.rate(fast), 0.9);
+  EXPECT_EQ(net.bottleneck(slow), FlowNetwork::kOwnCap);
+  EXPECT_EQ(net.bottleneck(fast), 0u);
+}
+
+// A ring of four edges, three of which cross one link, is a third as fast there.
+TEST(FlowNetwork, AFluidOfManyEdgesHasOneRate) {
+  FlowNetwork net(3);
+  const Needs ring{{0, 1.0}, {1, 3.0}}, other{{0, 1.0}}, third{{1, 1.0}};
+  const auto a = net.add(ring, 1, kNoCap, 0), b = net.add(other, 1, kNoCap, 0),
+             c = net.add(third, 1, kNoCap, 0);
+  net.settle(0);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.25);
+  EXPECT_DOUBLE_EQ(net.rate(b), 0.75);
+  EXPECT_DOUBLE_EQ(net.rate(c), 0.25);  // each of the four connections has the same
+}
+
+// A flow alone on its resources costs the network one rate, however many others there are.
+TEST(FlowNetwork, SolvesOnlyWhatChanges) {
+  FlowNetwork net(2000);
+  std::vector<Needs> needs;
+  for (std::uint32_t i = 0; i < 1000; ++i) needs.push_back({{2 * i, 1.0}, {2 * i + 1, 0.5}});
+  for (const Needs& n : needs) net.add(n, 1e6, kNoCap, 0);
+  net.settle(0);
+  const std::uint64_t before = net.solved();
+  const Needs beside{{7, 0.5}};
+  const auto late = net.add(beside, 1, kNoCap, 5);
+  net.settle(5);
+  EXPECT_DOUBLE_EQ(net.rate(late), 1.0);
+  EXPECT_LE(net.solved() - before, 4u);
+}
+
+// A ring that comes to many full links meets all of their flows at once, not one after the other.
+TEST(FlowNetwork, SolvesARingAcrossFullLinksInFewRounds) {
+  constexpr std::uint32_t kLinks = 300;
+  FlowNetwork net(kLinks);
+  std::vector<Needs> needs;
+  for (std::uint32_t i = 0; i < kLinks; ++i) needs.push_back({{i, 1.0}});
+  for (const Needs& n : needs) net.add(n, 1e6, kNoCap, 0);
+  net.settle(0);
+  Needs ring;
+  for (std::uint32_t i = 0; i < kLinks; ++i) ring.push_back({i, i == 7 ? 2.0 : 1.0});
+  const std::uint64_t before = net.solved();
+  const auto across = net.add(ring, 1e6, kNoCap, 5);
+  EXPECT_EQ(net.settle(5).size(), kLinks + 1);
+  EXPECT_DOUBLE_EQ(net.rate(across), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(net.rate(7), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(net.rate(8), 2.0 / 3);
+  EXPECT_LE(net.solved() - before, 3 * kLinks);
+}
+
+// ---- Random networks ----
+
+struct Network {
+  std::vector<Needs> needs;
+  std::vector<double> cap;
+  std::vector<double> time;                          // that each resource gives
+  std::map<std::size_t, FlowNetwork::Id> under_way;  // by index into needs
+};
+
+// The rates of all flows by filling from scratch, one level at a time.
+std::map<std::size_t, double> filled(const Network& n) {
+  const std::size_t resources = n.time.size();
+  std::map<std::size_t, double> rate;
+  std::vector<double> used(resources);
+  std::map<std::size_t, bool> open;
+  for (const auto& [i, id] : n.under_way) open[i] = true;
+  double level = 0;
+  while (!open.empty()) {
+    std::vector<double> load(resources);
+    for (const auto& [i, o] : open)
+      for (const auto& need : n.needs[i]) load[need.resource] += need.ps_per_byte;
+    double step = std::numeric_limits<double>::max();
+    for (std::size_t r = 0; r < resources; ++r)
+      if (load[r] > 0) step = std::min(step, (n.time[r] - used[r]) / load[r]);
+    for (const auto& [i, o] : open) step = std::min(step, n.cap[i] - level);
+    level += step;
+    for (std::size_t r = 0; r < resources; ++r) used[r] += step * load[r];
+    std::vector<std::size_t> fixed;
+    for (const auto& [i, o] : open) {
+      bool full = level >= n.cap[i] * (1 - 1e-12);
+      for (const auto& need : n.needs[i])
+        full |= used[need.resource] >= n.time[need.resource] * (1 - 1e-12);
+      if (full) fixed.push_back(i);
+    }
+    for (const std::size_t i : fixed) {
+      rate[i] = level;
+      open.erase(i);
+    }
+  }
+  return rate;
+}
+
+TEST(FlowNetwork, IsFairAfterEveryChangeOfRandomNetworks) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    checking::Dice dice(seed);
+    const std::size_t resources = 1 + dice.below(12);
+    FlowNetwork net(resources);
+    Network n;
+    n.time.assign(resources, 1);
+    for (int i = 0; i < 40; ++i) {
+      std::map<std::uint32_t, double> chosen;
+      for (std::uint64_t k = 0; k <= dice.below(4); ++k)
+        chosen[static_cast<std::uint32_t>(dice.below(resources))] =
+            0.25 * static_cast<double>(1 + dice.below(8));
+      Needs needs;
+      for (const auto& [r, ps] : chosen) needs.push_back({r, ps});
+      n.needs.push_back(std::move(needs));
+      n.cap.push_back(dice.below(3) == 0 ? 0.05 * static_cast<double>(1 + dice.below(20)) : kNoCap);
+    }
+    for (int step = 0; step < 60; ++step) {
+      for (std::uint64_t changes = 1 + dice.below(3); changes > 0; --changes) {
+        const std::size_t i = dice.below(n.needs.size());
+        if (const auto at = n.under_way.find(i); at != n.under_way.end()) {
+          net.remove(at->second);
+          n.under_way.erase(at);
+        } else {
+          n.under_way[i] = net.add(n.needs[i], 1e9, n.cap[i], step);
+        }
+      }
+      if (seed % 2 == 0 && dice.below(3) == 0) {
+        const std::size_t r = dice.below(resources);
+        n.time[r] = 0.125 * static_cast<double>(1 + dice.below(8));
+        net.give(static_cast<std::uint32_t>(r), n.time[r]);
+      }
+      net.settle(step);
+      for (const auto& [i, rate] : filled(n))
+        ASSERT_NEAR(net.rate(n.under_way[i]), rate, 1e-7 * rate)
+            << "seed " << seed << " step " << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank

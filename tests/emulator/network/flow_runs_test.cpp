@@ -1,0 +1,433 @@
+// Jobs whose calls travel as flows: beside the same jobs message by message, and closed forms where
+// links are shared.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/common/dice.h"
+#include "collectives/routing.h"
+#include "profiles/error.h"
+#include "profiles/job/switches.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::ledger_text;
+using testing::SmallJob;
+
+constexpr double kRate = 100e9;
+constexpr std::uint64_t kCount = 250'000;
+constexpr double kLatency = 6e-6, kSerial = kCount * 4 * 8 / kRate;
+
+SmallJob job_of(int nodes, int gpus, NetworkModel network = NetworkModel::flow) {
+  SmallJob job(nodes, gpus, FabricKind::virtual_time);
+  job.spec.cluster.nic = {kRate, 6 * kPicosPerMicro};
+  job.spec.fabric.network = network;
+  return job;
+}
+
+TopologySpec leaf_spine(int leaves, int spines, double oversubscription) {
+  TopologySpec spec;
+  spec.kind = TopologySpec::Kind::leaf_spine;
+  spec.leaves = leaves;
+  spec.spines = spines;
+  spec.oversubscription = oversubscription;
+  return spec;
+}
+
+// Appends transfers (from, to) to ranks that have a role of their own.
+void append_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs) {
+  for (const auto& [from, to] : pairs) {
+    Op op;
+    op.count = kCount;
+    op.kind = Op::Kind::send;
+    op.peer = to - from;
+    job.workload.roles[from].iterations[0].streams[0].push_back(op);
+    op.kind = Op::Kind::recv;
+    op.peer = from - to;
+    job.workload.roles[to].iterations[0].streams[0].push_back(op);
+  }
+}
+
+// Transfers (from, to), all at the same time.
+SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs) {
+  job.workload.roles.assign(job.workload.role_of.rows().size(), job.workload.roles[0]);
+  for (const WorldRank r : job.workload.role_of.keys())
+    job.workload.role_of[r] = static_cast<std::uint16_t>(r.value());
+  append_sends(job, pairs);
+  return job;
+}
+
+double seconds_of(const Result& result) { return result.iterations.at(0).seconds; }
+
+// ---- Alone on an idle network ----
+
+TEST(Flows, AloneTakeAsLongAsTheirMessagesAndCountThemAlike) {
+  for (const char* library : {"generic", "gloo", "nccl-2.28", "openmpi-4.1"})
+    for (const Func func : {Func::all_reduce, Func::all_gather, Func::reduce_scatter,
+                            Func::broadcast, Func::all_to_all})
+      for (const auto& [nodes, gpus] : {std::pair{5, 1}, std::pair{4, 2}})
+        for (const std::uint64_t count : {7ull, 40'000ull, 3'000'000ull}) {
+          if (library == std::string("gloo") && func == Func::reduce_scatter) continue;
+          SmallJob flow = job_of(nodes, gpus);
+          flow.spec.collectives.library = library;
+          flow.collective(func, count);
+          SmallJob loggp = flow;
+          loggp.spec.fabric.network = NetworkModel::loggp;
+          const Result a = flow.run(), b = loggp.run();
+          EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.001 * seconds_of(b))
+              << library << ' ' << name_of(func) << ' ' << nodes << 'x' << gpus << ' ' << count;
+          EXPECT_EQ(ledger_text(a), ledger_text(b)) << library << ' ' << name_of(func);
+        }
+}
+
+TEST(Flows, OfTransfersAloneTakeAsLongAsTheirMessages) {
+  for (const char* library : {"generic", "nccl-2.28"}) {
+    SmallJob flow = job_of(4, 2);
+    flow.spec.collectives.library = library;
+    with_sends(flow, {{0, 2}, {3, 5}, {6, 1}, {2, 0}});
+    SmallJob loggp = flow;
+    loggp.spec.fabric.network = NetworkModel::loggp;
+    const Result a = flow.run(), b = loggp.run();
+    EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.01 * seconds_of(b)) << library;
+    EXPECT_EQ(ledger_text(a), ledger_text(b)) << library;
+  }
+}
+
+// Transfers of all pairs of GPUs on different nodes, each in a stream of its own and one after the
+// other: how long each takes to arrive.
+std::vector<double> durations(NetworkModel network, const char* library, int nics,
+                              Op::Within within) {
+  SmallJob job = job_of(3, 4, network);
+  job.spec.cluster.nics_per_node = nics;
+  job.spec.cluster.topology = leaf_spine(2, 2, 1);
+  job.spec.cluster.topology.link_latency = 3 * kPicosPerMicro;
+  job.spec.collectives.library = library;
+  with_sends(job, {});
+  RunOptions options;
+  constexpr Picoseconds kApart = 5000 * kPicosPerMicro;
+  Picoseconds at = 0;
+  const auto new_stream = [&](int rank, const Op& op) {
+    Program& program = job.workload.roles[rank].iterations[0];
+    program.streams.push_back(OpList{Op{.duration = at}, op});
+    program.stream_names.emplace_back("transfer");
+    return std::pair{rank, static_cast<int>(program.streams.size()) - 1};
+  };
+  std::vector<std::pair<int, int>> receivers;
+  for (const std::uint64_t count : {3'000u, 2'000'000u})
+    for (int from = 0; from < 12; ++from)
+      for (int to = 0; to < 12; to += from % 3 + 1) {
+        if (from / 4 == to / 4) continue;
+        Op op;
+        op.count = count;
+        op.within = within;
+        op.kind = Op::Kind::send;
+        op.peer = to - from;
+        new_stream(from, op);
+        op.kind = Op::Kind::recv;
+        op.peer = from - to;
+        receivers.push_back(new_stream(to, op));
+        at += kApart;
+      }
+  for (int r = 0; r < 12; ++r) options.trace_ranks.push_back(WorldRank(r));
+  std::map<std::pair<int, int>, Picoseconds> ends;
+  for (const Span& s : job.run(nullptr, options).spans)
+    ends[{s.rank.value(), s.stream}] = s.start + s.duration;
+  std::vector<double> out;
+  for (std::size_t i = 0; i < receivers.size(); ++i)
+    out.push_back(seconds(ends.at(receivers[i]) - static_cast<Picoseconds>(i) * kApart));
+  return out;
+}
+
+// Of transfers that are alike only one is played; those that pass links between switches are not
+// like those that do not.
+TEST(Flows, OfEveryPairTakeAsLongAsTheirMessages) {
+  for (const char* library : {"generic", "nccl-2.28"})
+    for (const int nics : {1, 2, 4})
+      for (const Op::Within within : {Op::Within::group, Op::Within::pair}) {
+        const std::vector<double> flow = durations(NetworkModel::flow, library, nics, within),
+                                  loggp = durations(NetworkModel::loggp, library, nics, within);
+        ASSERT_GT(flow.size(), 100u);
+        std::set<long> different;
+        for (const double one : loggp) different.insert(std::lround(one * 1e9));
+        EXPECT_EQ(different.size(), 4u);  // two sizes, in a leaf and between leaves
+        for (std::size_t i = 0; i < flow.size(); ++i)
+          ASSERT_NEAR(flow[i], loggp[i], loggp[i] / 4096)  // to which shares of NICs are rounded
+              << library << ", " << nics << " NICs, transfer " << i;
+      }
+}
+
+// Both send before they receive: a sender does not wait for its receiver.
+TEST(Flows, LetAnEagerSenderGoOn) {
+  SmallJob job = job_of(2, 1);
+  for (const Op::Kind kind : {Op::Kind::send, Op::Kind::recv}) {
+    Op op;
+    op.count = kCount;
+    op.kind = kind;
+    op.peer = 1;
+    job.program().streams[0].push_back(op);
+  }
+  EXPECT_NEAR(seconds_of(job.run()), kLatency + kSerial, 1e-11);
+}
+
+// ---- Shared links ----
+
+TEST(Flows, ShareALinkFairly) {
+  SmallJob job = job_of(4, 1);
+  job.spec.cluster.topology = leaf_spine(2, 1, 2);
+  const Result result = with_sends(job, {{0, 2}, {1, 3}}).run();
+  EXPECT_NEAR(seconds_of(result), kLatency + 2 * kSerial, 1e-10);
+  ASSERT_TRUE(result.network);
+  EXPECT_EQ(result.network->model, "flow");
+  EXPECT_NEAR(result.network->hottest[0].utilisation, 2 * kSerial / (kLatency + 2 * kSerial), 1e-6);
+  EXPECT_EQ(result.network->tiers[0].messages, 2);
+  // Either of the two links that they share holds both back, for as long as one takes alone.
+  EXPECT_NEAR(*result.network->tiers[0].mean_wait_s + *result.network->tiers[1].mean_wait_s,
+              kSerial, 1e-10);
+  EXPECT_FALSE(result.network->tiers[0].longest_wait_s);
+}
+
+TEST(Flows, OfAnIncastShareTheReceiver) {
+  for (const double oversubscription : {1.0, 8.0, 16.0}) {
+    SmallJob job = job_of(16, 1);
+    job.spec.cluster.topology = leaf_spine(2, 1, oversubscription);
+    std::vector<std::pair<int, int>> pairs;
+    for (int r = 0; r < 8; ++r) pairs.push_back({r, 8 + r});
+    const double permutation = seconds_of(with_sends(job, pairs).run());
+    EXPECT_NEAR(permutation, kLatency + std::max(1.0, oversubscription) * kSerial, 1e-9);
+  }
+}
+
+// Message by message, a link that two rings cross serves them in turn; as flows each has half. Both
+// rings take as long.
+TEST(Flows, OfARingHaveTheRateOfItsSlowestEdge) {
+  for (const double oversubscription : {4.0, 16.0}) {
+    std::map<NetworkModel, double> seconds;
+    for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+      SmallJob job = job_of(8, 1, network);
+      job.spec.cluster.topology = leaf_spine(2, 1, oversubscription);
+      job.spec.cluster.nic.latency = 1000;
+      job.spec.collectives.algorithm(Func::all_reduce) = "ring";
+      job.collective(Func::all_reduce, 64 * kCount);
+      const Result result = job.run();
+      seconds[network] = seconds_of(result);
+      if (network == NetworkModel::flow) {
+        EXPECT_EQ(result.network->fluids, 1u);
+      }
+    }
+    // The fill of the slow edge's pipeline: a step per edge at the most.
+    EXPECT_LE(seconds[NetworkModel::flow], seconds[NetworkModel::loggp] * 1.01);
+    EXPECT_GE(seconds[NetworkModel::flow], seconds[NetworkModel::loggp] * 0.75);
+  }
+}
+
+TEST(Flows, AreTheSameEveryTime) {
+  SmallJob job = job_of(8, 2);
+  job.spec.cluster.topology = leaf_spine(4, 2, 4);
+  job.spec.run.jitter = 0.1;
+  job.spec.run.iterations = 3;
+  job.compute(5'000'000).collective(Func::all_reduce, 100'000).collective(Func::all_to_all, 5000);
+  const Result a = job.run(), b = job.run();
+  for (std::size_t i = 0; i < a.iterations.size(); ++i)
+    EXPECT_EQ(a.iterations[i].seconds, b.iterations[i].seconds);
+  EXPECT_EQ(ledger_text(a), ledger_text(b));
+}
+
+// ---- Random jobs ----
+
+// A random topology, where links may have failed; every pair of NICs that may talk stays connected.
+void draw_topology(checking::Dice& dice, ClusterSpec& cluster) {
+  TopologySpec& spec = cluster.topology;
+  spec.oversubscription = static_cast<double>(1 + dice.below(4));
+  spec.spines = static_cast<int>(2 + dice.below(3));
+  spec.routing = &routings()[dice.below(routings().size())];
+  switch (dice.below(4)) {
+    case 0:
+      return;
+    case 1:
+      spec.kind = TopologySpec::Kind::leaf_spine;
+      spec.leaves = static_cast<int>(1 + dice.below(4));
+      break;
+    case 2:
+      spec.kind = TopologySpec::Kind::rail_optimised;
+      spec.leaves = cluster.nics_per_node * static_cast<int>(1 + dice.below(3));
+      break;
+    default:
+      spec.kind = TopologySpec::Kind::fat_tree;
+      spec.pods = 2;
+      spec.leaves = 4;
+      spec.cores = spec.spines;
+      spec.pod_oversubscription = static_cast<double>(1 + dice.below(7));
+      break;
+  }
+  if (dice.below(2) == 0) return;
+  const SwitchGraph graph = switches_of(cluster);
+  if (graph.cables.empty()) return;
+  const std::uint64_t cable = dice.below(graph.cables.size());
+  if (dice.below(2) == 0)
+    spec.failed = {cable_name(graph, static_cast<std::uint32_t>(cable))};
+  else
+    spec.degraded = {{cable_name(graph, static_cast<std::uint32_t>(cable)), 0.1 * kRate}};
+}
+
+// Rounds of collectives and of transfers by a random permutation, in which a sender may wait for
+// its receiver.
+SmallJob random_job(std::uint64_t seed) {
+  checking::Dice dice(seed);
+  const int gpus = static_cast<int>(1 + dice.below(2));
+  const int nodes = static_cast<int>(4 + 2 * dice.below(5));
+  SmallJob job = job_of(nodes, gpus);
+  constexpr const char* kLibraries[] = {"generic", "gloo", "nccl-2.28", "openmpi-4.1"};
+  job.spec.collectives.library = kLibraries[dice.below(4)];
+  job.spec.run.iterations = 2;
+  job.spec.run.jitter = dice.below(2) == 0 ? 0 : 0.1;
+  job.spec.run.seed = seed;
+  draw_topology(dice, job.spec.cluster);
+  constexpr Func kFuncs[] = {Func::all_reduce, Func::all_gather, Func::broadcast, Func::all_to_all};
+  std::vector<int> to(job.workload.ranks);
+  std::iota(to.begin(), to.end(), 0);
+  for (std::size_t i = to.size(); i-- > 1;) std::swap(to[i], to[dice.below(i + 1)]);
+  with_sends(job, {});
+  for (std::uint64_t rounds = 1 + dice.below(4); rounds > 0; --rounds) {
+    std::vector<std::pair<int, int>> pairs;
+    for (int r = 0; r < job.workload.ranks; ++r)
+      if (to[r] != r) pairs.push_back({r, to[r]});
+    Op op;
+    op.kind = Op::Kind::collective;
+    op.func = kFuncs[dice.below(4)];
+    op.count = 1000 * (1 + dice.below(300));
+    Op compute;
+    compute.duration = static_cast<Picoseconds>(dice.below(50)) * kPicosPerMicro;
+    for (Role& role : job.workload.roles) {
+      role.iterations[0].streams[0].push_back(compute);
+      role.iterations[0].streams[0].push_back(op);
+    }
+    append_sends(job, pairs);
+  }
+  return job;
+}
+
+// What the busiest link or NIC carries in an iteration takes as long at the least.
+double least_seconds(const Result& result) {
+  double busiest = 0, total = 0;
+  for (const IterationReport& i : result.iterations) total += i.seconds;
+  if (result.network)
+    for (const LinkTier& tier : result.network->tiers)
+      busiest = std::max(busiest, tier.utilisation_max);
+  for (const NicTraffic& nic : result.nics) {
+    const double bits = 8 * std::max(nic.tx_bytes, nic.rx_bytes);
+    busiest =
+        std::max(busiest, bits / kRate * static_cast<double>(result.iterations.size()) / total);
+  }
+  return busiest;
+}
+
+TEST(Flows, OfRandomJobsSendTheSameAsMessagesAndFillNoLinkBeyondItsRate) {
+  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
+  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 60;
+  int with_links = 0, with_changes = 0;
+  for (std::uint64_t seed = 0; seed < jobs; ++seed) {
+    const SmallJob job = random_job(seed);
+    SCOPED_TRACE("job " + std::to_string(seed));
+    const TopologySpec& topology = job.spec.cluster.topology;
+    with_links += topology.kind != TopologySpec::Kind::nonblocking;
+    with_changes += !topology.failed.empty() || !topology.degraded.empty();
+    const Result flow = job.run(), again = job.run();
+    SmallJob same = job;
+    same.spec.fabric.network = NetworkModel::loggp;
+    const Result loggp = same.run();
+    ASSERT_EQ(flow.interrupted, "");
+    ASSERT_EQ(loggp.interrupted, "");
+    EXPECT_EQ(ledger_text(flow), ledger_text(loggp));
+    ASSERT_EQ(flow.iterations.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(flow.iterations[i].seconds, again.iterations[i].seconds);
+    EXPECT_EQ(testing::network_text(flow), testing::network_text(again));
+    EXPECT_LE(least_seconds(flow), 1 + 1e-9);
+    if (HasFailure()) return;  // one failing job is enough to look into
+  }
+  if (jobs >= 60) {
+    EXPECT_GE(with_links, 30);
+    EXPECT_GE(with_changes, 10);
+  }
+}
+
+// Whatever the queues do: the ledger is that of messages, data is right, no port carries more than
+// its rate, and with pauses nothing is lost.
+TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
+  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
+  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 6;
+  std::uint64_t drops = 0, marks = 0, pauses = 0;
+  for (std::uint64_t seed = 0; seed < jobs; ++seed) {
+    SmallJob job = random_job(seed);
+    SCOPED_TRACE("job " + std::to_string(seed));
+    checking::Dice dice(seed);
+    QueueSpec& queues = job.spec.fabric.queues;
+    queues.pause = dice.below(2) == 0;
+    queues.buffer = queues.pause ? 300'000 : 120'000;
+    queues.scheduling = dice.below(2) == 0 ? Scheduling::fifo : Scheduling::fair;
+    // Senders that nothing slows down keep each other out of a buffer that overflows: marks begin
+    // well before that.
+    if (!queues.pause) {
+      queues.mark_from = 10'000;
+      queues.mark_to = 80'000;
+      queues.mark_most = 0.2;
+    }
+    queues.control = &congestion_controls()[queues.pause && dice.below(2) == 0 ? 1 : 0];
+    queues.window = dice.below(2) == 0 ? 0 : 50'000;
+    queues.retransmit = 10'000 * kPicosPerMicro;
+    job.spec.fabric.network = NetworkModel::packet;
+    job.spec.run.verify = seed % 4 == 0;
+    const Result packets = job.run(), again = job.run();
+    ASSERT_EQ(packets.interrupted, "");
+    SmallJob same = job;
+    same.spec.fabric.network = NetworkModel::loggp;
+    const Result loggp = same.run();
+    EXPECT_EQ(ledger_text(packets), ledger_text(loggp));
+    if (job.spec.run.verify) {
+      EXPECT_EQ(packets.verify->wrong_elements, 0u);
+    }
+    ASSERT_EQ(packets.iterations.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(packets.iterations[i].seconds, again.iterations[i].seconds);
+    EXPECT_EQ(testing::network_text(packets), testing::network_text(again));
+    EXPECT_LE(least_seconds(packets), 1 + 1e-9);
+    std::uint64_t dropped = 0;
+    for (const LinkTier& tier : packets.network->tiers) {
+      dropped += tier.queue->drops;
+      marks += tier.queue->marks;
+      pauses += tier.queue->pauses;
+    }
+    if (queues.pause) {
+      EXPECT_EQ(dropped, 0u);
+    }
+    drops += dropped;
+    if (HasFailure()) return;  // one failing job is enough to look into
+  }
+  if (jobs >= 6) {
+    EXPECT_GT(drops, 0u);
+    EXPECT_GT(marks, 0u);
+    EXPECT_GT(pauses, 0u);
+  }
+}
+
+TEST(Flows, OfDifferentMembersWaitForEachOther) {
+  SmallJob job = job_of(2, 1);
+  with_sends(job, {});
+  job.workload.roles[0].iterations[0].streams[0].push_back({.kind = Op::Kind::recv, .peer = 1});
+  const Result result = job.run();
+  EXPECT_NE(result.interrupted.find("waits for the other members"), std::string::npos)
+      << result.interrupted;
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,408 @@
+// Links between switches: closed forms, bytes per link, routings, and results that do not depend on
+// the number of shards.
+#include "emulator/network/links.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/routing.h"
+#include "emulator/network/flowlets.h"
+#include "emulator/network/topology.h"
+#include "emulator/shard/on_the_way/in_order.h"
+#include "profiles/error.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+constexpr double kRate = 100e9;
+constexpr std::uint64_t kCount = 250'000;  // elements of a message
+constexpr double kLatency = 6e-6, kSerial = kCount * 4 * 8 / kRate;
+
+const Routing* routing(std::string_view name) {
+  for (const Routing& row : routings())
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+TopologySpec leaf_spine(int leaves, int spines, double oversubscription = 1) {
+  TopologySpec spec;
+  spec.kind = TopologySpec::Kind::leaf_spine;
+  spec.leaves = leaves;
+  spec.spines = spines;
+  spec.oversubscription = oversubscription;
+  return spec;
+}
+
+SmallJob job_on(const TopologySpec& topology, int nodes, int gpus = 1,
+                FabricKind kind = FabricKind::virtual_time) {
+  SmallJob job(nodes, gpus, kind);
+  job.spec.cluster.nic = {kRate, 6 * kPicosPerMicro};
+  job.spec.cluster.topology = topology;
+  return job;
+}
+
+// One send per pair, all at the same time; a rank receives one after the other.
+SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs,
+                     std::uint64_t count = kCount) {
+  job.workload.roles.assign(job.workload.role_of.rows().size(), job.workload.roles[0]);
+  for (const WorldRank r : job.workload.role_of.keys())
+    job.workload.role_of[r] = static_cast<std::uint16_t>(r.value());
+  for (const auto& [from, to] : pairs) {
+    Op op;
+    op.count = count;
+    op.kind = Op::Kind::send;
+    op.peer = to - from;
+    job.workload.roles[from].iterations[0].streams[0].push_back(op);
+    op.kind = Op::Kind::recv;
+    op.peer = from - to;
+    job.workload.roles[to].iterations[0].streams[0].push_back(op);
+  }
+  return job;
+}
+
+double seconds_of(const SmallJob& job) { return job.run().iterations.at(0).seconds; }
+
+// ---- Closed forms ----
+
+TEST(Links, OfMoreThanEnoughRateCostNothing) {
+  for (const Func func : {Func::all_reduce, Func::all_to_all, Func::broadcast}) {
+    TopologySpec unlimited = leaf_spine(4, 3);
+    unlimited.uplink_bps = 0;
+    const double without = seconds_of(job_on({}, 8, 2).collective(func, 30'000));
+    EXPECT_EQ(seconds_of(job_on(unlimited, 8, 2).collective(func, 30'000)), without);
+  }
+}
+
+// Nodes 0 and 1 on one leaf send to nodes 2 and 3 on the other.
+TEST(Links, TwoFlowsOnOneLinkTakeTurns) {
+  SmallJob shared = job_on(leaf_spine(2, 1, 2), 4);
+  const Result result = with_sends(shared, {{0, 2}, {1, 3}}).run();
+  EXPECT_NEAR(result.iterations[0].seconds, kLatency + 2 * kSerial, 1e-12);
+  ASSERT_TRUE(result.network);
+  EXPECT_NEAR(result.network->tiers[0].longest_wait_s.value_or(0), kSerial, 1e-12);
+  EXPECT_NEAR(result.network->tiers[0].mean_wait_s.value_or(0), kSerial / 2, 1e-12);
+  EXPECT_NEAR(result.network->hottest[0].mean_wait_s.value_or(0), kSerial / 2, 1e-12);
+  EXPECT_NEAR(result.network->hottest[0].utilisation, 2 * kSerial / (kLatency + 2 * kSerial), 1e-9);
+  EXPECT_EQ(result.network->hottest[0].link, "leaf0-spine0");
+}
+
+TEST(Links, TwiceAsFastAsNicsTwoFlowsDoNotMeet) {
+  SmallJob job = job_on(leaf_spine(2, 1), 4);
+  EXPECT_NEAR(seconds_of(with_sends(job, {{0, 2}, {1, 3}})), kLatency + kSerial, 1e-12);
+  SmallJob three = job_on(leaf_spine(2, 1, 1.5), 6);  // a link of two NICs' rate, shared by three
+  EXPECT_NEAR(seconds_of(with_sends(three, {{0, 3}, {1, 4}, {2, 5}})), kLatency + 1.5 * kSerial,
+              1e-12);
+}
+
+// The link is slower than the NICs, and a message passes all three at once.
+TEST(Links, CutThrough) {
+  SmallJob job = job_on(leaf_spine(2, 1, 4), 2);
+  EXPECT_NEAR(seconds_of(with_sends(job, {{0, 1}})), kLatency + 4 * kSerial, 1e-12);
+}
+
+TEST(Links, UnderOneLeafAreNotUsed) {
+  SmallJob job = job_on(leaf_spine(2, 1, 100), 4);
+  const Result result = with_sends(job, {{0, 1}, {3, 2}}).run();
+  EXPECT_NEAR(result.iterations[0].seconds, kLatency + kSerial, 1e-12);
+  EXPECT_EQ(result.network->tiers[0].messages, 0);
+}
+
+TEST(Links, AddTheirLatencyToTheNics) {
+  TopologySpec far = leaf_spine(2, 1);
+  far.link_latency = 10 * kPicosPerMicro;
+  SmallJob job = job_on(far, 2);
+  EXPECT_NEAR(seconds_of(with_sends(job, {{0, 1}})), kLatency + 20e-6 + kSerial, 1e-12);
+  SmallJob beside = job_on(far, 4);
+  EXPECT_NEAR(seconds_of(with_sends(beside, {{0, 1}})), kLatency + kSerial, 1e-12);
+}
+
+// n nodes of one leaf send to the other leaf: `oversubscription` NICs' worth of traffic per link.
+TEST(Links, APermutationTakesTheTimeOfTheBusiestLink) {
+  for (const double oversubscription : {1.0, 2.0, 4.0, 8.0}) {
+    SmallJob job = job_on(leaf_spine(2, 1, oversubscription), 16);
+    std::vector<std::pair<int, int>> pairs;
+    for (int r = 0; r < 8; ++r) pairs.push_back({r, 15 - r});
+    EXPECT_NEAR(seconds_of(with_sends(job, pairs)), kLatency + oversubscription * kSerial, 1e-12);
+  }
+}
+
+TEST(Links, AnIncastFromAnotherLeafIsServedAtTheSlowerOfLinkAndNic) {
+  for (const double oversubscription : {1.0, 8.0, 16.0}) {
+    SmallJob job = job_on(leaf_spine(2, 1, oversubscription), 16);
+    std::vector<std::pair<int, int>> pairs;
+    for (int r = 0; r < 8; ++r) pairs.push_back({r, 8});
+    const double each = std::max(1.0, oversubscription / 8) * kSerial;
+    EXPECT_NEAR(seconds_of(with_sends(job, pairs)), kLatency + 8 * each, 1e-12);
+  }
+}
+
+// Both edges between the leaves are four times as slow as the others and set the pace.
+TEST(Links, ARingTakesTheTimeOfItsSlowestEdge) {
+  SmallJob job = job_on(leaf_spine(2, 1, 16), 8);  // a link of a quarter of a NIC's rate
+  job.spec.cluster.nic.latency = 3;
+  job.collective(Func::all_reduce, 8 * kCount);
+  const double steps = 2 * 7, busiest = steps * 4 * kSerial;
+  const double measured = seconds_of(job);
+  EXPECT_GE(measured, busiest);
+  EXPECT_LE(measured, busiest + 8 * kSerial);  // the pipeline's fill
+}
+
+TEST(Links, AnAllToAllTakesTheTimeOfTheBusiestLink) {
+  SmallJob job = job_on(leaf_spine(4, 1, 8), 16);  // 4 nodes a leaf, a link of half a NIC's rate
+  job.spec.cluster.nic.latency = 3;
+  job.collective(Func::all_to_all, kCount);
+  const double busiest = 4 * 12 * 2 * kSerial;  // 4 nodes to 12 others
+  const double measured = seconds_of(job);
+  EXPECT_GE(measured, busiest);
+  EXPECT_LE(measured, busiest * 1.15);
+}
+
+TEST(Links, OfARailCarryWhatChangesRails) {
+  TopologySpec spec = leaf_spine(0, 0);
+  spec.kind = TopologySpec::Kind::rail_optimised;
+  SmallJob job = job_on(spec, 4, 2);
+  job.spec.fabric.inside_node = InsideNode::messages;
+  // Rank 2r + i is on rail i.
+  const Result result = with_sends(job, {{0, 2}, {1, 3}, {4, 7}}).run();
+  EXPECT_EQ(result.network->tiers[0].messages, 1);
+  EXPECT_EQ(result.network->tiers[1].messages, 1);
+  EXPECT_EQ(result.network->hottest[0].link.substr(0, 5), "leaf0");
+}
+
+// ---- What goes over links ----
+
+// Bytes of the pairs whose NICs are on different leaves.
+double between_leaves(const Result& result, const SmallJob& job) {
+  const Topology topology(job.spec);
+  double bytes = 0;
+  for (const PairTraffic& pair : result.pairs)
+    if (topology.paths(pair.source_nic, pair.target_nic) > 0) bytes += pair.bytes;
+  return bytes;
+}
+
+TEST(Links, CarryWhatTheLedgerSaysAndThePlanForesees) {
+  for (const char* name : {"ecmp", "static", "spray", "flowlet"}) {
+    TopologySpec spec = leaf_spine(3, 4, 2);
+    spec.routing = routing(name);
+    SmallJob job = job_on(spec, 6, 2);
+    job.spec.fabric.framing = {1448, 90, 0};
+    job.spec.run.iterations = 2;
+    job.collective(Func::all_to_all, 1000).collective(Func::all_reduce, 4096);
+    const Result result = job.run();
+    const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+    ASSERT_TRUE(result.network && plan.network);
+    const double expected = between_leaves(result, job);
+    EXPECT_GT(expected, 0);
+    for (std::size_t tier = 0; tier < 2; ++tier) {
+      EXPECT_EQ(result.network->tiers[tier].bytes, expected) << name;
+      EXPECT_EQ(plan.network->tiers[tier].bytes, expected) << name;
+      EXPECT_EQ(result.network->tiers[tier].messages, plan.network->tiers[tier].messages);
+    }
+    // A plan spreads the messages of others evenly over all paths.
+    if (spec.routing->per != Routing::Per::connection) continue;
+    double run = 0, planned = 0;
+    for (const LinkLoad& l : result.network->hottest) run = std::max(run, l.bytes);
+    for (const LinkLoad& l : plan.network->hottest) planned = std::max(planned, l.bytes);
+    EXPECT_EQ(run, planned) << name;
+  }
+}
+
+TEST(Links, ThatAreTooSlowAreInTheLeastTimeOfAStep) {
+  SmallJob job = job_on(leaf_spine(2, 1, 32), 8);
+  job.collective(Func::all_reduce, 8'000'000);
+  const double least = plan_traffic(job.spec, job.workload).step_seconds_at_least;
+  const double measured = seconds_of(job);
+  EXPECT_LE(least, measured);
+  EXPECT_GE(least, 0.8 * measured);
+}
+
+// ---- Routings ----
+
+// Eight flows from one leaf to the other, over eight spines.
+SmallJob permutation_over_spines(const char* name) {
+  TopologySpec spec = leaf_spine(2, 8);
+  spec.routing = routing(name);
+  SmallJob job = job_on(spec, 16);
+  std::vector<std::pair<int, int>> pairs;
+  for (int r = 0; r < 8; ++r) pairs.push_back({r, r + 8});
+  return with_sends(job, pairs);
+}
+
+TEST(Routing, ByHashCollidesWhereByTargetDoesNot) {
+  EXPECT_NEAR(seconds_of(permutation_over_spines("static")), kLatency + kSerial, 1e-12);
+  std::vector<double> times;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SmallJob job = permutation_over_spines("ecmp");
+    job.spec.run.seed = seed;
+    const double flows = (seconds_of(job) - kLatency) / kSerial;  // on the busiest link
+    EXPECT_NEAR(flows, std::round(flows), 1e-6);
+    times.push_back(flows);
+  }
+  double sum = 0;
+  for (const double flows : times) sum += flows;
+  EXPECT_GE(*std::max_element(times.begin(), times.end()), 3);
+  EXPECT_NEAR(sum / 20, 2.6, 0.5);  // expected load of the fullest of 8 bins with 8 balls
+}
+
+// One connection with many messages: alternating over both spines gives it twice the rate.
+TEST(Routing, MessageByMessageUsesEveryWayAndKeepsTheOrder) {
+  const auto step = [](const char* name) {
+    TopologySpec spec = leaf_spine(2, 2);
+    spec.uplink_bps = kRate / 2;
+    spec.routing = routing(name);
+    SmallJob job = job_on(spec, 2);
+    job.spec.collectives.slice_bytes = 10'000;
+    job.collective(Func::broadcast, 100 * kCount);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    return result.iterations.at(0).seconds;
+  };
+  EXPECT_NEAR(step("ecmp"), 200 * kSerial, 2 * kSerial);
+  EXPECT_NEAR(step("spray"), 100 * kSerial, 2 * kSerial);
+}
+
+// Eight bursts of three messages of one connection, with pauses in between, over eight spines:
+// with every model of the network each burst draws the same spine, if pauses are longer than the
+// gap; else all take one.
+TEST(Routing, ByFlowletDrawsAWayForEachBurst) {
+  const auto carried = [](NetworkModel model, Picoseconds gap) {
+    TopologySpec spec = leaf_spine(2, 8);
+    spec.routing = routing("flowlet");
+    spec.flowlet_gap = gap;
+    spec.uplink_bps = kRate;  // a burst is over when its sender has sent it
+    SmallJob job = job_on(spec, 2);
+    job.spec.fabric.network = model;
+    job.spec.fabric.queues.buffer = 4 << 20;
+    Op pause;
+    pause.duration = 500 * kPicosPerMicro;
+    with_sends(job, {{0, 1}, {0, 1}, {0, 1}});
+    for (Role& role : job.workload.roles) {
+      OpList& ops = role.iterations[0].streams[0];
+      const OpList burst = ops;
+      for (int n = 1; n < 8; ++n) {
+        ops.push_back(pause);
+        for (const Op& op : burst) ops.push_back(op);
+      }
+    }
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    std::map<std::string, double> bytes;
+    for (const LinkLoad& link : result.network->hottest) bytes[link.link] = link.bytes;
+    return bytes;
+  };
+  const double all = 24 * 4 * static_cast<double>(kCount);
+  const auto drawn = carried(NetworkModel::loggp, 100 * kPicosPerMicro);
+  EXPECT_GE(drawn.size(), 2u * 4);  // up and down
+  for (const auto& [link, bytes] : drawn) EXPECT_EQ(std::fmod(bytes, all / 8), 0) << link;
+  EXPECT_EQ(carried(NetworkModel::flow, 100 * kPicosPerMicro), drawn);
+  EXPECT_EQ(carried(NetworkModel::packet, 100 * kPicosPerMicro), drawn);
+  for (const NetworkModel model : {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+    const auto one = carried(model, kPicosPerMilli);
+    EXPECT_EQ(one.size(), 2u);
+    for (const auto& [link, bytes] : one) EXPECT_EQ(bytes, all) << link;
+  }
+}
+
+TEST(Flowlets, EndWithTheGap) {
+  Flowlets flowlets(10);
+  const RoutedConnection c{1, 2, WorldRank(3), WorldRank(4)};
+  const RoutedConnection other{1, 2, WorldRank(3), WorldRank(5)};
+  EXPECT_EQ(flowlets.present(c), 0u);
+  EXPECT_EQ(flowlets.number(c, 100, 120), 1u);
+  EXPECT_EQ(flowlets.number(c, 130, 140), 1u);
+  EXPECT_EQ(flowlets.number(other, 500, 600), 1u);
+  EXPECT_EQ(flowlets.number(c, 151, 160), 2u);
+  flowlets.lasts(c, 200);
+  EXPECT_EQ(flowlets.number(c, 210, 220), 2u);
+  EXPECT_EQ(flowlets.number(c, 231, 240), 3u);
+  EXPECT_EQ(flowlets.present(c), 3u);
+}
+
+TEST(Routing, ThatChoosesAWayThereIsNotIsNamed) {
+  static constexpr Routing kWrong{"wrong", [](const RoutedFlow& flow) { return flow.paths; }};
+  TopologySpec spec = leaf_spine(2, 2);
+  spec.routing = &kWrong;
+  SmallJob job = job_on(spec, 2);
+  try {
+    with_sends(job, {{0, 1}}).run();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cluster.topology.routing: wrong chose path 2 of 2"),
+              std::string::npos)
+        << error.what();
+    EXPECT_EQ(error.exit_code(), 2);
+  }
+}
+
+// Messages 1 to 4 of a connection arrive in another order.
+TEST(InOrder, GivesOnWhatCameInTheOrderInWhichItWasSent) {
+  InOrder connections;
+  const RoutedConnection c{1, 2, WorldRank(3), WorldRank(4)};
+  const RoutedConnection other{1, 2, WorldRank(3), WorldRank(5)};
+  EXPECT_EQ(connections.number(c), 1u);
+  EXPECT_EQ(connections.number(c), 2u);
+  EXPECT_EQ(connections.number(other), 1u);
+  std::string order;
+  const auto come = [&](const RoutedConnection& connection, std::uint32_t number, Picoseconds at) {
+    Event e;
+    e.t.at = at;
+    e.actor = number;
+    connections.arrived(connection, number, e, [&](const Event& next) {
+      order += std::to_string(next.actor) + "@" + std::to_string(next.t.at) + " ";
+    });
+  };
+  come(c, 3, 10);
+  come(c, 2, 20);
+  come(other, 1, 25);
+  EXPECT_EQ(order, "1@25 ");
+  come(c, 1, 30);
+  come(c, 4, 5);
+  EXPECT_EQ(order, "1@25 1@30 2@30 3@30 4@30 ");
+}
+
+TEST(Link, GivesCopiesOfANoteOnePlace) {
+  Link link;
+  EXPECT_EQ(link.pass({0, 10}, 10, 100, 7).tail, 10);
+  EXPECT_EQ(link.pass({0, 10}, 10, 100, 7).tail, 10);
+  EXPECT_EQ(link.pass({0, 10}, 10, 100, 8).tail, 20);
+  EXPECT_EQ(link.pass({0, 10}, 10, 100, 0).tail, 30);
+  EXPECT_EQ(link.pass({0, 10}, 10, 100, 0).tail, 40);
+  EXPECT_EQ(link.count().messages, 4u);
+  EXPECT_EQ(link.count().bytes, 400u);
+  EXPECT_EQ(link.count().longest_wait, 30);
+}
+
+// ---- Memory ----
+
+TEST(Links, CarryRealDataInMemoryBetweenShards) {
+  for (const char* name : {"ecmp", "spray"}) {
+    TopologySpec spec = leaf_spine(2, 2, 2);
+    spec.routing = routing(name);
+    SmallJob job = job_on(spec, 4, 2, FabricKind::memory);
+    job.spec.run.verify = true;
+    job.spec.run.shards = 3;
+    job.spec.run.iterations = 3;
+    job.spec.collectives.slice_bytes = 4000;
+    job.collective(Func::all_reduce, 20'000).collective(Func::all_to_all, 500);
+    const Result real = job.run();
+    EXPECT_EQ(real.interrupted, "");
+    ASSERT_TRUE(real.verify && real.network);
+    EXPECT_GT(real.verify->checked_elements, 0u);
+    EXPECT_EQ(real.verify->wrong_elements, 0u);
+    EXPECT_EQ(real.network->tiers[0].bytes, between_leaves(real, job));
+    job.spec.fabric.kind = FabricKind::virtual_time;
+    job.spec.dilation = 0;
+    EXPECT_EQ(real.network->tiers[1].bytes, job.run().network->tiers[1].bytes);
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank

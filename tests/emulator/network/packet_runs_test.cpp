@@ -1,0 +1,119 @@
+// Jobs whose network is played packet by packet: collectives alone beside their closed forms,
+// contended calls beside max-min fair flows, data that is right whatever is lost, and what results
+// say.
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collectives/routing.h"
+#include "profiles/error.h"
+#include "tests/emulator/network/contended.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::ContendedCase;
+using testing::Queues;
+using testing::SmallJob;
+
+double seconds_of(const Result& result) { return result.iterations.at(0).seconds; }
+
+const LinkTier& tier(const Result& result, const std::string& name) {
+  for (const LinkTier& t : result.network->tiers)
+    if (t.name == name) return t;
+  throw std::runtime_error("no tier " + name);
+}
+
+TEST(Packets, OfACollectiveAloneTakeAsLongAsTheClosedForm) {
+  for (const testing::LoneCollective& lone : testing::lone_collectives())
+    for (const NetworkModel model :
+         {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+      const double expected = testing::closed_form(lone, model, 800'000);
+      EXPECT_NEAR(seconds_of(testing::lone_job(lone, model, 800'000).run()), expected,
+                  0.001 * expected)
+          << lone.name << ' ' << static_cast<int>(model);
+    }
+}
+
+TEST(Packets, InFairQueuesTakeAsLongAsFairFlows) {
+  ASSERT_EQ(testing::contended_cases().size(), 16u);
+  for (const ContendedCase& one : testing::contended_cases()) {
+    constexpr double kScale = 0.25;
+    const double flow =
+        seconds_of(testing::contended_job(one, NetworkModel::flow, Queues::fair, kScale).run());
+    const Result packet =
+        testing::contended_job(one, NetworkModel::packet, Queues::fair, kScale).run();
+    EXPECT_NEAR(seconds_of(packet) / flow, 1, 0.05) << one.name;
+    for (const LinkTier& t : packet.network->tiers) EXPECT_EQ(t.queue->drops, 0u) << one.name;
+  }
+}
+
+TEST(Packets, AreCountedByTier) {
+  ContendedCase incast = testing::contended_cases()[1];
+  const Result result =
+      testing::contended_job(incast, NetworkModel::packet, Queues::dcqcn, 0.5).run();
+  ASSERT_TRUE(result.network);
+  EXPECT_EQ(result.network->model, "packet");
+  const LinkTier& out = tier(result, "nic-switch");
+  const LinkTier& in = tier(result, "switch-nic");
+  EXPECT_EQ(out.links, 16u);
+  EXPECT_EQ(out.messages, 15);
+  EXPECT_EQ(out.bytes, result.wire_bytes_per_iteration);
+  EXPECT_EQ(in.bytes, result.wire_bytes_per_iteration);
+  EXPECT_GT(in.queue->marks + out.queue->pauses, 0u);
+  EXPECT_EQ(in.queue->drops, 0u);
+  EXPECT_GT(in.queue->longest, 1024u);
+  // The receiver's port is busy for what it carries: 15 messages with their headers.
+  const double wire =
+      15 * 8 * static_cast<double>(Framing{1024, 82, 16}.on_wire(2'000'000)) / 100e9;
+  EXPECT_NEAR(in.utilisation_max * seconds_of(result), wire, 1e-9);
+}
+
+TEST(Packets, BringRightDataWhateverIsLost) {
+  for (const char* routing : {"ecmp", "spray"}) {
+    SmallJob job(6, 1, FabricKind::virtual_time);
+    job.spec.cluster.nic = {100e9, 2 * kPicosPerMicro};
+    job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+    job.spec.cluster.topology.leaves = 3;
+    job.spec.cluster.topology.spines = 2;
+    job.spec.cluster.topology.oversubscription = 2;
+    for (const Routing& row : routings())
+      if (row.name == routing) job.spec.cluster.topology.routing = &row;
+    job.spec.collectives.algorithm(Func::all_to_all) = "linear";
+    job.spec.fabric.network = NetworkModel::packet;
+    job.spec.fabric.queues.pause = false;
+    job.spec.fabric.queues.control = &congestion_controls()[1];
+    job.spec.fabric.queues.buffer = 40'000;
+    job.spec.fabric.queues.window = 60'000;
+    job.spec.run.verify = true;
+    job.collective(Func::all_to_all, 20'000).collective(Func::all_reduce, 50'001);
+    const Result result = job.run();
+    ASSERT_TRUE(result.verify);
+    EXPECT_GT(result.verify->checked_elements, 0u);
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    std::uint64_t drops = 0;
+    for (const LinkTier& t : result.network->tiers) drops += t.queue->drops;
+    EXPECT_GT(drops, 0u) << routing;
+    EXPECT_EQ(seconds_of(job.run()), seconds_of(result));
+  }
+}
+
+TEST(Packets, NeedABufferForWhatIsUnderWay) {
+  SmallJob job(2, 1, FabricKind::virtual_time);
+  job.spec.fabric.network = NetworkModel::packet;
+  job.spec.fabric.queues.buffer = 20'000;
+  job.collective(Func::all_reduce, 1000);
+  try {
+    job.run();
+    FAIL() << "was not refused";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("fabric.queues.buffer: 20000 bytes are too few"),
+              std::string::npos)
+        << e.what();
+    EXPECT_EQ(e.exit_code(), 2);
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,104 @@
+// Ranks that run ahead of the clock, against the same job event by event: ranks of a traced run do
+// not run ahead.
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/common/dice.h"
+#include "profiles/workload/program_builder.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::ledger_text;
+using testing::SmallJob;
+
+constexpr int kNodes = 3, kGpus = 4;
+
+// What the run says, but for spans.
+std::string text_of(const Result& result) {
+  std::ostringstream text;
+  text.precision(17);
+  for (const IterationReport& i : result.iterations)
+    text << i.seconds << ' ' << i.compute_seconds << ' ' << i.exposed_comm_seconds << ' '
+         << i.bubble_seconds << ' ' << i.rank_seconds << ' ' << i.rank0_seconds << ' '
+         << i.earliest_end << '\n';
+  for (const CollectiveReport& c : result.collectives)
+    text << c.op << ' ' << c.group << ' ' << c.calls << ' ' << c.bytes << ' ' << c.seconds_median
+         << ' ' << c.algbw_GBps << '\n';
+  return text.str() + ledger_text(result);
+}
+
+// Passes of delays and calls of the node's group, which end with something that leaves the node, or
+// that another stream learns of: it then makes a call across nodes, or one of the node's group,
+// which keeps ranks from running ahead.
+Program random_program(checking::Dice& dice) {
+  const std::uint16_t aside = dice.below(4) == 0 ? 0 : 1;
+  ProgramBuilder out({"compute", "other"});
+  const auto delay = [&] {
+    out.compute(0, "work", static_cast<Picoseconds>(dice.below(50)) * kPicosPerMicro);
+  };
+  for (std::uint64_t pass = 2 + dice.below(4); pass > 0; --pass) {
+    for (std::uint64_t n = dice.below(6); n > 0; --n) {
+      if (dice.below(2) == 0) delay();
+      out.collective(0, "inside", Func::all_reduce, 0, DataType::float32,
+                     1000 * (1 + dice.below(3)));
+    }
+    if (dice.below(2) == 0) delay();
+    switch (dice.below(3)) {
+      case 0:
+        out.collective(0, "across", Func::all_reduce, 1, DataType::float32, 5000);
+        break;
+      case 1:
+        out.send(0, out.label("send"), 1, 1, DataType::float32, 20'000);
+        out.recv(0, out.label("receive"), 1, -1, DataType::float32, 20'000);
+        break;
+      default:
+        out.after(1, 0);
+        out.collective(1, "aside", Func::all_gather, aside, DataType::float32, 500);
+        out.after(0, 1);
+    }
+  }
+  return out.take();
+}
+
+SmallJob random_job(checking::Dice& dice) {
+  SmallJob job(kNodes, kGpus, FabricKind::virtual_time);
+  job.spec.cluster.nic = {100e9, 3 * kPicosPerMicro};
+  job.spec.run.iterations = 2;
+  job.spec.run.jitter = dice.below(2) == 0 ? 0 : 0.1;
+  if (dice.below(2) == 0) job.spec.fabric.network = NetworkModel::flow;
+  Workload& w = job.workload;
+  w.group_names = {"node", "across"};
+  w.groups.clear();
+  for (int node = 0; node < kNodes; ++node) {
+    w.groups.push_back({0, {}});
+    for (int gpu = 0; gpu < kGpus; ++gpu)
+      w.groups.back().members.push_back(WorldRank(node * kGpus + gpu));
+  }
+  for (int gpu = 0; gpu < kGpus; ++gpu) {
+    w.groups.push_back({1, {}});
+    for (int node = 0; node < kNodes; ++node)
+      w.groups.back().members.push_back(WorldRank(node * kGpus + gpu));
+  }
+  w.roles[0].iterations = {random_program(dice)};
+  return job;
+}
+
+TEST(Ahead, ChangesNothingThatARunSays) {
+  RunOptions traced;
+  traced.trace_ranks = {WorldRank(1)};
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    checking::Dice dice(seed);
+    const SmallJob job = random_job(dice);
+    const Result ahead = job.run(), by_events = job.run(nullptr, traced);
+    ASSERT_EQ(ahead.interrupted, "") << "seed " << seed;
+    ASSERT_EQ(text_of(ahead), text_of(by_events)) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,278 @@
+// Several shards in virtual time: which nodes each plays, when programs let them go on without the
+// others, and results that do not depend on it.
+#include "emulator/shard/shared/windows.h"
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "emulator/shard/ranks/first_sends.h"
+#include "tests/emulator/fabric/fabric_double.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+Op op_of(Op::Kind kind, std::uint16_t group = 0, std::uint64_t count = 0) {
+  Op op;
+  op.kind = kind;
+  op.group = group;
+  op.count = count;
+  return op;
+}
+
+Op compute(Picoseconds duration) {
+  Op op;
+  op.duration = duration;
+  return op;
+}
+
+Op transfer(Op::Kind kind, int peer, std::uint64_t count) {
+  Op op = op_of(kind, 1, count);
+  op.peer = peer;
+  return op;
+}
+
+constexpr std::uint16_t kDp = 0, kPp = 1;
+constexpr int kReplicas = 4;
+
+// A pipeline of `stages` on nodes of one rank; each stage is a role, its replicas are neighbours.
+// Stream 1 reduces a bucket after each record of stream 0.
+struct Pipeline {
+  SmallJob job;
+
+  explicit Pipeline(int stages) : job(stages * kReplicas, 1, FabricKind::virtual_time) {
+    job.spec.cluster.nic = {100e9, 2 * kPicosPerMicro};
+    job.spec.run.iterations = 2;
+    Workload& w = job.workload;
+    w.group_names = {"dp", "pp"};
+    w.groups.clear();
+    w.roles.clear();
+    for (int s = 0; s < stages; ++s) {
+      Group dp{kDp, {}};
+      for (int r = 0; r < kReplicas; ++r) {
+        dp.members.push_back(WorldRank(s * kReplicas + r));
+        w.role_of[WorldRank(s * kReplicas + r)] = static_cast<std::uint16_t>(s);
+      }
+      w.groups.push_back(dp);
+      w.roles.push_back({std::to_string(s), {Program{{"compute", "dp"}, {{}, {}}, {"op"}, 1}}});
+    }
+    for (int r = 0; r < kReplicas; ++r) {
+      Group pp{kPp, {}};
+      for (int s = 0; s < stages; ++s) pp.members.push_back(WorldRank(s * kReplicas + r));
+      w.groups.push_back(pp);
+    }
+  }
+  OpList& stream(int stage, int number) {
+    return job.workload.roles[static_cast<std::size_t>(stage)]
+        .iterations[0]
+        .streams[static_cast<std::size_t>(number)];
+  }
+  // Every stage receives from the one before, computes and sends on.
+  void micro_batch(Picoseconds duration, std::uint64_t count) {
+    const int stages = static_cast<int>(job.workload.roles.size());
+    for (int s = 0; s < stages; ++s) {
+      if (s > 0) stream(s, 0).push_back(transfer(Op::Kind::recv, -1, count));
+      stream(s, 0).push_back(compute(duration));
+      if (s + 1 < stages) stream(s, 0).push_back(transfer(Op::Kind::send, 1, count));
+    }
+  }
+  void reduce(int stage, std::uint64_t count) {
+    stream(stage, 0).push_back(op_of(Op::Kind::record));
+    stream(stage, 1).push_back(op_of(Op::Kind::wait));
+    stream(stage, 1).push_back(op_of(Op::Kind::collective, kDp, count));
+  }
+};
+
+TEST(Shards, HaveEqualSharesOfEveryRole) {
+  for (const int shards : {2, 4}) {
+    Pipeline p(3);
+    p.job.spec.run.shards = shards;
+    const Cluster cluster(p.job.spec, p.job.workload, 1);
+    std::map<std::pair<int, std::uint16_t>, int> ranks;
+    for (int shard = 0; shard < shards; ++shard)
+      for (const WorldRank rank : cluster.ranks_of(Host(0), shard))
+        ++ranks[{shard, p.job.workload.role_of[rank]}];
+    EXPECT_EQ(ranks.size(), 3u * static_cast<std::size_t>(shards));
+    for (const auto& [key, count] : ranks) EXPECT_EQ(count, kReplicas / shards);
+    // A replica's ranks are of one shard.
+    for (int r = 0; r < kReplicas; ++r)
+      EXPECT_EQ(cluster.location(WorldRank(r)).shard,
+                cluster.location(WorldRank(2 * kReplicas + r)).shard);
+  }
+  Pipeline uneven(5);  // 20 nodes, of which each role has 4
+  uneven.job.spec.run.shards = 3;
+  const Cluster cluster(uneven.job.spec, uneven.job.workload, 1);
+  for (int shard = 0; shard < 3; ++shard) {
+    EXPECT_GE(cluster.ranks_of(Host(0), shard).size(), 6u);
+    EXPECT_LE(cluster.ranks_of(Host(0), shard).size(), 7u);
+  }
+}
+
+// The rank at `rank` with a program that it has just begun.
+RankState beginning(const Pipeline& p, int rank) {
+  RankState r;
+  r.party = WorldRank(rank);
+  r.role = &p.job.workload.roles[p.job.workload.role_of[WorldRank(rank)]];
+  r.program = &r.role->iterations[0];
+  r.stop_at = 1;
+  r.streams.resize(2);
+  return r;
+}
+
+TEST(FirstSends, AreAfterTheComputingThatACallWaitsFor) {
+  Pipeline p(2);
+  p.micro_batch(300, 10);
+  p.micro_batch(40, 10);
+  p.reduce(0, 100);
+  p.micro_batch(5, 10);
+  p.reduce(0, 100);
+  p.job.spec.run.shards = 2;
+  const Cluster cluster(p.job.spec, p.job.workload, 1);
+  ASSERT_TRUE(FirstSends::known(p.job.spec, p.job.workload, cluster));
+  FirstSends sends(p.job.workload, cluster, Host(0), 0);
+  EXPECT_TRUE(sends.leaves(0));   // the replicas of stage 0
+  EXPECT_FALSE(sends.leaves(2));  // the pipeline of replica 0
+  std::vector<RankState> ranks;
+  ranks.push_back(beginning(p, 0));
+  sends.begin(ranks, 1);
+  EXPECT_EQ(sends.first(ranks), 340);
+  ranks[0].streams[0].now.at = 1000;  // it has waited before it began
+  EXPECT_EQ(sends.first(ranks), 1340);
+  ranks[0].streams[0].pc = 2;  // computed once, sent once
+  ranks[0].streams[0].now.at = 1300;
+  EXPECT_EQ(sends.first(ranks), 1340);
+  ranks[0].streams[1].pc = 2;  // the first call is in flight
+  EXPECT_EQ(sends.first(ranks), 1345);
+  ranks[0].streams[1].pc = 4;
+  EXPECT_EQ(sends.first(ranks), Windows::kNever);
+  // Stream 0 has recorded, and since run ahead and waited; the call waits for the clock alone.
+  ranks[0].streams[0].pc = 5;
+  ranks[0].streams[0].now.at = 9000;
+  ranks[0].streams[1].pc = 1;
+  ranks[0].streams[1].now.at = 1340;
+  sends.begin(ranks, 1);
+  EXPECT_EQ(sends.first(ranks), 1340);
+  ranks[0].streams[0].pc = 2;
+  ranks[0].streams[0].now.at = 1300;
+  ranks[0].streams[1].pc = 4;
+  ranks[0].stop_at = 2;  // the next iteration begins when stream 0 has ended
+  sends.begin(ranks, 1);
+  EXPECT_EQ(sends.first(ranks), 1345);
+}
+
+TEST(FirstSends, AreUnknownWhereDelaysVaryOrLinksSend) {
+  Pipeline p(2);
+  p.job.spec.run.shards = 2;
+  const auto known = [&] {
+    return FirstSends::known(p.job.spec, p.job.workload, Cluster(p.job.spec, p.job.workload, 1));
+  };
+  EXPECT_TRUE(known());
+  p.job.spec.run.jitter = 0.1;
+  EXPECT_FALSE(known());
+  p.job.spec.run.jitter = 0;
+  p.job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+  EXPECT_FALSE(known());
+}
+
+// Plays the job with two shards. Returns how many windows the first one had.
+std::uint64_t windows_of(const SmallJob& job) {
+  const Cluster cluster(job.spec, job.workload, 1);
+  const Flows flows(job.spec, job.workload, cluster);
+  ShardShared shared(2);
+  testing::FabricDouble fabric;
+  shared.fabrics = {&fabric, &fabric};
+  std::vector<std::unique_ptr<Shard>> shards;
+  for (int i = 0; i < 2; ++i) {
+    shards.push_back(std::make_unique<Shard>(
+        Shard::Setup{job.spec, job.workload, cluster, Host(0), i, flows, fabric}));
+    shards.back()->prepare({.count = 1}, shared);
+  }
+  std::thread other([&] { shards[1]->play(Clock::virtual_time()); });
+  shards[0]->play(Clock::virtual_time());
+  other.join();
+  EXPECT_EQ(shared.failure, "");
+  EXPECT_GT(shards[0]->stats().handed, 0u);
+  return shards[0]->stats().windows;
+}
+
+// Replicas send messages for milliseconds, a thousand times the lookahead, before they meet.
+TEST(FirstSends, LetShardsGoOnUntilReplicasMeet) {
+  Pipeline p(3);
+  p.job.spec.run.shards = 2;
+  for (int m = 0; m < 50; ++m) p.micro_batch(30 * kPicosPerMicro, 100'000);
+  p.reduce(0, 1000);
+  const std::uint64_t few = windows_of(p.job);
+  EXPECT_LT(few, 200u);
+  p.job.spec.run.jitter = 1e-9;  // then nobody knows when
+  EXPECT_GT(windows_of(p.job), 5 * few);
+}
+
+TEST(FirstSends, ChangeNoResult) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Pipeline p(2 + static_cast<int>(random() % 3));
+    const int stages = static_cast<int>(p.job.workload.roles.size());
+    p.job.spec.collectives.library = random() % 2 ? "generic" : "nccl-2.28";
+    for (int m = 0; m < 6; ++m) {
+      p.micro_batch(static_cast<Picoseconds>(random() % 40) * kPicosPerMicro,
+                    1 + random() % 100'000);
+      for (int s = 0; s < stages; ++s)
+        if (random() % 3 == 0) p.reduce(s, 1 + random() % 50'000);
+    }
+    if (random() % 2) p.stream(0, 0).push_back(op_of(Op::Kind::collective, kDp, 777));
+    testing::expect_alike_with_shards(p.job, {2, 3, 4});
+  }
+}
+
+// One shard's mail is read after the next meeting, and only then.
+TEST(Windows, BringMailToTheNextWindow) {
+  Windows windows(2, std::chrono::nanoseconds(0));
+  constexpr int kMeetings = 2000;
+  const auto play = [&](int self) {
+    std::uint32_t got = 0;
+    for (int n = 0; n < kMeetings; ++n) {
+      windows.meet(self, {.next = 10 * n + self, .sends = n});
+      EXPECT_EQ(windows.told(self, 1 - self).next, 10 * n + 1 - self);
+      EXPECT_EQ(windows.first(self, self), n == 0 ? self : std::min(10 * n + self, 10 * n - 7));
+      windows.take_mail(self, [&](auto&& mail) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(mail)>, Event>) {
+          EXPECT_EQ(mail.sequence, n - 1u);
+          ++got;
+        }
+      });
+      EXPECT_EQ(got, static_cast<std::uint32_t>(n));
+      Parcel parcel;
+      parcel.event.t.at = 10 * n + 3;
+      parcel.event.sequence = static_cast<std::uint32_t>(n);
+      windows.send(self, 1 - self, std::move(parcel));
+    }
+  };
+  std::thread other([&] { play(1); });
+  play(0);
+  other.join();
+}
+
+TEST(Windows, GoOnWithoutAShardThatHasLeft) {
+  Windows windows(3, std::chrono::nanoseconds(0));
+  const auto play = [&](int self) {
+    for (int n = 0; n < 100; ++n) windows.meet(self, {});
+    if (self == 1) return windows.leave(self);
+    for (int n = 0; n < 100; ++n) windows.meet(self, {.stopped = self == 2});
+    EXPECT_TRUE(windows.stopped(self));
+  };
+  std::vector<std::thread> threads;
+  for (int self = 0; self < 3; ++self) threads.emplace_back(play, self);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace ghostrank

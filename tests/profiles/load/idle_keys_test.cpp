@@ -1,0 +1,405 @@
+// No key of a job is silently without effect. Every key of `parallel` is tried under every
+// framework, alone and beside what it needs: what a planner does not read must be refused or noted
+// by the loader, and what the loader takes must change the plan (or be refused by the planner
+// itself). The planners are asked past the loader, so that the columns of the table are held
+// against what is read, not against themselves.
+#include "profiles/load/idle_keys.h"
+
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "collectives/library.h"
+#include "profiles/error.h"
+#include "profiles/input/yaml.h"
+#include "profiles/load/job_schema.h"
+#include "profiles/load/program_file.h"
+#include "profiles/load/sections/key_servers.h"
+#include "profiles/load/sections/parallel.h"
+#include "profiles/planners/plan.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using test::load_error;
+using test::load_text;
+
+struct Probe {
+  std::string key;                  // without "parallel."
+  std::vector<std::string> values;  // any of which should show
+  std::string beside = "";          // other keys, as they stand in a job
+};
+
+// Of eight layers with experts on eight GPUs, or a recommendation model on as many.
+const std::vector<Probe> kProbes{
+    {"dp", {"3"}},
+    {"micro_batch", {"2"}},
+    {"global_batch", {"16"}},
+    {"bucket_cap_mb", {"0.5"}},
+    {"bucket_cap_mb", {"0.5"}, "launch: flat"},
+    {"first_bucket_mb", {"0.1", "5000"}},
+    {"first_bucket_mb", {"0.1"}, "launch: flat"},
+    {"launch", {"flat", "after_backward"}},
+    {"tp", {"2"}},
+    {"pp", {"2"}},
+    {"cp", {"2"}},
+    {"ep", {"2"}},
+    {"expert_tp", {"2"}},
+    {"expert_dispatch", {"deduplicated"}, "ep: 8"},
+    {"expert_imbalance", {"0.5"}, "ep: 4"},
+    {"expert_load", {"[1, 2, 3, 4, 5, 6, 7, 8]"}, "ep: 4"},
+    {"sequence_parallel", {"true"}, "tp: 2"},
+    {"schedule", {"zb-h1"}, "pp: 2, global_batch: 16"},
+    {"interleave", {"4"}, "pp: 2, global_batch: 16, schedule: interleaved"},
+    {"interleave", {"4"}, "pp: 2, global_batch: 16, schedule: 1f1b"},
+    {"distributed_optimizer", {"true"}},
+    {"overlap_grad_reduce", {"false"}},
+    {"overlap_param_gather", {"false"}, "distributed_optimizer: true"},
+    {"bucket_size", {"1000000"}},
+    {"bucket_size", {"1000000"}, "overlap_grad_reduce: false"},
+    {"recompute", {"full"}},
+    {"attention", {"unfused"}},
+    {"gradient_accumulation_fusion", {"false"}},
+    {"blocking_wait", {"true"}, "tp: 2"},
+    {"blocking_wait", {"true"}},
+    {"gradient_as_bucket_view", {"true"}},
+    {"compile", {"true"}},
+    {"optimizer_implementation", {"fused", "foreach"}},
+    {"scatter_gather_tensors_in_pipeline", {"true"}, "pp: 2, tp: 2, sequence_parallel: true"},
+    {"scatter_gather_tensors_in_pipeline", {"true"}},
+    {"make_vocab_size_divisible_by", {"999"}},
+    {"cp_comm", {"a2a"}, "cp: 2"},
+    {"cp_a2a", {"2"}, "cp: 4, cp_comm: a2a+p2p"},
+    {"order", {"pp-dp-ep-cp-tp"}, "pp: 2"},
+    {"account_for_embedding_in_pipeline_split", {"true"}, "pp: 2"},
+    {"account_for_loss_in_pipeline_split", {"true"}, "pp: 2"},
+    {"decoder_first_pipeline_num_layers", {"3"}, "pp: 2"},
+    {"decoder_last_pipeline_num_layers", {"3"}, "pp: 2"},
+    {"pipeline_model_parallel_layout", {"Ettttt|tttL"}, "pp: 2"},
+    {"expert_dispatch", {"deduplicated"}},
+    {"expert_imbalance", {"0.5"}},
+    {"expert_load", {"[1, 2, 3, 4, 5, 6, 7, 8]"}},
+    {"sequence_parallel", {"true"}},
+    {"overlap_param_gather", {"false"}},
+    {"cp_comm", {"a2a"}},
+    {"account_for_embedding_in_pipeline_split", {"true"}},
+    {"account_for_loss_in_pipeline_split", {"true"}},
+    {"dp_replicate", {"2"}},
+    {"reshard_after_forward", {"never"}},
+    {"prefetch", {"3"}},
+    {"overlap_comm", {"true", "false"}},
+    {"use_multi_rank_bucket_allreduce", {"false"}},
+    {"stage3_prefetch_bucket_size",
+     {"1", "1000000000000"},
+     "stage3_max_live_parameters: 1000000000000"},
+    {"stage3_param_persistence_threshold", {"100000000"}},
+    {"stage3_max_live_parameters",
+     {"1", "1000000000000"},
+     "stage3_prefetch_bucket_size: 1000000000000"},
+    {"stage3_max_reuse_distance", {"0"}},
+    {"table_placement", {"random"}},
+    {"row_wise_above", {"1000000"}},
+    {"fusion_mb", {"1"}},
+    {"cycle_ms", {"5", "0.01"}},
+    {"cycle_ms", {"5"}, "launch: after_backward"},
+    {"fusion", {"none"}},
+    {"threshold_mb", {"1", "100000"}},
+    {"threshold_mb", {"1"}, "fusion: none"},
+    {"nearby_layers", {"2"}, "fusion: layers"},
+    {"wait_ms", {"0.01", "1000"}, "fusion: waiting_time"},
+    {"decouple", {"reduce"}},
+    {"allreduce_cost", {"10gbe", "spdkfac"}},
+    {"partition_bytes", {"100000000"}},
+    {"credit_bytes", {"0", "100000000000"}},
+    {"variant", {"d"}},
+    {"factor_launch", {"after_backward"}},
+    {"factor_launch", {"after_backward"}, "variant: ssgd"},
+    {"factor_fusion", {"none"}},
+    {"factor_mb", {"1"}, "factor_fusion: threshold"},
+    {"factor_mb", {"1"}},
+    {"inverse_placement", {"round_robin"}},
+    {"local_below", {"1"}},
+    {"local_below", {"1"}, "inverse_placement: block"},
+    {"second_order", {"gradients"}, "inverse_placement: round_robin"},
+    {"fac_update_freq", {"2"}},
+    {"kfac_update_freq", {"2"}},
+    {"kfac_cost", {"spdkfac"}},
+    {"exclude", {"factor_comm"}},
+    {"mode", {"bound"}},
+    {"key_hash", {"naive"}},
+    {"key_hash", {"naive"}, "mode: bound"},
+    {"server_schedule", {"true"}},
+    {"asynchronous", {"true"}},
+    {"server_timeout_us", {"500"}},
+    {"elastic", {"true"}, "server_timeout_us: 500"},
+    {"learning_rate", {"0.01"}},
+    {"momentum", {"0.5"}},
+    {"rack_nics", {"1"}},
+};
+
+std::string parallel_of(std::string_view framework, const std::string& keys) {
+  return "parallel: {framework: " + std::string(framework) + (keys.empty() ? "" : ", ") + keys +
+         "}\n";
+}
+
+std::string head_for(std::string_view framework) {
+  const char* model = framework == "torchrec" ? "dlrm-dcnv2"
+                      : framework == "kfac"   ? "resnet50"
+                                              : "{base: mixtral-8x7b, layers: 8}";
+  return std::string("model: ") + model +
+         "\ndevice: {base: h100-sxm, memory_bytes: 0}\nprecision: {parameters: bf16}\n"
+         "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2}\n" +
+         (framework == "byteps" || framework == "phub" ? "servers: {count: 2}\n" : "");
+}
+
+// Options of the scheme that plays a framework's calls.
+std::string text_of(const AtServers& options) {
+  // Beside the best split the hash is not looked at.
+  const int hash = options.bound ? -1 : static_cast<int>(options.hash);
+  return std::to_string(options.partition_bytes) + " " + std::to_string(options.chunk_bytes) + " " +
+         std::to_string(options.credit_bytes) + " " + std::to_string(hash) + " " +
+         std::to_string(options.bound) + " " + std::to_string(options.schedules) + " " +
+         std::to_string(options.optimizer.rate) + " " + std::to_string(options.optimizer.momentum) +
+         " " + std::to_string(options.rack_nics) + " " + std::to_string(options.waits) + " " +
+         std::to_string(options.timeout_ps) + " " +
+         std::to_string(options.timeout_ps > 0 && options.elastic);
+}
+
+// What planners make of keys that the loader has not looked at: a plan, or a refusal.
+struct Plan {
+  std::string text;
+  bool refused = false;
+};
+
+Plan plan_past_the_loader(const LoadedJob& job, std::string_view framework,
+                          const std::string& keys) {
+  const YamlValue root = parse_yaml(parallel_of(framework, keys),
+                                    std::make_shared<Source>(Source{"keys", "keys", true}));
+  LoadedJob changed = job;
+  changed.spec.parallel = read_parallel(Settings(root, job_keys(), "job"));
+  try {
+    return {program_job(job, plan_workload(changed.spec), ProgramForm::json) +
+            text_of(key_server_options(changed.spec.parallel, 2))};
+  } catch (const Error& error) {
+    return {error.what(), true};
+  }
+}
+
+// What the loader says of the key: nothing, or that it has no effect.
+bool is_idle(std::string_view framework, const std::string& keys, const std::string& key) {
+  const std::string text = head_for(framework) + parallel_of(framework, keys);
+  std::vector<std::string> said;
+  const std::string error = test::error_of([&] { said = load_text(text).spec.notes; });
+  said.push_back(error);
+  return std::any_of(said.begin(), said.end(), [&](const std::string& line) {
+    return (line.find("means nothing") != std::string::npos || line.starts_with("no effect")) &&
+           line.find("parallel." + key) != std::string::npos;
+  });
+}
+
+bool is_refused_for(std::string_view framework, const std::string& keys) {
+  return load_error(head_for(framework) + parallel_of(framework, keys))
+             .find("means nothing to framework") != std::string::npos;
+}
+
+void try_out(const LoadedJob& job, std::string_view framework, const Probe& probe,
+             bool with_what_it_needs) {
+  const std::string beside = with_what_it_needs ? probe.beside : "";
+  // A value that another framework takes: byteps has no flat launch.
+  const std::string why = load_error(head_for(framework) + parallel_of(framework, beside));
+  const bool refused_beside = !why.empty() && why.find("means nothing") == std::string::npos;
+  const Plan plain = plan_past_the_loader(job, framework, beside);
+  bool changes = false, idle = false, refused = false;
+  for (const std::string& value : probe.values) {
+    const std::string keys = beside + (beside.empty() ? "" : ", ") + probe.key + ": " + value;
+    const Plan plan = plan_past_the_loader(job, framework, keys);
+    changes |= plan.text != plain.text;
+    refused |= plan.refused;
+    idle |= is_idle(framework, keys, probe.key);
+  }
+  const std::string what =
+      std::string(framework) + ", parallel." + probe.key + " beside {" + beside + "}";
+  // What is TorchTitan's alone is refused of fsdp though the two share a planner, which reads it.
+  const bool shared =
+      framework == "fsdp" && is_refused_for("fsdp", probe.key + ": " + probe.values[0]);
+  if (idle && !shared) {
+    EXPECT_TRUE(!changes || refused) << what << " changes the plan, the loader denies it";
+  } else if (!idle && !refused_beside && (with_what_it_needs || probe.beside.empty())) {
+    EXPECT_TRUE(changes) << what << " does nothing, and nobody says so";
+  }
+}
+
+TEST(IdleKeys, OfParallelAreThoseThatThePlannersDoNotRead) {
+  for (const auto& [framework, name] : kFrameworks) {
+    const LoadedJob job = load_text(head_for(name) + parallel_of(name, ""));
+    ASSERT_FALSE(plan_past_the_loader(job, name, "").refused) << name;
+    for (const Probe& probe : kProbes) {
+      try_out(job, name, probe, false);
+      if (!probe.beside.empty() && !is_refused_for(name, probe.beside))
+        try_out(job, name, probe, true);
+    }
+  }
+}
+
+TEST(IdleKeys, EveryKeyOfParallelIsTried) {
+  for (const Key& key : job_keys()) {
+    if (!key.path.starts_with("parallel.") || key.path == "parallel.framework") continue;
+    if (key.path == "parallel.tune") continue;  // no planner's: emulator/tuner changes other keys
+    const auto is_of_key = [&](const Probe& probe) { return "parallel." + probe.key == key.path; };
+    EXPECT_TRUE(std::any_of(kProbes.begin(), kProbes.end(), is_of_key)) << key.path;
+  }
+}
+
+template <std::size_t N, typename Kind>
+std::vector<std::string> names_of(const std::pair<Kind, std::string_view> (&table)[N]) {
+  std::vector<std::string> names;
+  for (const auto& [kind, name] : table) names.emplace_back(name);
+  return names;
+}
+
+TEST(IdleKeys, FrameworksAreThoseOfTheKey) {
+  for (const Key& key : job_keys())
+    if (key.path == "parallel.framework") {
+      EXPECT_EQ(words(key.allowed), names_of(kFrameworks));
+    }
+}
+
+// A slip in a row would make its key idle everywhere.
+TEST(IdleKeys, RowsNameWhatThereIs) {
+  const auto expect_among = [](std::string_view column, const std::vector<std::string>& known,
+                               std::string_view path) {
+    for (const std::string& word : words(column))
+      EXPECT_NE(std::find(known.begin(), known.end(), word), known.end()) << path << ": " << word;
+  };
+  std::vector<std::string> libraries = names_of(kLibraries);
+  libraries.emplace_back("plugin");
+  for (const Key& key : job_keys()) {
+    expect_among(key.frameworks, names_of(kFrameworks), key.path);
+    expect_among(key.libraries, libraries, key.path);
+    expect_among(key.fabrics, names_of(kFabricKinds), key.path);
+    for (const Beside& one : key.beside) {
+      if (one.key.empty()) continue;
+      const auto other = std::find_if(job_keys().begin(), job_keys().end(),
+                                      [&](const Key& row) { return row.path == one.key; });
+      ASSERT_NE(other, job_keys().end()) << key.path << ": " << one.key;
+      if (other->type == KeyType::choice) expect_among(one.values, words(other->allowed), key.path);
+    }
+  }
+}
+
+const std::string kHead = "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n";
+using Lines = std::vector<std::string>;
+
+Lines notes(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return load_text(kHead + text, overrides).spec.notes;
+}
+
+TEST(IdleKeys, OfAnotherFabricAreNotedWhereTheJobChoseItsFabric) {
+  const std::string network =
+      "fabric: {kind: ofi, provider: tcp, bind: lo, flows: nic, frames: off}\n";
+  EXPECT_EQ(notes(network), Lines{});
+  EXPECT_EQ(notes(network, {"fabric.kind=virtual"}),
+            Lines{"no effect on fabric virtual: fabric.provider, fabric.bind, fabric.flows, "
+                  "fabric.frames"});
+  EXPECT_EQ(load_error(kHead + "fabric: {provider: tcp}\n"),
+            "job.yaml:4:20: fabric.provider means nothing to fabric memory; leave it out, or use "
+            "fabric.kind: ofi");
+  EXPECT_EQ(notes("scale: {dilation: 2}\nrun: {min_seconds: 3, stall_timeout_s: 9}\n"
+                  "fabric: {payload: copied}\n"),
+            Lines{});
+  EXPECT_EQ(notes("scale: {dilation: 2}\nrun: {min_seconds: 3, stall_timeout_s: 9}\n"
+                  "fabric: {kind: virtual, payload: copied}\n"),
+            Lines{"no effect on fabric virtual: scale.dilation, fabric.payload, run.min_seconds, "
+                  "run.stall_timeout_s"});
+  const std::string links = "cluster: {nodes: 4, topology: {kind: leaf_spine, leaves: 2}}\n";
+  EXPECT_EQ(notes(links), Lines{});
+  EXPECT_EQ(notes(links, {"fabric.kind=ofi"}),
+            Lines{"no effect on fabric ofi: cluster.topology.kind, cluster.topology.leaves"});
+}
+
+TEST(IdleKeys, SomeValuesNeedMoreThanTheirKey) {
+  const std::string wire = "fabric: {kind: ofi, colocated: wire, namespaces: 'gr{node}'}\n";
+  EXPECT_EQ(notes(wire), Lines{});
+  EXPECT_EQ(load_text(kHead + wire).spec.fabric.colocated, Colocated::wire);
+  EXPECT_EQ(notes(wire, {"fabric.kind=virtual"}),
+            Lines{"no effect on fabric virtual: fabric.colocated, fabric.namespaces"});
+  EXPECT_EQ(load_text(kHead + wire, {"fabric.kind=memory"}).spec.fabric.colocated,
+            Colocated::memory);
+  EXPECT_EQ(notes("fabric: {colocated: model}\n"), Lines{});
+  EXPECT_EQ(notes("fabric: {kind: virtual, colocated: model}\n"),
+            Lines{"no effect on fabric virtual: fabric.colocated"});
+  EXPECT_EQ(notes("hosts: [{name: a, cores: '0'}]\nfabric: {kind: memory}\n"), Lines{});
+  EXPECT_EQ(notes("hosts: [{name: a}, {name: b}]\nfabric: {kind: memory}\n"),
+            Lines{"no effect on fabric memory: hosts"});
+  EXPECT_EQ(notes("fabric: {packets: {mtu: 1500}, framing: udp}\n"), Lines{});
+  EXPECT_EQ(notes("fabric: {packets: {mtu: 1500}}\ncollectives: {allreduce: ring}\n"),
+            Lines{"no effect where no collective is played by a scheme: fabric.packets.mtu"});
+  EXPECT_EQ(notes("compression: {method: fp16, ratio: 0.5}\n"),
+            Lines{"no effect where compression.method is fp16: compression.ratio"});
+  EXPECT_EQ(notes("compression: {method: topk, ratio: 0.5}\n"), Lines{});
+}
+
+TEST(IdleKeys, BesideAnotherKeyAreNotedWhereThatIsGivenAndElseRefused) {
+  EXPECT_EQ(load_error(kHead + "servers: {nics: 4}\n"),
+            "job.yaml:4:17: servers.nics means nothing where servers.count is 0; leave it out, or "
+            "change servers.count");
+  EXPECT_EQ(notes("servers: {count: 0, nics: 4}\n"),
+            Lines{"no effect where servers.count is 0: servers.nics"});
+  EXPECT_EQ(notes("servers: {count: 2, nics: 4}\n"), Lines{});
+  EXPECT_EQ(notes("cluster: {nodes: 2}\nservers: {count: 2, nics: 4, placement: colocated}\n"),
+            Lines{"no effect where servers.placement is colocated: servers.nics"});
+  EXPECT_EQ(notes("cluster: {topology: {kind: nonblocking, spines: 3}}\n"),
+            Lines{"no effect where cluster.topology.kind is nonblocking: cluster.topology.spines"});
+  EXPECT_EQ(load_error(kHead + "tensors: {block: 512}\n"),
+            "job.yaml:4:18: tensors.block means nothing where tensors.density is 1; leave it out, "
+            "or change tensors.density");
+}
+
+TEST(IdleKeys, OfSchemesAreNotedWhereTheJobChoseItsAlgorithms) {
+  EXPECT_EQ(load_error(kHead + "switch: {slots: 8}\n"),
+            "job.yaml:4:17: switch.slots means nothing here: no collective is played by a scheme; "
+            "name one (collectives: {allreduce: switchml}), or leave it out");
+  const std::string job = "switch: {slots: 8}\nfabric: {packets: {loss: 0.1}}\n";
+  EXPECT_EQ(notes(job + "collectives: {allreduce: ring}\n"),
+            Lines{"no effect where no collective is played by a scheme: switch.slots, "
+                  "fabric.packets.loss"});
+  EXPECT_EQ(notes(job + "collectives: {allreduce: switchml}\n"), Lines{});
+  const std::string omni = "omnireduce: {slots: 8}\nservers: {count: 1}\ncollectives: {allreduce: ";
+  EXPECT_EQ(notes(omni + "switchml}\n"),
+            Lines{"no effect where no collective is played by omnireduce: omnireduce.slots"});
+  EXPECT_EQ(notes(omni + "omnireduce}\n"), Lines{});
+}
+
+TEST(IdleKeys, AtTheirDefaultsMayStandAnywhere) {
+  EXPECT_EQ(notes("fabric: {kind: virtual, provider: auto, bind: '', payload: untouched}\n"
+                  "scale: {dilation: auto}\nplacement: blocked\nhosts: []\n"
+                  "servers: {count: 0, nics: 1, nic: {rate: 400Gbps, latency_us: 2}}\n"),
+            Lines{});
+  const LoadedJob job = load_text(kHead + "fabric: {kind: virtual}\n");
+  EXPECT_EQ(load_text(job.config_json).spec.notes, Lines{});  // every key is given
+}
+
+TEST(IdleKeys, OfThePlanAreNotedBesideAProgram) {
+  const LoadedJob job = load_text(kHead +
+                                  "cluster: {nodes: 2}\nfabric: {kind: virtual}\n"
+                                  "parallel: {micro_batch: 4, launch: flat}\n");
+  const LoadedJob again = load_text(program_job(job, plan_workload(job.spec), ProgramForm::json));
+  EXPECT_EQ(again.spec.notes, Lines{"no effect on a program or trace, which is played as it is: "
+                                    "model, parallel.micro_batch, parallel.launch"});
+}
+
+TEST(IdleKeys, AlgorithmsOfCallsThatAreNeverMadeAreNoted) {
+  const auto said = [](const std::string& collectives) {
+    const JobSpec spec = load_text(kHead + "collectives: " + collectives + "\n").spec;
+    return notes_of(spec, plan_workload(spec));
+  };
+  EXPECT_EQ(said("{allreduce: ring, broadcast: binomial}"), Lines{});
+  EXPECT_EQ(said("{allreduce: ring, all_to_all: pairwise, groups: {dp: {all_gather: ring}}}"),
+            Lines{"no effect, as the job makes no such call: collectives.all_to_all, "
+                  "collectives.groups.dp.all_gather"});
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,129 @@
+// The memory of a GPU, against published figures and closed forms.
+#include <gtest/gtest.h>
+
+#include "profiles/planners/megatron/memory.h"
+#include "profiles/planners/memory_check.h"
+#include "tests/profiles/planners/megatron_support.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kGiga = 1e9;
+
+// Rajbhandari et al. (SC'20), figure 1: 7.5e9 parameters on 64 GPUs with Adam in mixed precision
+// take 120, 31.4, 16.6 and 1.9 GB.
+double zero_states(const std::string& framework) {
+  const JobSpec spec =
+      test::load_text(
+          "model: {kind: layers, name: zero, dtype: bfloat16, layers: [{name: all, parameters: "
+          "[7500000000], forward_us: 1, backward_us: 2}]}\n"
+          "device: {base: v100-sxm2, memory_bytes: 0}\nprecision: {parameters: bf16}\n"
+          "cluster: {nodes: 8, gpus_per_node: 8}\nparallel: {framework: " +
+          framework + "}\n")
+          .spec;
+  JobSpec counted = spec;
+  auto model = std::make_shared<Model>(*spec.model);
+  model->measured = false;  // its layers' times do not matter here
+  counted.model = model;
+  return gpu_memory(counted)->total();
+}
+
+TEST(GpuMemory, OfZeROIsThatOfItsPaper) {
+  EXPECT_NEAR(zero_states("zero1") / kGiga, 31.4, .05);
+  EXPECT_NEAR(zero_states("zero2") / kGiga, 16.6, .05);
+  // The paper's 1.9 GB hold no gathered unit; here the model is one unit of 15 GB.
+  EXPECT_NEAR(zero_states("zero3") / kGiga - 15, 1.9, .05);
+}
+
+MegatronPlan plan_of(const test::MegatronJob& job, JobSpec& spec) {
+  spec = job.spec();
+  return megatron_plan(spec);
+}
+
+double layer(const test::MegatronJob& job) {
+  JobSpec spec;
+  return megatron_layer_activations(plan_of(job, spec), false);
+}
+
+const std::string kUnfused = ", attention: unfused";
+
+// Korthikanti et al. (2022), table 2 and equations 1 to 4, for GPT-3: s 2048, h 12288, a 96, so
+// that 5 a s / h is 80.
+TEST(GpuMemory, OfALayersActivationsIsKorthikantis) {
+  const double sbh = 2048.0 * 12288;
+  test::MegatronJob job{.model = "gpt3-175b", .more = kUnfused};
+  EXPECT_DOUBLE_EQ(layer(job), sbh * (34 + 80));
+  job.tp = 8;
+  EXPECT_DOUBLE_EQ(layer(job), sbh * (10 + 24.0 / 8 + 80.0 / 8));
+  job.sequence = true;
+  EXPECT_DOUBLE_EQ(layer(job), sbh / 8 * (34 + 80));
+  job.recompute = "selective";
+  EXPECT_DOUBLE_EQ(layer(job), sbh / 8 * 34);
+  job.recompute = "none";
+  job.more = "";  // fused attention keeps no scores
+  EXPECT_DOUBLE_EQ(layer(job), sbh / 8 * 34);
+}
+
+// Llama has no dropout, a gated feed-forward layer and, with 70B, 8 keys for 64 queries.
+TEST(GpuMemory, OfALayerCountsItsOwnTensors) {
+  const double tokens = 8192, h = 8192, kv = 1024, ffn = 28672;
+  test::MegatronJob job{.model = "llama3-70b"};
+  EXPECT_DOUBLE_EQ(layer(job), 2 * tokens * (4 * h + 2 * h + 2 * kv + 3 * ffn));
+}
+
+// A stage of 1F1B keeps as many micro-batches as stages follow it, itself included; the last one
+// adds the head: its inputs, and logits in fp32.
+TEST(GpuMemory, OfAPipelineIsHeldByTheMicroBatchesUnderWay) {
+  JobSpec spec;
+  test::MegatronJob job{.model = "gpt3-175b",
+                        .tp = 8,
+                        .pp = 8,
+                        .micro_batches = 32,
+                        .sequence = true,
+                        .sharded = true};
+  const MegatronPlan plan = plan_of(job, spec);
+  const double each = 12 * megatron_layer_activations(plan, false);
+  for (int stage = 1; stage < 7; ++stage)
+    EXPECT_DOUBLE_EQ(megatron_memory(plan, stage).activations, (8 - stage) * each) << stage;
+  const double mask = 2048.0 * 12288 / 8;  // of the embedding's dropout
+  EXPECT_DOUBLE_EQ(megatron_memory(plan, 0).activations, 8 * (each + mask));
+  const double head = 2 * 2048 * 2 * 12288.0 / 8 + 4 * 2048 * 51200.0 / 8;
+  EXPECT_DOUBLE_EQ(megatron_memory(plan, 7).activations, each + head);
+  job.recompute = "full";
+  const MegatronPlan again = plan_of(job, spec);
+  EXPECT_DOUBLE_EQ(megatron_memory(again, 3).activations,
+                   5 * 12 * 2 * 2048 * 12288.0 / 8 + megatron_layer_activations(again, false));
+}
+
+TEST(GpuMemory, OfInterleavedStagesIsMoreByTheWarmUpOfTheirChunks) {
+  JobSpec spec;
+  test::MegatronJob job{.model = "gpt3-175b",
+                        .tp = 8,
+                        .pp = 8,
+                        .micro_batches = 32,
+                        .sequence = true,
+                        .sharded = true,
+                        .more = ", schedule: interleaved, interleave: 2"};
+  const MegatronPlan plan = plan_of(job, spec);
+  // L layers' worth times 1 + (p - 1) / (p m), with the 2nd chunk's embedding mask left out.
+  const double each = 6 * megatron_layer_activations(plan, false);
+  const double chunks = 8 * 2 + 8 - 1;
+  const double mask = 2048.0 * 12288 / 8;
+  EXPECT_NEAR(megatron_memory(plan, 0).activations, chunks * each, 16 * mask);
+}
+
+// 2 bytes of weight and 4 of gradient everywhere, 12 of optimizer state shared among the replicas.
+TEST(GpuMemory, OfStatesFollowsTheOptimizer) {
+  JobSpec spec;
+  test::MegatronJob job{.model = "llama3-8b", .tp = 2, .dp = 4, .per_node = 8};
+  GpuMemory whole = megatron_memory(plan_of(job, spec));
+  EXPECT_DOUBLE_EQ(whole.gradients, 2 * whole.weights);
+  EXPECT_DOUBLE_EQ(whole.optimizer, 6 * whole.weights);
+  job.sharded = true;
+  GpuMemory shared = megatron_memory(plan_of(job, spec));
+  EXPECT_DOUBLE_EQ(shared.optimizer, whole.optimizer / 4);
+  EXPECT_DOUBLE_EQ(shared.weights, whole.weights);
+}
+
+}  // namespace
+}  // namespace ghostrank

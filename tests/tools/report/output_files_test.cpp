@@ -1,0 +1,102 @@
+#include "tools/report/files/output_files.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "profiles/input/yaml.h"
+#include "tests/tools/sample.h"
+
+namespace ghostrank {
+namespace {
+
+using test::contents;
+using test::put;
+using test::Scratch;
+
+int exit_code_of(const std::vector<Output>& outputs) {
+  try {
+    check_outputs(outputs);
+  } catch (const Error& error) {
+    return error.exit_code();
+  }
+  return 0;
+}
+
+TEST(WholeFiles, ReplaceWhatWasThereAndLeaveNothingBehind) {
+  const Scratch scratch;
+  write_whole(scratch / "out", "first");
+  write_whole(scratch / "out", "second");
+  EXPECT_EQ(contents(scratch / "out"), "second");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "out.unfinished"));
+  EXPECT_THROW(write_whole(scratch / "no/such/place", ""), Error);
+}
+
+TEST(WholeFiles, TouchNothingElse) {
+  const Scratch scratch;
+  put(scratch / "out.unfinished", "somebody's");
+  put(scratch / "target", "old");
+  std::filesystem::create_symlink(scratch / "target", scratch / "link");
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "out"}}), 0);
+  write_whole(scratch / "out", "new");
+  write_whole(scratch / "link", "new");
+  EXPECT_EQ(contents(scratch / "out.unfinished"), "somebody's");
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
+  EXPECT_EQ(contents(scratch / "target"), "new");
+}
+
+// Under any name.
+TEST(WholeFiles, NeverReplaceAnInput) {
+  const Scratch scratch;
+  put(scratch / "job", "schema");
+  read_text(scratch / "job");
+  std::filesystem::create_hard_link(scratch / "job", scratch / "same");
+  std::filesystem::create_symlink(scratch / "job", scratch / "link");
+  for (const char* name : {"job", "same", "link"}) {
+    EXPECT_EQ(exit_code_of({{"--json", scratch / name}}), 2) << name;
+    EXPECT_THROW(write_whole(scratch / name, "result"), Error) << name;
+  }
+  EXPECT_EQ(contents(scratch / "job"), "schema");
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "other"}}), 0);
+}
+
+TEST(WholeFiles, WriteToADeviceWithoutReplacingIt) {
+  write_whole("/dev/null", "x");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(WholeFiles, FailOnAFullDevice) { EXPECT_THROW(write_whole("/dev/full", "x"), Error); }
+
+TEST(OutputFiles, AreCheckedWithoutTouchingThem) {
+  const Scratch scratch;
+  put(scratch / "old", "kept");
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "old"}, {"--csv", scratch / "new"}, {"--svg", ""}}),
+            0);
+  EXPECT_EQ(contents(scratch / "old"), "kept");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "new"));
+  EXPECT_FALSE(std::filesystem::exists(scratch / "new.unfinished"));
+}
+
+TEST(OutputFiles, AreRefusedWhereNothingCanBeWritten) {
+  const Scratch scratch;
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "no/such/place"}}), 3);
+  EXPECT_EQ(exit_code_of({{"--json", scratch / ""}}), 3);
+}
+
+TEST(OutputFiles, AreRefusedWhereOneWouldReplaceTheOther) {
+  const Scratch scratch;
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "out"}, {"--csv", scratch / "./out"}}), 2);
+  EXPECT_EQ(exit_code_of({{"--json", "-"}, {"--csv", "-"}}), 2);
+  EXPECT_EQ(exit_code_of({{"--json", "/dev/null"}, {"--csv", "/dev/null"}}), 0);
+}
+
+TEST(OutputFiles, AreAllWrittenThoughOneFails) {
+  const Scratch scratch;
+  const auto text = [] { return std::string("text"); };
+  const std::string bad = scratch / "no/such/place";
+  EXPECT_EQ(write_each(std::vector<TextFile>{{bad, text}, {"", text}, {scratch / "good", text}}),
+            3);
+  EXPECT_EQ(contents(scratch / "good"), "text");
+}
+
+}  // namespace
+}  // namespace ghostrank

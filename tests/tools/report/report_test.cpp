@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include "profiles/load/load.h"
+#include "tests/tools/sample.h"
+#include "tools/report/pictures/heat_map.h"
+#include "tools/report/run_report.h"
+
+namespace ghostrank {
+namespace {
+
+using test::sample;
+
+TEST(Verdict, StandsFirstAndSaysWhatTheNumbersAreValidFor) {
+  EXPECT_EQ(verdict(sample()), "faithful: this machine kept up; valid for bytes, order");
+}
+
+TEST(Verdict, GivesTheReasonOfAnUnfaithfulRun) {
+  Result result = sample();
+  result.fidelity.faithful = false;
+  result.fidelity.reason = "loop busy 95 %";
+  EXPECT_EQ(verdict(result), "NOT faithful: loop busy 95 %; valid for bytes, order");
+}
+
+TEST(Verdict, PutsAnInterruptionAndWrongSumsBeforeEverythingElse) {
+  Result result = sample();
+  result.verify->wrong_elements = 7;
+  EXPECT_EQ(verdict(result), "WRONG: verification found 7 wrong elements");
+  result.interrupted = "host 1 (beta) was lost";
+  result.iterations_asked = 5;
+  EXPECT_EQ(verdict(result), "INCOMPLETE: 3 of 5 iterations; host 1 (beta) was lost");
+}
+
+TEST(Verdict, CallsVirtualTimeModelled) {
+  Result result = sample();
+  result.fidelity.faithful = false;
+  result.fidelity.modelled = true;
+  EXPECT_EQ(verdict(result).rfind("modelled: virtual time", 0), 0u);
+}
+
+TEST(Report, NamesTheBusiestNicAndTheDilation) {
+  LoadedJob job;
+  job.spec.fabric.kind = FabricKind::ofi;
+  const std::string text = report(job, sample(), Paint{});
+  EXPECT_EQ(text.rfind("faithful", 0), 0u);
+  EXPECT_NE(text.find("2 NICs send 2 KiB on average, the busiest (n0.nic0) 2 KiB"),
+            std::string::npos);
+  EXPECT_NE(text.find("8 (auto): 1 s of the emulated cluster takes 8 s here"), std::string::npos);
+  EXPECT_NE(text.find("ofi: net, tcp-cubic"), std::string::npos);
+  EXPECT_NE(text.find("held up while work was due unreadable"), std::string::npos);
+}
+
+TEST(Report, LeavesOutFiguresThatTheMachineMayHavePutOff) {
+  LoadedJob job;
+  job.spec.fabric.kind = FabricKind::memory;
+  Result result = sample();
+  const std::string before = report(job, result, Paint{});
+  EXPECT_EQ(before.find("left out"), std::string::npos);
+  EXPECT_NE(before.find("2 ms "), std::string::npos) << before;  // time/call
+  result.collectives.at(0).seconds_error = 5.4;
+  result.fidelity.figures = {
+      {"step_time.median", 0.002}, {"step_time.mean", 0.02}, {"exposed_comm", 0.3}};
+  const std::string text = report(job, result, Paint{});
+  EXPECT_EQ(text.rfind("faithful", 0), 0u);
+  EXPECT_NE(text.find("left out"), std::string::npos) << text;
+  EXPECT_NE(text.find("step_time.mean (2 %)"), std::string::npos) << text;
+  EXPECT_NE(text.find("time/call of allreduce dp (540 %)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("exposed comm "), std::string::npos) << text;
+  EXPECT_EQ(text.find("2 ms "), std::string::npos) << text;
+  EXPECT_EQ(text.find(", mean "), std::string::npos) << text;
+  EXPECT_NE(text.find("1.5 GB/s"), std::string::npos) << text;  // it has its own validity
+}
+
+TEST(Report, CountsPacketsWhereSchemesSendThem) {
+  const LoadedJob job;
+  Result result = sample();
+  EXPECT_EQ(report(job, result, Paint{}).find("packets "), std::string::npos);
+  result.packets = PacketCounts{.sent = 1000, .received = 985, .lost_on_purpose = 10, .dropped = 5};
+  std::string text = report(job, result, Paint{});
+  EXPECT_NE(text.find("1,000 sent, 985 received, 10 lost on purpose, 5 dropped by the kernel\n"),
+            std::string::npos)
+      << text;
+  result.packets->doubled_on_purpose = 2;
+  result.packets->strays = 3;
+  result.packets->unreadable = 1;
+  text = report(job, result, Paint{});
+  EXPECT_NE(text.find("10 lost on purpose, 2 doubled, dropped by the kernel: unreadable, 3 strays"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Report, SaysWhatBefellSwitches) {
+  const LoadedJob job;
+  Result result = sample();
+  EXPECT_EQ(report(job, result, Paint{}).find("switch trouble"), std::string::npos);
+  result.troubles = SwitchTroubles{.failures = 1, .unheard = 7, .restarts = 2};
+  std::string text = report(job, result, Paint{});
+  EXPECT_NE(text.find("failed 1 time; 2 agreements to send again\n"), std::string::npos) << text;
+  result.troubles->fallbacks = 1;
+  result.troubles->first_fallback = 1'500 * kPicosPerMicro;
+  result.troubles->ring_calls = 40;
+  text = report(job, result, Paint{});
+  EXPECT_NE(text.find("again; given up at 1.5 ms, 40 calls without it since\n"), std::string::npos)
+      << text;
+}
+
+TEST(Report, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
+  const LoadedJob job;
+  Result result = sample();
+  EXPECT_NE(report(job, result, Paint{}).find("] (95 %)"), std::string::npos);
+  result.deterministic = true;
+  std::string text = report(job, result, Paint{});
+  EXPECT_EQ(text.find("95 %"), std::string::npos);
+  EXPECT_NE(text.find("median 500 ms, mean 500 ms, 3 iterations, cv 20 %, deterministic\n"),
+            std::string::npos)
+      << text;
+  result.iterations.assign(3, {0.5, 0.3, 0.2, 0});
+  text = report(job, result, Paint{});
+  EXPECT_NE(text.find("median 500 ms, 3 iterations, deterministic\n"), std::string::npos) << text;
+}
+
+TEST(Report, SaysHowFarTheComputeModelIsOff) {
+  Result result = sample();
+  const LoadedJob job;
+  const auto text = [&] { return report(job, result, Paint{}); };
+  EXPECT_EQ(text().find("compute model"), std::string::npos);
+  result.fidelity.model_error = 0.08;
+  EXPECT_NE(text().find("± 8 % of the compute model\n"), std::string::npos) << text();
+  result.fidelity.model_error = 0;
+  result.fidelity.assumed_compute = true;
+  EXPECT_NE(text().find("; compute is assumed, not calibrated\n"), std::string::npos) << text();
+}
+
+TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
+  EXPECT_EQ(iterations_csv(sample()),
+            "job,provider,transport,ranks,dilation,iteration,seconds,compute_seconds,"
+            "exposed_comm_seconds,bubble_seconds,faithful\n"
+            "job,net,tcp-cubic,4,8,0,0.4,0.3,0.1,0,true\n"
+            "job,net,tcp-cubic,4,8,1,0.6,0.3,0.2,0.1,true\n"
+            "job,net,tcp-cubic,4,8,2,0.5,0.3,0.2,0,true\n");
+}
+
+// A row for each link; neighbouring parts of one shade are one shape, idle ones none.
+TEST(LinkHeatMap, HasARowForEachLink) {
+  Result result;
+  result.link_history =
+      LinkHistory{0.5, 70, {"leaf0-spine0", "spine0-leaf1"}, {{0, 1, 1, 0.5f}, {0.25f, 0, 0, 0}}};
+  const std::string svg = link_heat_map(result);
+  EXPECT_NE(svg.find("The busiest 2 of 70 links"), std::string::npos);
+  EXPECT_NE(svg.find("<title>leaf0-spine0, 500 ms to 1.5 s: 100 %</title>"), std::string::npos);
+  EXPECT_NE(svg.find("<title>leaf0-spine0, 1.5 s to 2 s: 50 %</title>"), std::string::npos);
+  EXPECT_NE(svg.find("<title>spine0-leaf1, 0 s to 500 ms: 25 %</title>"), std::string::npos);
+  EXPECT_EQ(svg.find("leaf0-spine0, 0 s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ghostrank
