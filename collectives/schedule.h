@@ -423,7 +423,7 @@ struct Communicator {
   // The calls of one ncclGroup on this communicator, in the order in which they were submitted, and
   // which of them the call is; null: it is alone. See nccl/group.h.
   std::shared_ptr<const std::vector<Collective>> together{};
-  std::size_t place = 0;
+  std::size_t launch_index = 0;
 
   // For schemes of the library kSchemes.
   InSwitch in_switch{};

@@ -26,7 +26,7 @@ int shift_for(std::uint64_t mask) {
   return std::max(1, static_cast<int>(std::bit_width(mask)) / 2);
 }
 
-// The place of an index in a random order of 0 .. count-1. Each pass permutes the numbers 0 ..
+// The position of an index in a random order of 0 .. count-1. Each pass permutes the numbers 0 ..
 // mask; a result that is too large is permuted again until it is not (cycle walking).
 std::uint64_t shuffled_index(std::uint64_t key, std::uint64_t index, std::uint64_t count,
                              std::uint64_t mask, int shift) {
@@ -102,7 +102,7 @@ std::uint64_t TensorContent::Region::rounded(double count) const {
   return std::min(static_cast<std::uint64_t>(count + up), blocks);
 }
 
-std::uint64_t TensorContent::Region::place(std::uint64_t order, std::uint64_t block) const {
+std::uint64_t TensorContent::Region::position(std::uint64_t order, std::uint64_t block) const {
   return shuffled_index(order, block - first, blocks, mask, shift);
 }
 
@@ -156,21 +156,21 @@ bool TensorContent::drawn(const Region& in, const Sparsity& as, GroupRank rank,
   const bool own = as.overlap == Overlap::random;
   const std::uint64_t order =
       mix(in.key + (own ? static_cast<std::uint64_t>(rank) + 1 : 0) * kGolden);
-  const std::uint64_t at = in.place(order, block);
+  const std::uint64_t at = in.position(order, block);
   return at >= mine.first && at < mine.end;
 }
 
-// The blocks at the first places of a random order are nonzero on all ranks, those behind them on
-// all but one, and so on; for every block, a random order of the ranks says on which.
+// The blocks at the first positions of a random order are nonzero on all ranks, those behind them
+// on all but one, and so on; for every block, a random order of the ranks says on which.
 bool TensorContent::measured(const Region& in, const Sparsity& as, GroupRank rank,
                              std::uint64_t block) const {
-  const std::uint64_t place = in.place(mix(in.key), block);
+  const std::uint64_t position = in.position(mix(in.key), block);
   const auto& shares = *as.measured;
   double so_far = 0;
   std::size_t k = shares.size() - 1;
   for (; k > 0; --k) {
     so_far += shares[k];
-    if (place < in.rounded(so_far * static_cast<double>(in.blocks))) break;
+    if (position < in.rounded(so_far * static_cast<double>(in.blocks))) break;
   }
   if (k == 0 || k + 1 == shares.size()) return k > 0;
   const std::uint64_t ranks = ranks_;

@@ -143,7 +143,7 @@ class TensorContent {
     double up = 0.5;  // added to a count of blocks before it is rounded down
 
     std::uint64_t rounded(double count) const;
-    std::uint64_t place(std::uint64_t order, std::uint64_t block) const;
+    std::uint64_t position(std::uint64_t order, std::uint64_t block) const;
   };
   // The rank's nonzero blocks: the blocks at [first, end) of the region's random order.
   struct Share {

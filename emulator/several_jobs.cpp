@@ -113,7 +113,7 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
   for (std::size_t j = 0; j < jobs; ++j) {
     if (!play_alone(j, asked)) return std::move(alone[j]);
     if (steps[j] <= 0)
-      throw Error(job.spec.jobs[j].place + ": a step of job " + workload.jobs[j].name +
+      throw Error(job.spec.jobs[j].source + ": a step of job " + workload.jobs[j].name +
                   " takes no time; give it a model or programs that compute or send");
   }
   phase.job = kEveryJob;

@@ -22,7 +22,7 @@ inline bool is_selected(float x, float threshold) { return !(std::abs(x) < thres
 std::uint64_t count_selected(std::span<const float> tensor, float threshold);
 // Writes the selected elements, 8 bytes each.
 void write_selected(std::span<const float> tensor, float threshold, std::byte* payload);
-// Zeros, and the values of the payload at their places.
+// Zeros, and the values of the payload at their indices.
 void scatter_selected(std::span<const std::byte> payload, std::span<float> tensor);
 // The largest magnitude that is not selected.
 double largest_left(std::span<const float> tensor, float threshold);

@@ -77,9 +77,9 @@ class GlooHalving final : public Schedule {
  private:
   // The window that a member of a block holds after `level` halvings.
   Block window(int number, int level) const;
-  Step scatter_step(const BlockMember& place, int k) const;
-  Step to_larger_step(const BlockMember& place, int k) const;
-  Step gather_step(const BlockMember& place, int k) const;
+  Step scatter_step(const BlockMember& member, int k) const;
+  Step to_larger_step(const BlockMember& member, int k) const;
+  Step gather_step(const BlockMember& member, int k) const;
   Block notification() const { return {0, cut_.notification, Buffer::none}; }
 
   GlooHalvingCut cut_;
@@ -99,8 +99,8 @@ void send(Step& step, GroupRank to, const Block& block) {
   step.send = block;
 }
 
-GroupRank partner(const BlockMember& place, int level) {
-  return place.first + (place.number ^ (1 << level));
+GroupRank partner(const BlockMember& member, int level) {
+  return member.first + (member.number ^ (1 << level));
 }
 
 Block GlooHalving::window(int number, int level) const {
@@ -113,55 +113,55 @@ Block GlooHalving::window(int number, int level) const {
 Actor GlooHalving::actor(GroupRank r, int) const {
   const Collective& c = collective();
   if (c.size == 1 || c.count == 0) return {};
-  const BlockMember place(c.size, r);
-  const int back_and_forth = place.smaller > 0 ? 2 : 0, scattered = 2 * place.parts();
-  return {0, 5 * place.levels + back_and_forth + scattered};
+  const BlockMember member(c.size, r);
+  const int back_and_forth = member.smaller > 0 ? 2 : 0, scattered = 2 * member.parts();
+  return {0, 5 * member.levels + back_and_forth + scattered};
 }
 
 Step GlooHalving::step(GroupRank r, int, int k) const {
-  const BlockMember place(collective().size, r);
-  if (k < 2 * place.levels) return scatter_step(place, k);
-  k -= 2 * place.levels;
-  const Block kept = window(place.number, place.levels);
+  const BlockMember member(collective().size, r);
+  if (k < 2 * member.levels) return scatter_step(member, k);
+  k -= 2 * member.levels;
+  const Block kept = window(member.number, member.levels);
   Step step;
-  if (place.smaller > 0) {
-    const GroupRank peer = place.in_smaller();
+  if (member.smaller > 0) {
+    const GroupRank peer = member.in_smaller();
     if (k == 0) {
       receive(step, peer, kept, Combine::reduce);
       return step;
     }
-    if (k == 1 + 2 * place.parts()) {
+    if (k == 1 + 2 * member.parts()) {
       send(step, peer, kept);
       return step;
     }
-    k -= k <= 2 * place.parts() ? 1 : 2;
+    k -= k <= 2 * member.parts() ? 1 : 2;
   }
-  if (k < 2 * place.parts()) return to_larger_step(place, k);
-  return gather_step(place, k - 2 * place.parts());
+  if (k < 2 * member.parts()) return to_larger_step(member, k);
+  return gather_step(member, k - 2 * member.parts());
 }
 
 // Two steps per level: send the half that the partner keeps; receive and reduce the own half, and
 // acknowledge it.
-Step GlooHalving::scatter_step(const BlockMember& place, int k) const {
-  const int level = k / 2, other = place.number ^ (1 << level);
-  const GroupRank peer = partner(place, level);
+Step GlooHalving::scatter_step(const BlockMember& member, int k) const {
+  const int level = k / 2, other = member.number ^ (1 << level);
+  const GroupRank peer = partner(member, level);
   Step step;
   if (k % 2 == 0) {
     send(step, peer, window(other, level + 1));
     return step;
   }
-  receive(step, peer, window(place.number, level + 1), Combine::reduce);
+  receive(step, peer, window(member.number, level + 1), Combine::reduce);
   send(step, peer, notification());
   step.scattered = true;
   return step;
 }
 
-Step GlooHalving::to_larger_step(const BlockMember& place, int k) const {
-  const int number = place.in_larger(k % place.parts());
-  const GroupRank peer = place.first - place.larger + number;
-  const Block part = window(number, log2_of(place.larger));
+Step GlooHalving::to_larger_step(const BlockMember& member, int k) const {
+  const int number = member.in_larger(k % member.parts());
+  const GroupRank peer = member.first - member.larger + number;
+  const Block part = window(number, log2_of(member.larger));
   Step step;
-  if (k < place.parts())
+  if (k < member.parts())
     send(step, peer, part);
   else
     receive(step, peer, part);
@@ -169,19 +169,19 @@ Step GlooHalving::to_larger_step(const BlockMember& place, int k) const {
 }
 
 // Two steps per level on the way back, then one per level for the second acknowledgement.
-Step GlooHalving::gather_step(const BlockMember& place, int k) const {
-  const bool last = k >= 2 * place.levels;
-  const int level = place.levels - 1 - (last ? k - 2 * place.levels : k / 2);
-  const GroupRank peer = partner(place, level);
+Step GlooHalving::gather_step(const BlockMember& member, int k) const {
+  const bool last = k >= 2 * member.levels;
+  const int level = member.levels - 1 - (last ? k - 2 * member.levels : k / 2);
+  const GroupRank peer = partner(member, level);
   Step step;
   step.scattered = true;
   if (last) {
     receive(step, peer, notification());
   } else if (k % 2 == 0) {
     receive(step, peer, notification());
-    send(step, peer, window(place.number, level + 1));
+    send(step, peer, window(member.number, level + 1));
   } else {
-    receive(step, peer, window(place.number ^ (1 << level), level + 1));
+    receive(step, peer, window(member.number ^ (1 << level), level + 1));
     send(step, peer, notification());
   }
   return step;

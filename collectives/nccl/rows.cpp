@@ -126,7 +126,7 @@ std::unique_ptr<Schedule> of_group(NcclVersion version, std::optional<NcclAlgori
         "calls of several functions in one group are planned together; choose their algorithms "
         "with the environment's NCCL_ALGO, not by name");
   NcclGroupPlan group = nccl_group_plan(version, calls, comm, algorithm);
-  const auto turn = std::find(group.order.begin(), group.order.end(), comm.place);
+  const auto turn = std::find(group.order.begin(), group.order.end(), comm.launch_index);
   std::unique_ptr<Schedule> schedule =
       nccl_schedule(c, std::move(group.plans[turn - group.order.begin()]));
   schedule->set_turn(static_cast<int>(turn - group.order.begin()));

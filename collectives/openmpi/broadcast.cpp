@@ -1,18 +1,18 @@
 // Open MPI's broadcasts that cut the buffer, derived from its source. Messages, sizes and order are
-// exact; the time at which a send is posted is the schedule's. A place is the distance v from the
-// root, counted around the group.
+// exact; the time at which a send is posted is the schedule's. A position is the distance v from
+// the root, counted around the group.
 //
 // Split binary tree: the first half (L) goes down the left subtree of a binary tree (trees.h), the
-// second half (R) down the right one; then places 1 and 2, 3 and 4, ... exchange halves. In a group
-// of even size the last place has no partner, so the root sends it the second half.
+// second half (R) down the right one; then positions 1 and 2, 3 and 4, ... exchange halves. In a
+// group of even size the last position has no partner, so the root sends it the second half.
 //
 //   size 6    0 > 1: L    0 > 2: R    1 > 3 5: L    2 > 4: R    1 <> 2   3 <> 4   0 > 5: R
 //
 // Scatter and all-gather: blocks of ceil(count / n) elements go down a binomial tree, the largest
-// subtree first, until the elements run out. Then subtrees of 1, 2, 4, ... places exchange the
-// blocks they have, empty or not. If a place's partner would lie beyond the group, places that had
-// a partner forward to it what they received, at half the distance, a quarter, ... The ring variant
-// sends every place's block around a ring instead.
+// subtree first, until the elements run out. Then subtrees of 1, 2, 4, ... positions exchange the
+// blocks they have, empty or not. If a position's partner would lie beyond the group, positions
+// that had a partner forward to it what they received, at half the distance, a quarter, ... The
+// ring variant sends every position's block around a ring instead.
 //
 //   size 5    0 > 4: 4     0 > 2: 23    0 > 1: 1    2 > 3: 3
 //             0 <> 1, 2 <> 3    0 <> 2, 1 <> 3    0 <> 4    0 > 2: 4    0 > 1: 4, 2 > 3: 4
@@ -37,7 +37,7 @@ Block half(const ChannelView& s, bool first) {
                : Block{s.share.offset + longer, s.share.count - longer};
 }
 
-// The half that place v receives down the tree.
+// The half that position v receives down the tree.
 Block own_half(const ChannelView& s, int v) { return half(s, v % 2 == 1); }
 
 int children(const ChannelView& s, int v) {
@@ -76,7 +76,7 @@ Transfer split_recv(const ChannelView& s, int p, int k) {
 
 // ---- Scatter
 
-// The blocks of places [first, end), cut at the end of the buffer.
+// The blocks of positions [first, end), cut at the end of the buffer.
 Block blocks_between(const ChannelView& s, int first, int end) {
   const std::uint64_t n = s.size;
   const std::uint64_t block = (s.share.count + n - 1) / n;
@@ -127,8 +127,8 @@ int doubling_rounds(const ChannelView& s) {
 }
 
 struct Doubled {
-  int peer = kNoRank;                      // a place
-  int sent = kNoRank, received = kNoRank;  // the subtree, named by its first place
+  int peer = kNoRank;                      // a position
+  int sent = kNoRank, received = kNoRank;  // the subtree, named by its first position
 };
 
 Doubled doubled(const ChannelView& s, int v, const Turn& turn) {
@@ -139,7 +139,7 @@ Doubled doubled(const ChannelView& s, int v, const Turn& turn) {
   }
   if (sibling >= s.size || sibling + width <= s.size) return {};
   const int distance = width >> turn.passed, peer = v ^ distance;
-  const int informed = (v & -(2 * distance)) + s.size - sibling;  // lower places have the data
+  const int informed = (v & -(2 * distance)) + s.size - sibling;  // lower positions have the data
   if (peer > v && v < informed && peer >= informed) return {peer, sibling, kNoRank};
   if (peer < v && peer < informed && v >= informed) return {peer, kNoRank, sibling};
   return {};

@@ -83,7 +83,8 @@ Cost split_binary(const Collective& c) {
           true};
 }
 
-// A place receives every subtree other than its own, from its partner or from a place that had one.
+// A position receives every subtree other than its own, from its partner or from a position that
+// had one.
 Cost scatter_all_gather(const Collective& c) {
   Cost cost = block_scatter(c);
   cost.bytes += (ranks(c) - 1) * bytes(c);

@@ -159,7 +159,7 @@ class Member final : public Agent {
     send_lists(io);
   }
 
-  // Adds the values of a piece to the tensor, or puts them in their places.
+  // Adds the values of a piece to the tensor, or puts them at their indices.
   void apply(Io& io, const Note& piece, bool add) {
     if (piece.content.empty()) return;
     Tensor& tensor = io.tensor(call().number);

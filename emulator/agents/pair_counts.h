@@ -76,17 +76,17 @@ class PairCounts {
     for (std::size_t i = 0; i < gathered_count_; ++i) *cells[i] += {gathered_[i].bytes, 1};
     gathered_count_ = 0;
   }
-  LedgerCell& cell_of(std::uint32_t number, std::size_t place) {
+  LedgerCell& cell_of(std::uint32_t number, std::size_t index) {
     Row& row = rows_[number];
-    if (place / kBlock >= row.size()) [[unlikely]]
-      row.resize(place / kBlock + 1);
-    Block*& block = row[place / kBlock];
+    if (index / kBlock >= row.size()) [[unlikely]]
+      row.resize(index / kBlock + 1);
+    Block*& block = row[index / kBlock];
     if (block == nullptr) [[unlikely]] {
       ++blocks_;
       block = store_.take();
       block->fill({});
     }
-    return (*block)[place % kBlock];
+    return (*block)[index % kBlock];
   }
 
   std::vector<Row> rows_;

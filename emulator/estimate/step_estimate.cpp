@@ -53,7 +53,7 @@ Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const 
 }  // namespace
 
 auto StepEstimator::CallKey::tied() const {
-  return std::tie(group, places, op.kind, op.func, op.dtype, op.floats, op.peer, counts,
+  return std::tie(group, locations, op.kind, op.func, op.dtype, op.floats, op.peer, counts,
                   op.reduction, op.within, op.count, source, target);
 }
 bool StepEstimator::CallKey::operator<(const CallKey& other) const { return tied() < other.tied(); }
@@ -73,8 +73,8 @@ StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& wo
   CallKey key{workload.group_names[members.kind], {}, {}, op, source, target};
   if (is_ragged(op.func)) key.counts = *workload.counts[op.counts];
   for (const WorldRank rank : members.members) {
-    key.places.push_back(rank.value() / gpus - first);
-    key.places.push_back(rank.value() % gpus);
+    key.locations.push_back(rank.value() / gpus - first);
+    key.locations.push_back(rank.value() % gpus);
   }
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
@@ -200,7 +200,7 @@ struct StepEstimator::Followed {
   // Whether the launch has no earlier call in the op's communicator.
   bool is_first(const Op& op) const {
     const GroupedCalls& launch = workload_.launches[op.launch - 1];
-    return std::none_of(launch.begin(), launch.begin() + op.place, [&](const Op& call) {
+    return std::none_of(launch.begin(), launch.begin() + op.launch_index, [&](const Op& call) {
       return call.kind == Op::Kind::collective && call.group == op.group;
     });
   }

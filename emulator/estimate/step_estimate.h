@@ -43,7 +43,7 @@ class StepEstimator {
   };
   struct CallKey {
     std::string group;                  // its kind's name, which may choose the algorithm
-    std::vector<int> places;            // of the members: node, counted from 0, and GPU
+    std::vector<int> locations;         // of the members: node, counted from 0, and GPU
     std::vector<std::uint64_t> counts;  // of a v-variant: plans number them differently
     Op op;                              // compared by the fields that its time depends on
     GroupRank source = kNoRank, target = kNoRank;

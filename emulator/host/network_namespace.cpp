@@ -54,10 +54,10 @@ std::string UnnamedNamespace::path() const {
 }
 
 std::string namespace_of_node(const std::string& pattern, Node node) {
-  constexpr std::string_view kPlace = "{node}";
+  constexpr std::string_view kPattern = "{node}";
   std::string name = pattern;
-  const std::size_t at = name.find(kPlace);
-  if (at != std::string::npos) name.replace(at, kPlace.size(), to_string(node));
+  const std::size_t at = name.find(kPattern);
+  if (at != std::string::npos) name.replace(at, kPattern.size(), to_string(node));
   return name;
 }
 

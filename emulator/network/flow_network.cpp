@@ -56,7 +56,7 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   f.held_by = kOwnCap;
   shares_[id] = {.cap = cap};
   f.in_use = true;
-  f.places.resize(needs.size());
+  f.listings.resize(needs.size());
   for (std::uint32_t need = 0; need < needs.size(); ++need) come(id, need);
   come_.push_back(id);
   return id;
@@ -66,7 +66,7 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
   Flow& f = flows_[id];
   const auto [resource, ps_per_byte] = f.needs[need];
   Resource& r = resources_[resource];
-  f.places[need].user = static_cast<std::uint32_t>(r.users.size());
+  f.listings[need].user = static_cast<std::uint32_t>(r.users.size());
   r.users.push_back({id, need, ps_per_byte});
   r.most += shares_[id].cap * ps_per_byte;
   r.need += ps_per_byte;
@@ -76,7 +76,7 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
 
 void FlowNetwork::list_contended(std::uint32_t resource, const User& user) {
   Flow& f = flows_[user.flow];
-  f.places[user.need].contended = static_cast<std::uint32_t>(f.contended.size());
+  f.listings[user.need].contended = static_cast<std::uint32_t>(f.contended.size());
   f.contended.push_back({resource, user.need, user.ps_per_byte});
 }
 
@@ -102,9 +102,9 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
   r.full = false;
   for (const User& u : r.users) {
     Flow& f = flows_[u.flow];
-    const std::uint32_t at = f.places[u.need].contended;
+    const std::uint32_t at = f.listings[u.need].contended;
     f.contended[at] = f.contended.back();
-    f.places[f.contended[at].need].contended = at;
+    f.listings[f.contended[at].need].contended = at;
     f.contended.pop_back();
   }
 }
@@ -126,10 +126,10 @@ void FlowNetwork::remove(Id id) {
 void FlowNetwork::leave(Id id, std::uint32_t need) {
   const auto [resource, ps_per_byte] = flows_[id].needs[need];
   Resource& r = resources_[resource];
-  const std::uint32_t at = flows_[id].places[need].user;
+  const std::uint32_t at = flows_[id].listings[need].user;
   const User last = r.users.back();
   r.users[at] = last;
-  flows_[last.flow].places[last.need].user = at;
+  flows_[last.flow].listings[last.need].user = at;
   r.users.pop_back();
   r.most = r.users.empty() ? 0 : r.most - shares_[id].cap * ps_per_byte;
   r.need = r.users.empty() ? 0 : r.need - ps_per_byte;

@@ -80,7 +80,7 @@ class FlowNetwork {
  private:
   // Where a flow is listed for one of its needs, so that it is found at once: flows may have
   // thousands of needs, and resources hundreds of users.
-  struct Place {
+  struct Listing {
     std::uint32_t user = 0;       // in Resource::users
     std::uint32_t contended = 0;  // in Flow::contended, while the resource is
   };
@@ -90,7 +90,7 @@ class FlowNetwork {
   };
   struct Flow {
     std::span<const Need> needs;
-    std::vector<Place> places;         // by need
+    std::vector<Listing> listings;     // by need
     std::vector<Contended> contended;  // those of `needs` at such resources, in any order
     double left = 0;
     Picoseconds since = 0;

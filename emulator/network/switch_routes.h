@@ -70,11 +70,11 @@ class SwitchRoutes {
   struct Toward {
     const Table& table;
     std::uint32_t leaf, like;
-    int hops(std::uint32_t at) const { return table.hops[place_of(at)]; }
-    std::uint32_t paths(std::uint32_t at) const { return table.paths[place_of(at)]; }
+    int hops(std::uint32_t at) const { return table.hops[index_of(at)]; }
+    std::uint32_t paths(std::uint32_t at) const { return table.paths[index_of(at)]; }
 
    private:
-    std::uint32_t place_of(std::uint32_t at) const {
+    std::uint32_t index_of(std::uint32_t at) const {
       return at == leaf ? like : at == like ? leaf : at;
     }
   };

@@ -11,13 +11,13 @@
 namespace ghostrank {
 namespace {
 
-FluidKey key_of(std::uint32_t place, const Op& op) {
-  FluidKey key{place,  op.group, op.func, op.dtype, is_ragged(op.func) ? op.counts : op.count,
+FluidKey key_of(std::uint32_t site, const Op& op) {
+  FluidKey key{site,   op.group, op.func, op.dtype, is_ragged(op.func) ? op.counts : op.count,
                op.peer};
   key.reduction = op.reduction;
   key.floats = op.floats;
   key.launch = op.launch;
-  key.call = op.place;
+  key.call = op.launch_index;
   return key;
 }
 
@@ -30,7 +30,7 @@ bool are_one_transfer(const Op& a, const Op& b) {
 }  // namespace
 
 std::size_t FluidCalls::Hash::operator()(const FluidKey& k) const {
-  std::uint64_t h = (std::uint64_t{k.place} << 32 | k.count) * 0x9e3779b97f4a7c15ULL;
+  std::uint64_t h = (std::uint64_t{k.site} << 32 | k.count) * 0x9e3779b97f4a7c15ULL;
   h ^= (static_cast<std::uint64_t>(k.source) << 32 ^ static_cast<std::uint32_t>(k.target)) *
        0xc2b2ae3d27d4eb4fULL;
   h ^= (k.count >> 32 << 24 | std::uint64_t{k.kind} << 16 | static_cast<unsigned>(k.func) << 8 |
@@ -74,17 +74,16 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
   made = std::make_unique<Fluid>();
   Fluid& fluid = *made;
   fluid.transfer = key.target != kNoRank;
-  fluid.row =
-      fluid.transfer ? schedules_.transfer_row(op.group) : schedules_.get(key.place, op).row;
+  fluid.row = fluid.transfer ? schedules_.transfer_row(op.group) : schedules_.get(key.site, op).row;
   FluidShape& shape = shape_of(key, op);
   fluid.shape = &shape;
-  fluid.place = &place_of(key, shape);
-  fluid.idle = &idle_of(key, op, shape, *fluid.place);
+  fluid.route = &route_of(key, shape);
+  fluid.idle = &idle_of(key, op, shape, *fluid.route);
   const std::uint32_t credits = shape.schedule->flow_control().credits;
   fluid.waits = fluid.transfer && credits > 0 && shape.messages > credits;
-  fluid.fill = std::min(fluid.place->latency, fluid.idle->duration);
+  fluid.fill = std::min(fluid.route->latency, fluid.idle->duration);
   const Picoseconds flowing = fluid.idle->duration - fluid.fill;
-  if (!fluid.place->needs.empty() && flowing > 0) {
+  if (!fluid.route->needs.empty() && flowing > 0) {
     fluid.bytes = shape.bytes * shape.overhead;
     fluid.cap = fluid.bytes / static_cast<double>(flowing);
   }
@@ -93,17 +92,17 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
 }
 
 const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidShape& shape,
-                                    const FluidPlace& place) {
-  const Picoseconds more = place.added_by_links;
+                                    const FluidRoute& route) {
+  const Picoseconds more = route.added_by_links;
   if (key.target == kNoRank) {
     const auto known = shape.idle.find(more);
     if (known != shape.idle.end()) return known->second;
-    return shape.idle[more] = play_alone(spec_, workload_, key.place, op, kNoRank, kNoRank, more);
+    return shape.idle[more] = play_alone(spec_, workload_, key.site, op, kNoRank, kNoRank, more);
   }
-  const auto [known, fresh] = idle_transfers_.try_emplace(idle_key(key, shape, place));
+  const auto [known, fresh] = idle_transfers_.try_emplace(idle_key(key, shape, route));
   IdleCall& idle = known->second;
   if (!fresh) return idle;
-  idle = play_alone(spec_, workload_, key.place, op, key.source, key.target, more);
+  idle = play_alone(spec_, workload_, key.site, op, key.source, key.target, more);
   idle.end = {idle.end[key.source], idle.end[key.target]};
   return idle;
 }
@@ -112,8 +111,8 @@ const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidShap
 // which says whose library plays it, the latency, and of both ends the steps, equal ones counted,
 // and the NICs of each channel, numbered as they come.
 std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const FluidShape& shape,
-                                                const FluidPlace& place) const {
-  std::vector<std::uint64_t> out{key.kind, static_cast<std::uint64_t>(place.added_by_links)};
+                                                const FluidRoute& route) const {
+  std::vector<std::uint64_t> out{key.kind, static_cast<std::uint64_t>(route.added_by_links)};
   const Schedule& schedule = *shape.schedule;
   std::vector<Nic> sources, targets;
   const auto number = [](std::vector<Nic>& known, Nic nic) {
@@ -127,7 +126,7 @@ std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const Fluid
     out.push_back(static_cast<std::uint64_t>(actors));
     for (int a = 0; a < actors; ++a) {
       const Actor actor = schedule.actor(end, a);
-      const NicPair nics = connected(place, {key.source, key.target, actor.channel, 0}).nics;
+      const NicPair nics = connected(route, {key.source, key.target, actor.channel, 0}).nics;
       out.push_back(number(sources, nics.source) << 32 | number(targets, nics.target));
       Step before;
       for (int k = 0; k < actor.steps; ++k) {
@@ -149,7 +148,7 @@ std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const Fluid
 }
 
 FluidShape& FluidCalls::shape_of(FluidKey key, const Op& op) {
-  const std::uint32_t group = std::exchange(key.place, cluster_.layout(key.place));
+  const std::uint32_t group = std::exchange(key.site, cluster_.layout(key.site));
   if (key.target != kNoRank) key.pair = schedules_.pair_of(group, op, key.source, key.target);
   std::unique_ptr<FluidShape>& made = shapes_[key];
   if (made) return *made;
@@ -182,31 +181,31 @@ FluidShape& FluidCalls::shape_of(FluidKey key, const Op& op) {
   return shape;
 }
 
-const FluidPlace& FluidCalls::place_of(const FluidKey& key, const FluidShape& shape) {
-  std::unique_ptr<FluidPlace>& made = places_[{key.place, shape.pattern}];
+const FluidRoute& FluidCalls::route_of(const FluidKey& key, const FluidShape& shape) {
+  std::unique_ptr<FluidRoute>& made = routes_[{key.site, shape.pattern}];
   if (made) return *made;
-  made = std::make_unique<FluidPlace>();
+  made = std::make_unique<FluidRoute>();
   made->pattern = shape.pattern;
   made->schedule = shape.schedule.get();
-  made->group = key.place;
+  made->group = key.site;
   made->transfer = key.target != kNoRank;
   find_needs(*made);
-  kept_.push_back(shape.schedule);  // a place outlives the cache of transfers
+  kept_.push_back(shape.schedule);  // a route outlives the cache of transfers
   return *made;
 }
 
-bool FluidCalls::inside_node(const FluidPlace& place, const FluidPattern::Edge& e) const {
-  const std::vector<WorldRank>& members = workload_.groups[place.group].members;
+bool FluidCalls::inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const {
+  const std::vector<WorldRank>& members = workload_.groups[route.group].members;
   return cluster_.location(members[e.from]).node == cluster_.location(members[e.to]).node;
 }
 
-FluidCalls::Connected FluidCalls::connected(const FluidPlace& place,
+FluidCalls::Connected FluidCalls::connected(const FluidRoute& route,
                                             const FluidPattern::Edge& e) const {
-  const std::vector<WorldRank>& members = workload_.groups[place.group].members;
-  const std::uint32_t pair = place.transfer ? kPointToPoint : 0;
+  const std::vector<WorldRank>& members = workload_.groups[route.group].members;
+  const std::uint32_t pair = route.transfer ? kPointToPoint : 0;
   return {
-      nics_of(cluster_, *place.schedule, members, e.from, e.to, e.channel),
-      {place.group | pair, static_cast<std::uint16_t>(e.channel), members[e.from], members[e.to]}};
+      nics_of(cluster_, *route.schedule, members, e.from, e.to, e.channel),
+      {route.group | pair, static_cast<std::uint16_t>(e.channel), members[e.from], members[e.to]}};
 }
 
 // Where the routing chooses for every message, all paths have an equal share.
@@ -227,14 +226,14 @@ void FluidCalls::for_each_link(const Connected& edge, std::uint64_t flowlet,
 
 // Sums what the pattern needs of every resource, for each byte of its busiest connection.
 template <typename FlowletOf>
-std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidPlace& place,
+std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidRoute& route,
                                                     const FlowletOf& flowlet_of) const {
   const Topology& topology = cluster_.topology();
   const auto nics = static_cast<std::uint32_t>(cluster_.nics());
   std::vector<FlowNetwork::Need> out;
-  for (const FluidPattern::Edge& e : place.pattern->edges) {
-    if (inside_node(place, e)) continue;
-    const Connected edge = connected(place, e);
+  for (const FluidPattern::Edge& e : route.pattern->edges) {
+    if (inside_node(route, e)) continue;
+    const Connected edge = connected(route, e);
     const double share = static_cast<double>(e.share) / FluidPattern::kWhole;
     const double at_nic = share * topology.own().ps_per_byte;
     out.push_back({static_cast<std::uint32_t>(edge.nics.source.value()), at_nic});
@@ -257,16 +256,16 @@ std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidPlace& place,
   return out;
 }
 
-void FluidCalls::find_needs(FluidPlace& place) const {
-  place.needs = needs_of(place, [this](const Connected&) { return by_flowlets_ ? 1U : 0U; });
+void FluidCalls::find_needs(FluidRoute& route) const {
+  route.needs = needs_of(route, [this](const Connected&) { return by_flowlets_ ? 1U : 0U; });
   const Topology& topology = cluster_.topology();
-  for (const FluidPattern::Edge& e : place.pattern->edges) {
-    if (inside_node(place, e)) continue;
-    const Connected edge = connected(place, e);
+  for (const FluidPattern::Edge& e : route.pattern->edges) {
+    if (inside_node(route, e)) continue;
+    const Connected edge = connected(route, e);
     const int hops = topology.hops(edge.nics.source, edge.nics.target);
     const Picoseconds latency = topology.path_latency(edge.nics.source, edge.nics.target, hops);
-    place.latency = std::max(place.latency, latency);
-    place.added_by_links = std::max(place.added_by_links,
+    route.latency = std::max(route.latency, latency);
+    route.added_by_links = std::max(route.added_by_links,
                                     latency - topology.latency(edge.nics.source, edge.nics.target));
   }
 }
@@ -304,20 +303,20 @@ void FluidCalls::end(std::uint32_t number) { free_.push_back(number); }
 void FluidCalls::depart(std::uint32_t number, Picoseconds now) {
   if (!by_flowlets_) return;
   Active& call = active_[number];
-  const FluidPlace& place = *call.fluid->place;
+  const FluidRoute& route = *call.fluid->route;
   const Picoseconds until = now + call.fluid->idle->duration - call.fluid->fill;
   std::size_t at = 0;
   for (const CallTraffic::Edge& sent : call.fluid->shape->traffic.edges) {
-    const FluidPattern::Edge& e = place.pattern->edges[at++];
-    if (inside_node(place, e)) continue;
-    const Connected edge = connected(place, e);
+    const FluidPattern::Edge& e = route.pattern->edges[at++];
+    if (inside_node(route, e)) continue;
+    const Connected edge = connected(route, e);
     for_each_link(edge, flowlets_.number(edge.connection, now, until),
                   [&](std::uint32_t link, double share) {
                     add(of_flowlets_[link], link, {sent.bytes, sent.messages}, share);
                   });
   }
   call.needs =
-      needs_of(place, [this](const Connected& edge) { return flowlets_.present(edge.connection); });
+      needs_of(route, [this](const Connected& edge) { return flowlets_.present(edge.connection); });
   const auto first_link = 2 * static_cast<std::uint32_t>(cluster_.nics());
   for (const FlowNetwork::Need& need : call.needs)
     if (need.resource >= first_link) ++of_flowlets_[need.resource - first_link].passed;
@@ -325,7 +324,7 @@ void FluidCalls::depart(std::uint32_t number, Picoseconds now) {
 
 void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
   Active& call = active_[number];
-  call.flow = network_.add(by_flowlets_ ? call.needs : call.fluid->place->needs, call.fluid->bytes,
+  call.flow = network_.add(by_flowlets_ ? call.needs : call.fluid->route->needs, call.fluid->bytes,
                            call.fluid->cap, now);
   if (call.flow >= looks_.size()) looks_.resize(call.flow + 1);
   looks_[call.flow].call = number;
@@ -378,12 +377,12 @@ void FluidCalls::clear(Picoseconds at) {
 }
 
 std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) const {
-  // All calls of a row with one pattern at one place have the same connections.
-  std::map<std::pair<const FluidPlace*, std::uint16_t>, std::vector<LedgerCell>> sums;
-  std::vector<std::pair<const FluidPlace*, std::uint16_t>> in_order;
+  // All calls of a row with one pattern of one route have the same connections.
+  std::map<std::pair<const FluidRoute*, std::uint16_t>, std::vector<LedgerCell>> sums;
+  std::vector<std::pair<const FluidRoute*, std::uint16_t>> in_order;
   for (const Fluid* fluid : in_order_) {
     if (fluid->calls == 0) continue;
-    const std::pair key{fluid->place, fluid->row};
+    const std::pair key{fluid->route, fluid->row};
     std::vector<LedgerCell>& sum = sums[key];
     const std::vector<CallTraffic::Edge>& edges = fluid->shape->traffic.edges;
     if (sum.empty()) in_order.push_back(key);
@@ -395,23 +394,23 @@ std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) c
   if (by_flowlets_)
     for (std::size_t link = 0; link < links.size(); ++link) links[link].merge(of_flowlets_[link]);
   for (const Fluid* fluid : in_order_)
-    for (const FlowNetwork::Need& need : fluid->place->needs)
+    for (const FlowNetwork::Need& need : fluid->route->needs)
       if (!by_flowlets_ && need.resource >= first_link)
         links[need.resource - first_link].passed += fluid->calls;
   for (std::uint32_t link = 0; link < links.size(); ++link)
     links[link].waited += network_.held_back(first_link + link);
   std::uint64_t messages = 0;
   for (const auto& key : in_order) {
-    const auto& [place, row] = key;
+    const auto& [route, row] = key;
     const std::vector<LedgerCell>& sum = sums.at(key);
     for (std::size_t i = 0; i < sum.size(); ++i) {
-      const FluidPattern::Edge& e = place->pattern->edges[i];
+      const FluidPattern::Edge& e = route->pattern->edges[i];
       messages += sum[i].messages;
-      if (inside_node(*place, e)) {
+      if (inside_node(*route, e)) {
         ledger.add_intra(row, sum[i]);
         continue;
       }
-      const Connected edge = connected(*place, e);
+      const Connected edge = connected(*route, e);
       ledger.add({edge.nics.source, edge.nics.target, row}, sum[i]);
       if (by_flowlets_) continue;
       for_each_link(edge, 0, [&](std::uint32_t link, double share) {

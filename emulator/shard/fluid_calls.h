@@ -36,7 +36,7 @@ namespace ghostrank {
 
 // What a call is: a collective of a group or of a layout, or a transfer.
 struct FluidKey {
-  std::uint32_t place = 0;  // group or layout
+  std::uint32_t site = 0;  // group or layout
   std::uint16_t kind = 0;
   Func func = Func::all_reduce;
   DataType dtype = DataType::float32;
@@ -46,7 +46,7 @@ struct FluidKey {
   bool floats = false;                    // as in Op
   Op::Within within = Op::Within::group;  // of a transfer
   std::uint32_t pair = 0;                 // of a transfer of a layout: Schedules::pair_of
-  std::uint32_t launch = 0;               // as in Op; `call`: the op's place there
+  std::uint32_t launch = 0;               // as in Op; `call`: the op's index there
   std::uint16_t call = 0;
   bool operator==(const FluidKey&) const = default;
 };
@@ -77,7 +77,7 @@ struct FluidShape {
 };
 
 // The network that a pattern needs where a group has its members.
-struct FluidPlace {
+struct FluidRoute {
   const FluidPattern* pattern = nullptr;
   const Schedule* schedule = nullptr;  // one of those with this pattern: it chooses NICs
   std::uint32_t group = 0;
@@ -90,7 +90,7 @@ struct FluidPlace {
 // A call of a group as a flow.
 struct Fluid {
   const FluidShape* shape = nullptr;
-  const FluidPlace* place = nullptr;
+  const FluidRoute* route = nullptr;
   const IdleCall* idle = nullptr;  // of a transfer, `end` has its sender's, then its receiver's
   std::uint16_t row = 0;
   bool transfer = false;
@@ -170,18 +170,18 @@ class FluidCalls {
   Fluid& of_transfer(std::uint32_t group, const Op& op, GroupRank source, GroupRank target);
   Fluid& make(const FluidKey& key, const Op& op);
   const IdleCall& idle_of(const FluidKey& key, const Op& op, FluidShape& shape,
-                          const FluidPlace& place);
+                          const FluidRoute& route);
   std::vector<std::uint64_t> idle_key(const FluidKey& key, const FluidShape& shape,
-                                      const FluidPlace& place) const;
+                                      const FluidRoute& route) const;
   FluidShape& shape_of(FluidKey key, const Op& op);
-  const FluidPlace& place_of(const FluidKey& key, const FluidShape& shape);
-  bool inside_node(const FluidPlace& place, const FluidPattern::Edge& e) const;
-  Connected connected(const FluidPlace& place, const FluidPattern::Edge& e) const;
+  const FluidRoute& route_of(const FluidKey& key, const FluidShape& shape);
+  bool inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const;
+  Connected connected(const FluidRoute& route, const FluidPattern::Edge& e) const;
   template <typename Visit>  // visit(link, share of the edge's bytes)
   void for_each_link(const Connected& edge, std::uint64_t flowlet, const Visit& visit) const;
-  void find_needs(FluidPlace& place) const;
+  void find_needs(FluidRoute& route) const;
   template <typename FlowletOf>  // flowlet_of(edge): its number
-  std::vector<FlowNetwork::Need> needs_of(const FluidPlace& place,
+  std::vector<FlowNetwork::Need> needs_of(const FluidRoute& route,
                                           const FlowletOf& flowlet_of) const;
   void add(LinkCount& count, std::uint32_t link, const LedgerCell& sent, double share) const;
 
@@ -193,7 +193,7 @@ class FluidCalls {
   std::unordered_map<FluidKey, std::unique_ptr<Fluid>, Hash> calls_;
   std::vector<const Fluid*> in_order_;  // calls_ as they were made
   std::set<FluidPattern> patterns_;
-  std::map<std::pair<std::uint32_t, const FluidPattern*>, std::unique_ptr<FluidPlace>> places_;
+  std::map<std::pair<std::uint32_t, const FluidPattern*>, std::unique_ptr<FluidRoute>> routes_;
   std::unordered_map<FluidKey, std::unique_ptr<FluidShape>, Hash> shapes_;
   std::map<std::vector<std::uint64_t>, IdleCall> idle_transfers_;  // by idle_key()
   std::vector<std::shared_ptr<const Schedule>> kept_;

@@ -55,7 +55,7 @@ Role role_of(const std::string& name, const OpList& ops) {
 Op end_of_transfer(const Op& op, Op::Kind kind, GroupRank peer) {
   Op end = op;
   end.launch = 0;
-  end.place = 0;
+  end.launch_index = 0;
   end.kind = kind;
   end.peer = peer;
   return end;

@@ -78,7 +78,7 @@ void Shard::advance(RankState& r, std::size_t stream, bool moved) {
 
 // Returns whether the stream's collectives in flight let its next op (null: its end) start.
 bool Shard::has_room(StreamState& s, const Op* next) const {
-  if (s.at_once == 1) return s.busy_slots == 0 || (next && next->place > 0);
+  if (s.at_once == 1) return s.busy_slots == 0 || (next && next->launch_index > 0);
   if (next && next->kind == Op::Kind::wait) return true;
   if (next && next->kind == Op::Kind::collective) return std::popcount(s.busy_slots) < s.at_once;
   if (s.busy_slots != 0) return false;
@@ -108,7 +108,7 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
     ++s.pc;
     if (++ops_untold_ == kOpsTold) tell_ops();
     const Started started = start_op(r, stream, op);
-    if (op.launch != 0 && op.place + 1U == workload_.launches[op.launch - 1].size())
+    if (op.launch != 0 && op.launch_index + 1U == workload_.launches[op.launch - 1].size())
       start_launch(r, stream);
     if (started == Started::in_queue) return false;
     if (started == Started::busy && s.busy_slots == 0) {

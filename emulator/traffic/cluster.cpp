@@ -321,7 +321,7 @@ void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& c
   comm.in_switch.first_slot = use.first_slot;
 }
 
-// The switch's place: near the rank that it names, else the communicator's first one, whose shard
+// Where the switch is: near the rank that it names, else the communicator's first one, whose shard
 // plays it. Throws Error(usage) if the switch has no slots left.
 Location Cluster::switch_location(const JobSpec& spec, const SchemeUse& use, const Helper& helper) {
   const bool shared = helper.near != kNoRank;
@@ -355,7 +355,7 @@ Location Cluster::new_switch(Location near) {
   return near;
 }
 
-// The helper's place: with the rank that it is beside, else where the placement of its job's
+// Where the helper is: with the rank that it is beside, else where the placement of its job's
 // servers puts it.
 Location Cluster::helper_location(const JobSpec& spec, const SchemeUse& use,
                                   std::size_t helper) const {

@@ -39,7 +39,7 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
   with_packets_ = !cluster.schemes().empty() && sends_packets(spec, workload);
 }
 
-// A party's place, with the NIC that the message takes.
+// Where a party is, with the NIC that the message takes.
 Location Flows::at(WorldParty party, Nic nic) const {
   Location location = cluster_.location(party);
   location.nic = nic;

@@ -229,7 +229,7 @@ std::size_t Schedules::Hash::operator()(const Key& k) const {
   h += (static_cast<std::uint64_t>(k.pair) << 32 | static_cast<std::uint32_t>(k.target)) *
        0x27d4eb2f165667c5ULL;
   h ^= static_cast<std::uint64_t>(k.reduction) << 1 | static_cast<std::uint64_t>(k.floats);
-  h += (static_cast<std::uint64_t>(k.launch) << 16 | k.place) * 0x9e3779b97f4a7c15ULL;
+  h += (static_cast<std::uint64_t>(k.launch) << 16 | k.launch_index) * 0x9e3779b97f4a7c15ULL;
   return h ^ (h >> 29);
 }
 
@@ -247,7 +247,7 @@ Schedules::Key Schedules::key_of(std::uint32_t group, const Op& op) const {
           has_floats(op),
           0,
           together ? op.launch : 0,
-          together ? op.place : std::uint16_t{0}};
+          together ? op.launch_index : std::uint16_t{0}};
 }
 
 std::uint32_t Schedules::pair_of(std::uint32_t group, const Op& op, GroupRank source,
@@ -302,10 +302,10 @@ void Schedules::plan_together(const Key& key, Communicator& comm) const {
     if (op.kind != Op::Kind::collective || op.group != key.kind || op.count == 0 || size < 2 ||
         !nccl_plans_together(op.func))
       continue;
-    if (i == key.place) comm.place = calls.size();
+    if (i == key.launch_index) comm.launch_index = calls.size();
     calls.push_back(collective_of(workload_, op, size));
   }
-  if (calls.size() > 1 && launch[key.place].count > 0)
+  if (calls.size() > 1 && launch[key.launch_index].count > 0)
     comm.together = std::make_shared<const std::vector<Collective>>(std::move(calls));
 }
 
@@ -386,7 +386,7 @@ Picoseconds Schedules::time_inside_node(std::uint32_t group, const Op& op, const
     if (launch[i].kind != Op::Kind::collective || launch[i].group != op.group) continue;
     Op call = launch[i];
     call.launch = op.launch;
-    call.place = static_cast<std::uint16_t>(i);
+    call.launch_index = static_cast<std::uint16_t>(i);
     all += inside_node(group, call, link).duration;
   }
   return all;

@@ -96,7 +96,7 @@ class Schedules {
     bool floats;               // what Op::dtype and Op::floats say of the elements
     std::uint32_t pair;        // of a transfer within its two ranks alone: where they are; else 0
     std::uint32_t launch = 0;  // of a call that is planned with others: as in Op; else 0
-    std::uint16_t place = 0;
+    std::uint16_t launch_index = 0;
     bool operator==(const Key&) const = default;
   };
   struct Hash {

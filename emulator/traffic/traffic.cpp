@@ -78,7 +78,7 @@ class Planner {
     std::uint32_t pair;        // of a transfer within its two ranks alone: where they are; else 0
     std::uint32_t tensor;      // of a scheme, or one with tables; else 0
     std::uint32_t launch = 0;  // of a collective: as in Op
-    std::uint16_t place = 0;
+    std::uint16_t launch_index = 0;
     auto operator<=>(const Call&) const = default;
   };
 
@@ -125,7 +125,7 @@ class Planner {
                       0,
                       named ? op.tensor : 0,
                       op.launch,
-                      op.place};
+                      op.launch_index};
       if (!ops_.contains(call)) ops_[call] = &op;
       calls_[call] += times;
       return;

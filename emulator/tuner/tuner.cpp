@@ -86,10 +86,10 @@ double play(const TuningRule& rule, const LoadedJob& job, const Point& at, Contr
 Point grid_point(const TuningRule& rule, std::size_t number) {
   Point out;
   for (const auto& dimension : rule.dimensions) {
-    const auto places = static_cast<std::size_t>(dimension.places);
-    const double share = static_cast<double>(number % places) / (dimension.places - 1);
+    const auto points = static_cast<std::size_t>(dimension.points);
+    const double share = static_cast<double>(number % points) / (dimension.points - 1);
     out.push_back(dimension.lowest + share * (dimension.highest - dimension.lowest));
-    number /= places;
+    number /= points;
   }
   return out;
 }
@@ -116,13 +116,12 @@ Point next_trial(const TuningRule& rule, const std::vector<Trial>& trials, const
   }
   const double best = *std::max_element(values.begin(), values.end());
   const GaussianProcess process(rule.kernel, points, values);
-  std::size_t places = 1;
-  for (const auto& dimension : rule.dimensions)
-    places *= static_cast<std::size_t>(dimension.places);
+  std::size_t grid = 1;
+  for (const auto& dimension : rule.dimensions) grid *= static_cast<std::size_t>(dimension.points);
   // Where no point promises an improvement, takes the one of which least is known.
   std::pair<double, double> most{-1, -1};
   Point next;
-  for (std::size_t i = 0; i < places; ++i) {
+  for (std::size_t i = 0; i < grid; ++i) {
     Point at = grid_point(rule, i);
     const GaussianProcess::Guess guess = process.at(at);
     const std::pair score{expected_improvement(guess, best, rule.margin), guess.deviation};

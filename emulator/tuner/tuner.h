@@ -4,7 +4,7 @@
 //   dear     the fusion threshold, 1 to 256 MiB. Starts at the job's own, then where a Gaussian
 //            process (Matern 5/2) expects the largest improvement; 10 trials of two steps each.
 //   horovod  the fusion buffer, up to 64 MiB, and the cycle, 1 to 100 ms: 20 samples, the first
-//            four at fixed places; the median of five scores of ten steps each. The process has a
+//            four at fixed points; the median of five scores of ten steps each. The process has a
 //            squared exponential kernel and noise.
 //
 // The rules are those of DeAR's tuner and of Horovod's autotune, with two differences: the kernel's
@@ -29,7 +29,7 @@ struct TuningRule {
     std::string_view key;  // of the job
     double ParallelPlan::*value;
     double lowest, highest;
-    int places;  // of the grid on which the next trial is looked for
+    int points;  // of the grid on which the next trial is looked for
   };
   std::vector<Dimension> dimensions;
   std::vector<Point> starts;  // after the job's own settings, if `from_job`

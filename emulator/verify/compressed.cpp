@@ -29,8 +29,8 @@ std::vector<Gathered> gathered_by(const RankCall& call) {
   const Layout layout(c);
   std::vector<Gathered> all;
   for (GroupRank r = 0; r < c.size; ++r) {
-    const Block place = layout.work(call.rank, r);
-    all.push_back({r, place.offset, place.count});
+    const Block block = layout.work(call.rank, r);
+    all.push_back({r, block.offset, block.count});
   }
   return all;
 }

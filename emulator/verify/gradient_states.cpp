@@ -7,11 +7,11 @@
 namespace ghostrank {
 
 GradientStates::GradientStates(const JobSpec& spec, const Workload& workload)
-    : places_(tensor_places(spec, workload)),
-      task_(make_task(spec, workload.ranks, elements_of(places_))) {
+    : ranges_(tensor_ranges(spec, workload)),
+      task_(make_task(spec, workload.ranks, elements_of(ranges_))) {
   for (GroupRank r = 0; r < workload.ranks; ++r)
-    ranks_.push_back({GradientState(spec, elements_of(places_), task_.get(), r), {}});
-  for (const auto& [tensor, place] : places_) given_.try_emplace(tensor);
+    ranks_.push_back({GradientState(spec, elements_of(ranges_), task_.get(), r), {}});
+  for (const auto& [tensor, range] : ranges_) given_.try_emplace(tensor);
 }
 
 void GradientStates::begin_segment(std::uint32_t first) {
@@ -52,7 +52,7 @@ std::span<const float> GradientStates::give(const ExchangeOf& of, std::vector<fl
     if (const auto& made = given.by_rank[static_cast<std::size_t>(of.rank)]; !made.empty())
       return made;
   }
-  own.state.compensate(places_.at(of.tensor), gradient);
+  own.state.compensate(ranges_.at(of.tensor), gradient);
   const std::lock_guard lock(mutex_);
   auto& made = slot(of).by_rank[of.rank];
   made = std::move(gradient);
@@ -70,7 +70,7 @@ std::span<const float> GradientStates::given(const ExchangeOf& of) {
 void GradientStates::finish(const ExchangeOf& of, std::span<const float> own,
                             std::span<const float> sum, bool vote) {
   rank(of.rank).received.erase(of.tensor);
-  rank(of.rank).state.finish(places_.at(of.tensor), given(of), own, sum,
+  rank(of.rank).state.finish(ranges_.at(of.tensor), given(of), own, sum,
                              static_cast<int>(ranks_.size()), vote);
 }
 

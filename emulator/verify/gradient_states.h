@@ -83,7 +83,7 @@ class GradientStates {
   Rank& rank(GroupRank r) { return ranks_[static_cast<std::size_t>(r)]; }
   void note_loss(std::uint32_t iteration);
 
-  std::map<std::uint32_t, TensorPlace> places_;
+  std::map<std::uint32_t, TensorRange> ranges_;
   std::unique_ptr<const LogisticTask> task_;
   std::vector<Rank> ranks_;  // by rank of the communicator
   std::map<std::uint32_t, std::array<Given, 2>> given_;

@@ -13,19 +13,19 @@ namespace {
 // distances are squared, in logarithms of sizes (a factor of e is 1), except that kInParts is an
 // axis; a neighbour's weight is 1 over the square of its squared distance.
 constexpr std::size_t kNeighbours = 6;
-constexpr double kSamePlace = .02;  // two measurements as near as this count alike
+constexpr double kSamePoint = .02;  // two measurements as near as this count alike
 constexpr double kInParts = 2;  // of sizes that are not in whole vectors: other kernels run them
 constexpr double kOtherOperands = .05, kOtherAttention = 1;
 constexpr double kNobodyKnows = 4;  // "no correction" has the weight of a neighbour so far away
 
 double weight(double squared_distance) { return 1 / (squared_distance * squared_distance); }
 
-Corrections::Place place_of(const ProductShape& shape) {
+Corrections::Point point_of(const ProductShape& shape) {
   return {std::log(shape.m), std::log(shape.n), std::log(shape.k), std::log(shape.batch),
           in_whole_vectors(shape) ? 0 : kInParts};
 }
 
-Corrections::Place place_of(const FusedAttention& shape) {
+Corrections::Point point_of(const FusedAttention& shape) {
   return {std::log(shape.batch * shape.heads), std::log(shape.queries), std::log(shape.keys),
           std::log(shape.width_in_tiles())};
 }
@@ -42,7 +42,7 @@ Corrections corrections_of(std::span<const MeasuredProduct> products, const Kern
                            double element) {
   Corrections out(kOtherOperands);
   for (const MeasuredProduct& one : products)
-    out.add(place_of(one.shape), static_cast<int>(one.shape.operands),
+    out.add(point_of(one.shape), static_cast<int>(one.shape.operands),
             std::log(one.seconds / formula.product(one.shape, element)));
   return out;
 }
@@ -52,7 +52,7 @@ Corrections corrections_of(std::span<const MeasuredAttention> attention, Operand
   Corrections out(kOtherAttention);
   for (const MeasuredAttention& one : attention)
     if (one.type == type)
-      out.add(place_of(one.shape), kind_of(one.shape),
+      out.add(point_of(one.shape), kind_of(one.shape),
               std::log(one.seconds / formula.attention(one.shape, bytes_of(type))));
   return out;
 }
@@ -75,18 +75,18 @@ double bytes_of(OperandType type) {
   return 4;
 }
 
-void Corrections::add(const Place& place, int kind, double logarithm) {
-  known_.push_back({place, kind, logarithm});
+void Corrections::add(const Point& point, int kind, double logarithm) {
+  known_.push_back({point, kind, logarithm});
 }
 
-double Corrections::at(const Place& place, int kind, std::optional<std::size_t> without) const {
+double Corrections::at(const Point& point, int kind, std::optional<std::size_t> without) const {
   std::vector<std::pair<double, double>> near;  // squared distance, logarithm
   near.reserve(known_.size());
   for (std::size_t i = 0; i < known_.size(); ++i) {
     if (i == without) continue;
-    double distance = kSamePlace + (known_[i].kind == kind ? 0 : between_kinds_);
-    for (std::size_t axis = 0; axis < place.size(); ++axis)
-      distance += std::pow(known_[i].place[axis] - place[axis], 2);
+    double distance = kSamePoint + (known_[i].kind == kind ? 0 : between_kinds_);
+    for (std::size_t axis = 0; axis < point.size(); ++axis)
+      distance += std::pow(known_[i].point[axis] - point[axis], 2);
     near.emplace_back(distance, known_[i].logarithm);
   }
   const auto most = near.begin() + static_cast<std::ptrdiff_t>(std::min(kNeighbours, near.size()));
@@ -127,7 +127,7 @@ double MeasuredKernels::product(const ProductShape& shape, const KernelFormula& 
     if (at != products.end() && at->shape == shape) return at->seconds;
   }
   return formula.product(shape, element) *
-         corrections.at(place_of(shape), static_cast<int>(shape.operands));
+         corrections.at(point_of(shape), static_cast<int>(shape.operands));
 }
 
 // Below the smallest measured size the time is constant, beyond the largest the bytes per second.
@@ -177,7 +177,7 @@ double MeasuredKernels::attention(const FusedAttention& shape, OperandType type,
     if (one.type == type && one.shape == shape && element == bytes_of(type)) return one.seconds;
   const auto known = attention_.find(type);
   if (known == attention_.end()) return stated.attention(shape, element);
-  return stated.attention(shape, element) * known->second.at(place_of(shape), kind_of(shape));
+  return stated.attention(shape, element) * known->second.at(point_of(shape), kind_of(shape));
 }
 
 double held_out_error(const KernelTables& tables, const DeviceProfile& device) {
@@ -200,7 +200,7 @@ double held_out_error(const KernelTables& tables, const DeviceProfile& device) {
       const ProductShape& shape = products.back().shape;
       hold(formula.product(shape, bytes_of(type)) *
                corrections_of(others, formula, bytes_of(type))
-                   .at(place_of(shape), static_cast<int>(shape.operands)),
+                   .at(point_of(shape), static_cast<int>(shape.operands)),
            products.back().seconds);
       std::swap(products[out], products.back());
     }
@@ -214,7 +214,7 @@ double held_out_error(const KernelTables& tables, const DeviceProfile& device) {
     const Corrections corrections = corrections_of(own, type, formula);
     for (std::size_t out = 0; out < own.size(); ++out)
       hold(formula.attention(own[out].shape, bytes_of(type)) *
-               corrections.at(place_of(own[out].shape), kind_of(own[out].shape), out),
+               corrections.at(point_of(own[out].shape), kind_of(own[out].shape), out),
            own[out].seconds);
   }
   return held == 0 ? 0 : sum / static_cast<double>(held);

@@ -43,21 +43,21 @@ struct KernelTables {
 
 double bytes_of(OperandType type);
 
-// Logarithms of measured over predicted times at places, and what they say of other places.
+// Logarithms of measured over predicted times at points, and what they say of other points.
 class Corrections {
  public:
-  using Place = std::array<double, 5>;  // logarithms of sizes, and what else sets kernels apart
+  using Point = std::array<double, 5>;  // logarithms of sizes, and what else sets kernels apart
 
-  // `between_kinds`: the squared distance that kinds add to places.
+  // `between_kinds`: the squared distance that kinds add to points.
   explicit Corrections(double between_kinds = 0) : between_kinds_(between_kinds) {}
 
-  void add(const Place& place, int kind, double logarithm);
-  // The factor for `place`; leaves out the `without`th correction that was added (from 0).
-  double at(const Place& place, int kind, std::optional<std::size_t> without = {}) const;
+  void add(const Point& point, int kind, double logarithm);
+  // The factor for `point`; leaves out the `without`th correction that was added (from 0).
+  double at(const Point& point, int kind, std::optional<std::size_t> without = {}) const;
 
  private:
   struct Known {
-    Place place;
+    Point point;
     int kind;
     double logarithm;
   };

@@ -417,7 +417,7 @@ struct Background {
   std::uint64_t chunk = 4 << 20;  // bytes of one transfer
   int at_once = 1;                // transfers of a rank in flight
   bool blocking = false;          // begins after the step's compute, not beside it
-  std::string place;              // "FILE:LINE:COL"
+  std::string source;             // "FILE:LINE:COL"
 };
 
 struct RunSpec {
@@ -539,7 +539,7 @@ struct JobOnNodes {
   std::string name;                           // unique
   std::vector<Node> nodes;                    // of its ranks, in their order; no other job has them
   std::shared_ptr<const struct JobSpec> job;  // on a cluster of so many nodes
-  std::string place;                          // "FILE:LINE:COL"
+  std::string source;                         // "FILE:LINE:COL"
 };
 
 struct JobSpec {
@@ -576,7 +576,7 @@ struct JobSpec {
   // What the ranks of a job are trained by: one of several jobs, or this.
   const JobSpec& of_job(std::size_t job) const { return jobs.empty() ? *this : *jobs[job].job; }
 
-  // Where an error about a key points: to its place, or to the job file if the key has its default.
+  // Where an error about a key points: to its line, or to the job file if the key has its default.
   const std::string& source_of(const std::string& key) const;
 };
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMaxCount = 1ULL << 44;
 constexpr std::uint64_t kMaxDuration = 1'000'000'000'000'000'000;  // 1e6 s
 constexpr std::uint64_t kMaxEvents = 1 << 20;
-constexpr std::uint64_t kMaxPlaces = 1 << 24;  // for an offset or a root
+constexpr std::uint64_t kMostRanks = 1 << 24;  // for an offset or a root
 constexpr std::uint64_t kMaxTensors = 1 << 24;
 constexpr std::size_t kMaxLists = std::numeric_limits<std::uint32_t>::max();
 
@@ -222,8 +222,8 @@ class Reader {
     std::string_view offset = word();
     const bool before = offset.starts_with('-');
     if (before || offset.starts_with('+')) offset.remove_prefix(1);
-    const auto places = static_cast<std::int32_t>(integer(offset, kMaxPlaces, "an offset"));
-    op.peer = before ? -places : places;
+    const auto ranks = static_cast<std::int32_t>(integer(offset, kMostRanks, "an offset"));
+    op.peer = before ? -ranks : ranks;
     type(op);
     op.count = integer(word(), kMaxCount, "a count");
     return true;
@@ -261,7 +261,7 @@ class Reader {
         refuse(std::string(verb) + " sums up nothing, so it names no tensor; leave out ~");
     }
     if (const auto at = count.find('@'); at != count.npos) {
-      op.peer = static_cast<std::int32_t>(integer(count.substr(at + 1), kMaxPlaces, "a root"));
+      op.peer = static_cast<std::int32_t>(integer(count.substr(at + 1), kMostRanks, "a root"));
       count = count.substr(0, at);
     }
     if (is_ragged(op.func) != count.starts_with('#'))
@@ -301,7 +301,7 @@ std::string text_of_ops(const Program& program, std::size_t stream,
   if (outlives(program, stream)) text += "outlives\n";
   const OpList& ops = program.streams[stream];
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    text += (ops[i].place > 0 ? "& " : "") + what_of(ops[i], group_names);
+    text += (ops[i].launch_index > 0 ? "& " : "") + what_of(ops[i], group_names);
     const bool labelled = ops[i].kind != Op::Kind::record && ops[i].kind != Op::Kind::wait;
     if (const std::string label = labelled ? label_of(program, stream, i) : ""; !label.empty())
       text += " " + escaped(label);

@@ -6,10 +6,10 @@
 //
 // What stays in memory for the backward is what PyTorch's gradients need: of a convolution, a
 // linear map, a batch norm and an average pooling the input, of a ReLU the output, of a max pooling
-// the input and the places of the maxima (8 bytes an output). A tensor that two of them need counts
-// once, with the layer that made it. So behind a convolution with batch norm and ReLU two tensors
-// stay; whether ReLU works in place does not matter, since nothing needs a batch norm's output.
-// Threading: plain values.
+// the input and the indices of the maxima (8 bytes an output). A tensor that two of them need
+// counts once, with the layer that made it. So behind a convolution with batch norm and ReLU two
+// tensors stay; whether ReLU works in place does not matter, since nothing needs a batch norm's
+// output. Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +38,15 @@ class Network {
     width_ = width;
   }
   void pool(std::uint64_t factor) { width_ = (width_ + factor - 1) / factor; }
-  // Max pooling: the places of the maxima stay in memory.
+  // Max pooling: the indices of the maxima stay in memory.
   void max_pool(std::uint64_t factor) {
     pool(factor);
-    keep_places(channels_);
+    keep_maxima(channels_);
   }
-  // Keeps the current tensor for the backward, or the places of the maxima of `channels` channels
+  // Keeps the current tensor for the backward, or the indices of the maxima of `channels` channels
   // of its width.
   void keep() { model_.layers.back().kept += static_cast<double>(channels_ * width_ * width_); }
-  void keep_places(std::uint64_t channels) {
+  void keep_maxima(std::uint64_t channels) {
     model_.layers.back().kept_bytes += static_cast<double>(8 * channels * width_ * width_);
   }
   void relu() { keep(); }

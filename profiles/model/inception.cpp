@@ -82,17 +82,17 @@ constexpr std::array<Row, 10> kInceptionC{{{"0", From::block, 256, k1},
                                            {"2_3b", From::pair, 256, k3x1},
                                            {"3.1", From::block, 256, k1}}};
 
-struct Place {
+struct Size {
   std::uint64_t channels, width;
 };
 
 void convolutions(Network& net, const std::string& name, std::span<const Row> rows) {
-  const Place input{net.channels(), net.width()};
-  Place before = input;
+  const Size input{net.channels(), net.width()};
+  Size before = input;
   for (const Row& row : rows) {
-    const Place at = row.from == From::block  ? input
-                     : row.from == From::pair ? before
-                                              : Place{net.channels(), net.width()};
+    const Size at = row.from == From::block  ? input
+                    : row.from == From::pair ? before
+                                             : Size{net.channels(), net.width()};
     net.set(at.channels, at.width);
     net.convolution(name + "." + row.name, row.out, row.shape, false);
     net.batch_norm("bn");
@@ -107,7 +107,7 @@ void add(Network& net, const std::string& name, const Stage& block) {
   convolutions(net, name, block.rows);
   net.set(block.channels, net.width());
   net.keep();
-  if (block.pooling == Pooling::maxima) net.keep_places(channels);
+  if (block.pooling == Pooling::maxima) net.keep_maxima(channels);
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ std::vector<std::uint64_t> data_bytes(const JobSpec& spec, const Workload& workl
   const auto tokens = static_cast<std::uint64_t>(std::max(0, spec.model->sequence));
   const std::uint64_t sample = background.bytes > 0 ? background.bytes : 8 * tokens;
   if (sample == 0)
-    throw Error(background.place + ": the model's samples are no tokens, so their size is not " +
+    throw Error(background.source + ": the model's samples are no tokens, so their size is not " +
                 "known; add bytes, as in {pattern: data, bytes: 110KiB}");
   const auto samples = static_cast<std::uint64_t>(workload.samples_per_iteration);
   const std::vector<std::uint64_t> ranks = ranks_by_role(workload);
@@ -188,7 +188,7 @@ std::vector<Variant> order_variants(const JobSpec& spec, Workload& workload) {
     cycle = std::lcm(cycle, static_cast<std::uint64_t>(b.every));
     settled = std::max(settled, static_cast<std::uint64_t>(b.every) - 1);
     if (cycle > kLongestCycle)
-      throw Error(b.place + ": the values of every coincide again after " + std::to_string(cycle) +
+      throw Error(b.source + ": the values of every coincide again after " + std::to_string(cycle) +
                   " steps only, at most " + std::to_string(kLongestCycle) +
                   " are supported; choose multiples of one number");
   }
@@ -208,7 +208,7 @@ std::vector<Variant> order_variants(const JobSpec& spec, Workload& workload) {
       variants.push_back(variant);
   variants.push_back(last);
   if (variants.size() > kMostPrograms)
-    throw Error(spec.background.front().place + ": " + std::to_string(variants.size()) +
+    throw Error(spec.background.front().source + ": " + std::to_string(variants.size()) +
                 " steps differ from each other, at most " + std::to_string(kMostPrograms) +
                 " are supported; lower over");
   for (const Variant& variant : all)
@@ -241,8 +241,9 @@ Program transfers(const Background& background, const Service& service, int part
   std::uint64_t left = bytes_until(service.bytes, part + 1, background.over) -
                        bytes_until(service.bytes, part, background.over);
   if (divide_up(left, background.chunk) > kMostChunks)
-    throw Error(background.place + ": " + std::to_string(left) + " bytes of a rank are more than " +
-                std::to_string(kMostChunks) + " chunks; use a larger chunk");
+    throw Error(background.source + ": " + std::to_string(left) +
+                " bytes of a rank are more than " + std::to_string(kMostChunks) +
+                " chunks; use a larger chunk");
   if (loads) {
     out.collective(kControl, "request", Func::gather, service.kind, DataType::uint8, 0);
     out.after(kChunks, kControl);
@@ -366,7 +367,7 @@ std::vector<Background> read_background(const Setting& setting) {
     b.chunk = static_cast<std::uint64_t>(in.number("chunk"));
     b.at_once = in.small("at_once");
     b.blocking = in.boolean("blocking");
-    b.place = location(one.mark);
+    b.source = location(one.mark);
     out.push_back(std::move(b));
   }
   return out;
@@ -387,7 +388,7 @@ void add_background(const JobSpec& spec, Workload& workload) {
                 std::to_string(storage) + " but nothing is stored; add background, as in " +
                 "[{pattern: checkpoint, every: 100}], or leave it out");
   if (storage == 0)
-    throw Error(spec.background.front().place +
+    throw Error(spec.background.front().source +
                 ": background goes to storage nodes and the cluster has none; add them, as in "
                 "cluster.storage_nodes=1");
   const std::vector<Variant> variants = order_variants(spec, workload);

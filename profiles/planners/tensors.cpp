@@ -146,10 +146,10 @@ void check_tensors(const JobSpec& spec, const Workload& workload) {
     throw Error(spec.source_of("tensors.embeddings") +
                 ": tensors.embeddings: zipf and overlaps by tensor both say where tables are "
                 "zero; leave one of them out");
-  const std::string& place = spec.source_of("tensors.density");
+  const std::string& source = spec.source_of("tensors.density");
   const std::set<std::uint16_t> kinds = kinds_with_tensors(workload);
   if (kinds.empty())
-    throw Error(place +
+    throw Error(source +
                 ": no collective of this job names a tensor whose density could be set; leave "
                 "tensors out, or name some in the program, as in  allreduce dp float32 1000~1");
   for (const Group& group : workload.groups) {
@@ -160,7 +160,7 @@ void check_tensors(const JobSpec& spec, const Workload& workload) {
     if (why.empty()) continue;
     if (spec.tensors->overlap == Overlap::measured)
       throw Error(spec.source_of("tensors.overlap") + ": tensors.overlap: " + why);
-    throw Error(place + ": tensors.overlap is none, but at density " +
+    throw Error(source + ": tensors.overlap is none, but at density " +
                 number_text(fullest.density) + " " + why);
   }
 }

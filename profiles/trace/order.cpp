@@ -331,11 +331,11 @@ class Ordering {
 
   // First fit: a message takes the first tag whose earlier messages are all received before it.
   void give_tags() {
-    std::vector<std::vector<std::uint32_t>> place(trace_.given.size());
+    std::vector<std::vector<std::uint32_t>> index(trace_.given.size());
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r) {
       if (partner_[r].empty()) continue;
-      place[r].resize(trace_.given[r].events.size());
-      for (std::uint32_t i = 0; i < out_.sequence[r].size(); ++i) place[r][out_.sequence[r][i]] = i;
+      index[r].resize(trace_.given[r].events.size());
+      for (std::uint32_t i = 0; i < out_.sequence[r].size(); ++i) index[r][out_.sequence[r][i]] = i;
     }
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> last;
     out_.tag.resize(trace_.given.size());
@@ -343,7 +343,7 @@ class Ordering {
       for (const std::uint32_t event : out_.sequence[r]) {
         if (at(r, event).kind != Kind::send || partner_[r][event] == kNoIndex) continue;
         const std::uint32_t to = given_of_[WorldRank(at(r, event).peer)];
-        const std::uint32_t received = place[to][partner_[r][event]];
+        const std::uint32_t received = index[to][partner_[r][event]];
         auto& tags = last[{r, to}];
         std::size_t tag = 0;
         while (tag < tags.size() && tags[tag] > received) ++tag;

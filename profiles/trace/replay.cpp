@@ -60,7 +60,7 @@ class Replaying {
   Replaying(const Trace& trace, const ReplayOptions& options, int ranks)
       : trace_(trace), options_(options), ranks_(ranks) {
     out_.workload.ranks = ranks;
-    check_places();
+    check_members();
     order_ = order_of(trace, ranks);
     communicators_.emplace(trace, order_, ranks, out_.workload);
     gather_splits();
@@ -101,7 +101,7 @@ class Replaying {
   }
 
   // Checks that ranks, peers, roots, splits and members fit the job.
-  void check_places() const {
+  void check_members() const {
     std::set<WorldRank> seen;
     for (const TraceRank& rank : trace_.given) {
       if (rank.rank < WorldRank(0) || rank.rank.value() >= ranks_ || !seen.insert(rank.rank).second)
@@ -278,7 +278,7 @@ class Replaying {
         const TraceEvent* const before = i > 0 ? &rank.events[i - 1] : nullptr;
         if (before && before->with_next && before->kind == Kind::collective &&
             before->group == event.group && before->step == event.step)
-          op.place = 1;  // a mark for TraceStreams
+          op.launch_index = 1;  // a mark for TraceStreams
         streams.on_communicator(i, op.group, out_.workload.group_names[op.group], op, after.data(),
                                 after.size());
         continue;

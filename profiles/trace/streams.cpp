@@ -188,11 +188,11 @@ Program TraceStreams::take(std::vector<std::string> labels, std::vector<GroupedC
       std::vector<Op> calls;
       const auto joins = [&](const Item& next) {
         return calls.empty() ||
-               (next.op.place > 0 && next.waits == 0 && calls.size() < kMostTogether);
+               (next.op.launch_index > 0 && next.waits == 0 && calls.size() < kMostTogether);
       };
       for (; i < stream.items.size() && joins(stream.items[i]); ++i) {
         calls.push_back(stream.items[i].op);
-        calls.back().place = 0;
+        calls.back().launch_index = 0;
       }
       make_launch(calls, launches);
       for (const Op& op : calls) list.push_back(op);

@@ -31,8 +31,8 @@ class TraceStreams {
   void on_message_stream(std::uint32_t event, const Op& op, const std::uint32_t* deps,
                          std::size_t count);
 
-  // An op on a communicator's stream whose `place` is not 0 starts together with the one before it
-  // there, if it waits for nothing else. Launches that are new are added to `launches`.
+  // An op on a communicator's stream whose `launch_index` is not 0 starts together with the one
+  // before it there, if it waits for nothing else. Launches that are new are added to `launches`.
   Program take(std::vector<std::string> labels, std::vector<GroupedCalls>& launches);
   std::uint64_t crowded() const { return crowded_; }  // messages that had to share a stream
 

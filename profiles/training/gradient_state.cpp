@@ -33,8 +33,8 @@ bool carries_gradients(const JobSpec& spec) {
 
 bool steps_differ(const JobSpec& spec) { return carries_gradients(spec) || spec.gradients.drift(); }
 
-std::map<std::uint32_t, TensorPlace> tensor_places(const JobSpec& spec, const Workload& workload) {
-  std::map<std::uint32_t, TensorPlace> places;
+std::map<std::uint32_t, TensorRange> tensor_ranges(const JobSpec& spec, const Workload& workload) {
+  std::map<std::uint32_t, TensorRange> ranges;
   std::uint64_t all = 0;
   const auto refuse = [&] {
     throw Error(who_carries(spec) +
@@ -43,7 +43,7 @@ std::map<std::uint32_t, TensorPlace> tensor_places(const JobSpec& spec, const Wo
   };
   for (const Role& role : workload.roles)
     for (const Program& program : role.iterations) {
-      std::map<std::uint32_t, TensorPlace> here;
+      std::map<std::uint32_t, TensorRange> here;
       std::uint64_t end = 0;
       for (const OpList& stream : program.streams)
         for (const Op& op : stream) {
@@ -58,15 +58,15 @@ std::map<std::uint32_t, TensorPlace> tensor_places(const JobSpec& spec, const Wo
       if (end == 0) continue;
       if (all != 0 && end != all) refuse();
       all = end;
-      for (const auto& [tensor, place] : here)
-        if (places.insert({tensor, place}).first->second != place) refuse();
+      for (const auto& [tensor, range] : here)
+        if (ranges.insert({tensor, range}).first->second != range) refuse();
     }
-  return places;
+  return ranges;
 }
 
-std::uint64_t elements_of(const std::map<std::uint32_t, TensorPlace>& places) {
+std::uint64_t elements_of(const std::map<std::uint32_t, TensorRange>& ranges) {
   std::uint64_t all = 0;
-  for (const auto& [tensor, place] : places) all = std::max(all, place.first + place.elements);
+  for (const auto& [tensor, range] : ranges) all = std::max(all, range.first + range.elements);
   return all;
 }
 
@@ -101,25 +101,25 @@ void GradientState::begin(std::uint32_t step) {
   step_ = step;
 }
 
-void GradientState::compensate(const TensorPlace& place, std::span<float> gradient) {
+void GradientState::compensate(const TensorRange& range, std::span<float> gradient) {
   if (task_) {
     if (!made_) gradient_ = task_->gradient(rank_, weights_);
     made_ = true;
-    std::copy_n(gradient_.begin() + static_cast<std::ptrdiff_t>(place.first), gradient.size(),
+    std::copy_n(gradient_.begin() + static_cast<std::ptrdiff_t>(range.first), gradient.size(),
                 gradient.begin());
   }
-  memory_.compensate(place.first, gradient);
+  memory_.compensate(range.first, gradient);
 }
 
-void GradientState::finish(const TensorPlace& place, std::span<const float> tensor,
+void GradientState::finish(const TensorRange& range, std::span<const float> tensor,
                            std::span<const float> own, std::span<const float> sum, int ranks,
                            bool vote) {
-  memory_.keep(place.first, tensor, own);
+  memory_.keep(range.first, tensor, own);
   if (!task_) return;
   const auto lasting = static_cast<float>(1 - momentum_of(memory_.kind()));
   const float rate = vote ? static_cast<float>(training_.vote)
                           : static_cast<float>(training_.rate / ranks) * memory_.scale() * lasting;
-  float* const weights = weights_.data() + place.first;
+  float* const weights = weights_.data() + range.first;
   for (std::size_t i = 0; i < sum.size(); ++i) weights[i] -= rate * sum[i];
 }
 

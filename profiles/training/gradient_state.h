@@ -26,15 +26,15 @@
 namespace ghostrank {
 
 // A tensor's range of all gradients.
-struct TensorPlace {
+struct TensorRange {
   std::uint64_t first = 0, elements = 0;
-  bool operator==(const TensorPlace&) const = default;
+  bool operator==(const TensorRange&) const = default;
 };
 
-// The places of all tensors, by number. Throws Error(usage) unless every program reduces the same
+// The ranges of all tensors, by number. Throws Error(usage) unless every program reduces the same
 // gradients, over all ranks.
-std::map<std::uint32_t, TensorPlace> tensor_places(const JobSpec& spec, const Workload& workload);
-std::uint64_t elements_of(const std::map<std::uint32_t, TensorPlace>& places);
+std::map<std::uint32_t, TensorRange> tensor_ranges(const JobSpec& spec, const Workload& workload);
+std::uint64_t elements_of(const std::map<std::uint32_t, TensorRange>& ranges);
 
 // True if ranks of the job carry something from step to step.
 bool carries_gradients(const JobSpec& spec);
@@ -55,10 +55,10 @@ class GradientState {
 
   void begin(std::uint32_t step);
   // What the rank compresses, of its gradient; what it learns is put in place of that.
-  void compensate(const TensorPlace& place, std::span<float> gradient);
+  void compensate(const TensorRange& range, std::span<float> gradient);
   // `tensor`: what was compressed; `own`: as others take it to be; `sum`: of all ranks,
   // decompressed.
-  void finish(const TensorPlace& place, std::span<const float> tensor, std::span<const float> own,
+  void finish(const TensorRange& range, std::span<const float> tensor, std::span<const float> own,
               std::span<const float> sum, int ranks, bool vote);
 
   std::span<const float> weights() const { return weights_; }

@@ -15,8 +15,8 @@ bool is_call(const Op& op) {
 
 class Check {
  public:
-  Check(const Workload& workload, const Role& role, const std::string& place)
-      : workload_(workload), role_(role), place_(place) {}
+  Check(const Workload& workload, const Role& role, const std::string& source)
+      : workload_(workload), role_(role), source_(source) {}
 
   void run() const {
     const bool carries = std::any_of(role_.iterations.begin(), role_.iterations.end(),
@@ -36,7 +36,7 @@ class Check {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error((place_.empty() ? "" : place_ + ": ") + "role " + role_.name + what);
+    throw Error((source_.empty() ? "" : source_ + ": ") + "role " + role_.name + what);
   }
 
   std::size_t number_at(std::size_t iteration) const {
@@ -124,13 +124,13 @@ class Check {
 
   const Workload& workload_;
   const Role& role_;
-  const std::string& place_;
+  const std::string& source_;
 };
 
 }  // namespace
 
-void check_carried(const Workload& workload, const std::string& place) {
-  for (const Role& role : workload.roles) Check(workload, role, place).run();
+void check_carried(const Workload& workload, const std::string& source) {
+  for (const Role& role : workload.roles) Check(workload, role, source).run();
 }
 
 }  // namespace ghostrank

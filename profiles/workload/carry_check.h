@@ -11,7 +11,7 @@
 
 namespace ghostrank {
 
-// Throws Error(usage); its text begins with `place` unless that is empty.
-void check_carried(const Workload& workload, const std::string& place);
+// Throws Error(usage); its text begins with `source` unless that is empty.
+void check_carried(const Workload& workload, const std::string& source);
 
 }  // namespace ghostrank

@@ -23,7 +23,7 @@ std::uint64_t hash_of(const Op& op) {
                          static_cast<std::uint64_t>(op.reduction) << 36 ^
                          static_cast<std::uint64_t>(op.within) << 34 ^
                          static_cast<std::uint64_t>(op.floats) << 33);
-  hash = mixed(hash, static_cast<std::uint64_t>(op.launch) << 16 | op.place);
+  hash = mixed(hash, static_cast<std::uint64_t>(op.launch) << 16 | op.launch_index);
   return mixed(hash, op.duration);
 }
 

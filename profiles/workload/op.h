@@ -57,8 +57,8 @@ struct Op {
   enum class Within : std::uint8_t { group, pair, unknown };
   Within within = Within::group;
   // Communication: the launch that it is a call of, numbered from 1 (Workload::launches), and its
-  // place there; 0: none, it starts alone.
-  std::uint16_t place = 0;
+  // index there; 0: none, it starts alone.
+  std::uint16_t launch_index = 0;
   std::uint32_t launch = 0;
   std::uint64_t count = 0;
   Picoseconds duration = 0;

@@ -30,13 +30,13 @@ void make_launch(std::span<Op> calls, std::vector<GroupedCalls>& launches) {
   GroupedCalls launch(calls.begin(), calls.end());
   for (Op& call : launch) {
     call.label = call.tensor = call.launch = 0;
-    call.place = 0;
+    call.launch_index = 0;
   }
   auto at = std::find(launches.begin(), launches.end(), launch);
   if (at == launches.end()) at = launches.insert(at, std::move(launch));
   for (std::size_t i = 0; i < calls.size(); ++i) {
     calls[i].launch = static_cast<std::uint32_t>(at - launches.begin() + 1);
-    calls[i].place = static_cast<std::uint16_t>(i);
+    calls[i].launch_index = static_cast<std::uint16_t>(i);
   }
 }
 

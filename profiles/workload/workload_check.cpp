@@ -53,8 +53,8 @@ bool same_call(const Op& a, const Op& b) {
 class Check {
  public:
   Check(const Workload& workload, std::size_t iteration, std::size_t repetitions,
-        const std::string& place)
-      : workload_(workload), place_(place) {
+        const std::string& source)
+      : workload_(workload), source_(source) {
     collect_patterns();
     for (std::size_t role = 0; role < workload.roles.size(); ++role) {
       const auto& programs = workload.roles[role].iterations;
@@ -100,7 +100,7 @@ class Check {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(place_.empty() ? what : place_ + ": " + what);
+    throw Error(source_.empty() ? what : source_ + ": " + what);
   }
 
   void collect_patterns() {
@@ -134,7 +134,7 @@ class Check {
         break;
       case Op::Kind::collective:
         if (op.launch != 0) {
-          if (!everybody_there(role, op, state.launched[s][op.place])) return false;
+          if (!everybody_there(role, op, state.launched[s][op.launch_index])) return false;
           break;
         }
         if (!state.entered[s]) enter(role, s, op);
@@ -149,7 +149,7 @@ class Check {
         break;
     }
     ++state.at[s];
-    if (op.launch != 0 && op.place + 1U == workload_.launches[op.launch - 1].size())
+    if (op.launch != 0 && op.launch_index + 1U == workload_.launches[op.launch - 1].size())
       state.launched[s].clear();
     return true;
   }
@@ -186,9 +186,9 @@ class Check {
     if (launch.size() > kMostTogether) damaged("too many calls start together");
     for (std::size_t i = 0; i < launch.size(); ++i) {
       Op op = first + i < ops.size() ? ops[first + i] : Op{};
-      const bool whole = op.launch == number && op.place == i && communicates(op);
+      const bool whole = op.launch == number && op.launch_index == i && communicates(op);
       op.label = op.tensor = op.launch = 0;
-      op.place = 0;
+      op.launch_index = 0;
       if (!whole || !(op == launch[i])) damaged("a call is missing from its launch");
     }
   }
@@ -203,23 +203,23 @@ class Check {
 
   // Whether `a` and `b` start together with the same collectives of their communicator.
   bool same_company(const Op& a, const Op& b) const {
-    if (a.launch == b.launch && a.place == b.place) return true;
+    if (a.launch == b.launch && a.launch_index == b.launch_index) return true;
     return company_of(a) == company_of(b);
   }
-  // The collectives of its communicator that start together with the call, and its place there;
+  // The collectives of its communicator that start together with the call, and its index there;
   // none if it is the only one.
   std::pair<GroupedCalls, std::size_t> company_of(const Op& op) const {
     GroupedCalls company;
-    std::size_t place = 0;
+    std::size_t index = 0;
     if (op.launch == 0) return {{}, 0};
     const GroupedCalls& launch = workload_.launches[op.launch - 1];
     for (std::size_t i = 0; i < launch.size(); ++i) {
       if (launch[i].kind != Op::Kind::collective || launch[i].group != op.group) continue;
-      if (i == op.place) place = company.size();
+      if (i == op.launch_index) index = company.size();
       company.push_back(launch[i]);
     }
     if (company.size() < 2) return {{}, 0};
-    return {std::move(company), place};
+    return {std::move(company), index};
   }
 
   void enter(std::size_t role, std::size_t s, const Op& op) {
@@ -333,7 +333,7 @@ class Check {
   }
 
   const Workload& workload_;
-  const std::string& place_;
+  const std::string& source_;
   std::deque<Program> fewer_;
   std::vector<Pattern> patterns_;
   std::vector<RoleState> states_;
@@ -343,8 +343,8 @@ class Check {
 // checks waits across iterations.
 class EventCheck {
  public:
-  EventCheck(const Program& program, std::string role, const std::string& place)
-      : program_(program), role_(std::move(role)), place_(place), uses_(program.events) {}
+  EventCheck(const Program& program, std::string role, const std::string& source)
+      : program_(program), role_(std::move(role)), source_(source), uses_(program.events) {}
 
   void run() {
     for (std::size_t s = 0; s < program_.streams.size(); ++s) {
@@ -387,27 +387,27 @@ class EventCheck {
   }
 
   [[noreturn]] void fail(std::size_t event, const std::string& what) const {
-    throw Error((place_.empty() ? "" : place_ + ": ") + "role " + role_ + ": event " +
+    throw Error((source_.empty() ? "" : source_ + ": ") + "role " + role_ + ": event " +
                 std::to_string(event) + " is " + what);
   }
 
   const Program& program_;
   const std::string role_;
-  const std::string& place_;
+  const std::string& source_;
   std::vector<Use> uses_;
 };
 
 }  // namespace
 
-void check_workload(const Workload& workload, const std::string& place) {
-  check_carried(workload, place);
+void check_workload(const Workload& workload, const std::string& source) {
+  check_carried(workload, source);
   for (const Role& role : workload.roles)
-    for (const Program& program : role.iterations) EventCheck(program, role.name, place).run();
+    for (const Program& program : role.iterations) EventCheck(program, role.name, source).run();
   std::size_t iterations = 0;
   for (const Role& role : workload.roles) iterations = std::max(iterations, role.iterations.size());
   for (std::size_t i = 0; i < iterations; ++i) {
     for (const std::size_t repetitions : {kRepetitions, kRepetitions + 1}) {
-      Check check(workload, i, repetitions, place);
+      Check check(workload, i, repetitions, source);
       check.run();
       if (!check.left_some()) break;
     }

@@ -16,8 +16,8 @@
 
 namespace ghostrank {
 
-// Throws Error(usage) that names the roles and ops in question. `place` says where the programs
+// Throws Error(usage) that names the roles and ops in question. `source` says where the programs
 // were written ("FILE:LINE:COL"); it is empty for a planner's.
-void check_workload(const Workload& workload, const std::string& place = "");
+void check_workload(const Workload& workload, const std::string& source = "");
 
 }  // namespace ghostrank

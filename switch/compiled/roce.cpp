@@ -18,10 +18,10 @@ namespace {
 // leaves the maximum of their slot unchanged.
 constexpr std::int8_t kNoExponent = -128;
 
-Packet chunk_of(const RocePacket& packet, RoceSlot place) {
+Packet chunk_of(const RocePacket& packet, RoceSlot at) {
   Packet chunk;
-  chunk.slot = place.slot;
-  chunk.set = place.set;
+  chunk.slot = at.slot;
+  chunk.set = at.set;
   chunk.e0 = has_immediate(packet.opcode) ? packet.e0 : kNoExponent;
   chunk.e1 = has_immediate(packet.opcode) ? packet.e1 : kNoExponent;
   chunk.elements = kRoceElements;
@@ -68,28 +68,28 @@ void CompiledSwitch::sum_roce(int port, const Source& source, const RocePacket& 
     return;
   }
   QueuePairState& flow = flows[queue];
-  const auto place = follow(flow.in, packet);
-  if (!place) {
+  const auto at = follow(flow.in, packet);
+  if (!at) {
     ++job.counters.gaps;
     return;
   }
-  const int slot = place->slot - source.first_slot;
+  const int slot = at->slot - source.first_slot;
   if (slot < 0 || slot >= source.slots) {
     flow.in.broken = true;
     ++ports_[port].strangers;
     return;
   }
   ++job.counters.received;
-  const Verdict verdict = job.pool.receive(source.worker, slot, chunk_of(packet, *place));
+  const Verdict verdict = job.pool.receive(source.worker, slot, chunk_of(packet, *at));
   if (verdict == Verdict::collect || verdict == Verdict::duplicate) {
     ++(verdict == Verdict::collect ? job.counters.collected : job.counters.duplicates);
     return;
   }
   RocePacket result = packet;
-  result.e0 = job.pool.e0(slot, place->set);
-  result.e1 = job.pool.e1(slot, place->set);
+  result.e0 = job.pool.e0(slot, at->set);
+  result.e1 = job.pool.e1(slot, at->set);
   std::byte wire[4 * kRoceElements];
-  store_lanes(wire, job.pool.values(slot, place->set), kRoceElements);
+  store_lanes(wire, job.pool.values(slot, at->set), kRoceElements);
   result.values = wire;
   if (verdict == Verdict::retransmit) {
     ++job.counters.retransmissions;

@@ -100,11 +100,11 @@ std::optional<RoceSlot> follow(RoceQueue& queue, const RocePacket& packet) {
     queue.broken = true;
     return std::nullopt;
   }
-  const RoceSlot place = queue.next;
+  const RoceSlot at = queue.next;
   queue.next_sequence = next_sequence(packet.sequence);
-  queue.next.slot = static_cast<std::uint16_t>((place.slot + 1) & 0x7fff);
+  queue.next.slot = static_cast<std::uint16_t>((at.slot + 1) & 0x7fff);
   if (ends(packet.opcode)) queue.broken = true;  // no packet of this message follows
-  return place;
+  return at;
 }
 
 }  // namespace ghostrank::switchml

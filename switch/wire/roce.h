@@ -71,8 +71,8 @@ struct RoceSlot {
   std::uint16_t slot = 0;  // below 2^15
   std::uint8_t set = 0;    // 0 or 1
 };
-inline constexpr std::uint32_t remote_key_of(RoceSlot place) {
-  return static_cast<std::uint32_t>(place.slot << 1 | place.set);
+inline constexpr std::uint32_t remote_key_of(RoceSlot at) {
+  return static_cast<std::uint32_t>(at.slot << 1 | at.set);
 }
 inline constexpr RoceSlot slot_of(std::uint32_t remote_key) {
   return {static_cast<std::uint16_t>(remote_key >> 1 & 0x7fff),

@@ -108,7 +108,7 @@ std::vector<std::unique_ptr<Schedule>> schedules_of(const Launch& launch) {
       throw std::invalid_argument("there is no " + launch.algorithm + " for " +
                                   std::string(name_of(call.func)) + " in " + launch.library);
     schedules.push_back(row->make(call, communicator));
-    ++communicator.place;
+    ++communicator.launch_index;
   }
   std::ranges::sort(schedules, {}, [](const auto& schedule) { return schedule->turn(); });
   return schedules;

@@ -252,7 +252,7 @@ TEST_F(Nsys, AGroupsCollectivesAreOneLaunch) {
   std::vector<std::pair<std::uint32_t, int>> launches;
   for (const OpList& stream : workload.roles[0].iterations[0].streams)
     for (const Op& op : stream)
-      if (op.kind == Op::Kind::collective) launches.emplace_back(op.launch, op.place);
+      if (op.kind == Op::Kind::collective) launches.emplace_back(op.launch, op.launch_index);
   EXPECT_EQ(launches, (std::vector<std::pair<std::uint32_t, int>>{{1, 0}, {1, 1}, {1, 2}, {0, 0}}));
 }
 

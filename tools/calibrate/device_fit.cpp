@@ -23,22 +23,22 @@ constexpr double kUnexplained = .25;  // a mean error above it is noted
 constexpr double kAlone = .1, kFartherThanMost = 3;
 constexpr double kHostStart = 20;  // microseconds, where the device has none
 
-struct Place {
+struct Number {
   const char* key;
   double& (*of)(DeviceProfile&);
   double least, most;
 };
-constexpr std::array kPlaces{
-    Place{"efficiency", [](DeviceProfile& d) -> double& { return d.efficiency; }, .01, 1},
-    Place{"kernels.matmul", [](DeviceProfile& d) -> double& { return d.kernels.matmul; }, .05, 1},
-    Place{"kernels.memory", [](DeviceProfile& d) -> double& { return d.kernels.memory; }, .05, 1},
-    Place{"kernels.host_us", [](DeviceProfile& d) -> double& { return d.kernels.host_us; }, 1,
-          1000}};
+constexpr std::array kNumbers{
+    Number{"efficiency", [](DeviceProfile& d) -> double& { return d.efficiency; }, .01, 1},
+    Number{"kernels.matmul", [](DeviceProfile& d) -> double& { return d.kernels.matmul; }, .05, 1},
+    Number{"kernels.memory", [](DeviceProfile& d) -> double& { return d.kernels.memory; }, .05, 1},
+    Number{"kernels.host_us", [](DeviceProfile& d) -> double& { return d.kernels.host_us; }, 1,
+           1000}};
 
 double& number_of(DeviceProfile& device, const std::string& key) {
-  const auto* const place =
-      std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& p) { return p.key == key; });
-  return place->of(device);
+  const auto* const number =
+      std::find_if(kNumbers.begin(), kNumbers.end(), [&](const Number& p) { return p.key == key; });
+  return number->of(device);
 }
 
 // The steps of runs on a device with other numbers.
@@ -105,10 +105,11 @@ class Steps {
 
 std::vector<FitNumber> numbers_of(DeviceProfile device) {
   std::vector<FitNumber> numbers;
-  for (const Place& place : kPlaces) {
-    const double own = place.of(device);
-    numbers.push_back({place.key, std::clamp(own > 0 ? own : kHostStart, place.least, place.most),
-                       place.least, place.most, own});
+  for (const Number& number : kNumbers) {
+    const double own = number.of(device);
+    numbers.push_back({number.key,
+                       std::clamp(own > 0 ? own : kHostStart, number.least, number.most),
+                       number.least, number.most, own});
   }
   return numbers;
 }

@@ -157,7 +157,7 @@ class CommCheck {
   // Compares one fact per channel and rank; shows the first that differs.
   template <typename Fact>
   void places(
-      const char* what, const std::map<NcclLogComm::Place, Fact>& facts,
+      const char* what, const std::map<NcclLogComm::ChannelRank, Fact>& facts,
       const std::function<std::pair<std::string, std::string>(int, int, const Fact&)>& texts) {
     if (facts.empty()) return;
     std::set<int> channels;

@@ -56,14 +56,14 @@ struct NcclLogComm {
     int channels = 0;
     double inside_GBps = 0, between_GBps = 0;
   };
-  using Place = std::pair<int, int>;  // channel, rank
+  using ChannelRank = std::pair<int, int>;  // channel, rank
 
   std::string name;
   int ranks = 0, nodes = 0, ranks_per_node = 0;                             // 0: not in the log
   int channels = -1, nvls_channels = -1, p2p_channels = -1, per_peer = -1;  // -1: not in the log
   std::map<int, Member> members;                                            // by rank
-  std::map<Place, Edges> rings;
-  std::map<Place, Tree> trees;
+  std::map<ChannelRank, Edges> rings;
+  std::map<ChannelRank, Tree> trees;
   std::map<int, Graph> graphs;  // by NCCL's number of the pattern: 1 to 3 trees, 4 ring, 5 NVLS
 };
 

@@ -36,12 +36,12 @@ std::string slurp(const std::string& path) {
 }
 
 // A JSON value with its file and path, for error messages.
-class Place {
+class Field {
  public:
-  Place(const Json& json, std::string file, std::string path)
+  Field(const Json& json, std::string file, std::string path)
       : json_(json), file_(std::move(file)), path_(std::move(path)) {}
 
-  Place operator[](const std::string& key) const {
+  Field operator[](const std::string& key) const {
     const std::string path = path_.empty() ? key : path_ + "." + key;
     static const Json nothing;
     if (json_.is_null()) return {nothing, file_, path};
@@ -49,8 +49,8 @@ class Place {
     const auto found = json_.find(key);
     return {found == json_.end() ? nothing : *found, file_, path};
   }
-  std::vector<Place> items() const {
-    std::vector<Place> list;
+  std::vector<Field> items() const {
+    std::vector<Field> list;
     if (json_.is_null()) return list;
     if (!json_.is_array()) fail("is not a list");
     for (std::size_t i = 0; i < json_.size(); ++i) {
@@ -101,9 +101,9 @@ Json parse(const std::string& file) {
   }
 }
 
-std::optional<double> median_over(const Place& iterations, const std::string& key) {
+std::optional<double> median_over(const Field& iterations, const std::string& key) {
   std::vector<double> samples;
-  for (const Place& iteration : iterations.items()) {
+  for (const Field& iteration : iterations.items()) {
     if (const auto value = iteration[key].number()) samples.push_back(*value);
   }
   return summarize(samples).median;
@@ -136,11 +136,11 @@ void read_pairs_csv(StoredResult& result, const std::string& named) {
   result.pairs_known = true;
 }
 
-void read_traffic(StoredResult& result, const Place& traffic) {
+void read_traffic(StoredResult& result, const Field& traffic) {
   if (traffic.missing()) traffic.fail("is missing; give a result file of 'run --json'");
   result.wire_bytes = traffic["wire_bytes_per_iteration"].number().value_or(0);
   result.messages = traffic["messages_per_iteration"].number().value_or(0);
-  for (const Place& pair : traffic["pairs"].items()) {
+  for (const Field& pair : traffic["pairs"].items()) {
     result.pairs[{pair["src"].text(), pair["dst"].text()}] = {
         pair["bytes"].number().value_or(0), pair["messages"].number().value_or(0)};
   }
@@ -154,7 +154,7 @@ void read_traffic(StoredResult& result, const Place& traffic) {
 
 StoredResult read_result(const std::string& file) {
   const Json json = parse(file);
-  const Place root(json, file, "");
+  const Field root(json, file, "");
   if (const std::string schema = root["schema"].text(); schema != "ghostrank/result/1") {
     throw Error(file + ": schema is '" + schema +
                 "', not 'ghostrank/result/1'; give a result file of 'run --json'");
@@ -164,7 +164,7 @@ StoredResult read_result(const std::string& file) {
   result.version = root["version"].text();
   result.job = root["job"].text();
   result.fabric = root["config"]["fabric"]["kind"].text();
-  const std::vector<Place> hosts = root["hosts"].items();
+  const std::vector<Field> hosts = root["hosts"].items();
   result.processes = static_cast<int>(hosts.size());
   if (!hosts.empty()) {
     result.provider = hosts.front()["provider"].text();
@@ -174,11 +174,11 @@ StoredResult read_result(const std::string& file) {
   result.dilation = root["dilation"].number().value_or(0);
   result.wall_seconds = root["wall_seconds"].number().value_or(0);
   result.step_median = root["step_time"]["median"].number();
-  const Place iterations = root["iterations"];
+  const Field iterations = root["iterations"];
   result.compute = median_over(iterations, "compute_seconds");
   result.exposed = median_over(iterations, "exposed_comm_seconds");
   result.bubble = median_over(iterations, "bubble_seconds");
-  for (const Place& call : root["collectives"].items())
+  for (const Field& call : root["collectives"].items())
     result.collectives.push_back({call["op"].text(), call["group"].text(), call["algorithm"].text(),
                                   call["calls"].number().value_or(0),
                                   call["bytes"].number().value_or(0)});

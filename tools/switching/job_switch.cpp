@@ -91,13 +91,13 @@ std::vector<NodeInterface> interfaces_of_nodes(const JobSpec& spec) {
 
 // The switch's ends, by port.
 std::vector<std::string> ports_of(const SwitchSpec& sw, int nodes) {
-  constexpr std::string_view kPlace = "{nic}";
+  constexpr std::string_view kPattern = "{nic}";
   std::vector<std::string> ports;
   for (const Node node : each<Node>(nodes))
     for (int nic = 0; nic < sw.nics; ++nic) {
       std::string& port = ports.emplace_back(namespace_of_node(sw.ports, node));
-      if (const std::size_t at = port.find(kPlace); at != std::string::npos)
-        port.replace(at, kPlace.size(), std::to_string(nic));
+      if (const std::size_t at = port.find(kPattern); at != std::string::npos)
+        port.replace(at, kPattern.size(), std::to_string(nic));
     }
   return ports;
 }

@@ -99,10 +99,10 @@ std::vector<std::string> row_of(const switchml::RocePacket& packet, bool out) {
                                                                      : last        ? ", last"
                                                                                    : ", middle"),
                                switchml::text_of_ip(packet.source.ip)};
-  const switchml::RoceSlot place = switchml::slot_of(packet.remote_key);
+  const switchml::RoceSlot at = switchml::slot_of(packet.remote_key);
   const bool placed = first && !out, exponents = has_immediate(packet.opcode);
-  row.push_back(placed ? std::to_string(place.slot) : "");
-  row.push_back(placed ? std::to_string(place.set) : "");
+  row.push_back(placed ? std::to_string(at.slot) : "");
+  row.push_back(placed ? std::to_string(at.set) : "");
   row.push_back(std::to_string(packet.sequence));
   row.push_back(exponents ? std::to_string(packet.e0) : "");
   row.push_back(exponents ? std::to_string(packet.e1) : "");

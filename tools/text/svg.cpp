@@ -90,7 +90,7 @@ double tick_of(double most) {
   return 10 * power;
 }
 
-// Maps a value to its place on an axis, as a share of the axis's length; `ticks` are the values to
+// Maps a value to its point on an axis, as a share of the axis's length; `ticks` are the values to
 // label.
 struct Axis {
   SvgScale scale;
@@ -155,14 +155,14 @@ std::string arrow(SvgPoint from, SvgPoint to, const SvgArrow& edge) {
 
 std::string graph(const SvgGraph& panel, double left, double top) {
   constexpr std::array kFills{"#c6dbef", "#fdd0a2", "#c7e9c0", "#dadaeb", "#fcc5c0", "#d9d9d9"};
-  const auto place = [&](const SvgPoint& p) {
+  const auto point = [&](const SvgPoint& p) {
     return SvgPoint{left + kWidth * p.x, top + kHeight * p.y};
   };
   std::string text = text_at(left, top - 24, "start", panel.title);
   for (const SvgArrow& edge : panel.edges)
-    text += arrow(place(panel.nodes[edge.from].at), place(panel.nodes[edge.to].at), edge);
+    text += arrow(point(panel.nodes[edge.from].at), point(panel.nodes[edge.to].at), edge);
   for (const SvgNode& node : panel.nodes) {
-    const SvgPoint at = place(node.at);
+    const SvgPoint at = point(node.at);
     text += "<circle cx=\"" + number(at.x) + "\" cy=\"" + number(at.y) + "\" r=\"" + number(kNode) +
             "\" fill=\"" + kFills[node.kind % kFills.size()] + "\" stroke=\"#08306b\"/>\n" +
             text_at(at.x, at.y + 4, "middle", node.name);

@@ -35,12 +35,12 @@ std::string read_file(const std::string& path) {
   return std::move(text).str();
 }
 
-std::uint64_t parse_count(std::string_view word, std::size_t place) {
+std::uint64_t parse_count(std::string_view word, std::size_t index) {
   std::uint64_t count = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
   if (error != std::errc{} || end != word.data() + word.size() || count > kMostElements) {
     throw Error("--counts: '" + std::string(word.substr(0, 40)) + "', number " +
-                std::to_string(place + 1) +
+                std::to_string(index + 1) +
                 " of the list, is no number of elements from 0 to 2^40");
   }
   return count;

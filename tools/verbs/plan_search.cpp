@@ -52,10 +52,10 @@ std::vector<std::optional<double>> play(const JobFlags& flags, const LoadedJob& 
     for (const IterationReport& iteration : result.iterations) all.push_back(iteration.seconds);
     in_order.emplace(median(std::move(all)), search.best[i]);
   }
-  std::size_t place = 0;
+  std::size_t index = 0;
   for (const auto& [step, plan] : in_order) {
-    steps[place] = step;
-    search.best[place++] = plan;
+    steps[index] = step;
+    search.best[index++] = plan;
   }
   return steps;
 }

@@ -20,7 +20,7 @@ std::uint64_t size(std::uint64_t elements, const CompressionOptions& options) {
          elements * (options.quantiles < 256 ? 1 : 2);
 }
 
-// Places of the tensor by value: keys that sort as floats do, with the place in the lower half.
+// Indices of the tensor by value: keys that sort as floats do, with the index in the lower half.
 std::vector<std::uint64_t> sorted(std::span<const float> tensor) {
   std::vector<std::uint64_t> keys(tensor.size());
   for (std::size_t i = 0; i < tensor.size(); ++i) {
@@ -32,7 +32,7 @@ std::vector<std::uint64_t> sorted(std::span<const float> tensor) {
   return keys;
 }
 
-// Calls visit(bucket, first, end) for each bucket: a range of sorted places.
+// Calls visit(bucket, first, end) for each bucket: a range of sorted indices.
 template <typename Visit>
 void each_bucket(std::uint64_t elements, const CompressionOptions& options, const Visit& visit) {
   const auto buckets = static_cast<std::uint64_t>(options.quantiles);
@@ -40,7 +40,7 @@ void each_bucket(std::uint64_t elements, const CompressionOptions& options, cons
     visit(b, b * elements / buckets, (b + 1) * elements / buckets);
 }
 
-std::size_t place(std::uint64_t key) { return key & 0xffffffffu; }
+std::size_t index_of(std::uint64_t key) { return key & 0xffffffffu; }
 
 void compress(std::span<const float> tensor, const CompressionOptions& options,
               std::byte* payload) {
@@ -51,7 +51,7 @@ void compress(std::span<const float> tensor, const CompressionOptions& options,
     double sum = 0;
     const auto count = static_cast<double>(end - i);
     for (; i < end; ++i) {
-      const std::size_t at = place(keys[i]);
+      const std::size_t at = index_of(keys[i]);
       sum += static_cast<double>(tensor[at]);
       const auto id = static_cast<std::uint16_t>(b);
       std::memcpy(ids + (narrow ? at : 2 * at), &id, narrow ? 1 : 2);  // little-endian
@@ -76,8 +76,8 @@ double error(std::span<const float> tensor, const CompressionOptions& options) {
   double widest = 0;
   each_bucket(tensor.size(), options, [&](std::uint64_t, std::uint64_t i, std::uint64_t end) {
     if (i == end) return;
-    widest = std::max(widest, static_cast<double>(tensor[place(keys[end - 1])]) -
-                                  static_cast<double>(tensor[place(keys[i])]));
+    widest = std::max(widest, static_cast<double>(tensor[index_of(keys[end - 1])]) -
+                                  static_cast<double>(tensor[index_of(keys[i])]));
   });
   return widest + 1e-7 * static_cast<double>(largest_magnitude(tensor));
 }

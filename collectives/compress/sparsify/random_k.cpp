@@ -1,7 +1,7 @@
 // Sends k = max(1, ratio n) elements that are drawn by a seed that all ranks share: values alone,
-// 4 k bytes. All ranks send the same places, so payloads add up and are all-reduced.
+// 4 k bytes. All ranks send the same indices, so payloads add up and are all-reduced.
 //
-// Places are drawn without replacement, in the order of the tensor (Knuth, TAOCP 3.4.2, algorithm
+// Indices are drawn without replacement, in the order of the tensor (Knuth, TAOCP 3.4.2, algorithm
 // S). Error of an element: the largest magnitude that is not drawn.
 #include <algorithm>
 #include <cmath>

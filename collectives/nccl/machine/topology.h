@@ -5,7 +5,7 @@
 // Not modelled: GPUs older than Ampere, C2C links (Grace), Power CPUs, GPUs that share no memory
 // with each other, several hosts in one NVLink domain.
 //
-// GPUs are numbered by their place in the communicator's list of GPUs, which is sorted. Units: a
+// GPUs are numbered by their position in the communicator's list of GPUs, which is sorted. Units: a
 // rate is in 10^6 bytes per second, so that sums are exact. Threading: a value.
 #pragma once
 

@@ -15,7 +15,7 @@ namespace ghostrank::omnireduce {
 
 // Which aggregator sums a slot, and under which index in packets: slots go to the aggregators in
 // turn.
-struct SlotPlace {
+struct SlotOwner {
   GroupParty aggregator;
   std::uint32_t index;
 };
@@ -27,7 +27,7 @@ struct Setup {
   BlockShape shape() const {
     return {options.block, options.columns, options.slots * options.aggregators};
   }
-  SlotPlace place_of(int slot) const {
+  SlotOwner owner_of(int slot) const {
     return {ranks + slot % options.aggregators,
             static_cast<std::uint32_t>(options.first_slot + slot / options.aggregators)};
   }

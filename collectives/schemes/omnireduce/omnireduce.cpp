@@ -55,7 +55,7 @@ class OmniReduce final : public Ends {
     service.rails[0].resize(size());
     std::iota(service.rails[0].begin(), service.rails[0].end(), 0);
     for (int slot = 0; slot < options().slots; ++slot)
-      service.greeting.push_back({.index = setup_.place_of(slot).index | omnireduce::kSetBit,
+      service.greeting.push_back({.index = setup_.owner_of(slot).index | omnireduce::kSetBit,
                                   .type = DataType::int32,
                                   .elements = static_cast<std::uint64_t>(options().block),
                                   .words = kGreetingWords});
@@ -110,7 +110,7 @@ std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
                                           call.collective.count, size());
   std::vector<SlotTraffic> up(options().aggregators), down = up;
   for (int slot = 0; slot < shape.slots && shape.columns_in(slot, blocks) > 0; ++slot) {
-    const std::size_t aggregator = setup_.place_of(slot).aggregator - size();
+    const std::size_t aggregator = setup_.owner_of(slot).aggregator - size();
     const SlotTraffic sent = slot_traffic(shape, slot, blocks, d, u);
     const SlotTraffic told = slot_traffic(shape, slot, blocks, u, u);
     up[aggregator].blocks += sent.blocks;

@@ -159,7 +159,7 @@ class Member final : public Agent {
   }
   void send_packet(Io& io, int slot) {
     timers_.sent(slot);
-    if (!io.send(setup_.place_of(slot).aggregator, packet(io, slot, kPacket), Carriage::packet))
+    if (!io.send(setup_.owner_of(slot).aggregator, packet(io, slot, kPacket), Carriage::packet))
       refused_.push_back(slot);
   }
   // Valid until the next packet.
@@ -170,7 +170,7 @@ class Member final : public Agent {
     if (state.has_block)
       walk_.append_current(slot, 0, io.tensor(call().number), bytes_of(call().type), content_);
     return {.tag = tag,
-            .index = index_of(setup_.place_of(slot).index, state.round),
+            .index = index_of(setup_.owner_of(slot).index, state.round),
             .type = call().type,
             .elements = state.has_block ? static_cast<std::uint64_t>(setup_.options.block) : 0,
             .content = content_,
@@ -200,7 +200,7 @@ class Member final : public Agent {
       if (wanted.slot >= slots_.size()) continue;
       const State& state = slots_[wanted.slot];
       if (wanted.round + 1 != state.round) continue;
-      const std::uint32_t index = setup_.place_of(wanted.slot).index;
+      const std::uint32_t index = setup_.owner_of(wanted.slot).index;
       outbox_.send(io, from,
                    {.tag = kTold,
                     .index = index_of(index, wanted.round),

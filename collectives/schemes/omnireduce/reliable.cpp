@@ -120,8 +120,8 @@ class Member final : public Agent {
       message_.next.push_back(walk_.at(slot, column).next);
       walk_.append_current(slot, column, tensor, bytes_of(call().type), message_.content);
     }
-    const SlotPlace place = setup_.place_of(slot);
-    if (!io.send(place.aggregator, message_.note(setup_, place.index), Carriage::reliable))
+    const SlotOwner owner = setup_.owner_of(slot);
+    if (!io.send(owner.aggregator, message_.note(setup_, owner.index), Carriage::reliable))
       refused_.push_back(slot);
   }
 

@@ -39,30 +39,30 @@ struct Racks {
   int end(int rack) const { return std::min(nodes_, (rack + 1) * in_rack); }
 
   // Where a switch is: rack == racks: above the racks.
-  struct Place {
+  struct Location {
     int rail, rack;
   };
-  Place place_of(GroupParty party) const {
+  Location location_of(GroupParty party) const {
     return {(party - first_) / switches, (party - first_) % switches};
   }
   // The parties right below a switch.
-  std::vector<GroupParty> below(Place place, const Rails& rails) const {
+  std::vector<GroupParty> below(Location location, const Rails& rails) const {
     std::vector<GroupParty> parties;
-    if (place.rack == racks) {
-      for (int rack = 0; rack < racks; ++rack) parties.push_back(leaf(place.rail, rack));
+    if (location.rack == racks) {
+      for (int rack = 0; rack < racks; ++rack) parties.push_back(leaf(location.rail, rack));
     } else {
-      for (int w = begin(place.rack); w < end(place.rack); ++w)
-        parties.push_back(rails.worker(place.rail, w));
+      for (int w = begin(location.rack); w < end(location.rack); ++w)
+        parties.push_back(rails.worker(location.rail, w));
     }
     return parties;
   }
   std::vector<Helper> helpers(const Rails& rails, int slots) const {
     std::vector<Helper> helpers;
     for (int i = 0; i < all; ++i) {
-      const Place place = place_of(first_ + i);
-      const bool root = place.rack == racks;
+      const Location location = location_of(first_ + i);
+      const bool root = location.rack == racks;
       helpers.push_back({.kind = PartyKind::network_switch,
-                         .near = rails.worker(place.rail, root ? 0 : begin(place.rack)),
+                         .near = rails.worker(location.rail, root ? 0 : begin(location.rack)),
                          .level = root,
                          .slots = slots});
     }

@@ -135,14 +135,15 @@ class SharpSwitch final : public Agent {
 std::unique_ptr<Agent> switch_agent(std::shared_ptr<const Layout> layout, GroupParty party,
                                     Site& site) {
   const Racks& racks = layout->racks;
-  const Racks::Place place = racks.place_of(party);
-  const bool root = place.rack == racks.racks;
-  std::vector<GroupParty> below = racks.below(place, layout->rails);
+  const Racks::Location location = racks.location_of(party);
+  const bool root = location.rack == racks.racks;
+  std::vector<GroupParty> below = racks.below(location, layout->rails);
   std::vector<std::int32_t> ports;
   for (const GroupParty child : below)  // a rack has its first worker's port
     ports.push_back(layout->port(
-        root ? layout->rails.worker(place.rail, racks.begin(racks.place_of(child).rack)) : child));
-  const GroupParty above = !root && racks.two_levels() ? racks.root(place.rail) : -1;
+        root ? layout->rails.worker(location.rail, racks.begin(racks.location_of(child).rack))
+             : child));
+  const GroupParty above = !root && racks.two_levels() ? racks.root(location.rail) : -1;
   return std::make_unique<SharpSwitch>(layout->options, std::move(below), above, std::move(ports),
                                        site.get<SharpTrees>());
 }

@@ -316,7 +316,7 @@ std::vector<std::int32_t> SwitchMlPart::values(std::uint64_t chunk) const {
 void SwitchMlPart::start_ring(Io& io) {
   if (ring_ || lacking_ > 0 || !begun() || (streams_ && worker_.ended())) return;
   const RailShare& share = *share_;
-  ring_.emplace(Ring::Place{layout_->rails, rail(), node_}, share, call_, !exponents_.empty(),
+  ring_.emplace(Ring::Location{layout_->rails, rail(), node_}, share, call_, !exponents_.empty(),
                 real_, static_cast<RingChunks&>(*this), outbox_);
   if (node_ == 0 && share.chunks() > 0) io.tell(Incident::ring_call);
   go_around(io);

@@ -7,12 +7,12 @@
 
 namespace ghostrank::switchml {
 
-Ring::Ring(Place place, const RailShare& share, const Call& call, bool exponents, bool real,
+Ring::Ring(Location location, const RailShare& share, const Call& call, bool exponents, bool real,
            RingChunks& chunks, Outbox& outbox)
-    : place_(place),
+    : location_(location),
       share_(share),
-      me_(place.node),
-      workers_(place.rails.nodes()),
+      me_(location.node),
+      workers_(location.rails.nodes()),
       call_(call.number),
       element_bytes_(reduces(call.collective.func) ? 4 : bytes_of(call.type)),
       exponents_(exponents),
@@ -23,7 +23,7 @@ Ring::Ring(Place place, const RailShare& share, const Call& call, bool exponents
 }
 
 int Ring::owner_of(std::uint64_t chunk) const {
-  if (share_.reach() != Reach::everyone) return place_.rails.node_of(share_.chunk(chunk).rank);
+  if (share_.reach() != Reach::everyone) return location_.rails.node_of(share_.chunk(chunk).rank);
   return static_cast<int>(share_.piece_of(chunk) % workers_);
 }
 
@@ -85,7 +85,7 @@ void Ring::pass(Io& io, Trip trip, const Slice& slice, std::span<const std::byte
     elements = 0;
     for (const std::uint64_t c : slice.chunks) elements += words_of(c);
   }
-  outbox_.send(io, place_.rails.worker(place_.rail, (me_ + 1) % workers_),
+  outbox_.send(io, location_.rails.worker(location_.rail, (me_ + 1) % workers_),
                {.tag = static_cast<std::uint8_t>(kRing + static_cast<std::uint8_t>(trip)),
                 .call = call_,
                 .index = static_cast<std::uint32_t>(slice.piece) * workers_ + slice.owner,

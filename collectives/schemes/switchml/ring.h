@@ -42,12 +42,12 @@ class RingChunks {
 
 class Ring {
  public:
-  struct Place {
+  struct Location {
     const Rails& rails;
     int rail = 0, node = 0;
   };
   // `share` outlives the ring. `exponents`: the values are floats.
-  Ring(Place place, const RailShare& share, const Call& call, bool exponents, bool real,
+  Ring(Location location, const RailShare& share, const Call& call, bool exponents, bool real,
        RingChunks& chunks, Outbox& outbox);
 
   std::uint32_t call() const { return call_; }
@@ -80,7 +80,7 @@ class Ring {
   void finish(const Slice& slice, std::span<const std::byte> values);
   void done(const Slice& slice);
 
-  const Place place_;
+  const Location location_;
   const RailShare& share_;
   const int me_, workers_;
   const std::uint32_t call_;

@@ -192,12 +192,12 @@ class Switch final : public Agent {
 
 std::unique_ptr<Agent> switch_agent(std::shared_ptr<const Layout> layout, GroupParty party) {
   const Racks& racks = layout->racks;
-  const Racks::Place place = racks.place_of(party);
-  const bool root = place.rack == racks.racks;
-  Post post{.children = racks.below(place, layout->rails),
-            .first_worker = root ? 0 : racks.begin(place.rack),
+  const Racks::Location location = racks.location_of(party);
+  const bool root = location.rack == racks.racks;
+  Post post{.children = racks.below(location, layout->rails),
+            .first_worker = root ? 0 : racks.begin(location.rack),
             .each = root ? racks.in_rack : 1};
-  if (!root && racks.two_levels()) post.above = racks.root(place.rail);
+  if (!root && racks.two_levels()) post.above = racks.root(location.rail);
   return std::make_unique<Switch>(layout->options, std::move(post));
 }
 

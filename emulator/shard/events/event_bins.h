@@ -84,7 +84,7 @@ class EventBins {
 
   // Removes the first event, of the sorted bin, and returns its slot, valid until the next pop.
   Event& pop() { return event_of(order_[at_++]); }
-  // The event `n` places behind the first one, if it is sorted; else null.
+  // The event `n` events behind the first one, if it is sorted; else null.
   const Event* ahead(std::size_t n) const {
     return at_ + n < order_.size() ? &event_of(order_[at_ + n]) : nullptr;
   }
@@ -104,7 +104,7 @@ class EventBins {
  private:
   static constexpr std::int64_t kBins = 4096, kNone = std::numeric_limits<std::int64_t>::max();
   static constexpr std::uint32_t kBlock = 16;
-  // What an event is sorted by, in one number: its time in its bin, its rank, its place there.
+  // What an event is sorted by, in one number: its time in its bin, its rank, its order there.
   static constexpr int kMostShift = 20, kRankBits = 24, kIndexBits = 20;
   static constexpr std::uint32_t kMostInBin = 1u << kIndexBits;
 

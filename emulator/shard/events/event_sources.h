@@ -156,7 +156,7 @@ class EventSources {
   }
   static Event& head_of(const Source& source) { return source.first->events[source.head]; }
 
-  // Fetches the event `ahead` places behind the new first one.
+  // Fetches the event `ahead` events behind the new first one.
   Event& take_first(Source& source, std::uint32_t ahead) {
     if (spent_ != nullptr) blocks_.give_back(std::exchange(spent_, nullptr));
     Block* const block = source.first;

@@ -99,7 +99,7 @@ class TimerQueue {
     return (static_cast<std::uint64_t>(first.at ^ at) | (first.tie >> 40 ^ rank)) == 0;
   }
 
-  // Returns the event `n` places behind the first one, unless others come between; null: unknown.
+  // Returns the event `n` events behind the first one, unless others come between; null: unknown.
   const Event* ahead(std::size_t n) const {
     if (first_ == kBinned) return bins_.ahead(n);
     if (first_ >= kRuns) return nullptr;

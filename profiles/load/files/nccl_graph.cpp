@@ -103,7 +103,7 @@ bool trusts_ll128(const RawGraph& graph, bool hopper) {
 }
 
 // The index of a number in the sorted set.
-int place_of(const std::set<std::int64_t>& numbers, std::int64_t number) {
+int index_of(const std::set<std::int64_t>& numbers, std::int64_t number) {
   return static_cast<int>(std::distance(numbers.begin(), numbers.find(number)));
 }
 
@@ -118,10 +118,10 @@ NcclGraph make_graph(const Reader& in, const RawGraph& raw, const std::set<std::
     if (here.size() != channel.gpus.size() || here != gpus)
       in.fail_at(channel.line, "a channel must name every GPU of the node once");
     NcclGraphChannel made;
-    for (const std::int64_t gpu : channel.gpus) made.order.push_back(place_of(gpus, gpu));
+    for (const std::int64_t gpu : channel.gpus) made.order.push_back(index_of(gpus, gpu));
     if (!channel.nics.empty()) {
-      made.first_nic = place_of(nics, channel.nics.front());
-      made.last_nic = place_of(nics, channel.nics.back());
+      made.first_nic = index_of(nics, channel.nics.front());
+      made.last_nic = index_of(nics, channel.nics.back());
     }
     graph.channels.push_back(std::move(made));
   }
@@ -135,11 +135,11 @@ std::vector<NcclHead> make_heads(const Reader& in, const RawGraph& raw,
   for (const RawChannel& channel : raw.channels) {
     if (channel.gpus.empty() || !gpus.contains(channel.gpus.front()))
       in.fail_at(channel.line, "a channel of NVLS must name a GPU of the node");
-    const int local = place_of(gpus, channel.gpus.front());
+    const int local = index_of(gpus, channel.gpus.front());
     const auto same = [&](const NcclHead& head) { return head.local == local; };
     if (std::any_of(heads.begin(), heads.end(), same)) continue;
     const bool known = !channel.nics.empty() && nics.contains(channel.nics.front());
-    heads.push_back({local, known ? place_of(nics, channel.nics.front()) : -1});
+    heads.push_back({local, known ? index_of(nics, channel.nics.front()) : -1});
   }
   return heads;
 }

@@ -6,7 +6,7 @@
 //
 // Rows go upwards from 0 seconds, and the last one stays. No rate is above the NIC's own.
 //
-// Errors: Error(usage) with the place in the file. Threading: pure functions, but for the file.
+// Errors: Error(usage) with line and column. Threading: pure functions, but for the file.
 #pragma once
 
 #include <memory>

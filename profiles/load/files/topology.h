@@ -10,7 +10,7 @@
 // order) or as YAML or JSON.
 // `from` of two switches is the one nearer to the NICs.
 //
-// Errors: Error(usage) with the place in the file. Threading: pure functions, but for the file.
+// Errors: Error(usage) with line and column. Threading: pure functions, but for the file.
 #pragma once
 
 #include <string>

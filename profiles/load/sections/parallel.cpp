@@ -139,7 +139,7 @@ T choice(const Settings& in, const char* key, const std::pair<std::string_view, 
 void read_kfac(const Settings& in, KfacPlan& out) {
   using Launch = FactorLaunch;
   using Fuse = FactorFusion;
-  using Place = InversePlacement;
+  using Placing = InversePlacement;
   using Send = SecondOrderSend;
   using Exclude = KfacExclude;
   out.variant = choice<KfacVariant>(in, "parallel.variant",
@@ -159,12 +159,12 @@ void read_kfac(const Settings& in, KfacPlan& out) {
                              {"layer", Fuse::layer},
                              {"threshold", Fuse::threshold},
                              {"optimal", Fuse::optimal}});
-  out.placement = choice<Place>(in, "parallel.inverse_placement",
-                                {{"auto", Place::automatic},
-                                 {"none", Place::none},
-                                 {"round_robin", Place::round_robin},
-                                 {"lbp", Place::lbp},
-                                 {"block", Place::block}});
+  out.placement = choice<Placing>(in, "parallel.inverse_placement",
+                                  {{"auto", Placing::automatic},
+                                   {"none", Placing::none},
+                                   {"round_robin", Placing::round_robin},
+                                   {"lbp", Placing::lbp},
+                                   {"block", Placing::block}});
   out.send = choice<Send>(
       in, "parallel.second_order",
       {{"auto", Send::automatic}, {"inverses", Send::inverses}, {"gradients", Send::gradients}});

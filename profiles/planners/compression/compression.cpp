@@ -76,7 +76,7 @@ struct Shared {
   // By step and tensor: the list of the ranks' sizes. All steps are one unless `steps` says more.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> lists;
   std::unique_ptr<StepSizes> steps;             // null: sizes are the same in every step
-  std::map<std::uint32_t, TensorPlace> places;  // by tensor; empty: all gradients have one law
+  std::map<std::uint32_t, TensorRange> ranges;  // by tensor; empty: all gradients have one law
 };
 
 // The pass over one role's program, of a step if sizes differ from step to step.
@@ -105,7 +105,7 @@ class Pass {
  private:
   void append(Op op, OpList& out) {
     // A payload leaves when it is ready, not together with others.
-    if (op.tensor != 0) op.launch = op.place = 0;
+    if (op.tensor != 0) op.launch = op.launch_index = 0;
     if (op.kind != Op::Kind::collective || op.tensor == 0 || op.count == 0)
       return out.push_back(op);
     if (op.dtype != DataType::float32 && op.dtype != DataType::bfloat16)
@@ -190,7 +190,7 @@ class Pass {
   }
 
   // Appends an exchange in which ranks first tell each other how much they will send (8 bytes for
-  // values and 8 for places). Returns what a rank receives if all others send the mean.
+  // values and 8 for indices). Returns what a rank receives if all others send the mean.
   double exchange_measured(const Op& op, const CompressedTensor& tensor, OpList& out) {
     Op lengths = op;
     lengths.func = Func::all_gather;
@@ -280,8 +280,8 @@ class Pass {
   }
 
   std::uint64_t first_of(const Op& op) const {
-    const auto place = shared_.places.find(op.tensor);
-    return place == shared_.places.end() ? 0 : place->second.first;
+    const auto range = shared_.ranges.find(op.tensor);
+    return range == shared_.ranges.end() ? 0 : range->second.first;
   }
 
   // Refuses a rank that the matrix cannot have.
@@ -370,7 +370,7 @@ void check_carried(const JobSpec& spec, const Workload& workload) {
                 "other processes do not know; use fabric.kind=memory or virtual, or "
                 "run.verify=false");
   if (!spec.run.verify) return;
-  const std::uint64_t elements = elements_of(tensor_places(spec, workload));
+  const std::uint64_t elements = elements_of(tensor_ranges(spec, workload));
   if (elements == 0)
     throw Error(where + ": no call of this job reduces gradients that ranks could " +
                 (spec.training ? "learn from" : "keep"));
@@ -378,15 +378,15 @@ void check_carried(const JobSpec& spec, const Workload& workload) {
 }
 
 // Where the tensors lie among the gradients to which the job gives laws.
-std::map<std::uint32_t, TensorPlace> places_of_laws(const JobSpec& spec, const Workload& workload) {
-  const auto places = tensor_places(spec, workload);
-  if (const std::uint64_t all = elements_of(places); all != spec.gradients.elements())
+std::map<std::uint32_t, TensorRange> ranges_of_laws(const JobSpec& spec, const Workload& workload) {
+  const auto ranges = tensor_ranges(spec, workload);
+  if (const std::uint64_t all = elements_of(ranges); all != spec.gradients.elements())
     throw Error(spec.source_of("tensors.distribution") + ": the plan reduces " +
                 std::to_string(all) + " elements in a step and the model has " +
                 std::to_string(spec.gradients.elements()) +
                 " gradients, because fused buffers pad their tensors; laws by tensor need "
                 "compression.merge=tensor, or parallel.framework=ddp");
-  return places;
+  return ranges;
 }
 
 // Gives every step a program of its own, because ranks send other numbers of elements in each.
@@ -541,7 +541,7 @@ void compress(const JobSpec& spec, Workload& workload) {
   check_merge(spec);
   Shared shared;
   if (spec.compression->method->measure && !spec.gradients.parts.empty())
-    shared.places = places_of_laws(spec, workload);
+    shared.ranges = ranges_of_laws(spec, workload);
   if (spec.compression->method->measure && steps_differ(spec)) plan_steps(spec, workload, shared);
   for (Role& role : workload.roles)
     for (std::size_t i = 0; i < role.iterations.size(); ++i)

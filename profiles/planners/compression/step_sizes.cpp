@@ -73,30 +73,30 @@ CompressionOptions StepSizes::options(std::uint32_t step, std::uint32_t group, s
 
 // Plays all ranks with all of their gradients.
 void StepSizes::play_together(const Workload& workload) {
-  const auto places = tensor_places(spec_, workload);
-  const std::uint64_t elements = elements_of(places);
+  const auto ranges = tensor_ranges(spec_, workload);
+  const std::uint64_t elements = elements_of(ranges);
   const auto task = make_task(spec_, ranks_, elements);
   std::vector<GradientState> states;
   for (GroupRank r = 0; r < ranks_; ++r) states.emplace_back(spec_, elements, task.get(), r);
-  for (const auto& [tensor, place] : places) sizes_[tensor].resize(steps_);
+  for (const auto& [tensor, range] : ranges) sizes_[tensor].resize(steps_);
   for (std::uint32_t step = 0; step < steps_; ++step) {
     for (GradientState& state : states) state.begin(step);
     for (const Reduced& reduced : reduced_by(workload, program_in(workload, step))) {
-      const TensorPlace place = places.at(reduced.tensor);
+      const TensorRange range = ranges.at(reduced.tensor);
       std::vector<std::vector<float>> tensors, backs;
-      std::vector<float> sum(place.elements);
+      std::vector<float> sum(range.elements);
       for (GroupRank r = 0; r < ranks_; ++r) {
         const CompressionOptions own = options(step, reduced.group, reduced.tensor, r);
-        std::vector<float>& tensor = tensors.emplace_back(place.elements);
-        if (!task) spec_.gradients.draw(own.seed, step, place.first, place.elements, tensor);
-        states[r].compensate(place, tensor);
+        std::vector<float>& tensor = tensors.emplace_back(range.elements);
+        if (!task) spec_.gradients.draw(own.seed, step, range.first, range.elements, tensor);
+        states[r].compensate(range, tensor);
         sizes_[reduced.tensor][step].push_back(method_.measure(tensor, own));
-        std::vector<float>& back = backs.emplace_back(place.elements);
+        std::vector<float>& back = backs.emplace_back(range.elements);
         method_.decompress(payload_of(method_, tensor, own), own, back);
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += back[i];
       }
       for (std::size_t r = 0; r < states.size(); ++r)
-        states[r].finish(place, tensors[r], backs[r], sum, ranks_, method_.majority);
+        states[r].finish(range, tensors[r], backs[r], sum, ranks_, method_.majority);
     }
   }
 }

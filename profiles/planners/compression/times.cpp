@@ -20,23 +20,23 @@ constexpr std::array<std::string_view, 4> kColumns{"method", "elements", "compre
                                                    "decompress_ns"};
 
 // Where the columns lie; empty if one is missing.
-std::optional<std::array<std::size_t, 4>> places_in(const CsvTable& table) {
-  std::array<std::size_t, 4> places{};
+std::optional<std::array<std::size_t, 4>> columns_in(const CsvTable& table) {
+  std::array<std::size_t, 4> columns{};
   for (std::size_t c = 0; c < kColumns.size(); ++c) {
     const auto found = table.column(kColumns[c]);
     if (!found) return std::nullopt;
-    places[c] = *found;
+    columns[c] = *found;
   }
-  return places;
+  return columns;
 }
 
 // A row has times per element; returns those of the whole tensor.
 std::optional<CompressionTime> time_of(const std::vector<std::string>& row,
-                                       const std::array<std::size_t, 4>& places) {
+                                       const std::array<std::size_t, 4>& columns) {
   std::array<double, 4> numbers{};
   for (std::size_t c = 1; c < kColumns.size(); ++c) {
     const std::optional<double> number =
-        places[c] < row.size() ? parse_number(row[places[c]]) : std::nullopt;
+        columns[c] < row.size() ? parse_number(row[columns[c]]) : std::nullopt;
     if (!number || *number < 0 || !std::isfinite(*number)) return std::nullopt;
     numbers[c] = *number;
   }
@@ -106,19 +106,19 @@ std::vector<CompressionTime> read_compression_times(const Setting& file, const s
                                                     std::string_view method) {
   const std::string path = path_of_times(file, folder);
   const CsvTable table = read_csv(path);
-  const auto places = places_in(table);
-  if (!places)
+  const auto columns = columns_in(table);
+  if (!columns)
     fail(table.head.mark,
          "the head has no method, elements, compress_ns and decompress_ns; "
          "write the file by `ghostrank calibrate compression --csv FILE`");
   std::map<std::uint64_t, CompressionTime> times;
   for (const CsvRow& row : table.rows) {
-    const std::optional<CompressionTime> time = time_of(row.fields, *places);
+    const std::optional<CompressionTime> time = time_of(row.fields, *columns);
     if (!time)
       fail(row.mark, quote(join(row.fields, ",")) +
                          " is no row of the table; elements are a whole number from "
                          "1, times are nanoseconds an element from 0");
-    if (row.fields[(*places)[0]] == method) times[time->elements] = *time;
+    if (row.fields[(*columns)[0]] == method) times[time->elements] = *time;
   }
   if (times.empty())
     fail(file.mark, "compression.costs: " + path + " has no row of " + quote(std::string(method)) +

@@ -11,9 +11,9 @@ constexpr double kFittedRequest = 4.8e-6, kFittedCycle = 11.3e-6;               
 // Bytes moved for an element of the triangle: its row and column are written (torch.triu_indices)
 // and read, the element read and written; back, the rows and columns of both triangles are written,
 // and read for the upper triangle, for its mirror image and for the lower one.
-constexpr double kPlace = 2 * 8, kElement = 4;
-constexpr double kPackBytes = kPlace + (kPlace + 2 * kElement);
-constexpr double kUnpackBytes = 2 * kPlace + 3 * (kPlace + 2 * kElement);
+constexpr double kIndices = 2 * 8, kElement = 4;
+constexpr double kPackBytes = kIndices + (kIndices + 2 * kElement);
+constexpr double kUnpackBytes = 2 * kIndices + 3 * (kIndices + 2 * kElement);
 constexpr double kPublishedInverse = 3.64e-3, kPublishedExponent = 4.77e-4;
 
 Picoseconds picos(double seconds) {

@@ -87,19 +87,19 @@ void check_schedule(const JobSpec& spec, const Transformer& m) {
   if (p.schedule != "1f1b" && p.pp == 1)
     throw Error(spec.source_of("parallel.schedule") + ": schedule " + p.schedule +
                 " needs pipeline stages; use parallel.pp=2 or more");
-  const auto places = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
+  const auto units = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
   if (p.schedule == "dualpipe" && p.pp % 2 != 0)
-    refuse(spec, "parallel.pp", p.pp, "schedule dualpipe needs stages in pairs", places,
-           [&](int value) { return value % 2 == 0 && places % value == 0; });
+    refuse(spec, "parallel.pp", p.pp, "schedule dualpipe needs stages in pairs", units,
+           [&](int value) { return value % 2 == 0 && units % value == 0; });
   if (p.schedule != "interleaved") {
     if (p.interleave != 1)
       throw Error(spec.source_of("parallel.interleave") +
                   ": parallel.interleave needs parallel.schedule: interleaved");
     return;
   }
-  const bool uneven = p.first_layers > 0 || p.last_layers > 0 || places % p.pp != 0;
+  const bool uneven = p.first_layers > 0 || p.last_layers > 0 || units % p.pp != 0;
   if (!p.pipeline_layout.empty() || (uneven && p.interleave > 1)) return;
-  const int per_stage = places / p.pp;
+  const int per_stage = units / p.pp;
   if (p.interleave < 2 || per_stage % p.interleave != 0)
     refuse(spec, "parallel.interleave", p.interleave,
            "a stage has " + std::to_string(per_stage) + " layers to cut in two chunks or more",

@@ -80,9 +80,9 @@ void add_node_groups(const MegatronPlan& plan, const std::vector<std::vector<Wor
                     ": parallel.expert_dispatch: deduplicated needs as many neighbours of an ep " +
                     "group on each of its nodes; use an ep that nodes of " +
                     std::to_string(per_node) + " GPUs divide, or alltoall");
-    for (std::size_t place = 0; place < each; ++place) {
+    for (std::size_t local = 0; local < each; ++local) {
       rails.emplace_back();
-      for (const std::vector<WorldRank>& node : own) rails.back().push_back(node[place]);
+      for (const std::vector<WorldRank>& node : own) rails.back().push_back(node[local]);
     }
     nodes.insert(nodes.end(), own.begin(), own.end());
   }

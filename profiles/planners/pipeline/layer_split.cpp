@@ -212,21 +212,21 @@ int fitting_last_stage(int layers, int stages, int chunks) {
 }
 
 [[noreturn]] void refuse_stages(const JobSpec& spec, const Transformer& model,
-                                const Pipeline& pipeline, int places) {
+                                const Pipeline& pipeline, int units) {
   const int layers = static_cast<int>(model.layers), unit = pipeline.parts() / pipeline.stages;
   const auto legal = [&](int stages) {
-    return places % (stages * unit) == 0 && (!pipeline.is_bidirectional() || stages % 2 == 0);
+    return units % (stages * unit) == 0 && (!pipeline.is_bidirectional() || stages % 2 == 0);
   };
   std::string nearest;
   for (int below = pipeline.stages - 1; below >= 1 && nearest.empty(); --below)
     if (legal(below)) nearest = number(below);
-  for (int above = pipeline.stages + 1; above <= places; ++above) {
+  for (int above = pipeline.stages + 1; above <= units; ++above) {
     if (!legal(above)) continue;
     nearest += (nearest.empty() ? "" : " or ") + number(above);
     break;
   }
   const std::string what =
-      number(places) + (places == layers ? " layers" : " places (layers, embedding, loss)");
+      number(units) + (units == layers ? " layers" : " units (layers, embedding, loss)");
   const int last = pipeline.is_v() || pipeline.is_bidirectional() || pipeline.stages == 1
                        ? 0
                        : fitting_last_stage(layers, pipeline.stages, unit);
@@ -245,10 +245,10 @@ int fitting_last_stage(int layers, int stages, int chunks) {
 
 std::vector<int> evenly(const JobSpec& spec, const Transformer& model, const Pipeline& pipeline) {
   const ParallelPlan& p = spec.parallel;
-  const int places = static_cast<int>(model.layers) + p.embedding_in_split + p.loss_in_split;
+  const int units = static_cast<int>(model.layers) + p.embedding_in_split + p.loss_in_split;
   const int parts = pipeline.parts();
-  if (places % parts != 0) refuse_stages(spec, model, pipeline, places);
-  std::vector<int> out(parts, places / parts);
+  if (units % parts != 0) refuse_stages(spec, model, pipeline, units);
+  std::vector<int> out(parts, units / parts);
   if (p.embedding_in_split) --out.front();
   if (p.loss_in_split) --out.back();
   return out;
@@ -296,24 +296,24 @@ std::vector<Part> split_as_megatron(const JobSpec& spec, const Transformer& mode
 
 std::vector<Part> split_as_torchtitan(const JobSpec& spec, const Transformer& model,
                                       const Pipeline& pipeline) {
-  const int parts = pipeline.parts(), places = static_cast<int>(model.layers) + 2;
+  const int parts = pipeline.parts(), units = static_cast<int>(model.layers) + 2;
   if (parts == 1) return with_ends(model, {static_cast<int>(model.layers)});
-  if (parts > places) {
-    const bool by_chunks = pipeline.schedule == "interleaved" && 2 * pipeline.stages <= places;
+  if (parts > units) {
+    const bool by_chunks = pipeline.schedule == "interleaved" && 2 * pipeline.stages <= units;
     const std::string key = by_chunks ? "parallel.interleave" : "parallel.pp";
     const std::string each =
         pipeline.chunks > 1 ? " of " + number(pipeline.chunks) + " chunks each" : "";
     throw Error(spec.source_of(key) + ": " + number(pipeline.stages) + " stages" + each + " make " +
-                number(parts) + " parts of " + number(places) +
-                " places (layers, embedding, head); use " + key + "=" +
-                number(places / (by_chunks         ? pipeline.stages
-                                 : pipeline.is_v() ? 2
-                                                   : 1)) +
+                number(parts) + " parts of " + number(units) +
+                " units (layers, embedding, head); use " + key + "=" +
+                number(units / (by_chunks         ? pipeline.stages
+                                : pipeline.is_v() ? 2
+                                                  : 1)) +
                 " or less");
   }
   std::vector<int> layers;
   for (int part = 0; part < parts; ++part)
-    layers.push_back(places / parts + (part < places % parts ? 1 : 0));
+    layers.push_back(units / parts + (part < units % parts ? 1 : 0));
   --layers.front();
   --layers.back();
   return with_ends(model, layers);

@@ -182,7 +182,7 @@ void check_launch(const JobSpec& spec) {
 std::vector<Partition> partition_order(std::span<const Module> modules, const PartitionRule& rule,
                                        const AllReduceCost& cost) {
   const auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
-  using Entry = std::pair<std::pair<std::size_t, std::size_t>, Partition>;  // module, place in it
+  using Entry = std::pair<std::pair<std::size_t, std::size_t>, Partition>;  // module, index in it
   std::priority_queue<Entry, std::vector<Entry>, decltype(later)> queue(later);
   std::vector<Partition> order;
   Link link(rule, cost);
@@ -190,9 +190,9 @@ std::vector<Partition> partition_order(std::span<const Module> modules, const Pa
   double now = 0, ready = next > 0 ? seconds(modules[next - 1].backward) : kNever;
   while (next > 0 || !queue.empty()) {
     for (; next > 0 && ready <= now; --next) {
-      std::size_t place = 0;
+      std::size_t index = 0;
       for (const Partition& one : partitions_of(modules[next - 1], next - 1, rule))
-        queue.push({{next - 1, place++}, one});
+        queue.push({{next - 1, index++}, one});
       if (next > 1) ready += seconds(modules[next - 2].backward);
     }
     link.advance(now);

@@ -3,7 +3,7 @@
 //   u64 4223 | u32 ranks | u8 cpus | u8 nics | by rank: u64 first byte, u64 end, both from byte 8
 //   a rank: u32 operations | u32 roots | u32 root ... | operations of 39 bytes | u32 appendix ...
 //   an operation: u32 what it waits for (their number) | u8 1 send, 2 recv, 3 calc | u32 peer |
-//     u64 size, of a calc nanoseconds | u32 tag | u8 cpu | u8 nic | u32 number, u32 place in the
+//     u64 size, of a calc nanoseconds | u32 tag | u8 cpu | u8 nic | u32 number, u32 offset in the
 //     appendix of those that wait for its end | the same of those that wait for its start
 //
 // Its meaning, and what is refused, are those of the text (goal.cpp).
@@ -18,7 +18,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::uint64_t kBase = 8;  // the table's places count from behind the magic number
+constexpr std::uint64_t kBase = 8;  // the table's offsets count from behind the magic number
 constexpr std::uint64_t kTable = kBase + 4 + 1 + 1;
 constexpr std::uint64_t kOperation = 39;
 
@@ -136,14 +136,14 @@ class Reader {
   }
 
   // Reads a list in the appendix: the operations that wait for the operation `on`.
-  void add_waiting(std::uint64_t where, std::uint32_t on, std::uint32_t count, std::uint32_t place,
+  void add_waiting(std::uint64_t where, std::uint32_t on, std::uint32_t count, std::uint32_t offset,
                    bool on_start, std::vector<std::uint32_t>& listed) {
     if (count == 0) return;
-    if (place > in_appendix_ || count > in_appendix_ - place)
+    if (offset > in_appendix_ || count > in_appendix_ - offset)
       fail(where, "a list lies outside the rank's appendix");
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto waiting =
-          take<std::uint32_t>(appendix_ + 4 * (static_cast<std::uint64_t>(place) + i));
+          take<std::uint32_t>(appendix_ + 4 * (static_cast<std::uint64_t>(offset) + i));
       // Every dependency is listed once, so lists together are no longer than the appendix.
       if (waiting >= listed.size() || dependencies_.size() >= in_appendix_)
         fail(where, "a list names an operation that there is not, or is shared with another");

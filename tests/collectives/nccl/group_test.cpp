@@ -162,8 +162,8 @@ std::vector<std::unique_ptr<Schedule>> schedules_of(const std::string& library,
                                                     Communicator comm) {
   comm.together = std::make_shared<const std::vector<Collective>>(calls);
   std::vector<std::unique_ptr<Schedule>> out;
-  for (comm.place = 0; comm.place < calls.size(); ++comm.place) {
-    const Collective& c = calls[comm.place];
+  for (comm.launch_index = 0; comm.launch_index < calls.size(); ++comm.launch_index) {
+    const Collective& c = calls[comm.launch_index];
     out.push_back(find_algorithm(library, c.func, algorithm)->make(c, comm));
   }
   return out;

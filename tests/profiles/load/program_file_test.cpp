@@ -35,7 +35,7 @@ void expect_same(const Program& a, const Program& b) {
       EXPECT_EQ(x.floats, y.floats);
       EXPECT_EQ(x.within, y.within);
       EXPECT_EQ(x.launch, y.launch);
-      EXPECT_EQ(x.place, y.place);
+      EXPECT_EQ(x.launch_index, y.launch_index);
       EXPECT_EQ(x.count, y.count);
       EXPECT_EQ(x.duration, y.duration);
       if (x.kind != Op::Kind::record && x.kind != Op::Kind::wait) {
@@ -255,7 +255,7 @@ TEST(ProgramFile, SaysWhichCallsStartTogether) {
   const Workload workload = plan_workload(job.spec);
   const OpList& ops = workload.roles[0].iterations[0].streams[0];
   std::vector<std::pair<std::uint32_t, int>> launches;
-  for (const Op& op : ops) launches.emplace_back(op.launch, op.place);
+  for (const Op& op : ops) launches.emplace_back(op.launch, op.launch_index);
   EXPECT_EQ(launches, (std::vector<std::pair<std::uint32_t, int>>{
                           {1, 0}, {1, 1}, {1, 2}, {1, 3}, {0, 0}, {2, 0}, {2, 1}}));
   ASSERT_EQ(workload.launches.size(), 2U);

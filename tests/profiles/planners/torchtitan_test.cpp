@@ -295,10 +295,10 @@ TEST(TorchTitan, SaysWhatDoesNotFit) {
   EXPECT_EQ(error({.gpus = 8, .global_batch = 8}, "pp: 3"),
             "8 GPUs are no multiple of tp 1 x pp 3; use cluster.nodes=9 or smaller dimensions");
   EXPECT_EQ(error({.gpus = 8, .global_batch = 8}, "pp: 2, schedule: interleaved, interleave: 40"),
-            "2 stages of 40 chunks each make 80 parts of 34 places (layers, embedding, head); "
+            "2 stages of 40 chunks each make 80 parts of 34 units (layers, embedding, head); "
             "use parallel.interleave=17 or less");
   EXPECT_EQ(error({.gpus = 64, .global_batch = 64}, "pp: 64"),
-            "64 stages make 64 parts of 34 places (layers, embedding, head); "
+            "64 stages make 64 parts of 34 units (layers, embedding, head); "
             "use parallel.pp=34 or less");
   EXPECT_EQ(error({.gpus = 8, .global_batch = 9}, "pp: 2"),
             "parallel.global_batch is 9 but micro_batch 1 x dp 4 does not divide it; use "

@@ -45,16 +45,16 @@ bool same_pairs(const Connections& a, const Connections& b) {
                     [](const auto& x, const auto& y) { return x.first == y.first; });
 }
 
-// ---- Layouts: a place for every rank, in a square from 0 to 1 ----
+// ---- Layouts: a point for every rank, in a square from 0 to 1 ----
 
 std::vector<SvgPoint> on_a_circle(const Order& order) {
-  std::vector<SvgPoint> places(order.size());
+  std::vector<SvgPoint> points(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const double turn = 2 * std::numbers::pi * static_cast<double>(i) /
                         static_cast<double>(std::max<std::size_t>(1, order.size()));
-    places[order[i]] = {0.5 + 0.5 * std::sin(turn), 0.5 - 0.5 * std::cos(turn)};
+    points[order[i]] = {0.5 + 0.5 * std::sin(turn), 0.5 - 0.5 * std::cos(turn)};
   }
-  return places;
+  return points;
 }
 
 // The ranks in the order of the ring, from rank 0 on; empty if the connections are no ring.
@@ -125,15 +125,15 @@ std::vector<SvgPoint> as_a_tree(const Levels& levels, std::size_t ranks) {
     return branch.x = sum / static_cast<double>(branch.children.size());
   };
   place(place, levels[0][0].first);
-  std::vector<SvgPoint> places(ranks);
+  std::vector<SvgPoint> points(ranks);
   const double wide = std::max(1.0, leaves - 1),
                deep = std::max(1.0, static_cast<double>(levels.size()) - 1);
   for (std::size_t depth = 0; depth < levels.size(); ++depth)
     for (const auto& [rank, parent] : levels[depth]) {
       const double x = leaves == 1 ? 0.5 : branches[rank].x / wide;
-      places[rank] = {x, static_cast<double>(depth) / deep};
+      points[rank] = {x, static_cast<double>(depth) / deep};
     }
-  return places;
+  return points;
 }
 
 // Empty if the connections are no tree of all ranks. `root`: kNoRank takes the rank from which the
@@ -188,7 +188,7 @@ GroupRank root_of(const Schedule& schedule, int channel) {
   return root;
 }
 
-std::vector<SvgPoint> places_of(const Schedule& schedule, int channel,
+std::vector<SvgPoint> points_of(const Schedule& schedule, int channel,
                                 const Connections& connections) {
   const Collective& c = schedule.collective();
   const Order ring = ring_order(connections, c.size);
@@ -219,11 +219,11 @@ SvgGraph panel_of(const Schedule& schedule, const Connections& connections,
   SvgGraph panel;
   panel.title = names_of(channels);
   const Collective& c = schedule.collective();
-  const std::vector<SvgPoint> places = places_of(schedule, channels[0], connections);
+  const std::vector<SvgPoint> points = points_of(schedule, channels[0], connections);
   for (GroupRank r = 0; r < c.size; ++r) {
     const std::size_t i = r;
     const int node = node_of.empty() ? 0 : node_of[i];
-    panel.nodes.push_back({places[i], std::to_string(r), node});
+    panel.nodes.push_back({points[i], std::to_string(r), node});
   }
   std::uint64_t most = 1;
   for (const auto& [pair, sent] : connections) most = std::max(most, sent.bytes);

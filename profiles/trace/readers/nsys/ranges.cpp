@@ -82,16 +82,16 @@ class Payloads {
     while (rows.next()) {
       const auto field = field_named(rows.text(3));
       if (!field) continue;
-      const Place place{*field,
-                        rows.is_null(4) ? 0 : static_cast<std::size_t>(rows.integer(4, 0, 1 << 20)),
-                        width_of(rows.integer(2, 0, kAnyInteger))};
-      if (place.width == 0) rows.fail("type is no integer of 4 or 8 bytes");
-      auto& places = at_[{rows.bits(0), rows.bits(1)}];
-      const auto same = std::find_if(places.begin(), places.end(),
-                                     [&](const Place& one) { return one.field == place.field; });
-      if (same == places.end()) {
-        places.push_back(place);
-      } else if (same->offset != place.offset || same->width != place.width) {
+      const Member member{
+          *field, rows.is_null(4) ? 0 : static_cast<std::size_t>(rows.integer(4, 0, 1 << 20)),
+          width_of(rows.integer(2, 0, kAnyInteger))};
+      if (member.width == 0) rows.fail("type is no integer of 4 or 8 bytes");
+      auto& members = at_[{rows.bits(0), rows.bits(1)}];
+      const auto same = std::find_if(members.begin(), members.end(),
+                                     [&](const Member& one) { return one.field == member.field; });
+      if (same == members.end()) {
+        members.push_back(member);
+      } else if (same->offset != member.offset || same->width != member.width) {
         rows.fail("the schema has " + quote(rows.text(3)) + " at two places");
       }
     }
@@ -106,21 +106,21 @@ class Payloads {
         at_.find({little_endian(bytes.substr(0, 8)), little_endian(bytes.substr(8, 8))});
     if (at == at_.end()) return out;
     const std::string_view payload = bytes.substr(kHead);
-    for (const Place& place : at->second) {
-      if (place.offset + place.width > payload.size())
+    for (const Member& member : at->second) {
+      if (member.offset + member.width > payload.size())
         rows.fail("binaryData has " + std::to_string(payload.size()) +
                   " bytes of payload, fewer than its schema");
-      out[place.field] = little_endian(payload.substr(place.offset, place.width));
+      out[member.field] = little_endian(payload.substr(member.offset, member.width));
     }
     return out;
   }
 
  private:
-  struct Place {
+  struct Member {
     NcclField field;
     std::size_t offset, width;
   };
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Place>> at_;  // by domain, schema
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Member>> at_;  // by domain, schema
 };
 
 NcclPayload from_json(std::string_view text, const SqliteRows& rows) {
