@@ -75,31 +75,31 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
   Fluid& fluid = *made;
   fluid.transfer = key.target != kNoRank;
   fluid.row = fluid.transfer ? schedules_.transfer_row(op.group) : schedules_.get(key.site, op).row;
-  FluidShape& shape = shape_of(key, op);
-  fluid.shape = &shape;
-  fluid.route = &route_of(key, shape);
-  fluid.idle = &idle_of(key, op, shape, *fluid.route);
-  const std::uint32_t credits = shape.schedule->flow_control().credits;
-  fluid.waits = fluid.transfer && credits > 0 && shape.messages > credits;
+  FluidLayout& layout = layout_of(key, op);
+  fluid.layout = &layout;
+  fluid.route = &route_of(key, layout);
+  fluid.idle = &idle_of(key, op, layout, *fluid.route);
+  const std::uint32_t credits = layout.schedule->flow_control().credits;
+  fluid.waits = fluid.transfer && credits > 0 && layout.messages > credits;
   fluid.fill = std::min(fluid.route->latency, fluid.idle->duration);
   const Picoseconds flowing = fluid.idle->duration - fluid.fill;
   if (!fluid.route->needs.empty() && flowing > 0) {
-    fluid.bytes = shape.bytes * shape.overhead;
+    fluid.bytes = layout.bytes * layout.overhead;
     fluid.cap = fluid.bytes / static_cast<double>(flowing);
   }
   in_order_.push_back(&fluid);
   return fluid;
 }
 
-const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidShape& shape,
+const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidLayout& layout,
                                     const FluidRoute& route) {
   const Picoseconds more = route.added_by_links;
   if (key.target == kNoRank) {
-    const auto known = shape.idle.find(more);
-    if (known != shape.idle.end()) return known->second;
-    return shape.idle[more] = play_alone(spec_, workload_, key.site, op, kNoRank, kNoRank, more);
+    const auto known = layout.idle.find(more);
+    if (known != layout.idle.end()) return known->second;
+    return layout.idle[more] = play_alone(spec_, workload_, key.site, op, kNoRank, kNoRank, more);
   }
-  const auto [known, fresh] = idle_transfers_.try_emplace(idle_key(key, shape, route));
+  const auto [known, fresh] = idle_transfers_.try_emplace(idle_key(key, layout, route));
   IdleCall& idle = known->second;
   if (!fresh) return idle;
   idle = play_alone(spec_, workload_, key.site, op, key.source, key.target, more);
@@ -110,10 +110,10 @@ const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidShap
 // All that decides how long a transfer between nodes takes on an idle network: its kind of group,
 // which says whose library plays it, the latency, and of both ends the steps, equal ones counted,
 // and the NICs of each channel, numbered as they come.
-std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const FluidShape& shape,
+std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const FluidLayout& layout,
                                                 const FluidRoute& route) const {
   std::vector<std::uint64_t> out{key.kind, static_cast<std::uint64_t>(route.added_by_links)};
-  const Schedule& schedule = *shape.schedule;
+  const Schedule& schedule = *layout.schedule;
   std::vector<Nic> sources, targets;
   const auto number = [](std::vector<Nic>& known, Nic nic) {
     const auto at = std::find(known.begin(), known.end(), nic);
@@ -147,50 +147,50 @@ std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const Fluid
   return out;
 }
 
-FluidShape& FluidCalls::shape_of(FluidKey key, const Op& op) {
+FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
   const std::uint32_t group = std::exchange(key.site, cluster_.layout(key.site));
   if (key.target != kNoRank) key.pair = schedules_.pair_of(group, op, key.source, key.target);
-  std::unique_ptr<FluidShape>& made = shapes_[key];
+  std::unique_ptr<FluidLayout>& made = layouts_[key];
   if (made) return *made;
-  made = std::make_unique<FluidShape>();
-  FluidShape& shape = *made;
+  made = std::make_unique<FluidLayout>();
+  FluidLayout& layout = *made;
   if (key.target != kNoRank)
-    shape.schedule = schedules_.transfer(group, op, key.source, key.target);
+    layout.schedule = schedules_.transfer(group, op, key.source, key.target);
   else
-    shape.schedule = {std::shared_ptr<const Schedule>(), schedules_.get(group, op).schedule.get()};
-  shape.traffic = walk(*shape.schedule);
+    layout.schedule = {std::shared_ptr<const Schedule>(), schedules_.get(group, op).schedule.get()};
+  layout.traffic = walk(*layout.schedule);
   std::uint64_t most = 0, bytes = 0, on_wire = 0;
   const Framing& framing = spec_.fabric.framing;
-  for (const CallTraffic::Edge& e : shape.traffic.edges) {
+  for (const CallTraffic::Edge& e : layout.traffic.edges) {
     most = std::max(most, e.bytes);
-    shape.messages = std::max(shape.messages, e.messages);
+    layout.messages = std::max(layout.messages, e.messages);
     bytes += e.bytes;
     on_wire += framing.none() || e.messages == 0
                    ? e.bytes
                    : framing.on_wire(e.bytes / e.messages) * e.messages;
   }
-  shape.bytes = static_cast<double>(most);
-  if (bytes > 0) shape.overhead = static_cast<double>(on_wire) / static_cast<double>(bytes);
+  layout.bytes = static_cast<double>(most);
+  if (bytes > 0) layout.overhead = static_cast<double>(on_wire) / static_cast<double>(bytes);
   FluidPattern pattern;
-  for (const CallTraffic::Edge& e : shape.traffic.edges) {
-    const double share = most > 0 ? static_cast<double>(e.bytes) / shape.bytes : 0;
+  for (const CallTraffic::Edge& e : layout.traffic.edges) {
+    const double share = most > 0 ? static_cast<double>(e.bytes) / layout.bytes : 0;
     pattern.edges.push_back({e.from, e.to, e.channel,
                              static_cast<std::uint32_t>(std::ceil(share * FluidPattern::kWhole))});
   }
-  shape.pattern = &*patterns_.insert(std::move(pattern)).first;
-  return shape;
+  layout.pattern = &*patterns_.insert(std::move(pattern)).first;
+  return layout;
 }
 
-const FluidRoute& FluidCalls::route_of(const FluidKey& key, const FluidShape& shape) {
-  std::unique_ptr<FluidRoute>& made = routes_[{key.site, shape.pattern}];
+const FluidRoute& FluidCalls::route_of(const FluidKey& key, const FluidLayout& layout) {
+  std::unique_ptr<FluidRoute>& made = routes_[{key.site, layout.pattern}];
   if (made) return *made;
   made = std::make_unique<FluidRoute>();
-  made->pattern = shape.pattern;
-  made->schedule = shape.schedule.get();
+  made->pattern = layout.pattern;
+  made->schedule = layout.schedule.get();
   made->group = key.site;
   made->transfer = key.target != kNoRank;
   find_needs(*made);
-  kept_.push_back(shape.schedule);  // a route outlives the cache of transfers
+  kept_.push_back(layout.schedule);  // a route outlives the cache of transfers
   return *made;
 }
 
@@ -306,7 +306,7 @@ void FluidCalls::depart(std::uint32_t number, Picoseconds now) {
   const FluidRoute& route = *call.fluid->route;
   const Picoseconds until = now + call.fluid->idle->duration - call.fluid->fill;
   std::size_t at = 0;
-  for (const CallTraffic::Edge& sent : call.fluid->shape->traffic.edges) {
+  for (const CallTraffic::Edge& sent : call.fluid->layout->traffic.edges) {
     const FluidPattern::Edge& e = route.pattern->edges[at++];
     if (inside_node(route, e)) continue;
     const Connected edge = connected(route, e);
@@ -384,7 +384,7 @@ std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) c
     if (fluid->calls == 0) continue;
     const std::pair key{fluid->route, fluid->row};
     std::vector<LedgerCell>& sum = sums[key];
-    const std::vector<CallTraffic::Edge>& edges = fluid->shape->traffic.edges;
+    const std::vector<CallTraffic::Edge>& edges = fluid->layout->traffic.edges;
     if (sum.empty()) in_order.push_back(key);
     sum.resize(edges.size());
     for (std::size_t i = 0; i < edges.size(); ++i)

@@ -66,7 +66,7 @@ struct FluidPattern {
 };
 
 // What all groups of a layout share: the schedule and what it sends.
-struct FluidShape {
+struct FluidLayout {
   std::shared_ptr<const Schedule> schedule;
   CallTraffic traffic;
   const FluidPattern* pattern = nullptr;
@@ -89,7 +89,7 @@ struct FluidRoute {
 
 // A call of a group as a flow.
 struct Fluid {
-  const FluidShape* shape = nullptr;
+  const FluidLayout* layout = nullptr;
   const FluidRoute* route = nullptr;
   const IdleCall* idle = nullptr;  // of a transfer, `end` has its sender's, then its receiver's
   std::uint16_t row = 0;
@@ -169,12 +169,12 @@ class FluidCalls {
   };
   Fluid& of_transfer(std::uint32_t group, const Op& op, GroupRank source, GroupRank target);
   Fluid& make(const FluidKey& key, const Op& op);
-  const IdleCall& idle_of(const FluidKey& key, const Op& op, FluidShape& shape,
+  const IdleCall& idle_of(const FluidKey& key, const Op& op, FluidLayout& layout,
                           const FluidRoute& route);
-  std::vector<std::uint64_t> idle_key(const FluidKey& key, const FluidShape& shape,
+  std::vector<std::uint64_t> idle_key(const FluidKey& key, const FluidLayout& layout,
                                       const FluidRoute& route) const;
-  FluidShape& shape_of(FluidKey key, const Op& op);
-  const FluidRoute& route_of(const FluidKey& key, const FluidShape& shape);
+  FluidLayout& layout_of(FluidKey key, const Op& op);
+  const FluidRoute& route_of(const FluidKey& key, const FluidLayout& layout);
   bool inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const;
   Connected connected(const FluidRoute& route, const FluidPattern::Edge& e) const;
   template <typename Visit>  // visit(link, share of the edge's bytes)
@@ -194,7 +194,7 @@ class FluidCalls {
   std::vector<const Fluid*> in_order_;  // calls_ as they were made
   std::set<FluidPattern> patterns_;
   std::map<std::pair<std::uint32_t, const FluidPattern*>, std::unique_ptr<FluidRoute>> routes_;
-  std::unordered_map<FluidKey, std::unique_ptr<FluidShape>, Hash> shapes_;
+  std::unordered_map<FluidKey, std::unique_ptr<FluidLayout>, Hash> layouts_;
   std::map<std::vector<std::uint64_t>, IdleCall> idle_transfers_;  // by idle_key()
   std::vector<std::shared_ptr<const Schedule>> kept_;
   // Where the routing chooses for flowlets: these, and what the links have carried so far.
