@@ -40,8 +40,9 @@ constexpr std::string_view name_of(Exactness::Basis basis) {
                                               : "imitates no library";
 }
 
-// Of a row of the registry. Files and plugins imitate nothing that we know of; the built-in schemes
-// with agents are made after the source of the systems that they are named for.
+// Returns how exact a row of the registry is. Files and plugins imitate nothing that we know of;
+// the built-in schemes with agents are made after the source of the systems that they are named
+// for.
 constexpr Exactness exactness_of(const Algorithm& row) {
   using Level = Exactness::Level;
   using Basis = Exactness::Basis;

@@ -401,7 +401,7 @@ struct OmniReduceSpec {
   std::int64_t timeout_ps = 10'000'000'000;  // a rank resends a packet after this time; 10 ms
 };
 
-// What a schedule may know of its group, besides the size.
+// All that a schedule may know of its group besides the size.
 struct Communicator {
   std::vector<std::int32_t> node_of;  // emulated node of each group rank; empty: one rank per node
   int channels = 1;                   // wanted channels; the data is split evenly over them

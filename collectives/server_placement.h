@@ -41,7 +41,7 @@ struct ServerPlacement {
   bool everywhere = false;  // there is also one place beside the GPUs of every node
 };
 
-// What is wrong with a location that the row returned; empty: nothing.
+// Returns what is wrong with a location that the row returned; empty: nothing.
 std::string why_no_location(const ServerLocation& location, const ServerPlacement& row,
                             const ServerSites& sites);
 

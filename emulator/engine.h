@@ -57,7 +57,7 @@ struct Phase {
   int program = kInOrder;
   int warmup = 0, iterations = 1;
   bool verify = false;  // ranks hold real data; needs run.verify
-  // Wall seconds that the measured iterations last at least: more of them are played if
+  // The measured iterations take at least this many wall seconds: more of them are played if
   // `iterations` end sooner. Real time only.
   double min_seconds = 0;
   int job = kEveryJob;  // of several jobs: only this one plays

@@ -20,7 +20,7 @@ void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<SegmentReport>& reports, const std::vector<double>& played,
                     Result& result);
 
-// What befell the switches of schemes, where anything did.
+// Reports failures of the schemes' switches, if there were any.
 void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result);
 
 // The servers of `sum`, by node. `played_by_job`: iterations; each job is served by its own

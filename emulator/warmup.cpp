@@ -18,7 +18,7 @@ constexpr int kMostMeasured = 5;
 constexpr double kShortLook = 0.5;  // share of kLookSeconds, if a step was shorter than expected
 constexpr int kMostIterations = 100'000;  // limit for min_seconds
 
-// What a larger dilation aims at, well below the limits of `faithful`.
+// A larger dilation aims at these values, well below the limits of `faithful`.
 constexpr double kAimCritical = 0.006, kAimRateError = 0.004, kAimRunQueue = 0.005, kAimBusy = 0.7;
 
 // How much lateness on the critical path a warm-up may show and be good, and what a smaller

@@ -52,7 +52,7 @@ class Worker {
   std::uint16_t window() const { return static_cast<std::uint16_t>(window_); }
   std::uint64_t packets() const { return packets_; }  // of the job
 
-  // Packets of a job.
+  // Returns how many packets a worker sends in a job.
   static std::uint64_t packets_of(std::uint64_t chunks, bool exponents, int window);
 
  private:

@@ -53,12 +53,13 @@ class GradientMemory {
   GradientMemory(Memory kind, std::uint64_t elements);
 
   Memory kind() const { return kind_; }
-  // Once a step for every element: turns the gradients from `first` on into what is compressed.
+  // Turns the gradients from element `first` on into what is compressed. Call it once a step for
+  // every element.
   void compensate(std::uint64_t first, std::span<float> gradient);
-  // After that: `tensor` is what was compressed, `sent` what was sent of it, or with powersgd the
-  // mean of all ranks.
+  // Call it after compensate(). `tensor` was compressed, `sent` is what the payload says of it;
+  // with powersgd `sent` is the mean of all ranks.
   void keep(std::uint64_t first, std::span<const float> tensor, std::span<const float> sent);
-  // What sums of decompressed payloads are to be multiplied by.
+  // Multiply sums of decompressed payloads by this factor.
   float scale() const;
   // What has not been sent: e, or v.
   std::span<const float> kept() const { return kept_; }

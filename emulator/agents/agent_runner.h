@@ -185,7 +185,7 @@ class AgentRunner {
   // How a job lets a party fail.
   enum class Fails : std::uint8_t { never, stops, goes_away };
   struct alignas(64) State {
-    // What a note touches: two cache lines.
+    // A note touches these two cache lines alone.
     AgentAddress address;
     State* next = nullptr;  // of the same party
     std::unique_ptr<Agent> agent;

@@ -19,7 +19,7 @@
 namespace ghostrank {
 namespace {
 
-// What provider net needs per endpoint and per end of a flow; other providers need more.
+// Provider net needs these files and bytes per endpoint and per end of a flow; others need more.
 constexpr std::uint64_t kFilesPerShard = 32, kFilesPerEndpoint = 2, kFilesPerFlow = 1;
 constexpr std::uint64_t kFilesPerNamespace = 1;  // for an interface's counters
 constexpr std::uint64_t kFilesForPackets = 1;    // per endpoint and per shard

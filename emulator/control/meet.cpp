@@ -312,7 +312,7 @@ bool is_connected_to_itself(const Fd& socket) {
   return own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0;
 }
 
-// A connected socket, or an empty one and the reason in `problem`.
+// Returns a connected socket, or an empty one and the reason in `problem`.
 Fd try_connect(const World& world, steady_clock::time_point deadline, std::string& problem) {
   const Addresses addresses(world);
   problem = addresses.problem();

@@ -67,14 +67,14 @@ class Star final : public Control {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // On the owner's thread.
+  // The owner's thread calls these.
   void start_thread();
   void end_thread();
   void nudge() const noexcept;
   void estimate_clock();
   bool fits(std::string_view blob);
 
-  // On either thread, under the mutex.
+  // Either thread calls these, with the mutex locked.
   void stop_with(Stop why, const std::string& reason);
   void send(Connection& to, std::string frame);
   void broadcast(std::string frame);

@@ -9,8 +9,9 @@
 
 namespace ghostrank {
 
-// Seconds so far, of the group that was throttled longest; empty where no group has a quota's
-// statistics. `cgroups`: /proc/self/cgroup; `mounted`: where control groups lie.
+// Returns how many seconds the control group that was throttled longest was throttled so far; empty
+// where no group has a quota's statistics. `cgroups`: /proc/self/cgroup; `mounted`: where control
+// groups lie.
 std::optional<double> throttled_seconds(const std::string& cgroups = "/proc/self/cgroup",
                                         const std::string& mounted = "/sys/fs/cgroup");
 

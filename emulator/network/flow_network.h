@@ -99,7 +99,7 @@ class FlowNetwork {
     Picoseconds held_since = 0;
     bool in_use = false, altered = false;  // altered: its rate has changed in this settle()
   };
-  // What is looked at for every user of a resource; kept apart, so that it stays in the cache.
+  // Read for every user of a resource; apart from the rest, so that it stays in the cache.
   struct Share {
     double rate = 0, cap = 0;
     double fair = 0;  // being computed; outside A, the rate

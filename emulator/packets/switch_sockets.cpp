@@ -205,8 +205,8 @@ class SwitchSockets final : public Packets {
     }
   }
 
-  // The kernel counts, per socket, the arrivals that it had no room for, and tells with the next
-  // one.
+  // The kernel counts the datagrams that it drops because a socket's buffer is full, and reports
+  // the count with the socket's next datagram.
   void note_drops(const Member& member, msghdr& message) {
     for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
       if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_RXQ_OVFL) continue;

@@ -1,6 +1,6 @@
-// What lets messages leave. A credit returns when the receiver's actor has taken a message. A
-// permission says that the receiver has posted a receive, for libraries that need that (Posting in
-// collectives/schedule.h). See shard.h.
+// Credits and permissions let messages leave. A credit returns when the receiver's actor has taken
+// a message. A permission says that the receiver has posted a receive, for libraries that need that
+// (Posting in collectives/schedule.h). See shard.h.
 //
 //   a step of an actor     announces the receives that it posts, sends what its peers have
 //                          permitted, and goes on: Credits::waiting holds the other sends

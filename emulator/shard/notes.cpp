@@ -245,7 +245,7 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
   p.event.kind = Event::Kind::post;
   p.event.t = start;
   p.event.rank = note.sender.local;
-  if (packet) {  // it is under way in this process until it leaves
+  if (packet) {  // counts as open in this process until it leaves
     p.event.message = MessageKind::note;
     count_open_notes(1);
   } else {

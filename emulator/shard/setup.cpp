@@ -109,7 +109,7 @@ Shard::Shard(const Setup& setup)
     first_sends_ = std::make_unique<FirstSends>(workload_, cluster_, host_, index_);
 }
 
-// Those on whose node no other party is.
+// Finds the helpers of this shard that have a node to themselves.
 void Shard::find_helpers_alone() {
   std::map<Node, int> parties;
   for (std::int32_t p = 0; p < cluster_.parties(); ++p)

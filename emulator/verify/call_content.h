@@ -75,7 +75,8 @@ inline CompressionOptions options_of(const JobSpec& spec, const CompressedTensor
   return options;
 }
 
-// Whether servers and roots compress pieces of the op's tensor, whose sizes its gradients decide.
+// True if servers and roots compress pieces of the op's tensor into as many bytes as its gradients
+// need.
 inline bool compresses_drawn_pieces(const JobSpec& spec, const Op& op) {
   const PieceCompression* how = spec.collectives.at_servers.compression.get();
   return how && how->method->measure && op.func == Func::all_reduce &&

@@ -13,10 +13,10 @@ namespace {
 // distances are squared, in logarithms of sizes (a factor of e is 1), except that kInParts is an
 // axis; a neighbour's weight is 1 over the square of its squared distance.
 constexpr std::size_t kNeighbours = 6;
-constexpr double kSamePoint = .02;  // two measurements as near as this count alike
+constexpr double kSamePoint = .02;  // added to every squared distance: no weight is infinite
 constexpr double kInParts = 2;  // of sizes that are not in whole vectors: other kernels run them
 constexpr double kOtherOperands = .05, kOtherAttention = 1;
-constexpr double kNobodyKnows = 4;  // "no correction" has the weight of a neighbour so far away
+constexpr double kNobodyKnows = 4;  // "no correction" weighs as a neighbour at this distance
 
 double weight(double squared_distance) { return 1 / (squared_distance * squared_distance); }
 

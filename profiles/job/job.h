@@ -510,8 +510,8 @@ struct SwitchSpec {
   std::string address;  // IPv4, of the switch
   std::string mac;      // empty: the switch answers ARP
   int nics = 1;         // NICs of every node that lead to it; its ports are in their order
-  // Of a started one: above 1 it is so many leaf switches, which neighbouring nodes share, and a
-  // spine above them.
+  // A run starts so many leaf switches, each for neighbouring nodes, and a spine above them; 1: one
+  // switch.
   int leaves = 1;
   std::string ports;  // of a started one: its interface to each NIC, with {node} and {nic}
   std::string network_namespace;  // of these interfaces; empty: that of the process
@@ -520,8 +520,8 @@ struct SwitchSpec {
   std::uint16_t worker_port = 4000;
   double loss = 0;  // share of packets that a started one loses at every port, each way
   std::uint64_t loss_seed = 1;
-  // Of a modelled one, in the measured iterations: when it fails, ascending, and how long it then
-  // stays away. When it returns it has forgotten everything.
+  // When a modelled switch fails in the measured iterations, ascending, and how long it then stays
+  // away. A switch that returns has lost all its state.
   std::vector<Picoseconds> fails_at;
   Picoseconds away = 0;
   bool outside() const { return target != SwitchTarget::model; }

@@ -128,7 +128,7 @@ std::uint32_t ProgramBuilder::event_between(std::size_t recorder, std::size_t wa
   return number;
 }
 
-// Counts as marked, so that event_between() never takes it.
+// Marks the event at once, so that event_between() never returns it.
 std::uint32_t ProgramBuilder::carried_event() {
   events_.push_back({.marked = true});
   return static_cast<std::uint32_t>(events_.size() - 1);

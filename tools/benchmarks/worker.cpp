@@ -82,7 +82,7 @@ class Wire final : public Io {
   Gradients gradients_;
   std::vector<std::vector<std::byte>> frames_;
   std::vector<std::byte> store_;
-  std::size_t end_ = 0;  // frames that hold one
+  std::size_t end_ = 0;  // frames_ [0, end_) hold a frame
   bool done_ = false;
 };
 

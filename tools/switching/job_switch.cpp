@@ -128,7 +128,7 @@ JobSwitch::JobSwitch(const JobSpec& spec)
     return;
   }
   sockets_ = {sw.socket};
-  if (!controller_of(sw).empty()) return;  // it is asked when there is something to say
+  if (!controller_of(sw).empty()) return;  // asked when a job enters its session
   if (const std::string why = ask(sw.socket, {{"do", "counters"}}); !why.empty())
     throw Error("the switch at " + sw.socket + " does not answer as one: " + why,
                 ErrorKind::environment);

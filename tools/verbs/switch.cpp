@@ -298,7 +298,7 @@ int run_switch(const Argv& argv) {
   action.sa_handler = stop_on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  sigset_t awaited;  // the process that started this one may have blocked them
+  sigset_t awaited;  // unblocked, because the parent process may have blocked them
   sigemptyset(&awaited);
   sigaddset(&awaited, SIGINT);
   sigaddset(&awaited, SIGTERM);

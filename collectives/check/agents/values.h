@@ -37,7 +37,7 @@ class CallValues {
 
   std::vector<std::byte> work(GroupRank r) const;
   std::vector<std::byte> input(GroupRank r) const;
-  // What is wrong with the work buffer of a rank that reports done; empty: nothing.
+  // Returns what is wrong with the work buffer of a rank that reports done; empty: nothing.
   std::string wrong(GroupRank r, std::span<const std::byte> work) const;
 
  private:

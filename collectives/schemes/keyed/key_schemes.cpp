@@ -157,7 +157,7 @@ class Phub final : public KeyedEnds {
   // sums the chunks of all owners, each on the same core in every box.
   void assign() {
     std::vector<std::uint64_t> sizes;
-    std::vector<std::vector<std::size_t>> number;  // of each chunk, by tensor
+    std::vector<std::vector<std::size_t>> number;  // by tensor, then by chunk
     for (const AtServers::Tensor& tensor : servers().tensors) {
       std::vector<std::size_t>& mine = number.emplace_back();
       for (const std::uint64_t n :

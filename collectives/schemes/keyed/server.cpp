@@ -234,7 +234,7 @@ class Server final : public Agent {
     round.answer = bytes_of_floats(round.like.type, weights);
   }
 
-  // Adds up in the order of nodes, whatever the order in which they pushed.
+  // Adds the parts in the order of the nodes, not of their pushes: every run then has the same sum.
   void compress_sum(std::uint32_t name, const PieceCompression& how, Round& round) {
     if (round.parts.empty()) {
       round.like.elements = how.payloads(ends_.piece_of(name).elements).sum;

@@ -393,7 +393,7 @@ class alignas(64) Worker final : public Agent {
     outbox_.send(io, heir, last);
   }
 
-  // What most notes touch: two cache lines.
+  // Most notes touch these two cache lines alone.
   const KeyedEnds& ends_;
   const std::vector<GroupRank>& mates_;  // ranks of the node; the first is the root
   std::uint32_t self_ = 0;               // this rank among them

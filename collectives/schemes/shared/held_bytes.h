@@ -1,4 +1,4 @@
-// What a helper holds of its machine's memory, which it tells as it grows.
+// Counts how much of its machine's memory a helper holds, and reports it whenever it grows.
 //
 // Threading: one owner.
 #pragma once

@@ -35,7 +35,7 @@ class Streamer {
   // It leaves the switch alone, and its state as it is, until go().
   virtual void pause() = 0;
   virtual void go(Io& io, const SlotList& agreed) = 0;
-  // What it has sent in the packet of that number, which some have completed.
+  // What the worker sent in the packet of that number, which some workers have completed.
   virtual Contribution part(std::uint16_t slot, std::uint32_t number) const = 0;
   // The sum of a packet that it lacks.
   virtual void take_sum(Io& io, std::uint16_t slot, const Contribution& sum) = 0;

@@ -108,7 +108,7 @@ class NearlySorted {
     const auto earlier = [this](std::size_t a, std::size_t b) {
       return firsts_[b].key.before(firsts_[a].key) ? b : a;
     };
-    // Of a tournament the second is the loser of the final, or of the winner's first match.
+    // The second of a tournament lost either the final or the winner's first match.
     const std::size_t a = earlier(0, 1), b = earlier(2, 3);
     first_ = earlier(a, b);
     others_ = firsts_[earlier(a ^ b ^ first_, first_ ^ 1)].key;

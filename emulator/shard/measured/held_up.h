@@ -20,7 +20,7 @@ class HeldUp {
   struct Instant {
     std::int64_t wall_ns = 0, cpu_ns = 0;  // CLOCK_MONOTONIC; CPU time of the thread
   };
-  // What waking up takes on an idle machine.
+  // An idle machine takes this long to wake a thread.
   static constexpr std::int64_t kWakes = 60'000;
   static constexpr std::int64_t kNoDeadline = -1;
 

@@ -88,7 +88,7 @@ class Windows {
     std::vector<Parcel> parcels;
     Picoseconds first = kNever;  // of its events
   };
-  // What a shard tells at a meeting, and the number of that meeting, written last.
+  // A shard writes here what it tells at a meeting, and last the number of that meeting.
   struct alignas(64) Line {
     Told told;
     std::atomic<std::uint32_t> meeting{0};

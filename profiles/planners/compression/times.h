@@ -19,7 +19,8 @@ namespace ghostrank {
 // Nanoseconds that a rank's memory takes beside compressing so many elements.
 double memory_time_ns(Memory memory, std::uint64_t elements);
 
-// Times for a tensor of so many elements; decompress: for one payload.
+// Returns how long a rank takes to compress a tensor of `elements` elements, and to decompress one
+// payload of it.
 CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elements);
 
 // The rows of a method, by elements. The file is looked for from `folder`. Throws Error(usage)

@@ -18,7 +18,7 @@ StageAction await(Numbers sends, Numbers receives) {
   return {Kind::await, 0, std::move(sends), std::move(receives)};
 }
 
-// The slot behind one, or behind it and the one that is joined to it.
+// Returns the slot after `slot`, or after the slot that is joined to it.
 std::size_t end_of(std::span<const Slot> slots, std::size_t slot) {
   return slot + (slots[slot].joined ? 2 : 1);
 }

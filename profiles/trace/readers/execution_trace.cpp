@@ -239,7 +239,7 @@ class Importer {
     return out;
   }
 
-  // rf_id, which schema 1.0.1 has in the node and later ones have in its attributes.
+  // Returns rf_id. Schema 1.0.1 has it in the node, later schemas in its attributes.
   std::optional<std::int64_t> record_of(const JsonNode& node) const {
     const JsonNode* value = json_->find(node, "rf_id");
     if (const JsonNode* attributes = json_->find(node, "attrs"))

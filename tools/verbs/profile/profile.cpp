@@ -62,7 +62,7 @@ YamlValue described_model(const std::string& name, const std::vector<std::string
   return description;
 }
 
-// The model that `name` says, or that the job of that name trains.
+// Returns the model named `name`, or the model that the job of that name trains.
 std::shared_ptr<const Model> shown_model(const std::string& name,
                                          const std::vector<std::string>& overrides) {
   if (!names_job(name))
