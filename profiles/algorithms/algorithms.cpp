@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -12,23 +10,16 @@
 #include "profiles/algorithms/plugin.h"
 #include "profiles/error.h"
 #include "profiles/input/content_hash.h"
-#include "profiles/input/files_read.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/keys.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr std::uintmax_t kMostBytes = 256u << 20;
+constexpr std::uint64_t kMostBytes = 256u << 20;
 
 std::string read_whole(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::file_size(path, error) > kMostBytes && !error)
-    throw Error(path + ": is larger than 256 MiB");
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.good() && !in.eof()) throw Error(path + ": cannot be read", ErrorKind::usage);
-  note_read(path);
-  return text;
+  return read_input(path, "give an algorithm of MSCCL", kMostBytes);
 }
 
 // Cost of one call: each step that sends is one message.

@@ -4,6 +4,8 @@
 #include <limits>
 #include <memory>
 
+#include "profiles/input/input_file.h"
+
 namespace ghostrank {
 namespace {
 
@@ -61,7 +63,7 @@ CsvTable parse_csv(std::string_view text, const std::string& path, std::string_v
 }
 
 CsvTable read_csv(const std::string& path, std::string_view usual_head) {
-  return parse_csv(read_text(path), path, usual_head);
+  return parse_csv(read_input(path), path, usual_head);
 }
 
 }  // namespace ghostrank

@@ -1,9 +1,6 @@
 #include "profiles/input/yaml.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <unordered_set>
@@ -12,7 +9,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "profiles/error.h"
-#include "profiles/input/files_read.h"
+#include "profiles/input/input_file.h"
 
 namespace ghostrank {
 namespace {
@@ -242,25 +239,9 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source
   }
 }
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error(path + ": cannot be opened (" + std::strerror(errno) + "); check the path");
-  note_read(path);
-  std::string text;
-  char block[1 << 16];
-  while (file.read(block, sizeof block) || file.gcount() > 0) {
-    text.append(block, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMaxYamlBytes)
-      throw Error(path + ": larger than " + std::to_string(kMaxYamlBytes >> 20) +
-                  " MiB; make it smaller");
-  }
-  if (file.bad()) throw Error(path + ": cannot be read; it must be a file");
-  return text;
-}
-
 YamlValue parse_yaml_file(const std::string& path) {
-  return parse_yaml(read_text(path), std::make_shared<Source>(Source{path, path, true}));
+  return parse_yaml(read_input(path, "check the path", kMaxYamlBytes),
+                    std::make_shared<Source>(Source{path, path, true}));
 }
 
 }  // namespace ghostrank

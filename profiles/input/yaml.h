@@ -63,8 +63,6 @@ std::string quote(std::string_view text);
 
 YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source);
 
-// Content of a file, at most kMaxYamlBytes; throws Error(usage) if it is larger or unreadable.
-std::string read_text(const std::string& path);
 YamlValue parse_yaml_file(const std::string& path);
 
 }  // namespace ghostrank

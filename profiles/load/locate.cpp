@@ -5,6 +5,7 @@
 
 #include "profiles/device/kernel_tables.h"
 #include "profiles/error.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/keys.h"
 #include "profiles/input/shipped.h"
 #include "profiles/job/job.h"
@@ -73,7 +74,7 @@ void take_kernel_tables(YamlValue& device, const std::string& near) {
         is_file(table->text) ? table->text : (fs::path(near) / table->text).string();
     if (!is_file(path))
       fail(table->mark, "there is no table of kernels " + quote(table->text) + "; check the path");
-    table->text = read_text(path) + "\n";
+    table->text = read_input(path) + "\n";
     table->quoted = true;
     table->mark = {std::make_shared<const Source>(Source{path, path, true}), 0, 1};
   }
@@ -87,7 +88,7 @@ YamlValue resolve_file(const YamlValue& given, const ProfileKind& kind, const st
   const std::string path = find_file(given, kind, near);
   const std::string stem = fs::path(path).stem().string();
   if (kind.name == kModelProfile.name && path.ends_with(".csv"))
-    return read_layer_csv(read_text(path), path, stem);
+    return read_layer_csv(read_input(path), path, stem);
   YamlValue file = parse_yaml_file(path);
   if (!file.is_map())
     fail(file.mark,

@@ -4,13 +4,11 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 
 #include "profiles/error.h"
-#include "profiles/input/files_read.h"
+#include "profiles/input/input_file.h"
 #include "profiles/median.h"
 #include "tools/text/csv.h"
 #include "tools/text/humane.h"
@@ -51,12 +49,7 @@ class Reader {
     MeasuredRun run;
   };
 
-  std::string text() const {
-    std::ifstream in(csv_, std::ios::binary);
-    if (!in) throw Error("--from: " + csv_ + " cannot be read; name a CSV file of runs");
-    note_read(csv_);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string text() const { return read_input(csv_, "--from takes a CSV file of runs"); }
   std::string at(int line) const { return csv_ + ":" + std::to_string(line) + ": "; }
 
   void check_columns(int line) const {

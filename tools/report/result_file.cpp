@@ -1,10 +1,7 @@
 // Reads result files back, and reads and writes the CSV of NIC pairs (see result_json.h). A result
 // file may have been edited or made by another version, so the reader checks the type of every key.
 // A key that is not there reads as null; only `traffic` must be there.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <unistd.h>
@@ -13,6 +10,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
+#include "profiles/input/input_file.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/result_json.h"
 #include "tools/text/statistics.h"
@@ -22,18 +20,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::string_view kPairsHeader = "src,dst,bytes,messages";
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(path + ": " + std::strerror(errno) + "; give a result file of 'run --json'");
-  if (std::filesystem::is_directory(path))
-    throw Error(path + ": is a folder; give a result file of 'run --json'");
-  note_read(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return std::move(text).str();
-}
 
 // A JSON value with its file and path, for error messages.
 class Field {
@@ -84,7 +72,7 @@ class Field {
 };
 
 Json parse(const std::string& file) {
-  const std::string text = slurp(file);
+  const std::string text = read_input(file, "give a result file of 'run --json'", kMostBytes);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

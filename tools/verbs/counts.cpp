@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "profiles/error.h"
-#include "profiles/input/files_read.h"
+#include "profiles/input/input_file.h"
 
 namespace ghostrank {
 namespace {
@@ -21,18 +18,6 @@ constexpr std::uint64_t kMostElements = 1ULL << 40;  // per block
 
 bool is_list(const std::string& text) {
   return text.find_first_not_of("0123456789, ") == std::string::npos;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path);
-  if (!in.is_open() || std::filesystem::is_directory(path)) {
-    throw Error("--counts: '" + path +
-                "' is neither a list such as 5,0,7 nor a file that can be read");
-  }
-  note_read(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return std::move(text).str();
 }
 
 std::uint64_t parse_count(std::string_view word, std::size_t index) {
@@ -70,7 +55,9 @@ Counts parse_counts(const std::string& text, Func func, int ranks) {
       (func == Func::all_gather_v ? " counts, one for each rank"
                                   : " counts, row by row what each rank sends to each");
   if (text.empty()) throw Error(wanted + "; give them with --counts 5,0,7,... or --counts FILE");
-  std::vector<std::uint64_t> counts = parse_list(is_list(text) ? text : read_file(text));
+  std::vector<std::uint64_t> counts = parse_list(
+      is_list(text) ? text
+                    : read_input(text, "--counts takes a list such as 5,0,7, or a file with one"));
   if (counts.size() != needed)
     throw Error("--counts has " + std::to_string(counts.size()) + " numbers; " + wanted);
   return std::make_shared<const std::vector<std::uint64_t>>(std::move(counts));

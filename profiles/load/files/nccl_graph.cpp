@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profiles/error.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/files/nccl_xml.h"
 
@@ -228,7 +229,7 @@ std::string read_nccl_graph_file(const std::string& name, const std::string& nea
   namespace fs = std::filesystem;
   std::error_code ignored;
   for (const fs::path& path : {fs::path(name), fs::path(near) / name})
-    if (fs::is_regular_file(path, ignored)) return read_text(path.string());
+    if (fs::is_regular_file(path, ignored)) return read_input(path.string());
   throw Error("there is no graph dump or topology file " + quote(name) + "; check the path");
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profiles/input/csv.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/files/nic_names.h"
 
@@ -142,7 +143,7 @@ std::shared_ptr<const NicRates> read_nic_rates(const Setting& file, const std::s
   if (!fs::is_regular_file(path))
     fail(file.mark, "cluster.nic.rates is " + quote(file.text) +
                         "; write the path of a CSV file of rates (there is no such file)");
-  return std::make_shared<const NicRates>(parse_nic_rates(read_text(path), path, cluster));
+  return std::make_shared<const NicRates>(parse_nic_rates(read_input(path), path, cluster));
 }
 
 }  // namespace ghostrank

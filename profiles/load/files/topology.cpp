@@ -10,6 +10,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/csv.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/files/nic_names.h"
@@ -178,7 +179,7 @@ SwitchGraph read_topology_file(const Setting& kind, const std::string& near,
   std::error_code ignored;
   for (const fs::path& path : {fs::path(kind.text), fs::path(near) / kind.text})
     if (fs::is_regular_file(path, ignored))
-      return parse_topology(read_text(path.string()), path.string(), cluster);
+      return parse_topology(read_input(path.string()), path.string(), cluster);
   fail(kind.mark, "there is no file of links " + quote(kind.text) + "; check the path");
 }
 

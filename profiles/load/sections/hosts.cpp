@@ -6,6 +6,7 @@
 #include <map>
 #include <sstream>
 
+#include "profiles/input/input_file.h"
 #include "profiles/input/quantity.h"
 
 namespace ghostrank {
@@ -118,7 +119,7 @@ std::vector<Line> lines_of_file(const Setting& placement, const std::string& nea
                              "HOST (there is no such file)");
   const auto source = std::make_shared<Source>(Source{path, path, true});
   std::vector<Line> lines;
-  std::istringstream text(read_text(path));
+  std::istringstream text(read_input(path));
   int number = 0;
   for (std::string line; std::getline(text, line);) {
     line.resize(std::min(line.size(), line.find('#')));

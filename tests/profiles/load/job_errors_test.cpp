@@ -388,7 +388,7 @@ TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
       "gpt3-175b-megatron, gpt3-175b-megatron-cut, learning, llama3-405b, llama3-8b-checkpoint, "
       "quickstart-resnet50, resnet50-ab, resnet50-adaptive, resnet50-grace, resnet50-kfac, "
       "two-jobs, verify-small, vgg16-byteps");
-  EXPECT_EQ(test::error_of([] { load_job("/", {}); }), "/: cannot be read; it must be a file");
+  EXPECT_EQ(test::error_of([] { load_job("/", {}); }), "/: is a folder; check the path");
 }
 
 }  // namespace

@@ -1,10 +1,7 @@
 // A comparison as JSON (schema ghostrank/compare/1), read back, and as CSV.
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
 #include "profiles/error.h"
-#include "profiles/input/files_read.h"
+#include "profiles/input/input_file.h"
 #include "tools/compare/ab/comparison.h"
 
 namespace ghostrank {
@@ -164,14 +161,10 @@ std::string ab_csv(const AbComparison& c) {
 }
 
 AbComparison read_ab_comparison(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    throw Error(file + ": " + std::strerror(errno) +
-                "; give a folder that 'compare JOB --bundle' wrote");
-  }
-  note_read(file);
+  const std::string text =
+      read_input(file, "give a folder that 'compare JOB --bundle' wrote", std::uint64_t{1} << 30);
   try {
-    const Json json = Json::parse(in);
+    const Json json = Json::parse(text);
     if (json.at("schema") != kSchema) throw Error(std::string("its schema is not ") + kSchema);
     return from_json(json);
   } catch (const std::exception& error) {
