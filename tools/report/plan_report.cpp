@@ -337,10 +337,13 @@ std::string plan_text(const PlanFacts& facts, const Paint& paint) {
   return text;
 }
 
-void show_plan(const LoadedJob& job, const Workload& workload, const std::string& json) {
+void show_plan(const LoadedJob& job, const Workload& workload, const PlanOutput& output) {
   const PlanFacts facts = plan_facts(job, workload);
-  if (!json.empty()) write_whole(json, plan_json(facts));
-  if (json != "-") std::fputs(plan_text(facts, paint_for(STDOUT_FILENO)).c_str(), stdout);
+  if (!output.json.empty()) write_whole(output.json, plan_json(facts));
+  if (!output.csv.empty())
+    write_whole(output.csv, pairs_csv(facts.traffic.pairs, facts.nics_per_node));
+  if (!output.quiet && output.json != "-" && output.csv != "-")
+    std::fputs(plan_text(facts, paint_for(STDOUT_FILENO)).c_str(), stdout);
 }
 
 }  // namespace ghostrank

@@ -65,8 +65,12 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload);
 std::string plan_text(const PlanFacts& facts, const Paint& paint);
 std::string plan_json(const PlanFacts& facts);  // schema ghostrank/plan/1
 
-// Prints the tables on stdout and writes JSON to the file `json`. "-": JSON alone, on stdout;
-// empty: no JSON.
-void show_plan(const LoadedJob& job, const Workload& workload, const std::string& json);
+// Where a plan goes besides the tables on stdout: files, of which one may be "-" (stdout, without
+// the tables); empty: none. `csv`: pairs of NICs.
+struct PlanOutput {
+  std::string json, csv;
+  bool quiet = false;  // no tables
+};
+void show_plan(const LoadedJob& job, const Workload& workload, const PlanOutput& output);
 
 }  // namespace ghostrank

@@ -178,15 +178,19 @@ StoredResult read_result(const std::string& file) {
   return result;
 }
 
-void write_pairs_csv(const std::string& path, const Result& result) {
+std::string pairs_csv(const std::vector<PairTraffic>& pairs, int nics_per_node) {
   std::string text = std::string(kPairsHeader) + "\n";
   char row[96];
-  for (const PairTraffic& p : result.pairs) {
+  for (const PairTraffic& p : pairs) {
     std::snprintf(row, sizeof row, ",%.17g,%.17g\n", p.bytes, p.messages);
-    text += nic_name(p.source_nic, result.nics_per_node) + "," +
-            nic_name(p.target_nic, result.nics_per_node) + row;
+    text +=
+        nic_name(p.source_nic, nics_per_node) + "," + nic_name(p.target_nic, nics_per_node) + row;
   }
-  write_whole(path, text);
+  return text;
+}
+
+void write_pairs_csv(const std::string& path, const Result& result) {
+  write_whole(path, pairs_csv(result.pairs, result.nics_per_node));
 }
 
 }  // namespace ghostrank

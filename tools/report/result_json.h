@@ -44,6 +44,7 @@ std::string nic_name(Nic nic, int nics_per_node);
 
 // The pairs as CSV: src,dst,bytes,messages. Throws Error(environment).
 void write_pairs_csv(const std::string& path, const Result& result);
+std::string pairs_csv(const std::vector<PairTraffic>& pairs, int nics_per_node);
 
 // The part of a result file that `compare` needs.
 struct StoredResult {

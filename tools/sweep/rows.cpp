@@ -129,6 +129,33 @@ std::string sweep_csv(const Sweep& sweep) {
   return text;
 }
 
+std::string sweep_json(const Sweep& sweep) {
+  Json json{{"schema", "ghostrank/sweep/1"}, {"job", sweep.job}, {"grid", Json::object()}};
+  for (const SweepAxis& axis : sweep.grid.axes) json["grid"][axis.key] = axis.values;
+  json["rows"] = Json::array();
+  for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
+    const SweepRow& row = sweep.rows[i];
+    if (!row.played) continue;
+    const auto figure = [&](double value) { return row.good() ? Json(value) : Json(nullptr); };
+    Json out{{"set", Json::object()},
+             {"step_time_s", figure(row.step_seconds)},
+             {"wire_bytes", figure(row.wire_bytes)},
+             {"messages", figure(row.messages)},
+             {"exposed_s", figure(row.exposed_seconds)},
+             {"compute_s", figure(row.compute_seconds)},
+             {"faithful", row.faithful},
+             {"seed", row.seed},
+             {"version", row.version},
+             {"config_hash", row.config_hash},
+             {"error", row.error},
+             {"samples_per_s", row.samples_per_second ? Json(*row.samples_per_second) : Json()}};
+    const std::vector<std::string> values = sweep.grid.values(i);
+    for (std::size_t a = 0; a < values.size(); ++a) out["set"][sweep.grid.axes[a].key] = values[a];
+    json["rows"].push_back(std::move(out));
+  }
+  return json.dump(2) + "\n";
+}
+
 std::size_t resume(Sweep& sweep, const std::string& csv_file) {
   std::ifstream in(csv_file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};

@@ -44,6 +44,10 @@ void read_figures(SweepRow& row, const std::string& result_file);
 // Rows that have been played, in the order of the grid.
 std::string sweep_csv(const Sweep& sweep);
 
+// The same rows with the job's name and the grid (schema ghostrank/sweep/1); figures that a point
+// lacks are null.
+std::string sweep_json(const Sweep& sweep);
+
 // Takes from a CSV that sweep_csv() wrote the rows whose configuration, seed and version are those
 // of the sweep's rows, if they have no error; returns how many. A missing or empty file has none.
 // Throws Error(usage) when the file is something else.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "emulator/step_trial.h"
 #include "profiles/error.h"
@@ -28,7 +29,8 @@ constexpr double kLate = 1.05;  // times the budget: such a step was late
 
 struct AdaptFlags {
   JobFlags job;
-  std::string rates, csv;
+  std::string rates, csv, json;
+  bool quiet = false, print_config = false;
   std::string budget_ms, least, most;  // as given, in place of the job's keys; empty: the job's
   int steps = 200;
   std::vector<double> fixed{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1};
@@ -176,6 +178,32 @@ std::string csv_of(const std::vector<StepRow>& rows) {
   return text;
 }
 
+// Schema ghostrank/adapt/1. Seconds of the emulated cluster.
+std::string json_of(const AdaptFlags& flags, const Steps& steps, const std::vector<Course>& courses,
+                    const std::vector<StepRow>& rows) {
+  using Json = nlohmann::ordered_json;
+  Json json{{"schema", "ghostrank/adapt/1"},
+            {"version", GHOSTRANK_VERSION},
+            {"config", Json::parse(steps.job.config_json)},
+            {"budget_s", steps.limits().budget},
+            {"steps", flags.steps},
+            {"ratios", Json::array()},
+            {"controller", Json::array()}};
+  for (const Course& course : courses)
+    json["ratios"].push_back({{"ratio", course.name},
+                              {"late_steps", course.late},
+                              {"sent_share_mean", course.sent},
+                              {"sent_share_least", course.least_sent},
+                              {"seconds", course.seconds}});
+  for (const StepRow& row : rows)
+    json["controller"].push_back({{"step", row.step},
+                                  {"at_s", row.at},
+                                  {"rate_bps", row.rate},
+                                  {"sent_share", row.share},
+                                  {"step_time_s", row.seconds}});
+  return json.dump(2) + "\n";
+}
+
 }  // namespace
 
 int verb_adapt(const Argv& argv) {
@@ -205,18 +233,31 @@ int verb_adapt(const Argv& argv) {
       ->delimiter(',')
       ->check(CLI::Range(1e-9, 1.0))
       ->type_name("R,R");
-  app.add_option("--csv", flags.csv, "the controller's steps, a row each; - is stdout")
-      ->type_name("FILE|-")
-      ->group("Output");
+  const auto file = [&](const char* name, std::string& path, const char* what) {
+    app.add_option(name, path, what)->type_name("FILE|-")->group("Output");
+  };
+  file("--json", flags.json, "the table and the controller's steps as JSON; - is stdout");
+  file("--csv", flags.csv, "the controller's steps, a row each; - is stdout");
+  app.add_flag("-q,--quiet", flags.quiet, "no progress, no table")->group("Output");
+  app.add_flag("--print-config", flags.print_config,
+               "print every key, its value and origin; do not play");
   if (!parse(app, argv)) return 0;
-  check_outputs({{"--csv", flags.csv}});
+  if (flags.print_config) {
+    print_config(load(flags));
+    return 0;
+  }
+  if (flags.json == "-" && flags.csv == "-")
+    throw Error("--json - leaves no place for --csv -; give one of them a file");
+  check_outputs({{"--json", flags.json}, {"--csv", flags.csv}});
   Steps steps(flags);  // a mistake in the job comes to light here
   std::vector<StepRow> rows;
-  Patience playing("playing steps");
+  Patience playing("playing steps", !flags.quiet);
   std::vector<Course> courses{adaptive(flags, steps, rows)};
   for (const double ratio : flags.fixed) courses.push_back(fixed(flags, steps, ratio));
   if (!flags.csv.empty()) write_whole(flags.csv, csv_of(rows));
-  if (flags.csv != "-") std::fputs(table_of(flags, steps.limits().budget, courses).c_str(), stdout);
+  if (!flags.json.empty()) write_whole(flags.json, json_of(flags, steps, courses, rows));
+  if (!flags.quiet && flags.csv != "-" && flags.json != "-")
+    std::fputs(table_of(flags, steps.limits().budget, courses).c_str(), stdout);
   return 0;
 }
 

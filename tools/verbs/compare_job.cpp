@@ -10,11 +10,13 @@
 
 #include "emulator/control/control.h"
 #include "profiles/error.h"
+#include "profiles/planners/plan.h"
 #include "tools/compare/ab/bundle.h"
 #include "tools/compare/ab/comparison.h"
 #include "tools/compare/ab/tune.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
+#include "tools/report/plan_report.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/compare_play.h"
 #include "tools/watch/outcome.h"
@@ -159,6 +161,18 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
   if (plan.max_runs < plan.runs) throw Error("--max-runs is less than --runs; raise it");
   if (flags.tune) tune(plan, flags.quiet);
   return plan;
+}
+
+// --print-config and --dry-run: every variant under a head with its name and settings.
+void show_variants(const Plan& plan, const CompareJobFlags& flags) {
+  for (std::size_t v = 0; v < plan.jobs.size(); ++v) {
+    const Variant& variant = plan.comparison.variants[v];
+    std::string head = "# " + variant.name + ":";
+    for (const std::string& setting : variant.settings) head += " " + setting;
+    std::printf("%s%s\n", v == 0 ? "" : "\n", head.c_str());
+    if (flags.print_config) print_config(plan.jobs[v]);
+    if (flags.dry_run) show_plan(plan.jobs[v], plan_workload(plan.jobs[v].spec), {});
+  }
 }
 
 std::vector<std::string> words_of_run(const Plan& plan, std::size_t variant, std::uint64_t seed,
@@ -326,6 +340,11 @@ void add_compare_job_flags(CLI::App& app, CompareJobFlags& f) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->group("Variants");
+  app.add_flag("--print-config", f.print_config,
+               "print every key of every variant, its value and origin; do not play")
+      ->group("Variants");
+  app.add_flag("--dry-run", f.dry_run, "say what each variant would send; do not play")
+      ->group("Variants");
   app.add_flag("--tune", f.tune,
                "first give each variant the slices and channels with which it is fastest in "
                "virtual time")
@@ -383,6 +402,10 @@ int compare_job(const Argv& argv, const CompareJobFlags& flags,
                 const std::vector<std::string>& files, const std::string& json) {
   if (!flags.redraw.empty()) return redraw_bundle(flags, files);
   Plan plan = plan_of(argv, flags, files);
+  if (flags.print_config || flags.dry_run) {
+    show_variants(plan, flags);
+    return 0;
+  }
   check_outputs({{"--json", json}, {"--csv", flags.csv}, {"--picture", flags.picture}});
   Player player(plan, flags, json);
   const int stopped = player.play();

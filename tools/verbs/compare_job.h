@@ -18,7 +18,7 @@ struct CompareJobFlags {
   std::optional<int> runs, max_runs;
   int processes = 1;
   std::string until, margin, csv, picture, bundle, redraw;
-  bool tune = false, quiet = false, allow_unfaithful = false;
+  bool tune = false, quiet = false, allow_unfaithful = false, print_config = false, dry_run = false;
 };
 void add_compare_job_flags(CLI::App& app, CompareJobFlags& flags);
 

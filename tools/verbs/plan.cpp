@@ -37,12 +37,19 @@ void export_goal(const JobSpec& spec, const Workload& workload, const std::strin
 
 int verb_plan(const Argv& argv) {
   JobFlags flags;
-  std::string json, programs, form, output = "-";
+  std::string json, csv, programs, form, output = "-";
+  bool quiet = false, only_config = false;
   CLI::App app("Say what a job would send, without sending it.", "ghostrank plan");
   add_job_flags(app, flags);
   app.add_option("--json", json, "the same facts as JSON; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
+  app.add_option("--csv", csv, "what NICs send each other per iteration, a row a pair; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
+  app.add_flag("-q,--quiet", quiet, "no tables")->group("Output");
+  app.add_flag("--print-config", only_config, "print every key, its value and origin; do not plan")
+      ->group("Job");
   app.add_option(
          "--programs", programs,
          "the job with what every rank does, op by op, for 'ghostrank run FILE'; JSON where "
@@ -93,22 +100,32 @@ int verb_plan(const Argv& argv) {
     throw Error("--programs - leaves no place for --json; give one of them a file");
   if (!form.empty() && output == "-" && (programs == "-" || !json.empty()))
     throw Error("--export to stdout leaves no place for --json or --programs; give --output");
-  if (search && (!form.empty() || !programs.empty()))
+  if (search && (!form.empty() || !programs.empty() || !csv.empty()))
     throw Error(
-        "--search compares plans; leave out --export and --programs, which are of one plan");
+        "--search compares plans; leave out --export, --programs and --csv, which are of one plan");
+  if (const int on_stdout = (json == "-") + (csv == "-"); on_stdout > 1)
+    throw Error("--json - leaves no place for --csv -; give one of them a file");
+  if (csv == "-" && (programs == "-" || (!form.empty() && output == "-")))
+    throw Error("--csv - leaves no place for what else goes to stdout; give one of them a file");
   if (!search && (app.count("--best") > 0 || app.count("--play") > 0 || app.count("--keep") > 0))
     throw Error("--best, --play and --keep are of --search; add it, or leave them out");
   const LoadedJob job = load(flags);
   if (!job.spec.jobs.empty() && (search || !programs.empty()))
     throw Error(job.spec.source_of("jobs") +
                 ": jobs: --search and --programs are of one job; give the file of one of them");
-  check_outputs(
-      {{"--json", json}, {"--programs", programs}, {"--output", form.empty() ? "" : output}});
-  if (search) {
-    show_search(flags, job, searched, json);
+  if (only_config) {
+    print_config(job);
     return 0;
   }
-  Patience planning("planning");
+  check_outputs({{"--json", json},
+                 {"--csv", csv},
+                 {"--programs", programs},
+                 {"--output", form.empty() ? "" : output}});
+  if (search) {
+    show_search(flags, job, searched, json, quiet);
+    return 0;
+  }
+  Patience planning("planning", !quiet);
   const Workload workload = plan_workload(job.spec);
   planning.end();
   if (!programs.empty()) {
@@ -120,7 +137,7 @@ int verb_plan(const Argv& argv) {
     export_goal(job.spec, workload, output);
     if (output == "-") return 0;
   }
-  if (programs != "-") show_plan(job, workload, json);
+  if (programs != "-") show_plan(job, workload, {json, csv, quiet});
   return 0;
 }
 

@@ -238,13 +238,13 @@ std::string json_of(const LoadedJob& job, const PlanSearch& search,
 }  // namespace
 
 void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags& wanted,
-                 const std::string& json) {
-  Patience searching("comparing plans");
+                 const std::string& json, bool quiet) {
+  Patience searching("comparing plans", !quiet);
   PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best), wanted.keep);
   searching.end();
   const std::vector<std::optional<double>> steps = play(flags, job, wanted.play, search);
   if (!json.empty()) write_whole(json, json_of(job, search, steps));
-  if (json != "-") std::fputs(text_of(job, search, steps).c_str(), stdout);
+  if (!quiet && json != "-") std::fputs(text_of(job, search, steps).c_str(), stdout);
 }
 
 }  // namespace ghostrank

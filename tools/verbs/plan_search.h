@@ -17,8 +17,9 @@ struct SearchFlags {
   std::vector<std::string> keep;  // what stays as the job has it
 };
 
-// Prints the table, unless the JSON goes to stdout. Throws Error(usage) as search_plans() does.
+// Prints the table, unless `quiet` or the JSON goes to stdout. Throws Error(usage) as
+// search_plans() does.
 void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags& search,
-                 const std::string& json);
+                 const std::string& json, bool quiet);
 
 }  // namespace ghostrank

@@ -290,6 +290,9 @@ int verb_run(const Argv& argv) {
   }
   const World world = world_from_environment();
   if (flags.trace == "-") throw Error("--trace -: a trace needs a file; name one");
+  if (flags.dry_run && !(flags.csv + flags.trace + flags.heat_map).empty())
+    throw Error(
+        "--dry-run plays nothing; leave out --csv, --trace and --heatmap, or use 'ghostrank plan'");
   const LoadedJob job = load(flags.job);
   if (flags.print_config) {
     if (world.rank == 0) print_config(job);
@@ -299,7 +302,7 @@ int verb_run(const Argv& argv) {
   const Workload workload = plan_workload(job.spec);
   planning.end();
   if (flags.dry_run) {
-    if (world.rank == 0) show_plan(job, workload, flags.json);
+    if (world.rank == 0) show_plan(job, workload, {flags.json, "", flags.quiet});
     return 0;
   }
   return meet_and_play(argv, flags, job, workload, world);

@@ -12,8 +12,10 @@
 #include "emulator/control/control.h"
 #include "emulator/host/host_facts.h"
 #include "profiles/error.h"
+#include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
+#include "tools/report/plan_report.h"
 #include "tools/sweep/rows.h"
 #include "tools/verbs.h"
 #include "tools/verbs/compare_play.h"
@@ -27,9 +29,9 @@ constexpr int kMostAtOnce = 256;
 
 struct SweepFlags {
   JobFlags job;
-  std::string grid, csv, picture;
+  std::string grid, json, csv, picture;
   int at_once = 0;  // 0: as the fabric allows
-  bool quiet = false, allow_unfaithful = false;
+  bool quiet = false, allow_unfaithful = false, print_config = false, dry_run = false;
 };
 
 std::vector<std::string> settings_of(const SweepFlags& flags, const SweepGrid& grid,
@@ -78,6 +80,21 @@ Plan plan_of(const SweepFlags& flags) {
   }
   if (!any) throw Error(first_error);
   return plan;
+}
+
+// --print-config and --dry-run: every point under a head that says its values.
+void show_points(const SweepFlags& flags) {
+  const SweepGrid grid = parse_grid(flags.grid);
+  for (std::size_t i = 0; i < grid.points(); ++i) {
+    std::string head = "#";
+    const std::vector<std::string> values = grid.values(i);
+    for (std::size_t a = 0; a < values.size(); ++a)
+      head += " " + grid.axes[a].key + "=" + values[a];
+    std::printf("%s%s\n", i == 0 ? "" : "\n", head.c_str());
+    const LoadedJob job = load_job(flags.job.path, settings_of(flags, grid, i));
+    if (flags.print_config) print_config(job);
+    if (flags.dry_run) show_plan(job, plan_workload(job.spec), {});
+  }
 }
 
 // The runs under way; the destructor kills those that are left.
@@ -201,11 +218,19 @@ void add_flags(CLI::App& app, SweepFlags& flags) {
       ->required()
       ->type_name("'KEY=V1,V2;KEY=...'")
       ->group("Job");
+  app.add_flag("--print-config", flags.print_config,
+               "print every key of every point, its value and origin; do not play")
+      ->group("Job");
+  app.add_flag("--dry-run", flags.dry_run, "say what each point would send; do not play")
+      ->group("Job");
   app.add_option("-j,--at-once", flags.at_once,
                  "runs at the same time; default: one per core in virtual time, else 1")
       ->check(between(1, kMostAtOnce))
       ->type_name("N")
       ->group("Runs");
+  app.add_option("--json", flags.json, "the same rows as JSON; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
   app.add_option("--csv", flags.csv,
                  "a row per point; rows that the file already has are not played again; - is "
                  "stdout")
@@ -236,9 +261,15 @@ int verb_sweep(const Argv& argv) {
       "ghostrank sweep");
   add_flags(app, flags);
   if (!parse(app, argv)) return 0;
+  if (flags.print_config || flags.dry_run) {
+    show_points(flags);
+    return 0;
+  }
   Plan plan = plan_of(flags);
   Sweep& sweep = plan.sweep;
-  check_outputs({{"--csv", flags.csv}, {"--picture", flags.picture}});
+  if (flags.json == "-" && flags.csv == "-")
+    throw Error("--json - leaves no place for --csv -; give one of them a file");
+  check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--picture", flags.picture}});
   if (!flags.csv.empty() && flags.csv != "-") {
     const std::size_t known = resume(sweep, flags.csv);
     if (known > 0 && !flags.quiet)
@@ -248,9 +279,11 @@ int verb_sweep(const Argv& argv) {
   const int at_once = flags.at_once > 0 ? flags.at_once : plan.real_time ? 1 : usable_cores();
   const int signal = Sweeper(flags, sweep, at_once).play();
   const int unwritten =
-      write_each(std::vector<TextFile>{{flags.csv, [&] { return sweep_csv(sweep); }},
+      write_each(std::vector<TextFile>{{flags.json, [&] { return sweep_json(sweep); }},
+                                       {flags.csv, [&] { return sweep_csv(sweep); }},
                                        {flags.picture, [&] { return sweep_svg(sweep); }}});
-  if (!flags.quiet && flags.csv != "-") std::fputs(sweep_text(sweep).c_str(), stdout);
+  if (!flags.quiet && flags.json != "-" && flags.csv != "-")
+    std::fputs(sweep_text(sweep).c_str(), stdout);
   if (signal != 0) {
     failed("interrupted; the same command with the same --csv goes on");
     return 128 + signal;
