@@ -3,10 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <map>
-#include <utility>
-#include <vector>
 
 namespace ghostrank {
 namespace {
@@ -84,30 +80,11 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-// The messages of one connection, run-length encoded: (bytes, repeat).
-using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-using Connections = std::map<std::pair<int, GroupRank>, Runs>;
-
-void add(Runs& runs, std::uint64_t bytes) {
+void add(MessageRuns& runs, std::uint64_t bytes) {
   if (!runs.empty() && runs.back().first == bytes)
     ++runs.back().second;
   else
     runs.emplace_back(bytes, 1);
-}
-
-// By hand: only numbers are written, and this library, which plugins link, needs no other.
-std::string json_of(const Connections& connections) {
-  std::string text = "[";
-  for (const auto& [key, runs] : connections) {
-    text += text.size() > 1 ? ", " : "";
-    text += "{\"channel\": " + std::to_string(key.first) +
-            ", \"peer\": " + std::to_string(key.second) + ", \"messages\": [";
-    for (std::size_t i = 0; i < runs.size(); ++i)
-      text += (i > 0 ? ", [" : "[") + std::to_string(runs[i].first) + ", " +
-              std::to_string(runs[i].second) + ']';
-    text += "]}";
-  }
-  return text + ']';
 }
 
 }  // namespace
@@ -126,24 +103,24 @@ std::string picture(const Schedule& schedule, GroupRank rank) {
   return headline(schedule, rank) + aligned(rows);
 }
 
-std::string to_json(const Schedule& schedule, GroupRank rank) {
+RankMessages messages_of(const Schedule& schedule, GroupRank rank) {
   const auto bytes = [&](const Block& block) {
     return message_bytes(schedule.protocol(), block.count, schedule.collective().element_bytes);
   };
-  Connections sends, recvs;
+  RankMessages out;
   for (int a = 0; a < schedule.actors(rank); ++a) {
     const Actor actor = schedule.actor(rank, a);
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule.step(rank, a, k);
       for (std::uint32_t s = 0; s < step.slices; ++s) {
         for (const GroupRank peer : step.recv_from)
-          add(recvs[{actor.channel, peer}], bytes(slice_of(step.recv, step, s)));
+          add(out.recvs[{actor.channel, peer}], bytes(slice_of(step.recv, step, s)));
         for (const GroupRank peer : step.send_to)
-          add(sends[{actor.channel, peer}], bytes(slice_of(step.send, step, s)));
+          add(out.sends[{actor.channel, peer}], bytes(slice_of(step.send, step, s)));
       }
     }
   }
-  return "{\"sends\": " + json_of(sends) + ", \"recvs\": " + json_of(recvs) + '}';
+  return out;
 }
 
 }  // namespace ghostrank

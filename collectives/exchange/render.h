@@ -3,7 +3,11 @@
 // Threading: pure functions.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collectives/schedule.h"
 
@@ -12,9 +16,13 @@ namespace ghostrank {
 // A table with one line per step of each of the rank's actors; omits steps without a peer.
 std::string picture(const Schedule& schedule, GroupRank rank);
 
-// {"sends": [{"channel": 0, "peer": 4, "messages": [[bytes, repeat], ...]}], "recvs": [...]}: the
-// ordered messages per channel and peer, run-length encoded, zero-byte messages kept; connections
-// in ascending order of channel and peer.
-std::string to_json(const Schedule& schedule, GroupRank rank);
+// The messages of a connection in order, run-length encoded: (bytes, repeat). Zero-byte messages
+// are kept.
+using MessageRuns = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+using RunsByConnection = std::map<std::pair<int, GroupRank>, MessageRuns>;  // by (channel, peer)
+struct RankMessages {
+  RunsByConnection sends, recvs;
+};
+RankMessages messages_of(const Schedule& schedule, GroupRank rank);
 
 }  // namespace ghostrank

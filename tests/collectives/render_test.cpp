@@ -32,30 +32,29 @@ TEST(Picture, LeavesOutStepsWithoutPeers) {
             "      0     0                         1    [0, 5)     10         1\n");
 }
 
-TEST(Json, CountsRunsOfEqualMessages) {
-  EXPECT_EQ(to_json(*ring(8), 1),
-            R"({"sends": [{"channel": 0, "peer": 2, "messages": [[12, 1], [8, 1], [12, 2]]}], )"
-            R"("recvs": [{"channel": 0, "peer": 0, "messages": [[8, 1], [12, 2], [8, 1]]}]})");
+TEST(Messages, AreCountedInRunsOfEqualOnes) {
+  const RankMessages of = messages_of(*ring(8), 1);
+  EXPECT_EQ(of.sends, (RunsByConnection{{{0, 2}, {{12, 1}, {8, 1}, {12, 2}}}}));
+  EXPECT_EQ(of.recvs, (RunsByConnection{{{0, 0}, {{8, 1}, {12, 2}, {8, 1}}}}));
 }
 
-TEST(Json, KeepsEmptyMessages) {
-  EXPECT_EQ(to_json(*ring(1), 0),
-            R"({"sends": [{"channel": 0, "peer": 1, "messages": [[0, 2], [4, 1], [0, 1]]}], )"
-            R"("recvs": [{"channel": 0, "peer": 2, "messages": [[0, 1], [4, 1], [0, 2]]}]})");
+TEST(Messages, WithoutBytesAreKept) {
+  const RankMessages of = messages_of(*ring(1), 0);
+  EXPECT_EQ(of.sends, (RunsByConnection{{{0, 1}, {{0, 2}, {4, 1}, {0, 1}}}}));
+  EXPECT_EQ(of.recvs, (RunsByConnection{{{0, 2}, {{0, 1}, {4, 1}, {0, 2}}}}));
 }
 
-TEST(Json, ListsConnectionsByChannelAndPeer) {
-  EXPECT_EQ(to_json(*ring(6, {{}, 2, 0, {}}), 0),
-            R"({"sends": [{"channel": 0, "peer": 1, "messages": [[4, 4]]}, )"
-            R"({"channel": 1, "peer": 1, "messages": [[4, 4]]}], )"
-            R"("recvs": [{"channel": 0, "peer": 2, "messages": [[4, 4]]}, )"
-            R"({"channel": 1, "peer": 2, "messages": [[4, 4]]}]})");
+TEST(Messages, AreListedByChannelAndPeer) {
+  const RankMessages of = messages_of(*ring(6, {{}, 2, 0, {}}), 0);
+  EXPECT_EQ(of.sends, (RunsByConnection{{{0, 1}, {{4, 4}}}, {{1, 1}, {{4, 4}}}}));
+  EXPECT_EQ(of.recvs, (RunsByConnection{{{0, 2}, {{4, 4}}}, {{1, 2}, {{4, 4}}}}));
 }
 
-TEST(Json, IsEmptyForAGroupOfOne) {
+TEST(Messages, AreNoneInAGroupOfOne) {
   const Collective c{Func::all_reduce, 1, 5, 4, 0};
-  EXPECT_EQ(to_json(*find_algorithm("generic", c.func, "ring")->make(c, {}), 0),
-            R"({"sends": [], "recvs": []})");
+  const RankMessages of = messages_of(*find_algorithm("generic", c.func, "ring")->make(c, {}), 0);
+  EXPECT_TRUE(of.sends.empty());
+  EXPECT_TRUE(of.recvs.empty());
 }
 
 }  // namespace

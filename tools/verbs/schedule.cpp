@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "collectives/check/checker.h"
 #include "collectives/exchange/goal.h"
@@ -152,6 +153,20 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   flags.count_given = app.count("--count") > 0;
   flags.root_given = app.count("--root") > 0;
   return true;
+}
+
+nlohmann::ordered_json json_of(const RunsByConnection& connections) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const auto& [connection, runs] : connections)
+    json.push_back(
+        {{"channel", connection.first}, {"peer", connection.second}, {"messages", runs}});
+  return json;
+}
+
+std::string json_of(const RankMessages& messages) {
+  const nlohmann::ordered_json json{{"sends", json_of(messages.sends)},
+                                    {"recvs", json_of(messages.recvs)}};
+  return json.dump() + "\n";
 }
 
 std::optional<Protocol> parse_protocol(const std::string& name) {
@@ -427,7 +442,7 @@ int verb_schedule(const Argv& argv) {
   } else if (flags.json.empty()) {
     show(row, *schedule, flags.rank);
   } else {
-    write_whole(flags.json, to_json(*schedule, flags.rank) + "\n");
+    write_whole(flags.json, json_of(messages_of(*schedule, flags.rank)));
   }
   return flags.check ? prove(row, c, comm, stdout_is_taken(flags) ? stderr : stdout) : 0;
 }
