@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "switch/kernel.h"
@@ -47,10 +48,14 @@ GHOSTRANK_KERNEL void quantise(std::span<const float> numbers, int exponent, int
   }
 }
 
-GHOSTRANK_KERNEL void restore(std::span<const std::int32_t> sums, int exponent, int workers,
-                              float* numbers) {
+GHOSTRANK_KERNEL void restore(std::span<const std::byte> sums, int exponent, int workers,
+                              std::span<float> numbers) {
   const double step = 1 / scale_of(exponent, workers);
-  for (std::size_t i = 0; i < sums.size(); ++i) numbers[i] = static_cast<float>(sums[i] * step);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::int32_t sum;
+    std::memcpy(&sum, sums.data() + i * sizeof sum, sizeof sum);
+    numbers[i] = static_cast<float>(sum * step);
+  }
 }
 
 double error_bound(int exponent, int workers) {

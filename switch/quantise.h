@@ -26,7 +26,8 @@ std::int8_t exponent_of(std::span<const float> numbers);
 // `whole` has as many elements as `numbers`. A number of magnitude 2^exponent or more counts as the
 // largest one below.
 void quantise(std::span<const float> numbers, int exponent, int workers, std::int32_t* whole);
-void restore(std::span<const std::int32_t> sums, int exponent, int workers, float* numbers);
+// `sums`: an int32 each, in the order of this machine, at least as many as `numbers`.
+void restore(std::span<const std::byte> sums, int exponent, int workers, std::span<float> numbers);
 
 double error_bound(int exponent, int workers);
 

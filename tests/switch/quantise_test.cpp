@@ -27,7 +27,7 @@ std::vector<float> summed(const std::vector<std::vector<float>>& blocks, int& ex
   }
   for (std::size_t i = 0; i < sums.size(); ++i) whole[i] = static_cast<std::int32_t>(sums[i]);
   std::vector<float> result(sums.size());
-  restore(whole, exponent, workers, result.data());
+  restore(std::as_bytes(std::span(whole)), exponent, workers, result);
   return result;
 }
 

@@ -58,7 +58,7 @@ class AtpPart final : public WindowPart {
     std::vector<float> numbers(plain && floats && real_ ? kElements : 0);
     std::vector<std::int32_t> units(real_ && numbers.empty() ? kElements : 0);
     if (real_) {
-      const std::vector<float> own = floats ? mine(chunk.packet) : std::vector<float>{};
+      const std::span<const float> own = floats ? mine(chunk.packet) : std::span<const float>{};
       if (!numbers.empty())
         std::copy(own.begin(), own.end(), numbers.begin());
       else if (floats)

@@ -186,9 +186,17 @@ class Member final : public Agent {
       pieces_[piece].left = share.first_of(piece + 1) - share.first_of(piece);
       for (const GroupRank r : local())
         pieces_[piece].missing += r != me_ && given_by(r, share, piece) > 0;
-      if (real_) add(share, piece, me_, mine(io, share, piece));
+      if (real_) add_mine(io, share, piece);
     }
     go_on(io);
+  }
+
+  void add_mine(Io& io, const RailShare& share, std::uint64_t piece) {
+    Tensor& tensor = io.tensor(call().number);
+    for (std::uint64_t c = share.first_of(piece); c < share.first_of(piece + 1); ++c) {
+      const RailShare::Chunk chunk = share.chunk(c);
+      if (share.gives(me_, chunk)) part_->sum().add(c, tensor.read(chunk.first, chunk.elements));
+    }
   }
 
   // Adds what rank r gives of a piece.

@@ -21,8 +21,8 @@ class NodeSum {
     type_ = type;
     sums_ = sums;
     const std::uint64_t stored = sums && is_float(type) ? sizeof(float) : bytes_of(type);
-    per_chunk_ = (per_chunk * stored + 3) / 4;  // in words of 4 bytes
-    words_.resize(chunks * per_chunk_);
+    per_chunk_ = (per_chunk * stored + kWord - 1) / kWord * kWord;
+    store_.resize(chunks * per_chunk_);
     fresh_.assign(chunks, true);
   }
   void add(std::uint64_t chunk, std::span<const std::byte> elements) {
@@ -31,44 +31,50 @@ class NodeSum {
     const std::vector<float> floats = floats_of(type_, elements);
     add_as(DataType::float32, chunk, std::as_bytes(std::span(floats)));
   }
-  // The first `elements` of a chunk of floats that is still a sum.
-  std::vector<float> floats(std::uint64_t chunk, std::uint64_t elements) const {
-    std::vector<float> floats(elements);
-    std::memcpy(floats.data(), words_.data() + chunk * per_chunk_, elements * sizeof(float));
-    return floats;
-  }
+  // A chunk of floats that is still a sum; 0 after its last element.
+  std::span<const float> floats(std::uint64_t chunk) const { return as<const float>(chunk); }
+  // The same, to set a chunk of float32 to its result.
+  std::span<float> floats(std::uint64_t chunk) { return as<float>(chunk); }
   // Sets a chunk to these bytes, and what is left of it to 0: a result, or elements that nobody
   // adds to.
   void put(std::uint64_t chunk, std::span<const std::byte> bytes) {
-    const std::span all =
-        std::as_writable_bytes(std::span(words_))
-            .subspan(chunk * per_chunk_ * sizeof words_[0], per_chunk_ * sizeof words_[0]);
+    const std::span all = std::span(store_).subspan(chunk * per_chunk_, per_chunk_);
     std::memcpy(all.data(), bytes.data(), bytes.size());
     std::ranges::fill(all.subspan(bytes.size()), std::byte{0});
   }
   std::span<const std::int32_t> words(std::uint64_t chunk) const {
-    return std::span(words_).subspan(chunk * per_chunk_, per_chunk_);
+    return as<const std::int32_t>(chunk);
   }
   std::span<const std::byte> bytes(std::uint64_t chunk, std::uint64_t bytes) const {
-    return std::as_bytes(words(chunk)).first(bytes);
+    return std::span(store_).subspan(chunk * per_chunk_, bytes);
   }
 
  private:
+  static constexpr std::uint64_t kWord = 4;
+
+  // The chunk as numbers of 4 bytes. Memory of the allocator holds whatever is copied into it.
+  template <typename T>
+  std::span<T> as(std::uint64_t chunk) const {
+    static_assert(sizeof(T) == kWord);
+    auto* const first = const_cast<std::byte*>(store_.data() + chunk * per_chunk_);
+    return {reinterpret_cast<T*>(first), per_chunk_ / kWord};
+  }
+
   // Elements of the type in which sums are held. The first ones of a chunk are its sum.
   void add_as(DataType type, std::uint64_t chunk, std::span<const std::byte> elements) {
     if (fresh_[chunk]) {
       fresh_[chunk] = false;
       return put(chunk, elements);
     }
-    add_elements(type, reinterpret_cast<std::byte*>(words_.data() + chunk * per_chunk_),
-                 elements.data(), elements.size() / bytes_of(type));
+    add_elements(type, store_.data() + chunk * per_chunk_, elements.data(),
+                 elements.size() / bytes_of(type));
   }
 
   DataType type_{};
   bool sums_ = false;
-  std::uint64_t per_chunk_ = 0;
-  std::vector<std::int32_t> words_;
-  std::vector<bool> fresh_;  // chunks that nothing was added to; their words are of earlier calls
+  std::uint64_t per_chunk_ = 0;   // bytes, whole words
+  std::vector<std::byte> store_;  // by chunk
+  std::vector<bool> fresh_;  // chunks that nothing was added to; their bytes are of earlier calls
 };
 
 }  // namespace ghostrank

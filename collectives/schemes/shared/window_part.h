@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "collectives/schemes/shared/slot_timers.h"
@@ -49,8 +50,8 @@ class WindowPart : public WorkerPart {
     return first_packet_ + static_cast<std::uint32_t>(chunk.packet);
   }
   // The node's sum of a chunk of floats.
-  std::vector<float> mine(std::uint64_t chunk) const {
-    return sum_.floats(chunk, share_->chunk(chunk).elements);
+  std::span<const float> mine(std::uint64_t chunk) const {
+    return sum_.floats(chunk).first(share_->chunk(chunk).elements);
   }
 
   Call call_;

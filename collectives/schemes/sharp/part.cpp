@@ -72,7 +72,8 @@ class SharpPart final : public WorkerPart {
   // The node's sum of a chunk, in the call's type.
   std::vector<std::byte> mine(std::uint64_t chunk) const {
     const std::uint64_t elements = share_->chunk(chunk).elements;
-    if (is_float(call_.type)) return bytes_of_floats(call_.type, sum_.floats(chunk, elements));
+    if (is_float(call_.type))
+      return bytes_of_floats(call_.type, sum_.floats(chunk).first(elements));
     const auto bytes = sum_.bytes(chunk, elements * bytes_of(call_.type));
     return {bytes.begin(), bytes.end()};
   }

@@ -128,7 +128,8 @@ void SwitchMlPart::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) 
     std::copy(words.begin(), words.end(), values.begin());
     return;
   }
-  quantise(mine(chunk), exponents_[chunk], layout_->rails.nodes(), values.data());
+  quantise(std::as_const(sum_).floats(chunk), exponents_[chunk], layout_->rails.nodes(),
+           values.data());
 }
 
 // What this worker sends for a chunk; takes the place of an earlier packet, and its memory.
@@ -137,7 +138,6 @@ void SwitchMlPart::contribute(const Chunk& chunk, Contribution& packet) const {
   const auto nodes = static_cast<std::uint64_t>(layout_->rails.nodes());
   packet.words = {.packet = number_of(chunk)};
   packet.full = reach == Reach::everyone;
-  packet.values.clear();
   if (chunk.exponent != switchml::Worker::kNone)
     packet.words.exponent = own_exponent(chunk.exponent);
   if (reach != Reach::everyone) {
@@ -149,9 +149,10 @@ void SwitchMlPart::contribute(const Chunk& chunk, Contribution& packet) const {
     packet.full = packet.words.worker == node_ ||
                   (reach == Reach::to_one && chunk.values != switchml::Worker::kNone);
   }
-  if (!packet.full || !real_) return;
+  if (!packet.full || !real_) return packet.values.clear();
   packet.values.resize(layout_->options.elements);
-  if (chunk.values != switchml::Worker::kNone) fill(packet.values, chunk.values);
+  if (chunk.values != switchml::Worker::kNone) return fill(packet.values, chunk.values);
+  std::ranges::fill(packet.values, 0);
 }
 
 bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
@@ -222,10 +223,10 @@ void SwitchMlPart::finish(std::uint64_t chunk, std::span<const std::byte> conten
   if (content.empty()) return;  // a credit: this worker needs no elements
   const std::uint64_t elements = share_->chunk(chunk).elements;
   if (exponents_.empty()) return sum_.put(chunk, content.first(elements * bytes_of(call_.type)));
-  std::vector<std::int32_t> sums(elements);
-  std::memcpy(sums.data(), content.data(), elements * sizeof(std::int32_t));
+  if (call_.type == DataType::float32)
+    return restore(content, exponents_[chunk], layout_->rails.nodes(), sum_.floats(chunk));
   std::vector<float> floats(elements);
-  restore(sums, exponents_[chunk], layout_->rails.nodes(), floats.data());
+  restore(content, exponents_[chunk], layout_->rails.nodes(), floats);
   sum_.put(chunk, bytes_of_floats(call_.type, floats));
 }
 
