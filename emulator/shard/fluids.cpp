@@ -47,7 +47,7 @@ void Shard::transfer_as_fluid(RankState& r, Flight& f, PairCounter& pair) {
   const std::uint32_t number = fluids_->transfer_of(f, pair);
   FluidCalls::Active& call = fluids_->at(number);
   const Fluid& fluid = *call.fluid;
-  f.schedule = fluid.shape->schedule.get();
+  f.schedule = fluid.layout->schedule.get();
   const bool sends = f.op->kind == Op::Kind::send;
   if (call.arrived >= 0) {  // the receiver, after the last byte
     end_member(f, std::max(f.start.at, call.arrived));

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "profiles/error.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
 
 namespace ghostrank {
@@ -60,7 +61,7 @@ class Line {
 std::vector<std::string> entries_for(const std::string& file,
                                      const std::vector<NodeInterface>& nodes) {
   std::vector<std::string> lines;
-  std::istringstream text(read_text(file));
+  std::istringstream text(read_input(file));
   int number = 0;
   for (std::string raw; std::getline(text, raw);) {
     ++number;

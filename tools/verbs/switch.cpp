@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
 #include "tools/report/files/output_files.h"
 #include "tools/switching/bmv2.h"
@@ -357,7 +358,7 @@ int ask(const Argv& argv) {
   if (!parse(app, argv)) return 0;
   nlohmann::ordered_json request{{"do", verb}};
   if (names_job) request["job"] = argument;
-  if (verb == "admit") request["job"] = read_text(argument);
+  if (verb == "admit") request["job"] = read_input(argument);
   const std::string answer =
       ask_switch(socket, request.dump(), verb == "stop" ? Until::stopped : Until::answered);
   const auto json = nlohmann::ordered_json::parse(answer, nullptr, false);

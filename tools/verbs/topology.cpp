@@ -12,6 +12,7 @@
 
 #include "emulator/network/fabric_facts.h"
 #include "profiles/error.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
 #include "tools/report/files/output_files.h"
 #include "tools/text/humane.h"
@@ -30,7 +31,7 @@ constexpr std::size_t kMostDrawn = 150;  // switches; larger fabrics are drawn p
 ClusterSpec cluster_of(const JobFlags& flags) {
   ClusterSpec cluster;
   if (flags.path.ends_with(".csv")) {
-    const std::string text = read_text(flags.path);
+    const std::string text = read_input(flags.path);
     cluster = cluster_named_in(text, flags.path);
     cluster.topology.file =
         std::make_shared<const SwitchGraph>(parse_topology(text, flags.path, cluster));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
 #include "tests/tools/sample.h"
 
@@ -48,7 +49,7 @@ TEST(WholeFiles, TouchNothingElse) {
 TEST(WholeFiles, NeverReplaceAnInput) {
   const Scratch scratch;
   put(scratch / "job", "schema");
-  read_text(scratch / "job");
+  read_input(scratch / "job");
   std::filesystem::create_hard_link(scratch / "job", scratch / "same");
   std::filesystem::create_symlink(scratch / "job", scratch / "link");
   for (const char* name : {"job", "same", "link"}) {
