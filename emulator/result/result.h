@@ -96,6 +96,8 @@ struct PacketCounts {
   // run or segment, and malformed ones.
   std::uint64_t dropped = 0, refused = 0, strays = 0;
   std::uint64_t unreadable = 0;  // engine threads that could not read `dropped`
+  // Of `sent`, to a switch outside ghostrank: the rank had no answer to the packet before.
+  std::uint64_t sent_again = 0;
 
   void merge(const PacketCounts& other) {
     sent += other.sent;
@@ -107,6 +109,7 @@ struct PacketCounts {
     refused += other.refused;
     strays += other.strays;
     unreadable += other.unreadable;
+    sent_again += other.sent_again;
   }
 };
 

@@ -314,6 +314,7 @@ void Shard::from_switch(Message m) {
   const auto pass = [&](Picoseconds late, Message&& copy) {
     if (late == Misfortune::kLost) return;
     ++stats_.packets.received;
+    unanswered_.answered(copy.header.group, receiver, copy.header.actor);
     copy.header.start += late;
     schedule_note(std::move(copy));
   };

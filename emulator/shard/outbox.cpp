@@ -70,11 +70,15 @@ bool Shard::try_send(int flow, Nic nic, Message& message) {
   if (to_switch)
     switch_slips_.sent(h.group, nic.value() % cluster_.nics_per_node(), h.actor,
                        static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano + late);
+  const WorldParty rank =
+      to_switch ? cluster_.world_party(cluster_.schemes()[h.group], h.source) : WorldParty{};
+  const std::uint32_t group = h.group, slot = h.actor;
   const bool sent = flow < flows ? fabric_.try_send(flow, message)
                     : to_switch
                         ? try_send_packet(*switch_packets_, flow - flows - packet_flows, message)
                         : try_send_packet(*packets_, flow - flows, message);
   if (!sent) return false;
+  if (to_switch) stats_.packets.sent_again += unanswered_.sent(group, rank, slot);
   if (data && bytes > 0) pacing_.note(nic, start, time_at_nic(nic, start, bytes), late);
   return true;
 }

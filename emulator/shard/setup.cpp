@@ -133,6 +133,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   if (packets_) packets_before_ = packets_->stats();
   if (switch_packets_) switch_packets_before_ = switch_packets_->stats();
   switch_slips_.begin(cluster_.schemes().size());
+  unanswered_.begin(cluster_.schemes().size());
   connections_.clear();
   agents_.clear(segment_.measured);
   misfortune_.begin(segment_.first);

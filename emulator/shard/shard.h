@@ -59,6 +59,7 @@
 #include "emulator/shard/measured/spans.h"
 #include "emulator/shard/measured/statistics.h"
 #include "emulator/shard/measured/switch_slips.h"
+#include "emulator/shard/measured/unanswered.h"
 #include "emulator/shard/on_the_way/connections.h"
 #include "emulator/shard/on_the_way/helper_backlogs.h"
 #include "emulator/shard/on_the_way/in_order.h"
@@ -454,6 +455,7 @@ class Shard final : private NoteCarrier {
   // By scheme: flows to a switch outside ghostrank, by group rank (-1: not here).
   std::vector<std::vector<int>> switch_flow_;
   SwitchSlips switch_slips_;
+  Unanswered unanswered_;  // by a switch outside ghostrank
   std::size_t switch_flows_ = 0;
   Spans spans_;
   QuietWatch quiet_;

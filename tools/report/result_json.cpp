@@ -158,6 +158,7 @@ Json switch_json(const Result& result) {
           {"address", sw.address},
           {"cpu_seconds", or_null(sw.processor_seconds)},
           {"memory_bytes", sw.memory_bytes > 0 ? Json(sw.memory_bytes) : Json()},
+          {"packets_sent_again", result.packets ? Json(result.packets->sent_again) : Json()},
           {"busy", sw.processor_seconds && wall > 0 ? Json(*sw.processor_seconds / wall) : Json()}};
 }
 

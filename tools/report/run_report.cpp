@@ -211,6 +211,7 @@ std::string packet_line(const PacketCounts& p) {
   const auto add = [&](std::uint64_t n, const char* what) {
     if (n > 0) text += ", " + count(n) + what;
   };
+  add(p.sent_again, " sent again to the switch");
   add(p.doubled_on_purpose, " doubled");
   add(p.delayed_on_purpose, " delayed");
   text += p.unreadable > 0 ? ", dropped by the kernel: unreadable"

@@ -80,10 +80,12 @@ TEST(Report, CountsPacketsWhereSchemesSendThem) {
             std::string::npos)
       << text;
   result.packets->doubled_on_purpose = 2;
+  result.packets->sent_again = 7;
   result.packets->strays = 3;
   result.packets->unreadable = 1;
   text = report(job, result, Paint{});
-  EXPECT_NE(text.find("10 lost on purpose, 2 doubled, dropped by the kernel: unreadable, 3 strays"),
+  EXPECT_NE(text.find("10 lost on purpose, 7 sent again to the switch, 2 doubled, dropped by the "
+                      "kernel: unreadable, 3 strays"),
             std::string::npos)
       << text;
 }

@@ -153,8 +153,11 @@ void read_packets(AbRun& run, const Json& result, const JobSpec& spec) {
   const Json& packets = result.at("packets");
   if (!packets.is_object() || run.iterations == 0) return;
   if (!run.packets) run.packets = number_or(packets, "sent", 0) / run.iterations;
-  // Nothing here counts what a switch outside ghostrank loses or delays.
-  if (!run.switch_target.empty()) return;
+  if (!run.switch_target.empty()) {
+    if (const auto again = number_in(result.at("switch"), "packets_sent_again"))
+      run.retransmissions = *again / run.iterations;
+    return;
+  }
   // A lower bound: a scheme also resends packets whose timer expired too early.
   run.retransmissions =
       (number_or(packets, "lost_on_purpose", 0) + number_or(packets, "dropped", 0)) /
