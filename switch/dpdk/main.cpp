@@ -2,12 +2,13 @@
 // `ghostrank switch run --target dpdk` starts it, so that the command itself does not need DPDK.
 //
 //   ghostrank-dpdk [--in-order] [--as-written] [--cores=N] [--control] [--show=REGISTERS]...
-//                  SPEC ENTRIES PORT...
+//                  [--include=FOLDER]... SPEC ENTRIES PORT...
 //
 //   ENTRIES         a file of commands (commands.h)
 //   PORT            as for `switch run`
 //   --in-order      one packet in the pipeline at a time
 //   --as-written    do not shorten sums and jumps
+//   --include       where files are that SPEC includes (expand.h)
 //   --cores         one pipeline per core; packet sockets only
 //   --control       descriptor 3 is a control line to the process that started this (control.h)
 //
@@ -33,6 +34,7 @@
 
 #include "switch/dpdk/control.h"
 #include "switch/dpdk/cores.h"
+#include "switch/dpdk/expand.h"
 #include "switch/dpdk/jumps.h"
 #include "switch/dpdk/sums.h"
 #include "switch/dpdk/xdp_ports.h"
@@ -143,7 +145,7 @@ constexpr int kControlFd = 3;
 struct Arguments {
   bool in_order = false, as_written = false, control = false;
   int cores = 1;
-  std::vector<std::string> show;
+  std::vector<std::string> show, include;
   std::string spec, entries;
   std::vector<std::string> ports;
 };
@@ -152,7 +154,7 @@ int play(const Arguments& wanted) {
   std::vector<switchml::PortName> names;
   for (const std::string& name : wanted.ports) names.push_back(switchml::port_named(name));
   const bool files = names.front().interface.empty();
-  Spec program = parse_spec(text_of(wanted.spec), wanted.spec);
+  Spec program = parse_spec(expand_spec(wanted.spec, wanted.include), wanted.spec);
   if (!wanted.as_written) {
     shorten_sums(program);
     shorten_jumps(program);
@@ -217,11 +219,12 @@ int main(int argc, char** argv) {
     if (words[0].starts_with("--cores="))
       wanted.cores = std::max(1, std::atoi(words[0].c_str() + 8));
     if (words[0].starts_with("--show=")) wanted.show.push_back(words[0].substr(7));
+    if (words[0].starts_with("--include=")) wanted.include.push_back(words[0].substr(10));
   }
   if (words.size() < 3) {
     std::fprintf(stderr,
                  "usage: ghostrank-dpdk [--in-order] [--as-written] [--cores=N] [--control] "
-                 "[--show=REGISTERS] SPEC ENTRIES PORT...\n");
+                 "[--show=REGISTERS] [--include=FOLDER] SPEC ENTRIES PORT...\n");
     return 2;
   }
   wanted.spec = words[0];

@@ -83,11 +83,21 @@ class Parser {
       std::string_view line = text_.substr(at_, end - at_);
       at_ = end + 1;
       ++line_;
+      if (line.starts_with("#line ")) {
+        take_place(line.substr(6));
+        continue;
+      }
       line = line.substr(0, std::min(line.find("//"), line.find(';')));
       words_ = words_of(line);
       if (!words_.empty()) return true;
     }
     return false;
+  }
+  // "N FILE": where the next line is from (expand.h).
+  void take_place(std::string_view place) {
+    const std::size_t blank = place.find(' ');
+    line_ = static_cast<int>(number(place.substr(0, blank))) - 1;
+    name_ = place.substr(blank + 1);
   }
   void need(const char* what) {
     if (!next()) fail(std::string("the file ends within ") + what);
@@ -282,7 +292,7 @@ class Parser {
   }
 
   std::string_view text_;
-  const std::string& name_;
+  std::string name_;  // of the file of the line
   std::size_t at_ = 0;
   int line_ = 0;
   Words words_;

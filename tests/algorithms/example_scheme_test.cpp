@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/check/agents/checker.h"
+#include "collectives/slot_scheme.h"
 #include "collectives/wire_format.h"
 #include "profiles/algorithms/algorithms.h"
 
@@ -105,46 +106,79 @@ TEST(SparseServer, SendsWhatIsNotZeroAlone) {
   EXPECT_EQ(events({}), 4u + 8u + 4 * 100 + 4 * 100);
 }
 
-TEST(SlotSum, SumsRightAndHoldsItsClaims) {
-  for (int size = 1; size <= 8; ++size)
-    for (const std::uint64_t count : {0, 1, 256, 257, 5000}) {
-      const AgentProof proof = prove(*example("slot-sum", size), all_reduce(size, count), 60);
-      EXPECT_TRUE(proof.report.ok) << size << " ranks: " << proof.report.error;
-      EXPECT_EQ(proof.refused, "its switch adds int32 alone");
-    }
-  const auto calls = calls_like(all_reduce(3, 5000), DataType::int32, 4);
-  for (const Claim& claim : check_claims(*example("slot-sum", 3), calls, 100)) {
+// Sums of integers need nothing beside the form.
+const SlotForm kSums{.name = "slot-sum", .port = 0x51c0, .slots = 4, .elements = 16};
+
+void expect_right(const Ends& ends, const std::string& refused) {
+  for (const std::uint64_t count : {0, 1, 256, 257, 2000}) {
+    const AgentProof proof = prove(ends, all_reduce(ends.size(), count), 60);
+    EXPECT_TRUE(proof.report.ok) << ends.size() << " ranks: " << proof.report.error;
+    EXPECT_EQ(proof.refused, refused);
+  }
+}
+
+void expect_claims_hold(const Ends& ends, DataType type) {
+  const auto calls = calls_like(all_reduce(ends.size(), 5000), type, 4);
+  for (const Claim& claim : check_claims(ends, calls, 100)) {
     EXPECT_EQ(claim.holds(), claim.misfortune != "reordering") << claim.text();
     EXPECT_EQ(claim.claimed, claim.holds());
   }
 }
 
-// Its packets are big-endian on the wire.
-TEST(SlotSum, WritesWhatASwitchReads) {
-  const auto ends = example("slot-sum", 2);
-  const WireFormat& format = *ends->wire_format();
-  const std::int32_t element = -2;
-  const auto content = std::as_bytes(std::span(&element, 1));
-  const Note note{.call = 0x01020304, .index = 5, .elements = 1, .content = content};
-  std::vector<std::byte> packet(note_bytes(note, ends->overhead_bytes())), store;
-  format.encode(note, packet);
-  const std::vector<unsigned> expected{0x51, 0xc0, 0, 5, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xfe};
-  ASSERT_EQ(packet.size(), expected.size());
-  for (std::size_t i = 0; i < packet.size(); ++i)
-    EXPECT_EQ(std::to_integer<unsigned>(packet[i]), expected[i]) << i;
-  const std::optional<Note> read = format.decode(packet, store);
-  ASSERT_TRUE(read);
-  EXPECT_TRUE(std::ranges::equal(read->content, content));
-  packet[1] = std::byte{0};
-  EXPECT_FALSE(format.decode(packet, store));
+TEST(SlotScheme, CombinesRightAndHoldsItsClaims) {
+  for (int size = 1; size <= 8; ++size) {
+    expect_right(SlotScheme(size, {}, kSums), "its switch combines int32 alone");
+    expect_right(*example("slot-max", size), "its switch combines float32 alone");
+  }
+  expect_claims_hold(SlotScheme(3, {}, kSums), DataType::int32);
+  expect_claims_hold(*example("slot-max", 3), DataType::float32);
 }
 
-// The same scheme, with a wire format that makes a mistake.
+TEST(SlotScheme, RefusesAFormOutOfRange) {
+  const auto made = [](SlotForm form) { return SlotScheme(2, {}, form).size(); };
+  EXPECT_EQ(made(kSums), 2);
+  for (const SlotForm& wrong : {SlotForm{.name = "x", .port = 0},
+                                {.name = "x", .port = 1, .slots = 0},
+                                {.name = "x", .port = 1, .slots = 16385},
+                                {.name = "x", .port = 1, .elements = 257},
+                                {.name = "x", .port = 1, .type = DataType::float16}})
+    EXPECT_THROW(made(wrong), std::invalid_argument);
+}
+
+std::vector<unsigned> packet_of(const Ends& ends, std::uint32_t element) {
+  const auto content = std::as_bytes(std::span(&element, 1));
+  const Note note{.call = 0x01020304, .index = 5, .elements = 1, .content = content};
+  std::vector<std::byte> packet(note_bytes(note, ends.overhead_bytes())), store;
+  ends.wire_format()->encode(note, packet);
+  const std::optional<Note> read = ends.wire_format()->decode(packet, store);
+  EXPECT_TRUE(read && std::ranges::equal(read->content, content));
+  std::vector<unsigned> bytes;
+  for (const std::byte b : packet) bytes.push_back(std::to_integer<unsigned>(b));
+  packet[1] = std::byte{0};
+  EXPECT_FALSE(ends.wire_format()->decode(packet, store));
+  return bytes;
+}
+
+// Packets are big-endian on the wire.
+TEST(SlotScheme, WritesWhatASwitchReads) {
+  using Bytes = std::vector<unsigned>;
+  EXPECT_EQ(packet_of(SlotScheme(2, {}, kSums), 0xfffffffe),
+            (Bytes{0x51, 0xc0, 0, 5, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xfe}));
+  // -1.5 is 0xbfc00000, 1.5 is 0x3fc00000: as integers the larger number comes later.
+  EXPECT_EQ(packet_of(*example("slot-max", 2), 0xbfc00000),
+            (Bytes{0x51, 0xc0, 0, 5, 1, 2, 3, 4, 0x40, 0x3f, 0xff, 0xff}));
+  EXPECT_EQ(packet_of(*example("slot-max", 2), 0x3fc00000),
+            (Bytes{0x51, 0xc0, 0, 5, 1, 2, 3, 4, 0xbf, 0xc0, 0, 0}));
+}
+
+// Sums with a wire format that makes a mistake.
 class Careless final : public Ends, private WireFormat {
  public:
   using Spoil = std::function<void(Note&)>;
   explicit Careless(Spoil spoil)
-      : Ends(3), ends_(example("slot-sum", 3)), spoil_(std::move(spoil)) {}
+      : Ends(3),
+        ends_(std::make_unique<SlotScheme>(3, Communicator{}, kSums)),
+        spoil_(std::move(spoil)) {}
   std::vector<Helper> helpers() const override { return ends_->helpers(); }
   std::unique_ptr<Agent> agent(GroupParty party) const override { return ends_->agent(party); }
   std::vector<Edge> traffic(const Call& call) const override { return ends_->traffic(call); }

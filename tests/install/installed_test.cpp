@@ -146,8 +146,8 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "fabric: {kind: virtual}\n",
       "\"payload_bytes_per_rank\": 5004");
   const Outcome slots = shell(command() + " schemes --library mine --plugin " +
-                              (examples() / "slot_sum.so").string());
-  EXPECT_NE(slots.text.find("wire format of their own: slot-sum"), std::string::npos) << slots.text;
+                              (examples() / "slot_max.so").string());
+  EXPECT_NE(slots.text.find("wire format of their own: slot-max"), std::string::npos) << slots.text;
 }
 
 }  // namespace

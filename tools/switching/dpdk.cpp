@@ -45,6 +45,16 @@ std::string own_program(int elements) {
               ErrorKind::environment);
 }
 
+// Where the parts are that a program of the user's own may include.
+std::vector<std::string> folders_of_parts() {
+  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  std::vector<std::string> folders;
+  for (const fs::path& folder :
+       {fs::path(GHOSTRANK_SWITCH_PROGRAMS) / "../slots", here / "../share/ghostrank/switch/slots"})
+    if (fs::exists(folder)) folders.push_back(fs::canonical(folder).string());
+  return folders;
+}
+
 void append(std::vector<std::string>& lines, std::vector<std::string> more,
             const std::string& before = {}) {
   for (std::string& line : more) lines.push_back(before + line);
@@ -99,6 +109,7 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   if (run.as_written) words.push_back("--as-written");
   if (run.cores > 1) words.push_back("--cores=" + std::to_string(run.cores));
   if (has_jobs_) append(words, {"--show=port_counters_0", "--show=job_counters_0"});
+  append(words, folders_of_parts(), "--include=");
   words.push_back(run.program.empty() ? own_program(elements_) : run.program);
   words.push_back(has_jobs_ ? made.path() : run.entries);
   words.insert(words.end(), run.ports.begin(), run.ports.end());

@@ -141,12 +141,12 @@ TEST(PacketsOfProcesses, CrossInAFormatOfTheirScheme) {
   algorithms.load_plugin(GHOSTRANK_SLOTS_PLUGIN, ".");
   SmallJob job(2, 2, FabricKind::ofi);
   job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
-  job.spec.collectives.algorithm(Func::all_reduce) = "mine/slot-sum";
+  job.spec.collectives.algorithm(Func::all_reduce) = "mine/slot-max";
   job.spec.cluster.servers.count = 1;
   job.spec.fabric.packets = {.loss = 0.02, .mtu = 1500};
   job.spec.run.iterations = 3;
-  job.collective(Func::all_reduce, 5003, DataType::int32)
-      .collective(Func::all_reduce, 9, DataType::int32);
+  job.collective(Func::all_reduce, 5003, DataType::float32, 0, 1)
+      .collective(Func::all_reduce, 9, DataType::float32, 0, 2);
   for (const bool verify : {true, false}) {
     job.spec.run.verify = verify;
     play(job, 3, [&](const Result& result) {

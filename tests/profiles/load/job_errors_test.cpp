@@ -75,7 +75,7 @@ TEST(JobErrors, NameAProgramOfASwitchThatIsNotThere) {
   expect("program: /etc/passwd", "switch.program: '/etc/passwd' is no .spec");
   expect("entries: /etc/passwd", "switch.entries are those of a program; name it with");
   expect("loss: 0.1, entries: /etc/passwd, program: " GHOSTRANK_SOURCE_DIR
-         "/collectives/examples/slot_sum.spec",
+         "/collectives/examples/slot_max.spec",
          "those of switch.entries; use fabric.packets.loss");
 }
 
