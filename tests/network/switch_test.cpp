@@ -44,6 +44,9 @@ TEST_F(SwitchedHosts, AreSummedRightWhateverIsLostOrDoubled) {
                            "-s fabric.packets.duplicates=0.02 -s switch.packet_elements=64"));
     if (!result.contains("packets")) return;
     EXPECT_GT(result["packets"]["lost_on_purpose"], 0);
+    // What is lost has to be sent again, but for some second copies.
+    EXPECT_GT(result["switch"]["packets_sent_again"],
+              result["packets"]["lost_on_purpose"].get<int>() / 2);
   }
 }
 
@@ -84,10 +87,11 @@ TEST_F(SwitchedHosts, AreSummedByAProgramOfTheUsersOwn) {
   if (targets().back() != "dpdk") GTEST_SKIP() << "built without DPDK";
   const std::string examples = GHOSTRANK_EXAMPLES;
   const std::string own = " -s switch.target=dpdk -s switch.program=" + examples +
-                          "/slot_sum.spec -s switch.entries=" + examples + "/slot_sum.entries";
+                          "/slot_max.spec -s switch.entries=" + examples + "/slot_max.entries";
   const std::string plugin = " -s 'collectives.plugins=[" GHOSTRANK_SLOTS_PLUGIN "]'";
   for (const char* trouble : {"", " -s fabric.packets.loss=0.02 -s fabric.packets.duplicates=0.02"})
-    expect_exact(job("int32", own + plugin + " -s collectives.allreduce=mine/slot-sum" + trouble));
+    expect_exact(
+        job("float32", own + plugin + " -s collectives.allreduce=mine/slot-max" + trouble));
   expect_exact(job("float32", own + " -s collectives.allreduce=ring -s fabric.kind=packets"));
   EXPECT_EQ(play(job("int32", own + "x")), 2);
   EXPECT_NE(said().find("there is no file"), std::string::npos) << said();
