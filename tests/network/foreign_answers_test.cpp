@@ -55,6 +55,7 @@ Served answers_to_packets(const std::string& space, Answer answer) {
   sockaddr_in here{};
   here.sin_family = AF_INET;
   here.sin_port = htons(kPort);
+  inet_pton(AF_INET, "10.77.0.200", &here.sin_addr);
   return {bound(AF_INET, SOCK_DGRAM, here), [answer = std::move(answer)](int fd) {
             Bytes packet(2048);
             sockaddr_in from{};
