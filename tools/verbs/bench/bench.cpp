@@ -185,6 +185,8 @@ bool read_flags(const Argv& argv, BenchFlags& f) {
       "stopped by a signal.");
   if (!parse(app, argv)) return false;
   if (is_pattern(f.what)) check_pattern_flags(app);
+  if (f.dry_run && !(f.json + f.csv + f.svg).empty())
+    throw Error("--dry-run plays nothing; leave out --json, --csv and --svg");
   return true;
 }
 
