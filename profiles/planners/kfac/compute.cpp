@@ -6,8 +6,8 @@ namespace ghostrank {
 namespace {
 
 constexpr double kFittedRate = 8.45e12;  // FLOP/s
-constexpr double kFittedInverse = 0.718e-3, kFittedCube = 0.446e-3, kFittedVisit = 0.078e-3;  // s
-constexpr double kFittedRequest = 4.8e-6, kFittedCycle = 11.3e-6;                             // s
+constexpr double kFittedInverse = 0.099e-3, kFittedSquare = 1.697e-3, kFittedVisit = 0.134e-3;  // s
+constexpr double kFittedRequest = 4.8e-6, kFittedCycle = 11.3e-6;                               // s
 // Bytes moved for an element of the triangle: its row and column are written (torch.triu_indices)
 // and read, the element read and written; back, the rows and columns of both triangles are written,
 // and read for the upper triangle, for its mirror image and for the lower one.
@@ -41,7 +41,7 @@ Picoseconds KfacCompute::inverse(const Factor& factor) const {
     case KfacCost::spdkfac:
       return picos(kPublishedInverse * std::exp(kPublishedExponent * d));
     case KfacCost::rtx2080ti:
-      return picos(kFittedInverse + kFittedCube * std::pow(d / 1024, 3));
+      return picos(kFittedInverse + kFittedSquare * std::pow(d / 1024, 2));
     case KfacCost::device:
       break;
   }

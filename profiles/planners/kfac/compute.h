@@ -8,9 +8,10 @@
 //               3.64 ms exp(4.77e-4 d). Its sum over ResNet-50 is more than twice what they
 //               measured
 //   rtx2080ti   fitted here on their measured breakdown of ResNet-50 (64 RTX 2080 Ti, 32 samples
-//               each): 8.45 TFLOP/s from the time for factors, and 0.718 ms + 0.446 ms (d / 1024)^3
-//               for an inverse and 0.078 ms of the host's for looking at a factor, own or not, from
-//               the three times for inverses under three placements
+//               each): 8.45 TFLOP/s from the time for factors, and 0.099 ms + 1.697 ms (d / 1024)^2
+//               for an inverse and 0.134 ms of the host's for looking at a factor, own or not, from
+//               the three times for inverses under three placements (LBP with 1,400 rows, as their
+//               code had it then)
 //
 // What is sent is packed first: PyTorch gathers the upper triangle by lists of its elements' rows
 // and columns (int64), which it makes anew each time, and writes both triangles back in the same

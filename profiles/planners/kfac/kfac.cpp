@@ -17,7 +17,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kComm = 1;
+constexpr std::size_t kCompute = 0, kComm = 1, kHost = 2;
 
 struct Plan {
   const JobSpec& spec;
@@ -42,7 +42,7 @@ struct RankStep {
 class Writer {
  public:
   Writer(const Plan& plan, const RankStep& step)
-      : plan_(plan), step_(step), out_({"compute", "comm"}) {}
+      : plan_(plan), step_(step), out_({"compute", "comm", "host"}) {}
 
   Program write() {
     const bool hooks = plan_.scheme.overlap && step_.factors;
@@ -71,11 +71,13 @@ class Writer {
     const bool reduce = plan_.scheme.reduction == FactorReduction::reduce;
     const std::string& first = plan_.factors[call.factors.front()].name;
     for (const std::size_t f : call.factors) pack(f);
+    // PAD-KFAC reduces without Horovod. What hooks fuse is one tensor to Horovod; what is handed
+    // over after the backward Horovod fuses itself.
+    const bool asks = !reduce, hooks = plan_.scheme.overlap;
+    if (asks && hooks) hand_over(1);
     out_.after(kComm, kCompute);
-    // PAD-KFAC reduces without Horovod. What its authors fuse themselves is one tensor to Horovod.
-    const bool fused_by_horovod = plan_.scheme.fusion == FactorFusion::layer;
-    if (!reduce) request(kComm, fused_by_horovod ? call.factors.size() : 1);
-    if (!reduce && plan_.scheme.overlap) await_cycle();
+    if (asks && hooks) await_cycle();
+    if (asks && !hooks) request(call.factors.size());
     out_.collective(kComm, "factors from " + first, reduce ? Func::reduce : Func::all_reduce,
                     kDataParallel, DataType::float32, call.packed, reduce ? call.root : 0);
   }
@@ -89,8 +91,19 @@ class Writer {
                  plan_.compute.unpack(plan_.factors[f]));
   }
 
-  void request(std::size_t stream, std::size_t tensors) {
-    out_.compute(stream, "requests", plan_.compute.requests(tensors));
+  // Requests of tensors that a hook hands over: the pass waits for them, but they are no work of
+  // the GPU, which calls beside it would slow.
+  void hand_over(std::size_t tensors) {
+    const Picoseconds time = plan_.compute.requests(tensors);
+    if (time == 0) return;
+    out_.after(kHost, kCompute);
+    out_.compute(kHost, "requests", time);
+    out_.after(kCompute, kHost);
+  }
+
+  // Requests in front of a call.
+  void request(std::size_t tensors) {
+    out_.compute(kComm, "requests", plan_.compute.requests(tensors));
   }
 
   // Horovod's wait for its next cycle, for a call that shares the cycle with no other.
@@ -141,7 +154,7 @@ class Writer {
     for (std::size_t g = groups.size(); g-- > 0;) {
       for (std::size_t m = groups[g].end; m-- > groups[g].first;) {
         out_.compute(kCompute, "backward " + plan_.modules[m].name, plan_.modules[m].backward);
-        request(kCompute, plan_.modules[m].tensors.size());
+        hand_over(plan_.modules[m].tensors.size());
         if (layer == 0 || plan_.factors[2 * layer - 1].module != m) continue;
         --layer;
         if (hooks) hook(2 * layer + 1);
@@ -171,7 +184,7 @@ class Writer {
       if (plan_.is_local(f) || !sends) continue;
       pack(f);
       out_.after(kComm, kCompute);
-      request(kComm, 1);
+      request(1);
       await_cycle();
       out_.collective(kComm, "inverse of " + factor.name, Func::broadcast, kDataParallel,
                       DataType::float32, factor.packed(), plan_.owners[f]);
@@ -190,7 +203,7 @@ class Writer {
                      plan_.compute.precondition(a, g));
       if (!sends) continue;
       out_.after(kComm, kCompute);
-      request(kComm, 1);
+      request(1);
       await_cycle();
       out_.collective(kComm, "gradient of " + plan_.modules[a.module].name, Func::broadcast,
                       kDataParallel, DataType::float32, a.dimension * g.dimension, plan_.owners[f]);

@@ -5,14 +5,14 @@
 //       comm       [A0 A1 ..]       [grads][G1 G0]       [bcast][bcast] ..
 //
 //   D   compute | f0 | f1 | .. | b1 | b0 | A0 G0 A1 G1 .. |              | all inverses | ..
-//       comm                     [grads]                  [A0 G0][A1 G1] ..
+//       comm                     [grads]                  [A0 G0 A1 ..] ..
 //
 // Variants, of which every part can be chosen by itself (`parallel.*`):
 //
 //   variant  factors are         and reduced                    a rank inverts     and sends
 //   ssgd     -                   -                              -                  -
-//   d        after the backward  all-reduced, layer by layer    all of them        nothing
-//   mpd      after the backward  all-reduced, layer by layer    in turn            inverses
+//   d        after the backward  all-reduced, 64 MiB a call     all of them        nothing
+//   mpd      after the backward  all-reduced, 64 MiB a call     in turn            inverses
 //   spd      in hooks            all-reduced, A fused           LBP                inverses
 //   pad      in hooks            reduced to who inverts them    blocks             inverses
 //   dp       after the backward, only by the rank that inverts  layers in turn     gradients
@@ -21,10 +21,11 @@
 // under the rest of the pass. Fused calls follow MG-WFBP's rule along the pass, walking forward for
 // A; SPD by itself sends every G alone, as its authors' code did when their figures were made. All
 // calls share one stream, as Horovod's do, and gradients that become ready within a cycle share a
-// call. That Horovod finds the two factors of a layer in one cycle (`layer`), and all factors that
-// are handed over after the backward, is assumed. Its requests (compute.h) hold back the hooks of
-// the backward; those of factors and inverses come in front of the call, and so does the cycle of a
-// call that is alone in it: gradients, what hooks send, broadcasts.
+// call. Factors that are handed over after the backward are all there when Horovod looks, so it
+// fills its buffers of 64 MiB with them (`threshold`). Its requests (compute.h) hold up a pass
+// whose hook hands tensors over; they are the host's, so calls beside them do not slow them.
+// Requests of factors after the backward and of inverses come in front of the call, and so does the
+// cycle of a call that is alone in it: gradients, what hooks send, broadcasts.
 //
 // With updates every n steps the steps between keep the factors or inverses that they have. PAD's
 // first step, which reduces nothing in hooks, is played like all others. Errors: Error(usage) for a

@@ -18,9 +18,10 @@ struct Row {
 constexpr std::array<Row, 6> kVariants{
     {{KfacVariant::ssgd, {}},
      {KfacVariant::d,
-      {FactorReduction::all_reduce, !kHooks, FactorFusion::layer, InversePlacement::none}},
+      {FactorReduction::all_reduce, !kHooks, FactorFusion::threshold, InversePlacement::none}},
      {KfacVariant::mpd,
-      {FactorReduction::all_reduce, !kHooks, FactorFusion::layer, InversePlacement::round_robin}},
+      {FactorReduction::all_reduce, !kHooks, FactorFusion::threshold,
+       InversePlacement::round_robin}},
      {KfacVariant::spd,
       {FactorReduction::all_reduce, kHooks, FactorFusion::optimal, InversePlacement::lbp}},
      {KfacVariant::pad,
@@ -84,10 +85,10 @@ KfacScheme kfac_scheme(const JobSpec& spec) {
   out.fuses_g = kfac.variant != KfacVariant::spd || kfac.fusion != FactorFusion::automatic;
   if (kfac.fusion != FactorFusion::automatic)
     out.fusion = kfac.fusion;
-  else if (out.overlap && out.fusion == FactorFusion::layer)
+  else if (out.overlap && out.fusion == FactorFusion::threshold)
     out.fusion = FactorFusion::optimal;
   else if (!out.overlap && out.fusion == FactorFusion::optimal)
-    out.fusion = FactorFusion::layer;
+    out.fusion = FactorFusion::threshold;
   if (kfac.placement != InversePlacement::automatic) out.placement = kfac.placement;
   if (kfac.send != SecondOrderSend::automatic)
     out.sends_gradients = kfac.send == SecondOrderSend::gradients;

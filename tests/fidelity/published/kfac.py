@@ -61,7 +61,7 @@ cluster: {{{cluster}, nodes: {nodes}, gpus_per_node: {gpus}}}
 parallel: {{framework: kfac, kfac_cost: rtx2080ti, micro_batch: {batch}, cycle_ms: 5{keys}}}
 collectives: {{reduce: chain, broadcast: chain, slice: 16KiB}}
 fabric: {{kind: virtual}}
-run: {{warmup: {warmup}, iterations: {iterations}, compute_slowdown: 0.5}}
+run: {{warmup: {warmup}, iterations: {iterations}, compute_slowdown: 0.33}}
 """
 
 

@@ -190,12 +190,15 @@ TEST(Kfac, FusesFactorsByEveryRule) {
     return with.calls[Func::all_reduce] - without.calls[Func::all_reduce];
   };
   EXPECT_EQ(calls("variant: d, factor_fusion: none"), 108u);
-  EXPECT_EQ(calls("variant: d"), 54u);
+  EXPECT_EQ(calls("variant: d, factor_fusion: layer"), 54u);
   EXPECT_EQ(calls("variant: d, factor_fusion: optimal"), 1u);
   EXPECT_EQ(calls("variant: d, factor_fusion: threshold, factor_mb: 1000"), 1u);
-  const std::uint64_t some = calls("variant: d, factor_fusion: threshold, factor_mb: 64");
+  // By itself Horovod fills buffers of 64 MiB.
+  const std::uint64_t some = calls("variant: d");
   EXPECT_GE(some, kFactors / (64ull << 20) + 1);
   EXPECT_LT(some, 12u);
+  EXPECT_EQ(calls("variant: d, factor_fusion: threshold, factor_mb: 64"), some);
+  EXPECT_EQ(calls("variant: spd, factor_launch: after_backward"), some);
   // SPD by itself fuses A's alone.
   const std::uint64_t both = calls("variant: spd, factor_fusion: optimal"),
                       with_gs_alone = calls("variant: spd");
@@ -269,31 +272,38 @@ TEST(Kfac, PacksAndUnpacksTriangles) {
   expect("variant: dp", 0, 0);
 }
 
-// A request of every rank for every tensor, 4.8 us each: gradients in the backward, others in front
-// of their call. Cycles of calls that are alone in one, 11.3 us a rank: groups of gradients,
-// broadcasts, and what hooks send.
+// A request of every rank for every tensor. What a hook hands over (gradients; a call of factors)
+// holds up the pass; others stand in front of their call. Cycles of calls that are alone in one:
+// groups of gradients, broadcasts, and what hooks send.
 TEST(Kfac, AsksHorovodForEveryTensor) {
   const auto part = [](const std::string& parallel, std::size_t stream, const char* what) {
     return seconds(plan_of("kfac_cost: rtx2080ti, " + parallel), stream, what) * 1e6 / 64;
   };
   constexpr double kTensors = 161, kEach = 108;
-  for (const char* variant : {"ssgd", "d", "mpd", "spd", "pad"})
-    EXPECT_NEAR(part(std::string("variant: ") + variant, 0, "requests") / 4.8, kTensors, 1e-6)
-        << variant;
+  const double request = part("variant: ssgd", 2, "requests") / kTensors;
+  EXPECT_GT(request, 1);
+  const auto handed_over = [&](const std::string& variant) {
+    return part("variant: " + variant, 2, "requests") / request;
+  };
+  for (const char* variant : {"d", "mpd", "pad"})
+    EXPECT_NEAR(handed_over(variant), kTensors, 1e-6) << variant;
+  EXPECT_NEAR(handed_over("spd, factor_fusion: none"), kTensors + kEach, 1e-6);
   const auto in_front = [&](const std::string& variant) {
-    return part("variant: " + variant, 1, "requests") / 4.8;
+    return part("variant: " + variant, 1, "requests") / request;
   };
   EXPECT_NEAR(in_front("ssgd"), 0, 1e-6);
   EXPECT_NEAR(in_front("d"), kEach, 1e-6);
   EXPECT_NEAR(in_front("mpd"), 2 * kEach, 1e-6);
+  EXPECT_NEAR(in_front("spd, inverse_placement: none"), 0, 1e-6);
   EXPECT_NEAR(in_front("pad"), kEach, 1e-6);  // inverses alone
   EXPECT_NEAR(in_front("dp"), 54, 1e-6);
-  const auto cycles = [&](const std::string& variant) {
-    return part("variant: " + variant, 1, "cycle") / 11.3;
-  };
   test::CallSums calls = sums(plan_of("variant: ssgd"));
   const auto groups = static_cast<double>(calls.calls[Func::all_reduce]);
-  EXPECT_NEAR(cycles("ssgd"), groups, 1e-6);
+  const double cycle = part("variant: ssgd", 1, "cycle") / groups;
+  EXPECT_GT(cycle, 1);
+  const auto cycles = [&](const std::string& variant) {
+    return part("variant: " + variant, 1, "cycle") / cycle;
+  };
   EXPECT_NEAR(cycles("d"), groups, 1e-6);
   EXPECT_NEAR(cycles("mpd"), groups + kEach, 1e-6);
   EXPECT_NEAR(cycles("spd, factor_fusion: none, inverse_placement: none"), groups + kEach, 1e-6);
