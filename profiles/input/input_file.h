@@ -9,7 +9,8 @@
 
 namespace ghostrank {
 
-// `remedy` ends the error about a file that is missing or a folder: "give a result of 'run --json'".
+// `remedy` ends the error about a file that is missing or a folder: "give a result of 'run
+// --json'".
 std::string read_input(const std::string& path, std::string_view remedy = "check the path",
                        std::uint64_t most_bytes = std::uint64_t{64} << 20);
 
