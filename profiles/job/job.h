@@ -200,7 +200,9 @@ struct ParallelPlan {
   bool fused_accumulation = true;  // products of weights' gradients add them to their buffer
   bool blocking_wait = false;      // the host waits for tp calls before it launches more
   bool scatter_pipeline = false;   // tp ranks send a part each to the next stage, which gathers it
-  int vocabulary_multiple = 128;   // a tp rank's part of the vocabulary is padded to it
+  bool async_allreduce = true;     // of a product's input gradient, beside that of its weights
+  bool tp_comm_overlap = false;   // Transformer Engine's: tp calls in parts between products' parts
+  int vocabulary_multiple = 128;  // a tp rank's part of the vocabulary is padded to it
   ContextComm cp_comm = ContextComm::p2p;
   int cp_a2a = 1;  // hierarchical: ranks of a group that exchanges heads; the groups form a ring
   std::string order = "tp-cp-ep-dp-pp";

@@ -110,6 +110,18 @@ constexpr std::array kKeys{
         "the host waits for each tensor-parallel call before it launches more kernels, as under "
         "PyTorch's TORCH_NCCL_BLOCKING_WAIT=1"}
         .of("megatron"),
+    Key{"parallel.async_tensor_model_parallel_allreduce", KeyType::boolean, "true",
+        "without sequence parallelism the all-reduce of a gradient runs beside the product of the "
+        "weight's gradient, Megatron-LM's default since 2022; else after it"}
+        .of("megatron")
+        .unless("parallel.tp", "1")
+        .unless("parallel.sequence_parallel", "true"),
+    Key{"parallel.tp_comm_overlap", KeyType::boolean, "false",
+        "Transformer Engine's overlap of tensor-parallel calls: products and the calls around them "
+        "are cut in parts that follow each other; needs sequence_parallel, dense layers, and tp "
+        "within a node"}
+        .of("megatron")
+        .unless("parallel.tp", "1"),
     Key{"parallel.compile", KeyType::boolean, "false",
         "torch.compile for every layer, which fuses its pointwise kernels"}
         .of("ddp fsdp torchtitan zero1 zero2 zero3 horovod"),

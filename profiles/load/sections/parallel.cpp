@@ -34,6 +34,8 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
       in.text("parallel.attention") == "unfused" ? Attention::unfused : Attention::fused;
   out.fused_accumulation = in.boolean("parallel.gradient_accumulation_fusion");
   out.blocking_wait = in.boolean("parallel.blocking_wait");
+  out.async_allreduce = in.boolean("parallel.async_tensor_model_parallel_allreduce");
+  out.tp_comm_overlap = in.boolean("parallel.tp_comm_overlap");
   out.scatter_pipeline = in.boolean("parallel.scatter_gather_tensors_in_pipeline");
   out.vocabulary_multiple = in.small("parallel.make_vocab_size_divisible_by");
   const std::string& comm = in.text("parallel.cp_comm");

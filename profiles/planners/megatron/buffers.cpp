@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <ranges>
+#include <tuple>
+#include <utility>
 
 namespace ghostrank {
 namespace {
@@ -29,7 +31,9 @@ std::vector<GradientBucket> megatron_buckets(std::span<const Parameter> paramete
   for (const Parameter& parameter : std::views::reverse(parameters)) {
     const bool alone = layout.sharded && parameter.tied;
     if (alone) close();
-    open.first_unit = open.numel == 0 ? parameter.unit : std::min(open.first_unit, parameter.unit);
+    const std::pair first{parameter.unit, parameter.module};
+    if (open.numel == 0 || first < std::pair{open.first_unit, open.first_module})
+      std::tie(open.first_unit, open.first_module) = first;
     open.numel = round_up(open.numel, start_multiple) + parameter.numel;
     if (alone || (layout.bucket_size > 0 && open.numel >= layout.bucket_size)) close();
   }

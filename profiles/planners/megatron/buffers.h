@@ -21,6 +21,7 @@ struct GradientBucket {
   std::uint64_t numel = 0;  // with padding
   int first_unit = 0;  // the first unit whose forward needs the bucket; its backward completes the
                        // bucket's gradients
+  LayerPart first_module = LayerPart::qkv;  // of that unit
 };
 
 struct BufferLayout {

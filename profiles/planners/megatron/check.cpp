@@ -81,6 +81,25 @@ void check_scatter(const JobSpec& spec) {
                 "parallelism, whose ranks send a part each anyway; leave it out");
 }
 
+// Transformer Engine's buffers are those of hidden states on one node's GPUs, for layers that it
+// computes itself.
+void check_tp_overlap(const JobSpec& spec, const Transformer& m) {
+  const ParallelPlan& p = spec.parallel;
+  if (!p.tp_comm_overlap || p.tp == 1) return;
+  const auto needs = [&](const std::string& what) {
+    throw Error(spec.source_of("parallel.tp_comm_overlap") + ": parallel.tp_comm_overlap " + what);
+  };
+  if (!p.sequence_parallel)
+    needs("cuts gathers and reduce-scatters of the sequence; use parallel.sequence_parallel=true");
+  if (m.is_latent() || m.experts.count > 0 || m.mtp > 0)
+    needs(
+        "is played for dense layers with attention of heads alone; leave it out for latent "
+        "attention, experts and multi-token prediction");
+  if (p.tp > spec.cluster.gpus_per_node)
+    needs("copies between GPUs of a node, which has " + std::to_string(spec.cluster.gpus_per_node) +
+          ", and parallel.tp is " + std::to_string(p.tp) + "; use a smaller tp, or leave it out");
+}
+
 // Checks a schedule's rules for stages and chunks; split_as_megatron() spreads the layers.
 void check_schedule(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
@@ -276,6 +295,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   check_tensor_parallel(spec, model);
   check_schedule(spec, model);
   check_scatter(spec);
+  check_tp_overlap(spec, model);
   const Pipeline shape = pipeline_for(spec);
   std::vector<Part> parts = split_as_megatron(spec, model, shape);
   check_world(spec);

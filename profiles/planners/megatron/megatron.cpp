@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "profiles/device/compute.h"
@@ -27,7 +28,10 @@ struct StageBucket : GradientBucket {
 struct BucketGroup {
   bool expert = false;
   int first_unit = 0;  // the least of its buckets
+  LayerPart first_module = LayerPart::qkv;
   std::vector<StageBucket> buckets;
+
+  std::pair<int, LayerPart> first() const { return {first_unit, first_module}; }
 };
 struct Chunk {
   Part part;
@@ -46,7 +50,7 @@ class StageWriter {
         launches_(launches),
         stage_(stage),
         chunks_(chunks_of(plan, stage)),
-        streams_(streams_of(groups, is_host_bound(plan))),
+        streams_(streams_of(parallel_, groups, is_host_bound(plan))),
         stream_names_(names_of(streams_)),
         transfers_(plan.pipeline, stage, layout_of(plan.pipeline), stream_names_),
         out_(stream_names_),
@@ -100,7 +104,8 @@ class StageWriter {
 
  private:
   static std::vector<Chunk> chunks_of(const MegatronPlan& plan, int stage);
-  static MegatronStreams streams_of(const MegatronGroups& groups, bool host_bound);
+  static MegatronStreams streams_of(const ParallelPlan& parallel, const MegatronGroups& groups,
+                                    bool host_bound);
   static std::vector<std::string> names_of(const MegatronStreams& streams);
   static PipelineStreams::Layout layout_of(const Pipeline& pipeline);
 
@@ -122,7 +127,7 @@ class StageWriter {
   void reduce(const BucketGroup& group);
   void gather(const BucketGroup& group);
   void launch_next_gather();
-  void await_parameters(const Slot& slot, int unit);
+  void await_parameters(const Slot& slot, int unit, LayerPart module);
   void finish_gradients();
   void gather_all();
   void await_data_parallel();
@@ -188,25 +193,28 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
       // From the second part of a stage on, all buckets are one group (partition_buckets).
       bool fresh = true;
       for (const GradientBucket& bucket : megatron_buckets(parameters, layout)) {
-        if (fresh) chunk.groups.push_back({expert, bucket.first_unit, {}});
+        if (fresh) chunk.groups.push_back({expert, bucket.first_unit, bucket.first_module, {}});
         BucketGroup& group = chunk.groups.back();
-        group.first_unit = std::min(group.first_unit, bucket.first_unit);
+        std::tie(group.first_unit, group.first_module) =
+            std::min(group.first(), {bucket.first_unit, bucket.first_module});
         group.buckets.push_back({bucket, ++tensors});
         fresh = c == 0;
       }
     }
     std::stable_sort(
         chunk.groups.begin(), chunk.groups.end(),
-        [](const BucketGroup& a, const BucketGroup& b) { return a.first_unit > b.first_unit; });
+        [](const BucketGroup& a, const BucketGroup& b) { return a.first() > b.first(); });
     out.push_back(std::move(chunk));
   }
   return out;
 }
 
-MegatronStreams StageWriter::streams_of(const MegatronGroups& groups, bool host_bound) {
+MegatronStreams StageWriter::streams_of(const ParallelPlan& parallel, const MegatronGroups& groups,
+                                        bool host_bound) {
   MegatronStreams streams;
   std::size_t next = 1;
   if (groups.tp != kNoGroup) streams.tp = next++;
+  if (parallel.tp_comm_overlap && groups.tp != kNoGroup) streams.tp_send = next++;
   if (groups.cp != kNoGroup) {
     streams.cp = next++;
     streams.cp_send = next++;
@@ -221,6 +229,7 @@ MegatronStreams StageWriter::streams_of(const MegatronGroups& groups, bool host_
 std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
   std::vector<std::string> names{"compute"};
   if (streams.tp > 0) names.emplace_back("tp");
+  if (streams.tp_send > 0) names.emplace_back("tp send");
   if (streams.cp > 0) names.insert(names.end(), {"cp", "cp send"});
   if (streams.dp > 0) names.emplace_back("dp");
   if (streams.ep > 0) names.emplace_back("ep");
@@ -320,7 +329,10 @@ void StageWriter::forward(const Slot& slot, bool first) {
   const Part& part = chunks_[slot.chunk].part;
   passes_.begin(Pass::forward, slot.micro_batch);
   for (int unit = 0; unit < part.units(); ++unit) {
-    if (first) await_parameters(slot, unit);
+    if (first && gathers_early()) {
+      await_parameters(slot, unit, LayerPart::qkv);
+      passes_.before([=, this](LayerPart module) { await_parameters(slot, unit, module); });
+    }
     if (part.embedding && unit == 0)
       passes_.embedding_forward();
     else if (part.head && unit == part.units() - 1)
@@ -330,6 +342,7 @@ void StageWriter::forward(const Slot& slot, bool first) {
     else
       passes_.layer_forward(part.first_layer + layer);
   }
+  passes_.before(nullptr);
 }
 
 void StageWriter::backward(const Slot& slot, bool last) {
@@ -395,10 +408,9 @@ void StageWriter::launch_next_gather() {
   }
 }
 
-// Before the first forward of a unit: waits for the unit's groups of buckets, and after each wait
+// Before the first forward of a module: waits for its groups of buckets, and after each wait
 // launches the next gather.
-void StageWriter::await_parameters(const Slot& slot, int unit) {
-  if (!gathers_early()) return;
+void StageWriter::await_parameters(const Slot& slot, int unit, LayerPart module) {
   std::size_t before = 0;  // groups of earlier chunks
   for (int c = 0; c < slot.chunk; ++c) before += chunks_[c].groups.size();
   const Chunk& chunk = chunks_[slot.chunk];
@@ -406,7 +418,7 @@ void StageWriter::await_parameters(const Slot& slot, int unit) {
     const std::size_t index = awaited_ - before;
     if (awaited_ < before || index >= chunk.groups.size()) return;
     const BucketGroup& group = chunk.groups[chunk.groups.size() - 1 - index];
-    if (group.first_unit > unit) return;
+    if (group.first() > std::pair{unit, module}) return;
     if (ranks_of(group) != kNoGroup) out_.after(streams_.compute, stream_of(group));
     ++awaited_;
     launch_next_gather();

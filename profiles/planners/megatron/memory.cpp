@@ -115,6 +115,13 @@ double stage_activations(const MegatronPlan& plan, int stage) {
   return most_kept(plan.pipeline, stage, kept, passing);
 }
 
+// tp_comm_overlap has a buffer of whole hidden states for every kind of call that it overlaps.
+double overlap_buffers(const MegatronPlan& plan) {
+  constexpr double kKinds = 10;  // four of products forward, six backward
+  if (!plan.spec->parallel.tp_comm_overlap || plan.tp == 1) return 0;
+  return kKinds * real(plan.hidden_states()) * bytes_of(plan.activations);
+}
+
 }  // namespace
 
 double megatron_layer_activations(const MegatronPlan& plan, bool has_experts) {
@@ -136,7 +143,7 @@ GpuMemory megatron_memory(const MegatronPlan& plan, int stage) {
       out.optimizer += numel * optimizer_bytes(spec.precision) /
                        (spec.parallel.distributed_optimizer ? plan.holders(p.expert) : 1);
     }
-  out.activations = stage_activations(plan, stage);
+  out.activations = stage_activations(plan, stage) + overlap_buffers(plan);
   return out;
 }
 

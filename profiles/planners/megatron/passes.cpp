@@ -59,7 +59,7 @@ void PassWriter::begin(Pass pass, int micro_batch) {
 }
 
 PassWriter::Half PassWriter::attention(std::uint32_t label) const {
-  return {label, times_.qkv, times_.core, times_.projection};
+  return {label, times_.qkv, times_.core, times_.projection, LayerPart::qkv, LayerPart::projection};
 }
 
 // The first kernel starts when it is launched, and the last one does not end before it is.
@@ -123,23 +123,32 @@ void PassWriter::column_backward(std::uint32_t label, const WorkTimes& product,
   if (!inputs()) return compute(label, product.weight);
   if (plan_.sequence_parallel) launch_tp(Func::all_gather, gather_label_, elements);
   compute(label, product.input);
+  const bool reduces = plan_.tp > 1 && !plan_.sequence_parallel,
+             beside = plan_.spec->parallel.async_allreduce;
   if (plan_.sequence_parallel) {
     out_.after(streams_.compute, streams_.tp);
     launch_tp(Func::reduce_scatter, scatter_label_, elements);
-  } else if (plan_.tp > 1) {
-    launch_tp(Func::all_reduce, reduce_label_, elements);
   }
+  if (reduces && beside) launch_tp(Func::all_reduce, reduce_label_, elements);
   if (weights()) compute(label, product.weight);
+  if (reduces && !beside) launch_tp(Func::all_reduce, reduce_label_, elements);
   if (plan_.tp > 1) out_.after(streams_.compute, streams_.tp);
 }
 
 // ---- Layers ----
 
+void PassWriter::await(LayerPart module) {
+  if (before_) before_(module);
+}
+
 void PassWriter::half_forward(const Half& half) {
+  if (overlaps_tp()) return overlapped_forward(half);
+  await(half.first);
   gather(plan_.hidden_states());
-  if (half.has_core() && plan_.cp > 1) {
+  if (before_ || (half.has_core() && plan_.cp > 1)) {
     compute(half.label, half.column.forward);
-    core_forward(half);
+    if (half.has_core()) core_forward(half);
+    await(half.second);
     compute(half.label, half.row.forward);
   } else {
     compute(half.label, half.column.forward + half.core.forward + half.row.forward);
@@ -150,8 +159,12 @@ void PassWriter::half_forward(const Half& half) {
 // From the gradient of the half's output back through the row-parallel product and the attention
 // core.
 void PassWriter::row_and_core_backward(const Half& half) {
-  if (inputs()) gather(plan_.hidden_states());  // the output's gradient
-  compute(half.label, backward_of(half.row));
+  if (overlaps_tp()) {
+    overlapped_row_backward(half);
+  } else {
+    if (inputs()) gather(plan_.hidden_states());  // the output's gradient
+    compute(half.label, backward_of(half.row));
+  }
   if (inputs() && half.has_core()) {
     if (plan_.spec->parallel.recompute == Recompute::selective) {
       Half again = half;
@@ -173,10 +186,12 @@ void PassWriter::forward_of_layer(int layer, std::uint32_t attention_label,
     latent_forward(attention_label);
   else
     half_forward(attention(attention_label));
-  if (has_experts(layer))
+  if (has_experts(layer)) {
+    await(LayerPart::fc2);
     experts_forward(ffn_label, layer);
-  else
+  } else {
     half_forward(feed_forward(ffn_label, times_.fc1, times_.fc2));
+  }
 }
 
 void PassWriter::layer_forward(int layer) {

@@ -12,6 +12,9 @@
 // for the input gradient; the call that carries the input gradient on overlaps the product for the
 // weight gradient. The order is that of megatron/core/tensor_parallel/layers.py.
 //
+// The all-reduce of the input's gradient does so too, but for jobs as Megatron-LM was until 2022.
+// tp_comm_overlap cuts the calls that nothing overlaps into parts: megatron/userbuffers.cpp.
+//
 // A zero-bubble schedule splits the backward into two passes: first everything that leads to the
 // input's gradient, communication included, then only the products for the weights.
 //
@@ -24,9 +27,11 @@
 // rank enters its calls in the same order. Threading: one thread.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiles/planners/megatron/plan.h"
@@ -45,7 +50,7 @@ struct MegatronGroups {
   int ep_nodes = 1;  // nodes that an ep group spans, with deduplicated dispatch
 };
 struct MegatronStreams {
-  std::size_t compute = 0, tp = 0, cp = 0, cp_send = 0, dp = 0, ep = 0, edp = 0,
+  std::size_t compute = 0, tp = 0, tp_send = 0, cp = 0, cp_send = 0, dp = 0, ep = 0, edp = 0,
               host = 0;  // host: if not 0
 };
 
@@ -57,6 +62,9 @@ class PassWriter {
 
   // Ops from here on belong to this pass: "F3" is the forward of micro-batch 3.
   void begin(Pass pass, int micro_batch);
+  // Called before each module of the layers that are written from here on, by experts for fc2
+  // alone; null: nothing is.
+  void before(std::function<void(LayerPart)> module) { before_ = std::move(module); }
 
   void embedding_forward();
   void embedding_backward();
@@ -73,6 +81,7 @@ class PassWriter {
   struct Half {
     std::uint32_t label = 0;
     WorkTimes column, core, row;
+    LayerPart first = LayerPart::fc1, second = LayerPart::fc2;
     bool has_core() const { return core.forward.time > 0; }
   };
   struct Labels {
@@ -81,6 +90,14 @@ class PassWriter {
 
   void compute(std::uint32_t label, const Work& work);
   void compute(std::uint32_t label, Picoseconds time) { compute(label, Work{time}); }
+  // megatron/userbuffers.cpp
+  bool overlaps_tp() const { return plan_.spec->parallel.tp_comm_overlap && plan_.tp > 1; }
+  void gathered_product(std::uint32_t label, const Work& product);
+  void scattered_product(std::uint32_t label, const Work& product);
+  void overlapped_forward(const Half& half);
+  void overlapped_row_backward(const Half& half);
+
+  void await(LayerPart module);
   void half_forward(const Half& half);
   void half_backward(const Half& half);
   void forward_of_layer(int layer, std::uint32_t attention, std::uint32_t ffn);
@@ -131,7 +148,7 @@ class PassWriter {
   void exchange_heads(std::uint16_t group, int ranks, std::initializer_list<std::uint64_t> tensors);
   Half attention(std::uint32_t label) const;
   static Half feed_forward(std::uint32_t label, const WorkTimes& fc1, const WorkTimes& fc2) {
-    return {label, fc1, {}, fc2};
+    return {label, fc1, {}, fc2, LayerPart::fc1, LayerPart::fc2};
   }
 
   ProgramBuilder& out_;
@@ -149,6 +166,7 @@ class PassWriter {
       heads_label_, rows_label_, best_label_, launches_label_;
   Labels labels_;
   Pass pass_ = Pass::forward;
+  std::function<void(LayerPart)> before_;
 };
 
 }  // namespace ghostrank

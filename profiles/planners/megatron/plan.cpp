@@ -20,7 +20,10 @@ class Registration {
   }
 
   // Parameters from here on belong to this unit.
-  void unit(int unit) { unit_ = unit; }
+  void unit(int unit) {
+    unit_ = unit;
+    module_ = LayerPart::qkv;
+  }
 
   void layer(bool has_experts) {
     const std::uint64_t h = model_.hidden, q = model_.query_width(), kv = model_.key_width();
@@ -28,14 +31,18 @@ class Registration {
     if (model_.is_latent()) {
       latent_attention();
     } else {
+      module_ = LayerPart::projection;
       row_parallel(h, q);
+      module_ = LayerPart::qkv;
       column_parallel(q + 2 * kv, h, model_.qkv_bias);
     }
+    module_ = LayerPart::fc1;
     norm();
     if (has_experts)
       experts();
     else
       feed_forward(model_.ffn);
+    module_ = LayerPart::qkv;
   }
 
   void mtp_module(bool has_experts) {
@@ -81,10 +88,12 @@ class Registration {
   void add(std::uint64_t numel, Parameter kind = {}) {
     kind.numel = numel;
     kind.unit = unit_;
+    kind.module = module_;
     out_.push_back(kind);
   }
   void feed_forward(std::uint64_t ffn) {
     column_parallel((model_.gated ? 2 : 1) * ffn, model_.hidden, model_.bias);
+    if (model_.experts.count == 0) module_ = LayerPart::fc2;
     row_parallel(model_.hidden, ffn);
   }
   void norm(std::uint64_t width) {
@@ -103,6 +112,7 @@ class Registration {
   const MegatronPlan& plan_;
   const Transformer& model_;
   int unit_ = 0;
+  LayerPart module_ = LayerPart::qkv;
   std::vector<Parameter> out_;
 };
 

@@ -65,9 +65,13 @@ struct MegatronPlan {
 // Throws Error(usage) unless the plan fits the model, the cluster and the device.
 MegatronPlan megatron_plan(const JobSpec& spec);
 
+// The modules of a layer, in the order in which its forward needs them. In other units: the first.
+enum class LayerPart : std::uint8_t { qkv, projection, fc1, fc2 };
+
 struct Parameter {
   std::uint64_t numel = 0;
-  int unit = 0;          // of its part
+  int unit = 0;  // of its part
+  LayerPart module = LayerPart::qkv;
   bool partial = false;  // under sequence parallelism each tp rank has a partial gradient
   bool whole = false;    // not split by tp; `partial` implies it
   bool expert = false;   // reduced over the ranks that hold the same experts
