@@ -25,7 +25,8 @@ struct MeasuredStep {
   int gpus = 0, gpus_per_node = 8;
   int tp = 1, pp = 1, cp = 1, global_batch = 1, micro_batch = 1, interleave = 1;
   std::string parallel;  // further keys
-  // Not published: of these the fastest counts, one rule for all rows of a table.
+  // Not published: of these the fastest counts that fits the device's memory, one rule for all rows
+  // of a table.
   std::vector<int> micro_batches, interleaves;
 
   // Empty if a micro-batch or an interleave does not divide what it must.
