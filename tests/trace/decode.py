@@ -146,8 +146,32 @@ def execution_trace(paths):
 
 
 KINETO_CALLS = {"all_gather_into_tensor": "all_gather", "_allgather_base": "all_gather", "reduce_scatter_tensor":
-                "reduce_scatter", "_reduce_scatter_base": "reduce_scatter", "all_to_allv": "all_to_all"}
+                "reduce_scatter", "_reduce_scatter_base": "reduce_scatter", "all_to_allv": "all_to_all",
+                "allgather_into_tensor_coalesced": "all_gather", "reduce_scatter_tensor_coalesced": "reduce_scatter",
+                "allreduce_coalesced": "allreduce"}
 KINETO_BYTES = {"Float": 4, "BFloat16": 2, "Half": 2, "Long": 8, "Int": 4, "Byte": 1, "Bool": 1, "Double": 8}
+
+
+def batches(events):
+    """By correlation: the messages that the host recorded before the range in which it launched their kernel."""
+    of_thread = {}
+    for event in events:
+        name = event.get("name", "")
+        if name in ("record_param_comms", "nccl:coalesced") or event.get("cat") in ("cuda_runtime", "cuda_driver"):
+            of_thread.setdefault(event["tid"], []).append(event)
+    out = {}
+    for sequence in of_thread.values():
+        messages, end, batch = [], 0, []
+        for event in sorted(sequence, key=lambda event: event["ts"]):
+            args = event.get("args", {})
+            if event["name"] == "record_param_comms":
+                if args.get("Collective name") in ("send", "recv"):
+                    messages.append(args)
+            elif event["name"] == "nccl:coalesced":
+                batch, messages, end = messages, [], event["ts"] + event["dur"]
+            elif event["ts"] < end:
+                out[args.get("correlation")] = batch
+    return out
 
 
 def kineto(paths):
@@ -170,6 +194,7 @@ def kineto(paths):
             args = event.get("args", {})
             if event.get("name", "").startswith("record_param_comms") and "External id" in args:
                 record_of.setdefault(args["External id"], args.get("Record function id"))
+        batch_of = batches(trace["traceEvents"])
         for event in trace["traceEvents"]:
             if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):
                 continue
@@ -183,6 +208,9 @@ def kineto(paths):
                 if name == "all_to_allv" and values[values.index(name) + 1]:  # with splits
                     name = "all_to_all_v"
                 count(KINETO_CALLS.get(name, NAMES.get(name, name)), nbytes(values[0]))
+            elif "Collective name" not in args:
+                for message in batch_of[args["correlation"]]:
+                    count(message["Collective name"], message["In msg nelems"] * KINETO_BYTES[message["dtype"]])
             else:
                 name = args["Collective name"]
                 elements = args["Out msg nelems" if name in ("recv", "scatter", "all_to_allv") else "In msg nelems"]

@@ -19,10 +19,16 @@ const std::string kFolder = GHOSTRANK_SOURCE_DIR "/tests/trace/recorded/";
 
 struct Recorded {
   const char* name;
-  std::vector<const char*> files;
+  std::vector<std::string> files;
   int ranks, steps;
 };
 void PrintTo(const Recorded& recorded, std::ostream* out) { *out << recorded.name; }
+
+std::vector<std::string> of_four(const std::string& name) {
+  std::vector<std::string> out;
+  for (const char* rank : {"0", "1", "2", "3"}) out.push_back(name + "-rank" + rank);
+  return out;
+}
 
 const std::vector<Recorded> kAll{
     {"eager", {"kineto-eager"}, 1, 2},
@@ -35,11 +41,16 @@ const std::vector<Recorded> kAll{
      {"kineto-collectives-rank0", "kineto-collectives-rank1", "et-collectives-rank0",
       "et-collectives-rank1"},
      2,
-     1}};
+     1},
+    {"megatron_tp_sp_zero", of_four("kineto-megatron-tp-sp-zero"), 4, 1},
+    {"megatron_tp_llama", of_four("kineto-megatron-tp-llama"), 4, 1},
+    {"megatron_tp_sp_pp", of_four("kineto-megatron-tp-sp-pp"), 4, 1},
+    {"megatron_interleaved", of_four("kineto-megatron-interleaved"), 4, 1},
+    {"megatron_experts", of_four("kineto-megatron-experts"), 4, 1}};
 
 std::vector<std::string> paths(const Recorded& recorded) {
   std::vector<std::string> out;
-  for (const char* file : recorded.files) out.push_back(kFolder + file + ".json.gz");
+  for (const std::string& file : recorded.files) out.push_back(kFolder + file + ".json.gz");
   return out;
 }
 

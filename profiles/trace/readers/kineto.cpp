@@ -467,9 +467,12 @@ class Importer {
       if (event.stated == 0) event.stated = bytes("Out msg nelems");
       const std::int64_t peer =
           integer(json, args, sends ? "Dst Rank" : "Src Rank", kMostTraceRanks - 1);
+      // A rank of the job, where execution traces have its position in the group.
       const auto members = trace_.groups[group_of(json, args)].members;
-      if (!members.empty() && peer >= std::ssize(members)) fail("the peer is no member");
-      event.peer = members.empty() ? static_cast<std::int32_t>(peer) : members[peer].value();
+      const WorldRank other(static_cast<std::int32_t>(peer));
+      if (!members.empty() && std::find(members.begin(), members.end(), other) == members.end())
+        fail("the peer is no member");
+      event.peer = other.value();
       return;
     }
     event.kind = TraceEvent::Kind::collective;
