@@ -34,6 +34,7 @@ const std::vector<Recorded> kAll{
      "100000",
      2, true, true},
     {"tp-llama", kLlama, "tp: 2, global_batch: 8, overlap_grad_reduce: false", 2, true},
+    {"pp", kGpt, "pp: 2, global_batch: 16, overlap_grad_reduce: false", 4, false, false, true},
     {"tp-sp-pp", kGpt,
      "tp: 2, pp: 2, global_batch: 8, sequence_parallel: true, overlap_grad_reduce: false", 4, true,
      true, true},

@@ -44,6 +44,7 @@ const std::vector<Recorded> kAll{
      1},
     {"megatron_tp_sp_zero", of_four("kineto-megatron-tp-sp-zero"), 4, 1},
     {"megatron_tp_llama", of_four("kineto-megatron-tp-llama"), 4, 1},
+    {"megatron_pp", of_four("kineto-megatron-pp"), 4, 1},
     {"megatron_tp_sp_pp", of_four("kineto-megatron-tp-sp-pp"), 4, 1},
     {"megatron_interleaved", of_four("kineto-megatron-interleaved"), 4, 1},
     {"megatron_experts", of_four("kineto-megatron-experts"), 4, 1}};

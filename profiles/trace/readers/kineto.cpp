@@ -256,6 +256,8 @@ class Importer {
       if (!known || (known->call != TorchCall::collective && known->call != TorchCall::send &&
                      known->call != TorchCall::recv))
         return;
+      // A call of one rank has no kernel of NCCL's.
+      if (id(json, *args, "Group size") == 1) return;
       DeviceKernel kernel;
       try {
         take_call(json, *args, kind->text, kernel);

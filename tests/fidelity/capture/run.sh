@@ -21,6 +21,7 @@ shared=none
 
 remove() {
   for ((rank = 0; rank < most_ranks; ++rank)); do
+    ip link del "$bridge.$rank" 2>/dev/null || true
     ip netns del "$name$rank" 2>/dev/null || true
     rmdir "$quotas/$name$rank" 2>/dev/null || true
   done
