@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "emulator/network/level_heap.h"
 #include "switch/assert.h"
 
 namespace ghostrank {
@@ -16,6 +15,10 @@ constexpr double kAlike = 1e-9;
 constexpr double kSame = 1e-12;
 constexpr double kFull = 1 - 1e-9;
 constexpr double kNoRate = std::numeric_limits<double>::max();  // above all rates
+constexpr double kUnfixed =
+    std::numeric_limits<double>::infinity();  // of a member: not computed yet
+constexpr double kInA = -1;                   // in rate_: the flow is a member
+constexpr std::uint32_t kNoEdge = 0xffffffff;
 
 // A resource whose users can take more time than this is contended. Sums of changes to `most`,
 // which begin anew whenever nobody uses the resource, are exact to less.
@@ -29,7 +32,7 @@ FlowNetwork::FlowNetwork(std::size_t resources) : resources_(resources), held_ba
 
 void FlowNetwork::clear() {
   flows_.clear();
-  shares_.clear();
+  rate_.clear();
   free_.clear();
   come_.clear();
   freed_.clear();
@@ -44,7 +47,7 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   if (free_.empty()) {
     id = static_cast<Id>(flows_.size());
     flows_.emplace_back();
-    shares_.emplace_back();
+    rate_.emplace_back();
   } else {
     id = free_.back();
     free_.pop_back();
@@ -52,11 +55,12 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   Flow& f = flows_[id];
   f.needs = needs;
   f.left = bytes;
+  f.cap = cap;
   f.since = f.held_since = now;
-  f.held_by = kOwnCap;
-  shares_[id] = {.cap = cap};
+  f.bottleneck = kOwnCap;
+  rate_[id] = 0;
   f.in_use = true;
-  f.listings.resize(needs.size());
+  f.places.resize(needs.size());
   for (std::uint32_t need = 0; need < needs.size(); ++need) come(id, need);
   come_.push_back(id);
   return id;
@@ -66,9 +70,9 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
   Flow& f = flows_[id];
   const auto [resource, ps_per_byte] = f.needs[need];
   Resource& r = resources_[resource];
-  f.listings[need].user = static_cast<std::uint32_t>(r.users.size());
+  f.places[need].user = static_cast<std::uint32_t>(r.users.size());
   r.users.push_back({id, need, ps_per_byte});
-  r.most += shares_[id].cap * ps_per_byte;
+  r.most += f.cap * ps_per_byte;
   r.need += ps_per_byte;
   if (r.contended) list_contended(resource, r.users.back());
   update_contention(resource);
@@ -76,7 +80,7 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
 
 void FlowNetwork::list_contended(std::uint32_t resource, const User& user) {
   Flow& f = flows_[user.flow];
-  f.listings[user.need].contended = static_cast<std::uint32_t>(f.contended.size());
+  f.places[user.need].contended = static_cast<std::uint32_t>(f.contended.size());
   f.contended.push_back({resource, user.need, user.ps_per_byte});
 }
 
@@ -96,15 +100,23 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
   if (contended == r.contended) return;
   r.contended = contended;
   if (contended) {
-    for (const User& u : r.users) list_contended(resource, u);
+    double used = 0;
+    r.above = 0;
+    r.held = 0;
+    for (const User& u : r.users) {
+      list_contended(resource, u);
+      r.held += flows_[u.flow].bottleneck == resource;
+      used += rate_[u.flow] * u.ps_per_byte;
+      r.above = std::max(r.above, rate_[u.flow]);
+    }
+    if (resource < first_watched_) r.used = used;
     return;
   }
-  r.full = false;
   for (const User& u : r.users) {
     Flow& f = flows_[u.flow];
-    const std::uint32_t at = f.listings[u.need].contended;
+    const std::uint32_t at = f.places[u.need].contended;
     f.contended[at] = f.contended.back();
-    f.listings[f.contended[at].need].contended = at;
+    f.places[f.contended[at].need].contended = at;
     f.contended.pop_back();
   }
 }
@@ -112,64 +124,74 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
 void FlowNetwork::remove(Id id) {
   Flow& f = flows_[id];
   GHOSTRANK_ASSERT(f.in_use);
-  if (shares_[id].rate > 0) {
-    if (times_) note_use(id, end(id));
-    note_held(id, end(id));
-  }
+  const Picoseconds at = rate_[id] > 0 ? end(id) : f.since;
+  note_held(id, at);
   f.in_use = false;
-  for (std::uint32_t need = 0; need < f.needs.size(); ++need) leave(id, need);
+  for (std::uint32_t need = 0; need < f.needs.size(); ++need) leave(id, need, at);
   f.contended.clear();
   std::erase(come_, id);
   free_.push_back(id);
 }
 
-void FlowNetwork::leave(Id id, std::uint32_t need) {
-  const auto [resource, ps_per_byte] = flows_[id].needs[need];
+void FlowNetwork::leave(Id id, std::uint32_t need, Picoseconds at) {
+  const Flow& f = flows_[id];
+  const auto [resource, ps_per_byte] = f.needs[need];
   Resource& r = resources_[resource];
-  const std::uint32_t at = flows_[id].listings[need].user;
+  const std::uint32_t place = f.places[need].user;
   const User last = r.users.back();
-  r.users[at] = last;
-  flows_[last.flow].listings[last.need].user = at;
+  r.users[place] = last;
+  flows_[last.flow].places[last.need].user = place;
   r.users.pop_back();
-  r.most = r.users.empty() ? 0 : r.most - shares_[id].cap * ps_per_byte;
-  r.need = r.users.empty() ? 0 : r.need - ps_per_byte;
-  // Only where a resource was full can somebody else become faster.
-  if (r.full) freed_.push_back(resource);
+  if (r.contended || resource >= first_watched_) use(resource, -rate_[id] * ps_per_byte, at);
+  if (r.users.empty()) {
+    r.most = r.need = r.used = 0;
+  } else {
+    r.most -= f.cap * ps_per_byte;
+    r.need -= ps_per_byte;
+  }
+  if (r.contended) {
+    r.held -= f.bottleneck == resource;
+    // Only those that it holds back can become faster.
+    if (r.held > 0) freed_.push_back(resource);
+  }
   update_contention(resource);
 }
 
 Picoseconds FlowNetwork::end(Id id) const {
   const Flow& f = flows_[id];
-  return f.since + static_cast<Picoseconds>(std::ceil(f.left / shares_[id].rate));
+  return f.since + static_cast<Picoseconds>(std::ceil(f.left / rate_[id]));
 }
 
-// The flow has had its rate since f.since.
-void FlowNetwork::note_use(Id id, Picoseconds until) {
-  const Flow& f = flows_[id];
-  for (const Need& n : f.needs)
-    if (n.resource >= first_watched_)
-      times_->add(n.resource - first_watched_, f.since, until, shares_[id].rate * n.ps_per_byte);
+// The users take `more` of the resource's time from `now` on.
+void FlowNetwork::use(std::uint32_t resource, double more, Picoseconds now) {
+  Resource& r = resources_[resource];
+  if (resource >= first_watched_ && r.noted < now) {
+    if (r.used > 0) times_->add(resource - first_watched_, r.noted, now, r.used);
+    r.noted = now;
+  }
+  r.used += more;
 }
 
-// The flow has had its rate since f.held_since.
+// The flow has had its rate and its bottleneck since f.held_since.
 void FlowNetwork::note_held(Id id, Picoseconds until) {
   Flow& f = flows_[id];
-  const Share& s = shares_[id];
-  if (f.held_by != kOwnCap)
-    held_back_[f.held_by] += static_cast<double>(until - f.held_since) * (1 - s.rate / s.cap);
+  if (f.bottleneck != kOwnCap)
+    held_back_[f.bottleneck] += static_cast<double>(until - f.held_since) * (1 - rate_[id] / f.cap);
   f.held_since = until;
-  f.held_by = s.bottleneck;
 }
 
 std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
   altered_.clear();
   wanted_.clear();
+  still_wanted_ = 0;
   for (const Id id : come_) want(id);
-  for (const std::uint32_t resource : freed_) look_at_freed(resource);
+  for (const std::uint32_t resource : freed_)
+    for (const User& u : resources_[resource].users)
+      if (flows_[u.flow].bottleneck == resource) want(u.flow);
   come_.clear();
   freed_.clear();
   for (const Id id : wanted_) {
-    if (!shares_[id].wanted) continue;  // settled with one before it
+    if (!flows_[id].wanted) continue;  // settled with one before it
     choose(id);
     settle_part(now);
   }
@@ -179,19 +201,9 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
 }
 
 void FlowNetwork::want(Id id) {
-  if (std::exchange(shares_[id].wanted, true)) return;
+  if (std::exchange(flows_[id].wanted, true)) return;
   wanted_.push_back(id);
-}
-
-void FlowNetwork::look_at_freed(std::uint32_t resource) {
-  Resource& r = resources_[resource];
-  double used = 0;
-  for (const User& u : r.users) {
-    const Share& s = shares_[u.flow];
-    used += s.rate * u.ps_per_byte;
-    if (s.bottleneck == resource) want(u.flow);
-  }
-  r.full = r.contended && used >= kFull * r.time;
+  ++still_wanted_;
 }
 
 // Gives the flows of A, and all that feel it, their fair rates.
@@ -200,141 +212,186 @@ void FlowNetwork::settle_part(Picoseconds now) {
     choose_the_wanted();
     fill();
   } while (choose_the_unfairly_treated());
-  for (const std::uint32_t resource : touched_) {
-    resources_[resource].touched = false;
-    resources_[resource].chosen = 0;
+  for (const Slot& s : slots_) {
+    Resource& r = resources_[s.number];
+    r.held = s.outside_held + s.here;
+    r.above = s.here > 0 ? s.level : std::max(r.above, s.fastest);
   }
-  touched_.clear();
+  for (const Member& m : members_) alter(m, now);
+  members_.clear();
+  edges_.clear();
+  slots_.clear();
   looked_at_ = 0;
-  for (const Id id : chosen_) alter(id, now);
-  chosen_.clear();
 }
 
 void FlowNetwork::choose(Id id) {
-  Share& s = shares_[id];
-  if (s.chosen) return;
-  s.chosen = true;
-  s.wanted = false;
-  chosen_.push_back(id);
-  for (const Contended& n : flows_[id].contended) {
-    Resource& r = resources_[n.resource];
-    ++r.chosen;
-    if (std::exchange(r.touched, true)) continue;
-    touched_.push_back(n.resource);
+  Flow& f = flows_[id];
+  const double before = rate_[id];
+  rate_[id] = kInA;
+  still_wanted_ -= f.wanted;
+  f.wanted = false;
+  const auto member = static_cast<std::uint32_t>(members_.size());
+  const auto first = static_cast<std::uint32_t>(edges_.size());
+  edges_.resize(first + f.contended.size());
+  Edge* edge = edges_.data() + first;
+  for (const Contended& n : f.contended) {
+    const std::uint32_t slot = slot_of(n.resource);
+    Slot& s = slots_[slot];
+    ++s.members;
+    --s.outside;
+    s.outside_use -= before * n.ps_per_byte;
+    s.outside_need -= n.ps_per_byte;
+    s.outside_held -= f.bottleneck == n.resource;
+    const auto number = static_cast<std::uint32_t>(edge - edges_.data());
+    *edge++ = {slot, member, std::exchange(s.edges, number), n.ps_per_byte};
   }
+  members_.push_back(
+      {id, kOwnCap, before, f.cap, kUnfixed, first, static_cast<std::uint32_t>(edges_.size())});
+}
+
+inline std::uint32_t FlowNetwork::slot_of(std::uint32_t resource) {
+  Resource& r = resources_[resource];
+  if (r.slot < slots_.size() && slots_[r.slot].number == resource) return r.slot;
+  r.slot = static_cast<std::uint32_t>(slots_.size());
+  Slot& s = slots_.emplace_back();
+  s.number = resource;
+  s.edges = kNoEdge;
+  s.time = r.time;
+  s.need = r.need;
+  s.outside_use = r.used;
+  s.outside_need = r.need;
+  s.outside = static_cast<std::uint32_t>(r.users.size());
+  s.outside_held = r.held;
+  return r.slot;
 }
 
 // Adds to A the wanted flows that share a resource with it, which would be unfairly treated.
 void FlowNetwork::choose_the_wanted() {
-  for (; looked_at_ < touched_.size(); ++looked_at_)
-    for (const User& u : resources_[touched_[looked_at_]].users)
-      if (shares_[u.flow].wanted) choose(u.flow);
+  for (; looked_at_ < slots_.size() && still_wanted_ > 0; ++looked_at_)
+    for (const User& u : resources_[slots_[looked_at_].number].users)
+      if (flows_[u.flow].wanted) choose(u.flow);
 }
 
-// Gives a flow of A the fair rate that was computed.
-void FlowNetwork::alter(Id id, Picoseconds now) {
-  Share& s = shares_[id];
-  s.chosen = s.fixed = false;
-  if (s.fair != s.rate || s.bottleneck != flows_[id].held_by) note_held(id, now);
-  if (std::abs(s.fair - s.rate) <= kSame * s.rate) {
-    s.fair = s.rate;
-    return;
-  }
-  Flow& f = flows_[id];
-  if (times_) note_use(id, now);
-  f.left = std::max(0.0, f.left - s.rate * static_cast<double>(now - f.since));
+// Gives a member the fair rate that was computed.
+void FlowNetwork::alter(const Member& m, Picoseconds now) {
+  Flow& f = flows_[m.flow];
+  rate_[m.flow] = m.before;
+  if (m.fair != m.before || m.bottleneck != f.bottleneck) note_held(m.flow, now);
+  f.bottleneck = m.bottleneck;
+  if (std::abs(m.fair - m.before) <= kSame * m.before) return;
+  const double more = m.fair - m.before;
+  for (const Contended& n : f.contended)
+    if (n.resource < first_watched_) resources_[n.resource].used += more * n.ps_per_byte;
+  for (std::size_t n = f.needs.size(); n-- > 0 && f.needs[n].resource >= first_watched_;)
+    use(f.needs[n].resource, more * f.needs[n].ps_per_byte, now);
+  f.left = std::max(0.0, f.left - m.before * static_cast<double>(now - f.since));
   f.since = now;
-  s.rate = s.fair;
-  if (!std::exchange(f.altered, true)) altered_.push_back(id);
+  rate_[m.flow] = m.fair;
+  if (!std::exchange(f.altered, true)) altered_.push_back(m.flow);
 }
 
 // Raises the rates of A together, and fixes those whose cap or whose first full resource is
 // reached. At a resource the others count as flows that have their rates as caps: where A needs
 // their time, they get no more than A.
 //
-// The heap has a lower bound of each resource's level: at first, that no user is slower. Most are
-// never looked at more closely, because other resources hold back all of A that uses them.
+// `levels_` has a lower bound of each resource's level. Most are never looked at more closely,
+// because other resources hold back all of A that uses them.
 void FlowNetwork::fill() {
-  solved_ += chosen_.size();
+  solved_ += members_.size();
+  levels_.begin(slots_.size());
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& s = slots_[i];
+    if (s.outside == 0) s.outside_use = s.outside_need = 0;
+    s.free = s.time;
+    s.load = s.need - s.outside_need;
+    s.unfixed = s.members;
+    s.here = 0;
+    s.level = s.fastest = 0;
+    levels_.put(i, bound(s));
+  }
+  levels_.build();
   double least = kNoRate, most = 0;  // of the caps
-  for (const Id id : chosen_) {
-    shares_[id].fixed = false;
-    least = std::min(least, shares_[id].cap);
-    most = std::max(most, shares_[id].cap);
+  by_cap_.resize(members_.size());
+  for (std::uint32_t member = 0; member < members_.size(); ++member) {
+    Member& m = members_[member];
+    m.fair = kUnfixed;
+    by_cap_[member] = member;
+    least = std::min(least, m.cap);
+    most = std::max(most, m.cap);
   }
-  levels_.clear();
-  for (const std::uint32_t number : touched_) {
-    Resource& r = resources_[number];
-    r.free = r.time;
-    r.load = r.need;
-    r.unfixed = r.chosen;
-    r.level = -1;
-    const double bound = r.free / r.load;
-    // Levels only rise, so one above all caps holds nobody back.
-    if (bound < most) levels_.emplace_back(bound, number);
-  }
-  make_heap_of(levels_);
-  by_cap_ = chosen_;
   if (least < most)
-    std::sort(by_cap_.begin(), by_cap_.end(), [&](Id a, Id b) {
-      return shares_[a].cap != shares_[b].cap ? shares_[a].cap < shares_[b].cap : a < b;
+    std::sort(by_cap_.begin(), by_cap_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return members_[a].cap != members_[b].cap ? members_[a].cap < members_[b].cap : a < b;
     });
-  std::size_t next = 0;
-  for (std::size_t left = chosen_.size(); left > 0;) {
-    while (next < by_cap_.size() && shares_[by_cap_[next]].fixed) ++next;
-    const double cap = next < by_cap_.size() ? shares_[by_cap_[next]].cap : 0;
-    if (levels_.empty() || cap <= levels_.front().first) {
-      fix(by_cap_[next], cap, kOwnCap);
+  auto next = by_cap_.begin();
+  for (std::size_t left = members_.size(); left > 0;) {
+    while (members_[*next].fair != kUnfixed) ++next;
+    Member& slowest = members_[*next];
+    const double lowest = levels_.level();
+    if (slowest.cap <= lowest) {
+      fix(slowest, slowest.cap, kOwnCap);
       --left;
       continue;
     }
-    const std::uint32_t number = levels_.front().second;
-    pop_heap_of(levels_);
-    Resource& r = resources_[number];
-    if (r.unfixed == 0) continue;
-    const double at = raise(r), before = at * (1 - kSame);
-    if (before > cap || (!levels_.empty() && before > levels_.front().first)) {
-      push_to_heap(levels_, {at, number});
+    const std::size_t i = levels_.number();
+    Slot& s = slots_[i];
+    if (s.unfixed == 0) {
+      levels_.change(i, LowestLevel::kNone);
       continue;
     }
-    for (const User& u : r.users) {
-      const Share& s = shares_[u.flow];
-      if (!s.chosen || s.fixed) continue;
-      fix(u.flow, std::min(at, s.cap), number);
+    double level = std::max(lowest, bound(s));
+    if (level * (1 - kSame) <= lowest && s.outside > 0) level = raise(s, level);
+    if (level * (1 - kSame) > lowest) {
+      levels_.change(i, level);
+      continue;
+    }
+    levels_.change(i, LowestLevel::kNone);
+    s.level = level;
+    for (std::uint32_t e = s.edges; s.unfixed > 0; e = edges_[e].next) {
+      Member& m = members_[edges_[e].member];
+      if (m.fair != kUnfixed) continue;
+      fix(m, std::min(level, m.cap), s.number);
+      ++s.here;
       --left;
     }
   }
 }
 
-// Returns the rate at which the resource is full, if all of its users but those that are fixed or
-// slower outside A have this rate.
-double FlowNetwork::raise(Resource& r) const {
-  for (double below = r.level;; below = r.level) {
-    r.level = std::max(below, r.free / r.load);
-    if (r.chosen == r.users.size()) return r.level;
-    bool slower = false;
-    for (const User& u : r.users) {
-      const Share& s = shares_[u.flow];
-      const bool counts = !s.chosen & (s.rate > below) & (s.rate <= r.level);
-      r.free = std::max(0.0, r.free - (counts ? s.rate * u.ps_per_byte : 0));
-      r.load -= counts ? u.ps_per_byte : 0;
-      slower |= counts;
+// The resource is full at no lower rate: neither if the users outside A have the rate of those in A
+// that are not fixed, nor if they keep theirs.
+double FlowNetwork::bound(const Slot& s) {
+  const double equal = s.free / (s.load + s.outside_need);
+  return std::max(0.0, std::max(equal, (s.free - s.outside_use) / s.load));
+}
+
+// Returns the rate, at least `level`, at which the resource is full if all have it but those that
+// are fixed, or slower outside A.
+double FlowNetwork::raise(const Slot& s, double level) const {
+  const std::vector<User>& users = resources_[s.number].users;
+  for (;;) {
+    double free = s.free, load = s.load, next = kNoRate;  // next: the slowest that is not slower
+    for (const User& u : users) {
+      const double rate = rate_[u.flow];
+      const bool faster = rate > level;
+      free -= faster ? 0 : std::max(rate, 0.0) * u.ps_per_byte;
+      load += faster ? u.ps_per_byte : 0;
+      next = std::min(next, faster ? rate : kNoRate);
     }
-    if (!slower) return r.level;
-    if (r.load <= 0) return r.level = kNoRate;
+    if (load <= 0) return kNoRate;
+    level = std::max(level, free / load);
+    if (level < next) return level;
   }
 }
 
-void FlowNetwork::fix(Id id, double rate, std::uint32_t bottleneck) {
-  Share& s = shares_[id];
-  s.fixed = true;
-  s.fair = rate;
-  s.bottleneck = bottleneck;
-  for (const Contended& n : flows_[id].contended) {
-    Resource& r = resources_[n.resource];
-    r.free = std::max(0.0, r.free - rate * n.ps_per_byte);
-    r.load = std::max(0.0, r.load - n.ps_per_byte);
-    --r.unfixed;
+void FlowNetwork::fix(Member& m, double rate, std::uint32_t bottleneck) {
+  m.fair = rate;
+  m.bottleneck = bottleneck;
+  for (std::uint32_t e = m.first; e < m.last; ++e) {
+    Slot& s = slots_[edges_[e].slot];
+    s.free -= rate * edges_[e].ps_per_byte;
+    s.load -= edges_[e].ps_per_byte;
+    s.fastest = rate;
+    --s.unfixed;
   }
 }
 
@@ -343,42 +400,35 @@ void FlowNetwork::fix(Id id, double rate, std::uint32_t bottleneck) {
 // no longer the fastest on their own bottleneck, or held back by one that is not full any more.
 // Returns whether there are any.
 bool FlowNetwork::choose_the_unfairly_treated() {
-  const std::size_t before = chosen_.size(), resources = touched_.size();
-  for (std::size_t t = 0; t < resources; ++t) {
-    const std::uint32_t number = touched_[t];
+  const std::size_t before = members_.size(), slots = slots_.size();
+  for (std::size_t i = 0; i < slots; ++i) {
+    const Slot& s = slots_[i];
+    const std::uint32_t number = s.number;
     Resource& r = resources_[number];
-    if (r.chosen == r.users.size()) {
-      r.full = r.free <= (1 - kFull) * r.time;
+    if (s.outside == 0) {
+      r.above = s.fastest;
       continue;
     }
-    double used = 0, fastest = 0;
-    double held = -1;                    // the fastest of A that this resource holds back
-    double outside = 0, slow = kNoRate;  // the fastest outside, the slowest of these held back here
+    const double left = s.free - s.outside_use;
+    const bool full = left <= (1 - kFull) * s.time, overfull = left < (1 - kContended) * s.time;
+    const bool freed = s.outside_held > 0 && (!full || less(r.above, s.fastest));
+    const bool greedy = s.here > 0 && less(s.level, r.above);
+    if (!overfull && !freed && !greedy) continue;
+    const double most = overfull ? raise(s, 0) : kNoRate, held = greedy ? s.level : kNoRate;
+    const double fastest = std::max(r.above, s.fastest);
+    double above = 0;
     for (const User& u : r.users) {
-      const Share& s = shares_[u.flow];
-      const bool here = s.bottleneck == number;
-      used += s.fair * u.ps_per_byte;
-      fastest = std::max(fastest, s.fair);
-      outside = std::max(outside, s.chosen ? 0 : s.fair);
-      slow = std::min(slow, !s.chosen & here ? s.fair : kNoRate);
-      held = std::max(held, s.chosen & here ? s.fair : -1);
+      const double rate = rate_[u.flow];
+      if (rate == kInA) continue;
+      if (rate > most || less(held, rate) ||
+          (freed && flows_[u.flow].bottleneck == number && (!full || less(rate, fastest))))
+        choose(u.flow);  // slots_ may move
+      else
+        above = std::max(above, rate);
     }
-    if (held < 0) held = kNoRate;
-    r.full = used >= kFull * r.time;
-    const bool overfull = used > kContended * r.time;
-    const bool free = slow < kNoRate && (!r.full || less(slow, fastest));
-    if (!overfull && !free && !less(held, outside)) continue;
-    if (overfull) raise(r);
-    for (const User& u : r.users) {
-      const Share& s = shares_[u.flow];
-      if (s.chosen) continue;
-      const bool freed = s.bottleneck == number && (!r.full || less(s.rate, fastest));
-      const bool greedy = less(held, s.rate);
-      const bool too_fast = overfull && s.rate > r.level;
-      if (freed || greedy || too_fast) choose(u.flow);
-    }
+    r.above = above;
   }
-  return chosen_.size() > before;
+  return members_.size() > before;
 }
 
 }  // namespace ghostrank

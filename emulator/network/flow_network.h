@@ -20,6 +20,7 @@
 // Units: picoseconds, bytes. Errors: none. Threading: one owner.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "emulator/network/link_times.h"
+#include "emulator/network/lowest_level.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -46,7 +48,8 @@ class FlowNetwork {
   explicit FlowNetwork(std::size_t resources);
 
   // A flow of `bytes` comes at `now`, never faster than `cap` bytes per picosecond. `needs` lists a
-  // resource once; it must stay in place until the flow is removed. Its rate is 0 until settle().
+  // resource once, in ascending order; it must stay in place until the flow is removed. Its rate is
+  // 0 until settle().
   Id add(std::span<const Need> needs, double bytes, double cap, Picoseconds now);
   // A flow leaves.
   void remove(Id id);
@@ -60,7 +63,7 @@ class FlowNetwork {
   // nowhere.
   void watch(LinkTimes* times, std::uint32_t first) {
     times_ = times;
-    first_watched_ = first;
+    first_watched_ = times ? first : 0xffffffff;
   }
 
   // Gives every flow its fair rate from `now` on. Returns the flows whose rates have changed, valid
@@ -69,8 +72,8 @@ class FlowNetwork {
 
   // When the flow's last byte passes, at its present rate; rounded up.
   Picoseconds end(Id id) const;
-  double rate(Id id) const { return shares_[id].rate; }
-  std::uint32_t bottleneck(Id id) const { return shares_[id].bottleneck; }
+  double rate(Id id) const { return rate_[id]; }
+  std::uint32_t bottleneck(Id id) const { return flows_[id].bottleneck; }
   // How much longer than at their caps flows have taken so far because this resource held them
   // back, in all. Summed over resources it is exactly what sharing costs.
   Picoseconds held_back(std::uint32_t resource) const { return std::llround(held_back_[resource]); }
@@ -80,7 +83,7 @@ class FlowNetwork {
  private:
   // Where a flow is listed for one of its needs, so that it is found at once: flows may have
   // thousands of needs, and resources hundreds of users.
-  struct Listing {
+  struct Place {
     std::uint32_t user = 0;       // in Resource::users
     std::uint32_t contended = 0;  // in Flow::contended, while the resource is
   };
@@ -90,21 +93,16 @@ class FlowNetwork {
   };
   struct Flow {
     std::span<const Need> needs;
-    std::vector<Listing> listings;     // by need
+    std::vector<Place> places;         // by need
     std::vector<Contended> contended;  // those of `needs` at such resources, in any order
-    double left = 0;
+    double left = 0, cap = 0;
     Picoseconds since = 0;
-    // Its bottleneck, and since when; during settle() the one before.
-    std::uint32_t held_by = kOwnCap;
+    // Its bottleneck, and since when.
     Picoseconds held_since = 0;
-    bool in_use = false, altered = false;  // altered: its rate has changed in this settle()
-  };
-  // Read for every user of a resource; apart from the rest, so that it stays in the cache.
-  struct Share {
-    double rate = 0, cap = 0;
-    double fair = 0;  // being computed; outside A, the rate
     std::uint32_t bottleneck = kOwnCap;
-    bool wanted = false, chosen = false, fixed = false;  // wanted: to be settled; chosen: in A
+    bool in_use = false;
+    bool wanted = false;   // to be settled
+    bool altered = false;  // its rate has changed in this settle()
   };
   struct User {
     Id flow;
@@ -113,49 +111,81 @@ class FlowNetwork {
   };
   struct Resource {
     std::vector<User> users;
-    double time = 1;  // that it gives per unit of time
+    double time = 1;         // that it gives per unit of time
+    double need = 0;         // of all users, for a byte of each
+    double used = 0;         // by all users; of a NIC only while it is contended
+    double above = 0;        // no user is faster
+    std::uint32_t held = 0;  // users whose bottleneck it is
+    std::uint32_t slot = 0;  // in slots_, if that one is of this resource
+    // What is seldom looked at.
     double most = 0;  // time that the users take, each at its cap
-    double need = 0;  // of all users, for a byte of each
-    // While A is filled. free: time left by flows that are fixed, or outside A and no faster than
-    // `level`; load: what the others need; unfixed: how many of the others are in A.
-    double free = 0, load = 0, level = 0;
-    std::uint32_t chosen = 0, unfixed = 0;  // chosen: users in A
-    bool contended = false, full = false;
-    bool touched = false;
+    bool contended = false;
+    Picoseconds noted = 0;  // until when `times_` knows its use
+  };
+
+  // A, the flows that get new rates, with the contended resources that they use: small beside the
+  // network and in one place, because it is filled several times.
+  struct Member {
+    Id flow;
+    std::uint32_t bottleneck;
+    double before, cap;
+    double fair;                // kUnfixed until it is computed
+    std::uint32_t first, last;  // of its edges
+  };
+  struct Edge {
+    std::uint32_t slot, member;
+    std::uint32_t next;  // of the slot; kNoEdge: none
+    double ps_per_byte;
+  };
+  struct Slot {
+    std::uint32_t number, edges;  // of its resource; the first of its edges
+    // While A is filled. free: time that no fixed member takes; load: what the others need for a
+    // byte of each.
+    double free, load;
+    double level, fastest;                 // of members that it holds back; of all
+    std::uint32_t unfixed, here, members;  // of these: not fixed, held back, all
+    // Users outside A: what they take and need, and how many of them it holds back.
+    std::uint32_t outside, outside_held;
+    double outside_use, outside_need;
+    double time, need;  // as of the resource
   };
 
   void come(Id id, std::uint32_t need);
-  void leave(Id id, std::uint32_t need);
+  void leave(Id id, std::uint32_t need, Picoseconds at);
   void list_contended(std::uint32_t resource, const User& user);
   void update_contention(std::uint32_t resource);
   void want(Id id);
-  void look_at_freed(std::uint32_t resource);
   void settle_part(Picoseconds now);
   void choose(Id id);
+  std::uint32_t slot_of(std::uint32_t resource);
   void choose_the_wanted();
   void fill();
-  void fix(Id id, double rate, std::uint32_t bottleneck);
+  void fix(Member& m, double rate, std::uint32_t bottleneck);
   bool choose_the_unfairly_treated();
-  void alter(Id id, Picoseconds now);
-  void note_use(Id id, Picoseconds until);
+  void alter(const Member& m, Picoseconds now);
+  void use(std::uint32_t resource, double more, Picoseconds now);
   void note_held(Id id, Picoseconds until);
-  double raise(Resource& r) const;
+  static double bound(const Slot& s);
+  double raise(const Slot& s, double level) const;
 
   std::vector<Flow> flows_;
-  std::vector<Share> shares_;  // by flow
+  std::vector<double> rate_;  // by flow; kInA
   std::vector<Id> free_;
   std::vector<Resource> resources_;
   std::vector<double> held_back_;  // by resource
   std::vector<Id> come_;
-  std::vector<std::uint32_t> freed_;                      // resources of flows that left
-  std::vector<Id> wanted_, chosen_, altered_;             // chosen_: A
-  std::vector<std::uint32_t> touched_;                    // contended resources of A
-  std::size_t looked_at_ = 0;                             // of touched_, by choose_the_wanted()
-  std::vector<std::pair<double, std::uint32_t>> levels_;  // heap of resources
-  std::vector<Id> by_cap_;
+  std::vector<std::uint32_t> freed_;  // resources of flows that left
+  std::vector<Id> wanted_, altered_;
+  std::size_t still_wanted_ = 0;  // of wanted_
+  std::vector<Member> members_;
+  std::vector<Edge> edges_;
+  std::vector<Slot> slots_;
+  std::size_t looked_at_ = 0;  // of slots_, by choose_the_wanted()
+  LowestLevel levels_;         // of slots_
+  std::vector<std::uint32_t> by_cap_;
   std::uint64_t solved_ = 0;
   LinkTimes* times_ = nullptr;
-  std::uint32_t first_watched_ = 0;
+  std::uint32_t first_watched_ = 0xffffffff;
 };
 
 }  // namespace ghostrank

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/common/dice.h"
-#include "emulator/network/level_heap.h"
+#include "emulator/network/lowest_level.h"
 
 namespace ghostrank {
 namespace {
@@ -20,30 +20,27 @@ using Needs = std::vector<FlowNetwork::Need>;
 
 constexpr double kNoCap = 1e12;
 
-// The order of equal levels decides last bits, so every move is the standard library's.
-TEST(LevelHeap, MovesAsTheStandardLibraryDoes) {
+// Of equal levels the first, and none when all are gone.
+TEST(LowestLevel, IsThatOfAllAfterEveryChange) {
   checking::Dice dice(1);
-  const auto higher = [](const Level& a, const Level& b) { return a.first > b.first; };
-  for (int round = 0; round < 200; ++round) {
-    std::uint32_t number = 0;
-    const auto draw = [&] { return Level(static_cast<double>(dice.below(8)), ++number); };
-    std::vector<Level> ours;
-    for (std::uint64_t left = dice.below(40); left > 0; --left) ours.push_back(draw());
-    std::vector<Level> theirs = ours;
-    make_heap_of(ours);
-    std::make_heap(theirs.begin(), theirs.end(), higher);
-    ASSERT_EQ(ours, theirs);
-    while (!ours.empty()) {
-      if (dice.below(3) == 0 && number < 100) {
-        theirs.push_back(draw());
-        push_to_heap(ours, theirs.back());
-        std::push_heap(theirs.begin(), theirs.end(), higher);
-      } else {
-        pop_heap_of(ours);
-        std::pop_heap(theirs.begin(), theirs.end(), higher);
-        theirs.pop_back();
+  LowestLevel levels;
+  for (std::size_t count = 1; count < 70; ++count) {
+    std::vector<double> all(count);
+    levels.begin(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      all[i] = static_cast<double>(dice.below(8));
+      levels.put(i, all[i]);
+    }
+    levels.build();
+    for (int change = 0; change < 100; ++change) {
+      const auto lowest = std::min_element(all.begin(), all.end());
+      ASSERT_EQ(levels.level(), *lowest);
+      if (*lowest < LowestLevel::kNone) {
+        ASSERT_EQ(levels.number(), static_cast<std::size_t>(lowest - all.begin()));
       }
-      ASSERT_EQ(ours, theirs);
+      const std::size_t i = dice.below(count);
+      all[i] = dice.below(3) == 0 ? LowestLevel::kNone : static_cast<double>(dice.below(8));
+      levels.change(i, all[i]);
     }
   }
 }
