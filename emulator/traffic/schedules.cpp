@@ -212,7 +212,8 @@ std::uint16_t Schedules::row_for(Func func, std::uint16_t kind, const std::strin
 }
 
 const Algorithm& Schedules::find(Func func, std::uint16_t kind) const {
-  if (is_service(workload_, kind)) return *find_algorithm("generic", func, "linear");
+  if (is_service(workload_, kind))
+    return *find_algorithm("generic", func, func == Func::send_recv ? "direct" : "linear");
   const std::string group = own_name(workload_, kind);
   const CollectiveSpec& wanted = settings_of(spec_, workload_, kind).collectives;
   if (const Algorithm* found = wanted.row(func, group)) return *found;

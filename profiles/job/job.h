@@ -74,9 +74,10 @@ struct TopologySpec {
   double oversubscription = 1;  // rates of a leaf's NICs over those of its up-links
   double pod_oversubscription = 1;  // rates of a spine's links down over those of its links up
   double uplink_bps = -1;           // of a leaf; < 0: from the oversubscription; 0: unlimited
-  enum class Placement : std::uint8_t { packed, spread, random };
+  enum class Placement : std::uint8_t { packed, spread, random, file };
   Placement placement = Placement::packed;  // of the job's nodes on the fabric's places
   std::uint64_t seed = 1;                   // of a random placement
+  std::vector<int> place_of_node;           // of a file: by node
   std::vector<std::string> failed;          // links, by name
   std::vector<std::pair<std::string, double>> degraded;  // links, and their rates
   std::shared_ptr<const struct SwitchGraph> file;        // what a file describes
@@ -408,14 +409,18 @@ struct FabricSpec {
   QueueSpec queues;  // of NetworkModel::packet
 };
 
-// Traffic besides the training's own, between ranks that train and ranks of storage nodes.
+// Traffic besides the training's own: between ranks that train and ranks of storage nodes
+// (checkpoint, data), or among ranks that train, on different nodes.
 struct Background {
-  enum class Pattern : std::uint8_t { checkpoint, data };
+  enum class Pattern : std::uint8_t { checkpoint, data, incast, permutation, bisection };
   Pattern pattern = Pattern::checkpoint;
-  int every = 1;            // steps; it begins in the last of them
-  int over = 1;             // steps that share the bytes, from that one on
-  std::uint64_t bytes = 0;  // per checkpoint of all ranks together, or per sample; 0: the model's
-  double rate_bps = 0;      // at which a rank hands its bytes over; 0: unlimited
+  int fan_in = 0;  // senders of an incast; 0: a rank of every other node
+  int every = 1;   // steps; it begins in the last of them
+  int over = 1;    // steps that share the bytes, from that one on
+  // Per checkpoint of all ranks together, or per sample; 0: the model's. Among ranks that train: of
+  // a sender each time; 0: what the rate carries while a step computes.
+  std::uint64_t bytes = 0;
+  double rate_bps = 0;            // at which a rank hands its bytes over; 0: unlimited
   std::uint64_t chunk = 4 << 20;  // bytes of one transfer
   int at_once = 1;                // transfers of a rank in flight
   bool blocking = false;          // begins after the step's compute, not beside it

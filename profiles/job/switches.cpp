@@ -23,6 +23,8 @@ std::string count(std::int64_t n, const char* one, const char* many) {
 
 // Returns the place of every node among `places`, which are `groups` runs of neighbours.
 std::vector<int> places_of(const ClusterSpec& cluster, int places, int groups) {
+  if (cluster.topology.placement == TopologySpec::Placement::file)
+    return cluster.topology.place_of_node;
   std::vector<int> of(cluster.all_nodes());
   std::iota(of.begin(), of.end(), 0);
   const auto nodes = static_cast<int>(of.size());

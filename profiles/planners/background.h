@@ -1,5 +1,5 @@
-// Traffic beside training on the same fabric: checkpoints that ranks write to storage nodes, and
-// samples that ranks read from them.
+// Traffic beside training on the same fabric: checkpoints that ranks write to storage nodes,
+// samples that ranks read from them, and patterns among the ranks that train.
 //
 // Storage nodes follow the training nodes in rank order and have as many ranks each; these ranks
 // are the servers. Rank r uses server r modulo the number of servers, so ranks stay on their rail
@@ -9,6 +9,11 @@
 //
 //   checkpoint   with every = 3 and over = 2, steps 3 and 4, 6 and 7, ... carry half of it each
 //   data         likewise; a step's samples travel during the step before
+//   incast       a gather as of a checkpoint, but to rank 0, which trains like the senders
+//   permutation  the nodes in one cycle drawn from run.seed; rank g of a node sends to rank g of
+//   the
+//                next one: a group for every g, in the cycle's order
+//   bisection    node n and node n + half of the nodes: a group of two for every pair of ranks
 //
 // An iteration ends when all its streams have ended, so a transfer that outlasts its step prolongs
 // the step.

@@ -1,4 +1,10 @@
-// Background traffic in virtual time: its cost to a step.
+// Background traffic in virtual time: its cost to a step, and its bytes on every fabric.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "profiles/load/load.h"
@@ -86,6 +92,125 @@ TEST(Background, SurvivesAProgramFile) {
       "[{pattern: data, bytes: 1000}, {pattern: checkpoint, every: 3, over: 2, bytes: 20000000}]");
   const Workload workload = plan_workload(first.spec);
   const LoadedJob again = test::load_text(program_job(first, workload, ProgramForm::yaml));
+  EXPECT_EQ(milliseconds(play(first)), milliseconds(play(again)));
+}
+
+// ---- Among the ranks that train ----
+
+// Nodes of one GPU that train 1 ms per step and reduce 4 bytes, on NICs of 1 GB/s without latency.
+LoadedJob wide_job(const std::string& background, int nodes, const std::string& fabric,
+                   const std::string& topology = "{kind: nonblocking}") {
+  return test::load_text(
+      "schema: ghostrank/job/1\n"
+      "model: {kind: layers, name: one, layers: [{parameters: [1], forward_us: 400, "
+      "backward_us: 600}]}\n"
+      "cluster: {nodes: " +
+      std::to_string(nodes) +
+      ", gpus_per_node: 1, nics_per_node: 1, nic: {rate: 8Gbps, latency_us: 0}, topology: " +
+      topology + "}\nfabric: " + fabric + "\nrun: {warmup: 2, iterations: 3, verify: " +
+      (fabric.find("flow") == std::string::npos ? "true" : "false") +
+      "}\nbackground: " + background + "\n");
+}
+
+constexpr const char* kLoggp = "{kind: virtual, network: loggp}";
+constexpr const char* kFlow = "{kind: virtual, network: flow}";
+constexpr const char* kPacket =
+    "{kind: virtual, network: packet, queues: {congestion_control: none}}";
+
+// Milliseconds of a step, which all take equally long.
+void expect_step(const std::string& background, int nodes, double expected,
+                 const std::string& topology = "{kind: nonblocking}") {
+  for (const auto& [fabric, tolerance] :
+       {std::pair{kLoggp, 0.001}, std::pair{kFlow, 0.005}, std::pair{kPacket, 0.01}}) {
+    const Result result = play(wide_job(background, nodes, fabric, topology));
+    ASSERT_EQ(result.iterations.size(), 3u);
+    for (const double ms : milliseconds(result))
+      EXPECT_NEAR(ms, expected, tolerance * expected) << background << ", " << fabric;
+    if (result.verify) {
+      EXPECT_EQ(result.verify->wrong_elements, 0u) << fabric;
+    }
+  }
+}
+
+// Three senders share the receiver's NIC; in a permutation, and between halves, every sender has a
+// receiver for itself.
+TEST(PatternsOfTraffic, BesideAStepCostWhatTheirBusiestNicTakesLonger) {
+  expect_step("[{pattern: incast, bytes: 800000, chunk: 1000}]", 4, 2.4);
+  expect_step("[{pattern: incast, fan_in: 1, bytes: 800000, chunk: 1000}]", 4, 1);
+  expect_step("[{pattern: permutation, bytes: 2000000, chunk: 1000}]", 5, 2);
+  expect_step("[{pattern: bisection, bytes: 2000000, chunk: 1000}]", 4, 2);
+}
+
+TEST(PatternsOfTraffic, ThatTrainingWaitsForAreAddedToTheStep) {
+  expect_step("[{pattern: permutation, bytes: 2000000, chunk: 1000, blocking: true}]", 3, 3);
+  expect_step("[{pattern: incast, bytes: 500000, chunk: 1000, blocking: true}]", 5, 3);
+}
+
+// Each leaf's one link upwards carries a quarter of its two NICs.
+TEST(PatternsOfTraffic, ShareTheLinksBetweenLeaves) {
+  expect_step("[{pattern: bisection, bytes: 1000000, chunk: 1000}]", 4, 4,
+              "{kind: leaf_spine, leaves: 2, spines: 1, oversubscription: 4}");
+}
+
+// 20 messages of 100 KB, one every 0.4 ms: the last begins after 7.6 ms.
+TEST(PatternsOfTraffic, KeepTheirPace) {
+  for (const char* pattern : {"permutation", "bisection"})
+    expect_step(
+        "[{pattern: " + std::string(pattern) + ", bytes: 2000000, chunk: 100000, rate: 2Gbps}]", 2,
+        7.7);
+}
+
+std::map<std::pair<int, int>, double> bytes_of_pairs(const Result& result) {
+  std::map<std::pair<int, int>, double> bytes;
+  for (const PairTraffic& p : result.pairs)  // answers have no bytes
+    if (p.bytes > 0) bytes[{p.source_nic.value(), p.target_nic.value()}] += p.bytes;
+  return bytes;
+}
+
+// Two of the three steps carry all; without background, ranks exchange what their gradients need.
+TEST(PatternsOfTraffic, AreInTheLedgerToTheByteOnEveryFabric) {
+  const std::string every = ", every: 3, over: 2, bytes: 300001, chunk: 100000}]";
+  for (const char* pattern : {"incast", "permutation", "bisection"}) {
+    const std::string list = "[{pattern: " + std::string(pattern) + every;
+    auto expected = bytes_of_pairs(play(wide_job("[]", 4, kLoggp)));
+    const LoadedJob planned = wide_job(list, 4, kLoggp);
+    const Workload workload = plan_workload(planned.spec);
+    for (const Group& group : workload.groups) {
+      if (workload.group_names[group.kind] != pattern) continue;
+      for (std::size_t i = 0; i < group.members.size(); ++i) {
+        const int from = group.members[i].value(),
+                  to = group.members[(i + 1) % group.members.size()].value();
+        if (pattern != std::string("incast"))
+          expected[{from, to}] += 300001 / 3.0;
+        else if (i > 0)
+          expected[{from, 0}] += 300001 / 3.0;
+      }
+    }
+    for (const char* fabric : {kLoggp, kFlow, kPacket, "{kind: memory, payload: copied}"}) {
+      const Result result = play(wide_job(list, 4, fabric));
+      const auto found = bytes_of_pairs(result);
+      ASSERT_EQ(found.size(), expected.size()) << pattern << ", " << fabric;
+      for (const auto& [ends, bytes] : expected)
+        EXPECT_NEAR(found.at(ends), bytes, 1e-6) << pattern << ", " << fabric;
+      const bool named =
+          std::any_of(result.collectives.begin(), result.collectives.end(),
+                      [&](const CollectiveReport& row) { return row.group == pattern; });
+      EXPECT_TRUE(named) << pattern << ", " << fabric;
+      if (result.verify) {
+        EXPECT_EQ(result.verify->wrong_elements, 0u) << fabric;
+      }
+    }
+  }
+}
+
+TEST(PatternsOfTraffic, SurviveAProgramFile) {
+  const LoadedJob first = wide_job(
+      "[{pattern: incast, bytes: 1000000, every: 2}, {pattern: permutation, bytes: 20000000, "
+      "every: "
+      "3}, {pattern: bisection, rate: 1Gbps}]",
+      4, "{kind: virtual}");
+  const LoadedJob again =
+      test::load_text(program_job(first, plan_workload(first.spec), ProgramForm::yaml));
   EXPECT_EQ(milliseconds(play(first)), milliseconds(play(again)));
 }
 

@@ -112,6 +112,37 @@ TEST(SeveralJobs, ShareALinkAsMessagesAndAsPackets) {
   }
 }
 
+// By number each job has a leaf for itself; by the file's places each has a node on either leaf.
+TEST(SeveralJobs, TakeThePlacesOfAFileOnEveryFabric) {
+  const auto play = [](const SmallJob& on, const std::vector<int>& places) {
+    SmallJob job = together(on, {{all_reduce_of(2), {0, 1}}, {all_reduce_of(2), {2, 3}}});
+    job.spec.cluster.nic.latency = kPicosPerMicro;
+    job.spec.cluster.topology.placement = TopologySpec::Placement::file;
+    job.spec.cluster.topology.place_of_node = places;
+    job.spec.run.iterations = 3;
+    return job.run();
+  };
+  const auto between_leaves = [](const Result& result) {
+    double bytes = 0;
+    for (const LinkTier& tier : result.network->tiers)
+      if (tier.name == "leaf-spine") bytes += tier.bytes;
+    return bytes;
+  };
+  SmallJob memory = fabric(NetworkModel::loggp);
+  memory.spec.fabric.kind = FabricKind::memory;
+  memory.spec.dilation = 20;
+  for (const SmallJob& on : {fabric(NetworkModel::loggp), fabric(NetworkModel::flow),
+                             fabric(NetworkModel::packet), memory}) {
+    const Result apart = play(on, {0, 1, 2, 3}), across = play(on, {0, 2, 1, 3});
+    ASSERT_TRUE(apart.network && across.network);
+    EXPECT_EQ(between_leaves(apart), 0);
+    EXPECT_GT(between_leaves(across), 4.0 * kCount);
+    if (on.spec.fabric.kind == FabricKind::memory) continue;  // its times are this machine's
+    EXPECT_NEAR(apart.jobs[0].slowdown(), 1, 1e-3);
+    EXPECT_GT(across.jobs[0].slowdown() + across.jobs[1].slowdown(), 3);
+  }
+}
+
 TEST(SeveralJobs, ThatShareNoLinkAreAsFastAsAlone) {
   for (const NetworkModel network :
        {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {

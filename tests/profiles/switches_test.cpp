@@ -7,7 +7,10 @@
 
 #include "profiles/error.h"
 #include "profiles/job/leaf_spine.h"
+#include "profiles/load/files/places.h"
 #include "profiles/load/files/topology.h"
+#include "profiles/load/load.h"
+#include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
@@ -87,6 +90,41 @@ TEST(Placement, SpreadsNodesOverPodsOrDrawsThem) {
   EXPECT_EQ(pods(), one);
   cluster.topology.seed = 5;
   EXPECT_NE(pods(), one);
+}
+
+TEST(Placement, IsTakenFromAFile) {
+  EXPECT_EQ(parse_places("0-1 4-5  # a pod\n\n3 0\n2,4 1,3\n", "p.txt", 5, 6),
+            (std::vector<int>{4, 5, 1, 0, 3}));
+  const auto error = [](const std::string& text) {
+    return error_of([&] { parse_places(text, "p.txt", 3, 6); });
+  };
+  EXPECT_EQ(error("0-2 1-3\n"), "");
+  EXPECT_EQ(error("0-2\n"), "p.txt:1:1: '0-2' is not NODES PLACES; write for example 0-3 8-11");
+  EXPECT_EQ(error("0-1 1-3\n"), "p.txt:1:1: 2 nodes and 3 places; name as many of each");
+  EXPECT_EQ(error("0-1 0-1\n3 2\n"),
+            "p.txt:2:1: there is no node 3: the job has 3, and numbers begin at 0");
+  EXPECT_EQ(error("0-2 4-6\n"),
+            "p.txt:1:1: there is no place 6: the fabric has 6 (cluster.topology.places), from 0 "
+            "on");
+  EXPECT_EQ(error("0-1 1-2\n1 3\n"), "p.txt:2:1: node 1 has a place already; name it once");
+  EXPECT_EQ(error("0-1 1-2\n2 1\n"), "p.txt:2:1: place 1 is taken already; one node fits");
+  EXPECT_EQ(error("0-1 1-2\n"), "p.txt:1:1: node 2 has no place; every node from 0 to 2 needs one");
+}
+
+TEST(Placement, OfAFileIsFoundBesideTheJob) {
+  const test::Folder folder;
+  folder.write("places.txt", "0,2 0-1\n1,3 4-5\n");
+  const LoadedJob job = load_job(folder.write("job.yaml",
+                                              "schema: ghostrank/job/1\nmodel: gpt2\ndevice: "
+                                              "h100-sxm\ncluster: {nodes: 4, gpus_per_node: "
+                                              "1, nics_per_node: 1, topology: {kind: fat_tree, "
+                                              "places: 6, pods: 3, leaves: 3, placement: "
+                                              "places.txt}}\n"),
+                                 {});
+  const SwitchGraph graph = switches_of(job.spec.cluster);
+  std::vector<std::uint32_t> pods;
+  for (const Nic nic : graph.leaf_of.keys()) pods.push_back(graph.switches[graph.leaf_of[nic]].pod);
+  EXPECT_EQ(pods, (std::vector<std::uint32_t>{0, 2, 0, 2}));
 }
 
 TEST(Cables, FailOrSlowDownByName) {

@@ -91,14 +91,21 @@ std::size_t opening_iterations(const Workload& workload) {
   return static_cast<std::size_t>(distinct_iterations(workload)) - 1;
 }
 
-// Bytes of the service's chunks that one rank moves when it plays `program` once.
-std::uint64_t service_bytes(const Program& program, std::uint16_t kind) {
-  std::uint64_t bytes = 0;
+// Bytes of the service's chunks that one rank moves when it plays `program` once: those of its
+// collectives, and those that it sends.
+struct ServiceBytes {
+  std::uint64_t collectives = 0, sent = 0;
+};
+ServiceBytes service_bytes(const Program& program, std::uint16_t kind) {
+  ServiceBytes bytes;
   for (const OpList& stream : program.streams) {
     const std::vector<std::uint64_t> times = stream.times();
-    for (std::size_t i = 0; i < times.size(); ++i)
-      if (const Op& op = stream.distinct()[i]; op.kind == Op::Kind::collective && op.group == kind)
-        bytes += op.count * times[i];
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const Op& op = stream.distinct()[i];
+      if (op.group != kind) continue;
+      if (op.kind == Op::Kind::collective) bytes.collectives += op.count * times[i];
+      if (op.kind == Op::Kind::send) bytes.sent += op.count * times[i];
+    }
   }
   return bytes;
 }
@@ -107,21 +114,26 @@ BackgroundFacts service_facts(const Workload& workload, std::uint16_t kind) {
   BackgroundFacts facts;
   facts.group = workload.group_names[kind];
   facts.cycle = workload.order.empty() ? 1 : workload.cycle;
-  std::vector<std::uint64_t> clients(workload.roles.size());
-  const WorldRank servers_from(workload.ranks - workload.servers);
+  // Ranks by role; of a collective without its root, which serves the others.
+  std::vector<std::uint64_t> clients(workload.roles.size()), members(workload.roles.size());
   for (const Group& group : workload.groups)
-    for (const WorldRank rank : group.members)
-      if (group.kind == kind && rank < servers_from) ++clients[workload.role_of[rank]];
-  for (const std::uint64_t of_role : clients) facts.clients += of_role;
+    for (const WorldRank rank : group.members) {
+      if (group.kind != kind) continue;
+      ++members[workload.role_of[rank]];
+      if (rank != group.members.front()) ++clients[workload.role_of[rank]];
+    }
   for (std::size_t i = workload.order.size(); i < workload.order.size() + facts.cycle; ++i) {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, busy = 0;
     for (std::size_t r = 0; r < clients.size(); ++r) {
       const auto& programs = workload.roles[r].iterations;
       const std::size_t number = std::min(program_number(workload, i), programs.size() - 1);
-      bytes += clients[r] * service_bytes(programs[number], kind);
+      const ServiceBytes moved = service_bytes(programs[number], kind);
+      bytes += clients[r] * moved.collectives + members[r] * moved.sent;
+      busy += moved.sent > 0 ? members[r] : clients[r];
     }
     facts.bytes += bytes;
     facts.steps += bytes > 0;
+    facts.clients = std::max(facts.clients, busy);
   }
   return facts;
 }

@@ -29,7 +29,7 @@ constexpr std::array kKeys{
     Key{"cluster.intra_node.gpus", KeyType::any, "[]", "which GPUs of such a node the job has", 0,
         0, "", "", kLater},
     Key{"cluster.storage_nodes", KeyType::integer, "0",
-        "storage nodes for background traffic, numbered after the other nodes and with the same "
+        "storage nodes for checkpoints and data, numbered after the other nodes and with the same "
         "NICs",
         0, 1e6},
     Key{"cluster.topology.kind", KeyType::string, "nonblocking",
@@ -44,10 +44,10 @@ constexpr std::array kKeys{
         "nodes that the fabric has room for; 0: as many as the job has", 0, 1e6}
         .on("memory virtual")
         .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
-    Key{"cluster.topology.placement", KeyType::choice, "packed",
+    Key{"cluster.topology.placement", KeyType::string, "packed",
         "which of these places the job's nodes take: packed: the first; spread: in turn over the "
-        "pods of a fat tree, else over the leaves; random: drawn from run.seed",
-        0, 0, "packed spread random"}
+        "pods of a fat tree, else over the leaves; random: drawn from run.seed; or a file with "
+        "lines of NODES PLACES, as 0-3 8-11"}
         .on("memory virtual")
         .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
     Key{"cluster.topology.pods", KeyType::integer, "0",

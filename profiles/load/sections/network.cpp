@@ -15,6 +15,7 @@
 #include "profiles/input/quantity.h"
 #include "profiles/job/leaf_spine.h"
 #include "profiles/job/switches.h"
+#include "profiles/load/files/places.h"
 #include "profiles/load/files/topology.h"
 
 namespace ghostrank {
@@ -130,6 +131,21 @@ void check_size(const Settings& in, const ClusterSpec& cluster) {
     fail(leaves.given ? leaves.mark : in.at("cluster.topology.kind").mark,
          "cluster.topology: " + std::to_string(links) + " links between switches; at most " +
              std::to_string(kMostLinks) + " are supported, set fewer leaves or spines");
+}
+
+// Where the nodes are on the fabric.
+void read_places_taken(const Setting& placement, const std::string& near, ClusterSpec& out) {
+  using Placement = TopologySpec::Placement;
+  constexpr std::array kPlacements{std::pair{"packed", Placement::packed},
+                                   std::pair{"spread", Placement::spread},
+                                   std::pair{"random", Placement::random}};
+  for (const auto& [name, value] : kPlacements)
+    if (placement.text == name) {
+      out.topology.placement = value;
+      return;
+    }
+  out.topology.placement = Placement::file;
+  out.topology.place_of_node = read_places(placement, near, out.all_nodes(), fabric_nodes(out));
 }
 
 bool is_ipv4(const std::string& text) {
@@ -296,10 +312,6 @@ void read_topology(const Settings& in, const Algorithms& own, const std::string&
   spec.link_latency = in.micros("cluster.topology.link_latency_us");
   spec.flowlet_gap = in.micros("cluster.topology.flowlet_gap_us");
   spec.routing = &row_named(in.at("cluster.topology.routing"), own.routings());
-  const std::string& placement = in.text("cluster.topology.placement");
-  spec.placement = placement == "spread"   ? TopologySpec::Placement::spread
-                   : placement == "random" ? TopologySpec::Placement::random
-                                           : TopologySpec::Placement::packed;
   spec.seed = static_cast<std::uint64_t>(in.integer("run.seed"));
   read_trouble(in, spec);
   if (spec.kind == TopologySpec::Kind::file) {
@@ -307,6 +319,7 @@ void read_topology(const Settings& in, const Algorithms& own, const std::string&
   } else {
     check_size(in, out);
   }
+  read_places_taken(in.at("cluster.topology.placement"), near, out);
   if (spec.kind != TopologySpec::Kind::rail_only && spec.kind != TopologySpec::Kind::file &&
       out.nic.rate_bps == 0 && spec.uplink_bps < 0 &&
       (spec.oversubscription != 1 || spec.pod_oversubscription != 1))

@@ -153,6 +153,28 @@ void add_parts(std::mt19937& random, Workload& workload, const Sparsity& whole, 
   workload.layouts[5] = std::move(layout);
 }
 
+// Traffic beside planned steps, drawn apart from the rest of the job.
+std::vector<Background> random_background(unsigned seed, int nodes) {
+  using Pattern = Background::Pattern;
+  std::mt19937 random(seed + 1000);
+  std::vector<Background> list;
+  for (const Pattern pattern : {Pattern::incast, Pattern::permutation, Pattern::bisection}) {
+    if (random() % 3 > 0 || (pattern == Pattern::bisection && nodes % 2 != 0)) continue;
+    Background& one = list.emplace_back();
+    one.pattern = pattern;
+    one.every = one_of(random, {1, 2, 3});
+    one.over = one_of(random, {1, one.every});
+    one.bytes = one_of<std::uint64_t>(random, {1, 1000, 150'001});
+    one.chunk = one_of<std::uint64_t>(random, {64 << 10, 4 << 20});
+    one.rate_bps = one_of(random, {0.0, 1e10});
+    one.blocking = random() % 2 == 0;
+    if (pattern != Pattern::incast) continue;
+    one.fan_in = one_of(random, {0, 1, nodes - 1});
+    one.at_once = one_of(random, {1, 3});
+  }
+  return list;
+}
+
 // In place of single calls, the steps of a random model whose communication is scheduled under
 // compute.
 void plan_steps(std::mt19937& random, SmallJob& job) {
@@ -350,6 +372,7 @@ RandomJob random_job(unsigned seed) {
     if (random() % 2 == 0) spec.gradients = random_laws(random);
     compress(spec, job.workload);
   } else if (random() % 2 == 0) {
+    spec.background = random_background(seed, nodes);
     one_of(random, {plan_second_order, plan_steps, plan_kernels})(random, job);
   }
   const int processes = std::min(nodes, one_of(random, {2, 3}));
@@ -372,6 +395,7 @@ std::string name_of(const RandomJob& random) {
        << " b/s, dilation " << spec.dilation << ", "
        << (spec.cluster.nic_rates ? "rates that change, " : "") << (spec.tensors ? "sparse, " : "")
        << (spec.model ? std::string(name_of(spec.parallel.framework)) + ", " : "")
+       << (spec.background.empty() ? "" : "background, ")
        << (spec.compression ? std::string(spec.compression->method->name) + ", " : "")
        << (random.job.workload.launches.empty() ? "" : "one launch, ") << random.processes
        << " processes of " << spec.run.shards << " shards, " << spec.fabric.provider;

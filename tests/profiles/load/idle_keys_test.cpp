@@ -17,6 +17,7 @@
 #include "profiles/load/program_file.h"
 #include "profiles/load/sections/key_servers.h"
 #include "profiles/load/sections/parallel.h"
+#include "profiles/planners/background.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 
@@ -259,6 +260,45 @@ TEST(IdleKeys, EveryKeyOfParallelIsTried) {
     if (key.path == "parallel.tune") continue;  // no planner's: emulator/tuner changes other keys
     const auto is_of_key = [&](const Probe& probe) { return "parallel." + probe.key == key.path; };
     EXPECT_TRUE(std::any_of(kProbes.begin(), kProbes.end(), is_of_key)) << key.path;
+  }
+}
+
+// Every key of a background, under every pattern: it changes the plan, or is refused by name.
+TEST(IdleKeys, OfABackgroundChangeThePlanOrAreRefused) {
+  const std::map<std::string_view, std::string> values{
+      {"fan_in", "2"},   {"every", "3"},     {"over", "2"},    {"bytes", "70KiB"},
+      {"rate", "1Gbps"}, {"chunk", "10KiB"}, {"at_once", "2"}, {"blocking", "true"}};
+  const std::string_view patterns = background_keys()[0].allowed;
+  ASSERT_EQ(words(patterns).size(), 5u);
+  for (const std::string& pattern : words(patterns)) {
+    const bool stored = pattern == "checkpoint" || pattern == "data";
+    const auto job_with = [&](const std::string& key, const std::string& value) {
+      std::string entry = "{pattern: " + pattern;
+      for (const auto& [other, standard] : std::map<std::string, std::string>{
+               {"bytes", "1MiB"}, {"chunk", "30KiB"}, {"every", "2"}})
+        if (other != key) entry += ", " + other + ": " + standard;
+      if (!key.empty()) entry += ", " + key + ": " + value;
+      return "model: {kind: layers, name: one, layers: [{parameters: [9], forward_us: 9, "
+             "backward_us: 9}]}\ncluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2" +
+             std::string(stored ? ", storage_nodes: 1" : "") + "}\nbackground: [" + entry + "}]\n";
+    };
+    const LoadedJob plain = load_text(job_with("", ""));
+    const auto plan_of = [&](const LoadedJob& job) {
+      return program_job(plain, plan_workload(job.spec), ProgramForm::json);
+    };
+    for (const Key& key : background_keys()) {
+      if (key.path == "pattern") continue;
+      ASSERT_EQ(values.count(key.path), 1u) << key.path << " is not tried";
+      const std::string text = job_with(std::string(key.path), values.at(key.path));
+      const std::string error = load_error(text);
+      if (error.empty()) {
+        EXPECT_NE(plan_of(load_text(text)), plan_of(plain)) << pattern << ", " << key.path;
+      } else {
+        EXPECT_NE(error.find(std::string(key.path) + " means nothing to pattern: " + pattern),
+                  std::string::npos)
+            << error;
+      }
+    }
   }
 }
 

@@ -135,9 +135,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("switch.target=bmv2",
           "switch.target: bmv2 is not available yet; use model or compiled or dpdk or external");
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
-  refused("background=[{pattern: incast}]",
-          "pattern: incast is not available yet; use checkpoint or data");
-  refused("background=[{pattern: data, fan_in: 7}]", "fan_in is not available yet; remove it");
   refused("collectives.allreduce=blink",
           "collectives.allreduce: blink is not available yet; use another one");
   refused("collectives.broadcast=orca",
@@ -208,6 +205,9 @@ TEST(JobErrors, SayWhatNetworksNeed) {
             "multiple");
   EXPECT_EQ(text("kind: leaf_spine, places: 5"),
             "job.yaml:4:76: cluster.topology.places: the job has 6 nodes; make room for them");
+  EXPECT_EQ(text("kind: leaf_spine, placement: nowhere.txt"),
+            "job.yaml:4:79: cluster.topology.placement is 'nowhere.txt'; write packed, spread, "
+            "random, or the path of a file with lines of NODES PLACES (there is no such file)");
   EXPECT_EQ(text("kind: leaf_spine, leaves: 2, spines: 1, failed: [leaf2-spine0]"),
             "job.yaml:4:98: cluster.topology.failed: there is no link 'leaf2-spine0'; one is "
             "called leaf0-spine0");

@@ -1,6 +1,13 @@
 // Background traffic as programs: ranks, bytes and steps.
 #include "profiles/planners/background.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "profiles/planners/plan.h"
@@ -130,6 +137,163 @@ TEST(Background, CutsChunksAndKeepsTheirSum) {
   const Program& steady = w.roles[0].iterations.back();
   EXPECT_TRUE(test::streams_end(steady));
   EXPECT_EQ(test::sums_of(steady, w, "checkpoint").calls[Func::gather], 3U);
+}
+
+// ---- Among the ranks that train ----
+
+// Six nodes of two GPUs that compute 300 us.
+std::string wide_job(const std::string& background, const std::string& more = "", int nodes = 6) {
+  return "schema: ghostrank/job/1\n"
+         "model: {kind: layers, name: two, layers: [{parameters: [1000], forward_us: 100, "
+         "backward_us: 200}]}\n"
+         "cluster: {nodes: " +
+         std::to_string(nodes) +
+         ", gpus_per_node: 2, nics_per_node: 2}\nbackground: " + background + "\n" + more;
+}
+
+using Pairs = std::map<std::pair<int, int>, std::uint64_t>;  // bytes by sender and receiver
+
+// What the groups of this name transfer in an iteration.
+Pairs transferred(const Workload& w, const std::string& group, std::size_t iteration = 0) {
+  Pairs bytes;
+  for (const Group& g : w.groups) {
+    if (g.kind != kind_of(w, group)) continue;
+    const auto size = static_cast<int>(g.members.size());
+    for (int i = 0; i < size; ++i) {
+      const Role& role = w.roles[w.role_of[g.members[i]]];
+      for (const auto& stream :
+           role.iterations[std::min(program_number(w, iteration), role.iterations.size() - 1)]
+               .streams)
+        for (const Op& op : stream) {
+          if (op.group != g.kind || op.count == 0) continue;
+          const int self = g.members[i].value();
+          if (op.kind == Op::Kind::send)
+            bytes[{self, g.members[(i + op.peer + size) % size].value()}] += op.count;
+          if (op.kind == Op::Kind::collective && i > 0)
+            bytes[{self, g.members[0].value()}] += op.count;
+        }
+    }
+  }
+  return bytes;
+}
+
+Pairs transferred(const std::string& background, const std::string& group,
+                  const std::string& more = "") {
+  return transferred(planned(wide_job(background, more)), group);
+}
+
+TEST(Incast, IsOfOneRankOfEveryOtherNodeThenOfTheNext) {
+  EXPECT_EQ(
+      transferred("[{pattern: incast, bytes: 1000}]", "incast"),
+      (Pairs{{{2, 0}, 1000}, {{4, 0}, 1000}, {{6, 0}, 1000}, {{8, 0}, 1000}, {{10, 0}, 1000}}));
+  EXPECT_EQ(transferred("[{pattern: incast, fan_in: 2, bytes: 9MiB}]", "incast"),
+            (Pairs{{{2, 0}, 9 << 20}, {{4, 0}, 9 << 20}}));
+  const Pairs seven = transferred("[{pattern: incast, fan_in: 7, bytes: 10}]", "incast");
+  EXPECT_EQ(seven.size(), 7u);
+  EXPECT_EQ(seven.count({3, 0}), 1u);
+  EXPECT_EQ(seven.count({5, 0}), 1u);
+  EXPECT_EQ(seven.count({7, 0}), 0u);
+}
+
+TEST(Incast, GivesItsRanksARoleOfTheirOwn) {
+  const Workload plain = planned(wide_job("[]"));
+  const Workload w = planned(wide_job("[{pattern: incast, fan_in: 2, bytes: 10}]"));
+  ASSERT_EQ(plain.roles.size(), 1u);
+  std::vector<std::string> names;
+  for (const Role& role : w.roles) names.push_back(role.name);
+  const std::string name = plain.roles[0].name;
+  EXPECT_EQ(names,
+            (std::vector<std::string>{name + ", receives incast", name, name + ", sends incast"}));
+  EXPECT_EQ(w.ranks, plain.ranks);
+  EXPECT_EQ(w.servers, 0);
+}
+
+TEST(Permutation, SendsEveryRankToOneOfAnotherNodeAsTheSeedDraws) {
+  const auto drawn = [](int seed, const char* list = "[{pattern: permutation, bytes: 5000}]",
+                        const char* name = "permutation") {
+    return transferred(list, name, "run: {seed: " + std::to_string(seed) + "}\n");
+  };
+  const Pairs pairs = drawn(1);
+  std::set<int> senders, receivers;
+  for (const auto& [ends, bytes] : pairs) {
+    EXPECT_EQ(bytes, 5000u);
+    EXPECT_NE(ends.first / 2, ends.second / 2);
+    EXPECT_EQ(ends.first % 2, ends.second % 2) << "stays on its rail";
+    senders.insert(ends.first);
+    receivers.insert(ends.second);
+  }
+  EXPECT_EQ(pairs.size(), 12u);
+  EXPECT_EQ(senders.size(), 12u);
+  EXPECT_EQ(receivers.size(), 12u);
+  EXPECT_EQ(drawn(1), pairs);
+  std::set<Pairs> different;
+  for (int seed = 1; seed <= 10; ++seed) different.insert(drawn(seed));
+  EXPECT_GT(different.size(), 5u);
+  const char* twice = "[{pattern: permutation, bytes: 5000}, {pattern: permutation, bytes: 5000}]";
+  EXPECT_NE(drawn(1, twice, "permutation.2"), drawn(1, twice));
+}
+
+TEST(Bisection, ExchangesBetweenTheHalvesOfTheNodes) {
+  Pairs expected;
+  for (int rank = 0; rank < 12; ++rank) expected[{rank, (rank + 6) % 12}] = 5'000'000;
+  EXPECT_EQ(transferred("[{pattern: bisection, bytes: 5000000}]", "bisection"), expected);
+}
+
+TEST(PatternsOfTraffic, CarryWhatTheirRateDoesWhileAStepComputes) {
+  // 8 Gb/s for 300 us, and twice as long.
+  EXPECT_EQ(transferred("[{pattern: incast, fan_in: 1, rate: 8Gbps}]", "incast"),
+            (Pairs{{{2, 0}, 300'000}}));
+  const Workload w = planned(wide_job("[{pattern: bisection, every: 2, over: 2, rate: 8Gbps}]"));
+  EXPECT_EQ(transferred(w, "bisection", 1).at({0, 6}), 300'000u);
+  EXPECT_EQ(transferred(w, "bisection", 2).at({0, 6}), 300'000u);
+}
+
+TEST(PatternsOfTraffic, GoBesideStorageInTheirSteps) {
+  const Workload w = plan_workload(
+      load_text(wide_job("[{pattern: checkpoint, bytes: 12000}, {pattern: permutation, bytes: 70, "
+                         "every: 2}, {pattern: incast, bytes: 5, every: 3, over: 3}]"),
+                {"cluster.storage_nodes=1"})
+          .spec);
+  EXPECT_EQ(w.servers, 2);
+  EXPECT_EQ(moved(w, 3, 0, "checkpoint"), 1000u);
+  EXPECT_EQ(transferred(w, "permutation", 1).size(), 12u);
+  EXPECT_EQ(transferred(w, "permutation", 2).size(), 0u);
+  std::uint64_t of_three = 0;
+  for (const std::size_t step : {2, 3, 4}) of_three += transferred(w, "incast", step)[{2, 0}];
+  EXPECT_EQ(of_three, 5u);
+  for (const Role& role : w.roles)
+    for (const Program& program : role.iterations) EXPECT_TRUE(test::streams_end(program));
+}
+
+TEST(PatternsOfTraffic, AreRefusedWithWhatToDo) {
+  const auto error = [](const std::string& background, int nodes = 6) {
+    const std::string text = test::error_of([&] { planned(wide_job(background, "", nodes)); });
+    return text.substr(std::min(text.size(), text.find("job.yaml")));
+  };
+  EXPECT_EQ(error("[{pattern: incast}]"),
+            "job.yaml:4:24: pattern: incast has neither bytes nor a rate; add one, as in {pattern: "
+            "incast, bytes: 64MiB}");
+  EXPECT_EQ(error("[{pattern: incast, fan_in: 11, bytes: 1}]"),
+            "job.yaml:4:14: fan_in is 11 but the nodes without the receiver have 10 ranks; lower "
+            "it");
+  EXPECT_EQ(error("[{pattern: data, fan_in: 7}]"),
+            "job.yaml:4:38: fan_in means nothing to pattern: data; leave it out, or use pattern: "
+            "incast");
+  EXPECT_EQ(error("[{pattern: permutation, bytes: 9, at_once: 2}]"),
+            "job.yaml:4:56: at_once means nothing to pattern: permutation, whose messages leave "
+            "one after the other; leave it out");
+  EXPECT_EQ(error("[{pattern: permutation, bytes: 9}]", 1),
+            "job.yaml:4:14: pattern: permutation goes between nodes and the cluster has one; set "
+            "cluster.nodes");
+  EXPECT_EQ(error("[{pattern: bisection, bytes: 9}]", 3),
+            "job.yaml:4:14: pattern: bisection needs two halves and cluster.nodes is 3; take an "
+            "even number");
+  EXPECT_EQ(error("[{pattern: bisection, bytes: 1GiB, chunk: 1}]"),
+            "job.yaml:4:14: 1073741824 bytes of a rank are more than 100000 chunks; use a larger "
+            "chunk");
+  EXPECT_EQ(load_error(wide_job("[{pattern: ring, bytes: 1}]")),
+            "job.yaml:4:24: pattern is 'ring'; allowed: checkpoint, data, incast, permutation, "
+            "bisection");
 }
 
 TEST(Background, IsRefusedWithWhatToDo) {
