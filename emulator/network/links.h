@@ -60,34 +60,62 @@ struct Passage {
   Picoseconds head = 0, tail = 0, slip = 0;
 };
 
+// One cache line, because a large fabric has tens of thousands of links, and each message finds
+// another one.
 class alignas(64) Link {
  public:
   // Passes a message that arrives at `in` and takes `duration` at the link's rate; returns when it
-  // leaves. `note`: number of a note to many, whose copies cross the link once; 0: no such note.
-  Passage pass(const Passage& in, Picoseconds duration, std::uint64_t bytes, std::uint64_t note) {
-    if (note != 0 && note == note_ && in.head == note_head_) return out_;
+  // leaves.
+  Passage pass(const Passage& in, Picoseconds duration, std::uint64_t bytes) {
     const Moment start = later({in.head, in.slip}, free_);
     free_ = {start.at + duration, start.slip};
     const Picoseconds alone = std::max(in.tail, in.head + duration);
     const Picoseconds tail = std::max(in.tail, free_.at);
     // A message is as long as it arrived or as the link makes it, whichever is longer, and never
     // overtakes the head of an earlier one.
-    const Picoseconds head = tail - std::max(in.tail - in.head, duration);
-    out_ = {std::max(head, out_.head), tail, start.slip};
-    count_.add_message(bytes, duration, tail - alone);
-    note_ = note;
-    note_head_ = in.head;
-    return out_;
+    head_ = std::max(tail - std::max(in.tail - in.head, duration), head_);
+    ++messages_;
+    bytes_ += bytes;
+    busy_ += duration;
+    longest_wait_ = std::max(longest_wait_, tail - alone);
+    waited_ += tail - alone;
+    return {head_, tail, start.slip};
   }
-  const LinkCount& count() const { return count_; }
+  LinkCount count() const {
+    return {.bytes = bytes_,
+            .messages = messages_,
+            .busy = busy_,
+            .longest_wait = longest_wait_,
+            .passed = messages_,
+            .waited = waited_};
+  }
   Picoseconds free_at() const { return free_.at; }  // when the last message has had its time
 
  private:
-  Moment free_;  // when everything that has arrived has had its time
-  Passage out_;  // of the last message
-  std::uint64_t note_ = 0;
-  Picoseconds note_head_ = 0;
-  LinkCount count_;
+  Moment free_;           // when everything that has arrived has had its time
+  Picoseconds head_ = 0;  // of the last message, as it left
+  std::uint64_t bytes_ = 0, messages_ = 0;
+  Picoseconds busy_ = 0, longest_wait_ = 0, waited_ = 0;
+};
+static_assert(sizeof(Link) == 64);
+
+// The last note to many that crossed a link. Its copies come one after the other, at one time, and
+// cross the link once.
+class LastNote {
+ public:
+  // Passes copy `number` of a note, as Link::pass().
+  Passage pass(Link& link, std::uint64_t number, const Passage& in, Picoseconds duration,
+               std::uint64_t bytes) {
+    if (number == number_ && in.head == head_) return out_;
+    number_ = number;
+    head_ = in.head;
+    return out_ = link.pass(in, duration, bytes);
+  }
+
+ private:
+  std::uint64_t number_ = 0;
+  Picoseconds head_ = 0;
+  Passage out_;
 };
 
 }  // namespace ghostrank

@@ -1,6 +1,7 @@
 #include "emulator/network/switch_routes.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <utility>
@@ -124,17 +125,22 @@ Path SwitchRoutes::path(std::uint32_t from, std::uint32_t to, std::uint32_t numb
 
 std::uint32_t SwitchRoutes::id(std::uint32_t from, std::uint32_t to, std::uint32_t number) const {
   const std::lock_guard lock(mutex_);
-  const auto [at, fresh] =
-      ids_.try_emplace({from, to, number}, static_cast<std::uint32_t>(ids_.size()));
+  const auto [at, fresh] = ids_.try_emplace({from, to, number});
   if (!fresh) return at->second;
-  const std::uint32_t id = at->second;
-  if (id % kChunk == 0) {
-    GHOSTRANK_ASSERT(id / kChunk < kMostChunks);
-    store_.push_back(std::make_unique<Path[]>(kChunk));
+  const Path found = path(from, to, number);
+  const auto words = static_cast<std::uint32_t>(found.links + 1);
+  const std::uint32_t units = std::bit_ceil((words + kUnit - 1) / kUnit);
+  const std::uint32_t id = (units_ + units - 1) / units * units;
+  units_ = id + units;
+  if (id / kChunk == store_.size()) {
+    GHOSTRANK_ASSERT(store_.size() < kMostChunks);
+    store_.push_back(std::make_unique<Chunk>());
+    chunks_[id / kChunk].store(store_.back()->words.data(), std::memory_order_release);
   }
-  store_.back()[id % kChunk] = path(from, to, number);
-  chunks_[id / kChunk].store(store_.back().get(), std::memory_order_release);
-  return id;
+  std::uint32_t* const to_words = &store_.back()->words[id % kChunk * kUnit];
+  *to_words = words - 1;
+  std::copy_n(found.link.begin(), found.links, to_words + 1);
+  return at->second = id;
 }
 
 }  // namespace ghostrank

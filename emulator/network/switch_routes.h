@@ -30,10 +30,23 @@ struct Path {
   std::array<std::uint32_t, kMost> link{};
   int links = 0;
 };
-static_assert(sizeof(Path) == 64);
+
+// A path where SwitchRoutes keeps it: the number of links, then the links.
+class KnownPath {
+ public:
+  explicit KnownPath(const std::uint32_t* words) : words_(words) {}
+  int links() const { return static_cast<int>(*words_); }
+  std::uint32_t link(std::uint32_t at) const { return words_[1 + at]; }
+  void prefetch() const { __builtin_prefetch(words_); }
+
+ private:
+  const std::uint32_t* words_;
+};
 
 class SwitchRoutes {
  public:
+  static constexpr std::uint32_t kMostIds = 1 << 24;  // see id()
+
   explicit SwitchRoutes(SwitchGraph graph);
 
   const SwitchGraph& graph() const { return graph_; }
@@ -53,12 +66,15 @@ class SwitchRoutes {
 
   // A number for a path, by which any thread finds it at once.
   std::uint32_t id(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
-  const Path& by_id(std::uint32_t id) const {
-    return chunks_[id / kChunk].load(std::memory_order_acquire)[id % kChunk];
+  KnownPath by_id(std::uint32_t id) const {
+    const std::uint32_t* const chunk = chunks_[id / kChunk].load(std::memory_order_acquire);
+    return KnownPath(chunk + id % kChunk * kUnit);
   }
 
  private:
-  static constexpr std::uint32_t kChunk = 1024, kMostChunks = 1 << 14;
+  // A path takes 1, 2 or 4 units of 16 bytes, so that it lies in one cache line; its id is the
+  // number of the first one.
+  static constexpr std::uint32_t kUnit = 4, kChunk = 4096, kMostChunks = kMostIds / kChunk;
   struct Out {
     std::uint32_t to, link;
   };
@@ -99,10 +115,14 @@ class SwitchRoutes {
       return ((k.from * 0x9e3779b97f4a7c15ULL) ^ k.to) * 0xc2b2ae3d27d4eb4fULL + k.number;
     }
   };
-  mutable std::mutex mutex_;  // guards ids_ and store_
+  mutable std::mutex mutex_;  // guards ids_, units_ and store_
   mutable std::unordered_map<Key, std::uint32_t, Hash> ids_;
-  mutable std::deque<std::unique_ptr<Path[]>> store_;
-  mutable std::vector<std::atomic<Path*>> chunks_;
+  mutable std::uint32_t units_ = 0;  // taken
+  struct alignas(64) Chunk {
+    std::array<std::uint32_t, kChunk * kUnit> words;
+  };
+  mutable std::deque<std::unique_ptr<Chunk>> store_;
+  mutable std::vector<std::atomic<const std::uint32_t*>> chunks_;
 };
 
 }  // namespace ghostrank

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "emulator/common/random.h"
@@ -55,9 +56,15 @@ Topology::Topology(const JobSpec& spec)
   if (!has_links(spec)) return;
   SwitchGraph graph = switches_of(spec.cluster);
   leaf_of_ = graph.leaf_of;
+  std::map<double, std::uint32_t> known;  // by rate
   for (int direction = 0; direction < 2; ++direction)
-    for (const SwitchGraph::Cable& cable : graph.cables)
-      link_.push_back(LinkSpeed::from_rate(cable.bps, spec_.link_latency, spec.fabric.framing));
+    for (const SwitchGraph::Cable& cable : graph.cables) {
+      const auto [at, fresh] =
+          known.try_emplace(cable.bps, static_cast<std::uint32_t>(speeds_.size()));
+      if (fresh)
+        speeds_.push_back(LinkSpeed::from_rate(cable.bps, spec_.link_latency, spec.fabric.framing));
+      speed_of_link_.push_back(at->second);
+    }
   routes_ = std::make_unique<SwitchRoutes>(std::move(graph));
 }
 
@@ -102,7 +109,7 @@ std::vector<Topology::Tier> Topology::tiers() const {
 std::string Topology::description() const {
   if (links() == 0) return "";
   const auto [slowest, fastest] = std::minmax_element(
-      link_.begin(), link_.end(),
+      speeds_.begin(), speeds_.end(),
       [](const LinkSpeed& a, const LinkSpeed& b) { return a.ps_per_byte > b.ps_per_byte; });
   const auto rate = [](const LinkSpeed& link) {
     std::array<char, 64> text{"unlimited"};

@@ -77,9 +77,9 @@ class Topology {
 
   // ---- Links ----
 
-  std::uint32_t links() const { return static_cast<std::uint32_t>(link_.size()); }
+  std::uint32_t links() const { return static_cast<std::uint32_t>(speed_of_link_.size()); }
   // Its latency is link_latency, which comes on top of the NICs'.
-  const LinkSpeed& link(std::uint32_t number) const { return link_[number]; }
+  const LinkSpeed& link(std::uint32_t number) const { return speeds_[speed_of_link_[number]]; }
   std::string link_name(std::uint32_t link) const;  // "leaf0-spine1"
   // Returns a node near the link; that node's shard plays the link.
   Node node_of_link(std::uint32_t link) const;
@@ -97,7 +97,9 @@ class Topology {
   Path path(Nic from, Nic to, std::uint32_t number) const {
     return routes_->path(leaf_of_[from], leaf_of_[to], number);
   }
-  int hops(Nic from, Nic to) const {  // links on each of these paths
+  std::uint32_t leaf_of(Nic nic) const { return leaf_of_[nic]; }
+  const SwitchRoutes& routes() const { return *routes_; }  // between leaves
+  int hops(Nic from, Nic to) const {                       // links on each of these paths
     return routes_ ? routes_->hops(leaf_of_[from], leaf_of_[to]) : 0;
   }
   // Returns the path of a connection or, for routings that choose per message or flowlet, of the
@@ -113,7 +115,7 @@ class Topology {
   std::uint32_t id(Nic from, Nic to, std::uint32_t path) const {
     return routes_->id(leaf_of_[from], leaf_of_[to], path);
   }
-  const Path& path_by_id(std::uint32_t id) const { return routes_->by_id(id); }
+  KnownPath path_by_id(std::uint32_t id) const { return routes_->by_id(id); }
   Routing::Per routes_per() const { return routing_->per; }
   bool one_path() const { return routing_->per == Routing::Per::connection; }
   std::string_view routing() const { return routing_->name; }
@@ -145,8 +147,9 @@ class Topology {
   const Routing* routing_;
   TopologySpec spec_;
   std::unique_ptr<const SwitchRoutes> routes_;  // null: one ideal switch
-  std::vector<LinkSpeed> link_;
-  VectorBy<Nic, std::uint32_t> leaf_of_;  // empty: one ideal switch
+  std::vector<LinkSpeed> speeds_;               // those that links have; they are few
+  std::vector<std::uint32_t> speed_of_link_;    // index into speeds_
+  VectorBy<Nic, std::uint32_t> leaf_of_;        // empty: one ideal switch
 };
 
 }  // namespace ghostrank

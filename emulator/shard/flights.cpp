@@ -43,7 +43,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   const Step* steps = nullptr;  // this rank's, in the schedule's step table; null: none is kept
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
-  if (first_sends_) calls_with_others_ += first_sends_->leaves(group);
+  if (first_sends_) busy_with_others_ += first_sends_->leaves(group);
   f.slot = 0;
   if (s.at_once > 1 || op.launch != 0) {
     f.slot = static_cast<std::uint8_t>(std::countr_one(s.busy_slots));
@@ -261,7 +261,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
       s.phase = StreamState::Phase::ready;
     }
   }
-  if (first_sends_) calls_with_others_ -= first_sends_->leaves(f.group & ~kPointToPoint);
+  if (first_sends_) busy_with_others_ -= first_sends_->leaves(f.group & ~kPointToPoint);
   r.flights.remove(&f);
   f.transfer.reset();
   flights_.give_back(f);

@@ -16,16 +16,6 @@ namespace {
 
 std::uint32_t target_of_link(std::uint32_t link) { return kMostTargets - 1 - link; }
 
-// Fields of the header while the parcel is on links:
-//   target   the party that receives it
-//   start    when its last byte arrives at its next link or NIC
-//   actor    how many links it has passed
-//   offset   its number among all that its sender has sent over links
-//   late_ns  its number on its connection, where the connection may reorder; else 0
-//   nonce    of a note to many: the `offset` that all copies share; else 0
-Picoseconds& tail_of(Parcel& p) { return p.message.header.start; }
-std::uint32_t& passed_by(Parcel& p) { return p.message.header.actor; }
-
 }  // namespace
 
 // Returns a number that names the next message, of whatever kind, that a party of this shard sends
@@ -58,7 +48,7 @@ std::uint64_t Shard::number_for_routing(const RoutedConnection& connection, std:
 
 // Makes a route inside the process cross links where its NICs have links between them, or go as
 // packets. Chooses the path here, once, where the routing chooses for connections; credits take
-// none.
+// none, but the number of links counts for their latency, too.
 void Shard::find_path(const RankState& r, const Flight& f, int channel, MessageKind kind,
                       Route& route) const {
   const Topology& topology = cluster_.topology();
@@ -78,51 +68,45 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, MessageK
     route.hop = Route::Hop::changing;
   else if (paths > 0)
     route.hop = Route::Hop::links;
-  if (paths == 0 || kind == MessageKind::credit || !topology.one_path()) return;
+  if (paths == 0) return;
+  if (kind == MessageKind::credit) {
+    route.flow = topology.hops(route.nics.source, route.nics.target);
+    return;
+  }
+  if (!topology.one_path()) return;
   route.flow = static_cast<std::int32_t>(
       topology.choose_id({f.group, static_cast<std::uint16_t>(channel), r.party, route.target},
                          route.nics.source, route.nics.target));
 }
 
-// Sends a message that takes its NIC for `duration` from `start` on, over links. Credits skip the
-// links as they skip NIC ports, because they have a queue of their own.
+// Sends a message that takes its NIC for `duration` from `start` on, over links.
 void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m,
                            const Moment& start, Picoseconds duration, Payload* content) {
   const Topology& topology = cluster_.topology();
-  Parcel p;
-  p.flow = route.flow;
-  p.nic = route.nics.source;
-  if (content) p.message.payload = std::move(*content);
-  m.describe(f, p.event);
-  p.event.message = m.kind;
-  p.event.flight = nullptr;
-  p.event.rank = route.rank;
-  p.event.via = route.comes_in;
-  const bool here = route.shard == index_;
-  if (m.kind == MessageKind::credit) {
-    p.event.kind = Event::Kind::arrival;
-    const Picoseconds latency = topology.path_latency(
-        route.nics.source, route.nics.target, topology.hops(route.nics.source, route.nics.target));
-    p.event.t = {m.ready.at + duration + latency, m.ready.slip};
-    if (!here) return hand_over(route.shard, std::move(p));
-    p.event.flight = flight_at_target(route, p.event);
-    return schedule(p.event);
-  }
-  Header& h = p.message.header;
-  h.target = route.target.value();
-  h.offset = next_on_links(r.local);
+  OnLinks way{.number = next_on_links(r.local),
+              .target = route.target,
+              .from = route.nics.source,
+              .progress = OnLinks::progress_of(static_cast<std::uint32_t>(route.flow))};
+  std::uint32_t in_turn = 0;
   if (!topology.one_path()) {
     const RoutedConnection connection{f.group, m.channel, r.party, route.target};
-    h.late_ns = in_turn_.number(connection);
+    in_turn = in_turn_.number(connection);
     const std::uint64_t chosen_for =
-        number_for_routing(connection, h.late_ns, start.at, start.at + duration);
-    p.flow = static_cast<std::int32_t>(
+        number_for_routing(connection, in_turn, start.at, start.at + duration);
+    way.progress = OnLinks::progress_of(
         topology.choose_id(connection, route.nics.source, route.nics.target, chosen_for));
   }
-  Flight* const target = here ? flight_at_target(route, p.event) : nullptr;
-  p.event.flight = &f;  // a full ring holds its actor
+  if (content || in_turn > 0)
+    way.rest = held_.put(
+        Parcel{.message = {{.late_ns = in_turn}, content ? std::move(*content) : Payload()}});
+  Event e;
+  m.describe(f, e);
+  e.message = m.kind;
+  e.rank = route.rank;
+  e.via = route.comes_in;
+  if (route.shard == index_) e.flight = flight_at_target(route, e);
   if (copy_payload_) copy_as_much(m.bytes);
-  depart(std::move(p), start, duration, target);
+  depart(e, way, start, duration, &f);
 }
 
 // Sends one copy of a note from its NIC over links. All copies have the same `tree`, so that they
@@ -147,68 +131,97 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
   const auto path =
       static_cast<std::uint32_t>(std::uint64_t{tree.path} * topology.paths(from, to) / tree.paths);
   const std::uint32_t id = topology.id(from, to, path);
-  Parcel p{
-      .message = {{}, payload_of(note.note, note.note.words.size() + note.note.content.size())},
-      .flow = static_cast<std::int32_t>(id),
-      .nic = from};
-  Header& h = p.message.header;
-  h.target = party.value();
-  h.offset = tree.number;
-  h.late_ns = number;
-  h.nonce = note.to.size() > 1 ? tree.number : 0;
-  describe(note, p.event);
-  p.event.rank = cluster_.location(party).local;
-  p.event.message = MessageKind::note;
+  OnLinks way{
+      .number = tree.number, .target = party, .from = from, .progress = OnLinks::progress_of(id)};
+  Payload payload = payload_of(note.note, note.note.words.size() + note.note.content.size());
+  const bool to_many = note.to.size() > 1;
+  if (payload || number > 0 || to_many)
+    way.rest = held_.put(Parcel{
+        .message = {{.nonce = to_many ? tree.number : 0, .late_ns = number}, std::move(payload)}});
+  Event e;
+  describe(note, e);
+  e.rank = cluster_.location(party).local;
+  e.message = MessageKind::note;
   count_open_notes(1);
-  depart(std::move(p), start, duration, nullptr);
+  depart(e, way, start, duration, nullptr);
 }
 
-// Sends a parcel whose first byte leaves the NIC at `start`, and whose last byte leaves `duration`
-// later. `target`: the flight that it is for, as in an event.
-void Shard::depart(Parcel&& p, Moment start, Picoseconds duration, Flight* target) {
-  const Header& h = p.message.header;
-  const Nic to = nic_to(p.event, WorldParty(h.target));
-  const Picoseconds stretch = cluster_.topology().stretch(p.nic, to, path_of(p).links);
-  p.event.t = {start.at + stretch, start.slip};
+// Sends a message whose first byte leaves the NIC at `start`, and whose last byte leaves `duration`
+// later. `event`: at its target. `sender`: the flight that a full ring holds; null: none.
+void Shard::depart(Event& event, OnLinks& way, Moment start, Picoseconds duration, Flight* sender) {
+  const Nic to = nic_to(event, way.target);
+  const Picoseconds stretch = cluster_.topology().stretch(way.from, to, path_of(way).links());
+  event.t = {start.at + stretch, start.slip};
   if (reanchor_) {  // no sooner than handed over, and behind what the NIC sent before
-    Picoseconds& before = entered_[p.nic];
-    const Picoseconds head = std::max({p.event.t.at, now_ - duration, before});
-    p.event.t = {head, start.slip + (head - p.event.t.at)};
+    Picoseconds& before = entered_[way.from];
+    const Picoseconds head = std::max({event.t.at, now_ - duration, before});
+    event.t = {head, start.slip + (head - event.t.at)};
     before = head;
   }
-  tail_of(p) = p.event.t.at + duration;
-  p.event.kind = Event::Kind::link;
-  const int owner = cluster_.shard_of_link(next_link(p));
-  if (owner == index_) return put_before_link(std::move(p), target);
-  hand_over(owner, std::move(p));
+  way.tail = event.t.at + duration;
+  event.kind = Event::Kind::link;
+  const std::uint32_t link = next_link(way);
+  const int owner = cluster_.shard_of_link(link);
+  if (owner != index_) {
+    event.flight = sender;
+    return hand_over(owner, parcel_of(event, way));
+  }
+  event.rank = target_of_link(link);
+  put_on_links(event, way);
 }
 
-// Takes the parcel to its next link, where it arrives at event.t; this shard plays the link.
-void Shard::put_before_link(Parcel&& p, Flight* target) {
-  Event event = p.event;
-  event.rank = target_of_link(next_link(p));
-  event.flight = target;
-  event.held = held_.put(std::move(p));
+void Shard::put_on_links(Event& event, const OnLinks& way) {
+  event.held = on_links_.put_as_it_is();
+  on_links_[event.held] = way;
+  if (first_sends_) busy_with_others_ += first_sends_->leaves(event.group & ~kPointToPoint);
   schedule(event);
 }
 
-// Hands over a parcel on links that another shard goes on with. `event`: what happens to it there;
-// `rank`: the receiver's local index at its shard.
-void Shard::hand_over_link(int shard, const Event& event, std::uint32_t rank) {
-  Parcel p = held_.take(event.held);
+void Shard::drop_from_links(const Event& event) {
+  on_links_.drop(event.held);
+  if (first_sends_) busy_with_others_ -= first_sends_->leaves(event.group & ~kPointToPoint);
+}
+
+// Makes a parcel of a message on links, for another shard. Its header holds what OnLinks does:
+//
+//   target   the party that receives it
+//   start    when its last byte arrives at its next link or NIC
+//   actor    how many links it has passed
+//   offset   its number among all that its sender has sent over links
+Parcel Shard::parcel_of(const Event& event, const OnLinks& way) {
+  Parcel p;
+  if (way.rest != kNil) p = held_.take(way.rest);
   p.event = event;
-  p.event.flight = nullptr;  // its sender's; it went on when the message left there
-  p.event.rank = rank;
-  hand_over(shard, std::move(p));
+  Header& h = p.message.header;
+  h.target = way.target.value();
+  h.start = way.tail;
+  h.actor = way.passed();
+  h.offset = way.number;
+  p.flow = static_cast<std::int32_t>(way.path());
+  p.nic = way.from;
+  return p;
 }
 
-const Path& Shard::path_of(const Parcel& p) const {
-  return cluster_.topology().path_by_id(static_cast<std::uint32_t>(p.flow));
+// Takes such a parcel, which comes to a link that this shard plays, or to its NIC.
+void Shard::take_over_on_links(Parcel&& p) {
+  Event event = p.event;
+  event.flight = nullptr;  // it points to the sender's flight
+  const Header& h = p.message.header;
+  OnLinks way{.tail = h.start,
+              .number = h.offset,
+              .target = WorldParty(h.target),
+              .from = p.nic,
+              .progress = OnLinks::progress_of(static_cast<std::uint32_t>(p.flow), h.actor)};
+  if (event.kind == Event::Kind::link) event.rank = target_of_link(next_link(way));
+  if (p.message.payload || h.late_ns != 0 || h.nonce != 0) way.rest = held_.put(std::move(p));
+  put_on_links(event, way);
 }
 
-std::uint32_t Shard::next_link(const Parcel& p) const {
-  return path_of(p).link[p.message.header.actor];
+KnownPath Shard::path_of(const OnLinks& way) const {
+  return cluster_.topology().path_by_id(way.path());
 }
+
+std::uint32_t Shard::next_link(const OnLinks& way) const { return path_of(way).link(way.passed()); }
 
 // Returns the NIC by which a message comes in at a party.
 Nic Shard::nic_to(const Event& e, WorldParty party) const {
@@ -218,66 +231,76 @@ Nic Shard::nic_to(const Event& e, WorldParty party) const {
 
 // Fetch what pass_link() and land() will touch: call the first well before the second.
 void Shard::prefetch_on_links(const Event& event) const {
-  const auto* parcel = reinterpret_cast<const char*>(&held_[event.held].message);
-  for (std::size_t line = 0; line <= sizeof(Parcel) - offsetof(Parcel, message); line += 64)
-    __builtin_prefetch(parcel + line, 1);
+  __builtin_prefetch(&on_links_[event.held], 1);
   if (event.kind != Event::Kind::link) return __builtin_prefetch(&nics_[own_nic_[event.rank]], 1);
   const std::uint32_t link = target_of_link(event.rank);
   __builtin_prefetch(&links_[link], 1);
-  __builtin_prefetch(reinterpret_cast<const char*>(&links_[link]) + 64, 1);
-  __builtin_prefetch(&cluster_.topology().link(link));
 }
 
 void Shard::prefetch_path(const Event& event) const {
-  const Parcel& parcel = held_[event.held];
-  __builtin_prefetch(&path_of(parcel));
-  __builtin_prefetch(&cluster_.location(WorldParty(parcel.message.header.target)));
+  const OnLinks& way = on_links_[event.held];
+  path_of(way).prefetch();
+  __builtin_prefetch(&cluster_.location(way.target));
 }
 
 void Shard::pass_link(const Event& event) {
-  Parcel& p = held_[event.held];
+  OnLinks& way = on_links_[event.held];
   const Topology& topology = cluster_.topology();
-  const std::uint32_t number = next_link(p);
+  const KnownPath path = path_of(way);
+  const std::uint32_t number = path.link(way.passed());
   const LinkSpeed& speed = topology.link(number);
   Link& link = links_[number];
-  const std::uint64_t passed = link.count().messages;
-  const Passage out =
-      link.pass({event.t.at, tail_of(p), event.t.slip}, speed.serialise(event.bytes()),
-                event.bytes(), p.message.header.nonce);
-  if (link_times_ && link.count().messages > passed)
-    stats_.link_times.add(number, link.free_at() - speed.serialise(event.bytes()), link.free_at());
+  const Picoseconds duration = speed.serialise(event.bytes());
+  const Picoseconds before = link.free_at();
+  const Passage in{event.t.at, way.tail, event.t.slip};
+  const std::uint64_t copies = way.rest == kNil ? 0 : held_[way.rest].message.header.nonce;
+  const Passage out = copies == 0
+                          ? link.pass(in, duration, event.bytes())
+                          : last_note_[number].pass(link, copies, in, duration, event.bytes());
+  if (link_times_ && link.free_at() > before)
+    stats_.link_times.add(number, link.free_at() - duration, link.free_at());
   Event next = event;
   next.t.slip = out.slip;
-  const WorldParty target(p.message.header.target);
-  const Nic to = nic_to(event, target);
-  const Location& location = cluster_.location(target);
-  const int links = path_of(p).links;
-  const bool last = ++passed_by(p) == static_cast<std::uint32_t>(links);
-  const Picoseconds hop = speed.latency + (last ? topology.last_stretch(p.nic, to, links)
-                                                : topology.stretch(p.nic, to, links));
+  const Location& location = cluster_.location(way.target);
+  const Nic to = event.via == 0 ? location.nic : cluster_.nic(location.node, event.via - 1);
+  const int links = path.links();
+  ++way.progress;
   int shard = location.shard;
-  if (last) {
+  if (static_cast<int>(way.passed()) == links) {
     next.kind = Event::Kind::landing;
-    next.t.at = out.tail + hop;
+    next.t.at = out.tail + speed.latency + topology.last_stretch(way.from, to, links);
     next.rank = location.local;
   } else {
+    const Picoseconds hop = speed.latency + topology.stretch(way.from, to, links);
     next.t.at = out.head + hop;
-    tail_of(p) = out.tail + hop;
-    const std::uint32_t link_after = next_link(p);
+    way.tail = out.tail + hop;
+    const std::uint32_t link_after = path.link(way.passed());
     shard = cluster_.shard_of_link(link_after);
     next.rank = target_of_link(link_after);
   }
-  shard == index_ ? schedule(next) : hand_over_link(shard, next, location.local);
+  if (shard == index_) return schedule(next);
+  next.flight = nullptr;       // its sender's; it went on when the message left there
+  next.rank = location.local;  // the receiver's at its shard
+  Parcel parcel = parcel_of(next, way);
+  drop_from_links(event);
+  hand_over(shard, std::move(parcel));
 }
 
 // Handles a message that has passed its links and reaches its NIC. Returns true when the event goes
 // on as an ingress. Returns false when it becomes an arrival in the queue, at the time when it and
 // all messages before it on its connection are in.
 bool Shard::land(const RankState& r, Event& event) {
-  const std::uint32_t number = held_[event.held].message.header.late_ns;
-  if (!held_[event.held].message.payload) {
-    held_.drop(event.held);
-    event.held = kNil;
+  const std::uint32_t rest = on_links_[event.held].rest;
+  drop_from_links(event);
+  event.held = rest;
+  std::uint32_t number = 0;
+  if (rest != kNil) {
+    const Message& message = held_[rest].message;
+    number = message.header.late_ns;
+    if (!message.payload) {
+      held_.drop(rest);
+      event.held = kNil;
+    }
   }
   const Nic nic = nic_of(event);
   const LinkSpeed& speed = cluster_.topology().nic(nic);

@@ -117,6 +117,7 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
   }
   if (route.hop >= Route::Hop::fabric)
     return route.hop == Route::Hop::fabric ? leave_process(r, f, route, m, t, content)
+           : m.kind == MessageKind::credit ? credit_by_links(f, route, m, d)
                                            : leave_by_links(r, f, route, m, t, d, content);
   t.at += d + link.latency;
   if (!node) {
@@ -142,12 +143,22 @@ void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leav
   const Picoseconds d =
       std::max(time_at_nic(source, t.at, m.bytes), time_at_nic(target, t.at + latency, m.bytes));
   if (data) t = nics_[source].take_egress(m.ready, d);
-  if (hops > 0) return leave_by_links(r, f, route, m, t, d, content);
+  if (hops > 0)
+    return m.kind == MessageKind::credit ? credit_by_links(f, route, m, d)
+                                         : leave_by_links(r, f, route, m, t, d, content);
   if (wired_ && route.flow >= 0) return leave_process(r, f, route, m, t, content);
   t.at += d + latency;
   if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
   if (copy_payload_) copy_as_much(m.bytes);
   come_in(f, route, m, t, data, content);
+}
+
+// Credits skip the links as they skip NIC ports, because they have a queue of their own.
+[[gnu::noinline]] void Shard::credit_by_links(Flight& f, Route& route, const Leaving& m,
+                                              Picoseconds duration) {
+  const Picoseconds latency =
+      cluster_.topology().path_latency(route.nics.source, route.nics.target, route.flow);
+  come_in(f, route, m, {m.ready.at + duration + latency, m.ready.slip}, false, nullptr);
 }
 
 // Schedules the arrival of a message whose last byte comes to the receiver's node at `t`.

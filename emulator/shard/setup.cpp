@@ -106,7 +106,8 @@ Shard::Shard(const Setup& setup)
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
   lookahead_ = cluster_.shards() > 1 ? cluster_.topology().lookahead() : Windows::kNever;
   if (FirstSends::known(spec_, workload_, cluster_))
-    first_sends_ = std::make_unique<FirstSends>(workload_, cluster_, host_, index_);
+    first_sends_ =
+        std::make_unique<FirstSends>(workload_, cluster_, host_, index_, spec_.run.jitter);
 }
 
 // Finds the helpers of this shard that have a node to themselves.
@@ -138,6 +139,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   agents_.clear(segment_.measured);
   misfortune_.begin(segment_.first);
   links_.assign(cluster_.topology().links(), {});
+  last_note_.assign(cluster_.schemes().empty() ? 0 : links_.size(), {});
   GHOSTRANK_ASSERT(ranks_.size() + links_.size() <= kMostTargets);
   if (link_times_) watch_links();
   sent_on_links_.assign(links_.empty() ? 0 : ranks_.size(), 0);
@@ -171,7 +173,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
     if (r.iteration < r.stop_at) begin_iteration(r, {});
   }
   window_end_ = 0;
-  calls_with_others_ = 0;
+  busy_with_others_ = 0;
   if (first_sends_) first_sends_->begin(ranks_, players_);
   for (std::size_t i = 0; i < players_; ++i) {
     advance(ranks_[i]);
@@ -247,9 +249,10 @@ void Shard::play(const Clock& clock) {
   stats_.wall_seconds = in_seconds(end.wall_ns - began.wall_ns);
   stats_.cpu_seconds = in_seconds(end.cpu_ns - began.cpu_ns);
   if (virtual_)
-    log_debug("shard ", index_, ": ", stats_.events, " events in ", stats_.windows, " windows, ",
-              stats_.cpu_seconds, " s of processor time, ", stats_.idle_seconds,
-              " s waiting for other shards, ", stats_.handed, " messages to them");
+    log_debug("shard ", index_, ": ", stats_.events, " events in ", stats_.busy_windows, " of ",
+              stats_.windows, " windows, ", stats_.cpu_seconds, " s of processor time, ",
+              stats_.idle_seconds, " s waiting for other shards, ", stats_.handed,
+              " messages to them");
   const std::optional<std::int64_t> queued_since = run_delay_->so_far_ns();
   stats_.run_queue_seconds = queued && queued_since ? in_seconds(*queued_since - *queued) : -1;
   stats_.held_up_seconds = in_seconds(held_up_.total_ns());

@@ -21,7 +21,14 @@ constexpr std::chrono::microseconds kDueSoon{20}, kWakeUp{60};
 // With fewer pending events the cache already holds what they touch, so nothing is prefetched.
 constexpr std::size_t kCachedEvents = 128;
 // Prefetch distances, in events: firing so many takes a few memory latencies.
-constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;
+constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6, kCreditsAhead = 3;
+
+// The actor that a message is likely for: a rank's actors mostly have the numbers of its peers'.
+// Null: the flight has none.
+const ActorState* likely_actor(const Event& e) {
+  const std::vector<ActorState>& actors = e.flight->actors;
+  return actors.empty() ? nullptr : &actors[e.actor < actors.size() ? e.actor : 0];
+}
 
 }  // namespace
 
@@ -56,7 +63,7 @@ void Shard::run_virtual() {
   for (;;) {
     if (agents_.serves()) tell_whether_it_got_on();
     const Picoseconds next = timers_.empty() ? kNever : timers_.next();
-    const bool silent = first_sends_ && calls_with_others_ == 0;
+    const bool silent = first_sends_ && busy_with_others_ == 0;
     const std::int64_t waited_ns = shared_->windows.meet(
         index_, {next, silent ? first_sends_->first(ranks_) : 0, got_on_at_, stopped()});
     ++stats_.windows;
@@ -79,6 +86,7 @@ void Shard::run_virtual() {
 }
 
 void Shard::play_window() {
+  stats_.busy_windows += !timers_.empty() && timers_.next() < window_end_;
   for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < window_end_; ++n) {
     if (n % 65536 == 65535 && (stopped() || agents_.serves())) break;
     now_ = timers_.next();
@@ -220,28 +228,36 @@ void Shard::take_over(Event event) {
 }
 
 void Shard::take_over(Parcel parcel) {
-  if (parcel.event.kind == Event::Kind::link) return put_before_link(std::move(parcel), nullptr);
+  if (parcel.event.kind == Event::Kind::link || parcel.event.kind == Event::Kind::landing)
+    return take_over_on_links(std::move(parcel));
   Event event = parcel.event;
   event.flight = nullptr;  // it points to the sender's flight
-  if (parcel.message.payload || event.kind == Event::Kind::landing)
-    event.held = held_.put(std::move(parcel));
+  if (parcel.message.payload) event.held = held_.put(std::move(parcel));
   schedule(event);
 }
 
-// Prefetches what the events behind the next one will touch.
+// Prefetches what the events behind the next one will touch: each part well before the one that it
+// leads to.
 void Shard::prefetch() const {
   if (const Event* later = timers_.ahead(kFlightsAhead)) {
     if (later->kind == Event::Kind::link || later->kind == Event::Kind::landing)
       prefetch_on_links(*later);
     if (later->kind != Event::Kind::link) __builtin_prefetch(later->flight);
   }
-  if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->kind == Event::Kind::link) {
-    prefetch_path(*soon);
-  } else if (soon && soon->flight) {
-    const auto* actor = reinterpret_cast<const char*>(soon->flight->actors.data());
+  const Event* const soon = timers_.ahead(kActorsAhead);
+  if (soon == nullptr) return;
+  if (soon->kind == Event::Kind::link) return prefetch_path(*soon);
+  if (soon->flight) {
+    const auto* actor = reinterpret_cast<const char*>(likely_actor(*soon));
     for (std::size_t line = 0; line <= sizeof(ActorState); line += 64)  // starts anywhere in a line
       __builtin_prefetch(actor + line);
   }
+  const Event* const next = timers_.ahead(kCreditsAhead);
+  if (next == nullptr || next->kind == Event::Kind::link || !next->flight) return;
+  const ActorState* const actor = likely_actor(*next);
+  if (actor == nullptr || !actor->credits) return;
+  __builtin_prefetch(actor->credits.get());
+  __builtin_prefetch(reinterpret_cast<const char*>(actor->credits.get()) + 64);
 }
 
 Event& Shard::pop() {
@@ -255,7 +271,7 @@ Event& Shard::pop() {
   const std::uint32_t rank = first.rank;
   const auto add = [this](const Event& event) {
     const bool by_links = event.kind == Event::Kind::link || event.kind == Event::Kind::landing;
-    tied_.add(sender_of(event), event, by_links ? held_[event.held].message.header.offset : 0);
+    tied_.add(sender_of(event), event, by_links ? on_links_[event.held].number : 0);
   };
   tied_.clear();
   add(first);

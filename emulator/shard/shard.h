@@ -64,6 +64,7 @@
 #include "emulator/shard/on_the_way/helper_backlogs.h"
 #include "emulator/shard/on_the_way/in_order.h"
 #include "emulator/shard/on_the_way/misfortune.h"
+#include "emulator/shard/on_the_way/on_links.h"
 #include "emulator/shard/ranks/early_messages.h"
 #include "emulator/shard/ranks/first_sends.h"
 #include "emulator/shard/ranks/node_meetings.h"
@@ -262,6 +263,7 @@ class Shard final : private NoteCarrier {
                           Payload* content);
   GHOSTRANK_ON_THE_WAY void come_in(Flight& f, Route& route, const Leaving& m, const Moment& t,
                                     bool through_nic, Payload* content);
+  void credit_by_links(Flight& f, Route& route, const Leaving& m, Picoseconds duration);
   Flight* flight_at_target(Route& route, const Event& e);
   GHOSTRANK_ON_THE_WAY Picoseconds time_at_nic(Nic nic, Picoseconds start,
                                                std::uint64_t bytes) const;
@@ -309,13 +311,15 @@ class Shard final : private NoteCarrier {
   };
   void note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty party, const Moment& start,
                      Picoseconds duration);
-  void depart(Parcel&& parcel, Moment start, Picoseconds duration, Flight* target);
-  void put_before_link(Parcel&& parcel, Flight* target);
+  void depart(Event& event, OnLinks& way, Moment start, Picoseconds duration, Flight* sender);
+  void put_on_links(Event& event, const OnLinks& way);
+  void drop_from_links(const Event& event);
+  Parcel parcel_of(const Event& event, const OnLinks& way);
+  void take_over_on_links(Parcel&& parcel);
   void prefetch_on_links(const Event& event) const;
   void prefetch_path(const Event& event) const;
-  void hand_over_link(int shard, const Event& event, std::uint32_t rank);
-  const Path& path_of(const Parcel& parcel) const;
-  std::uint32_t next_link(const Parcel& parcel) const;
+  KnownPath path_of(const OnLinks& way) const;
+  std::uint32_t next_link(const OnLinks& way) const;
   Nic nic_to(const Event& e, WorldParty party) const;
   void pass_link(const Event& event);
   bool land(const RankState& r, Event& event);
@@ -415,9 +419,10 @@ class Shard final : private NoteCarrier {
   TimerQueue<Event> timers_;
   ReadyQueue ready_;
   TiedEvents tied_;
-  VectorBy<Nic, Port> nics_;  // of the whole cluster; this shard uses its nodes' only
-  std::vector<Nic> own_nic_;  // of ranks and helpers, by local index
-  std::vector<Link> links_;   // of the whole cluster; this shard uses those that it plays
+  VectorBy<Nic, Port> nics_;         // of the whole cluster; this shard uses its nodes' only
+  std::vector<Nic> own_nic_;         // of ranks and helpers, by local index
+  std::vector<Link> links_;          // of the whole cluster; this shard uses those that it plays
+  std::vector<LastNote> last_note_;  // by link; empty: no agents send
   std::vector<std::uint64_t> sent_on_links_;  // by local index
   VectorBy<Nic, Picoseconds> entered_;        // when it last sent a first byte to a link
   InOrder in_turn_;                           // connections whose messages take several paths
@@ -436,14 +441,16 @@ class Shard final : private NoteCarrier {
   std::unique_ptr<PacketConnections> by_packets_;  // null: messages are not cut into packets
   Picoseconds packets_due_at_ = -1;                // when packets go on; -1: none is under way
   // Virtual time. lookahead_: least time from one shard to another; window_end_: from when others
-  // may affect this one; calls_with_others_: calls in flight with ranks of other shards, counted
-  // only with first_sends_.
+  // may affect this one; busy_with_others_: calls in flight that FirstSends::leaves(), and their
+  // messages on links here, counted only with first_sends_.
   Picoseconds lookahead_ = 0, window_end_ = 0;
   std::unique_ptr<FirstSends> first_sends_;  // null: programs do not tell
-  std::uint32_t calls_with_others_ = 0;
+  std::uint32_t busy_with_others_ = 0;
   EarlyMessages early_;
   NotePayloads note_payloads_;
-  Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
+  // Events hold indices: messages to be posted, payloads that have arrived; messages on links.
+  Pool<Parcel> held_;
+  Pool<OnLinks> on_links_;
   Ledger ledger_;
   ShardStats stats_;
   const bool link_times_;

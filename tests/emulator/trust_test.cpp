@@ -143,9 +143,9 @@ TEST(HeldUp, AMessageMayHaveWaitedAsLongAsTheThreadCouldNotRun) {
 
 TEST(Link, GivesItsSlipToWhatWaitsForIt) {
   Link link;
-  EXPECT_EQ(link.pass({0, 10, 5}, 10, 100, 0).slip, 5);
-  EXPECT_EQ(link.pass({2, 12, 0}, 10, 100, 0).slip, 5);
-  EXPECT_EQ(link.pass({100, 110, 1}, 10, 100, 0).slip, 1);
+  EXPECT_EQ(link.pass({0, 10, 5}, 10, 100).slip, 5);
+  EXPECT_EQ(link.pass({2, 12, 0}, 10, 100).slip, 5);
+  EXPECT_EQ(link.pass({100, 110, 1}, 10, 100).slip, 1);
 }
 
 class Groups : public testing::Test {

@@ -41,8 +41,8 @@ struct Event {
   std::uint32_t group = 0, sequence = 0;
   std::int32_t source = 0;
   std::uint32_t actor = 0;
-  // In Shard::held_: a message to post, a parcel on links, or a payload; of notes see
-  // kSharedPayload.
+  // In Shard::held_: a message to post or a payload; of notes see kSharedPayload. Of link and
+  // landing: in Shard::on_links_.
   std::uint32_t held = kNil;
   std::uint16_t channel = 0;
   std::uint8_t via = 0;  // of a message: Header::nic; of compute_done: the stream
@@ -72,7 +72,7 @@ struct Parcel {
   Event event;
   Message message;
   // Number of the shard's flow that takes the message or, behind the flows, of the packet flow; on
-  // links which of the equal paths.
+  // links the path.
   std::int32_t flow = 0;
   Nic nic;  // by which it leaves
 };

@@ -56,8 +56,9 @@ struct ShardStats {
   Picoseconds wall_behind = 0;            // clock past the last rank's ideal end
   Picoseconds paced = 0, pace_error = 0;  // pace_error: signed growth of lateness in busy periods
   std::uint64_t events = 0, messages = 0;
-  std::uint64_t windows = 0, handed = 0;  // virtual time: handed to other shards
-  std::uint64_t fluids = 0;               // collectives that travelled as flows
+  // Virtual time: windows, and those in which it had anything to do; messages to other shards.
+  std::uint64_t windows = 0, busy_windows = 0, handed = 0;
+  std::uint64_t fluids = 0;  // collectives that travelled as flows
   std::uint64_t checked = 0, wrong = 0;
   std::uint64_t spans_dropped = 0;
   PacketCounts packets;

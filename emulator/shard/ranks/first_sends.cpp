@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
+#include "emulator/shard/ranks/jitter.h"
+#include "emulator/shard/ranks/leaving_groups.h"
 #include "emulator/shard/shared/windows.h"
 
 namespace ghostrank {
 
 bool FirstSends::known(const JobSpec& spec, const Workload& workload, const Cluster& cluster) {
   if (spec.fabric.kind != FabricKind::virtual_time || cluster.shards() == 1 ||
-      spec.run.jitter > 0 || !cluster.schemes().empty() || cluster.topology().links() > 0 ||
-      carries_over(workload))
+      !cluster.schemes().empty() || carries_over(workload))
     return false;
   for (const Role& role : workload.roles)
     for (const Program& program : role.iterations)
@@ -19,15 +20,12 @@ bool FirstSends::known(const JobSpec& spec, const Workload& workload, const Clus
   return true;
 }
 
-FirstSends::FirstSends(const Workload& workload, const Cluster& cluster, Host host, int shard)
-    : workload_(workload), cluster_(cluster) {
-  const auto elsewhere = [&](WorldRank rank) {
-    const Location& at = cluster.location(rank);
-    return at.host != host || at.shard != shard;
-  };
-  for (const Group& group : workload.groups)
-    leaves_.push_back(std::any_of(group.members.begin(), group.members.end(), elsewhere));
-}
+FirstSends::FirstSends(const Workload& workload, const Cluster& cluster, Host host, int shard,
+                       double jitter)
+    : workload_(workload),
+      cluster_(cluster),
+      shortest_(least_jitter_factor(jitter)),
+      leaves_(leaving_groups(workload, cluster, host, shard)) {}
 
 void FirstSends::begin(const std::vector<RankState>& ranks, std::size_t players) {
   table_.assign(players, {});
@@ -91,7 +89,8 @@ FirstSends::Table FirstSends::make(const Program& program, WorldRank rank) const
   Picoseconds work = 0;
   for (std::uint32_t at = 0; const Op& op : program.streams[0]) {
     table.work.push_back(work);
-    if (op.kind == Op::Kind::compute) work += op.duration;
+    if (op.kind == Op::Kind::compute)
+      work += static_cast<Picoseconds>(static_cast<double>(op.duration) * shortest_);
     if (op.kind == Op::Kind::record) records[op.event].push_back(at);
     ++at;
   }

@@ -27,13 +27,15 @@ namespace ghostrank {
 
 class FirstSends {
  public:
-  // Whether programs tell when ranks send: not where delays vary, agents or links send, or streams
-  // outlive their iteration or have several workers.
+  // Whether programs tell when ranks send: not where agents send, or streams outlive their
+  // iteration or have several workers.
   static bool known(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
-  FirstSends(const Workload& workload, const Cluster& cluster, Host host, int shard);
+  // `jitter`: the deviation of compute delays.
+  FirstSends(const Workload& workload, const Cluster& cluster, Host host, int shard, double jitter);
 
-  // Whether a call of this communicator (index into Workload::groups) is with other shards.
+  // Whether a call of this communicator (index into Workload::groups) is with other shards, or may
+  // cross links that they play.
   bool leaves(std::uint32_t group) const { return leaves_[group]; }
   // first(): before the time returned, no rank starts another such call; Windows::kNever: none
   // does. Times of ranks only grow, so most are not looked at. begin(): at the start of a segment.
@@ -56,6 +58,7 @@ class FirstSends {
 
   const Workload& workload_;
   const Cluster& cluster_;
+  const double shortest_;     // part of a delay that is left at least
   std::vector<bool> leaves_;  // by group
   // By program and by which of its kinds of groups leave the shard for a rank.
   std::map<std::pair<const Program*, std::vector<bool>>, Table> tables_;

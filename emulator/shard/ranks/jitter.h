@@ -11,4 +11,7 @@ namespace ghostrank {
 double jitter_factor(std::uint64_t seed, std::uint64_t rank, std::uint64_t iteration,
                      std::uint8_t stream, std::uint64_t position, double deviation);
 
+// No factor of this deviation is less, whatever the other arguments.
+double least_jitter_factor(double deviation);
+
 }  // namespace ghostrank

@@ -49,7 +49,10 @@ std::int64_t Windows::meet(int self, const Told& told) {
   std::int64_t waited = 0;
   for (int other = 0; other < shards_; ++other)
     if (other != self) waited += wait_for(other, board.lines[index(other)].meeting, own.met);
-  for (int to = 0; to < shards_; ++to) written(self).mail[index(self, to)].first = kNever;
+  for (int to = 0; to < shards_; ++to) {
+    Mail& mail = written(self).mail[index(self, to)];
+    mail.first = mail.passing = kNever;
+  }
   return waited;
 }
 
@@ -106,6 +109,13 @@ Picoseconds Windows::first(int self, int shard) const {
   return first;
 }
 
+Picoseconds Windows::sends(int self, int shard) const {
+  Picoseconds passing = kNever;
+  for (int from = 0; from < shards_; ++from)
+    passing = std::min(passing, read(self).mail[index(from, shard)].passing);
+  return std::min(std::max(first(self, shard), told(self, shard).sends), passing);
+}
+
 bool Windows::stopped(int self) const {
   const std::vector<Line>& lines = read(self).lines;
   return std::any_of(lines.begin(), lines.end(),
@@ -117,6 +127,8 @@ void Windows::send(int self, int to, Parcel&& parcel) {
   const bool more = parcel.message.payload || parcel.event.kind == Event::Kind::link ||
                     parcel.event.kind == Event::Kind::landing;
   mail.first = std::min(mail.first, parcel.event.t.at);
+  if (parcel.event.kind == Event::Kind::link)
+    mail.passing = std::min(mail.passing, parcel.event.t.at);
   Event& event = mail.events.emplace_back(parcel.event);
   event.held = more ? 0 : kNil;
   if (more) mail.parcels.push_back(std::move(parcel));

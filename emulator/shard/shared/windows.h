@@ -53,9 +53,7 @@ class Windows {
   const Told& told(int self, int shard) const { return read(self).lines[index(shard)].told; }
   // When the first event of the shard is due, mail included; when it may next send to others.
   Picoseconds first(int self, int shard) const;
-  Picoseconds sends(int self, int shard) const {
-    return std::max(first(self, shard), told(self, shard).sends);
-  }
+  Picoseconds sends(int self, int shard) const;
   bool stopped(int self) const;
 
   // Sends mail to another shard; it is read after the next meeting.
@@ -86,7 +84,8 @@ class Windows {
   struct alignas(64) Mail {
     std::vector<Event> events;
     std::vector<Parcel> parcels;
-    Picoseconds first = kNever;  // of its events
+    Picoseconds first = kNever;    // of its events
+    Picoseconds passing = kNever;  // of its messages on links, which may pass on to any shard
   };
   // A shard writes here what it tells at a meeting, and last the number of that meeting.
   struct alignas(64) Line {

@@ -370,11 +370,12 @@ TEST(InOrder, GivesOnWhatCameInTheOrderInWhichItWasSent) {
 
 TEST(Link, GivesCopiesOfANoteOnePlace) {
   Link link;
-  EXPECT_EQ(link.pass({0, 10}, 10, 100, 7).tail, 10);
-  EXPECT_EQ(link.pass({0, 10}, 10, 100, 7).tail, 10);
-  EXPECT_EQ(link.pass({0, 10}, 10, 100, 8).tail, 20);
-  EXPECT_EQ(link.pass({0, 10}, 10, 100, 0).tail, 30);
-  EXPECT_EQ(link.pass({0, 10}, 10, 100, 0).tail, 40);
+  LastNote note;
+  EXPECT_EQ(note.pass(link, 7, {0, 10}, 10, 100).tail, 10);
+  EXPECT_EQ(note.pass(link, 7, {0, 10}, 10, 100).tail, 10);
+  EXPECT_EQ(note.pass(link, 8, {0, 10}, 10, 100).tail, 20);
+  EXPECT_EQ(link.pass({0, 10}, 10, 100).tail, 30);
+  EXPECT_EQ(link.pass({0, 10}, 10, 100).tail, 40);
   EXPECT_EQ(link.count().messages, 4u);
   EXPECT_EQ(link.count().bytes, 400u);
   EXPECT_EQ(link.count().longest_wait, 30);

@@ -38,6 +38,7 @@ TEST(Jitter, HasTheMeanAndTheDeviationAskedForAndIsAlwaysPositive) {
   for (const double asked : {0.02, 0.1, 0.3, 0.5, 1.0, 2.0}) {
     const Moments m = moments_of(asked);
     EXPECT_NEAR(m.mean, 1, 0.002 * asked) << asked;
+    EXPECT_GT(m.least, least_jitter_factor(asked)) << asked;
     EXPECT_NEAR(m.deviation / asked, 1, asked > 1 ? 0.04 : 0.01) << asked;
     EXPECT_GT(m.least, 0) << asked;
   }

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/shard/ranks/first_sends.h"
+#include "emulator/shard/ranks/jitter.h"
 #include "tests/emulator/fabric/fabric_double.h"
 #include "tests/emulator/support.h"
 
@@ -116,6 +117,18 @@ TEST(Shards, HaveEqualSharesOfEveryRole) {
   }
 }
 
+constexpr int kNodes = 16;
+
+// Nodes of one rank, two on each leaf.
+SmallJob over_links() {
+  SmallJob job(kNodes, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {100e9, 2 * kPicosPerMicro};
+  job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+  job.spec.cluster.topology.leaves = kNodes / 2;
+  job.spec.run.shards = 2;
+  return job;
+}
+
 // The rank at `rank` with a program that it has just begun.
 RankState beginning(const Pipeline& p, int rank) {
   RankState r;
@@ -137,7 +150,7 @@ TEST(FirstSends, AreAfterTheComputingThatACallWaitsFor) {
   p.job.spec.run.shards = 2;
   const Cluster cluster(p.job.spec, p.job.workload, 1);
   ASSERT_TRUE(FirstSends::known(p.job.spec, p.job.workload, cluster));
-  FirstSends sends(p.job.workload, cluster, Host(0), 0);
+  FirstSends sends(p.job.workload, cluster, Host(0), 0, 0);
   EXPECT_TRUE(sends.leaves(0));   // the replicas of stage 0
   EXPECT_FALSE(sends.leaves(2));  // the pipeline of replica 0
   std::vector<RankState> ranks;
@@ -168,22 +181,45 @@ TEST(FirstSends, AreAfterTheComputingThatACallWaitsFor) {
   EXPECT_EQ(sends.first(ranks), 1345);
 }
 
-TEST(FirstSends, AreUnknownWhereDelaysVaryOrLinksSend) {
+// A delay that varies is at least as long as its shortest draw.
+TEST(FirstSends, AllowForTheShortestDelays) {
   Pipeline p(2);
+  p.micro_batch(1'000'000, 10);
+  p.reduce(0, 100);
   p.job.spec.run.shards = 2;
-  const auto known = [&] {
-    return FirstSends::known(p.job.spec, p.job.workload, Cluster(p.job.spec, p.job.workload, 1));
-  };
-  EXPECT_TRUE(known());
-  p.job.spec.run.jitter = 0.1;
-  EXPECT_FALSE(known());
-  p.job.spec.run.jitter = 0;
-  p.job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
-  EXPECT_FALSE(known());
+  const Cluster cluster(p.job.spec, p.job.workload, 1);
+  FirstSends sends(p.job.workload, cluster, Host(0), 0, 0.05);
+  std::vector<RankState> ranks;
+  ranks.push_back(beginning(p, 0));
+  sends.begin(ranks, 1);
+  EXPECT_NEAR(static_cast<double>(sends.first(ranks)), 1e6 * least_jitter_factor(0.05), 1);
 }
 
-// Plays the job with two shards. Returns how many windows the first one had.
-std::uint64_t windows_of(const SmallJob& job) {
+// Three pods of two leaves with two nodes each; shard 1 plays nodes 6 to 11, and the links of their
+// leaves. Those between the spines of pod 1 and the cores are shard 0's, which has most of the pod.
+TEST(FirstSends, OfCallsThatMayCrossLinksOfOtherShards) {
+  SmallJob job(12, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {100e9, 2 * kPicosPerMicro};
+  job.spec.cluster.topology.kind = TopologySpec::Kind::fat_tree;
+  job.spec.cluster.topology.places = 12;
+  job.spec.cluster.topology.pods = 3;
+  job.spec.cluster.topology.leaves = 6;
+  job.spec.run.shards = 2;
+  job.workload.groups.clear();
+  for (const auto& [a, b] : {std::pair(6, 7), {8, 10}, {6, 8}, {4, 6}, {0, 2}})
+    job.workload.groups.push_back({0, {WorldRank(a), WorldRank(b)}});
+  const Cluster cluster(job.spec, job.workload, 1);
+  ASSERT_TRUE(FirstSends::known(job.spec, job.workload, cluster));
+  const FirstSends sends(job.workload, cluster, Host(0), 1, 0);
+  EXPECT_FALSE(sends.leaves(0));  // on one leaf
+  EXPECT_FALSE(sends.leaves(1));  // in one pod
+  EXPECT_TRUE(sends.leaves(2));   // between pods
+  EXPECT_TRUE(sends.leaves(3));   // between shards
+  EXPECT_TRUE(sends.leaves(4));   // of the other shard, and perhaps over links here
+}
+
+// Plays the job with two shards. Returns what they counted.
+std::vector<ShardStats> played_by_two(const SmallJob& job) {
   const Cluster cluster(job.spec, job.workload, 1);
   const Flows flows(job.spec, job.workload, cluster);
   ShardShared shared(2);
@@ -200,19 +236,42 @@ std::uint64_t windows_of(const SmallJob& job) {
   other.join();
   EXPECT_EQ(shared.failure, "");
   EXPECT_GT(shards[0]->stats().handed, 0u);
-  return shards[0]->stats().windows;
+  return {shards[0]->stats(), shards[1]->stats()};
 }
 
 // Replicas send messages for milliseconds, a thousand times the lookahead, before they meet.
 TEST(FirstSends, LetShardsGoOnUntilReplicasMeet) {
-  Pipeline p(3);
-  p.job.spec.run.shards = 2;
-  for (int m = 0; m < 50; ++m) p.micro_batch(30 * kPicosPerMicro, 100'000);
-  p.reduce(0, 1000);
-  const std::uint64_t few = windows_of(p.job);
-  EXPECT_LT(few, 200u);
-  p.job.spec.run.jitter = 1e-9;  // then nobody knows when
-  EXPECT_GT(windows_of(p.job), 5 * few);
+  for (const double jitter : {0.0, 0.02}) {
+    Pipeline p(3);
+    p.job.spec.run.shards = 2;
+    p.job.spec.run.jitter = jitter;
+    for (int m = 0; m < 50; ++m) p.micro_batch(30 * kPicosPerMicro, 100'000);
+    p.reduce(0, 1000);
+    EXPECT_LT(played_by_two(p.job)[0].windows, 200u) << jitter;
+  }
+}
+
+// The same over links that one shard plays: of 16 nodes on 8 leaves, half of them in each shard,
+// pairs of neighbouring leaves send to each other, and then all nodes.
+TEST(FirstSends, LetShardsGoOnWhileMessagesCrossTheirOwnLinks) {
+  SmallJob job = over_links();
+  Workload& w = job.workload;
+  w.group_names.push_back("pair");
+  for (int r = 0; r < kNodes; r += 4) {
+    Group pair{1, {}};
+    for (const int member : {r, r + 2}) pair.members.push_back(WorldRank(member));
+    w.groups.push_back(pair);
+  }
+  w.roles.push_back({"other", w.roles[0].iterations});
+  for (int r = 0; r < kNodes; ++r) w.role_of[WorldRank(r)] = static_cast<std::uint16_t>(r % 2);
+  OpList& calls = job.program().streams[0];
+  for (int n = 0; n < 50; ++n) calls.push_back(op_of(Op::Kind::collective, 1, 100'000));
+  for (Role& role : w.roles) {
+    role.iterations[0].streams[0].push_back(compute(10 * kPicosPerMilli));
+    role.iterations[0].streams[0].push_back(op_of(Op::Kind::collective, 0, 1000));
+  }
+  EXPECT_LT(played_by_two(job)[0].windows, 500u);
+  testing::expect_alike_with_shards(job, {2, 4});
 }
 
 TEST(FirstSends, ChangeNoResult) {
@@ -230,6 +289,17 @@ TEST(FirstSends, ChangeNoResult) {
     }
     if (random() % 2) p.stream(0, 0).push_back(op_of(Op::Kind::collective, kDp, 777));
     testing::expect_alike_with_shards(p.job, {2, 3, 4});
+  }
+}
+
+// All ranks do the same at the same time, so both shards have something to do in most windows. They
+// would take turns if the one that is behind played until it is ahead.
+TEST(Windows, AreSharedByShardsWhoseRanksSendOverLinks) {
+  SmallJob job = over_links();
+  for (int n = 0; n < 4; ++n) job.collective(Func::all_reduce, 1'000'000);
+  for (const ShardStats& shard : played_by_two(job)) {
+    EXPECT_GT(shard.windows, 200u);
+    EXPECT_GT(static_cast<double>(shard.busy_windows), 0.8 * static_cast<double>(shard.windows));
   }
 }
 
