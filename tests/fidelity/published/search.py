@@ -6,9 +6,9 @@
 For the models, clusters and batches of SC'21's table 1 and of Llama-3 405B: the published plan's
 step, that of the first plan of a search which keeps what the published runs did not vary
 (recomputation, the optimizer's state), and that of a free search; all estimated, as playing 16,384
-ranks takes long. What SC'21 does not publish, the micro-batch and the interleave, is that of the
-fastest plan with its degrees. Prints a markdown table, and writes it into the section
-"fidelity search" of DOCUMENT.
+ranks takes long. Micro-batches and chunks of SC'21 are those of Megatron-LM's scripts for its table
+(examples/sc21). Prints a markdown table, and writes it into the section "fidelity search" of
+DOCUMENT.
 """
 import json
 import math
@@ -21,25 +21,32 @@ from published import table, write_section
 
 ALIKE = 0.03
 MEMORY = 80 * 2**30  # bytes of every row's GPU
-# Narayanan et al., SC'21, table 1: heads, hidden size, layers, tp, pp, GPUs, batch.
+# Narayanan et al., SC'21, table 1: heads, hidden size, layers, tp, pp, GPUs, batch; micro-batch and
+# chunks.
 SC21 = {
-    "1.7B": (24, 2304, 24, 1, 1, 32, 512), "3.6B": (32, 3072, 30, 2, 1, 64, 512),
-    "7.5B": (32, 4096, 36, 4, 1, 128, 512), "18.4B": (48, 6144, 40, 8, 1, 256, 1024),
-    "39.1B": (64, 8192, 48, 8, 2, 512, 1536), "76.1B": (80, 10240, 60, 8, 4, 1024, 1792),
-    "145.6B": (96, 12288, 80, 8, 8, 1536, 2304), "310.1B": (128, 16384, 96, 8, 16, 1920, 2160),
-    "529.6B": (128, 20480, 105, 8, 35, 2520, 2520), "1008B": (160, 25600, 128, 8, 64, 3072, 3072),
+    "1.7B": (24, 2304, 24, 1, 1, 32, 512, 16, 1), "3.6B": (32, 3072, 30, 2, 1, 64, 512, 16, 1),
+    "7.5B": (32, 4096, 36, 4, 1, 128, 512, 16, 1), "18.4B": (48, 6144, 40, 8, 1, 256, 1024, 8, 1),
+    "39.1B": (64, 8192, 48, 8, 2, 512, 1536, 4, 1),
+    "76.1B": (80, 10240, 60, 8, 4, 1024, 1792, 2, 3),
+    "145.6B": (96, 12288, 80, 8, 8, 1536, 2304, 2, 2),
+    "310.1B": (128, 16384, 96, 8, 16, 1920, 2160, 1, 2),
+    "529.6B": (128, 20480, 105, 8, 35, 2520, 2520, 1, 3),
+    "1008B": (160, 25600, 128, 8, 64, 3072, 3072, 1, 1),
 }
 LLAMA = {"8,192 GPUs": 8192, "16,384 GPUs": 16384}
 # The cluster and the framework as in tests/fidelity/measured_steps.cpp.
+# Models of one stage were reduced by PyTorch DDP during the last backward pass.
+ONE_STAGE, STAGES = "bucket_size: 13107200", "overlap_grad_reduce: false"
 SC21_JOB = """model: {{kind: transformer, name: gpt, architecture: gpt2, layers: {layers},
   hidden: {hidden}, heads: {heads}, ffn: {ffn}, sequence: 2048, vocabulary: 51200,
   tied_embeddings: true, position_embeddings: learned, norm: layernorm, bias: true}}
 device: a100-sxm-80gb
-precision: {{parameters: bf16, gradients: fp32}}
+precision: {{parameters: bf16, gradients: bf16}}
 cluster: {{nodes: {nodes}, gpus_per_node: 8, nics_per_node: 8,
   nic: {{rate: 200Gbps, latency_us: 2}}, intra_node: {{rate: 1774Gbps, latency_us: 5.5}}}}
-parallel: {{framework: megatron, tp: {tp}, pp: {pp}, global_batch: {batch}, recompute: full,
-  attention: unfused, overlap_grad_reduce: false, gradient_accumulation_fusion: false}}
+parallel: {{framework: megatron, tp: {tp}, pp: {pp}, global_batch: {batch}, micro_batch: {micro},
+  {schedule}recompute: full, attention: unfused, gradient_accumulation_fusion: false,
+  async_tensor_model_parallel_allreduce: false, {reduced}}}
 collectives: {{library: nccl-2.30}}
 fabric: {{kind: virtual}}
 """
@@ -96,11 +103,9 @@ def why(published, plan):
     return ", ".join(parts)
 
 
-def row_of(binary, folder, name, job, degrees):
+def row_of(binary, folder, name, job):
     free = search(binary, folder, job)
     published = free["own"]
-    if degrees:
-        published = search(binary, folder, job, "tp,pp,recompute,optimizer")["plans"][0]
     row = [name, f"{words(published)}, {published['memory_bytes'] / 2**30:.0f} GiB",
            f"{published['step_seconds']:.2f} s"]
     # By its own report the published plan fits: the search may use as much.
@@ -121,13 +126,16 @@ def main(binary, document=None):
     rows = [["model", "published plan", "step", "chosen, with its recomputation and optimizer",
              "step (faster by)", "why", "chosen freely", "step (faster by)", "why"]]
     with tempfile.TemporaryDirectory() as folder:
-        for name, (heads, hidden, layers, tp, pp, gpus, batch) in SC21.items():
+        for name, row in SC21.items():
+            heads, hidden, layers, tp, pp, gpus, batch, micro, chunks = row
+            schedule = f"schedule: interleaved, interleave: {chunks}, " if chunks > 1 else ""
             job = SC21_JOB.format(layers=layers, hidden=hidden, heads=heads, ffn=4 * hidden,
-                                  nodes=gpus // 8, tp=tp, pp=pp, batch=batch)
-            rows.append(row_of(binary, folder, f"SC'21 {name}, {gpus:,} A100", job, True))
+                                  nodes=gpus // 8, tp=tp, pp=pp, batch=batch, micro=micro,
+                                  schedule=schedule, reduced=ONE_STAGE if pp == 1 else STAGES)
+            rows.append(row_of(binary, folder, f"SC'21 {name}, {gpus:,} A100", job))
         for name, gpus in LLAMA.items():
             rows.append(row_of(binary, folder, f"Llama-3 405B, {name}",
-                               LLAMA_JOB.format(nodes=gpus // 8), False))
+                               LLAMA_JOB.format(nodes=gpus // 8)))
     text = table(rows)
     print(text)
     if document:
