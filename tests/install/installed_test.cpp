@@ -62,6 +62,24 @@ class Installed : public ::testing::Test {
     EXPECT_NE(played.text.find("\"wrong_elements\": 0"), std::string::npos) << played.text;
     EXPECT_EQ(played.text.find("\"checked_elements\": 0"), std::string::npos) << played.text;
   }
+  // Compares two settings of a job whose nodes, four on either leaf, exchange 8 MB across four
+  // spines, and asks for a ratio of their step times.
+  static void compare(const std::string& plugin, const std::string& lines, const std::string& a,
+                      const std::string& b, const std::string& expected) {
+    const fs::path job = root_ / "compare.yaml";
+    std::ofstream(job) << "schema: ghostrank/job/1\n"
+                          "model: {kind: layers, name: small, layers: [{name: only, parameters: "
+                          "[100], forward_us: 10, backward_us: 10}]}\n"
+                          "cluster: {nodes: 8, gpus_per_node: 1, nics_per_node: 1, nic: {rate: "
+                          "100Gbps}, topology: {kind: leaf_spine, leaves: 2, spines: 4}}\n"
+                          "background: [{pattern: bisection, bytes: 8000000, chunk: 1000000}]\n"
+                          "run: {warmup: 0, iterations: 1}\n"
+                       << "collectives: {plugins: [example/" << plugin << "]}\n"
+                       << lines;
+    const Outcome compared = shell(command() + " compare " + job.string() + " --a " + a + " --b " +
+                                   b + " --expect '" + expected + "'");
+    EXPECT_EQ(compared.status, 0) << compared.text;
+  }
   static void TearDownTestSuite() { fs::remove_all(root_); }
 
   static fs::path prefix() { return root_ / "prefix"; }
@@ -127,6 +145,13 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "collectives: {plugins: [example/delay_target.so]}\n"
       "fabric: {kind: virtual, network: packet, queues: {congestion_control: delay-target}}\n",
       "\"congestion_control\": \"delay-target\"");
+  // A user's own traffic engineering: every NIC has a spine for itself, where hashes collide.
+  for (const char* network : {"loggp", "flow", "packet"})
+    compare("source_routing.so", "fabric: {kind: virtual, network: " + std::string(network) + "}\n",
+            "cluster.topology.routing=ecmp", "cluster.topology.routing=by-source", "b/a<0.6");
+  compare("delay_target.so", "fabric: {kind: virtual, network: packet}\n",
+          "fabric.queues.congestion_control=dcqcn", "fabric.queues.congestion_control=delay-target",
+          "b/a<0.8");
   play(
       "collectives: {plugins: [example/packet_server.so, example/near_servers.so], "
       "allreduce: mine/packet-server}\n"
