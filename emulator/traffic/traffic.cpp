@@ -193,7 +193,9 @@ class Planner {
     plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
     double serial = 0;
     for (const auto& [nic, bytes] : touched_) serial = std::max(serial, nic_seconds(nic, bytes));
-    GroupSeconds& group = group_seconds_[{index, call.group}];
+    // A pattern's members all send at the same time, each to one.
+    const GroupRank target = is_service(workload_, kind) ? call.target : kNoRank;
+    GroupSeconds& group = group_seconds_[{index, call.group, target}];
     group.serial += serial * static_cast<double>(times);
     group.chained += std::max(serial, chain) * static_cast<double>(times);
     row.seconds_at_least = std::max(row.seconds_at_least, group.serial);
@@ -367,7 +369,8 @@ class Planner {
   struct GroupSeconds {
     double serial = 0, chained = 0;
   };
-  std::map<std::pair<std::uint16_t, std::uint32_t>, GroupSeconds> group_seconds_;  // by row, group
+  // By row, group, and receiver of a service's transfers.
+  std::map<std::tuple<std::uint16_t, std::uint32_t, GroupRank>, GroupSeconds> group_seconds_;
   std::vector<LinkCount> links_;
   VectorBy<Nic, std::uint64_t> egress_, ingress_;
 };
