@@ -1,13 +1,14 @@
-// The middle sample; the mean of the two middle ones if their number is even; 0 without samples.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <vector>
 
 namespace ghostrank {
 
+// The middle sample; the mean of the two middle ones if their number is even; 0 without samples.
 template <class Value = double>  // double of a list in braces
 Value median(std::vector<Value> values) {
   if (values.empty()) return 0;
@@ -15,6 +16,19 @@ Value median(std::vector<Value> values) {
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   return std::midpoint(*std::max_element(values.begin(), middle), *middle);
+}
+
+// The standard error of the median of normal samples, from the median distance to it. `independent`
+// of them are.
+template <class Value>
+double median_error(const std::vector<Value>& values, std::size_t independent) {
+  constexpr double kMadToSigma = 1.4826, kMeanToMedian = 1.2533;  // of a normal distribution
+  if (independent == 0) return 0;
+  const auto middle = static_cast<double>(median(values));
+  std::vector<double> away;
+  for (const Value& value : values) away.push_back(std::abs(static_cast<double>(value) - middle));
+  return kMeanToMedian * kMadToSigma * median(std::move(away)) /
+         std::sqrt(static_cast<double>(independent));
 }
 
 }  // namespace ghostrank

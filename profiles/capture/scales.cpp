@@ -15,16 +15,6 @@ namespace {
 
 constexpr double kSignificant = 2;   // standard errors
 constexpr double kOtherNetwork = 2;  // rates that differ by more are not of one network
-constexpr double kMadToSigma = 1.4826, kMeanToMedian = 1.2533;  // of a normal distribution
-
-// A median, and its standard error from the median distance to it.
-ScalePoint median_of(double ranks, const std::vector<double>& values, std::size_t steps) {
-  const double middle = median(values);
-  std::vector<double> away;
-  for (const double value : values) away.push_back(std::abs(value - middle));
-  const double sigma = kMadToSigma * median(std::move(away));
-  return {ranks, middle, kMeanToMedian * sigma / std::sqrt(static_cast<double>(steps))};
-}
 
 // A capture's delays by column of recorded_ns, in nanoseconds, over all ranks and steps.
 struct Scale {
@@ -191,7 +181,8 @@ Fitted fit_delays(const std::vector<Scale>& scales, int ranks) {
   for (const Phase& phase : phases_of(largest.model)) {
     std::vector<ScalePoint> points;
     for (std::size_t i = 0; i < scales.size(); ++i) {
-      points.push_back(median_of(scales[i].ranks(), sums_of(scales[i], phase), scales[i].steps));
+      const std::vector<double> sums = sums_of(scales[i], phase);
+      points.push_back({scales[i].ranks(), median(sums), median_error(sums, scales[i].steps)});
       out.measured[i] += points.back().value;
     }
     const ScaleFit fit = fit_scale(points, ranks);

@@ -221,10 +221,12 @@ class Recorder:
         return self.mode == "on"
 
     def register(self):
-        """Module and gradient hooks, for the steps that are recorded."""
+        """Module and gradient hooks, for the steps that are recorded. There are hundreds in a step, so they do little."""
+        moment = self.clock.moment
         for i, (_, p) in enumerate(self.parameters):
             def ready(_, i=i):
-                self.gradients.append((i, self.moment()))
+                if self.mode == "on":
+                    self.gradients.append((i, moment()))
             self.handles.append(p.register_hook(ready))
         if compiles:
             return  # a hook of a module would be compiled, or break the graph: the forward is one delay
@@ -232,7 +234,8 @@ class Recorder:
             own = [self.index_of[p] for p in module._parameters.values() if p is not None and p in self.index_of]
             if own:
                 def entered(_, __, first=own[0]):
-                    self.modules.append((first, self.moment()))
+                    if self.mode == "on":
+                        self.modules.append((first, moment()))
                 self.handles.append(module.register_forward_pre_hook(entered))
 
     def remove(self):

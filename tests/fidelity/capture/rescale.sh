@@ -2,14 +2,20 @@
 # rescale.sh GHOSTRANK [PYTHON]: predicts runs of 8 processes from captures with 2, with 4, and by a fit of both, and holds
 # them against real runs of 8, over 200 Mb/s. Each process has a fifth of a core in all of them, so that 8 leave a fifth of
 # two cores idle. As root, on an idle machine with 2 cores or more. Exit 1: a prediction by the fit is off by more than 5 %.
+#
+# Throttled steps scatter by a tenth, so each capture has 205, some 80 recorded and 80 held out; STEPS gives another number.
+# MODELS plays some of the models only; PROFILES=DIR keeps profiles and results.
 set -euo pipefail
 ghostrank=$1
 here=$(cd "$(dirname "$0")" && pwd)
 readonly rate=200mbit within=5
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+work=${PROFILES:-}
+if [[ -z $work ]]; then
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+fi
 
-SHARE=20 RATES=$rate RANKS="2 4 8" PROFILES=$work "$here/run.sh" "$ghostrank" "$work/results.jsonl" "${2:-python3}"
+STEPS=${STEPS:-205} SHARE=20 RATES=$rate RANKS="2 4 8" PROFILES=$work "$here/run.sh" "$ghostrank" "$work/results.jsonl" "${2:-python3}"
 
 # predicted TO FROM...: median step of TO ranks, in milliseconds, from profiles. Fails where they are refused.
 predicted() {

@@ -144,6 +144,13 @@ double change(Nanos from, Nanos to) {
   return from > 0 ? static_cast<double>(to) / static_cast<double>(from) - 1 : 0;
 }
 
+// The standard error of change(median of `from`, median of `to`).
+double change_error(const std::vector<Nanos>& from, const std::vector<Nanos>& to) {
+  const auto middle = static_cast<double>(median(from));
+  if (middle <= 0) return 0;
+  return std::hypot(median_error(from, from.size()), median_error(to, to.size())) / middle;
+}
+
 std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork& network,
                                   const CallCost& cost, const std::vector<Nanos>& plain) {
   std::vector<std::string> out;
@@ -159,7 +166,9 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
                 " held out, median " + humane_seconds(seconds_of(off)));
   if (off > 0)
     out.push_back("measured: hooks make a step " + percent(change(off, on)) +
-                  " longer (on and off in turns, in one run)");
+                  " longer, standard error " +
+                  percent(change_error(captured.held_out, captured.step)).substr(1) +
+                  " (on and off in turns, in one run)");
   if (!plain.empty())
     out.push_back("measured: the hooked run's steps are " +
                   percent(change(median(plain), off > 0 ? off : on)) +
