@@ -80,7 +80,9 @@ std::vector<Nanos> plain_steps(const std::vector<CapturedRank>& ranks);
 // seconds = calls * per_call + bytes * per_byte. `bytes` are of the buffers.
 struct CallCost {
   double per_call = 0, per_byte = 0;  // seconds
-  bool per_call_known = false;        // false: all spans have the same bytes for each call
+  // False: all spans have the same bytes for each call, or scatter so much that per_call is no more
+  // than twice its standard error. It is 0 then, and within per_byte.
+  bool per_call_known = false;
 };
 CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions);
 

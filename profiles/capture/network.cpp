@@ -46,11 +46,14 @@ struct Sums {
 
 CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions) {
   constexpr double kSpread = 2;  // most over least bytes per call, needed to tell the costs apart
+  constexpr double kSignificant = 2;  // standard errors
   Sums sums;
+  std::vector<double> relative;  // durations, by the median of their span
   double least = HUGE_VAL, most = 0;
   for (const auto& [span, durations] : spans_of(reductions)) {
     const double seconds = static_cast<double>(median(durations)) * 1e-9;
     if (seconds <= 0) continue;
+    for (const Nanos one : durations) relative.push_back(static_cast<double>(one) * 1e-9 / seconds);
     const double weight = static_cast<double>(durations.size()) / (seconds * seconds),
                  calls = static_cast<double>(span.calls), bytes = static_cast<double>(span.bytes);
     sums.cc += weight * calls * calls;
@@ -68,8 +71,10 @@ CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions)
   if (out.per_call_known) {
     out.per_call = (sums.ct * sums.bb - sums.bt * sums.cb) / determinant;
     out.per_byte = (sums.bt * sums.cc - sums.ct * sums.cb) / determinant;
+    const double error = median_error(relative, 1) * std::sqrt(sums.bb / determinant);
+    out.per_call_known = out.per_call > kSignificant * error && out.per_byte > 0;
   }
-  if (out.per_call <= 0 || out.per_byte <= 0) {
+  if (!out.per_call_known) {
     out.per_call = 0;
     out.per_byte = sums.bt / sums.bb;
   }

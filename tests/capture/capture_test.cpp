@@ -101,6 +101,18 @@ TEST_F(Capture, FindsTheCostOfCalls) {
   EXPECT_TRUE(two.per_call_known);
   EXPECT_NEAR(two.per_call, 0.5e-3, 1e-6);
   EXPECT_NEAR(two.per_byte, 8e-9, 1e-11);
+
+  std::vector<std::vector<CaptureReduction>> scattered;
+  for (int i = 0; i < 9; ++i) {
+    const double longer = 0.4 + 0.15 * i;
+    const auto end = [&](double nanos) { return static_cast<Nanos>(nanos * longer); };
+    scattered.push_back(
+        {{0, 1'000'000, 0, end(8.5e6)}, {1, 100'000, 20'000'000, 20'000'000 + end(1.3e6)}});
+  }
+  const CallCost three = call_cost(scattered);
+  EXPECT_FALSE(three.per_call_known);
+  EXPECT_EQ(three.per_call, 0);
+  EXPECT_GT(three.per_byte, 8e-9);
 }
 
 TEST_F(Capture, AlignsTheClocksOfMachines) {

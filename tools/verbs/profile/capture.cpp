@@ -175,10 +175,11 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
                   " longer than those of a run without any hook (median " +
                   humane_seconds(seconds_of(median(plain))) + ")");
   if (network.rate_bps > 0)
-    out.push_back("measured: all-reduces at " + humane_bits(network.rate_bps) + " and " +
-                  humane_seconds(network.latency_us * 1e-6) + " one way, by " +
-                  library_of(captured.backend) + "'s schedule" +
-                  (cost.per_call_known ? "" : "; calls of one size: start-up is in the rate"));
+    out.push_back(
+        "measured: all-reduces at " + humane_bits(network.rate_bps) + " and " +
+        humane_seconds(network.latency_us * 1e-6) + " one way, by " + library_of(captured.backend) +
+        "'s schedule" +
+        (cost.per_call_known ? "" : "; start-up, which cannot be told apart, is in the rate"));
   if (captured.data > 0)
     out.push_back("measured: " + humane_seconds(seconds_of(captured.data)) +
                   " of a step in the data loader (in before_us)");
