@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "switch/assert.h"
 #include "switch/kernel.h"
 
 namespace ghostrank::switchml {
@@ -50,6 +51,7 @@ GHOSTRANK_KERNEL void quantise(std::span<const float> numbers, int exponent, int
 
 GHOSTRANK_KERNEL void restore(std::span<const std::byte> sums, int exponent, int workers,
                               std::span<float> numbers) {
+  GHOSTRANK_ASSERT(sums.size() >= numbers.size() * sizeof(std::int32_t));
   const double step = 1 / scale_of(exponent, workers);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     std::int32_t sum;

@@ -223,8 +223,12 @@ void SwitchMlPart::finish(std::uint64_t chunk, std::span<const std::byte> conten
   if (content.empty()) return;  // a credit: this worker needs no elements
   const std::uint64_t elements = share_->chunk(chunk).elements;
   if (exponents_.empty()) return sum_.put(chunk, content.first(elements * bytes_of(call_.type)));
-  if (call_.type == DataType::float32)
-    return restore(content, exponents_[chunk], layout_->rails.nodes(), sum_.floats(chunk));
+  if (call_.type == DataType::float32) {
+    const std::span<float> all = sum_.floats(chunk);
+    restore(content, exponents_[chunk], layout_->rails.nodes(), all.first(elements));
+    std::ranges::fill(all.subspan(elements), 0.0F);
+    return;
+  }
   std::vector<float> floats(elements);
   restore(content, exponents_[chunk], layout_->rails.nodes(), floats);
   sum_.put(chunk, bytes_of_floats(call_.type, floats));
