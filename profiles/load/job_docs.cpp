@@ -9,7 +9,7 @@
 #include "profiles/load/sections/hosts.h"
 #include "profiles/load/variables.h"
 #include "profiles/model/model.h"
-#include "profiles/planners/background.h"
+#include "profiles/planners/background/background.h"
 
 namespace ghostrank {
 namespace {

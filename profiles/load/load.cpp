@@ -26,7 +26,7 @@
 #include "profiles/load/several_jobs.h"
 #include "profiles/load/tree.h"
 #include "profiles/model/model.h"
-#include "profiles/planners/background.h"
+#include "profiles/planners/background/background.h"
 #include "profiles/planners/compression/compression.h"
 #include "profiles/planners/gradient_laws.h"
 #include "profiles/planners/tensors.h"

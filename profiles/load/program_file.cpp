@@ -147,7 +147,7 @@ const YamlValue* list_in(const YamlValue& program, const char* key, const char* 
 }
 
 // Which ranks store and load for the others, and in which iterations
-// (profiles/planners/background.h).
+// (profiles/planners/background/background.h).
 void read_background_part(const YamlValue& program, Workload& out) {
   if (const YamlValue* servers = program.find("servers"))
     out.servers = static_cast<int>(

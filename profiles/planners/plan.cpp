@@ -3,7 +3,7 @@
 
 #include "profiles/error.h"
 #include "profiles/job/job.h"
-#include "profiles/planners/background.h"
+#include "profiles/planners/background/background.h"
 #include "profiles/planners/compression/compression.h"
 #include "profiles/planners/ddp.h"
 #include "profiles/planners/fsdp/fsdp.h"

@@ -17,7 +17,7 @@
 #include "profiles/load/program_file.h"
 #include "profiles/load/sections/key_servers.h"
 #include "profiles/load/sections/parallel.h"
-#include "profiles/planners/background.h"
+#include "profiles/planners/background/background.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 

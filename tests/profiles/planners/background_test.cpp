@@ -1,5 +1,5 @@
 // Background traffic as programs: ranks, bytes and steps.
-#include "profiles/planners/background.h"
+#include "profiles/planners/background/background.h"
 
 #include <algorithm>
 #include <map>

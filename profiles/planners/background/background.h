@@ -11,8 +11,7 @@
 //   data         likewise; a step's samples travel during the step before
 //   incast       a gather as of a checkpoint, but to rank 0, which trains like the senders
 //   permutation  the nodes in one cycle drawn from run.seed; rank g of a node sends to rank g of
-//   the
-//                next one: a group for every g, in the cycle's order
+//                the next one: a group for every g, in the cycle's order
 //   bisection    node n and node n + half of the nodes: a group of two for every pair of ranks
 //
 // An iteration ends when all its streams have ended, so a transfer that outlasts its step prolongs
