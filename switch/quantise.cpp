@@ -23,28 +23,37 @@ constexpr std::uint32_t kSign = 0x8000'0000u, kInfinity = 0x7f80'0000u;
 
 // The bits of a number without its sign, which sort by magnitude; 0 of what is no number. Without a
 // branch, so that loops are vectorised.
-inline std::uint32_t magnitude(float x) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & ~kSign;
+inline std::uint32_t magnitude(std::uint32_t number) {
+  const std::uint32_t bits = number & ~kSign;
   return bits & (0u - static_cast<std::uint32_t>(bits <= kInfinity));
+}
+
+// Float i, which need not be aligned.
+inline std::uint32_t bits_of(const std::byte* floats, std::size_t i) {
+  std::uint32_t bits;
+  std::memcpy(&bits, floats + i * sizeof bits, sizeof bits);
+  return bits;
 }
 
 }  // namespace
 
-GHOSTRANK_KERNEL std::int8_t exponent_of(std::span<const float> numbers) {
+GHOSTRANK_KERNEL std::int8_t exponent_of(std::span<const std::byte> floats) {
   std::uint32_t most = 0;
-  for (const float x : numbers) most = std::max(most, magnitude(x));
+  for (std::size_t i = 0; i < floats.size() / sizeof(float); ++i)
+    most = std::max(most, magnitude(bits_of(floats.data(), i)));
   const int exponent = static_cast<int>(most >> 23) - 126;
   return static_cast<std::int8_t>(std::clamp(exponent, kLeastExponent, kMostExponent));
 }
 
-GHOSTRANK_KERNEL void quantise(std::span<const float> numbers, int exponent, int workers,
+GHOSTRANK_KERNEL void quantise(std::span<const std::byte> floats, int exponent, int workers,
                                std::int32_t* whole) {
   const double scale = scale_of(exponent, workers);
   // The largest float below 2^exponent: larger ones count as that.
-  const auto most = magnitude(static_cast<float>(std::ldexp(1.0 - 0x1p-24, exponent)));
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const std::uint32_t sign = std::bit_cast<std::uint32_t>(numbers[i]) & kSign;
-    const double x = std::bit_cast<float>(std::min(magnitude(numbers[i]), most) | sign);
+  const auto below = static_cast<float>(std::ldexp(1.0 - 0x1p-24, exponent));
+  const std::uint32_t most = magnitude(std::bit_cast<std::uint32_t>(below));
+  for (std::size_t i = 0; i < floats.size() / sizeof(float); ++i) {
+    const std::uint32_t bits = bits_of(floats.data(), i);
+    const double x = std::bit_cast<float>(std::min(magnitude(bits), most) | (bits & kSign));
     whole[i] = static_cast<std::int32_t>(std::nearbyint(x * scale));
   }
 }

@@ -22,10 +22,11 @@ namespace ghostrank::switchml {
 inline constexpr int kLeastExponent = -96, kMostExponent = 127;
 
 // The least e for which 2^e exceeds every number's magnitude, clamped to the limits above.
-std::int8_t exponent_of(std::span<const float> numbers);
-// `whole` has as many elements as `numbers`. A number of magnitude 2^exponent or more counts as the
+// `floats`, here and below: the bytes of floats.
+std::int8_t exponent_of(std::span<const std::byte> floats);
+// `whole` has as many elements as `floats`. A number of magnitude 2^exponent or more counts as the
 // largest one below.
-void quantise(std::span<const float> numbers, int exponent, int workers, std::int32_t* whole);
+void quantise(std::span<const std::byte> floats, int exponent, int workers, std::int32_t* whole);
 // `sums`: an int32 each, in the order of this machine, at least as many as `numbers`.
 void restore(std::span<const std::byte> sums, int exponent, int workers, std::span<float> numbers);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,15 +15,19 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
+std::span<const std::byte> bytes_of(const std::vector<float>& floats) {
+  return std::as_bytes(std::span(floats));
+}
+
 // The sum of a block over all workers, as a switch computes it.
 std::vector<float> summed(const std::vector<std::vector<float>>& blocks, int& exponent) {
   const auto workers = static_cast<int>(blocks.size());
   exponent = kLeastExponent;
-  for (const auto& block : blocks) exponent = std::max<int>(exponent, exponent_of(block));
+  for (const auto& block : blocks) exponent = std::max<int>(exponent, exponent_of(bytes_of(block)));
   std::vector<std::uint32_t> sums(blocks[0].size());  // registers wrap
   std::vector<std::int32_t> whole(sums.size());
   for (const auto& block : blocks) {
-    quantise(block, exponent, workers, whole.data());
+    quantise(bytes_of(block), exponent, workers, whole.data());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<std::uint32_t>(whole[i]);
   }
   for (std::size_t i = 0; i < sums.size(); ++i) whole[i] = static_cast<std::int32_t>(sums[i]);
@@ -32,13 +37,13 @@ std::vector<float> summed(const std::vector<std::vector<float>>& blocks, int& ex
 }
 
 TEST(Quantise, ExponentIsAboveEveryMagnitude) {
-  EXPECT_EQ(exponent_of(std::vector{1.0f}), 1);
-  EXPECT_EQ(exponent_of(std::vector{0.99f, -0.5f}), 0);
-  EXPECT_EQ(exponent_of(std::vector{-4.0f, 3.0f}), 3);
-  EXPECT_EQ(exponent_of(std::vector{0.0f}), kLeastExponent);
-  EXPECT_EQ(exponent_of(std::vector{1e-40f}), kLeastExponent);
-  EXPECT_EQ(exponent_of(std::vector{kNan, 2.0f}), 2);
-  EXPECT_EQ(exponent_of(std::vector{kInfinity}), kMostExponent);
+  EXPECT_EQ(exponent_of(bytes_of({1.0f})), 1);
+  EXPECT_EQ(exponent_of(bytes_of({0.99f, -0.5f})), 0);
+  EXPECT_EQ(exponent_of(bytes_of({-4.0f, 3.0f})), 3);
+  EXPECT_EQ(exponent_of(bytes_of({0.0f})), kLeastExponent);
+  EXPECT_EQ(exponent_of(bytes_of({1e-40f})), kLeastExponent);
+  EXPECT_EQ(exponent_of(bytes_of({kNan, 2.0f})), 2);
+  EXPECT_EQ(exponent_of(bytes_of({kInfinity})), kMostExponent);
 }
 
 TEST(Quantise, SumsOfAnyNumbersOfUpTo256WorkersAreWithinTheBound) {

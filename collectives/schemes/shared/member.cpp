@@ -186,7 +186,7 @@ class Member final : public Agent {
       pieces_[piece].left = share.first_of(piece + 1) - share.first_of(piece);
       for (const GroupRank r : local())
         pieces_[piece].missing += r != me_ && given_by(r, share, piece) > 0;
-      if (real_) add_mine(io, share, piece);
+      if (real_ && !part_->in_place()) add_mine(io, share, piece);
     }
     go_on(io);
   }
@@ -233,7 +233,7 @@ class Member final : public Agent {
   void complete(Io& io, std::uint64_t number) {
     const RailShare& share = shares_[part_->rail()];
     const RailShare::Chunk chunk = share.chunk(number);
-    if (share.takes(me_, chunk)) {
+    if (share.takes(me_, chunk) && !(real_ && part_->in_place())) {
       Tensor& tensor = io.tensor(call().number);
       tensor.write(chunk.first, real_ ? part_->sum().bytes(number, chunk.elements * element())
                                       : std::span<const std::byte>{});

@@ -21,7 +21,8 @@ void WindowPart::begin(const Call& call, const RailShare& share, bool real,
   real_ = real;
   ready_ = completed_ = 0;
   refused_.clear();
-  if (real) sum_.start(share.chunks(), per_chunk, call.type, reduces(call.collective.func));
+  if (real && !in_place())
+    sum_.start(share.chunks(), per_chunk, call.type, reduces(call.collective.func));
 }
 
 void WindowPart::begin_stream(Io& io, bool exponents) {

@@ -28,6 +28,9 @@ class WorkerPart {
   // Returns the chunk whose result is now there; empty: the note brings none.
   virtual std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) = 0;
   virtual bool ended() const = 0;
+  // True if no other rank of the node gives or takes elements of the call: the part reads its
+  // rank's tensor and writes results there, and sum() holds nothing.
+  virtual bool in_place() const { return false; }
   // True for a note of another worker that needs no open call: take() gets it at once.
   virtual bool takes_always(const Note&) const { return false; }
   // True if notes of a later call must not be dropped.

@@ -28,6 +28,7 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
     return agreements_ && note.tag >= kSuspect && note.tag < kGive;
   }
   std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override;
+  bool in_place() const override { return in_place_; }
   bool ended() const override { return ring_ ? ring_->ended() : WindowPart::ended(); }
   void pieces_ready(Io& io, std::uint64_t pieces) override;
   std::optional<std::uint64_t> next_result(Io& io) override;
@@ -38,13 +39,15 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   unsigned first_slot() const { return layout_->options.first_slot; }
   std::uint32_t job() const { return call_.number & 0xff; }
   bool send(Io& io, const Chunk& chunk, bool again) override;
-  void contribute(const Chunk& chunk, Contribution& packet) const;
-  std::int8_t own_exponent(std::uint64_t chunk) const;
-  void fill(std::vector<std::int32_t>& values, std::uint64_t chunk) const;
+  void contribute(Io& io, const Chunk& chunk, Contribution& packet) const;
+  std::span<const std::byte> own(Io& io, std::uint64_t chunk) const;
+  std::int8_t own_exponent(Io& io, std::uint64_t chunk) const;
+  void fill(Io& io, std::vector<std::int32_t>& values, std::uint64_t chunk) const;
   std::optional<std::uint64_t> answered(Io& io, const Note& note);
   std::optional<std::uint64_t> complete(Io& io, const Chunk& chunk, std::int8_t exponent,
                                         std::span<const std::byte> content);
-  void finish(std::uint64_t chunk, std::span<const std::byte> content);
+  void finish(Io& io, std::uint64_t chunk, std::span<const std::byte> content);
+  void keep(Io& io, std::uint64_t chunk, std::span<const std::byte> result);
 
   // Agreements
   SlotList state() const override;
@@ -57,20 +60,27 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   bool has_result(std::uint64_t chunk) const override {
     return streams_ && worker_.has_values(chunk);
   }
-  std::int8_t exponent(std::uint64_t chunk) const override { return own_exponent(chunk); }
+  std::int8_t exponent(Io& io, std::uint64_t chunk) const override {
+    return own_exponent(io, chunk);
+  }
   void agree(std::uint64_t chunk, std::int8_t exponent) override { exponents_[chunk] = exponent; }
-  std::vector<std::int32_t> values(std::uint64_t chunk) const override;
-  void finish(std::uint64_t chunk, std::span<const std::int32_t> result) override {
-    finish(chunk, std::as_bytes(result));
+  std::vector<std::int32_t> values(Io& io, std::uint64_t chunk) const override;
+  void finish(Io& io, std::uint64_t chunk, std::span<const std::int32_t> result) override {
+    finish(io, chunk, std::as_bytes(result));
   }
   void start_ring(Io& io);
   void go_around(Io& io);
 
   const std::shared_ptr<const Layout> layout_;
+  const GroupRank me_;
   const int node_;
   GroupParty switch_ = -1;              // of the rack
   std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
-  std::vector<Contribution> waiting_;   // by slot: what is in flight
+  // By slot: what is in flight. A copy, because workers that lack it may ask for it when its result
+  // has taken the place of its elements (sent_).
+  std::vector<Contribution> waiting_;
+  bool in_place_ = false;      // in the call
+  std::vector<float> floats_;  // of one result
 
   std::optional<Agreements> agreements_;  // empty: without the guard, or alone
   std::uint32_t epoch_ = 0;
@@ -92,6 +102,7 @@ SwitchMlPart::SwitchMlPart(std::shared_ptr<const Layout> layout, GroupRank worke
     : WindowPart(layout->rails.rail_of(worker), layout->racks.racks == 0, layout->options.slots,
                  layout->options.timeout),
       layout_(std::move(layout)),
+      me_(worker),
       node_(layout_->rails.node_of(worker)) {
   if (alone()) return;
   switch_ = layout_->racks.leaf_of(rail(), node_);
@@ -108,6 +119,9 @@ SwitchMlPart::SwitchMlPart(std::shared_ptr<const Layout> layout, GroupRank worke
 
 void SwitchMlPart::start(Io& io, const Call& call, const RailShare& share, bool real) {
   const bool exponents = layout_->needs_exponents(call);
+  // Sums of short floats are floats, which the tensor has no room for.
+  in_place_ = !alone() && layout_->rails.on_node(node_).size() == 1 &&
+              (!exponents || call.type == DataType::float32);
   begin(call, share, real, layout_->per_chunk(call));
   exponents_.assign(exponents && !alone() ? share.chunks() : 0, 0);
   if (agreements_) agreements_->begin_call();
@@ -118,28 +132,37 @@ void SwitchMlPart::start(Io& io, const Call& call, const RailShare& share, bool 
   start_ring(io);
 }
 
-std::int8_t SwitchMlPart::own_exponent(std::uint64_t chunk) const {
-  return real_ ? exponent_of(mine(chunk)) : std::int8_t{0};
+// The node's elements of a chunk, floats as float; until the chunk has its result.
+std::span<const std::byte> SwitchMlPart::own(Io& io, std::uint64_t chunk) const {
+  const RailShare::Chunk c = share_->chunk(chunk);
+  if (in_place_) return io.tensor(call_.number).read(c.first, c.elements);
+  return sum_.bytes(chunk,
+                    c.elements * (exponents_.empty() ? bytes_of(call_.type) : sizeof(float)));
 }
 
-void SwitchMlPart::fill(std::vector<std::int32_t>& values, std::uint64_t chunk) const {
-  if (exponents_.empty()) {
-    const std::span<const std::int32_t> words = sum_.words(chunk);
-    std::copy(words.begin(), words.end(), values.begin());
-    return;
-  }
-  quantise(std::as_const(sum_).floats(chunk), exponents_[chunk], layout_->rails.nodes(),
-           values.data());
+std::int8_t SwitchMlPart::own_exponent(Io& io, std::uint64_t chunk) const {
+  return real_ ? exponent_of(own(io, chunk)) : std::int8_t{0};
+}
+
+// Zeros follow the elements of a chunk that fills no packet.
+void SwitchMlPart::fill(Io& io, std::vector<std::int32_t>& values, std::uint64_t chunk) const {
+  const std::span<const std::byte> elements = own(io, chunk);
+  const std::span<std::byte> all = std::as_writable_bytes(std::span(values));
+  if (exponents_.empty())
+    std::memcpy(all.data(), elements.data(), elements.size());
+  else
+    quantise(elements, exponents_[chunk], layout_->rails.nodes(), values.data());
+  std::ranges::fill(all.subspan(elements.size()), std::byte{0});
 }
 
 // What this worker sends for a chunk; takes the place of an earlier packet, and its memory.
-void SwitchMlPart::contribute(const Chunk& chunk, Contribution& packet) const {
+void SwitchMlPart::contribute(Io& io, const Chunk& chunk, Contribution& packet) const {
   const Reach reach = share_->reach();
   const auto nodes = static_cast<std::uint64_t>(layout_->rails.nodes());
   packet.words = {.packet = number_of(chunk)};
   packet.full = reach == Reach::everyone;
   if (chunk.exponent != switchml::Worker::kNone)
-    packet.words.exponent = own_exponent(chunk.exponent);
+    packet.words.exponent = own_exponent(io, chunk.exponent);
   if (reach != Reach::everyone) {
     // A round needs somebody's elements: before the first chunk one worker after the other gives
     // and takes zeros.
@@ -151,12 +174,12 @@ void SwitchMlPart::contribute(const Chunk& chunk, Contribution& packet) const {
   }
   if (!packet.full || !real_) return packet.values.clear();
   packet.values.resize(layout_->options.elements);
-  if (chunk.values != switchml::Worker::kNone) return fill(packet.values, chunk.values);
+  if (chunk.values != switchml::Worker::kNone) return fill(io, packet.values, chunk.values);
   std::ranges::fill(packet.values, 0);
 }
 
 bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
-  if (!again) contribute(chunk, waiting_[chunk.slot]);
+  if (!again) contribute(io, chunk, waiting_[chunk.slot]);
   const Contribution& packet = waiting_[chunk.slot];
   Words words = packet.words;
   words.packet += epoch_;
@@ -212,26 +235,29 @@ std::optional<std::uint64_t> SwitchMlPart::complete(Io& io, const Chunk& chunk,
   worker_.result(chunk.slot, chunk.set);
   if (chunk.exponent != switchml::Worker::kNone && !exponents_.empty())
     exponents_[chunk.exponent] = exponent;
-  if (chunk.values != switchml::Worker::kNone) finish(chunk.values, content);
+  if (chunk.values != switchml::Worker::kNone) finish(io, chunk.values, content);
   go_on(io);
   if (chunk.values == switchml::Worker::kNone) return std::nullopt;
   return static_cast<std::uint64_t>(chunk.values);
 }
 
 // Keeps the result of a chunk, in the call's type.
-void SwitchMlPart::finish(std::uint64_t chunk, std::span<const std::byte> content) {
+void SwitchMlPart::finish(Io& io, std::uint64_t chunk, std::span<const std::byte> content) {
   if (content.empty()) return;  // a credit: this worker needs no elements
   const std::uint64_t elements = share_->chunk(chunk).elements;
-  if (exponents_.empty()) return sum_.put(chunk, content.first(elements * bytes_of(call_.type)));
-  if (call_.type == DataType::float32) {
-    const std::span<float> all = sum_.floats(chunk);
-    restore(content, exponents_[chunk], layout_->rails.nodes(), all.first(elements));
-    std::ranges::fill(all.subspan(elements), 0.0F);
-    return;
-  }
-  std::vector<float> floats(elements);
+  if (exponents_.empty()) return keep(io, chunk, content.first(elements * bytes_of(call_.type)));
+  const bool at_once = call_.type == DataType::float32 && !in_place_;
+  if (!at_once) floats_.resize(elements);
+  const std::span<float> floats = at_once ? sum_.floats(chunk).first(elements) : floats_;
   restore(content, exponents_[chunk], layout_->rails.nodes(), floats);
-  sum_.put(chunk, bytes_of_floats(call_.type, floats));
+  if (call_.type != DataType::float32) return keep(io, chunk, bytes_of_floats(call_.type, floats));
+  if (!at_once) keep(io, chunk, std::as_bytes(floats));
+}
+
+void SwitchMlPart::keep(Io& io, std::uint64_t chunk, std::span<const std::byte> result) {
+  if (!in_place_) return sum_.put(chunk, result);
+  const RailShare::Chunk c = share_->chunk(chunk);
+  if (share_->takes(me_, c)) io.tensor(call_.number).write(c.first, result);
 }
 
 std::optional<std::uint64_t> SwitchMlPart::next_result(Io& io) {
@@ -311,9 +337,9 @@ void SwitchMlPart::take_sum(Io& io, std::uint16_t slot, const Contribution& sum)
 
 // ---- Without the switch ----
 
-std::vector<std::int32_t> SwitchMlPart::values(std::uint64_t chunk) const {
+std::vector<std::int32_t> SwitchMlPart::values(Io& io, std::uint64_t chunk) const {
   std::vector<std::int32_t> values(layout_->options.elements);
-  fill(values, chunk);
+  fill(io, values, chunk);
   return values;
 }
 

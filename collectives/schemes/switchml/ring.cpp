@@ -72,8 +72,8 @@ std::optional<std::uint64_t> Ring::next() {
 // ---- Trips ----
 
 void Ring::begin(Io& io, Trip trip, const Slice& slice) {
-  const std::vector<std::byte> content = mine(trip, slice);
-  if (trip == Trip::values_down) finish(slice, content);
+  const std::vector<std::byte> content = mine(io, trip, slice);
+  if (trip == Trip::values_down) finish(io, slice, content);
   pass(io, trip, slice, content);
   if (trip == Trip::values_up && share_.reach() == Reach::to_one) done(slice);
 }
@@ -95,7 +95,7 @@ void Ring::pass(Io& io, Trip trip, const Slice& slice, std::span<const std::byte
 }
 
 void Ring::go_up(Io& io, Trip trip, const Slice& slice, std::span<const std::byte> content) {
-  std::vector<std::byte> all = mine(trip, slice);
+  std::vector<std::byte> all = mine(io, trip, slice);
   if (!content.empty() && trip == Trip::values_up)
     add_elements(DataType::int32, all.data(), content.data(), all.size() / 4);
   for (std::size_t i = 0; i < content.size() && trip == Trip::exponents_up; ++i)
@@ -110,28 +110,28 @@ void Ring::go_up(Io& io, Trip trip, const Slice& slice, std::span<const std::byt
     agree(slice, all);
     return pass(io, Trip::exponents_down, slice, all);
   }
-  finish(slice, all);
+  finish(io, slice, all);
   if (share_.reach() == Reach::everyone) pass(io, Trip::values_down, slice, all);
 }
 
 void Ring::go_down(Io& io, Trip trip, const Slice& slice, std::span<const std::byte> content) {
   if ((me_ + 1) % workers_ != slice.owner) pass(io, trip, slice, content);
-  if (trip == Trip::values_down) return finish(slice, content);
+  if (trip == Trip::values_down) return finish(io, slice, content);
   agree(slice, content);
   if (behind(slice)) begin(io, Trip::values_up, slice);
 }
 
 // ---- Content ----
 
-std::vector<std::byte> Ring::mine(Trip trip, const Slice& slice) const {
+std::vector<std::byte> Ring::mine(Io& io, Trip trip, const Slice& slice) const {
   std::vector<std::byte> content;
   if (!real_) return content;
   for (const std::uint64_t c : slice.chunks) {
     if (trip == Trip::exponents_up) {
-      content.push_back(static_cast<std::byte>(chunks_.exponent(c)));
+      content.push_back(static_cast<std::byte>(chunks_.exponent(io, c)));
       continue;
     }
-    const std::vector<std::int32_t> values = chunks_.values(c);
+    const std::vector<std::int32_t> values = chunks_.values(io, c);
     const auto bytes = std::as_bytes(std::span(values).first(words_of(c)));
     content.insert(content.end(), bytes.begin(), bytes.end());
   }
@@ -143,13 +143,13 @@ void Ring::agree(const Slice& slice, std::span<const std::byte> exponents) {
     chunks_.agree(slice.chunks[i], std::to_integer<std::int8_t>(exponents[i]));
 }
 
-void Ring::finish(const Slice& slice, std::span<const std::byte> values) {
+void Ring::finish(Io& io, const Slice& slice, std::span<const std::byte> values) {
   for (std::size_t at = 0; const std::uint64_t c : slice.chunks) {
     if (values.empty()) break;
     std::vector<std::int32_t> words(words_of(c));
     std::memcpy(words.data(), values.data() + at, words.size() * 4);
     at += words.size() * 4;
-    chunks_.finish(c, words);
+    chunks_.finish(io, c, words);
   }
   done(slice);
 }

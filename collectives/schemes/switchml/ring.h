@@ -33,11 +33,11 @@ namespace ghostrank::switchml {
 class RingChunks {
  public:
   virtual ~RingChunks() = default;
-  virtual bool has_result(std::uint64_t chunk) const = 0;             // before the ring begins
-  virtual std::int8_t exponent(std::uint64_t chunk) const = 0;        // of this worker's values
+  virtual bool has_result(std::uint64_t chunk) const = 0;               // before the ring begins
+  virtual std::int8_t exponent(Io& io, std::uint64_t chunk) const = 0;  // of this worker's values
   virtual void agree(std::uint64_t chunk, std::int8_t exponent) = 0;  // that of all workers' values
-  virtual std::vector<std::int32_t> values(std::uint64_t chunk) const = 0;  // at that exponent
-  virtual void finish(std::uint64_t chunk, std::span<const std::int32_t> result) = 0;
+  virtual std::vector<std::int32_t> values(Io& io, std::uint64_t chunk) const = 0;  // at that one
+  virtual void finish(Io& io, std::uint64_t chunk, std::span<const std::int32_t> result) = 0;
 };
 
 class Ring {
@@ -75,9 +75,9 @@ class Ring {
   void pass(Io& io, Trip trip, const Slice& slice, std::span<const std::byte> content);
   void go_up(Io& io, Trip trip, const Slice& slice, std::span<const std::byte> content);
   void go_down(Io& io, Trip trip, const Slice& slice, std::span<const std::byte> content);
-  std::vector<std::byte> mine(Trip trip, const Slice& slice) const;
+  std::vector<std::byte> mine(Io& io, Trip trip, const Slice& slice) const;
   void agree(const Slice& slice, std::span<const std::byte> exponents);
-  void finish(const Slice& slice, std::span<const std::byte> values);
+  void finish(Io& io, const Slice& slice, std::span<const std::byte> values);
   void done(const Slice& slice);
 
   const Location location_;

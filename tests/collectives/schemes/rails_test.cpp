@@ -207,7 +207,7 @@ TEST(Quantise, SumsOfTheLargestNumbersDoNotOverflow) {
   for (const int workers : {1, 2, 32, 256, 257, 1024}) {
     const std::vector<float> largest(2, std::nextafter(1.0f, 0.0f));
     std::vector<std::int32_t> whole(2);
-    switchml::quantise(largest, 0, workers, whole.data());
+    switchml::quantise(std::as_bytes(std::span(largest)), 0, workers, whole.data());
     EXPECT_LE(std::int64_t{whole[0]} * workers, std::numeric_limits<std::int32_t>::max());
     EXPECT_GE(std::int64_t{whole[0]} * workers, (std::int64_t{1} << 31) - 2 * workers - 200);
   }
