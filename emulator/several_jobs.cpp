@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/planners/background/background.h"
 
 namespace ghostrank {
 namespace {
@@ -58,8 +59,9 @@ double end_of(const std::vector<IterationReport>& iterations, std::size_t count)
 
 std::vector<std::uint32_t> iterations_together(const std::vector<WorkloadJob>& jobs,
                                                const std::vector<double>& alone,
-                                               std::uint32_t asked) {
-  const double longest = *std::max_element(alone.begin(), alone.end()) * asked;
+                                               const std::vector<std::uint32_t>& asked) {
+  double longest = 0;
+  for (std::size_t j = 0; j < jobs.size(); ++j) longest = std::max(longest, alone[j] * asked[j]);
   std::vector<std::uint32_t> out;
   for (std::size_t j = 0; j < jobs.size(); ++j)
     out.push_back(at_most(std::ceil(kSlack * longest / alone[j]) + 1, jobs[j].name));
@@ -67,9 +69,10 @@ std::vector<std::uint32_t> iterations_together(const std::vector<WorkloadJob>& j
 }
 
 std::optional<std::vector<std::uint32_t>> cut_or_extend(std::vector<JobReport>& jobs,
-                                                        std::uint32_t asked) {
+                                                        const std::vector<std::uint32_t>& asked) {
   double all_ended = 0;
-  for (const JobReport& job : jobs) all_ended = std::max(all_ended, end_of(job.iterations, asked));
+  for (std::size_t j = 0; j < jobs.size(); ++j)
+    all_ended = std::max(all_ended, end_of(jobs[j].iterations, asked[j]));
   std::vector<std::uint32_t> more;
   bool extend = false;
   for (const JobReport& job : jobs) {
@@ -109,9 +112,11 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
     steps[j] = mean_seconds(played);
     return alone[j].interrupted.empty();
   };
-  const std::uint32_t asked = phase.iterations;
+  const std::uint32_t of_each = phase.iterations;
+  std::vector<std::uint32_t> asked(jobs, of_each);
+  if (has_background_beside(job.spec)) asked.back() = 0;
   for (std::size_t j = 0; j < jobs; ++j) {
-    if (!play_alone(j, asked)) return std::move(alone[j]);
+    if (!play_alone(j, of_each)) return std::move(alone[j]);
     if (steps[j] <= 0)
       throw Error(job.spec.jobs[j].source + ": a step of job " + workload.jobs[j].name +
                   " takes no time; give it a model or programs that compute or send");
@@ -131,9 +136,11 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
   result.iterations = result.jobs.front().iterations;
   for (std::size_t j = 0; j < jobs; ++j) {
     JobReport& own = result.jobs[j];
-    if (own.iterations.size() > asked && !play_alone(j, own.iterations.size()))
+    if (own.iterations.size() > of_each && !play_alone(j, own.iterations.size()))
       return std::move(alone[j]);
     own.alone = std::move(alone[j].iterations);
+    if (asked[j] == 0 && !own.iterations.empty())  // it may have had time for fewer
+      own.alone.resize(std::min(own.alone.size(), own.iterations.size()));
   }
   return result;
 }

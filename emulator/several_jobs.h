@@ -11,6 +11,9 @@
 // much is played after it, so in virtual time a second try extends the first. A job that has ended
 // more iterations by T than were asked for then plays as many alone, because steps may differ.
 //
+// Background beside the jobs (profiles/planners/background/background.h) is the last of them, and
+// nobody waits for it: it is measured until T, and T does not depend on it.
+//
 // Threading: as engine.h.
 #pragma once
 
@@ -28,15 +31,15 @@ namespace ghostrank {
 Result play_jobs(const LoadedJob& job, const Workload& workload, Control& control,
                  const RunOptions& options, Observer& observer, Phase phase);
 
-// How many iterations each job should play, so that all last until every job has ended `asked`;
-// `alone`: of each, the seconds of a step.
+// How many iterations each job should play, so that all last until every job has ended what is
+// `asked` of it; `alone`: of each, the seconds of a step.
 std::vector<std::uint32_t> iterations_together(const std::vector<WorkloadJob>& jobs,
                                                const std::vector<double>& alone,
-                                               std::uint32_t asked);
+                                               const std::vector<std::uint32_t>& asked);
 
 // Cuts each job's iterations after T and returns nothing; or returns how many iterations each
 // should play instead, because some job ended before.
 std::optional<std::vector<std::uint32_t>> cut_or_extend(std::vector<JobReport>& jobs,
-                                                        std::uint32_t asked);
+                                                        const std::vector<std::uint32_t>& asked);
 
 }  // namespace ghostrank

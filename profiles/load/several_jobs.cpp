@@ -4,6 +4,8 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +18,8 @@
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/tree.h"
+#include "profiles/planners/background/background.h"
+#include "profiles/planners/background/pattern.h"
 #include "profiles/training/gradient_state.h"
 
 namespace ghostrank {
@@ -38,6 +42,8 @@ constexpr std::array<std::string_view, 10> kOfAll{"cluster",  "fabric", "run",  
 // than it has, or of packets that only another job may send.
 constexpr std::array<std::string_view, 3> kNotForOne{"cluster.topology.", "cluster.nic.rates",
                                                      "fabric.packets."};
+// Groups of the outer file that no job has from it.
+constexpr std::array<std::string_view, 3> kOfOuter{"jobs", "variants", "background"};
 // Groups that every job has for itself; the outer file gives them to each.
 constexpr std::array<std::string_view, 5> kOfEach{"collectives.", "servers.", "tensors.",
                                                   "omnireduce.", "switch."};
@@ -48,7 +54,7 @@ constexpr std::array<std::string_view, 6> kServer{"servers.nics",           "ser
 constexpr std::array<std::string_view, 4> kSwitch{"switch.memory_slots", "switch.packet_rate_mpps",
                                                   "switch.fails_at_us", "switch.away_us"};
 // Groups that only a job alone may have.
-constexpr std::array<std::string_view, 4> kAlone{"training.", "background", "servers.fails",
+constexpr std::array<std::string_view, 3> kAlone{"training.", "servers.fails",
                                                  "compression.budget_ms"};
 
 bool in_group(std::string_view path, std::string_view group) {
@@ -184,6 +190,14 @@ JobFile read_file(const Entry& entry, const std::string& outer) {
   return out;
 }
 
+void set_nodes(YamlValue& tree, std::size_t count, const Mark& mark) {
+  YamlValue nodes;
+  nodes.kind = YamlValue::Kind::scalar;
+  nodes.text = std::to_string(count);
+  nodes.mark = mark;
+  set_path(tree, "cluster.nodes", std::move(nodes));
+}
+
 // The job as if it were alone on so many nodes. Appends to `unused` the groups of its file that do
 // not count.
 JobFile alone(const Entry& entry, const Settings& outer, const std::string& outer_file,
@@ -196,21 +210,25 @@ JobFile alone(const Entry& entry, const Settings& outer, const std::string& oute
   });
   for (const Setting& setting : outer.all()) {
     const std::string path(setting.key->path);
-    if (!setting.given || path == "schema" || path == "jobs" || path == "variants") continue;
+    if (!setting.given || path == "schema" || in_any(path, kOfOuter)) continue;
     if (in_any(path, kNotForOne)) continue;
     set_path(out.tree, path, *setting.raw);
   }
-  YamlValue nodes;
-  nodes.kind = YamlValue::Kind::scalar;
-  nodes.text = std::to_string(entry.nodes.size());
-  nodes.mark = entry.nodes_mark;
-  set_path(out.tree, "cluster.nodes", std::move(nodes));
+  set_nodes(out.tree, entry.nodes.size(), entry.nodes_mark);
   return out;
 }
 
 const Key& row_of(const std::string& path) {
   return *std::find_if(job_keys().begin(), job_keys().end(),
                        [&](const Key& key) { return key.path == path; });
+}
+
+// Refuses a pattern between ranks and storage nodes.
+void check_no_storage(const Background& one, const std::string& whose) {
+  if (is_stored(one.pattern))
+    throw Error(one.source + ": background of " + whose + ": pattern: " + name_of(one.pattern) +
+                " goes to storage nodes, and several jobs have none; use incast, permutation or "
+                "bisection, or leave it out");
 }
 
 // Refuses what a job cannot have beside others.
@@ -220,6 +238,7 @@ void check_job(const Entry& entry, const LoadedJob& job) {
         job.spec.sources.contains(one.path))
       throw Error(job.spec.source_of(one.path) + ": " + one.path + ": job " + entry.name +
                   " has it, and only a job that has the fabric for itself may; leave it out");
+  for (const Background& one : job.spec.background) check_no_storage(one, "job " + entry.name);
   if (job.spec.parallel.tune)
     throw Error(job.spec.source_of("parallel.tune") + ": parallel.tune: job " + entry.name +
                 " is tuned alone: run it by itself, then write what was found");
@@ -276,7 +295,7 @@ std::string note_of_unused(const Entry& entry, const std::vector<std::string>& u
 YamlValue outer_tree(const YamlValue& root) {
   YamlValue out = root;
   std::erase_if(out.children, [](const YamlValue& group) {
-    if (group.key == "jobs" || group.key == "variants" || group.key == "collectives") return false;
+    if (in_any(group.key, kOfOuter) || group.key == "collectives") return false;
     return std::any_of(job_keys().begin(), job_keys().end(), [&](const Key& key) {
       return in_group(key.path, group.key) && (is_about_training(key) || in_any(key.path, kOfEach));
     });
@@ -289,7 +308,7 @@ YamlValue outer_tree(const YamlValue& root) {
 // The keys that the outer file may have; shown_keys() are those that its config shows.
 std::vector<Key> outer_keys() {
   std::vector<Key> keys = keys_without_training();
-  for (const char* path : {"jobs", "variants"}) keys.push_back(row_of(path));
+  for (const std::string_view path : kOfOuter) keys.push_back(row_of(std::string(path)));
   return keys;
 }
 std::vector<Key> shown_keys() {
@@ -315,6 +334,60 @@ BesideJobs together(const std::vector<LoadedJob>& jobs) {
   out.servers.count = dedicated;
   out.servers.colocated = false;
   out.servers.placement = nullptr;
+  return out;
+}
+
+// ---- Background beside the jobs ----
+
+// Nodes that no job has, ascending.
+std::vector<int> idle_nodes(const std::vector<Entry>& entries, int cluster) {
+  std::vector<bool> taken(static_cast<std::size_t>(cluster));
+  for (const Entry& entry : entries)
+    for (const int node : entry.nodes) taken[static_cast<std::size_t>(node)] = true;
+  std::vector<int> idle;
+  for (int node = 0; node < cluster; ++node)
+    if (!taken[static_cast<std::size_t>(node)]) idle.push_back(node);
+  return idle;
+}
+
+void check_beside(const std::vector<Background>& background, const std::vector<Entry>& entries,
+                  std::size_t idle, const Mark& mark) {
+  for (const Background& one : background) check_no_storage(one, "the file with jobs");
+  if (idle < 2)
+    fail(mark, "background: beside jobs it runs among the nodes that no job has, and there " +
+                   std::string(idle == 0 ? "is none" : "is one") +
+                   "; raise cluster.nodes by two or more, or put background into a job's file, "
+                   "which plays it among that job's nodes");
+  for (const Entry& entry : entries)
+    if (entry.name == kBackgroundJob)
+      fail(mark, "background: beside jobs it is called " + quote(entry.name) +
+                     " in the result, and so is a job (" + location(entry.nodes_mark) +
+                     "); give the job another name");
+}
+
+// The traffic among nodes that no job has, as a job that only sends
+// (profiles/planners/background/background.h). Empty: there is none.
+std::optional<JobOnNodes> beside_jobs(const Settings& outer, const std::string& near,
+                                      const std::vector<Entry>& entries) {
+  const Setting& given = outer.at("background");
+  std::vector<Background> background = read_background(given);
+  if (background.empty()) return std::nullopt;
+  const std::vector<int> idle = idle_nodes(entries, outer.small("cluster.nodes"));
+  check_beside(background, entries, idle.size(), given.mark);
+  YamlValue tree;
+  tree.kind = YamlValue::Kind::map;
+  tree.mark = given.mark;
+  const std::vector<Key> keys = keys_without_training();
+  for (const Key& key : keys)
+    if (outer.given(key.path) && !in_any(key.path, kNotForOne) && !in_any(key.path, kOfEach))
+      set_path(tree, std::string(key.path), *outer.at(key.path).raw);
+  set_nodes(tree, idle.size(), given.mark);
+  auto spec = std::make_shared<JobSpec>();
+  read_setting(Settings(tree, keys, "background"), near, *spec);
+  spec->background = std::move(background);
+  spec->model_name = "traffic";
+  JobOnNodes out{std::string(kBackgroundJob), {}, std::move(spec), location(given.mark)};
+  for (const int node : idle) out.nodes.emplace_back(node);
   return out;
 }
 
@@ -360,11 +433,16 @@ LoadedJob load_jobs(YamlValue root, const std::string& file) {
     resolved.children[j] = in_place(entries[j], jobs[j], resolved.children[j]);
     JobOnNodes one{entries[j].name, {}, nullptr, location(entries[j].nodes_mark)};
     for (const int node : entries[j].nodes) one.nodes.emplace_back(node);
-    spec.cluster.node_of_block.insert(spec.cluster.node_of_block.end(), one.nodes.begin(),
-                                      one.nodes.end());
     one.job = std::make_shared<const JobSpec>(std::move(jobs[j].spec));
     spec.jobs.push_back(std::move(one));
   }
+  if (std::optional<JobOnNodes> traffic = beside_jobs(in, near, entries)) {
+    spec.background = traffic->job->background;
+    spec.jobs.push_back(std::move(*traffic));
+  }
+  for (const JobOnNodes& one : spec.jobs)
+    spec.cluster.node_of_block.insert(spec.cluster.node_of_block.end(), one.nodes.begin(),
+                                      one.nodes.end());
   write_config(Settings(outer, shown, "job"), {{"jobs", std::move(resolved)}}, out);
   return out;
 }

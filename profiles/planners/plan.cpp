@@ -78,16 +78,19 @@ std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
 
 namespace {
 
-Workload plan_jobs(const std::vector<JobOnNodes>& jobs) {
+Workload plan_jobs(const JobSpec& spec) {
   std::vector<NamedWorkload> planned;
-  for (const JobOnNodes& one : jobs) planned.push_back({one.name, plan_workload(*one.job)});
+  for (const JobOnNodes& one : spec.jobs) {
+    const bool traffic = has_background_beside(spec) && &one == &spec.jobs.back();
+    planned.push_back({one.name, traffic ? plan_background(*one.job) : plan_workload(*one.job)});
+  }
   return merge(planned);
 }
 
 }  // namespace
 
 Workload plan_workload(const JobSpec& spec) {
-  if (!spec.jobs.empty()) return plan_jobs(spec.jobs);
+  if (!spec.jobs.empty()) return plan_jobs(spec);
   if (spec.program) {
     check_workload(*spec.program,
                    spec.source_of(spec.sources.contains("trace") ? "trace" : "program"));

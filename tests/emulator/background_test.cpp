@@ -214,5 +214,122 @@ TEST(PatternsOfTraffic, SurviveAProgramFile) {
   EXPECT_EQ(milliseconds(play(first)), milliseconds(play(again)));
 }
 
+// ---- Beside several jobs ----
+
+// Two leaves of two nodes, joined by links as fast as a NIC, which is 1 GB/s. A job of a node on
+// each reduces 10 MB per step, 10 ms, after a millisecond of compute; the other nodes are nobody's.
+LoadedJob ring_beside(const std::string& background, const std::string& network) {
+  return test::load_text(
+      "schema: ghostrank/job/1\n"
+      "cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 8Gbps, latency_us: 0}, "
+      "topology: {kind: leaf_spine, leaves: 2, spines: 1, oversubscription: 2}}\n"
+      "fabric: {kind: virtual, network: " +
+      network + "}\nrun: {warmup: 1, iterations: 3}\nbackground: " + background +
+      "\njobs:\n  - name: a\n    nodes: [0, 2]\n    file: {model: {kind: layers, name: one, "
+      "layers: [{parameters: [2500000], forward_us: 0, backward_us: 1000}]}}\n");
+}
+
+double ms(const std::vector<IterationReport>& iterations) { return mean_seconds(iterations) * 1e3; }
+
+// A rate below its share takes just that from the ring; more takes half of the link.
+TEST(BackgroundBesideJobs, SlowsARingThatSharesItsLinkAsFlows) {
+  const auto expect = [](const std::string& background, double step, double of_traffic) {
+    const Result result = play(ring_beside(background, "flow"));
+    ASSERT_EQ(result.jobs.size(), 2u);
+    EXPECT_NEAR(ms(result.jobs[0].alone), 11, 1e-3) << background;
+    EXPECT_NEAR(ms(result.jobs[0].iterations), step, 1e-3 * step) << background;
+    EXPECT_EQ(result.jobs[0].iterations.size(), 3u);
+    EXPECT_EQ(result.jobs[1].name, "background");
+    EXPECT_EQ(result.jobs[1].nodes, "1,3");
+    EXPECT_NEAR(ms(result.jobs[1].iterations), of_traffic, 2e-2 * of_traffic) << background;
+  };
+  for (const std::string pattern : {"permutation", "bisection"}) {
+    expect("[{pattern: " + pattern + ", rate: 2Gbps, chunk: 10000}]", 1 + 10 / 0.75, 1);
+    expect("[{pattern: " + pattern + ", rate: 4Gbps, chunk: 10000}]", 1 + 10 / 0.5, 1);
+    // Steps of 2 ms, so 2 Gbps again.
+    expect("[{pattern: " + pattern + ", rate: 2Gbps, bytes: 500000, chunk: 10000}]", 1 + 10 / 0.75,
+           2);
+    // While the ring computes, 1 ms of its step, the traffic has the link, then half of it.
+    expect("[{pattern: " + pattern + ", bytes: 20000000}]", 1 + 10 / 0.5, 20 + 20 - 2 * 1.0);
+  }
+  // One way only, into the first node; a ring is as fast as its slowest direction.
+  expect("[{pattern: incast, rate: 2Gbps, chunk: 10000}]", 1 + 10 / 0.75, 1);
+  expect("[{pattern: incast, rate: 2Gbps, chunk: 10000, every: 100000}]", 11, 1);
+}
+
+// Nobody waits for traffic whose step is longer than all that is measured.
+TEST(BackgroundBesideJobs, IsNotWaitedFor) {
+  const Result result =
+      play(ring_beside("[{pattern: permutation, bytes: 1000000000, chunk: 10000000}]", "flow"));
+  EXPECT_NEAR(ms(result.jobs[0].iterations), 21, 1e-2);
+  EXPECT_EQ(result.jobs[0].iterations.size(), 3u);
+  EXPECT_TRUE(result.jobs[1].iterations.empty());
+  EXPECT_EQ(result.jobs[1].slowdown(), 0);  // unknown
+}
+
+TEST(BackgroundBesideJobs, SlowsARingAsMessagesAndAsPackets) {
+  for (const std::string network :
+       {"loggp", "packet, queues: {congestion_control: none}", "packet"}) {
+    const Result result =
+        play(ring_beside("[{pattern: permutation, rate: 4Gbps, chunk: 100000}]", network));
+    EXPECT_GT(result.jobs[0].slowdown(), 1.02) << network;
+    EXPECT_LT(result.jobs[0].slowdown(), 2.3) << network;
+  }
+}
+
+// Of a job: the same traffic alone and beside the others, which are all that its slow-down is
+// about.
+TEST(BackgroundOfOneOfSeveralJobs, IsPlayedAloneToo) {
+  const Result result = play(test::load_text(
+      "schema: ghostrank/job/1\n"
+      "cluster: {nodes: 8, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 8Gbps, latency_us: 0}}\n"
+      "fabric: {kind: virtual, network: flow}\nrun: {warmup: 2, iterations: 6}\n"
+      "model: {kind: layers, name: one, layers: [{parameters: [1], forward_us: 400, backward_us: "
+      "600}]}\n"
+      "jobs:\n"
+      "  - {name: a, nodes: 0-3, file: {background: [{pattern: incast, every: 3, bytes: "
+      "1000000}]}}\n"
+      "  - {name: b, nodes: 4-7, file: {}}\n"));
+  const std::vector<double> expected{3, 1, 1, 3, 1, 1};  // the third step of all, warm-up included
+  ASSERT_EQ(result.jobs.size(), 2u);
+  const JobReport& a = result.jobs[0];
+  ASSERT_EQ(a.iterations.size(), expected.size());
+  ASSERT_EQ(a.alone.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(a.iterations[i].seconds * 1e3, expected[i], 0.01) << i;
+    EXPECT_NEAR(a.alone[i].seconds * 1e3, expected[i], 0.01) << i;
+  }
+  EXPECT_EQ(a.slowdown(), 1);
+  EXPECT_EQ(result.jobs[1].iterations.size(), 9u);  // within 10 ms
+  for (const IterationReport& i : result.jobs[1].iterations) EXPECT_NEAR(i.seconds, 1e-3, 1e-6);
+}
+
+// What is sent per step of each, whoever plays it; with real data.
+TEST(BackgroundBesideJobs, IsInTheLedgerToTheByteInMemoryToo) {
+  const LoadedJob job = test::load_text(
+      "schema: ghostrank/job/1\n"
+      "cluster: {nodes: 6, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 8Gbps, latency_us: 0}}\n"
+      "fabric: {kind: memory, payload: copied}\n"
+      "scale: {dilation: 20}\n"
+      "run: {warmup: 2, iterations: 2, verify: true, shards: 2}\n"
+      "background: [{pattern: incast, bytes: 30001, chunk: 10000}]\n"
+      "model: {kind: layers, name: one, layers: [{parameters: [1000], forward_us: 400, "
+      "backward_us: 600}]}\n"
+      "jobs:\n"
+      "  - {name: a, nodes: [5, 1], file: {background: [{pattern: permutation, bytes: 5001}]}}\n");
+  const Result result = play(job);
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  std::map<std::pair<int, int>, double> found;
+  for (const PairTraffic& pair : result.pairs)
+    if (pair.bytes > 0) found[{pair.source_nic.value(), pair.target_nic.value()}] += pair.bytes;
+  const std::map<std::pair<int, int>, double> expected{{{5, 1}, 4000 + 5001},
+                                                       {{1, 5}, 4000 + 5001},
+                                                       {{2, 0}, 30001},
+                                                       {{3, 0}, 30001},
+                                                       {{4, 0}, 30001}};
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(result.jobs[1].wire_bytes_per_iteration, 3 * 30001.0);
+}
+
 }  // namespace
 }  // namespace ghostrank

@@ -15,6 +15,7 @@
 
 #include "collectives/compressor.h"
 #include "profiles/error.h"
+#include "profiles/planners/background/background.h"
 #include "profiles/planners/compression/compression.h"
 #include "profiles/workload/merge.h"
 #include "tests/emulator/support.h"
@@ -368,6 +369,25 @@ void add_compression(std::mt19937& random, SmallJob& job) {
   compress(job.spec, job.workload);
 }
 
+// Patterns among so many nodes. A bisection needs two halves.
+std::vector<Background> random_background(std::mt19937& random, int nodes) {
+  std::vector<Background> list;
+  for (const auto pattern : {Background::Pattern::incast, Background::Pattern::permutation,
+                             Background::Pattern::bisection}) {
+    if (random() % 2 == 0 || (pattern == Background::Pattern::bisection && nodes % 2 != 0))
+      continue;
+    Background& one = list.emplace_back();
+    one.pattern = pattern;
+    one.every = 1 + static_cast<int>(random() % 3);
+    one.over = 1 + static_cast<int>(random() % static_cast<unsigned>(one.every));
+    one.bytes = 1 + random() % 200'000;
+    one.chunk = 1 + random() % 100'000;
+    one.rate_bps = random() % 2 == 0 ? 0 : kRate / 10;
+    one.blocking = random() % 2 == 0;
+  }
+  return list;
+}
+
 // Where no NIC and no link is shared, nobody loses anything, whatever the jobs do and wherever they
 // are; and with real data they compute what they should.
 TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
@@ -387,6 +407,19 @@ TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
       nodes.resize(nodes.size() - static_cast<std::size_t>(size));
       has_scheme |= random() % 3 == 0 && add_scheme(random, jobs.back().job.spec);
       if (random() % 3 == 0) add_compression(random, jobs.back().job);
+      SmallJob& own = jobs.back().job;
+      own.spec.background = random_background(random, size);
+      add_background(own.spec, own.workload);
+    }
+    const int idle = static_cast<int>(nodes.size());
+    std::vector<Background> traffic;
+    if (idle >= 2) traffic = random_background(random, idle);
+    if (!traffic.empty()) {
+      jobs.push_back({SmallJob(idle, gpus, FabricKind::virtual_time), nodes});
+      SmallJob& beside = jobs.back().job;
+      beside.spec.background = traffic;
+      beside.workload = plan_background(beside.spec);
+      cluster.spec.background = traffic;
     }
     SmallJob job = together(cluster, jobs);
     job.spec.run.iterations = 2;
@@ -395,8 +428,11 @@ TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
          {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
       if (network != NetworkModel::loggp && has_scheme) continue;
       job.spec.fabric.network = network;
-      for (const JobReport& one : job.run().jobs) {
-        EXPECT_GE(one.iterations.size(), 2u);
+      const Result result = job.run();
+      for (const JobReport& one : result.jobs) {
+        const bool awaited = traffic.empty() || &one != &result.jobs.back();
+        EXPECT_GE(one.iterations.size(), awaited ? 2u : 0u);
+        if (one.iterations.empty()) continue;  // of traffic
         EXPECT_EQ(seconds_of(one.iterations), seconds_of(one.alone)) << seed << one.name;
         EXPECT_EQ(one.slowdown(), 1) << seed << one.name;
       }
@@ -448,19 +484,19 @@ std::vector<IterationReport> steps_of(std::size_t count, double seconds) {
 
 TEST(IterationsTogether, LastAsLongAsTheLongestJob) {
   const std::vector<WorkloadJob> jobs(3);
-  const std::vector<std::uint32_t> counts = iterations_together(jobs, {1, 0.1, 4}, 3);
+  const std::vector<std::uint32_t> counts = iterations_together(jobs, {1, 0.1, 4}, {3, 3, 3});
   EXPECT_GE(counts[0], 13u);  // 12 s, and one more
   EXPECT_GE(counts[1], 121u);
   EXPECT_GE(counts[2], 4u);
   EXPECT_LE(counts[1], 200u);
-  EXPECT_THROW(iterations_together(jobs, {1, 1e-9, 1}, 3), Error);
+  EXPECT_THROW(iterations_together(jobs, {1, 1e-9, 1}, {3, 3, 3}), Error);
 }
 
 TEST(CutOrExtend, MeasuresWhatEndedBeforeTheLastJobHadItsIterations) {
   std::vector<JobReport> jobs(2);
   jobs[0].iterations = steps_of(70, 0.1);
   jobs[1].iterations = steps_of(4, 2);
-  EXPECT_FALSE(cut_or_extend(jobs, 3).has_value());
+  EXPECT_FALSE(cut_or_extend(jobs, {3, 3}).has_value());
   EXPECT_EQ(jobs[0].iterations.size(), 60u);  // until 6 s
   EXPECT_EQ(jobs[1].iterations.size(), 3u);
 }
@@ -469,7 +505,7 @@ TEST(CutOrExtend, WantsMoreOfAJobThatEndedTooEarly) {
   std::vector<JobReport> jobs(2);
   jobs[0].iterations = steps_of(50, 0.1);
   jobs[1].iterations = steps_of(4, 2);
-  const auto more = cut_or_extend(jobs, 3);
+  const auto more = cut_or_extend(jobs, {3, 3});
   ASSERT_TRUE(more.has_value());
   EXPECT_GE(more->at(0), 61u);
   EXPECT_EQ(more->at(1), 4u);

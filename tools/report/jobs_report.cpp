@@ -1,6 +1,8 @@
 #include "tools/report/jobs_report.h"
 
 #include "profiles/input/quantity.h"
+#include "profiles/planners/background/background.h"
+#include "profiles/planners/background/pattern.h"
 #include "tools/report/tensor_report.h"
 #include "tools/text/humane.h"
 #include "tools/text/statistics.h"
@@ -42,6 +44,14 @@ double mean_of(const std::vector<IterationReport>& iterations, double IterationR
   return iterations.empty() ? 0 : sum / static_cast<double>(iterations.size());
 }
 
+// "incast, permutation"
+std::string patterns_text(const std::vector<Background>& background) {
+  std::string text;
+  for (const Background& one : background)
+    text += (text.empty() ? "" : ", ") + name_of(one.pattern);
+  return text;
+}
+
 }  // namespace
 
 std::string model_text(const JobSpec& spec) {
@@ -56,9 +66,13 @@ std::string model_text(const JobSpec& spec) {
 
 std::vector<Fact> job_facts(const JobSpec& spec) {
   std::vector<Fact> facts;
-  for (const JobOnNodes& one : spec.jobs)
-    facts.push_back({"job " + one.name, model_text(*one.job) + "; " + one.job->collectives.library +
-                                            "; nodes " + nodes_text(one.nodes)});
+  for (const JobOnNodes& one : spec.jobs) {
+    const bool traffic = has_background_beside(spec) && &one == &spec.jobs.back();
+    facts.push_back({(traffic ? "" : "job ") + one.name,
+                     (traffic ? patterns_text(spec.background)
+                              : model_text(*one.job) + "; " + one.job->collectives.library) +
+                         "; nodes " + nodes_text(one.nodes)});
+  }
   return facts;
 }
 

@@ -10,6 +10,7 @@
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/background/background.h"
 #include "profiles/planners/memory_check.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
@@ -113,7 +114,10 @@ ServiceBytes service_bytes(const Program& program, std::uint16_t kind) {
 BackgroundFacts service_facts(const Workload& workload, std::uint16_t kind) {
   BackgroundFacts facts;
   facts.group = workload.group_names[kind];
-  facts.cycle = workload.order.empty() ? 1 : workload.cycle;
+  const bool one = workload.jobs.empty();
+  const std::size_t job = job_of_kind(workload, kind);
+  const std::vector<std::uint32_t>& order = one ? workload.order : workload.jobs[job].order;
+  if (!order.empty()) facts.cycle = one ? workload.cycle : workload.jobs[job].cycle;
   // Ranks by role; of a collective without its root, which serves the others.
   std::vector<std::uint64_t> clients(workload.roles.size()), members(workload.roles.size());
   for (const Group& group : workload.groups)
@@ -122,11 +126,12 @@ BackgroundFacts service_facts(const Workload& workload, std::uint16_t kind) {
       ++members[workload.role_of[rank]];
       if (rank != group.members.front()) ++clients[workload.role_of[rank]];
     }
-  for (std::size_t i = workload.order.size(); i < workload.order.size() + facts.cycle; ++i) {
+  for (std::size_t i = order.size(); i < order.size() + facts.cycle; ++i) {
     std::uint64_t bytes = 0, busy = 0;
     for (std::size_t r = 0; r < clients.size(); ++r) {
       const auto& programs = workload.roles[r].iterations;
-      const std::size_t number = std::min(program_number(workload, i), programs.size() - 1);
+      const std::size_t played = program_number(workload, workload.roles[r], i),
+                        number = std::min(played, programs.size() - 1);
       const ServiceBytes moved = service_bytes(programs[number], kind);
       bytes += clients[r] * moved.collectives + members[r] * moved.sent;
       busy += moved.sent > 0 ? members[r] : clients[r];
@@ -293,7 +298,8 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.job = job.spec.file;
   facts.model = job.spec.sources.contains("trace") ? "a trace" : job.spec.model_name;
   if (!job.spec.jobs.empty())
-    facts.model = humane_count(static_cast<double>(job.spec.jobs.size()), "job");
+    facts.model = humane_count(
+        static_cast<double>(job.spec.jobs.size() - has_background_beside(job.spec)), "job");
   facts.jobs = job_facts(job.spec);
   facts.ranks = workload.ranks - workload.servers;
   facts.nodes = job.spec.cluster.nodes;

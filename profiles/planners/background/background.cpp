@@ -1,6 +1,7 @@
 #include "profiles/planners/background/background.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "profiles/error.h"
@@ -8,8 +9,34 @@
 #include "profiles/planners/background/pattern.h"
 #include "profiles/planners/background/programs.h"
 #include "profiles/planners/background/steps.h"
+#include "profiles/workload/program_builder.h"
+#include "profiles/workload/workload_check.h"
 
 namespace ghostrank {
+namespace {
+
+// How long the bytes of a step take at the rate that holds them back; 0: none does.
+Picoseconds paced(const Background& background) {
+  if (background.rate_bps == 0) return 0;
+  const double bytes = std::ceil(static_cast<double>(background.bytes) / background.over);
+  return static_cast<Picoseconds>(bytes * 8 / background.rate_bps * kPicosPerSecond);
+}
+
+}  // namespace
+
+Workload plan_background(const JobSpec& spec) {
+  Picoseconds step = kStepBesideJobs;
+  for (const Background& background : spec.background) step = std::max(step, paced(background));
+  ProgramBuilder out({"compute"});
+  out.compute(0, "step", step);
+  Workload workload;
+  workload.ranks = spec.cluster.gpus();
+  workload.role_of = VectorBy<WorldRank, std::uint16_t>(workload.ranks, 0);
+  workload.roles.push_back({"traffic", {out.take()}});
+  add_background(spec, workload);
+  check_workload(workload);
+  return workload;
+}
 
 void add_background(const JobSpec& spec, Workload& workload) {
   const int storage = spec.cluster.storage_nodes;

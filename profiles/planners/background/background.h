@@ -17,15 +17,21 @@
 // An iteration ends when all its streams have ended, so a transfer that outlasts its step prolongs
 // the step.
 //
+// Beside several jobs it is a job of its own, the last, among the nodes that no other has: its
+// ranks train nothing, and a step of theirs is kStepBesideJobs, or what its bytes take at their
+// rate.
+//
 // Units: bytes; rates in bits per second. Errors: Error(usage). Threading: plain values.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "profiles/input/keys.h"
 #include "profiles/job/job.h"
+#include "profiles/units.h"
 
 namespace ghostrank {
 
@@ -44,6 +50,18 @@ std::vector<Background> read_background(const Setting& setting);
 //                of the first stage
 std::vector<std::uint64_t> background_bytes(const JobSpec& spec, const Workload& workload,
                                             const Background& background);
+
+// The name of the traffic beside several jobs, and how long its ranks "compute" in a step.
+inline constexpr std::string_view kBackgroundJob = "background";
+inline constexpr Picoseconds kStepBesideJobs = 1000 * kPicosPerMicro;
+
+// Whether the last of the jobs is not one, but traffic beside them.
+inline bool has_background_beside(const JobSpec& spec) {
+  return !spec.jobs.empty() && !spec.background.empty();
+}
+
+// The programs of traffic beside jobs; `spec` is that of its entry of JobSpec::jobs.
+Workload plan_background(const JobSpec& spec);
 
 // Adds servers, their groups and the streams of spec.background to a planned workload.
 void add_background(const JobSpec& spec, Workload& workload);

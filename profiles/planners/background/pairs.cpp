@@ -107,10 +107,12 @@ void check_pattern(const JobSpec& spec, const Background& background) {
   const int nodes = spec.cluster.nodes, gpus = spec.cluster.gpus_per_node;
   const std::string what = background.source + ": pattern: " + name_of(background.pattern);
   if (nodes < 2)
-    throw Error(what + " goes between nodes and the cluster has one; set cluster.nodes");
+    throw Error(what +
+                " goes between nodes and the job has one; give it more, by cluster.nodes or " +
+                "by its nodes in jobs");
   if (background.pattern == Pattern::bisection && nodes % 2 != 0)
-    throw Error(what + " needs two halves and cluster.nodes is " + std::to_string(nodes) +
-                "; take an even number");
+    throw Error(what + " needs two halves and there are " + std::to_string(nodes) +
+                " nodes; take an even number");
   const std::int64_t most = std::int64_t{nodes - 1} * gpus;
   if (background.fan_in > most)
     throw Error(background.source + ": fan_in is " + std::to_string(background.fan_in) +

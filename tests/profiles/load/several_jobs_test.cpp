@@ -1,5 +1,7 @@
 // `jobs` of a job file: how each job is loaded, and the texts that users read when it is wrong.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -186,6 +188,99 @@ TEST_F(JobsInAFile, RefuseWhatOnlyAJobAloneMayHave) {
   EXPECT_EQ(error("run: {iterations: 3}\njobs: [{name: a, file: a.yaml, nodes: 0}]\n"),
             "both.yaml:2:7: jobs: the cluster has no number of nodes; add cluster.nodes, of which "
             "each job has some");
+}
+
+// ---- Background ----
+
+const std::string kTwoJobs =
+    "- {name: a, file: a.yaml, nodes: '0-1,5'}\n"
+    "- {name: b, file: a.yaml, nodes: 3}\n";
+
+TEST_F(JobsInAFile, HaveBackgroundOfTheirOwnAndBesideThem) {
+  folder_.write("b.yaml", kJob + "background: [{pattern: permutation, rate: 1Gbps}]\n");
+  const LoadedJob all =
+      load(outer("- {name: a, file: a.yaml, nodes: '0-1,5'}\n"
+                 "- {name: b, file: b.yaml, nodes: [7, 3]}\n",
+                 "background: [{pattern: incast, bytes: 1000000, every: 2}]\n"));
+  ASSERT_EQ(all.spec.jobs.size(), 3u);
+  EXPECT_TRUE(all.spec.jobs[0].job->background.empty());
+  EXPECT_EQ(all.spec.jobs[1].job->background.size(), 1u);
+  EXPECT_EQ(all.spec.jobs[2].name, "background");
+  EXPECT_EQ(all.spec.jobs[2].nodes, (std::vector<Node>{Node(2), Node(4), Node(6)}));
+  EXPECT_EQ(all.spec.jobs[2].job->run.iterations, 3);
+  const Workload workload = plan_workload(all.spec);
+  EXPECT_EQ(workload.ranks, 2 * 8);
+  EXPECT_EQ(workload.group_names,
+            (std::vector<std::string>{"a/dp", "b/dp", "b/permutation", "background/incast"}));
+  EXPECT_EQ(workload.jobs[2].cycle, 2u);  // of every other step
+  const Group& incast = workload.groups.back();
+  EXPECT_EQ(incast.members, (std::vector<WorldRank>{WorldRank(10), WorldRank(12), WorldRank(14)}));
+  EXPECT_EQ(all.spec.cluster.node_of(WorldRank(10)), Node(2));
+  const LoadedJob again = load_job(folder_.write("config.json", all.config_json), {});
+  EXPECT_EQ(again.config_json, all.config_json);
+  EXPECT_EQ(again.spec.background.size(), 1u);
+}
+
+// A step beside the jobs is a millisecond; more, if its bytes take longer at their rate.
+TEST_F(JobsInAFile, HaveStepsBesideThemThatKeepTheRate) {
+  const auto step = [&](const std::string& more) {
+    const Workload workload =
+        plan_workload(load(outer(kTwoJobs, "background: [{pattern: permutation, " + more +
+                                               "}, {pattern: bisection, rate: 8Gbps}]\n"))
+                          .spec);
+    const Program& steady = workload.roles.back().iterations.back();
+    std::vector<std::uint64_t> sent;  // by pattern
+    for (const OpList& stream : steady.streams) {
+      std::uint64_t bytes = 0;
+      for (const Op& op : stream)
+        if (op.kind == Op::Kind::send) bytes += op.count;
+      if (bytes > 0) sent.push_back(bytes);
+    }
+    return std::pair{steady.streams[0].front().duration, sent};
+  };
+  using Bytes = std::vector<std::uint64_t>;
+  EXPECT_EQ(step("rate: 4Gbps"), (std::pair{kPicosPerMilli, Bytes{500'000, 1'000'000}}));
+  EXPECT_EQ(step("bytes: 9000"), (std::pair{kPicosPerMilli, Bytes{9000, 1'000'000}}));
+  EXPECT_EQ(step("bytes: 1000000, rate: 4Gbps"),
+            (std::pair{2 * kPicosPerMilli, Bytes{1'000'000, 2'000'000}}));
+}
+
+TEST_F(JobsInAFile, RefuseBackgroundThatNobodyCouldPlay) {
+  const auto beside = [](const std::string& background) {
+    return outer(kTwoJobs, "background: [" + background + "]\n");
+  };
+  EXPECT_EQ(error(beside("{pattern: checkpoint}")),
+            "both.yaml:3:14: background of the file with jobs: pattern: checkpoint goes to storage "
+            "nodes, and several jobs have none; use incast, permutation or bisection, or leave it "
+            "out");
+  folder_.write("b.yaml", kJob + "background: [{pattern: data}]\n");
+  EXPECT_EQ(error(outer("- {name: a, file: b.yaml, nodes: 0}\n")),
+            "b.yaml:7:14: background of job a: pattern: data goes to storage nodes, and several "
+            "jobs have none; use incast, permutation or bisection, or leave it out");
+  const std::string permutation = "background: [{pattern: permutation, bytes: 1}]\n";
+  for (const auto& [nodes, there] : {std::pair{"0-7", "is none"}, {"1-7", "is one"}})
+    EXPECT_EQ(
+        error(outer("- {name: a, file: a.yaml, nodes: " + std::string(nodes) + "}\n", permutation)),
+        "both.yaml:3:13: background: beside jobs it runs among the nodes that no job has, "
+        "and there " +
+            std::string(there) +
+            "; raise cluster.nodes by two or more, or put background into a job's file, "
+            "which plays it among that job's nodes");
+  EXPECT_EQ(error(outer("- {name: background, file: a.yaml, nodes: 0}\n", permutation)),
+            "both.yaml:3:13: background: beside jobs it is called 'background' in the result, and "
+            "so is a job (both.yaml:5:43); give the job another name");
+  EXPECT_EQ(load(outer("- {name: background, file: a.yaml, nodes: 0}\n")).spec.jobs.size(), 1u);
+  const auto plan_error = [&](const std::string& text) {
+    const std::string all = test::error_of([&] { plan_workload(load(text).spec); });
+    return all.substr(std::min(all.size(), all.rfind(".yaml:") + 6));
+  };
+  EXPECT_EQ(plan_error(outer("- {name: a, file: a.yaml, nodes: 0-4}\n",
+                             "background: [{pattern: bisection, bytes: 1}]\n")),
+            "3:14: pattern: bisection needs two halves and there are 3 nodes; take an even number");
+  folder_.write("b.yaml", kJob + permutation);
+  EXPECT_EQ(plan_error(outer("- {name: a, file: b.yaml, nodes: 0}\n")),
+            "7:14: pattern: permutation goes between nodes and the job has one; give it more, by "
+            "cluster.nodes or by its nodes in jobs");
 }
 
 }  // namespace

@@ -283,10 +283,10 @@ TEST(PatternsOfTraffic, AreRefusedWithWhatToDo) {
             "job.yaml:4:56: at_once means nothing to pattern: permutation, whose messages leave "
             "one after the other; leave it out");
   EXPECT_EQ(error("[{pattern: permutation, bytes: 9}]", 1),
-            "job.yaml:4:14: pattern: permutation goes between nodes and the cluster has one; set "
-            "cluster.nodes");
+            "job.yaml:4:14: pattern: permutation goes between nodes and the job has one; give it "
+            "more, by cluster.nodes or by its nodes in jobs");
   EXPECT_EQ(error("[{pattern: bisection, bytes: 9}]", 3),
-            "job.yaml:4:14: pattern: bisection needs two halves and cluster.nodes is 3; take an "
+            "job.yaml:4:14: pattern: bisection needs two halves and there are 3 nodes; take an "
             "even number");
   EXPECT_EQ(error("[{pattern: bisection, bytes: 1GiB, chunk: 1}]"),
             "job.yaml:4:14: 1073741824 bytes of a rank are more than 100000 chunks; use a larger "
