@@ -2,6 +2,7 @@
 // libraries and writes the results into docs/accuracy.md. Exit 0 when every bound held, 1 when one
 // did not, 2 for wrong arguments, 3 when no lab can be made.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -34,6 +35,8 @@ constexpr char kDocs[] = GHOSTRANK_SOURCE_DIR "/docs/accuracy.md";
 
 int play(const Case& c, const Options& options) {
   std::fprintf(stderr, "fidelity: %s\n", c.name.data());
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+  if (c.lab) end_on_signals();
   const Findings found = c.compare(options);
   std::printf("%s\n", found.markdown.c_str());
   for (const std::string& miss : found.misses) std::printf("MISSED %s\n", miss.c_str());
@@ -81,7 +84,6 @@ int main(const std::vector<std::string>& arguments) {
     std::fprintf(stderr, "fidelity: needs root and network namespaces; run it as root\n");
     return 3;
   }
-  end_on_signals();
   int status = 0;
   for (const Case* c : chosen) status = std::max(status, play(*c, options));
   return status;

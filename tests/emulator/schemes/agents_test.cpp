@@ -158,13 +158,13 @@ TEST(Agents, MaySendAgainForAsLongAsTheyGetOn) {
 
 // Two ranks send again and again until the third one has computed, too.
 TEST(Agents, MaySendAgainForAsLongAsSomebodyComputes) {
-  constexpr Picoseconds kLong = 700 * kPicosPerMilli;
+  constexpr Picoseconds kLong = 1200 * kPicosPerMilli;
   for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
     for (const int shards : {1, 3}) {
       SCOPED_TRACE((kind == FabricKind::memory ? "memory " : "virtual ") + std::to_string(shards));
       SmallJob job = agents_job("in-packets", kind, 3, 1);
       job.spec.run.iterations = 1;
-      job.spec.run.stall_timeout_s = 0.2;
+      job.spec.run.stall_timeout_s = 1;  // a busy machine may stop it for half of that
       job.spec.run.shards = shards;
       job.spec.dilation = kind == FabricKind::memory ? 1 : 0;
       job.collective(Func::all_reduce, 1000);
@@ -175,7 +175,7 @@ TEST(Agents, MaySendAgainForAsLongAsSomebodyComputes) {
       const Result result = job.run();
       EXPECT_EQ(result.interrupted, "");
       ASSERT_EQ(result.iterations.size(), 1u);
-      EXPECT_GE(result.iterations[0].seconds, 0.7);
+      EXPECT_GE(result.iterations[0].seconds, 1.2);
       EXPECT_TRUE(result.stalls.empty());
     }
   }
