@@ -213,6 +213,25 @@ TEST_F(Namespaces, ACaptureSeesTheLedgersBytesOfRecursiveDoubling) {
                                 "collectives: {allreduce: recursive_doubling, slice: 1MiB}\n");
 }
 
+// All patterns at once, each process playing a node. Without frames, because the ledger counts
+// messages and a frame carries several.
+TEST_F(Namespaces, ACaptureSeesTheLedgersBytesOfBackground) {
+  const std::string job = lab->write_job(
+      std::string(kShortJob) +
+      "background: [{pattern: incast, bytes: 2000001, chunk: 100000, at_once: 3}, {pattern: "
+      "permutation, bytes: 3000001, chunk: 100000}, {pattern: bisection, bytes: 1000001, rate: "
+      "5Gbps, chunk: 100000}]\n");
+  Captured captured = capture_completely(*lab, job + " -s fabric.frames=off -s run.verify=true");
+  if (!captured.complete) GTEST_SKIP() << "the machine is too busy to capture";
+  EXPECT_EQ(captured.result["verify"]["wrong_elements"], 0);
+  const auto sent = sent_by_host(captured.result);
+  for (int h = 1; h < kHosts; ++h) EXPECT_GE(sent.at({h, 0}).bytes, 3 * 2'000'001.0) << h;
+  for (int h = 0; h < kHosts; ++h) {
+    EXPECT_GE(sent.at({h, (h + 2) % kHosts}).bytes, 3 * 2 * 1'000'001.0) << h;
+  }
+  expect_capture_matches_ledger(captured);
+}
+
 // ---- Flows
 
 std::map<HostPair, int> flows_of(const json& result) {

@@ -1,12 +1,19 @@
-// Packets of schemes between hosts that are network namespaces: over slow links, over links with
-// too small an MTU, and between the nodes of one process.
+// Packets between hosts that are network namespaces: of schemes, over slow links, over links with
+// too small an MTU, and between the nodes of one process; and of background's patterns, as messages
+// in packets (fabric.kind: packets), against what the kernel counts.
+#include <array>
 #include <csignal>
+#include <fstream>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/network/namespaces.h"
+#include "tests/shell.h"
 
 namespace ghostrank {
 namespace {
@@ -79,6 +86,135 @@ TEST_F(Namespaces, OneProcessSendsPacketsBetweenItsNodesThroughTheirInterfaces) 
   EXPECT_EQ(lab->finish(pid, std::chrono::seconds(60)), 0) << lab->output(0);
   expect_summed_without_loss(*lab);
   EXPECT_GT(lab->sent_by(3) - before, 3u * 2u * 80'000u);  // of two ranks
+}
+
+// ---- Background over packets ----
+
+constexpr double kBackgroundBytes = 3'000'001, kSteps = 3;
+
+// Every node has two ranks, whose steps compute and carry one pattern.
+std::string background_job(const Lab& lab, const std::string& pattern) {
+  const std::string path = lab.file("background.yaml");
+  std::ofstream(path)
+      << "schema: ghostrank/job/1\n"
+         "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2, nic: {rate: 10Gbps, latency_us: "
+         "5}}\n"
+         "fabric: {kind: packets, colocated: wire, namespaces: '"
+      << lab.pattern()
+      << "', packets: {mtu: 1500}}\n"
+         "model: {kind: layers, name: one, layers: [{parameters: [1000], forward_us: 1000, "
+         "backward_us: 2000}]}\n"
+         "scale: {dilation: 20}\n"
+         "run: {iterations: 3, warmup: 0, probe_ms: 0, verify: true}\n"
+         "background: [{pattern: "
+      << pattern << ", bytes: 3000001, chunk: 300000}]\n";
+  return path + " --allow-unfaithful --json " + lab.file("result.json");
+}
+
+// What the kernel has counted on a host: bytes at its port of the bridge, with Ethernet's headers,
+// and UDP datagrams.
+struct Counted {
+  double bytes = 0, datagrams = 0;
+};
+struct Host {
+  Counted out, in;
+};
+Host counted(const Lab& lab, int host) {
+  const auto number = [](const std::string& command) {
+    return std::stod(test::shell(command).text);
+  };
+  const std::string port = "cat /sys/class/net/" + Lab::port(host) + "/statistics/",
+                    udp = "sh -c \"awk '/^Udp: [0-9]/ {print \\$";
+  return {
+      {number(lab.in("sw", port + "rx_bytes")), number(lab.in(host, udp + "5}' /proc/net/snmp\""))},
+      {number(lab.in("sw", port + "tx_bytes")),
+       number(lab.in(host, udp + "2}' /proc/net/snmp\""))}};
+}
+Counted since(const Counted& before, const Counted& now) {
+  return {now.bytes - before.bytes, now.datagrams - before.datagrams};
+}
+
+// Bytes and messages of all steps, by the nodes that send and receive.
+struct Sent {
+  double bytes = 0, messages = 0;
+};
+std::map<std::pair<int, int>, Sent> sent_by_node(const json& result) {
+  std::map<std::pair<int, int>, Sent> sent;
+  for (const json& pair : result["traffic"]["pairs"]) {
+    const auto node = [&](const char* end) {
+      return std::stoi(pair[end].get<std::string>().substr(1));
+    };
+    Sent& one = sent[{node("src"), node("dst")}];
+    one.bytes += kSteps * pair["bytes"].get<double>();
+    one.messages += kSteps * pair["messages"].get<double>();
+  }
+  return sent;
+}
+
+// A datagram has headers of Ethernet, IP, UDP and ghostrank's packets; a message has 64 bytes more.
+// Beside the ledger there are the messages that prove the paths to the three others before the
+// start, and packets that were sent again.
+void expect_is(const Counted& kernel, const Sent& ledger, const std::string& where) {
+  constexpr double kHeaders = 14 + 20 + 8 + 32, kMessage = 64, kProofs = 3 * 73 * 1024;
+  const double rest =
+      kernel.bytes - kHeaders * kernel.datagrams - kMessage * ledger.messages - ledger.bytes;
+  EXPECT_GE(rest, 0) << where;
+  EXPECT_LE(rest, kProofs + ledger.bytes / 2 + (1 << 20)) << where;
+}
+
+// To whom a node sends background, by pattern; the rest is the gradients' ring.
+std::map<int, int> targets_of(const std::string& pattern,
+                              const std::map<std::pair<int, int>, Sent>& ledger) {
+  if (pattern == "incast") return {{1, 0}, {2, 0}, {3, 0}};
+  if (pattern == "bisection") return {{0, 2}, {1, 3}, {2, 0}, {3, 1}};
+  std::map<int, int> cycle;  // drawn: one target of every node, and one way through all
+  for (const auto& [ends, sent] : ledger)
+    if (sent.bytes > kBackgroundBytes) cycle[ends.first] = ends.second;
+  std::set<int> seen;
+  for (int node = 0; seen.insert(node).second;) node = cycle.at(node);
+  EXPECT_EQ(seen.size(), 4u);
+  return cycle;
+}
+
+TEST_F(Namespaces, PatternsOfBackgroundCrossInPacketsAsTheLedgerSays) {
+  for (const std::string pattern : {"incast", "permutation", "bisection"}) {
+    SCOPED_TRACE(pattern);
+    std::array<Host, kHosts> before;
+    for (int h = 0; h < kHosts; ++h) before[h] = counted(*lab, h);
+    const pid_t pid = lab->start(
+        std::string(GHOSTRANK_BINARY) + " run " + background_job(*lab, pattern), "host0");
+    ASSERT_EQ(lab->finish(pid, std::chrono::seconds(60)), 0) << lab->output(0);
+    const json result = json::parse(read_file(lab->file("result.json")));
+    EXPECT_EQ(result["verify"]["wrong_elements"], 0);
+    const auto ledger = sent_by_node(result);
+    const std::map<int, int> targets = targets_of(pattern, ledger);
+    const double ranks = pattern == "incast" ? 1 : 2;
+    std::array<Sent, kHosts> out, in;
+    for (const auto& [ends, sent] : ledger) {
+      const auto [source, target] = ends;
+      const bool background = targets.contains(source) && targets.at(source) == target;
+      const double bytes = background ? kSteps * ranks * kBackgroundBytes : 0;
+      EXPECT_GE(sent.bytes, bytes) << source << " > " << target;
+      EXPECT_LT(sent.bytes, bytes + 100'000) << source << " > " << target;
+      out[source].bytes += sent.bytes, out[source].messages += sent.messages;
+      in[target].bytes += sent.bytes, in[target].messages += sent.messages;
+    }
+    for (int h = 0; h < kHosts; ++h) {
+      const Host now = counted(*lab, h);
+      expect_is(since(before[h].out, now.out), out[h], "from " + std::to_string(h));
+      expect_is(since(before[h].in, now.in), in[h], "to " + std::to_string(h));
+    }
+  }
+}
+
+TEST_F(Namespaces, MessagesInPacketsAreOfOneProcess) {
+  std::array<pid_t, 2> hosts{};
+  for (int h = 0; h < 2; ++h) hosts[h] = lab->start_host(h, 2, background_job(*lab, "incast"));
+  for (const pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 2);
+  EXPECT_NE(lab->output(0).find("fabric.kind: packets joins the namespaces of one process, here "
+                                "are 2 (WORLD_SIZE); start one, or set fabric.kind=ofi"),
+            std::string::npos)
+      << lab->output(0);
 }
 
 }  // namespace
