@@ -80,6 +80,13 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
   fluid.route = &route_of(key, layout);
   fluid.idle = &idle_of(key, op, layout, *fluid.route);
   const std::uint32_t credits = layout.schedule->flow_control().credits;
+  if (fluid.transfer && is_service(workload_, key.kind)) {
+    const auto connections = static_cast<std::uint32_t>(connections_.size());
+    const std::array<std::uint32_t, 3> ends{key.site, static_cast<std::uint32_t>(key.source),
+                                            static_cast<std::uint32_t>(key.target)};
+    fluid.connection = connections_.try_emplace(ends, connections).first->second;
+    last_of_connection_.resize(connections_.size(), kNone);
+  }
   fluid.waits = fluid.transfer && credits > 0 && layout.messages > credits;
   fluid.fill = std::min(fluid.route->latency, fluid.idle->duration);
   const Picoseconds flowing = fluid.idle->duration - fluid.fill;
@@ -322,6 +329,23 @@ void FluidCalls::depart(std::uint32_t number, Picoseconds now) {
     if (need.resource >= first_link) ++of_flowlets_[need.resource - first_link].passed;
 }
 
+bool FluidCalls::takes_turn(std::uint32_t number) {
+  const std::uint32_t connection = active_[number].fluid->connection;
+  if (connection == Fluid::kNoConnection) return true;
+  const std::uint32_t before = std::exchange(last_of_connection_[connection], number);
+  if (before == kNone) return true;
+  active_[before].next = number;
+  return false;
+}
+
+std::uint32_t FluidCalls::next_turn(std::uint32_t number) {
+  const Active& call = active_[number];
+  const std::uint32_t connection = call.fluid->connection;
+  if (connection != Fluid::kNoConnection && last_of_connection_[connection] == number)
+    last_of_connection_[connection] = kNone;
+  return call.next;
+}
+
 void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
   Active& call = active_[number];
   call.flow = network_.add(by_flowlets_ ? call.needs : call.fluid->route->needs, call.fluid->bytes,
@@ -370,6 +394,7 @@ void FluidCalls::clear(Picoseconds at) {
   at_ = at;
   rates_until_ = 0;
   active_.clear();
+  last_of_connection_.assign(connections_.size(), kNone);
   free_.clear();
   looks_.clear();
   open_.clear();

@@ -11,10 +11,14 @@
 // network. Transfers that send the same steps over as many NICs take equally long there, so only
 // one of them is played: in large groups nearly every pair of members has a transfer of its own.
 //
+// Background's messages from one rank to another (Workload::services) have one connection: each
+// flows when those before it have passed.
+//
 // Resources: the egress of every NIC, then the ingress of every NIC, then the links. Units:
 // emulated picoseconds, bytes. Threading: one owner (a shard).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -98,7 +102,9 @@ struct Fluid {
   double bytes = 0;    // that links carry for the busiest connection; 0: no flow, only a delay
   double cap = 0;
   Picoseconds fill = 0;
-  std::uint64_t calls = 0;  // played in this segment
+  static constexpr std::uint32_t kNoConnection = 0xffffffff;
+  std::uint32_t connection = kNoConnection;  // whose transfers flow one after the other
+  std::uint64_t calls = 0;                   // played in this segment
 
   // When a member leaves on an idle network.
   Picoseconds idle_end(const Flight& member) const {
@@ -108,6 +114,7 @@ struct Fluid {
 
 class FluidCalls {
  public:
+  static constexpr std::uint32_t kNone = 0xffffffff;  // no such call
   // A call under way, or a transfer of which one end has come.
   struct Active {
     Fluid* fluid = nullptr;
@@ -115,6 +122,7 @@ class FluidCalls {
     FlowNetwork::Id flow = 0;
     Picoseconds arrived = -1;  // of a transfer: when its last byte was in; -1: not yet
     bool began = false;
+    std::uint32_t next = kNone;            // of its connection: flows after it
     std::vector<FlowNetwork::Need> needs;  // its own, where the routing chooses for flowlets
   };
 
@@ -134,6 +142,10 @@ class FluidCalls {
   // The call begins: where the routing chooses for flowlets, its connections take the paths of
   // their flowlets.
   void depart(std::uint32_t number, Picoseconds now);
+  // Whether the call's flow may come. If not, it is the answer of next_turn() later.
+  bool takes_turn(std::uint32_t number);
+  // The last byte of the call has passed. Returns the call whose flow comes now, or kNone.
+  std::uint32_t next_turn(std::uint32_t number);
   // Lets the call's flow come at `now`.
   void flow(std::uint32_t number, Picoseconds now);
   // The shard's next event for a flow, never later than the flow's end. If the flow slows down, the
@@ -201,6 +213,10 @@ class FluidCalls {
   bool by_flowlets_;
   Flowlets flowlets_;
   std::vector<LinkCount> of_flowlets_;
+  // The connections of background, by group, source and target, and the last call of each that
+  // flows or waits for its turn.
+  std::map<std::array<std::uint32_t, 3>, std::uint32_t> connections_;
+  std::vector<std::uint32_t> last_of_connection_;
   std::vector<Active> active_;
   std::vector<std::uint32_t> free_;
   std::vector<Look> looks_;      // by flow

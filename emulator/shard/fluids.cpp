@@ -78,6 +78,8 @@ void Shard::fluid_due(const Event& e) {
     return set_look(schedule(Event::Kind::fluid, {next.at, 0}, kFlowsTarget), flow, next);
   }
   fluids_->network().remove(flow);
+  if (const std::uint32_t next = fluids_->next_turn(e.held); next != FluidCalls::kNone)
+    fluids_->flow(next, e.t.at);
   if (fluids_->network().changed()) want_rates(e.t.at);
   flow_ends(e.held, e.t.at);
 }
@@ -98,6 +100,7 @@ void Shard::flow_begins(const Event& e) {
     end_member(member, std::max(member.start.at, e.t.at + fluid.idle_end(member)));
   }
   if (fluid.bytes == 0) return flow_ends(e.held, e.t.at + flowing);
+  if (!fluids_->takes_turn(e.held)) return;
   fluids_->flow(e.held, e.t.at);
   want_rates(e.t.at);
 }

@@ -249,6 +249,8 @@ TEST(BackgroundBesideJobs, SlowsARingThatSharesItsLinkAsFlows) {
     // Steps of 2 ms, so 2 Gbps again.
     expect("[{pattern: " + pattern + ", rate: 2Gbps, bytes: 500000, chunk: 10000}]", 1 + 10 / 0.75,
            2);
+    // More than half: its messages flow one after the other, so it has no more than half.
+    expect("[{pattern: " + pattern + ", rate: 8Gbps, chunk: 10000}]", 1 + 10 / 0.5, 2 * 21 / 22.0);
     // While the ring computes, 1 ms of its step, the traffic has the link, then half of it.
     expect("[{pattern: " + pattern + ", bytes: 20000000}]", 1 + 10 / 0.5, 20 + 20 - 2 * 1.0);
   }

@@ -75,10 +75,8 @@ Program transfers(const Background& background, const Service& service, int part
   return out.take();
 }
 
-// Chunks to the next member of the group, and as many from the one before. Flows have no order, so
-// what nothing holds back is one chunk there: otherwise all of a step would share the links at
-// once.
-Program exchange(const Background& background, const Service& service, int part, bool as_flows) {
+// Chunks to the next member of the group, and as many from the one before.
+Program exchange(const Background& background, const Service& service, int part) {
   constexpr std::size_t kOut = 0, kIn = 1, kControl = 2;
   const std::string name = name_of(background.pattern);
   const bool paced = background.rate_bps > 0;
@@ -87,7 +85,7 @@ Program exchange(const Background& background, const Service& service, int part,
   ProgramBuilder out(std::move(streams));
   const std::uint32_t label = out.label(name);
   for (std::uint64_t left = bytes_of_part(background, service, part); left > 0;) {
-    const std::uint64_t chunk = as_flows && !paced ? left : std::min(left, background.chunk);
+    const std::uint64_t chunk = std::min(left, background.chunk);
     left -= chunk;
     out.send(kOut, label, service.kind, 1, DataType::uint8, chunk);
     out.recv(kIn, label, service.kind, -1, DataType::uint8, chunk);
@@ -131,7 +129,6 @@ void append(Program& program, Program extra, bool blocking) {
 // Storage nodes are never held back: they answer when a client is ready.
 Program with_services(Program program, const JobSpec& spec, const std::vector<Service>& services,
                       const StepVariant& variant, const std::vector<ServicePart>& mine) {
-  const bool as_flows = spec.fabric.network == NetworkModel::flow;
   for (std::size_t i = 0; i < services.size(); ++i) {
     const Service& service = services[i];
     const Background& background = spec.background[service.background];
@@ -139,7 +136,7 @@ Program with_services(Program program, const JobSpec& spec, const std::vector<Se
     if (mine[i] == ServicePart::none || !part) continue;
     const bool serves = mine[i] == ServicePart::server;
     append(program,
-           mine[i] == ServicePart::peer ? exchange(background, service, *part, as_flows)
+           mine[i] == ServicePart::peer ? exchange(background, service, *part)
                                         : transfers(background, service, *part, serves),
            background.blocking && !(serves && is_stored(background.pattern)));
   }
