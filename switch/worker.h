@@ -14,6 +14,9 @@
 //
 // Source: the behaviour of the client of p4lang/p4app-switchML. Units: packets, chunks. Threading:
 // one owner.
+//
+// What happens for every packet is inline. A chunk that a call returns in memory is read in larger
+// parts than it was written in, for which a processor waits.
 #pragma once
 
 #include <cstddef>
@@ -39,13 +42,37 @@ class Worker {
   void start(std::uint64_t chunks, bool exponents);
   // The next chunk that may be sent and was not handed out yet, in order; empty: none. next() hands
   // it out, each chunk once; upcoming() only looks.
-  std::optional<Chunk> next();
-  std::optional<Chunk> upcoming() const;
+  std::optional<Chunk> next() {
+    const std::optional<Chunk> chunk = upcoming();
+    if (!chunk) return chunk;
+    if (++next_ == ready_.size()) {
+      ready_.clear();
+      next_ = 0;
+    }
+    slots_[chunk->slot] = {true, *chunk};
+    return chunk;
+  }
+  std::optional<Chunk> upcoming() const {
+    if (next_ == ready_.size()) return std::nullopt;
+    return chunk_of(ready_[next_]);
+  }
   // Takes a result; returns the chunk that it answers. Empty: the slot and set match no chunk in
   // flight.
-  std::optional<Chunk> result(std::uint16_t slot, std::uint8_t set);
+  std::optional<Chunk> result(std::uint16_t slot, std::uint8_t set) {
+    const std::optional<Chunk> chunk = in_flight(slot);
+    if (!chunk || chunk->set != set) return std::nullopt;
+    slots_[slot].busy = false;
+    done_[chunk->packet] = true;
+    ++ended_;
+    let_leave(chunk->packet + window_);
+    if (ahead_ > 0 && ahead_ != window_) let_leave(chunk->packet + ahead_);
+    return chunk;
+  }
   // The chunk in flight in a slot, to be sent again; empty: none.
-  std::optional<Chunk> in_flight(std::uint16_t slot) const;
+  std::optional<Chunk> in_flight(std::uint16_t slot) const {
+    if (slot >= window_ || !slots_[slot].busy) return std::nullopt;
+    return slots_[slot].chunk;
+  }
   bool ended() const { return ended_ == packets_; }
   // Whether the values of the job's chunk have their result.
   bool has_values(std::uint64_t chunk) const { return done_[chunk + ahead_]; }
@@ -58,11 +85,25 @@ class Worker {
  private:
   struct Slot {
     bool busy = false;
-    std::uint64_t packet = 0;
+    Chunk chunk;
   };
-  Chunk chunk_of(std::uint64_t packet) const;
-  bool may_leave(std::uint64_t packet) const;
-  void let_leave(std::uint64_t packet);
+  Chunk chunk_of(std::uint64_t packet) const {
+    const std::uint64_t at = first_ + packet;
+    return {packet, static_cast<std::uint16_t>(at % window_),
+            static_cast<std::uint8_t>(at / window_ % 2),
+            packet >= ahead_ ? static_cast<std::int64_t>(packet - ahead_) : kNone,
+            ahead_ > 0 && packet < chunks_ ? static_cast<std::int64_t>(packet) : kNone};
+  }
+  bool may_leave(std::uint64_t packet) const {
+    if (packet >= packets_ || left_[packet]) return false;
+    const bool free = packet < window_ || has_result(packet - window_);
+    return free && (packet < ahead_ || ahead_ == 0 || has_result(packet - ahead_));
+  }
+  void let_leave(std::uint64_t packet) {
+    if (!may_leave(packet)) return;
+    left_[packet] = true;
+    ready_.push_back(packet);
+  }
   bool has_result(std::uint64_t packet) const { return done_[packet]; }
 
   const std::uint64_t window_;

@@ -8,7 +8,6 @@
 namespace ghostrank::switchml {
 namespace {
 
-constexpr std::size_t kInPacket = 6;  // words of a packet that lie in its first 10 bytes
 constexpr unsigned kNoElements = 7;
 
 unsigned size_code(std::uint64_t elements) {
@@ -58,22 +57,6 @@ class Packets final : public WireFormat {
 };
 
 }  // namespace
-
-std::vector<std::byte> Words::bytes(Reach reach) const {
-  std::vector<std::byte> bytes(head_bytes(reach) - kOverhead);
-  store32(bytes.data(), packet);
-  bytes[4] = static_cast<std::byte>(exponent);
-  if (bytes.size() > kInPacket)
-    store16(bytes.data() + kInPacket, static_cast<std::uint16_t>(worker));
-  return bytes;
-}
-
-std::optional<Words> Words::read(Reach reach, std::span<const std::byte> bytes) {
-  if (bytes.size() != head_bytes(reach) - kOverhead) return std::nullopt;
-  Words words{load32(bytes.data()), std::to_integer<std::int8_t>(bytes[4])};
-  if (bytes.size() > kInPacket) words.worker = load16(bytes.data() + kInPacket);
-  return words;
-}
 
 const WireFormat& packets() {
   static const Packets kPackets;

@@ -18,13 +18,15 @@
 // Threading: pure.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "collectives/schemes/shared/rails.h"
 #include "collectives/wire_format.h"
+#include "switch/wire/udp.h"
 
 namespace ghostrank::switchml {
 
@@ -41,9 +43,34 @@ struct Words {
   std::int8_t exponent = 0;
   int worker = kNoWorker;
 
-  std::vector<std::byte> bytes(Reach reach) const;
+  // As the words of a note.
+  class Bytes {
+   public:
+    operator std::span<const std::byte>() const { return std::span(all_).first(size_); }
+
+   private:
+    friend Words;
+    std::array<std::byte, head_bytes(Reach::to_one) - kOverhead> all_{};
+    std::size_t size_ = 0;
+  };
+  Bytes bytes(Reach reach) const {
+    Bytes bytes;
+    bytes.size_ = head_bytes(reach) - kOverhead;
+    store32(bytes.all_.data(), packet);
+    bytes.all_[4] = static_cast<std::byte>(exponent);
+    if (reach != Reach::everyone)
+      store16(bytes.all_.data() + kAlone, static_cast<std::uint16_t>(worker));
+    return bytes;
+  }
   // Empty: not of this form.
-  static std::optional<Words> read(Reach reach, std::span<const std::byte> bytes);
+  static std::optional<Words> read(Reach reach, std::span<const std::byte> bytes) {
+    if (bytes.size() != head_bytes(reach) - kOverhead) return std::nullopt;
+    return Words{load32(bytes.data()), std::to_integer<std::int8_t>(bytes[4]),
+                 reach == Reach::everyone ? kNoWorker : load16(bytes.data() + kAlone)};
+  }
+
+ private:
+  static constexpr std::size_t kAlone = 6;  // the worker's place
 };
 
 const WireFormat& packets();

@@ -183,7 +183,7 @@ bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
   const Contribution& packet = waiting_[chunk.slot];
   Words words = packet.words;
   words.packet += epoch_;
-  const std::vector<std::byte> bytes = words.bytes(share_->reach());
+  const Words::Bytes bytes = words.bytes(share_->reach());
   const Note note{
       .tag = static_cast<std::uint8_t>(share_->reach()),
       .call = job(),

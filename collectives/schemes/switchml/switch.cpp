@@ -131,7 +131,7 @@ class Switch final : public Agent {
             std::int8_t exponent, std::span<const std::byte> content, bool full) {
     if (to.empty()) return;
     words.exponent = exponent;
-    const std::vector<std::byte> bytes = words.bytes(static_cast<Reach>(like.tag));
+    const Words::Bytes bytes = words.bytes(static_cast<Reach>(like.tag));
     Note note{.tag = like.tag, .call = like.call, .index = like.index, .type = DataType::int32};
     note.elements = full ? static_cast<std::uint64_t>(options_.elements) : 0;
     if (full) note.content = content;
