@@ -35,7 +35,7 @@ class AtpPart final : public WindowPart {
     plain_.assign(alone() ? 0 : share.chunks(), false);
   }
 
-  std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override {
+  MaybeChunk take(Io& io, GroupParty from, const Note& note) override {
     const auto words = Words::read(note.words);
     if (!words || from != switch_ || note.call != call_.number || ended()) return std::nullopt;
     const auto slot = static_cast<std::uint16_t>(words->sequence % layout_->options.window);

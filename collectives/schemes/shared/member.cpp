@@ -232,14 +232,17 @@ class Member final : public Agent {
   // The result of a chunk is there.
   void complete(Io& io, std::uint64_t number) {
     const RailShare& share = shares_[part_->rail()];
-    const RailShare::Chunk chunk = share.chunk(number);
-    if (share.takes(me_, chunk) && !(real_ && part_->in_place())) {
-      Tensor& tensor = io.tensor(call().number);
-      tensor.write(chunk.first, real_ ? part_->sum().bytes(number, chunk.elements * element())
-                                      : std::span<const std::byte>{});
-    }
+    if (!(real_ && part_->in_place())) write_result(io, share, number);
     const std::uint64_t piece = share.piece_of(number);
     if (--pieces_[piece].left == 0) hand(io, share, piece);
+  }
+
+  void write_result(Io& io, const RailShare& share, std::uint64_t number) {
+    const RailShare::Chunk chunk = share.chunk(number);
+    if (!share.takes(me_, chunk)) return;
+    Tensor& tensor = io.tensor(call().number);
+    tensor.write(chunk.first, real_ ? part_->sum().bytes(number, chunk.elements * element())
+                                    : std::span<const std::byte>{});
   }
 
   void hand(Io& io, const RailShare& share, std::uint64_t piece) {

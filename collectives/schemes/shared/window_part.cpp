@@ -57,7 +57,7 @@ void WindowPart::go_on(Io& io) {
   if (worker_.ended()) io.disarm(0);
 }
 
-std::optional<std::uint64_t> WindowPart::next_result(Io&) {
+MaybeChunk WindowPart::next_result(Io&) {
   if (!alone_ || completed_ >= ready_) return std::nullopt;
   const std::uint64_t chunk = completed_++;
   if (real_ && is_float(call_.type) && reduces(call_.collective.func))

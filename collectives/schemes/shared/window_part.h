@@ -23,7 +23,7 @@ class WindowPart : public WorkerPart {
 
   bool ended() const override { return alone_ ? completed_ == share_->chunks() : worker_.ended(); }
   void pieces_ready(Io& io, std::uint64_t pieces) override;
-  std::optional<std::uint64_t> next_result(Io& io) override;
+  MaybeChunk next_result(Io& io) override;
   void tick(Io& io) override;
   void on_room(Io& io) override;
 

@@ -12,6 +12,20 @@
 
 namespace ghostrank {
 
+// A chunk's number, or none, in one word: a std::optional is written in two parts and read as one,
+// for which a processor waits at every packet.
+class MaybeChunk {
+ public:
+  MaybeChunk(std::nullopt_t) {}
+  MaybeChunk(std::uint64_t number) : number_(number) {}
+  explicit operator bool() const { return number_ != kNone; }
+  std::uint64_t operator*() const { return number_; }
+
+ private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t number_ = kNone;
+};
+
 class WorkerPart {
  public:
   explicit WorkerPart(int rail) : rail_(rail) {}
@@ -26,7 +40,7 @@ class WorkerPart {
   // All ranks of the node have given pieces 0 .. `pieces` - 1: their chunks may leave.
   virtual void pieces_ready(Io& io, std::uint64_t pieces) = 0;
   // Returns the chunk whose result is now there; empty: the note brings none.
-  virtual std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) = 0;
+  virtual MaybeChunk take(Io& io, GroupParty from, const Note& note) = 0;
   virtual bool ended() const = 0;
   // True if no other rank of the node gives or takes elements of the call: the part reads its
   // rank's tensor and writes results there, and sum() holds nothing.
@@ -38,7 +52,7 @@ class WorkerPart {
   // The next chunk whose result is there without a note of its own: because the worker is the only
   // one of its rail, so that its node's sum is the result, or because something waited for that
   // sum.
-  virtual std::optional<std::uint64_t> next_result(Io&) { return std::nullopt; }
+  virtual MaybeChunk next_result(Io&) { return std::nullopt; }
   virtual void tick(Io&) {}
   virtual void on_room(Io&) {}
 

@@ -41,7 +41,7 @@ class SharpPart final : public WorkerPart {
     go_on(io);
   }
 
-  std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override {
+  MaybeChunk take(Io& io, GroupParty from, const Note& note) override {
     switch (static_cast<Tag>(note.tag)) {
       case Tag::answer:
         way_ = note.index == 1 ? Way::tree : Way::ring;
@@ -58,7 +58,7 @@ class SharpPart final : public WorkerPart {
     }
   }
 
-  std::optional<std::uint64_t> next_result(Io& io) override {
+  MaybeChunk next_result(Io& io) override {
     if (workers_ > 1) return next_early(io);
     if (done_ >= ready_) return std::nullopt;
     const std::uint64_t chunk = done_++;
@@ -117,7 +117,7 @@ class SharpPart final : public WorkerPart {
 
   // Goes on with messages of the ring that came before this node's sums, or before the answer.
   // Returns the first chunk that they complete.
-  std::optional<std::uint64_t> next_early(Io& io) {
+  MaybeChunk next_early(Io& io) {
     for (auto kept = early_.begin(); way_ == Way::ring && kept != early_.end();) {
       if (kept->head.index >= ready_) {
         ++kept;
@@ -130,7 +130,7 @@ class SharpPart final : public WorkerPart {
     return std::nullopt;
   }
 
-  std::optional<std::uint64_t> hop(Io& io, const Note& note) {
+  MaybeChunk hop(Io& io, const Note& note) {
     std::uint32_t hops = 0;
     std::memcpy(&hops, note.words.data(), sizeof hops);
     const std::uint32_t n = workers_;
@@ -143,8 +143,7 @@ class SharpPart final : public WorkerPart {
     return finish(io, note.index, content);
   }
 
-  std::optional<std::uint64_t> finish(Io& io, std::uint64_t chunk,
-                                      std::span<const std::byte> content) {
+  MaybeChunk finish(Io& io, std::uint64_t chunk, std::span<const std::byte> content) {
     if (!content.empty()) sum_.put(chunk, content);
     ++done_;
     go_on(io);

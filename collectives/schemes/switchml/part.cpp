@@ -27,11 +27,11 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   bool takes_always(const Note& note) const override {
     return agreements_ && note.tag >= kSuspect && note.tag < kGive;
   }
-  std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override;
+  MaybeChunk take(Io& io, GroupParty from, const Note& note) override;
   bool in_place() const override { return in_place_; }
   bool ended() const override { return ring_ ? ring_->ended() : WindowPart::ended(); }
   void pieces_ready(Io& io, std::uint64_t pieces) override;
-  std::optional<std::uint64_t> next_result(Io& io) override;
+  MaybeChunk next_result(Io& io) override;
   void tick(Io& io) override;
   void on_room(Io& io) override;
 
@@ -39,15 +39,16 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   unsigned first_slot() const { return layout_->options.first_slot; }
   std::uint32_t job() const { return call_.number & 0xff; }
   bool send(Io& io, const Chunk& chunk, bool again) override;
-  void contribute(Io& io, const Chunk& chunk, Contribution& packet) const;
+  std::span<const std::byte> contribute(Io& io, const Chunk& chunk, Contribution& packet) const;
   std::span<const std::byte> own(Io& io, std::uint64_t chunk) const;
   std::int8_t own_exponent(Io& io, std::uint64_t chunk) const;
   void fill(Io& io, std::vector<std::int32_t>& values, std::uint64_t chunk) const;
-  std::optional<std::uint64_t> answered(Io& io, const Note& note);
-  std::optional<std::uint64_t> complete(Io& io, const Chunk& chunk, std::int8_t exponent,
-                                        std::span<const std::byte> content);
-  void finish(Io& io, std::uint64_t chunk, std::span<const std::byte> content);
-  void keep(Io& io, std::uint64_t chunk, std::span<const std::byte> result);
+  MaybeChunk answered(Io& io, const Note& note);
+  MaybeChunk complete(Io& io, const Chunk& chunk, std::int8_t exponent,
+                      std::span<const std::byte> content);
+  void finish(Io& io, std::uint64_t number, std::span<const std::byte> content);
+  void keep(Io& io, std::uint64_t number, const RailShare::Chunk& chunk,
+            std::span<const std::byte> result);
 
   // Agreements
   SlotList state() const override;
@@ -76,8 +77,8 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   const int node_;
   GroupParty switch_ = -1;              // of the rack
   std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
-  // By slot: what is in flight. A copy, because workers that lack it may ask for it when its result
-  // has taken the place of its elements (sent_).
+  // By slot: what is in flight. A copy, because it is still asked for (sent_) when its result has
+  // taken the place of its elements.
   std::vector<Contribution> waiting_;
   bool in_place_ = false;      // in the call
   std::vector<float> floats_;  // of one result
@@ -155,8 +156,10 @@ void SwitchMlPart::fill(Io& io, std::vector<std::int32_t>& values, std::uint64_t
   std::ranges::fill(all.subspan(elements.size()), std::byte{0});
 }
 
-// What this worker sends for a chunk; takes the place of an earlier packet, and its memory.
-void SwitchMlPart::contribute(Io& io, const Chunk& chunk, Contribution& packet) const {
+// What this worker sends for a chunk; takes the place of an earlier packet, and its memory. Returns
+// the elements: those in `packet`, or where they lie and have yet to be copied from.
+std::span<const std::byte> SwitchMlPart::contribute(Io& io, const Chunk& chunk,
+                                                    Contribution& packet) const {
   const Reach reach = share_->reach();
   const auto nodes = static_cast<std::uint64_t>(layout_->rails.nodes());
   packet.words = {.packet = number_of(chunk)};
@@ -172,15 +175,24 @@ void SwitchMlPart::contribute(Io& io, const Chunk& chunk, Contribution& packet) 
     packet.full = packet.words.worker == node_ ||
                   (reach == Reach::to_one && chunk.values != switchml::Worker::kNone);
   }
-  if (!packet.full || !real_) return packet.values.clear();
-  packet.values.resize(layout_->options.elements);
-  if (chunk.values != switchml::Worker::kNone) return fill(io, packet.values, chunk.values);
-  std::ranges::fill(packet.values, 0);
+  packet.values.resize(packet.full && real_ ? layout_->options.elements : 0);
+  const std::span<const std::byte> values = std::as_bytes(std::span(packet.values));
+  if (values.empty()) return values;
+  if (chunk.values == switchml::Worker::kNone) {
+    std::ranges::fill(packet.values, 0);
+    return values;
+  }
+  if (exponents_.empty())
+    if (const auto elements = own(io, chunk.values); elements.size() == values.size())
+      return elements;
+  fill(io, packet.values, chunk.values);
+  return values;
 }
 
 bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
-  if (!again) contribute(io, chunk, waiting_[chunk.slot]);
-  const Contribution& packet = waiting_[chunk.slot];
+  Contribution& packet = waiting_[chunk.slot];
+  const std::span<const std::byte> content =
+      again ? std::as_bytes(std::span(packet.values)) : contribute(io, chunk, packet);
   Words words = packet.words;
   words.packet += epoch_;
   const Words::Bytes bytes = words.bytes(share_->reach());
@@ -190,12 +202,16 @@ bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
       .index = (chunk.slot + first_slot()) | (chunk.set ? unsigned{kSetBit} : 0u),
       .type = DataType::int32,
       .elements = packet.full ? static_cast<std::uint64_t>(layout_->options.elements) : 0,
-      .content = std::as_bytes(std::span(packet.values)),
+      .content = content,
       .words = bytes};
-  return io.send(switch_, note, Carriage::packet);
+  const bool sent = io.send(switch_, note, Carriage::packet);
+  // Only now: what is copied first and then read waits for its own stores.
+  const std::span<std::byte> values = std::as_writable_bytes(std::span(packet.values));
+  if (content.data() != values.data()) std::memcpy(values.data(), content.data(), content.size());
+  return sent;
 }
 
-std::optional<std::uint64_t> SwitchMlPart::take(Io& io, GroupParty from, const Note& note) {
+MaybeChunk SwitchMlPart::take(Io& io, GroupParty from, const Note& note) {
   if (!takes_always(note)) return answered(io, note);
   if (note.tag < kRing) {
     agreements_->take(io, from, note);
@@ -206,7 +222,7 @@ std::optional<std::uint64_t> SwitchMlPart::take(Io& io, GroupParty from, const N
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> SwitchMlPart::answered(Io& io, const Note& note) {
+MaybeChunk SwitchMlPart::answered(Io& io, const Note& note) {
   const auto reach = static_cast<Reach>(note.tag);
   if (alone() || paused_ || !begun() || note.call != job() || reach != share_->reach())
     return std::nullopt;
@@ -225,9 +241,8 @@ std::optional<std::uint64_t> SwitchMlPart::answered(Io& io, const Note& note) {
 }
 
 // A packet has its result. Returns the chunk whose values that completes.
-std::optional<std::uint64_t> SwitchMlPart::complete(Io& io, const Chunk& chunk,
-                                                    std::int8_t exponent,
-                                                    std::span<const std::byte> content) {
+MaybeChunk SwitchMlPart::complete(Io& io, const Chunk& chunk, std::int8_t exponent,
+                                  std::span<const std::byte> content) {
   if (agreements_) {
     completed_[chunk.slot] = number_of(chunk);
     std::swap(sent_[chunk.slot], waiting_[chunk.slot]);
@@ -242,25 +257,27 @@ std::optional<std::uint64_t> SwitchMlPart::complete(Io& io, const Chunk& chunk,
 }
 
 // Keeps the result of a chunk, in the call's type.
-void SwitchMlPart::finish(Io& io, std::uint64_t chunk, std::span<const std::byte> content) {
+void SwitchMlPart::finish(Io& io, std::uint64_t number, std::span<const std::byte> content) {
   if (content.empty()) return;  // a credit: this worker needs no elements
-  const std::uint64_t elements = share_->chunk(chunk).elements;
-  if (exponents_.empty()) return keep(io, chunk, content.first(elements * bytes_of(call_.type)));
+  const RailShare::Chunk chunk = share_->chunk(number);
+  if (exponents_.empty())
+    return keep(io, number, chunk, content.first(chunk.elements * bytes_of(call_.type)));
   const bool at_once = call_.type == DataType::float32 && !in_place_;
-  if (!at_once) floats_.resize(elements);
-  const std::span<float> floats = at_once ? sum_.floats(chunk).first(elements) : floats_;
-  restore(content, exponents_[chunk], layout_->rails.nodes(), floats);
-  if (call_.type != DataType::float32) return keep(io, chunk, bytes_of_floats(call_.type, floats));
-  if (!at_once) keep(io, chunk, std::as_bytes(floats));
+  if (!at_once) floats_.resize(chunk.elements);
+  const std::span<float> floats = at_once ? sum_.floats(number).first(chunk.elements) : floats_;
+  restore(content, exponents_[number], layout_->rails.nodes(), floats);
+  if (call_.type != DataType::float32)
+    return keep(io, number, chunk, bytes_of_floats(call_.type, floats));
+  if (!at_once) keep(io, number, chunk, std::as_bytes(floats));
 }
 
-void SwitchMlPart::keep(Io& io, std::uint64_t chunk, std::span<const std::byte> result) {
-  if (!in_place_) return sum_.put(chunk, result);
-  const RailShare::Chunk c = share_->chunk(chunk);
-  if (share_->takes(me_, c)) io.tensor(call_.number).write(c.first, result);
+void SwitchMlPart::keep(Io& io, std::uint64_t number, const RailShare::Chunk& chunk,
+                        std::span<const std::byte> result) {
+  if (!in_place_) return sum_.put(number, result);
+  if (share_->takes(me_, chunk)) io.tensor(call_.number).write(chunk.first, result);
 }
 
-std::optional<std::uint64_t> SwitchMlPart::next_result(Io& io) {
+MaybeChunk SwitchMlPart::next_result(Io& io) {
   if (!results_.empty()) {
     const std::uint64_t chunk = results_.front();
     results_.pop_front();
@@ -329,7 +346,7 @@ void SwitchMlPart::take_sum(Io& io, std::uint16_t slot, const Contribution& sum)
   if (!chunk || !set_aside_[slot] || number_of(*chunk) != sum.words.packet) return;
   set_aside_[slot] = false;
   --lacking_;
-  const auto values =
+  const MaybeChunk values =
       complete(io, *chunk, sum.words.exponent, std::as_bytes(std::span(sum.values)));
   if (values) results_.push_back(*values);
   if (given_up_) start_ring(io);

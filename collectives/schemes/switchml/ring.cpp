@@ -62,7 +62,7 @@ bool Ring::take(Io& io, const Note& note) {
   return true;
 }
 
-std::optional<std::uint64_t> Ring::next() {
+MaybeChunk Ring::next() {
   if (done_.empty()) return std::nullopt;
   const std::uint64_t chunk = done_.front();
   done_.pop_front();

@@ -20,12 +20,12 @@
 
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "collectives/schemes/shared/kept_note.h"
 #include "collectives/schemes/shared/rails.h"
+#include "collectives/schemes/shared/worker_part.h"
 
 namespace ghostrank::switchml {
 
@@ -57,7 +57,7 @@ class Ring {
   // Returns false, and leaves the note, while its piece is not complete here.
   bool take(Io& io, const Note& note);
   // The next chunk that has its result, or has passed where this worker takes none.
-  std::optional<std::uint64_t> next();
+  MaybeChunk next();
 
  private:
   enum class Trip : std::uint8_t { exponents_up, exponents_down, values_up, values_down };
