@@ -12,11 +12,16 @@
 namespace ghostrank::switchml {
 namespace {
 
+// 2^e, for -1023 < e < 1024. Packets of floats ask for it three times each.
+double power_of_two(int e) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + e) << 52);
+}
+
 // Every number is rounded by up to a half. Up to 256 workers, the 2^-24 by which a number is below
 // 2^exponent makes up for that; for more, the range is smaller.
 double scale_of(int exponent, int workers) {
   const double most = std::numeric_limits<std::int32_t>::max() - (workers > 256 ? workers : 0);
-  return std::ldexp(most / workers, -exponent);
+  return most / workers * power_of_two(-exponent);
 }
 
 constexpr std::uint32_t kSign = 0x8000'0000u, kInfinity = 0x7f80'0000u;
@@ -49,7 +54,7 @@ GHOSTRANK_KERNEL void quantise(std::span<const std::byte> floats, int exponent, 
                                std::int32_t* whole) {
   const double scale = scale_of(exponent, workers);
   // The largest float below 2^exponent: larger ones count as that.
-  const auto below = static_cast<float>(std::ldexp(1.0 - 0x1p-24, exponent));
+  const auto below = static_cast<float>((1.0 - 0x1p-24) * power_of_two(exponent));
   const std::uint32_t most = magnitude(std::bit_cast<std::uint32_t>(below));
   for (std::size_t i = 0; i < floats.size() / sizeof(float); ++i) {
     const std::uint32_t bits = bits_of(floats.data(), i);
