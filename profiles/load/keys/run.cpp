@@ -45,7 +45,7 @@ constexpr std::array kKeys{
     Key{"events", KeyType::any, "[]", "marks and faults in time", 0, 0, "", "", kLater},
     Key{"background", KeyType::any, "[]",
         "traffic beside the training's: checkpoints and data, between the GPUs and storage nodes, "
-        "or patterns among the GPUs"},
+        "or patterns among the GPUs; beside jobs: patterns among the nodes that no job has"},
     Key{"variants", KeyType::any, "{}",
         "what `ghostrank compare` plays of the job if no flag names variants: {NAME: 'key=value "
         "...'}; other verbs take the job as it is"},
