@@ -502,12 +502,14 @@ enum class SwitchTarget : std::uint8_t {
   model,     // none: helpers are modelled, or played on a server
   compiled,  // started by the run, on this machine
   dpdk,      // likewise
+  bmv2,      // likewise
   external   // runs already
 };
 inline constexpr std::pair<SwitchTarget, std::string_view> kSwitchTargets[] = {
     {SwitchTarget::model, "model"},
     {SwitchTarget::compiled, "compiled"},
     {SwitchTarget::dpdk, "dpdk"},
+    {SwitchTarget::bmv2, "bmv2"},
     {SwitchTarget::external, "external"}};
 std::string_view name_of(SwitchTarget target);
 
@@ -523,7 +525,7 @@ struct SwitchSpec {
   std::string ports;  // of a started one: its interface to each NIC, with {node} and {nic}
   std::string network_namespace;  // of these interfaces; empty: that of the process
   std::string socket;             // of an external one: to tell it of the job; empty: it knows
-  std::string program, entries;   // of dpdk: another P4 program and its table entries
+  std::string program, entries;   // of P4 targets: another program and its entries
   std::uint16_t worker_port = 4000;
   double loss = 0;  // share of packets that a started one loses at every port, each way
   std::uint64_t loss_seed = 1;
@@ -532,7 +534,8 @@ struct SwitchSpec {
   std::vector<Picoseconds> fails_at;
   Picoseconds away = 0;
   bool outside() const { return target != SwitchTarget::model; }
-  bool started() const { return target == SwitchTarget::compiled || target == SwitchTarget::dpdk; }
+  bool started() const { return outside() && target != SwitchTarget::external; }
+  bool on_p4() const { return target == SwitchTarget::dpdk || target == SwitchTarget::bmv2; }
 };
 
 // The gradients of tensors whose names match a pattern, as in "fc.*".

@@ -1,9 +1,8 @@
 #include "switch/bmv2/entries.h"
 
-#include <array>
-#include <cstdio>
 #include <map>
 #include <regex>
+#include <string_view>
 
 namespace ghostrank::bmv2 {
 namespace {
@@ -32,56 +31,39 @@ std::string text_of(const Mac& mac) {
 }
 
 void add_die(const SwitchPlan& plan, int port, Direction direction, std::uint16_t probability,
-             std::vector<std::string>& lines) {
+             std::vector<std::string>& registers) {
   if (probability == 0) return;
   const std::string control = direction == Direction::egress ? "Copy" : "Switch";
   const std::string die = std::to_string(port + (direction == Direction::egress ? kLeaving : 0));
-  lines.push_back("register_write " + control + ".probability " + std::to_string(port) + " " +
-                  std::to_string(probability));
-  lines.push_back("register_write " + control + ".loss.dice " + die + " " +
-                  number(switchml::loss_seed(plan.seed, port, direction)));
+  registers.push_back(control + ".probability " + std::to_string(port) + " " +
+                      std::to_string(probability));
+  registers.push_back(control + ".loss.dice " + die + " " +
+                      number(switchml::loss_seed(plan.seed, port, direction)));
 }
 
-// Multicast groups, with one node per receiver.
-class Groups {
- public:
-  explicit Groups(std::vector<std::string>& lines) : lines_(lines) {}
-
-  void begin(int group) {
-    group_ = std::to_string(group);
-    lines_.push_back("mc_mgrp_create " + group_);
-  }
-  void add(std::size_t replica, const std::string& ports) {
-    lines_.push_back("mc_node_create " + number(replica) + " " + ports);
-    lines_.push_back("mc_node_associate " + group_ + " " + std::to_string(nodes_++));
-  }
-
- private:
-  std::vector<std::string>& lines_;
-  std::string group_;
-  int nodes_ = 0;
-};
-
-std::string source_line(const Tables::Source& s, const Tables& job) {
+std::string source_row(const Tables::Source& s, const Tables& job) {
   const std::string match =
       std::to_string(s.port) + " " + number(s.ip) + " " + std::to_string(s.index) + " => ";
-  const std::string table = "table_add Switch.source.sources Switch.source.";
-  if (s.upper) return table + "upper " + match + std::to_string(job.row() + switchml::kFromAbove);
+  const std::string action = "Switch.source.";
+  if (s.upper) return action + "upper " + match + std::to_string(job.row() + switchml::kFromAbove);
   const std::uint64_t mark = 1ull << s.worker;
-  return table + "worker " + match + number(mark - kOneMissing) + " " + number(~mark) + " " +
+  return action + "worker " + match + number(mark - kOneMissing) + " " + number(~mark) + " " +
          number(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " " + number(s.row) + " " +
          number(s.other) + " " + number(s.again) + " " + std::to_string(job.row());
 }
 
+// A multicast group has one node per receiver, and a table says where its copy goes.
 void add_group(const SwitchPlan& plan, const Tables& job, const Tables::Group& group,
-               Groups& groups, std::vector<std::string>& lines) {
-  groups.begin(static_cast<int>(group.number));
+               Setup& setup) {
+  Setup::Group& copies = setup.groups.emplace_back();
+  copies.number = number(group.number);
   for (const switchml::Receiver& r : group.receivers) {
-    groups.add(r.number, std::to_string(r.port));
-    lines.push_back("table_add Copy.receivers Copy.receiver " + number(group.number) + " " +
-                    number(r.number) + " => " + text_of(r.mac) + " " + number(r.ip) + " " +
-                    number(r.udp) + " " + text_of(plan.mac) + " " + number(plan.ip) + " " +
-                    std::to_string(job.row() + switchml::kCopies));
+    copies.nodes.push_back(number(r.number) + " " + std::to_string(r.port));
+    setup.entries.emplace_back(
+        "Copy.receivers", "Copy.receiver " + number(group.number) + " " + number(r.number) +
+                              " => " + text_of(r.mac) + " " + number(r.ip) + " " + number(r.udp) +
+                              " " + text_of(plan.mac) + " " + number(plan.ip) + " " +
+                              std::to_string(job.row() + switchml::kCopies));
   }
 }
 
@@ -91,25 +73,84 @@ std::string cell(const char* counters, int at) {
 
 }  // namespace
 
-std::vector<std::string> commands_of(const SwitchPlan& plan, const std::vector<Tables>& jobs) {
-  std::vector<std::string> lines;
-  Groups groups(lines);
-  std::string every_port;
+Setup setup_of_plan(const SwitchPlan& plan) {
+  Setup setup;
+  std::string every_port = "0";  // replica 0
   for (int p = 0; p < plan.ports; ++p) {
-    every_port += (p == 0 ? "" : " ") + std::to_string(p);
+    every_port += " " + std::to_string(p);
     if (p >= std::ssize(plan.loss)) continue;
     const switchml::PortLoss& loss = plan.loss[p];
-    add_die(plan, p, Direction::ingress, loss.ingress, lines);
-    add_die(plan, p, Direction::egress, loss.egress, lines);
+    add_die(plan, p, Direction::ingress, loss.ingress, setup.registers);
+    add_die(plan, p, Direction::egress, loss.egress, setup.registers);
   }
-  groups.begin(kEveryPort);
-  groups.add(0, every_port);
+  setup.groups.push_back({std::to_string(kEveryPort), {every_port}});
   for (const switchml::Forward& f : plan.forward)
-    lines.push_back("table_add Switch.forwarding Switch.forward " + text_of(f.mac) + " => " +
-                    std::to_string(f.port));
-  for (const Tables& job : jobs) {
-    for (const Tables::Source& s : job.sources) lines.push_back(source_line(s, job));
-    for (const Tables::Group& group : job.groups) add_group(plan, job, group, groups, lines);
+    setup.entries.emplace_back(
+        "Switch.forwarding", "Switch.forward " + text_of(f.mac) + " => " + std::to_string(f.port));
+  return setup;
+}
+
+Setup setup_of_job(const SwitchPlan& plan, const Tables& job) {
+  Setup setup;
+  for (const Tables::Source& s : job.sources)
+    setup.entries.emplace_back("Switch.source.sources", source_row(s, job));
+  for (const Tables::Group& group : job.groups) add_group(plan, job, group, setup);
+  return setup;
+}
+
+std::vector<std::string> commands_to_add(const Setup& setup) {
+  std::vector<std::string> lines;
+  for (const std::string& value : setup.registers) lines.push_back("register_write " + value);
+  for (const auto& [table, row] : setup.entries) lines.push_back("table_add " + table + " " + row);
+  for (const Setup::Group& group : setup.groups) {
+    lines.push_back("mc_mgrp_create " + group.number);
+    for (const std::string& node : group.nodes) lines.push_back("mc_node_create " + node);
+  }
+  return lines;
+}
+
+Handles handles_in(const std::string& answers) {
+  constexpr std::string_view kWith = " with handle ";  // "Entry has been added", "node was created"
+  Handles handles;
+  for (std::size_t at = 0; (at = answers.find(kWith, at)) != std::string::npos;) {
+    const bool node = std::string_view(answers).substr(0, at).ends_with("created");
+    at += kWith.size();
+    const std::size_t end = answers.find_first_not_of("0123456789", at);
+    (node ? handles.nodes : handles.entries).push_back(answers.substr(at, end - at));
+  }
+  return handles;
+}
+
+std::vector<std::string> commands_to_join(const Setup& setup, const Handles& handles) {
+  std::vector<std::string> lines;
+  std::size_t node = 0;
+  for (const Setup::Group& group : setup.groups)
+    for (std::size_t n = 0; n < group.nodes.size(); ++n)
+      lines.push_back("mc_node_associate " + group.number + " " + handles.nodes.at(node++));
+  return lines;
+}
+
+std::vector<std::string> commands_to_remove(const Setup& setup, const Handles& handles) {
+  std::vector<std::string> lines;
+  for (std::size_t e = 0; e < setup.entries.size(); ++e)
+    lines.push_back("table_delete " + setup.entries[e].first + " " + handles.entries.at(e));
+  std::size_t node = 0;
+  for (const Setup::Group& group : setup.groups) {
+    for (std::size_t n = 0; n < group.nodes.size(); ++n, ++node) {
+      lines.push_back("mc_node_dissociate " + group.number + " " + handles.nodes.at(node));
+      lines.push_back("mc_node_destroy " + handles.nodes.at(node));
+    }
+    lines.push_back("mc_mgrp_destroy " + group.number);
+  }
+  return lines;
+}
+
+std::vector<std::string> commands_to_forget(const switchml::JobPlan& job,
+                                            const switchml::JobResources& resources, bool ours) {
+  std::vector<std::string> lines;
+  for (int row = 2 * resources.first_slot; row < 2 * (resources.first_slot + job.slots); ++row) {
+    lines.push_back("register_write Switch.marks.marks " + std::to_string(row) + " 0");
+    if (ours) lines.push_back("register_write Switch.marks.numbers " + std::to_string(row) + " 0");
   }
   return lines;
 }

@@ -1,9 +1,17 @@
-// A plan as commands of simple_switch_CLI, for our v1model program (p4/v1model.p4) on bmv2.
+// A plan and its jobs as commands of simple_switch_CLI, for our v1model program (p4/v1model.p4) on
+// bmv2.
+//
+// simple_switch numbers table entries and multicast nodes itself and says these handles in its
+// answers; nodes join groups, and entries and nodes go again, by them:
+//
+//   commands_to_add() ──► answers ──► handles_in() ──► commands_to_join(), commands_to_remove()
 //
 // Threading: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "switch/compiled/counters.h"
@@ -12,10 +20,33 @@
 
 namespace ghostrank::bmv2 {
 
-// The commands that set up a switch that has just started: handles of its multicast nodes count
-// from 0.
-std::vector<std::string> commands_of(const switchml::SwitchPlan& plan,
-                                     const std::vector<switchml::Tables>& jobs);
+// What the switch holds for the plan or for one of its jobs.
+struct Setup {
+  struct Group {
+    std::string number;
+    std::vector<std::string> nodes;  // "REPLICA PORT..."
+  };
+  std::vector<std::pair<std::string, std::string>> entries;  // table, "ACTION KEY... => VALUE..."
+  std::vector<Group> groups;
+  std::vector<std::string> registers;  // "NAME INDEX VALUE"
+};
+
+// Ports, forwarding and losses; of a switch that has just started.
+Setup setup_of_plan(const switchml::SwitchPlan& plan);
+Setup setup_of_job(const switchml::SwitchPlan& plan, const switchml::Tables& job);
+
+struct Handles {
+  std::vector<std::string> entries, nodes;  // in the order in which they were added
+};
+
+std::vector<std::string> commands_to_add(const Setup& setup);
+Handles handles_in(const std::string& answers);
+// Both require the handles of all that was added.
+std::vector<std::string> commands_to_join(const Setup& setup, const Handles& handles);
+std::vector<std::string> commands_to_remove(const Setup& setup, const Handles& handles);
+// Empties a job's slots. `ours`: the program is ours, which has numbers of guarded rounds.
+std::vector<std::string> commands_to_forget(const switchml::JobPlan& job,
+                                            const switchml::JobResources& resources, bool ours);
 
 // The commands that read the counters, and the counters that their output gives. `received` and
 // `sent` of ports are not among them.

@@ -1,9 +1,7 @@
 #include "tools/switching/dpdk.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <net/if.h>
 #include <poll.h>
 #include <stdexcept>
 #include <string_view>
@@ -16,6 +14,7 @@
 #include "switch/dpdk/entries.h"
 #include "tools/report/files/temporary_file.h"
 #include "tools/switching/child.h"
+#include "tools/switching/p4_compiler.h"
 
 namespace ghostrank {
 namespace {
@@ -60,6 +59,12 @@ void append(std::vector<std::string>& lines, std::vector<std::string> more,
   for (std::string& line : more) lines.push_back(before + line);
 }
 
+std::vector<switchml::PortName> ports_named(const std::vector<std::string>& texts) {
+  std::vector<switchml::PortName> ports;
+  for (const std::string& text : texts) ports.push_back(switchml::port_named(text));
+  return ports;
+}
+
 bool loses_results(const SwitchPlan& plan) {
   return std::any_of(plan.loss.begin(), plan.loss.end(),
                      [](const switchml::PortLoss& loss) { return loss.egress != 0; });
@@ -89,7 +94,8 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
                 : !plan->jobs.empty() ? plan->jobs[0].elements
                                       : 256),
       ours_(has_jobs_ && run.program.empty()),
-      allocation_(elements_, dpdk::register_slots(elements_), ours_) {
+      allocation_(elements_, dpdk::register_slots(elements_), ours_),
+      gone_(ports_named(run.ports)) {
   if (plan) plan_ = *std::move(plan);
   plan_.ports = static_cast<int>(run.ports.size());
   std::vector<std::string> lines;
@@ -110,13 +116,16 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   if (run.cores > 1) words.push_back("--cores=" + std::to_string(run.cores));
   if (has_jobs_) append(words, {"--show=port_counters_0", "--show=job_counters_0"});
   append(words, folders_of_parts(), "--include=");
-  words.push_back(run.program.empty() ? own_program(elements_) : run.program);
+  const TemporaryFolder folder;
+  std::string program = run.program.empty() ? own_program(elements_) : run.program;
+  if (program.ends_with(".p4")) {
+    const std::string spec = folder.file("program.spec");
+    compile_for_dpdk(program, has_jobs_ ? elements_ : 0, spec);
+    program = spec;
+  }
+  words.push_back(program);
   words.push_back(has_jobs_ ? made.path() : run.entries);
   words.insert(words.end(), run.ports.begin(), run.ports.end());
-  for (const std::string& port : run.ports) {
-    const std::string name = switchml::port_named(port).interface;
-    if (!name.empty()) interfaces_.push_back({name, if_nametoindex(name.c_str())});
-  }
   child_ = std::make_unique<Child>(std::move(words));
   // The runner answers once it has read the file of entries: the switch then works, or has failed.
   child_->send("commit\n");
@@ -130,21 +139,12 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
 
 DpdkSwitch::~DpdkSwitch() = default;
 
-const DpdkSwitch::Interface* DpdkSwitch::gone_interface() const {
-  for (const Interface& one : interfaces_)
-    if (if_nametoindex(one.name.c_str()) != one.index) return &one;
-  return nullptr;
-}
-
-// Looks for interfaces that are gone itself: DPDK's ports receive nothing then and report no error.
 void DpdkSwitch::run(const std::vector<switchml::Watch>& watches, const std::atomic<bool>& stop) {
   std::vector<pollfd> polled{{child_->output_fd(), POLLIN, 0}};
   for (const switchml::Watch& watch : watches) polled.push_back({watch.fd, POLLIN, 0});
   bool told = false;
-  const Interface* gone = nullptr;
   while (last_.empty()) {
-    if (!told) gone = gone_interface();
-    if ((stop || gone != nullptr) && !told) {
+    if (!told && (stop || gone_.any())) {
       this->stop();
       told = true;
     }
@@ -156,9 +156,7 @@ void DpdkSwitch::run(const std::vector<switchml::Watch>& watches, const std::ato
     last_ = child_->output();
     if (const int status = child_->status(); status != 0) fail_ended(status, last_);
   }
-  if (gone != nullptr)
-    throw std::system_error(ENODEV, std::generic_category(),
-                            "interface '" + gone->name + "' is gone");
+  gone_.check();
 }
 
 std::string DpdkSwitch::command(const std::vector<std::string>& lines) {

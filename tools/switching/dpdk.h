@@ -12,6 +12,7 @@
 
 #include "switch/ports/live.h"
 #include "switch/tables.h"
+#include "tools/switching/gone_interface.h"
 #include "tools/switching/running_switch.h"
 
 namespace ghostrank {
@@ -19,7 +20,7 @@ namespace ghostrank {
 class Child;
 
 struct DpdkRun {
-  std::string program;  // .spec; empty: ours for the plan's number of elements
+  std::string program;  // .spec or .p4; empty: ours for the plan's number of elements
   std::string entries;  // file of table entries, instead of a plan
   std::vector<std::string> ports;
   int cores = 1;            // > 1 needs interfaces and a plan without losses
@@ -48,11 +49,6 @@ class DpdkSwitch final : public RunningSwitch {
   void stop() override;
 
  private:
-  struct Interface {
-    std::string name;
-    unsigned index = 0;  // a new interface of the same name has another
-  };
-  const Interface* gone_interface() const;  // null: all are there
   // Sends commands to the runner; returns "" when it has carried them out, else the reason.
   std::string command(const std::vector<std::string>& lines);
   void forget_sums(const switchml::JobPlan& job, const switchml::JobResources& resources,
@@ -64,7 +60,7 @@ class DpdkSwitch final : public RunningSwitch {
   bool ours_;  // the program is ours
   switchml::Allocation allocation_;
   std::vector<switchml::JobResources> resources_;  // of plan_.jobs
-  std::vector<Interface> interfaces_;
+  GoneInterface gone_;
   std::unique_ptr<Child> child_;
   std::string last_;  // the final counters, once the runner has ended
   double processor_seconds_ = 0;

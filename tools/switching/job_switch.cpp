@@ -21,14 +21,16 @@
 namespace ghostrank {
 namespace {
 
-// Memory of a job's slots on a switch that the run has started. The P4 program's registers on DPDK
-// have 8 bytes for an element, and 28 beside each set (docs/switch.md).
+// Memory of a job's slots on a switch that the run has started. The P4 program has 4 bytes for an
+// element, and 28 beside each set (docs/switch.md); its registers on DPDK have 8 for an element.
 std::uint64_t bytes_of_slots(const JobSpec& spec, const SwitchJob& job) {
+  const SwitchTarget target = spec.network_switch.target;
   if (!spec.network_switch.started()) return 0;
+  const std::uint64_t element = target == SwitchTarget::dpdk ? 8 : 4;
   const std::uint64_t set =
-      spec.network_switch.target == SwitchTarget::compiled
+      target == SwitchTarget::compiled
           ? switchml::Pool::bytes_of_set(job.elements, spec.collectives.in_switch.guarded)
-          : 8 * static_cast<std::uint64_t>(job.elements) + 28;
+          : element * static_cast<std::uint64_t>(job.elements) + 28;
   return 2 * static_cast<std::uint64_t>(job.slots) * set;
 }
 

@@ -57,14 +57,16 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 bool read_run_flags(const Argv& argv, RunFlags& flags) {
   CLI::App app("Start a programmable switch.", "ghostrank switch run");
   app.add_option("--target", flags.target,
-                 "compiled: C++; dpdk: the P4 program on DPDK; bmv2: on simple_switch, files only")
+                 "compiled: C++; dpdk: the P4 program on DPDK; bmv2: on simple_switch")
       ->capture_default_str();
   app.add_option("--plan", flags.plan, "addresses, forwarding and jobs (docs/switch.md)")
       ->type_name("FILE.yaml");
   app.add_option("--program", flags.program,
-                 "another program than ours: a .spec for dpdk, JSON for bmv2")
+                 "another program than ours: .p4, or what p4c makes of it, a .spec (dpdk) or JSON "
+                 "(bmv2)")
       ->type_name("FILE");
-  app.add_option("--entries", flags.entries, "dpdk: its table entries, in place of a plan")
+  app.add_option("--entries", flags.entries,
+                 "its table entries (dpdk) or commands (bmv2), in place of a plan")
       ->type_name("FILE");
   app.add_option("--ports", flags.ports,
                  "interfaces (dpdk: also xdp:IF), or IN.pcap:OUT.pcap, in the order of ports")
@@ -154,7 +156,8 @@ void check_target(const RunFlags& flags) {
   const bool dpdk = flags.target == "dpdk", bmv2 = flags.target == "bmv2";
   if (!dpdk && !bmv2 && flags.target != "compiled")
     throw Error("there is no target '" + flags.target + "'; known are compiled, dpdk and bmv2");
-  if (!dpdk && !flags.entries.empty()) throw Error("--entries belongs to --target dpdk");
+  if (!dpdk && !bmv2 && !flags.entries.empty())
+    throw Error("--entries belongs to --target dpdk and bmv2");
   if (!dpdk && flags.as_written) throw Error("--as-written belongs to --target dpdk");
   if (!dpdk && !bmv2 && !flags.program.empty())
     throw Error("--program belongs to --target dpdk and bmv2");
@@ -265,18 +268,16 @@ void run_on_cores(const RunFlags& flags, const std::vector<PortName>& ports) {
   }
 }
 
-void run_bmv2_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
-  if (!files)
-    throw Error(
-        "--target bmv2 plays pcap files; to have it on interfaces, start simple_switch by hand");
-  const switchml::SwitchPlan plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
+void run_bmv2_switch(const RunFlags& flags, const std::vector<PortName>& ports) {
+  std::optional<switchml::SwitchPlan> plan;
+  if (flags.entries.empty()) plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
   const auto began = std::chrono::steady_clock::now();
-  const auto counters = run_on_bmv2(flags.program, ports, plan, stop_requested);
-  if (flags.json != "-") {
-    const std::string title = paint_for(STDOUT_FILENO).bold("P4 switch on bmv2");
-    std::fputs(switch_report(title, plan, counters, {seconds_since(began), 0}).c_str(), stdout);
-  }
-  if (!flags.json.empty()) write_whole(flags.json, switch_json(counters) + "\n");
+  Bmv2Switch sw({flags.program, flags.entries, ports}, std::move(plan));
+  ControlSocket control(flags, sw);
+  const std::optional<Error> ended =
+      play_until_gone([&] { sw.run(control.watches(), stop_requested); });
+  write_counters(flags, "P4 switch on bmv2", sw, {seconds_since(began), 0});
+  if (ended) throw Error(*ended);
 }
 
 int run_switch(const Argv& argv) {
@@ -312,7 +313,7 @@ int run_switch(const Argv& argv) {
   else if (flags.cores > 1)
     run_on_cores(flags, ports);
   else if (flags.target == "bmv2")
-    run_bmv2_switch(flags, ports, files);
+    run_bmv2_switch(flags, ports);
   else
     run_compiled_switch(flags, ports, files);
   return 0;

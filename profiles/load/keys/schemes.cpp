@@ -54,51 +54,51 @@ constexpr std::array kKeys{
     Key{"switch.target", KeyType::choice, "model",
         "what plays the switch of schemes such as switchml: a model in the network of memory and "
         "virtual, on ofi software on one of the servers; or a real one between the nodes: "
-        "ghostrank's C++ switch or its P4 program on DPDK, which the run starts on this machine, "
-        "or one that runs",
-        0, 0, "model compiled dpdk external", "bmv2"}
+        "ghostrank's C++ switch or its P4 program on DPDK or on bmv2, which the run starts on this "
+        "machine, or one that runs",
+        0, 0, "model compiled dpdk bmv2 external"}
         .on("ofi packets"),
     Key{"switch.address", KeyType::string, "",
         "IPv4 address of the switch, in the network of the ranks"}
         .on("ofi packets")
-        .where("switch.target", "compiled dpdk external"),
+        .where("switch.target", "compiled dpdk bmv2 external"),
     Key{"switch.mac", KeyType::string, "auto",
         "its MAC address, made known to the ranks' interfaces (needs root); auto: "
         "02:00:00:00:ff:01 of a switch that is started, else ARP finds it"}
         .on("ofi packets")
-        .where("switch.target", "compiled dpdk external"),
+        .where("switch.target", "compiled dpdk bmv2 external"),
     Key{"switch.ports", KeyType::string, "",
         "the switch's interface to each emulated node, as in port{node}; to each NIC of nodes that "
         "have several, as in port{node}r{nic}"}
         .on("ofi packets")
-        .where("switch.target", "compiled dpdk"),
+        .where("switch.target", "compiled dpdk bmv2"),
     Key{"switch.namespace", KeyType::string, "",
         "network namespace of these interfaces; empty: that of the process"}
         .on("ofi packets")
-        .where("switch.target", "compiled dpdk"),
+        .where("switch.target", "compiled dpdk bmv2"),
     Key{"switch.leaves", KeyType::integer, "1",
         "leaf switches, which neighbouring nodes share, with a spine above them: for groups of "
         "more than 32 nodes; 1: one switch",
         1, 32}
         .on("ofi packets")
-        .where("switch.target", "compiled dpdk"),
+        .where("switch.target", "compiled dpdk bmv2"),
     Key{"switch.loss", KeyType::number, "0",
         "share of a scheme's packets that the switch loses on purpose at every port, each way, "
         "drawn from run.seed",
         0, 0.99}
         .on("ofi packets")
-        .where("switch.target", "compiled dpdk"),
+        .where("switch.target", "compiled dpdk bmv2"),
     Key{"switch.program", KeyType::string, "",
-        "another program than ghostrank's, as given or next to the job: a .spec as p4c-dpdk writes "
-        "it; without switch.entries one with the same tables"}
+        "another program than ghostrank's, as given or next to the job: .p4, which p4c-dpdk or "
+        "p4c-bm2-ss on PATH compiles, or the .spec (dpdk) or .json (bmv2) that it makes; without "
+        "switch.entries one with the same tables"}
         .on("ofi packets")
-        .where("switch.target", "dpdk"),
+        .where("switch.target", "dpdk bmv2"),
     Key{"switch.entries", KeyType::string, "",
         "its table entries and registers, as given or next to the job (docs/switch.md): the run "
-        "then "
-        "tells the switch nothing else"}
+        "then tells the switch nothing else"}
         .on("ofi packets")
-        .where("switch.target", "dpdk"),
+        .where("switch.target", "dpdk bmv2"),
     Key{"switch.socket", KeyType::string, "",
         "control socket of the switch (`ghostrank switch run --socket`), to tell it of the job, or "
         "grpc:HOST:PORT of a controller that SwitchML publishes; empty: it knows"}
@@ -109,7 +109,7 @@ constexpr std::array kKeys{
         "next but fifteen",
         1024, 65000}
         .on("ofi packets")
-        .where("switch.target", "compiled dpdk external"),
+        .where("switch.target", "compiled dpdk bmv2 external"),
     Key{"switch.slots", KeyType::integer, "512",
         "slots of each communicator on the switch of a rail, and so the most packets that a worker "
         "has in flight",

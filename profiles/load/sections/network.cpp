@@ -174,9 +174,12 @@ void read_program(const Settings& in, const std::string& near, SwitchSpec& sw) {
   const Setting &program = in.at("switch.program"), &entries = in.at("switch.entries");
   sw.program = file_named(program, near);
   sw.entries = file_named(entries, near);
-  if (!sw.program.empty() && !sw.program.ends_with(".spec"))
-    fail(program.mark, "switch.program: " + quote(program.text) +
-                           " is no .spec; compile P4 with p4c-dpdk and name what it writes");
+  const bool dpdk = sw.target == SwitchTarget::dpdk;
+  const std::string compiled = dpdk ? ".spec" : ".json",
+                    compiler = dpdk ? "p4c-dpdk" : "p4c-bm2-ss";
+  if (!sw.program.empty() && !sw.program.ends_with(compiled) && !sw.program.ends_with(".p4"))
+    fail(program.mark, "switch.program: " + quote(program.text) + " is neither .p4 nor " +
+                           compiled + "; name P4, or what " + compiler + " makes of it");
   if (sw.program.empty() && !sw.entries.empty())
     fail(entries.mark, "switch.entries are those of a program; name it with switch.program");
   if (!sw.entries.empty() && sw.loss > 0)
@@ -230,8 +233,7 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
   // An external switch or the user's own program is not known to be guarded. A job that gives a
   // time for an external switch claims that it is.
   out.collectives.in_switch.guarded =
-      sw.target == SwitchTarget::compiled ||
-      (sw.target == SwitchTarget::dpdk && in.text("switch.program").empty()) ||
+      sw.target == SwitchTarget::compiled || (sw.on_p4() && in.text("switch.program").empty()) ||
       (sw.target == SwitchTarget::external && in.given("switch.fallback_after_us"));
   sw.address = in.text("switch.address");
   if (!is_ipv4(sw.address))
@@ -258,7 +260,7 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
   sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
   if (!sw.started()) return;
   read_leaves(in, out.cluster.all_nodes(), sw);
-  if (sw.target == SwitchTarget::dpdk) read_program(in, near, sw);
+  if (sw.on_p4()) read_program(in, near, sw);
   if (sw.ports.find("{node}") == std::string::npos)
     fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
          "switch.ports: the run starts the switch and must know its interfaces; name them with "

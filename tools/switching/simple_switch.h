@@ -1,0 +1,42 @@
+// p4lang's simple_switch as a process of ours, and its command line. Both, and the Python that the
+// command line needs, are found on PATH.
+//
+// Errors are Error(environment). Threading: main thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/report/files/temporary_file.h"
+#include "tools/switching/child.h"
+
+namespace ghostrank {
+
+class SimpleSwitch {
+ public:
+  // Starts it with a program (JSON) and returns when it takes commands. Port p is links[p]: an
+  // interface, or X where it reads X_in.pcap and writes X_out.pcap, from `files_after` after its
+  // start on (0: interfaces). On interfaces the namespace's loopback interface is brought up, over
+  // which commands go.
+  SimpleSwitch(const std::string& program, const std::vector<std::string>& links,
+               std::chrono::seconds files_after = {});
+
+  // Carries out commands and returns what is answered. Throws with the first refusal.
+  std::string command(const std::vector<std::string>& lines) const;
+
+  Child& child() { return *child_; }
+  std::chrono::steady_clock::time_point began() const { return began_; }
+  // It was to go on and has ended.
+  [[noreturn]] void fail_ended() const;
+
+ private:
+  TemporaryFolder folder_;
+  std::string commands_;  // the program that takes them
+  std::string port_;      // where simple_switch takes them
+  std::chrono::steady_clock::time_point began_;
+  std::unique_ptr<Child> child_;
+};
+
+}  // namespace ghostrank
