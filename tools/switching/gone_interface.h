@@ -4,6 +4,7 @@
 // Threading: one owner.
 #pragma once
 
+#include <cerrno>
 #include <net/if.h>
 #include <string>
 #include <system_error>
