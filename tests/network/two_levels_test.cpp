@@ -93,6 +93,9 @@ TEST_F(LeavesOfTheRun, GoWithIt) {
   lab->finish(killed, std::chrono::seconds(10));
   for (int i = 0; i < 200 && has_cables(); ++i) shell("sleep 0.05");
   EXPECT_FALSE(has_cables());
+  const std::string left = "ip netns pids " + lab->switch_space() + " | grep .";
+  for (int i = 0; i < 200 && shell(left) == 0; ++i) shell("sleep 0.05");
+  EXPECT_NE(shell(left), 0) << "a leaf outlives its run";
 
   const pid_t run = start_long_run(" -s switch.leaves=2");
   shell("sleep 1");
