@@ -1,7 +1,9 @@
 #include "switch/bmv2/entries.h"
 
+#include <algorithm>
 #include <map>
 #include <regex>
+#include <sstream>
 #include <string_view>
 
 namespace ghostrank::bmv2 {
@@ -67,6 +69,19 @@ void add_group(const SwitchPlan& plan, const Tables& job, const Tables::Group& g
   }
 }
 
+// The answer to each command, which follows a prompt.
+std::vector<std::string> answers_of(const std::string& text) {
+  constexpr std::string_view kPrompt = "RuntimeCmd: ";
+  std::vector<std::string> answers;
+  for (std::size_t at = text.find(kPrompt); at != std::string::npos;) {
+    at += kPrompt.size();
+    const std::size_t end = text.find(kPrompt, at);
+    answers.push_back(text.substr(at, end == std::string::npos ? end : end - at));
+    at = end;
+  }
+  return answers;
+}
+
 std::string cell(const char* counters, int at) {
   return std::string(counters) + " " + std::to_string(at);
 }
@@ -105,6 +120,35 @@ std::vector<std::string> commands_to_add(const Setup& setup) {
   for (const Setup::Group& group : setup.groups) {
     lines.push_back("mc_mgrp_create " + group.number);
     for (const std::string& node : group.nodes) lines.push_back("mc_node_create " + node);
+  }
+  return lines;
+}
+
+std::string refusal_in(const std::string& answers) {
+  for (const char* refusal : {"Error:", "Invalid", "Could not"})
+    if (const std::size_t at = answers.find(refusal); at != std::string::npos)
+      return answers.substr(at, answers.find('\n', at) - at);
+  return "";
+}
+
+std::vector<std::string> commands_to_undo(const std::vector<std::string>& commands,
+                                          const std::string& answers) {
+  const std::vector<std::string> given = answers_of(answers);
+  std::vector<std::string> lines;
+  for (std::size_t c = std::min(commands.size(), given.size()); c-- > 0;) {
+    if (!refusal_in(given[c]).empty()) continue;
+    std::istringstream words(commands[c]);
+    std::string verb, first, second;
+    words >> verb >> first >> second;
+    const Handles handles = handles_in(given[c]);
+    if (verb == "table_add" && !handles.entries.empty())
+      lines.push_back("table_delete " + first + " " + handles.entries[0]);
+    else if (verb == "mc_node_create" && !handles.nodes.empty())
+      lines.push_back("mc_node_destroy " + handles.nodes[0]);
+    else if (verb == "mc_mgrp_create")
+      lines.push_back("mc_mgrp_destroy " + first);
+    else if (verb == "mc_node_associate")
+      lines.push_back("mc_node_dissociate " + first + " " + second);
   }
   return lines;
 }

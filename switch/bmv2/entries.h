@@ -40,6 +40,12 @@ struct Handles {
 };
 
 std::vector<std::string> commands_to_add(const Setup& setup);
+// The first refusal among the answers; "": all was accepted.
+std::string refusal_in(const std::string& answers);
+// The commands that take back what was accepted of `commands`, those to add or to join, the last
+// one first. Registers keep what was written to them.
+std::vector<std::string> commands_to_undo(const std::vector<std::string>& commands,
+                                          const std::string& answers);
 Handles handles_in(const std::string& answers);
 // Both require the handles of all that was added.
 std::vector<std::string> commands_to_join(const Setup& setup, const Handles& handles);

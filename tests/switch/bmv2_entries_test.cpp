@@ -25,7 +25,7 @@ using ::testing::SizeIs;
 class CommandLine {
  public:
   std::string run(const std::vector<std::string>& commands) {
-    std::string answers;
+    std::string answers = "Obtaining JSON from switch...\nDone\n";
     for (const std::string& command : commands) answers += "RuntimeCmd: " + answer(command);
     return answers;
   }
@@ -34,9 +34,11 @@ class CommandLine {
   std::map<std::string, std::set<std::string>> groups;  // number, nodes
   std::map<std::string, std::string> nodes;             // handle, replica and ports
   std::map<std::string, std::string> registers;
+  int accepted = -1;  // commands until one is refused; -1: none is
 
  private:
   std::string answer(const std::string& command) {
+    if (accepted-- == 0) return "Invalid table operation (TABLE_FULL)\n";
     std::istringstream in(command);
     std::string verb, a, b, rest;
     in >> verb >> a >> b;
@@ -151,6 +153,42 @@ TEST(Bmv2Entries, LeaveNothingOfAJobThatIsRemoved) {
   EXPECT_EQ(bmv2.entries, entries);
   EXPECT_THAT(bmv2.groups, SizeIs(1));
   EXPECT_THAT(bmv2.nodes, SizeIs(1));
+}
+
+// Whichever command is refused, of those to add or to join.
+TEST(Bmv2Entries, AreTakenBackWhereOneIsRefused) {
+  const SwitchPlan plan = plan_of(3);
+  CommandLine bmv2;
+  set_up(bmv2, setup_of_plan(plan));
+  const auto entries = bmv2.entries;
+  const auto nodes = bmv2.nodes;
+  const auto groups = bmv2.groups;
+  Allocation allocation(64, 1024, true);
+  const JobPlan job = job_of("job", 0, 2);
+  const bmv2::Setup setup = setup_of_job(plan, tables_of(job, allocation.admit(job)));
+  const std::vector<std::string> adding = commands_to_add(setup);
+  int refused = 0;
+  for (bool all = false; !all; ++refused) {
+    SCOPED_TRACE(refused);
+    bmv2.accepted = refused;
+    const std::string added = bmv2.run(adding);
+    std::vector<std::string> joining, undoing;
+    std::string joined;
+    if (refusal_in(added).empty()) {
+      joining = commands_to_join(setup, handles_in(added));
+      joined = bmv2.run(joining);
+      all = refusal_in(joined).empty();
+      undoing = commands_to_undo(joining, joined);
+    }
+    EXPECT_EQ(refusal_in(added + joined), all ? "" : "Invalid table operation (TABLE_FULL)");
+    bmv2.accepted = -1;
+    bmv2.run(undoing);
+    bmv2.run(commands_to_undo(adding, added));
+    EXPECT_EQ(bmv2.entries, entries);
+    EXPECT_EQ(bmv2.nodes, nodes);
+    EXPECT_EQ(bmv2.groups, groups);
+  }
+  EXPECT_GT(refused, std::ssize(adding));  // joining was refused, too
 }
 
 TEST(Bmv2Entries, EmptyTheSlotsOfAJobAlone) {
