@@ -4,7 +4,7 @@
 #include <array>
 
 #include "emulator/fabric/datagrams.h"
-#include "emulator/fabric/ofi.h"
+#include "emulator/fabric/ofi/ofi.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

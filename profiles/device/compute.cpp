@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "profiles/device/device.h"
-#include "profiles/device/eager_kernels.h"
-#include "profiles/device/measured_kernels.h"
+#include "profiles/device/kernels/eager.h"
+#include "profiles/device/kernels/measured.h"
 #include "profiles/error.h"
 #include "profiles/job/optimizer.h"
 

@@ -1,6 +1,6 @@
 // How long a GPU computes: matrix products take FLOPs / (peak of the type * efficiency),
 // memory-bound work takes bytes / bandwidth. The layers of dense transformers on a device with
-// multiprocessors are computed kernel by kernel instead (profiles/device/layer_kernels.h).
+// multiprocessors are computed kernel by kernel instead (profiles/device/kernels/of_layer.h).
 //
 // Units: FLOPs (a multiply-add is 2), bytes, picoseconds. Errors: Error(usage) if the device lacks
 // the data type, or if the work would take more than 1e6 s. Threading: plain values.
@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "profiles/device/kernels.h"
+#include "profiles/device/kernels/kernels.h"
 #include "profiles/job/job.h"
 #include "profiles/model/model.h"
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "profiles/device/kernel_tables.h"
-#include "profiles/device/measured_kernels.h"
+#include "profiles/device/kernels/measured.h"
+#include "profiles/device/kernels/tables.h"
 
 namespace ghostrank {
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "profiles/device/kernel_shapes.h"
+#include "profiles/device/kernels/shapes.h"
 #include "profiles/input/keys.h"
 #include "profiles/job/job.h"
 

@@ -446,15 +446,16 @@ struct Precision {
   std::string optimizer = "adam";  // adam | sgd
 };
 
-// What kernels reach of a device's peaks, and what starting them costs (profiles/device/kernels.h).
+// What kernels reach of a device's peaks, and what starting them costs
+// (profiles/device/kernels/kernels.h).
 struct KernelShares {
   double matmul = 1, memory = 1;  // shares of the peak and of the memory's bandwidth
   double launch_us = 0;           // the GPU's time to start a kernel
   double host_us = 0;             // the host's time to launch one; 0: the host never holds it up
 };
 
-struct MeasuredKernels;  // profiles/device/measured_kernels.h
-struct KernelDemand;     // profiles/device/kernel_demand.h
+struct MeasuredKernels;  // profiles/device/kernels/measured.h
+struct KernelDemand;     // profiles/device/kernels/demand.h
 
 // Where a device's compute times come from.
 enum class Calibration : std::uint8_t { assumed, fitted, measured };

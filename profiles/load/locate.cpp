@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "profiles/device/kernel_tables.h"
+#include "profiles/device/kernels/tables.h"
 #include "profiles/error.h"
 #include "profiles/input/input_file.h"
 #include "profiles/input/keys.h"

@@ -1,11 +1,12 @@
 // Input of the data endpoint, from strangers as from the job's own processes: the fragments of some
 // messages as records (header, number of bytes that arrived), damaged.
+#include "emulator/fabric/ofi/fragments.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "emulator/fabric/ofi_fragments.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/fabric/ofi_fragments.h"
-#include "emulator/fabric/ofi_frames.h"
+#include "emulator/fabric/ofi/fragments.h"
+#include "emulator/fabric/ofi/frames.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -4,7 +4,7 @@
 
 #include "profiles/error.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/nccl/nccl_check.h"
+#include "tools/nccl/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ghostrank;

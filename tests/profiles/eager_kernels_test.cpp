@@ -1,10 +1,9 @@
 // The kernels of PyTorch's layers: as many as its profiles show, of which kinds, and what planners
 // make of them.
-#include "profiles/device/eager_kernels.h"
-
 #include <gtest/gtest.h>
 
 #include "profiles/device/compute.h"
+#include "profiles/device/kernels/eager.h"
 #include "profiles/planners/plan.h"
 #include "profiles/planners/shared/data_parallel.h"
 #include "tests/profiles/support.h"

@@ -6,7 +6,7 @@
 
 #include "profiles/device/compute.h"
 #include "profiles/device/device.h"
-#include "profiles/device/layer_kernels.h"
+#include "profiles/device/kernels/of_layer.h"
 #include "profiles/planners/pipeline/pipeline.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"

@@ -1,15 +1,14 @@
 // Measured kernels of a device profile: what their tables may hold, and what they say of sizes that
 // were not measured.
-#include "profiles/device/measured_kernels.h"
-
 #include <cmath>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "profiles/device/compute.h"
-#include "profiles/device/kernel_tables.h"
-#include "profiles/device/kernels.h"
+#include "profiles/device/kernels/kernels.h"
+#include "profiles/device/kernels/measured.h"
+#include "profiles/device/kernels/tables.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

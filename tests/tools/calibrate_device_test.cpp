@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/device/kernel_demand.h"
-#include "profiles/device/kernels.h"
+#include "profiles/device/kernels/demand.h"
+#include "profiles/device/kernels/kernels.h"
 #include "profiles/error.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"

@@ -2,8 +2,6 @@
 // four nodes of one GPU and two NICs (tests/nccl_trace). The others are written by hand, in the
 // forms of NCCL's source: rings and trees after the published orders of an HGX H100, the choices
 // after logs of real clusters (NVIDIA/nccl issue 1752: 64 nodes of 8).
-#include "tools/nccl/nccl_check.h"
-
 #include <fstream>
 #include <sstream>
 
@@ -18,7 +16,8 @@
 #include "profiles/trace/trace_file.h"
 #include "tests/profiles/support.h"
 #include "tests/shell.h"
-#include "tools/nccl/nccl_result.h"
+#include "tools/nccl/check.h"
+#include "tools/nccl/result.h"
 
 namespace ghostrank {
 namespace {

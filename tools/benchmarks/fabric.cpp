@@ -7,8 +7,8 @@
 #include <benchmark/benchmark.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/benchmarks/bare_libfabric.h"
 #include "tools/benchmarks/found.h"
+#include "tools/benchmarks/peers/bare_libfabric.h"
 #include "tools/benchmarks/two_processes.h"
 
 namespace ghostrank::bench {

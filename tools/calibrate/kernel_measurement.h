@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "profiles/device/kernel_demand.h"
-#include "profiles/device/measured_kernels.h"
+#include "profiles/device/kernels/demand.h"
+#include "profiles/device/kernels/measured.h"
 #include "profiles/load/load.h"
 #include "tools/calibrate/cuda_library.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "profiles/device/device.h"
-#include "profiles/device/kernel_tables.h"
+#include "profiles/device/kernels/tables.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "profiles/device/kernel_shapes.h"
+#include "profiles/device/kernels/shapes.h"
 
 namespace ghostrank {
 

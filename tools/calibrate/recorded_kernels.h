@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/device/measured_kernels.h"
+#include "profiles/device/kernels/measured.h"
 
 namespace ghostrank {
 

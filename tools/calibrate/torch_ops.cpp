@@ -39,7 +39,7 @@ std::optional<OperandType> operand_type_of(const std::string& type) {
 // ---- Kernels that move bytes ----
 
 // A kernel that passes over an operand so many times, and over `more` bytes for each element. The
-// first row that fits counts. The passes are those that planners count (device/eager_kernels.cpp).
+// first row that fits counts. The passes are those that planners count (device/kernels/eager.cpp).
 struct Mover {
   std::string_view op;
   std::string_view kernel;  // a part of the kernel's name; empty: any

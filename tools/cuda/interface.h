@@ -27,7 +27,7 @@ enum GhostrankCudaType {
   GHOSTRANK_CUDA_FP8
 };
 
-/* How a product's operands lie in memory, as in profiles/device/kernel_shapes.h. */
+/* How a product's operands lie in memory, as in profiles/device/kernels/shapes.h. */
 enum GhostrankCudaOperands {
   GHOSTRANK_CUDA_FORWARD, /* m x k, n x k */
   GHOSTRANK_CUDA_INPUT,   /* m x k, k x n */

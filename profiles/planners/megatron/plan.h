@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "profiles/device/layer_kernels.h"
+#include "profiles/device/kernels/of_layer.h"
 #include "profiles/job/job.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/pipeline/layer_split.h"

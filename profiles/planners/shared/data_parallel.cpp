@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "profiles/device/compute.h"
-#include "profiles/device/eager_kernels.h"
+#include "profiles/device/kernels/eager.h"
 #include "profiles/error.h"
 #include "profiles/model/model.h"
 

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/fabric/ofi.h"
+#include "emulator/fabric/ofi/ofi.h"
 #include "profiles/error.h"
 #include "tests/emulator/processes/processes.h"
 

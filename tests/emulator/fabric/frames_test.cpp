@@ -1,12 +1,13 @@
 // Frames, in which small messages travel together: alone, and over every provider.
+#include "emulator/fabric/ofi/frames.h"
+
 #include <algorithm>
 #include <cstring>
 #include <random>
 
 #include <gtest/gtest.h>
 
-#include "emulator/fabric/ofi_fragments.h"
-#include "emulator/fabric/ofi_frames.h"
+#include "emulator/fabric/ofi/fragments.h"
 #include "tests/emulator/fabric/fabric_support.h"
 
 namespace ghostrank {

@@ -1,6 +1,6 @@
 // The fabric over libfabric between real processes on this host, over every software provider that
 // can block; and the reassembly of fragments alone.
-#include "emulator/fabric/ofi.h"
+#include "emulator/fabric/ofi/ofi.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 #include <rdma/fi_cm.h>
 
-#include "emulator/fabric/ofi_fragments.h"
-#include "emulator/fabric/ofi_open.h"
+#include "emulator/fabric/ofi/fragments.h"
+#include "emulator/fabric/ofi/open.h"
 #include "tests/emulator/fabric/fabric_support.h"
 
 namespace ghostrank {

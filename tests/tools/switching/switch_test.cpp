@@ -9,10 +9,10 @@
 #include "profiles/error.h"
 #include "switch/ports/pcap_file.h"
 #include "tests/switch/sparse_support.h"
-#include "tools/switching/compiled.h"
 #include "tools/switching/control.h"
 #include "tools/switching/plan.h"
 #include "tools/switching/show.h"
+#include "tools/switching/targets/compiled.h"
 
 namespace ghostrank {
 namespace {

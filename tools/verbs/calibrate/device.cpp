@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "profiles/device/kernel_tables.h"
+#include "profiles/device/kernels/tables.h"
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/config.h"

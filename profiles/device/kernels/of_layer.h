@@ -1,0 +1,48 @@
+// The kernels that a framework launches for one dense transformer layer, and for the head with its
+// loss: forward, the gradient of the input, the gradient of the weights.
+//
+//   attention   norm, product to queries, keys and values | core | product, bias + dropout + add
+//   ffn         norm, product, activation                        | product, bias + dropout + add
+//
+// The core is unfused (scores in memory: product, softmax, dropout, product) or one fused kernel,
+// which skips the masked half of the scores. Kernels are those of Megatron-LM: bias and activation,
+// bias and dropout and addition, scale and mask and softmax are one kernel each, the last only for
+// batches of four score matrices, else five. Products of weights' gradients add them to the buffer
+// of gradients themselves, or a kernel of its own does.
+//
+// Everything is of one rank after tensor parallelism. Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "profiles/device/kernels/kernels.h"
+
+namespace ghostrank {
+
+struct LayerShape {
+  std::uint64_t tokens = 0;      // that products see
+  std::uint64_t own_tokens = 0;  // that norms, dropouts and additions see (sequence parallelism)
+  std::uint64_t hidden = 0;
+  std::uint64_t query = 0, key = 0, ffn = 0;  // widths on this rank
+  std::uint64_t heads = 0, head_width = 0;    // heads on this rank
+  std::uint64_t queries = 0, keys = 0;        // positions of one sample on this rank; of all ranks
+  bool gated = false, bias = false, dropout = false, rotary = false, fused_attention = false;
+  bool fused_accumulation = false;   // of weights' gradients
+  double element = 2, gradient = 4;  // bytes of an activation, of a gradient of a weight
+};
+
+struct KernelTimes {
+  Kernels forward, input, weight;
+};
+
+struct LayerKernels {
+  KernelTimes qkv, core, projection, fc1, fc2;
+};
+
+LayerKernels layer_kernels(const KernelModel& device, const LayerShape& shape);
+
+// `vocabulary`: the part of this rank.
+KernelTimes head_kernels(const KernelModel& device, const LayerShape& shape,
+                         std::uint64_t vocabulary);
+
+}  // namespace ghostrank
