@@ -25,7 +25,8 @@ void check_together(const std::vector<CapturedRank>& ranks) {
     const auto refuse = [&](const std::string& what) { throw Error(one.file + ": " + what); };
     if (one.world != first.world || !seen.insert(one.rank).second ||
         one.parameters != first.parameters || one.plain != first.plain ||
-        one.timer != first.timer || one.backend != first.backend)
+        one.layers_are_buckets != first.layers_are_buckets || one.timer != first.timer ||
+        one.backend != first.backend)
       refuse("is not of the same run as " + first.file + "; give the records of one run");
     if (one.device != "cpu" && one.timer != kCudaTimer)
       refuse("the module is on " + quote(one.device) +
@@ -101,7 +102,8 @@ Layers layers_of(const CapturedRank& rank) {
     for (const std::uint32_t p : bucket.parameters) {
       if (ready[p]) throw Error(rank.file + ": a parameter lies in two buckets");
       ready[p] = true;
-      if (!module || *module != rank.parameters[p].module) out.runs.emplace_back();
+      if (!module || (*module != rank.parameters[p].module && !rank.layers_are_buckets))
+        out.runs.emplace_back();
       module = &rank.parameters[p].module;
       out.runs.back().push_back(p);
     }
@@ -126,8 +128,12 @@ std::vector<CaptureLayer> named_layers(const CapturedRank& rank, const Layers& l
   std::map<std::string, int> times;
   for (std::size_t layer = 0; layer < out.size(); ++layer) {
     const auto& run = layers.runs[out.size() - 1 - layer];
-    const std::string& module = rank.parameters[run.front()].module;
-    std::string name = module.empty() ? rank.parameters[run.front()].name : module;
+    const auto name_of = [&](std::uint32_t p) {
+      const CapturedParameter& one = rank.parameters[p];
+      return one.module.empty() ? one.name : one.module;
+    };
+    std::string name = name_of(run.back());
+    if (name != name_of(run.front())) name += " to " + name_of(run.front());
     if (const int before = times[name]++; before > 0) name += "#" + std::to_string(before + 1);
     out[layer].name = name;
     for (auto p = run.rbegin(); p != run.rend(); ++p) {
@@ -168,12 +174,13 @@ void backward_delays(const CapturedRank& rank, const Layers& layers, const Captu
   }
   Nanos at = step.backward_begin;
   for (std::size_t run = 0, bucket = 0; run < layers.runs.size(); ++run) {
-    Nanos end = at;
-    for (const std::uint32_t p : layers.runs[run]) {
-      if (ready[p] < 0)
-        refuse_step(rank, step, "parameter " + quote(rank.parameters[p].name) + " got no gradient");
-      end = std::max(end, ready[p]);
-    }
+    Nanos last = -1;
+    for (const std::uint32_t p : layers.runs[run]) last = std::max(last, ready[p]);
+    if (last < 0 && !rank.layers_are_buckets)
+      refuse_step(rank, step,
+                  "parameter " + quote(rank.parameters[layers.runs[run].front()].name) +
+                      " got no gradient");
+    Nanos end = std::max(at, last);
     if (run + 1 == layers.bucket_end[bucket]) {
       if (launched[bucket] < 0) refuse_step(rank, step, "a bucket was not reduced");
       end = std::max(end, launched[bucket++]);
@@ -302,7 +309,10 @@ Captured merge_capture(const std::vector<CapturedRank>& given) {
       out.delays[r].back().buffers = time_of_buffers(ranks, clocks, r, s);
       data.push_back(ranks[r].steps[s].data);
       if (ranks[r].steps[s].modules.empty())
-        ++out.left_out["what each module's forward takes, as under torch.compile: it is one delay"];
+        ++out.left_out["what each module's forward takes, as " +
+                       std::string(first.layers_are_buckets ? "with layers by bucket"
+                                                            : "under torch.compile") +
+                       ": it is one delay"];
       for (const CapturedCall& call : ranks[r].steps[s].calls)
         ++out.left_out["the script's own " + call.name + ", whose time stays in the delays"];
     }

@@ -3,8 +3,10 @@
 //
 // A layer of the profile is a run of parameters of one module that get ready one after the other
 // and lie in one bucket: its backward ends when the last of them is ready, or when their bucket is
-// launched. Time without a module of its own (functions, activations, the loss) belongs to what
-// comes before it in the forward, after it in the backward.
+// launched. Where hooks of modules and gradients were left out, because they cost too much, a
+// bucket is a layer, and the forward is one delay, of the first. Time without a module of its own
+// (functions, activations, the loss) belongs to what comes before it in the forward, after it in
+// the backward.
 //
 // Clocks: ranks of one machine share theirs. Another machine's is shifted to the middle of what the
 // all-reduces allow, because none ends before all its ranks have launched it; drift is not

@@ -107,6 +107,12 @@ class Reader {
   void take_header(const JsonTape& tape, const JsonNode& root) {
     if (integer(tape, root, "ghostrank_capture", 1) != 1) fail("not version 1 of these records");
     out_.plain = text(tape, root, "mode") == "plain";
+    if (const JsonNode* layers = tape.find(root, "layers")) {
+      const std::string by = text(*layers, "layers");
+      if (by != kLayersByModule && by != kLayersByBucket)
+        fail("layers " + quote(by) + " are none of " + kLayersByModule + ", " + kLayersByBucket);
+      out_.layers_are_buckets = by == kLayersByBucket;
+    }
     out_.world = static_cast<int>(integer(tape, root, "world", kMaxWorld));
     out_.rank = static_cast<int>(integer(tape, root, "rank", kMaxWorld));
     if (out_.rank >= out_.world) fail("rank " + std::to_string(out_.rank) + " is not in the world");

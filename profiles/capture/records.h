@@ -1,14 +1,16 @@
 // What the hooks of `ghostrank profile capture` write (hooks/ghostrank_hooks.py): a file for each
 // rank, JSON lines.
 //
-//   {"ghostrank_capture": 1, "mode": "hooks", "rank", "world", "host", "clock",
+//   {"ghostrank_capture": 1, "mode": "hooks", "layers": "modules" | "buckets", "rank", "world",
+//   "host", "clock",
 //    "timer": "host" | "cuda events", "torch", "backend", "device", "device_name", "model",
 //    "bucket_cap_bytes", "parameters": [[name, module, elements, type], ...], "buffers": [[type,
 //    elements], ...]} the first line
 //   {"step": 4, "mode": "warm" | "off" | "switch", "end": ns}                   not recorded
 //   {"step": 6, "mode": "on", "end": ns, "forward": [begin, begin behind the broadcast of buffers,
 //    end], "modules": [[first parameter, entered], ...], "backward": [begin, end],
-//    "gradients": [[parameter, ready], ...], "buckets": [[index, bytes, launched, ended], ...],
+//    "gradients": [[parameter, ready], ...] (at least the last of each run of one module's
+//    parameters in a bucket), "buckets": [[index, bytes, launched, ended], ...],
 //    "optimizer": [begin, end], "data": ns, "forwards": n,
 //    "calls": [[name, bytes, begin, end], ...]}                                 recorded
 //   {"formed": [[index, type, elements, [parameter, ...]], ...]}                DDP's buckets
@@ -19,7 +21,8 @@
 //
 // Times are nanoseconds of the clock that the header names; equal names are one clock. `timer` says
 // whose they are: the host's, at which it launched work, or the device's, at which it got there.
-// Without it they are the host's. A step ends when its optimizer has stepped. Magnitudes are
+// Without it they are the host's. With layers by bucket there are no modules and gradients; without
+// `layers` they are by module. A step ends when its optimizer has stepped. Magnitudes are
 // counted from 2^(k/4) up to 2^((k+1)/4). Of the bucket's blocks that begin in a parameter, n are
 // nonzero on exactly 0, 1, 2 ... ranks. Input is not trusted. Threading: plain values.
 #pragma once
@@ -88,7 +91,8 @@ struct CapturedGradients {
 
 struct CapturedRank {
   std::string file, clock, timer, torch, backend, device, device_name, model;
-  bool plain = false;  // only the ends of steps
+  bool plain = false;               // only the ends of steps
+  bool layers_are_buckets = false;  // else runs of a module's parameters
   int rank = 0, world = 1;
   std::uint64_t bucket_cap_bytes = 0;
   std::uint64_t float_buffers = 0, integer_buffers = 0;  // elements
@@ -98,6 +102,8 @@ struct CapturedRank {
   CapturedGradients gradients;
 };
 
+inline constexpr const char* kLayersByModule = "modules";
+inline constexpr const char* kLayersByBucket = "buckets";
 inline constexpr const char* kHostTimer = "host";
 inline constexpr const char* kCudaTimer = "cuda events";
 inline constexpr std::uint64_t kMaxCapturedSteps = 1'000'000;

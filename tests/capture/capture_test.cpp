@@ -1,6 +1,7 @@
 // From the records of a run to a profile, and from the profile to the same steps.
 #include <cmath>
 #include <filesystem>
+#include <regex>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -61,6 +62,63 @@ TEST_F(Capture, FindsTheDelaysOfEveryStepAndRank) {
     EXPECT_EQ(one.after, test::kAfter);
     EXPECT_EQ(one.optimizer, test::kOptimizer);
   }
+}
+
+// A layer is ready with the last of its gradients, and the hooks note no other.
+TEST_F(Capture, NeedsOnlyTheLastGradientOfALayer) {
+  const Captured all = merge_capture(made());
+  const std::regex not_last(R"(\[[13],[0-9]+\],)"), none_of_b(R"(\[[23],[0-9]+\],(?=\[))");
+  std::string without_b;
+  for (int rank : {0, 1}) {
+    const std::string text = test::made_records(rank);
+    const std::string last = std::regex_replace(text, not_last, "");
+    ASSERT_LT(last.size(), text.size());
+    folder.write("rank" + std::to_string(rank) + ".jsonl", last);
+    without_b = std::regex_replace(last, none_of_b, "");
+    ASSERT_LT(without_b.size(), last.size());
+  }
+  const Captured found = merge_capture(read_capture(folder.path("")));
+  ASSERT_EQ(found.delays.size(), all.delays.size());
+  for (std::size_t rank = 0; rank < all.delays.size(); ++rank)
+    for (std::size_t step = 0; step < all.delays[rank].size(); ++step)
+      EXPECT_EQ(found.delays[rank][step].backward, all.delays[rank][step].backward);
+  folder.write("rank1.jsonl", without_b);
+  EXPECT_NE(test::error_of([&] {
+              merge_capture(read_capture(folder.path("")));
+            }).find("parameter 'b.bias' got no gradient"),
+            std::string::npos);
+}
+
+// Without hooks of modules and gradients: the backward lasts until buckets are launched.
+TEST_F(Capture, HasBucketsAsLayersOnRequest) {
+  const auto by_bucket = [](std::string text) {
+    text.replace(text.find(R"("mode":"hooks")"), 14, R"("mode":"hooks","layers":"buckets")");
+    for (const auto& [from, to] :
+         {std::pair{R"x("(modules|gradients)":\[\[[^a-z]*\]\])x", R"("$1":[])"},
+          {R"(,\[1,1000000,[0-9]+,[0-9]+\])", ""},
+          {R"(\[0,"float32",500000,\[3,2\]\],.*\]\])", R"([0,"float32",750000,[3,2,1,0]]])"}})
+      text = std::regex_replace(text, std::regex(from), to);
+    return text;
+  };
+  for (int rank : {0, 1})
+    folder.write("rank" + std::to_string(rank) + ".jsonl", by_bucket(test::made_records(rank)));
+  const Captured found = merge_capture(read_capture(folder.path("")));
+  ASSERT_EQ(found.layers.size(), 1u);
+  EXPECT_EQ(found.layers[0].name, "a to b");
+  EXPECT_EQ(found.layers[0].parameters, (std::vector<std::uint64_t>{249900, 100, 499900, 100}));
+  EXPECT_EQ(found.buckets, (std::vector<std::size_t>{4}));
+  const CaptureDelays& one = found.delays[0][1];
+  EXPECT_EQ(one.forward, (std::vector<Nanos>{test::kForwardA + test::kForwardB}));
+  EXPECT_EQ(one.backward, (std::vector<Nanos>{test::backward_of_last(7)}));
+  EXPECT_EQ(found.left_out.begin()->first,
+            "what each module's forward takes, as with layers by bucket: it is one delay");
+
+  folder.write("rank1.jsonl", test::made_records(1));
+  EXPECT_NE(test::error_of([&] { merge_capture(read_capture(folder.path(""))); }).find("same run"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"("mode":"hooks")", R"("mode":"hooks","layers":"blocks")")
+                .find(":1:1: layers 'blocks' are none of modules, buckets"),
+            std::string::npos);
 }
 
 TEST_F(Capture, PlaysTheHostsWorkOnBuffersBesideTheirBroadcast) {
@@ -468,8 +526,9 @@ TEST_F(Capture, OfARealRunChangesNothingAndCanBePlayed) {
   ASSERT_EQ(alone.status, 0) << alone.text;
   const std::string profile = folder.path("run.profile.yaml");
   const Outcome captured =
-      shell(GHOSTRANK_BINARY " profile capture --block 4 -o '" + profile + "' --gradients '" +
-            folder.path("run") + "' -- " + script + "'" + folder.path("captured.json") + "'");
+      shell(GHOSTRANK_BINARY " profile capture --block 4 -o '" + profile + "' --records '" +
+            folder.path("fine") + "' --gradients '" + folder.path("run") + "' -- " + script + "'" +
+            folder.path("captured.json") + "'");
   ASSERT_EQ(captured.status, 0) << captured.text;
   EXPECT_EQ(test::read_file(folder.path("captured.json")),
             test::read_file(folder.path("alone.json")));
@@ -479,6 +538,28 @@ TEST_F(Capture, OfARealRunChangesNothingAndCanBePlayed) {
   EXPECT_EQ(found["ranks"], 2);
   EXPECT_EQ(found["buckets_by_rule"], true);
   EXPECT_GE(found["held_out_steps"].get<int>(), 6);
+
+  // The hooks note a layer's last gradient alone.
+  const std::size_t layers =
+      test::load_text("model: '" + profile + "'\nparallel: {framework: ddp}\n")
+          .spec.model->layers.size();
+  for (const CapturedStep& step : read_captured_rank(folder.path("fine/rank0.jsonl")).steps)
+    EXPECT_EQ(step.gradients.size(), step.mode == CapturedStep::Mode::on ? layers : 0);
+
+  // With buckets as layers the same run has as many layers as buckets, and only their launches.
+  const Outcome coarse =
+      shell(GHOSTRANK_BINARY " profile capture --layers buckets --block 4 -o '" +
+            folder.path("coarse.yaml") + "' --records '" + folder.path("coarse") + "' -- " +
+            script + "'" + folder.path("coarse.json") + "'");
+  ASSERT_EQ(coarse.status, 0) << coarse.text;
+  EXPECT_EQ(test::read_file(folder.path("coarse.json")),
+            test::read_file(folder.path("alone.json")));
+  const JobSpec of_buckets =
+      test::load_text("model: '" + folder.path("coarse.yaml") + "'\nparallel: {framework: ddp}\n")
+          .spec;
+  EXPECT_EQ(of_buckets.model->layers.size(), of_buckets.model->buckets.size());
+  for (const CapturedStep& step : read_captured_rank(folder.path("coarse/rank0.jsonl")).steps)
+    EXPECT_EQ(step.modules.size() + step.gradients.size(), 0u);
 
   // What the gradients looked like, in a job. Inputs behind a ReLU leave rows of weights at zero in
   // some steps, and the biases of dead units.

@@ -8,7 +8,8 @@ gets there, not that of the launch. Events are read between blocks, never within
 The hooks are on for a block of steps and off for the next, so that one run shows what they cost and has
 steps that the profile does not use. The first step of a block only ends: hooks change within it. The
 communication hook stays in both, because DDP cannot give it up; GHOSTRANK_CAPTURE_MODE=plain leaves out
-everything but the ends of steps, for a second run that shows the cost of all.
+everything but the ends of steps, for a second run that shows the cost of all. GHOSTRANK_CAPTURE_LAYERS=buckets does
+without hooks of modules and gradients: DDP's buckets are the layers.
 
 With GHOSTRANK_CAPTURE_RANKS=N the process is rank 0 of N, and there are no others: its process group is PyTorch's fake
 one, whose collectives end at once.
@@ -16,6 +17,7 @@ one, whose collectives end at once.
 
 import atexit
 import functools
+import itertools
 import json
 import os
 import socket
@@ -32,6 +34,7 @@ WARM_STEPS = 5  # DDP rebuilds its buckets in the first two, allocators and cach
 BLOCK = int(os.environ.get("GHOSTRANK_CAPTURE_BLOCK", "5"))
 FOLDER = os.environ.get("GHOSTRANK_CAPTURE", "")
 PLAIN = os.environ.get("GHOSTRANK_CAPTURE_MODE") == "plain"
+LAYERS = os.environ.get("GHOSTRANK_CAPTURE_LAYERS", "modules")  # or buckets
 RANKS = int(os.environ.get("GHOSTRANK_CAPTURE_RANKS", "0"))  # 0: as many as there are processes
 BLOCK_OF_GRADIENTS = int(os.environ.get("GHOSTRANK_CAPTURE_GRADIENTS", "0"))  # elements; 0: no statistics
 
@@ -63,6 +66,9 @@ class DeviceClock:
 
     elapsed_time() has single precision, so events are counted from the last one that was put beside the host's clock,
     while the device was idle.
+
+    A moment costs the host's time, so events are used again once they are read, and a stream is known by its handle:
+    making either anew takes longer than to record the event.
     """
 
     timer = "cuda events"
@@ -70,19 +76,34 @@ class DeviceClock:
     def __init__(self, device):
         self.device = device
         self.name = torch.cuda.get_device_name(device)
+        self.streams = {}  # by handle
+        self.free, self.read = [], set()  # events
         self.settle()
 
+    def stream(self):
+        """The current one, of this thread."""
+        handle = torch._C._cuda_getCurrentRawStream(self.device.index)
+        try:
+            return self.streams[handle]
+        except KeyError:
+            return self.streams.setdefault(handle, torch.cuda.current_stream(self.device))
+
     def moment(self):
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
+        try:
+            event = self.free.pop()
+        except IndexError:
+            event = torch.cuda.Event(enable_timing=True)
+        event.record(self.stream())
         return event
 
     def wait(self):
         torch.cuda.synchronize(self.device)
 
     def settle(self):
-        """Counts from here on."""
+        """Counts from here on. Events that were read before may be recorded again."""
         self.wait()
+        self.free.extend(self.read)
+        self.read.clear()
         before = now()
         self.origin = self.moment()
         self.origin.synchronize()
@@ -90,6 +111,7 @@ class DeviceClock:
 
     def nanos(self, event):
         """A moment after `settle`, once the device has got there."""
+        self.read.add(event)
         return self.at + round(1e6 * self.origin.elapsed_time(event))
 
 
@@ -152,12 +174,15 @@ class Recorder:
         self.clock = DeviceClock(self.device) if self.device.type == "cuda" else HostClock()
         self.step = 0
         self.mode = "warm"
-        self.handles = []
+        self.module_hooks, self.gradient_hooks = [], {}  # handles; of gradients by parameter
+        self.ready = []  # parameters, as they got their gradients in the step whose buckets are written down
         self.lines = []
         self.buckets = None  # of a step whose buckets are written down
         self.begin()
         self.parameters = [(name, p) for name, p in ddp.module.named_parameters() if p.requires_grad]
         self.index_of = {p: i for i, (_, p) in enumerate(self.parameters)}
+        names = {id(p): name for name, module in ddp.module.named_modules() for p in module._parameters.values()}
+        self.owners = [names.get(id(p), "") for _, p in self.parameters]
         os.makedirs(FOLDER, exist_ok=True)
         self.file = open(os.path.join(FOLDER, f"rank{dist.get_rank(ddp.process_group)}.jsonl"), "w", encoding="utf-8")
         self.write(self.header())
@@ -166,18 +191,18 @@ class Recorder:
         atexit.register(outlive_callbacks)
 
     def header(self):
-        owners = {id(p): name for name, module in self.ddp.module.named_modules() for p in module._parameters.values()}
         buffers = list(self.ddp.modules_buffers) if self.ddp.will_sync_module_buffers() else []
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
             clock = boot.read().strip()
         return {
-            "ghostrank_capture": 1, "mode": "plain" if PLAIN else "hooks",
+            "ghostrank_capture": 1, "mode": "plain" if PLAIN else "hooks", "layers": LAYERS,
             "rank": dist.get_rank(self.ddp.process_group), "world": self.world, "host": socket.gethostname(),
             "clock": clock, "timer": self.clock.timer, "torch": torch.__version__, "backend": self.backend(),
             "device": self.device.type, "device_name": self.clock.name,
             "model": type(self.ddp.module).__name__,
             "bucket_cap_bytes": int(self.ddp.bucket_bytes_cap),
-            "parameters": [[name, owners.get(id(p), ""), p.numel(), type_name(p.dtype)] for name, p in self.parameters],
+            "parameters": [[name, owner, p.numel(), type_name(p.dtype)]
+                           for (name, p), owner in zip(self.parameters, self.owners)],
             "buffers": [[type_name(b.dtype), b.numel()] for b in buffers],
         }
 
@@ -222,12 +247,17 @@ class Recorder:
 
     def register(self):
         """Module and gradient hooks, for the steps that are recorded. There are hundreds in a step, so they do little."""
+        if LAYERS == "buckets":
+            return
         moment = self.clock.moment
+        self.ready.clear()
         for i, (_, p) in enumerate(self.parameters):
             def ready(_, i=i):
                 if self.mode == "on":
                     self.gradients.append((i, moment()))
-            self.handles.append(p.register_hook(ready))
+                elif self.mode == "switch":
+                    self.ready.append(i)
+            self.gradient_hooks[i] = p.register_hook(ready)
         if compiles:
             return  # a hook of a module would be compiled, or break the graph: the forward is one delay
         for module in self.ddp.module.modules():
@@ -236,12 +266,26 @@ class Recorder:
                 def entered(_, __, first=own[0]):
                     if self.mode == "on":
                         self.modules.append((first, moment()))
-                self.handles.append(module.register_forward_pre_hook(entered))
+                self.module_hooks.append(module.register_forward_pre_hook(entered))
+
+    def keep_last_of_runs(self):
+        """A run of one module's parameters in a bucket is a layer of the profile, ready with the last of them.
+
+        Where one got no gradient all stay: the merge says which.
+        """
+        place = {p: at for at, p in enumerate(self.ready)}
+        if len(place) < len(self.parameters):
+            return
+        last = {max(run, key=place.get) for *_, parameters in self.buckets
+                for _, run in itertools.groupby(parameters, self.owners.__getitem__)}
+        for i in self.gradient_hooks.keys() - last:
+            self.gradient_hooks.pop(i).remove()
 
     def remove(self):
-        for handle in self.handles:
+        for handle in [*self.module_hooks, *self.gradient_hooks.values()]:
             handle.remove()
-        self.handles.clear()
+        self.module_hooks.clear()
+        self.gradient_hooks.clear()
 
     def ended(self, began, end):
         """A step has ended: writes it down and decides what the next one is."""
@@ -253,6 +297,7 @@ class Recorder:
             self.write({"step": self.step, "mode": self.mode, "end": end})
         if self.buckets:
             self.write({"formed": self.buckets})
+            self.keep_last_of_runs()
         self.buckets = None
         self.step += 1
         self.begin()

@@ -31,7 +31,7 @@ namespace ghostrank {
 namespace {
 
 struct Flags {
-  std::string out = "run.profile.yaml", records, name, merge, gradients;
+  std::string out = "run.profile.yaml", records, name, merge, gradients, layers = kLayersByModule;
   std::vector<std::string> command;
   int block = 5, gradient_block = 256, ranks = 0;
   bool plain = false;
@@ -56,6 +56,7 @@ void run_hooked(const Flags& flags, const std::string& records, const char* mode
     setenv("PYTHONPATH", paths.c_str(), 1);
     setenv("GHOSTRANK_CAPTURE", records.c_str(), 1);
     setenv("GHOSTRANK_CAPTURE_MODE", mode, 1);
+    setenv("GHOSTRANK_CAPTURE_LAYERS", flags.layers.c_str(), 1);
     setenv("GHOSTRANK_CAPTURE_BLOCK", std::to_string(flags.block).c_str(), 1);
     setenv("GHOSTRANK_CAPTURE_GRADIENTS",
            std::to_string(flags.gradients.empty() ? 0 : flags.gradient_block).c_str(), 1);
@@ -266,6 +267,10 @@ int profile_capture(const Argv& argv) {
          "as in PyTorch's fake process group (PyTorch 2)")
       ->type_name("N")
       ->check(between(2, 65'536));
+  app.add_option("--layers", flags.layers,
+                 "of the profile: modules, or DDP's buckets, which costs the run next to nothing")
+      ->check(one_of({kLayersByModule, kLayersByBucket}))
+      ->capture_default_str();
   app.add_option("--block", flags.block, "steps with hooks, then as many without")
       ->check(between(2, 100'000))
       ->capture_default_str();
