@@ -86,6 +86,24 @@ TEST_F(LeavesOfTheRun, ScatterGatherAndReduce) {
   }
 }
 
+// A stand-in for the P4 compiler, whose program is the one that the real one has made of ours.
+TEST_F(LeavesOfTheRun, HaveTheirProgramCompiledOnce) {
+  if (targets().back() != "dpdk") GTEST_SKIP() << "built without DPDK";
+  const std::string compiler = lab->file("p4c-dpdk"), compiled = lab->file("compiled");
+  std::ofstream(compiler) << "#!/bin/sh\n"
+                          << "for last; do :; done\n"
+                          << "case \" $* \" in *' -o '*) ;; *) exit 0 ;; esac\n"
+                          << "echo once >>" << compiled << "\n"
+                          << "exec cp " GHOSTRANK_EXAMPLES
+                             "/../../switch/p4/generated/switchml_64.spec \"$last\"\n";
+  ASSERT_EQ(shell("chmod +x " + compiler), 0);
+  // Nothing can be kept there, so that each switch would have to compile it.
+  expect_exact("env PATH=" + lab->file("") + ":$PATH XDG_CACHE_HOME=/dev/null " +
+               two_levels(" -s switch.target=dpdk -s switch.packet_elements=64 "
+                          "-s switch.program=" GHOSTRANK_EXAMPLES "/../../switch/p4/pna_dpdk.p4"));
+  EXPECT_EQ(testing::read_file(compiled), "once\n");
+}
+
 TEST_F(LeavesOfTheRun, GoWithIt) {
   const pid_t killed = start_long_run(" -s switch.leaves=2");
   EXPECT_TRUE(has_cables());

@@ -17,6 +17,7 @@
 #include "profiles/load/sections/network.h"
 #include "switch/compiled/pool.h"
 #include "tools/switching/control.h"
+#include "tools/switching/targets/p4_compiler.h"
 
 namespace ghostrank {
 namespace {
@@ -155,11 +156,24 @@ JobSwitch::~JobSwitch() {
 void JobSwitch::start_children(const SwitchSpec& sw) {
   folder_ = std::make_unique<TemporaryFolder>();
   const std::vector<NodeInterface> nodes = interfaces_of_nodes(spec_);
+  compiled_ = compiled_program(sw);
   const std::vector<std::vector<std::string>> ports = lay_cables(sw);
   for (int at = 0; at < tree_.switches(); ++at) {
     sockets_.push_back(folder_->file("switch" + std::to_string(at) + ".sock"));
     children_.push_back(start_child(sw, at, ports[at], nodes));
   }
+}
+
+// What the P4 compiler makes of their program, once for all of them: it may take longer than a
+// switch may to start. Empty: there is nothing to compile.
+std::string JobSwitch::compiled_program(const SwitchSpec& sw) const {
+  const bool bmv2 = sw.target == SwitchTarget::bmv2;
+  const std::string source = bmv2 && sw.program.empty() ? v1model_source() : sw.program;
+  if (!source.ends_with(".p4")) return "";
+  const int elements = sw.entries.empty() ? spec_.collectives.in_switch.packet_elements : 0;
+  std::string result = folder_->file(bmv2 ? "program.json" : "program.spec");
+  bmv2 ? compile_for_bmv2(source, elements, result) : compile_for_dpdk(source, elements, result);
+  return result;
 }
 
 // The interfaces of every switch, by port; makes those between leaves and the spine.
@@ -209,6 +223,7 @@ std::unique_ptr<Child> JobSwitch::start_child(const SwitchSpec& sw, int at,
                                  sockets_[at],
                                  "--with-parent"};
   if (!sw.program.empty()) words.insert(words.end(), {"--program", sw.program});
+  if (!compiled_.empty()) words.insert(words.end(), {"--compiled", compiled_});
   return std::make_unique<Child>(std::move(words));
 }
 

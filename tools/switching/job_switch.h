@@ -43,6 +43,7 @@ class JobSwitch final : public NetworkSwitch {
  private:
   void start_children(const SwitchSpec& sw);
   std::vector<std::vector<std::string>> lay_cables(const SwitchSpec& sw);
+  std::string compiled_program(const SwitchSpec& sw) const;
   std::unique_ptr<Child> start_child(const SwitchSpec& sw, int at,
                                      const std::vector<std::string>& ports,
                                      const std::vector<NodeInterface>& nodes) const;
@@ -56,6 +57,7 @@ class JobSwitch final : public NetworkSwitch {
   const JobSpec& spec_;
   const SwitchTree tree_;
   std::unique_ptr<TemporaryFolder> folder_;  // of switches that were started
+  std::string compiled_;                     // their program, if it was P4
   std::optional<UnnamedNamespace> spine_space_;
   std::vector<std::unique_ptr<VethCable>> cables_;     // of leaf l to the spine
   std::vector<std::unique_ptr<Child>> children_;       // by switch

@@ -44,7 +44,7 @@ using switchml::CompiledSwitch;
 using switchml::PortName;
 
 struct RunFlags {
-  std::string plan, target = "compiled", program, entries, socket, json;
+  std::string plan, target = "compiled", program, compiled, entries, socket, json;
   std::vector<std::string> ports;
   bool in_order = false, as_written = false, with_parent = false;
   int cores = 1;
@@ -81,6 +81,10 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
   app.add_option("--cores", flags.cores, "not bmv2; on interfaces: slots are dealt out to so many")
       ->capture_default_str()
       ->check(between(1, 64));
+  app.add_option("--compiled", flags.compiled,
+                 "what p4c has made of the program, so that it is not compiled again")
+      ->type_name("FILE")
+      ->group("");  // for a run that starts several switches
   app.add_flag("--with-parent", flags.with_parent,
                "end when the process that started it ends, however it ends");
   app.add_option("--socket", flags.socket, "control socket, with interfaces")->type_name("PATH");
@@ -216,9 +220,9 @@ void run_dpdk_switch(const RunFlags& flags) {
     if (const std::string why = reason_against_cores(*plan); !why.empty()) throw Error(why);
   }
   const auto began = std::chrono::steady_clock::now();
-  DpdkSwitch sw(
-      {flags.program, flags.entries, flags.ports, flags.cores, flags.in_order, flags.as_written},
-      std::move(plan));
+  DpdkSwitch sw({flags.program, flags.compiled, flags.entries, flags.ports, flags.cores,
+                 flags.in_order, flags.as_written},
+                std::move(plan));
   ControlSocket control(flags, sw);
   const std::optional<Error> ended =
       play_until_gone([&] { sw.run(control.watches(), stop_requested); });
@@ -272,7 +276,7 @@ void run_bmv2_switch(const RunFlags& flags, const std::vector<PortName>& ports) 
   std::optional<switchml::SwitchPlan> plan;
   if (flags.entries.empty()) plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
   const auto began = std::chrono::steady_clock::now();
-  Bmv2Switch sw({flags.program, flags.entries, ports}, std::move(plan));
+  Bmv2Switch sw({flags.program, flags.compiled, flags.entries, ports}, std::move(plan));
   ControlSocket control(flags, sw);
   const std::optional<Error> ended =
       play_until_gone([&] { sw.run(control.watches(), stop_requested); });

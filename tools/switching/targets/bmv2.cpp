@@ -26,7 +26,8 @@ using switchml::SwitchPlan;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{1};  // for the last copies to leave
-constexpr int kPatienceMs = 100;           // between looks at `stop` and at the interfaces
+constexpr int kMostTries = 4;
+constexpr int kPatienceMs = 100;  // between looks at `stop` and at the interfaces
 constexpr int kSlotsOf256 = 4096, kSlots = 16384;
 // Frames that wait at a port. simple_switch drops what comes above its 64, which a round of every
 // slot at once exceeds.
@@ -105,6 +106,28 @@ void append(std::vector<std::string>& lines, const std::vector<std::string>& mor
   lines.insert(lines.end(), more.begin(), more.end());
 }
 
+// Deals out the handles that several setups have got together.
+std::vector<bmv2::Handles> handles_of(const std::vector<const bmv2::Setup*>& setups,
+                                      const bmv2::Handles& given) {
+  std::vector<bmv2::Handles> all;
+  auto entry = given.entries.begin(), node = given.nodes.begin();
+  const auto take = [](auto& next, auto end, std::size_t count) {
+    if (end - next < static_cast<std::ptrdiff_t>(count))
+      throw Error("bmv2 has not taken all table entries; is its program another one?",
+                  ErrorKind::environment);
+    const auto first = next;
+    next += static_cast<std::ptrdiff_t>(count);
+    return std::vector<std::string>(first, next);
+  };
+  for (const bmv2::Setup* setup : setups) {
+    std::size_t nodes = 0;
+    for (const bmv2::Setup::Group& group : setup->groups) nodes += group.nodes.size();
+    all.push_back({take(entry, given.entries.end(), setup->entries.size()),
+                   take(node, given.nodes.end(), nodes)});
+  }
+  return all;
+}
+
 JobCounters operator-(const JobCounters& a, const JobCounters& b) {
   return {.received = a.received - b.received,
           .collected = a.collected - b.collected,
@@ -136,60 +159,71 @@ Bmv2Switch::Bmv2Switch(const Bmv2Run& run, std::optional<SwitchPlan> plan)
   } catch (const std::invalid_argument& error) {
     throw Error(std::string("the plan does not fit the P4 program: ") + error.what());
   }
-  std::string program = run.program.empty() ? v1model_source() : run.program;
+  std::string program = !run.compiled.empty() ? run.compiled
+                        : run.program.empty() ? v1model_source()
+                                              : run.program;
   if (program.ends_with(".p4")) {
     const std::string json = folder_.file("program.json");
     compile_for_bmv2(program, has_jobs_ ? elements_ : 0, json);
     program = json;
   }
-  // simple_switch starts to read files so long after its start; until then it takes a few hundred
-  // commands a second.
-  if (on_files()) files_after_ = std::chrono::seconds(5 + commands / 200);
   for (const PortName& port : ports_) began_.push_back(table_.of(port.interface));
-  switch_.emplace(program, links_of(ports_, folder_), files_after_);
-  switch_->command({kQueues});
-  if (has_jobs_) {
-    const bmv2::Setup of_plan = bmv2::setup_of_plan(plan_);
-    std::vector<const bmv2::Setup*> setups{&of_plan};
-    for (const Admitted& job : admitted_) setups.push_back(&job.setup);
-    std::vector<bmv2::Handles> handles = set_up(setups);
-    for (std::size_t j = 0; j < admitted_.size(); ++j)
-      admitted_[j].handles = std::move(handles[j + 1]);
-  } else {
-    switch_->command(lines_of(run.entries));
+  const std::vector<std::string> links = links_of(ports_, folder_);
+  if (!on_files()) {
+    start(program, links, run.entries);
+    return;
   }
-  if (on_files() && Clock::now() > switch_->began() + files_after_)
-    throw Error(
-        "bmv2 took its commands more slowly than expected and has begun without them; "
-        "try again on a machine that is less busy",
-        ErrorKind::environment);
+  // simple_switch starts to read files so long after its start; until then it takes a few hundred
+  // commands a second. On a busy machine it takes fewer, and is started again with more time.
+  const std::chrono::seconds expected(5 + commands / 200);
+  for (files_after_ = expected; files_after_ <= kMostTries * expected; files_after_ += expected) {
+    start(program, links, run.entries);
+    if (Clock::now() < switch_->began() + files_after_) return;
+  }
+  throw Error(
+      "bmv2 took its commands more slowly than expected and has begun without them; "
+      "try again on a machine that is less busy",
+      ErrorKind::environment);
 }
 
-// All at once, because every start of the command line takes its time.
-std::vector<bmv2::Handles> Bmv2Switch::set_up(const std::vector<const bmv2::Setup*>& setups) {
-  std::vector<std::string> lines;
-  for (const bmv2::Setup* setup : setups) append(lines, bmv2::commands_to_add(*setup));
-  const bmv2::Handles given = bmv2::handles_in(switch_->command(lines));
-  lines.clear();
-  std::vector<bmv2::Handles> all;
-  auto entry = given.entries.begin(), node = given.nodes.begin();
-  const auto take = [](auto& next, auto end, std::size_t count) {
-    if (end - next < static_cast<std::ptrdiff_t>(count))
-      throw Error("bmv2 has not taken all table entries; is its program another one?",
-                  ErrorKind::environment);
-    const auto first = next;
-    next += static_cast<std::ptrdiff_t>(count);
-    return std::vector<std::string>(first, next);
-  };
-  for (const bmv2::Setup* setup : setups) {
-    std::size_t nodes = 0;
-    for (const bmv2::Setup::Group& group : setup->groups) nodes += group.nodes.size();
-    all.push_back({take(entry, given.entries.end(), setup->entries.size()),
-                   take(node, given.nodes.end(), nodes)});
-    append(lines, bmv2::commands_to_join(*setup, all.back()));
+void Bmv2Switch::start(const std::string& program, const std::vector<std::string>& links,
+                       const std::string& entries) {
+  switch_.reset();  // before the next one, which has its files
+  switch_.emplace(program, links, files_after_);
+  switch_->command({kQueues});
+  if (!has_jobs_) {
+    switch_->command(lines_of(entries));
+    return;
   }
-  switch_->command(lines);
-  return all;
+  const bmv2::Setup of_plan = bmv2::setup_of_plan(plan_);
+  std::vector<const bmv2::Setup*> setups{&of_plan};
+  for (const Admitted& job : admitted_) setups.push_back(&job.setup);
+  std::vector<bmv2::Handles> handles = set_up(setups);
+  for (std::size_t j = 0; j < admitted_.size(); ++j)
+    admitted_[j].handles = std::move(handles[j + 1]);
+}
+
+// All at once, because every start of the command line takes its time. Where one command is
+// refused, takes the others back and throws.
+std::vector<bmv2::Handles> Bmv2Switch::set_up(const std::vector<const bmv2::Setup*>& setups) {
+  std::vector<std::string> adding, joining;
+  std::string added, joined;
+  for (const bmv2::Setup* setup : setups) append(adding, bmv2::commands_to_add(*setup));
+  try {
+    added = switch_->answers(adding);
+    SimpleSwitch::check(added);
+    std::vector<bmv2::Handles> all = handles_of(setups, bmv2::handles_in(added));
+    for (std::size_t s = 0; s < setups.size(); ++s)
+      append(joining, bmv2::commands_to_join(*setups[s], all[s]));
+    joined = switch_->answers(joining);
+    SimpleSwitch::check(joined);
+    return all;
+  } catch (const Error&) {
+    std::vector<std::string> undoing = bmv2::commands_to_undo(joining, joined);
+    append(undoing, bmv2::commands_to_undo(adding, added));
+    switch_->answers(undoing);
+    throw;
+  }
 }
 
 // A job with its numbers, before the switch is told of it. Throws std::invalid_argument.
@@ -222,8 +256,13 @@ void Bmv2Switch::run(const std::vector<switchml::Watch>& watches, const std::ato
 std::string Bmv2Switch::admit(const JobPlan& job) {
   if (!has_jobs_) return "this switch runs table entries of its own, not jobs";
   if (std::string why = reason_to_refuse(plan_, job); !why.empty()) return why;
+  Admitted one;
   try {
-    Admitted one = admitted(job);
+    one = admitted(job);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  try {
     SwitchPlan of_job = plan_;
     of_job.jobs = {job};
     one.before = bmv2::counters_of(switch_->command(bmv2::commands_to_count(of_job, {one.tables})),
@@ -231,15 +270,14 @@ std::string Bmv2Switch::admit(const JobPlan& job) {
                      .jobs[0]
                      .second;
     one.handles = set_up({&one.setup})[0];
-    plan_.jobs.push_back(job);
-    admitted_.push_back(std::move(one));
-    return {};
-  } catch (const std::invalid_argument& error) {
-    return error.what();
   } catch (const Error& error) {
+    switch_->answers(bmv2::commands_to_forget(job, one.resources, ours_));
     allocation_.remove(job.name);
     return error.what();
   }
+  plan_.jobs.push_back(job);
+  admitted_.push_back(std::move(one));
+  return {};
 }
 
 std::size_t Bmv2Switch::find(const std::string& job) const {

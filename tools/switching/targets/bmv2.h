@@ -23,6 +23,7 @@ namespace ghostrank {
 
 struct Bmv2Run {
   std::string program;                    // JSON or .p4; empty: ours
+  std::string compiled;                   // what the compiler has made of it; empty: not yet
   std::string entries;                    // file of commands, instead of a plan
   std::vector<switchml::PortName> ports;  // all interfaces or all files
 };
@@ -57,6 +58,9 @@ class Bmv2Switch final : public RunningSwitch {
   };
 
   bool on_files() const { return ports_[0].interface.empty(); }
+  // Starts simple_switch with a program and tells it of the plan, or of a file of commands.
+  void start(const std::string& program, const std::vector<std::string>& links,
+             const std::string& entries);
   std::vector<bmv2::Handles> set_up(const std::vector<const bmv2::Setup*>& setups);
   Admitted admitted(const switchml::JobPlan& job);
   std::vector<switchml::Tables> tables() const;

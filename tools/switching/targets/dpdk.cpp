@@ -117,7 +117,9 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   if (has_jobs_) append(words, {"--show=port_counters_0", "--show=job_counters_0"});
   append(words, folders_of_parts(), "--include=");
   const TemporaryFolder folder;
-  std::string program = run.program.empty() ? own_program(elements_) : run.program;
+  std::string program = !run.compiled.empty() ? run.compiled
+                        : run.program.empty() ? own_program(elements_)
+                                              : run.program;
   if (program.ends_with(".p4")) {
     const std::string spec = folder.file("program.spec");
     compile_for_dpdk(program, has_jobs_ ? elements_ : 0, spec);

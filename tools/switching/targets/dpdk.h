@@ -20,8 +20,9 @@ namespace ghostrank {
 class Child;
 
 struct DpdkRun {
-  std::string program;  // .spec or .p4; empty: ours for the plan's number of elements
-  std::string entries;  // file of table entries, instead of a plan
+  std::string program;   // .spec or .p4; empty: ours for the plan's number of elements
+  std::string compiled;  // what the compiler has made of a .p4; empty: not yet
+  std::string entries;   // file of table entries, instead of a plan
   std::vector<std::string> ports;
   int cores = 1;            // > 1 needs interfaces and a plan without losses
   bool in_order = false;    // one packet at a time; always on files when the plan loses results

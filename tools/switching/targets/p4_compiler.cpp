@@ -7,6 +7,8 @@
 
 #include "profiles/error.h"
 #include "tools/switching/child.h"
+#include "tools/switching/targets/program_cache.h"
+#include "tools/watch/patience.h"
 
 namespace ghostrank {
 namespace {
@@ -22,6 +24,26 @@ std::vector<fs::path> source_folders() {
   return folders;
 }
 
+// All that a program prints, errors too, however it ends.
+std::string said_by(std::vector<std::string> words) {
+  words.insert(words.begin(), {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&1"});
+  Child child(std::move(words));
+  while (child.read_output()) {
+  }
+  return child.output();
+}
+
+// All that a compiled program depends on: the compiler's version, its options, and the source with
+// all that it includes, as the preprocessor leaves it. Where that fails the compiler will, too; p4c
+// calls every end after its preprocessor a failure, so its status says nothing.
+std::string made_of(const std::vector<std::string>& words, const std::string& source) {
+  std::string all = said_by({words[0], "--version"});
+  for (const std::string& word : words) all += word + '\n';
+  std::vector<std::string> preprocess = words;
+  preprocess.insert(preprocess.end(), {"-E", source});
+  return all + said_by(std::move(preprocess));
+}
+
 void compile(std::vector<std::string> words, const std::string& source, int elements,
              const std::string& result) {
   if (elements > 0) words.push_back("-DELEMENTS=" + std::to_string(elements));
@@ -31,8 +53,12 @@ void compile(std::vector<std::string> words, const std::string& source, int elem
     words.push_back("-I" + (folder / "slots").string());     // of the sources
     words.push_back("-I" + (folder / "../slots").string());  // of an installation
   }
+  const std::string key = made_of(words, source);
+  if (take_kept_program(key, result)) return;
+  const Patience patience("compiling " + source);
   words.insert(words.end(), {source, "-o", result});
   output_of(std::move(words));
+  keep_program(key, result);
 }
 
 }  // namespace

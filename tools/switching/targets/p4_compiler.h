@@ -1,5 +1,6 @@
 // p4lang's compilers, found on PATH: of our sources for a number of elements, and of a program of
-// the user's own, which may include the parts in switch/p4/slots.
+// the user's own, which may include the parts in switch/p4/slots. What has been compiled before is
+// taken from program_cache.h.
 //
 // Errors are Error(environment): a compiler that is missing or refuses, with what it says.
 // Threading: main thread.

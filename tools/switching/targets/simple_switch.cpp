@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "profiles/error.h"
+#include "switch/bmv2/entries.h"
 #include "switch/ports/fd.h"
 #include "tools/switching/targets/p4_compiler.h"
 
@@ -89,17 +90,22 @@ SimpleSwitch::SimpleSwitch(const std::string& program, const std::vector<std::st
   }
 }
 
-std::string SimpleSwitch::command(const std::vector<std::string>& lines) const {
+std::string SimpleSwitch::answers(const std::vector<std::string>& lines) const {
   if (lines.empty()) return "";
   const std::string input = folder_.file("commands");
   write_lines(input, lines);
-  std::string answers = output_of({commands_, "--thrift-port", port_}, input);
-  for (const char* refusal : {"Error:", "Invalid", "Could not"}) {
-    if (const std::size_t at = answers.find(refusal); at != std::string::npos)
-      throw Error("bmv2 refuses a command: " + answers.substr(at, answers.find('\n', at) - at),
-                  ErrorKind::environment);
-  }
-  return answers;
+  return output_of({commands_, "--thrift-port", port_}, input);
+}
+
+std::string SimpleSwitch::command(const std::vector<std::string>& lines) const {
+  std::string given = answers(lines);
+  check(given);
+  return given;
+}
+
+void SimpleSwitch::check(const std::string& answers) {
+  if (const std::string refusal = bmv2::refusal_in(answers); !refusal.empty())
+    throw Error("bmv2 refuses a command: " + refusal, ErrorKind::environment);
 }
 
 void SimpleSwitch::fail_ended() const {

@@ -23,10 +23,14 @@ class SimpleSwitch {
   SimpleSwitch(const std::string& program, const std::vector<std::string>& links,
                std::chrono::seconds files_after = {});
 
-  // Carries out commands and returns what is answered. Throws with the first refusal.
+  // Carries out commands and returns what is answered, refusals too.
+  std::string answers(const std::vector<std::string>& lines) const;
+  // The same; throws with the first refusal, after all have been carried out.
   std::string command(const std::vector<std::string>& lines) const;
 
   Child& child() { return *child_; }
+  // Throws with the first refusal among the answers.
+  static void check(const std::string& answers);
   std::chrono::steady_clock::time_point began() const { return began_; }
   // It was to go on and has ended.
   [[noreturn]] void fail_ended() const;
