@@ -10,9 +10,7 @@
 namespace ghostrank::switchml {
 namespace {
 
-int own_groups_of(const JobPlan& job) {
-  return job.uplink ? 0 : static_cast<int>(job.workers.size());
-}
+int own_groups_of(const JobPlan& job) { return static_cast<int>(job.workers.size()); }
 
 std::size_t sources_of(const JobPlan& job) {
   return 2 * static_cast<std::size_t>(job.slots) * (job.workers.size() + (job.uplink ? 1 : 0)) *
@@ -44,9 +42,9 @@ void add_groups(const JobPlan& job, std::uint32_t first_own, Tables& tables) {
   if (job.uplink) {
     const Receiver above{job.uplink->port, job.uplink->mac, job.uplink->ip, kUdpPort, kAbove};
     tables.groups = {{row + kBroadcasts, {above}}, {row + kFromAbove, workers}};
-    return;
+  } else {
+    tables.groups = {{row + kBroadcasts, workers}};
   }
-  tables.groups = {{row + kBroadcasts, workers}};
   for (std::uint32_t w = 0; w < workers.size(); ++w)
     tables.groups.push_back({first_own + w, {workers[w]}});
 }
@@ -56,17 +54,22 @@ void add_sources(const JobPlan& job, int slot, int set, int kind, std::uint32_t 
                  std::uint32_t first_own, Tables& tables) {
   const int index = set << 15 | slot | kind;
   const auto of_set = static_cast<std::uint32_t>(set);
+  Tables::Source source{.index = index};
+  source.row = first_row + of_set;
+  source.other = job.tells_old_packets() ? kGuarded : first_row + (1 - of_set);
+  source.workers = static_cast<int>(job.workers.size());
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
-    Tables::Source source{job.workers[w].port, job.workers[w].ip, index};
+    source.port = job.workers[w].port;
+    source.ip = job.workers[w].ip;
     source.worker = static_cast<int>(w);
-    source.workers = static_cast<int>(job.workers.size());
-    source.row = first_row + of_set;
-    source.other = job.tells_old_packets() ? kGuarded : first_row + (1 - of_set);
-    source.again =
-        job.uplink ? static_cast<std::uint32_t>(tables.row()) + kBroadcasts : first_own + w;
+    source.again = first_own + w + (job.uplink ? kOfLeaf : 0);
     tables.sources.push_back(source);
   }
-  if (job.uplink) tables.sources.push_back({job.uplink->port, job.uplink->ip, index, true});
+  if (!job.uplink) return;
+  source.port = job.uplink->port;
+  source.ip = job.uplink->ip;
+  source.upper = true;
+  tables.sources.push_back(source);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 //
 //   sources     (port, source address, set and slot) -> worker: its mark, its registers
 //                                                    -> upper: the switch above; its packets are
-//                                                       results
+//                                                       results, and kept in the same registers
 //   groups      lists of receivers: for a complete round, for results from above, and one for each
 //               worker (repeated results). A result goes to the group with the number of the row
 //               that it was counted in; a repeated one goes to its worker's group
@@ -33,6 +33,7 @@ inline constexpr int kPortCounterRow = 4, kJobCounterRow = 8;
 inline constexpr int kBroadcasts = 2, kFromAbove = 4, kCopies = 5;   // indexes in a job's row
 inline constexpr int kFirstOwnGroup = kMostJobs * kJobCounterRow;    // after all rows
 inline constexpr std::uint32_t kGuarded = 0xffffffff;                // GUARDED in p4/headers.p4
+inline constexpr std::uint32_t kOfLeaf = 0x10000;                    // OF_LEAF there
 inline constexpr int kSparseIndex = 0x10000, kAloneIndex = 0x20000;  // SPARSE_INDEX ... there
 
 // Receivers that are no workers (p4/headers.p4): leaves with several workers, from kSeveral on, and
@@ -62,7 +63,8 @@ struct Tables {
     int worker = 0, workers = 0;  // this worker's number; how many the job has
     std::uint32_t row = 0;        // register index of this set
     std::uint32_t other = 0;      // of the slot's other set; kGuarded: of a guarded job
-    std::uint32_t again = 0;      // the group that gets a repeated result
+    // The group that gets a repeated result; of a leaf plus kOfLeaf, once it has the answer.
+    std::uint32_t again = 0;
   };
   int job = 0;  // number of the job
   int row() const { return job * kJobCounterRow; }

@@ -47,7 +47,9 @@ std::string source_row(const Tables::Source& s, const Tables& job) {
   const std::string match =
       std::to_string(s.port) + " " + number(s.ip) + " " + std::to_string(s.index) + " => ";
   const std::string action = "Switch.source.";
-  if (s.upper) return action + "upper " + match + std::to_string(job.row() + switchml::kFromAbove);
+  if (s.upper)
+    return action + "upper " + match + number(s.row) + " " + number(s.other) + " " +
+           std::to_string(job.row() + switchml::kFromAbove);
   const std::uint64_t mark = 1ull << s.worker;
   return action + "worker " + match + number(mark - kOneMissing) + " " + number(~mark) + " " +
          number(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " " + number(s.row) + " " +

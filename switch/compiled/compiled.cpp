@@ -167,14 +167,17 @@ Verdict CompiledSwitch::receive_chunk(const Source& source, const Packet& packet
 
 void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter& out) {
   Job& job = *source.job;
+  const int slot = packet.slot - job.plan.first_slot;
   if (source.worker == kUpper) {
     ++job.counters.results;
+    if (job.pool.answered(slot, packet)) return;  // everybody has been sent it
+    if (job.plan.guarded) job.pool.keep(slot, packet);
     return send_to_all(job, packet, out);
   }
-  const int slot = packet.slot - job.plan.first_slot;
   const Verdict verdict = receive_chunk(source, packet);
   if (verdict == Verdict::collect || verdict == Verdict::duplicate) return;
   const bool has_values = job.pool.has_values(slot, packet.set);
+  const bool leads_up = job.plan.uplink && !job.pool.answered(slot, packet);
   if (!has_values && !job.plan.uplink) return;
   const bool all = verdict == Verdict::broadcast;
   Packet result = packet;
@@ -184,7 +187,7 @@ void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter
   std::byte wire[4 * 256];
   store_lanes(wire, job.pool.values(slot, packet.set), job.plan.elements);
   result.values = wire;
-  if (job.plan.uplink) return send_up(job, result, out);
+  if (leads_up) return send_up(job, result, out);
   if (!all) return send_result(job, source.worker, result, out);
   send_to_all(job, result, out);
 }
@@ -205,7 +208,7 @@ void CompiledSwitch::copy_to(int port, std::span<const std::byte> frame, Transmi
 }
 
 // To a worker that takes no elements the result is a credit. A leaf with several workers gets the
-// elements in any case: it keeps no results, and one of its workers may take them.
+// elements in any case, since one of its workers may take them.
 void CompiledSwitch::send_result(Job& job, int number, const Packet& result, Transmitter& out) {
   const Worker& worker = job.plan.workers[static_cast<std::size_t>(number)];
   Packet packet = result;

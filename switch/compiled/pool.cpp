@@ -40,6 +40,7 @@ Verdict Pool::receive(int worker, int slot, const Packet& packet) {
     round.e0 = packet.e0;
     round.e1 = packet.e1;
     round.begun = true;
+    round.answered = false;
     round.id = packet.id;
     round.next = packet.next;
     round.has_values = packet.values != nullptr;
@@ -52,6 +53,18 @@ Verdict Pool::receive(int worker, int slot, const Packet& packet) {
   }
   round.missing = static_cast<std::uint8_t>((round.missing == 0 ? workers_ : round.missing) - 1);
   return round.missing == 0 ? Verdict::broadcast : Verdict::collect;
+}
+
+void Pool::keep(int slot, const Packet& answer) {
+  GHOSTRANK_ASSERT(guarded_);
+  Round& round = rounds_[at(slot, answer.set)];
+  if (!round.begun || round.id != answer.id || round.missing != 0) return;
+  round.answered = true;
+  round.has_values = answer.values != nullptr;
+  round.e0 = answer.e0;
+  round.e1 = answer.e1;
+  if (round.has_values)
+    load_lanes(values_.data() + at(slot, answer.set) * size_(), answer.values, elements_);
 }
 
 void Pool::widen(int elements) {

@@ -20,9 +20,14 @@
 //
 // No mark is removed from the other set. So a sum never has chunks of different numbers, nor two of
 // one worker; workers may leave a round unfinished, and a pool may be made in place of one that has
-// stopped. A guarded pool needs workers that number their packets on and on, modulo 2^32, all
-// alike; workers whose numbers begin again at each job (as in p4lang/p4app-switchML) cannot use
-// one. If packets keep their order, it gives the same results.
+// stopped.
+//
+// A leaf's guarded pool also keeps the answer of the switch above to a complete round, in place of
+// its sum, until the next round begins.
+//
+// A guarded pool needs workers that number their packets on and on, modulo 2^32, all alike; workers
+// whose numbers begin again at each job (as in p4lang/p4app-switchML) cannot use one. If packets
+// keep their order, it gives the same results.
 //
 // Threading: one owner.
 #pragma once
@@ -56,6 +61,14 @@ class Pool {
   // which count as 0.
   Verdict receive(int worker, int slot, const Packet& packet);
 
+  // Keeps the answer from above if it is that of a complete round. Requires a guarded pool.
+  void keep(int slot, const Packet& answer);
+  // Whether the answer to this packet's round is kept: values() and so on are that.
+  bool answered(int slot, const Packet& packet) const {
+    const Round& round = rounds_[at(slot, packet.set)];
+    return round.answered && round.id == packet.id;
+  }
+
   // The result of a round; valid after the verdict broadcast or retransmit.
   const std::int32_t* values(int slot, int set) const {
     return values_.data() + at(slot, set) * size_();
@@ -84,6 +97,7 @@ class Pool {
     std::int8_t e0 = 0, e1 = 0;
     bool begun = false;  // ever
     bool has_values = false;
+    bool answered = false;
     std::uint32_t id = 0;  // of its packets
     std::uint32_t next = 0;
   };

@@ -82,7 +82,9 @@ std::string receiver_line(const SwitchPlan& plan, const Tables& job, const Table
 std::string source_line(const Tables::Source& s, const Tables& job) {
   const std::string match =
       "source_sources match " + hex(s.port) + " " + hex(s.ip) + " " + hex(s.index) + " action ";
-  if (s.upper) return match + "source_upper_0 job " + hex(job.row() + switchml::kFromAbove);
+  if (s.upper)
+    return match + "source_upper_0 at " + hex(s.row) + " other " + hex(s.other) + " job " +
+           hex(job.row() + switchml::kFromAbove);
   const std::uint64_t mark = 1ull << s.worker;
   return match + "source_worker_0 adds " + hex(mark - kOneMissing) + " others " + hex(~mark) +
          " round " + hex(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " at " +

@@ -6,10 +6,10 @@ control Exponents(inout headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.before == 0) {
             if (meta.seen != ALL_ONES) {
-                hdr.switchml.e0 = hdr.switchml.e0 + 128;
-                hdr.switchml.e1 = hdr.switchml.e1 + 128;
-                WRITE(exponents0, meta.at, hdr.switchml.e0);
-                WRITE(exponents1, meta.at, hdr.switchml.e1);
+                meta.e0 = hdr.switchml.e0 + 128;
+                meta.e1 = hdr.switchml.e1 + 128;
+                WRITE(exponents0, meta.at, meta.e0);
+                WRITE(exponents1, meta.at, meta.e1);
             }
         } else {
             hdr.switchml.e0 = hdr.switchml.e0 + 128;

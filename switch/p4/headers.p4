@@ -167,7 +167,7 @@ struct metadata_t {
     bit<64> seen;       // the same; then: ALL_ONES where it was counted before
     bit<64> round;      // so many missing as there are workers
     bit<32> at;         // row of registers
-    bit<32> again;      // whom a repeated result goes to
+    bit<32> again;      // whom a repeated result goes to; of a result from above: whom it goes to
     bit<32> other;      // row of the slot's other set; GUARDED: its job's rounds have numbers
     bit<32> job;        // a row of counters of the job; what is collected by every worker goes to it
 
@@ -194,11 +194,12 @@ struct metadata_t {
 
 #define GUARDED 0xffffffff
 #define BEGUN 0x100000000
+#define ANSWERED 0x10000000000  // the registers have what the switch above has said
 #define SPARSE_INDEX 0x10000
 #define ALONE_INDEX 0x20000
 #define SEVERAL 0x8000    // or more: it is a leaf with several workers
 #define ABOVE 0xffff      // it is the switch above
-#define OWN_GROUPS 0x800  // or more: the group of one worker; a leaf's jobs have none
+#define OF_LEAF 0x10000  // or more: what meta.again is of a leaf's worker, its group plus this
 #define EARLIER 0x80000000  // bit of the difference to a later number
 
 #define ORDINARY 0  // kinds

@@ -173,7 +173,9 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
                 COUNT_AT_PORT(meta.way, LOST)
             } else {
                 source.apply(hdr, meta);
-                if (meta.adds != 0) {
+                if (meta.kind == OF_NO_JOB) {
+                    COUNT_AT_PORT(meta.way, STRANGER)
+                } else {
                     marks.apply(hdr, meta);
                     COUNT(job_counters, meta.job);
                     if (hdr.sparse.isValid()) {
@@ -186,12 +188,9 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
                         }
                     }
                     sums.apply(hdr, meta);
-                } else if (meta.kind == FROM_UPPER) {
-                    COUNT(job_counters, meta.job);
-                    meta.to = meta.job;
-                } else {
-                    meta.to = 0;
-                    COUNT_AT_PORT(meta.way, STRANGER)
+                    if (meta.kind == FROM_UPPER) {
+                        meta.to = meta.again;
+                    }
                 }
             }
             if (meta.to == 0) {

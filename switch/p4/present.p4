@@ -33,7 +33,7 @@ control Present(inout headers_t hdr, inout metadata_t meta) {
         if (meta.to != 0) {
             if (meta.theirs != 0) {
                 LANES_VALID
-            } else if (meta.again >= OWN_GROUPS) {
+            } else if (meta.again < OF_LEAF) {
                 meta.to = 0;
             }
         }

@@ -13,14 +13,19 @@ control Source(inout headers_t hdr, inout metadata_t meta) {
         meta.job = job;
         meta.to = 0;
     }
-    // The switch above: what it sends is a result for everybody here.
-    action upper(bit<32> job) {
+    // The switch above: what it sends is a result for everybody here, the group of the row `job`.
+    action upper(bit<32> at, bit<32> other, bit<32> job) {
         meta.adds = 0;
+        meta.seen = ALL_ONES;
         meta.kind = FROM_UPPER;
+        meta.at = at;
+        meta.other = other;
+        meta.again = job;
         meta.job = job;
+        meta.to = 0;
     }
     action stranger() {
-        meta.adds = 0;
+        meta.to = 0;
         meta.kind = OF_NO_JOB;
     }
     table sources {

@@ -72,7 +72,9 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
                 COUNT_AT_PORT(meta.way, LOST)
             } else {
                 source.apply(hdr, meta);
-                if (meta.adds != 0) {
+                if (meta.kind == OF_NO_JOB) {
+                    COUNT_AT_PORT(meta.way, STRANGER)
+                } else {
                     marks.apply(hdr, meta);
                     COUNT(job_counters, meta.job);
                     if (hdr.sparse.isValid()) {
@@ -85,11 +87,9 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
                         }
                     }
                     sums.apply(hdr, meta);
-                } else if (meta.kind == FROM_UPPER) {
-                    COUNT(job_counters, meta.job);
-                    meta.to = meta.job;
-                } else {
-                    COUNT_AT_PORT(meta.way, STRANGER)
+                    if (meta.kind == FROM_UPPER) {
+                        meta.to = meta.again;
+                    }
                 }
             }
             if (meta.to == 0) {

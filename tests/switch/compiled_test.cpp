@@ -145,6 +145,41 @@ TEST(CompiledSwitch, SumsOverALeafAndASpine) {
   EXPECT_EQ(play(2, 10), (Got{{2, {33}}, {3, {33}}})) << "a lost result comes again, to one leaf";
 }
 
+// The ports at which frames leave, each with its first element.
+std::map<int, std::int32_t> left(CompiledSwitch& sw, int port, const Bytes& frame) {
+  std::map<int, std::int32_t> all;
+  for (const auto& [out, result] : answers(sw, port, frame)) all[out] = element(result, 0);
+  return all;
+}
+
+// Its workers are on ports 0 and 1, the switch above on port 2.
+TEST(CompiledSwitch, KeepsTheAnswerFromAboveForWhoAsksAgain) {
+  JobPlan job = job_of(2, 32, 4);
+  job.guarded = true;
+  job.uplink = Uplink{2, worker(2, 2).mac, worker(2, 2).ip};
+  CompiledSwitch leaf(plan_of({job}, 3));
+  const auto from = [&](int w, std::uint32_t id, std::int32_t first) {
+    return left(leaf, w, chunk(w, 1, 0, first, 32, id));
+  };
+  using Left = std::map<int, std::int32_t>;
+  EXPECT_EQ(from(0, 5, 1), Left{});
+  EXPECT_EQ(from(1, 5, 2), (Left{{2, 3}}));
+  EXPECT_EQ(from(0, 5, 1), (Left{{2, 3}})) << "the answer may be lost";
+  EXPECT_EQ(from(2, 5, 100), (Left{{0, 100}, {1, 100}}));
+  EXPECT_EQ(from(1, 5, 2), (Left{{1, 100}})) << "the result was lost";
+  EXPECT_EQ(from(2, 5, 100), Left{}) << "the answer comes twice";
+  EXPECT_EQ(from(0, 5, 1), (Left{{0, 100}}));
+
+  EXPECT_EQ(from(1, 6, 20), Left{});
+  EXPECT_EQ(from(2, 6, 50), (Left{{0, 50}, {1, 50}})) << "of a round that it has forgotten";
+  EXPECT_EQ(from(2, 5, 100), (Left{{0, 100}, {1, 100}})) << "of an earlier round";
+  EXPECT_EQ(from(0, 5, 1), Left{}) << "an old chunk";
+  EXPECT_EQ(from(0, 6, 10), (Left{{2, 30}}));
+  EXPECT_EQ(from(1, 6, 20), (Left{{2, 30}})) << "no answer is kept yet";
+  EXPECT_EQ(leaf.counters("a")->results, 4u);
+  EXPECT_EQ(leaf.counters("a")->retransmissions, 4u);
+}
+
 // ---- Functions in which one worker gives or takes alone
 
 // A packet of worker `w`, number 7, in slot 1: `elements` that are all `value`, or a credit.

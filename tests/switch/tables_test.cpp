@@ -12,7 +12,9 @@
 namespace ghostrank::switchml {
 namespace {
 
-Tables of_first(const JobPlan& job) { return tables_of(job, Allocation(64, 1024).admit(job)); }
+Tables of_first(const JobPlan& job) {
+  return tables_of(job, Allocation(64, 1024, true).admit(job));
+}
 
 TEST(SwitchTables, LayJobsSideBySideInTheRegisters) {
   JobPlan a = job_of(3, 64, 8), b = job_of(2, 64, 16);
@@ -107,6 +109,7 @@ TEST(SwitchTables, NumberTheWorkersOfALeafOnAndOnAndTellLeavesFromWorkers) {
 
 TEST(SwitchTables, OfALeafLeadUpAndComeDown) {
   JobPlan leaf = job_of(2, 64, 8);
+  leaf.guarded = true;
   leaf.uplink = Uplink{2, {2, 2, 2, 2, 2, 2}, 0x0a0000f0};
   const Tables tables = of_first(leaf);
   EXPECT_EQ(group_of(tables, counted_in(tables, kFromAbove)).receivers.size(), 2u);
@@ -116,11 +119,15 @@ TEST(SwitchTables, OfALeafLeadUpAndComeDown) {
   EXPECT_EQ(up.receivers[0].udp, kUdpPort);
   int from_above = 0;
   for (const Tables::Source& s : tables.sources) {
+    EXPECT_EQ(s.other, kGuarded);
     if (s.upper) {
       EXPECT_EQ(s.port, 2);
+      EXPECT_LT(s.row, 16u);
       ++from_above;
     } else {
-      EXPECT_EQ(s.again, up.number);
+      const Tables::Group& own = group_of(tables, s.again - kOfLeaf);
+      ASSERT_EQ(own.receivers.size(), 1u);
+      EXPECT_EQ(own.receivers[0].ip, s.ip);
     }
   }
   EXPECT_EQ(from_above, 16);
@@ -137,7 +144,7 @@ TEST(SwitchTables, OfTwoJobsShareNoGroup) {
     for (const Tables::Group& group : tables_of(job, program.admit(job)).groups)
       ++uses[group.number];
   }
-  EXPECT_EQ(uses.size(), 4u + 2 + 3);
+  EXPECT_EQ(uses.size(), 4u + 4 + 3);
   EXPECT_LT(uses.rbegin()->first, 65535u);
 }
 

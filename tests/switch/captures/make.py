@@ -213,6 +213,60 @@ class Capture:
         return text
 
 
+class Leaf(Capture):
+    """A guarded leaf of two workers, with the switch above at port 2: a slot's set keeps the number of
+    its round, the sum, and the answer from above in its place."""
+
+    UPLINK = 2
+
+    def __init__(self, name, job):
+        super().__init__(name, 3, [job])
+        self.rounds = {}
+
+    def plan(self):
+        above = f"{{port: {self.UPLINK}, mac: {SPINE_MAC.hex(':')}, ip: 10.0.0.240}}"
+        return super().plan() + f"    guarded: true\n    uplink: {above}\n"
+
+    def chunk(self, chunk):
+        """Adds a worker's chunk; returns whether the sum went up."""
+        self.raw(chunk.worker, chunk.frame())
+        at = (chunk.slot, chunk.version)
+        this = self.rounds.get(at)
+        if this is None or chunk.packet > this["number"]:
+            this = self.rounds[at] = {"number": chunk.packet, "chunks": {}, "answer": None}
+        if chunk.packet < this["number"]:
+            return False
+        chunks = this["chunks"]
+        repeated = chunk.worker in chunks
+        chunks.setdefault(chunk.worker, chunk)
+        if len(chunks) < len(self.jobs[0].workers):
+            return False
+        if this["answer"] is not None:
+            assert repeated
+            self.result(chunk.worker, chunk, *this["answer"])
+            return False
+        exponents = tuple(max(e) for e in zip(*(c.exponents for c in chunks.values())))
+        values = [sum(v) & 0xFFFFFFFF for v in zip(*(c.values for c in chunks.values()))]
+        source = (SWITCH_MAC, SWITCH_IP, UDP_PORT + chunk.thread)
+        target = (SPINE_MAC, SPINE_IP, UDP_PORT + chunk.thread)
+        data = frame(source, target, chunk.slot, chunk.version, chunk.packet, exponents, values)
+        self.leaves[self.UPLINK].append((self.time_ns, data))
+        return True
+
+    def answer(self, like, exponents, values):
+        """Adds what the switch above says of the round of the chunk `like`."""
+        source = (SPINE_MAC, SPINE_IP, UDP_PORT + like.thread)
+        target = (SWITCH_MAC, SWITCH_IP, UDP_PORT + like.thread)
+        self.raw(self.UPLINK, frame(source, target, like.slot, like.version, like.packet, exponents, values))
+        this = self.rounds.get((like.slot, like.version))
+        if this and this["number"] == like.packet and len(this["chunks"]) == len(self.jobs[0].workers):
+            if this["answer"] is not None:
+                return
+            this["answer"] = (exponents, values)
+        for worker in self.jobs[0].workers:
+            self.result(worker, like, exponents, values)
+
+
 def write_pcap(path, frames):
     with path.open("wb") as out:
         out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65536, 1))
@@ -336,6 +390,38 @@ def loss():
         rounds(capture, jobs, 8, seed=6)
         captures.append(capture)
     return captures
+
+
+def leaf():
+    """Answers from above are lost, come twice or long after their round; workers ask again."""
+    job = Job("a", [0, 1], 32, slots=2)
+    capture = Leaf("leaf", job)
+    rng = random.Random(7)
+    old = []
+    for number in range(40):
+        slot, version = number % 2, number // 2 % 2
+        chunks = [
+            Chunk(w, slot, version, number, ramp(rng.randrange(-(2**31), 2**31), 32),
+                  (rng.randrange(-128, 128), rng.randrange(-128, 128)), thread=number % 16)
+            for w in job.workers
+        ]  # fmt: skip
+        answer = (chunks[0], (rng.randrange(-128, 128), rng.randrange(-128, 128)), ramp(rng.randrange(-1000, 1000), 32))
+        sent = list(chunks)
+        rng.shuffle(sent)
+        if old and rng.random() < 0.4:
+            capture.answer(*rng.choice(old))
+        for chunk in sent:
+            capture.chunk(chunk)
+            if old and rng.random() < 0.2:
+                capture.chunk(rng.choice(old)[0])
+        while rng.random() < 0.4:  # the answer is lost, or the sum was
+            capture.chunk(rng.choice(chunks))
+        for _ in range(rng.randrange(1, 3)):
+            capture.answer(*answer)
+            while rng.random() < 0.5:  # the result is lost
+                capture.chunk(rng.choice(chunks))
+        old.append(answer)
+    return [capture]
 
 
 def hostile():
@@ -486,7 +572,7 @@ def roce():
 
 
 def main():
-    scenarios = (four_workers, trace, repetitions, last_slot, every_worker_count, loss, hostile, roce)
+    scenarios = (four_workers, trace, repetitions, last_slot, every_worker_count, loss, leaf, hostile, roce)
     for scenario in scenarios:
         for capture in scenario():
             capture.write()

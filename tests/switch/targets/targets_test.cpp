@@ -295,7 +295,12 @@ void SwitchTargets::functions(int elements, const std::string& losses) const {
                                taken || pick(2) == 0 ? elements : 0);
         p.type = type;
         p.worker = static_cast<std::uint16_t>(alone);
-        frames.emplace_back(3, frame_of(p, static_cast<std::int32_t>(random())));
+        const Bytes answer = frame_of(p, static_cast<std::int32_t>(random()));
+        for (int n = pick(3); n > 0; --n) {
+          frames.emplace_back(3, answer);
+          frames.push_back(sent[static_cast<std::size_t>(pick(2))]);  // the result was lost
+        }
+        if (pick(3) == 0) late.emplace_back(3, answer);
       }
       if (pick(2) == 0) frames.push_back(sent[0]);  // when the round may be complete
       if (!late.empty() && pick(2) == 0) {
