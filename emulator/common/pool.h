@@ -5,6 +5,7 @@
 // never given back. Threading: one owner.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -30,7 +31,7 @@ class Pool {
       free_.pop_back();
       return i;
     }
-    if (size_ % kSlab == 0) slabs_.push_back(std::make_unique<T[]>(kSlab));
+    if (size_ % kSlab == 0) slabs_.push_back(std::make_unique<Slab>());
     return size_++;
   }
 
@@ -46,12 +47,15 @@ class Pool {
     if (!free_.empty()) __builtin_prefetch(&(*this)[free_.back()], 1);
   }
 
-  T& operator[](std::uint32_t i) { return slabs_[i / kSlab][i % kSlab]; }
-  const T& operator[](std::uint32_t i) const { return slabs_[i / kSlab][i % kSlab]; }
+  T& operator[](std::uint32_t i) { return slabs_[i / kSlab]->values[i % kSlab]; }
+  const T& operator[](std::uint32_t i) const { return slabs_[i / kSlab]->values[i % kSlab]; }
 
  private:
   static constexpr std::uint32_t kSlab = 64;
-  std::vector<std::unique_ptr<T[]>> slabs_;
+  struct alignas(64) Slab {  // so that a value of 64 bytes is one cache line
+    std::array<T, kSlab> values{};
+  };
+  std::vector<std::unique_ptr<Slab>> slabs_;
   std::uint32_t size_ = 0;  // indices ever used
   std::vector<std::uint32_t> free_;
 };

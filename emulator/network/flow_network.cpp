@@ -40,6 +40,22 @@ void FlowNetwork::clear() {
   std::fill(held_back_.begin(), held_back_.end(), 0.0);
 }
 
+// Fetches the resources of a flow together: in a large network none is in the cache. Force-inlined:
+// out of line, GCC drops this call because it has no side effects.
+[[gnu::always_inline]] inline void FlowNetwork::fetch(const Flow& f) const {
+  constexpr std::size_t kMost = 16;
+  const std::span<const Need> needs = f.needs.first(std::min(f.needs.size(), kMost));
+  for (const Need& need : needs) {
+    const Resource& r = resources_[need.resource];
+    __builtin_prefetch(&r.users);
+    __builtin_prefetch(&r.most);
+  }
+  for (const Need& need : needs) {
+    const std::vector<User>& users = resources_[need.resource].users;
+    if (!users.empty()) __builtin_prefetch(&users.back());
+  }
+}
+
 FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, double cap,
                                  Picoseconds now) {
   GHOSTRANK_ASSERT(bytes > 0 && cap > 0);
@@ -60,6 +76,7 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   f.bottleneck = kOwnCap;
   rate_[id] = 0;
   f.in_use = true;
+  fetch(f);
   f.places.resize(needs.size());
   for (std::uint32_t need = 0; need < needs.size(); ++need) come(id, need);
   come_.push_back(id);
@@ -127,6 +144,7 @@ void FlowNetwork::remove(Id id) {
   const Picoseconds at = rate_[id] > 0 ? end(id) : f.since;
   note_held(id, at);
   f.in_use = false;
+  fetch(f);
   for (std::uint32_t need = 0; need < f.needs.size(); ++need) leave(id, need, at);
   f.contended.clear();
   std::erase(come_, id);

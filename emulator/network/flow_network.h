@@ -91,7 +91,7 @@ class FlowNetwork {
     std::uint32_t resource, need;  // need: its number among the flow's
     double ps_per_byte;
   };
-  struct Flow {
+  struct alignas(64) Flow {
     std::span<const Need> needs;
     std::vector<Place> places;         // by need
     std::vector<Contended> contended;  // those of `needs` at such resources, in any order
@@ -109,7 +109,7 @@ class FlowNetwork {
     std::uint32_t need;  // its number among the flow's
     double ps_per_byte;
   };
-  struct Resource {
+  struct alignas(64) Resource {
     std::vector<User> users;
     double time = 1;         // that it gives per unit of time
     double need = 0;         // of all users, for a byte of each
@@ -150,6 +150,7 @@ class FlowNetwork {
     double time, need;  // as of the resource
   };
 
+  void fetch(const Flow& f) const;
   void come(Id id, std::uint32_t need);
   void leave(Id id, std::uint32_t need, Picoseconds at);
   void list_contended(std::uint32_t resource, const User& user);

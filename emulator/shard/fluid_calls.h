@@ -81,7 +81,7 @@ struct FluidLayout {
 };
 
 // The network that a pattern needs where a group has its members.
-struct FluidRoute {
+struct alignas(64) FluidRoute {
   const FluidPattern* pattern = nullptr;
   const Schedule* schedule = nullptr;  // one of those with this pattern: it chooses NICs
   std::uint32_t group = 0;
@@ -92,19 +92,19 @@ struct FluidRoute {
 };
 
 // A call of a group as a flow.
-struct Fluid {
+struct alignas(64) Fluid {
   const FluidLayout* layout = nullptr;
   const FluidRoute* route = nullptr;
   const IdleCall* idle = nullptr;  // of a transfer, `end` has its sender's, then its receiver's
   std::uint16_t row = 0;
   bool transfer = false;
   bool waits = false;  // of a transfer: the sender waits for its receiver
-  double bytes = 0;    // that links carry for the busiest connection; 0: no flow, only a delay
-  double cap = 0;
-  Picoseconds fill = 0;
   static constexpr std::uint32_t kNoConnection = 0xffffffff;
   std::uint32_t connection = kNoConnection;  // whose transfers flow one after the other
-  std::uint64_t calls = 0;                   // played in this segment
+  double bytes = 0;  // that links carry for the busiest connection; 0: no flow, only a delay
+  double cap = 0;
+  Picoseconds fill = 0;
+  std::uint64_t calls = 0;  // played in this segment
 
   // When a member leaves on an idle network.
   Picoseconds idle_end(const Flight& member) const {
@@ -116,7 +116,7 @@ class FluidCalls {
  public:
   static constexpr std::uint32_t kNone = 0xffffffff;  // no such call
   // A call under way, or a transfer of which one end has come.
-  struct Active {
+  struct alignas(64) Active {
     Fluid* fluid = nullptr;
     Flight* members = nullptr;  // that have not ended, linked by Flight::next_member
     FlowNetwork::Id flow = 0;

@@ -261,8 +261,14 @@ void Shard::prefetch() const {
 }
 
 Event& Shard::pop() {
-  if (timers_.size() >= kCachedEvents) prefetch();
-  return timers_.pop();
+  const bool cold = timers_.size() >= kCachedEvents;
+  if (cold) prefetch();
+  Event& event = timers_.pop();
+  if (const std::uint32_t next = timers_.first_rank(); cold && next < ranks_.size()) {
+    __builtin_prefetch(&ranks_[next].streams);
+    __builtin_prefetch(&ranks_[next].events);
+  }
+  return event;
 }
 
 // Fires `first` and every event due at the same time at the same rank, in the order of TiedEvents.

@@ -124,6 +124,7 @@ class EventHeap {
     if (popped_ != kNil) events_.drop(popped_);
     popped_ = slots_.first().event;
     slots_.pop();
+    if (!slots_.empty()) __builtin_prefetch(&events_[slots_.first().event]);
     return events_[popped_];
   }
 

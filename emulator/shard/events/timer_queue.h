@@ -99,6 +99,9 @@ class TimerQueue {
     return (static_cast<std::uint64_t>(first.at ^ at) | (first.tie >> 40 ^ rank)) == 0;
   }
 
+  // The rank of the first event; kNil: unknown.
+  std::uint32_t first_rank() const { return rank_in(first_of_[first_]); }
+
   // Returns the event `n` events behind the first one, unless others come between; null: unknown.
   const Event* ahead(std::size_t n) const {
     if (first_ == kBinned) return bins_.ahead(n);

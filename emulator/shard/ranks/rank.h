@@ -98,7 +98,7 @@ struct ActorState {
 static_assert(sizeof(ActorState) == 128);
 
 // A collective, send or recv in flight at one rank. The fields that every message reads come first.
-struct Flight {
+struct alignas(64) Flight {
   const Schedule* schedule = nullptr;
   std::uint32_t rank = 0;                        // local index
   std::uint32_t group = kNil, sequence = 0;      // group: kNil while the flight is free
@@ -186,7 +186,7 @@ class FlightList {
   Flight* first_ = nullptr;
 };
 
-struct StreamState {
+struct alignas(64) StreamState {  // one cache line
   enum class Phase : std::uint8_t { ready, busy, waiting, ended };
   std::uint32_t pc = 0;
   std::uint32_t event = 0;  // that it waits for: index into RankState::events
@@ -202,7 +202,7 @@ struct StreamState {
 
 // The records of an event that no wait has taken yet. A wait takes the oldest. Most events have at
 // most one, which needs no memory of its own.
-class EventState {
+class alignas(32) EventState {
  public:
   struct Record {
     Op::Kind cause = Op::Kind::compute;  // of the op before the record
@@ -214,10 +214,11 @@ class EventState {
     if (fired_) [[unlikely]]
       return record_ahead(record);
     fired_ = true;
-    oldest_ = record;
+    cause_ = record.cause;
+    when_ = record.when;
   }
   Record take() {
-    const Record taken = oldest_;
+    const Record taken{cause_, when_};
     fired_ = false;
     if (ahead_) [[unlikely]]
       take_ahead();
@@ -231,13 +232,15 @@ class EventState {
   }
   void take_ahead() {
     if (ahead_->empty()) return;
-    oldest_ = ahead_->front();
+    const Record next = ahead_->front();
     ahead_->pop();
-    fired_ = true;
+    record(next);
   }
 
+  // The oldest record.
+  Moment when_;
+  Op::Kind cause_ = Op::Kind::compute;
   bool fired_ = false;
-  Record oldest_;
   std::unique_ptr<std::queue<Record>> ahead_;  // behind the oldest; null: there never were any
 };
 
@@ -261,7 +264,7 @@ struct PairCounter {
   struct Fluid* fluid = nullptr;
 };
 
-struct RankState {
+struct alignas(64) RankState {
   WorldParty party;         // a helper's state has this and its NVLink only
   std::uint32_t local = 0;  // index among the parties of its shard
   const Role* role = nullptr;
