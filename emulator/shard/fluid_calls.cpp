@@ -57,7 +57,7 @@ FluidCalls::FluidCalls(const JobSpec& spec, const Workload& workload, const Clus
 Fluid& FluidCalls::of(std::uint32_t group, const Op& op) {
   const FluidKey key = key_of(group, op);
   const auto known = calls_.find(key);
-  return known != calls_.end() ? *known->second : make(key, op);
+  return known != calls_.end() ? known->second : make(key, op);
 }
 
 Fluid& FluidCalls::of_transfer(std::uint32_t group, const Op& op, GroupRank source,
@@ -66,13 +66,11 @@ Fluid& FluidCalls::of_transfer(std::uint32_t group, const Op& op, GroupRank sour
   key.floats = op.floats;
   key.within = op.within;
   const auto known = calls_.find(key);
-  return known != calls_.end() ? *known->second : make(key, op);
+  return known != calls_.end() ? known->second : make(key, op);
 }
 
 Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
-  std::unique_ptr<Fluid>& made = calls_[key];
-  made = std::make_unique<Fluid>();
-  Fluid& fluid = *made;
+  Fluid& fluid = calls_[key];
   fluid.transfer = key.target != kNoRank;
   fluid.row = fluid.transfer ? schedules_.transfer_row(op.group) : schedules_.get(key.site, op).row;
   FluidLayout& layout = layout_of(key, op);
@@ -157,10 +155,9 @@ std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const Fluid
 FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
   const std::uint32_t group = std::exchange(key.site, cluster_.layout(key.site));
   if (key.target != kNoRank) key.pair = schedules_.pair_of(group, op, key.source, key.target);
-  std::unique_ptr<FluidLayout>& made = layouts_[key];
-  if (made) return *made;
-  made = std::make_unique<FluidLayout>();
-  FluidLayout& layout = *made;
+  const auto [made, fresh] = layouts_.try_emplace(key);
+  FluidLayout& layout = made->second;
+  if (!fresh) return layout;
   if (key.target != kNoRank)
     layout.schedule = schedules_.transfer(group, op, key.source, key.target);
   else
@@ -189,16 +186,17 @@ FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
 }
 
 const FluidRoute& FluidCalls::route_of(const FluidKey& key, const FluidLayout& layout) {
-  std::unique_ptr<FluidRoute>& made = routes_[{key.site, layout.pattern}];
-  if (made) return *made;
-  made = std::make_unique<FluidRoute>();
-  made->pattern = layout.pattern;
-  made->schedule = layout.schedule.get();
-  made->group = key.site;
-  made->transfer = key.target != kNoRank;
-  find_needs(*made);
+  const auto [made, fresh] = routes_.try_emplace({key.site, layout.pattern});
+  FluidRoute& route = made->second;
+  if (!fresh) return route;
+  route.number = static_cast<std::uint32_t>(routes_.size());
+  route.pattern = layout.pattern;
+  route.schedule = layout.schedule.get();
+  route.group = key.site;
+  route.transfer = key.target != kNoRank;
+  find_needs(route);
   kept_.push_back(layout.schedule);  // a route outlives the cache of transfers
-  return *made;
+  return route;
 }
 
 bool FluidCalls::inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const {
@@ -263,8 +261,13 @@ std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidRoute& route,
   return out;
 }
 
-void FluidCalls::find_needs(FluidRoute& route) const {
-  route.needs = needs_of(route, [this](const Connected&) { return by_flowlets_ ? 1U : 0U; });
+void FluidCalls::find_needs(FluidRoute& route) {
+  const std::vector<FlowNetwork::Need> needs =
+      needs_of(route, [this](const Connected&) { return by_flowlets_ ? 1U : 0U; });
+  auto* const kept =
+      std::pmr::polymorphic_allocator<FlowNetwork::Need>(&memory_).allocate(needs.size());
+  std::uninitialized_copy(needs.begin(), needs.end(), kept);
+  route.needs = {kept, needs.size()};
   const Topology& topology = cluster_.topology();
   for (const FluidPattern::Edge& e : route.pattern->edges) {
     if (inside_node(route, e)) continue;
@@ -292,16 +295,22 @@ std::uint32_t FluidCalls::begin(Fluid& fluid) {
 std::uint32_t FluidCalls::transfer_of(const Flight& f, PairCounter& pair) {
   const bool receives = f.op->kind == Op::Kind::recv;
   const GroupRank source = receives ? f.peer : f.position, target = receives ? f.position : f.peer;
-  const auto [at, fresh] = open_.try_emplace({f.group, f.sequence, source, target}, 0);
-  if (!fresh) {
-    const std::uint32_t number = at->second;
-    open_.erase(at);
+  const std::uint32_t group = f.group & ~kPointToPoint;
+  if (pair.ends == nullptr) pair.ends = &ends_[{group, source, target}];
+  FluidEnds& ends = *pair.ends;
+  if (ends.first != kNone && ends.of_receiver != receives) {
+    const std::uint32_t number = ends.first;
+    ends.first = active_[number].next_open;
     return number;
   }
-  const Op* const before = std::exchange(pair.op, f.op);
+  const Op* const before = std::exchange(ends.op, f.op);
   if (before != f.op && !(before && are_one_transfer(*before, *f.op)))
-    pair.fluid = &of_transfer(f.group & ~kPointToPoint, *f.op, source, target);
-  return at->second = begin(*pair.fluid);
+    ends.fluid = &of_transfer(group, *f.op, source, target);
+  const std::uint32_t number = begin(*ends.fluid);
+  (ends.first == kNone ? ends.first : active_[ends.last].next_open) = number;
+  ends.last = number;
+  ends.of_receiver = receives;
+  return number;
 }
 
 void FluidCalls::end(std::uint32_t number) { free_.push_back(number); }
@@ -348,8 +357,9 @@ std::uint32_t FluidCalls::next_turn(std::uint32_t number) {
 
 void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
   Active& call = active_[number];
-  call.flow = network_.add(by_flowlets_ ? call.needs : call.fluid->route->needs, call.fluid->bytes,
-                           call.fluid->cap, now);
+  const std::span<const FlowNetwork::Need> needs =
+      by_flowlets_ ? call.needs : call.fluid->route->needs;
+  call.flow = network_.add(needs, call.fluid->bytes, call.fluid->cap, now);
   if (call.flow >= looks_.size()) looks_.resize(call.flow + 1);
   looks_[call.flow].call = number;
 }
@@ -397,24 +407,11 @@ void FluidCalls::clear(Picoseconds at) {
   last_of_connection_.assign(connections_.size(), kNone);
   free_.clear();
   looks_.clear();
-  open_.clear();
-  for (auto& [key, fluid] : calls_) fluid->calls = 0;
+  for (auto& [key, ends] : ends_) ends.first = kNone;
+  for (auto& [key, fluid] : calls_) fluid.calls = 0;
 }
 
 std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) const {
-  // All calls of a row with one pattern of one route have the same connections.
-  std::map<std::pair<const FluidRoute*, std::uint16_t>, std::vector<LedgerCell>> sums;
-  std::vector<std::pair<const FluidRoute*, std::uint16_t>> in_order;
-  for (const Fluid* fluid : in_order_) {
-    if (fluid->calls == 0) continue;
-    const std::pair key{fluid->route, fluid->row};
-    std::vector<LedgerCell>& sum = sums[key];
-    const std::vector<CallTraffic::Edge>& edges = fluid->layout->traffic.edges;
-    if (sum.empty()) in_order.push_back(key);
-    sum.resize(edges.size());
-    for (std::size_t i = 0; i < edges.size(); ++i)
-      sum[i] += {edges[i].bytes * fluid->calls, edges[i].messages * fluid->calls};
-  }
   const auto first_link = 2 * static_cast<std::uint32_t>(cluster_.nics());
   if (by_flowlets_)
     for (std::size_t link = 0; link < links.size(); ++link) links[link].merge(of_flowlets_[link]);
@@ -424,18 +421,32 @@ std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) c
         links[need.resource - first_link].passed += fluid->calls;
   for (std::uint32_t link = 0; link < links.size(); ++link)
     links[link].waited += network_.held_back(first_link + link);
+  std::vector<const Fluid*> played;
+  for (const Fluid* fluid : in_order_)
+    if (fluid->calls > 0) played.push_back(fluid);
+  const auto what = [](const Fluid* fluid) { return std::pair(fluid->route->number, fluid->row); };
+  std::stable_sort(played.begin(), played.end(),
+                   [&](const Fluid* a, const Fluid* b) { return what(a) < what(b); });
   std::uint64_t messages = 0;
-  for (const auto& key : in_order) {
-    const auto& [route, row] = key;
-    const std::vector<LedgerCell>& sum = sums.at(key);
+  std::vector<LedgerCell> sum;  // by edge: all calls of a row over one route have the same edges
+  for (auto at = played.begin(); at != played.end();) {
+    const FluidRoute& route = *(*at)->route;
+    const std::uint16_t row = (*at)->row;
+    sum.assign(route.pattern->edges.size(), {});
+    for (; at != played.end() && (*at)->route == &route && (*at)->row == row; ++at) {
+      const std::uint64_t calls = (*at)->calls;
+      const std::vector<CallTraffic::Edge>& edges = (*at)->layout->traffic.edges;
+      for (std::size_t i = 0; i < edges.size(); ++i)
+        sum[i] += {edges[i].bytes * calls, edges[i].messages * calls};
+    }
     for (std::size_t i = 0; i < sum.size(); ++i) {
-      const FluidPattern::Edge& e = route->pattern->edges[i];
+      const FluidPattern::Edge& e = route.pattern->edges[i];
       messages += sum[i].messages;
-      if (inside_node(*route, e)) {
+      if (inside_node(route, e)) {
         ledger.add_intra(row, sum[i]);
         continue;
       }
-      const Connected edge = connected(*route, e);
+      const Connected edge = connected(route, e);
       ledger.add({edge.nics.source, edge.nics.target, row}, sum[i]);
       if (by_flowlets_) continue;
       for_each_link(edge, 0, [&](std::uint32_t link, double share) {

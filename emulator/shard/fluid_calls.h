@@ -22,7 +22,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <set>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -84,9 +87,10 @@ struct FluidLayout {
 struct alignas(64) FluidRoute {
   const FluidPattern* pattern = nullptr;
   const Schedule* schedule = nullptr;  // one of those with this pattern: it chooses NICs
+  std::uint32_t number = 0;            // as routes were made
   std::uint32_t group = 0;
   bool transfer = false;
-  std::vector<FlowNetwork::Need> needs;
+  std::span<const FlowNetwork::Need> needs;
   Picoseconds latency = 0;         // of a message over the longest path
   Picoseconds added_by_links = 0;  // part of `latency`
 };
@@ -112,6 +116,15 @@ struct alignas(64) Fluid {
   }
 };
 
+// The two ends of all transfers from one rank of a group to another. Each end comes to them in the
+// same order, so those of which one end has come are of one of the two and end in that order.
+struct FluidEnds {
+  std::uint32_t first = 0xffffffff, last = 0;  // in FluidCalls, linked by Active::next_open
+  bool of_receiver = false;                    // whose end has come
+  const Op* op = nullptr;                      // of the last transfer, and its flow: most are alike
+  Fluid* fluid = nullptr;
+};
+
 class FluidCalls {
  public:
   static constexpr std::uint32_t kNone = 0xffffffff;  // no such call
@@ -120,7 +133,8 @@ class FluidCalls {
     Fluid* fluid = nullptr;
     Flight* members = nullptr;  // that have not ended, linked by Flight::next_member
     FlowNetwork::Id flow = 0;
-    Picoseconds arrived = -1;  // of a transfer: when its last byte was in; -1: not yet
+    std::uint32_t next_open = kNone;  // of the same ends: the transfer after it
+    Picoseconds arrived = -1;         // of a transfer: when its last byte was in; -1: not yet
     bool began = false;
     std::uint32_t next = kNone;            // of its connection: flows after it
     std::vector<FlowNetwork::Need> needs;  // its own, where the routing chooses for flowlets
@@ -191,7 +205,7 @@ class FluidCalls {
   Connected connected(const FluidRoute& route, const FluidPattern::Edge& e) const;
   template <typename Visit>  // visit(link, share of the edge's bytes)
   void for_each_link(const Connected& edge, std::uint64_t flowlet, const Visit& visit) const;
-  void find_needs(FluidRoute& route) const;
+  void find_needs(FluidRoute& route);
   template <typename FlowletOf>  // flowlet_of(edge): its number
   std::vector<FlowNetwork::Need> needs_of(const FluidRoute& route,
                                           const FlowletOf& flowlet_of) const;
@@ -202,11 +216,13 @@ class FluidCalls {
   const Cluster& cluster_;
   const Schedules& schedules_;
   FlowNetwork network_;
-  std::unordered_map<FluidKey, std::unique_ptr<Fluid>, Hash> calls_;
+  // What is made for calls stays until the end, so it is allocated piece behind piece.
+  std::pmr::monotonic_buffer_resource memory_{64 << 10};
+  std::pmr::unordered_map<FluidKey, Fluid, Hash> calls_{&memory_};
   std::vector<const Fluid*> in_order_;  // calls_ as they were made
-  std::set<FluidPattern> patterns_;
-  std::map<std::pair<std::uint32_t, const FluidPattern*>, std::unique_ptr<FluidRoute>> routes_;
-  std::unordered_map<FluidKey, std::unique_ptr<FluidLayout>, Hash> layouts_;
+  std::pmr::set<FluidPattern> patterns_{&memory_};
+  std::pmr::map<std::pair<std::uint32_t, const FluidPattern*>, FluidRoute> routes_{&memory_};
+  std::pmr::unordered_map<FluidKey, FluidLayout, Hash> layouts_{&memory_};
   std::map<std::vector<std::uint64_t>, IdleCall> idle_transfers_;  // by idle_key()
   std::vector<std::shared_ptr<const Schedule>> kept_;
   // Where the routing chooses for flowlets: these, and what the links have carried so far.
@@ -223,20 +239,8 @@ class FluidCalls {
   Picoseconds at_ = 0;           // argument of clear()
   Picoseconds rates_until_ = 0;  // NICs in network_ have their rates until then
   bool rates_told_ = false;      // follow_rates() has returned that time
-  // Transfers of which one end has come.
-  struct OpenKey {
-    std::uint32_t group, sequence;
-    GroupRank source, target;
-    bool operator==(const OpenKey&) const = default;
-  };
-  struct OpenHash {
-    std::size_t operator()(const OpenKey& k) const {
-      const auto ends =
-          static_cast<std::uint64_t>(k.source) << 32 | static_cast<std::uint32_t>(k.target);
-      return mix_bits(mix_bits(std::uint64_t{k.group} << 32 | k.sequence) ^ ends);
-    }
-  };
-  std::unordered_map<OpenKey, std::uint32_t, OpenHash> open_;
+  // By group, source and target.
+  std::pmr::map<std::tuple<std::uint32_t, GroupRank, GroupRank>, FluidEnds> ends_{&memory_};
 };
 
 }  // namespace ghostrank

@@ -253,15 +253,13 @@ struct CarriedOver {
   Moment caught_up;  // when the last stream that was behind began the rank's iteration
 };
 
-// Counts sends or receives between this rank and one peer of a group. Most are alike, so it
-// remembers the op and the flow of the last one (fabric.network: flow).
+// Counts sends or receives between this rank and one peer of a group.
 struct PairCounter {
   std::uint32_t group = 0;
   GroupRank peer = kNoRank;
   bool receives = false;
   std::uint32_t count = 0;
-  const Op* op = nullptr;
-  struct Fluid* fluid = nullptr;
+  struct FluidEnds* ends = nullptr;  // fabric.network: flow; once it has transfers
 };
 
 struct alignas(64) RankState {
