@@ -12,6 +12,7 @@
 
 #include "emulator/common/require_fd.h"
 #include "emulator/host/network_namespace.h"
+#include "emulator/packets/segments.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -63,6 +64,7 @@ class Member {
                       wanted.binding.address + ": " + std::strerror(errno) +
                       "; give the switch an address in the network of the ranks",
                   ErrorKind::environment);
+    cuts_ = udp::can_cut(fd());
   }
 
   int fd() const { return fd_.get(); }
@@ -73,30 +75,28 @@ class Member {
 
   // Sends what the kernel takes; returns errno of a failure for good, 0 otherwise.
   int flush(PacketStats& stats) {
-    std::array<mmsghdr, kBatch> messages{};
-    std::array<iovec, kBatch> parts{};
+    Outgoing out;
     std::size_t sent = 0;
     int failed = 0;
     while (sent < count_ && failed == 0) {
-      const std::size_t left = count_ - sent;
-      for (std::size_t i = 0; i < left; ++i) {
-        const Message& m = waiting_[sent + i];
-        parts[i] = {m.payload.get(), m.header.bytes};
-        messages[i].msg_hdr = {};
-        messages[i].msg_hdr.msg_iov = &parts[i];
-        messages[i].msg_hdr.msg_iovlen = 1;
-      }
-      const int n = sendmmsg(fd(), messages.data(), static_cast<unsigned>(left), MSG_DONTWAIT);
+      const std::size_t messages = describe(sent, out);
+      const int n =
+          sendmmsg(fd(), out.messages.data(), static_cast<unsigned>(messages), MSG_DONTWAIT);
       if (n > 0) {
-        stats.sent += static_cast<std::uint64_t>(n);
-        sent += static_cast<std::size_t>(n);
+        for (int m = 0; m < n; ++m) {
+          stats.sent += out.datagrams[m];
+          sent += out.datagrams[m];
+        }
       } else if (n == 0 || errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
         ++stats.again;
         break;
+      } else if (out.datagrams[0] > 1 &&
+                 (errno == EIO || errno == EINVAL || errno == EMSGSIZE || errno == EOPNOTSUPP)) {
+        cuts_ = false;  // it cannot be cut for this interface: from now on each leaves alone
       } else if (errno == ECONNREFUSED || errno == EPERM || errno == ENETDOWN ||
                  errno == ENETUNREACH || errno == EHOSTUNREACH || errno == EHOSTDOWN) {
-        ++stats.refused;  // lost; the scheme sends it again
-        ++sent;
+        stats.refused += out.datagrams[0];  // lost; the scheme sends them again
+        sent += out.datagrams[0];
       } else if (errno != EINTR) {
         failed = errno;
       }
@@ -109,7 +109,35 @@ class Member {
   }
 
  private:
+  // Messages for the kernel, each of one datagram or of several of one size, which it cuts.
+  struct Outgoing {
+    std::array<mmsghdr, kBatch> messages;
+    std::array<iovec, kBatch> parts;
+    std::array<udp::SegmentSize, kBatch> sizes;
+    std::array<std::size_t, kBatch> datagrams;
+  };
+
+  // Describes all datagrams from `first` on. Returns how many messages they are.
+  std::size_t describe(std::size_t first, Outgoing& out) const {
+    std::size_t messages = 0, part = 0;
+    for (; first < count_; ++messages) {
+      const auto bytes_of = [&](std::size_t i) { return waiting_[first + i].header.bytes; };
+      const std::size_t n = cuts_ ? udp::segments_of_a_message(count_ - first, bytes_of) : 1;
+      msghdr& message = out.messages[messages].msg_hdr;
+      message = {};
+      message.msg_iov = &out.parts[part];
+      message.msg_iovlen = n;
+      for (std::size_t i = 0; i < n; ++i, ++part)
+        out.parts[part] = {waiting_[first + i].payload.get(), bytes_of(i)};
+      if (n > 1) out.sizes[messages].tell(message, bytes_of(0));
+      out.datagrams[messages] = n;
+      first += n;
+    }
+    return messages;
+  }
+
   Fd fd_;
+  bool cuts_ = false;
   const Header arrivals_;
   std::array<Message, kBatch> waiting_;
   std::size_t count_ = 0;

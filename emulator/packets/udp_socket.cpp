@@ -17,7 +17,6 @@ namespace ghostrank::udp {
 namespace {
 
 constexpr int kReceiveBuffer = 4 << 20;  // bytes; the kernel may grant fewer
-constexpr std::size_t kMostJoined = 64;  // most datagrams that the kernel cuts from one message
 constexpr std::uint32_t kOverIpv4 = 20 + 8, kOverIpv6 = 40 + 8;  // bytes of IP and UDP
 
 // The bytes of synthetic payloads.
@@ -111,8 +110,8 @@ void Socket::set_up(int family, const std::string& where) {
     throw_unusable(where, "don't-fragment cannot be set");
   if (setsockopt(fd(), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof kReceiveBuffer) != 0)
     set(fd(), SOL_SOCKET, SO_RCVBUF, kReceiveBuffer);
-  const int off = 0, on = 1;
-  gso_ = setsockopt(fd(), SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
+  const int on = 1;
+  gso_ = can_cut(fd());
   gro_ = setsockopt(fd(), SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
 }
 
@@ -132,18 +131,13 @@ void Socket::put(const Address& to, Message&& datagram) {
   slots_[count_++] = {&to, std::move(datagram)};
 }
 
-// Returns how many datagrams from `first` on leave as one message: of one size, the last perhaps
-// shorter.
+// Returns how many datagrams from `first` on leave as one message.
 std::size_t Socket::joined_from(std::size_t first) const {
-  const Slot& head = slots_[first];
-  std::size_t n = 1, bytes = head.bytes();
-  for (; gso_ && first + n < count_ && n < kMostJoined; ++n) {
-    const Slot& next = slots_[first + n];
-    bytes += next.bytes();
-    if (next.to != head.to || next.bytes() > head.bytes() || bytes > kMostPayload) break;
-    if (next.bytes() < head.bytes()) return n + 1;
-  }
-  return n;
+  if (!gso_) return 1;
+  return segments_of_a_message(count_ - first, [&](std::size_t i) {
+    const Slot& one = slots_[first + i];
+    return one.to == slots_[first].to ? one.bytes() : 0;
+  });
 }
 
 // Describes all datagrams from `first` on as messages for the kernel. Returns how many messages.
@@ -163,16 +157,7 @@ std::size_t Socket::describe(std::size_t first) {
       parts_[parts++] = {d.payload ? d.payload.get() : scratch(), d.header.bytes};
     }
     message.msg_hdr.msg_iovlen = 2 * n;
-    if (n > 1) {
-      message.msg_hdr.msg_control = controls_[count].bytes.data();
-      message.msg_hdr.msg_controllen = sizeof(Control::bytes);
-      cmsghdr* const control = CMSG_FIRSTHDR(&message.msg_hdr);
-      control->cmsg_level = SOL_UDP;
-      control->cmsg_type = UDP_SEGMENT;
-      control->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
-      const auto segment = static_cast<std::uint16_t>(head.bytes());
-      std::memcpy(CMSG_DATA(control), &segment, sizeof segment);
-    }
+    if (n > 1) sizes_[count].tell(message.msg_hdr, head.bytes());
     first += n;
     ++count;
   }

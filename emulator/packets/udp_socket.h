@@ -18,13 +18,13 @@
 #include "emulator/fabric/open.h"
 #include "emulator/fabric/udp_address.h"
 #include "emulator/packets/packets.h"
+#include "emulator/packets/segments.h"
 #include "switch/ports/fd.h"
 
 namespace ghostrank::udp {
 
-inline constexpr std::size_t kBatch = 64;           // datagrams to send
-inline constexpr std::size_t kLandings = 32;        // pieces that one read of a socket takes
-inline constexpr std::size_t kMostPayload = 65507;  // bytes of a datagram over IPv4
+inline constexpr std::size_t kBatch = 64;     // datagrams to send
+inline constexpr std::size_t kLandings = 32;  // pieces that one read of a socket takes
 
 // Buffers for one read of a socket; the sockets of an owner share them.
 class Landing {
@@ -78,9 +78,6 @@ class Socket {
     Message datagram;
     std::size_t bytes() const { return sizeof(Header) + datagram.header.bytes; }
   };
-  struct alignas(cmsghdr) Control {
-    std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> bytes;
-  };
 
   void set_up(int family, const std::string& where);
   std::size_t describe(std::size_t first);
@@ -96,7 +93,7 @@ class Socket {
   std::size_t count_ = 0;
   std::array<mmsghdr, kBatch> messages_{};
   std::array<iovec, 2 * kBatch> parts_{};
-  std::array<Control, kBatch> controls_{};
+  std::array<SegmentSize, kBatch> sizes_{};
   std::array<std::size_t, kBatch> joined_{};  // datagrams joined in each message
   int error_ = 0;
 };

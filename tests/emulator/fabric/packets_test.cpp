@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/packets/setup.h"
+#include "emulator/packets/switch_sockets.h"
 #include "emulator/packets/udp.h"
 #include "emulator/packets/udp_socket.h"
 #include "profiles/error.h"
@@ -416,6 +418,96 @@ TEST(PacketSetup, AnMtuThatDoesNotPassIsNamedWithWhatToDo) {
         << o.said;
     EXPECT_NE(o.said.find("while small ones do; set fabric.packets.mtu"), std::string::npos);
   }
+}
+
+// A worker's socket, and a socket in place of the switch.
+class PacketsToASwitch : public ::testing::Test {
+ protected:
+  PacketsToASwitch() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(there.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(there.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    SwitchSocket one;
+    one.binding.address = "127.0.0.1";
+    one.switch_address = "127.0.0.1";
+    one.switch_port = ntohs(address.sin_port);
+    here = open_switch_sockets({one}, 1500);
+  }
+  ~PacketsToASwitch() override { kernel_takes = {}; }
+
+  void send(const std::vector<std::uint64_t>& sizes) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      Message m = note(static_cast<std::uint32_t>(i), sizes[i]);
+      ASSERT_TRUE(here->try_send(0, m));
+    }
+    here->flush();
+  }
+  // Sizes of what arrives; each datagram has its own bytes.
+  std::vector<std::uint64_t> arrived(const std::vector<std::uint64_t>& sent) {
+    std::vector<std::uint64_t> sizes;
+    std::array<std::byte, 2000> bytes;
+    for (ssize_t n; (n = recv(there.get(), bytes.data(), bytes.size(), MSG_DONTWAIT)) >= 0;) {
+      const auto number = static_cast<std::uint32_t>(sizes.size());
+      sizes.push_back(static_cast<std::uint64_t>(n));
+      const Message expected = note(number, sent.at(number));
+      EXPECT_EQ(std::memcmp(bytes.data(), expected.payload.get(),
+                            std::min(sizes.back(), sent.at(number))),
+                0);
+    }
+    return sizes;
+  }
+
+  const Fd there = Fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  std::unique_ptr<Packets> here;
+};
+
+TEST_F(PacketsToASwitch, OfOneSizeAreCutByTheKernel) {
+  std::vector<std::uint64_t> sizes(40, 300);
+  for (const std::uint64_t size : {200, 300, 300, 100, 100, 64}) sizes.push_back(size);
+  std::vector<std::size_t> joined;
+  kernel_takes = [&](const mmsghdr* m, int count) {
+    for (int i = 0; i < count; ++i) joined.push_back(m[i].msg_hdr.msg_iovlen);
+    return count;
+  };
+  send(sizes);
+  EXPECT_EQ(arrived(sizes), sizes);
+  EXPECT_EQ(here->stats().sent, sizes.size());
+  EXPECT_EQ(here->stats().refused, 0u);
+  if (!udp::can_cut(there.get())) GTEST_SKIP() << "this kernel does not cut datagrams";
+  EXPECT_EQ(joined, (std::vector<std::size_t>{41, 3, 2}));
+}
+
+TEST_F(PacketsToASwitch, LeaveOneByOneWhereAnInterfaceCannotCut) {
+  kernel_takes = [](const mmsghdr* m, int count) {
+    return m[0].msg_hdr.msg_iovlen > 1 ? -EIO : count;
+  };
+  const std::vector<std::uint64_t> sizes(30, 300);
+  send(sizes);
+  EXPECT_EQ(arrived(sizes), sizes);
+  EXPECT_EQ(here->failure(), "");
+  EXPECT_EQ(here->stats().sent, 30u);
+  EXPECT_EQ(here->stats().refused, 0u);
+}
+
+TEST_F(PacketsToASwitch, AreLostWhereNobodyListensAndJoinedAfterwards) {
+  if (!udp::can_cut(there.get())) GTEST_SKIP() << "this kernel does not cut datagrams";
+  std::size_t joined = 0;
+  bool listens = false;
+  kernel_takes = [&](const mmsghdr* m, int count) {
+    joined = m[0].msg_hdr.msg_iovlen;
+    return listens ? count : -ECONNREFUSED;
+  };
+  const std::vector<std::uint64_t> sizes(30, 300);
+  send(sizes);
+  EXPECT_EQ(arrived(sizes).size(), 0u);
+  EXPECT_EQ(here->stats().refused, 30u);
+  listens = true;
+  send(sizes);
+  EXPECT_EQ(arrived(sizes), sizes);
+  EXPECT_EQ(joined, 30u);
 }
 
 }  // namespace
