@@ -49,6 +49,10 @@ std::vector<std::string> targets() {
   return all;
 }
 
+bool has_bmv2() {
+  return shell("command -v simple_switch simple_switch_CLI p4c-bm2-ss >/dev/null") == 0;
+}
+
 Lab::Lab(int hosts)
     : hosts_(hosts),
       directory_(std::filesystem::temp_directory_path() /

@@ -28,6 +28,8 @@ int shell(const std::string& command);
 std::string read_file(const std::filesystem::path& path);
 // Targets of ghostrank's switch that are built: "compiled", perhaps "dpdk".
 std::vector<std::string> targets();
+// Whether p4lang's simple_switch and its compiler are on PATH, for target "bmv2".
+bool has_bmv2();
 
 // Shape of every link, in both directions, by the kernel's htb. The kernel counts whole Ethernet
 // frames against the rate. TCP uses cubic on every route; segmentation offload stays on.

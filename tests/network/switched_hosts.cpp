@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kPatience{180};  // bmv2's program may have to be compiled first
 
 }  // namespace
 
@@ -114,11 +114,15 @@ pid_t ForeignSwitch::start_switch(const std::string& target, bool has_job) {
         << "    worker_port: 4000\n    guarded: true\n    workers:\n"
         << workers;
   out.close();
+  std::filesystem::remove(socket());  // of one that was killed
   const pid_t pid = lab->start(
       lab->in("sw", std::string(GHOSTRANK_BINARY) + " switch run --target " + target + " --plan " +
                         plan + " --ports " + ports + " --socket " + socket()),
       "switch");
-  shell("sleep 0.3");
+  // bmv2's program may have to be compiled first.
+  for (int i = 0; i < 6000 && lab->running(pid) && !std::filesystem::exists(socket()); ++i)
+    shell("sleep 0.02");
+  EXPECT_TRUE(std::filesystem::exists(socket())) << read_file(lab->file("switch"));
   return pid;
 }
 

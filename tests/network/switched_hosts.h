@@ -46,7 +46,8 @@ class ForeignSwitch : public SwitchedHosts {
  protected:
   // At both ends of every link, as a run that starts its switch does.
   void turn_offloads_off();
-  // `has_job`: its plan holds the job's group; else only its control socket tells it.
+  // Returns when it serves. `has_job`: its plan holds the job's group; else only its control socket
+  // tells it.
   pid_t start_switch(const std::string& target, bool has_job);
   std::string socket() const;
   using SwitchedHosts::await_sums;
