@@ -179,6 +179,31 @@ TEST(Flows, LetAnEagerSenderGoOn) {
   EXPECT_NEAR(seconds_of(job.run()), kLatency + kSerial, 1e-11);
 }
 
+// The sender is three transfers ahead of its receiver, then the receiver waits for its sender.
+TEST(Flows, OfAPairMeetInOrderWhicheverEndIsAhead) {
+  SmallJob flow = job_of(2, 1);
+  with_sends(flow, {});
+  const auto append = [&](int rank, const Op& op) {
+    flow.workload.roles[rank].iterations[0].streams[0].push_back(op);
+  };
+  const auto append_transfers = [&] {
+    for (const std::uint64_t count : {kCount, 3 * kCount, 2 * kCount}) {
+      append(0, {.kind = Op::Kind::send, .peer = 1, .count = count});
+      append(1, {.kind = Op::Kind::recv, .peer = -1, .count = count});
+    }
+  };
+  append(1, {.duration = 10'000 * kPicosPerMicro});
+  append_transfers();
+  append(0, {.duration = 30'000 * kPicosPerMicro});
+  append_transfers();
+  SmallJob loggp = flow;
+  loggp.spec.fabric.network = NetworkModel::loggp;
+  const Result a = flow.run(), b = loggp.run();
+  EXPECT_GT(seconds_of(b), 30e-3);
+  EXPECT_NEAR(seconds_of(a), seconds_of(b), 1e-9);
+  EXPECT_EQ(ledger_text(a), ledger_text(b));
+}
+
 // ---- Shared links ----
 
 TEST(Flows, ShareALinkFairly) {
