@@ -24,7 +24,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kPatienceMs = 10'000;  // a client waits so long for each part of an answer
+// A client waits so long for each part of an answer. bmv2 takes some hundred entries a second, and
+// a job may have thousands.
+constexpr int kPatienceMs = 60'000;
 
 std::string done() { return ordered_json{{"ok", true}}.dump(); }
 
