@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "switch/assert.h"
 #include "switch/kernel.h"
@@ -12,16 +11,17 @@
 namespace ghostrank::switchml {
 namespace {
 
-// 2^e, for -1023 < e < 1024. Packets of floats ask for it three times each.
-double power_of_two(int e) {
-  return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + e) << 52);
+// 2^e, for -127 < e < 128.
+float power_of_two(int e) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(127 + e) << 23);
 }
 
-// Every number is rounded by up to a half. Up to 256 workers, the 2^-24 by which a number is below
-// 2^exponent makes up for that; for more, the range is smaller.
-double scale_of(int exponent, int workers) {
-  const double most = std::numeric_limits<std::int32_t>::max() - (workers > 256 ? workers : 0);
-  return most / workers * power_of_two(-exponent);
+// scale = 2^scale_of(), whose inverse is a float, too. Up to 128 workers the largest number below
+// 2^exponent is scaled to a whole one; of more it may be rounded up, so that the power of two has
+// to exceed their number.
+int scale_of(int exponent, int workers) {
+  const auto n = static_cast<unsigned>(std::max(workers, 2));
+  return 31 - std::bit_width(n > 128 ? n : n - 1) - exponent;
 }
 
 constexpr std::uint32_t kSign = 0x8000'0000u, kInfinity = 0x7f80'0000u;
@@ -43,6 +43,9 @@ inline std::uint32_t bits_of(const std::byte* floats, std::size_t i) {
 }  // namespace
 
 GHOSTRANK_KERNEL std::int8_t exponent_of(std::span<const std::byte> floats) {
+  // The next block is asked for next, and lies behind this one.
+  for (std::size_t line = 0; line < floats.size(); line += 64)
+    __builtin_prefetch(floats.data() + floats.size() + line);
   std::uint32_t most = 0;
   for (std::size_t i = 0; i < floats.size() / sizeof(float); ++i)
     most = std::max(most, magnitude(bits_of(floats.data(), i)));
@@ -52,13 +55,13 @@ GHOSTRANK_KERNEL std::int8_t exponent_of(std::span<const std::byte> floats) {
 
 GHOSTRANK_KERNEL void quantise(std::span<const std::byte> floats, int exponent, int workers,
                                std::int32_t* whole) {
-  const double scale = scale_of(exponent, workers);
+  const float scale = power_of_two(scale_of(exponent, workers));
   // The largest float below 2^exponent: larger ones count as that.
-  const auto below = static_cast<float>((1.0 - 0x1p-24) * power_of_two(exponent));
+  const float below = power_of_two(exponent) * (1 - 0x1p-24F);
   const std::uint32_t most = magnitude(std::bit_cast<std::uint32_t>(below));
   for (std::size_t i = 0; i < floats.size() / sizeof(float); ++i) {
     const std::uint32_t bits = bits_of(floats.data(), i);
-    const double x = std::bit_cast<float>(std::min(magnitude(bits), most) | (bits & kSign));
+    const float x = std::bit_cast<float>(std::min(magnitude(bits), most) | (bits & kSign));
     whole[i] = static_cast<std::int32_t>(std::nearbyint(x * scale));
   }
 }
@@ -66,16 +69,16 @@ GHOSTRANK_KERNEL void quantise(std::span<const std::byte> floats, int exponent, 
 GHOSTRANK_KERNEL void restore(std::span<const std::byte> sums, int exponent, int workers,
                               std::span<float> numbers) {
   GHOSTRANK_ASSERT(sums.size() >= numbers.size() * sizeof(std::int32_t));
-  const double step = 1 / scale_of(exponent, workers);
+  const float step = power_of_two(-scale_of(exponent, workers));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     std::int32_t sum;
     std::memcpy(&sum, sums.data() + i * sizeof sum, sizeof sum);
-    numbers[i] = static_cast<float>(sum * step);
+    numbers[i] = static_cast<float>(sum) * step;
   }
 }
 
 double error_bound(int exponent, int workers) {
-  return workers * 0.5 / scale_of(exponent, workers);
+  return workers * 0.5 / power_of_two(scale_of(exponent, workers));
 }
 
 }  // namespace ghostrank::switchml

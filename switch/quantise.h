@@ -1,11 +1,16 @@
 // Floats as integers that a switch can add: the numbers of a block share one exponent, the largest
 // of all workers.
 //
-//   q = round(x * scale),  y = sum of all q / scale,  scale = (2^31 - 1) / (workers * 2^exponent)
+//   q = round(x * scale),  y = sum of all q / scale,  scale = 2^(31 - exponent) / the power of two
+//                                                     that is at least the number of workers
 //
-// The sum of a block cannot overflow (with more than 256 workers, 2^31 - 1 - workers takes the
-// place of 2^31 - 1). Before it is rounded to the type of the result, it is off by at most
-// error_bound() from exact arithmetic.
+// The sum of a block cannot overflow (with 129 workers or more the power of two exceeds their
+// number). Before it is rounded to the type of the result, it is off by at most error_bound() from
+// exact arithmetic. Numbers whose last bit is worth 1 / scale or more are summed exactly: of up to
+// 128 workers the largest of a block are.
+//
+// As published, scale = (2^31 - 1) / (workers * 2^exponent), in floats, which round every product
+// to 24 bits. A power of two rounds once, in floats too, and is at most half as fine.
 //
 // NaN counts as 0. Infinities and numbers beyond 2^127 count as the largest number below 2^127. A
 // block with only numbers below 2^-96 is quantised with the exponent -96.

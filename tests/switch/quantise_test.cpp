@@ -1,6 +1,7 @@
 // Floats added as integers: the error stays within the stated bound for all inputs.
 #include "switch/quantise.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -68,6 +69,37 @@ TEST(Quantise, SumsOfAnyNumbersOfUpTo256WorkersAreWithinTheBound) {
                   error_bound(exponent, workers) + rounding)
             << workers << " workers, 2^" << magnitude << ", element " << i;
       }
+    }
+}
+
+TEST(Quantise, SumsOfTheLargestNumbersFitAndWasteNoMoreThanABit) {
+  for (const int workers : {1, 2, 3, 32, 127, 128, 129, 255, 256, 257, 1024, 65536}) {
+    std::vector<std::int32_t> whole(2);
+    quantise(bytes_of({std::nextafter(1.0f, 0.0f), -kInfinity}), 0, workers, whole.data());
+    EXPECT_EQ(whole[1], -whole[0]);
+    const std::int64_t sum = std::int64_t{whole[0]} * workers;
+    EXPECT_LE(sum, std::numeric_limits<std::int32_t>::max()) << workers;
+    const bool full = std::has_single_bit(static_cast<unsigned>(workers)) && workers <= 128;
+    EXPECT_GE(sum, std::int64_t{1} << (full && workers > 1 ? 30 : 29)) << workers;
+  }
+}
+
+TEST(Quantise, NumbersThatNeedNoFinerStepAreSummedExactly) {
+  std::mt19937 random(2);
+  for (const int workers : {2, 3, 16, 33, 128})
+    for (const int magnitude : {-60, 0, 100}) {
+      // Of numbers in [2^(m-1), 2^m) the last bit is worth 2^(m-24), a step at most 2^(m-24).
+      std::uniform_real_distribution<float> any(std::ldexp(0.5f, magnitude),
+                                                std::ldexp(0.999f, magnitude));
+      std::vector<std::vector<float>> blocks(workers, std::vector<float>(64));
+      std::vector<double> exact(64);
+      for (auto& block : blocks)
+        for (std::size_t i = 0; i < block.size(); ++i)
+          exact[i] += block[i] = any(random) * (random() % 2 == 0 ? 1 : -1);
+      int exponent = 0;
+      const std::vector<float> sums = summed(blocks, exponent);
+      EXPECT_EQ(sums, std::vector<float>(exact.begin(), exact.end()))
+          << workers << " workers, 2^" << magnitude;
     }
 }
 
