@@ -100,7 +100,7 @@ enum class Incident : std::uint8_t {
   ring_call,  // a call, or the rest of one, that they played without it
 };
 
-// What a part of a tensor goes through at a rank, in BytePS's names for it.
+// The stages of a part of a tensor at a rank, by BytePS's names.
 enum class Stage : std::uint8_t {
   none,
   coordinate_reduce,  // waits for the other ranks of the node
@@ -177,12 +177,12 @@ struct Helper {
   // kNoRank: a switch of its own.
   GroupRank near = kNoRank;
   int level = 0;
-  int slots = 0;  // that it takes of the switch's memory
+  int slots = 0;  // number of slots that it takes of the switch's memory
 };
 
-// What the agents of all communicators on one machine share: a helper's switch or server, with its
-// memory. Holds one value of each type, which is made when it is first asked for and lasts as long
-// as the agents. Threading: as its agents, which have one owner.
+// State that the agents of all communicators on one switch or server share, such as its memory.
+// Holds one value of each type: the first get() makes it, and it lasts as long as the agents.
+// Threading: as its agents, which have one owner.
 class Site {
  public:
   template <class T>
@@ -204,15 +204,15 @@ struct SwitchService {
   std::uint16_t port = 0;  // the switch's UDP port; answers come from it
   int slots = 0;           // per communicator, from Communicator::in_switch.first_slot on
   int elements = 0;        // of a packet
-  // The functions whose packets every switch of the scheme knows, the user's own too, and those
-  // that ghostrank's know.
+  // of_every: functions that every switch of the scheme plays, a user's own included; of_ours:
+  // functions that ghostrank's own switches play.
   std::vector<Func> of_every, of_ours;
-  // The ranks that exchange packets with it: of each rail, by number. Rails share slots' numbers,
-  // but no sums: helper i sums for rail i.
+  // By rail: the ranks that exchange packets with the switch, in the order of their numbers. Rails
+  // share slot numbers, but no sums: helper i sums for rail i.
   std::vector<std::vector<GroupRank>> rails;
-  // The packets that every worker sends before the first call. The switch answers each one when it
-  // has come from all workers, with the same Note::index, and is then as good as new, whatever it
-  // has done before. Their words outlive the Ends.
+  // Every worker sends these packets before the first call. The switch answers each one, with the
+  // same Note::index, after all workers have sent it. The answers show that the switch is reset,
+  // whatever it did before. The packets' words outlive the Ends.
   std::vector<Note> greeting;
   // The form of the packets, as a plan of `ghostrank switch run` names it; empty: SwitchML's.
   std::string_view format = {};
@@ -223,8 +223,8 @@ struct SwitchService {
 class Expected {
  public:
   virtual ~Expected() = default;
-  // Of the next call; `given`: what each rank contributes, all of one length. The result is valid
-  // until the next call, and exact before it is rounded to the tensor's type.
+  // The result of the next call. `given`: each rank's contribution, all of one length. The span is
+  // valid until the next call; its numbers are not yet rounded to the tensor's type.
   virtual std::span<const float> next(std::span<const std::vector<float>> given) = 0;
 };
 
@@ -257,7 +257,7 @@ class Ends {
   virtual const WireFormat* wire_format() const { return nullptr; }
   // Empty: no switch outside ghostrank can play the helpers.
   virtual std::optional<SwitchService> switch_service() const { return std::nullopt; }
-  // File name of the P4 program for the scheme's switches, as its author ships it; empty: none.
+  // Path of the P4 program for the scheme's switches in its author's source tree; empty: none.
   virtual std::string_view p4_program() const { return ""; }
   virtual Survives survives() const { return {}; }
   // For the calls that name the same tensor as this one; null: they end with sums.

@@ -102,8 +102,8 @@ inline std::uint64_t payload_bytes(const Compressor& method, std::uint64_t eleme
 std::vector<std::byte> payload_of(const Compressor& method, std::span<const float> tensor,
                                   const CompressionOptions& options);
 
-// What every rank ends with: all rounds of an exchange of the ranks' tensors. `options` by rank;
-// they differ in their seed alone.
+// Plays all rounds of an exchange of the ranks' tensors; returns the result, which every rank has.
+// `options`: by rank; they differ in their seed alone.
 std::vector<float> exchanged(const Compressor& method, std::span<const std::vector<float>> tensors,
                              std::span<const CompressionOptions> options);
 

@@ -10,7 +10,7 @@
 //     else                              target += small step; the same
 //
 // Nothing happens by itself: the periods that have passed are counted when a packet is sent and
-// when a notice comes. A packet's gap is that of the rate when it was sent.
+// when a notice comes. The rate at which a packet leaves sets the gap behind that packet.
 #include "collectives/congestion_control.h"
 
 #include <algorithm>

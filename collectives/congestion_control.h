@@ -31,9 +31,9 @@ class SenderRate {
  public:
   virtual ~SenderRate() = default;
 
-  // The rate of the next packet. That of the NIC or more: the connection sends whenever its NIC has
-  // a turn for it. Less than kLeastShare of the NIC's rate counts as that: a connection never
-  // stops.
+  // The rate of the next packet, in bytes per picosecond. At the NIC's rate or above, the
+  // connection sends at every turn that its NIC gives it. Below kLeastShare of the NIC's rate it
+  // sends at that share, so it never stops.
   virtual double rate() const = 0;
 
   virtual void on_sent(std::uint64_t bytes, Picoseconds now) = 0;

@@ -1,4 +1,4 @@
-// How far what is played equals what the imitated library sends, and how that is known.
+// How exactly the played traffic equals that of the imitated library, and how we know it.
 //
 // Threading: pure functions.
 #pragma once
@@ -59,7 +59,7 @@ constexpr Exactness exactness_of(const Algorithm& row) {
   return row.library == kSchemes ? Exactness{Level::messages, Basis::derived} : Exactness{};
 }
 
-// Of a send or receive of a job. NCCL's messages are exact where it is known whether the
+// The same for a send or receive of a job. NCCL's messages are exact where we know whether the
 // communicator is that of the group, or of the two ranks alone (PyTorch's isend outside a batch).
 // A transfer of another library is exact in bytes only, because it is one message here.
 constexpr Exactness exactness_of_transfer(const Algorithm& row, bool communicator_known) {

@@ -22,8 +22,8 @@ struct RoutedFlow {
   // Hash of the connection (communicator, channel, sender, receiver) and run.seed: stands for the
   // hash that a switch computes of the packet's addresses and ports.
   std::uint64_t hash = 0;
-  // Which message or flowlet of the connection it is, from 1, for routings that choose per such; 0:
-  // one choice for all.
+  // Number of the message or flowlet on its connection, from 1; 0: the routing chooses once for the
+  // whole connection.
   std::uint64_t number = 0;
   std::uint32_t paths = 1;  // spines, for example
 };

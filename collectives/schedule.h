@@ -51,8 +51,8 @@ enum class Func : std::uint8_t {
 inline constexpr int kFuncs = 12;
 std::string_view name_of(Func func);  // "allreduce", "reduce_scatter", "all_gather", ...
 
-// What a function that reduces computes. Libraries choose algorithms by it; the data that is played
-// is summed.
+// The operation of a function that reduces. Libraries choose algorithms by it; the data played here
+// is always summed.
 enum class Reduction : std::uint8_t { sum, prod, min, max, avg, pre_mul_sum };
 inline constexpr int kReductions = 6;
 std::string_view name_of(Reduction reduction);  // "sum", "prod", "min", "max", "avg", "mulsum"
@@ -284,8 +284,8 @@ class Schedule {
   // schedule.
   const std::string& played() const { return played_; }
   void set_played(std::string name) { played_ = std::move(name); }
-  // Of calls of a group (Communicator::together) a channel serves the one with the lowest turn
-  // first, to its end. The maker sets it before it shares the schedule.
+  // A channel serves the calls of a group (Communicator::together) one after the other, the lowest
+  // turn first. The maker sets the turn before it shares the schedule.
   int turn() const { return turn_; }
   void set_turn(int turn) { turn_ = turn; }
 
@@ -349,8 +349,8 @@ struct InSwitch {
   double packet_rate = 0;       // packets per second that one switch takes; 0: unlimited
   int trees = 1;                // for streaming, active at a time (SHARP)
   bool trees_per_port = false;  // `trees` is per port of a switch; else per switch
-  // A switch that is guarded (switch/compiled/pool.h) may restart: workers agree on what to send it
-  // again.
+  // A guarded switch (switch/compiled/pool.h) may restart: its workers then agree on the packets to
+  // resend.
   bool guarded = true;
   // SwitchML: workers give up a switch that none of them has heard from for this long; 0: never.
   std::int64_t fallback_ps = 1'000'000'000'000;

@@ -1,17 +1,17 @@
-// A scheme of your own in which a switch combines packets, slot by slot: what every such scheme
-// needs but its packets' elements. A plug-in (plugin.h) adds what the switch does with two
-// elements, and, for a real network, a program for the switch that does the same.
+// Base class for a scheme of your own in which a switch combines packets, slot by slot. A plug-in
+// (plugin.h) adds the operation on two elements and, for a real network, a program for the switch
+// that computes the same.
 //
 //   worker 0   chunk 0 > slot 0, set 0             chunk S > slot 0, set 1     S: slots
 //   switch              + + ... all > to 0 and 1            + + ... all > 0 1
 //   worker 1   chunk 0 > slot 0, set 0             chunk S > slot 0, set 1
 //
-// Every rank is a worker and has a packet in each slot at most, so that S of them are under way.
-// The result of a chunk is its worker's leave to use the slot again, with the slot's other set; the
-// first set keeps the result for workers that have missed it. A packet without an answer is sent
-// again after switch.timeout_us. So loss, duplicates and delay do no harm, as long as packets
-// between two parties stay in order. Every rank sends and receives the whole buffer, all-reduce
-// alone; a last packet that is not full carries zeros.
+// Every rank is a worker and has at most one packet in each slot, so at most S packets in flight.
+// After the result of a chunk has come, its worker may reuse the slot, with the slot's other set;
+// the first set keeps the result for workers that missed it. A worker resends a packet that has no
+// answer after switch.timeout_us. So loss, duplicates and delay do no harm, as long as packets
+// between two parties stay in order. The scheme serves all-reduce alone: every rank sends and
+// receives the whole buffer. Zeros fill up a last packet that is not full.
 //
 //   | port 2 | slot * 2 + set 2 | call 4 | elements, 4 bytes each |        a packet, big-endian
 //
@@ -63,11 +63,11 @@ class SlotScheme : public Ends {
   // What a switch makes of two elements as they travel, in whatever order they come. By default
   // their sum, modulo 2^32.
   virtual std::uint32_t combine(std::uint32_t a, std::uint32_t b) const { return a + b; }
-  // False: results are no sums, and runs compare them with what combine() makes of all ranks'
-  // elements, bit by bit; with float32 alone.
+  // False: results are no sums. Runs then compare them bit by bit with combine() over all ranks'
+  // elements, which works for float32 alone.
   virtual bool sums() const { return true; }
 
-  // ---- What it makes of that
+  // ---- Built on these functions
 
   const SlotForm& form() const { return form_; }
   std::vector<Helper> helpers() const override { return {{PartyKind::network_switch}}; }

@@ -181,7 +181,7 @@ bool TensorContent::measured(const Region& in, const Sparsity& as, GroupRank ran
   return turn < k;
 }
 
-// Whether a row of the block was looked up; between the tables, as the sparsity says.
+// True if the rank looked up a row of the block, or the block is partly outside tables and drawn.
 bool TensorContent::looked_up(GroupRank rank, std::uint64_t block) const {
   std::uint64_t at = block * sparsity_.block;
   const std::uint64_t end = std::min(at + sparsity_.block, elements_);

@@ -92,7 +92,7 @@ struct TensorPart {
   Sparsity sparsity;
 };
 
-// What differs within a tensor, in order. Elements in no part are as the tensor's Sparsity says; a
+// The stretches of a tensor that differ, in order. Elements in none follow the tensor's Sparsity; a
 // block that a table covers in part is also nonzero if the Sparsity around the table draws it.
 struct TensorLayout {
   std::vector<ZipfTable> tables;

@@ -323,8 +323,8 @@ class Session::Play {
     }
   }
 
-  // Plays `count` iterations that are not measured, and remembers how they went. `then`: the next
-  // iteration. Returns whether there is something to learn from it.
+  // Plays `count` iterations that are not measured, and remembers how they went. `then`: number
+  // of the iteration that follows. Returns whether they teach anything.
   bool look(int count, std::uint32_t then) {
     const SegmentReport sum = player_.play(next_segment(count), callbacks(count, false));
     next_ = then;
@@ -534,7 +534,7 @@ class Session::Play {
   const std::string& config_json_;
   const Workload& workload_;
   Control& control_;
-  const RunOptions options_;  // a session outlives what it was given
+  const RunOptions options_;  // a copy: the caller's may be a temporary
   Observer& observer_;
   const Host host_;
   const bool virtual_ = spec_.fabric.kind == FabricKind::virtual_time;
@@ -552,7 +552,7 @@ class Session::Play {
   Phase phase_;                // being played
   double step_seconds_ = 0;    // of this phase, emulated, best estimate so far
   int look_ = 1;               // RunWindow::look of this phase
-  std::vector<WarmUp> looks_;  // what was played of this phase, but not taken as its result
+  std::vector<WarmUp> looks_;  // plays of this phase that were not taken as its result
   bool hopeless_ = false;      // no dilation was faithful
   Result result_;              // of this phase
   std::vector<std::vector<IterationReport>> iterations_;  // of its measured segment, by job

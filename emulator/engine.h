@@ -26,7 +26,7 @@ struct RunOptions {
   std::string spill_path;
   std::size_t max_spans = 1'000'000;
   bool link_times = false;  // fill Result::link_history, in one process
-  // Where the job has a switch outside ghostrank that must be told of it; process 0's. Else null.
+  // The switch outside ghostrank that must learn of the job, on process 0. Else null.
   NetworkSwitch* network_switch = nullptr;
 };
 
@@ -46,8 +46,8 @@ class Observer {
   // About ten times a second: the completed part of the phase, 0..1, and wall seconds since its
   // first warm-up started.
   virtual void on_progress(double /*fraction*/, double /*wall_seconds*/) {}
-  // `auto` changed the dilation after a warm-up, because the machine did not or hardly keep up,
-  // because it had much to spare, or because slowing down did not help; `why` says which.
+  // `auto` changed the dilation, or found none that is faithful: the machine hardly kept up, had
+  // much to spare, or slowing down did not help; `why` says which. `from` may equal `to`.
   virtual void on_dilation(double /*from*/, double /*to*/, const std::string& /*why*/) {}
 };
 
@@ -61,7 +61,7 @@ struct Phase {
   // `iterations` end sooner. Real time only.
   double min_seconds = 0;
   int job = kEveryJob;  // of several jobs: only this one plays
-  // By job, at least `iterations`: how many measured ones each plays; empty: `iterations`.
+  // By job: how many measured iterations it plays; empty: `iterations` each.
   std::vector<std::uint32_t> of_job = {};
   // Not null: writes `program` before every iteration, and outlives the phase.
   StepChooser* chooser = nullptr;
@@ -75,7 +75,7 @@ void check_processes(const JobSpec& spec, const Workload& workload, int processe
 // job, are connected and have measured what they can carry. Every process plays the same phases.
 class Session {
  public:
-  // Throws Error for anything that prevents the start. All arguments must outlive the session.
+  // Throws Error for anything that prevents the start. All arguments but `options` must outlive it.
   Session(const LoadedJob& job, const Workload& workload, Control& control,
           const RunOptions& options, Observer& observer);
   ~Session();

@@ -25,7 +25,7 @@ class EngineThreads {
   EngineThreads& operator=(const EngineThreads&) = delete;
 
   void wait_until_prepared() { prepared_.wait(); }
-  void go(const Clock& clock);  // starts emulated time; once, after all have prepared
+  void go(const Clock& clock);  // starts emulated time; call it once, when all have prepared
   void join();  // waits until the threads have exited; call after shared.running became 0
 
  private:

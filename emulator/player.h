@@ -24,18 +24,18 @@ namespace ghostrank {
 class Player {
  public:
   struct Callbacks {
-    // With the index in the job's segment, 0 .. count-1, in order.
+    // Called with the index in the job's segment, 0 .. count-1, in order.
     std::function<void(std::size_t job, int index, const IterationReport&)> iteration;
-    // With how many iterations of the segment this process's ranks have played: the share of their
-    // ops that have started, times the iterations.
+    // Called with the iterations of the segment that this process's ranks have played: the share of
+    // their ops that have started, times the iterations.
     std::function<void(double iterations)> progress;
   };
 
   Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster, Ensemble& ensemble,
          Control& control, std::vector<std::unique_ptr<Shard>> shards);
 
-  // From now on `chooser` decides what iterations play, and each is played by itself; null: the
-  // workload does.
+  // From then on `chooser` decides which program each iteration plays, and each iteration is a
+  // segment of its own; null: the workload decides.
   void choose_with(StepChooser* chooser) { chooser_ = chooser; }
   // Plays the segment from emulated time 0. Returns the sum of all processes' reports on process 0,
   // elsewhere this process's report with the summary of all. If the run was stopped, returns what

@@ -163,9 +163,9 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
 }
 
 // How far the median call may be off. A call's slip is that of one member; the others, for which it
-// waited or need not wait, may be as late, hence the factor 2. The machine also decides whose
-// message goes first at a NIC when several are due at once, which no lateness shows: so the median
-// may lie elsewhere in its interval, and is known no better than the spread of its kind of calls.
+// waited or need not wait, may be as late, hence the factor 2. The machine also decides which
+// message goes first at a NIC when several are due at once. Lateness does not show that, so the
+// median may lie elsewhere in its interval, known no better than the spread of its kind of calls.
 double median_call_error(const CollectiveReport& c) {
   if (c.seconds_median <= 0) return c.seconds_error;
   const auto [least, most] = c.seconds_interval;

@@ -23,8 +23,8 @@ void report_segment(const Segment& segment, const Workload& workload,
 // Reports failures of the schemes' switches, if there were any.
 void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result);
 
-// The servers of `sum`, by node. `played_by_job`: iterations; each job is served by its own
-// servers.
+// Adds the servers of `sum` to the result, by node. `played_by_job`: iterations of each job, which
+// has servers of its own. `cores`: of one server.
 void report_servers(const SegmentReport& sum, const Cluster& cluster, const Workload& workload,
                     const std::vector<double>& played_by_job, int cores, Result& result);
 

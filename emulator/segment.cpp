@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMostCritical = 0.01, kMostRateError = 0.01, kMostHeldUp = 0.01, kMostBusy = 0.80;
 
-// What holds a thread up that has work to do, as reasons call it, and what helps.
+// Why a thread with work due does not run: its name in Fidelity::reason, and the remedy.
 struct Cause {
   std::string_view what;
   const char* remedy;

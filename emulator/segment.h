@@ -23,10 +23,10 @@ struct SegmentSummary {
   // unreadable.
   double held_up = 0, taken = 0, queued = 0;
   double throttled = 0;  // of the worst process, by its CPU quota
-  // Of the median step, and its emulated duration; as process 0 has them, which hears of every
-  // iteration.
+  // Relative error of the median step, and its duration in emulated seconds; from process 0, which
+  // hears of every iteration.
   double median_error = 0, median_seconds = 0;
-  double call_seconds = 0;  // of the calls that a StepChooser measures, of process 0
+  double call_seconds = 0;  // of all calls that a StepChooser measures, as process 0 sums them
   double loop_busy = 0;
   Picoseconds paced = 0, pace_error = 0;
   std::uint64_t events = 0, messages = 0, checked = 0, wrong = 0, spans_dropped = 0, strays = 0;

@@ -1,6 +1,6 @@
 // Segments of one iteration each, added up as if they had been one: times follow each other, counts
-// add up, shares of the time are means over it. A ledger that outgrew memory is known per NIC only:
-// each segment overwrites the file of the one before.
+// add up, and shares of time are means weighted by duration. A ledger that outgrew memory is known
+// per NIC only: each segment overwrites the file of the one before.
 //
 // Bound: every row of the ledger once, whatever the number of segments. Threading: one owner.
 #pragma once
@@ -13,7 +13,7 @@ namespace ghostrank {
 
 class SegmentSeries {
  public:
-  // The next one: its sum, the reports behind it by host, and its stalls.
+  // Adds the next segment: its sum, the reports behind it by host, and its stalls.
   void add(SegmentReport sum, const std::vector<SegmentReport>& reports,
            std::vector<StallReport> stalls, double dilation);
 

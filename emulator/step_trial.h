@@ -24,7 +24,7 @@ class StepTrial {
     double seconds = 0;
     double calls = 0;  // seconds of all exchanges
   };
-  // `ratios`: by call. Throws Error as playing does.
+  // `at`: when the step begins, in seconds. `ratios`: by call. Throws Error as a Session does.
   Played play(double at, const std::vector<double>& ratios);
 
   const CompressedStep& step() const { return step_; }

@@ -9,9 +9,9 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kLookSeconds = 1;  // wall, of a warm-up; less says little about a shared machine
+constexpr double kLookSeconds = 1;  // wall, of a warm-up; less says little on a shared machine
 constexpr double kLongLook = 10;    // wall: longer warm-ups are not repeated for a small gain
-constexpr double kMostSearch = 40;  // wall: warm-ups may last so much longer than what is measured
+constexpr double kMostSearch = 40;  // wall: warm-ups may exceed the measured time by this much
 constexpr std::size_t kMostLongWarmUps = 4;
 constexpr double kMostAgain = 30;  // wall: iterations that last longer are measured once
 constexpr int kMostMeasured = 5;
@@ -21,11 +21,11 @@ constexpr int kMostIterations = 100'000;  // limit for min_seconds
 // A larger dilation aims at these values, well below the limits of `faithful`.
 constexpr double kAimCritical = 0.006, kAimRateError = 0.004, kAimRunQueue = 0.005, kAimBusy = 0.7;
 
-// How much lateness on the critical path a warm-up may show and be good, and what a smaller
-// dilation aims at. Near the limit of `faithful`, because lateness may fall as slowly as the
-// dilation grows: half the limit would mean twice the least dilation. The same work can be three
-// times as late in a slow minute of a shared machine, so what is too long to be measured again gets
-// more room.
+// Lateness on the critical path, as a share of the step. `good`: at most this in a good warm-up;
+// `aim`: target of a smaller dilation. Near the limit of `faithful`, because lateness may fall only
+// as fast as the dilation grows: half the limit would mean twice the least dilation. The same work
+// can be three times as late in a slow minute of a shared machine, so iterations that are too long
+// to be measured again get more room (kMoreRoom).
 struct Room {
   double good, aim;
 };
@@ -39,8 +39,8 @@ constexpr double kSpare = 1.1;  // factor by which it is then raised if nothing 
 constexpr double kLessHelp = 0.8;
 
 // How much of the aims a warm-up used; above 1 it is the factor by which to raise the dilation.
-// Lateness counts by its square root because it falls faster than the dilation grows: it is what
-// remains of one burst when the next one comes.
+// Lateness counts by its square root because it falls faster than the dilation grows: it is the
+// backlog of one burst that is left when the next one comes.
 double load_of(const Fidelity& f, const RunWindow& window) {
   return std::max({std::sqrt(f.critical_lateness / kAimCritical), f.rate_error / kAimRateError,
                    window.network ? f.run_queue_wait / kAimRunQueue : 0, f.loop_busy / kAimBusy,
@@ -64,7 +64,7 @@ double planned_wall_seconds(const RunWindow& window, double step_wall_seconds) {
   return iterations_to_measure(window, step_wall_seconds) * step_wall_seconds;
 }
 
-// Whether what is measured at that speed is too long to be measured again.
+// Whether the measured iterations take too long, at that speed, to be measured again.
 bool measured_once(const RunWindow& window, double step_wall_seconds) {
   return planned_wall_seconds(window, step_wall_seconds) > kMostAgain;
 }
@@ -138,8 +138,8 @@ double seconds_spent(std::span<const WarmUp> played) {
 }
 
 // Whether the last warm-up may have met a slow moment: it is the first that missed at its dilation,
-// and missed by little or where another was good. A long one that was faithful all the same is not
-// worth another.
+// and it missed by little, or another one at this dilation was good. A long warm-up that was
+// faithful is not repeated.
 bool may_be_chance(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp& last = played.back();
   if (good(last, window)) return false;
@@ -154,7 +154,7 @@ bool may_be_chance(std::span<const WarmUp> played, const RunWindow& window) {
   return misses <= 1 && (was_good || load_of(last.fidelity, window) <= kLittle);
 }
 
-// Without what other programs cause by taking cores.
+// Leaves out the waits for a core, which other programs cause.
 Fidelity alone(Fidelity f) {
   f.run_queue_wait = 0;
   return f;

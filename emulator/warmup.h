@@ -37,7 +37,7 @@ struct RunWindow {
 // asked for. 0 s means unknown and gives exactly those.
 int iterations_to_measure(const RunWindow& window, double step_wall_seconds);
 
-// What to play after the warm-ups `played`, of which the last one is new. `auto` searches the least
+// What to play after the warm-ups `played`; the last one is new. `auto` searches the least
 // dilation that is good (faithful with some room), between one that was good and one that was not:
 //   - while none was good it raises the dilation by what the worst figure asks for;
 //   - from a good one it goes down, until the next smaller one is known not to be good;

@@ -9,7 +9,7 @@
 namespace ghostrank {
 
 // The middle sample; the mean of the two middle ones if their number is even; 0 without samples.
-template <class Value = double>  // double of a list in braces
+template <class Value = double>  // double: for a list in braces
 Value median(std::vector<Value> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -18,8 +18,8 @@ Value median(std::vector<Value> values) {
   return std::midpoint(*std::max_element(values.begin(), middle), *middle);
 }
 
-// The standard error of the median of normal samples, from the median distance to it. `independent`
-// of them are.
+// Returns the standard error of the median of normal samples, from their median distance to it.
+// `independent`: how many of the samples count as independent.
 template <class Value>
 double median_error(const std::vector<Value>& values, std::size_t independent) {
   constexpr double kMadToSigma = 1.4826, kMeanToMedian = 1.2533;  // of a normal distribution

@@ -1,5 +1,5 @@
 // GHOSTRANK_KERNEL: a function of plain loops, which the compiler vectorises once per instruction
-// set; the program chooses at its start by what the processor supports.
+// set; at program start the loader picks the version that the processor supports.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \

@@ -32,7 +32,7 @@ struct Worker {
   // Queue pair i answers the switch's queue pair i of this worker.
   std::uint32_t remote_key = 0;
   std::vector<QueuePair> queue_pairs = {};
-  int workers = 1;  // that it sums for, if it is a leaf
+  int workers = 1;  // below it, if it is a leaf; else 1
 };
 
 // The switch above a leaf. It treats the leaf as one worker.

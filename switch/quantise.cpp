@@ -26,8 +26,8 @@ int scale_of(int exponent, int workers) {
 
 constexpr std::uint32_t kSign = 0x8000'0000u, kInfinity = 0x7f80'0000u;
 
-// The bits of a number without its sign, which sort by magnitude; 0 of what is no number. Without a
-// branch, so that loops are vectorised.
+// The bits of a number without its sign, which sort by magnitude; 0 for NaN. Has no branch, so that
+// loops are vectorised.
 inline std::uint32_t magnitude(std::uint32_t number) {
   const std::uint32_t bits = number & ~kSign;
   return bits & (0u - static_cast<std::uint32_t>(bits <= kInfinity));
@@ -43,7 +43,7 @@ inline std::uint32_t bits_of(const std::byte* floats, std::size_t i) {
 }  // namespace
 
 GHOSTRANK_KERNEL std::int8_t exponent_of(std::span<const std::byte> floats) {
-  // The next block is asked for next, and lies behind this one.
+  // Prefetch the next block: it lies behind this one, and the caller asks for it next.
   for (std::size_t line = 0; line < floats.size(); line += 64)
     __builtin_prefetch(floats.data() + floats.size() + line);
   std::uint32_t most = 0;

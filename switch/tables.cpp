@@ -49,7 +49,7 @@ void add_groups(const JobPlan& job, std::uint32_t first_own, Tables& tables) {
     tables.groups.push_back({first_own + w, {workers[w]}});
 }
 
-// Adds the sources of one set of one slot; `kind`: what its packets have in their index.
+// Adds the sources of one set of one slot; `kind`: 0, kSparseIndex or kAloneIndex.
 void add_sources(const JobPlan& job, int slot, int set, int kind, std::uint32_t first_row,
                  std::uint32_t first_own, Tables& tables) {
   const int index = set << 15 | slot | kind;

@@ -23,7 +23,7 @@
 
 namespace ghostrank::switchml {
 
-// Sizes of the program's tables and registers (p4/headers.p4, p4/source.p4, p4/pna_dpdk.p4).
+// Sizes of the program's tables and registers (p4/headers.p4, p4/source.p4, p4/dpdk.p4).
 inline constexpr std::size_t kMostSources = 131072;
 inline constexpr int kMostJobs = 256, kMostGroups = 8191;  // kMostGroups: of single workers
 
@@ -45,7 +45,7 @@ struct Receiver {
   Mac mac{};
   std::uint32_t ip = 0;
   std::uint16_t udp = 0;     // plus the low four bits of the switch's port
-  std::uint16_t number = 0;  // of the worker (JobPlan::numbers), or of what is none
+  std::uint16_t number = 0;  // of the worker (JobPlan::numbers), kSeveral + w, or kAbove
 };
 
 struct Tables {
@@ -63,7 +63,7 @@ struct Tables {
     int worker = 0, workers = 0;  // this worker's number; how many the job has
     std::uint32_t row = 0;        // register index of this set
     std::uint32_t other = 0;      // of the slot's other set; kGuarded: of a guarded job
-    // The group that gets a repeated result; of a leaf plus kOfLeaf, once it has the answer.
+    // The worker's group, for repeated results. On a leaf plus kOfLeaf: once it has the answer.
     std::uint32_t again = 0;
   };
   int job = 0;  // number of the job

@@ -15,8 +15,8 @@
 // Source: the behaviour of the client of p4lang/p4app-switchML. Units: packets, chunks. Threading:
 // one owner.
 //
-// What happens for every packet is inline. A chunk that a call returns in memory is read in larger
-// parts than it was written in, for which a processor waits.
+// The functions called per packet are inline: a call would return the chunk in memory, and reading
+// it in wider parts than it was stored in would stall on store forwarding.
 #pragma once
 
 #include <cstddef>

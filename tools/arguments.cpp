@@ -126,7 +126,7 @@ CommandFacts command_facts(CLI::App& app) {
 // Receives the description of a command line (see described()); null: command lines are parsed.
 CommandFacts* description = nullptr;
 
-// How messages name the flags of the command line, and how it gave them.
+// A flag as messages name it, and as the command line that was parsed last gave it.
 struct TypedName {
   std::string named, typed;
 };
@@ -171,8 +171,8 @@ void remember_typed_names(const CLI::App& app, const Argv& argv) {
   }
 }
 
-// An unset shell variable gives an empty argument. A command that another program gets may have
-// empty words behind its first.
+// Refuses empty values: an unset shell variable gives one. Only a command that is handed on to
+// another program may have empty words, after its first.
 void check_nothing_is_empty(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_expected_min() == 0) continue;

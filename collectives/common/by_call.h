@@ -59,7 +59,7 @@ class ByCall {
  private:
   struct Slot {
     std::uint32_t call = 0;
-    bool open = false;  // as `value` knows, whose own mark is behind it, on another cache line
+    bool open = false;  // value.has_value(), whose flag is behind the value, on another cache line
     std::optional<T> value;
 
     void close() {

@@ -8,8 +8,8 @@
 
 namespace ghostrank {
 
-// What BytePS's ends exchange for a method of compressors(): a row of the same name and cost, or
-// the method itself where BytePS has none of its own. Lives as long as the program.
+// The form in which BytePS sends the payloads of a method of compressors(): a row of the same name
+// and cost, or `method` itself if BytePS has no form of its own. Lives as long as the program.
 const Compressor& byteps_form(const Compressor& method);
 
 }  // namespace ghostrank

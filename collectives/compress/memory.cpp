@@ -14,8 +14,8 @@ constexpr float kEfSignSgdRate = 0.1f, kMomentum = 0.9f;
 constexpr std::array<std::string_view, 6> kNames{"none", "residual", "efsignsgd",
                                                  "dgc",  "powersgd", "nesterov"};
 
-// Whether decompression gives an element as it was, or 0: tried on numbers of many scales, which
-// no method of few bits can hold.
+// Whether decompression returns every element unchanged or as 0. Tried on numbers of many scales,
+// which no method of few bits can represent.
 bool sends_elements(const Compressor& method) {
   if (method.rounds != 1 || method.majority) return false;
   constexpr std::uint64_t kElements = 400;

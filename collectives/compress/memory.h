@@ -1,6 +1,6 @@
-// What a rank keeps of its gradients from step to step, because a compression method did not send
-// it: the memories of GRACE. g: a step's gradient; t: the tensor that is compressed in its place;
-// sent: what the others take t to be, the decompressed payload.
+// Error feedback: the part of its gradients that a rank keeps for later steps, because the
+// compression method did not send it. g: a step's gradient; t: the tensor that is compressed
+// instead; sent: the decompressed payload, which the other ranks take for t. From GRACE:
 //
 //   residual    t = e + g           e = t - sent        sum of all sent + e = sum of all g
 //   efsignsgd   t = e + 0.1 g       e = t - sent        likewise, of 0.1 g; sums are divided by 0.1
@@ -11,10 +11,10 @@
 //   powersgd    t = e + g           e = t - mean        mean: of all ranks, as decompressed; the
 //                                                       sums over all ranks are conserved
 //
-// An element that is not finite is kept by none of them: what was lost with it stays lost. 0.1 is
-// the learning rate of Karimireddy et al. (2019) as GRACE has it; methods that scale with their
-// tensor send the same whatever it is. dgc: momentum correction and factor masking of Lin et al.
-// (2018), without clipping. nesterov: BytePS's error feedback and momentum.
+// No memory keeps an element that is not finite: what was lost with it stays lost. 0.1 is the
+// learning rate of Karimireddy et al. (2019) as GRACE has it; methods that scale with their tensor
+// send the same with every rate. dgc: momentum correction and factor masking of Lin et al. (2018),
+// without clipping. nesterov is not GRACE's but BytePS's: error feedback and momentum.
 //
 // Units: elements. Threading: one owner. Memory: 4 bytes an element, 8 with dgc and nesterov, 0
 // with none.
@@ -53,15 +53,15 @@ class GradientMemory {
   GradientMemory(Memory kind, std::uint64_t elements);
 
   Memory kind() const { return kind_; }
-  // Turns the gradients from element `first` on into what is compressed. Call it once a step for
-  // every element.
+  // Turns the gradients g from element `first` on into t, in place. Call it once a step for every
+  // element.
   void compensate(std::uint64_t first, std::span<float> gradient);
-  // Call it after compensate(). `tensor` was compressed, `sent` is what the payload says of it;
-  // with powersgd `sent` is the mean of all ranks.
+  // Call it after compensate(). `tensor`: t, as compressed; `sent`: the decompressed payload, with
+  // powersgd the mean of all ranks.
   void keep(std::uint64_t first, std::span<const float> tensor, std::span<const float> sent);
   // Multiply sums of decompressed payloads by this factor.
   float scale() const;
-  // What has not been sent: e, or v.
+  // The part that has not been sent: e, or v.
   std::span<const float> kept() const { return kept_; }
 
  private:

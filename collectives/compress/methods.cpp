@@ -63,7 +63,7 @@ class Trial {
     return wrong_;
   }
 
-  // Several rounds: what remains of three ranks' sum is within the sum of their errors.
+  // Several rounds: the error of three ranks' sum is at most the sum of their errors.
   std::string run_rounds(int kind) {
     checking::Dice dice(elements_ * 31 + static_cast<std::uint64_t>(kind));
     std::vector<std::vector<float>> tensors;

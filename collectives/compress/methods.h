@@ -22,7 +22,7 @@ extern const Compressor kFp16, kTopK, kRandomK, kThreshold, kDgc, kAdaq, kRedSyn
 inline constexpr double kWritesTensor = 4 / 900.0;  // ns an element, at 900 GB/s
 inline constexpr double kLaunchUs = 5;              // of one kernel
 
-inline constexpr double kMostLaunches = 50;  // some, and a handful for each of 8 payloads
+inline constexpr double kMostLaunches = 50;  // per tensor: some, and a few for each of 8 payloads
 
 enum class Kernels { few, many_small };
 

@@ -1,5 +1,5 @@
-// Gradients as they are, as a method: what runs without compression exchange, for code that treats
-// all runs alike. Not in the table of methods, where its name means that nothing is inserted.
+// Gradients unchanged, as a method: for runs without compression, so that code treats all runs
+// alike. It is not in the table of methods, where its name means that nothing is inserted.
 //
 // Threading: constant data.
 #pragma once

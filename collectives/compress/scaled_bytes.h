@@ -1,4 +1,4 @@
-// What methods share whose payload is some scales, then one byte for each element.
+// Shared by the methods whose payload is 0 or more float scales, then one byte per element.
 //
 // Threading: pure functions.
 #pragma once
@@ -29,7 +29,7 @@ inline float get_float(std::span<const std::byte> payload, int index) {
   return value;
 }
 
-// NaN if an element is, so that a tensor scaled by it becomes NaN as a whole.
+// Returns NaN if an element is NaN, so that a tensor that is scaled by it becomes NaN as a whole.
 inline float largest_magnitude(std::span<const float> tensor) {
   float largest = 0;
   bool numbers = true;

@@ -1,5 +1,5 @@
-// What sparsifying methods share: payloads of values, then indices, 4 bytes each, in the order of
-// the tensor; how many elements a ratio means; magnitudes above a threshold.
+// Shared by the sparsifying methods: payloads of values, then indices, 4 bytes each, in the order
+// of the tensor; how many elements a ratio means; magnitudes above a threshold.
 //
 // Units: elements; payloads in bytes. Threading: pure functions.
 #pragma once
@@ -22,13 +22,13 @@ inline bool is_selected(float x, float threshold) { return !(std::abs(x) < thres
 std::uint64_t count_selected(std::span<const float> tensor, float threshold);
 // Writes the selected elements, 8 bytes each.
 void write_selected(std::span<const float> tensor, float threshold, std::byte* payload);
-// Zeros, and the values of the payload at their indices.
+// Writes the payload's values at their indices, and 0 elsewhere. Ignores indices beyond the end.
 void scatter_selected(std::span<const std::byte> payload, std::span<float> tensor);
 // The largest magnitude that is not selected.
 double largest_left(std::span<const float> tensor, float threshold);
 
-// A method that sends what its threshold selects. `Threshold` returns a magnitude above 0, or
-// infinity to send nothing but NaNs.
+// A method that sends the elements that its threshold selects. `Threshold` returns a magnitude
+// above 0, or infinity to send nothing but infinities and NaNs.
 template <float (*Threshold)(std::span<const float>, const CompressionOptions&)>
 constexpr Compressor selects_by(std::string_view name, const CompressionCost& cost, bool by_ratio) {
   Compressor method;

@@ -1,5 +1,5 @@
-// A complete scheme as a plug-in, beside what ghostrank installs for such schemes (slot_scheme.h):
-// every element of the result is the largest of all ranks', as a switch finds it.
+// A complete scheme as a plug-in, based on slot_scheme.h: every element of the result is the
+// largest of all ranks' elements, which a switch finds.
 //
 // On virtual and memory the switch is ghostrank's; on a real network it is a program for DPDK,
 // slot_max.spec, with slot_max.entries:

@@ -118,7 +118,7 @@ int MscclSchedule::receiver(GroupRank dst, int channel, GroupRank src) const {
   return found != list.end() && found->first == key.first ? found->second : 0;
 }
 
-// The place of the received data; the sum of an `rrs` goes to the threadblock's own room.
+// The chunks that take the received data; the sum of an `rrs` goes to the threadblock's own room.
 MscclChunkRef MscclSchedule::received_at(GroupRank r, int a, const MscclStep& step) const {
   if (step.op != MscclOp::rrs) return step.destination;
   const std::uint64_t room = rooms_[r][a];

@@ -93,7 +93,7 @@ std::uint32_t chunks_per_block(const MscclAlgorithm& algorithm);
 // The schedule of a call. Throws std::invalid_argument if function, size or root of the call are
 // not the algorithm's, or if `comm` asks for slices. The algorithm must be well-formed, which
 // profiles/algorithms/msccl_file.h checks: threadblocks have the peers that their steps use, and
-// all places lie inside the buffers.
+// all chunks lie inside the buffers.
 std::unique_ptr<Schedule> msccl_schedule(std::shared_ptr<const MscclAlgorithm> algorithm,
                                          const Collective& c, const Communicator& comm);
 

@@ -4,7 +4,7 @@
 // send to one peer, then to the next, step by step and slice by slice. Every item becomes a step of
 // the threadblock that has the item's peer, and depends on the previous item if that is in another
 // threadblock. An actor with at most one peer in each direction is a single threadblock, which
-// receives and sends in one step what it forwards unchanged.
+// receives a block and sends the same block on in one step (rcs, rrcs).
 //
 // Threading: pure functions.
 #include <algorithm>
@@ -94,8 +94,8 @@ class RankExport {
     out_.output_chunks = one_out ? block : all;
   }
 
-  // The schedule's block as a place. A buffer with one block is counted from the begin of that
-  // block.
+  // The schedule's block as chunks of a buffer. A buffer with one block is counted from the begin
+  // of that block.
   MscclChunkRef chunk_ref(const Block& block) const {
     if (block.count == 0) return {};
     if (block.buffer == Buffer::scratch) return {MscclBuffer::scratch, chunks(block.offset)};

@@ -15,8 +15,8 @@
 //   size 5, i     round 0   round 1     round 2
 //   any position  1 3 > +1  2 3 > +2    4 > +4
 //
-// In transit, position p keeps the block with distance i in block p-i of its work buffer, which is
-// its destination when it arrives. A block that is sent for the first time comes from the input.
+// In transit, position p keeps the block with distance i in block p-i of its work buffer, where the
+// block belongs on arrival. A block that is sent for the first time comes from the input.
 // The messages of both algorithms are scattered.
 //
 //   all-gather   ceil(log2 n) steps, n(n-1) S in total

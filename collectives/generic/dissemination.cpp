@@ -1,6 +1,6 @@
-// Dissemination barrier: in round k every position tells the position 2^k to its right which
-// positions have entered the barrier as far as it knows. After round k it has heard of 2^(k+1)
-// positions.
+// Dissemination barrier: in round k every position sends an empty message to the position 2^k to
+// its right, which thereby hears of all positions that the sender has heard of. After round k a
+// position knows that 2^(k+1) positions, itself included, have entered the barrier.
 //
 //   size 5        round 0    1     2      the number is the position it sends an empty message to
 //   position 0         1     2     4

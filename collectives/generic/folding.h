@@ -37,7 +37,7 @@ struct Folding {
   int span(int survivor) const { return survivor < extra ? 2 * survivor : survivor + extra; }
   // Number of rounds; survivors with a folded neighbour have one more before and one more after.
   int rounds(int own) const { return folded ? 2 : own + (has_folded ? 2 : 0); }
-  // The survivors' round that round k is: -1 is the fold, `own` the unfold.
+  // Round k as a survivor's own round: -1 is the fold, the `own` of rounds() the unfold.
   int own_round(int k) const { return has_folded ? k - 1 : k; }
 };
 

@@ -5,7 +5,7 @@
 //   broadcast    root > everyone, in order             the whole buffer each
 //   all-to-all   everyone > p+1, p+2, ..., p-1         all sends leave first; then p receives from
 //                                                      p-1, p-2, ...
-//   all-gather-v everyone > p+1, p+2, ..., p-1         the same, with the own block for everyone
+//   all-gather-v everyone > p+1, p+2, ..., p-1         the same; p sends its own block to all
 //
 // Steps n-1: one rank receives or sends n-1 messages. Bytes (n-1) S in total; all-to-all n(n-1) S.
 // The all-to-all-v is the all-to-all with blocks of different sizes.

@@ -1,7 +1,7 @@
 // The rows of the library "generic": the textbook algorithms and their closed-form costs. The costs
 // are written from the textbooks' formulas, not from the schedules; the tests compare the two.
 //
-// In the formulas for people, n is the number of ranks, S the bytes of `count` elements, m the
+// In the printed formulas, n is the number of ranks, S the bytes of `count` elements, m the
 // largest power of two <= n, x = n - m, b(n) the set bits in 0 .. n-1, L the ranks of a node, N the
 // number of nodes, T the bytes of all `counts`, and `own` those of T that no message carries.
 #include <algorithm>

@@ -13,7 +13,7 @@
 //               R rounds become R+1 steps, and a ring forwards what it receives slice by slice.
 //   slices      A channel cuts its largest block into m slices and every smaller one into m as
 //               well, the last ones possibly empty: both ends of a message know m without asking.
-//   credits     With W < m credits nobody may send m slices before it receives one. The rounds are
+//   credits     With W < m credits no rank may send m slices before it receives one. The rounds are
 //               then cut after W slices, and 2R+1 steps keep exactly W slices ahead:
 //
 //                 step 2k     receives the last W slices of round k-1, sends the first W of round k

@@ -11,8 +11,8 @@
 //   nearest first     binomial: v sends to v + 2^i for all 2^i > v, the nearest first;
 //                     ceil(log2 n) steps
 //   binary            v, on level l, sends to v + 2^l and v + 2^(l+1)
-//   4-nomial          v sends to v + r 4^i, r = 1, 2, 3, for every 4^i that divides v, the largest
-//                     4^i first
+//   4-nomial          v sends to v + r 4^i, r = 1, 2, 3, for every i with 4^(i+1) dividing v, the
+//                     largest i first
 // clang-format on
 //
 // Bytes (n-1) S in total, for a reduce too. Threading: pure functions.

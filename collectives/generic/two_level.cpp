@@ -10,9 +10,9 @@
 // in a ring over all ranks, but in 2(N-1) instead of 2(n-1) steps. If nodes differ in size or are
 // scattered over the group, every rank counts as a node, and the result is a plain ring.
 //
-// Reduce-scatter and all-gather are halves of it over blocks. Inside a node, a message carries the
-// blocks that belong to one local rank of every node, so it is scattered; across nodes it carries
-// one block. The reduce-scatter begins inside the nodes, the all-gather ends there.
+// Reduce-scatter and all-gather are halves of the all-reduce, over blocks. Inside a node, a message
+// carries the blocks that belong to one local rank of every node, so it is scattered; across nodes
+// it carries one block. The reduce-scatter begins inside the nodes, the all-gather ends there.
 //
 // Broadcast and reduce: a binomial tree (binomial.cpp) over the ranks that have the root's local
 // rank, and one inside every node.

@@ -40,7 +40,7 @@ struct GradientLaw {
 
   Kind kind = Kind::laplace;
   double shape = 1;         // of gamma and pareto
-  double scale = 1e-3;      // mean magnitude; measured: the histogram's own counts
+  double scale = 1e-3;      // mean magnitude; measured: not used, the bins give it
   std::vector<Bin> bins{};  // of measured, upwards
   GradientDrift drift{};
   bool operator==(const GradientLaw&) const = default;

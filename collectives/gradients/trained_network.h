@@ -19,9 +19,9 @@ class TrainedNetwork {
  public:
   explicit TrainedNetwork(std::uint64_t seed = 1);
 
-  // A step of training; returns the gradients that it followed, valid until the next step.
+  // Applies the last step's gradients; returns those of new samples, valid until the next step.
   std::span<const float> step();
-  // Cross entropy of the last step's samples, in nats, before that step.
+  // Mean cross entropy of the last step's samples, in nats.
   double loss() const { return loss_; }
   std::size_t parameters() const { return weights_.size(); }
 
@@ -38,7 +38,7 @@ class TrainedNetwork {
   std::vector<Layer> layers_;
   std::vector<float> weights_, gradients_, centres_;
   std::vector<std::vector<float>>
-      values_;                        // by layer: what goes in, sample by sample; the last: out
+      values_;                        // by layer: its inputs, sample by sample; the last: outputs
   std::vector<std::size_t> classes_;  // of the step's samples
   double loss_ = 0;
 };

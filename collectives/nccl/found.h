@@ -1,5 +1,5 @@
 // The graphs that NCCL's search finds for a communicator, given its nodes, its GPUs on each, and
-// the described node. Each distinct search runs once per process.
+// the described node. The process keeps the results of up to 256 distinct searches.
 //
 // Where nodes have different numbers of ranks, each size has its own graphs, with the fewest
 // channels and the lowest speed of any size; two nodes with the same number of ranks are taken to
@@ -27,8 +27,8 @@ std::shared_ptr<const NcclGraphs> nccl_graphs_of(const Communicator& comm, const
 NcclSearchOptions nccl_search_options(const NcclSettings& settings, NcclVersion version,
                                       bool between);
 
-// Does the search find the same for these GPUs as for the machine's first ones, apart from NICs
-// that are named by the GPUs beside them? `gpus` is ascending.
+// Whether the search finds the same for these GPUs as for the machine's first ones, apart from NICs
+// that are named by the GPUs beside them. `gpus` is ascending.
 bool nccl_like_first_gpus(const NcclMachine& machine, std::span<const int> gpus,
                           const NcclSearchOptions& options);
 

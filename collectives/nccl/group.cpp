@@ -6,9 +6,9 @@
 namespace ghostrank {
 namespace {
 
-// Calls of a function, operator and type are planned one after the other. The GPU knows one
-// operator for the least and the largest, and one for an average and a sum after scaling;
-// all-gathers and broadcasts are of bytes.
+// NCCL plans the calls of one function, operator and type one after the other. Its kernels have one
+// operator for min and max, and one for averages of floats and pre-multiplied sums. All-gathers and
+// broadcasts are of bytes.
 int kind_of(const Collective& c) {
   if (!reduces(c.func)) return 0;
   const Reduction op = c.reduction == Reduction::min                    ? Reduction::max

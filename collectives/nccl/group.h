@@ -17,7 +17,7 @@
 
 namespace ghostrank {
 
-// As many channels of calls as certainly fit into one launch, however small its arguments are.
+// Channels, summed over the calls, that fit one launch even with the smallest kernel arguments.
 inline constexpr int kNcclCallChannelsOfLaunch = 200;
 
 // The plans of the calls, in the order in which NCCL plans them; `order` gives the position of each

@@ -1,6 +1,6 @@
 // The libraries "nccl-2.28" and "nccl-2.30": the plan of a call whose algorithm is known, and the
-// schedules made from the plan. Derived from NCCL's source (2.28.9, 2.30.7); how far that was
-// compared with recordings, traced.h says.
+// schedules made from the plan. Derived from NCCL's source (2.28.9, 2.30.7); traced.h says what was
+// compared with recordings.
 //
 // A message here is one slice of a connection's FIFO, which NCCL hands to its network as one send:
 // its size, the order and the empty messages are NCCL's. A schedule contains edges inside a node as
@@ -54,9 +54,9 @@ NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collectiv
 // NCCL_PROTO were not set.
 NcclPlan nccl_undecided(NcclVersion version, const Collective& c, const Communicator& comm);
 
-// Whether NVLS and NVLSTree can reduce so: the switch sums all types of more than a byte, and finds
-// the least and the largest of integers and of floats of 2 bytes. An average is no sum to NCCL: it
-// scales the data first.
+// Whether NVLS and NVLSTree support the operator and type. The NVLink switch sums all types wider
+// than a byte, and computes min and max of integers and of 2-byte floats. It computes no averages,
+// for which NCCL scales the data first.
 bool nccl_switch_reduces(Reduction reduction, std::uint32_t element_bytes, bool integers);
 
 // The tuner's input for a plan.

@@ -92,7 +92,7 @@ Cost p2p_all_to_all_v(const Collective& c) {
   return {c.size > 1 ? 1 : 0, elements * c.element_bytes, n * (n - 1)};
 }
 
-// One chunk each. At most, all broadcasts follow one another on one channel.
+// One chunk per block. Most steps: all broadcasts follow one another on one channel.
 Cost broadcasts(const Collective& c) {
   if (c.size < 2) return {};
   std::uint64_t elements = 0, blocks = 0;

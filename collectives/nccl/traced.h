@@ -13,8 +13,8 @@
 namespace ghostrank {
 
 inline constexpr std::string_view kTracedNccl = "nccl-2.28";  // recorded: 2.28.3, 2.28.9
-// Ranks of the largest communicator that was recorded; by LL128, which NCCL must be told to use
-// there.
+// Ranks of the largest communicator that was recorded; and with LL128, which NCCL uses there only
+// if it is told to.
 inline constexpr int kMostRanksTraced = 16, kMostRanksTracedByLl128 = 5;
 
 // `node_of`: the emulated node of each rank of the communicator. `played`: "ring/LL128", "p2p".

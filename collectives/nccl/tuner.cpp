@@ -166,7 +166,7 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
   return 0;
 }
 
-// NCCL uses LL128 only where it trusts it or where the user names it.
+// NCCL uses LL128 only where paths are near enough (NcclLinks::ll128), or where the user names it.
 bool enabled(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
   if (nccl_says(in.overrides, in.func, algorithm) == NcclSay::no) return false;
   const NcclSay say = nccl_says(in.overrides, in.func, protocol);

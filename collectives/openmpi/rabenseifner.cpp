@@ -5,8 +5,8 @@
 // reduces one half, and the odd rank sends its half back. The survivors then halve the vector with
 // growing distance, where the lower rank keeps the left part of a window, and go back the same way.
 // In an all-reduce they double their windows, and finally the even ranks send the result to the odd
-// ones. In a reduce the windows go up a binomial tree to the survivor that is the root. A root that
-// was folded takes the place of survivor 0, which first sends it its window.
+// ones. In a reduce the windows go up a binomial tree to the survivor that is the root. A folded
+// root replaces survivor 0, which first sends its window to the root.
 //
 //   size 4      round 0         round 1        round 2        round 3
 //   all-reduce

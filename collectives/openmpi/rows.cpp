@@ -8,7 +8,7 @@
 // `linear_sync` is `linear` if the number of requests is not limited. Three names are two
 // collectives, one after the other: see two_calls().
 //
-// In the formulas for people, n is the number of ranks, S the bytes of `count` elements, m the
+// In the printed formulas, n is the number of ranks, S the bytes of `count` elements, m the
 // largest power of two <= n, x = n - m, b(n) the set bits in 0 .. n-1, T the bytes of all `counts`.
 #include <array>
 #include <memory>

@@ -33,7 +33,7 @@ namespace ghostrank {
 struct AtpOptions {
   int window = 512;        // packets of a worker in flight, each with an aggregator of its own
   int aggregators = 8192;  // of a switch, for all its communicators
-  Picoseconds timeout = 10'000'000'000;  // then a worker sends a packet again
+  Picoseconds timeout = 10'000'000'000;  // a worker resends a packet after this time; 10 ms
   double packet_rate = 0;                // packets per second that a switch takes; 0: unlimited
 };
 
@@ -46,7 +46,7 @@ struct AtpAggregators {
     std::vector<std::int32_t> values;  // empty without real data
   };
   std::vector<Cell> cells;
-  HeldBytes held;  // told by the communicator that comes first
+  HeldBytes held;  // reported by the communicator that comes first
   int jobs = 0;
   std::uint64_t aggregated = 0, passed = 0;  // packets that left complete, and as they came
 };

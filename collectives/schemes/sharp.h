@@ -28,7 +28,7 @@ struct SharpOptions {
   int trees = 1;                 // that are active at a time
   bool per_port = false;         // `trees` is per port of a switch; else per switch
   int outstanding = 512;         // messages of a worker
-  std::uint64_t bytes = 32'768;  // elements of a message
+  std::uint64_t bytes = 32'768;  // of the elements of a message
 };
 
 // What the communicators on one switch share.

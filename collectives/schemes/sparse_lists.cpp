@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t kOverhead = 4;  // bytes of a piece: its kind and the rank it comes from
 constexpr std::uint64_t kIndexBytes = 4;
 
-// Note::tag: what the list is, and whether this is its last piece. Note::index is the rank whose
-// list it is.
+// Note::tag: the kind of the list, plus kLast on its last piece. Note::index: the rank that owns
+// the list.
 enum Tag : std::uint8_t { kPart = 0, kGathered = 1, kDense = 2, kLast = 4 };
 
 struct Run {
@@ -336,7 +336,7 @@ std::vector<Ends::Edge> SparseListEnds::traffic(const Call& call) const {
       const GroupRank to = (r + k) % size();
       edge(r, to, parts[to]);
     }
-    // The sums of all parts but the next rank's own pass by.
+    // A rank passes on the sums of all parts but the next rank's own.
     const Sent& not_sent = sums[(r + 1) % size()];
     edge(r, (r + 1) % size(), {all.bytes - not_sent.bytes, all.pieces - not_sent.pieces});
   }

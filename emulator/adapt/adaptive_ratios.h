@@ -20,7 +20,7 @@ namespace ghostrank {
 
 class AdaptiveRatios final : public StepChooser {
  public:
-  static constexpr int kProgram = 0;  // before a choice, with the largest ratios
+  static constexpr int kProgram = 0;  // until the first choose(): the largest ratios
 
   // `spec` and `planned` outlive it.
   AdaptiveRatios(const JobSpec& spec, const Workload& planned);

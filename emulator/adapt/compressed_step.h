@@ -33,7 +33,7 @@ struct CompressedStep {
   double compute = 0;   // the compute stream alone, the optimizer included
 };
 
-// The steady step of a plan by ddp, of a job that compresses.
+// Returns the steady step of a plan by ddp. Requires a job that compresses.
 CompressedStep compressed_step(const Workload& workload);
 
 // Returns `program`, the step's program with any ratios, with ratios[i] for step.calls[i].

@@ -48,10 +48,10 @@ void RatioController::learn(double seconds_of_calls) {
   byte_ = (seconds_of_calls - call_ * calls) / sent;
 }
 
-// What the network can carry, whatever was sent before.
+// Returns the ratios that the network can carry, regardless of the ratios sent before.
 std::vector<double> RatioController::wanted() const {
   std::vector<double> ratios(step_.calls.size());
-  // Ratios by their logarithm: as many halvings for small as for large ones.
+  // Bisect the logarithm, so that small ratios get as many halvings as large ones.
   double low = std::log(limits_.least), high = std::log(limits_.most);
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = low + (high - low) / 2;

@@ -3,14 +3,14 @@
 //
 //   1. A call takes   call + byte * its payload's bytes.   The first two steps, at the least ratio
 //      and at ten times that, tell `call` and `byte` apart. Later `byte` is that of the last step,
-//      because the network is expected to do what it did then. `call` only falls: when a step's
+//      because we expect the network to be as fast as it was then. `call` only falls: when a step's
 //      calls took less than `call` each.
 //   2. One ratio for all tensors: the largest with which the exchanges end in time (by bisection;
 //      what the stream computes and waits for is known from the plan).
 //   3. Wherever the stream would then wait for the next gradients, the tensor sent before the gap
-//      sends as much more as fills it, which costs no time.
-//   4. No tensor sends more than twice what it sent in the step before: a link may pass few bytes
-//      in a burst, so their time says little of what many bytes will take. Ratios are rungs of a
+//      sends more, until the gap is full. That costs no time.
+//   4. No tensor more than doubles its ratio from one step to the next: a link may pass few bytes
+//      in a burst, so their time says little about the time of many bytes. Ratios are rungs of a
 //      ladder (ratio_ladder.h).
 //
 // A change of the network is answered one step late. Threading: one owner.

@@ -134,7 +134,7 @@ class AgentRunner::Lent final : public Io {
     if (stage == Stage::none) state_.stages.erase({call, part});
   }
 
-  // What a scheme must not send ends the run. Return true, as if it had been sent.
+  // A send that a scheme must not make ends the run. Return true, as if it had been sent.
   [[gnu::cold]] bool no_other(GroupParty party) {
     return refuse("sends to party " + std::to_string(party) + ", which is none of the others");
   }
@@ -281,7 +281,7 @@ TensorResult* AgentRunner::expected(std::uint32_t scheme, const Call& call) {
   return at->second.reference ? &at->second : nullptr;
 }
 
-// Null: nobody has spoken to the agent yet.
+// Null: the agent has had no event yet.
 AgentRunner::State* AgentRunner::known_state(AgentAddress who) const {
   for (State* s = parties_[who.local].first; s != nullptr; s = s->next)
     if (s->address.scheme == who.scheme) return s;
@@ -355,15 +355,15 @@ bool AgentRunner::hears(State& s, Picoseconds at) {
   return s.fails == Fails::goes_away ? switch_hears(s, at) : at < machine_.stops_at;
 }
 
-// Schemes that survive a failing switch keep nothing at its site, so a new agent is all that it
-// takes to forget.
+// Schemes that survive a failing switch keep nothing at its site, so a new agent starts without any
+// memory of the time before.
 bool AgentRunner::switch_hears(State& s, Picoseconds at) {
   const auto last = std::upper_bound(switch_.fails_at.begin(), switch_.fails_at.end(), at);
   const std::ptrdiff_t failures = last - switch_.fails_at.begin();
   if (failures > s.failures) {
     s.failures = failures;
     s.timers.clear();
-    s.count.memory_bytes = 0;  // the new agent tells of it again
+    s.count.memory_bytes = 0;  // the new agent calls hold() again
     make_agent(s);
     parties_[s.address.local].agent = s.agent.get();
   }

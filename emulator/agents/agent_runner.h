@@ -109,13 +109,13 @@ class AgentRunner {
   bool serves() const { return !cluster_.schemes().empty(); }
   // Ends::overhead_bytes() of a scheme.
   std::uint64_t overhead(std::uint32_t scheme) const { return overhead_[scheme]; }
-  // Fetch what the next note of a party will touch: first its party's state and agent, and well
-  // behind that what these point to for the note.
+  // Prefetch for the next note of a party: expect_party() its state and agent; expect_note(),
+  // called well after that, the data to which these point.
   void expect_party(std::uint32_t local) const;
   void expect_note(AgentAddress who, GroupParty from, std::uint32_t call,
                    std::uint32_t index) const;
-  // Grows while calls make progress: with reliable notes, and where a rank reads elements of its
-  // tensor behind all that it has read, or writes some; not with timers or with packets that are
+  // Grows while calls make progress: with each reliable note, and when a rank reads elements of its
+  // tensor past all that it has read, or writes some; not with timers or with packets that are
   // sent again.
   std::uint64_t progress() const { return progress_; }
 
@@ -205,8 +205,8 @@ class AgentRunner {
     std::map<std::pair<std::uint32_t, std::uint32_t>, InStage> stages;  // by call and part: traced
     std::ptrdiff_t failures = 0;  // of the switch, before its agent was made
   };
-  // A party's states are a list, mostly of one; its agent is known here, too, to be fetched with
-  // it.
+  // A party's states are a list, mostly of one element. `agent` is the first one's, so that both
+  // are prefetched at once.
   struct Party {
     State* first = nullptr;
     const Agent* agent = nullptr;

@@ -1,6 +1,6 @@
 // Notes counted by sender and receiver, until they go to the ledger. An agent's counts lie
 // together, so those of a thousand ranks that all talk to a hundred servers are found without a
-// hash. Counts are gathered, so that the cells that they go to are found and fetched together.
+// hash. Counts are gathered, 16 at a time, so that their cells are prefetched together.
 //
 //   row of an agent:   receivers 0..63 | - | 128..191 | ...      blocks, made when first needed
 //

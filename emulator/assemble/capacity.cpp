@@ -161,7 +161,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
   c.seconds_per_message = seconds_per_message;
   c.step_seconds_at_least = plan.step_seconds_at_least;
   const VectorBy<Node, Host> host_of = host_of_nodes(spec, processes);
-  const auto host_of_nic = [&](Nic nic) {  // modelled switches: the job has one process
+  const auto host_of_nic = [&](Nic nic) {  // NICs of modelled switches: one process
     const Node node(nic.value() / spec.cluster.nics_per_node);
     return node.value() < host_of.size() ? host_of[node] : Host(0);
   };

@@ -31,9 +31,9 @@ struct Ensemble {
   std::vector<std::unique_ptr<Packets>> packets;  // likewise; empty if no scheme sends packets
   // To a switch outside ghostrank, likewise; empty if it serves no scheme.
   std::vector<std::unique_ptr<Packets>> switch_packets;
-  std::vector<Fd> watched;                   // what the fabrics' waits also look at
+  std::vector<Fd> watched;                   // epoll sets for Fabric::watch(), by shard
   std::vector<CountedInterface> interfaces;  // used by the fabrics; none without a network
-  double wire_bytes_per_second = 0;  // each process can send and receive so much; 0: not measured
+  double wire_bytes_per_second = 0;  // payload, each process, both ways at once; 0: not measured
   double seconds_per_message = 0;    // of the slowest process; 0: not measured
 };
 

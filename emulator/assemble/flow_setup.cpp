@@ -26,8 +26,8 @@ constexpr std::uint64_t kFilesForPackets = 1;    // per endpoint and per shard
 constexpr std::uint64_t kBytesPerEndpoint = 256 << 10, kBytesPerFlow = 48 << 10;
 
 // Bytes that fit one standard frame, one jumbo frame, and that need many frames. A path may pass
-// the largest and drop the others, because kernels pass in one piece what they would drop as a
-// frame.
+// the largest and drop the others, because a kernel hands over a GSO packet of any size in one
+// piece, but drops a single frame above the MTU.
 constexpr std::uint64_t kMuch[] = {1 << 10, 7 << 10, 64 << 10};
 constexpr double kLongestMuch = 10;  // seconds for each size
 

@@ -20,7 +20,7 @@ namespace ghostrank {
 namespace {
 
 constexpr int kPatience = 6;
-constexpr std::int64_t kFirstRoundNs = 20'000'000, kLongestRoundNs = 640'000'000;  // then doubled
+constexpr std::int64_t kFirstRoundNs = 20'000'000, kLongestRoundNs = 640'000'000;  // each doubled
 constexpr std::size_t kInFlight = 32;  // greetings of a rank without an answer
 constexpr int kPortStep = 16;  // a switch adds the low four bits of its own port to a worker's
 
@@ -41,7 +41,7 @@ class SwitchSetup {
   }
 
  private:
-  // A rank's greeting: what it has yet to hear an answer to.
+  // A rank's greeting, and which of its notes the switch has not answered.
   struct Greeting {
     std::size_t shard = 0;
     int flow = 0;

@@ -6,7 +6,7 @@
 //   vector   = count (4 bytes) | elements
 //
 // Invariant: a reader never reads past its end, and whatever length a peer claims, it allocates no
-// more than the remaining bytes can fill. After such a claim the reader is bad and returns empty
+// more elements than the remaining bytes can fill. After a false claim it is bad and returns empty
 // values.
 #pragma once
 

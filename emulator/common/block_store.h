@@ -1,7 +1,7 @@
-// Blocks of one type, many of which are in use at one time and are touched in no order. Where they
-// are many they lie in chunks of 2 MiB, for which the kernel is asked for huge pages: the
-// translations of some ten thousand small ones do not stay at hand, and finding one costs as much
-// as the memory itself. Without huge pages everything works as well, only slower.
+// Blocks of one type; many are in use at one time and are touched in random order. Many blocks lie
+// in chunks of 2 MiB, for which the store asks the kernel for huge pages: the TLB cannot hold some
+// ten thousand small pages, and a TLB miss costs as much as the memory access itself. Without huge
+// pages everything works as well, only slower.
 //
 // Bounds: memory grows to the most blocks that were in use at one time, by chunks that double in
 // size up to 2 MiB, and is kept until trim(). Errors: std::bad_alloc. Threading: one owner.
@@ -31,7 +31,7 @@ class BlockStore {
   }
   void give_back(Block* block) { spare_.push_back(block); }
 
-  // Frees the chunks of which no block is in use.
+  // Frees the chunks that have no block in use.
   void trim() {
     std::sort(spare_.begin(), spare_.end(), std::less<>{});
     std::erase_if(chunks_, [this](const Chunk& chunk) {

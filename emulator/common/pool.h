@@ -24,7 +24,7 @@ class Pool {
     return i;
   }
 
-  // Returns an index without setting its value: that of its last use, or a default one.
+  // Returns an index. Its value is the one of its last use, or a default one.
   std::uint32_t put_as_it_is() {
     if (!free_.empty()) {
       const std::uint32_t i = free_.back();

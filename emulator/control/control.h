@@ -2,11 +2,11 @@
 // failure. A small TCP star around process 0, apart from the data path. With one process it opens
 // no socket.
 //
-// The listener binds only to MASTER_ADDR and admits only peers with the job id and token. Every
-// wait has a limit, and so has every frame (kMaxFrameBytes), the bytes that a peer has not read yet
-// (kMaxUnsentBytes) and those that process 0 has not fetched yet (kMaxPublishedBytes). A peer whose
-// connection closes before its goodbye is lost: all others learn it within a second. A token keeps
-// strays and mistakes out, not an attacker on the path.
+// The listener binds only to MASTER_ADDR and admits only peers with the job id and token. Limits
+// hold for the rendezvous, a peer's silence, a frame (kMaxFrameBytes), bytes that a peer has not
+// read yet (kMaxUnsentBytes) and those that process 0 has not fetched yet (kMaxPublishedBytes). A
+// peer whose connection closes before its goodbye is lost: all others learn it within a second. A
+// token keeps strays and mistakes out, not an attacker on the path.
 //
 // Threading: one owner thread calls everything but request_stop(), fail() and stop_reason(), which
 // are safe from any thread (request_stop also from a signal handler). The control thread is
@@ -49,7 +49,7 @@ struct World {
   std::chrono::milliseconds silence{20'000};  // a peer that sends nothing for so long is lost
   std::string build;    // of the program, equal on all processes; empty: this library's version
   std::string boot_id;  // of the kernel; empty: this kernel's. Equal ids share a clock
-  // Called about once a second while process 0 waits for others: for which, and since when.
+  // Called about once a second while process 0 waits: the missing ranks, and how long it waited.
   std::function<void(const std::string& waits_for, double seconds)> on_wait;
   std::shared_ptr<Fd> listener;  // process 0: already listens, because the kernel chose the port
 };

@@ -2,7 +2,7 @@
 //
 //   frame    = length (4 bytes, of the rest) | type (1 byte) | payload
 //
-// A payload is a blob (emulator/common/blob.h); of refused, gather and publish, just its bytes. A
+// A payload is a blob (emulator/common/blob.h); that of refused, gather and publish is raw bytes. A
 // greeting in another byte order does not decode.
 //
 // Invariant: a length that a peer claims allocates nothing; only bytes that have arrived are kept,

@@ -224,7 +224,7 @@ struct StepEstimator::Followed {
     stream.time = call.start;
     if (!counted) stream.time += times_.alone(spec_, workload_, g, op, kNoRank, kNoRank).whole;
     ++made;
-    // Calls that all have ended are forgotten.
+    // Forget the calls that all followed members have ended.
     std::size_t least = made;
     if (std::ssize(meeting.made) == meeting.members) {
       for (const auto& [role, calls] : meeting.made) least = std::min(least, calls);
@@ -233,7 +233,7 @@ struct StepEstimator::Followed {
     return true;
   }
 
-  // The sender never waits: buffers take what the receiver has not asked for yet.
+  // The sender never waits: a message that the receiver has not asked for yet is buffered.
   bool transfer(std::size_t r, Stream& stream, const Op& op) {
     const std::uint32_t g = roles_[r].group_of[op.group];
     if (g == kNone) return true;

@@ -56,8 +56,8 @@ class StepEstimator {
   std::map<CallKey, Time> known_;
 };
 
-// The job with its last step in every iteration, which is what an estimate is of: DDP's first two
-// reduce their gradients differently.
+// Returns the job with its last step in every iteration. An estimate is of that step, because DDP's
+// first two reduce their gradients differently.
 Workload in_steady_state(Workload workload);
 
 }  // namespace ghostrank

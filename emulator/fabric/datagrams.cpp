@@ -193,7 +193,7 @@ class Datagrams final : public NetworkFabric {
     return {options_.nonce, f.there, 0, ack.awaited, 0, {}, ack.come};
   }
 
-  // Sends what is due, until the window or the kernel is full.
+  // Sends the due packets, until the window or the kernel is full.
   void pump(Flow& f) {
     f.blocked = false;
     while (const auto packet = f.sender.due()) {
@@ -273,7 +273,7 @@ class Datagrams final : public NetworkFabric {
 
   const FabricOptions options_;
   const std::size_t most_in_packet_;
-  const std::vector<std::byte> scratch_;  // what is sent as synthetic payload
+  const std::vector<std::byte> scratch_;  // the bytes of synthetic payloads
   const std::string provider_ = "udp", transport_ = "udp";
   const Fd epoll_, wake_fd_;
   std::atomic<bool> woken_{false};

@@ -2,10 +2,10 @@
 // the schemes' packets have the same transport. fabric/reliable.h says how.
 //
 //   datagram   0-7 nonce | 8-11 flow, as the receiver numbers it | 12-15 packet number
-//              16-19 acknowledged | 20 bit 0: begins with a message's header, bit 1: has a packet
-//              24-31 acknowledged bits | the packet
+//              16-19 packet awaited | 20 bit 0: begins with a message's header, bit 1: has a packet
+//              24-31 bit i: packet awaited + 1 + i has come | the packet
 //
-// Every datagram acknowledges. The process sends one without a packet where it has none to send.
+// Every datagram acknowledges. Where no data is due, one without a packet leaves.
 //
 // Threading: as fabric.h says.
 #pragma once

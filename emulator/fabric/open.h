@@ -65,11 +65,11 @@ struct FabricProvider {
   std::string name, version, fabric, domain;
   bool waitable = false;  // a thread can block until a message arrives
   std::string unsafe;     // why it is not offered; empty: it is offered
-  std::string caution;    // what has been seen to go wrong with it; empty: nothing
+  std::string caution;    // a fault that was seen with it; empty: none
 };
 std::vector<FabricProvider> list_fabric_providers(FabricKind kind);
 
-// The version of the library behind it: "1.17" for libfabric.
+// Returns the version of the library behind the kind: "1.17" for libfabric; empty: none.
 std::string fabric_library_version(FabricKind kind);
 
 }  // namespace ghostrank

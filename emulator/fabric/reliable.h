@@ -1,5 +1,5 @@
 // Messages over datagrams that may be lost, doubled or reordered: both sides of one direction of a
-// flow, as state machines without sockets and clock. What arrives is what was sent, in order, once.
+// flow, as state machines without sockets and clock. Messages arrive in order, each once.
 //
 //   message = header (fabric/wire.h) | payload        cut into packets; a message begins a new one
 //   packets are numbered; at most kWindow are under way
@@ -51,9 +51,9 @@ class ReliableSender {
   void left(std::int64_t now_ns);
 
   void acknowledge(const Acknowledgement& ack, std::int64_t now_ns);
-  // When what is under way counts as lost; empty: nothing is.
+  // When the oldest packet under way counts as lost; empty: none is under way.
   std::optional<std::int64_t> deadline_ns() const;
-  // Lets packets that were not acknowledged by now be sent again; returns how many.
+  // Marks the packets that have timed out to be sent again; returns how many.
   std::size_t time_out(std::int64_t now_ns);
 
   std::uint64_t sent_again() const { return sent_again_; }
@@ -62,7 +62,7 @@ class ReliableSender {
   struct Sent {
     std::uint32_t number = 0;
     std::uint64_t message = 0;  // its number since the start
-    std::uint64_t at = 0;       // in the payload
+    std::uint64_t at = 0;       // offset in the payload
     std::size_t bytes = 0;
     bool first = false, last = false;  // of its message
     bool waits = true;                 // to be sent, for the first time or again

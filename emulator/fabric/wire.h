@@ -55,7 +55,7 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 // The `number`-th transfer from one member of a group to another. The lowest bit is its direction,
-// because credits for what a rank sends to a peer travel among the data that the peer sends.
+// because credits for a rank's data to a peer travel among the peer's own data to that rank.
 constexpr std::uint32_t transfer_sequence(std::uint32_t number, std::int32_t source,
                                           std::int32_t target) {
   return number << 1 | (source > target);

@@ -1,7 +1,7 @@
 // Which cores the engine threads of a process use. A process never widens the CPU mask it was
 // started with; `cores` of a host selects from it. hwloc says which CPUs share a core and which are
 // near a network interface, and only cores.cpp sees it. Without hwloc every CPU counts as a core,
-// and none as near.
+// and as near to every interface.
 //
 //   cores given, or a mask narrower than the machine   one core per engine thread
 //   the whole machine, as many threads as cores        the same: the kernel would put a thread that
@@ -34,8 +34,8 @@ std::vector<int> cpus_of_machine();      // all that are online
 bool bind_this_thread(const std::vector<int>& cpus);
 
 // How long an engine thread spins before it blocks: about the time that falling asleep and waking
-// up take. 0 if the job's `threads` engine threads, of all processes, are more than this process's
-// usable cores: spinning on a core that another thread needs costs more than it saves.
+// up take. 0 if the job's `threads` engine threads, of all processes, are more than the CPUs that
+// the calling thread may use: spinning on a core that another needs costs more than it saves.
 std::chrono::nanoseconds awake_before_sleep(int threads);
 
 // Facts about the CPUs `numbers`. A device that is unknown or near to all CPUs counts as near to
@@ -62,8 +62,8 @@ struct CorePlan {
   std::string note;  // why threads are not bound although they should be; else empty
 };
 
-// Of the processes that share `usable`: `first` is the number of engine threads before those of
-// this process, `all` their total number. `all` < 0: other processes share only a part of `usable`.
+// Plans the CPUs of this process's engine threads. `first`: engine threads of earlier processes on
+// the same `usable`; `all`: of all processes on it; < 0: others share only a part of `usable`.
 CorePlan plan_cores(const CoreWish& wish, const std::vector<int>& usable, int first, int all);
 
 // Binds the calling thread, and threads that it starts, to some CPUs for the length of a scope.

@@ -42,7 +42,7 @@ void add_statistics(const std::string& device, const std::string& sysfs, Counter
   }
 }
 
-// An ethtool request that fills a buffer after a fixed head.
+// Sends an ethtool request: a fixed head, then a buffer that the driver fills. False: it failed.
 template <typename Head>
 bool ask_driver(int fd, const std::string& device, Head* request) {
   ifreq ask{};
@@ -183,7 +183,7 @@ InterfaceReport InterfaceLog::end(Host host) {
   for (const auto& [name, value] : all()) {
     const auto then = before_.find(name);
     if (then == before_.end()) continue;
-    // Reports the common counters even at 0: that nothing was dropped is news, too.
+    // Reports the common counters even if unchanged: 0 dropped packets is a result, too.
     const bool common = name.find('.') == std::string::npos;
     if (common || value != then->second) report.counters.emplace_back(name, value - then->second);
   }

@@ -10,8 +10,8 @@
 namespace ghostrank {
 
 // Returns how many seconds the control group that was throttled longest was throttled so far; empty
-// where no group has a quota's statistics. `cgroups`: /proc/self/cgroup; `mounted`: where control
-// groups lie.
+// where no group has a quota's statistics. `cgroups`: /proc/self/cgroup; `mounted`: the mount point
+// of control groups.
 std::optional<double> throttled_seconds(const std::string& cgroups = "/proc/self/cgroup",
                                         const std::string& mounted = "/sys/fs/cgroup");
 

@@ -15,7 +15,7 @@ struct NetworkDevice {
 // The interface that has the IPv4 address.
 NetworkDevice device_of_address(const std::string& address);
 
-// Makes the kernel send what is for `address` to `mac` on the interface, without asking by ARP. The
+// Makes the kernel send packets for `address` to `mac` on the interface, without ARP. The neighbour
 // entry stays until the interface goes or another replaces it. Needs CAP_NET_ADMIN.
 void set_neighbour(const std::string& device, const std::string& address, const std::string& mac);
 

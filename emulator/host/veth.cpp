@@ -23,7 +23,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::uint32_t kMtu = 65535;  // the most that veth has: the cable carries what comes
+constexpr std::uint32_t kMtu = 65535;  // bytes; veth's largest, so that any frame passes
 
 // A request of rtnetlink: a header, an interface, attributes, which may hold others.
 class LinkRequest {
@@ -50,7 +50,7 @@ class LinkRequest {
     attribute(type, std::string(value).c_str(), value.size() + 1);
   }
   void number(std::uint16_t type, std::uint32_t value) { attribute(type, &value, sizeof value); }
-  // Begins an attribute that holds what follows, until close() with what open() has returned.
+  // Begins an attribute that holds all that follows until close(), called with open()'s result.
   std::size_t open(std::uint16_t type) {
     const std::size_t at = bytes_.size();
     const rtattr head{0, type};
@@ -63,7 +63,7 @@ class LinkRequest {
     bytes_.resize(NLMSG_ALIGN(bytes_.size()));
   }
 
-  // Sends it to the kernel, for the calling thread's namespace; 0 or the error's number.
+  // Sends it to the kernel, for the calling thread's namespace. Returns 0 or an errno value.
   int send() {
     const auto length = static_cast<std::uint32_t>(bytes_.size());
     std::memcpy(bytes_.data() + offsetof(nlmsghdr, nlmsg_len), &length, sizeof length);
@@ -118,7 +118,7 @@ VethCable::VethCable(End near, const End& far) : near_(std::move(near)) {
   request.number(IFLA_NET_NS_FD, static_cast<std::uint32_t>(far_space.get()));
   for (const std::size_t at : {peer, data, kind}) request.close(at);
   int error = request.send();
-  // An end does not go up before there is the other one.
+  // The kernel raises an end only when its peer exists.
   if (error == 0) error = raise(near_.name);
   if (error == 0) {
     const InNamespace there(far.network_namespace);

@@ -1,4 +1,4 @@
-// What a fabric of switches is, without any traffic: its size, its diameter, and its bisection.
+// Facts about a fabric of switches, without any traffic: its size, diameter and bisection.
 //
 // Units: bits per second. Threading: pure functions.
 #pragma once

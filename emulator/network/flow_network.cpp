@@ -375,19 +375,19 @@ void FlowNetwork::fill() {
   }
 }
 
-// The resource is full at no lower rate: neither if the users outside A have the rate of those in A
-// that are not fixed, nor if they keep theirs.
+// Returns a lower bound of the rate of unfixed members at which the resource is full: the higher of
+// that rate if the users outside A have it too, and if they keep theirs.
 double FlowNetwork::bound(const Slot& s) {
   const double equal = s.free / (s.load + s.outside_need);
   return std::max(0.0, std::max(equal, (s.free - s.outside_use) / s.load));
 }
 
-// Returns the rate, at least `level`, at which the resource is full if all have it but those that
-// are fixed, or slower outside A.
+// Returns the rate, at least `level`, at which the resource is full: fixed members and slower users
+// outside A keep their rates, and all others have the returned one.
 double FlowNetwork::raise(const Slot& s, double level) const {
   const std::vector<User>& users = resources_[s.number].users;
   for (;;) {
-    double free = s.free, load = s.load, next = kNoRate;  // next: the slowest that is not slower
+    double free = s.free, load = s.load, next = kNoRate;  // next: the lowest rate above `level`
     for (const User& u : users) {
       const double rate = rate_[u.flow];
       const bool faster = rate > level;
@@ -414,8 +414,8 @@ void FlowNetwork::fix(Member& m, double rate, std::uint32_t bottleneck) {
 }
 
 // Chooses flows outside A whose rates are not fair beside those of A: faster than a flow of A on
-// the full resource that holds that one back, or as fast as if A had no need of their resource, or
-// no longer the fastest on their own bottleneck, or held back by one that is not full any more.
+// the full resource that holds that one back; faster than an overfull resource allows; slower than
+// the fastest on their own bottleneck; or held back by a resource that has time left.
 // Returns whether there are any.
 bool FlowNetwork::choose_the_unfairly_treated() {
   const std::size_t before = members_.size(), slots = slots_.size();

@@ -74,8 +74,8 @@ class FlowNetwork {
   Picoseconds end(Id id) const;
   double rate(Id id) const { return rate_[id]; }
   std::uint32_t bottleneck(Id id) const { return flows_[id].bottleneck; }
-  // How much longer than at their caps flows have taken so far because this resource held them
-  // back, in all. Summed over resources it is exactly what sharing costs.
+  // Total time by which flows took longer so far than at their caps, because this resource held
+  // them back. Summed over resources it is exactly the cost of sharing.
   Picoseconds held_back(std::uint32_t resource) const { return std::llround(held_back_[resource]); }
   std::size_t flows() const { return flows_.size() - free_.size(); }
   std::uint64_t solved() const { return solved_; }  // rates computed so far
@@ -117,7 +117,7 @@ class FlowNetwork {
     double above = 0;        // no user is faster
     std::uint32_t held = 0;  // users whose bottleneck it is
     std::uint32_t slot = 0;  // in slots_, if that one is of this resource
-    // What is seldom looked at.
+    // Rarely read.
     double most = 0;  // time that the users take, each at its cap
     bool contended = false;
     Picoseconds noted = 0;  // until when `times_` knows its use
@@ -139,8 +139,8 @@ class FlowNetwork {
   };
   struct Slot {
     std::uint32_t number, edges;  // of its resource; the first of its edges
-    // While A is filled. free: time that no fixed member takes; load: what the others need for a
-    // byte of each.
+    // While A is filled. free: time that no fixed member takes; load: time that the unfixed members
+    // need for a byte of each.
     double free, load;
     double level, fastest;                 // of members that it holds back; of all
     std::uint32_t unfixed, here, members;  // of these: not fixed, held back, all
@@ -170,7 +170,7 @@ class FlowNetwork {
   double raise(const Slot& s, double level) const;
 
   std::vector<Flow> flows_;
-  std::vector<double> rate_;  // by flow; kInA
+  std::vector<double> rate_;  // by flow; kInA: it is a member of A
   std::vector<Id> free_;
   std::vector<Resource> resources_;
   std::vector<double> held_back_;  // by resource

@@ -19,7 +19,7 @@ class Flowlets {
  public:
   explicit Flowlets(Picoseconds gap) : gap_(gap) {}
 
-  // Returns the number of the flowlet, from 1, of what the connection sends from `start` to `end`.
+  // Returns the number, from 1, of the flowlet of a message that leaves from `start` to `end`.
   // Call it in the order of sending.
   std::uint32_t number(const RoutedConnection& connection, Picoseconds start, Picoseconds end) {
     State& state = states_[connection];

@@ -1,5 +1,5 @@
 // How busy each link was in each part of a segment. There are at most kBins parts, whatever the
-// segment's length: when time passes the last, each two neighbours become one, twice as wide.
+// segment's length: when time passes the last part, neighbours merge in pairs, twice as wide.
 //
 // Units: emulated picoseconds. Threading: one owner (a shard); merged between segments.
 #pragma once

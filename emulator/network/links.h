@@ -30,8 +30,8 @@ inline constexpr std::uint32_t kMostTargets = 1u << 24;
 struct LinkCount {  // of one link
   std::uint64_t bytes = 0, messages = 0;
   Picoseconds busy = 0, longest_wait = 0;
-  // What may have waited (messages, packets or, where these are flows, calls), and how long in all:
-  // at most 106 days.
+  // `passed`: messages, packets or, where these are flows, calls, each of which may have waited;
+  // `waited`: how long in all, at most 106 days.
   std::uint64_t passed = 0;
   Picoseconds waited = 0;
   QueueCount queue;  // where packets are played
@@ -54,8 +54,8 @@ struct LinkCount {  // of one link
   }
 };
 
-// When the first and the last byte of a message pass a point, and the slip of what made it pass
-// then.
+// When the first and the last byte of a message pass a point, and the slip of the event that set
+// these times.
 struct Passage {
   Picoseconds head = 0, tail = 0, slip = 0;
 };

@@ -1,4 +1,4 @@
-// The lowest of many levels, which change one at a time: a tree in which each place has the lower
+// The lowest of many levels, which change one at a time: a tree in which each entry is the lower
 // of the two below it. No step takes a branch, because levels are unpredictable and a mispredicted
 // branch costs more than the rest of a step. Of equal levels the one with the lowest number is
 // first, so what is found depends on nothing but the levels.
@@ -57,7 +57,7 @@ class LowestLevel {
   // Levels are not negative, so their bits have their order.
   static std::uint64_t order_of(double level) { return std::bit_cast<std::uint64_t>(level); }
 
-  // By place: the lowest is at 1; the two below i are at 2 i and 2 i + 1.
+  // In heap order: the lowest is at 1; the two below i are at 2 i and 2 i + 1.
   std::size_t leaves_ = 1;
   std::vector<std::uint64_t> level_, number_;
 };

@@ -159,7 +159,7 @@ void PacketNetwork::begin(Connection id, std::uint64_t bytes, std::uint32_t name
   offer(id);
 }
 
-// Gives the connection a turn at its NIC, if it has something to send and none yet.
+// Gives the connection a turn at its NIC, if it has something to send and no turn yet.
 void PacketNetwork::offer(Connection id) {
   ConnectionState& c = connections_[id];
   if (c.in_turn || c.waking || c.next == c.end || c.next - c.acknowledged >= window_) return;

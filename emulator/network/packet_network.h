@@ -13,20 +13,20 @@
 //
 // Queues (profiles/job/queues.h): `fifo`, or `fair`: deficit round robin between the connections of
 // a port. A switch has `buffer` bytes for each of its ports:
-//   without pause  in front of each port that leaves it; what finds it full is dropped.
-//   with pause     behind each wire that comes in. A switch that holds so many bytes of a wire that
-//                  no more than what may be under way still fits stops the port at the other end
-//                  (PFC, one priority), and lets it go on when it holds two packets less. What
-//                  finds it full all the same is dropped.
+//   without pause  in front of each outgoing port; a packet that finds it full is dropped.
+//   with pause     behind each incoming wire. When the room left for a wire is no more than the
+//                  bytes that may be under way on it, the switch pauses the port at the other end
+//                  (PFC, one priority), and lets it go on when it holds two packets less. A packet
+//                  that finds the buffer full all the same is dropped.
 // A queue marks packets as RED does (ECN), which slows their senders as the congestion control says
 // (collectives/congestion_control.h).
 //
-// Connections send again from the first packet that was lost (go-back-N): the receiver drops what
-// is not the next one and tells the sender once which one it wants; a sender that hears nothing for
-// once to twice the time of `retransmit` begins again at the first packet that is not acknowledged,
-// and gives up after seven times in a row. How long exactly is drawn anew each time (InfiniBand
-// allows up to four times): else senders that lost their packets together would lose them together
-// for ever.
+// Connections retransmit from the first lost packet (go-back-N): the receiver drops all packets but
+// the next one and tells the sender once which one it wants. A sender without an answer for one
+// to two times `retransmit` begins again at the first packet that is not acknowledged, and gives up
+// after seven retries in a row. Each timeout is drawn anew (InfiniBand allows up to four times the
+// configured one): else senders that lost their packets together would lose them together for
+// ever.
 //
 // Left out: acknowledgements and notices take the path's latency, but no bandwidth, and are never
 // lost; nor do pauses wait for the packet under way on the wire back. Receivers keep up. All
@@ -82,7 +82,7 @@ class PacketNetwork {
 
   explicit PacketNetwork(Setup setup);
 
-  // The least buffer with which pausing loses nothing at this port; 0: any.
+  // The least buffer, in bytes, with which pausing loses nothing at this port.
   static std::uint64_t least_buffer(const LinkSpeed& port, std::uint32_t payload);
 
   Connection connect(std::span<const Port> path);
@@ -92,7 +92,7 @@ class PacketNetwork {
   Picoseconds now() const { return now_; }
   // When the next thing happens; kNever: all messages have come and are acknowledged.
   Picoseconds next() const { return events_.empty() ? kNever : events_.front().at; }
-  // Plays what happens before `until`, but nothing after the first time at which messages come in.
+  // Plays the events before `until`, but none after the first time at which messages come in.
   // Returns these, valid until the next call.
   std::span<const Arrival> play(Picoseconds until);
 

@@ -4,9 +4,9 @@
 // the memory fabric and is the virtual network.
 //
 // Deadlines are absolute: a port remembers until when it is busy, so rounding and lateness never
-// add up. What waits for a port takes over the slip of the message that keeps it busy, because that
-// message's lateness is then its own. Units: emulated picoseconds, bytes. Threading: one owner (the
-// shard of the port's node).
+// add up. A message that waits for a port takes over the slip of the message that keeps it busy,
+// because that lateness delays it too. Units: emulated picoseconds, bytes. Threading: one owner
+// (the shard of the port's node).
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the queue of a port has seen, where packets are played (fabric.network: packet).
+// Counts of a port's queue, where packets are played (fabric.network: packet).
 //
 // Units: bytes, emulated picoseconds. Threading: a value.
 #pragma once

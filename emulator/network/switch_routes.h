@@ -64,7 +64,7 @@ class SwitchRoutes {
   }
   Path path(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
 
-  // A number for a path, by which any thread finds it at once.
+  // Returns a number below kMostIds for a path, by which any thread finds it at once.
   std::uint32_t id(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
   KnownPath by_id(std::uint32_t id) const {
     const std::uint32_t* const chunk = chunks_[id / kChunk].load(std::memory_order_acquire);

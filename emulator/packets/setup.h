@@ -3,7 +3,7 @@
 // ends of every packet flow exchange hellos of the largest packet that the job may send, so that a
 // path that carries no UDP, or no packets so large, is reported before the start.
 //
-//   round:  ends not heard yet send  ->  all listen  ->  all report whom they have not heard
+//   round:  ends not heard yet send  ->  all listen  ->  all report the ends still unheard
 //
 // It gives up after kPatience successive rounds in which no further end was heard.
 //

@@ -34,7 +34,7 @@ double p99(std::vector<double> values) {
 }
 
 // How far p99 lies above the lower end of its 95 % interval: a few steps decide p99, and these may
-// be due to chance, such as whose message went first at a NIC.
+// be due to chance, such as which message went first at a NIC.
 double p99_by_chance(std::vector<double> values) {
   const double wide = 1.96 * std::sqrt(0.0099 * static_cast<double>(values.size()));
   const std::size_t rank = rank_of_p99(values.size());
@@ -85,7 +85,7 @@ std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations)
          middle <= 0 ? kErrorUnknown : std::abs(deviation(played) - deviation(clean)) / middle});
   if (played.size() >= kSamplesForP99)
     figures.push_back({"step_time.p99", error_of(p99, played, late) + p99_by_chance(clean)});
-  // Ranks waited for what the machine added to a step, in one part or the other.
+  // Time that the machine added to a step is in one part or the other, because ranks waited for it.
   const double added = std::abs(median(played) - median(clean));
   for (const auto& [name, part] :
        {std::pair("exposed_comm", &IterationReport::exposed_comm_seconds),

@@ -113,7 +113,7 @@ struct PacketCounts {
   }
 };
 
-// What befell the switches that sum for schemes, over the measured iterations.
+// Failures of the switches that sum for schemes, over the measured iterations.
 struct SwitchTroubles {
   std::uint64_t failures = 0;       // of modelled switches
   std::uint64_t unheard = 0;        // notes that came to one while it was away

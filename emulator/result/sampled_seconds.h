@@ -26,8 +26,8 @@ class SampledSeconds {
   std::uint32_t halvings() const { return halvings_; }
 
   // The 95 % interval of the median, least and most, by drawing anew from the calls kept of each
-  // kind (a stratified bootstrap). Wide where calls of one kind take one of several times, as their
-  // order at a NIC has it, and the median lies between two of these. {0, 0} without values; does
+  // kind (a stratified bootstrap). Wide where calls of one kind have several typical durations, by
+  // their order at a NIC, and the median lies between two of these. {0, 0} without values; does
   // not depend on the order in which calls came.
   std::pair<double, double> median_interval() const;
 

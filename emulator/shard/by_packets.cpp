@@ -5,8 +5,8 @@
 //
 // The network has events of its own, which are not in the shard's queue. One event of the shard
 // stands for them: when it fires, the network plays up to the shard's next event or to the first
-// message that comes in, whichever is earlier. It is behind all others of its time, because its
-// target has the highest number.
+// message that comes in, whichever is earlier. That event fires after all others of its time,
+// because its target has the highest number.
 #include <algorithm>
 
 #include "emulator/shard/inline.h"

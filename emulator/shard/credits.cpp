@@ -170,7 +170,7 @@ bool Shard::keep_permission(Flight& f, const Event& e) {
   return true;
 }
 
-// Sends what has been permitted. Returns false when a full fabric holds the actor.
+// Sends the permitted slices. Returns false when a full fabric holds the actor.
 bool Shard::send_permitted(RankState& r, Flight& f, ActorState& a) {
   std::vector<WaitingSend>& waiting = a.credits->waiting;
   for (auto next = waiting.begin(); next != waiting.end();) {

@@ -116,8 +116,8 @@ struct alignas(64) Fluid {
   }
 };
 
-// The two ends of all transfers from one rank of a group to another. Each end comes to them in the
-// same order, so those of which one end has come are of one of the two and end in that order.
+// The two ends of all transfers from one rank of a group to another. Both ends come to them in the
+// same order. So all open transfers lack the same end (send or recv), and close in that order.
 struct FluidEnds {
   std::uint32_t first = 0xffffffff, last = 0;  // in FluidCalls, linked by Active::next_open
   bool of_receiver = false;                    // whose end has come
@@ -146,9 +146,9 @@ class FluidCalls {
   // The collective as a flow; made when first asked for.
   Fluid& of(std::uint32_t group, const Op& op);
 
-  // Return the number of a call under way: begin() of one that begins; transfer_of() of the
-  // transfer of which `f` is an end, and which begins with the end that comes first. Call it once
-  // for each end; `pair`: of that end's rank.
+  // Return the number of a call under way. begin() adds a call. transfer_of() finds the transfer of
+  // the end `f`, and adds it when its first end comes; call it once for each end. `pair`: of that
+  // end's rank.
   std::uint32_t begin(Fluid& fluid);
   std::uint32_t transfer_of(const Flight& f, PairCounter& pair);
   Active& at(std::uint32_t number) { return active_[number]; }
@@ -156,7 +156,7 @@ class FluidCalls {
   // The call begins: where the routing chooses for flowlets, its connections take the paths of
   // their flowlets.
   void depart(std::uint32_t number, Picoseconds now);
-  // Whether the call's flow may come. If not, it is the answer of next_turn() later.
+  // Whether the call's flow may come at once. If not, next_turn() returns the call later.
   bool takes_turn(std::uint32_t number);
   // The last byte of the call has passed. Returns the call whose flow comes now, or kNone.
   std::uint32_t next_turn(std::uint32_t number);
@@ -216,7 +216,7 @@ class FluidCalls {
   const Cluster& cluster_;
   const Schedules& schedules_;
   FlowNetwork network_;
-  // What is made for calls stays until the end, so it is allocated piece behind piece.
+  // Objects made for calls stay until the end, so an allocator that never frees is enough.
   std::pmr::monotonic_buffer_resource memory_{64 << 10};
   std::pmr::unordered_map<FluidKey, Fluid, Hash> calls_{&memory_};
   std::vector<const Fluid*> in_order_;  // calls_ as they were made

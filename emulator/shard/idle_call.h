@@ -1,6 +1,6 @@
 // How long a call takes when nothing else is under way: a shard of its own plays its schedule,
-// message by message, on idle NICs without links between them. Whatever a library's schedule is
-// (credits, slices, channels, NVLink inside nodes), this is what loggp says of it.
+// message by message, on idle NICs without links between them. So the result has the library's
+// credits, slices, channels and NVLink inside nodes, as fabric.network: loggp models them.
 //
 // Units: emulated picoseconds from the time when all members have come. Errors: Error(usage) as
 // Schedules throws them. Threading: pure function.

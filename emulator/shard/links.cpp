@@ -47,8 +47,8 @@ std::uint64_t Shard::number_for_routing(const RoutedConnection& connection, std:
 }
 
 // Makes a route inside the process cross links where its NICs have links between them, or go as
-// packets. Chooses the path here, once, where the routing chooses for connections; credits take
-// none, but the number of links counts for their latency, too.
+// packets. Chooses the path here, once, where the routing chooses for connections. A credit takes
+// no path, but the number of links counts for its latency, too.
 void Shard::find_path(const RankState& r, const Flight& f, int channel, MessageKind kind,
                       Route& route) const {
   const Topology& topology = cluster_.topology();
@@ -229,7 +229,7 @@ Nic Shard::nic_to(const Event& e, WorldParty party) const {
   return e.via == 0 ? location.nic : cluster_.nic(location.node, e.via - 1);
 }
 
-// Fetch what pass_link() and land() will touch: call the first well before the second.
+// Prefetch for pass_link() and land(): call prefetch_on_links() well before prefetch_path().
 void Shard::prefetch_on_links(const Event& event) const {
   __builtin_prefetch(&on_links_[event.held], 1);
   if (event.kind != Event::Kind::link) return __builtin_prefetch(&nics_[own_nic_[event.rank]], 1);
@@ -279,7 +279,7 @@ void Shard::pass_link(const Event& event) {
     next.rank = target_of_link(link_after);
   }
   if (shard == index_) return schedule(next);
-  next.flight = nullptr;       // its sender's; it went on when the message left there
+  next.flight = nullptr;       // the sender's, which went on when the message left
   next.rank = location.local;  // the receiver's at its shard
   Parcel parcel = parcel_of(next, way);
   drop_from_links(event);

@@ -124,7 +124,7 @@ void Shard::pass_note(const LeavingNote& note, NoteOnWay& way, WorldParty party,
                       Picoseconds late) {
   const Topology& topology = cluster_.topology();
   const Moment start{way.started.at + late, way.started.slip};
-  if (wire) {  // its last byte tells a switch outside ghostrank of it
+  if (wire) {  // a switch outside ghostrank has a packet only with its last byte
     const Picoseconds end = cluster_.outside(party) ? way.duration : 0;
     return note_to_process(note, party, {start.at + end, start.slip});
   }
@@ -159,7 +159,7 @@ void Shard::enter(const AgentAddress& sender, GroupParty receiver, const LedgerC
               notes);
 }
 
-// Sets what an event says of the note that it brings: all but when, where, how and the payload.
+// Sets the fields of an event that describe its note: all but time, target, kind and payload.
 void Shard::describe(const LeavingNote& note, Event& e) {
   e.flight = nullptr;
   e.set_size(note.bytes, static_cast<std::uint16_t>(note.note.words.size()));
@@ -200,7 +200,7 @@ void Shard::deliver_note(const LeavingNote& note, const Location& to, const Mome
     note_payloads_.share(payload);
     held = payload | kSharedPayload;
   }
-  // What a party sends through its NIC comes in the order in which it was sent, nearly always.
+  // Notes that a party sends through its NIC nearly always arrive in the order of sending.
   Event& e = schedule_from(note.sender.local, kind, at, to.local);
   describe(note, e);
   e.channel = static_cast<std::uint16_t>(e.channel | marks);
@@ -267,8 +267,8 @@ bool Shard::try_send_packet(Packets& packets, int flow, Message& message) {
 }
 
 // Takes arrived packets. Counts as stray a packet of an earlier segment, or one that does not fit
-// the job; ignores late hellos of the set-up. A switch outside ghostrank knows no segments, and
-// what it sends is counted here.
+// the job; ignores late hellos of the set-up. A switch outside ghostrank knows no segments;
+// from_switch() counts its packets.
 bool Shard::take_packets(Packets& packets, bool of_switch) {
   packets.poll(arrived_);
   if (!packets.failure().empty()) fail(packets.failure(), true);
@@ -293,8 +293,8 @@ bool Shard::take_packets(Packets& packets, bool of_switch) {
   return any;
 }
 
-// Takes what a switch outside ghostrank has sent. Such a switch loses nothing on purpose for
-// fabric.packets, so what is lost, doubled or late of its packets is so on arrival.
+// Takes a packet of a switch outside ghostrank. Such a switch does not know fabric.packets, so the
+// packets that it sends are lost, doubled or delayed on arrival.
 void Shard::from_switch(Message m) {
   Header& h = m.header;
   const SchemeUse& use = cluster_.schemes()[h.group];
@@ -439,9 +439,9 @@ void Shard::note_arrived(const Event& e) {
   if (shares) note_payloads_.drop(e.held & ~kSharedPayload);
 }
 
-// Fetches what the next two notes will touch when they fire: of the second one its receiver, and of
-// the next one, whose receiver is here by now, what that points to. Not for helpers that take all
-// that has queued at their NIC in one go: what they touch is here.
+// Prefetches for the next two notes: for the second one its receiver, and for the next one, whose
+// receiver is cached by then, the data to which that receiver points. Not for helpers that take all
+// queued notes in one go, because their data stays cached.
 void Shard::prefetch_notes(const Event& next, std::uint32_t second) const {
   if (second != kNil && !backlogs_.runs_ahead(second)) {
     agents_.expect_party(second);
@@ -483,7 +483,7 @@ void Shard::trace_stage(const Flight& flight, std::uint32_t part, Stage stage, M
   span->part = part;
 }
 
-// Fetches the flight, which nothing has touched for long.
+// Ends a call at `at`. Prefetches its flight, which is likely no longer cached.
 void Shard::end_call(std::uint32_t local, Flight& flight, Moment at) {
   for (std::size_t line = 0; line < sizeof(Flight); line += 64)
     __builtin_prefetch(reinterpret_cast<const char*>(&flight) + line, 1);

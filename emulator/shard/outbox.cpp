@@ -34,7 +34,7 @@ void Shard::keep(int outbox, Parcel&& parcel) {
 
 bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
   if (virtual_) {
-    // It may be answered after another lookahead.
+    // The receiver may answer it, one lookahead later.
     window_end_ = std::min(window_end_, after(parcel.event.t.at, lookahead_));
     ++stats_.handed;
     shared_->windows.send(index_, shard, std::move(parcel));

@@ -224,7 +224,7 @@ void Shard::play(const Clock& clock) {
   }
   const HeldUp::Instant end = instant();
   held_up_.rest(end);
-  // After a stop, too, count what was sent.
+  // Count the messages sent, after a stop, too.
   for (RankState& r : ranks_) {
     for (Flight* f : r.flights) {
       for (ActorState& a : f->actors) settle(*f, a.route);

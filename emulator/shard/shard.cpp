@@ -18,7 +18,7 @@ constexpr std::chrono::microseconds kExactSleep{500};
 constexpr int kCut = 128;
 // Spin for deadlines nearer than kDueSoon (shared core) or kWakeUp (own core; wake up that early).
 constexpr std::chrono::microseconds kDueSoon{20}, kWakeUp{60};
-// With fewer pending events the cache already holds what they touch, so nothing is prefetched.
+// With fewer pending events the cache already holds their data, so nothing is prefetched.
 constexpr std::size_t kCachedEvents = 128;
 // Prefetch distances, in events: firing so many takes a few memory latencies.
 constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6, kCreditsAhead = 3;
@@ -135,7 +135,7 @@ bool Shard::take_arrivals() {
 }
 
 // Emulated: how long a message that came while the loop blocked may have waited until this thread
-// ran. Reading what the kernel says of it takes 1.5 us.
+// ran. Reading the kernel's run-queue delay takes 1.5 us.
 Picoseconds Shard::lag_of_wait() {
   const std::int64_t queued = run_delay_->so_far_ns().value_or(0);
   const std::int64_t lag = held_up_.lag_ns(queued - std::exchange(queued_ns_, queued));
@@ -236,8 +236,8 @@ void Shard::take_over(Parcel parcel) {
   schedule(event);
 }
 
-// Prefetches what the events behind the next one will touch: each part well before the one that it
-// leads to.
+// Prefetches the data of events behind the next one: each part well before the part to which it
+// points.
 void Shard::prefetch() const {
   if (const Event* later = timers_.ahead(kFlightsAhead)) {
     if (later->kind == Event::Kind::link || later->kind == Event::Kind::landing)

@@ -18,8 +18,8 @@
 //   shard/inline.h        functions of the hot path that several of these files call
 //
 //   Parts of a shard, each with a state of its own; they know nothing of the shard:
-//   shard/events/         what will happen, and the queues of it
-//   shard/ranks/          the state of ranks, and what decides how far they may go
+//   shard/events/         pending events and their queues
+//   shard/ranks/          the state of ranks, and the rules for how far they may go
 //   shard/on_the_way/     messages between their sender and their receiver
 //   shard/shared/         what the shards of a process share
 //   shard/measured/       counters, spans, stalls
@@ -448,7 +448,7 @@ class Shard final : private NoteCarrier {
   std::uint32_t busy_with_others_ = 0;
   EarlyMessages early_;
   NotePayloads note_payloads_;
-  // Events hold indices: messages to be posted, payloads that have arrived; messages on links.
+  // Event::held indexes held_ (messages to post, arrived payloads) or on_links_ (messages there).
   Pool<Parcel> held_;
   Pool<OnLinks> on_links_;
   Ledger ledger_;

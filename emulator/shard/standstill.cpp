@@ -10,7 +10,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kMostNamed = 3;  // ranks named per shard; the others wait for the same
+constexpr int kMostNamed = 3;  // waits named per shard; the others are counted
 
 // Returns the event that a stream waits for, by its number in the program.
 std::string event_text(const RankState& r, const StreamState& s) {
@@ -34,7 +34,7 @@ bool Shard::got_on() {
   return std::exchange(got_so_far_, now) != now;
 }
 
-// Whether anything is pending but what agents may do again and again.
+// Whether anything is pending but timers and packets, which agents may repeat for ever.
 bool Shard::awaits_more_than_agents() const {
   const auto more = [this](const Event& e) {
     const bool packet = e.message == MessageKind::note && e.bytes() <= spec_.fabric.packets.mtu;

@@ -17,7 +17,7 @@ namespace {
 // over more messages.
 constexpr int kMostByAuto = 4;
 
-constexpr int kNodesOfRack = 32;  // whose NICs of a rail share a switch of a scheme
+constexpr int kNodesOfRack = 32;  // their NICs of one rail share a scheme's switch
 
 }  // namespace
 
@@ -227,9 +227,9 @@ void Cluster::add_schemes(const JobSpec& spec) {
   }
 }
 
-// Throws Error(usage) unless the switch knows the function's packets, and notes whether not every
-// switch does. An external switch that is told of the job may be any, and refuses what it does not
-// know.
+// Throws Error(usage) unless the switch knows the function's packets. Sets `all_functions` if not
+// every switch knows them. An external switch that ghostrank tells of the job may know any, and
+// refuses the others itself.
 void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use) {
   const SwitchSpec& sw = spec.network_switch;
   const SwitchService service = *use.ends->switch_service();
@@ -276,7 +276,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     refuse("does not survive a switch that fails; leave switch.fails_at_us away");
   const auto service = use.ends->switch_service();
   use.outside = outside_ && !use.helpers.empty() && service.has_value();
-  // An external switch that need not be told may be leaves and a spine.
+  // An external switch without switch.socket may be leaves and a spine.
   const SwitchSpec& sw = spec.network_switch;
   const bool many = use.outside && use.helpers.size() > service->rails.size();
   const bool levels = sw.started() ? sw.leaves > 1 : sw.socket.empty();
@@ -310,8 +310,8 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   schemes_.push_back(std::move(use));
 }
 
-// Gives the communicator slots that none of its NICs uses for another one. All communicators have
-// switch.slots of them.
+// Gives the communicator slots that none of its NICs uses for another communicator. Each
+// communicator has switch.slots of them.
 void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& comm) {
   const int slots = spec.collectives.in_switch.slots;
   for (const WorldRank rank : members_of(use.group))
@@ -321,12 +321,12 @@ void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& c
   comm.in_switch.first_slot = use.first_slot;
 }
 
-// Where the switch is: near the rank that it names, else the communicator's first one, whose shard
-// plays it. Throws Error(usage) if the switch has no slots left.
+// Where the switch is: near the rank that `helper` names, else the communicator's first one. That
+// rank's shard plays the switch. Throws Error(usage) if the switch has no slots left.
 Location Cluster::switch_location(const JobSpec& spec, const SchemeUse& use, const Helper& helper) {
   const bool shared = helper.near != kNoRank;
   const Location near = location(members_of(use.group).at(shared ? helper.near : 0));
-  if (use.outside) {  // there is one, which knows its own slots
+  if (use.outside) {  // there is one; it manages its slots itself
     const auto [one, first] = switches_.try_emplace({-1, -1});
     if (first) one->second.location = new_switch(near);
     return one->second.location;

@@ -47,7 +47,7 @@ struct SchemeUse {
   WorldParty first_helper;            // the other helpers follow
   std::vector<WorldParty> parties{};  // its communicator's: the ranks, then the helpers
   bool outside = false;               // a switch outside ghostrank plays the helpers
-  bool all_functions = false;         // by packets that only ghostrank's own switches know
+  bool all_functions = false;         // some calls need a switch of ghostrank itself
   int first_slot = 0;                 // of that switch
 };
 
@@ -189,8 +189,8 @@ struct NicPair {
 NicPair nics_of(const Cluster& cluster, const Schedule& schedule,
                 const std::vector<WorldRank>& members, GroupRank from, GroupRank to, int channel);
 
-// The number of shards per process that a job uses: at most the number of emulated nodes of any
-// host; 1 for a virtual run without latency between nodes, which has no lookahead.
+// The number of shards per process that a job uses: at most the emulated nodes of the host with
+// fewest; 1 if the network is modelled as flows or packets, or a virtual run has no lookahead.
 int usable_shards(const JobSpec& spec, int hosts);
 
 }  // namespace ghostrank

@@ -33,7 +33,7 @@ NcclMachine described(const JobSpec& spec) {
   if (wanted.node_template != "auto") return nccl_template(wanted.node_template);
   const ClusterSpec& cluster = spec.cluster;
   const double rate = cluster.nic.rate_bps / kBitsPerGB;
-  // GPUs that the search does not cover are taken for the nearest that it does.
+  // The search covers compute capabilities 8.0 and 9.0; other GPUs count as the nearer of them.
   return nccl_machine({cluster.gpus_per_node, cluster.nics_per_node,
                        rate > 0 ? std::min(rate, kFastest) : kFastest,
                        spec.device.compute_capability < 9 ? 80 : 90});

@@ -46,7 +46,7 @@ std::string remedy(const Ends& ends, Call call) {
               "'; it has: " + join(known, ", "));
 }
 
-// Refuses algorithms for groups that the job, whose settings these are, does not have.
+// Throws Error(usage) if the job's settings name algorithms for a group that the job lacks.
 void check_groups(const JobSpec& spec, const Workload& workload, std::size_t job) {
   std::vector<std::string> known;
   for (std::uint16_t kind = 0; kind < workload.group_names.size(); ++kind)
@@ -171,7 +171,7 @@ void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm&
   }
 }
 
-// NCCL would plan the broadcasts that an all_gather_v consists of with the other calls.
+// NCCL plays an all_gather_v as broadcasts and would plan these with the other calls.
 void Schedules::refuse_broadcasts_in_launch(std::uint32_t group, const Op& op) const {
   if (op.launch == 0 || op.func != Func::all_gather_v ||
       library_named(find(op.func, op.group).library) != Library::nccl ||

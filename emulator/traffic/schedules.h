@@ -53,8 +53,8 @@ class Schedules {
   // The schedule of a send or receive between two members of the group (positions).
   std::shared_ptr<const Schedule> transfer(std::uint32_t group, const Op& op, GroupRank source,
                                            GroupRank target) const;
-  // Of a transfer in a communicator of its two ranks: their GPUs, and whether they share a node;
-  // else 0. Transfers with the same number and ranks are alike.
+  // Of a transfer in a communicator of its two ranks, returns a number for their GPUs and whether
+  // they share a node; else 0. Transfers with the same number and ranks are alike.
   std::uint32_t pair_of(std::uint32_t group, const Op& op, GroupRank source,
                         GroupRank target) const;
   // The steps of a position, actor by actor; null if the schedule is too large for the table.
@@ -77,7 +77,7 @@ class Schedules {
     Exactness exactness;  // the lowest of the row's calls
   };
   const std::vector<Row>& rows() const { return rows_; }
-  // The row that counts what a scheme sends: that of its first function.
+  // The row that counts the messages of a scheme: that of its first function.
   std::uint16_t row_of(const SchemeUse& use) const;
   // The row of sends and receives within a kind of group.
   std::uint16_t transfer_row(std::uint16_t kind) const { return transfer_row_[kind]; }

@@ -12,12 +12,12 @@
 
 namespace ghostrank {
 
-// Of all ranks of a job in one iteration, as drawn; of tensors with embedding tables, the mean.
-// Empty if the job's tensors are dense.
+// Returns the use by all ranks of a job in one iteration, as drawn; for tensors with embedding
+// tables, the mean. Empty if the job's tensors are dense.
 std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workload,
                                     std::uint32_t iteration, std::size_t job = 0);
 
-// Of one rank of a job in one iteration. Empty if nothing is compressed.
+// Returns the use by one rank of a job in one iteration. Empty if nothing is compressed.
 std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workload& workload,
                                               std::uint32_t iteration, std::size_t job = 0);
 

@@ -25,7 +25,7 @@ struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
   // Like seconds_at_least, but no call is shorter than its longest chain of messages.
   double chained_seconds = 0;
   std::uint64_t wire_credits = 0;  // credits or permissions that answer wire_messages
-  bool exact = true;               // false: what a scheme sends is a mean, because data decides
+  bool exact = true;               // false: numbers of a scheme are means, because data decides
 };
 
 struct TrafficPlan {
@@ -55,8 +55,8 @@ bool sends_packets(const JobSpec& spec, const Workload& workload);
 // The number of distinct iterations; later ones repeat the last.
 int distinct_iterations(const Workload& workload);
 
-// What a collective library opens a connection for: messages from one rank to another on a channel
-// of a communicator.
+// A connection as a collective library opens it: for the messages from one rank to another on a
+// channel of a communicator.
 struct Connection {
   // Index into Workload::groups, with kPointToPoint set for send/recv; or into Cluster::schemes(),
   // with kSchemeFlows set.

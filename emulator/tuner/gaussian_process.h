@@ -14,7 +14,7 @@ using Point = std::vector<double>;
 struct GaussianKernel {
   enum class Kind : unsigned char { matern52, squared_exponential };
   Kind kind = Kind::matern52;
-  double noise = 1e-6;  // variance of what was measured, relative to that of the values
+  double noise = 1e-6;  // variance of the measurement error, relative to that of the values
 };
 
 class GaussianProcess {

@@ -118,7 +118,7 @@ Point next_trial(const TuningRule& rule, const std::vector<Trial>& trials, const
   const GaussianProcess process(rule.kernel, points, values);
   std::size_t grid = 1;
   for (const auto& dimension : rule.dimensions) grid *= static_cast<std::size_t>(dimension.points);
-  // Where no point promises an improvement, takes the one of which least is known.
+  // If no point promises an improvement, take the one with the largest deviation.
   std::pair<double, double> most{-1, -1};
   Point next;
   for (std::size_t i = 0; i < grid; ++i) {

@@ -45,7 +45,7 @@ struct CompressedContent {
 struct CallContent {
   std::optional<TensorContent> tensor;  // of the reduced data; empty: see verify/values.h
   std::optional<CompressedContent> compressed;
-  TensorResult* expected = nullptr;  // that the call ends with in place of a sum; null: a sum
+  TensorResult* expected = nullptr;  // the result in place of a sum; null: a sum
 };
 
 // How sparse the job's tensors are in an iteration, warm-up included; spec.tensors must be set.

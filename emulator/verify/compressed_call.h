@@ -55,13 +55,13 @@ struct CompressedCall {
 
   std::uint64_t elements() const { return content.elements(); }
 
-  // What the rank compresses; with states, of a rank that has begun.
+  // The tensor that the rank compresses; with states, the rank must have begun the exchange.
   std::vector<float> tensor(GroupRank r) const {
     if (!call.states) return gradient(r);
     const std::span<const float> given = call.states->given(exchange_of(r));
     return {given.begin(), given.end()};
   }
-  // Begins the exchange of this rank.
+  // As tensor() of this rank; with states, begins its exchange.
   std::vector<float> own_tensor() const {
     if (!call.states) return gradient(rank);
     const std::span<const float> given = call.states->give(exchange_of(rank), gradient(rank));

@@ -1,6 +1,6 @@
-// Calls that end with something else than a sum, in verify mode: ranks contribute what they
-// contribute to a sum, and each element is compared with what the scheme's reference says, bit by
-// bit.
+// Calls that end with something else than a sum, in verify mode: ranks contribute the same data as
+// to a sum, and each element is compared, bit by bit, with the result of the scheme's reference
+// (collectives/agent.h).
 //
 // Units: elements. Threading: a call's TensorResult has one owner.
 #pragma once

@@ -1,7 +1,7 @@
 // What ranks carry from one iteration to the next in verify mode
-// (profiles/training/gradient_state.h), and what each gave to the exchanges under way. A rank
-// compresses the tensor that its own state asks for, and its state goes on with what it received;
-// others compare what they received with what it gave.
+// (profiles/training/gradient_state.h), and the tensors that each gave to exchanges under way. A
+// rank compresses the tensor that its own state asks for, and updates the state with the data that
+// it receives; the other ranks check the data that they receive against its tensor.
 //
 //   start of a call   give(): the rank's tensor, for others to see     (own thread)
 //   end of a call     given(): every rank's; finish(): its own state   (own thread)
@@ -48,7 +48,7 @@ class GradientStates {
   // `gradient` or, where the rank learns a task, of the task's gradient.
   std::span<const float> give(const ExchangeOf& of, std::vector<float> gradient);
   std::span<const float> given(const ExchangeOf& of);
-  // Ends the rank's exchange: `own` is what others take its tensor to be, `sum` that of all ranks.
+  // Ends the rank's exchange. `sum`: of all ranks' tensors as decompressed; `own`: its own part.
   void finish(const ExchangeOf& of, std::span<const float> own, std::span<const float> sum,
               bool vote);
 

@@ -112,7 +112,7 @@ std::byte* RankData::at(const Block& block) const {
   return buffers_[index_of(block.buffer)].get() + block.offset * call_.collective.element_bytes;
 }
 
-// The whole tile of the work buffer with the element; the last tile may be shorter.
+// Returns the tile of the work buffer that holds the element; the last tile may be shorter.
 Range RankData::tile_at(std::uint64_t element) const {
   const std::uint64_t first = element - element % kTileElements;
   return {first, std::min(kTileElements, elements_ - first)};

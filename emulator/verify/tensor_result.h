@@ -1,5 +1,5 @@
-// What the calls of a tensor end with where that is no sum (Ends::expected()), as every rank should
-// receive it.
+// The expected result of a tensor's calls that end with something else than a sum
+// (Ends::expected()), as every rank should receive it.
 //
 // Such a call ends only after all ranks have begun it, and the calls of one tensor follow each
 // other. So the first rank that compares its result computes what is expected, and the others find

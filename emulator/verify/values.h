@@ -34,8 +34,8 @@ void own_values(GroupRank rank, int size, std::uint64_t salt, std::uint64_t inde
 // The sum of all ranks' contributions.
 void sum_values(std::uint64_t salt, std::uint64_t index, std::uint64_t count, Value* out);
 
-// A rank's contribution to a reduction: its own values, or for the last rank what is missing from
-// the sum. So a sum can be checked without drawing the values of every rank. No partial sum is
+// A rank's contribution to a reduction: its own values, or for the last rank the remainder to the
+// sum. So a sum can be checked without drawing the values of every rank. No partial sum is
 // below -kLargestValue.
 void contributed_values(GroupRank rank, int size, std::uint64_t salt, std::uint64_t index,
                         std::uint64_t count, Value* out);

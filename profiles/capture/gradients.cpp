@@ -11,7 +11,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::int32_t kLeastBin = -4000;  // smaller magnitudes are zeros: bins need room below
+constexpr std::int32_t kLeastBin = -4000;  // smaller magnitudes count as zeros, in a bin below
 
 using Tensor = CapturedGradients::Tensor;
 using Blocks = std::vector<std::uint64_t>;  // by number of ranks on which they are nonzero
@@ -33,7 +33,7 @@ Tensor all_magnitudes(const std::vector<CapturedRank>& ranks) {
   return sum;
 }
 
-// A histogram's rows, each with `tensor` appended. Zeros lie below a 2^30th of 2^(least / 4).
+// A histogram's rows, each with `tensor` appended. Zeros are written as 2^(least / 4 - 30) or less.
 std::string rows_of(const Tensor& sum, std::int32_t least, const std::string& tensor) {
   std::string out;
   const auto row = [&](double magnitude, std::uint64_t count) {
@@ -55,7 +55,7 @@ std::string rows_of(const Tensor& sum, std::int32_t least, const std::string& te
 }
 
 // Blocks of all tensors, by number of ranks. All ranks have the same counts, so one rank's are
-// enough. Empty if the hooks did not look.
+// enough. Empty if the hooks recorded none.
 Blocks all_blocks(const CapturedRank& rank) {
   Blocks sum;
   for (const Tensor& one : rank.gradients.parameters) {

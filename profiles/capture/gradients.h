@@ -2,8 +2,8 @@
 // compression (tensors.distribution), and how many ranks share a nonzero block, for sparse
 // collectives (tensors.overlap). Both for all gradients together, or for each tensor.
 //
-// Counts are sums over all ranks and the steps in which the hooks looked. Threading: pure
-// functions.
+// Counts are sums over all ranks and over the steps whose gradients the hooks recorded. Threading:
+// pure functions.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace ghostrank {
 
 // CSV with columns magnitude,count: the elements above the previous row's magnitude, up to this
 // one. Zeros are in a bin of their own, below a 2^30th of the smallest magnitude. Throws
-// Error(usage) if the capture did not look at gradients.
+// Error(usage) if the capture recorded no gradients.
 std::string gradient_magnitudes(const std::vector<CapturedRank>& ranks);
 
 // The same for each tensor: magnitude,count,tensor. Names and order of tensors are those of the

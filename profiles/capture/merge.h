@@ -3,10 +3,10 @@
 //
 // A layer of the profile is a run of parameters of one module that get ready one after the other
 // and lie in one bucket: its backward ends when the last of them is ready, or when their bucket is
-// launched. Where hooks of modules and gradients were left out, because they cost too much, a
-// bucket is a layer, and the forward is one delay, of the first. Time without a module of its own
-// (functions, activations, the loss) belongs to what comes before it in the forward, after it in
-// the backward.
+// launched. Where hooks of modules and gradients were left out, because they cost too much, each
+// bucket is a layer, and the whole forward is the delay of the first layer. Time outside of modules
+// with parameters (functions, activations) counts to the layer before it in the forward, to the
+// layer after it in the backward.
 //
 // Clocks: ranks of one machine share theirs. Another machine's is shifted to the middle of what the
 // all-reduces allow, because none ends before all its ranks have launched it; drift is not
@@ -41,7 +41,7 @@ struct CaptureLayer {
 // One step of one rank.
 struct CaptureDelays {
   Nanos before = 0, loss = 0, after = 0, optimizer = 0;
-  Nanos buffers = 0;  // until they are broadcast, from when the last rank is ready for that
+  Nanos buffers = 0;                     // from the last rank's arrival until they are broadcast
   std::vector<Nanos> forward, backward;  // by layer, in forward order
 };
 
@@ -62,7 +62,7 @@ struct Captured {
   std::vector<std::vector<CaptureDelays>> delays;         // by rank and recorded step
   std::vector<std::vector<CaptureReduction>> reductions;  // by recorded step
   std::vector<Nanos> step, held_out;  // times of steps that were recorded, and that were not
-  Nanos data = 0;                     // median of a step in its data loader
+  Nanos data = 0;                     // median time of a step in its data loader
   Nanos clock_error = 0;  // half of the widest span that another machine's shift may lie in
   std::map<std::string, std::uint64_t> left_out;  // what is not played, with its count
 };
@@ -82,8 +82,8 @@ std::vector<Nanos> plain_steps(const std::vector<CapturedRank>& ranks);
 // seconds = calls * per_call + bytes * per_byte. `bytes` are of the buffers.
 struct CallCost {
   double per_call = 0, per_byte = 0;  // seconds
-  // False: all spans have the same bytes for each call, or scatter so much that per_call is no more
-  // than twice its standard error. It is 0 then, and within per_byte.
+  // False: bytes per call differ by less than a factor of 2 between spans, or per_call is no more
+  // than twice its standard error. per_call is then 0, and per_byte includes its time.
   bool per_call_known = false;
 };
 CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions);

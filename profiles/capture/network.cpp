@@ -14,7 +14,7 @@ struct Span {
   auto operator<=>(const Span&) const = default;
 };
 
-// Durations of the spans of all steps, by what they hold.
+// Durations of the spans of all steps, by their number of calls and of bytes.
 std::map<Span, std::vector<Nanos>> spans_of(
     const std::vector<std::vector<CaptureReduction>>& steps) {
   std::map<Span, std::vector<Nanos>> out;

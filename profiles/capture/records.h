@@ -19,11 +19,11 @@
 //    they are summed
 //   {"refused": why}
 //
-// Times are nanoseconds of the clock that the header names; equal names are one clock. `timer` says
-// whose they are: the host's, at which it launched work, or the device's, at which it got there.
-// Without it they are the host's. With layers by bucket there are no modules and gradients; without
-// `layers` they are by module. A step ends when its optimizer has stepped. Magnitudes are
-// counted from 2^(k/4) up to 2^((k+1)/4). Of the bucket's blocks that begin in a parameter, n are
+// Times are nanoseconds of the clock that the header names; equal names are one clock. `timer`:
+// whether a time is when the host launched the work ("host", also if the key is missing) or when
+// the device reached it. With layers by bucket there are no modules and gradients; if `layers` is
+// missing, layers are by module. A step ends when its optimizer has stepped. Magnitudes are counted
+// from 2^(k/4) up to 2^((k+1)/4). Of the bucket's blocks that begin in a parameter, n are
 // nonzero on exactly 0, 1, 2 ... ranks. Input is not trusted. Threading: plain values.
 #pragma once
 

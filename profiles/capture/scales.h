@@ -1,11 +1,11 @@
 // Predicts a capture at another number of ranks, from captures of one script at two or more
 // numbers of ranks.
 //
-// What ranks add is their part of the all-reduces, of which each sends and receives 2 (1 - 1 / n)
+// More ranks change a step by their part of the all-reduces: each sends and receives 2 (1 - 1 / n)
 // of the bytes. So the time of each phase of a step (before the forward, forward, loss, backward,
 // what lies before the optimizer, optimizer), the network's time per byte and its latency are
 // fitted as a + b / n, by least squares over the captures' medians. b is zero where the captures
-// differ by no more than twice their standard error, lest noise be extrapolated. The recorded steps
+// differ by no more than twice their standard error: noise must not be extrapolated. Recorded steps
 // are those of the capture with most ranks; the fit scales the delays of each phase, so the steps
 // keep their spread. Single layers are not fitted: their medians scatter more than they differ.
 //

@@ -31,7 +31,7 @@ def kept(x):
     return max(1, int(x.numel() * RATIO))
 
 
-# Values and places of what a mask selects, and back.
+# Values and indices of the elements that a mask selects, and back.
 
 
 def select(x, mask):
@@ -240,7 +240,7 @@ def from_natural(payload, x):
     return torch.where((code & 0x7f) == 0, torch.zeros_like(x), value) * (1 - 2 * (code >> 7)).float()
 
 
-# 128 levels from 0 to 1; those of ghostrank are others, as many.
+# 128 levels from 0 to 1; ghostrank's 128 levels are others.
 LEVELS = [(i / 127) ** 2 for i in range(128)]
 
 

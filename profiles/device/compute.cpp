@@ -18,8 +18,8 @@ constexpr double kLongestDelay = 1e6;  // seconds; beyond it the job's units are
 // and writes all but the gradient.
 double optimizer_bytes(const Precision& precision) { return 4 * (3 + 2 * moments_of(precision)); }
 
-// What else touches every parameter: clearing its gradient; with mixed precision also the
-// gradient's norm, its scaling, and the parameter in its own type.
+// Bytes per parameter that other kernels of a step move: to clear the gradient; with mixed
+// precision also for the gradient's norm, its scaling, and the parameter in its own type.
 double around_the_optimizer(DataType parameters) {
   const double clearing = 4;
   return parameters == DataType::float32 ? clearing : clearing + 4 + 8 + bytes_of(parameters);

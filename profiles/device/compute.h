@@ -46,9 +46,9 @@ double stored_bytes(const JobSpec& spec);
 // on this device. Experts are computed by FLOPs.
 bool computes_by_kernels(const JobSpec& spec);
 
-// What grounds the compute times of a job have: those of a measured model, program or trace are
-// measured; kernels, and the efficiency of devices without kernels, are as their device says; FLOPs
-// on a device with kernels are assumed.
+// How well a job's compute times are founded: those of a measured model, program or trace are
+// measured; times by kernels, and by FLOPs on a device without kernels, are as the device says;
+// those by FLOPs on a device with kernels are assumed.
 Calibration compute_calibration(const JobSpec& spec);
 
 }  // namespace ghostrank

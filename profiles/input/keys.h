@@ -39,7 +39,7 @@ inline constexpr std::string_view kRequired = "<required>";
 // empty.
 inline constexpr std::string_view kAbsent = "<absent>";
 
-// Another key of the table, and those of its values beside which a key means something.
+// A condition of a key: it has an effect only beside these values of another key of the table.
 struct Beside {
   std::string_view key = "", values = "";  // separated by blanks
   bool others = false;                     // all values but these
@@ -55,13 +55,13 @@ struct Key {
   std::string_view later = "";          // choices that are not available yet
   bool available = true;                // false: only the default is accepted
 
-  // Where it means something, in words separated by blanks; empty: everywhere.
+  // Where the key has an effect, in words separated by blanks; empty: everywhere.
   std::string_view frameworks = "", libraries = "", fabrics = "";
-  std::array<Beside, 2> beside{};      // all of them hold
+  std::array<Beside, 2> beside{};      // all must hold
   bool schemes = false;                // only where a scheme plays a collective
   std::string_view only_schemes = "";  // ... one of these, separated by blanks; empty: any
 
-  // The same key, for some of them only: Key{...}.of("megatron").where("parallel.cp", ...).
+  // A copy with one more condition: Key{...}.of("megatron").where("parallel.cp", ...).
   constexpr Key of(std::string_view frameworks_with_it) const;
   constexpr Key in(std::string_view libraries_with_it) const;
   constexpr Key on(std::string_view fabrics_with_it) const;

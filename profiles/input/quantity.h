@@ -1,5 +1,5 @@
 // Numbers, link rates and sizes as people write them, and back. Text from the *_text functions
-// reads back as the same value, of a measured rate as the rounded one.
+// reads back as the same value, except that measured_rate_text() rounds.
 //
 // Units: rates are bits per second, decimal ("400Gbps"); sizes are bytes, powers of 1024 ("512KiB",
 // "4K"). Nothing here throws: text that is not a quantity gives nullopt.

@@ -41,17 +41,17 @@ struct ServerSpec {
   const struct ServerPlacement* placement = nullptr;  // null: the built-in placement
   int nics = 1;
   NicSpec nic;
-  // Of every machine with servers, also of those with GPUs. Rates in GB/s; 0: takes no time.
+  // Of each machine that runs servers, also of one with GPUs. Rates in GB/s; 0: takes no time.
   int cores = 8;
-  double add_GBps = 20;        // of one core that adds or copies what arrives
-  double optimizer_GBps = 10;  // of weights that one core steps
+  double add_GBps = 20;        // at which one core adds or copies received data
+  double optimizer_GBps = 10;  // at which one core steps weights
   double memory_GBps = 80;     // of the memory, which all cores share
   // The server at place `fails` stops `fails_at` after the start of the measured iterations; -1:
   // none stops.
   int fails = -1;
   Picoseconds fails_at = 0;
 
-  // Where helpers go, and how many of these places are beside GPUs (AtServers).
+  // The number of places for helpers, and how many of them share a node with GPUs (AtServers).
   int places(int rank_nodes) const;
   int beside(int rank_nodes) const;
 };
@@ -98,7 +98,7 @@ struct ClusterSpec {
   int storage_nodes = 0;
   ServerSpec servers;
   TopologySpec topology;
-  // The node of every block of gpus_per_node ranks, where some nodes have none; empty: node i has
+  // The node of every block of gpus_per_node ranks, if some nodes have no block; empty: node i has
   // block i.
   std::vector<Node> node_of_block;
   int gpus() const { return nodes * gpus_per_node; }
@@ -178,8 +178,8 @@ struct ParallelPlan {
   bool bucket_views = false;  // ddp: gradients lie in their buckets; else they are copied back
   int micro_batch = 1;        // samples per GPU and micro-batch
 
-  // PyTorch's: torch.compile fuses the pointwise kernels of a layer; the optimizer launches a
-  // kernel for each of its operations over all tensors, else one kernel for all operations.
+  // PyTorch's. compiled: torch.compile fuses a layer's pointwise kernels. foreach_optimizer: each
+  // operation of the optimizer is a kernel over all tensors; else one kernel does all operations.
   bool compiled = false, foreach_optimizer = false;
 
   // megatron
@@ -201,9 +201,9 @@ struct ParallelPlan {
   bool fused_accumulation = true;  // products of weights' gradients add them to their buffer
   bool blocking_wait = false;      // the host waits for tp calls before it launches more
   bool scatter_pipeline = false;   // tp ranks send a part each to the next stage, which gathers it
-  bool async_allreduce = true;     // of a product's input gradient, beside that of its weights
+  bool async_allreduce = true;     // the input gradient's all-reduce overlaps the weight gradient
   bool tp_comm_overlap = false;   // Transformer Engine's: tp calls in parts between products' parts
-  int vocabulary_multiple = 128;  // a tp rank's part of the vocabulary is padded to it
+  int vocabulary_multiple = 128;  // pads a tp rank's part of the vocabulary to a multiple of it
   ContextComm cp_comm = ContextComm::p2p;
   int cp_a2a = 1;  // hierarchical: ranks of a group that exchanges heads; the groups form a ring
   std::string order = "tp-cp-ep-dp-pp";
@@ -246,12 +246,12 @@ struct ParallelPlan {
   std::uint64_t partition_bytes = 4'000'000, credit_bytes = 16'000'000;
 
   // byteps
-  bool best_split = false;  // mode bound: not the hash, but exactly the theorem's shares
+  bool best_split = false;  // mode bound: the optimal shares of BytePS (OSDI'20), no hash
   KeyHash key_hash = KeyHash::djb2;
   bool server_schedule = false;
   bool own_credit = false;  // credit_bytes is the job's, not a default
   bool asynchronous = false;
-  Picoseconds server_timeout = 0;  // of a server that is silent; 0: it is waited for
+  Picoseconds server_timeout = 0;  // of silence until a server is asked; 0: no limit
   bool elastic = false;            // the others take the keys of a dead server
 
   // phub
@@ -295,12 +295,12 @@ struct CollectiveSpec {
   const std::string& algorithm(Func func, const std::string& group) const;
 };
 
-// What is one tensor to a compression method.
+// The gradients that a compression method takes as one tensor.
 enum class Merge : std::uint8_t {
   bucket,    // what the framework reduces in one call
   tensor,    // every parameter tensor
   model,     // all gradients together
-  matrices,  // every matrix of a bucket, but the bucket's in common calls: PyTorch's powerSGD_hook
+  matrices,  // each matrix; a call carries those of a whole bucket (PyTorch's powerSGD_hook)
 };
 
 // A variant of a job that `ghostrank compare` plays: a name, and settings as for -s.
@@ -322,7 +322,7 @@ enum class PayloadExchange : std::uint8_t {
   all_to_all,  // parts of the tensor; sums of parts are compressed again and gathered
 };
 
-// For ratios that follow the network: a step's exchanges must end within `budget` of its gradients.
+// For ratios that follow the network: a step's exchanges end `budget` after its last gradients.
 struct RatioLimits {
   double budget = 0;  // seconds
   double least = 0, most = 0;
@@ -337,7 +337,7 @@ struct CompressionSpec {
   double gather_us = 0, gather_ns = 0;
   Memory memory = Memory::none;
   PayloadExchange exchange = PayloadExchange::all_gather;
-  std::uint64_t min_bytes = 65536;         // byteps: of a tensor that is compressed
+  std::uint64_t min_bytes = 65536;         // byteps: smaller tensors are not compressed
   std::optional<RatioLimits> adapts = {};  // a controller chooses ratios; empty: options.ratio
 };
 
@@ -415,14 +415,14 @@ struct Background {
   enum class Pattern : std::uint8_t { checkpoint, data, incast, permutation, bisection };
   Pattern pattern = Pattern::checkpoint;
   int fan_in = 0;  // senders of an incast; 0: a rank of every other node
-  int every = 1;   // steps; it begins in the last of them
-  int over = 1;    // steps that share the bytes, from that one on
-  // Per checkpoint of all ranks together, or per sample; 0: the model's. Among ranks that train: of
-  // a sender each time; 0: what the rate carries while a step computes.
+  int every = 1;   // period in steps; a transfer begins in its last step
+  int over = 1;    // steps that share the bytes, beginning with that one
+  // checkpoint: of all ranks together; data: of a sample; 0: the model's. Other patterns: of one
+  // sender each time; 0: as many as the rate carries while a step computes.
   std::uint64_t bytes = 0;
   double rate_bps = 0;            // at which a rank hands its bytes over; 0: unlimited
-  std::uint64_t chunk = 4 << 20;  // bytes of one transfer
-  int at_once = 1;                // transfers of a rank in flight
+  std::uint64_t chunk = 4 << 20;  // bytes of the largest message
+  int at_once = 1;                // messages of a rank in flight
   bool blocking = false;          // begins after the step's compute, not beside it
   std::string source;             // "FILE:LINE:COL"
 };
@@ -446,7 +446,7 @@ struct Precision {
   std::string optimizer = "adam";  // adam | sgd
 };
 
-// What kernels reach of a device's peaks, and what starting them costs
+// Shares of a device's peaks that kernels reach, and times to launch a kernel
 // (profiles/device/kernels/kernels.h).
 struct KernelShares {
   double matmul = 1, memory = 1;  // shares of the peak and of the memory's bandwidth
@@ -472,7 +472,7 @@ struct DeviceProfile {
   KernelShares kernels;
   Calibration calibration = Calibration::assumed;
   double compute_capability = 9;  // CUDA's
-  double step_time_error = 0;     // mean distance of predicted from measured step times; 0: unknown
+  double step_time_error = 0;     // mean relative error of predicted step times; 0: unknown
   double kernel_error = 0;  // likewise of kernels that were not measured themselves; 0: unknown
   std::string source;       // where the numbers come from
   std::shared_ptr<const MeasuredKernels> measured;  // null: none
@@ -525,7 +525,7 @@ struct SwitchSpec {
   int leaves = 1;
   std::string ports;  // of a started one: its interface to each NIC, with {node} and {nic}
   std::string network_namespace;  // of these interfaces; empty: that of the process
-  std::string socket;             // of an external one: to tell it of the job; empty: it knows
+  std::string socket;             // external: the run describes the job here; empty: it knows
   std::string program, entries;   // of P4 targets: another program and its entries
   std::uint16_t worker_port = 4000;
   double loss = 0;  // share of packets that a started one loses at every port, each way
@@ -578,16 +578,16 @@ struct JobSpec {
   RunSpec run;
   std::vector<JobVariant> variants;
   std::vector<Background> background;
-  std::vector<JobOnNodes> jobs;                // what is trained; empty: this job alone
+  std::vector<JobOnNodes> jobs;                // several on one fabric; empty: this one alone
   std::shared_ptr<const struct Model> model;   // null: only `program`, or `jobs`
   std::shared_ptr<const Workload> program;     // played instead of a plan; null: there is a plan
   std::vector<std::string> notes;              // assumptions of the loader, for reports
   std::map<std::string, std::string> sources;  // "FILE:LINE:COL" of every given key
 
-  // What the ranks of a job are trained by: one of several jobs, or this.
+  // The settings by which a job trains its ranks: those of one of several jobs, or these.
   const JobSpec& of_job(std::size_t job) const { return jobs.empty() ? *this : *jobs[job].job; }
 
-  // Where an error about a key points: to its line, or to the job file if the key has its default.
+  // The source that an error about a key names: its line, or the job file if the key is not given.
   const std::string& source_of(const std::string& key) const;
 };
 

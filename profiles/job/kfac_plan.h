@@ -12,8 +12,8 @@ enum class FactorFusion : std::uint8_t { automatic, none, layer, threshold, opti
 enum class InversePlacement : std::uint8_t { automatic, none, round_robin, lbp, block };
 enum class SecondOrderSend : std::uint8_t { automatic, inverses, gradients };
 enum class KfacCost : std::uint8_t { device, rtx2080ti, spdkfac };
-// Parts of a step that are left out, to see what each of them adds: each value leaves out what the
-// one before it does, and more.
+// Parts of a step to leave out, to measure the time that each adds: every value leaves out all that
+// the value before it leaves out, and one part more.
 enum class KfacExclude : std::uint8_t { nothing, inverse_comm, inverses, factor_comm };
 
 struct KfacPlan {

@@ -18,7 +18,7 @@ struct QueueSpec {
   bool pause = true;               // priority flow control: a full buffer stops its sender
   Scheduling scheduling = Scheduling::fifo;
   const CongestionControl* control = &congestion_controls().front();
-  std::uint64_t window = 0;  // that a connection may have under way; 0: unlimited
+  std::uint64_t window = 0;  // bytes of a connection in flight; 0: unlimited
   // ECN marks a packet that arrives at a queue of `mark_from` bytes or more, with a probability
   // that grows from 0 to `mark_most` at `mark_to`, and always beyond `mark_to`. 0, 0: 50 KiB and
   // 2 MiB at 400 Gb/s, in proportion to the port's rate.

@@ -12,8 +12,8 @@
 //
 // clang-format on
 //
-// Nodes take the places of the fabric, which may have more of them than the job has nodes; the
-// placement says which.
+// Each node takes a place of the fabric. The fabric may have more places than the job has nodes;
+// the placement chooses among them.
 //
 // Units: rates in bits per second of each direction, 0: unlimited. Threading: plain values, pure
 // functions.
@@ -41,7 +41,7 @@ struct SwitchGraph {
     double bps = 0;
     bool failed = false;
   };
-  // Cables between two layers of switches; the names of their links up and down.
+  // Cables [first, first + count), between two layers of switches; names of their links.
   struct Tier {
     std::string up, down;
     std::uint32_t first = 0, count = 0;

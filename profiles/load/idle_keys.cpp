@@ -153,8 +153,8 @@ class Search {
     return fabrics.empty() || is_among(fabrics, in_.text("fabric.kind"));
   }
 
-  // With overlap `none` no two ranks share a block, and a file of overlaps takes the place of the
-  // density: then even the standard value of that key counts. Tables have blocks, too.
+  // True if the key has an effect though its conditions fail: overlap `none` and a file of overlaps
+  // act at any density, and so do last_density and Zipf's tables, which use blocks.
   bool stands_alone(const Setting& setting) const {
     const std::string& overlap = in_.text("tensors.overlap");
     if (setting.key->path == "tensors.block" && in_.text("tensors.embeddings") == "zipf")
@@ -207,7 +207,7 @@ class Search {
 
   bool plays_program() const { return is_given("program") || is_given("trace"); }
 
-  // False, too, for keys that a job of a cluster alone does not have.
+  // False also for keys that `in_` lacks: load_cluster_job() has none of the training.
   bool is_given(std::string_view path) const {
     return std::any_of(in_.all().begin(), in_.all().end(), [&](const Setting& setting) {
       return setting.key->path == path && setting.given;
@@ -268,7 +268,7 @@ Notes unused_algorithms(const CollectiveSpec& spec, const std::map<std::string, 
   return unused;
 }
 
-// What of a captured model's job is measured, what is arithmetic, and what is assumed.
+// Says which numbers of a captured model's job are measured, computed and assumed.
 std::vector<std::string> captured_notes(const Model& model, int ranks) {
   const CaptureFacts& facts = *model.capture;
   const auto captured = static_cast<int>(model.recorded.size());

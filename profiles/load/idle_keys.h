@@ -22,7 +22,7 @@
 
 namespace ghostrank {
 
-// The schemes that play a function of all groups or of some; names of `spec`'s rows.
+// Names of the schemes that play some function in some group; views of the names of `spec`'s rows.
 std::set<std::string_view> named_schemes(const CollectiveSpec& spec);
 
 // Returns notes for JobSpec::notes. `spec` must have its framework and collectives; `schemes` are
@@ -30,8 +30,8 @@ std::set<std::string_view> named_schemes(const CollectiveSpec& spec);
 std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec,
                                    const std::set<std::string_view>& schemes);
 
-// The notes for a job's plan or result: its own, the algorithms that it, or each of several jobs,
-// names for calls that it never makes, and what of a captured model is measured.
+// Returns the notes for a plan or result: spec.notes, then for each job the algorithms that it
+// names for calls that it never makes, and which numbers of its captured model are measured.
 std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload);
 
 }  // namespace ghostrank

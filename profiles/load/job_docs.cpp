@@ -1,5 +1,5 @@
-// The tables of keys as JSON Schemas and as Markdown. Tests hold the files in profiles/schema/ and
-// the reference in docs/job-format.md to the output of these functions.
+// The tables of keys as JSON Schemas and as Markdown. Tests compare profiles/schema/ and the
+// reference in docs/job-format.md with the output of these functions.
 #include <nlohmann/json.hpp>
 
 #include "profiles/device/device.h"

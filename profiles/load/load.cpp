@@ -125,8 +125,8 @@ Framing framing_named(const std::string& name, std::uint32_t mtu) {
   constexpr std::uint32_t kIp = 20, kUdp = 8, kTcp = 32;
   if (name == "ethernet") return {mtu, kEthernet, 0};
   if (name == "tcp") return {mtu - kIp - kTcp, kEthernet + kIp + kTcp, 0};
-  // The path MTU is a power of two. A packet has IP, UDP, a base header of 12 and a checksum of 4;
-  // a message, which is one RDMA write, has an address of 16, once.
+  // The path MTU is a power of two. A packet has IP, UDP, a base header of 12 bytes and a checksum
+  // of 4; a message, which is one RDMA write, has an address header of 16 bytes, once.
   if (name == "rocev2") return {mtu > 4200 ? 4096u : 1024u, kEthernet + kIp + kUdp + 16, 16};
   // Packets of schemes: the scheme's own header counts as part of its messages.
   if (name == "udp") return {mtu - kIp - kUdp, kEthernet + kIp + kUdp, 0};

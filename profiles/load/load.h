@@ -13,7 +13,7 @@
 namespace ghostrank {
 
 // One resolved key, for --print-config and the result's `config`: path ("cluster.nic.rate"), value
-// in YAML, and origin ("FILE:LINE", "-s", "GHOSTRANK_SEED", "default").
+// in YAML, and origin ("FILE:LINE", "-s", "GHOSTRANK_RUN_SEED", "default").
 struct ConfigEntry {
   std::string path, value, origin;
 };
@@ -25,7 +25,7 @@ struct LoadedJob {
 };
 
 // Loads a job file, or the `config` of a result file (schema ghostrank/result/1). `overrides` are
-// "path=value", of which later ones win; variables GHOSTRANK_<PATH WITH _> are applied before them.
+// "path=value"; the last one of a path wins. Variables GHOSTRANK_<PATH WITH _> are applied before.
 // Profiles are looked up by path, next to the job file, then in profile_directories(). Throws
 // Error(usage) "FILE:LINE:COL: what; what to do".
 LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides);

@@ -62,8 +62,8 @@ void check_schema(const YamlValue& map, const ProfileKind& kind) {
                            std::string(kind.schema) + "; found " + description(*schema));
 }
 
-// Puts the tables that a device names as files in the place of their paths, so that the profile is
-// whole, also in a result. Errors about a row name the CSV file then.
+// Replaces the paths of a device's tables by the tables, so that the profile is complete, in a
+// result, too. Errors about a row then name the CSV file.
 void take_kernel_tables(YamlValue& device, const std::string& near) {
   YamlValue* kernels = device.find("kernels");
   if (!kernels) return;

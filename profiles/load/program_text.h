@@ -12,17 +12,17 @@
 //   isend, irecv                                on a communicator of the two ranks alone
 //   send?, recv?                                on an unknown communicator (Op::within)
 //   record EVENT, wait EVENT
-//   wait EVENT previous                         for what the iteration before recorded
+//   wait EVENT previous                         for EVENT of the iteration before
 //   workers N                                   before the first op: Program::at_once
 //   outlives                                    before the first op: Program::outlives
 //   & CALL                                      starts together with the call before it, as in one
 //                                               ncclGroup (Workload::launches)
 //
-// A function is named as `ghostrank schedule` names it; #N is list N of the file's `counts`; one
-// that reduces may say how, if not by a sum (prod, min, max, avg, mulsum), and name the tensor that
-// it sums up (Op::tensor), behind a root where there is one; one that gathers payloads names the
-// tensor that they are of. A label is the rest of the line; control characters and backslashes in
-// it are written \xNN.
+// FUNCTION is a name of `ghostrank schedule`; #N is list N of the file's `counts`. A function that
+// reduces may name REDUCTION if that is no sum (prod, min, max, avg, mulsum), and ~TENSOR, the
+// tensor that it reduces (Op::tensor), behind @ROOT if it has a root. A function that gathers
+// payloads names the tensor to which they belong. LABEL is the rest of the line; control characters
+// and backslashes in it are written \xNN.
 //
 // Threading: pure functions.
 #pragma once
@@ -42,7 +42,7 @@ std::string text_of_ops(const Program& program, std::size_t stream,
                         std::span<const std::string> group_names);
 
 // Appends to stream `stream` of `program`, whose labels and number of events grow. `mark` is where
-// the text begins, for errors. Launches that are new are added to `launches`. Throws Error(usage).
+// the text begins, for errors. Adds new launches to `launches`. Throws Error(usage).
 void read_ops(std::string_view text, const Mark& mark, std::span<const std::string> group_names,
               Program& program, std::size_t stream, std::vector<GroupedCalls>& launches);
 

@@ -63,7 +63,7 @@ Json head_of(const Workload& workload) {
   return head;
 }
 
-// Most of a line of text, of its copy as JSON, and of the copy in the text of the whole job.
+// Estimate: an op's line of text, its copy as JSON, and its copy in the text of the whole job.
 constexpr double kBytesPerOp = 80;
 
 void check_size(const Workload& workload) {

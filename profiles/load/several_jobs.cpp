@@ -42,18 +42,18 @@ constexpr std::array<std::string_view, 10> kOfAll{"cluster",  "fabric", "run",  
 // than it has, or of packets that only another job may send.
 constexpr std::array<std::string_view, 3> kNotForOne{"cluster.topology.", "cluster.nic.rates",
                                                      "fabric.packets."};
-// Groups of the outer file that no job has from it.
+// Groups of the outer file that no job inherits.
 constexpr std::array<std::string_view, 3> kOfOuter{"jobs", "variants", "background"};
-// Groups that every job has for itself; the outer file gives them to each.
+// Groups that every job has for itself; a job inherits the outer file's values.
 constexpr std::array<std::string_view, 5> kOfEach{"collectives.", "servers.", "tensors.",
                                                   "omnireduce.", "switch."};
-// Machines that jobs with servers, and switches that jobs with schemes, must agree on.
+// Keys on which jobs with servers, or with schemes, must agree, because they share the machines.
 constexpr std::array<std::string_view, 6> kServer{"servers.nics",           "servers.nic.",
                                                   "servers.cores",          "servers.add_GBps",
                                                   "servers.optimizer_GBps", "servers.memory_GBps"};
 constexpr std::array<std::string_view, 4> kSwitch{"switch.memory_slots", "switch.packet_rate_mpps",
                                                   "switch.fails_at_us", "switch.away_us"};
-// Groups that only a job alone may have.
+// Groups that only a single job may have.
 constexpr std::array<std::string_view, 3> kAlone{"training.", "servers.fails",
                                                  "compression.budget_ms"};
 
@@ -113,7 +113,7 @@ std::vector<int> read_nodes(const Setting& nodes, const std::string& job, int cl
   return out;
 }
 
-// Refuses a node that a job before has.
+// Refuses a node that an earlier job has.
 void check_apart(const Entry& entry, const std::vector<Entry>& before) {
   for (const Entry& other : before)
     for (const int node : entry.nodes)
@@ -143,7 +143,7 @@ std::vector<Entry> read_entries(const Setting& jobs, int cluster) {
   return out;
 }
 
-// Refuses what the outer file cannot have beside several jobs.
+// Refuses keys that the outer file of several jobs cannot have.
 void check_outer(const Settings& outer) {
   const auto refuse = [&](std::string_view path, const std::string& why) {
     fail(outer.at(path).mark, std::string(path) + ": " + why);
@@ -198,8 +198,8 @@ void set_nodes(YamlValue& tree, std::size_t count, const Mark& mark) {
   set_path(tree, "cluster.nodes", std::move(nodes));
 }
 
-// The job as if it were alone on so many nodes. Appends to `unused` the groups of its file that do
-// not count.
+// Returns the job as if it were alone on its number of nodes. Appends to `unused` the groups of its
+// file that the outer file replaces.
 JobFile alone(const Entry& entry, const Settings& outer, const std::string& outer_file,
               std::vector<std::string>& unused) {
   JobFile out = read_file(entry, outer_file);
@@ -231,7 +231,7 @@ void check_no_storage(const Background& one, const std::string& whose) {
                 "bisection, or leave it out");
 }
 
-// Refuses what a job cannot have beside others.
+// Refuses keys and features that a job cannot have beside other jobs.
 void check_job(const Entry& entry, const LoadedJob& job) {
   for (const ConfigEntry& one : job.entries)
     if (in_any(one.path, kAlone) && one.value != row_of(one.path).standard &&
@@ -291,7 +291,7 @@ std::string note_of_unused(const Entry& entry, const std::vector<std::string>& u
          (unused.size() == 1 ? "is" : "are") + " not used: all jobs have those beside jobs";
 }
 
-// The outer file without what every job has for itself. Plugins may have routings.
+// The outer file without every job's own groups. Plugins stay, because they may have routings.
 YamlValue outer_tree(const YamlValue& root) {
   YamlValue out = root;
   std::erase_if(out.children, [](const YamlValue& group) {

@@ -23,7 +23,7 @@ void expand_cluster(YamlValue& root, const std::string& near);
 // One job, environment and flags already in its tree. Paths in it are looked up next to `file`.
 LoadedJob load_tree(YamlValue root, const std::string& file);
 
-// True for keys that describe what is trained, and the other keys.
+// True for keys that describe what is trained; keys_without_training(): all other keys.
 bool is_about_training(const Key& key);
 std::vector<Key> keys_without_training();
 
@@ -37,8 +37,8 @@ struct BesideJobs {
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
                   const BesideJobs* jobs = nullptr);
 std::vector<JobVariant> read_variants(const Setting& setting);
-// Writes entries and JSON of a job whose spec has been read; `resolved` holds what replaces values
-// that were names.
+// Writes entries and JSON of a job whose spec has been read. `resolved`: by the key's path, the
+// values that replace names.
 void write_config(const Settings& in, std::map<std::string, YamlValue> resolved, LoadedJob& job);
 
 }  // namespace ghostrank

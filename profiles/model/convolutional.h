@@ -4,12 +4,12 @@
 // layer. Forward FLOPs per sample: convolution 2 k_h k_w c_in c_out h_out w_out, fully connected
 // 2 in out; norms and pooling count 0.
 //
-// What stays in memory for the backward is what PyTorch's gradients need: of a convolution, a
-// linear map, a batch norm and an average pooling the input, of a ReLU the output, of a max pooling
-// the input and the indices of the maxima (8 bytes an output). A tensor that two of them need
-// counts once, with the layer that made it. So behind a convolution with batch norm and ReLU two
-// tensors stay; whether ReLU works in place does not matter, since nothing needs a batch norm's
-// output. Threading: plain values.
+// PyTorch keeps in memory for the backward: the input of a convolution, a linear map, a batch norm
+// and an average pooling; the output of a ReLU; the input of a max pooling and the indices of its
+// maxima (8 bytes an output). A tensor that two of them need counts once, with the layer that made
+// it. So a convolution with batch norm and ReLU keeps two tensors; whether ReLU works in place does
+// not matter, because nothing needs a batch norm's output.
+// Threading: plain values.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ struct Row {
 // `maxima`: one more branch is a max pooling; `means`: the last branch begins with an average
 // pooling.
 enum class Pooling : std::uint8_t { none, maxima, means };
-// What leaves a block has `channels`; its width is that of the last convolution. The branches'
-// tensors are copied into it.
+// A block's output has `channels` channels and the width of the last convolution; it is a copy of
+// the branches' tensors.
 struct Stage {
   std::span<const Row> rows;
   std::uint64_t channels;
@@ -103,7 +103,7 @@ void convolutions(Network& net, const std::string& name, std::span<const Row> ro
 
 void add(Network& net, const std::string& name, const Stage& block) {
   const std::uint64_t channels = net.channels();
-  if (block.pooling == Pooling::means) net.keep();  // as large as the input that it pools
+  if (block.pooling == Pooling::means) net.keep();  // the pooling's output, as large as its input
   convolutions(net, name, block.rows);
   net.set(block.channels, net.width());
   net.keep();

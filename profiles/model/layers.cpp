@@ -143,10 +143,10 @@ YamlValue csv_layer(const std::vector<std::string>& row, const Columns& at, cons
   return layer;
 }
 
-// What a recorded step holds besides the layers: before, loss, after, optimizer.
+// Delays of a recorded step besides those of the layers: before, loss, after, optimizer.
 constexpr std::size_t kBesideLayers = 4;
 
-// One list of `recorded_ns`. What lies beside the layers joins the delays next to it.
+// Reads one list of `recorded_ns`; adds each delay beside the layers to the delay next to it.
 StepTimes recorded_step(const YamlValue& row, std::size_t layers) {
   const std::size_t fields = 2 * layers + kBesideLayers;
   if (!row.is_list() || row.children.size() != fields)

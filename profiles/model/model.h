@@ -40,8 +40,8 @@ struct Layer {
   std::vector<ParameterTensor> parameters;
   double forward_flops = 0;               // per sample; 0 when measured
   Picoseconds forward = 0, backward = 0;  // of the measured batch
-  // What the backward needs of a sample's forward, for convolutional networks (convolutional.h):
-  // elements in the type of the parameters, and bytes in others.
+  // Activations of one sample that the backward needs, for convolutional networks
+  // (convolutional.h): elements in the parameters' type, and bytes in other types.
   double kept = 0, kept_bytes = 0;
 };
 
@@ -70,7 +70,7 @@ struct Transformer {
   std::uint64_t mtp = 0;  // modules of multi-token prediction after the last layer
   bool gated = false, norm_bias = false, tied = false, learned_positions = false;
   bool bias = false;      // of linear layers other than the query, key and value projections
-  bool qkv_bias = false;  // of these
+  bool qkv_bias = false;  // of these three
   bool dropout = false;   // after attention and feed-forward, and of scores in memory
   Experts experts;
   LatentAttention latent;
@@ -116,7 +116,7 @@ struct StepTimes {
   std::vector<Picoseconds> copies;
 };
 
-// What `ghostrank profile capture` found beside the layers. Times are nanoseconds.
+// What `ghostrank profile capture` found besides the layers. Lists of times are in nanoseconds.
 struct CaptureFacts {
   int ranks = 0;
   std::string backend, torch;

@@ -133,7 +133,7 @@ void add_dense_and_sparse(Model& model, const Settings& settings) {
   add_products(model, "top", width, widths(settings, "top"));
 }
 
-// A user and an item.
+// Neural collaborative filtering: one table of users, one of items.
 void add_filtering(Model& model, const Settings& settings) {
   Recommendation& config = *model.recommendation;
   const std::uint64_t factors = settings.integer("factors");

@@ -61,8 +61,8 @@ void reduce_bucket(ProgramBuilder& out, const Plan& plan, std::size_t b) {
                  plan.gradients, plan.buckets[b].numel, 0, b + 1);
 }
 
-// Gradients leave each bucket when it has been reduced; then the optimizer. `reduced`: the marks
-// behind the buckets' calls.
+// Copies gradients out of each bucket when its call has ended; then the optimizer. `reduced`: the
+// marks behind the buckets' calls.
 void finish(ProgramBuilder& out, const Plan& plan,
             const std::vector<ProgramBuilder::Mark>& reduced) {
   std::size_t tensor = plan.times.copies.size();
@@ -74,20 +74,20 @@ void finish(ProgramBuilder& out, const Plan& plan,
     out.compute(kCompute, "gradients of bucket " + std::to_string(b), copying);
   }
   out.after(kCompute, kComm);
-  Picoseconds copying = 0;  // where one call was for all
+  Picoseconds copying = 0;  // of gradients that one call reduced
   while (tensor > 0) copying += plan.times.copies[--tensor];
   out.compute(kCompute, "gradients", copying);
   out.compute(kCompute, "optimizer", plan.times.optimizer);
 }
 
-// Reduces a bucket, and marks the end if something is to come behind it.
+// Reduces a bucket, and marks the end of the call if copies of gradients wait for it.
 void reduce_and_mark(ProgramBuilder& out, const Plan& plan, std::size_t b,
                      std::vector<ProgramBuilder::Mark>& reduced) {
   reduce_bucket(out, plan, b);
   if (!plan.times.copies.empty()) reduced.push_back(out.mark(kComm, kCompute));
 }
 
-// A backward without overlap; after it all buckets, or one call for all gradients.
+// The whole backward, then the calls of all buckets, or one call for all gradients.
 void reduce_after_backward(ProgramBuilder& out, const Plan& plan, bool one_for_all) {
   for (std::size_t layer = plan.model.layers.size(); layer-- > 0;) backward(out, plan, layer);
   out.after(kComm, kCompute);

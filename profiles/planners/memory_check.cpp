@@ -84,9 +84,9 @@ State state_of(const JobSpec& spec) {
   return state;
 }
 
-// What a transformer keeps from a forward pass to its backward pass, by Megatron's count of its
-// tensors with fused attention, and the logits in fp32. At least: selective recomputation is taken
-// for full.
+// Bytes that a transformer keeps from a forward pass to its backward pass: Megatron's count of its
+// tensors with fused attention, and the logits in fp32. A lower bound, because selective
+// recomputation counts as full.
 double transformer_activations(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   MegatronPlan plan;
@@ -141,7 +141,7 @@ bool is_counted(const JobSpec& spec) {
   return spec.model && !spec.model->measured && spec.parallel.framework != Framework::torchrec;
 }
 
-// False, too, for a job whose pipeline its schedule does not allow.
+// Also false if the schedule does not allow the job's pipeline.
 bool fits(const JobSpec& spec) {
   try {
     return gpu_memory(spec)->total() <= spec.device.memory_bytes;

@@ -22,7 +22,7 @@ struct MeasuredOverlaps {
   Sparsity all;
   std::vector<TensorRule> by_tensor;
 };
-// Throws Error(usage) if it is none.
+// Throws Error(usage) if `root` is no such file.
 MeasuredOverlaps measured_overlaps(const YamlValue& root, std::uint64_t block);
 
 // Throws Error(usage) if the job has `tensors:` but its programs name no tensor, or if the ranks of

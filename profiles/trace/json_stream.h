@@ -85,7 +85,7 @@ class JsonLines {
 
   bool next(JsonTape& tape);  // false: the end
   std::uint64_t line() const { return line_; }
-  bool whole() const { return whole_; }  // whether the line ends; the file may break off within it
+  bool whole() const { return whole_; }  // false: the file ends within the line, without newline
 
  private:
   bool next_line(char*& text, std::size_t& size);

@@ -214,7 +214,7 @@ class Ordering {
              "; give the traces of one step of one job");
   }
 
-  // Both ends of a call or a message are of one step.
+  // Refuses a call or a message whose two ends are of different steps.
   void check_step(std::uint32_t r0, std::uint32_t first, std::uint32_t r,
                   std::uint32_t event) const {
     const TraceEvent &a = at(r0, first), &b = at(r, event);
@@ -286,7 +286,7 @@ class Ordering {
     }
   }
 
-  // Called when all that an event depends on in its own rank is done.
+  // Called when all dependencies of an event in its own rank are done.
   void reach(std::uint32_t r, std::uint32_t event) {
     const TraceEvent& one = at(r, event);
     if (one.kind == Kind::collective) {

@@ -32,7 +32,7 @@ class TraceStreams {
                          std::size_t count);
 
   // An op on a communicator's stream whose `launch_index` is not 0 starts together with the one
-  // before it there, if it waits for nothing else. Launches that are new are added to `launches`.
+  // before it there, if it waits for nothing else. Adds new launches to `launches`.
   Program take(std::vector<std::string> labels, std::vector<GroupedCalls>& launches);
   std::uint64_t crowded() const { return crowded_; }  // messages that had to share a stream
 

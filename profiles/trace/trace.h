@@ -4,8 +4,8 @@
 //
 //   FILE ── a reader (readers/chakra.cpp, ...) ──► Trace ── replay.h ──► Workload
 //
-// An event starts when the events that it depends on have ended, and when those of all earlier
-// steps have. Computations of one track (a host thread, a device stream) also take turns, and so do
+// An event starts when the events that it depends on have ended, and all events of earlier steps,
+// too. Computations of one track (a host thread, a device stream) also take turns, and so do
 // the collectives of one communicator. `stated` is what a format calls the size of a call; sized()
 // converts it into the count of an Op.
 //
@@ -38,7 +38,7 @@ struct TraceEvent {
   DataType dtype = DataType::uint8;  // type with which the elements are played
   bool blocks = false;               // `stated` is one rank's block, not the whole group's
   bool counted = true;               // false: only its time is used, not counted as an operation
-  bool with_next = false;            // a call and the rank's next event are calls of one group
+  bool with_next = false;            // a call and the rank's next event are in one ncclGroup
   std::uint16_t track = 0;           // compute: index into TraceRank::tracks
   std::int32_t peer = 0;             // send, recv: global rank; collective: position of the root
   std::uint32_t group = kNoIndex;    // collective: index into Trace::groups; kNoIndex: all ranks
@@ -72,7 +72,7 @@ struct Trace {
   std::string unit;    // of the file's times and their clock: "microseconds, no common clock"
   std::string position_unit = "line";  // unit of TraceEvent::position: line, node, ...
   int ranks = 0;                       // of the whole job; 0: the file does not say
-  std::uint32_t steps = 1;             // that the events are of, as the file marks them
+  std::uint32_t steps = 1;             // number of training steps, as the file marks them
   std::vector<TraceRank> given;
   std::vector<TraceGroup> groups;
   std::vector<std::string> names;

@@ -41,9 +41,9 @@ bool carries_gradients(const JobSpec& spec);
 // True if payload sizes that depend on the data differ from step to step: ranks carry something, or
 // laws drift.
 bool steps_differ(const JobSpec& spec);
-// Throws Error(usage) if what ranks learn from would take more than 1 GiB.
+// Throws Error(usage) if the samples of all ranks would take more than 1 GiB.
 void check_task(const JobSpec& spec, int ranks, std::uint64_t elements);
-// What ranks learn from; null: nothing.
+// Returns the task that the ranks learn; null: the job has none.
 std::unique_ptr<const LogisticTask> make_task(const JobSpec& spec, int ranks,
                                               std::uint64_t elements);
 
@@ -54,10 +54,10 @@ class GradientState {
                 GroupRank rank);
 
   void begin(std::uint32_t step);
-  // What the rank compresses, of its gradient; what it learns is put in place of that.
+  // Lets the memory change `gradient` for compression; a task first overwrites it with its own.
   void compensate(const TensorRange& range, std::span<float> gradient);
-  // `tensor`: what was compressed; `own`: as others take it to be; `sum`: of all ranks,
-  // decompressed.
+  // Updates memory and weights. `tensor`: before compression; `own`: this rank's payload,
+  // decompressed; `sum`: that of all ranks' payloads; `vote`: it is a majority of signs.
   void finish(const TensorRange& range, std::span<const float> tensor, std::span<const float> own,
               std::span<const float> sum, int ranks, bool vote);
 

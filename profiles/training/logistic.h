@@ -22,9 +22,9 @@ class LogisticTask {
  public:
   LogisticTask(int ranks, int samples, std::uint64_t weights, std::uint64_t seed);
 
-  // The gradient of a rank's samples for these weights.
+  // The mean gradient of a rank's samples for these weights.
   std::vector<float> gradient(int rank, std::span<const float> weights) const;
-  // Over the samples of all ranks.
+  // The mean loss over the samples of all ranks.
   double loss(std::span<const float> weights) const;
 
  private:

@@ -18,8 +18,8 @@ struct NamedWorkload {
   Workload workload;
 };
 
-// Throws Error(usage), beginning with the name of a job, for what only a job alone may have:
-// storage ranks.
+// Throws Error(usage), which begins with the job's name, if a job has storage ranks: only a job
+// that plays alone may have them.
 Workload merge(const std::vector<NamedWorkload>& jobs);
 
 }  // namespace ghostrank

@@ -2,8 +2,8 @@
 //
 // Programs repeat: each layer runs the ops of the one before, and so does each micro-batch. A list
 // therefore stores every distinct op once and 4 bytes per listed position, and one span of it, the
-// body, may be repeated: its repetitions have positions, but no memory. What follows from a list's
-// distinct ops or from their numbers takes no time for repetitions either.
+// body, may be repeated: its repetitions have positions, but take no memory. Code that reads only
+// distinct() and times() spends no time on repetitions either.
 //
 //   listed     a b | c d e | f      begin 2, size 3, times 4
 //   positions  a b | c d e | c d e | c d e | c d e | f
@@ -49,15 +49,15 @@ struct Op {
   // compressed payloads: the tensor that they encode (Workload::compressed).
   std::uint32_t tensor = 0;
   Reduction reduction = Reduction::sum;  // of a collective that reduces
-  // `dtype` stands for floats of its size that are not played as such (float64, float8).
+  // The elements are float64 or float8, which are played as `dtype`, integers of the same size.
   bool floats = false;
   // The communicator of a send or receive: that of the group; one of the two ranks alone, as
   // PyTorch gives an isend outside a batch; or unknown, as in most traces: played as the group's,
   // and only the bytes are sure.
   enum class Within : std::uint8_t { group, pair, unknown };
   Within within = Within::group;
-  // Communication: the launch that it is a call of, numbered from 1 (Workload::launches), and its
-  // index there; 0: none, it starts alone.
+  // Communication: the launch that this call belongs to, numbered from 1 (Workload::launches), and
+  // its launch index; 0: none, the call starts alone.
   std::uint16_t launch_index = 0;
   std::uint32_t launch = 0;
   std::uint64_t count = 0;
@@ -112,13 +112,13 @@ class OpList {
   const std::vector<Op>& distinct() const { return distinct_; }
   std::vector<std::uint64_t> times() const;
 
-  // The list whose positions hold `change` of this one's ops.
+  // Returns this list with every op replaced by change(op).
   template <typename Change>
   OpList changed(Change change) const {
     return rewritten([&](const Op& op, OpList& out) { out.push_back(change(op)); });
   }
-  // The list that `append(op, list)` makes of this one's ops, in order; of the body it makes a
-  // body.
+  // Returns the list that append(op, list) fills, called for this list's listed ops in order; what
+  // it appends for the body becomes the new list's body.
   template <typename Append>
   OpList rewritten(Append append) const {
     OpList out;

@@ -56,8 +56,8 @@ struct Program {
   std::uint32_t events = 0;
   std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; missing: 1
   std::vector<bool> outlives;         // by stream, never stream 0; missing: false
-  // By label: where the number of a micro-batch begins in it; 0, or missing: nowhere. In the body
-  // of a stream it is that of the first repetition, and each repetition adds `micro_batches`.
+  // By label: index where its micro-batch number begins; 0, or missing: it has none. In a stream's
+  // body the number is the first repetition's, and each repetition adds `micro_batches`.
   std::vector<std::uint8_t> numerals;
   std::uint32_t micro_batches = 0;
 };
@@ -143,7 +143,7 @@ struct Workload {
   std::vector<Group> groups;                   // every rank is in at most one group of each kind
   std::vector<Counts> counts;          // per member, of the v-variants, as Collective::counts
   std::vector<GroupedCalls> launches;  // by Op::launch - 1
-  // Kinds of groups whose calls are plain transfers to and from a server, outside any library.
+  // Kinds of groups whose calls are background: plain transfers, outside any library.
   std::vector<std::uint16_t> services;
   // order[i] is the number of the programs that the roles play in iteration i; past its end the
   // last `cycle` entries repeat. Empty: iteration i plays program i.
@@ -151,16 +151,16 @@ struct Workload {
   std::uint32_t cycle = 1;
   std::vector<WorkloadJob> jobs;             // empty: all ranks are of one job
   std::vector<CompressedTensor> compressed;  // of one job
-  // What differs within tensors, by Op::tensor; null, or past the end: nothing.
+  // Layouts of tensors whose parts differ in content, by Op::tensor; null, or past the end: none.
   std::vector<std::shared_ptr<const TensorLayout>> layouts;
   double samples_per_iteration = 0;  // whole job; 0 = unknown
   double flops_per_iteration = 0;    // model FLOPs of the whole job; 0 = unknown
-  // The least time of compute alone if passes wait for those of other stages; 0: unknown.
+  // Least time of an iteration: compute, and waits for passes of other stages; 0: unknown.
   Picoseconds least = 0;
 };
 
-// Number of the programs that an iteration plays; a role with fewer programs plays its last. Of
-// several jobs, the iteration of the role's job.
+// Number of the programs that an iteration plays; a role with fewer programs plays its last. If
+// there are several jobs, call the second form: each job has an order of its own.
 std::size_t program_number(const Workload& workload, std::size_t iteration);
 std::size_t program_number(const Workload& workload, const Role& role, std::size_t iteration);
 // The number of jobs, and the job that a rank belongs to.
@@ -182,7 +182,7 @@ std::string own_name(const Workload& workload, std::uint16_t kind);
 bool carries_over(const Workload& workload);  // true if any of its programs does
 // The compressed tensor whose payloads the op exchanges; null if they are not compressed.
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op);
-// What differs within the op's tensor; null: nothing.
+// The layout of the op's tensor, if its parts differ in content; null: they do not.
 std::shared_ptr<const TensorLayout> layout_of(const Workload& workload, const Op& op);
 bool is_service(const Workload& workload, std::uint16_t kind);
 

@@ -89,7 +89,7 @@ class Check {
   bool left_some() const { return !fewer_.empty(); }
 
  private:
-  // The program, whose bodies are played `most` times at most.
+  // Returns the program with every body played at most `most` times.
   const Program* with_fewer(const Program& program, std::size_t most) {
     const bool fits = std::all_of(program.streams.begin(), program.streams.end(),
                                   [&](const OpList& ops) { return ops.body().times <= most; });
@@ -154,7 +154,7 @@ class Check {
     return true;
   }
 
-  // Enters all calls of the launch that a stream has come to, and sends what they send.
+  // Enters all collectives of the launch at the stream's position, and makes its sends.
   void launch(std::size_t role, std::size_t s) {
     RoleState& state = states_[role];
     const auto& ops = state.program->streams[s];

@@ -1,13 +1,13 @@
 // Checks before a job starts that its programs fit together: all members of a communicator make its
-// calls in the same order, every send has a receive, every receive has a send, every event is for
-// one stream from one other, and no stream waits for ever.
+// calls in the same order, every send has a receive, every receive has a send, one stream records
+// an event and one other waits for it, and no stream waits for ever.
 //
 // Ranks of one role behave alike, so the check plays roles instead of ranks: one copy of each role,
 // and one of each pattern of roles that a communicator has. Collectives wait for all members, sends
 // do not block, receives wait for their send; nothing takes time. The check plays each iteration
 // alone; carry_check.h checks waits between iterations. Of a body that is repeated many times
-// (OpList::repeat) it plays a few repetitions: the roles of a job repeat theirs equally often, or
-// not at all. Threading: pure.
+// (OpList::repeat) it plays a few repetitions, because all roles of a job repeat their bodies
+// equally often, or have none. Threading: pure.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ using switchml::Tables;
 
 constexpr int kLeaving = 256;  // MOST_PORTS in p4/headers.p4: the way out of port 0
 constexpr std::uint64_t kOneMissing = 1ull << 32;  // ONE_MISSING in p4/headers.p4
-constexpr int kEveryPort = 65535;                  // EVERY_PORT in p4/v1model.p4
+constexpr int kEveryPort = 65535;                  // EVERY_PORT in p4/bmv2.p4
 // Rows of counters and the arrays that hold them: counted before a packet is copied, and after.
 constexpr int kLost = 2;
 constexpr const char* kPortCells = "Switch.port_counters";

@@ -1,8 +1,8 @@
-// A plan and its jobs as commands of simple_switch_CLI, for our v1model program (p4/v1model.p4) on
+// A plan and its jobs as commands of simple_switch_CLI, for our v1model program (p4/bmv2.p4) on
 // bmv2.
 //
-// simple_switch numbers table entries and multicast nodes itself and says these handles in its
-// answers; nodes join groups, and entries and nodes go again, by them:
+// simple_switch gives each table entry and multicast node a handle, which it prints in its answer.
+// Later commands need the handles, to join nodes to groups and to remove entries and nodes:
 //
 //   commands_to_add() ──► answers ──► handles_in() ──► commands_to_join(), commands_to_remove()
 //

@@ -242,7 +242,7 @@ void CompiledSwitch::send_packet(Job& job, int port, const Packet& packet, Trans
       sparse ? sparse_frame_bytes(packet.elements) : frame_bytes(packet.elements, packet.type);
   std::byte* frame = transmit(port, bytes, out);
   sparse ? write_sparse_header(packet, frame) : write_header(packet, frame);
-  std::copy_n(packet.values, bytes - head, frame + head);  // of a credit none, from nowhere
+  std::copy_n(packet.values, bytes - head, frame + head);  // a credit: 0 bytes, from null
   ++job.counters.sent;
 }
 

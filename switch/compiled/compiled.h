@@ -64,7 +64,7 @@ class CompiledSwitch {
   void send_to_all(Job& job, const Packet& result, Transmitter& out);
   void send_result(Job& job, int worker, const Packet& result, Transmitter& out);
   void send_up(Job& job, const Packet& packet, Transmitter& out);
-  // Counts a worker's chunk, and what the pool says of it.
+  // Gives a worker's chunk to the pool, and counts the chunk by the verdict that it returns.
   static Verdict receive_chunk(const Source& source, const Packet& packet);
   // In compiled/sparse.cpp:
   void receive_sparse(int port, const Packet& packet, Transmitter& out);
@@ -75,7 +75,7 @@ class CompiledSwitch {
   void receive_roce(int port, const RocePacket& packet, Transmitter& out);
   void sum_roce(int port, const Source& source, const RocePacket& packet, Transmitter& out);
   void send_roce(Job& job, int worker, const RocePacket& result, Transmitter& out);
-  // Sends a packet in the form of the job, unless it is lost on the way.
+  // Sends a packet in the job's format, unless the port's deliberate egress loss drops it.
   void send_packet(Job& job, int port, const Packet& packet, Transmitter& out);
   std::byte* transmit(int port, std::size_t bytes, Transmitter& out);
   void copy_to(int port, std::span<const std::byte> frame, Transmitter& out);

@@ -1,4 +1,4 @@
-// What every switch counts, whatever its target.
+// The counters of a switch, the same for every target.
 //
 // Threading: plain values.
 #pragma once

@@ -15,7 +15,7 @@ void load_lanes(std::int32_t* values, const std::byte* wire, int n);
 void add_lanes(std::int32_t* values, const std::byte* wire, int n);
 // The reverse of load_lanes.
 void store_lanes(std::byte* wire, const std::int32_t* values, int n);
-// Either of them, where the values are bytes, too.
+// Reverses the bytes of n elements (on a little-endian host): either of them on bytes; n as above.
 void turn_lanes(std::byte* to, const std::byte* from, int n);
 
 }  // namespace ghostrank::switchml

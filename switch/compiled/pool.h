@@ -25,9 +25,9 @@
 // A leaf's guarded pool also keeps the answer of the switch above to a complete round, in place of
 // its sum, until the next round begins.
 //
-// A guarded pool needs workers that number their packets on and on, modulo 2^32, all alike; workers
-// whose numbers begin again at each job (as in p4lang/p4app-switchML) cannot use one. If packets
-// keep their order, it gives the same results.
+// A guarded pool needs workers that number their packets alike and across all jobs, modulo 2^32;
+// workers whose numbers begin again at each job (as in p4lang/p4app-switchML) cannot use one. If
+// packets keep their order, a guarded pool gives the same results as an unguarded one.
 //
 // Threading: one owner.
 #pragma once
@@ -63,7 +63,7 @@ class Pool {
 
   // Keeps the answer from above if it is that of a complete round. Requires a guarded pool.
   void keep(int slot, const Packet& answer);
-  // Whether the answer to this packet's round is kept: values() and so on are that.
+  // Whether the answer to this packet's round is kept; then values(), e0() and e1() return it.
   bool answered(int slot, const Packet& packet) const {
     const Round& round = rounds_[at(slot, packet.set)];
     return round.answered && round.id == packet.id;

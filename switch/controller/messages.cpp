@@ -10,7 +10,7 @@ void put(std::string& out, std::uint64_t value) {
   out += static_cast<char>(value);
 }
 
-// Takes a number from the front of `bytes`; empty: there is none.
+// Takes a varint from the front of `bytes`; empty: there is none.
 std::optional<std::uint64_t> take(std::string_view& bytes) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {

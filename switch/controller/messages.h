@@ -1,5 +1,5 @@
-// The messages of the controller that p4lang/p4app-switchML publishes: by them a worker enters a
-// session, and learns the switch's addresses. They are protobuf, of whole numbers alone.
+// The messages of the controller that p4lang/p4app-switchML publishes: with them a worker enters a
+// session, and learns the switch's addresses. They are protobuf, with varint fields only.
 //
 //   UdpSession   request  1 session | 2 rank | 3 workers | 4 MAC | 5 IPv4 | 7 packet size
 //                answer   1 session | 2 MAC | 3 IPv4            of the switch
@@ -25,8 +25,8 @@ inline constexpr const char* kUdpSession = "/switchml_proto.Session/UdpSession";
 using Fields = std::map<std::uint32_t, std::uint64_t>;  // by number
 
 std::string message_of(const Fields& fields);
-// The whole numbers of a message; the last one of a number counts, and fields of other types do
-// not. Empty: the bytes are no message.
+// The varint fields of a message, by number: of a repeated field the last; other types are skipped.
+// Empty: the bytes are no message.
 std::optional<Fields> read_message(std::string_view bytes);
 
 struct SessionRequest {

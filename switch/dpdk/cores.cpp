@@ -9,8 +9,8 @@
 namespace ghostrank::dpdk {
 namespace {
 
-// Most instructions of one round, as many as some hundreds of packets take; and between two looks
-// at whether frames still come.
+// Most instructions of a round, enough for some hundreds of packets; and of one call of run(). The
+// core checks after every call whether frames still come.
 constexpr std::uint32_t kInstructions = 100'000, kBetweenLooks = 500;
 constexpr std::chrono::microseconds kPause{50};
 

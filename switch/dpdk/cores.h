@@ -31,9 +31,9 @@ class Cores {
   std::vector<std::uint64_t> cells(const SpecRegisters& registers);
 
   // Runs until `stop`, or until all frames are handled. Calls `serve` between rounds and wakes up
-  // for it when the descriptor `bell` is readable. Never waits for ports without descriptors. What
-  // one core throws, such as std::system_error for an interface that is gone, ends all of them and
-  // is thrown here.
+  // for it when the descriptor `bell` is readable. Never waits for ports without descriptors. An
+  // exception on one core, such as std::system_error for an interface that is gone, ends all cores
+  // and is rethrown here.
   void run(const std::atomic<bool>& stop, int bell, const std::function<void()>& serve);
 
  private:

@@ -14,7 +14,7 @@ using switchml::SwitchPlan;
 using switchml::Tables;
 
 constexpr int kLeaving = 256;       // MOST_PORTS in p4/headers.p4: the way out of port 0
-constexpr int kCreditSession = 64;  // of port 0, in p4/pna_dpdk.p4
+constexpr int kCreditSession = 64;  // of port 0, in p4/dpdk.p4
 constexpr std::uint64_t kOneMissing = 1ull << 32;  // ONE_MISSING in p4/headers.p4
 
 template <typename Number>

@@ -1,4 +1,4 @@
-// A plan as table entries of our PNA program (p4/pna_dpdk.p4), in DPDK's text format, which
+// A plan as table entries of our PNA program (p4/dpdk.p4), in DPDK's text format, which
 // ghostrank-dpdk takes.
 //
 // Threading: pure functions.

@@ -23,8 +23,8 @@ struct TableEntry {
   bool remove = false;  // else add it
 };
 
-// Mirroring sessions: those that copy whole packets, the last of them to nowhere; then as many that
-// copy what a credit has of them.
+// Mirroring sessions: kWholeSessions that copy whole packets, the last of them to nowhere; then as
+// many that copy only the bytes that a credit has.
 inline constexpr std::uint32_t kMirrorSlots = 8, kWholeSessions = 64,
                                kMirrorSessions = 2 * kWholeSessions;
 

@@ -12,7 +12,7 @@ namespace ghostrank {
 class Fd {
  public:
   Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}  // negative: none, as system calls give where they fail
+  explicit Fd(int fd) : fd_(fd) {}  // negative: none, as failed system calls return
   ~Fd() { close(); }
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Fd& operator=(Fd&& other) noexcept {
@@ -33,7 +33,7 @@ class Fd {
     if (is_open()) ::close(std::exchange(fd_, -1));
     errno = before;
   }
-  // Requires an open descriptor. False, with errno: what was written may be lost.
+  // Requires an open descriptor. False, with errno: written data may be lost.
   [[nodiscard]] bool close_written() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:

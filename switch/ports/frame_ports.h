@@ -1,5 +1,5 @@
 // The frames at the ports of a switch, whatever its target: from pcap files, or from network
-// interfaces through packet sockets.
+// interfaces through packet sockets or AF_XDP.
 //
 // Threading: one owner.
 #pragma once
@@ -39,7 +39,7 @@ class FramePorts : public Transmitter {
   virtual bool next(Arrival& arrival) = 0;
   // Sends all frames that frame() gave room for and that are not sent yet.
   virtual void flush() = 0;
-  // Writes what is still buffered; call it once, at the end. Throws std::runtime_error naming the
+  // Writes the buffered frames; call it once, at the end. Throws std::runtime_error naming the
   // file.
   virtual void finish() = 0;
   // True if no more frames will come.

@@ -106,7 +106,7 @@ class Interface {
   unsigned receive() {
     const int n = recvmmsg(fd(), in_.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     // The kernel reports going down once, ahead of the frames that arrived before, and does not
-    // report removal: from then on, ask whenever nothing is there.
+    // report removal: after that, call is_gone() whenever no frame is there.
     if (n < 0 && errno == ENETDOWN) was_down_ = true;
     if (n < 0 && was_down_ && is_gone())
       throw std::system_error(ENODEV, std::generic_category(), "interface '" + name_ + "' is gone");
@@ -125,7 +125,7 @@ class Interface {
     for (unsigned sent = 0; sent < waiting_;) {
       const int n = sendmmsg(fd(), out_.messages.data() + sent, waiting_ - sent, MSG_DONTWAIT);
       if (n <= 0 && errno != EINTR) {
-        if (errno == ENETDOWN || errno == ENXIO) was_down_ = true;  // receive() hears of it no more
+        if (errno == ENETDOWN || errno == ENXIO) was_down_ = true;  // receive() will not see it
         break;
       }
       if (n > 0) sent += n;

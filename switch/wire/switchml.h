@@ -53,7 +53,7 @@ struct Packet {
   int elements = 0;                   // 32, 64 or 256; 0: a credit
   const std::byte* values = nullptr;  // elements x 4 bytes, big-endian, inside the frame
   PacketType type = PacketType::everyone;
-  std::uint16_t worker = kNobody;  // that gives or takes alone
+  std::uint16_t worker = kNobody;  // the only one that gives or takes
   std::uint32_t next = 0;          // block, of OmniReduce's packets alone (sparse.h)
 };
 

@@ -36,7 +36,7 @@ class Found {
   std::map<std::string, std::map<std::string, std::vector<double>>> values_;
 };
 
-// `value` / `unit` with so many decimals, "-" where there is none.
+// `value` / `unit` with `decimals` decimals, "-" where there is no value.
 std::string figure(std::optional<double> value, int decimals = 0, double unit = 1);
 // `value` / `of` as text, "-" where either is missing.
 std::string ratio(std::optional<double> value, std::optional<double> of);

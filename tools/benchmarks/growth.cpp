@@ -41,8 +41,8 @@ void Ranks(benchmark::State& state, FabricKind kind) {
   }
 }
 
-// Llama-3 405B with ever more replicas as flows: the fabric of profiles/jobs/llama3-405b.yaml has
-// pods for more of its nodes, and the batch grows with the replicas.
+// Llama-3 405B as flows, with ever more replicas: the fabric of profiles/jobs/llama3-405b.yaml gets
+// more pods, and the batch grows with the replicas.
 void Job(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));
   const int pods = std::max(8, ranks / 2048);
@@ -191,7 +191,7 @@ const Picture kPictures[] = {
       {"Flows/shared", "us_per_message", "one flow"}}},
 };
 
-// The jobs that were played, each beside the smallest times its ranks.
+// The jobs that were played: their cost, that of a rank, and this relative to the smallest job's.
 std::string table_of_jobs(const Found& found) {
   std::vector<report::Row> rows{{"ranks", "messages", "processor time", "a rank",
                                  "times the smallest's", "memory", "a rank",

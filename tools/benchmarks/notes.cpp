@@ -1,7 +1,7 @@
 // What a note of an agent costs beside a message of a ring: virtual time, one engine thread, 1,024
-// ranks on nodes of their own and 128 servers with NICs like theirs. An iteration's cost is what
-// longer plays take beyond short ones, so that neither planning nor the first touch of memory is
-// in it.
+// ranks on nodes of their own and 128 servers with NICs like theirs. An iteration's cost is the
+// extra processor time of a long play over a short one, which leaves out planning and the first
+// touch of memory.
 #include <filesystem>
 #include <fstream>
 #include <string>

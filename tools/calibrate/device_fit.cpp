@@ -19,7 +19,7 @@ namespace ghostrank {
 namespace {
 
 constexpr double kUnexplained = .25;  // a mean error above it is noted
-// A run is noted whose error is above kAlone and above kFartherThanMost times the median error.
+// A run gets a note if its error exceeds both kAlone and kFartherThanMost times the median error.
 constexpr double kAlone = .1, kFartherThanMost = 3;
 constexpr double kHostStart = 20;  // microseconds, where the device has none
 

@@ -1,13 +1,13 @@
 // A device whose compute times are fitted to the step times of runs on it, and how well that
 // predicts steps which were held out.
 //
-// Fits as few numbers as predict best (step_fit.h): the device's efficiency, where models are
+// Fits the fewest numbers that predict well (step_fit.h): the device's efficiency where models are
 // computed by FLOPs; the shares of its peak and of its memory's bandwidth that kernels reach; the
 // host's time to launch a kernel. Steps are estimated first (emulator/estimate). Then all runs are
 // played in virtual time with the fitted numbers, and the fit is repeated with each estimate scaled
 // by played over estimated time. Jobs that cannot be estimated are played throughout. The rest of a
-// job (its cluster, its plan, what its calls take) is taken as given: its errors go into the fitted
-// numbers, and into the error.
+// job (its cluster, its plan, its collectives' times) is taken as given: its errors go into the
+// fitted numbers, and into the held-out error.
 //
 // Units: seconds, microseconds (host_us). Errors: Error(usage) for too few different jobs, and for
 // jobs whose compute does not depend on the device. Threading: one thread.
@@ -28,7 +28,7 @@ inline constexpr std::size_t kEnoughRuns = 15;  // with fewer, a note says so
 struct DeviceFit {
   DeviceProfile device;            // with the fitted numbers, and the held-out error
   bool by_flops = false;           // the runs' models are computed by FLOPs alone
-  std::vector<FitNumber> numbers;  // that were fitted
+  std::vector<FitNumber> numbers;  // the fitted ones
   StepFit fit;
   std::vector<std::string> notes;  // what to know before it is trusted
 };

@@ -20,7 +20,7 @@ constexpr double kShareOfMemory = .5;
 struct Transfer {
   GhostrankCudaKind kind;
   MemoryKernel as;
-  double multiple;  // of bytes that a thread moves
+  double multiple;  // bytes that a thread moves; sizes are multiples of it
 };
 constexpr std::array kTransfers{
     Transfer{GHOSTRANK_CUDA_COPY, MemoryKernel::elementwise, 32},

@@ -19,7 +19,7 @@
 
 namespace ghostrank {
 
-// What the planner of `job` asks a GPU with so many multiprocessors for.
+// The kernels that the planner of `job` looks up for a GPU with that many multiprocessors.
 KernelDemand demand_of(const LoadedJob& job, int multiprocessors);
 
 // Square and oblong products in powers of two, as between the sizes of usual models.

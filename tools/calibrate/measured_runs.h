@@ -3,7 +3,7 @@
 //
 //   seconds   the measured step, of the real cluster
 //   job       the run's job file, from the CSV's folder; not needed where all runs share one
-//   plan      keys of `parallel` with their values, between blanks: tp=8 pp=4 micro_batch=2
+//   plan      keys of `parallel` with their values, blanks between them: tp=8 pp=4 micro_batch=2
 //   any key   its value in this run: model, cluster.nodes, collectives.library, ...
 //
 // Empty cells say nothing; blank lines and lines that begin with # are skipped. Lines of the same
@@ -23,15 +23,15 @@ namespace ghostrank {
 
 struct MeasuredRun {
   std::vector<int> lines;  // of the file
-  std::string name;        // in what it differs from the others
+  std::string name;        // the cells in which it differs from other runs
   LoadedJob job;           // in virtual time
   double seconds = 0;      // the median, where there are several
 };
 
 inline constexpr double kMostSpread = 1.1;  // longest over shortest time of one job
 
-// `job`: of all lines without one; may be empty. `overrides`: "path=value", of all lines; a line's
-// own cells come after them.
+// `job`: the job file of lines that name none; may be empty. `overrides`: "path=value", for all
+// lines; a line's own cells come after them.
 std::vector<MeasuredRun> read_measured_runs(const std::string& csv, const std::string& job,
                                             const std::vector<std::string>& overrides);
 

@@ -4,10 +4,10 @@
 //   with torch.autograd.profiler.emit_nvtx(record_shapes=True): ...
 //
 // A kernel belongs to the innermost range of NVTX, "aten::mm, ..., sizes = [[64, 32], [32, 16]]",
-// in which its thread launched it. Ranges have no types, strides and other values: a product's type
-// and how its operands lie are read off its kernel's name, and the type of what moves bytes off the
-// types in its template; attention and optimizers are left out, because nothing says whether the
-// one is causal and how long the other's lists are.
+// in which its thread launched it. Ranges have no types, strides and other values: the reader takes
+// a product's type and operand layout from its kernel's name, and the type of a kernel that moves
+// bytes from its template arguments. It leaves out attention and optimizers, because nothing says
+// whether attention is causal and how long an optimizer's lists are.
 //
 // Errors: Error(usage) "FILE: TABLE row N: what; what to do". Threading: pure function of the
 // files.

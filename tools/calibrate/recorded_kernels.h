@@ -56,8 +56,8 @@ class KernelRows {
 // What was recorded ran among the kernels of training, at their clocks, which are lower than those
 // of kernels measured alone.
 struct TrainingPace {
-  double slower = 1;      // the median ratio of products of sizes that both have
-  std::size_t sizes = 0;  // so many of them; with too few to say, `slower` is 1
+  double slower = 1;      // median of recorded over measured time, over products in both tables
+  std::size_t sizes = 0;  // products in both; with too few to say, `slower` is 1
 };
 
 // Adds recorded kernels to measured tables. A recorded time replaces the measured one of its size;

@@ -1,4 +1,4 @@
-// Fits a few positive numbers to measured times, given how long the times would be with other
+// Fits a few positive numbers to measured times, given a function that predicts the times from the
 // numbers, and compares each time with a fit to the others.
 //
 // Least squares of log(predicted / measured), so that every time counts alike. Residuals beyond 5 %
@@ -19,7 +19,7 @@ namespace ghostrank {
 struct FitNumber {
   std::string name;
   double start = 1, least = 0, most = 1;  // all > 0
-  double otherwise = 1;                   // while it is not fitted; may be 0
+  double otherwise = 1;                   // its value while it is not fitted; may be 0
 };
 
 // The time of row `row` with these values of the numbers.

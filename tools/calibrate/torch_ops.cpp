@@ -33,13 +33,13 @@ bool are_sizes(std::initializer_list<double> numbers) {
 std::optional<OperandType> operand_type_of(const std::string& type) {
   if (type.find("BFloat16") != std::string::npos) return OperandType::bf16;
   if (type.find("Half") != std::string::npos) return OperandType::fp16;
-  return std::nullopt;  // of float32 the trace does not say whether it was rounded to tf32
+  return std::nullopt;  // float32: the trace does not say whether it was rounded to tf32
 }
 
 // ---- Kernels that move bytes ----
 
-// A kernel that passes over an operand so many times, and over `more` bytes for each element. The
-// first row that fits counts. The passes are those that planners count (device/kernels/eager.cpp).
+// A kernel that passes over an operand `passes` times, and over `more` bytes for each element. The
+// first match counts. The passes are those that planners count (device/kernels/eager.cpp).
 struct Mover {
   std::string_view op;
   std::string_view kernel;  // a part of the kernel's name; empty: any
@@ -96,8 +96,8 @@ bool differs_by_type(MemoryKernel kind) {
          kind == MemoryKernel::optimizer;
 }
 
-// Of a list of tensors the trace does not say which type they have; the kernel's name does, as in
-// FusedAdamMathFunctor<float, 4, ...>.
+// Bytes of an element; 0: unknown. For a list of tensors the trace gives no type, but the kernel's
+// name does, as in FusedAdamMathFunctor<float, 4, ...>.
 double element_of(const TorchOperand& operand, const std::string& kernel) {
   constexpr std::string_view before = "Functor<";
   if (operand.type.empty()) return element_of(kernel);
@@ -137,8 +137,8 @@ std::optional<Moved> moved_by(const TorchOp& op, const std::string& kernel) {
 
 // ---- Attention ----
 
-// The index of an op's operand with the queries, which the keys follow; the index of the value that
-// says whether it is causal, which follows the dropout; and the layout of the operands' dimensions.
+// Where an op has its queries (index of an operand; the keys are the next one) and its causal flag
+// (index of a value; the dropout is the one before), and the layout of the operands' dimensions.
 struct AttentionOp {
   std::string_view op;
   std::size_t queries, causal;

@@ -27,8 +27,8 @@ struct TorchOp {
 // Product of the sizes; 0: no sizes.
 double elements_of(const std::vector<double>& dims);
 
-// Takes what an op launched: kernels of one op and of one row belong together, since attention's
-// backward has several, and the optimizer one for each chunk of tensors.
+// Adds the kernels that an op launched to `out`. Sums the times of one row's kernels, since
+// attention's backward has several, and the optimizer one for each chunk of tensors.
 void take_op(const TorchOp& op, const std::vector<const RecordedKernel*>& kernels, KernelRows& out);
 
 }  // namespace ghostrank

@@ -282,7 +282,7 @@ class Reader {
     }
   }
 
-  // Softmax and norms, which pass over their tensors so many times. Gradients of a norm's weights
+  // Softmax and norms, which pass over their tensors `passes` times. Gradients of a norm's weights
   // are several kernels each, whose number differs.
   void take_movers(const std::vector<LayerKernel>& kernels, double passes, bool backward) {
     for (const LayerKernel& one : kernels) {

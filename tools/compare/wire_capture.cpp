@@ -243,7 +243,7 @@ void WireCapture::take_udp(Datagram& packet, Flows& flows) {
   const std::size_t around = kUdp + kBth + *extension + padding + kIcrc;
   if (packet.length < around) return void(++left_out_["headers that contradict themselves"]);
   packet.flow.queue_pair = big(packet.bytes, kUdp + 5, 3);
-  // The source port is drawn from the queue pair, so it tells no other flow.
+  // The source port follows from the queue pair, so it does not distinguish flows.
   packet.flow.source_port = 0;
   const std::uint32_t number = big(packet.bytes, kUdp + 9, 3);
   Seen& seen = flows[packet.flow];

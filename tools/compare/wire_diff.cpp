@@ -69,7 +69,7 @@ std::vector<WireHost> guessed_hosts(const StoredResult& result, const WireCaptur
   return hosts;
 }
 
-// Number of the host by node and by address. Throws where two hosts have one.
+// Number of the host by node and by address. Throws where two hosts share a node or an address.
 struct HostsBy {
   std::map<int, std::size_t> node;
   std::map<NetAddress, std::size_t> address;

@@ -41,8 +41,8 @@ struct WireDiff {
   WireDiffRow total() const;
 };
 
-// Without hosts, the addresses that exchange payload are taken for the nodes in order; their
-// numbers must be equal. Without iterations, their number is the nearest whole one.
+// Without hosts, the sorted addresses that exchange payload are taken for the nodes in order; there
+// must be as many. Without iterations, takes the nearest whole number of them.
 WireDiff diff_wire(const StoredResult& result, const WireCapture& capture,
                    std::vector<WireHost> hosts, std::optional<double> iterations);
 

@@ -2,8 +2,8 @@
  * says how long they took. Plain C: the command needs no CUDA, and loads the library only for that
  * verb.
  *
- * Every function returns 0, or another value with the reason in `error` (of GHOSTRANK_CUDA_ERROR
- * bytes): GHOSTRANK_CUDA_UNSUPPORTED if this GPU or cuBLASLt has no such kernel, else
+ * Functions with an `error` (of GHOSTRANK_CUDA_ERROR bytes) return 0, or put the reason there and
+ * return GHOSTRANK_CUDA_UNSUPPORTED if this GPU or cuBLASLt has no such kernel, else
  * GHOSTRANK_CUDA_FAILED. Threading: one thread; the GPU's settings are left alone.
  */
 #ifndef GHOSTRANK_TOOLS_CUDA_INTERFACE_H

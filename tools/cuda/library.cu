@@ -20,7 +20,7 @@
 namespace ghostrank::cuda {
 namespace {
 
-// The driver's management library, which has no part in CUDA. It may be missing.
+// NVML, the driver's management library. It is no part of CUDA and may be missing.
 class Management {
  public:
   explicit Management(const std::string& bus) {

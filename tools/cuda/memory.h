@@ -10,7 +10,7 @@
 
 namespace ghostrank::cuda {
 
-// Freed at the end. Throws where there is not as much.
+// Memory of the GPU; the destructor frees it. The constructor throws if so much is not free.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -32,16 +32,16 @@ class DeviceMemory {
 // power, and clocks stay higher than in training. `type`: GhostrankCudaType.
 void fill(void* at, std::size_t elements, int type, cudaStream_t stream);
 
-// bytes / 2 are read and bytes / 2 written; a multiple of 32.
+// Reads bytes / 2 and writes bytes / 2; `bytes` is a multiple of 32.
 void copy(std::byte* to, const std::byte* from, std::size_t bytes, cudaStream_t stream);
 
-// One step of Adam over `elements` float32 each of weights, moments, squares and gradients.
+// One step of Adam over `elements` float32 of each array; `elements` is a multiple of 4.
 void step_adam(float* weights, float* moments, float* squares, const float* gradients,
                std::size_t elements, cudaStream_t stream);
 
 void do_nothing(cudaStream_t stream);
 
-// Keeps the stream busy for so long.
+// Keeps the stream busy for `seconds`.
 void keep_busy(double seconds, cudaStream_t stream);
 
 }  // namespace ghostrank::cuda

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 constexpr std::size_t kAlign = 256;        // bytes, as the caching allocators of frameworks
 constexpr std::size_t kMostSets = 64;      // of operands
-constexpr std::size_t kTimesTheCache = 2;  // as large are all sets together
+constexpr std::size_t kTimesTheCache = 2;  // size of all sets together over the L2 cache's
 
 void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -87,8 +87,8 @@ Product::~Product() {
   cublasLtMatmulDescDestroy(what_);
 }
 
-// cuBLASLt's matrices run along columns. The product is that of the transposed: what is n x m there
-// is m x n row by row here, and the operands change places.
+// cuBLASLt's matrices are column-major, so this computes the transposed product: n x m there is
+// m x n row-major here, and the operands change places.
 void Product::describe(const GhostrankCudaKernel& kernel) {
   const Types types = types_of(kernel.type);
   const auto m = static_cast<std::uint64_t>(kernel.m), n = static_cast<std::uint64_t>(kernel.n),

@@ -16,7 +16,7 @@ constexpr int kLeastRuns = 3;  // of which the median counts
 constexpr int kMostRuns = 15;
 constexpr double kRun = 2e-3;      // seconds of kernels in a run
 constexpr int kMostRepeats = 256;  // of a run: the driver queues about a thousand launches
-constexpr double kMargin = 50e-6;  // by which the host is ahead
+constexpr double kMargin = 50e-6;  // seconds by which the host is ahead of the GPU
 
 class Event {
  public:

@@ -1,6 +1,6 @@
 // How long a kernel takes: medians of runs, each of many kernels in a row between two events. A
-// kernel that does nothing but take its time goes before them, so that the host has launched all of
-// them before the first begins: the GPU's time is measured, not the host's. Between runs the GPU
+// kernel that only spins goes before them, so that the host has launched all of them before the
+// first begins: the GPU's time is measured, not the host's. Between runs the GPU
 // may rest: products without a pause draw more power than training does, and lower the clocks.
 //
 // Units: seconds. Threading: one thread.

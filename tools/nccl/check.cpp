@@ -321,7 +321,7 @@ class CommCheck {
   NcclCommFindings out_;
 };
 
-// NICs as in "0 7 6 5 4 3 2 1, NICs 0 1".
+// The channel's order of local ranks, and its NICs: "0 7 6 5 4 3 2 1, NICs 0 1".
 std::string order_of(const NcclGraphChannel& channel) {
   std::string text;
   for (const int local : channel.order) text += (text.empty() ? "" : " ") + std::to_string(local);

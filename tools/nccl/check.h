@@ -40,7 +40,7 @@ struct NcclFindings {
 // Fills in the numbers of findings.
 void count_nccl_findings(NcclFindings& findings);
 
-// What the user says of the nodes: `node`, `machine` or `graphs`, and `environment`.
+// `node`: what the user says of the nodes (its `node`, `machine` or `graphs`, and `environment`).
 NcclFindings check_nccl_log(const NcclLog& log, const std::string& library,
                             const Communicator& node);
 

@@ -20,8 +20,8 @@
 //
 //   h:1:1 [0] NCCL INFO NCCL_ALGO set by environment to Ring        (NCCL_DEBUG_SUBSYS=..,ENV)
 //
-// Lines belong to the communicator that their thread begins, or names. Only rank 0 tells its
-// choices. Calls that a thread makes before NCCL tells a choice are those of one group.
+// A line belongs to the communicator that its thread sets up, or that it names. Only rank 0 logs
+// choices. The calls that a thread makes before NCCL logs a choice are one group.
 //
 // The input is not trusted: numbers are bounded, and malformed lines of these forms give
 // Error(usage) with FILE:LINE. Threading: one thread.

@@ -46,7 +46,7 @@ std::string text_of(const Rows& rows, const Rows::key_type& key) {
   return text;
 }
 
-// Removes what the result lacks: which iterations the result measured is unknown.
+// Removes what the result lacks, because it is unknown which iterations the result measured.
 void leave_only(const Rows& there, Rows& here) {
   Rows left;
   for (const auto& [key, algorithms] : there)

@@ -14,7 +14,7 @@ std::string wait_text(const LinkTier& tier) {
          (tier.longest_wait_s ? ", at most " + humane_seconds(*tier.longest_wait_s) : "");
 }
 
-// What packets met in the queues of a tier, in a run's iterations together.
+// The counts of a tier's queues, over all iterations of a run.
 std::string queue_text(const std::optional<QueueCount>& queue) {
   if (!queue) return "";
   std::string text;

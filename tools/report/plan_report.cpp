@@ -118,7 +118,7 @@ BackgroundFacts service_facts(const Workload& workload, std::uint16_t kind) {
   const std::size_t job = job_of_kind(workload, kind);
   const std::vector<std::uint32_t>& order = one ? workload.order : workload.jobs[job].order;
   if (!order.empty()) facts.cycle = one ? workload.cycle : workload.jobs[job].cycle;
-  // Ranks by role; of a collective without its root, which serves the others.
+  // By role: `members` of the service's groups, and `clients`, which leaves out the servers.
   std::vector<std::uint64_t> clients(workload.roles.size()), members(workload.roles.size());
   for (const Group& group : workload.groups)
     for (const WorldRank rank : group.members) {

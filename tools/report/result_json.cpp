@@ -307,8 +307,8 @@ Json to_json(const Result& result) {
   return json;
 }
 
-// Of a list, a part of a path is the name of a member; "*" stands for the first one's. Null when
-// the path does not exist.
+// The member `key` of an object, or of a list the member whose `name` is `key` ("*": the first).
+// Null when there is none.
 const Json* find_member(const Json& in, const std::string& key) {
   if (in.is_object() && in.contains(key)) return &in.at(key);
   if (!in.is_array()) return nullptr;

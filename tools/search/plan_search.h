@@ -1,17 +1,17 @@
 // The plans that a job could have on its cluster, by the step that each takes.
 //
-// Of a Megatron job, every legal way to split the model over the GPUs is looked at: tensor parallel
+// For a Megatron job the search tries every legal split of the model over the GPUs: tensor parallel
 // degrees that divide a node, pipeline stages, model chunks of interleaved schedules,
 // micro-batches, recomputation, expert parallel degrees of models with experts, context parallel
 // degrees where the job has one, and the optimizer's state whole or sharded; data parallel is what
-// remains. Of a TorchTitan job likewise, with stages that need not be even, and models that the
-// data-parallel ranks hold together in place of the optimizer. Of a job that spreads whole models
-// over data-parallel ranks (ddp, zero1, zero2, zero3, fsdp), each of these frameworks is, and
-// FSDP's hybrid shards, whether it frees units after the forward pass, and recomputation. The batch
-// of a step and all other keys stay as they are. What needs more memory than the device has
-// (megatron/memory.h, planners/memory_check.h) is out. The others are estimated
-// (emulator/estimate), in the order of the time of their compute and bubble alone, until that time
-// exceeds the slowest of the best found: the plans left out are slower.
+// remains. For TorchTitan it does the same, with uneven stages too, and varies the models that
+// the data-parallel ranks hold together instead of the optimizer. For a job that spreads whole
+// models over data-parallel ranks (ddp, zero1, zero2, zero3, fsdp) it tries each of these
+// frameworks, and for FSDP hybrid shards, `reshard_after_forward` and recomputation. The batch of a
+// step and all other keys stay as they are. Plans that need more memory than the device has
+// (megatron/memory.h, planners/memory_check.h) are out. The search estimates the others
+// (emulator/estimate) in the order of their compute and bubble time alone, until that time exceeds
+// the step of the slowest plan kept: the plans left out are slower.
 //
 // Errors: Error(usage) for jobs of other frameworks, or that fix what is searched for.
 // Threading: one thread.

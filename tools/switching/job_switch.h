@@ -1,8 +1,8 @@
 // The switch that a job names with `switch.target`. One that the run plays on this machine is
 // `ghostrank switch run` as another process, or several: leaves in switch.namespace, and a spine in
-// a namespace of its own, joined by cables that go when the spine does. They are started before the
-// job's processes connect, because their connections pass them too, and stopped after the job. If
-// one ends before, so does the run: its messages would not arrive. A switch that runs already is
+// a namespace of its own, joined by cables that vanish with the spine. The switches start before
+// the job's processes connect, because the connections pass them too, and stop after the job. If a
+// switch ends early, the run fails: its messages would not arrive. A switch that runs already is
 // told of the job over its control socket, or by the controller that SwitchML publishes, if the job
 // names either.
 //

@@ -24,7 +24,7 @@ namespace ghostrank {
 // What one switch has to know of a job.
 struct SwitchPart {
   struct Member : SwitchJob::Worker {
-    int workers = 1;  // that it sums for: a leaf's
+    int workers = 1;  // that it sums for; of a leaf: all workers of the job behind it
   };
   int at = 0;            // which switch
   int first_worker = 0;  // number of the members' first worker; the others follow

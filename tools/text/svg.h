@@ -17,7 +17,7 @@ struct SvgHeatMap {
 };
 std::string svg_heat_map(const SvgHeatMap& map);
 
-// Shares of time, by row: each value is of so many seconds. A share above 1 is as dark as 1.
+// Shares of time, by row: each value covers `cell_seconds`. A share above 1 is as dark as 1.
 struct SvgTimeMap {
   std::string title;
   std::vector<std::string> rows;

@@ -1,5 +1,5 @@
 // Aligned text for terminals: tables, "name  value" lists, and colour where it is wanted. Widths
-// count characters, not bytes. What comes in may hold names of users: it leaves as printable().
+// count characters, not bytes. Text may hold names that users chose, so it is made printable().
 //
 // Threading: pure functions.
 #pragma once

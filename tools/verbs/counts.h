@@ -13,7 +13,7 @@ namespace ghostrank {
 // for functions without counts. Throws Error(usage) for anything else, even an empty text.
 Counts parse_counts(const std::string& text, Func func, int ranks);
 
-// The same counts, each cut to `most`; empty blocks stay empty.
+// The counts divided by one number and rounded up, so that none exceeds `most`; zeros stay 0.
 Counts shrink(const Counts& counts, std::uint64_t most);
 
 }  // namespace ghostrank

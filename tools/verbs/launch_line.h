@@ -13,8 +13,8 @@ namespace ghostrank {
 
 inline constexpr const char* kLaunchers[] = {"mpirun", "srun", "torchrun", "env"};
 
-// `command` is the command of each process. Lines that begin with # are remarks. Throws
-// Error(usage) for a job without hosts or of one process.
+// `command` is the command of each process. Text after # in a line is a remark. Throws
+// Error(usage) for a job without hosts, or with several hosts on a fabric of one process.
 std::string launch_lines(const std::string& launcher, const JobSpec& spec,
                          const std::vector<std::string>& command);
 

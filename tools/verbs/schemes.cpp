@@ -36,7 +36,7 @@ struct Scheme {
   bool agents = false;
   std::vector<Operation> operations;
   std::size_t helpers = 0;
-  // Of a scheme's packets and switches; empty: none of its own.
+  // The scheme's own wire format and P4 program; empty: it has none of its own.
   std::string wire_format, p4_program;
   std::optional<Survives> survives;  // only of schemes that send packets
 };

@@ -1,5 +1,5 @@
 // ghostrank sweep: every point of a grid of one job's settings, each a run of its own, several at a
-// time. Every row is saved as soon as its run has ended, and a sweep goes on from its CSV.
+// time. Every row is saved as soon as its run has ended, and a sweep resumes from its CSV.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

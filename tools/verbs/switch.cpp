@@ -202,7 +202,7 @@ class ControlSocket {
   std::optional<SwitchControl> control_;
 };
 
-// Returns the error that ended play(), if any, so that the caller can still show the counters.
+// Returns the error if an interface that is gone ended play(): the counters can still be shown.
 std::optional<Error> play_until_gone(const std::function<void()>& play) {
   try {
     play();

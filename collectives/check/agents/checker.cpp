@@ -33,8 +33,8 @@ Picoseconds some_pause(Dice& dice) {
   return kPauses[dice.below(kPauses.size())];
 }
 
-// Every third play has no faults. Of the others, about half have all faults and half a single one.
-// Plays with seed % 6 == 0 are undisturbed and so test traffic().
+// Every third play has no faults of packets. Of the others, about half have all and half a single
+// one. Plays with seed % 6 == 0 are undisturbed and so test traffic().
 AgentCheckOptions variation(std::uint64_t seed, int ranks) {
   Dice dice(seed ^ 0x5eed);
   AgentCheckOptions options;

@@ -10,9 +10,9 @@
 //   no event is left at the end, and the end comes within a limit of events.
 //
 // The checker trusts nothing an agent does and reports each defect with seed, event, party and
-// call. A play is "undisturbed" if it has no misfortunes and either no timer fired or nothing could
-// have caused one to fire: no pauses, no overlap, no slow notes, no refused sends, no switch that
-// fails.
+// call. A play is "undisturbed" if it has no misfortunes and no switch that fails, and either no
+// timer fired or nothing could have caused one to fire: no pauses, no overlap, no slow notes, no
+// refused sends.
 //
 // Units: picoseconds, bytes. Threading: pure. Cost: about 1 us per event, plus elements x ranks per
 // call.
@@ -35,11 +35,11 @@ struct Misfortunes {
   double loss = 0, duplicates = 0, delay = 0, reordering = 0;
 };
 
-// What befalls parties that are switches. One that fails forgets everything.
+// Faults of parties that are switches. A switch that fails forgets everything.
 struct SwitchFaults {
   double failure = 0;      // probability that it fails before it takes a note
-  Picoseconds away = 0;    // it then loses what comes, for a random time up to this
-  std::uint64_t gone = 0;  // after this many notes it loses all that comes, for good; 0: never
+  Picoseconds away = 0;    // a failed switch loses all notes for a random time up to this
+  std::uint64_t gone = 0;  // after this many notes it loses all later ones; 0: it does not
 };
 
 struct AgentCheckOptions {
@@ -69,7 +69,7 @@ struct AgentReport {
   std::uint64_t lost = 0, doubled = 0, late = 0, overtaken = 0;
   std::uint64_t refused = 0;                // refused sends
   std::uint64_t failures = 0, unheard = 0;  // of switches; notes that came to one that was away
-  std::uint64_t restarts = 0, fallbacks = 0, ring_calls = 0;  // what ranks told (Incident)
+  std::uint64_t restarts = 0, fallbacks = 0, ring_calls = 0;  // that ranks reported (Incident)
 };
 
 // Plays once. The ranks make the calls in the order given. The calls' numbers must differ, and

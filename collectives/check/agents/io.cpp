@@ -51,8 +51,8 @@ bool AgentWorld::refuse() {
   return true;
 }
 
-// Decodes the packet cut short or with one byte changed. decode() must read it without harm, which
-// a run under sanitizers shows.
+// Decodes the packet with one byte changed, in half of the cases also cut short. decode() must read
+// it without harm, which a run under sanitizers shows.
 void AgentWorld::garble(std::span<const std::byte> packet) const {
   if (packet.empty()) return;
   Dice dice(options_.seed ^ report_.packets);

@@ -31,8 +31,8 @@ class CallValues {
  public:
   CallValues(const Call& call, std::uint64_t seed, const Ends& ends);
 
-  // The call ends with what `tensor` says, after the earlier calls of its tensor, and not with
-  // sums.
+  // Takes the call's results from `tensor` in place of sums. Requires that the earlier calls of the
+  // same tensor have done so before.
   void expect(Expected& tensor);
 
   std::vector<std::byte> work(GroupRank r) const;

@@ -1,5 +1,5 @@
-// What methods share that round every element to a type of half its width: the sum of payloads is
-// an all-reduce of that type.
+// Shared by the methods that round every element to a type of half its width: the sum of payloads
+// is an all-reduce of that type.
 //
 // Threading: pure functions.
 #pragma once

@@ -2,7 +2,7 @@
 // one with probability mantissa / 2^23, so that the mean is right.
 //
 // Payload: a byte an element: the sign, and the exponent less 18 in 7 bits, clipped to 2^-109 (sent
-// as zero) and 2^18. Error of an element: less than its magnitude.
+// as zero) and 2^18. Error of an element: at most its magnitude.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Deep gradient compression (Lin et al., 2018): sends the elements above a threshold that a sample
-// estimates (sampled_threshold.h). Its momentum and masks are memory of the rank. Magnitude 0 is
-// never sent.
+// estimates (sampled_threshold.h). The rank's memory (memory.h) holds its momentum and masks.
+// Magnitude 0 is never sent.
 //
 // Cost: GRACE's implementation searches by dozens of small kernels, so all of it is per tensor.
 #include <cmath>

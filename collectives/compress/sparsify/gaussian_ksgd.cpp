@@ -1,8 +1,8 @@
 // GaussianKSGD (Shi et al., 2019): the threshold that a normal distribution of the tensor's
-// deviation would need for the ratio. What exceeds it is counted up to five times; between two
-// counts the threshold is halved where fewer than 2 k / 3 elements exceed it, and raised by half
-// where more than 4 k / 3 do. What the last count found is sent. So do the authors' later releases
-// (the first counts three times), which then send the first k of what they found.
+// deviation would need for the ratio. The elements above it are counted up to five times; between
+// two counts the threshold is halved if fewer than 2 k / 3 elements exceed it, and raised by half
+// if more than 4 k / 3 do. The elements of the last count are sent. The authors' later releases
+// count the same way (the first release three times), but send only the first k of the elements.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // RedSync (Fang et al., 2019): a threshold between the mean and the largest magnitude, found by
-// halving until between k and 2 k elements exceed it, or until the interval is a fifth of the
+// bisection until between k and 2 k elements exceed it, or until the interval is a fifth of the
 // whole.
 #include <algorithm>
 #include <cmath>

@@ -8,10 +8,10 @@
 
 namespace ghostrank {
 
-// Magnitudes at or above the result are about share * magnitudes.size() of them. A sample of 1 %
-// (drawn with replacement from `seed`) gives the first value; then, at most 20 times, it is raised
-// by a quarter while more than 1.25 times as many exceed it, and lowered by a tenth while fewer
-// than 0.8 times do. 0 for no magnitudes.
+// Returns a threshold that about share * magnitudes.size() magnitudes reach; 0 for no magnitudes.
+// The first value comes from a sample of 1 % (drawn with replacement from `seed`). Then, at most 20
+// times, it is raised by a quarter if more than 1.25 times as many reach it, and lowered by a tenth
+// if fewer than 0.8 times as many do.
 float sampled_threshold(std::span<const float> magnitudes, double share, unsigned long long seed);
 
 }  // namespace ghostrank

@@ -71,7 +71,7 @@ double gamma_law_quantile(std::span<const float> magnitudes, double mean, double
   return mean / alpha * fits::gamma_quantile(alpha, 1 - share);
 }
 
-// The shares that the stages keep of what the one before has left.
+// By stage: the share that it keeps of the elements that the stage before has left.
 std::vector<double> shares_of(const CompressionOptions& options, double step) {
   const double ratio = options.ratio;
   const double first = options.first_stage;

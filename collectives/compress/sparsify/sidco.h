@@ -11,12 +11,12 @@
 //                         so that the mean over time is right. Where the number is the best and
 //                         not near, the first one's share moves.
 //
-// The rule is our own. The published one takes a fit off while too much is sent and adds one while
-// too little is. That is right where magnitudes have lighter tails than the law that is fitted: one
-// fit then sends too little, and each further one more. With heavier tails it is the other way
-// round, and the published rule stays at one fit that sends several times too much. Its authors'
-// program can also move the first stage's share, by 0.05 from 0.25 and between 0.05 and 0.5 as
-// here, where the number of stages does not help; it does not unless that is switched on.
+// The rule is our own. The published rule removes a fit while too much is sent and adds one while
+// too little is sent. That is right if magnitudes have lighter tails than the fitted law: one fit
+// then sends too little, and each further fit sends more. With heavier tails it is the other way
+// round, and the published rule stays at one fit, which sends several times too much. Where the
+// number of stages does not help, its authors' program can also move the first stage's share, by
+// 0.05 from 0.25 and between 0.05 and 0.5 as here, but does so only if that is switched on.
 //
 // Threading: one owner.
 #pragma once

@@ -13,7 +13,7 @@ constexpr int kVisitsInBusOrder = 1 << 10;  // allowed to the first try, in PCIe
 
 }  // namespace
 
-// Takes, or with a negative `times` gives back, a channel's rate on every link of a path.
+// Takes a channel's rate from every link of a path; negative `times` give it back. False: no room.
 bool NcclChannelSearch::follow(int from, int to, int times, NcclRate between) {
   const NcclTopology::Path& path = topology_.path(from, to);
   const auto on_nvlink = [&](int v) {
@@ -27,7 +27,7 @@ bool NcclChannelSearch::follow(int from, int to, int times, NcclRate between) {
     if (path.type > farthest || (tree && topology_.path(to, from).type > farthest)) return false;
   }
   const NcclRate rate = times * (inside ? now_.inside : between);
-  // Intel's CPUs cut what GPUs send to each other into small packets.
+  // Intel's CPUs split PCIe traffic between GPUs into small packets.
   const bool small_packets = path.type == Type::host && topology_.kind(from) == Kind::gpu &&
                              topology_.machine().vendor == NcclCpu::intel &&
                              topology_.crosses_cpu(path);
@@ -104,7 +104,7 @@ void NcclChannelSearch::start_at_nics() {
   for (int i = 0; i < count; ++i) {
     const int n = nics[size((now_.channels + i) % count)], vertex = topology_.nic(n);
     if (nic_rate_[size(n)] < rate) continue;
-    // With cross-NIC, an odd channel is its neighbour's way back.
+    // With cross-NIC, an odd channel is the way back of the channel before.
     const bool odd = ring && now_.cross_nic == 2 && now_.channels % 2 == 1;
     if (odd && n != channel_before().last_nic) continue;
     channel().first_nic = n;

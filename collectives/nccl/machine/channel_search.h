@@ -102,7 +102,7 @@ class NcclChannelSearch {
   NcclSearchOptions options_;
   std::span<const NcclRate> rates_;
   Graph now_, best_;
-  std::vector<NcclRate> nic_rate_;   // what is left
+  std::vector<NcclRate> nic_rate_;   // rate left, by NIC
   std::vector<std::uint64_t> used_;  // by GPU: a bit for each channel that has it
   std::map<std::pair<Type, int>, std::vector<int>> nics_to_try_;
   int visits_ = 0;

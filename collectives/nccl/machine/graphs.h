@@ -46,9 +46,9 @@ struct NcclGraphs {
   NcclGraph ring, tree;
   NcclLinks nvls;  // no channels: the node has no NVLS
   std::vector<NcclHead> heads;
-  // Of each local rank, if its GPU has several NICs: they take turns by channel. Else empty.
+  // By local rank: the NICs of a GPU that has several, which take turns by channel. Else empty.
   std::vector<std::vector<int>> own_nics;
-  // Of nodes with fewer ranks than the largest one of the communicator, by their ranks.
+  // Graphs of the communicator's smaller nodes, by number of ranks. Empty: all have one size.
   std::map<int, std::shared_ptr<const NcclGraphs>> smaller;
 };
 

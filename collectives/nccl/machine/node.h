@@ -61,7 +61,7 @@ struct NcclNode {
 
   // Two per search channel, one for each of the two trees.
   int tree_channels() const { return std::min(64, 2 * search_channels); }
-  // Channels of a communicator that nobody limits.
+  // Channels of a communicator for which no limit is set.
   int channels(int nodes) const;
 };
 

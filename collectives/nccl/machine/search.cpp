@@ -30,7 +30,7 @@ constexpr std::array<NcclRate, 17> kHopperBetween{48000, 45000, 42000, 40000, 30
 constexpr std::int64_t kAllVisits = 1 << 19;
 constexpr int kVisits = 1 << 14, kVisitsOfEqual = 1 << 8;
 
-constexpr NcclRate kFallback = 100;       // of the order by number, used if the search finds none
+constexpr NcclRate kFallback = 100;       // of fall_back(): GPUs by number, if no search succeeds
 constexpr NcclRate kSplitFrom = 25000;    // a channel of this rate is split in two
 constexpr NcclRate kSplitAlways = 50000;  // on Hopper, with more than four channels
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr NcclRate kLocal = 5'000'000;  // inside one device
 constexpr int kMostChannels = 64;
-// Limits of a node: the search nests by channels and GPUs, and the table of paths grows with the
-// square of the devices.
+// Limits of a node: the search recurses over channels and GPUs, and the table of paths grows with
+// the square of the devices.
 constexpr int kMostGpus = 72, kMostNics = 128;
 
 using Type = NcclPathType;
@@ -218,7 +218,7 @@ void NcclTopology::avoid_slow_peers() {
       if (path(p, g).type > limit) join(p, near_cpu(g), g, false);
 }
 
-// Can the NIC reach the GPU's memory (GPUDirect RDMA)?
+// Whether the NIC can reach the GPU's memory (GPUDirect RDMA).
 bool NcclTopology::rdma(int gpu, int nic) const {
   const NcclMachine::Gpu& own = machine_.gpus[at(gpus_[at(gpu)])];
   if (!machine_.nics[at(nic)].rdma || !own.rdma) return false;

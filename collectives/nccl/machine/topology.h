@@ -81,7 +81,7 @@ class NcclTopology {
   const Path& path(int from, int to) const { return paths_[at(to)][at(from)]; }
   bool crosses_cpu(const Path& path) const;
 
-  // The nearest devices of a kind: those with the greatest rate, and of these the shortest type.
+  // The nearest devices of a kind: those with the greatest rate, and of these the nearest type.
   std::vector<int> nearest(int vertex, Kind kind) const;
   // The NIC that a GPU uses on a channel.
   int nic_of(int gpu, int channel) const;
@@ -90,8 +90,8 @@ class NcclTopology {
   // The least and greatest type of a path from a GPU to another device of a kind.
   NcclPathType least_type(Kind kind) const;
   NcclPathType greatest_type(Kind kind) const;
-  // The rate of the fastest path that matters to the search; the largest rate of one GPU's NVLinks
-  // together, or of its PCIe link.
+  // fastest_path(): rate of the fastest path that the search may use. gpu_links(): largest rate
+  // of a GPU, of its NVLinks together or of its PCIe link.
   NcclRate fastest_path() const;
   NcclRate gpu_links() const;
   // The rate of a GPU's PCIe link.

@@ -38,10 +38,10 @@ struct NcclOperations {
     return nccl_p2p_split(bytes, channels, nodes.nodes() == 1, over_network);
   }
   bool over_network(GroupRank a, GroupRank b) const { return nodes.node_of(a) != nodes.node_of(b); }
-  // A message leaves the sender's node through the NIC of the GPU that has the receiver's local
-  // rank (the receiver's rail), which it reaches over NVLink (PXN) or, if NICs may not be crossed,
-  // over PCIe. It enters the receiver's node through the receiver's own NIC. A GPU with several
-  // NICs uses them in turn by channel.
+  // With `by_rail`, a message leaves the sender's node through the NIC of the GPU that has the
+  // receiver's local rank (the receiver's rail), over NVLink (PXN) or, if NICs may not be crossed,
+  // over PCIe; else through the sender's own NIC. It enters the receiver's node through the
+  // receiver's own NIC. A GPU with several NICs uses them in turn by channel.
   int nic(GroupRank from, GroupRank to, int channel, Way way) const {
     const bool by_its_rail = way == Way::send && by_rail && nodes.uniform();
     const GroupRank here = way == Way::send ? from : to;

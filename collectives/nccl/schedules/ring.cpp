@@ -77,8 +77,8 @@ class NcclRingSchedule final : public Schedule {
   std::vector<NcclRing> rings_;  // by part
 };
 
-// The chunk (or the position whose block it is) of step p of a loop, and what the step does with
-// it.
+// What step p of a loop does. `chunk`: the number of an all-reduce's chunk; for all-gather and
+// reduce-scatter the position of the rank that owns the block.
 struct Primitive {
   int chunk = 0;
   bool receives = true, sends = true;

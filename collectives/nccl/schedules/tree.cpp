@@ -1,6 +1,6 @@
 // NCCL's double binary tree all-reduce: half of the channels use one tree over the nodes, the other
-// half its mirror image, so that no node is an inner node of both. In a node the ranks form a chain
-// below the rank that has the edge to the parent node.
+// half its mirror image (of an odd number of nodes: the tree shifted by one), so that no node is an
+// inner node of both. In a node the ranks form a chain below the rank with the edge to the parent.
 //
 //          root           chunk by chunk; sums go up while results come down:
 //         /    \            up actor     leaf: send; inner rank: recvReduceSend

@@ -1,4 +1,4 @@
-// The libraries that play NCCL: a name, the rules, and the release from whose source these are.
+// The libraries that play NCCL: name, rules, and the NCCL release that the rules are derived from.
 //
 // Threading: constants.
 #pragma once

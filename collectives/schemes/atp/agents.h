@@ -30,7 +30,7 @@ enum class Tag : std::uint8_t {
 // Note::words: 22 bytes; with kOverhead, the 26 of the header.
 struct Words {
   std::uint32_t sequence = 0;  // of the packet, over all calls of the communicator
-  std::uint32_t workers = 0;   // whose elements it holds, a bit each; down: who gets it
+  std::uint32_t workers = 0;   // a bit for each worker in the sum; down: for each receiver
   bool again = false;          // sent again
   bool overflow = false;       // some element does not fit
 
@@ -56,8 +56,8 @@ struct Layout final : MemberLayout {
   int ranks_;
 };
 
-// into += from, marking what does not fit into an int32. A number at either end of the range does
-// not fit. Returns whether all do.
+// into += from, saturating. Returns true if all numbers and sums fit into an int32. The ends of its
+// range do not count as fitting, so that an overflow stays visible.
 bool add_units(std::vector<std::int32_t>& into, std::span<const std::int32_t> from);
 std::vector<std::int32_t> units_in(const Note& note);
 

@@ -1,5 +1,5 @@
-// A worker of the scheme `atp`: a window of packets, each of which waits for its result, is sent
-// again after a while, and is sent as it is when the server asks.
+// A worker of the scheme `atp`: a window of packets. The worker resends a packet whose result does
+// not come in time, and sends the elements as they are when the server asks for them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,6 @@
-// The parameter server of the scheme `atp`: adds up what the switch could not, whole sums included,
-// and sends results back through the switch. A worker's elements count once, whichever packets
-// bring them.
+// The parameter server of the scheme `atp`: adds up the packets that the switch passes on, single
+// ones and sums, and sends results back through the switch. A worker's elements count once,
+// whichever packets bring them.
 #include <utility>
 #include <vector>
 
@@ -59,8 +59,8 @@ class Server final : public Agent {
     DataType type = DataType::int32;               // of plain elements
   };
 
-  // A worker uses a slot again when it has the result, so a round that is complete shows that all
-  // have the last one of the slot.
+  // A worker reuses a slot only after it has the result, so a complete round shows that all workers
+  // have the slot's previous result.
   struct Slot {
     Round ended, open;
   };
@@ -68,7 +68,7 @@ class Server final : public Agent {
   void add(const Note& note, const Words& words, Round& round) {
     if (round.plain) return;  // asks again for the elements as they are
     round.plain = words.overflow;
-    if ((words.workers & round.workers) != 0) return;  // has a worker that counts; others resend
+    if ((words.workers & round.workers) != 0) return;  // one of them is in; the others resend
     if (!note.content.empty() && !add_units(round.units, units_in(note))) round.plain = true;
     round.workers |= words.workers;
   }
@@ -87,9 +87,9 @@ class Server final : public Agent {
     for (std::size_t i = 0; i < numbers.size(); ++i) round.numbers[i] += numbers[i];
   }
 
-  // `to`: a bit for each worker. Only workers that send again are answered again: answers to all
+  // `to`: a bit for each worker. Only workers that resend get the answer again: answers to all
   // would multiply a burst of resent packets, so that the next packets time out, too. If a send
-  // finds no room, workers send again and so ask again.
+  // finds no room, the workers resend and so ask again.
   void send(Io& io, const Note& like, const Round& round, std::uint32_t to) {
     const Tag tag = !round.complete ? Tag::ask : round.plain ? Tag::plain : Tag::sum;
     const auto bytes = Words{.sequence = round.sequence, .workers = to}.bytes();

@@ -145,7 +145,7 @@ class Phub final : public KeyedEnds {
   // Helpers that sum, on the first NICs of every machine.
   int owners() const { return servers().places * (servers().nics - rules().rack_nics); }
 
-  // By tensor and chunk. Chunks of other tensors take turns.
+  // By tensor and chunk. Chunks of unnamed tensors take turns.
   using Assignment = std::vector<std::vector<int>>;
   static int assigned(const Assignment& bin_of, std::uint32_t key, int bins) {
     const std::uint32_t tensor = key / kMostParts, part = key % kMostParts;

@@ -17,8 +17,8 @@ std::unique_ptr<Ends> parameter_server_ends(int ranks, const Communicator& comm)
 // on the server that the hash of their key names, or so that every server gets the share of the
 // best split, exactly.
 std::unique_ptr<Ends> byteps_ends(int ranks, const Communicator& comm);
-// phub: chunks of AtServers::chunk_bytes on servers with several NICs. Chunks of named tensors are
-// assigned longest first to NICs, then to the cores of a NIC; others by their key. The server steps
+// phub: chunks of AtServers::chunk_bytes on servers with several NICs. Chunks of named tensors go
+// longest first to NICs, and those of a machine to its cores; others by their key. The server steps
 // the weights of named tensors and answers with them.
 std::unique_ptr<Ends> phub_ends(int ranks, const Communicator& comm);
 // phub_racks: phub with a server in every rack, which has an equal share of the nodes. Servers sum

@@ -8,8 +8,8 @@
 //   GPU       |                                                        > shard to each other GPU
 //
 // The first rank on a node is its root; it alone talks to servers. Where a node has one rank, only
-// push, pull and what answers them remain. Pieces wait in a queue at the root, the lowest key
-// first, until all ranks of the node have made the call and the piece fits the credit (one may
+// push, pull and their answers remain. Pieces wait in a queue at the root, the lowest key first,
+// until all ranks of the node have made the call and the piece fits the credit (one piece may
 // always go), so a piece of a later call may overtake those of earlier calls. A piece gives its
 // credit back when the server has acknowledged the push. The credit goes only with Answer::at_once:
 // that acknowledgement waits for no other node, so nodes that push in different orders never wait
@@ -61,7 +61,7 @@ struct KeyRules {
   int racks = 1;                   // more than 1: as many as machines with servers; Answer::result
   int rack_nics = 0;               // of each box, for other racks alone; 0: every NIC is for both
   // Answer::at_once: a pull waits for the pushes of all nodes. False (BytePS's asynchronous mode):
-  // for its root's own push alone, and the server adds every push to what it stores, for ever.
+  // a pull waits for its root's own push alone, and the server adds every push to its store.
   bool waits = true;
   Picoseconds timeout_ps = 0;  // Answer::at_once: silence after which a root asks a server whether
                                // it is alive (server_watch.h); 0: never
@@ -97,9 +97,9 @@ class KeyedEnds : public Ends {
     return rack_of_node(static_cast<std::size_t>(node_of_[rank]));
   }
   int rack_of_helper(int helper) const { return helper % racks(); }
-  // The helper that takes part in the owner's keys for a rack: on the same NIC of that rack's box.
+  // The helper that sums the owner's keys for a rack, on the same NIC of that rack's box.
   int helper_in(int rack, int owner) const { return owner - rack_of_helper(owner) + rack; }
-  // The helper that passes on what a rack's box exchanges of a key with other racks; -1: none does.
+  // The helper that relays the notes of a key between a rack's box and other racks; -1: none.
   int relay_in(int rack, std::uint32_t key) const;
   bool is_relay(int helper) const {
     return rules_.rack_nics > 0 && helper >= helpers_ - rules_.rack_nics * racks();
@@ -185,7 +185,7 @@ std::unique_ptr<Agent> key_worker(const KeyedEnds& ends, GroupRank rank);
 std::unique_ptr<Agent> key_server(const KeyedEnds& ends, int helper);
 std::unique_ptr<Agent> key_relay(const KeyedEnds& ends, int helper);
 
-// Sends notes in order, and keeps those that find no room.
+// Sends notes in order; keeps those that find no room, for on_room().
 class KeyOutbox {
  public:
   void send(Io& io, GroupParty to, const Note& note);

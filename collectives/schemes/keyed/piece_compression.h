@@ -4,12 +4,12 @@
 //   root    t = piece + what it kept      push c(t)                        d(result)
 //   server                                s = sum of d(push) + what it kept      result c(s)
 //
-// What an end keeps, for each key, is error feedback (compress/memory.h): t - d(c(t)). The sum is
-// over nodes in their order, whatever the order in which they push, so that results are equal bit
-// by bit to a reference.
+// Each end keeps error feedback for each key (compress/memory.h): t - d(c(t)). A server adds nodes
+// in their order, whatever the order in which they push, so that results are equal bit by bit to a
+// reference.
 //
-// Where the data decide how long a payload is, notes are as long as their payloads if ranks hold
-// real data, and as long as payloads are on average if they hold none.
+// Where the data decide the length of a payload, a note has the length of its payload if ranks hold
+// real data, and the mean length if they hold none.
 //
 // Units: elements of float32; picoseconds. Threading: a codec has one owner, the rest is immutable.
 #pragma once
@@ -46,7 +46,7 @@ struct PieceCompression {
   // The mean sizes of payloads, where the data decide (Compressor::measure). Threading: any.
   std::function<PayloadSizes(std::uint64_t elements)> expected{};
 
-  // Servers keep errors, too, but have no momentum: it is in what they sum.
+  // Servers keep errors, too, but no momentum: the pushes that they sum contain it.
   Memory server_memory() const { return memory == Memory::none ? memory : Memory::residual; }
   // Payloads of pieces whose data nobody holds.
   PayloadSizes payloads(std::uint64_t elements) const {
@@ -56,7 +56,7 @@ struct PieceCompression {
   }
 };
 
-// What one end compresses of one key, round after round.
+// Compresses the values of one key at one end, round after round.
 class PieceCodec {
  public:
   // `end`: its number, which its random draws depend on.

@@ -1,7 +1,7 @@
-// A helper that passes notes on between its box and those of other racks. With KeyRules::rack_nics
-// the last NICs of a box carry what boxes exchange, and nothing else, so that it never waits behind
-// what nodes push; on each is such a helper. It knows a note's way by its key and by whether it
-// comes from its own box or from another rack's relay:
+// A relay passes notes between its box and the boxes of other racks. With KeyRules::rack_nics the
+// last NICs of a box carry only the traffic between boxes, so that it never waits behind pushes of
+// nodes; each of these NICs has a relay. It routes a note by the note's key and its sender, which
+// is the relay's own box or another rack's relay:
 //
 //   push    own box > the relay of the owner's rack        another relay > the owner, in this box
 //   result  own box, which owns the key > all relays       another relay > the key's box here

@@ -68,7 +68,7 @@ class Server final : public Agent {
   struct Key;
   // One sum of one key.
   struct Round {
-    Key* key = nullptr;  // once it was pushed
+    Key* key = nullptr;  // set by the first push
     Sum sum;
     std::size_t pushes = 0, summed = 0, answered = 0;
     std::uint64_t number = 0;  // among the rounds of the key, from 0
@@ -259,7 +259,7 @@ class Server final : public Agent {
     answer(io, push.from, push.name, round);
   }
 
-  // Elastic: this server sums the key in place of a dead one, and every root is to know.
+  // Elastic: this server sums the key in place of a dead one, and tells every root so.
   void inherit(Io& io, const Note& push) {
     if (!inherited_.insert(push.index).second) return;
     Note moved{.tag = static_cast<std::uint8_t>(KeyTag::moved), .call = push.call};

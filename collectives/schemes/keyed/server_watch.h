@@ -1,8 +1,8 @@
-// A root's watch over the servers that owe it answers (KeyRules::timeout_ps). A server that is
-// silent for that time is asked whether it is alive; if it is silent as long again, it is dead, for
+// A root's watch over the servers that owe it answers (KeyRules::timeout_ps). The root probes a
+// server that is silent for that time; if the server stays silent as long again, it is dead, for
 // ever.
 //
-// Timers are named by servers. Requires a time-out above 0. Threading: one owner.
+// A server's timer has the server's number. Requires a time-out above 0. Threading: one owner.
 #pragma once
 
 #include <set>

@@ -1,8 +1,8 @@
 // The ranks of a scheme with keys; see keyed.h.
 //
-// A root takes a server for dead that is silent twice as long as KeyRules::timeout_ps. Then the run
-// ends, or, if KeyRules::elastic, the root pushes what it owes to another server, which the key
-// chooses, the heir. A root that knows the result already gives it, so nothing is lost:
+// A root declares a server dead after a silence of twice KeyRules::timeout_ps. Then the run ends,
+// or, if KeyRules::elastic, the root pushes the pieces that the server still owes to the heir, a
+// server that the key chooses. A root that has the result already gives it, so nothing is lost:
 //
 //   root that found out   | push > ....................... (> pull)      > result
 //   heir of the key       |       > moved, to every root
@@ -214,8 +214,8 @@ class alignas(64) Worker final : public Agent {
     }
   }
 
-  // In the order of ranks, whatever the order in which their shares come: sums of floats depend on
-  // it.
+  // Adds the shares in the order of ranks, not of arrival, because sums of floats depend on the
+  // order.
   void add_share(Io& io, std::size_t from, const Note& note) {
     const Open& o = open_.at(note.call);
     Shared& s = shared(note.call, note.index);
@@ -359,7 +359,7 @@ class alignas(64) Worker final : public Agent {
     io.done(call);
   }
 
-  // Root: a server is dead. Its heirs get what it owes.
+  // Root: a server is dead. Pushes the pieces that it owes to their heirs.
   void lose(Io& io, int server) {
     if (watch_.dead().contains(server)) return;
     std::vector<std::pair<Open*, std::size_t>> owed;
@@ -380,7 +380,7 @@ class alignas(64) Worker final : public Agent {
     push(io, o, i, io.tensor(o.call).read(piece.first, piece.elements));
   }
 
-  // Root: another one has found a server dead, and what it owed has gone to the heir.
+  // Root: another root has found a server dead, and has pushed the owed pieces to the heir.
   void moved(Io& io, GroupParty heir, const Note& note) {
     std::uint32_t dead = 0;
     std::memcpy(&dead, note.words.data(), sizeof dead);

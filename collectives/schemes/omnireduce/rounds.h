@@ -94,7 +94,7 @@ class Round {
 class SlotRounds {
  public:
   SlotRounds(int slots, int ranks) : ranks_(ranks), slots_(static_cast<std::size_t>(slots)) {}
-  // The round that a packet is of, which it may begin; null: it is a late one of an earlier round.
+  // The round of a packet, which the packet may begin; null: a late packet of an earlier round.
   Round* of(std::uint32_t slot, std::uint32_t number) {
     Round& round = slots_[slot][number % 2];
     if (round.is_older_than(number)) round.begin(number, ranks_);

@@ -38,7 +38,7 @@ class Member final : public Agent {
 
   void on_timer(Io& io, std::uint32_t) override { part_->tick(io); }
   void on_room(Io& io) override {
-    if (outbox_.flush(io) && part_) part_->on_room(io);  // with notes of an ended call, too
+    if (outbox_.flush(io) && part_) part_->on_room(io);  // may send notes of ended calls, too
   }
 
  private:
@@ -218,7 +218,7 @@ class Member final : public Agent {
     go_on(io);
   }
 
-  // Lets the pieces leave that the whole node has given, in order.
+  // Lets pieces leave, in order, once all ranks of the node have given them.
   void go_on(Io& io) {
     while (whole_ < pieces_.size() && pieces_[whole_].missing == 0) ++whole_;
     part_->pieces_ready(io, whole_);

@@ -35,8 +35,8 @@ class NodeSum {
   std::span<const float> floats(std::uint64_t chunk) const { return as<const float>(chunk); }
   // The same, to set a chunk of float32 to its result.
   std::span<float> floats(std::uint64_t chunk) { return as<float>(chunk); }
-  // Sets a chunk to these bytes, and what is left of it to 0: a result, or elements that nobody
-  // adds to.
+  // Sets a chunk to these bytes, which are a result or elements that nobody adds to, and the rest
+  // of the chunk to 0.
   void put(std::uint64_t chunk, std::span<const std::byte> bytes) {
     const std::span all = std::span(store_).subspan(chunk * per_chunk_, per_chunk_);
     std::memcpy(all.data(), bytes.data(), bytes.size());
@@ -52,7 +52,7 @@ class NodeSum {
  private:
   static constexpr std::uint64_t kWord = 4;
 
-  // The chunk as numbers of 4 bytes. Memory of the allocator holds whatever is copied into it.
+  // The chunk as numbers of 4 bytes, for which an array of std::byte provides storage.
   template <typename T>
   std::span<T> as(std::uint64_t chunk) const {
     static_assert(sizeof(T) == kWord);
@@ -60,7 +60,7 @@ class NodeSum {
     return {reinterpret_cast<T*>(first), per_chunk_ / kWord};
   }
 
-  // Elements of the type in which sums are held. The first ones of a chunk are its sum.
+  // Adds elements of the type in which sums are held. The first ones of a chunk begin its sum.
   void add_as(DataType type, std::uint64_t chunk, std::span<const std::byte> elements) {
     if (fresh_[chunk]) {
       fresh_[chunk] = false;

@@ -69,8 +69,8 @@ class RailShare {
     return reach_ == Reach::everyone || (r == c.rank) == (reach_ == Reach::to_one);
   }
 
-  // A piece is what a rank hands to another on its node at once: chunks that follow each other, at
-  // most kMostPieces of a call.
+  // A piece is the content of one note between ranks of a node: chunks that follow each other. A
+  // call has at most kMostPieces.
   static constexpr std::uint64_t kMostPieces = 256, kLeastInPiece = 16;
   std::uint64_t pieces() const { return (chunks_ + in_piece_ - 1) / in_piece_; }
   std::uint64_t piece_of(std::uint64_t chunk) const { return chunk / in_piece_; }

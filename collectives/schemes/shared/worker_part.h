@@ -12,8 +12,8 @@
 
 namespace ghostrank {
 
-// A chunk's number, or none, in one word: a std::optional is written in two parts and read as one,
-// for which a processor waits at every packet.
+// A chunk's number, or none, in one word: a std::optional is written by two stores and read by one
+// load, which would stall on store forwarding at every packet.
 class MaybeChunk {
  public:
   MaybeChunk(std::nullopt_t) {}

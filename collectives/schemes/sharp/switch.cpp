@@ -1,5 +1,5 @@
-// A switch of the scheme `sharp`: grants or refuses a tree, and sums the messages of what is below
-// it. The trees of all its communicators are in SharpTrees, which they share.
+// A switch of the scheme `sharp`: grants or refuses a tree, and sums the messages of its children.
+// The communicators on a switch share SharpTrees, which counts the trees of all of them.
 #include <map>
 #include <set>
 

@@ -51,19 +51,19 @@ enum class Decision : std::uint8_t {
   fall_back  // without the switch
 };
 
-// What a worker says of a slot, or what is agreed of it.
+// A worker's state of a slot, or the agreed one.
 struct SlotState {
   std::uint32_t completed = 0;  // the number of the last completed packet
   Waiting waiting{};            // in a state
-  bool parts = false;  // in what is agreed: some lack that packet, and its parts are wanted
+  bool parts = false;  // agreed: some workers lack that packet, and the speaker wants its parts
 };
 
 // Slots that follow each other, as the words of a note.
 struct SlotList {
-  // In a state: how long the worker has waited and heard nothing. In what is agreed: after how long
-  // a waiting packet makes workers suspect the switch.
+  // In a state: for how many ticks the worker has waited and heard nothing. In the agreed list:
+  // after how many ticks a packet without an answer makes workers suspect the switch.
   std::uint32_t ticks = 0;
-  Decision decision{};  // in what is agreed
+  Decision decision{};  // in the agreed list
   std::vector<SlotState> slots;
 
   static constexpr std::size_t kMost = 800;  // slots of a note
@@ -83,7 +83,7 @@ class Agreement {
   // Requires whole(). `fallback`: ticks of silence after which the switch is given up; 0: it never
   // is. Leaves SlotList::ticks to the caller.
   SlotList decide(std::uint32_t fallback) const;
-  // The workers that lack what others have completed in the slot.
+  // The workers that lack the slot's last packet, which others have completed.
   std::vector<int> lacking(std::size_t slot) const;
 
  private:

@@ -18,7 +18,7 @@
 
 namespace ghostrank::switchml {
 
-// What a worker sends in a packet, or what all have sent in it.
+// A worker's content of a packet, or the sum of all workers' content.
 struct Contribution {
   Words words;  // with the packet's own number
   bool full = false;
@@ -35,7 +35,7 @@ class Streamer {
   // It leaves the switch alone, and its state as it is, until go().
   virtual void pause() = 0;
   virtual void go(Io& io, const SlotList& agreed) = 0;
-  // What the worker sent in the packet of that number, which some workers have completed.
+  // The worker's content of the packet of that number, which some workers have completed.
   virtual Contribution part(std::uint16_t slot, std::uint32_t number) const = 0;
   // The sum of a packet that it lacks.
   virtual void take_sum(Io& io, std::uint16_t slot, const Contribution& sum) = 0;
@@ -81,14 +81,14 @@ class Agreements {
   const std::uint32_t fallback_;
   Streamer& streamer_;
   Outbox& outbox_;
-  // An agreement doubles it if the speaker has heard nothing since the agreement before, else
-  // halves it, so that workers wait for slow answers.
+  // In ticks. An agreement doubles it if the speaker has heard nothing since the agreement before,
+  // else halves it, so that workers wait for slow answers.
   int patience_ = kPatience;
   bool heard_ = false;       // since the last agreement
   bool suspected_ = false;   // likewise
   bool over_ = false;        // the switch has been given up
   std::uint32_t known_ = 0;  // agreements that this worker knows of
-  SlotList agreed_;          // as far as it has come
+  SlotList agreed_;          // the agreed list, as far as received
   // Of the speaker.
   std::optional<Agreement> agreement_;    // in progress
   std::map<std::uint16_t, Parts> parts_;  // by slot

@@ -7,13 +7,13 @@
 //                | 6-7 worker that gives or takes the elements alone, unless everyone does
 //
 // Where one worker takes, a packet without a chunk's values, which only agrees on an exponent,
-// names a worker, too: it gives and takes zeros, because switches answer no round without elements.
+// names a worker, too, which gives and takes zeros: switches answer no round without elements.
 //
 // Packets are numbered on and on over the calls, modulo 2^32, alike by all workers.
 //
 // An all-reduce's packets are those of the published format. Those of other functions are ours: the
 // type in the header's first byte is 2 (to one) or 3 (from one), the worker follows the exponents,
-// and a packet of which the receiver needs no elements has none (size 7): it is a credit.
+// and a packet whose elements the receiver does not need has none (size 7): it is a credit.
 //
 // Threading: pure.
 #pragma once
@@ -70,7 +70,7 @@ struct Words {
   }
 
  private:
-  static constexpr std::size_t kAlone = 6;  // the worker's place
+  static constexpr std::size_t kAlone = 6;  // offset of the worker, in bytes
 };
 
 const WireFormat& packets();

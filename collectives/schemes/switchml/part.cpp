@@ -77,8 +77,8 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   const int node_;
   GroupParty switch_ = -1;              // of the rack
   std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
-  // By slot: what is in flight. A copy, because it is still asked for (sent_) when its result has
-  // taken the place of its elements.
+  // By slot: the packet in flight. A copy, because an agreement may ask for it (sent_) after the
+  // result has overwritten its elements.
   std::vector<Contribution> waiting_;
   bool in_place_ = false;      // in the call
   std::vector<float> floats_;  // of one result
@@ -95,7 +95,7 @@ class SwitchMlPart final : public WindowPart, private Streamer, private RingChun
   bool streams_ = false;       // the call began with the switch
   std::uint64_t pieces_ = 0;   // of the call, that the node has given
   std::optional<Ring> ring_;   // of the call, without the switch
-  std::list<KeptNote> early_;  // of the ring, before this worker has come so far
+  std::list<KeptNote> early_;  // of the ring, that came before this worker could take them
   Outbox outbox_;
 };
 
@@ -156,8 +156,8 @@ void SwitchMlPart::fill(Io& io, std::vector<std::int32_t>& values, std::uint64_t
   std::ranges::fill(all.subspan(elements.size()), std::byte{0});
 }
 
-// What this worker sends for a chunk; takes the place of an earlier packet, and its memory. Returns
-// the elements: those in `packet`, or where they lie and have yet to be copied from.
+// What this worker sends for a chunk; reuses the memory of an earlier packet. Returns the elements:
+// those in `packet`, or where they lie, from where the caller must copy them to `packet`.
 std::span<const std::byte> SwitchMlPart::contribute(Io& io, const Chunk& chunk,
                                                     Contribution& packet) const {
   const Reach reach = share_->reach();
@@ -205,7 +205,7 @@ bool SwitchMlPart::send(Io& io, const Chunk& chunk, bool again) {
       .content = content,
       .words = bytes};
   const bool sent = io.send(switch_, note, Carriage::packet);
-  // Only now: what is copied first and then read waits for its own stores.
+  // Copied after the send, because reading bytes just copied would stall on store forwarding.
   const std::span<std::byte> values = std::as_writable_bytes(std::span(packet.values));
   if (content.data() != values.data()) std::memcpy(values.data(), content.data(), content.size());
   return sent;
@@ -360,7 +360,7 @@ std::vector<std::int32_t> SwitchMlPart::values(Io& io, std::uint64_t chunk) cons
   return values;
 }
 
-// Starts the ring for what is left of the call, once this worker has all that others have.
+// Starts the ring for the rest of the call, once this worker has every result that others have.
 void SwitchMlPart::start_ring(Io& io) {
   if (ring_ || lacking_ > 0 || !begun() || (streams_ && worker_.ended())) return;
   const RailShare& share = *share_;

@@ -1,6 +1,6 @@
-// A call of the scheme `switchml`, or what is left of one, without the switch: its chunks travel
-// around the ring of the rail's workers, which go on to sum what the switch would have summed. So
-// the results are the same to the last bit, whoever adds them up.
+// A call of the scheme `switchml`, or the rest of one, without the switch: its chunks travel around
+// the ring of the rail's workers, which sum the same integers as the switch would. So the results
+// are the same to the last bit.
 //
 //   slice    the chunks of a piece (rails.h) that one worker, the owner, gives or takes; of an
 //            all-reduce all chunks of piece p, with owner p % n

@@ -65,7 +65,7 @@ struct FlowState {
   Outgoing *first = nullptr, *last = nullptr;  // queue of messages not yet posted completely
   bool pending = false;                        // listed in pending_
   Outgoing* open = nullptr;  // takes further small messages until poll() or wait()
-  // Fragments [oldest, next), at most kWindow, are in flight or have overtaken one that is. Bit n
+  // Fragments [oldest, next), at most kWindow, are in flight or finished before an older one. Bit n
   // of `finished` is set when the fragment whose number is n modulo kWindow has finished.
   std::uint32_t oldest = 0, next = 0;
   std::uint64_t finished = 0;

@@ -1,5 +1,5 @@
-// Implements Fabric on libfabric (FI_EP_RDM endpoints). In emulator/, only ofi*.{h,cpp} and
-// libfabric.cpp include <rdma/...>.
+// Implements Fabric on libfabric (FI_EP_RDM endpoints). In emulator/, only files of this folder and
+// fabric/libfabric.cpp include <rdma/...>.
 //
 // It uses a few endpoints with one completion queue, keeps wildcard receives posted, and sends our
 // header in an iovec entry of its own. A message longer than kFragmentBytes travels as fragments of

@@ -1,5 +1,5 @@
 // Opens what libfabric needs before a message can flow: chooses a provider, opens fabric, domain,
-// completion queue and address vector, and names the cause when that fails. Private to ofi*.
+// completion queue and address vector, and names the cause when that fails. Private to ofi/.
 //
 // Handles close in reverse order of declaration: declare an endpoint or a memory region after the
 // OfiDomain and the buffers that it uses.

@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 constexpr std::size_t kBatch = 64;                    // completions read at once
 constexpr auto kNap = std::chrono::microseconds(50);  // between looks at a queue without descriptor
 constexpr auto kTransfer =
-    std::chrono::microseconds(500);  // what a large fragment takes when it is slow
+    std::chrono::microseconds(500);  // the time of one large fragment when it is slow
 constexpr auto kRetry = std::chrono::milliseconds(1);  // longest wait while the provider is full
 
 }  // namespace

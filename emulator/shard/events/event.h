@@ -66,8 +66,8 @@ struct Event {
 };
 static_assert(std::is_trivially_copyable_v<Event> && sizeof(Event) == 64);
 
-// What leaves the shard. For another shard: the event and its payload. For the fabric: the message,
-// while `event` says who sends it. On links, shard/links.cpp says what `message.header` holds.
+// Leaves the shard. For another shard: the event and its payload. For the fabric: the message, and
+// `event` names its sender. On links: `message.header` as shard/links.cpp describes it.
 struct Parcel {
   Event event;
   Message message;

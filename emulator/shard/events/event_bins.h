@@ -1,6 +1,6 @@
 // Events in bins by time, all of one width: those of a bin are sorted when its time comes, and not
-// before. So an event that waits costs nothing however many others wait, and what will fire next
-// lies in one piece of memory, in order: the caller can look ahead and prefetch.
+// before. So an event that waits costs nothing however many others wait, and the order of the next
+// events is known before they fire: the caller can look ahead and prefetch.
 //
 //   sorted bin   3 5 5 9    then   17 12 18 14   -   40 36   ...
 //                  ^ the first event             bins of width 10
@@ -34,7 +34,7 @@ class EventBins {
   Picoseconds width() const { return width_; }
 
   // Returns the slot of a new event, which holds old values; null: the event belongs elsewhere. No
-  // later event is due before `now`.
+  // event that is pushed from here on is due before `now`.
   Event* push(Picoseconds at, Picoseconds now) {
     if (bins_.empty()) return nullptr;
     const std::int64_t number = at >> shift_;
@@ -55,7 +55,7 @@ class EventBins {
   // Whether the first event is known: it is in the sorted bin.
   bool is_sorted() const { return at_ < order_.size(); }
   const Event& first() const { return event_of(order_[at_]); }
-  // No event is earlier, if none is sorted; the latest time of all: there is none.
+  // If no bin is sorted, no event is earlier than this; the latest time of all: no event.
   Picoseconds begins() const {
     return next_ == kNone ? std::numeric_limits<Picoseconds>::max() : next_ << shift_;
   }

@@ -1,6 +1,6 @@
 // Events in a 4-ary heap of small keys. The choice of the least child is branch-free, because keys
-// are unpredictable and a mispredicted branch costs more than a level of the heap: it is made with
-// numbers, since of pointers GCC 12 makes branches.
+// are unpredictable and a mispredicted branch costs more than a level of the heap. The code chooses
+// an index, because GCC 12 compiles a choice of pointers to branches.
 //
 // Bounds: memory grows to the most events that were in the heap at one time and is kept. Threading:
 // one owner.

@@ -92,15 +92,15 @@ class EventSources {
   const Event* next() const {
     return heads_.empty() ? nullptr : &head_of(sources_[heads_.first().source]);
   }
-  // The key of the event behind it; kLastOfAll: there is none. Fetches what next() will touch when
-  // that is the first one.
+  // The key of the event behind it; kLastOfAll: there is none. Prefetches the source of that event,
+  // which next() reads once the event is the first one.
   EventKey second() const {
     const Head* const head = heads_.second();
     if (head == nullptr) return kLastOfAll;
     prefetch_source(head->source);
     return head->key;
   }
-  // Fetch what push() will touch: call the first well before the second.
+  // Prefetch for push(): call prefetch_source() well before prefetch_tail().
   void prefetch_source(std::uint32_t number) const {
     if (number < sources_.size()) __builtin_prefetch(&sources_[number], 1);
   }

@@ -1,6 +1,6 @@
-// Slots with a `key`, the least first, of which most come nearly sorted: sources that send messages
-// of one size have their next one due the same time after the last. A few sorted runs therefore
-// take each slot that is no earlier than their last one; the rest goes to a heap.
+// Slots with a `key`, the least first. Most come nearly sorted: if a source sends messages of one
+// size, each is due the same time after the one before. A few sorted runs therefore take each slot
+// that is no earlier than their last one; the rest goes to a heap.
 //
 //   run 0   12 12 13 17 19
 //   run 1   14 15                 first: the least of the runs' first ones and of the heap's

@@ -1,5 +1,5 @@
-// What can go on now, within the current event. A function that lets something go on pushes it here
-// and returns instead of calling it, so no function is entered while it runs.
+// Work that can go on within the current event. A function that lets something go on pushes it here
+// and returns instead of calling it, so no function is re-entered.
 //
 // The queue is last in, first out: an actor that ends a step pushes itself, then the actors that
 // may wait for that step, so they run before its own next step. The queue is empty before the next

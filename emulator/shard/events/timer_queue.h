@@ -133,7 +133,7 @@ class TimerQueue {
   using Look = void (*)(const void* caller, const Event& next, std::uint32_t second);
   void look_ahead(Look look, const void* caller) { look_ = look, caller_ = caller; }
 
-  // Fetch what push_from() will touch: call the first well before the second.
+  // Prefetch for push_from(): call prefetch_source() well before prefetch_tail().
   void prefetch_source(std::uint32_t source) const { sources_.prefetch_source(source); }
   void prefetch_tail(std::uint32_t source) const { sources_.prefetch_tail(source); }
 
@@ -165,8 +165,8 @@ class TimerQueue {
   void clear() { *this = TimerQueue(ties_, bins_.width()); }
 
  private:
-  // An event is in one of the runs or heaps or in a bin, which are numbered as queues, or of a
-  // source; the near heap's queue has the sources, too.
+  // An event is in a run, a heap, a bin or a source. Runs, heaps and the bins are numbered as
+  // queues; the near heap's queue has the sources, too.
   static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kBinned = kRuns + 2,
                                kQueues = kRuns + 3;
   static constexpr std::size_t kBlock = 32;  // events per block; more than callers look ahead
@@ -214,7 +214,7 @@ class TimerQueue {
     };
     first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(earlier(4, 5), 6));
   }
-  // Of bins that are not sorted only the begin is known, which is earlier than their first event.
+  // Of a bin that is not sorted only the begin is known; no event of the bin is earlier.
   void know_first() {
     while (first_ == kBinned && !bins_.is_sorted()) [[unlikely]] sort_bin();
   }

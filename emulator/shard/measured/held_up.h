@@ -36,8 +36,8 @@ class HeldUp {
     resting_ = now.wall_ns;
   }
 
-  // It runs again, although it should have run at `deadline_ns` of the wall clock.
-  // `interrupted`: EINTR ended the wait, as after SIGSTOP and SIGCONT.
+  // The thread runs again. `deadline_ns`: when it should have run, by CLOCK_MONOTONIC, or
+  // kNoDeadline. `interrupted`: EINTR ended the wait, as after SIGSTOP and SIGCONT.
   void wake(const Instant& now, std::int64_t deadline_ns, bool interrupted) {
     if (deadline_ns != kNoDeadline)
       overslept_ns_ += std::max<std::int64_t>(0, now.wall_ns - deadline_ns - kWakes);
@@ -52,7 +52,7 @@ class HeldUp {
     return std::max(stopped_ns_, std::min(slept_ns_, queued_ns));
   }
 
-  // Taken from it while it was awake, and by late ends of waits.
+  // Time lost while the thread was awake, and by waits that ended late.
   std::int64_t total_ns() const { return taken_ns_ + overslept_ns_; }
   std::int64_t taken_ns() const { return taken_ns_; }
 

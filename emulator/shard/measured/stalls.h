@@ -39,9 +39,9 @@ struct Gap {  // quiet in [from, to)
 // what the longest fragment should take, but at most half of run.stall_timeout_s.
 Picoseconds stall_threshold(const JobSpec& spec, double dilation);
 
-// Returns after how much silence the others take a process for lost: 20 s, or 2 s after the
-// time-out of a stall where that is shorter, because process 0 should see the stall first: it knows
-// who is stuck.
+// Returns after how much silence the others take a process for lost: 20 s, or if that is shorter
+// run.stall_timeout_s plus 2 s, because process 0 should see the stall first: it knows which ranks
+// are stuck.
 std::chrono::milliseconds silence_of_the_lost(const RunSpec& run);
 
 // Returns the times that lie in a gap of every shard and are longer than `threshold`. Requires the

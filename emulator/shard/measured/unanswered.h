@@ -1,6 +1,6 @@
-// Packets that ranks send to a switch outside ghostrank again: a rank has sent one to the same slot
-// since the switch last answered it there. So the count needs nothing of a scheme, and holds for
-// whatever the switch or the way to it has lost, or answered too late.
+// Retransmissions of ranks to a switch outside ghostrank: packets to a slot in which the switch has
+// not answered the rank's last packet. So the count needs no knowledge of the scheme, and covers
+// lost packets, lost answers and answers that came too late.
 //
 // Threading: one owner (a shard). Memory: a number for every slot that awaits an answer.
 #pragma once

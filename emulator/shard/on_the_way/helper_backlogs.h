@@ -1,9 +1,9 @@
 // In virtual time: the helpers that may take the notes that have queued at their NIC one after the
 // other, ahead of the clock, and when each of them has to stop.
 //
-//   NIC of a server, each note when it is in:   3   5   5   9  12      a note that comes now is in
-//   at 12 or later the server takes at 3:                      3   5   5   9          and those at
-//   12 with it, when they are due
+//   notes at the NIC of a server, by the time when each is in:   3   5   5   9  12
+//   notes that the server takes at time 3:                       3   5   5   9
+//   A note that comes later is in at 12 or later, so the server takes that of 12 when it is due.
 //
 // That changes nothing: a NIC lets notes in in the order in which they come, so none can still come
 // between two of them, and nothing else happens to a helper that has a node to itself but timers of

@@ -59,7 +59,7 @@ class Misfortune {
   }
 
  private:
-  static constexpr int kLateLatencies = 8;  // upper bound of a copy's delay
+  static constexpr int kLateLatencies = 8;  // upper bound of a copy's delay, in latencies
 
   struct Last {  // packet of a slot or block
     std::uint64_t said = 0, times = 0;
@@ -82,8 +82,8 @@ class Misfortune {
     return digest;
   }
 
-  // How often the sender has sent the packet before. What was forgotten counts from 0 again, under
-  // another number, so that a packet is never lost for ever.
+  // How often the sender has sent the packet before. A forgotten packet counts from 0 again, with
+  // another value of `forgotten`, so that no packet is lost for ever.
   Sent sent_before(WorldParty sender, WorldParty receiver, std::uint32_t index,
                    std::uint64_t said) {
     Pair& pair = pairs_[std::uint64_t{sender.index()} << 32 | receiver.index()];

@@ -18,10 +18,10 @@
 
 namespace ghostrank {
 
-// False where what a rank does depends on the order in which its streams are played: a delay on
-// what is in flight (run.compute_slowdown), a call on a free worker or the last iteration, the
-// number of a call inside a node on other streams that make such calls, too; and for agents and
-// verified runs.
+// False where the order in which a rank's streams are played matters: run.compute_slowdown (a delay
+// depends on the calls in flight), several workers, streams that outlive their iteration, or
+// collectives of one kind of group on several streams (their order numbers them). False for agents
+// and verified runs, too.
 bool may_run_ahead(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
 }  // namespace ghostrank

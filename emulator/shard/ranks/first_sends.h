@@ -58,7 +58,7 @@ class FirstSends {
 
   const Workload& workload_;
   const Cluster& cluster_;
-  const double shortest_;     // part of a delay that is left at least
+  const double shortest_;     // least factor that jitter gives a delay
   std::vector<bool> leaves_;  // by group
   // By program and by which of its kinds of groups leave the shard for a rank.
   std::map<std::pair<const Program*, std::vector<bool>>, Table> tables_;

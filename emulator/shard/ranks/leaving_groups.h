@@ -1,4 +1,4 @@
-// Which communicators other shards have to do with: those with members there, and those whose
+// Which communicators concern other shards: those with members there, and those whose
 // messages may cross links that other shards play.
 //
 // Threading: a pure function.

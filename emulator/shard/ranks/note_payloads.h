@@ -1,7 +1,7 @@
 // Words and content of notes that stay on a shard. All receivers of a note to many share one copy,
 // and a buffer whose receivers have all read it holds a later note.
 //
-// Bound: 2^31 at one time. A buffer keeps its size until clear(). Threading: one owner.
+// Bound: 2^31 buffers at one time. A buffer never shrinks. Threading: one owner.
 #pragma once
 
 #include <algorithm>

@@ -137,8 +137,8 @@ struct alignas(64) Flight {
 };
 
 // The flights of a rank, in the order in which they began. A rank may have many, and those of
-// agents may end in any order: so both ends of a link are known, and what is before the first one
-// is the last one.
+// agents may end in any order, so the list is doubly linked. The `before` of the first flight is
+// the last one.
 class FlightList {
  public:
   bool empty() const { return first_ == nullptr; }

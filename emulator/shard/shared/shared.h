@@ -41,7 +41,7 @@ struct Segment {
   }
 };
 
-// What one shard (then one process) knows of the end of one iteration.
+// One iteration, summed over its ranks on one shard, then over those of one process.
 struct IterationSums {
   std::uint32_t iteration = 0;
   std::uint32_t ranks = 0;

@@ -10,8 +10,8 @@ namespace {
 // Meetings are numbered from 1 to kLast, and then from 0 on; a shard that has left says kLeft.
 constexpr std::uint32_t kLast = 0x7fff'ffff, kLeft = kLast + 1;
 constexpr int kLooksPerClockRead = 8;
-// A shard that runs is waited for awake, but no longer than this many times Windows::spin_ns_: it
-// may have much more to do than the others.
+// A shard spins while the other one runs, but no longer than this many times Windows::spin_ns_: the
+// other one may have much more to do.
 constexpr int kMostSpins = 20;
 constexpr std::int64_t kUnknown = -1;  // processor time
 
@@ -44,7 +44,7 @@ std::int64_t Windows::meet(int self, const Told& told) {
   own.met = (own.met + 1) & kLast;
   Line& line = board.lines[index(self)];
   line.told = told;
-  line.meeting.exchange(own.met);  // ordered before notify_all() looks for who sleeps
+  line.meeting.exchange(own.met);  // ordered before notify_all() looks for sleepers
   line.meeting.notify_all();
   std::int64_t waited = 0;
   for (int other = 0; other < shards_; ++other)
@@ -56,9 +56,9 @@ std::int64_t Windows::meet(int self, const Told& told) {
   return waited;
 }
 
-// Waits until a shard's line says that it has come to the meeting. Returns nanoseconds. Waking up
-// takes as long as many a window does, and whoever wakes up late comes late to the next meeting, so
-// that then the other one falls asleep: hence the wait is awake while the other one runs.
+// Waits until a shard's line says that it has come to the meeting. Returns nanoseconds. Spins while
+// the other shard runs: waking up takes as long as many a window does, and a shard that wakes up
+// late comes late to the next meeting, where the other one then falls asleep.
 std::int64_t Windows::wait_for(int other, const std::atomic<std::uint32_t>& line,
                                std::uint32_t meeting) {
   std::uint32_t said = 0;

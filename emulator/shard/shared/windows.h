@@ -5,8 +5,8 @@
 //   shard 0   play ── told, mail ── waits   play ──────── told, mail
 //   shard 1   play ────────────── told, mail play ── told, mail ── waits
 //
-// What is told and sent in a window lies in one of two boards, and is read in the next window from
-// there, so one meeting a window is enough: a board is written again only after another meeting.
+// Shards write to one of two boards in a window, and read that board in the next window. So one
+// meeting a window is enough, because nobody writes to a board again before another meeting.
 // A shard meets the others by writing one cache line, with what it tells, and reading one of each.
 //
 // Threading: shard `self` calls the functions that take `self`, on its thread.
@@ -30,12 +30,12 @@ class Windows {
  public:
   static constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 
-  // `spin`: how long a shard waits awake for another one before it asks whether that one runs. It
-  // stays awake a while for one that does, and sleeps else; 0: it sleeps at once.
+  // `spin`: how long a shard spins for another one before it asks the kernel whether that one runs.
+  // It spins on for a while if that one does, else it sleeps; 0: it sleeps at once.
   Windows(int shards, std::chrono::nanoseconds spin);
 
   struct Told {
-    Picoseconds next = kNever;  // its first event; mail is not among them
+    Picoseconds next = kNever;  // when its first event is due, mail left out
     // Before this time no rank of the shard sends to another shard; 0: unknown, and sends() is then
     // first().
     Picoseconds sends = 0;

@@ -51,7 +51,7 @@ class HostClock:
 
     timer = "host"
     moment = staticmethod(now)
-    nanos = None  # they are times already
+    nanos = None  # moments are nanoseconds already
     name = ""
 
     def wait(self):
@@ -235,12 +235,12 @@ class Recorder:
         """Of a step that is recorded; others do without."""
         return self.clock.moment() if self.on() else 0
 
-    # What one step takes; `begin` starts anew.
+    # The records of one step; `begin` clears them.
 
     def begin(self):
         self.forward, self.modules, self.backward, self.gradients = [0, 0, 0], [], [0, 0], []
         self.reduced, self.calls = [], []
-        self.data = self.forwards = self.backwards = 0  # of `data` nanoseconds in the data loader
+        self.data = self.forwards = self.backwards = 0  # `data`: nanoseconds in the data loader
 
     def on(self):
         return self.mode == "on"

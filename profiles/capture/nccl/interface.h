@@ -24,7 +24,7 @@ enum EventKind : int {
   kCopyEngineColl = 1 << 12  // from v6 on
 };
 
-// Arguments of recordEventState(). The others say where a step waits and are only timed.
+// States that record() uses. Of a step's states, kSendWait and kRecvWait give network_us.
 enum EventState : int {
   kSendWait = 9,  // of a step: its bytes are known and handed to the network
   kRecvWait = 10,

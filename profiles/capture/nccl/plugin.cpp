@@ -1,6 +1,6 @@
-// libghostrank-profiler.so: the symbols that NCCL looks for, each in NCCL's words of its version,
-// turned into the recorder's. NCCL 2.28.9 has run with v5; only a test has called the others, as
-// NCCL does.
+// libghostrank-profiler.so: the symbols that NCCL looks up, one for each version of its interface;
+// they turn NCCL's events into calls of the recorder. NCCL 2.28.9 has run with v5; only a test has
+// called the others, as NCCL does.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -187,7 +187,7 @@ NcclResult stop(void* handle) {
   });
 }
 
-// v1 to v3 tell of a proxy operation how many bytes it has moved so far; states 0 to 7.
+// In v1 to v3, states 0 to 7 report how many bytes a proxy operation has moved so far.
 NcclResult record_v1(void* handle, int state, v1::State* arguments) {
   return guarded([&] {
     Recorder& recorder = Recorder::of_process();

@@ -7,14 +7,14 @@
 // call was stopped, which only means that it was enqueued. So handles are numbers, not addresses: a
 // handle whose event is gone is ignored. A call is written when it was stopped, no child is open,
 // and as many kernels have ended as it has channels; or when kMostCalls later ones have begun; or
-// with its communicator. Before v3 nothing tells of kernels: then a call is written when it is
+// with its communicator. Before v3 NCCL reports no kernels: then a call is written when it is
 // stopped, without times of kernels, and lines are in the order of the calls.
 //
 // Times are microseconds since 1970. A GPU's timer is moved by the least difference seen between it
 // and this clock, because NCCL reports with a delay.
 //
-// Errors: a file that cannot be written makes init() fail, so that NCCL goes on without the plugin;
-// later ones end the recording with one line on stderr. Threading: one mutex, all functions.
+// Errors: if the file cannot be opened, init() fails and NCCL goes on without the plugin; a later
+// write error ends the recording with one line on stderr. Threading: one mutex, all functions.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct CommFacts {
   std::string name;
   int ranks = 0, nodes = 0;  // 0: not told (before v4)
   int rank = -1;
-  bool kernels = true;  // events of kernels come (from v3 on)
+  bool kernels = true;  // NCCL reports kernels (from v3 on)
 };
 
 struct CallFacts {
@@ -66,7 +66,7 @@ class Recorder {
   bool works() const { return file_ != nullptr; }
 
   Handle add_comm(CommFacts facts);
-  // v1 to v3 say with each call which communicator it is of.
+  // v1 to v3 describe the communicator with each call, not in init().
   void learn(Handle comm, std::uint64_t id, const char* name, int rank);
   void remove_comm(Handle comm);
 
@@ -84,7 +84,7 @@ class Recorder {
  private:
   struct Comm {
     CommFacts facts;
-    std::deque<Handle> calls;  // that children may have, oldest first
+    std::deque<Handle> calls;  // that may still get children, oldest first
     std::map<std::string, std::uint64_t, std::less<>> messages;  // so far, by function
   };
   struct Kernel {

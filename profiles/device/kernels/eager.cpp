@@ -41,8 +41,8 @@ class EagerWriter {
     return times_;
   }
 
-  // What lies between two products is one kernel, forward and backward; columns are summed apart.
-  // Complex numbers are left to PyTorch.
+  // One kernel for all operations between two products, forward and backward, but for column sums.
+  // torch.compile leaves the rotation, a product of complex numbers, to PyTorch's own kernels.
   KernelTimes compiled_layer() {
     const LayerShape& l = shape_.layer;
     const double query = real(l.query), key = real(l.key), ffn = real(l.ffn);
@@ -137,7 +137,7 @@ class EagerWriter {
     for (std::size_t i = 1; i < outs.size(); ++i) times_.input += device_.memory(3 * s_ * rows_);
   }
 
-  // The products to the inner width of the feed-forward part, and what is applied to them.
+  // The products to the inner width of the feed-forward part, and the activation.
   void activation(double ffn) {
     const double inner = tokens_ * ffn;
     if (shape_.layer.gated)

@@ -44,7 +44,7 @@ struct EagerOptimizer {
   double parameters = 0, stored = 4;  // their number, bytes of each and of its moments
   bool adam = true;                   // else SGD with momentum
   bool foreach = false;               // a kernel for each operation; else one for all
-  bool clips = false;                 // the gradients' norm
+  bool clips = false;                 // gradients by their norm
 };
 
 Kernels eager_optimizer(const KernelModel& device, const EagerOptimizer& step);

@@ -29,7 +29,7 @@ constexpr std::array kFineTiles{Tile{256, 128, 1},    Tile{192, 192, 1},    Tile
                                 Tile{64, 64, .745}};
 constexpr double kUnaligned = .4;
 constexpr double kVector = 8;  // elements
-// Share of what products reach; between the forward and the backward that FlashAttention-2 reports.
+// Share of the products' speed: between the forward's and backward's that FlashAttention-2 reports.
 constexpr double kFusedAttention = .75;
 constexpr double kWidthOfTile = 64;
 constexpr double kBackward = 2.5;  // fused attention: products backward against forward

@@ -8,9 +8,9 @@
 //           / (flops_per_second / multiprocessors * share of the tile)
 //
 // `fill` is the cost of filling and draining a tile, as steps of the loop over k. The fastest tile
-// shape counts; a product never takes less than its bytes through memory. Sizes that are no
-// multiple of eight elements cannot be loaded in whole vectors, and run at kUnaligned of the speed.
-// Every other kernel takes the bytes that it moves. Each kernel adds the GPU's time to start it.
+// shape counts; a product takes no less time than its bytes. Sizes that are no multiple of eight
+// elements do not load in whole vectors, and run at kUnaligned of the speed. Fused attention takes
+// the longer of its FLOPs' and its bytes' times, others their bytes' time. Each adds `start`.
 //
 // Units: seconds, bytes, FLOPs. Threading: pure functions.
 #pragma once

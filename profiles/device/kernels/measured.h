@@ -1,4 +1,4 @@
-// Kernels of a GPU that were measured, and what they say of sizes that were not.
+// Measured kernels of a GPU, and estimates from them for sizes that were not measured.
 //
 // A size in the tables takes its measured time. Any other takes the formula's
 // (kernels/formula.h, fitted to the measured products of its type) times a correction: how far the
@@ -8,7 +8,7 @@
 // with elements of this size if there are such rows.
 //
 // Units: seconds, bytes. Errors: Error(usage) for tables, see kernels/tables.h. Threading:
-// constant.
+// immutable.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct KernelTables {
 
 double bytes_of(OperandType type);
 
-// Logarithms of measured over predicted times at points, and what they say of other points.
+// Logarithms of measured over predicted times at points, averaged for other points.
 class Corrections {
  public:
   using Point = std::array<double, 5>;  // logarithms of sizes, and what else sets kernels apart
@@ -92,8 +92,8 @@ class MeasuredKernels {
   std::map<OperandType, Corrections> attention_;
 };
 
-// The mean distance of each measured product and attention from what the others predict of it, as a
-// share of its time. 0: there are too few to say.
+// Returns the mean error with which the other kernels predict each measured product and attention,
+// as a share of its time. 0: too few were measured.
 double held_out_error(const KernelTables& tables, const DeviceProfile& device);
 
 }  // namespace ghostrank

@@ -82,8 +82,8 @@ class LayerWriter {
   }
 
  private:
-  // The weight's gradient, added to its buffer. A product that adds reads and writes the buffer,
-  // which takes no time of its own while its FLOPs take longer.
+  // The weight's gradient, added to its buffer. A product with fused accumulation also reads and
+  // writes the buffer: the longer of the product's time and that of all bytes counts.
   Kernels weight(double in, double out) const {
     const Kernels product = device_.product(out, in, tokens_, 1, e_, Operands::weight);
     if (!shape_.fused_accumulation)

@@ -40,8 +40,8 @@ struct ProductShape {
   friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
 };
 
-// Kinds of kernels that take the bytes that they move. A kind that was not measured moves them like
-// `elementwise`.
+// Kinds of kernels whose time follows from the bytes that they move. A kind that was not measured
+// takes as long as `elementwise`.
 enum class MemoryKernel : std::uint8_t {
   elementwise,    // copy, add, bias, activation, rotary, and their backward
   mixed,          // likewise, but reads a shorter type than it writes: not in whole vectors

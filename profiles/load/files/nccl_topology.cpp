@@ -17,8 +17,8 @@ using Element = NcclXml::Element;
 constexpr int kMostDevices = 64, kMostBridges = 256, kMostCpus = 16, kMostDepth = 32;
 constexpr std::int64_t kMostId = 0x7fffffffffffffff;
 
-// The rate of one PCIe lane in units of 100 Mbit/s, by its signalling rate; NCCL takes 60 for what
-// it does not know.
+// The rate of one PCIe lane in units of 100 Mbit/s, by its signalling rate; NCCL takes 60 for an
+// unknown rate.
 constexpr std::array<std::pair<std::string_view, int>, 6> kLanes{
     {{"2.5", 15}, {"5", 30}, {"8", 60}, {"16", 120}, {"32", 240}, {"64", 480}}};
 constexpr int kUnknownLane = 60, kWholeWidth = 16;

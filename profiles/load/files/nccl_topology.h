@@ -27,7 +27,7 @@
 
 namespace ghostrank {
 
-// Is this text such a file's, and not a graph dump's?
+// True if the text is such a topology and no graph dump.
 bool is_nccl_topology_text(std::string_view text);
 
 // `file` names the text in messages.

@@ -1,4 +1,4 @@
-// Attributes of NCCL's XML files, checked. The input is not trusted: what is malformed gives
+// Attributes of NCCL's XML files, checked. The input is not trusted: malformed input gives
 // Error(usage) "FILE:LINE: what is wrong; what to do".
 //
 // Threading: keeps no state.

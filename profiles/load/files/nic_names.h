@@ -1,4 +1,4 @@
-// NICs as files of a cluster name them: n3.nic1, or all of a node, n3, or of several, n0-7.
+// Names of NICs in a cluster's files: n3.nic1; n3, all of a node; n0-7, all of several nodes.
 //
 // Threading: pure functions.
 #pragma once

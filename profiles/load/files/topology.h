@@ -31,7 +31,7 @@ SwitchGraph read_topology_file(const Setting& kind, const std::string& near,
 // A cluster with as many nodes and NICs as the text names; `path` as below.
 ClusterSpec cluster_named_in(std::string_view text, const std::string& path);
 
-// `path` names the file in messages and says which of the forms it has.
+// `path` names the file in messages; its ending selects the form.
 SwitchGraph parse_topology(std::string_view text, const std::string& path,
                            const ClusterSpec& cluster);
 

@@ -19,8 +19,8 @@ const YamlValue* mapping_of(const Setting& setting, const char* example);
 // with them.
 void read_library_environment(const Setting& environment, CollectiveSpec& out);
 
-// If node_template is a graph dump, reads it and sets the template to "auto" for the groups that it
-// does not fit. `near` is the folder of the job file.
+// If node_template is a graph dump or a topology, reads it and sets the template to "auto" for the
+// groups that it does not fit. `near` is the folder of the job file.
 void read_nccl_graphs(const Setting& node_template, const std::string& near, CollectiveSpec& out);
 void check_nccl_graphs(const Setting& node_template, const ClusterSpec& cluster,
                        const CollectiveSpec& collectives);

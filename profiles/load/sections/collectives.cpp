@@ -162,7 +162,7 @@ const Algorithm* CollectiveSpec::row(Func func, const std::string& group) const 
   const std::string& name = algorithm(func, group);
   if (!own) return find_algorithm(library, func, name);
   const Algorithm* found = own->find(library, func, name);
-  // A plugin may lack functions, even some that a job calls.
+  // A plugin may lack functions that a job calls: then generic's play them.
   const bool lacks = !found && name == "auto" && own->is_plugin(library);
   return lacks ? find_algorithm("generic", func, "auto") : found;
 }

@@ -15,9 +15,9 @@
 namespace ghostrank {
 namespace {
 
-// BYTEPS_SCHEDULING_CREDIT is off by default. The best split assumes that what a node sends as a
-// worker and as a server takes turns, which takes a window: enough pieces to keep every server
-// busy.
+// BYTEPS_SCHEDULING_CREDIT is off by default. The best split assumes that a node's sends as a
+// worker and as a server take turns, so it needs a credit: a window of enough pieces to keep every
+// server busy.
 constexpr std::uint64_t kPiecesPerServer = 2;
 
 void check_rack_nics(const Settings& in, const JobSpec& spec) {

@@ -19,7 +19,7 @@ void settle_key_servers(const Settings& in, JobSpec& spec);
 // other frameworks. Throws Error(usage) for methods and modes that BytePS cannot have.
 void compress_at_servers(const Settings& in, JobSpec& spec);
 
-// What the plan says to schemes with so many places for servers.
+// Returns the schemes' options by the plan. `places`: the number of servers.
 AtServers key_server_options(const ParallelPlan& plan, int places);
 
 }  // namespace ghostrank

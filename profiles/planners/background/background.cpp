@@ -15,7 +15,7 @@
 namespace ghostrank {
 namespace {
 
-// How long the bytes of a step take at the rate that holds them back; 0: none does.
+// How long the bytes of a step take at the background's rate; 0: no rate limits them.
 Picoseconds paced(const Background& background) {
   if (background.rate_bps == 0) return 0;
   const double bytes = std::ceil(static_cast<double>(background.bytes) / background.over);

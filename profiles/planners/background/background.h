@@ -17,9 +17,9 @@
 // An iteration ends when all its streams have ended, so a transfer that outlasts its step prolongs
 // the step.
 //
-// Beside several jobs it is a job of its own, the last, among the nodes that no other has: its
-// ranks train nothing, and a step of theirs is kStepBesideJobs, or what its bytes take at their
-// rate.
+// Beside several jobs background is the last job, on the nodes that no other job has. Its ranks
+// train nothing; their step takes kStepBesideJobs, or as long as the step's bytes take at their
+// rate if that is longer.
 //
 // Units: bytes; rates in bits per second. Errors: Error(usage). Threading: plain values.
 #pragma once
@@ -55,7 +55,7 @@ std::vector<std::uint64_t> background_bytes(const JobSpec& spec, const Workload&
 inline constexpr std::string_view kBackgroundJob = "background";
 inline constexpr Picoseconds kStepBesideJobs = 1000 * kPicosPerMicro;
 
-// Whether the last of the jobs is not one, but traffic beside them.
+// True if the last entry of JobSpec::jobs is traffic beside the jobs.
 inline bool has_background_beside(const JobSpec& spec) {
   return !spec.jobs.empty() && !spec.background.empty();
 }

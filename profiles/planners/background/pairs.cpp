@@ -21,8 +21,8 @@ std::string new_name(Pattern pattern, const std::vector<std::string>& known) {
   return name;
 }
 
-// Adds a kind of group whose communicators have these members, the server of each, or the receiver,
-// first. Members alone are left out.
+// Adds a kind of group with these communicators. The first member of each is its server or, in an
+// incast, its receiver. A communicator of one member is left out.
 Service add_service(std::size_t background, Pattern pattern, std::uint64_t bytes,
                     std::vector<std::vector<WorldRank>> groups, Workload& workload) {
   Service service{background, static_cast<std::uint16_t>(workload.group_names.size()), bytes,
@@ -58,8 +58,8 @@ void add_stored(const JobSpec& spec, std::size_t b, Workload& workload,
   }
 }
 
-// Among the ranks that train: who sends to whom. Rank g of a node only talks to rank g of others,
-// but for an incast, whose senders are the first ranks of all other nodes, then the second ones.
+// Groups among the ranks that train. Rank g of a node sends only to rank g of another node, except
+// in an incast: its senders are the first ranks of all other nodes, then the second ones.
 std::vector<std::vector<WorldRank>> groups_of_pattern(const JobSpec& spec,
                                                       const Background& background,
                                                       std::uint64_t seed) {

@@ -22,7 +22,7 @@ struct Service {
   VectorBy<WorldRank, ServicePart> part;  // by rank
 };
 
-// Refuses a pattern among ranks that has too few nodes.
+// Refuses a pattern among ranks that has too few nodes, or too few ranks for its fan_in.
 void check_pattern(const JobSpec& spec, const Background& background);
 
 // Adds the groups of spec.background to the workload, whose servers have their numbers already.

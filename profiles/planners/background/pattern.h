@@ -13,7 +13,7 @@ namespace ghostrank {
 using Pattern = Background::Pattern;
 
 std::string name_of(Pattern pattern);
-Pattern pattern_named(std::string_view text);  // of a name that there is
+Pattern pattern_named(std::string_view text);  // requires a pattern's name
 
 // Between ranks and storage nodes; the others are among ranks.
 inline bool is_stored(Pattern pattern) {

@@ -71,9 +71,9 @@ std::uint64_t calls_of(const Program& program) {
   return calls;
 }
 
-// What the passes over a job's programs share: roles share their calls.
+// Data of all passes over a job's programs, because roles share their calls.
 struct Shared {
-  // By step and tensor: the list of the ranks' sizes. All steps are one unless `steps` says more.
+  // By step and tensor: the list of the ranks' sizes. Without `steps` every step counts as step 0.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> lists;
   std::unique_ptr<StepSizes> steps;             // null: sizes are the same in every step
   std::map<std::uint32_t, TensorRange> ranges;  // by tensor; empty: all gradients have one law
@@ -190,7 +190,7 @@ class Pass {
   }
 
   // Appends an exchange in which ranks first tell each other how much they will send (8 bytes for
-  // values and 8 for indices). Returns what a rank receives if all others send the mean.
+  // values and 8 for indices). Returns the bytes that a rank receives if all others send the mean.
   double exchange_measured(const Op& op, const CompressedTensor& tensor, OpList& out) {
     Op lengths = op;
     lengths.func = Func::all_gather;
@@ -238,8 +238,8 @@ class Pass {
     return shared_.lists[key] = list;
   }
 
-  // Bytes of a rank's payload of the tensor. Verified runs send the payload of all of its elements;
-  // in other runs a part of a large tensor stands for the whole.
+  // Elements of a rank's payload of the tensor. Verified runs measure the whole tensor; in other
+  // runs a part of a large tensor stands for the whole.
   std::uint64_t size_of(const CompressedTensor& tensor, std::uint32_t group, GroupRank rank) const {
     const std::uint64_t drawn = spec_.run.verify
                                     ? tensor.elements
@@ -257,8 +257,8 @@ class Pass {
     return static_cast<std::uint64_t>(std::llround(static_cast<double>(measured) * share / 8)) * 8;
   }
 
-  // Nanoseconds at the end of an exchange: for one payload, for that of every rank, or for those of
-  // every rank's part of the tensor.
+  // Nanoseconds to decompress after an exchange: one payload, those of all ranks, or those of all
+  // ranks' parts of the tensor.
   double decompressed(std::uint64_t elements, const CompressionTime& whole) const {
     const std::uint64_t ranks = workload_.ranks;
     if (method_.exchange == Func::all_reduce) return whole.decompress_ns;
@@ -269,8 +269,8 @@ class Pass {
                 : whole.decompress_ns);
   }
 
-  // The tensors in what the op reduces, where they are compressed one by one: the calls of a
-  // program reduce all of the model's, in the order in which their gradients get ready.
+  // The tensors that the op reduces, if they are compressed one by one: a program's calls reduce
+  // all tensors of the model, in the order in which their gradients get ready.
   std::vector<TensorShape> parts_of(const Op& op) {
     if (spec_.compression->merge != Merge::matrices) return {};
     std::vector<TensorShape> parts;
@@ -345,8 +345,8 @@ void check_merge(const JobSpec& spec) {
                 "after_backward, or compression.merge=model");
 }
 
-// Checks what ranks carry from step to step. In verified runs it is real, and one process must know
-// all ranks.
+// Checks what ranks carry from step to step. Verified runs carry real data, so one process must
+// have all ranks.
 void check_carried(const JobSpec& spec, const Workload& workload) {
   if (!carries_gradients(spec)) return;
   const std::string where = spec.source_of(spec.training ? "training.task" : "compression.memory");
@@ -419,7 +419,7 @@ std::vector<std::string> known_methods(const Algorithms& own) {
   return names;
 }
 
-// All ranks must be able to make one sum of what they receive.
+// Refuses an exchange that does not suit the method: every rank must obtain one sum.
 PayloadExchange read_exchange(const Setting& said, const Compressor& method) {
   const bool adds = method.exchange == Func::all_reduce;
   const PayloadExchange own = adds ? PayloadExchange::all_reduce : PayloadExchange::all_gather;

@@ -9,12 +9,12 @@
 //
 // A collective that names a tensor becomes these three ops on its own stream (compress and
 // decompress are computes), as with a DDP communication hook. The pass takes plans that all-reduce
-// whole gradients: DDP's and Horovod's. After a reduce-scatter every rank has another part of the
-// sum, which the payload of a whole tensor does not offer.
+// whole gradients: those of DDP, Horovod and (MG-)WFBP. After a reduce-scatter every rank has one
+// part of the sum, but a payload encodes a whole tensor.
 //
-// Where the data decide how much a rank sends, its gradients are drawn (tensors.distribution, each
-// part of a tensor by its own law), and the method itself says how much it would send: every rank
-// sends another number, the same in every step unless ranks have a memory or laws drift.
+// If the data decide how much a rank sends, the plan draws its gradients (tensors.distribution,
+// each part of a tensor by its own law) and asks the method for the size of their payload. Sizes
+// differ from rank to rank; from step to step only if ranks have a memory or laws drift.
 //
 // Threading: pure functions.
 #pragma once

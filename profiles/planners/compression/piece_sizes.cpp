@@ -14,8 +14,8 @@ namespace {
 // At most so many nodes, and ranks of a node, are drawn: gradients of more add up to the same
 // distribution on another scale, and sizes do not depend on the scale.
 constexpr int kMostNodes = 8, kMostRanks = 2;
-// A piece is drawn whole up to this length, because its largest element decides much, and several
-// of a shorter one. All that is drawn takes a second or two.
+// A piece of up to this length is drawn whole, because its largest element decides much; if it is
+// shorter, several are drawn. All draws together take a second or two.
 constexpr std::uint64_t kMostDrawn = 1 << 20, kMostPieces = 16;
 constexpr int kRoundsOfMemory = 3;
 

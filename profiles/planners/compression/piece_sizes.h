@@ -6,7 +6,7 @@
 //   ranks of a node: draws > sum > codec of its root > payload: a piece
 //   server:          sum of the decompressed payloads > its codec > payload: a sum
 //
-// Memories take some rounds to fill, of which the last one counts. Pieces are drawn in lengths of
+// Memories take some rounds to fill; only the last round counts. Pieces are drawn in lengths of
 // powers of two, up to a limit, and sizes of other lengths are in proportion.
 //
 // Units: elements. Threading: any thread.

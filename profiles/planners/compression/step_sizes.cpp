@@ -28,8 +28,8 @@ std::vector<Reduced> reduced_by(const Workload& workload, const Program& program
   return all;
 }
 
-// Programs beyond the last step repeat it, which is what steady states do; a verified rank measures
-// every step, recorded steps differ from each other, and laws drift on.
+// By step kEnough sizes are steady, and later steps repeat the last. But all steps count if the run
+// is verified (ranks measure every step), if recorded steps differ, or if laws drift.
 std::uint32_t steps_of(const JobSpec& spec, const Workload& workload) {
   constexpr int kEnough = 64;
   const int all = std::max(1, spec.run.warmup + spec.run.iterations);

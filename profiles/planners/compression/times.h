@@ -16,7 +16,7 @@
 
 namespace ghostrank {
 
-// Nanoseconds that a rank's memory takes beside compressing so many elements.
+// Nanoseconds that a rank's gradient memory takes, besides compression, for so many elements.
 double memory_time_ns(Memory memory, std::uint64_t elements);
 
 // Returns how long a rank takes to compress a tensor of `elements` elements, and to decompress one

@@ -321,7 +321,7 @@ void FsdpWriter::gather(std::size_t layer) {
 }
 
 // Before a use: makes the layer's parameters available, and starts the gathers of the next uses.
-// What was gathered is copied into the tensors.
+// After a gather the parameters are copied into their tensors.
 void FsdpWriter::fetch(const Layers& order, std::size_t at) {
   gather(order[at]);
   if (auto& coming = parameters_[order[at]].coming; coming) {
@@ -387,7 +387,7 @@ void FsdpWriter::reduce(std::size_t stream, const char* what, std::uint16_t grou
 // the routers' biases; the optimizer on the shards; the loss, once its mean and once its maximum.
 void FsdpWriter::finish() {
   const std::uint64_t norms = sum(&FsdpUnit::tensors), experts = sum(&FsdpUnit::experts_tensors);
-  // Without FSDP they stay partial sums, so the norm, its clipping and the optimizer each sum them.
+  // Without FSDP norm gradients stay partial: the norm, its clipping and the optimizer sum them.
   const bool shards = mesh_.shard > 1;
   for (int i = 0; mesh_.tp > 1 && i < (shards ? 1 : 3); ++i)
     reduce(streams_.tp, "norm gradients", mesh_.tensor_group,

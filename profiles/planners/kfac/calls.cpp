@@ -10,7 +10,7 @@ constexpr double kMebibyte = 1 << 20;
 
 struct Ready {
   std::size_t factor = 0;
-  Picoseconds after = 0;  // the one before it
+  Picoseconds after = 0;  // since the one before it became ready
 };
 
 // In the order in which factors become ready.

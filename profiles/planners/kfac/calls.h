@@ -9,7 +9,7 @@
 namespace ghostrank {
 
 struct FactorCall {
-  std::vector<std::size_t> factors;  // in the order in which they are computed; goes after the last
+  std::vector<std::size_t> factors;  // in the order of their computation; the call follows the last
   std::uint64_t packed = 0;          // elements
   int root = 0;                      // of a reduce
 };

@@ -13,15 +13,15 @@
 //               the three times for inverses under three placements (LBP with 1,400 rows, as their
 //               code had it then)
 //
-// What is sent is packed first: PyTorch gathers the upper triangle by lists of its elements' rows
-// and columns (int64), which it makes anew each time, and writes both triangles back in the same
-// way. That is memory-bound.
+// Matrices are packed before a call: PyTorch gathers the upper triangle by lists of its elements'
+// rows and columns (int64), which it makes anew each time, and writes both triangles back in the
+// same way. Packing is memory-bound.
 //
-// The authors run Horovod without its cache of responses: in a cycle rank 0 hears from every rank
-// of the tensors that are ready there, then all learn which they all have. With `rtx2080ti` a
-// request (a tensor of a rank) takes 4.8 us, and a cycle 11.3 us a rank beyond its requests;
-// otherwise neither takes time. They are fitted to what sending ResNet-50's gradients and factors
-// adds to a step of D-KFAC, and inverses to one of MPD-KFAC.
+// The authors run Horovod without its cache of responses: in a cycle every rank tells rank 0 which
+// tensors are ready there, and rank 0 answers which all ranks have. With `rtx2080ti` a request (a
+// tensor of a rank) takes 4.8 us, and a cycle 11.3 us a rank beyond its requests; otherwise neither
+// takes time. Both are fitted to the time that gradients and factors of ResNet-50 add to a step of
+// D-KFAC when they are sent, and inverses to a step of MPD-KFAC.
 //
 // Units: picoseconds. Errors: Error(usage) as ComputeModel's. Threading: plain values.
 #pragma once

@@ -71,8 +71,8 @@ class Writer {
     const bool reduce = plan_.scheme.reduction == FactorReduction::reduce;
     const std::string& first = plan_.factors[call.factors.front()].name;
     for (const std::size_t f : call.factors) pack(f);
-    // PAD-KFAC reduces without Horovod. What hooks fuse is one tensor to Horovod; what is handed
-    // over after the backward Horovod fuses itself.
+    // PAD-KFAC reduces without Horovod. To Horovod a call that hooks fused is one tensor; factors
+    // that are handed over after the backward it fuses itself.
     const bool asks = !reduce, hooks = plan_.scheme.overlap;
     if (asks && hooks) hand_over(1);
     out_.after(kComm, kCompute);
@@ -91,8 +91,8 @@ class Writer {
                  plan_.compute.unpack(plan_.factors[f]));
   }
 
-  // Requests of tensors that a hook hands over: the pass waits for them, but they are no work of
-  // the GPU, which calls beside it would slow.
+  // Requests of tensors that a hook hands over. The pass waits for them, but the host makes them:
+  // on the compute stream, calls beside them would prolong them.
   void hand_over(std::size_t tensors) {
     const Picoseconds time = plan_.compute.requests(tensors);
     if (time == 0) return;
@@ -300,7 +300,7 @@ Workload plan_kfac(const JobSpec& spec) {
   plan.calls =
       factor_calls(spec, plan.scheme, plan.modules, plan.factors, plan.owners, plan.compute);
 
-  std::vector<RankStep> steps;  // different ones
+  std::vector<RankStep> steps;  // the distinct ones
   std::vector<std::uint32_t> order;
   const int cycle = std::lcm(kfac.factor_every, kfac.inverse_every);
   for (int i = 0; i < cycle; ++i) {

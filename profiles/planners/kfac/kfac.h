@@ -14,16 +14,16 @@
 //   d        after the backward  all-reduced, 64 MiB a call     all of them        nothing
 //   mpd      after the backward  all-reduced, 64 MiB a call     in turn            inverses
 //   spd      in hooks            all-reduced, A fused           LBP                inverses
-//   pad      in hooks            reduced to who inverts them    blocks             inverses
+//   pad      in hooks            reduced to the inverting rank  blocks             inverses
 //   dp       after the backward, only by the rank that inverts  layers in turn     gradients
 //
-// In hooks A is computed in front of a layer's forward and G behind its backward, and calls lie
-// under the rest of the pass. Fused calls follow MG-WFBP's rule along the pass, walking forward for
-// A; SPD by itself sends every G alone, as its authors' code did when their figures were made. All
+// In hooks A is computed in front of a layer's forward and G behind its backward, and calls overlap
+// the rest of the pass. Fused calls follow MG-WFBP's rule along the pass, walking forward for A;
+// SPD by itself sends every G alone, as its authors' code did when their figures were made. All
 // calls share one stream, as Horovod's do, and gradients that become ready within a cycle share a
 // call. Factors that are handed over after the backward are all there when Horovod looks, so it
-// fills its buffers of 64 MiB with them (`threshold`). Its requests (compute.h) hold up a pass
-// whose hook hands tensors over; they are the host's, so calls beside them do not slow them.
+// fills its buffers of 64 MiB with them (`threshold`). Requests (compute.h) hold up a pass whose
+// hook hands tensors over; the host makes them, so calls beside them do not slow them.
 // Requests of factors after the backward and of inverses come in front of the call, and so does the
 // cycle of a call that is alone in it: gradients, what hooks send, broadcasts.
 //

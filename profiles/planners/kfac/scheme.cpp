@@ -80,8 +80,8 @@ KfacScheme kfac_scheme(const JobSpec& spec) {
     if (row.variant == kfac.variant) out = row.scheme;
   if (kfac.variant == KfacVariant::ssgd) return out;  // the loader refuses all other keys
   if (kfac.launch != FactorLaunch::automatic) out.overlap = kfac.launch == FactorLaunch::overlap;
-  // So did the authors' code with which their figures were made (kfac_pytorch, commits ebefd14 to
-  // bb6324d, January and February 2021).
+  // SPD-KFAC's authors sent every G alone when they made their figures (kfac_pytorch, commits
+  // ebefd14 to bb6324d, January and February 2021).
   out.fuses_g = kfac.variant != KfacVariant::spd || kfac.fusion != FactorFusion::automatic;
   if (kfac.fusion != FactorFusion::automatic)
     out.fusion = kfac.fusion;

@@ -1,5 +1,5 @@
-// What a job's K-FAC does, part by part: the variant's row of a table, with what the job chooses in
-// place of it, checked. Threading: pure functions.
+// The parts of a job's K-FAC: the variant's row of a table, in which the job may replace each part;
+// checked. Threading: pure functions.
 #pragma once
 
 #include <vector>

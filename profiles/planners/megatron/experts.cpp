@@ -6,8 +6,8 @@
 // Deduplicated dispatch, after DeepEP: a token's row goes once to every node with experts of the
 // token, to the rank at the sender's own position there (a rail), and from that rank once to every
 // rank with experts of the token; back the same way. The two steps follow each other, where
-// DeepEP's kernels overlap them. The number of counts exchanged before is recalled, not read in its
-// source.
+// DeepEP's kernels overlap them. The number of counts that ranks exchange first is an assumption,
+// not taken from its source.
 #include "profiles/planners/megatron/passes.h"
 
 namespace ghostrank {

@@ -59,7 +59,7 @@ class StageWriter {
   Program write() {
     if (gathers_early()) launch_next_gather();
     const std::vector<Slot> slots = pipeline_slots(plan_.pipeline, stage_);
-    // slots that touch the weights
+    // By chunk: its first slot, and its last one with weight gradients.
     std::vector<const Slot*> first(chunks_.size()), last(chunks_.size());
     for (const Slot& slot : slots) {
       const auto chunk = static_cast<std::size_t>(slot.chunk);
@@ -91,7 +91,7 @@ class StageWriter {
     return out_.take();
   }
 
-  // Compute of one pass of a chunk. Ends this writer's work.
+  // Returns the compute time of one pass of a chunk. The writer can write nothing after it.
   Picoseconds time_of(const Slot& slot) {
     slot.pass == Pass::forward ? forward(slot, false) : backward(slot, false);
     const Program program = out_.take();
@@ -489,8 +489,8 @@ Picoseconds StageWriter::optimizer_time() const {
   return ComputeModel(*plan_.spec).optimizer(static_cast<double>(numel));
 }
 
-// Compute of the pipeline with its bubble, and of the optimizer. With uneven routing the ranks of a
-// stage differ, and nothing is said.
+// Time of the pipeline's compute, with its bubble, and of the optimizer. 0 (unknown) for dualpipe,
+// and with uneven routing, because the ranks of a stage then differ.
 Picoseconds least_time(const MegatronPlan& plan, const MegatronGroups& groups) {
   if (plan.is_uneven()) return 0;
   const Pipeline shortest = shortened(plan.pipeline, kRounds * plan.pp);  // has every pass

@@ -6,7 +6,7 @@
 namespace ghostrank {
 namespace {
 
-// A call: its kernel, and what makes its stream and the compute stream wait for each other.
+// A call launches its kernel, and the waits of its stream and the compute stream for each other.
 constexpr int kLaunchesOfCall = 2;
 
 }  // namespace
@@ -62,7 +62,7 @@ PassWriter::Half PassWriter::attention(std::uint32_t label) const {
   return {label, times_.qkv, times_.core, times_.projection, LayerPart::qkv, LayerPart::projection};
 }
 
-// The first kernel starts when it is launched, and the last one does not end before it is.
+// The first kernel starts after its launch, and the last one does not end before its own launch.
 void PassWriter::compute(std::uint32_t label, const Work& work) {
   const Picoseconds first = std::min(launch_, work.launching);
   const auto launch = [&](Picoseconds time) {

@@ -12,7 +12,7 @@
 // for the input gradient; the call that carries the input gradient on overlaps the product for the
 // weight gradient. The order is that of megatron/core/tensor_parallel/layers.py.
 //
-// The all-reduce of the input's gradient does so too, but for jobs as Megatron-LM was until 2022.
+// Without async_allreduce (Megatron-LM until 2022) the input gradient's all-reduce is exposed.
 // tp_comm_overlap cuts the calls that nothing overlaps into parts: megatron/userbuffers.cpp.
 //
 // A zero-bubble schedule splits the backward into two passes: first everything that leads to the
@@ -62,8 +62,8 @@ class PassWriter {
 
   // Ops from here on belong to this pass: "F3" is the forward of micro-batch 3.
   void begin(Pass pass, int micro_batch);
-  // Called before each module of the layers that are written from here on, by experts for fc2
-  // alone; null: nothing is.
+  // `module` is called before each module of the layers that are written from here on, before
+  // experts once, with fc2; null: nothing is called.
   void before(std::function<void(LayerPart)> module) { before_ = std::move(module); }
 
   void embedding_forward();
@@ -135,7 +135,7 @@ class PassWriter {
   bool inputs() const { return pass_ != Pass::weight_backward; }
   bool weights() const { return pass_ != Pass::input_backward; }
   void column_backward(std::uint32_t label, const WorkTimes& product, std::uint64_t elements);
-  // What of a backward this pass does.
+  // The part of a product's backward that this pass computes.
   Work backward_of(const WorkTimes& product) const {
     return (inputs() ? product.input : Work{}) + (weights() ? product.weight : Work{});
   }

@@ -119,7 +119,7 @@ class Registration {
 // Beyond this share of the GPU's time, launches may hold the GPU up; any do where the host waits.
 constexpr double kHoldsUp = .5;
 
-// A product whose two products backward take as long.
+// A product whose two products of the backward each take as long as its forward.
 WorkTimes like_forward(Picoseconds time) { return {{time}, {time}, {time}}; }
 
 WorkTimes played(const ComputeModel& device, const KernelTimes& kernels) {

@@ -2,7 +2,7 @@
 // pipeline part, a rank's parameters of them, and the times of their products.
 //
 // All sizes are those of one rank, after tensor parallelism: `numel` is what the rank holds.
-// Errors: Error(usage), with the offending value and the nearest values that do. Threading: plain
+// Errors: Error(usage), with the offending value and the nearest values that fit. Threading: plain
 // values.
 #pragma once
 
@@ -84,7 +84,7 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
 // same parameters.
 std::uint64_t megatron_stored(const MegatronPlan& plan, int stage);
 
-// Time on the GPU, and what launching its kernels takes the host.
+// Time on the GPU, and the host's time to launch the kernels.
 struct Work {
   Picoseconds time = 0, launching = 0;
   Work& operator+=(const Work& other) {

@@ -24,9 +24,9 @@ std::optional<Program> prolonged(const Program& one, const Program& two, const P
                                  std::uint64_t periods);
 
 // The programs of a pipeline's roles; `write` lists that of a role for so many micro-batches.
-// Short ones stay listed, of all roles: roles are checked against each other with fewer repetitions
-// (profiles/workload/workload_check.h). Throws Error(usage) if a stream has more ops than can be
-// played.
+// The programs of a short pipeline stay listed, in all roles, because roles are checked against
+// each other with fewer repetitions (profiles/workload/workload_check.h). Throws Error(usage) if a
+// stream has more ops than can be played.
 std::vector<Program> repeated_programs(
     const JobSpec& spec, const Pipeline& pipeline, std::size_t roles,
     const std::function<Program(std::size_t role, int micro_batches)>& write);

@@ -36,7 +36,7 @@ std::vector<Partition> partitions_of(const Module& module, std::size_t number,
   return out;
 }
 
-// What the library plays, one partition after the other.
+// The library, which plays the partitions handed over to it one after the other.
 class Link {
  public:
   Link(const PartitionRule& rule, const AllReduceCost& cost) : rule_(rule), cost_(cost) {}
@@ -62,7 +62,7 @@ class Link {
   double free_at_ = 0;
 };
 
-// Once all are ready.
+// All partitions of a step in the order that holds once all are ready: module by module.
 std::vector<Partition> in_order(std::span<const Module> modules, const PartitionRule& rule) {
   std::vector<Partition> out;
   for (std::size_t m = 0; m < modules.size(); ++m)
@@ -80,7 +80,7 @@ struct Plan {
   std::vector<Call> calls;
   DataType gradients;
   bool after_backward = false;
-  Picoseconds until_cycle = 0, finish = 0;  // after the backward: of a call, of a tensor
+  Picoseconds until_cycle = 0, finish = 0;  // until a call's cycle; to finish a tensor; else 0
 };
 
 // A call for each partition; after the backward, for all that the credit lets go at once.
@@ -97,8 +97,8 @@ std::vector<Call> calls_of(const std::vector<Partition>& order, const PartitionR
   return out;
 }
 
-// By module: whether its first partition to go waits for its backward. It need not where an earlier
-// partition has waited for a backward that ends later, that of a module nearer to the input.
+// By module: whether its first partition to go waits for its backward. It need not if an earlier
+// partition has waited for the backward of a module nearer to the input, which ends later.
 std::vector<bool> awaited_backwards(const Plan& plan) {
   std::vector<bool> out(plan.modules.size());
   std::size_t reached = plan.modules.size();

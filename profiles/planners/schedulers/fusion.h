@@ -9,10 +9,10 @@
 // whatever becomes ready within a time, walking backward. Modules without parameters join their
 // neighbours, so no group is empty.
 //
-// MG-WFBP merges a tensor's call into the next one of the backward where that next gradient is
-// ready before the call would end, and either the link is busy until then or the wait is shorter
-// than what a call costs however small it is; and where the call is tiny anyway. The rules follow
-// the authors' published code (dear_pytorch, MG-WFBP). Threading: pure functions.
+// MG-WFBP merges a tensor's call into the next one of the backward if the next gradient is ready
+// before the call would end, and either the link is busy until then or the wait is shorter than
+// alpha, a call's fixed cost. It merges tiny calls always. The rules follow the authors' published
+// code (dear_pytorch, MG-WFBP). Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ struct AllReduceCost {
 // where they fitted none.
 AllReduceCost assumed_cost(const JobSpec& spec);
 
-// MG-WFBP's rule. Groups are in registration order. What has fewer than `tiny` elements is merged
-// anyway.
+// MG-WFBP's rule. Groups are in registration order. A call of fewer than `tiny` elements is always
+// merged.
 inline constexpr std::uint64_t kTinyCall = 8192;
 std::vector<FusedGroup> merge_calls(std::span<const ReadyTensor> tensors,
                                     std::uint32_t element_bytes, const AllReduceCost& cost,

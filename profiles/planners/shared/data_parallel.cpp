@@ -12,7 +12,7 @@ namespace ghostrank {
 
 namespace {
 
-// Gradients are copied into buckets and out of them. A single rank's script has no DDP.
+// True if DDP copies gradients into buckets and out of them. A single rank's script has no DDP.
 bool copies_gradients(const JobSpec& spec) {
   return spec.parallel.framework == Framework::ddp && spec.cluster.gpus() > 1;
 }

@@ -27,8 +27,8 @@ class RankGrid {
 
   int ranks() const;
   int coordinate(WorldRank rank, std::string_view dimension) const;
-  // The rank with coordinate size - 1 - c in `dimension`, if this one has c, and otherwise the
-  // same.
+  // The rank with coordinate size - 1 - c in `dimension`, where `rank` has c; the other coordinates
+  // are the same.
   WorldRank mirrored(WorldRank rank, std::string_view dimension) const;
   // The groups of ranks that differ only in the dimensions `along`.
   std::vector<std::vector<WorldRank>> groups(std::initializer_list<std::string_view> along) const;

@@ -10,8 +10,8 @@
 namespace ghostrank {
 namespace {
 
-// The table that is parameter `p` of the model's first layer, with no layout yet; empty: it is
-// none.
+// The table that is parameter `p` of the model's first layer, without its first element's index;
+// empty: the parameter is no table.
 std::optional<ZipfTable> table_of(const JobSpec& spec, std::size_t p) {
   const Model& model = *spec.model;
   const auto samples = static_cast<double>(spec.parallel.micro_batch);

@@ -1,5 +1,5 @@
 // What one rank's device did (kernels, copies, fills), as the events of a TraceRank. Profilers of
-// devices record times but not what waits for what; the rules here rebuild it.
+// devices record times but no dependencies; the rules here rebuild them.
 // Units: picoseconds, bytes. Threading: pure.
 #pragma once
 

@@ -2,9 +2,9 @@
 //
 //   u64 4223 | u32 ranks | u8 cpus | u8 nics | by rank: u64 first byte, u64 end, both from byte 8
 //   a rank: u32 operations | u32 roots | u32 root ... | operations of 39 bytes | u32 appendix ...
-//   an operation: u32 what it waits for (their number) | u8 1 send, 2 recv, 3 calc | u32 peer |
-//     u64 size, of a calc nanoseconds | u32 tag | u8 cpu | u8 nic | u32 number, u32 offset in the
-//     appendix of those that wait for its end | the same of those that wait for its start
+//   an operation: u32 number of its dependencies | u8 1 send, 2 recv, 3 calc | u32 peer |
+//     u64 bytes, of a calc nanoseconds | u32 tag | u8 cpu | u8 nic | u32 number, u32 offset in the
+//     appendix of the operations that wait for its end | the same, that wait for its start
 //
 // Its meaning, and what is refused, are those of the text (goal.cpp).
 #include <algorithm>

@@ -8,7 +8,7 @@
 //    "distributedInfo": {"rank": 0, "world_size": 2, ...}}
 // clang-format on
 //
-// Times are those of kernels, never of their launch. What waits for what is rebuilt from them
+// Times are those of kernels, never of their launch. Their dependencies are rebuilt from them
 // (device_kernels.h). The profiler's ranges "ProfilerStep#7" are steps; a kernel belongs to the
 // step in which the host launched it ("correlation").
 //
@@ -100,7 +100,7 @@ class Importer {
   struct HostCall {
     std::int64_t thread = 0, begin = 0, external = 0;
     TraceEvent event;     // without an execution trace
-    std::string refusal;  // why it cannot be played; another library's need not be
+    std::string refusal;  // why it cannot be played; an error only if NCCL played it
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -125,8 +125,8 @@ class Importer {
     }
   }
 
-  // A time in microseconds, rounded to nanoseconds as a double, then exact as an integer, so that
-  // large time stamps lose nothing.
+  // A time in the file, from microseconds to nanoseconds. A double of microseconds since 1970 is
+  // exact to 0.25 us; from here on times are integers, whose sums lose nothing more.
   std::int64_t nanos(const JsonTape& json, const char* key) const {
     const JsonNode* value = json.find(json.root(), key);
     if (!value || !value->is_number() || !(value->number >= 0) || !(value->number < kMostMicros))
@@ -291,7 +291,7 @@ class Importer {
                " of this kernel is not in " + calls_.at(rank_->rank).trace.given.front().file);
       } else if (const Range* const group = group_of_kernel(k)) {
         const auto [first, fresh] = first_of.emplace(group, &kernel);
-        if (!fresh) {  // a further kernel of the group, whose calls are of all its kernels
+        if (!fresh) {  // a further kernel of the group: its first kernel has the calls
           first->second->start = std::min(first->second->start, kernel.start);
           first->second->end = std::max(first->second->end, kernel.end);
           kernel.call = kernel.event.counted = false;
@@ -524,7 +524,7 @@ class Importer {
   std::set<std::int64_t> used_;                // calls of the execution trace that have a kernel
   Times steps_;                                // begin and duration in nanoseconds
   std::vector<std::int64_t> all_steps_;        // durations of all files' steps
-  std::map<WorldRank, ExecutionCalls> calls_;  // empty: the kernels say what they are
+  std::map<WorldRank, ExecutionCalls> calls_;  // empty: the kernels name their calls
   std::map<std::int64_t, std::int64_t> record_of_;  // by "External id" of the host's events
 };
 

@@ -1,7 +1,7 @@
 // Programs as Chakra execution traces (schema 0.0.4): a node per op, one file per rank.
 //
-// Streams become dependencies: an op comes after the one before it on its stream, with several
-// workers after the one that many before, and after what it waits for. Times are whole
+// Streams become dependencies: an op comes after the one before it on its stream (with n workers,
+// after the n-th one before it), and after what it waits for. Times are whole
 // microseconds, rounded. Sizes are ASTRA-sim's, as the reader takes them (docs/traces.md).
 //
 // Threading: pure functions.

@@ -20,7 +20,7 @@ struct Stream {
   Calls awaited;  // by a wait op since the last op that was issued
 };
 
-// What a recorded point stands for, until its wait.
+// A recorded point that no wait has taken: when it was reached, and the calls that a wait ends.
 struct Point {
   Picoseconds at = 0;
   Calls calls;

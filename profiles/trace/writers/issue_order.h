@@ -2,8 +2,8 @@
 // work one by one instead of stream by stream.
 //
 // The program is played with calls that take no time: an op is issued when its stream reaches it
-// and what its stream waits for has been reached. Waits and records are gone; an op names the calls
-// that have to be over before it starts.
+// and what its stream waits for has been reached. Waits and records are left out; an op lists the
+// calls that must end before it starts.
 //
 // Units: picoseconds from the start of the iteration. Threading: pure function.
 #pragma once

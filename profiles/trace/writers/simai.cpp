@@ -133,8 +133,8 @@ class Writer {
         items.back().compute = ops[i].op;
         continue;
       }
-      // One that waits for overlapping calls of its communicator is written as one of them: they
-      // take turns.
+      // A call behind overlapping calls of its communicator is written as overlapping, too, because
+      // they take turns.
       const bool behind =
           std::any_of(overlapping.begin(), overlapping.end(),
                       [&](std::size_t call) { return ops[call].op->group == ops[i].op->group; });
@@ -153,8 +153,8 @@ class Writer {
     });
   }
 
-  // Time of the ops from `from` on, which come after the overlapping calls: computations alone, and
-  // `last` is the call that ends last.
+  // Returns the time of the ops from `from` on, which wait for the overlapping calls, `last` the
+  // last of them. Throws unless all are computations of one stream and wait for one communicator.
   static Picoseconds rest(const std::vector<IssuedOp>& ops, std::size_t from, std::size_t last) {
     Picoseconds sum = 0;
     for (std::size_t i = from; i < ops.size(); ++i) {

@@ -1,5 +1,5 @@
-// What the plays of the modelled networks beside SimGrid share. SimGrid has one engine a process,
-// so every play is a child's.
+// Shared by the benchmarks that compare the modelled networks with SimGrid. SimGrid allows one
+// engine per process, so every play runs in a child process.
 //
 // Threading: one thread.
 #pragma once

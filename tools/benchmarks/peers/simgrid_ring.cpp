@@ -70,9 +70,9 @@ Played play_ring_by_actors(int ranks) {
   return run(*engine);
 }
 
-// Hosts at one switch, which have half of the latency each. The ranks are those of SMPI's replay of
-// traces, which neither copies nor adds payload, but call MPI themselves instead of reading a
-// trace.
+// Hosts at one switch; each host's link has half of the latency. The ranks are those of SMPI's
+// replay of traces, which neither copies nor adds payload, but they call MPI themselves instead of
+// reading a trace.
 Played play_ring_by_smpi(int ranks) {
   const auto engine = make_engine();
   smpi_init_options();  // before it, SMPI has no settings

@@ -45,7 +45,7 @@ std::string model_of_cpu() {
   return "";
 }
 
-// Of the variables only those that are read for a job: others may hold secrets.
+// Only the GHOSTRANK_ variables: others may hold secrets.
 Json variables_json() {
   Json json = Json::object();
   for (char** at = environ; *at != nullptr; ++at) {

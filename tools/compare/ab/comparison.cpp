@@ -23,7 +23,7 @@ std::vector<Runs> runs_by_variant(const AbComparison& c) {
 
 bool is_deterministic(const Runs& runs) { return !runs.empty() && runs.front()->deterministic; }
 
-// Blocks 0 .. n - 1 of which every variant has its run.
+// The number of leading blocks in which every variant has its run; 1 if all are deterministic.
 std::size_t whole_blocks(const std::vector<Runs>& by) {
   std::size_t blocks = std::numeric_limits<std::size_t>::max();
   bool all_exact = true;

@@ -32,7 +32,7 @@ struct AbComparison {
 };
 
 struct VariantSummary {
-  std::size_t runs = 0;  // that count
+  std::size_t runs = 0;  // in whole blocks; one if deterministic
   bool deterministic = false;
   std::vector<double> samples;  // seconds a step, one per block
   double median = 0;
@@ -55,7 +55,7 @@ struct RatioSummary {
   Judgement judgement;
   std::optional<double> collectives;  // ratio of the time of the calls, overlap aside
   LinkBounds bounds;
-  // Ratios of exposed communication: predicted by a theorem on the job's scheme, and as it was.
+  // Ratios of exposed communication: predicted by a theorem on the job's scheme, and measured.
   std::optional<double> predicted, exposed;
 };
 

@@ -65,8 +65,8 @@ std::string schemes_of(const Json& result) {
   return text;
 }
 
-// Packets of all messages between nodes, and their bytes with headers, as the framing has them. A
-// pair's messages count as equally large, so that the last packets of messages are averages.
+// Packets of a NIC's messages in one direction, and their bytes with headers, by the framing. All
+// messages count as equally large, so mixed sizes make the number of packets approximate.
 struct Framed {
   double packets = 0, bytes = 0;
 };
@@ -199,8 +199,8 @@ void read_hosts(AbRun& run, const Json& result) {
   if (!run.modelled && bytes > 0) run.cpu_seconds_per_GB = cpu / (bytes * 1e-9);
 }
 
-// What limits the step, as far as shares of it tell. The host's CPU comes first: what it delays
-// looks like any other resource.
+// What limits the step, judged by shares of its time. The host's CPU comes first, because what it
+// delays looks like any other resource.
 std::string bottleneck_of(const AbRun& run) {
   if (!run.faithful && !run.modelled) return "host-cpu";
   const double step = run.step_seconds;

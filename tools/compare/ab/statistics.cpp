@@ -13,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-// What random numbers are for, so that the draws of one do not depend on those of another.
+// Streams of random numbers by purpose: the draws of one do not depend on those of another.
 constexpr std::uint64_t kForOrder = 1, kForMedian = 2, kForRatio = 3;
 
 // Probability below the lower end of the expanded percentile interval of n blocks, and above the

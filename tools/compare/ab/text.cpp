@@ -49,7 +49,7 @@ std::string optional_text(const std::optional<double>& value, std::string (*text
 struct Row {
   const char* name;
   std::string (*text)(const VariantSummary& v);
-  bool needed;  // shown although no variant knows it
+  bool needed;  // shown even where no variant has a value
 };
 
 // The rows of every figure.

@@ -27,7 +27,7 @@ const std::array kKnobs{
     Knob{"collectives.slice", {"0", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB"}},
 };
 
-// Without chance, and without what costs time but changes no step's.
+// Settings that remove chance, and work that takes real time but changes no step time.
 const std::array kQuiet{"fabric.kind=virtual",
                         "run.jitter=0",
                         "run.verify=false",
@@ -41,7 +41,7 @@ bool is_chosen(const LoadedJob& job, const std::string& key) {
   });
 }
 
-// Every combination of the knobs that nobody has set; one without settings if all are.
+// Every combination of the knobs that the command line leaves open; one empty one if it sets all.
 std::vector<Settings> candidates_for(const LoadedJob& job) {
   std::vector<Settings> candidates{{}};
   for (const Knob& knob : kKnobs) {

@@ -17,7 +17,7 @@
 namespace ghostrank {
 
 struct Tuning {
-  int played = 0;                     // candidates; 0: the command line sets all that is tuned
+  int played = 0;                     // candidates; 0: none is left open, or all are refused
   std::vector<std::string> settings;  // "key=value"; empty: the job's own values are best
   double own = 0, best = 0;           // step times with the job's values, and with `settings`
 };

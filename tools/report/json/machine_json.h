@@ -11,7 +11,7 @@ namespace ghostrank {
 
 nlohmann::ordered_json build_json(const BuildFacts& build);
 
-// Adds cpu, kernel and libfabric to what is said of a host; null: not known.
+// Adds cpu, kernel and libfabric to a host's object; null: not known.
 void add_machine(nlohmann::ordered_json& json, const HostReport& host);
 
 }  // namespace ghostrank

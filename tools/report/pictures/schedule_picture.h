@@ -1,5 +1,5 @@
-// A collective of all ranks as one SVG: who sends to whom, a panel for the channels that do so
-// alike. A ring is drawn in its order, a tree from its root down, anything else as a circle of
+// A collective of all ranks as one SVG: who sends to whom. Channels with the same connections share
+// a panel. A ring is drawn in its order, a tree from its root down, anything else as a circle of
 // ranks.
 //
 // Threading: pure functions.

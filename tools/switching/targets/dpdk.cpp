@@ -44,7 +44,7 @@ std::string own_program(int elements) {
               ErrorKind::environment);
 }
 
-// Where the parts are that a program of the user's own may include.
+// The folders of the parts that a program of the user's own may include.
 std::vector<std::string> folders_of_parts() {
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
   std::vector<std::string> folders;

@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kPatience{60};  // for simple_switch to start
 constexpr std::chrono::milliseconds kLook{50};
 constexpr const char *kFrom = "p4lang's bmv2", *kUtilLinux = "util-linux";
 
-// A network namespace that nobody has set up has none.
+// In a fresh network namespace the loopback interface is down.
 void bring_loopback_up() {
   const Fd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};

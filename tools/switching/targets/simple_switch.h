@@ -17,9 +17,9 @@ namespace ghostrank {
 class SimpleSwitch {
  public:
   // Starts it with a program (JSON) and returns when it takes commands. Port p is links[p]: an
-  // interface, or X where it reads X_in.pcap and writes X_out.pcap, from `files_after` after its
-  // start on (0: interfaces). On interfaces the namespace's loopback interface is brought up, over
-  // which commands go.
+  // interface (`files_after` is 0), or X: it then reads X_in.pcap and writes X_out.pcap, beginning
+  // `files_after` after its start. On interfaces, brings up the namespace's loopback interface,
+  // over which commands go.
   SimpleSwitch(const std::string& program, const std::vector<std::string>& links,
                std::chrono::seconds files_after = {});
 
@@ -32,7 +32,7 @@ class SimpleSwitch {
   // Throws with the first refusal among the answers.
   static void check(const std::string& answers);
   std::chrono::steady_clock::time_point began() const { return began_; }
-  // It was to go on and has ended.
+  // Throws: simple_switch has ended, although nobody has stopped it.
   [[noreturn]] void fail_ended() const;
 
  private:

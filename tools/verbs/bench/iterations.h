@@ -7,8 +7,8 @@
 
 namespace ghostrank {
 
-// Percentiles are nearest ranks; the standard deviation is the population's. Without calls all are
-// 0.
+// Percentiles are nearest ranks, but p50 of an even number of calls is the upper of the middle two;
+// the standard deviation is the population's. Without calls all are 0.
 struct IterationStats {
   double min = 0, max = 0, mean = 0, p50 = 0, p95 = 0, p99 = 0, stdev = 0;
   double cv_percent() const { return mean > 0 ? stdev / mean * 100 : 0; }

@@ -51,7 +51,7 @@ Spread spread_of(std::vector<double> values);
 inline constexpr double kOutlier = 0.2;
 std::vector<std::string> outliers(const NumberTable& pairs);
 
-// Squares that are wider than `columns` are left out, and it says so.
+// Leaves out squares that are wider than `columns`, and says so.
 std::string pattern_text(const PatternReport& report, const Paint& paint,
                          int columns = std::numeric_limits<int>::max());
 std::string numbers_csv(const NumberTable& numbers);

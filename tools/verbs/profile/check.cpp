@@ -64,9 +64,9 @@ double quantile(std::vector<double> values, double share) {
   return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
 }
 
-// Sizes of the buckets that PyTorch's rule gives, against those that were formed. The first bucket
-// holds 1 MiB; since PyTorch's pull request 121640 (2024) as much as the others, where the script
-// gives bucket_cap_mb.
+// Compares the buckets that PyTorch's rule gives with those formed. The first bucket holds 1 MiB;
+// since PyTorch's pull request 121640 (2024) it holds as much as the others where the script gives
+// bucket_cap_mb.
 bool rule_gives_buckets(const Model& model) {
   const auto cap = static_cast<std::uint64_t>(model.capture->bucket_cap_mb * (1 << 20));
   const std::uint32_t bytes = bytes_of(model.dtype.value_or(DataType::float32));
@@ -169,7 +169,7 @@ int profile_check(const Argv& argv) {
                 ": there are no steps of a real run to compare it with; --print-job prints "
                 "the job, for 'ghostrank run'");
   check_outputs({{"--json", json}});
-  // The calls of one rank with a fake group ended at once, as those of a rank that is alone.
+  // With a fake group the calls of the one rank ended at once, as those of a rank alone do.
   const bool alone = model.capture->backend == kFakeGroup;
   const TemporaryFile job_file(job_lines(file, model, alone ? 1 : model.capture->ranks));
   const LoadedJob job = load_job(job_file.path(), {});

@@ -1,4 +1,4 @@
-// See edit.h; what changes is profiles/capture/edit.h's.
+// See edit.h; the changes themselves are in profiles/capture/edit.h.
 #include "tools/verbs/profile/edit.h"
 
 #include <utility>

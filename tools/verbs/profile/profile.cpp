@@ -155,7 +155,7 @@ YamlValue layers_of(const std::shared_ptr<const Model>& model, const DeviceProfi
   JobSpec spec;
   spec.model = model;
   spec.device = device;
-  spec.cluster.nodes = spec.cluster.gpus_per_node = 1;  // without what a framework adds for more
+  spec.cluster.nodes = spec.cluster.gpus_per_node = 1;  // a framework adds work for more
   spec.precision.parameters = DataType::bfloat16;
   spec.parallel.micro_batch = micro_batch;
   spec.parallel.foreach_optimizer = true;  // PyTorch's default

@@ -74,7 +74,7 @@ class Importer {
   }
 
  private:
-  // An all-to-all has a send and a receive for every rank, which for the own one is a copy.
+  // An all-to-all has a send and a receive for every rank; those to the rank itself are copies.
   bool is_copy(const NcclRecord& record) const {
     return record.call >= kNcclSend && record.peer == in_.memberships[record.membership].rank;
   }

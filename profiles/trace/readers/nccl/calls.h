@@ -1,5 +1,5 @@
 // Calls of NCCL as some format records them (its Inspector, its log), and the events that they
-// become. Nsight's exports share the names of calls, and who is in which communicator.
+// become. Nsight's reader shares the names of calls and the memberships of communicators.
 //
 // Calls whose kernels have times are ordered by the start of these. Time before a call with no call
 // in flight becomes a computation that follows all earlier calls. If the previous call is still in
@@ -72,16 +72,16 @@ struct NcclRecords {
 
   // The number of a process, known or new.
   std::uint32_t process(const std::string& host, std::int64_t pid);
-  // The membership of `rank` in `comm`, known or new. Where a communicator has another size than
-  // before, or its rank another process, `fail` is told what is wrong; it must throw.
+  // The membership of `rank` in `comm`, known or new. Calls `fail`, which must throw, if the
+  // communicator has another size than before or its rank another process.
   std::uint32_t join(const NcclComm& comm, std::int32_t rank, std::uint32_t process,
                      const std::string& file, const std::function<void(const std::string&)>& fail);
-  // Gives communicators whose size is not told the least that their ranks and peers allow; returns
-  // how many there are.
+  // Gives each communicator of unknown size the least size that its ranks and peers allow; returns
+  // the number of such communicators.
   std::uint64_t infer_sizes();
 };
 
-// What the records say becomes `trace`, whose format and unit are set; `path` is for errors.
+// Adds the records' events to `trace`, whose format and unit must be set. `path` is for errors.
 void import_records(const NcclRecords& records, const std::string& path, Trace& trace);
 
 }  // namespace ghostrank

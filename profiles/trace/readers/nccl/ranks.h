@@ -1,5 +1,5 @@
-// Which rank of the job each process is, and who the members of each communicator are, from what
-// processes say about their communicators. The communicator with most ranks is the job.
+// Finds each process's rank in the job and the members of each communicator, from the memberships
+// that the processes report. The communicator with most ranks is the job.
 // Errors: Error(usage). Threading: pure.
 #pragma once
 

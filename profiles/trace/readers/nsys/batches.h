@@ -1,9 +1,9 @@
 // Calls of NCCL that were launched together, and which work of the device they launched.
 //
 // A call launches its kernels on its own thread before it returns; calls between ncclGroupStart and
-// ncclGroupEnd launch theirs before the outermost group ends. Which kernel does which of a group's
-// calls is not recorded. Units: nanoseconds on the host, picoseconds on the device. Threading: one
-// thread.
+// ncclGroupEnd launch theirs before the outermost group ends. The export does not say which kernel
+// does which call of a group. Units: nanoseconds on the host, picoseconds on the device.
+// Threading: one thread.
 #pragma once
 
 #include <cstdint>

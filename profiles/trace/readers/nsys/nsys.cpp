@@ -312,8 +312,8 @@ class Importer {
     return event;
   }
 
-  // NCCL's communicators were made before the capture began: files say the ranks, or their order,
-  // and the members of a communicator are those that call.
+  // For communicators made before the capture began: ranks are the numbers in the files' names,
+  // else their order, and the members of a communicator are the processes that call it.
   void assume_ranks() {
     std::vector<std::size_t> acting;
     for (std::size_t p = 0; p < processes_.size(); ++p)
@@ -431,7 +431,7 @@ class Importer {
   const std::string* path_ = nullptr;  // of the file being read, or of the last one
   std::vector<Process> processes_;
   std::map<std::uint64_t, std::size_t> by_pid_;  // of the file: index into processes_
-  NcclRecords records_;                          // only who is in which communicator
+  NcclRecords records_;                          // only memberships of communicators
   std::vector<Called> called_;
   std::map<std::string, std::uint32_t> called_at_;
   std::vector<std::int64_t> steps_;  // nanoseconds
