@@ -1,4 +1,4 @@
-# The .spec files that p4c-dpdk makes of pna_dpdk.p4, kept beside their source, with the hash of all
+# The .spec files that p4c-dpdk makes of dpdk.p4, kept beside their source, with the hash of all
 # sources in their first line.
 #
 #   cmake -P switch/p4/programs.cmake            check: fails where a .spec is not of these sources
@@ -7,7 +7,7 @@ cmake_minimum_required(VERSION 3.25)
 
 set(here ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB sources ${here}/*.p4)
-list(REMOVE_ITEM sources ${here}/v1model.p4 ${here}/tna.p4)
+list(REMOVE_ITEM sources ${here}/bmv2.p4 ${here}/tofino.p4)
 list(SORT sources)
 set(all "")
 foreach(source ${sources})
@@ -18,9 +18,9 @@ string(SHA256 hash "${all}")
 
 foreach(elements 32 64 256)
   set(spec ${here}/generated/switchml_${elements}.spec)
-  set(first "// p4c-dpdk, pna_dpdk.p4, ELEMENTS=${elements}, sources sha256 ${hash}")
+  set(first "// p4c-dpdk, dpdk.p4, ELEMENTS=${elements}, sources sha256 ${hash}")
   if(P4C)
-    execute_process(COMMAND ${P4C} --arch pna -DELEMENTS=${elements} ${here}/pna_dpdk.p4 -o ${spec}.new
+    execute_process(COMMAND ${P4C} --arch pna -DELEMENTS=${elements} ${here}/dpdk.p4 -o ${spec}.new
                     COMMAND_ERROR_IS_FATAL ANY)
     file(READ ${spec}.new text)
     file(REMOVE ${spec}.new)

@@ -63,13 +63,13 @@ TEST_F(BehindBmv2, SumOnTwoLevels) { expect_exact(on_bmv2("int32", "-s switch.le
 // A program of the user's own, as P4, with the tables of ours.
 TEST_F(BehindBmv2, AreSummedByAProgramWithTheTablesOfOurs) {
   expect_exact(
-      on_bmv2("int32", "-s switch.program=" GHOSTRANK_EXAMPLES "/../../switch/p4/v1model.p4"));
+      on_bmv2("int32", "-s switch.program=" GHOSTRANK_EXAMPLES "/../../switch/p4/bmv2.p4"));
 }
 
 TEST_F(BehindDpdk, AreSummedByAProgramThatIsP4) {
   expect_exact(job("int32",
                    " -s switch.target=dpdk -s switch.packet_elements=64 "
-                   "-s switch.program=" GHOSTRANK_EXAMPLES "/../../switch/p4/pna_dpdk.p4"));
+                   "-s switch.program=" GHOSTRANK_EXAMPLES "/../../switch/p4/dpdk.p4"));
 }
 
 // One that is not SwitchML, told of its tables by a file, and its worker from a plug-in; a ring's

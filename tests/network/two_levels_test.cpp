@@ -100,7 +100,7 @@ TEST_F(LeavesOfTheRun, HaveTheirProgramCompiledOnce) {
   // Nothing can be kept there, so that each switch would have to compile it.
   expect_exact("env PATH=" + lab->file("") + ":$PATH XDG_CACHE_HOME=/dev/null " +
                two_levels(" -s switch.target=dpdk -s switch.packet_elements=64 "
-                          "-s switch.program=" GHOSTRANK_EXAMPLES "/../../switch/p4/pna_dpdk.p4"));
+                          "-s switch.program=" GHOSTRANK_EXAMPLES "/../../switch/p4/dpdk.p4"));
   EXPECT_EQ(testing::read_file(compiled), "once\n");
 }
 

@@ -168,7 +168,7 @@ void JobSwitch::start_children(const SwitchSpec& sw) {
 // switch may to start. Empty: there is nothing to compile.
 std::string JobSwitch::compiled_program(const SwitchSpec& sw) const {
   const bool bmv2 = sw.target == SwitchTarget::bmv2;
-  const std::string source = bmv2 && sw.program.empty() ? v1model_source() : sw.program;
+  const std::string source = bmv2 && sw.program.empty() ? bmv2_source() : sw.program;
   if (!source.ends_with(".p4")) return "";
   const int elements = sw.entries.empty() ? spec_.collectives.in_switch.packet_elements : 0;
   std::string result = folder_->file(bmv2 ? "program.json" : "program.spec");

@@ -86,7 +86,7 @@ class SwitchMl final : public MemberEnds {
            .words = kGreetingWords});
     return service;
   }
-  std::string_view p4_program() const override { return "switch/p4/pna_dpdk.p4"; }
+  std::string_view p4_program() const override { return "switch/p4/dpdk.p4"; }
   Survives survives() const override {
     const bool guard = layout_->options.guard;
     return {true, true, true, guard, guard};
@@ -147,7 +147,7 @@ class SwitchMl final : public MemberEnds {
     }
   }
 
-  // Workers send each other nothing while their switch answers, but a network must know who may.
+  // Workers send each other nothing while their switch answers, but a network must know the edges.
   static void add_between_workers(std::vector<Edge>& edges, const std::vector<GroupRank>& workers) {
     for (std::size_t w = 0; w < workers.size(); ++w) {
       edges.push_back({workers[w], workers[(w + 1) % workers.size()]});

@@ -160,7 +160,7 @@ Bmv2Switch::Bmv2Switch(const Bmv2Run& run, std::optional<SwitchPlan> plan)
     throw Error(std::string("the plan does not fit the P4 program: ") + error.what());
   }
   std::string program = !run.compiled.empty() ? run.compiled
-                        : run.program.empty() ? v1model_source()
+                        : run.program.empty() ? bmv2_source()
                                               : run.program;
   if (program.ends_with(".p4")) {
     const std::string json = folder_.file("program.json");

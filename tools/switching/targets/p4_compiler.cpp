@@ -47,8 +47,7 @@ std::string made_of(const std::vector<std::string>& words, const std::string& so
 void compile(std::vector<std::string> words, const std::string& source, int elements,
              const std::string& result) {
   if (elements > 0) words.push_back("-DELEMENTS=" + std::to_string(elements));
-  // Parts for programs of the user's own. Our other sources are no part: v1model.p4 would stand
-  // before the architecture's.
+  // Parts for programs of the user's own.
   for (const fs::path& folder : source_folders()) {
     words.push_back("-I" + (folder / "slots").string());     // of the sources
     words.push_back("-I" + (folder / "../slots").string());  // of an installation
@@ -99,9 +98,9 @@ void compile_for_dpdk(const std::string& source, int elements, const std::string
       source, elements, result);
 }
 
-std::string v1model_source() {
+std::string bmv2_source() {
   for (const fs::path& folder : source_folders())
-    if (fs::exists(folder / "v1model.p4")) return (folder / "v1model.p4").string();
+    if (fs::exists(folder / "bmv2.p4")) return (folder / "bmv2.p4").string();
   throw Error("the P4 sources are missing; name a --program", ErrorKind::environment);
 }
 

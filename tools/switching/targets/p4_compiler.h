@@ -24,6 +24,6 @@ void compile_for_bmv2(const std::string& source, int elements, const std::string
 void compile_for_dpdk(const std::string& source, int elements, const std::string& result);
 
 // Our program for bmv2.
-std::string v1model_source();
+std::string bmv2_source();
 
 }  // namespace ghostrank
