@@ -2,8 +2,9 @@
 // rack's workers or above the racks. switch/compiled/pool.h is the state machine; what a round's
 // results carry depends on who takes them (packets.h).
 //
-// A rack's switch sends the sum of a complete round up, and keeps the answer of the switch above
-// for workers that lose it. Until it has that answer, a worker's retransmission goes up, too.
+// A rack's switch sends the sum of a complete round up. A guarded one keeps the answer of the
+// switch above in its place, for workers that lose it. Where it has no answer, a worker's
+// retransmission goes up, too.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -35,7 +36,6 @@ class Switch final : public Agent {
   Switch(const SwitchMlOptions& options, Post post)
       : options_(options),
         post_(std::move(post)),
-        answers_(post_.above >= 0 ? 2 * static_cast<std::size_t>(options.slots) : 0),
         lanes_(4 * static_cast<std::size_t>(options.elements)),
         spent_(options.packet_rate > 0 ? static_cast<Picoseconds>(1e12 / options.packet_rate) : 0) {
   }
@@ -58,28 +58,16 @@ class Switch final : public Agent {
   }
 
  private:
-  // What the switch above has said of a round, or will say: it may answer one that this switch has
-  // forgotten.
-  struct Answer {
-    std::optional<std::uint32_t> packet;  // of the round; empty: nothing was sent up
-    bool known = false;
-    std::int8_t exponent = 0;
-    std::vector<std::byte> content;  // real elements of the other racks' sums; else empty
-  };
-
   int slot_of(const Note& note) const {
     return static_cast<int>(note.index & ~unsigned{kSetBit}) - options_.first_slot;
   }
-  std::size_t at(const Note& note) const {
-    return 2 * static_cast<std::size_t>(slot_of(note)) + set_of(note);
-  }
   static std::uint8_t set_of(const Note& note) { return (note.index & kSetBit) != 0; }
 
-  // Every slot has two sets; below another switch, each set also has that switch's answer.
+  // Every slot has two sets. A guarded set below another switch also has a mark: `answered`.
   std::uint64_t bytes_held() const {
-    const std::uint64_t answer = post_.above < 0 ? 0 : 5 + 4 * std::uint64_t(options_.elements);
+    const std::uint64_t mark = options_.guard && post_.above >= 0 ? 1 : 0;
     return 2 * std::uint64_t(options_.slots) *
-           (Pool::bytes_of_set(options_.elements, options_.guard) + answer);
+           (Pool::bytes_of_set(options_.elements, options_.guard) + mark);
   }
 
   // Without real data the pool need not store values: 32 elements are the least that it takes.
@@ -91,34 +79,31 @@ class Switch final : public Agent {
     pool_->widen(options_.elements);
   }
 
-  Verdict receive(int child, const Note& note, const Words& words) {
+  // A note as the packet that the pool takes; its elements are in lanes_ until the next one.
+  Packet packet_of(const Note& note, const Words& words) {
     make_pool(note);
     if (!note.content.empty()) {
       std::vector<std::int32_t> values(note.elements);
       std::memcpy(values.data(), note.content.data(), note.content.size());
       store_lanes(lanes_.data(), values.data(), options_.elements);
     }
-    const int slot = slot_of(note);
-    return pool_->receive(child, slot,
-                          {.id = words.packet,
-                           .slot = static_cast<std::uint16_t>(slot),
-                           .set = set_of(note),
-                           .e0 = words.exponent,
-                           .elements = pool_->elements(),
-                           .values = note.content.empty() ? nullptr : lanes_.data()});
+    return {.id = words.packet,
+            .slot = static_cast<std::uint16_t>(slot_of(note)),
+            .set = set_of(note),
+            .e0 = words.exponent,
+            .elements = pool_->elements(),
+            .values = note.content.empty() ? nullptr : lanes_.data()};
   }
 
   void add(Io& io, int child, const Note& note, const Words& words) {
-    const Verdict verdict = receive(child, note, words);
+    const Packet packet = packet_of(note, words);
+    const Verdict verdict = pool_->receive(child, packet.slot, packet);
     const bool last = verdict == Verdict::broadcast;
     if (!last && verdict != Verdict::retransmit) return;
-    const auto to = last ? std::span<const GroupParty>(post_.children)
-                         : std::span<const GroupParty>(post_.children).subspan(child, 1);
-    if (post_.above < 0) return give(io, to, note, words);
-    Answer& answer = answers_[at(note)];
-    if (last) answer = {.packet = words.packet};
-    if (answer.known) return give(io, to, note, words);
-    send_up(io, note, words);
+    if (post_.above >= 0 && !pool_->answered(packet.slot, packet)) return send_up(io, note, words);
+    const std::span<const GroupParty> all = post_.children;
+    give(io, last ? all : all.subspan(child, 1), note, words, pool_->e0(packet.slot, packet.set),
+         sum(note));
   }
 
   std::span<const std::byte> sum(const Note& note) const {
@@ -148,17 +133,11 @@ class Switch final : public Agent {
 
   // Gives a complete round's result to children: elements to those that take them, credits to the
   // others.
-  void give(Io& io, std::span<const GroupParty> to, const Note& note, const Words& words) {
+  void give(Io& io, std::span<const GroupParty> to, const Note& note, const Words& words,
+            std::int8_t exponent, std::span<const std::byte> content) {
     const auto reach = static_cast<Reach>(note.tag);
-    const int own = post_.child_of(words.worker);
-    std::int8_t exponent = pool_->e0(slot_of(note), set_of(note));
-    std::span<const std::byte> content = sum(note);
-    if (post_.above >= 0) {
-      const Answer& answer = answers_[at(note)];
-      exponent = answer.exponent;
-      if (reach != Reach::from_one || own < 0) content = answer.content;
-    }
     if (reach == Reach::everyone) return send(io, to, note, words, exponent, content, true);
+    const int own = post_.child_of(words.worker);
     std::vector<GroupParty> full, credit;
     for (const GroupParty child : to) {
       const bool alone = own >= 0 && post_.children[own] == child;
@@ -169,18 +148,20 @@ class Switch final : public Agent {
     send(io, credit, note, words, exponent, {}, false);
   }
 
+  // An answer is a credit where the rack's own sum has all elements that its workers need.
   void take_answer(Io& io, const Note& note, const Words& words) {
-    Answer& answer = answers_[at(note)];
-    if (answer.known || answer.packet != words.packet || !pool_) return;
-    answer.known = true;
-    answer.exponent = words.exponent;
-    answer.content.assign(note.content.begin(), note.content.end());
-    give(io, post_.children, note, words);
+    const Packet answer = packet_of(note, words);
+    if (options_.guard) {
+      if (pool_->answered(answer.slot, answer)) return;  // everybody has been sent it
+      pool_->keep(answer.slot, answer);
+      if (!pool_->answered(answer.slot, answer)) return;  // of another round
+    }
+    give(io, post_.children, note, words, words.exponent,
+         note.content.empty() ? sum(note) : note.content);
   }
 
   const SwitchMlOptions options_;
   const Post post_;
-  std::vector<Answer> answers_;   // slot * 2 + set
   std::vector<std::byte> lanes_;  // one packet's elements, big-endian
   const Picoseconds spent_;       // per packet
   HeldBytes held_;
