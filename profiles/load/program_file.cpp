@@ -76,6 +76,9 @@ void read_counts(const YamlValue& program, Workload& out) {
   if (!lists) return;
   if (!lists->is_list()) fail(lists->mark, "counts is a list of lists of elements, as [[5, 0]]");
   for (const YamlValue& one : lists->children) {
+    if (!one.is_list())
+      fail(one.mark, "counts has " + description(one) +
+                         " for a list of elements; write a list of lists, as [[5, 0]]");
     std::vector<std::uint64_t> counts;
     for (const YamlValue& value : one.children) {
       const auto number = parse_integer(value.text);

@@ -108,7 +108,7 @@ class Replaying {
         throw Error(rank.file + ": a trace of rank " + to_string(rank.rank) + " in a job of " +
                     std::to_string(ranks_) + " ranks; each rank has one trace");
       for (const WorldRank also : rank.also)
-        if (also.value() >= ranks_ || !seen.insert(also).second)
+        if (also < WorldRank(0) || also.value() >= ranks_ || !seen.insert(also).second)
           throw Error(rank.file + ": rank " + to_string(also) + " twice, or in a job of " +
                       std::to_string(ranks_) + " ranks; each rank has one trace");
       for (const TraceEvent& event : rank.events) {
@@ -132,7 +132,7 @@ class Replaying {
     }
     for (const TraceGroup& group : trace_.groups)
       for (const WorldRank member : group.members)
-        if (member.value() >= ranks_)
+        if (member < WorldRank(0) || member.value() >= ranks_)
           throw Error(trace_.given.front().file + ": communicator " + quote(group.name) +
                       " has rank " + to_string(member) + " but the job " + std::to_string(ranks_) +
                       " ranks");

@@ -1,12 +1,14 @@
 // `nccl_host PLUGIN VERSION RANK RANKS`: calls a profiler plugin as NCCL does in one process of a
 // job: a communicator of all ranks and one of two, collectives whose kernels and proxy operations
-// go on in another thread after the calls were enqueued, sends and receives. Three iterations.
+// go on in another thread after the calls were enqueued, sends and receives. Three iterations. At
+// exit, after the plugin's own exit handlers, it reports once more, as a thread of NCCL may.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <functional>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -19,6 +21,7 @@ namespace {
 using namespace ghostrank::nccl_profiler;
 
 int rank, ranks;
+std::function<void()> after_exit;
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "nccl_host: %s\n", what);
@@ -44,12 +47,7 @@ class Host {
 
   void* init(std::uint64_t id, const char* name, int size, int own) {
     void* context = nullptr;
-    if constexpr (std::is_same_v<decltype(plugin_.init), InitV1>)
-      check(plugin_.init(&context, &mask_));
-    else if constexpr (std::is_same_v<decltype(plugin_.init), InitV4>)
-      check(plugin_.init(&context, &mask_, name, id, 2, size, own, nullptr));
-    else
-      check(plugin_.init(&context, id, &mask_, name, 2, size, own, nullptr));
+    check(try_init(&context, id, name, size, own));
     if ((mask_ & (kColl | kP2p | kProxyOp)) != (kColl | kP2p | kProxyOp)) fail("mask");
     return context;
   }
@@ -195,9 +193,26 @@ class Host {
     check(plugin_.finalize(pair));
     check(plugin_.finalize(world));
     progress(world, late, 2, 1, 9);  // nothing may come of it
+    world_ = world;
+  }
+
+  void report_after_exit() {
+    send(world_, nullptr, getpid(), 1, 9);
+    void* context = nullptr;
+    if (try_init(&context, 1, "late", ranks, rank) != 0) return;
+    std::fputs("nccl_host: the plugin records although it has closed its file\n", stderr);
+    _exit(1);
   }
 
  private:
+  NcclResult try_init(void** context, std::uint64_t id, const char* name, int size, int own) {
+    if constexpr (std::is_same_v<decltype(plugin_.init), InitV1>)
+      return plugin_.init(context, &mask_);
+    else if constexpr (std::is_same_v<decltype(plugin_.init), InitV4>)
+      return plugin_.init(context, &mask_, name, id, 2, size, own, nullptr);
+    else
+      return plugin_.init(context, id, &mask_, name, 2, size, own, nullptr);
+  }
   static std::uint64_t timer() {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) +
            1;
@@ -211,6 +226,7 @@ class Host {
 
   const Plugin& plugin_;
   int mask_ = 0;
+  void* world_ = nullptr;
 };
 
 template <typename Plugin, typename Event, typename State>
@@ -218,13 +234,19 @@ void play(void* library, const char* symbol) {
   const auto* plugin = static_cast<const Plugin*>(dlsym(library, symbol));
   if (!plugin) fail("the plugin lacks the symbol");
   if (std::strcmp(plugin->name, "ghostrank") != 0) fail("another plugin");
-  Host<Plugin, Event, State>(*plugin).play();
+  static Host<Plugin, Event, State> host(*plugin);
+  host.play();
+  after_exit = [] { host.report_after_exit(); };
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 5) fail("PLUGIN VERSION RANK RANKS");
+  // Before the plugin registers its own handlers, which then run before this one.
+  std::atexit([] {
+    if (after_exit) after_exit();
+  });
   void* library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (!library) fail(dlerror());
   rank = std::atoi(argv[3]);

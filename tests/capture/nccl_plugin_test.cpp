@@ -177,6 +177,23 @@ TEST(NcclRecorder, WritesTheOldestOfTooManyCallsAndIgnoresWhatComesAfter) {
   }
 }
 
+TEST(NcclRecorder, WritesWhatIsOpenWhenItIsClosedAndIgnoresWhatComesAfter) {
+  const test::Folder folder;
+  nccl::Recorder recorder(folder.path(""));
+  const nccl::Handle comm = recorder.add_comm({7, "c", 1, 1, 0});
+  nccl::CallFacts facts;
+  facts.func = "AllReduce";
+  const nccl::Handle call = recorder.start_call(comm, facts);
+  const nccl::Handle proxy = recorder.start_proxy(comm, call, {});
+  recorder.close();
+  EXPECT_FALSE(recorder.works());
+  EXPECT_EQ(recorder.start_call(comm, facts), 0u);
+  recorder.stop(proxy);
+  recorder.stop(call);
+  for (const auto& entry : fs::directory_iterator(folder.path("")))
+    EXPECT_EQ(lines_of(entry.path()).size(), 2u) << "the call and its proxy operation";
+}
+
 TEST(NcclRecorder, SaysWhereItCannotWrite) {
   const test::Outcome outcome = test::shell("GHOSTRANK_PROFILER_DIR=/nowhere " GHOSTRANK_NCCL_HOST
                                             " " GHOSTRANK_NCCL_PLUGIN " 6 0 1");

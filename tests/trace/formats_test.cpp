@@ -104,6 +104,21 @@ TEST_F(Formats, AicbFollowsItsRowsAndSendsBetweenStages) {
             "log.csv:2:1: 4 fields under a header of 12");
 }
 
+TEST_F(Formats, AicbRefusesMoreRanksThanATraceHas) {
+  const auto size = [](const std::string& group, const std::string& ranks) {
+    return "CommType.all_reduce,CommGroup." + group + "," + ranks + ",1,,,,,,,,1\n";
+  };
+  const std::string many = "16777216";
+  EXPECT_EQ(refused("log.csv", std::string(kColumns) + size("tp_group", many) +
+                                   size("ep_group", many) + size("ep_dp_group", many)),
+            "log.csv:1:1: tp 16777216 times dp 281474976710656 are more than 16777216 ranks; "
+            "correct comm_group_size");
+  EXPECT_EQ(refused("log.csv", std::string(kColumns) + size("tp_group", "2") +
+                                   size("dp_group", "2") + size("ep_group", many)),
+            "log.csv:1:1: tp 2 times ep 16777216 are more than 16777216 ranks; correct "
+            "comm_group_size");
+}
+
 TEST_F(Formats, ParamOverlapsWhatIsWaitedForLater) {
   std::vector<std::string> files;
   for (const int rank : {0, 1})
@@ -156,6 +171,10 @@ TEST_F(Formats, JsonErrorsHaveLineAndColumn) {
                     "[{\"comms\": \"all_reduce\", \"in_msg_size\": 1000000000000000000, \"dtype\": "
                     "\"int\"}]"),
             "0.json: element 0: in_msg_size is no integer from 0 to 8796093022208");
+  EXPECT_EQ(
+      refused("0.json",
+              R"([{"compute": "gemm", "count": 1048576, "mm_dim": 16777216, "dtype": "int"}])"),
+      "0.json: element 0: a gemm of more than 2^44 bytes");
   EXPECT_EQ(refused("0.json", "[{\"comms\":" + std::string(100, '[')),
             "0.json:1:74: nested too deep; no trace is");
 }
@@ -167,7 +186,8 @@ std::string line(int rank, const std::string& version, const std::string& body) 
          version + R"(", "hostname": "h", "pid": )" + std::to_string(rank + 10) + "}, " + body +
          "}\n";
 }
-std::string call(const std::string& name, int number, std::uint64_t bytes, int start, int stop) {
+std::string call(const std::string& name, int number, std::uint64_t bytes, std::int64_t start,
+                 std::int64_t stop) {
   const std::string times =
       start < 0
           ? ""
@@ -192,6 +212,16 @@ TEST_F(Formats, InspectorMakesDelaysOfWhatLiesBetweenKernels) {
       "0xa:\nallreduce 0xa uint8 17179869184 AllReduce\nrecord 0\nwait 1\nall_gather 0xa uint8 32 "
       "AllGather\n"
       "wait 1\nreduce_scatter 0xa uint8 16 ReduceScatter\n");
+}
+
+TEST_F(Formats, InspectorRefusesTimesOfNoOneRun) {
+  constexpr std::int64_t kNow = 1'700'000'000'000'000;
+  const std::string error =
+      "h-0.log:2:1: times of kernels that are more than 11 days apart; times are microseconds";
+  const std::string first = line(0, "v4.2", call("AllReduce", 1, 64, 1, 2));
+  EXPECT_EQ(refused("h-0.log", first + line(0, "v4.2", call("AllReduce", 2, 64, kNow, kNow + 1))),
+            error);
+  EXPECT_EQ(refused("h-0.log", first + line(0, "v4.2", call("AllReduce", 2, 64, 3, kNow))), error);
 }
 
 TEST_F(Formats, InspectorTakesTheHeaderOfTheDumpBefore) {
@@ -263,6 +293,20 @@ TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
   const std::string cut = "{\"traceEvents\": [" + kernel("a", 1, 1, 1);
   EXPECT_EQ(refused("k.json", cut), "k.json:1:" + std::to_string(cut.size() + 1) +
                                         ": the file ends too early; it is cut off");
+}
+
+// Microseconds since 1970 would not fit as picoseconds. The file need not be in order.
+TEST_F(Formats, KinetoTakesTimesSince1970) {
+  constexpr double kNow = 1'700'000'000'000'000;
+  const std::string file =
+      folder.write("k.json", "{\"traceEvents\": [" + kernel("late", 7, kNow + 15, 20) + "," +
+                                 kernel("early", 7, kNow, 10) + "]}");
+  EXPECT_EQ(program_of(test::played({file}, 1).workload, 0),
+            "stream 7:\ncompute 10000000 early\ncompute 5000000 idle\ncompute 20000000 late\n");
+  EXPECT_EQ(
+      refused("k.json", "{\"traceEvents\": [" + kernel("a", 7, kNow, 10) + ",\n" +
+                            kernel("b", 7, 5, 10) + "]}"),
+      "k.json:1:1: a kernel ends over 11 days after the first one began; times are microseconds");
 }
 
 // Two steps of the profiler, each a backward, an all-reduce beside it and an optimizer, the second
@@ -477,6 +521,22 @@ TEST_F(Formats, ExecutionTracesGiveTheirCallsByPosition) {
   EXPECT_EQ(program_of(replay(trace, {}).workload, 0),
             "compute:\ngroup:\nall_gather group bfloat16 16 _allgather_base\nbroadcast group "
             "bfloat16 16@1 broadcast\n");
+}
+
+TEST_F(Formats, ExecutionTracesRefuseRanksFarApart) {
+  const auto stride = [&](const std::string& values) {
+    return refused("et_rank0.json",
+                   R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [
+                      {"id": 2, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {"values":
+                       [[[1, 1, 0, 16, 2, "cuda:0"]], 5, ["1", ""], 0, "allreduce", [], [], )" +
+                       values + R"(]}, "outputs": {"values": []}}]})");
+  };
+  for (const std::string far : {"4611686020574871552", "8388608"})
+    EXPECT_EQ(stride("0, " + far + ", 3"),
+              "et_rank0.json: node 2: a process group of 3 ranks from 0, stride " + far);
+  EXPECT_EQ(stride("1, 8388607, 3"),
+            "et_rank0.json: the trace names 16777216 ranks, but there are to be 4; they must be as "
+            "many");
 }
 
 TEST_F(Formats, GoalKeepsItsGraph) {

@@ -98,6 +98,23 @@ TEST_F(ReplayOfTraces, CommunicatorsThatDoNotTileAreRefused) {
       "give the traces of all ranks");
 }
 
+TEST(ReplayOfMembers, RefusesRanksBelowZero) {
+  Trace trace;
+  trace.given.resize(1);
+  trace.given[0].file = "t";
+  trace.groups.push_back({"dp", {WorldRank(0), WorldRank(-5)}});
+  EXPECT_EQ(test::error_of([&] {
+              replay(trace, {2, {}});
+            }),
+            "t: communicator 'dp' has rank -5 but the job 2 ranks");
+  trace.groups.clear();
+  trace.given[0].also = {WorldRank(-5)};
+  EXPECT_EQ(test::error_of([&] {
+              replay(trace, {2, {}});
+            }),
+            "t: rank -5 twice, or in a job of 2 ranks; each rank has one trace");
+}
+
 TEST_F(ReplayOfTraces, MessagesWithoutAPartnerAndDeadlocksAreNamed) {
   EXPECT_EQ(
       test::error_in(folder,

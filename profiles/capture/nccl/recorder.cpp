@@ -85,7 +85,11 @@ class Line {
 
 Recorder& Recorder::of_process() {
   const char* folder = std::getenv("GHOSTRANK_PROFILER_DIR");
-  static Recorder recorder(folder && *folder ? folder : ".");
+  static Recorder& recorder = *new Recorder(folder && *folder ? folder : ".");
+  struct Closer {
+    ~Closer() { recorder.close(); }
+  };
+  static const Closer closer;
   return recorder;
 }
 
@@ -101,9 +105,13 @@ Recorder::Recorder(const std::string& folder) {
                  path_.c_str(), std::strerror(errno));
 }
 
-Recorder::~Recorder() {
-  while (!comms_.empty()) remove_comm(comms_.begin()->first);
+Recorder::~Recorder() { close(); }
+
+void Recorder::close() {
+  const std::lock_guard lock(mutex_);
+  while (!comms_.empty()) end_comm(comms_.begin());
   if (file_) std::fclose(file_);
+  file_ = nullptr;
 }
 
 Handle Recorder::add_comm(CommFacts facts) {
@@ -124,14 +132,16 @@ void Recorder::learn(Handle comm, std::uint64_t id, const char* name, int rank) 
 
 void Recorder::remove_comm(Handle comm) {
   const std::lock_guard lock(mutex_);
-  const auto found = comms_.find(comm);
-  if (found == comms_.end()) return;
-  const std::deque<Handle> calls = found->second.calls;
+  if (const auto found = comms_.find(comm); found != comms_.end()) end_comm(found);
+}
+
+void Recorder::end_comm(Events<Comm>::iterator comm) {
+  const std::deque<Handle> calls = comm->second.calls;
   for (const Handle call : calls) forget(call);
   // Operations that the proxy thread has not ended yet.
   std::vector<Handle> open;
   for (const auto& [handle, proxy] : proxies_)
-    if (proxy.comm == comm) open.push_back(handle);
+    if (proxy.comm == comm->first) open.push_back(handle);
   std::sort(open.begin(), open.end());
   for (const Handle handle : open) {
     write_proxy(proxies_[handle]);

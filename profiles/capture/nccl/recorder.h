@@ -55,7 +55,8 @@ struct ProxyFacts {
 
 class Recorder {
  public:
-  // The process's own; its file is DIR/nccl-HOST-PID.jsonl.
+  // The process's own; its file is DIR/nccl-HOST-PID.jsonl. It is closed at exit, or when NCCL
+  // unloads the plugin, but never destroyed: a thread of NCCL may still report events.
   static Recorder& of_process();
 
   explicit Recorder(const std::string& folder);
@@ -63,12 +64,17 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  bool works() const { return file_ != nullptr; }
+  bool works() const {
+    const std::lock_guard lock(mutex_);
+    return file_ != nullptr;
+  }
 
   Handle add_comm(CommFacts facts);
   // v1 to v3 describe the communicator with each call, not in init().
   void learn(Handle comm, std::uint64_t id, const char* name, int rank);
   void remove_comm(Handle comm);
+  // Removes all communicators and closes the file; ignores what is reported afterwards.
+  void close();
 
   Handle start_call(Handle comm, const CallFacts& facts);
   Handle start_kernel(Handle call, int channel, std::uint64_t timer_ns);
@@ -122,6 +128,7 @@ class Recorder {
   template <typename Event>
   using Events = std::unordered_map<Handle, Event>;
 
+  void end_comm(Events<Comm>::iterator comm);
   std::string header(const Comm& comm) const;
   void end_child(Handle call);
   void write_if_complete(Handle handle, Call& call);
@@ -131,7 +138,7 @@ class Recorder {
   void write(const std::string& line);
   std::int64_t from_timer(std::uint64_t timer_ns, std::int64_t seen_us) const;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::FILE* file_ = nullptr;
   std::string path_, host_;
   Handle next_ = 1;

@@ -15,7 +15,7 @@ namespace {
 using Element = NcclXml::Element;
 
 constexpr int kMostDevices = 64, kMostBridges = 256, kMostCpus = 16, kMostDepth = 32;
-constexpr std::int64_t kMostId = 0x7fffffffffffffff;
+constexpr std::uint64_t kMostId = 0xffffffffffffffff;
 
 // The rate of one PCIe lane in units of 100 Mbit/s, by its signalling rate; NCCL takes 60 for an
 // unknown rate.
@@ -85,7 +85,9 @@ class Reader {
 };
 
 NcclMachine::Uplink Reader::uplink(const Element& pci, NcclMachine::Uplink above) const {
-  std::int64_t width = in_.integer_or(pci, "link_width", 0, 0, 64);
+  // NCCL writes an empty width for a device that /sys does not have.
+  const char* lanes = pci.Attribute("link_width");
+  std::int64_t width = lanes && *lanes ? in_.integer(pci, "link_width", 0, 64) : 0;
   if (width == 0) width = kWholeWidth;
   const char* speed = pci.Attribute("link_speed");
   const std::string_view text = speed ? speed : "";
@@ -191,7 +193,7 @@ void Reader::read_nics(const Element& nic, const NcclMachine::Uplink& up) {
     made.up = up;
     made.GBps = static_cast<double>(mbps) / kMbpsPerGBps;
     made.latency_us = e->Attribute("latency") ? in_.real(*e, "latency") : 0;
-    made.asic = in_.integer_or(*e, "guid", dev, 0, kMostId, 16);
+    made.asic = in_.integer_or<std::uint64_t>(*e, "guid", dev, 0, kMostId, 16);
     made.port = static_cast<int>(in_.integer_or(*e, "port", 0, 0, 1000));
     made.rdma = in_.integer_or(*e, "gdr", 0, 0, 1) == 1;
     if (!nics_.emplace(dev, made).second)

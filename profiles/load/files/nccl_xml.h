@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <tinyxml2.h>
+#include <type_traits>
 
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
@@ -42,13 +43,14 @@ struct NcclXml {
     return text;
   }
 
-  std::int64_t integer(const Element& e, const char* name, std::int64_t least, std::int64_t most,
-                       int base = 10) const {
+  template <typename Integer = std::int64_t>
+  Integer integer(const Element& e, const char* name, std::type_identity_t<Integer> least,
+                  std::type_identity_t<Integer> most, int base = 10) const {
     const std::string text = attribute(e, name);
     std::string_view digits = text;
     if (base == 16 && (digits.starts_with("0x") || digits.starts_with("0X")))
       digits.remove_prefix(2);
-    std::int64_t value = 0;
+    Integer value = 0;
     const char* end = digits.data() + digits.size();
     const auto [stop, error] = std::from_chars(digits.data(), end, value, base);
     if (error != std::errc{} || stop != end || value < least || value > most)
@@ -56,9 +58,11 @@ struct NcclXml {
                                   std::to_string(least) + " to " + std::to_string(most));
     return value;
   }
-  std::int64_t integer_or(const Element& e, const char* name, std::int64_t otherwise,
-                          std::int64_t least, std::int64_t most, int base = 10) const {
-    return e.Attribute(name) ? integer(e, name, least, most, base) : otherwise;
+  template <typename Integer = std::int64_t>
+  Integer integer_or(const Element& e, const char* name, std::type_identity_t<Integer> otherwise,
+                     std::type_identity_t<Integer> least, std::type_identity_t<Integer> most,
+                     int base = 10) const {
+    return e.Attribute(name) ? integer<Integer>(e, name, least, most, base) : otherwise;
   }
 
   double real(const Element& e, const char* name) const {

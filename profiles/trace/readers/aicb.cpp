@@ -164,6 +164,11 @@ class Importer {
     ep_ = dimension("ep_group");
     dp_ = dimension("dp_group");
     if (size_["dp_group"] == 0 && size_["ep_dp_group"] > 0) dp_ = ep_ * size_["ep_dp_group"];
+    for (const auto& [name, size] : {std::pair("dp", dp_), std::pair("ep", ep_)})
+      if (size > kMostTraceRanks / tp_)
+        fail(1, "tp " + std::to_string(tp_) + " times " + name + " " + std::to_string(size) +
+                    " are more than " + std::to_string(kMostTraceRanks) +
+                    " ranks; correct comm_group_size");
     if (world_ > 0 && world_ % (tp_ * dp_) != 0)
       fail(1, std::to_string(world_) + " ranks are no multiple of tp " + std::to_string(tp_) +
                   " times dp " + std::to_string(dp_));

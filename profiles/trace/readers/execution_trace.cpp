@@ -311,8 +311,10 @@ class Importer {
       group.members = defined->second;
     } else if (size > 0) {
       const std::int64_t first = integer(values.at(3), 0), stride = integer(values.at(4), 1);
-      if (size > kMostTraceRanks || first < 0 || stride < 0 ||
-          first + (size - 1) * stride >= kMostTraceRanks || (stride == 0 && size > 1))
+      constexpr std::int64_t kLast = kMostTraceRanks - 1;
+      const bool fits = size <= kMostTraceRanks && first >= 0 && first <= kLast && stride >= 0;
+      // A division, because the product may overflow.
+      if (!fits || (size > 1 && (stride == 0 || stride > (kLast - first) / (size - 1))))
         fail("a process group of " + std::to_string(size) + " ranks from " + std::to_string(first) +
              ", stride " + std::to_string(stride));
       for (std::int64_t i = 0; i < size; ++i) group.members.emplace_back(first + i * stride);

@@ -37,7 +37,8 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kMostMicros = 9e15;
+constexpr double kMostMicros = 4e15;  // as nanoseconds, two of them in 63 bits
+constexpr std::int64_t kMostNanos = 1'000'000'000'000'000;  // of all kernels together: 11 days
 
 std::string track_of(std::int64_t stream) { return "stream " + std::to_string(stream); }
 
@@ -64,6 +65,7 @@ class Importer {
     if (kernels_.empty())
       throw Error(path +
                   ":1:1: there are no kernels of a device; record with ProfilerActivity.CUDA");
+    count_from_the_first_kernel();
     rank_ = &trace_.given.emplace_back();
     rank_->rank = WorldRank(own_.value_or(0));
     rank_->file = path;
@@ -131,7 +133,22 @@ class Importer {
     const JsonNode* value = json.find(json.root(), key);
     if (!value || !value->is_number() || !(value->number >= 0) || !(value->number < kMostMicros))
       fail(std::string(key) + " is no time in microseconds");
-    return std::llround(value->number * 1e3);
+    const double whole = std::floor(value->number);
+    return std::llround(whole) * 1000 + std::llround((value->number - whole) * 1e3);
+  }
+
+  // Kernels' times, so far nanoseconds of the file's clock, become picoseconds since the first
+  // kernel began: as picoseconds, times since 1970 do not fit.
+  void count_from_the_first_kernel() {
+    const std::int64_t first = std::ranges::min_element(kernels_, {}, &DeviceKernel::start)->start;
+    for (DeviceKernel& kernel : kernels_) {
+      line_ = kernel.event.position;
+      if (kernel.end - first > kMostNanos)
+        fail("a kernel ends over 11 days after the first one began; times are microseconds");
+      kernel.start = (kernel.start - first) * kPicosPerNano;
+      kernel.end = (kernel.end - first) * kPicosPerNano;
+      if (!kernel.call) kernel.event.duration = kernel.end - kernel.start;
+    }
   }
 
   void take(const JsonTape& json, std::uint64_t line) {
@@ -147,8 +164,8 @@ class Importer {
       return;
     }
     DeviceKernel kernel;
-    kernel.start = nanos(json, "ts") * kPicosPerNano;
-    kernel.end = kernel.start + nanos(json, "dur") * kPicosPerNano;
+    kernel.start = nanos(json, "ts");
+    kernel.end = kernel.start + nanos(json, "dur");
     const JsonNode* name = json.find(json.root(), "name");
     const JsonNode* args = json.find(json.root(), "args");
     if (const JsonNode* stream = args ? json.find(*args, "stream") : nullptr)
@@ -163,10 +180,7 @@ class Importer {
       kernel.call = true;  // take_calls() finds out which
     else if (nccl)
       take_call(json, *args, call->text, kernel);
-    if (!kernel.call) {
-      kernel.event.kind = TraceEvent::Kind::compute;
-      kernel.event.duration = kernel.end - kernel.start;
-    }
+    if (!kernel.call) kernel.event.kind = TraceEvent::Kind::compute;
     ++trace_.used;
     kernels_.push_back(kernel);
   }

@@ -140,6 +140,12 @@ class Importer {
     return event;
   }
 
+  std::uint64_t moved(double bytes, const char* what) const {
+    if (bytes > static_cast<double>(kMostTraceBytes))
+      fail("a " + std::string(what) + " of more than 2^44 bytes");
+    return static_cast<std::uint64_t>(bytes);
+  }
+
   void compute(const JsonNode& element) {
     const std::string_view kind = text(element, "compute");
     TraceEvent event = event_of(kind);
@@ -153,16 +159,14 @@ class Importer {
       };
       const double m = dim("mm0_dim0"), k = dim("mm0_dim1"), n = dim("mm1_dim1");
       event.flops = 2 * m * n * k * count;
-      event.stated =
-          static_cast<std::uint64_t>((m * k + k * n + m * n) * element_bytes(element) * count);
+      event.stated = moved((m * k + k * n + m * n) * element_bytes(element) * count, "gemm");
     } else if (kind == "emb_lookup") {
       const auto value = [&](const char* key) {
         return static_cast<double>(integer(element, key, kMost, 1));
       };
-      const double bytes = value("batch_size") * value("num_emb_tables") * value("bag_size") *
-                           value("emb_dim") * 4 * count;
-      if (bytes > static_cast<double>(kMostTraceBytes)) fail("a look-up of more than 2^44 bytes");
-      event.stated = static_cast<std::uint64_t>(bytes);
+      event.stated = moved(value("batch_size") * value("num_emb_tables") * value("bag_size") *
+                               value("emb_dim") * 4 * count,
+                           "look-up");
     } else {
       fail("compute " + quote(kind) + " is neither gemm nor emb_lookup");
     }

@@ -106,6 +106,15 @@ TEST(NcclTopologyFile, SaysWhatIsInTheNode) {
   EXPECT_TRUE(machine->nics[7].rdma);
 }
 
+TEST(NcclTopologyFile, TakesWholeGuidsAndEmptyWidthsAsNcclWritesThem) {
+  std::string text = replaced(file_of(kHgxH100), "guid=\"0x100\"", "guid=\"0xa0ce7c0003966b94\"");
+  text = replaced(text, "link_width=\"16\"", "link_width=\"\"");
+  const auto machine = parse_nccl_topology(text, "topo.xml");
+  EXPECT_EQ(machine->nics[0].asic, 0xa0ce7c0003966b94);
+  EXPECT_EQ(machine->bridges[0].GBps, machine->bridges[1].GBps) << "16 lanes";
+  EXPECT_GT(machine->bridges[0].GBps, 0);
+}
+
 // Two GPUs joined by NVLink bridges, without a switch.
 TEST(NcclTopologyFile, KnowsNvlinksFromGpuToGpu) {
   std::string text = file_of({2, 2, 2, 80, 4, 100000, "16.0 GT/s PCIe"});
@@ -144,6 +153,8 @@ TEST(NcclTopologyFile, IsRefusedWhereItIsWrong) {
   EXPECT_NE(error("dev=\"0\" sm", "dev=\"1\" sm").find("two GPUs with dev 1"), std::string::npos);
   EXPECT_NE(error("sm=\"90\"", "sm=\"x\"").find("sm is 'x'"), std::string::npos);
   EXPECT_NE(error("sm=\"90\"", "sm=\"70\"").find("sm 70 are not modelled"), std::string::npos);
+  EXPECT_NE(error("guid=\"0x100\"", "guid=\"0x1a0ce7c0003966b94\"").find("guid is"),
+            std::string::npos);
   EXPECT_NE(error("x86_64", "arm64").find("other than x86_64"), std::string::npos);
   EXPECT_NE(error("<nvlink", "<c2c bw=\"1\" count=\"1\"/><nvlink").find("C2C"), std::string::npos);
   EXPECT_NE(error("tclass=\"0x068000\"", "tclass=\"0x068001\"").find("to a CPU"),

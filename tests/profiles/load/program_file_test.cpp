@@ -229,6 +229,9 @@ TEST(ProgramFile, NamesTheLineThatIsWrong) {
                        "            allreduce tp float32 1024\n            outlives\n", kCarried),
             "job.yaml:23:17: outlives comes before the first op of a stream");
   EXPECT_EQ(error_with("#0", "12"), "job.yaml:13:20: all_gather_v takes a list of counts, as #0");
+  EXPECT_EQ(error_with("[0, 5, 6, 0]", "6"),
+            "job.yaml:6:26: counts has '6' for a list of elements; write a list of lists, as "
+            "[[5, 0]]");
 }
 
 constexpr const char* kTogether = R"(schema: ghostrank/job/1

@@ -50,6 +50,8 @@ std::uint64_t NcclRecords::infer_sizes() {
 
 namespace {
 
+constexpr std::int64_t kMostMicros = 1'000'000'000'000;  // as picoseconds, 9 of them in 63 bits
+
 class Importer {
  public:
   Importer(const NcclRecords& in, const std::string& path, Trace& trace)
@@ -156,7 +158,7 @@ class Importer {
         if (idle) ended.clear();
         TraceEvent compute;
         compute.kind = gap > 0 ? TraceEvent::Kind::compute : TraceEvent::Kind::join;
-        compute.duration = gap * kPicosPerMicro;
+        compute.duration = picos(record, gap);
         compute.counted = false;
         compute.name = trace_.name("between calls");
         compute.position = record.line;
@@ -179,6 +181,14 @@ class Importer {
     }
   }
 
+  // From microseconds that lie between two times of kernels up to `record`.
+  Picoseconds picos(const NcclRecord& record, std::int64_t micros) const {
+    if (micros > kMostMicros)
+      throw Error(in_.memberships[record.membership].file + ":" + std::to_string(record.line) +
+                  ":1: times of kernels that are more than 11 days apart; times are microseconds");
+    return micros * kPicosPerMicro;
+  }
+
   TraceEvent join_at(const NcclRecord& record) {
     TraceEvent join;
     join.name = trace_.name("between calls");
@@ -191,7 +201,7 @@ class Importer {
     event.group = record.comm;
     event.stated = record.bytes;
     event.position = record.line;
-    if (record.start_us >= 0) event.duration = (record.stop_us - record.start_us) * kPicosPerMicro;
+    if (record.start_us >= 0) event.duration = picos(record, record.stop_us - record.start_us);
     if (record.call >= kNcclSend) {
       const auto& members = trace_.groups[record.comm].members;
       event.kind = record.call == kNcclSend ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
