@@ -5,6 +5,7 @@
 #include "profiles/model/convolutional.h"
 
 #include <array>
+#include <numeric>
 
 #include "profiles/model/model.h"
 
@@ -27,6 +28,7 @@ constexpr std::array kKeys{
     Key{"image", KeyType::integer, "224", "width and height of the input in pixels", 32, 65536}};
 
 constexpr std::uint64_t kMaxConvolutions = 10'000;
+constexpr std::int64_t kMaxBlocks = 10'000;
 
 // 1x1, 3x3, 1x1 convolutions; the first block of a stage also projects its input.
 void bottleneck(Network& net, const std::string& name, std::uint64_t inner, std::uint64_t stride,
@@ -131,6 +133,8 @@ std::vector<std::int64_t> list_of(const Settings& settings, std::string_view key
                                   const Mark& mark) {
   const std::vector<std::int64_t> list = settings.integers(key);
   if (list.empty()) fail(mark, "the model needs " + std::string(key) + "; list them");
+  if (key == "blocks" && std::accumulate(list.begin(), list.end(), std::int64_t{0}) > kMaxBlocks)
+    fail(settings.at(key).mark, "more than " + std::to_string(kMaxBlocks) + " blocks; list fewer");
   return list;
 }
 

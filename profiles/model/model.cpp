@@ -45,6 +45,10 @@ Model make_model(const YamlValue& description) {
     if (kind->text != one.name) continue;
     Model model = one.make(Settings(description, one.keys(), "model"), description.mark);
     model.kind = one.name;
+    if (model.tensors() > kMaxTensors)
+      fail(description.mark, "the model has " + std::to_string(model.tensors()) +
+                                 " parameter tensors, at most " + std::to_string(kMaxTensors) +
+                                 " are supported; describe fewer");
     return model;
   }
   fail(kind->mark, "kind is " + ghostrank::description(*kind) +

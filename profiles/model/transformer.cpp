@@ -85,16 +85,15 @@ constexpr std::array kKeys{
 // Appends layers and their tensors to a model.
 class Writer {
  public:
-  Writer(Model& model, const Transformer& config) : model_(model), config_(config) {}
+  Writer(Model& model, const Transformer& config, const Mark& mark)
+      : model_(model), config_(config), mark_(mark) {}
 
   void layer(std::string name, double forward_flops) {
     model_.layers.push_back({std::move(name), {}, forward_flops, 0, 0});
   }
-  void vector(std::string name, std::uint64_t numel) {
-    model_.layers.back().parameters.push_back({std::move(name), numel});
-  }
+  void vector(std::string name, std::uint64_t numel) { add({std::move(name), numel}); }
   void matrix(std::string name, std::uint64_t rows, std::uint64_t columns) {
-    model_.layers.back().parameters.push_back({std::move(name), rows * columns, rows});
+    add({std::move(name), rows * columns, rows});
   }
   void linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
     matrix(name + ".w", out, in);
@@ -116,8 +115,18 @@ class Writer {
   }
 
  private:
+  // Refuses too many tensors before they fill the memory.
+  void add(ParameterTensor tensor) {
+    if (++tensors_ > kMaxTensors)
+      fail(mark_, "the model has more than " + std::to_string(kMaxTensors) +
+                      " parameter tensors; lower layers or experts.count");
+    model_.layers.back().parameters.push_back(std::move(tensor));
+  }
+
   Model& model_;
   const Transformer& config_;
+  const Mark& mark_;
+  std::uint64_t tensors_ = 0;
 };
 
 double real(std::uint64_t n) { return static_cast<double>(n); }
@@ -386,7 +395,7 @@ Transformer config_of(const Settings& settings) {
 
 std::span<const Key> transformer_keys() { return kKeys; }
 
-Model make_transformer(const Settings& settings, const Mark&) {
+Model make_transformer(const Settings& settings, const Mark& mark) {
   const Transformer config = config_of(settings);
   Model model;
   model.name = settings.text("name");
@@ -396,7 +405,7 @@ Model make_transformer(const Settings& settings, const Mark&) {
   if (model.architecture.empty()) model.architecture = config.norm_bias ? "gpt2" : "llama";
   refuse_elsewhere(settings, config, model.architecture);
   model.transformer = config;
-  Writer out(model, config);
+  Writer out(model, config, mark);
   if (model.architecture == "gpt2")
     write_gpt2(out, config);
   else if (model.architecture == "llama")

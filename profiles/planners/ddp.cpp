@@ -178,14 +178,15 @@ std::vector<Bucket> buckets_of(const JobSpec& spec) {
                      mebibytes(parallel.bucket_cap_mb));
 }
 
-// The programs of a rank: the first iterations, then one for every recorded step, beginning with
-// step `first`.
+// The programs of a rank: the first iterations, from which DDP learns its buckets, then one for
+// every recorded step, beginning with step `first`.
 Role role_of(Plan plan, Launch launch, const std::vector<StepTimes>& recorded, std::size_t first) {
   Role role{"ddp", {}};
-  if (plan.by_tensor && recorded.empty()) return {"ddp", {later_iteration(plan, launch, false)}};
-  role.iterations.push_back(first_iteration(plan));
-  if (launch != Launch::flat) role.iterations.push_back(later_iteration(plan, launch, true));
-  if (recorded.empty() && launch != Launch::flat)
+  if (!plan.by_tensor) {
+    role.iterations.push_back(first_iteration(plan));
+    if (launch != Launch::flat) role.iterations.push_back(later_iteration(plan, launch, true));
+  }
+  if (recorded.empty() && (plan.by_tensor || launch != Launch::flat))
     role.iterations.push_back(later_iteration(plan, launch, false));
   for (std::size_t i = 0; i < recorded.size(); ++i) {
     plan.times = recorded[(first + i) % recorded.size()];

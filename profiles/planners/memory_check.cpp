@@ -10,6 +10,7 @@
 #include "profiles/job/optimizer.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/mesh.h"
+#include "profiles/planners/fsdp/units.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/pipeline/memory.h"
 
@@ -44,17 +45,19 @@ double sharers_of(const JobSpec& spec) {
   return std::max(1.0, spec.cluster.gpus() / (static_cast<double>(p.tp) * p.pp * p.dp_replicate));
 }
 
+// Bytes of the largest unit's weights when it is gathered. Expert parallelism takes the place of
+// tensor parallelism for the routed experts.
 double largest_unit(const JobSpec& spec) {
-  const bool experts = spec.model->transformer && spec.model->transformer->experts.count > 0;
-  if (experts) return 0;  // units are smaller
+  const ParallelPlan& p = spec.parallel;
   double largest = 0;
   for (const Layer& layer : spec.model->layers) {
     double numel = 0;
     for (const ParameterTensor& tensor : layer.parameters)
-      numel += static_cast<double>(tensor.numel);
+      numel += static_cast<double>(tensor.numel) /
+               (p.ep > 1 && is_routed_expert(*spec.model, tensor) ? p.ep : p.tp);
     largest = std::max(largest, numel);
   }
-  return largest * bytes_of(spec.precision.parameters) / spec.parallel.tp;
+  return largest * bytes_of(spec.precision.parameters);
 }
 
 State state_of(const JobSpec& spec) {

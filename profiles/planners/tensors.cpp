@@ -1,7 +1,6 @@
 #include "profiles/planners/tensors.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -27,14 +26,12 @@ Sparsity measured_in(const YamlValue* list, const Mark& mark, std::uint64_t bloc
   const auto ranks = static_cast<double>(list->children.size() - 1);
   double sum = 0, density = 0;
   for (const YamlValue& item : list->children) {
-    double share = -1;
-    const char* end = item.text.data() + item.text.size();
-    if (item.is_scalar()) std::from_chars(item.text.data(), end, share);
-    if (!(share >= 0 && share <= 1))
+    const auto share = item.is_scalar() ? parse_number(item.text) : std::nullopt;
+    if (!share || *share < 0 || *share > 1)
       fail(item.mark, description(item) + " is no share; write a number from 0 to 1");
-    density += share * static_cast<double>(shares.size()) / ranks;
-    sum += share;
-    shares.push_back(share);
+    density += *share * static_cast<double>(shares.size()) / ranks;
+    sum += *share;
+    shares.push_back(*share);
   }
   if (std::abs(sum - 1) > 1e-6)
     fail(list->mark, "the shares sum to " + number_text(sum) + "; they must sum to 1");

@@ -46,7 +46,7 @@ class ZeroWriter {
     std::uint64_t padded = 0;  // likewise, each tensor rounded up to a multiple of the ranks
     std::uint64_t held = 0;    // all elements, sharded or not
     bool available = false;
-    std::size_t batch = 0;  // the gather that fetches it
+    std::optional<std::size_t> batch;  // the gather that fetches it; empty: nothing is sharded
   };
   struct Slice {  // a range of the flat parameters
     std::uint64_t start = 0, numel = 0;
@@ -116,7 +116,7 @@ void ZeroWriter::gather(const std::vector<std::size_t>& layers) {
   std::uint64_t padded = 0;
   for (const std::size_t layer : layers) {
     units_[layer].available = true;
-    units_[layer].batch = batches_.size();
+    if (units_[layer].padded > 0) units_[layer].batch = batches_.size();
     live_ += units_[layer].numel;
     padded += units_[layer].padded;
   }
@@ -137,8 +137,8 @@ void ZeroWriter::fetch(std::size_t use) {
   const std::size_t layer = layer_at(use);
   considered_ = std::max(considered_, use + 1);
   if (!units_[layer].available) gather({layer});
-  if (units_[layer].batch < batches_.size()) {
-    auto& batch = batches_[units_[layer].batch];
+  if (units_[layer].batch) {
+    auto& batch = batches_[*units_[layer].batch];
     if (batch) out_.wait(*batch);
     batch.reset();
   }

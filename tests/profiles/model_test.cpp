@@ -135,6 +135,20 @@ TEST(Model, IsADescriptionThatOtherSizesFollowFrom) {
   EXPECT_EQ(encoder.parameters(), 335141888u);
 }
 
+TEST(Model, HasNoMoreTensorsThanCanBePlanned) {
+  const auto error = [](const std::string& yaml) {
+    return test::error_of([&] { test::model_from(yaml); });
+  };
+  EXPECT_NE(error("{base: mixtral-8x7b, layers: 10000, experts: {count: 100000}}")
+                .find("more than 1000000 parameter tensors; lower layers or experts.count"),
+            std::string::npos);
+  std::string blocks = "1000";
+  for (int i = 0; i < 10; ++i) blocks += ", 1000";
+  EXPECT_NE(error("{base: densenet201, blocks: [" + blocks + "]}")
+                .find("more than 10000 blocks; list fewer"),
+            std::string::npos);
+}
+
 TEST(Model, FollowsTheKeysOfAGatedGroupedQueryTransformer) {
   const Model llama3_8b = test::model_from(
       "{kind: transformer, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, "

@@ -19,6 +19,7 @@ namespace {
 Picoseconds paced(const Background& background) {
   if (background.rate_bps == 0) return 0;
   const double bytes = std::ceil(static_cast<double>(background.bytes) / background.over);
+  check_rate(background, bytes);
   return static_cast<Picoseconds>(bytes * 8 / background.rate_bps * kPicosPerSecond);
 }
 

@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/background/pattern.h"
 #include "profiles/workload/traffic_pattern.h"
 
 namespace ghostrank {
 namespace {
+
+constexpr double kMostBytes = 1LL << 50;  // as of the key `bytes`
 
 // A free name for a kind of group: that of the pattern, or with a number behind it.
 std::string new_name(Pattern pattern, const std::vector<std::string>& known) {
@@ -129,9 +132,15 @@ std::vector<Service> make_services(const JobSpec& spec, Workload& workload) {
       continue;
     }
     std::uint64_t bytes = background.bytes;
-    if (bytes == 0)
-      bytes = static_cast<std::uint64_t>(background.rate_bps / 8 * background.over *
-                                         seconds(compute_of_step(workload)));
+    if (bytes == 0) {
+      const double carried =
+          background.rate_bps / 8 * background.over * seconds(compute_of_step(workload));
+      if (carried > kMostBytes)
+        throw Error(background.source + ": while a step computes, " +
+                    rate_text(background.rate_bps) + " carries " + number_text(carried) +
+                    " bytes, at most " + number_text(kMostBytes) + " are supported; lower rate");
+      bytes = static_cast<std::uint64_t>(carried);
+    }
     if (bytes == 0)
       throw Error(background.source + ": the steps compute nothing meanwhile, so a rate gives no " +
                   "bytes; add bytes, as in {pattern: " + name_of(background.pattern) +

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/planners/background/pattern.h"
 #include "profiles/workload/program_builder.h"
 
@@ -14,6 +15,7 @@ namespace ghostrank {
 namespace {
 
 constexpr std::uint64_t kMostChunks = 100'000;  // of a rank in one step
+constexpr double kLongestStep = 24 * 3600;      // seconds; clocks count picoseconds in 64 bits
 
 std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
@@ -31,6 +33,7 @@ std::uint64_t bytes_of_part(const Background& background, const Service& service
     throw Error(background.source + ": " + std::to_string(bytes) +
                 " bytes of a rank are more than " + std::to_string(kMostChunks) +
                 " chunks; use a larger chunk");
+  check_rate(background, static_cast<double>(bytes));
   return bytes;
 }
 
@@ -174,6 +177,13 @@ std::string name_with_incasts(std::string name, const JobSpec& spec, const Workl
 }
 
 }  // namespace
+
+void check_rate(const Background& background, double bytes) {
+  if (background.rate_bps > 0 && bytes * 8 / background.rate_bps > kLongestStep)
+    throw Error(background.source + ": at " + rate_text(background.rate_bps) + " the " +
+                number_text(bytes) + " bytes of a rank in one step take longer than a day; raise " +
+                "rate");
+}
 
 void add_to_roles(const JobSpec& spec, Workload& workload, const std::vector<Service>& services,
                   const std::vector<StepVariant>& variants) {

@@ -19,7 +19,7 @@ struct StepVariant {
 };
 
 // The distinct programs of a job with background; the one most frequent in the steady state is
-// last. Writes the order of the workload's iterations.
+// last. Writes the order of the workload's iterations, which follows the plan's own if it has one.
 std::vector<StepVariant> order_variants(const JobSpec& spec, Workload& workload);
 
 }  // namespace ghostrank

@@ -146,7 +146,7 @@ int data_ranks(const JobSpec& spec) {
 
 // Checks the rules of torch.distributed.pipelining's schedules for the number of micro-batches.
 // `unit`: samples of one micro-batch on all data-parallel ranks.
-void check_micro_batches(const JobSpec& spec, const Pipeline& pipeline, int unit) {
+void check_micro_batches(const JobSpec& spec, const Pipeline& pipeline, std::int64_t unit) {
   const int count = pipeline.micro_batches, stages = pipeline.stages;
   const auto refuse = [&](const std::string& what, int fit) {
     throw Error(spec.source_of("parallel.global_batch") + ": schedule " + pipeline.schedule +
@@ -165,11 +165,11 @@ void check_micro_batches(const JobSpec& spec, const Pipeline& pipeline, int unit
 
 Pipeline pipeline_for(const JobSpec& spec, int ranks) {
   const ParallelPlan& p = spec.parallel;
-  const int unit = p.micro_batch * ranks;
+  const std::int64_t unit = std::int64_t{p.micro_batch} * ranks;
   Pipeline out;
   out.schedule = p.schedule;
   out.stages = p.pp;
-  out.micro_batches = std::max(1, p.global_batch / unit);
+  out.micro_batches = static_cast<int>(std::max<std::int64_t>(1, p.global_batch / unit));
   if (p.global_batch % unit != 0)
     throw Error(
         spec.source_of("parallel.global_batch") + ": parallel.global_batch is " +

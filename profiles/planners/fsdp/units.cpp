@@ -42,8 +42,7 @@ FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) 
   bool routed = false;
   for (const ParameterTensor& tensor : layer.parameters) {
     if (titan && tensor.name == "router_bias") continue;
-    if (const auto expert = titan ? expert_of(tensor) : std::nullopt;
-        expert && *expert < spec.model->transformer->experts.count) {
+    if (titan && is_routed_expert(*spec.model, tensor)) {
       routed = true;
       continue;
     }
@@ -58,6 +57,12 @@ FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) 
 }
 
 }  // namespace
+
+bool is_routed_expert(const Model& model, const ParameterTensor& tensor) {
+  if (!model.transformer) return false;
+  const auto expert = expert_of(tensor);
+  return expert && *expert < model.transformer->experts.count;
+}
 
 std::vector<FsdpUnit> fsdp_units(const JobSpec& spec, const FsdpMesh& mesh) {
   std::vector<FsdpUnit> out;

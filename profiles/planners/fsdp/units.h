@@ -21,6 +21,9 @@ struct FsdpUnit {
   std::uint64_t tensors = 0, experts_tensors = 0;
 };
 
+// True if the tensor is one of a routed expert of a transformer.
+bool is_routed_expert(const Model& model, const ParameterTensor& tensor);
+
 // The units, by layer of the model.
 std::vector<FsdpUnit> fsdp_units(const JobSpec& spec, const FsdpMesh& mesh);
 

@@ -228,13 +228,16 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
   if (dense % expert_tp(p) != 0)
     refuse(spec, "parallel.expert_tp", p.expert_tp,
            "does not divide the " + std::to_string(dense) + " ranks of a stage", dense,
-           [&](int value) { return dense % (value * p.ep) == 0 && m.experts.ffn % value == 0; });
-  if (dense % (p.ep * expert_tp(p)) != 0)
+           [&](int value) {
+             return dense % (std::int64_t{value} * p.ep) == 0 && m.experts.ffn % value == 0;
+           });
+  const std::int64_t expert_tp_wide = expert_tp(p);
+  if (dense % (p.ep * expert_tp_wide) != 0)
     refuse(spec, "parallel.ep", p.ep,
            "a stage has " + std::to_string(dense) + " ranks, no multiple of ep x expert_tp " +
                std::to_string(expert_tp(p)),
            count,
-           [&](int value) { return count % value == 0 && dense % (value * expert_tp(p)) == 0; });
+           [&](int value) { return count % value == 0 && dense % (value * expert_tp_wide) == 0; });
   if (m.experts.ffn % expert_tp(p) != 0)
     refuse(spec, "parallel.expert_tp", expert_tp(p),
            "does not divide the experts' ffn of " + std::to_string(m.experts.ffn), p.tp,
@@ -324,7 +327,8 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   plan.pipeline.alike = std::all_of(plan.parts.begin(), plan.parts.end(), [&](const Part& part) {
     return part.layers == plan.parts.front().layers && part.mtp == 0;
   });
-  plan.pipeline.micro_batches = std::max(1, parallel.global_batch / (plan.micro_batch * plan.dp));
+  plan.pipeline.micro_batches = static_cast<int>(std::max<std::int64_t>(
+      1, parallel.global_batch / (std::int64_t{plan.micro_batch} * plan.dp)));
   check_memory(plan);
   return plan;
 }

@@ -45,20 +45,46 @@ class Race {
   std::vector<double> times_;
 };
 
+// The probability that a token visits any of the experts `first` to `end` - 1. They may have a part
+// of the group that they begin in, whole groups, and a part of the group that they end in.
+double reach_of_run(const Experts& experts, std::uint64_t first, std::uint64_t end) {
+  const std::uint64_t groups = experts.groups, chosen = experts.group_top_k;
+  const std::uint64_t each = experts.count / groups, open = chosen * each, k = experts.top_k;
+  const std::uint64_t begin = (first + each - 1) / each;  // the first group that begins in the run
+  std::vector<std::uint64_t> parts;
+  std::uint64_t whole = 0;
+  if (end < begin * each) {
+    parts.push_back(end - first);
+  } else {
+    whole = end / each - begin;
+    for (const std::uint64_t part : {begin * each - first, end % each})
+      if (part > 0) parts.push_back(part);
+  }
+  double p = 0;
+  for (std::uint64_t taken = 0; taken < 1u << parts.size(); ++taken) {  // a set of `parts`
+    std::uint64_t taken_parts = 0, there = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if ((taken >> i & 1) == 0) continue;
+      ++taken_parts;
+      there += parts[i];
+    }
+    for (std::uint64_t j = 0; j <= whole && j + taken_parts <= chosen; ++j)
+      p += choose(whole, j) * choose(groups - whole - parts.size(), chosen - taken_parts - j) /
+           choose(groups, chosen) * (1 - none_of(open, there + j * each, k));
+  }
+  return p;
+}
+
 }  // namespace
 
 double reach(const Experts& experts, std::uint64_t neighbours) {
-  const std::uint64_t groups = experts.groups, chosen = experts.group_top_k;
-  const std::uint64_t each = experts.count / groups, open = chosen * each, k = experts.top_k;
-  if (neighbours <= each)
-    return static_cast<double>(chosen) / static_cast<double>(groups) *
-           (1 - none_of(open, neighbours, k));
-  const std::uint64_t whole = neighbours / each;
-  double p = 0;
-  for (std::uint64_t j = 0; j <= std::min(whole, chosen); ++j)
-    p += choose(whole, j) * choose(groups - whole, chosen - j) / choose(groups, chosen) *
-         (1 - none_of(open, j * each, k));
-  return p;
+  const std::uint64_t each = experts.count / experts.groups, runs = experts.count / neighbours;
+  if (each % neighbours == 0 || neighbours % each == 0)  // all runs are alike
+    return reach_of_run(experts, 0, neighbours);
+  double sum = 0;
+  for (std::uint64_t run = 0; run < runs; ++run)
+    sum += reach_of_run(experts, run * neighbours, (run + 1) * neighbours);
+  return sum / static_cast<double>(runs);
 }
 
 Choices drawn_choices(const Experts& experts, const std::vector<double>& loads, std::size_t ranks,

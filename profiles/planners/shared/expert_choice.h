@@ -15,11 +15,13 @@
 
 namespace ghostrank {
 
-// With equal loads, the probability that a token visits any of `neighbours` neighbouring experts,
-// which lie in one group or form whole groups. G groups have e experts each, M is group_top_k and k
-// is top_k in:
+// With equal loads, the probability that a token visits any of a run of `neighbours` experts: the
+// mean of all runs, experts 0 to neighbours - 1 and so on, which differ where a run has a part of a
+// group. `neighbours` must divide the number of experts. G groups have e experts each, M is
+// group_top_k and k is top_k in:
 //   c whole groups           sum over j  C(c,j) C(G-c,M-j) / C(G,M) (1 - C(Me-je,k) / C(Me,k))
 //   s experts of one group   M/G (1 - C(Me-s,k) / C(Me,k))
+//   both                     the sum over whether that group is chosen, and j
 double reach(const Experts& experts, std::uint64_t neighbours);
 
 // Averages per token over `tokens` draws: visits to each expert, and the share of tokens that visit

@@ -296,6 +296,35 @@ TEST(PatternsOfTraffic, AreRefusedWithWhatToDo) {
             "bisection");
 }
 
+// K-FAC updates its factors and inverses now and then; DDP may replay recorded steps.
+TEST(Background, KeepsTheOrderOfAPlanThatHasOne) {
+  const std::string kfac =
+      "model: cifar-resnet20\ndevice: rtx2080ti\n"
+      "parallel: {framework: kfac, variant: mpd, fac_update_freq: 2, kfac_update_freq: 4}\n";
+  const std::string recorded =
+      "model: {kind: layers, layers: [{parameters: [1000], forward_us: 1, backward_us: 1}], "
+      "recorded_ns: [[[1, 1, 1, 1, 1, 1], [2, 2, 2, 2, 2, 2], [3, 3, 3, 3, 3, 3], "
+      "[4, 4, 4, 4, 4, 4]]]}\n";
+  for (const std::string& job : {kfac, recorded}) {
+    const auto with = [&](const std::string& background) {
+      return planned(job + "cluster: {nodes: 2, gpus_per_node: 2}\nbackground: " + background +
+                     "\n");
+    };
+    const Workload plain = with("[]"), w = with("[{pattern: incast, bytes: 1000, every: 3}]");
+    EXPECT_EQ(plain.cycle, 4u);
+    EXPECT_EQ(w.cycle, 12u);
+    for (std::size_t i = 0; i < 40; ++i) {
+      const auto& expected = plain.roles[0].iterations[program_number(plain, i)].streams;
+      const auto& streams = w.roles[0].iterations[program_number(w, i)].streams;
+      for (std::size_t s = 0; s < expected.size(); ++s)
+        EXPECT_TRUE(std::equal(streams[s].begin(), streams[s].end(), expected[s].begin(),
+                               expected[s].end()))
+            << "iteration " << i;
+      EXPECT_EQ(transferred(w, "incast", i).empty(), i % 3 != 2) << "iteration " << i;
+    }
+  }
+}
+
 TEST(Background, IsRefusedWithWhatToDo) {
   const auto plan_error = [](const std::string& text) {
     return test::error_of([&] { planned(text); });
@@ -314,6 +343,28 @@ TEST(Background, IsRefusedWithWhatToDo) {
   EXPECT_NE(plan_error(ddp_job("[{pattern: checkpoint, every: 99991}, {pattern: checkpoint, "
                                "every: 99989}]"))
                 .find("choose multiples of one number"),
+            std::string::npos);
+  EXPECT_NE(plan_error(wide_job("[{pattern: incast, bytes: 1GiB, every: 100000, over: 100000}]"))
+                .find("100003 steps differ from each other"),
+            std::string::npos);
+  EXPECT_NE(plan_error("model: cifar-resnet20\ndevice: rtx2080ti\ncluster: {nodes: 2}\n"
+                       "parallel: {framework: kfac, fac_update_freq: 999, kfac_update_freq: 1000}\n"
+                       "background: [{pattern: incast, bytes: 1}]\n")
+                .find("the values of every and the plan's own 999000 steps coincide again after"),
+            std::string::npos);
+}
+
+TEST(Background, HasARateThatTimesAndBytesCanHold) {
+  const auto error = [](const std::string& background, auto plan) {
+    const std::string text = test::error_of([&] { plan(load_text(wide_job(background)).spec); });
+    return text.substr(std::min(text.size(), text.find("job.yaml")));
+  };
+  for (const auto plan : {plan_workload, plan_background})
+    EXPECT_EQ(error("[{pattern: incast, bytes: 64MiB, rate: 1bps}]", plan),
+              "job.yaml:4:14: at 1bps the 67108864 bytes of a rank in one step take longer than a "
+              "day; raise rate");
+  EXPECT_NE(error("[{pattern: incast, every: 200, over: 200, rate: 1000000Tbps}]", plan_workload)
+                .find("at most 1125899906842624 are supported; lower rate"),
             std::string::npos);
 }
 

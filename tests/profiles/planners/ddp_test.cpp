@@ -136,6 +136,27 @@ TEST(Ddp, RunsTwoAllReducesAtATimeOverGlooAlone) {
   EXPECT_EQ(at_once("nccl-2.28"), (std::vector{1, 1, 1}));
 }
 
+// Tensors that are compressed one by one leave no buckets to learn, so a recorded step is played at
+// once.
+TEST(Ddp, HasNoFirstIterationsWhereTensorsAreReducedOneByOne) {
+  const auto programs = [](const std::string& recorded) {
+    return plan_workload(test::load_text("model: {kind: layers, layers: [{parameters: [1000, 500], "
+                                         "forward_us: 1, backward_us: 1}]" +
+                                         recorded +
+                                         "}\ncluster: {nodes: 2, gpus_per_node: 1}\n"
+                                         "compression: {method: topk, ratio: 0.1, merge: tensor}\n")
+                             .spec)
+        .roles[0]
+        .iterations;
+  };
+  EXPECT_EQ(programs("").size(), 1u);
+  const std::vector<Program> steps =
+      programs(", recorded_ns: [[[1, 1, 1, 1, 1, 1], [2, 2, 2, 2, 2, 2]]]");
+  ASSERT_EQ(steps.size(), 2u);
+  for (const Program& step : steps)
+    EXPECT_EQ(step.streams[1].size(), programs("")[0].streams[1].size());
+}
+
 TEST(Ddp, OverlapsBucketsWithTheBackwardAfterwards) {
   const Workload workload = small();
   ASSERT_EQ(workload.roles[0].iterations.size(), 3u);

@@ -31,8 +31,8 @@ Experts experts_of(std::uint64_t count, std::uint64_t top_k, std::uint64_t group
   return out;
 }
 
-// The share of choices that touch experts 0 .. neighbours-1, counted over every set of groups and
-// every set of experts in them.
+// The share of choices that touch a run of experts, counted over every set of groups, every set of
+// experts in them, and every run of so many neighbours.
 double counted_reach(const Experts& experts, std::uint64_t neighbours) {
   const std::uint64_t each = experts.count / experts.groups;
   std::uint64_t all = 0, touched = 0;
@@ -45,8 +45,8 @@ double counted_reach(const Experts& experts, std::uint64_t neighbours) {
       if ((chosen & ~open) != 0 ||
           static_cast<std::uint64_t>(__builtin_popcountll(chosen)) != experts.top_k)
         continue;
-      ++all;
-      touched += (chosen & ((1u << neighbours) - 1)) != 0;
+      for (std::uint64_t first = 0; first < experts.count; first += neighbours, ++all)
+        touched += (chosen >> first & ((1u << neighbours) - 1)) != 0;
     }
   }
   return static_cast<double>(touched) / static_cast<double>(all);
@@ -55,10 +55,9 @@ double counted_reach(const Experts& experts, std::uint64_t neighbours) {
 TEST(ExpertChoice, ReachesNeighboursAsOftenAsCountingSays) {
   for (const Experts& experts :
        {experts_of(8, 3, 4, 2), experts_of(8, 2, 1, 1), experts_of(12, 4, 4, 3),
-        experts_of(12, 3, 6, 6), experts_of(12, 2, 3, 1)})
+        experts_of(12, 3, 6, 6), experts_of(12, 2, 3, 1), experts_of(12, 3, 3, 2)})
     for (std::uint64_t neighbours = 1; neighbours <= experts.count; ++neighbours) {
-      const std::uint64_t each = experts.count / experts.groups;
-      if (neighbours > each && neighbours % each != 0) continue;  // neither in one nor whole groups
+      if (experts.count % neighbours != 0) continue;
       EXPECT_NEAR(reach(experts, neighbours), counted_reach(experts, neighbours), 1e-12)
           << experts.count << " " << experts.groups << " " << neighbours;
     }
@@ -95,6 +94,18 @@ TEST(ExpertChoice, FollowsTheLoads) {
   loads.assign(16, 0.0);
   loads[5] = loads[6] = 1;
   EXPECT_NEAR(drawn_choices(experts_of(16, 2, 1, 1), loads, 16, 4, 10, 1).ranks[5], 1, 1e-9);
+}
+
+// DeepSeek-V2's groups of 20 lie across nodes of 32 experts, and of 16.
+TEST(ExpertChoice, IsDrawnAsOftenWhereGroupsLieAcrossNodes) {
+  const Experts experts = experts_of(160, 6, 8, 3);
+  for (const std::size_t nodes : {5, 10}) {
+    const Choices choices =
+        drawn_choices(experts, std::vector<double>(160, 1.0), 80, nodes, 20'000, 7);
+    EXPECT_NEAR(std::accumulate(choices.nodes.begin(), choices.nodes.end(), 0.0) /
+                    static_cast<double>(nodes),
+                reach(experts, 160 / nodes), 0.005);
+  }
 }
 
 // ---- Plans ----

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -449,6 +450,20 @@ TEST(MegatronGroups, FollowTheOrderOfRanks) {
   EXPECT_EQ(members(pipeline_first, "pp.forward").count({6, 7}), 1u);
   EXPECT_EQ(members(pipeline_first, "tp").count({0, 2}), 1u);
   EXPECT_EQ(pipeline_first.role_of[WorldRank(5)], 1);
+}
+
+TEST(MegatronPlans, CountTheSamplesOfManyRanks) {
+  JobSpec spec = test::MegatronJob{.model = "mixtral-8x7b"}.spec();
+  spec.cluster.nodes = 1 << 20;
+  spec.parallel.micro_batch = 4096;
+  spec.parallel.global_batch = 0;
+  EXPECT_EQ(megatron_plan(spec).pipeline.micro_batches, 1);
+  auto model = std::make_shared<Model>(*spec.model);
+  model->transformer->experts.count = 1 << 16;
+  spec.model = model;
+  spec.parallel.ep = spec.parallel.expert_tp = 1 << 16;
+  EXPECT_NE(test::error_of([&] { megatron_plan(spec); }).find("no multiple of ep x expert_tp"),
+            std::string::npos);
 }
 
 TEST(MegatronPlans, AreBuiltPerStageNotPerRank) {

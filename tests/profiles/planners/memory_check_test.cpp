@@ -103,6 +103,27 @@ TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
             std::string::npos);
 }
 
+// A layer of Mixtral 8x22B: attention with a key width of 1024, router and norms, and eight experts
+// of three matrices, which are gathered together unless ranks share them.
+TEST(Memory, OfExpertsCountsALayerThatIsGatheredWhole) {
+  const auto weights = [](const std::string& parallel) {
+    return gpu_memory(test::load_text("model: mixtral-8x22b\n"
+                                      "device: {base: h100-sxm, memory_bytes: 0}\n"
+                                      "precision: {parameters: bf16}\n"
+                                      "cluster: {nodes: 16, gpus_per_node: 8}\n"
+                                      "parallel: {framework: " +
+                                      parallel + "}\n")
+                          .spec)
+        ->weights;
+  };
+  const double h = 6144, experts = 8 * 3 * h * 16384, rest = 2 * h * h + 2 * h * 1024 + 10 * h,
+               shards = 140620634112. / 128;
+  for (const char* framework : {"fsdp", "torchtitan"})
+    EXPECT_DOUBLE_EQ(weights(framework), 4 * shards + 2 * (rest + experts)) << framework;
+  EXPECT_DOUBLE_EQ(weights("zero3"), 2 * shards + 2 * (rest + experts));
+  EXPECT_DOUBLE_EQ(weights("torchtitan, ep: 8"), 4 * shards + 2 * (rest + experts / 8));
+}
+
 TEST(Memory, IsNotCheckedWhereItIsNotKnown) {
   EXPECT_EQ(test::load_error("model: llama3-70b\ndevice: {base: h100-sxm, memory_bytes: 0}\n"), "");
 }

@@ -303,6 +303,22 @@ TEST(Zero, StageThreeFillsThePrefetchBucketAtEveryLayer) {
   EXPECT_EQ(none[2], "gather h.1");
 }
 
+// The head has a norm alone, which is never sharded, so no gather holds its passes up.
+TEST(Zero, StageThreeDoesNotWaitForLayersThatItKeeps) {
+  const Workload workload = plan_of("zero3", 64, "gpt3-6.7b", ", micro_batch: 1");
+  const Program& program = workload.roles[0].iterations[0];
+  std::vector<std::string> ops;  // of the compute stream
+  for (const Op& op : program.streams[0])
+    ops.push_back(op.kind == Op::Kind::compute ? program.labels[op.label]
+                  : op.kind == Op::Kind::wait  ? "wait"
+                                               : "record");
+  const auto backward = std::find(ops.begin(), ops.end(), "backward head");
+  ASSERT_NE(backward, ops.end());
+  const auto forward = std::find(ops.begin(), backward, "forward head");
+  ASSERT_NE(forward, backward);
+  EXPECT_EQ(std::count(forward, backward, "wait"), 0);
+}
+
 // Flat parameters in partitions of 1/8 (padded to 16): every rank gets the gradients of its own
 // partition.
 TEST(Zero, ReducesToEveryRankWhatItKeeps) {

@@ -162,6 +162,8 @@ TEST(Tensors, OverlapAsAFileSays) {
   EXPECT_EQ(error("shares: [0.5, 0.6]\n"), "o.yaml:1:9: the shares sum to 1.1; they must sum to 1");
   EXPECT_EQ(error("shares: [0.5, half]\n"),
             "o.yaml:1:15: 'half' is no share; write a number from 0 to 1");
+  EXPECT_EQ(error("shares: [0.5, 0.5%]\n"),
+            "o.yaml:1:15: '0.5%' is no share; write a number from 0 to 1");
   EXPECT_EQ(error("shares: [1, 0]\nranks: 1\n"),
             "o.yaml:2:1: 'ranks' has no place in a file of measured overlaps; it has shares, and "
             "may have schema: ghostrank/overlap/1 and tensors");

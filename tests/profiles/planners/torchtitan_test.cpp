@@ -8,6 +8,7 @@
 
 #include "profiles/job/job.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/planners/titan.h"
 #include "tests/profiles/programs.h"
@@ -276,6 +277,18 @@ TEST(TorchTitanExperts, GatherTheSequenceForAttentionAndSharedExperts) {
 }
 
 // ---- What does not fit ----
+
+TEST(TorchTitan, CountsTheSamplesOfManyRanks) {
+  JobSpec spec =
+      test::load_text("model: gpt2\ndevice: h100-sxm\nparallel: {framework: torchtitan}\n").spec;
+  spec.cluster.nodes = 1 << 20;
+  spec.cluster.gpus_per_node = 1;
+  spec.parallel.micro_batch = 4096;
+  spec.parallel.global_batch = 1000;
+  EXPECT_NE(
+      test::error_of([&] { fsdp_pipeline(spec); }).find("use parallel.global_batch=4294967296"),
+      std::string::npos);
+}
 
 TEST(TorchTitan, SaysWhatDoesNotFit) {
   const auto error = [](Titan titan, const std::string& more) {
