@@ -51,14 +51,6 @@ std::string malformed(Host host, const std::string& what) {
          "; check that every host runs the same ghostrank";
 }
 
-bool could_be_of_this_job(const SegmentReport& report, std::size_t rows, int nics) {
-  const auto known = [&](Nic nic) { return nic >= Nic(0) && nic.value() < nics; };
-  return report.rows.size() <= rows && report.spilled_by_nic.size() <= nics &&
-         std::all_of(report.ledger.begin(), report.ledger.end(), [&](const LedgerRow& row) {
-           return known(row.key.source_nic) && known(row.key.target_nic);
-         });
-}
-
 }  // namespace
 
 Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster,
@@ -70,7 +62,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       host_(control.world().host()),
       virtual_(spec.fabric.kind == FabricKind::virtual_time),
       serves_(!cluster.schemes().empty()),
-      nics_(cluster.nics()),
+      cluster_(cluster),
       ranks_of_role_(workload.roles.size()),
       shards_(std::move(shards)) {
   for (const CountedInterface& counted : ensemble.interfaces) interface_logs_.emplace_back(counted);
@@ -464,7 +456,7 @@ void Player::send(const SegmentReport& mine) {
 void Player::read_reports() {
   for (std::size_t h = 1; h < arriving_.size(); ++h) {
     std::optional<SegmentReport> report = SegmentReport::from_blob(std::exchange(arriving_[h], {}));
-    if (!report || !could_be_of_this_job(*report, rows().size(), nics_)) {
+    if (!report || !report->could_be_of({rows().size(), cluster_.nics(), cluster_.parties()})) {
       control_.fail(malformed(Host(h), "report"));
       continue;
     }
@@ -531,7 +523,7 @@ SegmentReport Player::gather(SegmentReport mine) {
   if (sum.spilled > 0) {
     log_warn("the counts of ", sum.spilled, " engine threads outgrew memory and go to files");
     complete_spills(!alone && whole);
-    sum.spills_whole = control_.stop() == Stop::none;
+    if (control_.stop() != Stop::none) sum.in_files = Spilled::some;
   }
   return sum;
 }

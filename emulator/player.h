@@ -90,7 +90,7 @@ class Player {
   const Host host_;
   const bool virtual_;
   const bool serves_;  // the job has agents, and a process of agents alone may have no program
-  const int nics_;     // in the cluster
+  const Cluster& cluster_;
   std::vector<std::uint32_t> local_ranks_;    // by job
   std::vector<std::uint32_t> ranks_of_role_;  // in this process
   double ops_ = 0;                            // of the segment, in this process

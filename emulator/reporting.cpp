@@ -129,11 +129,22 @@ void note_spill(const SegmentReport& sum, Result& result) {
   if (paths.size() > 1)
     where += " to " + paths.back() + " (" + std::to_string(paths.size()) +
              " files, each on the host of its shard)";
-  result.notes.push_back(
-      "the ledger outgrew memory" +
-      (sum.spills_whole
-           ? ": the pairs are in " + where + ", to be added up over rows and iterations"
-           : " and the run was stopped: what was written of the pairs is in " + where));
+  std::string what;
+  switch (sum.in_files) {
+    case Spilled::all:
+      what = ": the pairs are in " + where + ", to be added up over rows and iterations";
+      break;
+    case Spilled::one_iteration:
+      what =
+          ", and each iteration overwrites the pairs of the one before: those of the last that "
+          "outgrew it are in " +
+          where + ", to be added up over rows";
+      break;
+    case Spilled::some:
+      what = " and the run was stopped: what was written of the pairs is in " + where;
+      break;
+  }
+  result.notes.push_back("the ledger outgrew memory" + what);
 }
 
 void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& workload,

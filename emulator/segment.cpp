@@ -233,6 +233,19 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
   return report;
 }
 
+bool SegmentReport::could_be_of(const JobSizes& job) const {
+  const auto is_nic = [&](Nic nic) { return nic >= Nic(0) && nic.value() < job.nics; };
+  return rows.size() <= job.rows && intra.size() <= job.rows && spilled_by_nic.size() <= job.nics &&
+         std::all_of(ledger.begin(), ledger.end(),
+                     [&](const LedgerRow& row) {
+                       return is_nic(row.key.source_nic) && is_nic(row.key.target_nic) &&
+                              row.key.row < job.rows;
+                     }) &&
+         std::all_of(helpers.begin(), helpers.end(), [&](const HelperCount& helper) {
+           return helper.party >= WorldParty(0) && helper.party.value() < job.parties;
+         });
+}
+
 std::string remedy_for(const std::string& reason, const std::string& dilation) {
   std::string text;
   const auto add = [&](const std::string& what) { text += (text.empty() ? "" : ", or ") + what; };

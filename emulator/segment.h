@@ -34,6 +34,19 @@ struct SegmentSummary {
   std::uint64_t stalls = 0;   // of the whole job, as process 0 saw them
 };
 
+// What the files of ledgers that outgrew memory hold.
+enum class Spilled : std::uint8_t {
+  all,            // every row
+  one_iteration,  // of segments of one iteration each: the rows of the last that outgrew memory
+  some,           // what was written before the run was stopped
+};
+
+// How many there are in a job of what a report numbers.
+struct JobSizes {
+  std::size_t rows = 0;  // of the ledger
+  int nics = 0, parties = 0;
+};
+
 // What only process 0 learns of the other processes.
 struct SegmentReport : SegmentSummary {
   HostReport host;
@@ -42,7 +55,7 @@ struct SegmentReport : SegmentSummary {
   std::vector<LedgerRow> ledger;           // rows that were not written to a file
   VectorBy<Nic, NicCount> spilled_by_nic;  // sums of the rows that were
   std::vector<std::string> spill_paths;    // by shard, also of shards that did not spill
-  bool spills_whole = true;                // in a sum: the files hold all rows
+  Spilled in_files = Spilled::all;         // in a sum
   std::vector<LedgerCell> intra;           // inside nodes, by row; missing: none
   PacketCounts packets;
   SwitchTroubles troubles;
@@ -58,6 +71,8 @@ struct SegmentReport : SegmentSummary {
   void merge(SegmentReport& other);
   std::string to_blob() const;
   static std::optional<SegmentReport> from_blob(std::string_view blob);  // empty if malformed
+  // Whether all that it numbers is there: its numbers can be indexes.
+  bool could_be_of(const JobSizes& job) const;
 };
 
 // Advice for a `reason` of judge(); `dilation` is the user's name of the setting to raise.

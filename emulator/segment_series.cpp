@@ -91,11 +91,14 @@ void SegmentSeries::add_sum(SegmentReport& next) {
     return;
   }
   const SegmentSummary before = sum_, then = next;
+  const Spilled before_files = sum_.in_files;
   for (Span& span : next.spans) span.start += before.end.at;
   next.gaps.clear();
   sum_.link_times.append(std::exchange(next.link_times, {}), before.end.at);
   sum_.spill_paths.clear();  // those of the next are the same
   sum_.merge(next);
+  if (sum_.spilled > 0)
+    sum_.in_files = std::max({Spilled::one_iteration, before_files, next.in_files});
   join(sum_.ledger);
   join(sum_.helpers);
   sum_.end = {before.end.at + then.end.at, before.end.slip + then.end.slip};

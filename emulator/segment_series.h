@@ -1,6 +1,6 @@
 // Segments of one iteration each, added up as if they had been one: times follow each other, counts
 // add up, and shares of time are means weighted by duration. A ledger that outgrew memory is known
-// per NIC only: each segment overwrites the file of the one before.
+// per NIC only: each segment overwrites the files of the one before, and the sum says so.
 //
 // Bound: every row of the ledger once, whatever the number of segments. Threading: one owner.
 #pragma once

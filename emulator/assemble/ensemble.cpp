@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -53,8 +54,10 @@ class Assembly {
     open_fabrics();
     out_.switch_packets = open_switch(spec_, cluster_, control_, switch_);
     watch_packets();
+    // On the CPUs of all engine threads, as each of them decides it: the probe waits as they do.
+    const auto awake = awake_before_sleep(cluster_.hosts() * cluster_.shards());
     const StayOn there(cpus.empty() ? cpus_of_this_thread() : cpus);
-    measure();
+    measure(awake);
     return std::move(out_);
   }
 
@@ -197,7 +200,7 @@ class Assembly {
   }
 
   // Measures the capacity of the slowest process, so that all draw the same conclusions.
-  void measure() {
+  void measure(std::chrono::nanoseconds awake) {
     if (virtual_) return;
     const bool wired = !flows_.flows().empty();
     const bool probe = wired && spec_.run.probe_ms > 0;
@@ -205,9 +208,9 @@ class Assembly {
       throw Error("scale.dilation: auto needs run.probe_ms > 0, or give a number");
     }
     if (probe) {
-      out_.wire_bytes_per_second = measure_wire(
-          control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms,
-          awake_before_sleep(cluster_.hosts() * cluster_.shards()), spec_.run.stall_timeout_s);
+      out_.wire_bytes_per_second =
+          measure_wire(control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms, awake,
+                       spec_.run.stall_timeout_s);
     }
     BlobWriter mine;
     mine.put(measure_engine());

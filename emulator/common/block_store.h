@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
@@ -64,7 +65,8 @@ class BlockStore {
   }
   void add_chunk() {
     const std::size_t last = chunks_.empty() ? 0 : chunks_.back().size * sizeof(Block);
-    const std::size_t bytes = std::clamp(2 * last, kFirstBytes, kHugeBytes);
+    // A power of two, as an alignment must be; the blocks of the last chunk may not fill it.
+    const std::size_t bytes = std::clamp(std::bit_ceil(2 * last), kFirstBytes, kHugeBytes);
     void* const memory = std::aligned_alloc(bytes, bytes);
     if (memory == nullptr) throw std::bad_alloc();
     if (bytes == kHugeBytes) madvise(memory, bytes, MADV_HUGEPAGE);

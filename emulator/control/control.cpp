@@ -16,7 +16,7 @@ namespace ghostrank::control {
 namespace {
 
 constexpr std::chrono::milliseconds kGoodbyePatience{5'000};
-constexpr std::chrono::milliseconds kStoppedPatience{1'000};  // its cause may not answer
+constexpr std::chrono::milliseconds kStoppedPatience{1'000};  // the failed process may not answer
 constexpr std::chrono::milliseconds kPingPatience{5'000};
 
 }  // namespace

@@ -94,12 +94,15 @@ void take_master(const char* size, World& world) {
   world.master_port = port.value_or(0);
 }
 
-// Outside of a step Slurm sets SLURM_NTASKS without SLURM_PROCID (salloc's shell), or SLURM_PROCID
-// to 0 without SLURM_NTASKS (a batch script): both are one process alone.
+// Outside of a step of srun this is one process alone, although Slurm sets SLURM_NTASKS, for the
+// next srun, in salloc's shell, and SLURM_PROCID=0 beside it in a batch script. Only srun sets
+// SLURM_STEP_ID. The shell may be a step of one task, which has SLURM_NTASKS for the next, too, so
+// the size of the step itself goes first.
 bool take_slurm(World& world) {
   const std::optional<int> task = number_of(kSlurm.rank, 0, kMost);
-  if (!task || (*task == 0 && !text_of(kSlurm.size))) return false;
-  take(kSlurm, world);
+  if (!task || (*task == 0 && !text_of("SLURM_STEP_ID"))) return false;
+  constexpr const char* kOfStep = "SLURM_STEP_NUM_TASKS";
+  take({kSlurm.rank, text_of(kOfStep) ? kOfStep : kSlurm.size}, world);
   if (world.size == 1) return true;
   const std::optional<std::string> own = text_of("MASTER_ADDR");
   const char* variable = text_of("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";

@@ -32,10 +32,24 @@ double buffer_of(const Workload& workload, const Op& op, double ranks) {
   }
 }
 
+// The collectives of the op's launch in its communicator; the op alone if it has no launch.
+std::vector<Op> calls_with(const Workload& workload, const Op& op) {
+  if (op.launch == 0) return {op};
+  std::vector<Op> calls;
+  for (const Op& call : workload.launches[op.launch - 1])
+    if (call.kind == Op::Kind::collective && call.group == op.group) calls.push_back(call);
+  return calls;
+}
+
+struct Least {
+  Picoseconds bytes = 0;    // while they pass the NICs
+  Picoseconds latency = 0;  // of the messages that follow one another
+};
+
 // Least duration of a call: of a ring over the group's nodes, whose members on a node share its
 // NICs (at most one each), or of an exchange, in which every member sends its own buffer.
-Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const Group& group,
-                           const Op& op) {
+Least least_of_call(const JobSpec& spec, const Workload& workload, const Group& group,
+                    const Op& op) {
   const ClusterSpec& cluster = spec.cluster;
   std::map<int, int> members;  // by node
   for (const WorldRank rank : group.members) ++members[rank.value() / cluster.gpus_per_node];
@@ -47,7 +61,20 @@ Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const 
                        bytes_of(op.dtype) * (exchanges ? here : 1);
   const double seconds = cluster.nic.rate_bps > 0 ? bytes * 8 / (cluster.nic.rate_bps * nics) : 0;
   const double hops = exchanges ? 1 : rounds * (ranks - 1);
-  return std::llround(seconds * 1e12) + std::llround(hops) * cluster.nic.latency;
+  return {std::llround(seconds * 1e12), std::llround(hops) * cluster.nic.latency};
+}
+
+// Least duration of the op with the calls of its launch: their bytes share the NICs, while each
+// waits for its own messages.
+Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const Group& group,
+                           const Op& op) {
+  Least all;
+  for (const Op& call : calls_with(workload, op)) {
+    const Least one = least_of_call(spec, workload, group, call);
+    all.bytes += one.bytes;
+    all.latency = std::max(all.latency, one.latency);
+  }
+  return all.bytes + all.latency;
 }
 
 }  // namespace
@@ -140,6 +167,7 @@ struct StepEstimator::Followed {
     std::size_t next = 0;  // op
     Picoseconds time = 0;  // when the ops before it have ended
     bool come = false;     // it has reached its next call
+    std::size_t call = 0;  // that call's number in its communicator
   };
   struct Role {
     WorldRank rank;
@@ -150,12 +178,13 @@ struct StepEstimator::Followed {
     Picoseconds compute = 0;
   };
   // The calls of a communicator that some followed member has not ended, in order: how many members
-  // have come to each, and when the last of them came.
+  // have come to each and ended it, and when the last of them came. The streams of a member come to
+  // one call after the other.
   struct Meeting {
-    int members = 0;                          // that are followed
-    std::map<std::size_t, std::size_t> made;  // by role: calls that it has ended
+    int members = 0;                           // that are followed
+    std::map<std::size_t, std::size_t> begun;  // by role: calls to which it has come
     struct Call {
-      int come = 0;
+      int come = 0, ended = 0;
       Picoseconds start = 0;
     };
     std::deque<Call> calls;
@@ -209,8 +238,8 @@ struct StepEstimator::Followed {
     const std::uint32_t g = roles_[r].group_of[op.group];
     if (g == kNone) return true;
     Meeting& meeting = meetings_[g];
-    std::size_t& made = meeting.made[r];
-    const std::size_t at = made - meeting.first;
+    if (!stream.come) stream.call = meeting.begun[r]++;
+    const std::size_t at = stream.call - meeting.first;
     while (meeting.calls.size() <= at) meeting.calls.emplace_back();
     Meeting::Call& call = meeting.calls[at];
     if (!stream.come) {
@@ -223,13 +252,10 @@ struct StepEstimator::Followed {
     const bool counted = op.launch != 0 && !is_first(op);
     stream.time = call.start;
     if (!counted) stream.time += times_.alone(spec_, workload_, g, op, kNoRank, kNoRank).whole;
-    ++made;
-    // Forget the calls that all followed members have ended.
-    std::size_t least = made;
-    if (std::ssize(meeting.made) == meeting.members) {
-      for (const auto& [role, calls] : meeting.made) least = std::min(least, calls);
-      for (; meeting.first < least; ++meeting.first) meeting.calls.pop_front();
-    }
+    ++call.ended;
+    for (; !meeting.calls.empty() && meeting.calls.front().ended == meeting.members;
+         ++meeting.first)
+      meeting.calls.pop_front();
     return true;
   }
 

@@ -23,8 +23,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::size_t kBatch = 32;  // datagrams of one system call
-constexpr std::size_t kIpAndUdp = 28;
+constexpr std::size_t kBatch = 32;     // datagrams of one system call
 constexpr int kBufferBytes = 4 << 20;  // asked of the kernel, which may give less
 constexpr int kReadySockets = 32;
 constexpr std::chrono::microseconds kRetry{500};  // after the kernel had no room
@@ -42,8 +41,7 @@ class Datagrams final : public NetworkFabric {
  public:
   explicit Datagrams(const FabricOptions& options)
       : options_(options),
-        most_in_packet_(options.mtu - kIpAndUdp - sizeof(Head)),
-        scratch_(most_in_packet_),
+        scratch_(options.mtu),
         epoll_(require_fd(epoll_create1(EPOLL_CLOEXEC))),
         wake_fd_(require_fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))) {
     for (const EndpointBinding& binding : options.endpoints) open_socket(binding);
@@ -57,11 +55,13 @@ class Datagrams final : public NetworkFabric {
     return addresses_[static_cast<std::size_t>(endpoint)];
   }
   void connect(const std::vector<FabricFlow>& flows) override {
-    for (const FabricFlow& flow : flows)
+    for (const FabricFlow& flow : flows) {
+      const auto to = udp::Address::from(flow.address);
       flows_.push_back(std::make_unique<Flow>(
-          Flow{sockets_[static_cast<std::size_t>(flow.endpoint)].get(),
-               udp::Address::from(flow.address), flow.their_index, ReliableSender(most_in_packet_),
+          Flow{sockets_[static_cast<std::size_t>(flow.endpoint)].get(), to, flow.their_index,
+               ReliableSender(options_.mtu - to.ip_and_udp() - sizeof(Head)),
                ReliableReceiver(options_.keep_payload)}));
+    }
   }
 
   bool try_send(int flow, Message& message) override {
@@ -100,7 +100,7 @@ class Datagrams final : public NetworkFabric {
   void wait(nanoseconds timeout, nanoseconds spin) override {
     const std::int64_t now = monotonic_ns();
     for (const auto& f : flows_) {
-      if (f->blocked) timeout = std::min<nanoseconds>(timeout, kRetry);
+      if (f->blocked || f->owes) timeout = std::min<nanoseconds>(timeout, kRetry);
       if (const auto deadline = f->sender.deadline_ns())
         timeout = std::min(timeout, nanoseconds(std::max<std::int64_t>(0, *deadline - now)));
     }
@@ -129,7 +129,7 @@ class Datagrams final : public NetworkFabric {
     std::uint32_t there = 0;  // its number at the other end
     ReliableSender sender;
     ReliableReceiver receiver;
-    bool owes = false;     // an acknowledgement
+    bool owes = false;     // an acknowledgement; after poll(): the kernel had no room for it
     bool blocked = false;  // the kernel had no room
   };
   struct Landing {
@@ -156,8 +156,7 @@ class Datagrams final : public NetworkFabric {
         require_fd(::socket(here.bytes.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     for (const int option : {SO_RCVBUF, SO_SNDBUF})
       setsockopt(socket.get(), SOL_SOCKET, option, &kBufferBytes, sizeof kBufferBytes);
-    const int whole = IP_PMTUDISC_PROBE;  // the job sets the MTU
-    setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof whole);
+    here.forbid_fragments(socket.get());  // the job sets the MTU
     bound.size = sizeof bound.bytes;
     if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&here.bytes), here.size) != 0 ||
         getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
@@ -187,9 +186,8 @@ class Datagrams final : public NetworkFabric {
     return true;
   }
 
-  Head head_of(Flow& f) {
+  Head head_of(const Flow& f) const {
     const Acknowledgement ack = f.receiver.acknowledgement();
-    f.owes = false;
     return {options_.nonce, f.there, 0, ack.awaited, 0, {}, ack.come};
   }
 
@@ -228,14 +226,16 @@ class Datagrams final : public NetworkFabric {
     message.msg_namelen = f.to.size;
     message.msg_iov = parts;
     message.msg_iovlen = count;
-    if (sendmsg(f.socket->get(), &message, MSG_DONTWAIT) >= 0) return true;
-    if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR) {
-      ++stats_.again;
-      return false;
+    if (sendmsg(f.socket->get(), &message, MSG_DONTWAIT) < 0) {
+      if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR) {
+        ++stats_.again;
+        return false;
+      }
+      if (errno == EMSGSIZE || errno == EINVAL)
+        failure_ = std::string("a datagram cannot be sent: ") + std::strerror(errno) +
+                   "; let fabric.packets.mtu be what the interfaces carry";
     }
-    if (errno == EMSGSIZE || errno == EINVAL)
-      failure_ = std::string("a datagram cannot be sent: ") + std::strerror(errno) +
-                 "; let fabric.packets.mtu be what the interfaces carry";
+    f.owes = false;  // its head acknowledges
     return true;
   }
 
@@ -272,7 +272,6 @@ class Datagrams final : public NetworkFabric {
   }
 
   const FabricOptions options_;
-  const std::size_t most_in_packet_;
   const std::vector<std::byte> scratch_;  // the bytes of synthetic payloads
   const std::string provider_ = "udp", transport_ = "udp";
   const Fd epoll_, wake_fd_;

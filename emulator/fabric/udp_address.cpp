@@ -45,4 +45,14 @@ bool Address::has_port_of_switches() const {
   return (ntohs(in.sin_port) & switchml::kUdpPortMask) == switchml::kUdpPort;
 }
 
+std::uint32_t Address::ip_and_udp() const { return (bytes.ss_family == AF_INET6 ? 40 : 20) + 8; }
+
+bool Address::forbid_fragments(int socket) const {
+  const int probe = IP_PMTUDISC_PROBE;
+  static_assert(IP_PMTUDISC_PROBE == IPV6_PMTUDISC_PROBE);
+  const bool v6 = bytes.ss_family == AF_INET6;
+  return setsockopt(socket, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                    v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &probe, sizeof probe) == 0;
+}
+
 }  // namespace ghostrank::udp

@@ -1,6 +1,7 @@
 // Address and port of a UDP socket. Threading: a plain value.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <sys/socket.h>
 
@@ -16,6 +17,11 @@ struct Address {
   // True for UDP ports of SwitchML: a switch on the path would take datagrams to them for its own.
   // The kernel may choose such a port for a socket.
   bool has_port_of_switches() const;
+  // Bytes of the headers of IP and UDP in a packet to or from it.
+  std::uint32_t ip_and_udp() const;
+  // Sets don't-fragment for a socket of its family, whatever path MTU routers tell. False: errno
+  // says why.
+  bool forbid_fragments(int socket) const;
 };
 
 }  // namespace ghostrank::udp

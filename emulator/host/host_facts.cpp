@@ -4,12 +4,12 @@
 #include <array>
 #include <fstream>
 #include <netdb.h>
-#include <sched.h>
 #include <sstream>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "emulator/host/cores.h"
 #include "switch/ports/fd.h"
 
 namespace ghostrank {
@@ -59,11 +59,7 @@ std::string host_name() {
 
 std::uint64_t resident_bytes() { return kib_field("/proc/self/status", "VmRSS:"); }
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
+int usable_cores() { return std::max(1, static_cast<int>(cpus_of_this_thread().size())); }
 
 std::string local_address_towards(const std::string& remote) {
   addrinfo hints{};

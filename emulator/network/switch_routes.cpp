@@ -125,22 +125,26 @@ Path SwitchRoutes::path(std::uint32_t from, std::uint32_t to, std::uint32_t numb
 
 std::uint32_t SwitchRoutes::id(std::uint32_t from, std::uint32_t to, std::uint32_t number) const {
   const std::lock_guard lock(mutex_);
-  const auto [at, fresh] = ids_.try_emplace({from, to, number});
-  if (!fresh) return at->second;
+  if (const auto known = ids_.find({from, to, number}); known != ids_.end()) return known->second;
   const Path found = path(from, to, number);
   const auto words = static_cast<std::uint32_t>(found.links + 1);
   const std::uint32_t units = std::bit_ceil((words + kUnit - 1) / kUnit);
   const std::uint32_t id = (units_ + units - 1) / units * units;
+  if (id >= kMostIds)
+    throw Error("cluster.topology: messages take more than " + std::to_string(ids_.size()) +
+                " paths between switches, which are too many to keep; choose a routing that keeps "
+                "a connection on one path (cluster.topology.routing: ecmp), or describe fewer "
+                "switches or links");
   units_ = id + units;
   if (id / kChunk == store_.size()) {
-    GHOSTRANK_ASSERT(store_.size() < kMostChunks);
     store_.push_back(std::make_unique<Chunk>());
     chunks_[id / kChunk].store(store_.back()->words.data(), std::memory_order_release);
   }
   std::uint32_t* const to_words = &store_.back()->words[id % kChunk * kUnit];
   *to_words = words - 1;
   std::copy_n(found.link.begin(), found.links, to_words + 1);
-  return at->second = id;
+  ids_.emplace(Key{from, to, number}, id);
+  return id;
 }
 
 }  // namespace ghostrank

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -51,6 +52,11 @@ class SegmentSize {
 inline bool can_cut(int fd) {
   const int off = 0;
   return setsockopt(fd, SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
+}
+
+// Whether this error of a message of several datagrams means that its interface cannot cut it.
+inline bool cannot_cut(int error) {
+  return error == EIO || error == EINVAL || error == EMSGSIZE || error == EOPNOTSUPP;
 }
 
 }  // namespace ghostrank::udp

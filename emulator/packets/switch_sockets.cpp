@@ -58,7 +58,7 @@ class Member {
                       ", to which the switch sends, cannot be used: " + std::strerror(errno) +
                       "; free it, or set switch.worker_port",
                   ErrorKind::environment);
-    // Connected: the kernel drops what comes from elsewhere.
+    // Connected, so that the kernel drops packets from other senders.
     if (connect(fd_.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0)
       throw Error("switch.address: " + wanted.switch_address + " cannot be reached from " +
                       wanted.binding.address + ": " + std::strerror(errno) +
@@ -90,9 +90,8 @@ class Member {
       } else if (n == 0 || errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
         ++stats.again;
         break;
-      } else if (out.datagrams[0] > 1 &&
-                 (errno == EIO || errno == EINVAL || errno == EMSGSIZE || errno == EOPNOTSUPP)) {
-        cuts_ = false;  // it cannot be cut for this interface: from now on each leaves alone
+      } else if (out.datagrams[0] > 1 && udp::cannot_cut(errno)) {
+        cuts_ = false;  // from now on each leaves alone
       } else if (errno == ECONNREFUSED || errno == EPERM || errno == ENETDOWN ||
                  errno == ENETUNREACH || errno == EHOSTUNREACH || errno == EHOSTDOWN) {
         stats.refused += out.datagrams[0];  // lost; the scheme sends them again

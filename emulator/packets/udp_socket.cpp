@@ -17,7 +17,6 @@ namespace ghostrank::udp {
 namespace {
 
 constexpr int kReceiveBuffer = 4 << 20;  // bytes; the kernel may grant fewer
-constexpr std::uint32_t kOverIpv4 = 20 + 8, kOverIpv6 = 40 + 8;  // bytes of IP and UDP
 
 // The bytes of synthetic payloads.
 std::byte* scratch() {
@@ -80,9 +79,7 @@ Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
     where += " in network namespace " + binding.network_namespace;
   const Address wanted = Address::from(binding.address);
   const int family = wanted.bytes.ss_family;
-  most_bytes_ =
-      std::min<std::uint64_t>(mtu - (family == AF_INET6 ? kOverIpv6 : kOverIpv4), kMostPayload) -
-      sizeof(Header);
+  most_bytes_ = std::min<std::uint64_t>(mtu - wanted.ip_and_udp(), kMostPayload) - sizeof(Header);
   const InNamespace inside(binding.network_namespace);
   std::vector<Fd> passed_over;  // open until the end, so that the kernel chooses other ports
   Address bound;
@@ -90,7 +87,7 @@ Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
     if (fd_.is_open()) passed_over.push_back(std::move(fd_));
     fd_ = Fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd_.is_open()) throw_unusable(where, "no socket");
-    set_up(family, where);
+    set_up(wanted, where);
     if (bind(fd(), reinterpret_cast<const sockaddr*>(&wanted.bytes), wanted.size) != 0)
       throw_unusable(where, "it cannot be bound");
     bound.size = sizeof bound.bytes;
@@ -101,13 +98,8 @@ Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
 }
 
 // Sets don't-fragment and ignores routers' path MTU, because the job sets the MTU.
-void Socket::set_up(int family, const std::string& where) {
-  const int probe = IP_PMTUDISC_PROBE;
-  static_assert(IP_PMTUDISC_PROBE == IPV6_PMTUDISC_PROBE);
-  const bool v6 = family == AF_INET6;
-  if (setsockopt(fd(), v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
-                 &probe, sizeof probe) != 0)
-    throw_unusable(where, "don't-fragment cannot be set");
+void Socket::set_up(const Address& wanted, const std::string& where) {
+  if (!wanted.forbid_fragments(fd())) throw_unusable(where, "don't-fragment cannot be set");
   if (setsockopt(fd(), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof kReceiveBuffer) != 0)
     set(fd(), SOL_SOCKET, SO_RCVBUF, kReceiveBuffer);
   const int on = 1;
@@ -200,7 +192,7 @@ Socket::Sent Socket::go_on_after(int error, std::size_t datagrams, PacketStats& 
       break;
   }
   error_ = error;
-  if (datagrams > 1) {  // the interface cannot cut: from now on each leaves alone
+  if (datagrams > 1 && cannot_cut(error)) {  // from now on each leaves alone
     gso_ = false;
     return Sent::well;
   }

@@ -79,7 +79,7 @@ class Socket {
     std::size_t bytes() const { return sizeof(Header) + datagram.header.bytes; }
   };
 
-  void set_up(int family, const std::string& where);
+  void set_up(const Address& wanted, const std::string& where);
   std::size_t describe(std::size_t first);
   std::size_t joined_from(std::size_t first) const;
   Sent go_on_after(int error, std::size_t datagrams, PacketStats& stats);

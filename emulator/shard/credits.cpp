@@ -81,7 +81,7 @@ void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& c
 }
 
 void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
-  if (e.actor >= static_cast<std::uint32_t>(f.schedule->actors(f.position))) return;
+  if (e.actor >= f.playing) return;
   ActorState& a = f.actors[e.actor];
   if (!a.credits) return;
   for (CreditLine& line : a.credits->lines) {
@@ -150,7 +150,7 @@ void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {
 // Gives the permission to the oldest send that waits for it, or keeps it for a later send. A stray
 // permission ends the run; returns false then.
 bool Shard::keep_permission(Flight& f, const Event& e) {
-  if (!f.schedule->flow_control().posting.needed()) {
+  if (!f.schedule->flow_control().posting.needed() || f.playing == 0) {
     fail("a permission from rank " + std::to_string(e.source) + " of group " +
          std::to_string(e.group & ~kPointToPoint) +
          " came for a call that needs none; do all processes run the same job?");

@@ -40,6 +40,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   f.peer = kNoRank;
   f.whole = Flight::Whole::no;
   f.by_agents = false;
+  f.playing = 0;
   const Step* steps = nullptr;  // this rank's, in the schedule's step table; null: none is kept
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
@@ -97,6 +98,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
 Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* steps) {
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
+  f.playing = static_cast<std::uint32_t>(actors);
   f.lone = actors == 1 && !f.schedule->flow_control().posting.needed();
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors)) f.actors.resize(actors);

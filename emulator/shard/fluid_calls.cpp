@@ -113,12 +113,14 @@ const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidLayo
 }
 
 // All that decides how long a transfer between nodes takes on an idle network: its kind of group,
-// which says whose library plays it, the latency, and of both ends the steps, equal ones counted,
-// and the NICs of each channel, numbered as they come.
+// which says whose library plays it, the latency, what its messages make of an element, and of both
+// ends the steps, equal ones counted, and the NICs of each channel, numbered as they come.
 std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const FluidLayout& layout,
                                                 const FluidRoute& route) const {
-  std::vector<std::uint64_t> out{key.kind, static_cast<std::uint64_t>(route.added_by_links)};
   const Schedule& schedule = *layout.schedule;
+  std::vector<std::uint64_t> out{key.kind, static_cast<std::uint64_t>(route.added_by_links),
+                                 schedule.collective().element_bytes,
+                                 static_cast<std::uint64_t>(schedule.protocol())};
   std::vector<Nic> sources, targets;
   const auto number = [](std::vector<Nic>& known, Nic nic) {
     const auto at = std::find(known.begin(), known.end(), nic);

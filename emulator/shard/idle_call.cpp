@@ -1,6 +1,7 @@
 #include "emulator/shard/idle_call.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -114,7 +115,9 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
                .flows = flows,
                .fabric = *fabric,
                .trace_ranks = members,
-               .max_spans = 2 * members.size()});
+               // Without a limit: a member has a span for each call of a launch, and some for the
+               // stages of a scheme, and a span left out would make the call look shorter.
+               .max_spans = std::numeric_limits<std::size_t>::max()});
   ShardShared shared(1);
   shared.fabrics.push_back(fabric.get());
   shard.prepare({}, shared);
@@ -126,7 +129,8 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
   for (GroupRank i = 0; i < std::ssize(members); ++i) position[members[i]] = i;
   for (const Span& span : shard.take_spans()) {
     const Picoseconds end = span.start + span.duration;
-    idle.end[position.at(span.rank)] = end;
+    Picoseconds& last = idle.end[position.at(span.rank)];
+    last = std::max(last, end);
     idle.duration = std::max(idle.duration, end);
   }
   return idle;

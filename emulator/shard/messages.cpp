@@ -302,7 +302,7 @@ void Shard::arrive(RankState& r, const Event& e) {
   if (!f->lone && e.kind == Event::Kind::arrival && f->schedule->flow_control().posting.needed())
     return deliver(e, {e.t.at + kCallerWakes, e.t.slip});
   const std::uint32_t actor = receiver_of(*f, e);
-  if (actor >= f->actors.size()) return fail(stray(e));
+  if (actor >= f->playing) return fail(stray(e));
   ActorState& a = f->actors[actor];
   for (int bit = 0; bit < a.step->recv_from.size(); ++bit) {
     if ((a.awaiting >> bit & 1) && a.step->recv_from[bit] == e.source && a.early.empty()) {
@@ -376,7 +376,7 @@ void Shard::adopt_early(RankState& r, Flight& f) {
       return true;
     }
     const std::uint32_t actor = receiver_of(f, e);
-    refused = actor >= f.actors.size();
+    refused = actor >= f.playing;
     refused ? fail(stray(e)) : early_.push(f.actors[actor].early, e);
     return true;
   };

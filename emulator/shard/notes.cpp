@@ -336,7 +336,7 @@ bool Shard::read_format(Message& m) const {
   if (h.group >= cluster_.schemes().size()) return false;
   const Ends& ends = *cluster_.schemes()[h.group].ends;
   if (!ends.wire_format()) return true;
-  if (!m.payload) return false;
+  if (!m.payload || h.number != h.bytes) return false;  // else only `number` bytes were kept
   std::vector<std::byte> store;
   const std::optional<Note> note = ends.wire_format()->decode({m.payload.get(), h.bytes}, store);
   if (!note || !malformed(*note, h.bytes, ends.overhead_bytes()).empty()) return false;

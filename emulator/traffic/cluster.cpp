@@ -1,13 +1,16 @@
 #include "emulator/traffic/cluster.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <stdexcept>
 
 #include "emulator/host/host_facts.h"
+#include "emulator/host/hosts.h"
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/load/sections/network.h"
 
 namespace ghostrank {
@@ -83,6 +86,15 @@ VectorBy<Node, std::int32_t> shard_of_nodes(const JobSpec& spec, const Workload&
   return out;
 }
 
+// The cores of the only process: those that it inherits, of which its host's entry may choose some.
+// settle_cores() refuses others.
+int cores_of_process(const JobSpec& spec) {
+  const HostEntry* entry = host_entry(spec, Host(0), 1);
+  const auto chosen =
+      parse_number_list(entry ? entry->cores : "", std::numeric_limits<std::int32_t>::max());
+  return chosen ? std::min(static_cast<int>(chosen->size()), usable_cores()) : usable_cores();
+}
+
 std::string count_of_helpers(const SchemeUse& use) {
   return use.helpers.size() == 1 ? "1 helper" : std::to_string(use.helpers.size()) + " helpers";
 }
@@ -104,7 +116,7 @@ int usable_shards(const JobSpec& spec, int hosts) {
   if (spec.fabric.kind == FabricKind::virtual_time && Topology(spec).lookahead() <= 0) return 1;
   const bool alone = spec.fabric.kind == FabricKind::memory && hosts == 1;
   const int wanted = spec.run.shards > 0 ? spec.run.shards
-                     : alone             ? std::min(usable_cores(), kMostByAuto)
+                     : alone             ? std::min(cores_of_process(spec), kMostByAuto)
                                          : 1;
   VectorBy<Host, int> nodes(hosts);
   for (const Host host : host_of_nodes(spec, hosts)) ++nodes[host];
@@ -142,7 +154,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
   }
 
   memberships_.resize(locations_.rows().size() * kinds_);
-  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes, NICs, GPUs -> layout
+  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // size, nodes, NICs, GPUs -> layout
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& group = workload.groups[g];
     GroupLayout layout;
@@ -163,7 +175,8 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     if (layout.one_node) layout.nics = 1;  // its messages never leave the node
     layout.gpus =
         nccl_nodes_[job_of_kind(workload, group.kind)].gpus_that_matter(layout.nodes, on_gpu);
-    std::vector<std::int32_t> key = layout.nodes;
+    std::vector<std::int32_t> key{static_cast<std::int32_t>(group.members.size())};
+    key.insert(key.end(), layout.nodes.begin(), layout.nodes.end());
     key.push_back(layout.nics);
     key.insert(key.end(), layout.gpus.begin(), layout.gpus.end());
     const auto [it, fresh] =

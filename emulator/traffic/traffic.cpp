@@ -148,10 +148,10 @@ class Planner {
   }
 
   const CallTraffic& traffic_of(const Call& call) {
-    Call of_layout = call;  // groups of one layout play the same
+    Call of_layout = call;  // groups of one kind and layout play the same
     of_layout.group = cluster_.layout(call.group);
     of_layout.sparse = false;
-    auto& known = walked_[of_layout];
+    auto& known = walked_[{workload_.groups[call.group].kind, of_layout}];
     if (!known) known = std::make_unique<CallTraffic>(walk(*schedule_of(call)));
     return *known;
   }
@@ -363,7 +363,8 @@ class Planner {
   TrafficPlan plan_;
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
-  std::map<Call, std::unique_ptr<CallTraffic>> walked_;  // `group` is a layout
+  // By kind of group, which may choose the algorithm, and call, whose `group` is a layout.
+  std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<CallTraffic>> walked_;
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;
   std::map<Nic, std::uint64_t> touched_;
   struct GroupSeconds {

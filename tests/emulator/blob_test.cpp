@@ -119,5 +119,26 @@ TEST(SegmentReport, SurvivesItsJourney) {
   EXPECT_EQ(copy.spans.at(0).label, "bucket 0");
 }
 
+TEST(SegmentReport, IsOfTheJobOnlyIfAllThatItNumbersIsThere) {
+  const JobSizes job{.rows = 2, .nics = 4, .parties = 6};
+  const auto could_be = [&](const auto& change) {
+    SegmentReport report;
+    report.ledger.push_back({{Nic(3), Nic(0), 1}, {400, 4}});
+    report.intra.resize(2);
+    report.helpers.push_back({WorldParty(5)});
+    change(report);
+    return report.could_be_of(job);
+  };
+  EXPECT_TRUE(could_be([](SegmentReport&) {}));
+  EXPECT_FALSE(could_be([](SegmentReport& r) { r.ledger[0].key.row = 2; }));
+  EXPECT_FALSE(could_be([](SegmentReport& r) { r.ledger[0].key.source_nic = Nic(4); }));
+  EXPECT_FALSE(could_be([](SegmentReport& r) { r.ledger[0].key.target_nic = Nic(-1); }));
+  EXPECT_FALSE(could_be([](SegmentReport& r) { r.rows.resize(3); }));
+  EXPECT_FALSE(could_be([](SegmentReport& r) { r.intra.resize(3); }));
+  EXPECT_FALSE(could_be([](SegmentReport& r) { r.spilled_by_nic.resize(5); }));
+  EXPECT_FALSE(could_be([](SegmentReport& r) { r.helpers[0].party = WorldParty(6); }));
+  EXPECT_FALSE(could_be([](SegmentReport& r) { r.helpers[0].party = WorldParty(-1); }));
+}
+
 }  // namespace
 }  // namespace ghostrank

@@ -3,7 +3,12 @@
 #include "emulator/host/cores.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sched.h>
 #include <set>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +16,29 @@
 #include "emulator/traffic/cluster.h"
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
+
+namespace {
+
+int made_up_cpus = 0;  // of a machine that a test makes up; 0: the real one
+
+}  // namespace
+
+// Shadows the C library's. As Linux does, it refuses a mask shorter than the machine's.
+extern "C" int sched_getaffinity(pid_t pid, std::size_t bytes, cpu_set_t* mask) noexcept {
+  auto got = static_cast<std::size_t>(made_up_cpus) / 8;
+  if (made_up_cpus == 0) {
+    const long real = syscall(SYS_sched_getaffinity, pid, bytes, mask);
+    if (real < 0) return -1;
+    got = static_cast<std::size_t>(real);
+  } else if (got > bytes) {
+    errno = EINVAL;
+    return -1;
+  } else {
+    std::memset(mask, 0xff, got);
+  }
+  std::memset(reinterpret_cast<char*>(mask) + got, 0, bytes - got);
+  return 0;
+}
 
 namespace ghostrank {
 namespace {
@@ -84,6 +112,13 @@ TEST(Cores, StayOnEndsWithItsScope) {
   EXPECT_EQ(cpus_of_this_thread(), before);
 }
 
+TEST(Cores, OfAMachineWithThousandsAreCounted) {
+  made_up_cpus = 4096;
+  EXPECT_EQ(usable_cores(), 4096);
+  EXPECT_EQ(cpus_of_this_thread().size(), 4096u);
+  made_up_cpus = 0;
+}
+
 TEST(Shards, OfTheirOwnAccordTakeTheCoresOnlyInMemory) {
   JobSpec spec;
   spec.cluster.nodes = 8;
@@ -91,6 +126,9 @@ TEST(Shards, OfTheirOwnAccordTakeTheCoresOnlyInMemory) {
   spec.run.shards = 0;  // auto
   spec.fabric.kind = FabricKind::memory;
   EXPECT_EQ(usable_shards(spec, 1), std::min(usable_cores(), 4));
+  spec.hosts = {{.name = "s1", .cores = "0"}};
+  EXPECT_EQ(usable_shards(spec, 1), 1) << "the host's entry names one core";
+  spec.hosts.clear();
   spec.cluster.nodes = 1;
   EXPECT_EQ(usable_shards(spec, 1), 1);
   spec.cluster.nodes = 8;

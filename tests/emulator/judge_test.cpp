@@ -123,7 +123,7 @@ TEST(Judge, AdvisesWhatHelpsAgainstTheReason) {
   run.loop_busy = 0;
   run.median_error = 0.05;
   EXPECT_EQ(advice(memory), "raise scale.dilation" + accept);
-  run.held_up = run.queued = 0.1;  // that is where the lateness comes from
+  run.held_up = run.queued = 0.1;  // the cause of the lateness
   EXPECT_EQ(advice(memory),
             "stop other programs on this machine, or raise scale.dilation" + accept);
 }

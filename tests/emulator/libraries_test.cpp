@@ -138,7 +138,7 @@ TEST(Libraries, EveryRowSaysHowExactItIs) {
   EXPECT_FALSE(nccl_is_traced("nccl-2.28", nodes, "tree/LL128"));
   EXPECT_EQ(exactness("openmpi-4.1"), (Exactness{Level::messages, Basis::traced}));
   EXPECT_EQ(exactness("generic"), (Exactness{Level::none, Basis::none}));
-  // One row of the textbook lowers the job.
+  // One generic row lowers the exactness of the job.
   SmallJob mixed(2, 2, FabricKind::virtual_time);
   mixed.spec.collectives.library = "nccl-2.28";
   mixed.spec.collectives.own = std::make_shared<Algorithms>();
@@ -147,7 +147,7 @@ TEST(Libraries, EveryRowSaysHowExactItIs) {
   EXPECT_EQ(exactness_of(mixed.run()), Exactness{});
 }
 
-// Where NCCL's communicator of a transfer is known, its messages are.
+// A transfer's messages are known where its NCCL communicator is known.
 TEST(Libraries, TransfersSayHowExactTheyAre) {
   const auto of = [](const char* library, Op::Within within) {
     SmallJob job(2, 1, FabricKind::virtual_time);
@@ -208,7 +208,9 @@ TEST(Libraries, AChannelsNicsShareTheClustersWhenItHasFewer) {
 TEST(Libraries, PointToPointDataRidesTheRailOfItsReceiver) {
   SmallJob job = nccl_job("hgx-h100-400g", 2);
   job.collective(Func::all_to_all, 1000);
-  for (const PairTraffic& pair : job.run().pairs)
+  const Result result = job.run();
+  EXPECT_EQ(result.pairs.size(), 16U);  // eight rails, both ways
+  for (const PairTraffic& pair : result.pairs)
     EXPECT_EQ(pair.source_nic.value() % 8, pair.target_nic.value() % 8);
 }
 

@@ -9,6 +9,7 @@
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/play.h"
+#include "tests/emulator/support.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -52,6 +53,22 @@ TEST(StepEstimate, IsNearTheStepOfTheEngine) {
     const double engine = played(job, workload);
     EXPECT_NEAR(estimate / engine, 1, 0.005);
   }
+}
+
+// Each of the two streams makes one of the communicator's calls, and the other rank makes both.
+TEST(StepEstimate, CallsOfTwoStreamsInOneCommunicatorAreTwo) {
+  testing::SmallJob job(2, 1, FabricKind::virtual_time);
+  Op compute;
+  compute.duration = 100 * kPicosPerMilli;
+  const Op call{.kind = Op::Kind::collective, .func = Func::all_reduce, .count = 1000};
+  job.workload.roles[0].iterations[0] = Program{{"a", "b"}, {{call}, {call}}, {"op"}, 0};
+  job.workload.roles.push_back(
+      {"late", {Program{{"compute"}, {{compute, call, call}}, {"op"}, 0}}});
+  job.workload.role_of[WorldRank(1)] = 1;
+  const double engine = job.run().iterations.at(0).seconds;
+  const double estimate = seconds(StepEstimator().estimate(job.spec, job.workload).step);
+  EXPECT_GT(estimate, 0.1);
+  EXPECT_NEAR(estimate, engine, 1e-9 * engine);
 }
 
 }  // namespace

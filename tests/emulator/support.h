@@ -115,10 +115,14 @@ inline std::string network_text(const Result& result) {
 
 // In virtual time, a run with several shards equals the run with one, to the last bit.
 inline void expect_alike_with_shards(SmallJob job, std::initializer_list<int> numbers) {
+  job.spec.run.shards = 1;
   const Result one = job.run();
+  ASSERT_EQ(one.interrupted, "");
+  ASSERT_FALSE(one.iterations.empty());
   for (const int shards : numbers) {
     job.spec.run.shards = shards;
     const Result many = job.run();
+    ASSERT_EQ(many.interrupted, "") << shards;
     ASSERT_EQ(many.iterations.size(), one.iterations.size());
     for (std::size_t i = 0; i < one.iterations.size(); ++i)
       EXPECT_EQ(one.iterations[i].seconds, many.iterations[i].seconds) << shards;

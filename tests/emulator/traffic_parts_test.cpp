@@ -36,6 +36,40 @@ TEST(Cluster, SpreadsNodesOverHostsAndShardsWithoutSplittingOne) {
   }
 }
 
+// The first group's nodes 0, 0, 1, 2 and its one NIC read like nodes 0, 0, one NIC, GPUs 2 and 1.
+TEST(Cluster, GroupsOfDifferentSizesHaveDifferentLayouts) {
+  testing::SmallJob job(3, 4, FabricKind::virtual_time);
+  job.spec.collectives.library = "nccl-2.28";
+  job.spec.cluster.nics_per_node = 1;
+  job.workload.groups[0].members = {WorldRank(0), WorldRank(1), WorldRank(4), WorldRank(8)};
+  job.workload.group_names.push_back("turned");
+  job.workload.groups.push_back({1, {WorldRank(2), WorldRank(1)}});
+  const Cluster cluster(job.spec, job.workload, 1);
+  EXPECT_EQ(cluster.nodes_of_layout(cluster.layout(0)).size(), 4u);
+  EXPECT_EQ(cluster.nodes_of_layout(cluster.layout(1)).size(), 2u);
+  EXPECT_EQ(cluster.gpus_of_layout(cluster.layout(1)), (std::vector<std::int32_t>{2, 1}));
+}
+
+// Both kinds of group have the same members and calls, and algorithms of their own.
+TEST(Plan, CountsEachKindOfGroupByItsOwnAlgorithm) {
+  testing::SmallJob job(4, 1, FabricKind::virtual_time);
+  job.spec.collectives.algorithm(Func::all_reduce) = "ring";
+  job.spec.collectives.groups["other"][Func::all_reduce] = "double_tree";
+  job.collective(Func::all_reduce, 1000).collective(Func::all_reduce, 1000);
+  job.workload.group_names.push_back("other");
+  job.workload.groups.push_back({1, job.workload.groups[0].members});
+  Op other = job.program().streams[0][0];
+  other.group = 1;
+  job.program().streams[0].push_back(other);
+  const Result result = job.run();
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  EXPECT_EQ(plan.wire_messages, result.messages_per_iteration);
+  EXPECT_EQ(plan.wire_bytes, result.wire_bytes_per_iteration);
+  ASSERT_EQ(plan.pairs.size(), result.pairs.size());
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i)
+    EXPECT_EQ(plan.pairs[i].messages, result.pairs[i].messages);
+}
+
 std::unique_ptr<Schedule> ring(int size) {
   Communicator comm;
   comm.node_of.assign(size, 0);
@@ -101,7 +135,7 @@ TEST(Port, SerialisesWhatLeavesAndWhatArrives) {
   EXPECT_EQ(LinkSpeed::from_rate(0, 0).serialise(1 << 20), 0);
 }
 
-// What a late message keeps waiting is late through it, although it was ready in time itself.
+// A message that waits behind a late one inherits its slip, although it was ready in time itself.
 TEST(Port, GivesItsSlipToWhatWaitsForIt) {
   Port port;
   EXPECT_EQ(port.take_egress({100, 40}, 50).slip, 40);

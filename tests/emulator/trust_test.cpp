@@ -33,7 +33,7 @@ Figure figure(const std::vector<IterationReport>& iterations, const std::string&
   return {"none", -1};
 }
 
-// Every second step gains 1.09 %: the mean gains half of that, and hid it.
+// Every second step is 1.09 % late: the mean gains only half of that, and hides it.
 TEST(Figures, OfTheMedianFollowTheMedianStep) {
   std::vector<std::pair<double, double>> many;
   for (int i = 0; i < 101; ++i) many.emplace_back(i % 2 == 0 ? 1.0109 : 1, i % 2 == 0 ? 0.0109 : 0);
@@ -83,8 +83,8 @@ TEST(Figures, OfAPartAreHeldAgainstThePart) {
   EXPECT_NEAR(figure(steps({{1.005, 0.005}}), "exposed_comm").error, 0.005 / 0.0955, 1e-9);
 }
 
-// Seen with a quota of 0.3 cores: calls whose slip was nothing were 24 % too short, in steps 27 %
-// too long.
+// Measured with a quota of 0.3 cores: calls without slip were 24 % too short, in steps that were
+// 27 % too long.
 TEST(Figures, OfCallsAreNotValidWhereTheMedianStepIsNot) {
   const std::vector<Figure> late = step_figures(steps({{1.27, 0.27}, {1.27, 0.27}})),
                             kept_up = step_figures(steps({{1.005, 0.005}, {1.005, 0.005}}));

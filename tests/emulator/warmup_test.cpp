@@ -37,7 +37,7 @@ struct Machine {
 struct Found {
   std::vector<WarmUp> played;
   double dilation = 0;
-  // There, or just below.
+  // Whether a warm-up was faithful at `dilation` or at most 20 % below it.
   bool faithful_there() const {
     return std::any_of(played.begin(), played.end(), [&](const WarmUp& w) {
       return w.dilation <= dilation && 1.25 * w.dilation >= dilation && w.fidelity.faithful;
@@ -262,7 +262,7 @@ TEST(AutoDilation, MeasuresAgainOnlyWhatIsShortAndItsOwnChoice) {
   EXPECT_FALSE(measure_again({1, 5, 0.2, late}, 1, {1, 5, 0, 1, true}));
 }
 
-// What is measured once only gets some room.
+// A long measurement is not repeated, so it gets some room.
 TEST(AutoDilation, LeavesRoomAboveTheLeastWhereMeasuringLastsLong) {
   const auto answer = [](double dilation, std::size_t) {
     return Machine{.late = dilation < 9 ? 60.0 : 1e-4}.at(dilation);

@@ -106,6 +106,9 @@ struct alignas(64) Flight {
   int waiting = 0;                               // actors that wait for a step of another actor
   // Has one actor and needs no permissions: every message is for that actor, as soon as it is in.
   bool lone = false;
+  // How many of `actors` it plays, from the first on; the others are left from an earlier flight.
+  // 0: no message is for them.
+  std::uint32_t playing = 0;
   std::vector<ActorState> actors;
   const Op* op = nullptr;
   std::shared_ptr<const Schedule> transfer;  // of a send or recv: its schedule

@@ -1,5 +1,5 @@
-// Datagrams over UDP on loopback. A test can replace the kernel: this program's sendmmsg shadows
-// the C library's.
+// Datagrams over UDP on loopback. A test can replace the kernel: this program's sendmmsg, sendmsg
+// and ppoll shadow the C library's.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -8,12 +8,17 @@
 #include <memory>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "emulator/assemble/ensemble.h"
+#include "emulator/fabric/datagrams.h"
+#include "emulator/host/cores.h"
+#include "emulator/host/interfaces.h"
 #include "emulator/packets/setup.h"
 #include "emulator/packets/switch_sockets.h"
 #include "emulator/packets/udp.h"
@@ -28,13 +33,32 @@ namespace {
 std::function<int(const mmsghdr*, int count)> kernel_takes;
 std::atomic<int> calls{0};
 
-std::size_t bytes_of_message(const mmsghdr& m) {
+std::size_t bytes_of_message(const msghdr& m) {
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < m.msg_hdr.msg_iovlen; ++i) bytes += m.msg_hdr.msg_iov[i].iov_len;
+  for (std::size_t i = 0; i < m.msg_iovlen; ++i) bytes += m.msg_iov[i].iov_len;
   return bytes;
 }
+std::size_t bytes_of_message(const mmsghdr& m) { return bytes_of_message(m.msg_hdr); }
+
+// Returns the errno with which the kernel refuses a datagram of sendmsg; 0: it takes it.
+std::function<int(int fd, const msghdr&)> kernel_refuses;
+std::atomic<int> looks{0};  // calls of ppoll that do not wait
 
 }  // namespace
+
+extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  const int error = kernel_refuses ? kernel_refuses(fd, *message) : 0;
+  if (error == 0) return syscall(SYS_sendmsg, fd, message, flags);
+  errno = error;
+  return -1;
+}
+
+extern "C" int ppoll(pollfd* fds, nfds_t count, const timespec* limit, const sigset_t* mask) {
+  timespec left = limit ? *limit : timespec{};  // the kernel changes it
+  if (limit && left.tv_sec == 0 && left.tv_nsec == 0) ++looks;
+  return static_cast<int>(
+      syscall(SYS_ppoll, fds, count, limit ? &left : nullptr, mask, mask ? _NSIG / 8 : 0));
+}
 
 extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
   ++calls;
@@ -335,6 +359,83 @@ TEST(PacketSockets, AreBoundToTheChosenAddressAndNoOther) {
       EXPECT_NE(std::string(e.what()).find("fabric.bind"), std::string::npos) << e.what();
     }
   }
+}
+
+// ---- The fabric of messages over datagrams (fabric.kind: packets)
+
+class MessagesOverUdp : public ::testing::Test {
+ protected:
+  ~MessagesOverUdp() override { kernel_refuses = {}; }
+
+  void open(const std::string& address) {
+    FabricOptions options;
+    options.endpoints = {{address, ""}};
+    options.nonce = kNonce;
+    here = open_datagram_fabric(options);
+    there = open_datagram_fabric(options);
+    here->connect({{0, there->address(0), "host 1", 0}});
+    there->connect({{0, here->address(0), "host 0", 0}});
+  }
+
+  std::unique_ptr<NetworkFabric> here, there;
+  std::vector<Message> arrived;
+};
+
+TEST_F(MessagesOverUdp, AnAcknowledgementThatFoundNoRoomLeavesLater) {
+  open("127.0.0.1");
+  Message m = note(1, 100);
+  ASSERT_TRUE(here->try_send(0, m));
+  kernel_refuses = [](int, const msghdr&) { return EAGAIN; };
+  there->poll(arrived);
+  ASSERT_EQ(arrived.size(), 1u);
+  kernel_refuses = {};
+  there->poll(arrived);
+  here->poll(arrived);
+  EXPECT_TRUE(here->idle());
+}
+
+TEST_F(MessagesOverUdp, FillPacketsOfTheMtuThatRoutersMayNotCut) {
+  for (const std::string address : {"127.0.0.1", "::1"}) {
+    const bool v6 = address == "::1";
+    if (v6 && !is_address_here(address)) GTEST_SKIP() << "no IPv6";
+    open(address);
+    std::size_t largest = 0;
+    kernel_refuses = [&](int fd, const msghdr& message) {
+      largest = std::max(largest, bytes_of_message(message));
+      int whole = -1;
+      socklen_t size = sizeof whole;
+      getsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+                 &whole, &size);
+      EXPECT_EQ(whole, IP_PMTUDISC_PROBE);
+      return 0;
+    };
+    Message m = note(1, 10'000, false);
+    ASSERT_TRUE(here->try_send(0, m));
+    EXPECT_EQ(largest, v6 ? 1500u - 48 : 1500u - 28);
+  }
+}
+
+// The probe has the CPU of the first engine thread, but others have theirs.
+TEST_F(MessagesOverUdp, AreProbedByAThreadThatStaysAwakeWhereTheRunsThreadsDo) {
+  const std::vector<int> cpus = cpus_of_this_thread();
+  if (cpus.size() < 2) GTEST_SKIP() << "one core";
+  const auto outcomes = testing::run_processes(2, [&](const World& world) {
+    testing::SmallJob small(2, 1, FabricKind::packets);
+    small.spec.run.probe_ms = 1;
+    small.spec.fabric.packets.mtu = 65535;
+    small.collective(Func::all_reduce, 1);
+    LoadedJob job;
+    job.spec = small.spec;
+    const Cluster cluster(job.spec, small.workload, world.size);
+    const Flows flows(job.spec, small.workload, cluster);
+    const auto control = Control::meet(world);
+    looks = 0;
+    assemble(job, cluster, flows, *control, nullptr, {cpus.front()});
+    control->close();
+    return std::string(looks > 0 ? "awake" : "asleep");
+  });
+  testing::expect_all_ok(outcomes);
+  for (const auto& o : outcomes) EXPECT_EQ(o.said, "awake");
 }
 
 // ---- Set-up

@@ -80,7 +80,7 @@ class Channel {
         under_way_.emplace(now_ns_ + (happens(fate_.late) ? 1'500'000 : 300'000), d);
   }
 
-  // What is due arrives; its acknowledgement may be lost, too.
+  // Delivers datagrams whose time has come; their acknowledgements may be lost, too.
   void deliver(std::vector<Message>& arrived) {
     while (!under_way_.empty() && under_way_.begin()->first <= now_ns_) {
       const Datagram d = std::move(under_way_.begin()->second);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/reporting.h"
+#include "emulator/segment_series.h"
 #include "tests/emulator/fabric/spills.h"
 
 namespace ghostrank {
@@ -60,6 +62,28 @@ TEST(Spill, OfOneShardSendsTheOthersToTheirFilesToo) {
   for (const char* shard : {".0", ".1"}) testing::add_rows(options.spill_path + shard, pairs);
   EXPECT_EQ(pairs.size(), static_cast<std::size_t>(testing::kUnevenPairs));
   EXPECT_EQ(result.pairs_file, options.spill_path + ".0");
+}
+
+// An adaptive run: each iteration is a segment, and begins its files anew.
+TEST(Spill, OfIterationsPlayedOneByOneSaysThatItsFileHasOneOfThem) {
+  const auto note_of = [](const std::vector<Spilled>& files) {
+    SegmentSeries series;
+    for (const Spilled in_files : files) {
+      SegmentReport one;
+      one.spilled = &in_files == &files.front() ? 0 : 1;
+      one.in_files = in_files;
+      one.spill_paths = {"pairs.csv"};
+      series.add(std::move(one), {}, {}, 1);
+    }
+    Result result;
+    report_segment({}, {}, {}, series.take_sum(), {}, {1}, result);
+    return result.notes.back();
+  };
+  EXPECT_NE(note_of({Spilled::all, Spilled::all, Spilled::all})
+                .find("overwrites the pairs of the one before: those of the last that outgrew it "
+                      "are in pairs.csv,"),
+            std::string::npos);
+  EXPECT_NE(note_of({Spilled::all, Spilled::some}).find("the run was stopped"), std::string::npos);
 }
 
 TEST(Spill, ThatCannotBeWrittenEndsTheRunNamingTheFileAndWhatWasDoneIsKept) {

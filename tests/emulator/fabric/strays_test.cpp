@@ -91,5 +91,41 @@ TEST(Strays, AMessageForARankOrByANicOfOthersEndsTheRun) {
   EXPECT_NE(said_about(h).find("a message came for NIC 199"), std::string::npos);
 }
 
+// The error of process 0, whose node plays a call as one delay, about a message for that call. With
+// `sends`, the call's flight had actors before, of a transfer.
+std::string said_inside_a_node(MessageKind kind, const char* library, bool sends) {
+  testing::SmallJob job(2, 2, FabricKind::ofi);
+  job.spec.collectives.library = library;
+  job.workload.groups = {{0, {WorldRank(0), WorldRank(1)}}, {0, {WorldRank(2), WorldRank(3)}}};
+  job.workload.roles.push_back(job.workload.roles[0]);
+  for (const int rank : {0, 1}) {
+    OpList& ops = job.workload.roles[rank].iterations[0].streams[0];
+    Op transfer{.kind = rank == 0 ? Op::Kind::send : Op::Kind::recv, .func = Func::send_recv};
+    transfer.peer = rank == 0 ? 1 : -1;
+    transfer.count = 1;
+    if (sends) ops.push_back(transfer);
+    if (rank == 1) ops.push_back({.duration = 50 * kPicosPerMilli});
+    ops.push_back({.kind = Op::Kind::collective, .func = Func::all_reduce, .count = 1000});
+    job.workload.role_of[WorldRank(rank)] = job.workload.role_of[WorldRank(2 + rank)] =
+        static_cast<std::uint16_t>(rank);
+  }
+  Header h = expected_header();
+  h.kind = kind;
+  h.bytes = 4;
+  h.start = 10 * kPicosPerMilli;  // rank 0 waits for rank 1
+  OneMessage fabric(h);
+  return testing::play_first_of_two_hosts(job, fabric);
+}
+
+TEST(Strays, AMessageOfACallThatSendsNoneEndsTheRun) {
+  for (const bool sends : {false, true}) {
+    EXPECT_NE(said_inside_a_node(MessageKind::data, "generic", sends).find("came on channel 0"),
+              std::string::npos);
+    EXPECT_NE(said_inside_a_node(MessageKind::permission, "gloo", sends).find("came for a call"),
+              std::string::npos);
+    EXPECT_EQ(said_inside_a_node(MessageKind::credit, "generic", sends), "");
+  }
+}
+
 }  // namespace
 }  // namespace ghostrank

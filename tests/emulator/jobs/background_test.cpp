@@ -279,8 +279,8 @@ TEST(BackgroundBesideJobs, SlowsARingAsMessagesAndAsPackets) {
   }
 }
 
-// Of a job: the same traffic alone and beside the others, which are all that its slow-down is
-// about.
+// A job's own traffic plays alone and beside the others: its slow-down is about the others
+// alone.
 TEST(BackgroundOfOneOfSeveralJobs, IsPlayedAloneToo) {
   const Result result = play(test::load_text(
       "schema: ghostrank/job/1\n"
@@ -306,7 +306,7 @@ TEST(BackgroundOfOneOfSeveralJobs, IsPlayedAloneToo) {
   for (const IterationReport& i : result.jobs[1].iterations) EXPECT_NEAR(i.seconds, 1e-3, 1e-6);
 }
 
-// What is sent per step of each, whoever plays it; with real data.
+// Bytes are per step of the job that sends them, on the memory fabric too; with real data.
 TEST(BackgroundBesideJobs, IsInTheLedgerToTheByteInMemoryToo) {
   const LoadedJob job = test::load_text(
       "schema: ghostrank/job/1\n"

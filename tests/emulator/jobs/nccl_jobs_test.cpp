@@ -59,8 +59,8 @@ void expect_same(const Schedule& a, const Schedule& b, const std::string& which)
   }
 }
 
-// Calls visit(op, group, rank's position) once for every op that communicates and every group of
-// its kind.
+// Calls visit(op, group) once for every op that communicates in a role's last program and every
+// group of the op's kind.
 template <typename Visit>
 void for_each_call(const Workload& workload, Visit visit) {
   std::set<std::pair<std::uint32_t, const Op*>> seen;

@@ -280,17 +280,17 @@ TEST(SeveralJobs, HaveLibrariesSchemesAndTensorsOfTheirOwn) {
     EXPECT_EQ(beside.compression.has_value(), j == 2);
   }
   EXPECT_EQ(result.jobs[2].compression->payload_bytes, 100u * 8);  // a value and its index
-  // Its servers are those after all nodes, and nobody else's.
+  // The job's servers are the nodes after all others, and nobody else's.
   std::set<std::string> servers;
   for (const ServerReport& server : result.servers) servers.insert(server.name);
   EXPECT_EQ(servers, (std::set<std::string>{"n6", "n7"}));
   // In every iteration of that job each of its nodes sends them the tensor.
   double received = 0;
   for (const ServerReport& server : result.servers) received += server.rx_bytes;
-  EXPECT_NEAR(received, 2.0 * kCount * 4, 1000);  // with what names its parts
+  EXPECT_NEAR(received, 2.0 * kCount * 4, 1000);  // plus the names of its parts
 }
 
-// Those of a job are beside its own GPUs.
+// A job's colocated servers run on its own nodes.
 TEST(SeveralJobs, MayHaveServersBesideTheirGpus) {
   SmallJob a = all_reduce_of(2), b = all_reduce_of(2);
   for (SmallJob* job : {&a, &b}) {

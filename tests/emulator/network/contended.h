@@ -16,7 +16,7 @@ struct ContendedCase {
   std::string name;
   int nodes = 0;  // of one GPU and one NIC, 100 Gb/s, 2 us
   TopologySpec topology;
-  std::function<void(SmallJob&, double)> add;  // the calls; sizes and times in proportion to it
+  std::function<void(SmallJob&, double)> add;  // adds calls; the factor scales sizes and times
 };
 const std::vector<ContendedCase>& contended_cases();  // 16
 
@@ -31,13 +31,13 @@ enum class Queues {
 SmallJob contended_job(const ContendedCase& contended, NetworkModel model, Queues queues,
                        double scale);
 
-// A collective of 8 ranks at two leaves, alone.
+// A collective of 8 ranks, one per node behind one switch, alone.
 struct LoneCollective {
   std::string name;
   Func func;
   std::string algorithm;
-  // Its duration from that of one message of a rank's share: how many follow one another, and
-  // shares in each.
+  // Its duration is that of `steps` messages, one after the other, each of the bytes divided by
+  // `share_of`; 0: of no bytes.
   int steps, share_of;
 };
 const std::vector<LoneCollective>& lone_collectives();

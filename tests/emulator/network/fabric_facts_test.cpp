@@ -42,7 +42,7 @@ TEST(FabricFacts, OfLeavesAndSpines) {
   }
 }
 
-// All pods but the oversubscribed cores between them.
+// The bisection passes the oversubscribed links between pods and cores.
 TEST(FabricFacts, OfAFatTree) {
   ClusterSpec cluster = cluster_of(Kind::fat_tree, 32, 2);
   cluster.topology.pods = 4;
@@ -55,7 +55,7 @@ TEST(FabricFacts, OfAFatTree) {
   EXPECT_EQ(facts.cables[1].tier, "spine-core");
 }
 
-// A switch reaches both halves, and rails lose nothing by not meeting.
+// Each rail's switch reaches both halves, so separate rails lose no bisection.
 TEST(FabricFacts, OfRailsAlone) {
   const FabricFacts facts = facts_of(cluster_of(Kind::rail_only, 4, 2));
   EXPECT_NEAR(facts.bisection_share, 1, 1e-9);

@@ -20,7 +20,7 @@ using Needs = std::vector<FlowNetwork::Need>;
 
 constexpr double kNoCap = 1e12;
 
-// Of equal levels the first, and none when all are gone.
+// It names the first of equal levels, and none when all are gone.
 TEST(LowestLevel, IsThatOfAllAfterEveryChange) {
   checking::Dice dice(1);
   LowestLevel levels;

@@ -99,7 +99,7 @@ TEST(PacketNetwork, OverflowsInAnIncastByWhatTheBufferAndTheDrainLeave) {
       const std::uint64_t burst = 200 * kPayload;
       incast(net, senders, burst);
       play(net, 1200 * kPicosPerMicro);
-      // While the burst comes, all the time but for the first packet the port sends.
+      // While the burst comes, the port sends all the time except during the first packet.
       const auto drained = static_cast<std::int64_t>(burst - kPayload);
       const std::int64_t lost =
           static_cast<std::int64_t>(net.count(senders).queue.drops * kPayload);
@@ -196,8 +196,8 @@ TEST(PacketNetwork, HoldsUpAVictimBehindPausedPackets) {
   }
 }
 
-// A long connection over two links, and a short one on each, of which the second has a third of
-// the rate: shares 1/6, 5/6 and 1/6.
+// A long connection over two links, and a short one on each link; the second link has a third of
+// the first one's rate: shares 1/6, 5/6 and 1/6.
 TEST(PacketNetwork, SharesMaxMinFairlyWithFairQueuesAndWindows) {
   QueueSpec q = queues(false, Scheduling::fair);
   q.buffer = 1 << 20;

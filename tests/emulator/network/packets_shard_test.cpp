@@ -97,7 +97,7 @@ struct Played {
 Message answer_to(const Message& m) {
   Message answer;
   answer.header = m.header;
-  answer.header.source = 2;  // the server's rank follows the ranks'
+  answer.header.source = 2;  // the server is the party after the ranks
   answer.header.target = m.header.source;
   answer.header.channel = static_cast<std::uint16_t>((m.header.channel & 0xff00) | 2);
   return answer;
@@ -181,6 +181,29 @@ TEST(PacketsOfAShard, ThatAreNotOfItsSegmentOrNotForItAreStrays) {
   EXPECT_EQ(played.shard.stats().packets.strays, 8u);
   EXPECT_EQ(played.shard.stats().packets.received, 2u);
   EXPECT_EQ(played.shared.packets_received, 2u);
+}
+
+// Of a payload's bytes beyond Header::number nothing is kept, and a scheme's own format reads all.
+TEST(PacketsOfAShard, OfAFormatOfTheirOwnAreWholeOrStrays) {
+  SmallJob job = ranks_and_server("in-packets", 1);
+  job.spec.collectives.algorithm(Func::all_reduce) = "switchml/switchml";
+  PacketsDouble packets;
+  bool brought = false;
+  Played played(job, packets, [&](ShardShared& shared) {
+    packets.on_poll = [&](std::vector<Message>& arrived) {
+      if (std::exchange(brought, !packets.sent.empty())) shared.stop = true;
+      if (packets.sent.empty() || shared.stop) return;
+      for (const bool whole : {false, true}) {
+        const Message& m = packets.sent[0];
+        Message& answer = arrived.emplace_back(answer_to(m));
+        answer.payload = std::make_unique<std::byte[]>(m.header.bytes);
+        std::copy_n(m.payload.get(), m.header.bytes, answer.payload.get());
+        if (!whole) answer.header.number = 4;
+      }
+    };
+  });
+  EXPECT_EQ(played.shard.stats().packets.strays, 1u);
+  EXPECT_EQ(played.shard.stats().packets.received, 1u);
 }
 
 // One block is answered, again and again, the other never: ranks and packets are busy for ever.

@@ -5,7 +5,7 @@
 //   with-words  like in-packets with one server and a timeout of 250 ms; notes carry words, too
 //   announced   like at-server; an empty note of the same size precedes each contribution
 //   deaf        like in-packets, but the servers ignore block 77 of a call: it is sent for ever
-//   greedy      sends without end until there is no room, then goes on
+//   greedy      like at-server with a note per element: sends until there is no room, then goes on
 #include <algorithm>
 #include <array>
 #include <cstring>

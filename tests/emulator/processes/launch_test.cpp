@@ -57,6 +57,7 @@ class Started {
     int closed_by_exec[2];
     if (pipe2(closed_by_exec, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
     process_ = fork();
+    if (process_ < 0) throw std::runtime_error("fork failed");  // kill(-1) would signal everything
     if (process_ == 0) {
       std::signal(SIGINT, SIG_DFL);
       for (const std::string& variable : variables) putenv(const_cast<char*>(variable.c_str()));
@@ -135,7 +136,7 @@ TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
   std::filesystem::remove(job);
 }
 
-// On a terminal, which script(1) is.
+// script(1) stands in for the terminal.
 TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
   if (shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
   const std::string job = ::testing::TempDir() + "ghostrank_waiting.yaml";
@@ -266,6 +267,7 @@ TEST_F(Mpirun, PatternsAreOfTheFlowsThatReachTheNetwork) {
 
   ASSERT_EQ(start(2, "", "bench permutation" + flags).status, 0);
   const json of_flows = result();
+  EXPECT_FALSE(of_flows["flows"].empty());
   for (const json& flow : of_flows["flows"])
     EXPECT_NE(flow["src"].get<int>() / 2, flow["dst"].get<int>() / 2) << flow;
 }

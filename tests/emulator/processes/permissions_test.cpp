@@ -19,7 +19,7 @@ double seconds_of_elements(std::uint64_t count) {
   return static_cast<double>(count) * 4 * 8 / kRate;
 }
 
-// Two roles, so that rank 0 and the other ranks can begin at different times.
+// A job of gloo with a GPU per node; delay() gives a rank that begins late a role of its own.
 SmallJob gloo_job(int nodes, FabricKind kind = FabricKind::virtual_time) {
   SmallJob job(nodes, 1, kind);
   job.spec.collectives.library = "gloo";
@@ -65,7 +65,7 @@ TEST(Permissions, RanksThatBeginTogetherExchangeTheirBlocksAtTheSameTime) {
   EXPECT_NEAR(seconds_of(job), calls * call, 1e-9);
 }
 
-// Seconds per call, for several calls back to back whose first one rank 1 begins 8 us late.
+// Seconds per call of several calls back to back; rank 1 begins the first one 8 us late.
 double with_a_late_start(Func func, std::uint64_t count) {
   SmallJob job = gloo_job(2);
   const int calls = 3;

@@ -86,6 +86,7 @@ inline std::vector<Outcome> run_worlds(const std::vector<World>& worlds, const B
     int ends[2];
     if (pipe(ends) != 0) std::abort();
     const pid_t pid = fork();
+    if (pid < 0) std::abort();  // kill(-1) would signal every process of the machine
     if (pid == 0) {
       close(ends[0]);
       for (const Child& other : children) close(other.pipe);

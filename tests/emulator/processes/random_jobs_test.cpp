@@ -70,7 +70,7 @@ void add_agents(std::mt19937& random, SmallJob& job) {
     spec.cluster.servers.nics = 2, spec.collectives.at_servers.rack_nics = 1;
 }
 
-// By BytePS's roots and servers, where all tensors can be.
+// Compresses pieces at BytePS's roots and servers, if all tensors are float32.
 void add_piece_compression(std::mt19937& random, JobSpec& spec, const Workload& workload) {
   for (const Role& role : workload.roles)
     for (const Program& program : role.iterations)
@@ -104,7 +104,7 @@ void add_links(std::mt19937& random, ClusterSpec& cluster) {
   spec.routing = &routings()[random() % routings().size()];
 }
 
-// Rates of some NICs that change within messages; `slowest`: by so much.
+// Some NICs get rates that change within messages, down to 1 / `slowest` of their own.
 void add_rates(std::mt19937& random, ClusterSpec& cluster, double slowest) {
   if (cluster.nic.rate_bps == 0) return;
   std::vector<RateCurve> curves;
@@ -140,7 +140,7 @@ Sparsity random_sparsity(std::mt19937& random, int ranks) {
   return drawn.refuses(ranks).empty() ? drawn : Sparsity{drawn.density, drawn.block};
 }
 
-// Parts of tensor 5, which are as sparse as each says; one of them is a single block.
+// Parts of tensor 5, which are as sparse as each says; one of them has a single element.
 void add_parts(std::mt19937& random, Workload& workload, const Sparsity& whole, int ranks) {
   auto layout = std::make_shared<TensorLayout>();
   for (const auto& [first, end] : {std::pair{100, 2000}, {2000, 2001}, {3000, 5000}}) {

@@ -362,7 +362,9 @@ TEST(OverLibfabric, AProviderThatDoesNotExistIsNamedWithTheOnesThatDo) {
     return std::string("ran");
   });
   EXPECT_NE(outcomes[0].said.find("infinitesimal"), std::string::npos) << outcomes[0].said;
-  EXPECT_NE(outcomes[0].said.find("net"), std::string::npos) << outcomes[0].said;
+  const std::size_t offered = outcomes[0].said.find("this machine offers ");
+  ASSERT_NE(offered, std::string::npos) << outcomes[0].said;
+  EXPECT_NE(outcomes[0].said.find(" net,", offered), std::string::npos) << outcomes[0].said;
 }
 
 TEST(OverLibfabric, VirtualTimeAndMemoryRefuseSeveralProcesses) {

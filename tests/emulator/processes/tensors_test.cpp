@@ -106,6 +106,7 @@ TEST(Tensors, ThatNobodyNamesAreDenseToASchemeAndToVerify) {
       .collective(Func::all_reduce, 1000);
   const Result result = job.run();
   EXPECT_EQ(result.verify->wrong_elements, 0u);
+  ASSERT_EQ(result.pairs.size(), 6u);
   // The first call sends only end notes; the second also four blocks each way.
   for (const PairTraffic& pair : result.pairs) {
     EXPECT_EQ(pair.messages, 1 + 4 + 1);

@@ -25,9 +25,10 @@ TEST(WithoutLibfabric, RefusesOfiInOneLine) {
             "fabric.kind=memory or virtual\n");
 }
 
-TEST(WithoutLibfabric, PlansOfiAndPlaysMemory) {
+TEST(WithoutLibfabric, PlansOfiAndPlaysInOneProcess) {
   EXPECT_EQ(command("plan " + kJob + " -s fabric.kind=ofi").status, 0);
   EXPECT_EQ(command("run " + kJob + " -s fabric.kind=virtual").status, 0);
+  EXPECT_EQ(command("run " + kJob + " -s fabric.kind=memory --allow-unfaithful").status, 0);
 }
 
 TEST(WithoutLibfabric, DoctorSaysSo) {

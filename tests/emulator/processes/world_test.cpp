@@ -42,7 +42,8 @@ class Environment : public Test {
                              "SLURM_NODELIST",
                              "SLURM_STEP_NODELIST",
                              "SLURM_JOB_ID",
-                             "SLURM_STEP_ID"})
+                             "SLURM_STEP_ID",
+                             "SLURM_STEP_NUM_TASKS"})
       unsetenv(name);
   }
   void TearDown() override { SetUp(); }
@@ -174,10 +175,22 @@ TEST_F(Environment, KnowsSlurmAndMeetsOnItsFirstNode) {
 }
 
 TEST_F(Environment, IsOneProcessInAShellOrBatchScriptOfSlurm) {
+  set("SLURM_NODELIST", "rack[08-10]n2");
   set("SLURM_NTASKS", "8");
   EXPECT_EQ(world_from_environment().size, 1);
+  set("SLURM_PROCID", "0");  // #SBATCH -n 8
+  EXPECT_EQ(world_from_environment().size, 1);
   unsetenv("SLURM_NTASKS");
+  EXPECT_EQ(world_from_environment().size, 1);
+}
+
+TEST_F(Environment, IsTheFirstTaskInAStepOfSlurm) {
+  set("SLURM_NODELIST", "rack[08-10]n2");
+  set("SLURM_NTASKS", "8");
   set("SLURM_PROCID", "0");
+  set("SLURM_STEP_ID", "0");
+  EXPECT_EQ(world_from_environment().size, 8);
+  set("SLURM_STEP_NUM_TASKS", "1");  // salloc's shell, with LaunchParameters=use_interactive_step
   EXPECT_EQ(world_from_environment().size, 1);
 }
 

@@ -224,7 +224,7 @@ std::string one_call(const std::string& method, const std::string& more) {
          "compression: {method: " + method + ", budget_ms: 2}\n" + more;
 }
 
-// Every network model, with rates that go on from step to step, and real data in every call.
+// Messages, packets and memory, with rates that go on from step to step, and real data throughout.
 TEST(AdaptiveRatios, SendWhatTheyChooseAndSumUpRight) {
   const test::Folder folder;
   folder.write("rates.csv", "seconds,rate\n0,200Mbps\n0.06,20Mbps\n");
@@ -251,6 +251,7 @@ TEST(AdaptiveRatios, SendWhatTheyChooseAndSumUpRight) {
       const double sent = loaded.spec.compression->method->exchange == Func::all_reduce
                               ? 2.0 * 3 / 4 * 4 * kept
                               : 3 * 8 * kept;
+      ASSERT_EQ(result.nics.size(), 4u);
       // Parts of a ring are whole elements.
       for (const NicTraffic& nic : result.nics) EXPECT_NEAR(nic.tx_bytes, sent, 8);
     }

@@ -351,8 +351,8 @@ TEST(InTheNetwork, EveryFunctionLeavesRealDataRight) {
     }
 }
 
-// Two sets of every slot of a switch of SwitchML: a sum, four bytes of marks, one of who is
-// missing, two exponents and the number of the round. A failed switch holds it once.
+// Two sets of every slot of a switch of SwitchML: a sum, 4 bytes of workers' marks, 1 that counts
+// the missing, two exponents and the number of the round. A failed switch holds it once.
 TEST(Schemes, ReportTheMemoryThatServersAndSwitchesHeld) {
   const auto held = [](const char* scheme, bool fails = false) {
     SmallJob job(4, 1, FabricKind::virtual_time);

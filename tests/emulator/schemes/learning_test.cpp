@@ -130,8 +130,8 @@ TEST(Learning, IsTheSameOnEveryFabricWithEveryNumberOfThreads) {
           << compression << shards;
 }
 
-// DDP reduces all gradients in its first iteration in one call, and later in buckets: what was kept
-// of them follows.
+// DDP reduces all gradients in its first iteration in one call, and later in buckets: the memories
+// must follow.
 TEST(Memories, FollowGradientsIntoOtherBuckets) {
   for (const char* method : {"topk, memory: residual", "sidco-e, memory: residual",
                              "dgc, memory: dgc", "powersgd, memory: powersgd"})

@@ -216,11 +216,11 @@ TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
     }
 }
 
-// Of a run without real data, in seconds.
+// Seconds of a run without real data.
 double time_of(const SmallJob& job) { return job.run().iterations.front().seconds; }
 
-// Seconds that the busiest NIC needs for the blocks that were drawn, one way. Of the aggregators
-// some are drawn more blocks than others: with u S / B on average, the fullest one of k decides.
+// Seconds that the busiest NIC needs for the blocks that were drawn, one way. Draws give
+// some aggregators more blocks than others: with u S / B on average, the fullest one of k decides.
 double busiest_nic(const SmallJob& job, std::uint64_t elements, bool colocated) {
   const int n = job.workload.ranks, k = job.spec.cluster.servers.places(n);
   const OmniReduceSpec& o = job.spec.collectives.omnireduce;
@@ -280,8 +280,8 @@ TEST(OmniReduceInTheNetwork, TakesTheTimeOfItsLargerDensity) {
       }
 }
 
-// The most rounds of a slot: those of its longest column, in which some rank has a block, and the
-// first.
+// The most rounds of a slot: those of its longest column, which counts its first block and each
+// block that some rank has.
 std::uint64_t rounds_of_slowest_slot(const SmallJob& job, std::uint64_t elements) {
   const OmniReduceSpec& o = job.spec.collectives.omnireduce;
   const int aggregators = job.spec.cluster.servers.places(job.workload.ranks);

@@ -127,7 +127,7 @@ TEST(SwitchMlInTheNetwork, GoesOnWhenTheSwitchHasForgottenEverything) {
     }
 }
 
-// Whom a failure finds waiting depends on times, so several are needed to see agreements.
+// Timing decides which ranks a failure finds waiting: it takes several failures to see agreements.
 TEST(SwitchMlInTheNetwork, FailsAlikeForEveryNumberOfShards) {
   std::vector<std::string> said;
   for (const int shards : {1, 2, 4}) {
@@ -161,7 +161,7 @@ TEST(SwitchMlInTheNetwork, SumsAroundARingWhereTheSwitchStaysAway) {
     ASSERT_TRUE(result.troubles);
     EXPECT_EQ(result.troubles->fallbacks, 1u);
     EXPECT_GT(result.troubles->unheard, 0u);
-    // With the first agreement after 2 ms: they come ever more rarely.
+    // The first agreement after 2 ms gives the switch up; agreements come ever more rarely.
     EXPECT_GT(result.troubles->first_fallback, 2'100 * kPicosPerMicro);
     EXPECT_LT(result.troubles->first_fallback, 4'500 * kPicosPerMicro);
     EXPECT_EQ(result.troubles->ring_calls, 4u);

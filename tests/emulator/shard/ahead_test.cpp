@@ -32,9 +32,9 @@ std::string text_of(const Result& result) {
   return text.str() + ledger_text(result);
 }
 
-// Passes of delays and calls of the node's group, which end with something that leaves the node, or
-// that another stream learns of: it then makes a call across nodes, or one of the node's group,
-// which keeps ranks from running ahead.
+// Passes of delays and calls of the node's group; each ends with an op that leaves the node or that
+// the other stream waits for. That stream then calls across nodes, or within the node, which keeps
+// ranks from running ahead.
 Program random_program(checking::Dice& dice) {
   const std::uint16_t aside = dice.below(4) == 0 ? 0 : 1;
   ProgramBuilder out({"compute", "other"});

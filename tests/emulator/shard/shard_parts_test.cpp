@@ -436,7 +436,7 @@ TEST(HelperBacklogs, StopAtTheNextTimerOfAHelperThatIsAlone) {
   EXPECT_FALSE(backlogs.runs_ahead(10));
 }
 
-// As many pairs as there is room for, and more: what was handed over and what is left is all.
+// More pairs than there is room for: rows handed over and rows left are all of them together.
 TEST(PairCounts, CountEveryNoteOnceHoweverManyPairsThereAre) {
   PairCounts counts;
   constexpr std::uint32_t kRows = 300;

@@ -128,8 +128,8 @@ TEST(TimerQueue, FindsWhatIsPendingAndNothingElse) {
   }
 }
 
-// Sources whose events come as they are due, and some too early. Now and then a source gives what
-// is due before its last event, out of turn; all others keep their order.
+// Sources push their events in order of time, but for a few earlier ones. Now and then a source's
+// events before its last one are popped early, out of turn; all others keep their order.
 TEST(TimerQueue, SourcesMayGiveTheirEventsOutOfTurn) {
   std::mt19937 random(19);
   TimerQueue<Numbered> queue;
@@ -181,7 +181,7 @@ TEST(TimerQueue, SourcesMayGiveTheirEventsOutOfTurn) {
   EXPECT_GT(early, 1000);
 }
 
-// Holds even for the last of a block or bin, and when pushes allocate further blocks.
+// A popped event stays even if it was the last of a block or bin, or pushes allocate blocks.
 void expect_popped_to_stay(Picoseconds bin, bool in_order) {
   std::mt19937 random(13);
   TimerQueue<Numbered> queue(TimerQueue<Numbered>::Ties::by_rank, bin);
@@ -212,7 +212,7 @@ struct Slot {
   bool operator<(const Slot& other) const { return key.before(other.key); }
 };
 
-// Of slots that come in order, nearly, in no order, or long before they are due.
+// Slots come in order, nearly in order, in no order, or long before they are due.
 TEST(NearlySorted, HasTheLeastFirstHoweverSlotsCome) {
   std::mt19937 random(17);
   for (const int most_late : {1, 3, 1000}) {
@@ -265,6 +265,15 @@ TEST(BlockStore, GivesEachUserABlockOfItsOwn) {
       ASSERT_EQ(block->back(), number);
     }
   }
+}
+
+// Chunks are aligned to their sizes: powers of two, even where the blocks do not fill them.
+TEST(BlockStore, HoldsBlocksOfAnySize) {
+  using Block = std::array<std::uint64_t, 3>;
+  BlockStore<Block> store;
+  std::vector<Block*> used;
+  for (std::uint64_t i = 0; i < 200'000; ++i) used.emplace_back(store.take())->fill(i);
+  for (std::uint64_t i = 0; i < used.size(); ++i) ASSERT_EQ(*used[i], (Block{i, i, i}));
 }
 
 }  // namespace

@@ -48,6 +48,10 @@ double seconds_of(const SmallJob& job) {
   return result.iterations.empty() ? 0 : result.iterations[0].seconds;
 }
 
+double estimate_of(const SmallJob& job) {
+  return seconds(StepEstimator().estimate(job.spec, job.workload).step);
+}
+
 const std::vector<CallOf> kThree{
     {Func::all_reduce, 300'000}, {Func::reduce_scatter, 50'001}, {Func::all_reduce, 20'000}};
 
@@ -133,19 +137,29 @@ TEST(Together, ExposesTheLaunchOnce) {
 
 // As flows, and as an estimate, a launch takes as long as when its messages are played.
 TEST(Together, TakesAsLongInEveryModel) {
-  SmallJob job = job_of(4, 1, {{Func::all_reduce, 4 << 20}, {Func::reduce_scatter, 1 << 20}}, true);
-  const double messages = seconds_of(job);
-  EXPECT_NEAR(seconds(StepEstimator().estimate(job.spec, job.workload).step), messages,
-              1e-9 * messages);
-  job.spec.fabric.network = NetworkModel::flow;
-  EXPECT_NEAR(seconds_of(job), messages, 0.05 * messages);
+  const std::vector<CallOf> two{{Func::all_reduce, 4 << 20}, {Func::reduce_scatter, 1 << 20}};
+  for (const std::vector<CallOf>& calls : {two, kThree}) {
+    SmallJob job = job_of(4, 1, calls, true);
+    const double messages = seconds_of(job);
+    EXPECT_NEAR(estimate_of(job), messages, 1e-9 * messages);
+    job.spec.fabric.network = NetworkModel::flow;
+    EXPECT_NEAR(seconds_of(job), messages, 0.05 * messages);
+  }
+}
+
+// More members than an estimate plays: the bytes of all calls pass their NICs.
+TEST(Together, OfManyMembersIsEstimatedByTheBytesOfAllItsCalls) {
+  const std::vector<CallOf> calls{{Func::all_reduce, 64 << 20}, {Func::reduce_scatter, 2 << 20}};
+  const int nodes = StepEstimator::kMostPlayed + 1;
+  const double apart = estimate_of(job_of(nodes, 1, calls, false));
+  EXPECT_NEAR(estimate_of(job_of(nodes, 1, calls, true)), apart, 0.01 * apart);
 }
 
 TEST(Together, ShardsChangeNothing) {
   testing::expect_alike_with_shards(job_of(4, 2, kThree, true), {2, 3});
 }
 
-// A send and a receive of a group wait for each other at neither end.
+// In a group, a send and a receive do not wait for each other at either end.
 TEST(Together, TransfersOfBothWays) {
   SmallJob job(2, 1, FabricKind::virtual_time);
   job.spec.collectives.library = "nccl-2.28";

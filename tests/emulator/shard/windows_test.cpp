@@ -166,7 +166,7 @@ TEST(FirstSends, AreAfterTheComputingThatACallWaitsFor) {
   EXPECT_EQ(sends.first(ranks), 1345);
   ranks[0].streams[1].pc = 4;
   EXPECT_EQ(sends.first(ranks), Windows::kNever);
-  // Stream 0 has recorded, and since run ahead and waited; the call waits for the clock alone.
+  // Stream 0 has recorded, then run ahead and waited; the call waits for the clock alone.
   ranks[0].streams[0].pc = 5;
   ranks[0].streams[0].now.at = 9000;
   ranks[0].streams[1].pc = 1;
