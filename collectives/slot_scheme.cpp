@@ -271,6 +271,9 @@ std::unique_ptr<Expected> SlotScheme::expected(const Call&) const {
 }
 
 std::string SlotScheme::refuses(const Call& call) const {
+  if (!sums() && form_.type != DataType::float32)
+    return "slots whose results are no sums hold float32; its form says " +
+           std::string(name_of(form_.type));
   return call.type == form_.type
              ? ""
              : "its switch combines " + std::string(name_of(form_.type)) + " alone";

@@ -64,7 +64,7 @@ class SlotScheme : public Ends {
   // their sum, modulo 2^32.
   virtual std::uint32_t combine(std::uint32_t a, std::uint32_t b) const { return a + b; }
   // False: results are no sums. Runs then compare them bit by bit with combine() over all ranks'
-  // elements, which works for float32 alone.
+  // elements, as float32: calls are refused where the form has another type.
   virtual bool sums() const { return true; }
 
   // ---- Built on these functions

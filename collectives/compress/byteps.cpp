@@ -84,10 +84,10 @@ void put_pairs(std::span<const std::uint32_t> indices, std::span<const float> te
 void get_pairs(std::span<const std::byte> payload, const CompressionOptions&,
                std::span<float> tensor) {
   std::fill(tensor.begin(), tensor.end(), 0.0f);
-  for (std::size_t at = 0; at < payload.size(); at += sizeof(Pair)) {
+  for (std::size_t at = 0; at + sizeof(Pair) <= payload.size(); at += sizeof(Pair)) {
     Pair pair;
     std::memcpy(&pair, payload.data() + at, sizeof(Pair));
-    tensor[pair.index] = pair.value;
+    if (pair.index < tensor.size()) tensor[pair.index] = pair.value;
   }
 }
 

@@ -18,8 +18,8 @@
 namespace ghostrank {
 namespace {
 
-// Of all ranks together; a larger file would be of no use.
-constexpr std::size_t kMostSteps = 1 << 22;
+// Of all ranks together: as many as the reader takes (profiles/algorithms/msccl_file.cpp).
+constexpr std::size_t kMostSteps = 1 << 20;
 
 // Visits every block of elements that a schedule names.
 template <typename Visit>
@@ -60,9 +60,10 @@ std::uint64_t common_unit(const Schedule& schedule) {
 
 class RankExport {
  public:
+  // Adds the rank's steps to `written`, which counts those of all ranks.
   RankExport(const Schedule& schedule, const MscclAlgorithm& algorithm, std::uint64_t unit,
-             GroupRank r)
-      : schedule_(schedule), algorithm_(algorithm), unit_(unit), rank_(r) {
+             GroupRank r, std::size_t& written)
+      : schedule_(schedule), algorithm_(algorithm), unit_(unit), rank_(r), written_(written) {
     out_.scratch_chunks = chunks(schedule.scratch_elements(r));
   }
 
@@ -105,6 +106,12 @@ class RankExport {
     const std::uint32_t held = output ? out_.output_chunks : out_.input_chunks;
     const bool own = held != algorithm_.chunks_per_loop;
     const std::uint64_t base = own ? rank_ * schedule_.collective().count : 0;
+    if (block.offset < base || block.offset + block.count > base + held * unit_)
+      throw std::invalid_argument("rank " + std::to_string(rank_) + " uses blocks of its " +
+                                  (output ? "output" : "input") +
+                                  " other than its own, which is all that the buffer has in an "
+                                  "MSCCL " +
+                                  std::string(msccl_name_of(algorithm_.func)));
     return {output ? MscclBuffer::output : MscclBuffer::input, chunks(block.offset - base)};
   }
 
@@ -117,6 +124,7 @@ class RankExport {
                         {MscclBuffer::input, own},
                         {MscclBuffer::output, own},
                         chunks_per_block(algorithm_)});
+    count_step();
     first_ = {0, 0};
   }
 
@@ -256,7 +264,14 @@ class RankExport {
     }
     last_ = {t, static_cast<int>(steps.size())};
     steps.push_back(step);
-    if (++written_ > kMostSteps) throw std::invalid_argument("too many steps to spell out");
+    count_step();
+  }
+
+  void count_step() {
+    if (++written_ > kMostSteps)
+      throw std::invalid_argument("too many steps to spell out: all ranks together may have " +
+                                  std::to_string(kMostSteps) +
+                                  "; use fewer ranks, channels or slices");
   }
 
   // If the awaited step has produced no output step, the waiting one depends on nothing.
@@ -271,6 +286,7 @@ class RankExport {
   const MscclAlgorithm& algorithm_;
   const std::uint64_t unit_;
   const GroupRank rank_;
+  std::size_t& written_;
   MscclRank out_;
   At first_, last_;  // first_: of the rank; last_: of the actor; the next item follows it
   int base_ = 0;     // the actor's first threadblock
@@ -278,7 +294,6 @@ class RankExport {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> rooms_;  // by threadblock: begin, size
   std::vector<std::vector<At>> ends_;                           // by actor and step
   std::vector<std::pair<At, StepOf>> to_resolve_;
-  std::size_t written_ = 0;
 };
 
 std::string ref_xml(const char* buffer, const char* offset, const MscclChunkRef& ref) {
@@ -334,9 +349,10 @@ MscclAlgorithm to_msccl(const Schedule& schedule, std::string name) {
     throw std::invalid_argument("too many chunks: choose a count that divides evenly");
   out.chunks_per_loop = static_cast<std::uint32_t>(work_elements(c, 0) / unit);
   out.ranks.resize(c.size);  // chunks_per_block() needs their number
+  std::size_t written = 0;
   for (GroupRank r = 0; r < c.size; ++r) {
     MscclRank& rank = out.ranks[r];
-    rank = RankExport(schedule, out, unit, r).write();
+    rank = RankExport(schedule, out, unit, r, written).write();
     for (const MscclThreadblock& tb : rank.threadblocks)
       out.channels = std::max(out.channels, tb.channel + 1);
   }

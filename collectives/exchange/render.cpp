@@ -19,9 +19,24 @@ std::string text_of(const Peers& peers) {
   return text;
 }
 
+// Empty for the work buffer, where most elements lie.
+std::string_view prefix_of(Buffer buffer) {
+  switch (buffer) {
+    case Buffer::work:
+      return "";
+    case Buffer::input:
+      return "input ";
+    case Buffer::scratch:
+      return "scratch ";
+    case Buffer::none:
+      return "unread ";
+  }
+  return "";
+}
+
 std::string text_of(const Block& block, bool scattered) {
   if (scattered) return std::to_string(block.count) + " scattered";
-  return (block.buffer == Buffer::input ? "input [" : "[") + std::to_string(block.offset) + ", " +
+  return std::string(prefix_of(block.buffer)) + '[' + std::to_string(block.offset) + ", " +
          std::to_string(block.offset + block.count) + ')';
 }
 

@@ -134,6 +134,19 @@ TEST(SlotScheme, CombinesRightAndHoldsItsClaims) {
   expect_claims_hold(*example("slot-max", 3), DataType::float32);
 }
 
+TEST(SlotScheme, RefusesIntegersThatAreNoSums) {
+  class Largest final : public SlotScheme {
+   public:
+    Largest() : SlotScheme(2, {}, kSums) {}
+    std::uint32_t combine(std::uint32_t a, std::uint32_t b) const override {
+      return std::max(a, b);
+    }
+    bool sums() const override { return false; }
+  };
+  EXPECT_EQ(Largest().refuses(calls_like(all_reduce(2, 1), DataType::int32, 1)[0]),
+            "slots whose results are no sums hold float32; its form says int32");
+}
+
 TEST(SlotScheme, RefusesAFormOutOfRange) {
   const auto made = [](SlotForm form) { return SlotScheme(2, {}, form).size(); };
   EXPECT_EQ(made(kSums), 2);

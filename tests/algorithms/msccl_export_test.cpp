@@ -107,6 +107,34 @@ TEST(MscclExportOf, AnImportedFileSendsTheSameMessagesAgain) {
   }
 }
 
+// A reduce-scatter between two ranks whose outputs have both blocks.
+TEST(MscclExportOf, AnOutputOfMoreThanTheOwnBlockIsRefused) {
+  using testing::step_xml;
+  std::string gpus;
+  for (int r = 0; r < 2; ++r) {
+    const std::string own = std::to_string(r), other = std::to_string(1 - r);
+    gpus += testing::gpu_xml(r, 2, 2, 0,
+                             testing::tb_xml(0, 1 - r, 1 - r,
+                                             step_xml(0, "s", "i" + other, "i" + other) +
+                                                 step_xml(1, "r", "o" + other, "o" + other) +
+                                                 step_xml(2, "cpy", "i" + own, "o" + own) +
+                                                 step_xml(3, "re", "o" + other, "o" + own)));
+  }
+  const auto algorithm = testing::parsed(testing::algo_xml("reducescatter", 2, 2, false, gpus));
+  const auto schedule = msccl_schedule(algorithm, {Func::reduce_scatter, 2, 8, 4, 0}, {});
+  EXPECT_TRUE(check(*schedule).ok) << check(*schedule).error;
+  EXPECT_THROW(to_msccl(*schedule, "wide"), std::invalid_argument);
+}
+
+// 280,000 of each rank.
+TEST(MscclExportOf, MoreStepsThanTheReaderTakesAreRefused) {
+  Communicator comm;
+  comm.slice_bytes = 4;
+  const auto schedule = find_algorithm("generic", Func::all_reduce, "ring")
+                            ->make({Func::all_reduce, 4, 160'000, 4, 0}, comm);
+  EXPECT_THROW(to_msccl(*schedule, "long"), std::invalid_argument);
+}
+
 TEST(MscclExportOf, RootsOtherThanTheFirstAreKept) {
   for (const Func func : {Func::broadcast, Func::reduce, Func::gather, Func::scatter}) {
     const auto schedule = find_algorithm("generic", func, "auto")->make({func, 5, 20, 4, 3}, {});

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "collectives/check/agents/checker.h"
+#include "collectives/check/agents/values.h"
+#include "collectives/schemes/shared/numbers.h"
 #include "tests/collectives/agent_schemes.h"
 
 namespace ghostrank {
@@ -228,6 +230,55 @@ TEST(AgentChecker, RefusesCallsThatTheSchemeRefusesOrThatAreNone) {
   EXPECT_SAYS(check(direct, same).error, "two calls have one number");
   EXPECT_SAYS(check(Direct(257), all_reduces(257, 1, DataType::bfloat16)).error,
               "too many ranks for exact sums of bfloat16: at most 256");
+}
+
+// A scheme whose results may be off by 1.
+class Rounding final : public Ends {
+ public:
+  Rounding() : Ends(1) {}
+  std::unique_ptr<Agent> agent(GroupParty) const override { return nullptr; }
+  std::vector<Edge> traffic(const Call&) const override { return {}; }
+  double error_bound(const Call&, double) const override { return 1; }
+};
+
+TEST(AgentChecker, JudgesRoundedResultsInTheirOwnType) {
+  for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
+    const checking::CallValues values(calls_like(call_of(Func::all_reduce, 1, 3), type, 1)[0], 1,
+                                      Rounding());
+    for (std::size_t e = 0; e < 3; ++e) {
+      std::vector<float> result = floats_of(type, values.work(0));
+      result[e] += 1;
+      EXPECT_EQ(values.wrong(0, bytes_of_floats(type, result)), "") << name_of(type);
+      result[e] += 8;
+      EXPECT_NE(values.wrong(0, bytes_of_floats(type, result)), "") << name_of(type);
+    }
+  }
+}
+
+// Asking, with a switch that counts at its site how often it was made.
+class Remembering final : public Ends {
+ public:
+  Remembering() : Ends(3), asking_(3, kAll) {}
+  std::vector<Helper> helpers() const override { return {{PartyKind::network_switch}}; }
+  std::unique_ptr<Agent> agent(GroupParty party) const override { return asking_.agent(party); }
+  std::unique_ptr<Agent> agent_at(GroupParty party, Site& site) const override {
+    if (party == size()) made = std::max(made, ++site.get<int>());
+    return agent(party);
+  }
+  std::vector<Edge> traffic(const Call& call) const override { return asking_.traffic(call); }
+  Survives survives() const override { return {.restart = true}; }
+
+  mutable int made = 0;  // at one site
+
+ private:
+  Asking asking_;
+};
+
+TEST(AgentChecker, ASwitchThatFailsForgetsWhatWasAtItsSite) {
+  const Remembering ends;
+  const AgentReport report = check(ends, all_reduces(3, 3), {.switches = {.failure = 0.5}});
+  EXPECT_GT(report.failures, 0U);
+  EXPECT_EQ(ends.made, 1);
 }
 
 TEST(AgentChecker, TriesEveryClaimAlone) {

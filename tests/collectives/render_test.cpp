@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/schedule.h"
+#include "tests/collectives/script.h"
 
 namespace ghostrank {
 namespace {
@@ -30,6 +31,21 @@ TEST(Picture, LeavesOutStepsWithoutPeers) {
             "reduce, rank 2 of 4, count 5 x 2 bytes, root 1\n"
             "channel  step  from  does  elements  to  elements  bytes  messages\n"
             "      0     0                         1    [0, 5)     10         1\n");
+}
+
+TEST(Picture, NamesTheBufferWhereItIsNotTheWorkBuffer) {
+  Step first, second;
+  first.send_to = 1;
+  first.send = {0, 2, Buffer::input};
+  second.send_to = second.recv_from = 1;
+  second.send = {2, 2, Buffer::scratch};
+  second.recv = {0, 2, Buffer::none};
+  const Script script({Func::all_reduce, 2, 4, 4, 0}, {{{0, {first, second}, {}, {}}}, {}});
+  EXPECT_EQ(picture(script, 0),
+            "allreduce, rank 0 of 2, count 4 x 4 bytes\n"
+            "channel  step  from  does       elements  to        elements  bytes  messages\n"
+            "      0     0                              1    input [0, 2)      8         1\n"
+            "      0     1     1  copy  unread [0, 2)   1  scratch [2, 4)      8         1\n");
 }
 
 TEST(Messages, AreCountedInRunsOfEqualOnes) {

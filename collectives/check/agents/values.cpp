@@ -30,6 +30,13 @@ void write(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
+// An element of a floating-point type.
+double read_float(DataType type, const std::byte* at) {
+  if (type == DataType::bfloat16) return read<Bf16>(at).value();
+  if (type == DataType::float16) return read<Half>(at).value();
+  return read<float>(at);
+}
+
 }  // namespace
 
 std::string too_many_ranks(const Call& call) {
@@ -131,10 +138,11 @@ std::vector<std::byte> CallValues::input(GroupRank r) const {
 // True if a float is as close to the right value as the scheme promises.
 bool CallValues::close(const std::byte* is, const std::byte* right) const {
   if (bound_ == 0) return false;
-  const bool half = call_.type == DataType::bfloat16;
-  const double a = half ? read<Bf16>(is).value() : read<float>(is);
-  const double b = half ? read<Bf16>(right).value() : read<float>(right);
-  return std::abs(a - b) <= bound_ + std::abs(b) * (half ? 0x1p-8 : 0x1p-23);
+  const double rounding = call_.type == DataType::bfloat16  ? 0x1p-8
+                          : call_.type == DataType::float16 ? 0x1p-11
+                                                            : 0x1p-23;
+  const double a = read_float(call_.type, is), b = read_float(call_.type, right);
+  return std::abs(a - b) <= bound_ + std::abs(b) * rounding;
 }
 
 std::string CallValues::shown(const std::byte* at) const {

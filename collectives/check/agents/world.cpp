@@ -143,6 +143,8 @@ bool AgentWorld::hears() {
   if (++party.heard > faults.gone && faults.gone > 0) return false;
   if (faults.failure > 0 && switch_dice_.happens(faults.failure)) {
     ++report_.failures;
+    party.agent.reset();  // it may refer to the site
+    party.site = {};
     party.agent = ends_.agent_at(current_, party.site);
     party.timers.clear();
     if (faults.away > 0)

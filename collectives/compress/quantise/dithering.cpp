@@ -23,7 +23,8 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::uint64_t kBits = 32;  // of a word
+constexpr std::uint64_t kBits = 32;      // of a word, and of the largest number
+constexpr std::uint32_t kMostZeros = 5;  // before the code of such a number
 
 float scale_of(std::span<const float> tensor, const CompressionOptions& options) {
   if (!options.l2) return largest_magnitude(tensor);
@@ -117,20 +118,30 @@ class BitWriter {
   std::uint64_t pending_ = 0, held_ = 0, bits_ = 0;
 };
 
+// Reads `bits` bits, or those that the code has.
 class BitReader {
  public:
-  explicit BitReader(std::span<const std::byte> code) : code_(code) {}
-  std::uint64_t read() const { return read_; }  // bits so far
+  BitReader(std::span<const std::byte> code, std::uint64_t bits)
+      : code_(code), bits_(std::min(bits, kBits * (code.size() / 4))) {}
+  bool at_end() const { return read_ >= bits_; }
   bool get() {
+    if (at_end()) {
+      cut_ = true;
+      return false;
+    }
     std::uint32_t word;
     std::memcpy(&word, code_.data() + 4 * (read_ / kBits), 4);
     return (word >> (kBits - 1 - read_++ % kBits) & 1) != 0;
   }
+  // 0 if the next bits are no number's.
   std::uint32_t get_delta() {
     std::uint32_t zeros = 0;
-    while (!get()) ++zeros;
+    while (zeros <= kMostZeros && !get()) ++zeros;
+    if (zeros > kMostZeros) return 0;
     const std::uint32_t length = get_after_one(zeros);
-    return get_after_one(length - 1);
+    if (length > kBits) return 0;
+    const std::uint32_t number = get_after_one(length - 1);
+    return cut_ ? 0 : number;
   }
 
  private:
@@ -142,7 +153,8 @@ class BitReader {
   }
 
   std::span<const std::byte> code_;
-  std::uint64_t read_ = 0;
+  std::uint64_t bits_, read_ = 0;
+  bool cut_ = false;  // a bit was wanted beyond the last
 };
 
 void compress(std::span<const float> tensor, const CompressionOptions& options,
@@ -161,20 +173,26 @@ void compress(std::span<const float> tensor, const CompressionOptions& options,
   put_float(end, 1, scale);
 }
 
+// Ends at what is no code, or is beyond the tensor.
 void decompress(std::span<const std::byte> payload, const CompressionOptions& options,
                 std::span<float> tensor) {
+  std::fill(tensor.begin(), tensor.end(), 0.0f);
+  if (payload.size() < 8) return;
   const std::size_t code = payload.size() - 8;
   std::uint32_t bits;
   std::memcpy(&bits, payload.data() + code, 4);
   const float scale = get_float(payload.subspan(code), 1);
-  std::fill(tensor.begin(), tensor.end(),
-            std::isfinite(scale) ? 0.0f : std::numeric_limits<float>::quiet_NaN());
+  if (!std::isfinite(scale))
+    std::fill(tensor.begin(), tensor.end(), std::numeric_limits<float>::quiet_NaN());
   const auto top = static_cast<float>(top_of(options));
   std::uint64_t next = 0;
-  for (BitReader reader(payload.first(code)); reader.read() < bits;) {
-    next += reader.get_delta();
+  for (BitReader reader(payload.first(code), bits); !reader.at_end();) {
+    const std::uint32_t distance = reader.get_delta();
     const bool negative = reader.get();
-    const float magnitude = static_cast<float>(reader.get_delta()) * scale / top;
+    const std::uint32_t level = reader.get_delta();
+    next += distance;
+    if (distance == 0 || level == 0 || next > tensor.size()) return;
+    const float magnitude = static_cast<float>(level) * scale / top;
     tensor[next - 1] = negative ? -magnitude : magnitude;
   }
 }

@@ -84,18 +84,21 @@ void compress(std::span<const float> tensor, const CompressionOptions& options,
 
 void decompress(std::span<const std::byte> payload, const CompressionOptions& options,
                 std::span<float> tensor) {
+  std::fill(tensor.begin(), tensor.end(), 0.0f);
+  const std::uint64_t tags = tag_bytes(tensor.size());
+  if (payload.size() < tags) return;
   const Classes classes(options);
   const auto kind_of = [&](std::size_t i) {
     return std::to_integer<unsigned>(payload[i / 4]) >> 2 * (i % 4) & 3u;
   };
   std::uint64_t of[4] = {};
   for (std::size_t i = 0; i < tensor.size(); ++i) ++of[kind_of(i)];
-  const std::byte* whole = payload.data() + tag_bytes(tensor.size());
+  if (payload.size() < tags + 4 * of[3] + 2 * of[2] + of[1]) return;
+  const std::byte* whole = payload.data() + tags;
   const std::byte* half = whole + 4 * of[3];
   const std::byte* byte = half + 2 * of[2];
   for (std::size_t i = 0; i < tensor.size(); ++i) {
     const unsigned kind = kind_of(i);
-    tensor[i] = 0;
     if (kind == 3) {
       std::memcpy(&tensor[i], whole, 4);
       whole += 4;

@@ -66,9 +66,10 @@ void compress(std::span<const float> tensor, const CompressionOptions& options,
 void decompress(std::span<const std::byte> payload, const CompressionOptions&,
                 std::span<float> tensor) {
   std::fill(tensor.begin(), tensor.end(), 0.0f);
+  if (payload.size() < 12) return;
   std::uint32_t positives;
   std::memcpy(&positives, payload.data() + 8, 4);
-  for (std::size_t i = 0; 12 + 4 * i < payload.size(); ++i) {
+  for (std::size_t i = 0; 16 + 4 * i <= payload.size(); ++i) {
     std::uint32_t index;
     std::memcpy(&index, payload.data() + 12 + 4 * i, 4);
     if (index < tensor.size()) tensor[index] = get_float(payload, i < positives ? 0 : 1);

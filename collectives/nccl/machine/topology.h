@@ -66,15 +66,12 @@ class NcclTopology {
   bool between() const { return between_; }
   int gpus() const { return static_cast<int>(gpus_.size()); }
   int nics() const { return machine_.nic_count(); }
-  int machine_gpu(int gpu) const { return gpus_[at(gpu)]; }
   bool has_switch() const { return switch_ >= 0; }
 
-  // Vertices.
-  int gpu(int i) const { return i; }
+  // Vertices; a GPU's is its number.
   int nic(int n) const { return gpus() + n; }
   int nvlink_switch() const { return switch_; }
   Kind kind(int vertex) const { return vertices_[at(vertex)].kind; }
-  const Vertex& vertex(int v) const { return vertices_[at(v)]; }
   Link& link(int l) { return links_[at(l)]; }
   const Link& link(int l) const { return links_[at(l)]; }
   // From any vertex to a GPU, NIC, CPU or the NVLink switch.

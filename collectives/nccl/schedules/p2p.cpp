@@ -24,6 +24,7 @@
 // Messages: one per 128 KiB of a large operation between nodes, 64 or 32 KiB for smaller ones.
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -51,8 +52,9 @@ class NcclAllToAll final : public Schedule {
  public:
   NcclAllToAll(const Collective& c, Operations operations)
       : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
+    // Base channels repeat after so many rounds, batches and channels after their common multiple.
     const int repeat = ops_.rounds.rounds_per_base() * ops_.channels.channels;
-    period_ = std::max(1, repeat / kNcclBatchOps);
+    period_ = std::lcm(repeat, kNcclBatchOps) / kNcclBatchOps;
     index_.assign(ops_.channels.channels, {});
     if (c.size < 2) return;
     for (int channel = 0; channel < ops_.channels.channels; ++channel)

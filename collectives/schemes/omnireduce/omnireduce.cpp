@@ -62,7 +62,7 @@ class OmniReduce final : public Ends {
     return service;
   }
   std::string_view p4_program() const override {
-    return options().in_switch ? "switch/p4/pna_dpdk.p4" : "";
+    return options().in_switch ? "switch/p4/dpdk.p4" : "";
   }
   Survives survives() const override {
     const bool all = options().packets;
@@ -128,7 +128,7 @@ std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
             options().packets ? Carriage::packet : Carriage::reliable};
   };
   std::vector<Edge> edges;
-  // Ranks send each other nothing while their switch answers, but a network must know who may.
+  // Ranks send each other nothing while their switch answers, but a network must know the edges.
   for (GroupRank r = 0; options().in_switch && r < size(); ++r)
     for (GroupRank other = 0; other < size(); ++other)
       if (other != r) edges.push_back({r, other});
@@ -154,6 +154,9 @@ std::unique_ptr<Ends> omnireduce_ends(int ranks, const OmniReduceOptions& option
   require(options.block >= 1, "a block has at least one element");
   require(options.slots >= 1 && options.slots <= kMostSlots,
           "an aggregator has 1 to " + std::to_string(kMostSlots) + " slots");
+  require(options.first_slot >= 0 && options.first_slot <= kMostSlots - options.slots,
+          "its slots begin at " + std::to_string(options.first_slot) + ", and packets number " +
+              std::to_string(kMostSlots) + " of all groups together; use fewer (switch.slots)");
   require(options.columns >= 1 && static_cast<std::size_t>(options.columns) * 4 <= kMostWords,
           "a message has 1 to " + std::to_string(kMostWords / 4) + " blocks");
   require(!options.packets || options.columns == 1,

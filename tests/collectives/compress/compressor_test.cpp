@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/common/dice.h"
 #include "collectives/compress/byteps.h"
+#include "collectives/schemes/keyed/piece_compression.h"
 
 namespace ghostrank {
 namespace {
@@ -59,6 +61,33 @@ TEST(BytePsForm, KeepsToWhatItSaysUnderTheNameOfTheMethod) {
     EXPECT_EQ(form.kept, m.kept);
     EXPECT_EQ(why_wrong(form), "") << m.name;
   }
+}
+
+// Payloads come from other processes. AddressSanitizer shows all that goes wrong, any build most.
+TEST(Compressors, TakePayloadsThatAreCutOrGarbled) {
+  checking::Dice dice(1);
+  const auto any_byte = [&] { return static_cast<std::byte>(dice.below(256)); };
+  for (const Compressor& each : compressors())
+    for (const Compressor* m : {&each, &byteps_form(each)}) {
+      if (m->rounds > 1) continue;  // such a method has no servers, and its sums have one size
+      SCOPED_TRACE(m->name);
+      PieceCompression how{.method = m};
+      how.options.ratio = 0.3;
+      for (const std::size_t elements : {1u, 7u, 100u}) {
+        std::vector<float> tensor(elements);
+        for (float& x : tensor) x = static_cast<float>(dice.below(2001)) * 0.001f - 1;
+        const std::vector<std::byte> right = payload_of(*m, tensor, how.options);
+        for (int trial = 0; trial < 200; ++trial) {
+          std::vector<std::byte> payload = right;
+          const bool garbage = trial % 4 == 0;
+          for (std::byte& b : payload)
+            if (garbage || dice.below(8) == 0) b = any_byte();
+          if (trial % 2 != 0) payload.resize(dice.below(right.size() + 10), any_byte());
+          payload.shrink_to_fit();
+          EXPECT_EQ(PieceCodec::decompressed(how, 1, 0, payload, elements).size(), elements);
+        }
+      }
+    }
 }
 
 // Worked by hand: 33 elements of which the first, third and last are negative take two words.

@@ -1,7 +1,9 @@
 // NCCL's point-to-point operations, proved by the checker and compared with their channels.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,19 @@ TEST(NcclP2p, AllToAllIsRightOnUnequalNodesAndFewChannels) {
     comm.node_of = {0, 1, 0, 1, 2, 2, 0, 1, 2, 1, 0, 2};
     prove("nccl-2.30", "p2p", {Func::all_to_all, 12, 50, 8, 0}, comm);
   }
+}
+
+// Groups whose rounds, times the channels, are no multiple of a batch, nor a batch of them.
+TEST(NcclP2p, AllToAllIsRightForGroupsOfEverySize) {
+  for (int group = 1; group <= 8; ++group)
+    for (const int channels : {1, 2, 4, 8}) {
+      Communicator comm = communicator(channels);
+      comm.environment = {{"NCCL_P2P_SCHEDULE_GROUP_SIZE", std::to_string(group)}};
+      const int size = 2 * group * std::max(2, channels);  // the channels repeat
+      comm.node_of = nodes_of(size, group);
+      prove("nccl-2.30", "p2p", {Func::all_to_all, size, 1, 4, 0}, comm);
+      if (HasFailure()) return;
+    }
 }
 
 TEST(NcclP2p, KeepsAnEmptyMessagePerPeer) {

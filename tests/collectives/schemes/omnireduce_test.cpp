@@ -144,6 +144,11 @@ TEST(OmniReduce, RefusesWhatItCannotServe) {
   refuses(4, {.columns = 1025});
   refuses(4, {.slots = 0});
   refuses(4, {.in_switch = true, .columns = 1});
+  OmniReduceOptions last = kSwitch;  // the last slots that 15 bits number
+  last.first_slot = (1 << 15) - last.slots;
+  EXPECT_NO_THROW(omnireduce_ends(4, last));
+  ++last.first_slot;
+  refuses(4, last);
   const Call large{0, all_reduce(4, std::uint64_t{1} << 40), DataType::int32};
   EXPECT_NE(omnireduce_ends(4, kReliable)->refuses(large).find("larger"), std::string::npos);
 }
