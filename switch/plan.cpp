@@ -11,30 +11,46 @@ bool share_slots(const JobPlan& a, const JobPlan& b) {
   return a.first_slot < b.first_slot + b.slots && b.first_slot < a.first_slot + a.slots;
 }
 
-bool same_source(const Worker& a, const Worker& b) { return a.port == b.port && a.ip == b.ip; }
+// Where packets of a job come from.
+struct Source {
+  int port = 0;
+  std::uint32_t ip = 0;
+  bool operator==(const Source&) const = default;
+};
 
-std::string wrong_worker(const SwitchPlan& plan, const JobPlan& job, std::size_t w) {
-  const Worker& worker = job.workers[w];
-  const std::string who = "worker " + std::to_string(w);
-  if (worker.port < 0 || worker.port >= plan.ports)
-    return who + " is on port " + std::to_string(worker.port) + ", the switch has ports 0 to " +
+// The workers by number, then the uplink: the switch tells packets of both by port and address.
+std::vector<Source> sources_of(const JobPlan& job) {
+  std::vector<Source> all;
+  for (const Worker& worker : job.workers) all.push_back({worker.port, worker.ip});
+  if (job.uplink) all.push_back({job.uplink->port, job.uplink->ip});
+  return all;
+}
+
+std::string name_of(const JobPlan& job, std::size_t source) {
+  return source < job.workers.size() ? "worker " + std::to_string(source) : "the uplink";
+}
+
+std::string wrong_source(const SwitchPlan& plan, const JobPlan& job, std::size_t s) {
+  const std::vector<Source> sources = sources_of(job);
+  const Source source = sources[s];
+  const std::string who = name_of(job, s);
+  if (source.port < 0 || source.port >= plan.ports)
+    return who + " is on port " + std::to_string(source.port) + ", the switch has ports 0 to " +
            std::to_string(plan.ports - 1);
-  for (std::size_t v = 0; v < w; ++v) {
-    if (same_source(job.workers[v], worker))
-      return who + " has the port and address of worker " + std::to_string(v);
+  for (std::size_t before = 0; before < s; ++before) {
+    if (sources[before] == source)
+      return who + " has the port and address of " + name_of(job, before);
   }
   for (const JobPlan& other : plan.jobs) {
-    if (job.format == Format::roce && other.format == Format::roce && w < other.workers.size() &&
-        same_source(other.workers[w], worker))
+    if (other.format != job.format) continue;
+    const std::vector<Source> theirs = sources_of(other);
+    if (job.format == Format::roce && s < theirs.size() && theirs[s] == source)
       return who + " has the switch's queue pairs of that number in job '" + other.name +
              "'; give it another number here";
-    if (!share_slots(job, other)) continue;
-    for (const Worker& theirs : other.workers) {
-      if (other.format == job.format && same_source(theirs, worker))
-        return who + " has slots " + std::to_string(other.first_slot) + " to " +
-               std::to_string(other.first_slot + other.slots - 1) + " in job '" + other.name +
-               "'; give this job other slots";
-    }
+    if (share_slots(job, other) && std::ranges::find(theirs, source) != theirs.end())
+      return who + " has slots " + std::to_string(other.first_slot) + " to " +
+             std::to_string(other.first_slot + other.slots - 1) + " in job '" + other.name +
+             "'; give this job other slots";
   }
   return {};
 }
@@ -98,12 +114,9 @@ std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job) {
     return "slots " + std::to_string(job.first_slot) + " to " +
            std::to_string(static_cast<std::int64_t>(job.first_slot) + job.slots - 1) +
            " do not fit the table: 0 to " + std::to_string(kMaxSlots - 1);
-  if (job.uplink && (job.uplink->port < 0 || job.uplink->port >= plan.ports))
-    return "the uplink is on port " + std::to_string(job.uplink->port) +
-           ", the switch has ports 0 to " + std::to_string(plan.ports - 1);
   if (std::string why = wrong_format(job); !why.empty()) return why;
-  for (std::size_t w = 0; w < job.workers.size(); ++w) {
-    if (std::string why = wrong_worker(plan, job, w); !why.empty()) return why;
+  for (std::size_t s = 0; s < sources_of(job).size(); ++s) {
+    if (std::string why = wrong_source(plan, job, s); !why.empty()) return why;
   }
   return {};
 }

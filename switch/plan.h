@@ -113,7 +113,8 @@ inline std::uint32_t loss_seed(std::uint32_t seed, int port, Direction direction
 }
 
 // Empty if the switch can admit the job beside those of the plan, else the reason: a port that does
-// not exist, too many workers, slots beyond the table, or slots that a worker uses in another job.
+// not exist, too many workers, slots beyond the table, slots that a worker or the uplink uses in
+// another job, or two of them that packets do not tell apart.
 std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job);
 
 // Empty if several cores can play this plan, else the reason: deliberate losses depend on the order

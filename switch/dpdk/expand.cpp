@@ -6,6 +6,7 @@
 #include <map>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace ghostrank::dpdk {
 namespace {
@@ -67,11 +68,13 @@ class Expander {
 
   void repeat(const fs::path& path, const std::vector<std::string>& lines, std::size_t at,
               std::size_t last, std::size_t count, int depth) {
+    auto outer = values_.extract("i");  // of a repeat that includes this file
     for (std::size_t i = 0; i < count; ++i) {
       values_["i"] = std::to_string(i);
       add(path, lines, at + 1, last, depth);
     }
     values_.erase("i");
+    values_.insert(std::move(outer));
   }
 
   void place(const fs::path& path, std::size_t next) {

@@ -2,7 +2,8 @@
 //
 //   set NAME VALUE        {NAME} is VALUE from here on, in files that are included, too
 //   include FILE          the lines of FILE: beside the file that names it, else in `folders`
-//   repeat COUNT ... end  the lines between, COUNT times; {i} counts from 0
+//   repeat COUNT ... end  the lines between, COUNT times; {i} counts from 0. Of a repeat in a file
+//                         that is included there, {i} is its own until its 'end'
 //
 // A .spec without such lines stays as it is. Lines "#line N FILE" in the result tell parse_spec()
 // where the next line is from.

@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <sched.h>
@@ -184,13 +185,16 @@ int play(const Arguments& wanted) {
                 {"registers", registers_json(shown, cores)}}
         .dump();
   };
-  Control control(
-      kControlFd, [&](const auto& lines) { cores.obey(lines); }, counters,
-      [] { stop_requested = true; });
+  // Without --control the descriptor is another file's, such as a capture's.
+  std::optional<Control> control;
+  if (wanted.control)
+    control.emplace(
+        kControlFd, [&](const auto& lines) { cores.obey(lines); }, counters,
+        [] { stop_requested = true; });
   const auto serve = [&] {
-    if (wanted.control) control.serve();
+    if (control) control->serve();
   };
-  cores.run(stop_requested, wanted.control ? control.fd() : -1, serve);
+  cores.run(stop_requested, control ? control->fd() : -1, serve);
   std::printf("%s\n", counters().c_str());
   return 0;
 }

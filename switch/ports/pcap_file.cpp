@@ -38,7 +38,7 @@ PcapReader::PcapReader(const std::string& path) : path_(path) {
   if (size_ >= kFileHeader) {
     void* map = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (map != MAP_FAILED) {
-      data_ = static_cast<const std::byte*>(map);
+      data_ = {static_cast<const std::byte*>(map), Unmap{size_}};
       madvise(map, size_, MADV_SEQUENTIAL);
     }
   }
@@ -54,8 +54,8 @@ PcapReader::PcapReader(const std::string& path) : path_(path) {
   at_ = kFileHeader;
 }
 
-PcapReader::~PcapReader() {
-  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+void PcapReader::Unmap::operator()(const std::byte* data) const {
+  munmap(const_cast<std::byte*>(data), bytes);
 }
 
 void PcapReader::fail(const std::string& what) const {
@@ -65,7 +65,7 @@ void PcapReader::fail(const std::string& what) const {
 
 std::uint32_t PcapReader::field(std::size_t at) const {
   std::uint32_t v;
-  std::memcpy(&v, data_ + at, sizeof v);
+  std::memcpy(&v, data_.get() + at, sizeof v);
   return swapped_ ? reversed(v) : v;
 }
 
@@ -74,12 +74,12 @@ std::uint32_t PcapReader::field(std::size_t at) const {
 void PcapReader::read_ahead(std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   bytes = std::min(bytes, size_ - at_);
-  for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(data_ + at_ + i);
+  for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(data_.get() + at_ + i);
   if (at_ < mapped_ || mapped_ == size_) return;
   // Map many pages at once instead of a fault for every few. If the kernel cannot, reading faults.
   mapped_ = std::min(size_, mapped_ + kMapAhead);
   const std::size_t from = at_ & ~(kPage - 1);
-  madvise(const_cast<std::byte*>(data_) + from, mapped_ - from, MADV_POPULATE_READ);
+  madvise(const_cast<std::byte*>(data_.get()) + from, mapped_ - from, MADV_POPULATE_READ);
 }
 
 std::optional<PcapFrame> PcapReader::next() {
@@ -94,7 +94,7 @@ bool PcapReader::next(PcapFrame& frame) {
   if (captured > kMaxFrame) fail("has a packet of " + std::to_string(captured) + " bytes");
   if (size_ - at_ - kRecordHeader < captured) fail("ends within a packet");
   frame.time_ns = field(at_) * std::uint64_t{1'000'000'000} + field(at_ + 4) * unit_ns_;
-  frame.bytes = {data_ + at_ + kRecordHeader, captured};
+  frame.bytes = {data_.get() + at_ + kRecordHeader, captured};
   frame.length = field(at_ + 12);
   at_ += kRecordHeader + captured;
   read_ahead(kRecordHeader + captured);

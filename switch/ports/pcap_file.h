@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,9 +27,6 @@ struct PcapFrame {
 class PcapReader {
  public:
   explicit PcapReader(const std::string& path);
-  ~PcapReader();
-  PcapReader(const PcapReader&) = delete;
-  PcapReader& operator=(const PcapReader&) = delete;
 
   // The next frame; empty (false) at the end. Throws if the file ends within a frame.
   std::optional<PcapFrame> next();
@@ -39,8 +37,14 @@ class PcapReader {
   void read_ahead(std::size_t bytes);
   [[noreturn]] void fail(const std::string& what) const;
 
+  // Owns the mapping, because a constructor that throws has no destructor.
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(const std::byte* data) const;
+  };
+
   std::string path_;
-  const std::byte* data_ = nullptr;
+  std::unique_ptr<const std::byte[], Unmap> data_;
   std::size_t size_ = 0, at_ = 0, mapped_ = 0;
   bool swapped_ = false;
   std::uint64_t unit_ns_ = 1000;

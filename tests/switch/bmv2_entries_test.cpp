@@ -1,5 +1,5 @@
-// What bmv2 is told of jobs, played on a stand-in of its command line that numbers entries and
-// nodes as it likes: all that a job needs is there, and nothing is left of it afterwards.
+// The commands that tell bmv2 of jobs, on a stand-in for its command line with handles of its own:
+// all entries that a job needs are there, and nothing is left of a removed job.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -155,7 +155,7 @@ TEST(Bmv2Entries, LeaveNothingOfAJobThatIsRemoved) {
   EXPECT_THAT(bmv2.nodes, SizeIs(1));
 }
 
-// Whichever command is refused, of those to add or to join.
+// Any one of the commands to add or to join may be refused.
 TEST(Bmv2Entries, AreTakenBackWhereOneIsRefused) {
   const SwitchPlan plan = plan_of(3);
   CommandLine bmv2;

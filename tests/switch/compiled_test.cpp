@@ -152,7 +152,7 @@ std::map<int, std::int32_t> left(CompiledSwitch& sw, int port, const Bytes& fram
   return all;
 }
 
-// Its workers are on ports 0 and 1, the switch above on port 2.
+// The leaf's workers are on ports 0 and 1, the switch above on port 2.
 TEST(CompiledSwitch, KeepsTheAnswerFromAboveForWhoAsksAgain) {
   JobPlan job = job_of(2, 32, 4);
   job.guarded = true;

@@ -1,4 +1,4 @@
-// The messages to a controller that SwitchML publishes: their bytes, and bytes that are none.
+// The messages to a controller that SwitchML publishes: their bytes, and bytes that are no message.
 #include <gtest/gtest.h>
 
 #include "switch/controller/messages.h"

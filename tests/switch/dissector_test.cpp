@@ -13,8 +13,8 @@
 namespace ghostrank::switchml {
 namespace {
 
-// What tshark reads of a file, which it then removes: a line for each packet, fields by commas and
-// their values by blanks.
+// Returns what tshark reads in a file, then removes the file: a line for each packet, fields
+// separated by commas, their values by blanks.
 std::string fields_of(const std::string& file, std::initializer_list<const char*> names) {
   std::string fields;
   for (const char* name : names) fields += std::string(" -e ") + name;

@@ -65,7 +65,7 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
   EXPECT_EQ(sw.counters("a")->broadcasts, static_cast<std::uint64_t>(kRounds));
 }
 
-// Not even for the moment between a socket's beginning and its binding.
+// A socket hears no other interface, not even between its creation and its binding.
 TEST(SwitchOnInterfaces, HearNothingOfOthers) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
   const Namespaces net;

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kElements = 32, kSlots = 2;
 
-// Leaf l has the workers of `sizes[l]` on ports from 0 on, and the spine on the next one. All have
-// one address.
+// Leaf l has the workers of `sizes[l]` on ports from 0 on, and the spine on the next one. All
+// switches have one address.
 class Leaves {
  public:
   Leaves(const std::vector<int>& sizes, unsigned seed) : sizes_(sizes), random_(seed) {
@@ -167,7 +167,7 @@ TEST(LeavesAndSpine, GiveEveryWorkerWhatItTakesInEveryFunction) {
     }
 }
 
-// A leaf with one worker is to the spine as that worker.
+// To the spine, a leaf with one worker is that worker.
 TEST(LeavesAndSpine, SendElementsToEveryLeafOfSeveralWorkers) {
   JobPlan spine = job_of(0, kElements, kSlots);
   spine.all_functions = true;

@@ -69,6 +69,22 @@ TEST_F(PcapFile, ReadsTheOtherByteOrderAndMicroseconds) {
   EXPECT_EQ(std::to_integer<int>(frame->bytes[1]), 0xbb);
 }
 
+TEST_F(PcapFile, IsNotMappedAfterItIsRefused) {
+  const auto mapped = [&] {
+    std::ifstream maps("/proc/self/maps");
+    return std::string(std::istreambuf_iterator<char>(maps), {}).find(path()) != std::string::npos;
+  };
+  PcapWriter(path()).finish();
+  {
+    const PcapReader reader(path());
+    EXPECT_TRUE(mapped());
+  }
+  EXPECT_FALSE(mapped());
+  write(std::string(100, 'x'));
+  EXPECT_NE(why(), "");
+  EXPECT_FALSE(mapped());
+}
+
 TEST_F(PcapFile, SaysWhatIsWrongWithADamagedOne) {
   std::string good;
   {

@@ -45,5 +45,29 @@ TEST(SwitchPlan, RefusesWhatDoesNotFit) {
               HasSubstr("uplink is on port 9"));
 }
 
+// Results of the switch above come from the uplink, which is a source of the job as workers are.
+TEST(SwitchPlan, RefusesUplinksThatPacketsDoNotTellApart) {
+  const Uplink up{3, {}, 0x0a0000f0};
+  JobPlan leaf = job_of(2, 64), job = leaf;
+  leaf.uplink = up;
+  job.name = "b";
+  job.workers = {worker(2, 2)};
+  job.uplink = up;
+  const auto why = [&] { return reason_to_refuse(plan_of({leaf}, 4), job); };
+  EXPECT_THAT(why(),
+              HasSubstr("the uplink has slots 0 to 3 in job 'a'; give this job other slots"));
+  job.uplink = Uplink{0, {}, leaf.workers[0].ip};
+  EXPECT_THAT(why(), HasSubstr("the uplink has slots 0 to 3 in job 'a'"));
+  job.uplink.reset();
+  EXPECT_EQ(why(), "");
+  job.workers[0] = {3, {}, up.ip};
+  EXPECT_THAT(why(), HasSubstr("worker 0 has slots 0 to 3 in job 'a'"));
+  job.first_slot = 4;
+  job.uplink = Uplink{2, {}, up.ip};
+  EXPECT_EQ(why(), "");
+  job.uplink = up;
+  EXPECT_THAT(why(), HasSubstr("the uplink has the port and address of worker 0"));
+}
+
 }  // namespace
 }  // namespace ghostrank::switchml

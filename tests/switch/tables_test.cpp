@@ -81,7 +81,7 @@ TEST(SwitchTables, KnowPacketsOfOneWorkerAloneWhereAJobHasThem) {
   EXPECT_EQ(alone, everyone);
 }
 
-// A result's receivers are told by their numbers what is theirs.
+// Receivers find their part of a result by their numbers.
 TEST(SwitchTables, NumberReceiversLikeWorkersInEveryGroup) {
   const Tables tables = of_first(job_of(3, 64, 8));
   const auto& all = group_of(tables, counted_in(tables, kBroadcasts)).receivers;

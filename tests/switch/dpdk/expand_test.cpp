@@ -59,6 +59,13 @@ TEST_F(Expand, PutsPartsNumbersAndValuesInTheirPlaces) {
   EXPECT_EQ(plain("include core.spec\nrepeat 0\nnone\nend\n"), "beside|");
 }
 
+TEST_F(Expand, CountsARepeatInAnIncludedFileByItself) {
+  file("parts/core.spec", "of {i}\nrepeat 2\nl{i}\nend\nafter {i}\n");
+  EXPECT_EQ(plain("repeat 2\ninclude core.spec\nstill {i}\nend\n"),
+            "of 0|l0|l1|after 0|still 0|of 1|l0|l1|after 1|still 1|");
+  EXPECT_THAT(error_of("repeat 2\ninclude core.spec\nend\n{i}\n"), HasSubstr("'{i}' has no value"));
+}
+
 TEST_F(Expand, NamesTheLineThatIsWrong) {
   EXPECT_THAT(error_of("\ninclude none.spec\n"),
               HasSubstr("own.spec:2: there is no file 'none.spec'"));

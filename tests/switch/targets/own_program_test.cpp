@@ -127,6 +127,18 @@ TEST_F(OwnProgram, RunsWithEntriesAndRegistersFromAFile) {
   EXPECT_FALSE(none.next());
 }
 
+// Nobody controls the runner: a file of its own may then have the number of the control line.
+TEST_F(OwnProgram, RunsWithoutAControlLine) {
+  PcapWriter(file("in.pcap")).finish();
+  std::ofstream(file("entries")) << "";
+  const fs::path runner = fs::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk";
+  const int status =
+      std::system((runner.string() + " " + file("own.spec") + " " + file("entries") + " " +
+                   file("in.pcap") + ":" + file("out.pcap") + " >" + file("log") + " 2>&1 3>&-")
+                      .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 0) << said();
+}
+
 TEST_F(OwnProgram, IsToldWhichEntryItsTablesDoNotTake) {
   PcapWriter(file("in.pcap")).finish();
   EXPECT_EQ(play("targets match 1 action to harbour 1\n"), 2);

@@ -1,6 +1,7 @@
 // Forty workers, more than one switch takes: two leaves sum for twenty each, a spine sums for the
 // leaves, and its results come down through the leaves. On every target, by captures: the leaves'
 // sums become the spine's input, the spine's results the leaves' input.
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -72,8 +73,12 @@ class TwoLevels : public testing::TestWithParam<std::string> {
 std::int32_t first_of(int worker, int round) { return 1000 * round + worker; }
 
 TEST_P(TwoLevels, SumOverMoreWorkersThanASwitchTakes) {
-  // Two digits, so that one text serves as MAC and IPv4 address.
-  const auto two = [](int n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+  // Two hexadecimal digits, for the last byte of a MAC address.
+  const auto two = [](int n) {
+    char text[3];
+    std::snprintf(text, sizeof text, "%02x", static_cast<unsigned>(n) & 0xff);
+    return std::string(text);
+  };
   std::string leaves;
   for (int l = 0; l < kLeaves; ++l) {
     const std::string own = std::to_string(l + 1);
@@ -112,6 +117,7 @@ TEST_P(TwoLevels, SumOverMoreWorkersThanASwitchTakes) {
         ASSERT_EQ(parse_result(frame->bytes, packet), Kind::switchml);
         EXPECT_EQ(packet.target.udp, kWorkerPort);
         EXPECT_EQ(packet.target.ip, worker(w, w).ip);
+        EXPECT_EQ(packet.target.mac, worker(w, w).mac);
         EXPECT_EQ(packet.id, static_cast<std::uint32_t>(round));
         constexpr int kAll = kLeaves * kWorkersOfLeaf;
         for (int i = 0; i < kElements; ++i) {
