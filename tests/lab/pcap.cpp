@@ -30,6 +30,7 @@ std::string dotted(const unsigned char* p) {
 
 struct Sequence {
   std::uint32_t first = 0, end = 0;  // first payload byte; one past the last byte seen
+  bool closed = false;               // by a FIN: acknowledgements that follow have its number
 };
 
 // One TCP segment in the capture.
@@ -84,9 +85,10 @@ std::map<Flow, std::uint64_t> tcp_payload(const std::string& pcap_file) {
       return;
     }
     const auto known = flows.find(seen.flow);
-    if (known == flows.end() || (seen.flags & kFin && seen.payload == 0)) return;
+    if (known == flows.end() || known->second.closed) return;
     const std::uint32_t end = seen.sequence + seen.payload;
     if (static_cast<std::int32_t>(end - known->second.end) > 0) known->second.end = end;
+    known->second.closed = seen.flags & kFin;
   });
   std::map<Flow, std::uint64_t> payload;
   for (const auto& [flow, s] : flows) payload[flow] = s.end - s.first;

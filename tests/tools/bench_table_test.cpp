@@ -167,6 +167,27 @@ TEST(BenchTable, LeavesOutStatisticsThatThisMachinePutOff) {
   EXPECT_EQ(bench_row(head, row).find("left out"), std::string::npos);
 }
 
+// A size with many messages plays fewer iterations than those that are checked against -K.
+TEST(BenchTable, ShowsNoStatisticsWhereEveryIterationIsSkipped) {
+  BenchHead head;
+  head.per_iteration = true;
+  head.skipped = 2;
+  BenchRow row = row_of(1 << 20, 2e-6);
+  row.each = {2e-6, 3e-6};
+  row.iterations = 2;
+  const std::string text = bench_row(head, row);
+  const std::vector<std::string> words = words_of(text.substr(0, text.find('\n')));
+  ASSERT_EQ(words.size(), 13u + 8);
+  EXPECT_EQ((std::vector<std::string>(words.begin() + 9, words.begin() + 13)),
+            std::vector<std::string>(4, "N/A"));
+  BenchIdentity identity;
+  identity.config_json = "{}";
+  const auto json = nlohmann::json::parse(bench_json(identity, head, {row}))["results"][0];
+  EXPECT_TRUE(json["in_place_per_iter"]["min_us"].is_null());
+  EXPECT_EQ(json["in_place_per_iter"]["times_us"].size(), 2u);
+  EXPECT_TRUE(json["ghostrank"]["errors"].is_null());
+}
+
 TEST(IterationStats, AreThoseOfNcclTests) {
   std::vector<double> hundred;
   for (int i = 200; i > 0; --i) hundred.push_back(i);

@@ -11,6 +11,7 @@
 #include "tests/profiles/support.h"
 #include "tools/calibrate/kernel_measurement.h"
 #include "tools/calibrate/kineto_kernels.h"
+#include "tools/calibrate/measured_device.h"
 #include "tools/calibrate/nsys_kernels.h"
 #include "tools/calibrate/product_names.h"
 #include "tools/calibrate/vtrain_kernels.h"
@@ -53,6 +54,14 @@ std::string gpt_on(const std::string& device, const char* type = "bf16") {
 double made_up(const ProductShape& s) {
   const double waves = std::ceil(s.batch * std::ceil(s.m / 128) * std::ceil(s.n / 256) / 132);
   return 2e-6 + waves * 2 * 128 * 256 * (s.k + 128) / (.75 * 800e12 / 132);
+}
+
+TEST(CalibrateDevice, TakesPublishedNumbersOfTheSameGpuOnly) {
+  EXPECT_EQ(published_profile("NVIDIA H200"), "h200-sxm");
+  EXPECT_EQ(published_profile("NVIDIA B200"), "b200-sxm");
+  EXPECT_EQ(published_profile("Tesla V100-SXM2-16GB"), "v100-sxm2");
+  EXPECT_EQ(published_profile("NVIDIA GH200 480GB"), "");
+  EXPECT_EQ(published_profile("NVIDIA GB200"), "");
 }
 
 TEST(CalibrateDevice, MeasuresWhatTheJobAsksForAndPredictsTheRest) {

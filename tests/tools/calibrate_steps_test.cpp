@@ -99,6 +99,23 @@ TEST(CalibrateSteps, SaysWhichRunContradictsTheOthers) {
   EXPECT_GT(found.device.step_time_error, .04);
 }
 
+// Where the fit ends at a bound, of a time of the host and of a share of a speed.
+TEST(CalibrateSteps, SaysWhetherRunsAreFasterOrSlowerThanTheDeviceCanBe) {
+  const test::Folder folder;
+  folder.write("job.yaml", kJob);
+  const auto notes_of = [&](const std::string& setting, double times) {
+    const auto steps = steps_on(folder, {setting}, std::vector<double>(kPlans.size(), times));
+    auto runs = read(folder, csv_of(kPlans, steps), {"device.kernels.host_us=100"});
+    return fit_device(runs, false).notes;
+  };
+  const auto slow = notes_of("device.kernels.host_us=9000", 1);
+  EXPECT_TRUE(has(slow, "kernels.host_us ends at its bound, 1000: the runs are slower"))
+      << ::testing::PrintToString(slow);
+  const auto fast = notes_of("device.kernels.matmul=0.9", .1);
+  EXPECT_TRUE(has(fast, "kernels.matmul ends at its bound, 1: the runs are faster"))
+      << ::testing::PrintToString(fast);
+}
+
 TEST(CalibrateSteps, FitsTheEfficiencyWhereModelsAreComputedByFlops) {
   const test::Folder folder;
   folder.write("job.yaml", kJob);

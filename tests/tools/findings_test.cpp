@@ -26,5 +26,10 @@ TEST(Doctor, LeavesOtherCongestionControlsAlone) {
     EXPECT_FALSE(congestion_control_finding(control, "reno cubic").weak) << control;
 }
 
+TEST(Doctor, HasARemedyOnlyWhereSomethingIsWeak) {
+  for (const auto& look : {look_at_cores, look_at_network, look_at_limits, look_at_programs})
+    for (const Finding& f : look()) EXPECT_EQ(f.remedy.empty(), !f.weak) << f.area << " " << f.name;
+}
+
 }  // namespace
 }  // namespace ghostrank

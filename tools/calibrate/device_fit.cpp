@@ -127,16 +127,15 @@ std::vector<std::string> notes_of(const std::vector<MeasuredRun>& runs, const De
   if (runs.size() < kEnoughRuns)
     notes.push_back(humane_count(static_cast<double>(runs.size()), "different job") +
                     " are few: some twenty, of several sizes and plans, say how far to trust it");
-  for (std::size_t n = 0; n < fit.values.size(); ++n)
-    if (fit.values[n] > found.numbers[n].most * .999 ||
-        fit.values[n] < found.numbers[n].least * 1.001)
-      notes.push_back(found.numbers[n].name + " ends at its bound, " + significant(fit.values[n]) +
-                      ": the runs are " +
-                      (fit.values[n] > found.numbers[n].least * 1.001 &&
-                               found.numbers[n].name != "kernels.host_us"
-                           ? "faster"
-                           : "slower") +
-                      " than this device can be; are the device, the plans and the seconds right?");
+  for (std::size_t n = 0; n < fit.values.size(); ++n) {
+    const FitNumber& number = found.numbers[n];
+    const bool least = fit.values[n] < number.least * 1.001;
+    if (!least && fit.values[n] <= number.most * .999) continue;
+    const bool time = number.name == "kernels.host_us";  // the others are shares of a speed
+    notes.push_back(number.name + " ends at its bound, " + significant(fit.values[n]) +
+                    ": the runs are " + (least == time ? "faster" : "slower") +
+                    " than this device can be; are the device, the plans and the seconds right?");
+  }
   if (fit.mean_error > kUnexplained)
     notes.push_back("the device explains these runs badly, " + humane_percent(fit.mean_error) +
                     " off on average: do the jobs describe the cluster, the library and what was "

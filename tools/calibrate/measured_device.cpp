@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "profiles/device/device.h"
@@ -22,6 +24,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPublishe
      {"A100-SXM4-40GB", "a100-sxm-40gb"},
      {"V100-SXM2", "v100-sxm2"},
      {"RTX 2080 Ti", "rtx2080ti"}}};
+
+// Whether `name` has these words as whole ones: a GH200 is no H200.
+bool has_words(std::string_view name, std::string_view words) {
+  const auto goes_on = [&](std::size_t at) {
+    return at < name.size() && std::isalnum(static_cast<unsigned char>(name[at]));
+  };
+  for (std::size_t at = name.find(words); at != name.npos; at = name.find(words, at + 1))
+    if (!(at > 0 && goes_on(at - 1)) && !goes_on(at + words.size())) return true;
+  return false;
+}
 
 std::string indented(const std::string& table) {
   std::string out = "    ";
@@ -57,7 +69,7 @@ bool is_shipped(const MeasuredDevice& measured) {
 
 std::string published_profile(const std::string& name) {
   for (const auto& [part, profile] : kPublished)
-    if (name.find(part) != std::string::npos) return std::string(profile);
+    if (has_words(name, part)) return std::string(profile);
   return "";
 }
 

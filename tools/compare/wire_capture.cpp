@@ -77,7 +77,7 @@ std::optional<std::size_t> roce_extension(std::uint32_t opcode) {
       return xrc + kImmediate;
     case 0x0b:
       return xrc + kReth + kImmediate;
-    case 0x0d:  // response to a read: first, last, only
+    case 0x0d:  // response to a read: first, last, only; middle (is_read_response())
     case 0x0f:
     case 0x10:
       return kAeth;
@@ -89,6 +89,10 @@ std::optional<std::size_t> roce_extension(std::uint32_t opcode) {
     default:
       return std::nullopt;  // requests to read, acknowledgements, atomics
   }
+}
+
+bool is_read_response(std::uint32_t opcode) {
+  return (opcode & 0x1f) >= 0x0d && (opcode & 0x1f) <= 0x10;
 }
 
 }  // namespace
@@ -222,12 +226,12 @@ void WireCapture::take_tcp(Datagram& packet, Flows& flows) {
     seen.begun = true;
     seen.next = sequence;
   }
-  // A FIN takes one, too; nothing follows it.
-  if (flags & kFin && payload == 0) return;
   const std::uint32_t ahead = sequence + static_cast<std::uint32_t>(payload) - seen.next;
   const bool fresh = ahead != 0 && ahead < 0x80000000u;
   if (fresh) seen.next += ahead;
   count(seen, packet.time_ns, payload, fresh ? ahead : 0);
+  // A FIN takes one, too: acknowledgements that follow it have the next.
+  if (flags & kFin && sequence + static_cast<std::uint32_t>(payload) == seen.next) ++seen.next;
 }
 
 void WireCapture::take_udp(Datagram& packet, Flows& flows) {
@@ -237,12 +241,14 @@ void WireCapture::take_udp(Datagram& packet, Flows& flows) {
   if (packet.flow.target_port != kRocePort) return void(++left_out_["UDP that is not RoCE"]);
   if (excepted(packet.flow)) return void(++left_out_["ports that are excepted"]);
   if (packet.bytes.size() < kUdp + kBth) return void(++left_out_["cut within the headers"]);
-  const std::optional<std::size_t> extension = roce_extension(big(packet.bytes, kUdp, 1));
+  const std::uint32_t opcode = big(packet.bytes, kUdp, 1);
+  const std::optional<std::size_t> extension = roce_extension(opcode);
   if (!extension) return;  // it carries no payload
   const std::size_t padding = big(packet.bytes, kUdp + 1, 1) >> 4 & 3;
   const std::size_t around = kUdp + kBth + *extension + padding + kIcrc;
   if (packet.length < around) return void(++left_out_["headers that contradict themselves"]);
   packet.flow.queue_pair = big(packet.bytes, kUdp + 5, 3);
+  packet.flow.read_response = is_read_response(opcode);
   // The source port follows from the queue pair, so it does not distinguish flows.
   packet.flow.source_port = 0;
   const std::uint32_t number = big(packet.bytes, kUdp + 9, 3);

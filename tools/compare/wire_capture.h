@@ -60,6 +60,7 @@ class WireCapture {
     NetAddress source, target;
     std::uint16_t source_port = 0, target_port = 0;
     std::uint32_t queue_pair = 0;  // of RoCE; TCP: 0
+    bool read_response = false;    // of RoCE; numbered as the requests of the other end
     auto operator<=>(const Flow&) const = default;
   };
   struct Seen {

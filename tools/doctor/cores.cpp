@@ -62,7 +62,8 @@ Findings look_at_cores() {
   findings.push_back(
       {"cores", "hwloc",
        hwloc.empty() ? "built without: every CPU counts as a core, none as near" : hwloc,
-       hwloc.empty(), "sudo apt-get install libhwloc-dev   # and build again"});
+       hwloc.empty(),
+       hwloc.empty() ? "sudo apt-get install libhwloc-dev   # and build again" : ""});
   for (std::size_t i = 0; i < nics.size(); ++i) findings.push_back(nic_finding(nics[i], cpus, i));
   return findings;
 }

@@ -168,11 +168,11 @@ Findings look_at_programs() {
     findings.push_back({"launchers", launcher, at.empty() ? "not on the path" : at});
   }
   const std::string pmix = pmix_version();
-  findings.push_back({"launchers", "PMIx",
-                      pmix.empty()
-                          ? "built without: mpirun needs MASTER_ADDR and MASTER_PORT"
-                          : pmix + (pmix_present() ? ", started by a launcher that has it" : ""),
-                      pmix.empty(), "sudo apt-get install libpmix-dev   # and build again"});
+  findings.push_back(
+      {"launchers", "PMIx",
+       pmix.empty() ? "built without: mpirun needs MASTER_ADDR and MASTER_PORT"
+                    : pmix + (pmix_present() ? ", started by a launcher that has it" : ""),
+       pmix.empty(), pmix.empty() ? "sudo apt-get install libpmix-dev   # and build again" : ""});
   return findings;
 }
 

@@ -4,12 +4,12 @@
 #include <array>
 #include <cstdlib>
 #include <map>
-#include <sched.h>
 #include <set>
 #include <time.h>
 
 #include "emulator/common/monotonic.h"
 #include "emulator/fabric/open.h"
+#include "emulator/host/host_facts.h"
 #include "profiles/error.h"
 #include "tools/doctor/findings.h"
 #include "tools/text/humane.h"
@@ -64,9 +64,7 @@ Finding clock_finding() {
 }
 
 Finding cores_finding() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  const int usable = usable_cores();
   std::array<double, 1> load{};
   const bool known = getloadavg(load.data(), 1) == 1;
   const bool busy = known && load[0] > 0.5 * usable;

@@ -2,6 +2,7 @@
 // file may have been edited or made by another version, so the reader checks the type of every key.
 // A key that is not there reads as null; only `traffic` must be there.
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <unistd.h>
@@ -97,11 +98,17 @@ std::optional<double> median_over(const Field& iterations, const std::string& ke
   return summarize(samples).median;
 }
 
+// Where the CSV is that a result names as its run's command line did. Beside the result first: that
+// name counts from the run's working directory, where another run's file may be by now.
+std::string pairs_path(const std::string& result, const std::filesystem::path& named) {
+  const std::filesystem::path folder = std::filesystem::path(result).parent_path();
+  for (const std::filesystem::path& path : {folder / named.filename(), folder / named})
+    if (access(path.c_str(), R_OK) == 0) return path;
+  return named;
+}
+
 void read_pairs_csv(StoredResult& result, const std::string& named) {
-  const std::size_t slash = result.file.rfind('/');
-  const std::string beside =
-      slash == std::string::npos ? named : result.file.substr(0, slash + 1) + named;
-  const std::string path = access(named.c_str(), R_OK) == 0 ? named : beside;
+  const std::string path = pairs_path(result.file, named);
   std::ifstream in(path);
   if (!in) return;  // the result was moved without its CSV; the rest is still worth comparing
   note_read(path);

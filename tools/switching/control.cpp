@@ -79,9 +79,8 @@ void write_line(int fd, std::string line) {
   }
 }
 
-}  // namespace
-
-std::string answer_switch(RunningSwitch& sw, std::string_view request) {
+// Throws Error where the job is none, or the switch does not do what it is asked.
+std::string carry_out(RunningSwitch& sw, std::string_view request) {
   const ordered_json json = ordered_json::parse(request, nullptr, false);
   if (!json.is_object() || !json.contains("do") || !json["do"].is_string())
     return refused(
@@ -101,14 +100,10 @@ std::string answer_switch(RunningSwitch& sw, std::string_view request) {
   }
   if (verb == "admit") {
     if (!json.contains("job")) return refused("admit needs a \"job\"");
-    try {
-      const ordered_json& job = json["job"];
-      const std::string text = job.is_string() ? job.get<std::string>() : job.dump();
-      const std::string why = sw.admit(read_switch_job(text, "job"));
-      return why.empty() ? done() : refused(why);
-    } catch (const Error& error) {
-      return refused(error.what());
-    }
+    const ordered_json& job = json["job"];
+    const std::string text = job.is_string() ? job.get<std::string>() : job.dump();
+    const std::string why = sw.admit(read_switch_job(text, "job"));
+    return why.empty() ? done() : refused(why);
   }
   if (verb == "remove" || verb == "reset") {
     if (!json.contains("job") || !json["job"].is_string())
@@ -118,6 +113,16 @@ std::string answer_switch(RunningSwitch& sw, std::string_view request) {
   }
   return refused("there is no request '" + verb +
                  "'; known are admit, remove, reset, counters, stop");
+}
+
+}  // namespace
+
+std::string answer_switch(RunningSwitch& sw, std::string_view request) {
+  try {
+    return carry_out(sw, request);
+  } catch (const Error& error) {
+    return refused(error.what());
+  }
 }
 
 SwitchControl::SwitchControl(std::string path, RunningSwitch& sw,

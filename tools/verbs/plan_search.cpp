@@ -36,12 +36,13 @@ std::string name_of(Recompute recompute) {
 // Plays the first plans in virtual time, and sorts them by the played step times. Returns these
 // times; empty: not played.
 std::vector<std::optional<double>> play(const JobFlags& flags, const LoadedJob& job, int plays,
-                                        PlanSearch& search) {
+                                        bool quiet, PlanSearch& search) {
   std::vector<std::optional<double>> steps(search.best.size());
   const std::size_t number = std::min(steps.size(), static_cast<std::size_t>(plays));
   std::multimap<double, PlanFound> in_order;
   for (std::size_t i = 0; i < number; ++i) {
-    Patience playing("playing plan " + std::to_string(i + 1) + " of " + std::to_string(number));
+    Patience playing("playing plan " + std::to_string(i + 1) + " of " + std::to_string(number),
+                     !quiet);
     std::vector<std::string> overrides = flags.overrides;
     for (std::string& setting : settings_of(job.spec, search.best[i].choice))
       overrides.push_back(std::move(setting));
@@ -242,7 +243,7 @@ void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags&
   Patience searching("comparing plans", !quiet);
   PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best), wanted.keep);
   searching.end();
-  const std::vector<std::optional<double>> steps = play(flags, job, wanted.play, search);
+  const std::vector<std::optional<double>> steps = play(flags, job, wanted.play, quiet, search);
   if (!json.empty()) write_whole(json, json_of(job, search, steps));
   if (!quiet && json != "-") std::fputs(text_of(job, search, steps).c_str(), stdout);
 }

@@ -165,6 +165,8 @@ void check_target(const RunFlags& flags) {
   if (!dpdk && flags.as_written) throw Error("--as-written belongs to --target dpdk");
   if (!dpdk && !bmv2 && !flags.program.empty())
     throw Error("--program belongs to --target dpdk and bmv2");
+  if (!flags.plan.empty() && !flags.entries.empty())
+    throw Error("--entries is in place of a plan; leave out --plan or --entries");
   if (flags.cores > 1 && bmv2) throw Error("--cores belongs to --target compiled and dpdk");
   if (flags.cores > 1 && flags.in_order)
     throw Error("--in-order is of one core; leave out --cores");

@@ -116,6 +116,19 @@ TEST(WireCapture, CountsEveryByteOfAConnectionOnce) {
   EXPECT_EQ(traffic.over_time, expected);
 }
 
+TEST(WireCapture, CountsNoByteForTheEndOfAConnection) {
+  const Scratch scratch;
+  File file;
+  add_tcp(file, 1, 2, 99, 0, kSyn);
+  add_tcp(file, 1, 2, 100, 50);
+  add_tcp(file, 1, 2, 200, 0, kFin);  // after 50 bytes that were not captured
+  add_tcp(file, 1, 2, 200, 0, kFin);  // again
+  add_tcp(file, 1, 2, 201, 0, kAck);  // of the other end's FIN
+  const WireTraffic traffic = only(read({file.write(scratch / "a.pcap")}));
+  EXPECT_EQ(traffic.payload, 100u);
+  EXPECT_EQ(traffic.again, 0u);
+}
+
 TEST(WireCapture, FollowsSequenceNumbersAroundTheirEnd) {
   const Scratch scratch;
   File file;
@@ -162,6 +175,19 @@ TEST(WireCapture, CountsThePayloadOfRoceOperations) {
   EXPECT_EQ(traffic.payload, 1024u + 1024 + 61 + 100 + 8 + 32 + 16);
   EXPECT_EQ(traffic.again, 61u);
   EXPECT_EQ(traffic.packets, 8u);
+}
+
+TEST(WireCapture, NumbersResponsesToReadsApartFromRequests) {
+  const Scratch scratch;
+  File file;
+  for (std::uint32_t n = 0; n < 3; ++n) {
+    add_roce(file, 0x0a, 100 + n, 16, 64);   // a write
+    add_roce(file, 0x10, 5000 + n, 4, 256);  // a response to a read, numbered by the other end
+  }
+  add_roce(file, 0x10, 5002, 4, 256);  // again
+  const WireTraffic traffic = only(read({file.write(scratch / "a.pcap")}));
+  EXPECT_EQ(traffic.payload, 3u * (64 + 256));
+  EXPECT_EQ(traffic.again, 256u);
 }
 
 TEST(WireCapture, OfSeveralPlacesCountsAConnectionOnce) {

@@ -215,6 +215,21 @@ TEST(ResultJson, ReadsPairsFromTheFileBesideIt) {
   EXPECT_EQ(read_result(scratch / "r.json").pairs.size(), 2u);
 }
 
+// A run of `--json results/r.json` names its CSV so, wherever its folder is copied to.
+TEST(ResultJson, ReadsPairsFromTheFileBesideItAndNotFromAnotherRuns) {
+  const Scratch scratch;
+  Result result = sample();
+  result.pairs_file = scratch / "r.pairs.csv";
+  put(result.pairs_file, "src,dst,bytes,messages\nn0.nic0,n1.nic1,1,1\n");
+  std::filesystem::create_directory(scratch / "copy");
+  put(scratch / "copy/r.json", result_json(result));
+  write_pairs_csv(scratch / "copy/r.pairs.csv", result);
+  EXPECT_EQ(read_result(scratch / "copy/r.json").pairs.size(), 2u);
+  // Not beside it: as named.
+  std::filesystem::remove(scratch / "copy/r.pairs.csv");
+  EXPECT_EQ(read_result(scratch / "copy/r.json").pairs.size(), 1u);
+}
+
 TEST(ResultJson, OfAnotherFormIsRefusedWithThePlace) {
   const Scratch scratch;
   const std::string file = scratch / "r.json";

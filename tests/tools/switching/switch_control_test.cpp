@@ -35,12 +35,16 @@ class QuietSwitch final : public RunningSwitch {
  public:
   const switchml::SwitchPlan& plan() const override { return plan_; }
   std::string admit(const switchml::JobPlan&) override { return {}; }
-  bool remove(const std::string&) override { return true; }
+  bool remove(const std::string&) override {
+    if (broken) throw Error("simple_switch does not answer", ErrorKind::environment);
+    return true;
+  }
   bool reset(const std::string&) override {
     busy();
     return true;
   }
   switchml::SwitchCounters counters() override {
+    if (broken) throw Error("simple_switch does not answer", ErrorKind::environment);
     switchml::SwitchCounters all;
     for (int j = 0; j < jobs; ++j) all.jobs.emplace_back("job" + std::to_string(j), Job());
     return all;
@@ -48,6 +52,7 @@ class QuietSwitch final : public RunningSwitch {
   void stop() override { stopped = true; }
 
   int jobs = 0;
+  bool broken = false;                 // it cannot do what it is asked
   std::function<void()> busy = [] {};  // runs during a reset
   std::atomic<bool> stopped{false};
 
@@ -144,6 +149,15 @@ TEST_F(ControlSocket, AnswersAsCommandsAsk) {
   control_.reset();
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_THROW(ask_switch(path_, "{}"), Error);
+}
+
+TEST_F(ControlSocket, AnswersWhatTheSwitchCouldNotDoAndGoesOn) {
+  switch_.broken = true;
+  for (const char* request : {kCounters, R"({"do": "remove", "job": "a"})"})
+    EXPECT_EQ(answer_switch(switch_, request),
+              R"({"ok":false,"error":"simple_switch does not answer"})");
+  switch_.broken = false;
+  EXPECT_THAT(answer_switch(switch_, kCounters), HasSubstr("\"ok\":true"));
 }
 
 TEST_F(ControlSocket, TakesThePlaceOfASocketOnly) {

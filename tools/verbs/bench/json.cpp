@@ -73,21 +73,25 @@ Json config_json_of(const BenchIdentity& identity, const BenchHead& head) {
   return config;
 }
 
-// The members that -I adds, in microseconds.
+// The members that -I adds, in microseconds; statistics of no iterations are null.
 Json each_json(const BenchHead& head, const BenchRow& row) {
   const IterationStats stats = stats_of(head, row);
+  const auto figure = [known = has_stats(head, row)](double value) {
+    return known ? Json(value) : Json(nullptr);
+  };
   Json times = Json::array();
   for (const double seconds : row.each) times.push_back(seconds * 1e6);
-  return {{"skipped_iterations", head.skipped}, {"min_us", stats.min * 1e6},
-          {"max_us", stats.max * 1e6},          {"avg_us", stats.mean * 1e6},
-          {"p50_us", stats.p50 * 1e6},          {"p95_us", stats.p95 * 1e6},
-          {"p99_us", stats.p99 * 1e6},          {"stdev_us", stats.stdev * 1e6},
-          {"cv_pct", stats.cv_percent()},       {"times_us", std::move(times)}};
+  return {{"skipped_iterations", head.skipped},   {"min_us", figure(stats.min * 1e6)},
+          {"max_us", figure(stats.max * 1e6)},    {"avg_us", figure(stats.mean * 1e6)},
+          {"p50_us", figure(stats.p50 * 1e6)},    {"p95_us", figure(stats.p95 * 1e6)},
+          {"p99_us", figure(stats.p99 * 1e6)},    {"stdev_us", figure(stats.stdev * 1e6)},
+          {"cv_pct", figure(stats.cv_percent())}, {"times_us", std::move(times)}};
 }
 
 // How far the figures of each_json() may be off because of this machine, as shares of themselves;
-// the deviation's, of the mean.
+// the deviation's, of the mean. Null: there are no figures.
 Json errors_json(const BenchHead& head, const BenchRow& row) {
+  if (!has_stats(head, row)) return nullptr;
   const IterationStats errors = errors_of(head, row);
   return {{"min_us", errors.min},    {"max_us", errors.max}, {"avg_us", errors.mean},
           {"p50_us", errors.p50},    {"p95_us", errors.p95}, {"p99_us", errors.p99},

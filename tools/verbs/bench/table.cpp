@@ -37,8 +37,9 @@ std::string measured(const BenchHead& head, const BenchRow& row) {
               fitted(row.algbw_GBps, 6).c_str(), fitted(row.busbw_GBps, 6).c_str(), wrong.c_str());
   if (!head.per_iteration) return text;
   const IterationStats stats = stats_of(head, row), errors = errors_of(head, row);
-  const auto figure = [](double value, double error) {
-    return text_of("  %7s", error > Figure::kMostError ? "N/A" : fitted(value, 7).c_str());
+  const auto figure = [known = has_stats(head, row)](double value, double error) {
+    const bool sure = known && error <= Figure::kMostError;
+    return text_of("  %7s", sure ? fitted(value, 7).c_str() : "N/A");
   };
   return text + figure(stats.min * 1e6, errors.min) + figure(stats.max * 1e6, errors.max) +
          figure(stats.p99 * 1e6, errors.p99) + figure(stats.cv_percent(), errors.stdev);
@@ -110,6 +111,10 @@ std::string verdict_of(const std::vector<BenchRow>& rows) {
 }
 
 }  // namespace
+
+bool has_stats(const BenchHead& head, const BenchRow& row) {
+  return !shown(head, row.each).empty();
+}
 
 IterationStats stats_of(const BenchHead& head, const BenchRow& row) {
   return iteration_stats(shown(head, row.each));

@@ -118,6 +118,8 @@ std::string unfaithful_reason(const std::vector<BenchRow>& rows);
 // The redop and root of a row; "none" and -1 for a collective without.
 std::string shown_redop(Func func, const BenchCall& call);
 int shown_root(Func func, const BenchCall& call);
+// False: every iteration was skipped, because a size with many messages plays fewer than others.
+bool has_stats(const BenchHead& head, const BenchRow& row);
 // Statistics of the iterations after the skipped ones.
 IterationStats stats_of(const BenchHead& head, const BenchRow& row);
 // How far each of them may be off. The table leaves out those that may be by more than

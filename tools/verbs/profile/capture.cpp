@@ -137,8 +137,13 @@ Nanos emulated_broadcasts(const Captured& captured, const CaptureNetwork& networ
 
 std::string percent(double share) {
   char text[32];
-  std::snprintf(text, sizeof text, "%+.2f %%", 100 * share);
+  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
   return text;
+}
+
+// "longer by 1.20 %", "shorter by 0.30 %"
+std::string longer_by(double share) {
+  return (share < 0 ? "shorter by " : "longer by ") + percent(std::abs(share));
 }
 
 double change(Nanos from, Nanos to) {
@@ -166,14 +171,13 @@ std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork
                 humane_seconds(seconds_of(on)) + "; " + std::to_string(captured.held_out.size()) +
                 " held out, median " + humane_seconds(seconds_of(off)));
   if (off > 0)
-    out.push_back("measured: hooks make a step " + percent(change(off, on)) +
-                  " longer, standard error " +
-                  percent(change_error(captured.held_out, captured.step)).substr(1) +
+    out.push_back("measured: hooks make a step " + longer_by(change(off, on)) +
+                  ", standard error " + percent(change_error(captured.held_out, captured.step)) +
                   " (on and off in turns, in one run)");
   if (!plain.empty())
     out.push_back("measured: the hooked run's steps are " +
-                  percent(change(median(plain), off > 0 ? off : on)) +
-                  " longer than those of a run without any hook (median " +
+                  longer_by(change(median(plain), off > 0 ? off : on)) +
+                  " than those of a run without any hook (median " +
                   humane_seconds(seconds_of(median(plain))) + ")");
   if (network.rate_bps > 0)
     out.push_back(
