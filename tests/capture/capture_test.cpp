@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <regex>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -377,6 +378,17 @@ TEST_F(Capture, IsHeldAgainstTheStepsThatItLeftOut) {
   EXPECT_NEAR(found["rows"][0]["measured"].get<double>(), 37.88e-3, 0.1e-3);
   EXPECT_EQ(shell(GHOSTRANK_BINARY " profile check --within 0.0000001 '" + profile + "'").status,
             1);
+}
+
+TEST_F(Capture, SaysWhetherHooksMakeAStepLongerOrShorter) {
+  const auto said = [&](long long without_hooks) {
+    made({.without_hooks = without_hooks});
+    return shell(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") + "' -o '" +
+                 folder.path("net.profile.yaml") + "'")
+        .text;
+  };
+  EXPECT_THAT(said(-1'000'000), testing::HasSubstr("hooks make a step longer by 2.71 %, standard"));
+  EXPECT_THAT(said(1'000'000), testing::HasSubstr("hooks make a step shorter by 2.57 %, standard"));
 }
 
 // Two ranks on GPUs: the device's times, over NCCL, whose schedules the job plays.

@@ -12,6 +12,7 @@ struct MadeRun {
   // Time of the broadcast of 1,000 floating-point buffers, by as much shorter is the first layer's
   // forward. Rank 1 comes kRootLate before rank 0.
   long long broadcast = 0;
+  long long without_hooks = 0;  // by as much longer are steps without hooks
 };
 inline constexpr long long kRootLate = 200'000;
 
@@ -64,17 +65,19 @@ inline std::string made_records(int rank, const MadeRun& run = {}) {
     const int block = (step - kWarm) / run.block;
     const bool changes = step >= kWarm && (step - kWarm) % run.block == 0;
     const bool on = step >= kWarm && !changes && block % 2 == 0;
+    const bool off = step >= kWarm && !changes && block % 2 == 1;
+    const long long length = step_of(step) + (off ? run.without_hooks : 0);
     if (on) {
       out += made_step(step, at, rank, run.broadcast);
     } else {
-      const char* mode = step < kWarm ? "warm" : changes ? "switch" : "off";
+      const char* mode = off ? "off" : changes ? "switch" : "warm";
       out += R"({"step":)" + std::to_string(step) + R"(,"mode":")" + mode + R"(","end":)" +
-             std::to_string(at + step_of(step)) + "}\n";
+             std::to_string(at + length) + "}\n";
     }
     if (changes && block % 2 == 0)
       out += R"({"formed":[[0,"float32",500000,[3,2]],[1,"float32",250000,[1,0]]]})"
              "\n";
-    at += step_of(step);
+    at += length;
   }
   return out;
 }

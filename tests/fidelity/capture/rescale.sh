@@ -15,7 +15,7 @@ if [[ -z $work ]]; then
   trap 'rm -rf "$work"' EXIT
 fi
 
-STEPS=${STEPS:-205} SHARE=20 RATES=$rate RANKS="2 4 8" PROFILES=$work "$here/run.sh" "$ghostrank" "$work/results.jsonl" "${2:-python3}"
+STEPS=${STEPS:-205} WIRE_STEPS="" SHARE=20 RATES=$rate RANKS="2 4 8" PROFILES=$work "$here/run.sh" "$ghostrank" "$work/results.jsonl" "${2:-python3}"
 
 # predicted TO FROM...: median step of TO ranks, in milliseconds, from profiles. Fails where they are refused.
 predicted() {

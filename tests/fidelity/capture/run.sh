@@ -3,7 +3,12 @@
 # its own behind a link of 200 Mb/s or 1 Gb/s, and writes what 'profile check' finds, a line of JSON each. As root,
 # on an idle machine: it measures time.
 #
-# RATES, RANKS, MODELS and STEPS play other cases; PROFILES=DIR keeps the profiles, as MODEL-RANKS-RATE.yaml.
+# Two more runs of each case, of the script as it is, are captured by tcpdump. What one has more bytes than the other is
+# what its further steps sent; wire.py compares that with the ledger of the profile's job, pair by pair. Without tcpdump
+# the script says so and goes on.
+#
+# RATES, RANKS, MODELS and STEPS play other cases; WIRE_STEPS="25 45" are the lengths of those two runs, none if empty.
+# PROFILES=DIR keeps the profiles, as MODEL-RANKS-RATE.yaml.
 # SHARE=20 gives each process 20 % of a core, and refuses a run that left less than 20 % of the machine idle.
 set -euo pipefail
 ghostrank=$1
@@ -19,6 +24,13 @@ quotas=/sys/fs/cgroup/cpu
 shared=none
 [[ -z ${SHARE:-} ]] || shared=$quotas
 
+wire_steps=${WIRE_STEPS-25 45}
+if [[ -n $wire_steps ]] && ! command -v tcpdump >/dev/null; then
+  echo "tcpdump is not installed: bytes are not compared" >&2
+  wire_steps=""
+fi
+sniffers=()
+
 remove() {
   for ((rank = 0; rank < most_ranks; ++rank)); do
     ip link del "$bridge.$rank" 2>/dev/null || true
@@ -27,7 +39,12 @@ remove() {
   done
   ip link del "$bridge" 2>/dev/null || true
 }
-trap 'remove; rm -rf "$work"' EXIT
+end() {
+  ((${#sniffers[@]} == 0)) || kill "${sniffers[@]}" 2>/dev/null || true
+  remove
+  rm -rf "$work"
+}
+trap end EXIT
 
 # make N RATE: namespaces with an address each, shaped where they send and where they receive.
 make() {
@@ -81,6 +98,55 @@ exit $status
 LAUNCH
 chmod +x "$work/launch"
 
+# run_script RANKS MODEL STEPS: as it is.
+run_script() { "$work/launch" "$name" "$1" "$shared" "$python" "$here/train.py" "$2" "$3"; }
+
+# sniff RANKS MODEL STEPS: runs the script while tcpdump writes the headers of each namespace.
+sniff() {
+  local rank size=-1 last=-2
+  rm -f "$work"/wire*.pcap "$work"/tcpdump*
+  for ((rank = 0; rank < $1; ++rank)); do
+    ip netns exec "$name$rank" tcpdump -Z root -i eth0 -s 128 -B 16384 -w "$work/wire$rank.pcap" tcp \
+      2>"$work/tcpdump$rank" &
+    sniffers+=($!)
+  done
+  for ((rank = 0; rank < $1; ++rank)); do
+    until grep -q 'listening on' "$work/tcpdump$rank"; do
+      if ! kill -0 "${sniffers[rank]}" 2>/dev/null; then
+        cat "$work/tcpdump$rank" >&2
+        exit 1
+      fi
+      sleep 0.1
+    done
+  done
+  run_script "$@"
+  # It drops what it has not read when it ends.
+  while ((size != last)); do
+    last=$size
+    sleep 1.5
+    size=$(cat "$work"/wire*.pcap | wc -c)
+  done
+  kill "${sniffers[@]}"
+  wait "${sniffers[@]}" || true
+  sniffers=()
+}
+
+# compare_bytes RANKS MODEL PROFILE: prints and writes into wire.json how the bytes of a step compare.
+compare_bytes() {
+  local rank steps hosts=() found=()
+  for ((rank = 0; rank < $1; ++rank)); do hosts+=(--host "10.99.1.$((rank + 1))=$rank"); done
+  "$ghostrank" profile check "$3" --print-job >"$work/job.yaml"
+  "$ghostrank" run "$work/job.yaml" -q --json "$work/job.json" >/dev/null
+  for steps in $wire_steps; do
+    sniff "$1" "$2" "$steps"
+    found+=("$work/diff$steps.json")
+    # The store's connections are not the script's traffic.
+    "$ghostrank" diff "$work/job.json" "$work"/wire*.pcap "${hosts[@]}" --iterations "$steps" --except-port 29500 \
+      --json "${found[-1]}" >/dev/null
+  done
+  "$here/wire.py" "$work/job.json" "${found[@]}" "$work/wire.json"
+}
+
 # Jiffies of all processors: idle (with those that wait for disks), and all.
 jiffies() { awk '/^cpu / { print $5 + $6, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9 }' /proc/stat; }
 
@@ -103,12 +169,18 @@ for rate in ${RATES:-200mbit 1gbit}; do
       [[ -z ${PROFILES:-} ]] || cp "$profile" "$PROFILES/$model-$ranks-$rate.yaml"
       echo "== $model, $ranks ranks, $rate; $idle % of the machine were idle"
       cat "$work/facts" "$work/table"
-      python3 - "$work/check.json" "$model" "$ranks" "$rate" >>"$results" <<'LINE'
+      rm -f "$work/wire.json"
+      [[ -z $wire_steps ]] || compare_bytes "$ranks" "$model" "$profile"
+      python3 - "$work/check.json" "$work/wire.json" "$model" "$ranks" "$rate" >>"$results" <<'LINE'
 import json
+import os
 import sys
 
-check = json.load(open(sys.argv[1], encoding="utf-8"))
-print(json.dumps({"model": sys.argv[2], "ranks": int(sys.argv[3]), "rate": sys.argv[4], **check}))
+check, wire, model, ranks, rate = sys.argv[1:]
+line = {"model": model, "ranks": int(ranks), "rate": rate, **json.load(open(check, encoding="utf-8"))}
+if os.path.exists(wire):
+    line["wire"] = json.load(open(wire, encoding="utf-8"))
+print(json.dumps(line))
 LINE
     done
   done
