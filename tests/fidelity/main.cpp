@@ -2,12 +2,13 @@
 // libraries and writes the results into docs/accuracy.md. Exit 0 when every bound held, 1 when one
 // did not, 2 for wrong arguments, 3 when no lab can be made.
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "tests/fidelity/cases.h"
@@ -56,6 +57,14 @@ int usage() {
   return 2;
 }
 
+// 0 for what is no positive number.
+int positive(const std::string& text) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::max(number, 0) : 0;
+}
+
 int main(const std::vector<std::string>& arguments) {
   Options options;
   options.pictures = GHOSTRANK_SOURCE_DIR "/docs/pictures";
@@ -66,8 +75,8 @@ int main(const std::vector<std::string>& arguments) {
                                     [&](const Case& c) { return c.name == argument; });
     if (argument == "--quick")
       options.quick = true;
-    else if (argument == "--ranks" && i + 1 < arguments.size())
-      options.ranks = std::atoi(arguments[++i].c_str());
+    else if (argument == "--ranks" && i + 1 < arguments.size() && positive(arguments[i + 1]) > 0)
+      options.ranks = positive(arguments[++i]);
     else if (argument == "--row" && i + 1 < arguments.size())
       options.row = arguments[++i];
     else if (argument == "--long")

@@ -3,6 +3,7 @@
 #include <array>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 namespace ghostrank::fidelity {
 namespace {
@@ -186,16 +187,23 @@ MeasuredStep of_strong(int gpus, double mfu) {
   return step;
 }
 
+// The numbers below a line of names. A field that is no number is an error, as the columns after it
+// would be taken for others.
 std::vector<std::vector<double>> rows_of(const std::string& path) {
   std::vector<std::vector<double>> rows;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  std::string line;
+  std::getline(file, line);
+  for (int number = 2; std::getline(file, line); ++number) {
     std::vector<double> row;
     std::istringstream fields(line);
     for (std::string field; std::getline(fields, field, ',');) {
       std::istringstream text(field);
       double value = 0;
-      if (text >> value) row.push_back(value);
+      if (!(text >> value) || !(text >> std::ws).eof())
+        throw std::runtime_error(path + ":" + std::to_string(number) + ": '" + field +
+                                 "' is no number; correct or remove the row");
+      row.push_back(value);
     }
     if (row.size() >= 11) rows.push_back(row);
   }

@@ -239,6 +239,7 @@ json play(Lab& lab, int size, const std::string& arguments, seconds longest) {
 Bytes payload_sent(Lab& lab, int size, int except) {
   for (Counted before = count(lab, size, except);;) {
     std::this_thread::sleep_for(milliseconds(100));
+    end_if_signalled();  // connections may never rest
     Counted now = count(lab, size, except);
     if (now.resting && now.bytes == before.bytes) return now.bytes;
     before = std::move(now);

@@ -41,11 +41,19 @@ std::vector<std::vector<TcpSegment>> steps_of(const std::vector<TcpSegment>& seg
   return steps;
 }
 
+// Returns the file of a complete capture. Plays again when packets were lost, as a busy machine
+// drops captured ones.
+std::string captured(Lab& lab, const std::function<void()>& play) {
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    testing::Capture capture(lab, 0);
+    play();
+    if (capture.stop()) return capture.file();
+  }
+  throw std::runtime_error("tcpdump lost packets four times: the machine is too busy");
+}
+
 Bins capture_step(Lab& lab, const std::function<void()>& play) {
-  testing::Capture capture(lab, 0);
-  play();
-  capture.stop();
-  const auto steps = steps_of(testing::tcp_segments(capture.file()));
+  const auto steps = steps_of(testing::tcp_segments(captured(lab, play)));
   if (steps.size() < 2) throw std::runtime_error("the capture has no two training steps");
   Bins bins;
   const auto& step = steps[steps.size() - 2];

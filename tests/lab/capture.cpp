@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <signal.h>
+#include <stdexcept>
 #include <thread>
 
 namespace ghostrank::testing {
@@ -23,6 +24,8 @@ void wait_until_written(const std::string& path) {
 
 }  // namespace
 
+bool Capture::possible() { return shell("command -v tcpdump") == 0; }
+
 Capture::Capture(Lab& lab, int host)
     : lab_(lab),
       file_(lab.file("pcap" + std::to_string(host))),
@@ -35,7 +38,10 @@ Capture::Capture(Lab& lab, int host)
   const auto listening = [&] {
     return read_file(lab_.file(log_)).find("listening on") != std::string::npos;
   };
-  for (int i = 0; i < 500 && !listening(); ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 500 && !listening() && lab_.running(tcpdump_); ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  if (!listening())
+    throw std::runtime_error("tcpdump does not listen; it said: " + read_file(lab_.file(log_)));
 }
 
 bool Capture::stop() {

@@ -11,7 +11,9 @@ namespace ghostrank::testing {
 
 class Capture {
  public:
-  // Returns once tcpdump listens.
+  // Whether tcpdump is on PATH.
+  static bool possible();
+  // Returns once tcpdump listens; throws std::runtime_error if it does not.
   Capture(Lab& lab, int host);
 
   // Waits until all packets are in the file and ends tcpdump. False when packets were lost.

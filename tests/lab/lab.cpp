@@ -1,6 +1,8 @@
 #include "tests/lab/lab.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <signal.h>
 #include <sstream>
@@ -50,7 +52,10 @@ std::vector<std::string> targets() {
 }
 
 bool has_bmv2() {
-  return shell("command -v simple_switch simple_switch_CLI p4c-bm2-ss >/dev/null") == 0;
+  // One by one: of several names, dash looks at the first alone, and bash is content with any.
+  for (const char* program : {"simple_switch", "simple_switch_CLI", "p4c-bm2-ss"})
+    if (shell(std::string("command -v ") + program) != 0) return false;
+  return true;
 }
 
 Lab::Lab(int hosts)
@@ -186,6 +191,8 @@ std::string Lab::in(const std::string& where, const std::string& command) const 
 
 pid_t Lab::start(const std::string& command, const std::string& output) {
   const pid_t pid = fork();
+  // kill(-1) in stop() would signal every process of the machine.
+  if (pid < 0) throw std::runtime_error("cannot start " + command + ": " + std::strerror(errno));
   if (pid == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child does not outlive a killed test

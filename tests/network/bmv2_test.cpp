@@ -1,6 +1,10 @@
 // Ghost ranks behind p4lang's simple_switch, which the run starts with our v1model program or one
 // of the user's own. Skipped where it or p4c is not on PATH: Debian has neither.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <unistd.h>
 
 #include "tests/network/switched_hosts.h"
 
@@ -15,7 +19,7 @@ using testing::kHosts;
 using testing::shell;
 using testing::SwitchedHosts;
 
-// It takes some thousand packets a second, so time-outs are long.
+// bmv2 takes some thousand packets per second, so time-outs are long.
 class BehindBmv2 : public ForeignSwitch {
  protected:
   void SetUp() override {
@@ -30,7 +34,23 @@ class BehindBmv2 : public ForeignSwitch {
   }
 };
 
-// The same of programs that p4c compiles for DPDK.
+TEST(HasBmv2, AsksForEveryProgramOfIt) {
+  const auto folder =
+      std::filesystem::path(::testing::TempDir()) / ("ghostrank_bmv2_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", folder.c_str(), 1);
+  for (const char* program : {"simple_switch", "simple_switch_CLI", "p4c-bm2-ss"}) {
+    EXPECT_FALSE(has_bmv2()) << "without " << program;
+    std::ofstream(folder / program) << "#!/bin/sh\n";
+    std::filesystem::permissions(folder / program, std::filesystem::perms::owner_all);
+  }
+  EXPECT_TRUE(has_bmv2());
+  setenv("PATH", path.c_str(), 1);
+  std::filesystem::remove_all(folder);
+}
+
+// Hosts behind a program that p4c compiles for DPDK.
 class BehindDpdk : public SwitchedHosts {
  protected:
   void SetUp() override {
@@ -72,8 +92,8 @@ TEST_F(BehindDpdk, AreSummedByAProgramThatIsP4) {
                    "-s switch.program=" GHOSTRANK_EXAMPLES "/../../switch/p4/dpdk.p4"));
 }
 
-// One that is not SwitchML, told of its tables by a file, and its worker from a plug-in; a ring's
-// messages pass the same program.
+// A program that is not SwitchML: its table entries come from a file, its worker from a plug-in; a
+// ring's messages pass the same program.
 TEST_F(BehindBmv2, AreSummedByAProgramOfTheUsersOwn) {
   const std::string examples = GHOSTRANK_EXAMPLES;
   const std::string own = " -s switch.program=" + examples +

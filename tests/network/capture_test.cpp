@@ -28,6 +28,14 @@ using testing::Lab;
 using testing::read_file;
 using Namespaces = testing::Namespaces;
 
+class Captures : public Namespaces {
+ protected:
+  void SetUp() override {
+    if (!testing::Capture::possible()) GTEST_SKIP() << "tcpdump is not on this machine";
+    Namespaces::SetUp();
+  }
+};
+
 constexpr char kShortJob[] =
     "model: {kind: layers, name: four, dtype: float32, layers: [{name: a, parameters: [3000000, "
     "64], forward_us: 2000, "
@@ -204,18 +212,18 @@ void expect_capture_matches_ledger(Lab& lab, const std::string& settings) {
   expect_diff_agrees(lab, captured);
 }
 
-TEST_F(Namespaces, ACaptureSeesTheLedgersBytesOfARing) {
+TEST_F(Captures, ACaptureSeesTheLedgersBytesOfARing) {
   expect_capture_matches_ledger(*lab, "collectives: {allreduce: ring}\n");
 }
 
-TEST_F(Namespaces, ACaptureSeesTheLedgersBytesOfRecursiveDoubling) {
+TEST_F(Captures, ACaptureSeesTheLedgersBytesOfRecursiveDoubling) {
   expect_capture_matches_ledger(*lab,
                                 "collectives: {allreduce: recursive_doubling, slice: 1MiB}\n");
 }
 
 // All patterns at once, each process playing a node. Without frames, because the ledger counts
 // messages and a frame carries several.
-TEST_F(Namespaces, ACaptureSeesTheLedgersBytesOfBackground) {
+TEST_F(Captures, ACaptureSeesTheLedgersBytesOfBackground) {
   const std::string job = lab->write_job(
       std::string(kShortJob) +
       "background: [{pattern: incast, bytes: 2000001, chunk: 100000, at_once: 3}, {pattern: "
@@ -243,7 +251,7 @@ std::map<HostPair, int> flows_of(const json& result) {
   return flows;
 }
 
-TEST_F(Namespaces, ACaptureSeesAsManyConnectionsAsTheJobSays) {
+TEST_F(Captures, ACaptureSeesAsManyConnectionsAsTheJobSays) {
   const std::string job =
       lab->write_job(std::string(kShortJob) + "collectives: {library: nccl-2.28, channels: 4}\n");
   std::map<std::string, double> bytes;
@@ -274,7 +282,7 @@ std::string hosts_key(const std::string& nics) {
   return text + "]\n";
 }
 
-TEST_F(Namespaces, MpirunStartsTheJobOnItsHostsAndACaptureSeesTheLedgersBytes) {
+TEST_F(Captures, MpirunStartsTheJobOnItsHostsAndACaptureSeesTheLedgersBytes) {
   if (testing::shell("mpirun --version") != 0 || pmix_version().empty())
     GTEST_SKIP() << "no mpirun, or built without PMIx";
   const std::string job = lab->write_job(std::string(kShortJob) + hosts_key(""));
@@ -392,7 +400,7 @@ void expect_interfaces_of_namespaces(const Lab& lab, const json& result,
   }
 }
 
-TEST_F(Namespaces, OneProcessSendsEveryNodesTrafficThroughTheNodesOwnInterface) {
+TEST_F(Captures, OneProcessSendsEveryNodesTrafficThroughTheNodesOwnInterface) {
   for (const std::string settings : {"-s run.shards=1", "-s run.shards=2 -s fabric.flows=nic"}) {
     const std::string job = lab->write_job(std::string(kShortJob)) +
                             " -s fabric.colocated=wire -s fabric.namespaces='" + lab->pattern() +

@@ -1,4 +1,4 @@
-// What answers where a job names its switch, but not as one: named before a byte of the job moves.
+// Whatever answers at a job's switch address but is no switch is named before the job sends bytes.
 #include <arpa/inet.h>
 #include <atomic>
 #include <cstring>
@@ -87,7 +87,7 @@ Served answers_to_lines(const std::string& path, const std::string& line) {
 
 class ForeignAnswers : public SwitchedHosts {
  protected:
-  // A bridge joins the hosts, and its machine has the switch's address.
+  // A bridge joins the hosts; its own interface has the switch's address.
   void join() {
     for (int h = 0; h < kHosts; ++h)
       ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(h) + " master br0")), 0);

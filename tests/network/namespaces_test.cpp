@@ -109,7 +109,6 @@ TEST_F(Namespaces, AMissingPeerIsNamedWithinTheTimeOut) {
   std::vector<pid_t> hosts;
   for (int h : {0, 1, 3}) hosts.push_back(lab->start_host(h, kHosts, job));
   for (pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 3);
-  EXPECT_NE(lab->output(0).find("2"), std::string::npos);
   EXPECT_NE(lab->output(0).find("waiting at " + Lab::address(0) + ":" + std::to_string(kPort) +
                                 " for rank 2 of 4, "),
             std::string::npos)

@@ -127,6 +127,14 @@ TEST_F(Srun, TakesTheLineThatTheJobPrintsForItsHosts) {
   }
 }
 
+// Slurm says SLURM_PROCID=0 and SLURM_NTASKS=2 there, too.
+TEST_F(Srun, IsNotAwaitedByOneProcessInABatchScriptOfTwoTasks) {
+  std::ofstream(lab->file("batch")) << "#!/bin/sh\n" << kCommand << write_job() << result_flags();
+  ASSERT_EQ(play("sbatch --quiet --wait -N2 -n2 --output=batch.said batch"), 0)
+      << said() << read_file(lab->file("batch.said"));
+  EXPECT_EQ(result()["hosts"].size(), 1u);
+}
+
 TEST_F(Srun, RefusesNodesThatAreNotTheJobsHosts) {
   const std::string job = write_job("hosts: [{name: s2}, {name: s1}]\n");
   EXPECT_EQ(play("srun -N2 -n2 " + (kCommand + job)), 3);

@@ -79,7 +79,7 @@ class SwitchProof : public ForeignSwitch {
     const json result = play_on(target, trouble);
     if (!result.contains("packets")) return;
     const json& packets = result["packets"];
-    // Of what the ranks send, and of what comes from the switch.
+    // Losses of the packets that ranks send, and of those that come from the switch.
     const double expected = 2 * trouble.loss * packets["sent"].get<double>();
     EXPECT_GE(packets["lost_on_purpose"], expected > 20 ? 1 : 0);
     EXPECT_LE(packets["lost_on_purpose"], 2 * expected + 20);

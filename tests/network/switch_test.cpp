@@ -44,7 +44,7 @@ TEST_F(SwitchedHosts, AreSummedRightWhateverIsLostOrDoubled) {
                            "-s fabric.packets.duplicates=0.02 -s switch.packet_elements=64"));
     if (!result.contains("packets")) return;
     EXPECT_GT(result["packets"]["lost_on_purpose"], 0);
-    // What is lost has to be sent again, but for some second copies.
+    // Lost packets are sent again, unless a second copy arrived.
     EXPECT_GT(result["switch"]["packets_sent_again"],
               result["packets"]["lost_on_purpose"].get<int>() / 2);
   }
@@ -116,8 +116,8 @@ TEST_F(SwitchedHosts, PlayARingThroughTheSameSwitch) {
   }
 }
 
-// A switch takes what goes to UDP ports 48864 to 48879 for its own, so ranks keep away from them,
-// too where the kernel has hardly any other.
+// A switch takes packets to UDP ports 48864 to 48879 for its own, so ranks avoid these ports, even
+// where the kernel has hardly any other.
 TEST_F(SwitchedHosts, HaveNoPortThatTheSwitchTakesForItsOwn) {
   for (int h = 0; h < kHosts; ++h)
     ASSERT_EQ(shell(lab->in(h, "sysctl -qw net.ipv4.ip_local_port_range='48864 48883'")), 0);
@@ -134,7 +134,7 @@ TEST_F(SwitchedHosts, NameASwitchThatIsNotThere) {
       << said();
 }
 
-// It serves another job in these slots, or packets of another size.
+// The switch serves another job in these slots, or packets of another size.
 TEST_F(ForeignSwitch, IsRefusedWhereItHasNoFreeSlotsOrAnotherFormat) {
   turn_offloads_off();
   const pid_t sw = start_switch("compiled", true);
@@ -212,7 +212,7 @@ class LostSwitch : public ForeignSwitch {
   }
 };
 
-// It forwards, but has forgotten the job.
+// The switch forwards, but has forgotten the job.
 TEST_F(LostSwitch, IsGivenUpWhereItOnlyForwards) {
   turn_offloads_off();
   const pid_t sw = start_switch("compiled", false);
@@ -222,7 +222,7 @@ TEST_F(LostSwitch, IsGivenUpWhereItOnlyForwards) {
   lab->stop(sw);
 }
 
-// It forgets all rounds now and then, and in the end the job.
+// The switch forgets all rounds now and then, and in the end the job.
 TEST_F(LostSwitch, OfSparseBlocksForgetsItsRoundsAndIsGivenUp) {
   turn_offloads_off();
   const pid_t sw = start_switch("compiled", false);
@@ -239,7 +239,7 @@ TEST_F(LostSwitch, OfSparseBlocksForgetsItsRoundsAndIsGivenUp) {
   lab->stop(sw);
 }
 
-// It is gone, and a bridge takes its place on the links.
+// The switch is gone, and a bridge takes its place on the links.
 TEST_F(LostSwitch, IsGivenUpWhereABridgeTakesItsPlace) {
   turn_offloads_off();
   const pid_t sw = start_switch("compiled", true);
@@ -374,7 +374,7 @@ TEST_F(SwitchedHosts, EndTheirSwitchWhenTheyAreKilled) {
   EXPECT_NE(shell(running), 0);
 }
 
-// They do not wait for a switch that nobody starts again.
+// The ranks do not wait for a switch that nobody starts again.
 TEST_F(SwitchedHosts, EndSoonAfterTheSwitchThatTheyStarted) {
   const pid_t pid = start_long_run();
   shell("sleep 0.5");

@@ -17,14 +17,14 @@ namespace ghostrank::testing {
 
 inline constexpr std::uint64_t kElements = 30'000;
 
-// Whose long proofs are wanted: GHOSTRANK_SWITCH_PROOF, the name of a target, or 1 for all; empty:
-// nobody's. The command refuses variables that it does not know, so this takes it away.
+// The target whose long proofs are wanted, from GHOSTRANK_SWITCH_PROOF; 1: all, empty: none. The
+// command refuses variables that it does not know, so the first call unsets this one.
 const std::string& wanted_proof();
 
 class SwitchedHosts : public Namespaces {
  protected:
   void SetUp() override;
-  void make_lab(int hosts);  // in place of the one that there is
+  void make_lab(int hosts);  // replaces the present lab
 
   // The command that plays the job, with result.json; `settings`: more of -s.
   std::string job(const std::string& type, const std::string& settings) const;
@@ -33,7 +33,7 @@ class SwitchedHosts : public Namespaces {
   pid_t start_long_run(const std::string& settings = "");
   int play(const std::string& command);
   std::string said() const;  // by the last run
-  // The result of a run, which must end well and leave no wrong element.
+  // Returns the result of a run that must end well with no wrong element; {} if there is none.
   nlohmann::json expect_exact(const std::string& command);
   nlohmann::json expect_exact_end(pid_t run);
   // Returns when the switch of this control socket has completed a thousand sums since its start,
@@ -44,7 +44,7 @@ class SwitchedHosts : public Namespaces {
 // The run finds a switch that runs.
 class ForeignSwitch : public SwitchedHosts {
  protected:
-  // At both ends of every link, as a run that starts its switch does.
+  // Turns them off at both ends of every link, as a run that starts its switch does.
   void turn_offloads_off();
   // Returns when it serves. `has_job`: its plan holds the job's group; else only its control socket
   // tells it.

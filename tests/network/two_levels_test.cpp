@@ -32,7 +32,7 @@ constexpr const char* kLeafMac = "02:00:00:00:ff:01";
 constexpr const char* kSpineAddress = "10.77.0.201";
 constexpr const char* kSpineMac = "02:00:00:00:ff:09";
 
-// A port of a switch, what is behind it, and whom the switch knows there: in its job, or above it.
+// A switch's port, its neighbour in the job (a worker or a switch) and the MAC addresses behind it.
 struct Port {
   std::string name, mac, ip;
   std::vector<std::string> behind;  // MAC addresses
@@ -63,7 +63,7 @@ TEST_F(LeavesOfTheRun, SumRightWhateverBecomesOfPackets) {
   expect_exact(two_levels(" -s collectives.allreduce=ring -s fabric.kind=packets"));
 }
 
-// Which elements come from one worker or go to one, a leaf tells by the numbers of its workers.
+// A leaf tells elements from one worker or for one by the numbers of its workers.
 TEST_F(LeavesOfTheRun, ScatterGatherAndReduce) {
   const std::string lossy =
       " -s fabric.packets.loss=0.005 -s fabric.packets.duplicates=0.01 -s switch.loss=0.002";
@@ -86,7 +86,7 @@ TEST_F(LeavesOfTheRun, ScatterGatherAndReduce) {
   }
 }
 
-// A stand-in for the P4 compiler, whose program is the one that the real one has made of ours.
+// A stand-in for the P4 compiler: it copies the program that the real one has made of ours.
 TEST_F(LeavesOfTheRun, HaveTheirProgramCompiledOnce) {
   if (targets().back() != "dpdk") GTEST_SKIP() << "built without DPDK";
   const std::string compiler = lab->file("p4c-dpdk"), compiled = lab->file("compiled");
@@ -141,7 +141,7 @@ TEST_F(LeavesOfTheRun, SumForMoreWorkersThanOneSwitchServes) {
   }
 }
 
-// The user starts them.
+// The user starts the leaves and the spine.
 class TwoLevels : public ForeignSwitch {
  protected:
   void SetUp() override {
@@ -274,7 +274,7 @@ TEST_F(TwoLevels, SumRightAfterALeafOrTheSpineHasStartedAgain) {
   const json result = expect_exact_end(run);
   for (int number = 0; number <= kLeaves; ++number) stop_switch(number);
   EXPECT_GT(restarts, 2) << "the run was over too soon";
-  // Null where workers had nothing to agree on: what was forgotten was sent whole once more.
+  // Null where workers had nothing to agree on: forgotten rounds were sent whole once more.
   const json& troubles = result["switch_troubles"];
   EXPECT_TRUE(troubles.is_null() || troubles["fallbacks"] == 0) << troubles;
 }

@@ -143,9 +143,11 @@ Disturbance Quota::disturbance() const {
   };
 }
 
-Hogs::Hogs(int count) {
+// Delegates, so that the destructor ends those that run already when one cannot be started.
+Hogs::Hogs(int count) : Hogs() {
   for (int i = 0; i < count; ++i) {
     const pid_t child = fork();
+    if (child < 0) throw std::runtime_error("fork failed");  // kill(-1) would signal all processes
     if (child == 0)
       for (volatile unsigned long n = 0;;) n = n + 1;
     processes_.push_back(child);

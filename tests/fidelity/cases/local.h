@@ -65,6 +65,8 @@ class Hogs {
   Hogs& operator=(const Hogs&) = delete;
 
  private:
+  Hogs() = default;
+
   std::vector<pid_t> processes_;
 };
 

@@ -60,7 +60,7 @@ class JobFile {
   const std::filesystem::path path_;
 };
 
-// What only the rule for unpublished settings tries may not fit the model.
+// Returns nullopt if the settings were only tried, not published, and do not fit the model.
 std::optional<LoadedJob> loaded(const std::string& text, bool tried, Workload& workload) {
   try {
     LoadedJob job = load_job(JobFile(text).path(), {});

@@ -162,7 +162,7 @@ struct Place {
   int nodes;
 };
 
-// Those of a target that is built.
+// The places whose target is built.
 std::vector<Place> built(std::vector<Place> places) {
   const std::vector<std::string> targets = testing::targets();
   std::erase_if(places,

@@ -41,7 +41,7 @@ json play_ranks(Lab& lab, int ranks, int iterations) {
       lab, 2,
       "run " + lab.file("time.yaml") + " -s cluster.nodes=" + std::to_string(ranks) +
           " -s run.iterations=" + std::to_string(iterations),
-      kLongestPlay + std::chrono::seconds(3 * iterations));  // twice the time that they take
+      kLongestPlay + std::chrono::seconds(3 * iterations));  // at least twice what they take
 }
 
 std::string microseconds(const json& value) {

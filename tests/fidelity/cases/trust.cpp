@@ -75,8 +75,8 @@ json play_disturbed(const Folder& folder, unsigned seed, const Disturbed& by,
   return play_here(folder, 1, arguments);
 }
 
-// A figure of a result, and whether the result calls it valid. `least` and `most`: between which
-// the value is as right as itself; a median call of a few kinds may stand anywhere between two of
+// A figure of a result, and whether the result calls it valid. `least` and `most`: any value
+// between them is as right; a median call of a few kinds may stand anywhere between two of
 // them.
 struct Claim {
   double value = 0;
@@ -106,7 +106,7 @@ std::map<std::string, Claim> claims_of(const json& result) {
   return claims;
 }
 
-// Of one kind of figure over all runs.
+// Counts for one kind of figure over all runs.
 struct Tally {
   int valid = 0, false_valid = 0, invalid = 0, false_invalid = 0;
   double worst = 0;  // error of a figure that was called valid

@@ -179,6 +179,9 @@ def main(binary, source, document=None):
     alike_served, pairs_served = agreement(served, every, SERVER_METHODS)
     alike_kept_served, pairs_kept_served = agreement(served, [*kept, *SERVER_METHODS],
                                                      SERVER_METHODS)
+    if 0 in (pairs, pairs_kept, pairs_served, pairs_kept_served):
+        sys.exit(f"schedulers.py: {source} has no methods to rank, with or without servers and "
+                 "ByteScheduler; give it all rows of ddl-benchmarks")
     text = "\n\n".join([
         "Samples/s, and how far from the published ones:", throughput_table(settings, METHODS),
         f"Pairs of methods that differ by more than {100 * DIFFERENT:.0f} % and are ranked alike: "
