@@ -24,20 +24,16 @@ int scale_of(int exponent, int workers) {
   return 31 - std::bit_width(n > 128 ? n : n - 1) - exponent;
 }
 
-constexpr std::uint32_t kSign = 0x8000'0000u, kInfinity = 0x7f80'0000u;
+// The bits of a number without its sign sort by magnitude: those of NaN are above infinity's.
+constexpr std::uint32_t kMagnitude = 0x7fff'ffffu, kInfinity = 0x7f80'0000u;
 
-// The bits of a number without its sign, which sort by magnitude; 0 for NaN. Has no branch, so that
-// loops are vectorised.
-inline std::uint32_t magnitude(std::uint32_t number) {
-  const std::uint32_t bits = number & ~kSign;
-  return bits & (0u - static_cast<std::uint32_t>(bits <= kInfinity));
-}
-
-// Float i, which need not be aligned.
-inline std::uint32_t bits_of(const std::byte* floats, std::size_t i) {
-  std::uint32_t bits;
-  std::memcpy(&bits, floats + i * sizeof bits, sizeof bits);
-  return bits;
+// Item i of `floats`, which need not be aligned. One by one, because GCC makes vectors of such
+// loops.
+template <typename Type>
+inline Type item(const std::byte* floats, std::size_t i) {
+  Type value;
+  std::memcpy(&value, floats + i * sizeof value, sizeof value);
+  return value;
 }
 
 }  // namespace
@@ -46,9 +42,17 @@ GHOSTRANK_KERNEL std::int8_t exponent_of(std::span<const std::byte> floats) {
   // Prefetch the next block: it lies behind this one, and the caller asks for it next.
   for (std::size_t line = 0; line < floats.size(); line += 64)
     __builtin_prefetch(floats.data() + floats.size() + line);
+  const std::size_t count = floats.size() / sizeof(float);
   std::uint32_t most = 0;
-  for (std::size_t i = 0; i < floats.size() / sizeof(float); ++i)
-    most = std::max(most, magnitude(bits_of(floats.data(), i)));
+  for (std::size_t i = 0; i < count; ++i)
+    most = std::max(most, item<std::uint32_t>(floats.data(), i) & kMagnitude);
+  if (most > kInfinity) {  // NaN counts as 0
+    most = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      if (const std::uint32_t bits = item<std::uint32_t>(floats.data(), i) & kMagnitude;
+          bits <= kInfinity)
+        most = std::max(most, bits);
+  }
   const int exponent = static_cast<int>(most >> 23) - 126;
   return static_cast<std::int8_t>(std::clamp(exponent, kLeastExponent, kMostExponent));
 }
@@ -58,10 +62,11 @@ GHOSTRANK_KERNEL void quantise(std::span<const std::byte> floats, int exponent, 
   const float scale = power_of_two(scale_of(exponent, workers));
   // The largest float below 2^exponent: larger ones count as that.
   const float below = power_of_two(exponent) * (1 - 0x1p-24F);
-  const std::uint32_t most = magnitude(std::bit_cast<std::uint32_t>(below));
   for (std::size_t i = 0; i < floats.size() / sizeof(float); ++i) {
-    const std::uint32_t bits = bits_of(floats.data(), i);
-    const float x = std::bit_cast<float>(std::min(magnitude(bits), most) | (bits & kSign));
+    float x = item<float>(floats.data(), i);
+    x = x == x ? x : 0;  // NaN
+    x = x < below ? x : below;
+    x = x > -below ? x : -below;
     whole[i] = static_cast<std::int32_t>(std::nearbyint(x * scale));
   }
 }
@@ -70,11 +75,8 @@ GHOSTRANK_KERNEL void restore(std::span<const std::byte> sums, int exponent, int
                               std::span<float> numbers) {
   GHOSTRANK_ASSERT(sums.size() >= numbers.size() * sizeof(std::int32_t));
   const float step = power_of_two(-scale_of(exponent, workers));
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    std::int32_t sum;
-    std::memcpy(&sum, sums.data() + i * sizeof sum, sizeof sum);
-    numbers[i] = static_cast<float>(sum) * step;
-  }
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(item<std::int32_t>(sums.data(), i)) * step;
 }
 
 double error_bound(int exponent, int workers) {

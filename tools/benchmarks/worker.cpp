@@ -3,6 +3,7 @@
 // once as its own result, so a packet costs reading and quantising its elements, the frame, and the
 // same on the way back; what the other workers and the switch cost is not in it.
 #include <cstring>
+#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,7 +41,8 @@ class Gradients final : public Tensor {
   std::vector<std::byte> bytes_;
 };
 
-// Frames that were sent and have not come back, in their order.
+// Frames that were sent and have not come back, in their order. A frame that has come back is used
+// for the next that leaves, as a NIC does.
 class Wire final : public Io {
  public:
   Wire(const Ends& ends, DataType type, std::uint64_t bytes)
@@ -48,11 +50,14 @@ class Wire final : public Io {
 
   bool send(std::span<const GroupParty> to, const Note& note, Carriage) override {
     if (to.front() != kSwitch) return true;
-    const std::uint64_t bytes = note_bytes(note, ends_.overhead_bytes());
-    if (end_ == frames_.size()) frames_.emplace_back();
-    std::vector<std::byte>& frame = frames_[end_++];
-    frame.resize(bytes);
+    std::vector<std::byte> frame;
+    if (!free_.empty()) {
+      frame.swap(free_.back());
+      free_.pop_back();
+    }
+    frame.resize(note_bytes(note, ends_.overhead_bytes()));
     ends_.wire_format()->encode(note, frame);
+    sent_.push_back(std::move(frame));
     return true;
   }
   void arm(std::uint32_t, Picoseconds) override {}
@@ -66,13 +71,12 @@ class Wire final : public Io {
     done_ = false;
     worker.on_call(*this, call);
     std::uint64_t packets = 0;
-    std::vector<std::vector<std::byte>> arriving;
-    while (end_ > 0) {
-      arriving.swap(frames_);
-      const std::size_t arrived = std::exchange(end_, 0);
-      for (std::size_t i = 0; i < arrived; ++i, ++packets)
-        if (const auto note = ends_.wire_format()->decode(arriving[i], store_))
-          worker.on_note(*this, kSwitch, *note);
+    for (; !sent_.empty(); ++packets) {
+      std::vector<std::byte> frame = std::move(sent_.front());
+      sent_.pop_front();
+      const auto note = ends_.wire_format()->decode(frame, store_);
+      free_.push_back(std::move(frame));
+      if (note) worker.on_note(*this, kSwitch, *note);
     }
     return done_ ? packets : 0;
   }
@@ -80,9 +84,9 @@ class Wire final : public Io {
  private:
   const Ends& ends_;
   Gradients gradients_;
-  std::vector<std::vector<std::byte>> frames_;
+  std::deque<std::vector<std::byte>> sent_;
+  std::vector<std::vector<std::byte>> free_;
   std::vector<std::byte> store_;
-  std::size_t end_ = 0;  // frames_ [0, end_) hold a frame
   bool done_ = false;
 };
 
