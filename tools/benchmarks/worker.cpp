@@ -2,8 +2,8 @@
 // two nodes, one core, no kernel. Every packet that the worker sends is encoded, and comes back at
 // once as its own result, so a packet costs reading and quantising its elements, the frame, and the
 // same on the way back; what the other workers and the switch cost is not in it.
+#include <array>
 #include <cstring>
-#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,6 +18,7 @@ namespace ghostrank::bench {
 namespace {
 
 constexpr GroupParty kWorker = 0, kSwitch = 2;  // the other node's is 1
+constexpr int kFrames = 128;                    // a worker has as many slots
 
 class Gradients final : public Tensor {
  public:
@@ -41,8 +42,7 @@ class Gradients final : public Tensor {
   std::vector<std::byte> bytes_;
 };
 
-// Frames that were sent and have not come back, in their order. A frame that has come back is used
-// for the next that leaves, as a NIC does.
+// Frames that were sent and have not come back: a ring of buffers, as a NIC has.
 class Wire final : public Io {
  public:
   Wire(const Ends& ends, DataType type, std::uint64_t bytes)
@@ -50,14 +50,10 @@ class Wire final : public Io {
 
   bool send(std::span<const GroupParty> to, const Note& note, Carriage) override {
     if (to.front() != kSwitch) return true;
-    std::vector<std::byte> frame;
-    if (!free_.empty()) {
-      frame.swap(free_.back());
-      free_.pop_back();
-    }
-    frame.resize(note_bytes(note, ends_.overhead_bytes()));
-    ends_.wire_format()->encode(note, frame);
-    sent_.push_back(std::move(frame));
+    if (sent_ - back_ == kFrames) return false;
+    Frame& frame = frames_[sent_++ % kFrames];
+    frame.bytes = note_bytes(note, ends_.overhead_bytes());
+    ends_.wire_format()->encode(note, std::span(frame.buffer).first(frame.bytes));
     return true;
   }
   void arm(std::uint32_t, Picoseconds) override {}
@@ -70,30 +66,35 @@ class Wire final : public Io {
   std::uint64_t play(Agent& worker, const Call& call) {
     done_ = false;
     worker.on_call(*this, call);
-    std::uint64_t packets = 0;
-    for (; !sent_.empty(); ++packets) {
-      std::vector<std::byte> frame = std::move(sent_.front());
-      sent_.pop_front();
-      const auto note = ends_.wire_format()->decode(frame, store_);
-      free_.push_back(std::move(frame));
+    const std::uint64_t before = back_;
+    while (back_ < sent_) {
+      const Frame& frame = frames_[back_++ % kFrames];
+      const auto note =
+          ends_.wire_format()->decode(std::span(frame.buffer).first(frame.bytes), store_);
       if (note) worker.on_note(*this, kSwitch, *note);
     }
-    return done_ ? packets : 0;
+    return done_ ? back_ - before : 0;
   }
 
  private:
+  struct Frame {
+    std::size_t bytes = 0;
+    std::array<std::byte, 1500> buffer;
+  };
+
   const Ends& ends_;
   Gradients gradients_;
-  std::deque<std::vector<std::byte>> sent_;
-  std::vector<std::vector<std::byte>> free_;
+  std::vector<Frame> frames_{kFrames};
   std::vector<std::byte> store_;
+  std::uint64_t sent_ = 0, back_ = 0;  // frames so far
   bool done_ = false;
 };
 
 // Arguments: elements of a packet, MiB of the tensor.
 void play(benchmark::State& state, DataType type) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(state.range(1)) << 20;
-  const auto ends = switchml_ends(2, {.slots = 128, .elements = static_cast<int>(state.range(0))});
+  const auto ends =
+      switchml_ends(2, {.slots = kFrames, .elements = static_cast<int>(state.range(0))});
   const auto worker = ends->agent(kWorker);
   Wire wire(*ends, type, bytes);
   Call call;
