@@ -100,7 +100,7 @@ TEST(SparseServer, SendsWhatIsNotZeroAlone) {
     EXPECT_TRUE(report.ok) << report.error;
     return report.events;
   };
-  // A call and an end per rank and direction; n d blocks up, n u blocks down.
+  // 4 calls, 8 end notes (a rank's, up and down), each rank's nonzero blocks up, their union down.
   EXPECT_EQ(events({0.1, 256, Overlap::all}), 4u + 8u + 4 * 10 + 4 * 10);
   EXPECT_EQ(events({0.1, 256, Overlap::none}), 4u + 8u + 4 * 10 + 4 * 40);
   EXPECT_EQ(events({}), 4u + 8u + 4 * 100 + 4 * 100);
@@ -177,7 +177,7 @@ TEST(SlotScheme, WritesWhatASwitchReads) {
   using Bytes = std::vector<unsigned>;
   EXPECT_EQ(packet_of(SlotScheme(2, {}, kSums), 0xfffffffe),
             (Bytes{0x51, 0xc0, 0, 5, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xfe}));
-  // -1.5 is 0xbfc00000, 1.5 is 0x3fc00000: as integers the larger number comes later.
+  // -1.5 is 0xbfc00000, 1.5 is 0x3fc00000; on the wire, floats have the order of unsigned integers.
   EXPECT_EQ(packet_of(*example("slot-max", 2), 0xbfc00000),
             (Bytes{0x51, 0xc0, 0, 5, 1, 2, 3, 4, 0x40, 0x3f, 0xff, 0xff}));
   EXPECT_EQ(packet_of(*example("slot-max", 2), 0x3fc00000),

@@ -32,7 +32,7 @@ struct Operation {
   int peer = -1, tag = 0;
   std::vector<int> after;
   bool done = false;
-  Ranks knows;  // ranks whose data have had a path to get here
+  Ranks knows;  // ranks whose data can have reached this operation
 };
 using Goal = std::vector<std::vector<Operation>>;  // by rank; label l1 is operation 0
 
@@ -234,7 +234,7 @@ collectives: {library: gloo}
 fabric: {kind: virtual}
 )";
 
-// Streams, some with workers, one of which outlives its iteration.
+// Two streams: `compute` has 2 workers, `comm` outlives its iteration.
 const char* const kCarried = R"(schema: ghostrank/job/1
 cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}
 fabric: {kind: virtual}

@@ -126,7 +126,7 @@ TEST(MscclExportOf, AnOutputOfMoreThanTheOwnBlockIsRefused) {
   EXPECT_THROW(to_msccl(*schedule, "wide"), std::invalid_argument);
 }
 
-// 280,000 of each rank.
+// 280,000 steps per rank: 7 for each element of a quarter of the buffer.
 TEST(MscclExportOf, MoreStepsThanTheReaderTakesAreRefused) {
   Communicator comm;
   comm.slice_bytes = 4;

@@ -109,7 +109,7 @@ TEST(Plugin, BringsARouting) {
   algorithms.load_plugin(GHOSTRANK_ROUTING_PLUGIN, ".");
   const Routing& row = *algorithms.routings().back();
   EXPECT_EQ(row.name, "by-source");
-  // Seven nodes with a NIC each, on seven leaves with two spines: a shift by one.
+  // Seven nodes with a NIC each, seven leaves, two spines: in the ring each leaf sends to the next.
   testing::SmallJob job(7, 1, FabricKind::virtual_time);
   job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
   job.spec.cluster.topology.leaves = 7;

@@ -48,8 +48,8 @@ inline std::string algo_xml(const std::string& coll, int ranks, int chunks, bool
          "\" inplace=\"" + (in_place ? "1" : "0") + "\">\n" + gpus + "</algo>\n";
 }
 
-// All-reduce of n ranks: every rank sends chunk j to rank j. Rank j adds all of them in scratch, in
-// its threadblock 0, and sends the sum to all ranks. Threadblocks wait for each other.
+// All-reduce of n ranks: every rank sends its chunk j to the scratch of rank j. Threadblock 0 of
+// rank j adds these chunks to the result; then each threadblock sends the sum to its own peer.
 inline std::string all_pairs_xml(int n, bool in_place) {
   const std::string result = in_place ? "i" : "o";
   std::string gpus;
@@ -81,7 +81,7 @@ inline std::string all_pairs_xml(int n, bool in_place) {
   return algo_xml("allreduce", n, n, in_place, gpus);
 }
 
-// All-reduce of n ranks along a chain and around again: one threadblock per rank, only fused steps.
+// All-reduce of n >= 3 ranks by fused steps, along a chain and around again: 1 threadblock a rank.
 inline std::string fused_ring_xml(int n, int chunks) {
   std::string gpus;
   for (int r = 0; r < n; ++r) {

@@ -65,7 +65,7 @@ TEST_F(Capture, FindsTheDelaysOfEveryStepAndRank) {
   }
 }
 
-// A layer is ready with the last of its gradients, and the hooks note no other.
+// A layer is ready when its last gradient is, so the hooks record only that gradient.
 TEST_F(Capture, NeedsOnlyTheLastGradientOfALayer) {
   const Captured all = merge_capture(made());
   const std::regex not_last(R"(\[[13],[0-9]+\],)"), none_of_b(R"(\[[23],[0-9]+\],(?=\[))");
@@ -127,7 +127,7 @@ TEST_F(Capture, PlaysTheHostsWorkOnBuffersBesideTheirBroadcast) {
   Captured found = merge_capture(made({.broadcast = kBroadcast}));
   for (const int rank : {0, 1}) {
     const CaptureDelays& one = found.delays[static_cast<std::size_t>(rank)][0];
-    EXPECT_EQ(one.buffers, kBroadcast) << rank;  // rank 1 waits for rank 0 before that
+    EXPECT_EQ(one.buffers, kBroadcast) << rank;  // without rank 1's wait for rank 0
     EXPECT_EQ(one.before, test::kBefore - (rank == 1 ? test::kRootLate : 0));
     EXPECT_EQ(one.forward[0], test::kForwardA - kBroadcast + (rank == 1 ? test::kLate : 0));
   }
@@ -197,13 +197,13 @@ TEST_F(Capture, GivesAProfileThatPlaysEveryRecordedStep) {
   LoadedJob job = test::load_text(
       "model: '" + folder.path("net.yaml") +
       "'\ncluster: {nodes: 5, gpus_per_node: 1, nics_per_node: 1}\nparallel: {framework: ddp}");
-  // Both ranks are slow in the same steps, which shifts would tear apart.
+  // Both ranks are slow in the same steps; shifts would separate these, so no rank is shifted.
   EXPECT_EQ(plan_workload(job.spec).roles.size(), 2u);
   Model apart = *job.spec.model;
   for (std::size_t s = 0; s < 16; ++s) apart.recorded[1][s].optimizer += (s * 7) % 5 * 100'000'000;
   job.spec.model = std::make_shared<const Model>(std::move(apart));
   const Workload workload = plan_workload(job.spec);
-  EXPECT_EQ(workload.roles.size(), 5u);  // two ranks, shifted three times
+  EXPECT_EQ(workload.roles.size(), 5u);  // 2 captured ranks x 3 shifts, less one
   EXPECT_EQ(workload.cycle, 16u);
   EXPECT_EQ(workload.roles[0].iterations.size(), 18u);
   // Rank 2 plays what rank 0 does, a third of the steps later.
@@ -234,8 +234,8 @@ TEST_F(Capture, PlaysBucketsAsTheyWereUnlessTheJobSaysOtherwise) {
   EXPECT_EQ(reductions(", first_bucket_mb: 100"), (std::vector<std::uint64_t>{750000}));
 }
 
-// Two ranks look at a bucket each in two steps: 2 zeros, magnitudes from 1/4 to 2^-1.75 and from
-// 1/2.
+// Rank 0 records the gradients of a bucket in two steps, rank 1 in one: each time 1 zero, and
+// magnitudes from 2^-2 to 2^-1.75 and from 2^-1 to 2^-0.75.
 TEST_F(Capture, CountsMagnitudesAndBlocksOfGradients) {
   const std::string looked =
       R"({"magnitudes":[[3,1,[[-8,60],[-4,39]]],[2,0,[[-8,1]]]],"blocks":[[3,[1,0,2]],[2,[0,2,5]]],)"
@@ -273,7 +273,7 @@ TEST_F(Capture, CountsMagnitudesAndBlocksOfGradients) {
             std::string::npos);
 }
 
-// Each rank looks at all four parameters; those of a layer get ready bias first.
+// Each rank records the gradients of all four parameters; a layer's bias is ready first.
 TEST_F(Capture, WritesAHistogramForEachTensorOfItsProfile) {
   const std::string looked =
       R"({"magnitudes":[[0,2,[]],[1,0,[[-8,1]]],[2,0,[[-8,60]]],[3,1,[[-8,60],[-4,39]]]],)"
@@ -308,7 +308,7 @@ TEST_F(Capture, WritesAHistogramForEachTensorOfItsProfile) {
   EXPECT_GT(plan_workload(job.spec).compressed.size(), 0u);
 }
 
-// A block of 1,000 elements begins in no bias but that which begins a bucket.
+// A bias has 100 elements; a block of 1,000 begins in it only because it begins its bucket.
 TEST_F(Capture, WritesOverlapsOfEachTensorOfItsProfile) {
   const std::string looked =
       R"({"magnitudes":[[2,0,[[0,1]]]],"blocks":[[3,[0,0,1]],[2,[300,100,99]]],"block":1000})"
@@ -474,14 +474,14 @@ TEST(ShippedCaptures, AreAsNearTheirRunsAsIsSaid) {
   }
 }
 
-// One GPU was captured, many are played: rescaled, with the notes that say what of it is measured.
+// A capture of one GPU, rescaled and played on many GPUs; notes say which part is measured.
 TEST(ShippedCaptures, OfOneGpuPlaysOnMany) {
   const std::string profile = GHOSTRANK_SOURCE_DIR "/profiles/models/captured-gpt2.yaml";
   const Outcome checked = shell(GHOSTRANK_BINARY " profile check --json - '" + profile + "'");
   ASSERT_EQ(checked.status, 0) << checked.text;
   const json found = json::parse(checked.text);
   EXPECT_NEAR(found["rows"][0]["error"].get<double>(), 0.0156, 0.0001);  // as docs/traces.md says
-  EXPECT_EQ(found["rows"].size(), 3u);  // its all-reduces ended at once: nothing is said of them
+  EXPECT_EQ(found["rows"].size(), 3u);  // its all-reduces ended at once, so no row is about them
   EXPECT_EQ(found["buckets_by_rule"], true);
 
   const test::Folder folder;
@@ -495,7 +495,7 @@ TEST(ShippedCaptures, OfOneGpuPlaysOnMany) {
                                "' -s cluster.nodes=2 -s run.iterations=4 -q --json -");
   ASSERT_EQ(played.status, 0) << played.text;
   const json result = json::parse(played.text);
-  EXPECT_GT(result["step_time"]["median"], found["rows"][0]["emulated"]);  // now with a network
+  EXPECT_GT(result["step_time"]["median"], found["rows"][0]["emulated"]);  // played with a network
   const std::string notes = result["notes"].dump();
   EXPECT_NE(notes.find("measured: delays of 1 of 16 ranks in 28 steps, and DDP's buckets, by a "
                        "capture (fake, torch 2.11.0+cu130)"),

@@ -56,7 +56,7 @@ Workload programs(const std::string& framework) {
                            .spec);
 }
 
-// Bytes of all calls of rank 0's last program, by function.
+// Elements of all calls of role 0's last program, by function.
 std::map<Func, std::uint64_t> counts(const Workload& workload) {
   std::map<Func, std::uint64_t> out;
   for (const OpList& stream : workload.roles[0].iterations.back().streams)
@@ -96,8 +96,8 @@ TEST(Rescale, RefusesWhatIsNotArithmetic) {
             std::string::npos);
 }
 
-// Records of 2 ranks as one of `ranks`, whose layer `b` takes `more` longer backward; over
-// `megabits`.
+// The records of 2 ranks as a capture of `ranks`: layer b's backward takes `more` ns longer; the
+// network has `megabits` Mb/s.
 YamlValue capture_at(int ranks, Nanos more, double megabits = 1000) {
   const test::Folder folder;
   for (int rank : {0, 1})
@@ -110,7 +110,7 @@ YamlValue capture_at(int ranks, Nanos more, double megabits = 1000) {
 }
 
 TEST(FitScale, FollowsWhatARankSendsWhereThePointsDiffer) {
-  // 1 / 2, 1 / 4, 1 / 8: the last step is half of the one before.
+  // 1 / ranks goes from 1/2 to 1/4 to 1/8: the second step is half of the first.
   const ScaleFit two = fit_scale({{2, 10, 0.1}, {4, 14, 0.1}}, 8);
   EXPECT_DOUBLE_EQ(two.value, 16);
   EXPECT_FALSE(two.constant);
@@ -140,7 +140,7 @@ TEST(FitScales, StretchesThePhasesOfTheRecordedSteps) {
       model_of(fit_scales({capture_at(4, 4'000'000, 900), capture_at(2, 0)}, 8, comments));
   EXPECT_EQ(eight.capture->ranks, 8);
   EXPECT_TRUE(eight.capture->held_out.empty());
-  // The backward of both layers together goes on by half of what it took longer with 4 ranks.
+  // From 4 to 8 ranks, the backward of both layers grows by half as much as from 2 to 4.
   const auto backward = [](const Model& model) {
     std::vector<double> times;
     for (const StepTimes& step : model.recorded[0])
@@ -150,12 +150,12 @@ TEST(FitScales, StretchesThePhasesOfTheRecordedSteps) {
   };
   EXPECT_NEAR(backward(four), backward(two) + 4, 1e-6);
   EXPECT_NEAR(backward(eight), backward(two) + 6, 1e-3);
-  // Its layers keep their shares, all that does not differ stays.
+  // Layers keep their shares of the backward; times that do not depend on the ranks stay.
   const LayerTime &before = four.recorded[1][3].layers[0], &after = eight.recorded[1][3].layers[0];
   EXPECT_NEAR(static_cast<double>(after.backward) / static_cast<double>(before.backward),
               backward(eight) / backward(four), 2e-2);
   EXPECT_EQ(after.forward, before.forward);
-  // 1/1000 and 1/900 s per megabit go on to 1.1667/1000.
+  // Seconds per megabit: 1/1000 with 2 ranks and 1/900 with 4, so 1.1667/1000 with 8.
   EXPECT_NEAR(eight.capture->nic_rate_bps, 1000e6 / (1 + 1.5 / 9), 1e4);
   EXPECT_EQ(eight.capture->nic_latency, 10 * kPicosPerMicro);
   const std::string all = testing::PrintToString(comments);

@@ -57,8 +57,8 @@ class NcclPlugin : public testing::TestWithParam<int> {
       files_.push_back(entry.path());
     ASSERT_EQ(files_.size(), std::size_t{kRanks});
   }
-  bool told() const { return GetParam() >= 4; }     // how large a communicator is
-  bool kernels() const { return GetParam() >= 3; }  // when kernels run
+  bool told() const { return GetParam() >= 4; }     // NCCL says how large a communicator is
+  bool kernels() const { return GetParam() >= 3; }  // NCCL says when kernels run
 
   test::Folder folder_;
   std::vector<fs::path> files_;
@@ -125,8 +125,8 @@ TEST_P(NcclPlugin, SaysWhatEveryCallWas) {
     EXPECT_EQ(events.size(), p2p ? 1u : 2u);
     const std::int64_t start = events[0]["kernel_start_ts"], stop = events[0]["kernel_stop_ts"];
     EXPECT_GE(stop - start, 2000) << "a kernel takes 2 ms";
-    // Kernels of both communicators ran one after the other; a lag that was not yet known at the
-    // first call may move it.
+    // Kernels of both communicators run one after the other. A start may be up to 1 ms too early,
+    // as the lag of the GPU's timer is not yet known at the first call.
     EXPECT_GT(start + 1000, last);
     if (told()) last = stop;
     EXPECT_LE(std::abs(start - times[p2p ? "p2p_start_ts" : "coll_start_ts"].get<std::int64_t>()),

@@ -68,14 +68,14 @@ TEST_F(RealCapture, OfARealRunChangesNothingAndCanBePlayed) {
   EXPECT_EQ(found["buckets_by_rule"], true);
   EXPECT_GE(found["held_out_steps"].get<int>(), 6);
 
-  // The hooks note a layer's last gradient alone.
+  // The hooks record only the last gradient of each layer.
   const std::size_t layers =
       test::load_text("model: '" + profile + "'\nparallel: {framework: ddp}\n")
           .spec.model->layers.size();
   for (const CapturedStep& step : read_captured_rank(folder.path("fine/rank0.jsonl")).steps)
     EXPECT_EQ(step.gradients.size(), step.mode == CapturedStep::Mode::on ? layers : 0);
 
-  // With buckets as layers the same run has as many layers as buckets, and only their launches.
+  // With buckets as layers the hooks record only the buckets' launches: a layer for each bucket.
   const Outcome coarse =
       shell(GHOSTRANK_BINARY " profile capture --layers buckets --block 4 -o '" +
             folder.path("coarse.yaml") + "' --records '" + folder.path("coarse") + "' -- " +
@@ -90,8 +90,8 @@ TEST_F(RealCapture, OfARealRunChangesNothingAndCanBePlayed) {
   for (const CapturedStep& step : read_captured_rank(folder.path("coarse/rank0.jsonl")).steps)
     EXPECT_EQ(step.modules.size() + step.gradients.size(), 0u);
 
-  // What the gradients looked like, in a job. Inputs behind a ReLU leave rows of weights at zero in
-  // some steps, and the biases of dead units.
+  // The files of gradients, in a job. In some steps a ReLU leaves zero gradients in whole rows of
+  // weights and in the biases of dead units.
   const LoadedJob job = test::load_text(
       "model: '" + profile + "'\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n" +
       "parallel: {framework: ddp}\ncollectives: {allreduce: omnireduce}\nservers: {count: 1}\n" +
@@ -110,7 +110,7 @@ TEST_F(RealCapture, OfARealRunChangesNothingAndCanBePlayed) {
       "model: '" + profile + "'\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n" +
       "parallel: {framework: ddp}\ncompression: {method: dgc, ratio: 0.01}\n" +
       "tensors: {distribution: 'measured " + folder.path("run.magnitudes.csv") + "'}\n");
-  // Each rank looked twice at every parameter.
+  // Each of the 2 ranks recorded every parameter equally often.
   double elements = 0, expected = 0;
   for (const GradientLaw::Bin& bin : compressed.spec.gradients.laws.front().bins)
     elements += bin.count;

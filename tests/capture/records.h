@@ -8,22 +8,22 @@ namespace ghostrank::test {
 
 struct MadeRun {
   int steps = 45, block = 5;
-  long long clock_shift = 0;  // of rank 1, which then is on another machine
-  // Time of the broadcast of 1,000 floating-point buffers, by as much shorter is the first layer's
-  // forward. Rank 1 comes kRootLate before rank 0.
+  long long clock_shift = 0;  // ns; of rank 1, which then is on another machine
+  // Nanoseconds that the broadcast of 1,000 floating-point buffers takes; the first layer's forward
+  // is that much shorter. Rank 1 begins the broadcast kRootLate before rank 0.
   long long broadcast = 0;
-  long long without_hooks = 0;  // by as much longer are steps without hooks
+  long long without_hooks = 0;  // ns by which a step without hooks is longer
 };
 inline constexpr long long kRootLate = 200'000;
 
-// What each delay of step `step` is; nanoseconds.
+// The delays of step `step`, in nanoseconds.
 inline long long backward_of_last(int step) { return 4'000'000 + 40'000 * (step % 5); }
 inline constexpr long long kBefore = 1'000'000, kForwardA = 2'000'000, kForwardB = 3'000'000,
                            kLoss = 500'000, kBackwardA = 2'000'000, kAfter = 1'000'000,
                            kOptimizer = 2'000'000, kLate = 300'000, kReduce = 24'000'000;
 inline constexpr long long kFixed =
     kBefore + kForwardA + kForwardB + kLoss + kReduce + kAfter + kOptimizer + kLate;
-// From one step's end to the next: both buckets share the network from the first launch on.
+// From one step's end to the next, in ns: both buckets share the network from the first launch on.
 inline long long step_of(int step) { return kFixed + backward_of_last(step); }
 
 inline std::string made_header(int rank, const std::string& clock, bool buffers = false) {

@@ -255,7 +255,7 @@ TEST(AgentChecker, JudgesRoundedResultsInTheirOwnType) {
   }
 }
 
-// Asking, with a switch that counts at its site how often it was made.
+// Asking, whose server is a switch that counts at its site how often its agent was made.
 class Remembering final : public Ends {
  public:
   Remembering() : Ends(3), asking_(3, kAll) {}
@@ -268,7 +268,7 @@ class Remembering final : public Ends {
   std::vector<Edge> traffic(const Call& call) const override { return asking_.traffic(call); }
   Survives survives() const override { return {.restart = true}; }
 
-  mutable int made = 0;  // at one site
+  mutable int made = 0;  // largest count at one site
 
  private:
   Asking asking_;

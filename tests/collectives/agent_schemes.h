@@ -42,7 +42,7 @@ enum class Mistake {
 
 // Every rank sends its data to the ranks that need it, as reliable notes; serves every function.
 //
-//   transfer   from, to   places of the elements at sender and receiver; added or put there
+//   Transfer   `source`, `target`: index of the first element at sender and receiver
 class Direct final : public Ends {
  public:
   Direct(int size, Mistake mistake = Mistake::none) : Ends(size), mistake_(mistake) {}
@@ -176,7 +176,7 @@ class Direct final : public Ends {
       for (const std::uint32_t number : open) advance(io, number);
     }
 
-    // Takes notes that have arrived, but not into a tensor that is still to be sent.
+    // Applies the notes that have arrived, unless the call's own tensor is still to be sent.
     void advance(Io& io, std::uint32_t number) {
       Part& part = parts_[number];
       const bool sending = std::any_of(out_.begin(), out_.end(),

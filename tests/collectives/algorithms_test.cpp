@@ -33,7 +33,7 @@ std::string describe(const Algorithm& row, const Collective& c, const Communicat
          std::to_string(comm.flow_control.credits);
 }
 
-// Computes each step from the one before, as callers do that walk from step to step.
+// True if next_step(), which turns each step into the following one, agrees with step().
 bool walks_the_same_steps(const Schedule& schedule) {
   for (GroupRank r = 0; r < schedule.collective().size; ++r)
     for (int a = 0; a < schedule.actors(r); ++a) {
@@ -46,7 +46,7 @@ bool walks_the_same_steps(const Schedule& schedule) {
   return true;
 }
 
-// The schedule is proved right, and its bytes equal the closed form.
+// Proves the schedule and compares its bytes with the closed form; returns the checker's report.
 CheckReport prove(const Algorithm& row, const Collective& c, const Communicator& comm) {
   const auto schedule = row.make(c, comm);
   const CheckReport report = check(*schedule);
@@ -258,7 +258,7 @@ TEST(RingAllReduce, SendsItsLeftNeighboursPieceFirst) {
   EXPECT_EQ(schedule->actor(0, 0).steps, 7);
 }
 
-// The local ranks of each node that exchange data with other nodes.
+// The ranks that send data to another node.
 std::set<GroupRank> gateways(const Communicator& comm, int size) {
   const Collective c{Func::all_reduce, size, 1000, 4, 0};
   const auto schedule = find_algorithm("generic", c.func, "ring")->make(c, comm);

@@ -207,9 +207,9 @@ TEST(Checker, FindsAReceiverThatIsNotTheOneNamed) {
   EXPECT_TRUE(contains(error_of(script), "but receiver() names actor 0"));
 }
 
-// Rank 1 forwards with one actor the data that another actor receives: right only if the first
-// happens to be late. Played in one order the content is right, in the other it is wrong; the
-// checker must reject both.
+// One actor of rank 1 receives data, another forwards it: right only if the forwarder happens to be
+// late. Played in one order the content is right, in the other it is wrong; the checker must reject
+// both.
 TEST(Checker, FindsActorsOfARankThatRaceForAnElement) {
   const Collective c{Func::broadcast, 3, 1, 4, 2};
   const ScriptedActor receives{0, {receive_from(2, {0, 1}, Combine::copy)}};
@@ -222,8 +222,8 @@ TEST(Checker, FindsActorsOfARankThatRaceForAnElement) {
   EXPECT_TRUE(contains(early, "undefined content"));
 }
 
-// Two ranks exchange, each sending with one actor and reducing with the other: if its partner is
-// quick, a rank sends data that it has already reduced.
+// In either rank one actor sends and another reduces what the partner sends: if the partner is
+// quick, the rank sends data that it has already reduced.
 TEST(Checker, FindsAReductionThatMayOvertakeTheSendOfTheSameElement) {
   const Collective c{Func::all_reduce, 2, 1, 4, 0};
   const auto sends = [](GroupRank peer) { return ScriptedActor{0, {send_to(peer, {0, 1})}}; };

@@ -68,7 +68,7 @@ TEST(GlooAllReduce, TakesMoreSegmentsPerRankBeyondOneMiBEach) {
 }
 
 TEST(GlooAllReduce, LeavesOutSegmentsBeyondTheBuffer) {
-  // 10 elements on 4 ranks: 8 segments of 2 elements, of which 5 are not empty.
+  // 10 elements on 4 ranks: 8 segments of 2 elements; the last 3 lie beyond the buffer.
   const CheckReport report = proved({Func::all_reduce, 4, 10, 4, 0});
   EXPECT_EQ(report.messages, 2U * 3 * 5);
   EXPECT_EQ(report.bytes, 2U * 3 * 40);
@@ -127,8 +127,8 @@ TEST(GlooBroadcast, ReachesTheNearestRanksFirst) {
 }
 
 TEST(GlooFraming, AccountsForWhatItsConnectionsCarryBesidesThePayload) {
-  // 4 MiB on two ranks: 4 messages leave and 4 arrive over the one connection, and 4,194,880 bytes
-  // leave.
+  // 4 MiB on two ranks over one connection: a rank sends 4 messages and receives 4, and its socket
+  // sends 4,194,880 bytes.
   const std::uint64_t messages = 4;
   const std::uint64_t sent =
       messages * (kGlooFraming.preamble_bytes + kGlooFraming.send_ready_bytes);

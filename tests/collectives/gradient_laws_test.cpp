@@ -44,7 +44,7 @@ TEST(GradientLaws, GiveEveryPartOfATensorItsOwn) {
   EXPECT_NEAR(mean_magnitude(drawn.last(10'000)), 1, 0.04);
 }
 
-// A sample has as many gradients of each part, but for one, as its share of the tensor.
+// A sample holds each part's share of the tensor, give or take one gradient.
 TEST(GradientLaws, OfASampleHaveTheirSharesOfTheTensor) {
   const GradientLaw zero{GradientLaw::Kind::measured, 1, 1, {{1e-6, 1}}},
       one{GradientLaw::Kind::measured, 1, 1, {{1 - 1e-6, 0}, {1, 1}}};

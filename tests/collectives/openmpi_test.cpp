@@ -261,7 +261,7 @@ TEST(OpenMpiFixed, CountsAllBlocksOfAReduceScatterButOneOfAnAllGather) {
   EXPECT_EQ(row(gather.func, "fixed").cost(gather).steps, 20);
 }
 
-// Group sizes around the rules' limits, and counts on both sides of every power of two.
+// Group sizes around the rules' limits; counts 2^k - 1, so one lies between any two powers of two.
 TEST(OpenMpiFixed, PlaysWhateverTheRulesMayChoose) {
   const int sizes[] = {1,   2,   3,   4,   7,   8,   15,   16,   31,   32,   63,   64,
                        127, 128, 255, 256, 511, 512, 1023, 1024, 2047, 2048, 4095, 4096};

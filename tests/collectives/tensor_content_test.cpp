@@ -152,7 +152,7 @@ TEST(TensorContent, OverlapsAsWasMeasured) {
     ++on_so_many[ranks];
   }
   EXPECT_EQ(on_so_many, (std::vector<std::uint64_t>{500, 200, 100, 100, 100}));
-  // (200 + 2 * 100 + 3 * 100 + 4 * 100) / 4 blocks on average, drawn for each block.
+  // (200 + 2 * 100 + 3 * 100 + 4 * 100) / 4 blocks of a rank on average; each block draws ranks.
   for (const std::uint64_t blocks : of_rank) EXPECT_NEAR(static_cast<double>(blocks), 275, 50);
   EXPECT_DOUBLE_EQ(sparsity.union_density(4), 0.5);
   EXPECT_EQ(sparsity.refuses(4), "");
@@ -187,8 +187,8 @@ TEST(ZipfTable, SharesOutTheIdsByZipfsLaw) {
   EXPECT_EQ((ZipfTable{0, 1, 4, 1, 50, 1}.probability(0)), 1);
 }
 
-// Between the tables all is as the sparsity says; a block with a row of a table has what either
-// has.
+// The sparsity decides about blocks outside the tables. A block that lies partly in a table is
+// nonzero if one of the rows or the sparsity makes it so.
 TEST(TensorContent, RowsOfTablesAreNonzeroWhereTheirIdsWereDrawn) {
   auto layout = std::make_shared<TensorLayout>();
   layout->tables = {{1000, 20'000, 16, 1, 500, zipf_weight(20'000, 1)},
@@ -218,7 +218,7 @@ TEST(TensorContent, RowsOfTablesAreNonzeroWhereTheirIdsWereDrawn) {
   EXPECT_LT(means.density, 0.35);
 }
 
-// Parts draw from orders of their own. Those of few blocks have their densities on average.
+// Each part draws its own order of blocks. Parts of few blocks keep their density only on average.
 TEST(TensorContent, PartsAreAsSparseAsTheySay) {
   const auto shares = [](std::vector<double> of) {
     double density = 0;

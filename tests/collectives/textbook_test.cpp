@@ -1,4 +1,4 @@
-// Splitting, ordering and cutting, without any algorithm.
+// What all textbook schedules share: splitting over channels, orders of ranks, cutting into slices.
 #include "collectives/generic/textbook.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Records of one rank of a captured run: read, merged, written as a profile, and that read as a
+// Records of one rank of a captured run: read, merged, and written as a profile, which is read as a
 // model; likewise its gradients.
 #include "profiles/capture/gradients.h"
 #include "profiles/capture/merge.h"
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(*refused.what() != '\0');
     return 0;
   }
-  // What was merged is a profile, but for types and sizes that no model may have.
+  // The profile reads as a model, unless it has types or sizes that no model may have.
   try {
     YamlValue description =
         parse_yaml(profile, std::make_shared<Source>(Source{"profile", "profile", true}));

@@ -1,5 +1,5 @@
 // Input of the rendezvous port: greetings and frames, damaged, and cut into pieces as a network may
-// cut them (the first byte gives their length). Decoded frames must encode to the same bytes.
+// cut them (the first byte gives their length). A decoded frame must encode to one that decodes.
 #include <optional>
 #include <string>
 

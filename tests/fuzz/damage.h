@@ -1,7 +1,7 @@
 // Damages a well-formed binary sample as the input says, so that fuzzing gets past the first checks
 // and seeds stay valid when a format changes. The input is a list of records of four bytes:
 //
-//   what | position (2 bytes, modulo the size of the sample) | value
+//   what | position (2 bytes, little-endian, modulo the size of the sample) | value
 //
 //   0 overwrite a byte with `value`    3 cut off everything from here
 //   1 insert `value` bytes of 0x41     4 overwrite 8 bytes with a troublesome number

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::string whole = sample();
   const std::string bytes = fuzz::damaged(whole, data, size);
   const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
-  const std::vector<std::byte> piece(first, first + bytes.size());  // its end is guarded
+  const std::vector<std::byte> piece(first, first + bytes.size());  // ASan guards its end
   bool good = false;
   for (const std::size_t segment : {kSegment, std::size_t{0}}) {
     for (const bool keep : {false, true}) {

@@ -34,7 +34,7 @@ constexpr std::size_t kLongest = 64 << 10;
 
 std::string current;  // the current input, for the handler
 double slowest_seconds = 0;
-std::string crash_file;  // the handler writes it there
+std::string crash_file;  // where the handler writes the input
 
 // Calls only async-signal-safe functions.
 void keep_input(int signal) {

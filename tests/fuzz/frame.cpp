@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (bytes.size() > kMostFrameBytes) bytes.resize(kMostFrameBytes);
   const std::vector<std::byte> frame(reinterpret_cast<const std::byte*>(bytes.data()),
                                      reinterpret_cast<const std::byte*>(bytes.data()) +
-                                         bytes.size());  // on the heap: its end is guarded
+                                         bytes.size());  // on the heap: ASan guards its end
   std::vector<FramedMessage> messages;
   const bool good = parse_frame(frame, messages);
   fuzz::require(good != messages.empty());

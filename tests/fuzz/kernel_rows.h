@@ -1,4 +1,4 @@
-// What a reader of recorded kernels may give.
+// Sizes and times that a reader of recorded kernels returns must be positive.
 #pragma once
 
 #include "tests/fuzz/fuzz.h"

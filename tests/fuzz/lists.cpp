@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(names->size() <= kMaxListedNodes);
     ++fuzz::accepted;
   }
-  static const fuzz::MemoryFile file;  // parse_counts() takes a text that is no list for a path
+  static const fuzz::MemoryFile file;  // parse_counts() reads the file that a text names
   constexpr int kRanks = 8;
   for (const Func func : {Func::all_gather_v, Func::all_to_all_v}) {
     try {

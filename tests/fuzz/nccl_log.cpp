@@ -1,5 +1,5 @@
-// NCCL's own log, and its comparison with what is played here: no log makes either fail otherwise
-// than with an error, and what is compared is the same, or differs, or has a reason.
+// NCCL's own log, and its comparison with our schedules: both fail with an Error or not at all.
+// Each group of calls in the log has one finding: what we play, or why it is not compared.
 #include <string>
 
 #include "profiles/error.h"

@@ -1,4 +1,4 @@
-// NCCL's topology file: XML to a node whose links name what is there.
+// NCCL's topology file: XML to a node whose links lead to bridges, CPUs and GPUs that exist.
 #include "profiles/load/files/nccl_topology.h"
 
 #include <string>

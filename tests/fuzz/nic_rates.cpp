@@ -1,5 +1,5 @@
-// A file of NICs' rates: what is accepted lets every message end, a larger one not before a
-// smaller.
+// A file of NICs' rates. With accepted rates every message ends, and a larger one not before a
+// smaller one.
 #include "profiles/load/files/nic_rates.h"
 
 #include "profiles/error.h"

@@ -1,6 +1,6 @@
 // An export of nsys, as the only file of a job. The input is the file itself, or SQL that writes
-// it: damaged bytes test what SQLite lets through, damaged SQL what the tables may hold. As
-// trace.cpp, the import is made into programs and checked.
+// it: damaged bytes test pages that SQLite itself accepts, damaged SQL the content of tables. Makes
+// programs of the import and checks them, as trace.cpp does.
 #include "profiles/error.h"
 #include "profiles/trace/readers/import.h"
 #include "profiles/trace/replay.h"

@@ -1,5 +1,5 @@
-// Numbers, sizes, rates and lists of ranks as people write them. A value that is read and written
-// out reads back as the same.
+// Numbers, sizes, rates and lists of ranks as people write them. A size that is read and written
+// out reads back as the same, a rate as some rate.
 #include "profiles/input/quantity.h"
 
 #include <string>

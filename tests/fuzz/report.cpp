@@ -1,5 +1,5 @@
 // The report of a segment that processes send each other, with all its parts, damaged. A blob that
-// decodes must encode to the same content.
+// decodes must encode to as many bytes.
 #include "emulator/segment.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/fuzz.h"

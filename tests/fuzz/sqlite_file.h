@@ -1,5 +1,5 @@
 // A database of SQLite as the input of a fuzz target: the file itself, or SQL that writes it.
-// Damaged bytes test what SQLite lets through, damaged SQL what the tables may hold.
+// Damaged bytes test pages that SQLite itself accepts, damaged SQL the content of tables.
 #pragma once
 
 #include <fcntl.h>

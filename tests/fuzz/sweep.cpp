@@ -1,5 +1,5 @@
-// A sweep's grid (the first line) and the CSV that it goes on from (the rest). What is taken from a
-// CSV is written out as it was read.
+// A sweep's grid (the first line) and the CSV from which it resumes (the rest). Rows that are taken
+// from a CSV are written out as they were read.
 #include <string>
 
 #include "profiles/error.h"

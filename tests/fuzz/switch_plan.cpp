@@ -1,5 +1,5 @@
-// A switch's plan, and a job as its control socket gets it. The jobs of an accepted plan fit
-// together in any order.
+// A switch's plan, and a job as its control socket gets it. Each job of an accepted plan fits
+// beside all the others.
 #include <vector>
 
 #include "profiles/error.h"

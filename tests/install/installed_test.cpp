@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::Outcome;
 
-// Without the caller's environment, except PATH.
+// Runs the command with no environment variable of the caller but PATH.
 Outcome shell(const std::string& command) {
   return test::shell("env -i PATH=\"$PATH\" " + command);
 }
@@ -38,8 +38,8 @@ class Installed : public ::testing::Test {
     const Outcome built = shell(GHOSTRANK_CMAKE " --build " + examples().string());
     ASSERT_EQ(built.status, 0) << built.text;
   }
-  // Plays a small job that includes these lines, with verification, and looks for a text in its
-  // result.
+  // Plays a small job with these lines and verification, and expects the text `expected` in its
+  // JSON report. The report contains the job itself.
   static void play(const std::string& lines, const std::string& expected,
                    const std::string& in_cluster = "") {
     const fs::path job = root_ / "job.yaml";
@@ -62,8 +62,8 @@ class Installed : public ::testing::Test {
     EXPECT_NE(played.text.find("\"wrong_elements\": 0"), std::string::npos) << played.text;
     EXPECT_EQ(played.text.find("\"checked_elements\": 0"), std::string::npos) << played.text;
   }
-  // Compares two settings of a job whose nodes, four on either leaf, exchange 8 MB across four
-  // spines, and asks for a ratio of their step times.
+  // Compares two settings of a job whose 8 nodes, 4 on each leaf, exchange 8 MB across 4 spines;
+  // their step times must keep to `expected`, such as b/a<0.6.
   static void compare(const std::string& plugin, const std::string& lines, const std::string& a,
                       const std::string& b, const std::string& expected) {
     const fs::path job = root_ / "compare.yaml";
@@ -145,7 +145,7 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "collectives: {plugins: [example/delay_target.so]}\n"
       "fabric: {kind: virtual, network: packet, queues: {congestion_control: delay-target}}\n",
       "\"congestion_control\": \"delay-target\"");
-  // A user's own traffic engineering: every NIC has a spine for itself, where hashes collide.
+  // The user's routing gives every NIC a spine of its own; ECMP's hashes collide.
   for (const char* network : {"loggp", "flow", "packet"})
     compare("source_routing.so", "fabric: {kind: virtual, network: " + std::string(network) + "}\n",
             "cluster.topology.routing=ecmp", "cluster.topology.routing=by-source", "b/a<0.6");

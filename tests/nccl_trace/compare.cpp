@@ -68,7 +68,7 @@ std::string broken_off(std::span<const RankTrace> traces) {
   return {};
 }
 
-// As above, of the launch that is number i of every trace.
+// The first difference in launch i of the traces, or why we cannot play it; empty: all are equal.
 std::string difference(std::span<const RankTrace> traces, std::size_t i, const Launch& launch) try {
   std::string first;
   for (const RankTrace& trace : traces)
@@ -118,7 +118,7 @@ std::vector<std::unique_ptr<Schedule>> schedules_of(const Launch& launch) {
 using ByConnection = std::map<std::pair<int, Peer>, Messages>;
 
 void add(const Schedule& schedule, GroupRank rank, ByConnection& sent) {
-  // A rank is alone on its node: every NIC is its own.
+  // A rank is alone on its node; for its own NIC a schedule says kOwnNic (-1), the trace 0.
   const auto nic = [&](GroupRank peer, int channel) {
     return std::max(0, schedule.nic(rank, peer, channel, Way::send));
   };

@@ -8,7 +8,7 @@ ROOTED = ("broadcast", "reduce")
 RING = ("allreduce", "reduce_scatter", "all_gather", *ROOTED)
 FUNCS = {"Ring": RING, "Tree": ("allreduce",), "PAT": ("reduce_scatter", "all_gather")}
 PROTOCOLS = {"Ring": ("Simple", "LL", "LL128"), "Tree": ("Simple", "LL", "LL128"), "PAT": ("Simple",)}
-# Bytes of a call: LL's small messages cost the processes, which share the GPU by turns, many turns.
+# Most bytes of a call. Processes share the GPU by time slices, and LL's small messages need many.
 MOST_BYTES = {"Simple": 16 << 20, "LL": 1 << 20, "LL128": 10_000_004}
 
 

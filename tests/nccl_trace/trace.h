@@ -27,8 +27,8 @@ namespace ghostrank::nccl_trace {
 
 using Messages = std::vector<std::uint64_t>;  // of one connection, in order
 
-// Where a connection goes, and the NIC of the sender's node through which it leaves; -1: the own
-// one of a rank that has no other.
+// Where a connection goes, and the NIC of the sender's node through which it leaves, from 0; -1:
+// not yet known.
 struct Peer {
   GroupRank target = 0;
   int nic = -1;

@@ -103,7 +103,7 @@ TEST(CarryCheck, WantsTheSameStreamsMarkedInAllIterations) {
   EXPECT_EQ(verdict({program({}), program({.outliving = 2})}), text);
 }
 
-// Calls of one iteration could overtake calls of the next on one rank but not on another.
+// Calls of the next iteration could overtake calls of this one on one rank but not on another.
 TEST(CarryCheck, KeepsAGroupToOneStream) {
   EXPECT_EQ(verdict({program({.compute_calls = 0})}),
             "role all: group dp is used by stream comm, which outlives its iteration, and by "
@@ -111,7 +111,7 @@ TEST(CarryCheck, KeepsAGroupToOneStream) {
             "in the same order");
 }
 
-// A wait across iterations is for an earlier iteration, so each iteration need only end by itself.
+// Waits for the previous iteration pass here, so each iteration must end by itself.
 TEST(CarryCheck, FindsWhatWouldWaitForEverWithinAnIteration) {
   Program stuck = program({});
   Op wait;

@@ -1,5 +1,5 @@
-// The kernels of PyTorch's layers: as many as its profiles show, of which kinds, and what planners
-// make of them.
+// Kernels of PyTorch's layers: their number, compared with PyTorch's profiles, the bytes that they
+// move, and the times that planners make of them.
 #include <gtest/gtest.h>
 
 #include "profiles/device/compute.h"
@@ -113,7 +113,7 @@ TEST(EagerKernels, AutocastCastsAndACompilerFuses) {
                   fused = times(job("bf16", "micro_batch: 8, compile: true"));
   EXPECT_GT(mixed.layers[1].forward, plain.layers[1].forward);
   EXPECT_GT(plain.layers[1].forward, fused.layers[1].forward);
-  EXPECT_EQ(plain.layers.back().forward, fused.layers.back().forward);  // the head is not a layer
+  EXPECT_EQ(plain.layers.back().forward, fused.layers.back().forward);  // the head is not compiled
   EXPECT_EQ(plain.optimizer, fused.optimizer);
 }
 
@@ -137,10 +137,10 @@ TEST(EagerKernels, TheHostHoldsUpAWholeStepOrNothing) {
   const StepTimes free = times(job("bf16", "micro_batch: 8")),
                   ahead = times(job("bf16", "micro_batch: 8", device("20"))),
                   behind = times(job("bf16", "micro_batch: 8", device("1000")));
-  // Looking up rows takes less than launching four kernels, but the host is ahead of them.
+  // Four launches of 20 us take longer than looking up rows, but the host runs ahead of the GPU.
   EXPECT_LT(free.layers.front().forward, 80'000'000);
   EXPECT_EQ(free.layers.front().forward, ahead.layers.front().forward);
-  EXPECT_EQ(behind.layers.front().forward, 4'000'000'000);  // two lookups, their sum, dropout
+  EXPECT_EQ(behind.layers.front().forward, 4'000'000'000);  // ps: 2 lookups, their sum, dropout
 }
 
 // The program of a steady iteration.
@@ -164,12 +164,12 @@ TEST(EagerKernels, DdpCopiesGradientsIntoItsBucketsAndBack) {
   const auto tensors = [&](std::size_t layer) { return model.layers[layer].parameters.size(); };
   EXPECT_EQ(copied.copies.size(), tensors(0) + 2 * tensors(1) + tensors(model.layers.size() - 1));
   EXPECT_TRUE(views.copies.empty());
-  // Into the bucket while the backward goes on, either way; the embedding is twice 768 x 50257.
+  // Either way the backward copies into buckets. A copy reads and writes 2 bytes of each element.
   EXPECT_EQ(copied.layers.front().backward, views.layers.front().backward);
   const double embedding = 2. * 2 * 768 * 50257 / (3352e9 * .7);
   EXPECT_NEAR(static_cast<double>(copied.copies.front()) * 1e-12, embedding, embedding / 10);
   EXPECT_GT(copied.layers.front().backward - other.layers.front().backward, copied.copies.front());
-  // Out of each bucket when it has been reduced.
+  // DDP copies gradients out of each bucket after its reduction.
   const Program program = steady(job("bf16", "micro_batch: 8"));
   Picoseconds sum = 0;
   for (const Picoseconds copy : copied.copies) sum += copy;
@@ -181,7 +181,7 @@ TEST(EagerKernels, DdpCopiesGradientsIntoItsBucketsAndBack) {
   EXPECT_TRUE(times(alone).copies.empty());
 }
 
-// Two ranks, which hold half of every unit and gather it for the forward and for the backward.
+// Each of two ranks holds half of every unit, and gathers it for the forward and the backward.
 TEST(EagerKernels, FsdpCopiesIntoTheBuffersOfItsCallsAndOutOfThem) {
   const std::string text = job("fp32", "framework: fsdp, micro_batch: 8",
                                "{base: h100-sxm, kernels: {launch_us: 0.001}}");
@@ -191,11 +191,11 @@ TEST(EagerKernels, FsdpCopiesIntoTheBuffersOfItsCallsAndOutOfThem) {
   const auto bytes = [&](const std::string& what, std::size_t stream) {
     return static_cast<double>(computing(program, what, stream)) * 1e-12 * moved_in_a_second;
   };
-  // Cast from fp32 to bf16, then copied; the padding of shards adds a little.
+  // FSDP casts fp32 to bf16, then copies; the padding of shards adds a little.
   EXPECT_NEAR(bytes("pack ", 1) / (2 * (4 + 2 + 2 + 2) * parameters / 2), 1, 0.005);
   EXPECT_NEAR(bytes("unpack ", 0) / (2 * (2 + 2) * parameters), 1, 0.005);
   EXPECT_NEAR(bytes("pack gradients of ", 0) / ((2 + 4) * parameters), 1, 0.005);
-  // By FLOPs nothing is copied, as nothing is normed or added.
+  // Where FLOPs give the times, copies, norms and sums take none.
   std::string flops =
       job("bf16", "framework: fsdp, micro_batch: 8", "{base: h100-sxm, multiprocessors: 0}");
   EXPECT_EQ(computing(steady(flops), "unpack "), 0);

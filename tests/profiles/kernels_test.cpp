@@ -1,4 +1,4 @@
-// Kernels of a GPU, the layers that are made of them, and what programs make of slow launches.
+// Kernels of a GPU, the layers made of them, programs with slow launches, times of pipelines.
 #include <algorithm>
 #include <string>
 
@@ -19,7 +19,7 @@ using test::load_text;
 
 constexpr double kPeak = 100;  // TFLOP/s
 
-// Ten multiprocessors of 10 TFLOP/s each, memory of 10 TB/s, nothing to start a kernel.
+// Ten multiprocessors of 10 TFLOP/s each, memory of 10 TB/s; a kernel starts in no time.
 DeviceProfile ten() {
   DeviceProfile device;
   device.multiprocessors = 10;

@@ -1,5 +1,5 @@
-// Measured kernels of a device profile: what their tables may hold, and what they say of sizes that
-// were not measured.
+// Measured kernels of a device profile: the rows that their tables may have, and the times that
+// they predict for sizes that nobody measured.
 #include <cmath>
 #include <string>
 
@@ -34,7 +34,7 @@ KernelModel with(KernelTables tables) {
   return {device, DataType::bfloat16};
 }
 
-// A GPU that wastes a fifth on shapes far from square, and 96 of k, but knows no tiles.
+// Seconds on a GPU without tiles: k costs 96 more, and a ratio m / n of 16 costs 14 % more.
 double truth(const ProductShape& s) {
   const double oblong = std::abs(std::log(s.m / s.n));
   return 3e-6 + 2 * s.m * s.n * (s.k + 96) * (1 + .05 * oblong) / (.7 * kPeak);
@@ -75,7 +75,7 @@ TEST(MeasuredKernels, PredictSizesBetweenBetterThanTheFormula) {
 
 TEST(MeasuredKernels, SayLessOfSizesFarAway) {
   KernelTables tables;
-  // Each takes twice as long as the first fit would say of the other.
+  // The second takes three times what the first predicts for it.
   tables.products = {{{4096, 4096, 4096}, truth({4096, 4096, 4096})},
                      {{4096, 4096, 8192}, 3 * truth({4096, 4096, 8192})}};
   const KernelModel model = with(tables);

@@ -75,7 +75,7 @@ TEST(ShippedModels, HaveTheSizesOfTheirPapers) {
 }
 
 TEST(Model, HasBiasesOfQueriesKeysAndValuesAlone) {
-  // Alike but for the biases: hidden 4096, key width 1024, 32 layers.
+  // The models differ only in biases: hidden 4096, key width 1024, 32 layers.
   const auto parameters = [](const std::string& keys) {
     return test::model_from("{base: llama3-8b" + keys + "}").parameters();
   };
@@ -183,7 +183,7 @@ TEST(Model, RegistersTensorsInTheOrderOfTheReferenceImplementation) {
   EXPECT_EQ(resnet.layers.back().parameters[0].numel, 2048u * 1000);
 }
 
-// 24 s h h + 4 s s h per layer and 2 s h V for the logits.
+// FLOPs: 24 s h h + 4 s s h per layer and 2 s h V for the logits.
 TEST(Flops, OfATransformerFollowTheTextbook) {
   const double s = 1024, h = 1600, v = 50257, layers = 48;
   EXPECT_DOUBLE_EQ(test::shipped_model("gpt2-xl").forward_flops(),
@@ -199,8 +199,8 @@ TEST(Flops, OfConvolutionalNetworksAreThePublishedOnes) {
 
 // Measured with torch.autograd.graph.saved_tensors_hooks (PyTorch 1.13, models of torchvision 0.14
 // and of the papers): every storage that a forward of two samples saves counts once, without
-// parameters and the batch norms' means and deviations, which do not grow with the samples. A VGG
-// also saves the ReLUs and the dropout's masks between its linear maps: 16,384 elements, 0.1 %.
+// parameters and the batch norms' means and deviations, which do not grow with the samples.
+// Layer::kept omits ReLUs and dropout masks between a VGG's linear maps: 16,384 elements, 0.1 %.
 TEST(KeptForTheBackward, OfConvolutionalNetworksIsWhatPyTorchSaves) {
   struct Saved {
     const char* model;

@@ -66,7 +66,7 @@ TEST(OpList, OccupiesLittleForWhatRepeats) {
   EXPECT_EQ(list.occupied_bytes(), 100'000 * 4 + 10 * sizeof(Op));
 }
 
-// The list, and what it holds by position.
+// A list, and the op and the repetition that it must return for each position.
 struct Repeated {
   OpList list;
   std::vector<Op> ops;

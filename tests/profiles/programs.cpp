@@ -8,7 +8,7 @@ namespace {
 
 using Sizes = std::vector<std::uint64_t>;
 
-// Sizes in order, by (group kind, offset), of one program's sends or receives.
+// Bytes of one program's sends or receives, in order, by (group kind, offset).
 std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> transfers(const Program& program,
                                                                   Op::Kind kind) {
   std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> out;
@@ -18,7 +18,7 @@ std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> transfers(const Program&
   return out;
 }
 
-// Tells each op that begins and ends. True when all have ended and every record has had a wait.
+// Calls `tell` for each op that ends. True if all ops have ended and every record has had a wait.
 template <typename Tell>
 bool play(const Program& program, bool sends_end, const Tell& tell) {
   std::vector<std::size_t> at(program.streams.size());

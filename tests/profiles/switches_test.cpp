@@ -35,7 +35,7 @@ std::string error_of(const std::function<void()>& f) {
   return "";
 }
 
-// The fabric of Llama 3's report: racks of two nodes, 192 of them in a pod, 8 pods, 1:7 above.
+// The fabric of Llama 3's report: 2 nodes in a rack, 192 racks in a pod, 8 pods, 1:7 above pods.
 ClusterSpec published() {
   ClusterSpec cluster = cluster_of(2048, 8, Kind::fat_tree);
   cluster.topology.places = 3072;
@@ -58,7 +58,7 @@ TEST(FatTree, HasThePublishedSizes) {
 
 TEST(FatTree, GivesEveryPodAsMuchAboveAsTheOversubscriptionLeaves) {
   const SwitchGraph graph = switches_of(published());
-  double below = 0, above = 0;  // of pod 0
+  double below = 0, above = 0;  // bit/s of pod 0
   for (const SwitchGraph::Cable& cable : graph.cables) {
     if (graph.switches[cable.a].pod != 0) continue;
     (cable.a < graph.leaves ? below : above) += cable.bps;

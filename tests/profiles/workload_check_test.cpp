@@ -110,7 +110,7 @@ TEST(WorkloadCheck, NamesTheSendThatNobodyReceives) {
             "receives 1 of 2; add the receive, or leave out the send");
 }
 
-// Each waits for the other's send, which follows that wait.
+// Each rank sends only after its receive, so both receives wait for ever.
 TEST(WorkloadCheck, FindsReceivesThatWaitForEachOther) {
   const auto program = [] {
     ProgramBuilder out({"compute"});
@@ -187,7 +187,7 @@ Program launched(Workload& workload, std::initializer_list<std::uint64_t> counts
   return out.take();
 }
 
-// NCCL plans the calls of a group by all of them.
+// NCCL plans all calls of a launch together, so members must launch the same calls.
 TEST(WorkloadCheck, MembersLaunchTheSameCallsTogether) {
   Workload launches;
   const auto both = [&](const Program& left, const Program& right) {
@@ -202,7 +202,7 @@ TEST(WorkloadCheck, MembersLaunchTheSameCallsTogether) {
   EXPECT_NE(both(other, one).find("must launch the same calls together"), std::string::npos);
 }
 
-// Of one launch, a receive may stand before the send that its partner's launch answers.
+// Calls of a launch start together, so a receive may stand before the send that its peer needs.
 TEST(WorkloadCheck, CallsOfALaunchDoNotWaitForEachOther) {
   Workload launches;
   ProgramBuilder out({"compute"});
@@ -229,7 +229,7 @@ TEST(WorkloadCheck, FindsALaunchThatIsNotWhole) {
   }
 }
 
-// A collective between a send and its receive: the first stage enters it before it sends.
+// Deadlock: one rank sends after a collective that its peer enters only after the receive.
 TEST(WorkloadCheck, FindsACollectiveBetweenASendAndItsReceive) {
   ProgramBuilder early({"compute"}), late({"compute"});
   early.collective(0, "norm", Func::all_reduce, 0, DataType::float32, 1);

@@ -1,5 +1,5 @@
-// Collectives and patterns played in virtual time, against results by hand: a step takes the
-// latency and its bytes at the NIC's rate.
+// Collectives and patterns played in virtual time, against results computed by hand: a step takes
+// the latency plus the time of its bytes at the NIC's rate.
 #include <algorithm>
 #include <numeric>
 

@@ -147,7 +147,7 @@ TEST(BenchTable, PerIterationStatisticsAddFourColumnsToEachHalfAndATimestampTwoW
   EXPECT_NE(bench_header(head).find("summary skips first 1 iterations"), std::string::npos);
 }
 
-// One late iteration spoils the greatest and the variation, not the least.
+// One late iteration makes the maximum, p99 and variation unsure, but not the minimum.
 TEST(BenchTable, LeavesOutStatisticsThatThisMachinePutOff) {
   BenchHead head;
   head.per_iteration = true;
@@ -167,7 +167,7 @@ TEST(BenchTable, LeavesOutStatisticsThatThisMachinePutOff) {
   EXPECT_EQ(bench_row(head, row).find("left out"), std::string::npos);
 }
 
-// A size with many messages plays fewer iterations than those that are checked against -K.
+// A size with many messages plays fewer iterations than -n asks for, so -K may skip all of them.
 TEST(BenchTable, ShowsNoStatisticsWhereEveryIterationIsSkipped) {
   BenchHead head;
   head.per_iteration = true;

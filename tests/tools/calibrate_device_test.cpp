@@ -50,7 +50,7 @@ std::string gpt_on(const std::string& device, const char* type = "bf16") {
          "}\ncluster: {nodes: 1, gpus_per_node: 1}\n";
 }
 
-// Of tests/tools/fake_cuda.cpp.
+// Seconds of a product on the GPU that tests/tools/fake_cuda.cpp makes up.
 double made_up(const ProductShape& s) {
   const double waves = std::ceil(s.batch * std::ceil(s.m / 128) * std::ceil(s.n / 256) / 132);
   return 2e-6 + waves * 2 * 128 * 256 * (s.k + 128) / (.75 * 800e12 / 132);
@@ -191,7 +191,7 @@ TEST(KinetoKernels, BelongToTheirOpsShapes) {
             op(5, "aten::_fused_adamw_", "[[[1000, 10], [5]], [[1000, 10], [5]]]",
                R"([["float", "float"], ["float", "float"]])") +
             op(6, "aten::add", "[[4096, 1024], [1024]]", two) +  // broadcast
-            // One microsecond between kernels, in three of five gaps.
+            // Three gaps of 1 us between kernels; the others, of 3 us and more, do not count.
             kernel(1, 100, 20) + kernel(1, 121, 30) + kernel(2, 152, 40) + kernel(3, 193, 9) +
             kernel(4, 300, 5, "layer_norm_grad_input_kernel") +
             kernel(4, 400, 7, "GammaBetaBackward") + kernel(5, 500, 11) + kernel(5, 600, 13) +
@@ -234,7 +234,7 @@ TEST(KinetoKernels, SetThePaceOfProductsMeasuredAlone) {
     tables.products.push_back({{m, 1024, 1024}, m * 1e-9});
     if (m <= 1024 * 9) recorded.products.push_back({{m, 1024, 1024}, 1.1 * m * 1e-9});
   }
-  recorded.products[3].seconds *= 2;  // one that nothing explains
+  recorded.products[3].seconds *= 2;  // an outlier
   const TrainingPace pace = add_recorded(recorded, tables);
   EXPECT_NEAR(pace.slower, 1.1, 1e-9);
   EXPECT_EQ(pace.sizes, 9u);
@@ -303,7 +303,7 @@ const std::string kTiny =
 class VtrainFile {
  public:
   void mark(const std::string& text) { add("0,TIMESTAMP,\"" + text + "\""); }
-  // A launch, and its kernel, which takes `micros`.
+  // A launch and its kernel, which takes `micros` microseconds.
   void kernel(const std::string& name, int micros) {
     ++launches_;
     add("10,RUNTIME,211,1,2," + std::to_string(launches_));
@@ -320,7 +320,7 @@ class VtrainFile {
   int launches_ = 0;
 };
 
-// Products take 1, 2, 3, ... hundreds of microseconds in the order of their launches.
+// In launch order, the products take 100, 200, 300, ... us.
 std::string tiny_trace(const char* first_product = "ampere_fp16_s16816gemm_fp16_64x64_tn") {
   VtrainFile file;
   int number = 0;
@@ -364,7 +364,7 @@ TEST(VtrainKernels, TakeTheirSizesFromTheJob) {
   EXPECT_NEAR(micros(16, 16, 32, 2, Operands::forward), (200 + 1300) / 2., 1);  // and backward
   EXPECT_NEAR(micros(16, 32, 16, 2, Operands::input), (300 + 1500) / 2., 1);
   EXPECT_NEAR(micros(16, 64, 256, 1, Operands::forward), 600 + 50, 1);  // with the sum of its parts
-  // The last linear layer comes first, here with its weight's gradient before its input's.
+  // Backward starts at the last linear layer, here with its weight's gradient before its input's.
   EXPECT_NEAR(micros(64, 256, 16, 1, Operands::weight), 700, 1);
   EXPECT_NEAR(micros(16, 256, 64, 1, Operands::input), 800, 1);
   EXPECT_NEAR(micros(192, 64, 16, 1, Operands::weight), 1800, 1);

@@ -1,5 +1,5 @@
-// A device from measured steps: the fit finds the numbers that made the steps, what is held out is
-// what a fit without it predicts, and runs that cannot ground a profile are refused or said.
+// A device from measured steps: the fit finds the numbers that made the steps; each held-out step
+// is predicted by a fit without it; runs that cannot support a profile are refused or noted.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ std::vector<MeasuredRun> read(const test::Folder& folder, const std::string& csv
   return read_measured_runs(folder.write("runs.csv", csv), "", overrides);
 }
 
-// As long as the plans take on a device with these settings, each so many times as long.
+// Step seconds of kPlans on a device with these settings, multiplied by `times`; empty: by 1.
 std::vector<double> steps_on(const test::Folder& folder, const std::vector<std::string>& settings,
                              const std::vector<double>& times) {
   std::vector<double> steps;
@@ -99,7 +99,7 @@ TEST(CalibrateSteps, SaysWhichRunContradictsTheOthers) {
   EXPECT_GT(found.device.step_time_error, .04);
 }
 
-// Where the fit ends at a bound, of a time of the host and of a share of a speed.
+// The fit ends at a bound: first of the host's launch time, then of the share of peak FLOP/s.
 TEST(CalibrateSteps, SaysWhetherRunsAreFasterOrSlowerThanTheDeviceCanBe) {
   const test::Folder folder;
   folder.write("job.yaml", kJob);
@@ -162,7 +162,7 @@ TEST(CalibrateSteps, RefusesRunsThatGroundNothing) {
   expect("# nothing\n\n", "there are no runs");
 }
 
-// Three times that a line through the origin and a constant explain but for what was added.
+// Six step times: a slope times x plus a constant, each multiplied by its factor in `added`.
 TEST(StepFit, HoldsOutWhatAFitWithoutItPredicts) {
   const std::vector<FitNumber> numbers{{"slope", 1, 1e-3, 1e3, 1}, {"constant", 1, 1e-3, 1e3, 1}};
   const std::vector<double> x{1, 2, 3, 5, 8, 13}, added{1, 1.03, .98, 1.2, 1, .99};

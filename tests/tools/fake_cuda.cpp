@@ -1,7 +1,7 @@
 // A library with the interface of libghostrank-cuda.so, but for a made-up GPU: products take whole
-// waves of 128 x 256 tiles at three quarters of 800 TFLOP/s and lose 128 of k, bytes move at 2
-// TB/s, and every kernel adds two microseconds. It has no tf32 product whose n is 6144.
-// FAKE_CUDA_NAME: what the GPU calls itself.
+// waves of 128 x 256 tiles at 75 % of 800 TFLOP/s (tf32: 400) and cost as if k were 128 larger,
+// bytes move at 2 TB/s, and every kernel adds 2 us. It has no tf32 product whose n is 6144.
+// The environment variable FAKE_CUDA_NAME sets the name of the GPU.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// What the loader says of a key in virtual time, compared with what the run does: a key that it
-// notes as without effect changes nothing, and every other one changes something. Runs in virtual
-// time are alike to the picosecond, so this is no matter of luck.
+// The loader's notes on keys in virtual time, compared with runs: a key that the loader notes as
+// without effect changes nothing, and every other key changes something. Runs in virtual time
+// repeat to the picosecond, so chance plays no part.
 #include <algorithm>
 #include <sstream>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Overrides = std::vector<std::string>;
 
-// Three layers on four nodes, whose gradients the network holds up.
+// Three layers on four nodes; their gradients have to wait for the network.
 constexpr const char* kJob = R"(
 model:
   kind: layers
@@ -211,7 +211,7 @@ const std::vector<Probe> kProbes{
     {"run.probe_ms", "0"},
 };
 
-// Everything that a run in virtual time finds out.
+// The figures of a run in virtual time by which a key's effect is judged.
 std::string ledger(const LoadedJob& job) {
   const Workload workload = plan_workload(job.spec);
   const auto control = Control::meet(World{});
@@ -250,7 +250,7 @@ TEST(IdleKeysInVirtualTime, AreThoseThatChangeNothing) {
     Overrides with = probe.beside;
     with.push_back(probe.key + "=" + probe.value);
     const LoadedJob job = test::load_text(kJob, with);
-    // What a job needs to have the key at all may itself need the key.
+    // Here `beside` cannot be loaded without the key itself.
     const bool alone = probe.key == "cluster.topology.kind";
     const std::string plain = ledger(test::load_text(kJob, alone ? Overrides{} : probe.beside));
     if (notes_idle(job, probe.key)) {

@@ -1,5 +1,5 @@
-// The command on a machine with too little memory: one clear error, whichever thread runs out
-// first.
+// The command with too little memory: one clear error, whichever thread runs out first. With a full
+// disk: a warning, and the run goes on.
 #include <filesystem>
 
 #include <gtest/gtest.h>

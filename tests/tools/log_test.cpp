@@ -18,7 +18,7 @@ using test::Scratch;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Silence {  // for what runs after this test
+struct Silence {  // turns the log off for the tests that follow
   ~Silence() { start_log(LogLevel::off, "", 0); }
 };
 
@@ -58,7 +58,7 @@ TEST(Log, ThatCannotBeWrittenIsAnError) {
   EXPECT_FALSE(logs(LogLevel::error));
 }
 
-// What a run says is in its log, and nothing of it elsewhere.
+// Plays small.yaml in the transcripts' folder; the outcome's text is stderr alone.
 Outcome play(const std::string& arguments) {
   const std::string command = "cd '" GHOSTRANK_TRANSCRIPTS "' && " GHOSTRANK_BINARY
                               " run small.yaml " +

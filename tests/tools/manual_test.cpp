@@ -1,5 +1,5 @@
-// Man pages and completion hold every option that a verb's --help shows. What --help prints is read
-// here as text, on another way than the pages and scripts were made.
+// Man pages and completion hold every option that a verb's --help shows. The tests read the text
+// that --help prints, because other code than that of pages and scripts writes it.
 #include "tools/manual/manual.h"
 
 #include <regex>

@@ -135,7 +135,7 @@ TEST(NcclCheck, FindsWhatDiffers) {
         << m.from;
 }
 
-// On a terminal, which script(1) is.
+// script(1) gives the command a terminal.
 TEST(NcclCheck, ShowsInRedWhatDiffers) {
   if (test::shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
   const std::string check =
@@ -193,8 +193,8 @@ std::string choice_of(int bytes, int first, int last) {
          std::to_string(last) + "}\n";
 }
 
-// Two calls of 4 KiB have 32 KiB of LL's traffic each, and may use a channel each.
-// What the log says of the environment is what was set, a dot after numbers apart.
+// NCCL logs each variable of its environment, and ends the line with a full stop where the value
+// is a number: the stop is no part of the value.
 TEST(NcclCheck, TakesTheEnvironmentFromTheLog) {
   const std::string line = "h:1:1 [0] NCCL INFO NCCL_MAX_NCHANNELS set by environment to 4.\n";
   NcclLog log;
@@ -211,7 +211,7 @@ TEST(NcclCheck, TakesTheEnvironmentFromTheLog) {
 }
 
 TEST(NcclCheck, PlansTheCallsOfAGroupTogether) {
-  const std::string call = call_of(1024), alone = choice_of(4096, 0, 0);
+  const std::string call = call_of(1024), alone = choice_of(4096, 0, 0);  // LL: 32 KiB, 1 channel
   EXPECT_EQ(differing(findings(kTwoNodes + call + alone + call + alone)),
             std::vector<std::string>{});
   const NcclFindings group =
@@ -232,7 +232,7 @@ TEST(NcclCheck, ComparesNoGroupThatIsNotWhole) {
   const NcclFindings cut = findings(kTwoNodes + call + call_of(2048) + choice);
   EXPECT_EQ(cut.not_compared, 1U);
   EXPECT_THAT(cut.comms[0].calls[0].note, HasSubstr("no choice for some"));
-  // A call without elements is none.
+  // NCCL logs no choice for a call without elements.
   EXPECT_EQ(findings(kTwoNodes + call_of(0) + call + choice).not_compared, 0U);
 }
 

@@ -1,5 +1,5 @@
-// The search for plans: nothing that it leaves out is among the best, what it says of a plan is
-// what the engine plays, and what cannot be searched is refused.
+// The search for plans: it leaves out no plan that is among the best, its step times agree with the
+// engine's, and it refuses jobs that it cannot search.
 #include "tools/search/plan_search.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::string job(const std::string& model, const std::string& parallel, int nodes
          parallel + "}\n";
 }
 
-// Whole models over data-parallel ranks.
+// As job(), but with NICs of 50 Gb/s; `parallel` holds all keys of that mapping.
 std::string spread(const std::string& model, const std::string& parallel, int nodes,
                    const std::string& memory = "80GiB") {
   return "schema: ghostrank/job/1\nmodel: " + model +
@@ -83,7 +83,7 @@ TEST(PlanSearch, LosesNoneOfTheBestByLeavingOut) {
   EXPECT_GT(left_out, 0u);
 }
 
-// By the settings that the search names. Calls share NICs in the engine, not in the estimate.
+// Plays each plan by its settings_of(). Calls share NICs in the engine, but not in the estimate.
 TEST(PlanSearch, SaysWhatTheEnginePlays) {
   const std::string text = job("gpt3-6.7b",
                                ", tp: 2, pp: 2, schedule: interleaved, interleave: 2, "
@@ -103,7 +103,7 @@ TEST(PlanSearch, SaysWhatTheEnginePlays) {
   }
 }
 
-// ddp needs 16 bytes a parameter, zero1 4 and shares 12; FSDP's two replicas share half as widely.
+// Bytes per parameter: ddp 16; zero1 4 and 12 sharded. 2 FSDP replicas shard over half the ranks.
 TEST(PlanSearch, ShardsAsMuchAsTheMemoryAsks) {
   const LoadedJob loaded =
       test::load_text(spread("llama3.2-3b", "framework: ddp, bucket_cap_mb: 50", 4, "60GiB"));
@@ -127,7 +127,7 @@ TEST(PlanSearch, ShardsAsMuchAsTheMemoryAsks) {
   EXPECT_GT(search.own->memory.total(), 60.0 * (1 << 30));
 }
 
-// By settings that undo what the job says of its own framework.
+// Plays the fastest plan of each framework by its settings_of(), which override the job's own.
 TEST(PlanSearch, SaysWhatTheEnginePlaysOfEveryFramework) {
   const std::string text =
       spread("gpt2-xl", "framework: ddp, micro_batch: 2, bucket_cap_mb: 50", 2);
@@ -148,8 +148,8 @@ TEST(PlanSearch, SaysWhatTheEnginePlaysOfEveryFramework) {
   EXPECT_EQ(seen.size(), 5u);
 }
 
-// Pipelines, whose stages are uneven, sharding, and computing again, in too little memory to do
-// without any of these.
+// Pipelines with uneven stages, sharding and recomputation, in too little memory to do without any
+// of them.
 TEST(PlanSearch, SplitsModelsAsTorchTitan) {
   const std::string text = spread(
       "llama3-8b", "framework: torchtitan, micro_batch: 1, global_batch: 32, pp: 2", 4, "22GiB");

@@ -1,4 +1,4 @@
-// A small result with every part filled in, for the tests of its forms, and a place for files.
+// A small result for the tests of its formats; a temporary folder; reading and writing of files.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A sweep's grid, its CSV and what it takes from one, its picture.
+// A sweep's grid, its CSV and the rows that it resumes from one, its picture and its table.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

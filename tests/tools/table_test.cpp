@@ -27,7 +27,7 @@ TEST(Table, PadsShortRowsAndLeavesNoTrailingBlanks) {
   EXPECT_EQ(render(table, 2), "  a  b\n  x\n  y  z\n");
 }
 
-// The escape sequences take no room, and are not taken for a name's.
+// Paint's escape sequences take no columns and stay; those of a cell's text are replaced by "?".
 TEST(Table, PaintsWhatIsBadAtTheEndOfARow) {
   Table table{{{"a"}, {"b"}}, {{"x", "same"}, {"y", "differs\x1b"}}, {1}, Paint{true}};
   EXPECT_EQ(render(table), "a  b\nx  same\ny  \x1b[1;31mdiffers?\x1b[0m\n");

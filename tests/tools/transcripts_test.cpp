@@ -46,7 +46,7 @@ bool matches(const std::string& actual, const std::string& expected) {
   }
 }
 
-// A fixed environment, without the caller's job and settings.
+// Runs a command that sees only PATH of the caller's environment. Returns its output and any "[N]".
 Lines run(std::string command) {
   for (std::size_t at = 0; (at = command.find('\'', at)) != std::string::npos; at += 4) {
     command.replace(at, 1, "'\\''");

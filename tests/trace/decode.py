@@ -176,7 +176,7 @@ def batches(events):
 
 def kineto(paths):
     """Also `device_ns`: what kernels, copies and fills took that are no calls of NCCL, together."""
-    # With execution traces beside them, calls are the nodes of those to which the host's events lead.
+    # With execution traces given, a call is the node to which the host's event of its kernel leads.
     global device_ns
     nodes, traces = {}, []
     for path in paths:

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, Export,
                                          "framework: megatron, pp: 4, global_batch: 4"),
                          [](const auto& one) { return "Plan" + std::to_string(one.index); });
 
-// Bytes are all that SimAI knows of elements, and every call is one of all its kind.
+// Calls and bytes by function. SimAI's rows have collectives only, in bytes without a type.
 std::map<Func, std::pair<std::uint64_t, std::uint64_t>> by_function(const Workload& workload) {
   std::map<Func, std::pair<std::uint64_t, std::uint64_t>> out;
   for (const auto& [key, sum] : totals(workload)) out[key.second] = sum;

@@ -248,7 +248,7 @@ TEST_F(Formats, InspectorTakesTheHeaderOfTheDumpBefore) {
             "h-0.log:1:1: a record before any header: v4.3 has it in the dump_stats line before");
 }
 
-// Within the last line only: a process was killed.
+// A log may be cut off within its last line, because its process was killed.
 TEST_F(Formats, InspectorMayBreakOff) {
   const std::string whole = line(0, "v4.2", call("AllReduce", 1, 64, -1, -1));
   folder.write("h-0.log", whole + whole.substr(0, whole.size() / 2));
@@ -309,8 +309,8 @@ TEST_F(Formats, KinetoTakesTimesSince1970) {
       "k.json:1:1: a kernel ends over 11 days after the first one began; times are microseconds");
 }
 
-// Two steps of the profiler, each a backward, an all-reduce beside it and an optimizer, the second
-// one slower. Nothing says when the second optimizer was launched: it is of its stream's last step.
+// Two steps of the profiler, the second slower: a backward, an all-reduce after it, an optimizer.
+// The second optimizer has no launch event: it belongs to the step of its stream's kernel before.
 TEST_F(Formats, KinetoPlaysStepAfterStep) {
   const auto step = [](int number, double at, double length) {
     return R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#)" +
@@ -377,8 +377,8 @@ TEST_F(Formats, KinetoPlaysStepAfterStep) {
             "message, of step 2; give the traces of the same steps");
 }
 
-// As PyTorch before 2.3 writes them: the kernel has no arguments of its call, the host's event
-// leads to it. Rank 1's events come behind the kernels.
+// Before 2.3, PyTorch writes kernels without the arguments of their calls; an event of the host
+// leads from a kernel to its call. In rank 1's file these events follow the kernels.
 TEST_F(Formats, KinetoTakesItsCallsFromTheExecutionTraceBesideIt) {
   const auto host = [](int external, int record) {
     return R"({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1, "args": {"External id": )" +

@@ -152,13 +152,13 @@ Calls calls_of(const Workload& workload, int rank) {
   return out;
 }
 
-// What the plan is known to leave out or to play otherwise (docs/accuracy.md), taken out of both
-// sides' calls.
+// Numbers of calls that the plan leaves out or plays otherwise (docs/accuracy.md); the test takes
+// them out of both sides.
 struct Known {
   std::uint64_t broadcasts = 0, scalars = 0, whole_embeddings = 0, gathered_again = 0;
 };
 
-// Broadcasts of the batch in a tensor-parallel group; sums of one number.
+// Takes out broadcasts of the batch in a tensor-parallel group, and all-reduces of one number.
 void take_unplayed(Calls& calls, Known& known) {
   for (auto& [where, list] : calls)
     std::erase_if(list, [&](const Call& call) {
@@ -169,8 +169,8 @@ void take_unplayed(Calls& calls, Known& known) {
     });
 }
 
-// Learned positions are added to whole hidden states, so under sequence parallelism the embeddings'
-// sum is whole, and no other tensor of 16 bits is.
+// Learned positions are added to whole hidden states, so under sequence parallelism Megatron
+// all-reduces the embeddings, its only all-reduce of 16 bits; plans reduce-scatter them.
 void take_whole_embeddings(Calls& calls, Known& known) {
   for (auto& [where, list] : calls)
     for (Call& call : list)
@@ -180,8 +180,8 @@ void take_whole_embeddings(Calls& calls, Known& known) {
       }
 }
 
-// Rows go where the router sends them, not evenly, with weights of 16 bits; each of two optimizers,
-// of dense and of expert parameters, gathers all parameters.
+// Clears sizes of all-to-alls, because the router sends uneven rows. Takes out repeated gathers:
+// each of two optimizers, of dense and of expert parameters, gathers all parameters.
 void take_routing(Calls& calls, Known& known) {
   for (auto& [where, list] : calls) {
     for (Call& call : list)
@@ -196,7 +196,7 @@ void take_routing(Calls& calls, Known& known) {
   }
 }
 
-// A chunk of interleaved stages gathers its buckets from the last layers on.
+// Megatron's model chunks gather their buckets from the last layers on, plans from the first on.
 void take_order_of_gathers(Calls& calls) {
   for (auto& [where, list] : calls) {
     const auto end = std::find_if(list.begin(), list.end(),
@@ -238,10 +238,10 @@ TEST_P(MegatronRecorded, HasTheCallsOfThePlan) {
     EXPECT_EQ(text_of(played), text_of(real)) << "rank " << rank;
     const bool first = rank < kRanks / 2 || !recorded.stages,
                last = rank >= kRanks / 2 || !recorded.stages;
-    // Tokens, positions; labels, weights of the loss.
+    // The first stage gets tokens and positions, the last one labels and weights of the loss.
     const std::uint64_t fields = (first ? 2 : 0) + (last ? 2 : 0);
     EXPECT_EQ(known.broadcasts, recorded.tensor ? recorded.micro_batches * fields : 0);
-    // The norm's is played. Besides: whether to run again, and within a model success, norm, rate.
+    // Norm (played) and whether to run again; with model parallelism success, norm, learning rate.
     EXPECT_EQ(known.scalars, recorded.tensor || recorded.stages ? 5u : 2u);
     EXPECT_EQ(of_plan.scalars, 1u);
     EXPECT_EQ(known.whole_embeddings, recorded.sequence && first ? recorded.micro_batches : 0);

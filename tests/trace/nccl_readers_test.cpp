@@ -43,7 +43,7 @@ TEST_F(CallReaders, ReadCallsOfNcclsLog) {
   const std::string file = folder.write("nccl.log", text);
   const Trace trace = import_trace({file}, "", 0);
   EXPECT_EQ(trace.format, "nccl-log");
-  EXPECT_EQ(trace.used, 10u);  // two communicators' lines, eight calls
+  EXPECT_EQ(trace.used, 10u);  // one communicator's two lines, eight calls
   EXPECT_EQ(trace.left_out.at("lines that are not NCCL's"), 1u);
   EXPECT_EQ(trace.left_out.at("sends and receives of a rank to itself"), 2u);
   EXPECT_EQ(trace.left_out.at("lines of NCCL without a call or a communicator"), 1u);

@@ -93,7 +93,7 @@ class Export {
     if (fresh) insert("StringIds", std::to_string(at->second) + ", '" + text + "'");
     return std::to_string(at->second);
   }
-  // A kernel, launched `before` nanoseconds before it starts.
+  // A kernel whose process launches it at `launched`.
   void kernel(int process, long start, long end, int stream, const std::string& name, long launched,
               int device = 0) {
     insert("CUPTI_ACTIVITY_KIND_KERNEL",
@@ -105,7 +105,7 @@ class Export {
                                              ", " + launch(process, launched) + ", " +
                                              pid(process) + ", 64, 8");
   }
-  // `text`: a registered string or, if it is a step, in place.
+  // `text`: a registered string if it begins with "nccl", else in place.
   void range(int process, long start, long end, const std::string& text,
              const std::string& binary = "NULL") {
     const bool registered = text.starts_with("nccl");
@@ -148,8 +148,8 @@ class Nsys : public testing::Test {
   Folder folder;
 };
 
-// Two processes of one export: a gemm, an all-reduce of 4 KiB beside a second gemm, a third after
-// it.
+// Two processes of one export: a gemm, an all-reduce of 4 KiB beside a second gemm, the optimizer
+// after both.
 Export two_ranks(const std::string& version = "3.24.14") {
   Export out(version);
   for (const int p : {10, 11}) {
@@ -165,7 +165,7 @@ Export two_ranks(const std::string& version = "3.24.14") {
   return out;
 }
 
-// Steps of a process begin where its ranges do, which are named like steps and lie in no other one.
+// A process's steps begin with its ranges that are named like steps and lie in no other such one.
 TEST_F(Nsys, PlaysStepAfterStep) {
   Export out = two_ranks();
   for (const int p : {10, 11}) {
@@ -216,7 +216,7 @@ TEST_F(Nsys, ReadsKernelsAndCallsOfTheProcessesOfAnExport) {
 TEST_F(Nsys, RanksOfSeveralFilesAreThoseOfTheLargestCommunicator) {
   constexpr std::uint64_t kPair = 0x77;
   std::vector<std::string> files;
-  for (const int rank : {3, 1, 0, 2}) {  // processes of one number on two machines
+  for (const int rank : {3, 1, 0, 2}) {  // a process 5 on each of four machines
     Export one;
     one.range(5, 0, 50, "ncclCommInitRank", member(kWorld, 4, rank));
     one.range(5, 60, 70, "ncclCommSplit", member(kPair + rank % 2, 2, rank / 2));

@@ -61,7 +61,7 @@ const Recorded& named(const std::string& name) {
   return *std::find_if(kAll.begin(), kAll.end(), [&](const auto& one) { return one.name == name; });
 }
 
-// What the device's kernels, copies and fills took, calls left out; by step.
+// Durations of the device's kernels, copies and fills, without NCCL's calls, summed by step.
 std::vector<Picoseconds> device_time(const Trace& trace) {
   std::vector<Picoseconds> out(trace.steps);
   for (const TraceRank& rank : trace.given)
@@ -134,7 +134,7 @@ TEST(RecordedTracesCoalesced, HaveTheCallsThatTheHostRecorded) {
   TraceSummary alone = summary_of(imported(kCoalesced), 2);
   for (const char* op : {"send", "recv", "all_to_all", "reduce_scatter", "all_gather", "broadcast"})
     EXPECT_EQ(alone.ops[op], 6u) << op;
-  EXPECT_EQ(alone.ops["allreduce"], 6u * 2);  // the kernel's is one of all bytes
+  EXPECT_EQ(alone.ops["allreduce"], 6u * 2);  // the coalesced kernel is one call of all bytes
   EXPECT_EQ(alone.stated["send"], 6u * 65536 * 4);
   EXPECT_EQ(alone.stated["allreduce"], 6u * (1 + 3) * 65536 * 4);
   TraceSummary joined = summary_of(imported(kCoalescedJoined), 2);

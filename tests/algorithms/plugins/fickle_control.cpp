@@ -1,4 +1,4 @@
-// A congestion control whose senders share what they have sent.
+// A congestion control whose senders share one count of the bytes that they have sent.
 #include "collectives/plugin.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// A plugin that was built against an older schedule.h: its rows must not be looked at.
+// A plugin that was built against an older schedule.h: the loader must not read its rows.
 #include "collectives/plugin.h"
 
 extern "C" const ghostrank::Plugin* ghostrank_plugin() {

@@ -1,4 +1,4 @@
-// A placement on nodes of servers, of which there are none.
+// A placement that chooses a server's own node, although with machines=false there are none.
 #include "collectives/plugin.h"
 
 namespace {

@@ -63,7 +63,7 @@ TEST(BytePsForm, KeepsToWhatItSaysUnderTheNameOfTheMethod) {
   }
 }
 
-// Payloads come from other processes. AddressSanitizer shows all that goes wrong, any build most.
+// Payloads come from other processes. Under AddressSanitizer this finds accesses out of bounds.
 TEST(Compressors, TakePayloadsThatAreCutOrGarbled) {
   checking::Dice dice(1);
   const auto any_byte = [&] { return static_cast<std::byte>(dice.below(256)); };
@@ -90,7 +90,7 @@ TEST(Compressors, TakePayloadsThatAreCutOrGarbled) {
     }
 }
 
-// Worked by hand: 33 elements of which the first, third and last are negative take two words.
+// By hand: 33 elements take two words; the first, the third and the last one are negative.
 TEST(BytePsForm, PacksTheSignsOfOneBit) {
   const Compressor& one_bit = byteps_form(method("onebit"));
   std::vector<float> tensor(33, 1);

@@ -1,5 +1,5 @@
-// Memories of compression: what was sent and what is kept add up to what was there, pairs that make
-// no sense are refused with what does, and nothing that is not a number stays.
+// Memories of compression: what was sent and what is kept add up to the gradients, a pair of memory
+// and method that makes no sense is refused with one that does, and NaN and infinity are not kept.
 #include "collectives/compress/memory.h"
 
 #include <algorithm>
@@ -42,12 +42,12 @@ Floats gradient_of(int step, int rank) {
   return gradient;
 }
 
-// What four ranks put in and got out in some steps, and what they keep: sums over ranks and steps.
+// Per element, summed over four ranks: put in and sent in all steps, kept after the last one.
 struct Books {
   std::vector<double> put = std::vector<double>(400), sent = put, kept = put, magnitude = put;
 };
 
-// What is put in is what the memory makes of gradients: with momentum, as dgc and nesterov have it.
+// `put` counts gradients as the memory is to send them: with the momentum of dgc and nesterov.
 Books books_of(const Compressor& method, Memory kind, int steps) {
   constexpr int kRanks = 4;
   std::vector<GradientMemory> memories(kRanks, GradientMemory(kind, 400));
@@ -77,7 +77,7 @@ Books books_of(const Compressor& method, Memory kind, int steps) {
       else
         own = exchanged(method, std::vector<Floats>{tensors[r]}, {&options[r], 1});
       memories[r].keep(0, tensors[r], own);
-      if (kind == Memory::dgc)  // a masked momentum is not put in again
+      if (kind == Memory::dgc)  // it masks the momentum of sent elements
         for (std::size_t i = 0; i < 400; ++i)
           if (own[i] != 0) momentum[r][i] = 0;
     }
@@ -99,8 +99,8 @@ TEST(Memories, ConserveGradientsWithEveryMethodTheyServe) {
       const Books books = books_of(one, memory, 30);
       double kept = 0;
       for (std::size_t i = 0; i < 400; ++i) {
-        // Floats add up 30 times on 4 ranks; what is kept may be as large as all that was put in.
-        // What adding up halves rounds away no rank knows of.
+        // 30 steps on 4 ranks round floats, and the kept part may be as large as all that was put
+        // in. No rank keeps the rounding errors of a sum of halves.
         const double slack =
             (1e-4 + 2 * rounding(one.payload, 4)) * (books.magnitude[i] + std::abs(books.kept[i]));
         ASSERT_NEAR(books.sent[i] + books.kept[i], books.put[i], slack)
@@ -173,7 +173,7 @@ TEST(Memories, RefuseOtherMethodsWithWhatTheyCanUse) {
             "that sends values, as dgc, topk or threshold, or memory residual");
 }
 
-// By hand: three steps of one element that is sent in the third.
+// By hand: three steps of one element, which is sent in the second.
 TEST(Memories, OfDgcAccumulatesItsMomentumAndMasksBoth) {
   GradientMemory memory(Memory::dgc, 1);
   const Floats none{0};

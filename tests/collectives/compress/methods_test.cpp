@@ -38,7 +38,7 @@ Floats drawn(std::size_t elements, std::uint64_t seed) {
   return tensor;
 }
 
-// All that GRACE and its rivals have, by their names.
+// The methods of GRACE and of its rivals, by name.
 TEST(Methods, AreThere) {
   for (const char* name :
        {"fp16",          "randomk",  "topk",       "threshold", "dgc",       "adaq",
@@ -50,7 +50,7 @@ TEST(Methods, AreThere) {
     })) << name;
 }
 
-// 10,000 draws: the mean lies within six standard errors of a spread of at most one unit.
+// 10,000 draws: the mean lies within 6 standard errors, of a deviation of at most half a unit.
 TEST(RandomRounding, HasTheRightMean) {
   const Floats tensor{0.3f, -0.7f, 0.01f, 1, -0.001f, 0, 0.45f, -0.2f};
   constexpr int kDraws = 10'000;
@@ -146,14 +146,14 @@ TEST(Threshold, SendsWhatExceedsIt) {
 }
 
 TEST(Inceptionn, SendsBytesByExponents) {
-  // 1: whole; 0.25: two bytes; 2^-7: one; 2^-20: none; and a byte of classes for four elements.
+  // 1.5: four bytes; 0.25: two; 2^-7: one; 2^-20: none; and a byte of classes for four elements.
   const Floats tensor{1.5f, -0.25f, 0x1p-7f, 0x1p-20f};
   EXPECT_EQ(payload_of(method("inceptionn"), tensor, {}).size(), 1u + 4 + 2 + 1);
   EXPECT_EQ(round_trip("inceptionn", tensor), (Floats{1.5f, -0.25f, 0x1p-7f, 0}));
 }
 
-// Worked by hand: levels 4, -2 and 1 at 1, 4 and 5, which need no draws. Each has its distance, its
-// sign and its level: 0100 0 01100, 0101 1 0100, 1 0 1.
+// Worked by hand: levels 4, -2 and 1 at indices 1, 4 and 5, without random rounding. Distance, sign
+// and level of each: 0100 0 01100, 0101 1 0100, 1 0 1.
 TEST(Dithering, SendsTheDistancesSignsAndLevelsOfElementsInEliasCodes) {
   const Floats tensor{0, 1, 0, 0, -0.5f, 0.25f};
   CompressionOptions options;
@@ -175,8 +175,8 @@ TEST(Dithering, SendsTheDistancesSignsAndLevelsOfElementsInEliasCodes) {
   EXPECT_EQ(round_trip("dithering", tensor, options), tensor);
 }
 
-// A level of 1 and distances as they come by chance: about d (1 + 1 + E[length of the distance])
-// bits an element where a share d has a level, and 8 bytes for nothing but zeros.
+// All levels are 1. If a share d of the elements has a level, an element takes on average
+// d (1 + 1 + E[bits of the distance]) bits: sign, level, distance. Zeros alone take 8 bytes.
 TEST(Dithering, IsAsLongAsTheDataDecide) {
   CompressionOptions options;
   options.quantum = 1;
@@ -196,7 +196,7 @@ TEST(Dithering, IsAsLongAsTheDataDecide) {
   EXPECT_TRUE(std::isnan(round_trip("dithering", tensor, options).front()));
 }
 
-// GRACE's formulas, by tensor of n elements.
+// GRACE's formulas for a tensor of 1000 elements.
 TEST(Payloads, HaveTheBytesOfGrace) {
   const auto bytes = [](std::string_view name, auto change) {
     CompressionOptions options;
@@ -218,8 +218,8 @@ TEST(Payloads, HaveTheBytesOfGrace) {
   EXPECT_EQ(bytes("powersgd", [](auto& o) { o.rows = 50, o.rank = 2, o.round = 1; }), 4u * 2 * 20);
 }
 
-// Zeros stay zeros (or become votes), single elements survive, and what is not finite does no harm
-// to memory; methods with a scale make all of such a tensor not finite, so that it is seen.
+// Zeros stay zeros (or become votes). NaN and infinity cause no bad access. Methods with a scale
+// turn every element of a tensor with NaN or infinity into NaN or infinity, so that it shows.
 TEST(OddTensors, AreTakenByEveryMethod) {
   for (const Compressor& m : compressors()) {
     SCOPED_TRACE(m.name);

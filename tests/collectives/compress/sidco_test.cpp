@@ -1,4 +1,4 @@
-// How near SIDCo and its rivals come to the ratio that is asked for, by law of the gradients.
+// How near SIDCo and GaussianKSGD come to the ratio asked for, under several laws of gradients.
 #include "collectives/compress/sparsify/sidco.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ const Compressor& method(std::string_view name) {
   return *std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
 }
 
-// By kMethods: the mean of achieved over asked ratio in the second half of so many steps.
+// By kMethods: achieved ratio over asked ratio, the mean of the second half of the steps.
 template <typename Gradients>
 std::vector<double> achieved(double ratio, int steps, const Gradients& gradients) {
   std::vector<AchievedRatio> tried;
@@ -43,11 +43,11 @@ struct Law {
   const char* name;
   GradientLaw::Kind kind;
   double shape;
-  double most_e, most_p;  // that the mean ratio may be off by
+  double most_e, most_p;  // largest error of the mean ratio of sidco-e and of sidco-p
 };
-// Two Pareto fits and more that begin with a quarter send about 0.8 of what is asked for of gamma 2
-// at 0.01, and one 2.9 times as much (SidcoP.SendsOfAGammaLawWhatItsFitsSay); another share of the
-// first one mends that.
+// sidco-p under gamma 2, ratio 0.01: two fits or more whose first keeps a quarter send about 0.8 of
+// the ratio, one fit 2.9 times the ratio (SidcoP.SendsOfAGammaLawWhatItsFitsSay); moving the share
+// of the first one corrects that.
 constexpr Law kLaws[] = {{"exponential", GradientLaw::Kind::laplace, 1, 0.05, 0.05},
                          {"gamma 0.5", GradientLaw::Kind::gamma, 0.5, 0.2, 0.2},
                          {"gamma 2", GradientLaw::Kind::gamma, 2, 0.2, 0.18},
@@ -55,8 +55,8 @@ constexpr Law kLaws[] = {{"exponential", GradientLaw::Kind::laplace, 1, 0.05, 0.
                          {"pareto 0.1", GradientLaw::Kind::pareto, 0.1, 0.2, 0.05},
                          {"pareto 0.2", GradientLaw::Kind::pareto, 0.2, 0.2, 0.05}};
 
-// Magnitudes x with density x e^-x. What a stage's fit sees of those above t: their mean and
-// variance, from the integrals of x^n e^-x.
+// Magnitudes x with density x e^-x. excess(t): mean and variance of x - t where x > t, which a
+// stage is fitted to, from the integrals of x^n e^-x.
 class GammaOfShape2 {
  public:
   static double share_above(double t) { return (1 + t) * std::exp(-t); }
@@ -78,7 +78,7 @@ class GammaOfShape2 {
   }
 };
 
-// Share that sidco-p with so many stages sends of infinitely many such magnitudes.
+// The share of infinitely many such magnitudes that sidco-p sends with this number of stages.
 double share_of_pareto_fits(double ratio, int stages) {
   double threshold = 0;
   for (int m = 0; m < stages; ++m) {
@@ -111,7 +111,7 @@ TEST(SidcoP, SendsOfAGammaLawWhatItsFitsSay) {
   }
 }
 
-// A normal law without its tail: nothing exceeds its quantile, and too much exceeds half of that.
+// Normal without its tail: no element exceeds the first threshold, too many exceed half of it.
 TEST(GaussianKsgd, SendsWhatItsLastCountFound) {
   GradientLaw law;
   law.kind = GradientLaw::Kind::gaussian;
@@ -143,7 +143,7 @@ TEST(Sidco, ReachesTheRatioOfEveryLaw) {
       GradientLaw drawn;
       drawn.kind = law.kind;
       drawn.shape = law.shape;
-      // A ratio of 0.001 leaves few elements to count, and the most numbers of stages to try.
+      // A ratio of 0.001 sends few elements and allows the most stages: more elements and steps.
       std::vector<float> tensor(ratio < 0.01 ? 200'000 : 50'000);
       const auto means = achieved(
           ratio, ratio < 0.01 ? 60 : 50, [&](int step) -> auto& {
@@ -185,10 +185,10 @@ TEST(AchievedRatio, WithFeedbackSendsWhatWasLeft) {
   double all = 0;
   for (int i = 0; i < 8; ++i) all += dgc.step(zeros, 2);
   EXPECT_GT(all, 0);
-  EXPECT_EQ(dgc.step(zeros, 3), 0);  // in the end nothing is
+  EXPECT_EQ(dgc.step(zeros, 3), 0);  // nothing is left
 }
 
-// Five steps that send `times` of the ratio of 0.01.
+// Five steps, one look of SidcoStages, that each send `times` the ratio of 0.01.
 void look(SidcoStages& control, double times) {
   for (int i = 0; i < 5; ++i) control.sent(0.01 * times);
 }
@@ -200,14 +200,14 @@ TEST(SidcoStages, AreTriedUntilOneIsNearEnough) {
   look(control, 1.1);
   look(control, 0.85);
   EXPECT_EQ(control.stages(), 2);
-  look(control, 3);  // more than one stage was off by
+  look(control, 3);  // further off the ratio than one stage was
   EXPECT_EQ(control.stages(), 1);
   look(control, 1);
   EXPECT_EQ(control.stages(), 1);
   for (int i = 0; i < 20; ++i) {
     look(control, 5);
     EXPECT_GE(control.stages(), 1);
-    EXPECT_LE(control.stages(), 7);  // no more than halvings that lead to the ratio
+    EXPECT_LE(control.stages(), 7);  // at most as many as halvings from 1 to the ratio
   }
 }
 
@@ -223,8 +223,8 @@ TEST(SidcoStages, OnEitherSideTakeTurns) {
   EXPECT_NEAR(sum, 1, 0.1);
 }
 
-// Two stages and more send 0.85 of what is asked for; a first one that keeps more mends or worsens
-// that.
+// Two stages or more send 0.85 of the ratio; a larger share of the first one corrects that or makes
+// it worse.
 TEST(SidcoStages, MoveTheShareOfTheFirst) {
   for (const double way : {1.0, -1.0}) {
     SidcoStages control(0.01);

@@ -15,7 +15,7 @@ namespace ghostrank {
 namespace {
 
 constexpr int kRanks = 8, kSamples = 32, kFeatures = 40, kMostSteps = 900;
-// Small, so that what error feedback delays by 1 / ratio steps does not decide.
+// Small, so that error feedback's delay of about 1 / ratio steps matters little.
 constexpr float kRate = 0.3f;
 using Floats = std::vector<float>;
 
@@ -103,7 +103,7 @@ int steps_to(double goal, const Compressor* method, bool feedback) {
       for (const Floats& t : tensors)
         for (std::size_t f = 0; f < kFeatures; ++f) sum[f] += t[f];
     }
-    // A vote has no magnitude: its step is a small one of its own.
+    // A vote has no magnitude, so it needs a small rate of its own.
     const float rate = method && method->majority ? 0.02f : kRate / kRanks;
     for (std::size_t f = 0; f < kFeatures; ++f) w[f] -= rate * sum[f];
   }

@@ -16,13 +16,13 @@ PCI = {"tree": (1, 1.9, 4), "ring": (1, 2.5, 5.7)}
 NET = {"tree": (5, 8.5, 14), "ring": (2.7, 4, 14), "nvlstree": (0, 0, 20.9), "pat": (0, 0, 14)}
 NVLS_HOP = 25
 LL_BETWEEN_NODES = (None, 39, 20.4)
-MOST = {  # of a channel; of LL over all channels of one node
+MOST = {  # by Hopper or not: limits of a channel; ll: of all channels together on one node
     True: {"ll": 141, "ring_ll128": (36.7,) * 3, "tree": (38.7, 41.4, 36),
            "tree_ll128": (36.7, 36.7, 29), "nvlstree": (0, 57.7, 45.5), "switch": .85},
     False: {"ll": 87.7, "ring_ll128": (20,) * 3, "tree": (24, 23.6, 17.8),
             "tree_ll128": (20,) * 3, "nvlstree": (24, 23.6, 17.8), "switch": 0},
 }
-TREE_SHARE = {  # of its bandwidth, by log2 of bytes / 64, up to 22
+TREE_SHARE = {  # share of its bandwidth that a tree reaches, by log2(bytes / 64), 0 to 22
     "LL": (1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1),
     "LL128": (1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1),
     "Simple": (.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8,

@@ -6,7 +6,7 @@ It covers what nccl_vectors.py needs of 2.28.9 and 2.30.7.
 
 KIB = 1024
 STEPS = 8  # slots of a connection's FIFO
-MIN_TRAFFIC = {"2.28": 16 * KIB, "2.30": 32 * KIB}  # of a channel
+MIN_TRAFFIC = {"2.28": 16 * KIB, "2.30": 32 * KIB}  # bytes per channel
 STEP = {"Simple": 512 * KIB, "LL": 32 * KIB, "LL128": 576000}  # bytes of data in a slot
 GRAIN = {"Simple": 512, "LL": 16, "LL128": 1920}
 P2P_PAGE = 4096

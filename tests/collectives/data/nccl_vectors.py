@@ -106,7 +106,7 @@ def graph(channels, inside, between, nvlink=True, same_channels=False):
             "same_channels": same_channels, "nvlink": nvlink, "ll128": True}
 
 
-NODES = (  # what the search finds, worked out and seen in logs: trees, rings, NVLS
+NODES = (  # graphs that NCCL's search finds, worked out and seen in logs: tree, ring, NVLS
     {"node": "hgx-h100-400g", "gpus": 8, "channels": 16, "hopper": True, "tree": "plain",
      "graphs": [graph(8, 48, 48), graph(8, 48, 48), graph(8, 40, 48)]},
     {"node": "hgx-h100-400g", "gpus": 2, "channels": 8, "hopper": True, "tree": "plain",

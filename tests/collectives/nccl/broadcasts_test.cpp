@@ -50,7 +50,7 @@ Sends sends(const Schedule& schedule, GroupRank r) {
   return out;
 }
 
-// 4 MiB of traffic on 4 channels: 1 MiB each. The block of 1 MiB comes first and fills the first.
+// 4 MiB of traffic on 4 channels: 1 MiB each. The block of 1 MiB comes first and fills channel 0.
 TEST(NcclBroadcasts, AreOnePlanWhoseCallsShareTheChannels) {
   const auto schedule = made("nccl-2.28", gather_of({3 * kMi, 1 * kMi, 0}), single_gpus(3));
   EXPECT_EQ(schedule->played(), "broadcasts/Simple");
@@ -129,7 +129,7 @@ TEST(NcclBroadcasts, AreProvedOnOneChannelWithTheirClosedForm) {
 TEST(NcclBroadcasts, RefuseWhatTheyAreNot) {
   Communicator comm = single_gpus(2);
   comm.environment.clear();
-  // The small one by LL, the large one by Simple.
+  // NCCL would send the small block by LL and the large one by Simple.
   EXPECT_THROW(made("nccl-2.28", gather_of({64, 256 * kMi}), comm), std::invalid_argument);
   EXPECT_NO_THROW(made("nccl-2.30", gather_of({64, 256 * kMi}), comm));
   const std::vector<std::uint64_t> many(250, 64);

@@ -189,7 +189,7 @@ TEST(NcclEnvironment, OneSizeForAllMessagesOfPointToPointLeavesTheirPartsAlone) 
 }
 
 TEST(NcclEnvironment, SmallerGroupsGoThroughRoundsOfTheirOwn) {
-  // Two nodes of 4 as groups of 2: rank 0 meets its own pair, then the pairs 1, 3 and 2 groups
+  // Two nodes of 4 as groups of 2: rank 0 sends to its own group, then to those 1, 3 and 2 groups
   // further on.
   const NcclRounds rounds(NcclNodes(8, nodes_of(8, 4)),
                           nccl_settings({{"NCCL_P2P_SCHEDULE_GROUP_SIZE", "2"}}).p2p_group);
@@ -245,7 +245,7 @@ TEST(NcclEnvironment, WithoutPxnARingMayNotLeaveThroughAnotherGpusNic) {
         .graphs->ring.links.ll128;
   };
   EXPECT_TRUE(trusts_ll128({{"NCCL_PXN_DISABLE", "0"}}));
-  EXPECT_FALSE(trusts_ll128({{"NCCL_PXN_DISABLE", "1"}}));  // the way crosses a CPU
+  EXPECT_FALSE(trusts_ll128({{"NCCL_PXN_DISABLE", "1"}}));  // the path crosses a CPU
 }
 
 TEST(NcclEnvironment, SwitchesOffNvlsTreeAndPat) {

@@ -3,8 +3,8 @@
 //   LL      lines of 16 bytes: 4 of data, 4 of flag, 4 of data, 4 of flag
 //   LL128   lines of 128 bytes: 120 of data, 8 of flag; always in units of 16 lines
 //
-// What is expected is worked out here: which pieces of the data are sent how often, and how many
-// lines each takes.
+// The test itself computes the expected pieces of a channel's data, how often each is sent, and its
+// lines. Only the split over channels comes from nccl_split(), which split_test.cpp checks.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -38,7 +38,7 @@ std::uint64_t wire_bytes(Protocol protocol, std::uint64_t data) {
 // Messages of all ranks by (channel, bytes of data).
 using Messages = std::map<std::pair<int, std::uint64_t>, std::uint64_t>;
 
-// Adds the pieces of a channel, of `data` bytes, that the ranks send.
+// Adds the messages that all ranks send on a channel that holds `data` bytes.
 void expect_channel(const Collective& c, Protocol protocol, int channel, std::uint64_t data,
                     Messages& messages) {
   const auto n = static_cast<std::uint64_t>(c.size);
@@ -77,7 +77,7 @@ Messages expected_messages(const Collective& c, Protocol protocol, int channels)
   return messages;
 }
 
-// The schedule's messages, each of which must have the bytes that its data takes.
+// Returns the schedule's messages; expects each to have the bytes on the wire that its data takes.
 Messages sent_messages(const Schedule& schedule) {
   const Collective& c = schedule.collective();
   Messages messages;
@@ -115,7 +115,7 @@ void expect_exact(const Collective& c, Protocol protocol, int channels) {
   EXPECT_EQ(check(*schedule).bytes, total_wire(protocol, expected));
 }
 
-// One element, and those next to a multiple of 8, 16, 120 and 1920 bytes.
+// Counts of elements: 1, and those at or next to multiples of 8, 16, 120 and 1920 bytes.
 std::set<std::uint64_t> ragged_counts(std::uint64_t element_bytes) {
   std::set<std::uint64_t> counts{1};
   for (const std::uint64_t bytes : {8, 16, 120, 240, 1920, 5760})

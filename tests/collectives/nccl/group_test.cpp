@@ -94,14 +94,14 @@ TEST(NcclGroup, DecidesByTheSumOfWhatIsWithinFourTimes) {
   const NcclGroupPlan plan = nccl_group_plan(NcclVersion::v2_30, eight, many);
   for (const NcclPlan& one : plan.plans) EXPECT_EQ(one.name(), large);
 
-  // Four times as large is decided apart.
+  // NCCL decides apart for a call that is four times as large.
   const std::vector<Collective> apart{all_reduce(8, 512 << 10), all_reduce(8, 2 << 20)};
   const NcclGroupPlan two = nccl_group_plan(NcclVersion::v2_30, apart, comm);
   EXPECT_EQ(two.plans[0].name(), name_of_alone(512 << 10));
   EXPECT_EQ(two.plans[1].name(), name_of_alone(2 << 20));
 }
 
-// More calls than channels follow one another in a ring, and up to 10 run together elsewhere.
+// In a ring the calls of a channel run one after the other; in others up to 10 run together.
 TEST(NcclGroup, CountsTheLatencyOfCallsThatFollowOneAnother) {
   const Communicator comm = single_gpus(4);
   const Collective c = all_reduce(4, 1 << 20);
@@ -118,7 +118,7 @@ TEST(NcclGroup, CountsTheLatencyOfCallsThatFollowOneAnother) {
   EXPECT_GT(time(NcclAlgorithm::tree, 11), time(NcclAlgorithm::tree, 10));
 }
 
-// The least and the largest are one operator to the GPU; a sum is another, in a bucket of its own.
+// NCCL's kernels have one operator for min and max; sums have another, in a bucket of their own.
 TEST(NcclGroup, PlansOperatorsOneAfterTheOther) {
   const std::vector<Collective> four{all_reduce(2, 1 << 20, Reduction::min), all_reduce(2, 1 << 20),
                                      all_reduce(2, 1 << 20, Reduction::max),
@@ -155,7 +155,7 @@ TEST(NcclGroup, RefusesWhatIsPlannedInAnotherWay) {
   EXPECT_THROW(nccl_group_plan(NcclVersion::v2_28, many, single_gpus(4)), std::invalid_argument);
 }
 
-// Each call of a group as a schedule: the row's, made for the call in its company.
+// The schedules that the row makes for the calls of one group, in the order of the calls.
 std::vector<std::unique_ptr<Schedule>> schedules_of(const std::string& library,
                                                     const std::string& algorithm,
                                                     const std::vector<Collective>& calls,

@@ -56,7 +56,7 @@ TEST(NcclP2p, AllToAllIsRightOnUnequalNodesAndFewChannels) {
   }
 }
 
-// Groups whose rounds, times the channels, are no multiple of a batch, nor a batch of them.
+// Rounds per base channel x channels need neither divide a batch (8 rounds) nor be a multiple.
 TEST(NcclP2p, AllToAllIsRightForGroupsOfEverySize) {
   for (int group = 1; group <= 8; ++group)
     for (const int channels : {1, 2, 4, 8}) {
@@ -147,7 +147,7 @@ TEST(NcclP2p, AllToAllVOfEqualBlocksSendsWhatAnAllToAllSends) {
   }
 }
 
-// The messages of one rank's sends to a peer, by channel.
+// By channel: (offset from `origin`, count) of each message that rank `from` sends to rank `to`.
 using ByChannel = std::map<int, std::vector<std::pair<std::uint64_t, std::uint64_t>>>;
 ByChannel sent_to(const Schedule& schedule, GroupRank from, GroupRank to, std::uint64_t origin) {
   ByChannel out;
@@ -163,8 +163,8 @@ ByChannel sent_to(const Schedule& schedule, GroupRank from, GroupRank to, std::u
   return out;
 }
 
-// Operations of one ncclGroup are one plan: which peers, channels and messages does not depend on
-// what else is in the group.
+// NCCL plans the operations of one ncclGroup together, but an operation's channels and messages do
+// not depend on the other operations of the group.
 TEST(NcclP2p, AGroupOfOperationsSendsWhatTheySendAlone) {
   for (const char* library : kLibraries)
     for (const int per_node : {1, 4, 8})
@@ -187,7 +187,7 @@ TEST(NcclP2p, AGroupOfOperationsSendsWhatTheySendAlone) {
       }
 }
 
-// PyTorch's isend outside a batch: few ranks, so more channels per peer.
+// PyTorch's isend outside a batch has a communicator of 2 ranks, and so more channels per peer.
 TEST(NcclP2p, APairHasTheChannelsOfACommunicatorOfTwo) {
   Communicator group = communicator(0);
   group.channels = 0;
@@ -251,8 +251,8 @@ TEST(NcclP2p, GivesAPeerAsManyChannelsAsItsNicNeedsAndTheGroupLeaves) {
   EXPECT_EQ(channels(NcclVersion::v2_28, 8), 1);
 }
 
-// As a recorded log has it (tests/nccl_trace/recorded/own): channel 1 to rank 3 by NIC 1, channel 2
-// by NIC 0.
+// As in a recorded log (tests/nccl_trace/recorded/own): channel 1 to rank 3 uses NIC 1, channel 2
+// uses NIC 0.
 TEST(NcclP2p, SendsThroughTheNicsOfAGpuInTurn) {
   NcclMachine machine = nccl_template("one-gpu");
   machine.nics = {{.up = {}, .asic = 1}, {.up = {}, .asic = 2}};
@@ -276,8 +276,8 @@ TEST(NcclP2p, SendsThroughTheNicsOfAGpuInTurn) {
   }
 }
 
-// A GPU of an A100 node shares its two NICs with another one. Alone, it uses both: its own and,
-// where no GPU of the communicator has that, the other by its number.
+// Two GPUs of an A100 node share two NICs. A GPU that is alone on its node uses both: its own, and
+// its neighbour's, which is named by number because no GPU of the communicator has it.
 TEST(NcclP2p, SendsThroughTheNeighboursNicWhereTheNeighbourIsAway) {
   const auto nic = [](int per_node, int channel) {
     Communicator comm = communicator(4);

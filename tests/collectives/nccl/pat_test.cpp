@@ -73,7 +73,7 @@ TEST(NcclPat, SendsHolesWhereRanksAreNoPowerOfTwo) {
     return blocks;
   };
   EXPECT_EQ(blocks_sent(Func::reduce_scatter, 16), 15U);
-  EXPECT_EQ(blocks_sent(Func::reduce_scatter, 17), 31U);  // of 32 places; 16 would suffice
+  EXPECT_EQ(blocks_sent(Func::reduce_scatter, 17), 31U);  // 16 blocks and 15 holes
   EXPECT_EQ(blocks_sent(Func::all_gather, 17), 16U);
 }
 

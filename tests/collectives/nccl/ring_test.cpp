@@ -39,7 +39,7 @@ TEST(NcclRing, IsRightForTypesOfEverySize) {
 }
 
 TEST(NcclRing, IsRightOverManyLoopsAndRaggedEnds) {
-  // A chunk of one channel holds 32 KiB (LL) to 2 MiB (Simple).
+  // 4 steps, in elements: 1 chunk (2 MiB with Simple) to 4 chunks (32 KiB each with LL).
   for (const Func func : kRingFuncs)
     for (const Protocol protocol : kProtocols)
       for (const int size : {2, 3}) {

@@ -1,5 +1,5 @@
-// The search against results that were worked out without this code, some of which also occur in
-// public logs of real clusters, and its rules for any node.
+// NCCL's search: results on known nodes, worked out without this code (some also occur in public
+// logs of real clusters), and the rules that it keeps on any node.
 #include "collectives/nccl/machine/search.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::string text(const NcclGraphChannel& c) {
   return line;
 }
 
-// "channels x inside/between".
+// "channels x inside/between", the rates in GB/s, rounded down.
 std::string speed(const NcclLinks& links) {
   return std::to_string(links.channels) + " x " + text(links.inside_GBps) + '/' +
          text(links.between_GBps);
@@ -152,8 +152,8 @@ TEST(NcclSearch, GivesEveryHeadOfNvlsANicOfItsOwn) {
   EXPECT_TRUE(heads("dgx-a100").empty());
 }
 
-// Whatever the node: every channel visits every GPU once and uses NICs that exist, and no NIC has
-// more traffic than its rate.
+// On any node every channel visits every GPU once and uses NICs that exist, and the channels that
+// enter by one NIC take at most its rate plus 1 GB/s.
 TEST(NcclSearch, KeepsToItsRulesOnAnyNode) {
   for (const int compute_capability : {80, 90})
     for (const int gpus : {1, 2, 3, 5, 8, 12})

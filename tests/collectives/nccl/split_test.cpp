@@ -1,4 +1,4 @@
-// NCCL's cuts of calls, in numbers worked out by hand from its rules.
+// How NCCL cuts calls into channels, chunks and slices: numbers worked out by hand from its rules.
 #include "collectives/nccl/settings/split.h"
 
 #include <numeric>
@@ -76,7 +76,7 @@ TEST(NcclSplit, LosesNoElement) {
 }
 
 TEST(NcclSplit, PacksTheTasksOfAGroupBehindEachOther) {
-  // Three tasks of 64 KiB of traffic: 192 KiB on 4 channels, three cells of 16 KiB each.
+  // 3 x 64 KiB of traffic on 4 channels: 48 KiB each, rounded up to 2 cells of 32 KiB of traffic.
   const std::vector<NcclTask> tasks(3, all_reduce(8192, 4));
   const auto splits = nccl_split(tasks, 4, NcclVersion::v2_30);
   ASSERT_EQ(splits.size(), 3U);
@@ -159,7 +159,7 @@ TEST(NcclChunks, ShrinkWithTheDataForTreesOfLl128AndPat) {
   };
   EXPECT_EQ(tree(1 << 30), 576000U);
   EXPECT_EQ(tree(64 << 20), 144000U);  // 233 of 288,000: fewer than 4.1 x 64
-  EXPECT_EQ(tree(1 << 20), 17280U);  // 18,000 in units of 1920; 36,000 would be fewer than 4.1 x 16
+  EXPECT_EQ(tree(1 << 20), 17280U);  // 18,000 in units of 1920; 29 of 36,000 are less than 4.1 x 16
   const auto pat = [](Func func, std::uint64_t block_bytes) {
     return nccl_chunk_bytes(NcclAlgorithm::pat, {func, 8, 1, 1, Protocol::simple, 1}, block_bytes,
                             {8, 1});
@@ -189,7 +189,7 @@ TEST(NcclSlices, OfSmallChunksEndWithAnEmptyOne) {
   EXPECT_EQ(slices(100).count, 2U);
   EXPECT_EQ(slices(100).elements, 8192U);  // 32 KiB
   EXPECT_EQ(slices(10000).elements, 8192U);
-  EXPECT_EQ(slices(100001).elements, 50016U);  // half, in sixteens
+  EXPECT_EQ(slices(100001).elements, 50016U);  // half, rounded up to 16
 }
 
 TEST(MessageBytes, CountTheFlagsOfEveryProtocol) {

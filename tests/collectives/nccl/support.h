@@ -33,7 +33,7 @@ inline Communicator communicator(int channels, Protocol protocol = Protocol::sim
   return comm;
 }
 
-// The node of a communicator with so many ranks on each of so many nodes of a template's kind.
+// The searched node of a communicator with these ranks on each of `nodes` nodes of template `name`.
 inline const NcclNode& nccl_node(const std::string& name, int ranks_per_node, int nodes = 4) {
   static std::map<std::tuple<std::string, int, int>, std::shared_ptr<const NcclGraphs>> found;
   auto& graphs = found[{name, ranks_per_node, nodes}];
@@ -56,7 +56,7 @@ inline std::string describe(const Schedule& s, const Communicator& comm) {
          std::string(name_of(s.protocol())) + ", node " + comm.node;
 }
 
-// The row is proved right; with protocol Simple its bytes equal the closed form.
+// Proves the row right; its bytes equal the closed form with Simple, and are no fewer otherwise.
 inline CheckReport prove(const char* library, const char* name, const Collective& c,
                          const Communicator& comm, bool pairs = false) {
   const Algorithm* row = find_algorithm(library, c.func, name);

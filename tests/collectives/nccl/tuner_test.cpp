@@ -1,4 +1,4 @@
-// NCCL's choices, against the sizes of changes that were worked out without this code.
+// NCCL's choices. The sizes at which they change were worked out without this code.
 #include "collectives/nccl/tuner.h"
 
 #include <stdexcept>
@@ -97,7 +97,7 @@ TEST(NcclTuner, ChoosesOnNodesOfOneGpu) {
   EXPECT_EQ(on_single_gpus(Func::broadcast), "ring/LL ring/LL128@512K ring/Simple@4M");
 }
 
-// Of a node's graphs when all its GPUs take part.
+// The choices on `nodes` nodes of a template, with `gpus` ranks on each.
 std::string on(const char* node, Func func, int nodes, int channels, int gpus = 8) {
   return choices({func, 0, gpus * nodes, nodes, channels, &nccl_node(node, gpus, nodes)});
 }

@@ -72,7 +72,7 @@ Communicator some_communicator(checking::Dice& dice, int& ranks) {
   return comm;
 }
 
-// Dense or sparse tensors, as far as so many ranks can hold them.
+// A drawn sparsity; dense if `ranks` ranks cannot hold tensors of the drawn one.
 Sparsity some_sparsity(checking::Dice& dice, int ranks) {
   constexpr std::array kDensities{0.0, 0.02, 0.1, 0.5, 1.0};
   const Sparsity drawn{kDensities[dice.below(kDensities.size())], 1 + dice.below(60),
@@ -96,7 +96,7 @@ FaultRun drawn(std::uint64_t seed) {
   } catch (const std::invalid_argument&) {
     return run;  // more workers than the scheme serves
   }
-  // Servers of keys take no packets; they get tensors of several pieces.
+  // Schemes without packets, such as servers of keys, get larger tensors, for several pieces.
   const std::uint64_t most = run.ends->survives().loss ? 150 : 5'000;
   Call call{
       0, {func, ranks, dice.below(most), 4, 0}, static_cast<DataType>(dice.below(kDataTypes))};
@@ -148,8 +148,8 @@ TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
   RecordProperty("packets", std::to_string(packets));
 }
 
-// ATP's server once answered every packet that was sent again to all workers. Behind a slow switch
-// the copies kept answers from those who waited, who sent again, without end.
+// If ATP's server answered a resent packet to all workers, not to the one that resends, the copies
+// would delay answers behind a slow switch, and the waiting workers would resend without end.
 TEST(FaultRuns, OfManyWorkersAtASlowSwitchEndSoon) {
   const FaultRun run = drawn(10'024'926);
   ASSERT_EQ(run.name, "atp allreduce of 87 ranks");

@@ -28,7 +28,7 @@ constexpr std::pair<const char*, Make> kSchemesWithKeys[] = {
     {"phub", phub_ends},
     {"phub_racks", phub_racks_ends}};
 
-// Small pieces, so that few elements make many; `gpus` ranks on a node.
+// Pieces of 64 bytes, so that few elements make many pieces; `gpus` ranks on each node.
 Communicator on_nodes(int ranks, int gpus, int places, int beside = 0) {
   Communicator comm;
   for (int r = 0; r < ranks; ++r) comm.node_of.push_back(r / gpus);
@@ -70,8 +70,8 @@ TEST(KeyServers, SumRightUnderACreditWithAScheduleAndInTheBestSplit) {
 }
 
 // Nodes get ready at different times, so under a credit of one piece they push in different orders:
-// one begins with a call's first piece, another goes on with the one of an earlier call. Each must
-// get its credit back although the other has not pushed that piece.
+// one begins with the first piece of a call, another goes on with a piece of an earlier call. The
+// server must return each node's credit although the other node has not pushed the same piece.
 TEST(BytePs, DoesNotWaitForEverUnderACreditOfOnePiece) {
   for (const int gpus : {1, 2}) {
     Communicator comm = on_nodes(4, gpus, 2);
@@ -87,7 +87,7 @@ TEST(BytePs, DoesNotWaitForEverUnderACreditOfOnePiece) {
   }
 }
 
-// Keeps what an agent sends.
+// Records the keys that an agent pushes and the calls that it ends.
 class Recorder final : public Io {
  public:
   using Io::send;
@@ -115,8 +115,8 @@ class Recorder final : public Io {
   Nothing empty_;
 };
 
-// BPS-4: never more on the way to servers than the credit; what waits goes by key, so that a tensor
-// that is ready late but needed early overtakes.
+// BPS-4: the bytes in flight to servers never exceed the credit. Waiting pieces leave by key, so
+// that a tensor that is ready late but needed early overtakes.
 TEST(BytePs, KeepsToItsCreditAndLetsTheFrontOfTheModelOvertake) {
   Communicator comm = on_nodes(2, 1, 1);
   comm.at_servers.partition_bytes = 4096;
@@ -187,8 +187,8 @@ std::vector<AtServers::Tensor> vgg16() {
   return tensors;
 }
 
-// BPS-1. The number of partitions is a published tensor list's; max/mean loads are those of the
-// real formulas on these keys.
+// BPS-1. The number of partitions follows from a published list of tensors, the max/mean loads from
+// BytePS's own formulas on these keys.
 TEST(BytePsKeys, PartitionVgg16As162PiecesAndLoadServersAsTheHashDoes) {
   std::vector<std::uint32_t> keys;
   std::vector<std::uint64_t> bytes;
@@ -230,7 +230,7 @@ TEST(BytePsKeys, HashAsTheSourceDoes) {
   EXPECT_EQ(byteps_partition(4'096'000, 16), 4'128'768U);
 }
 
-// The share of CPU machines is that of the formula's threshold, about; every server gets keys.
+// CPU machines get about the share of keys that the formula's threshold gives them.
 TEST(BytePsKeys, MixedSendsTheFormulasShareToCpuMachines) {
   const int n = 8, k = 4;
   int cpu = 0;
@@ -262,7 +262,7 @@ TEST(BestSplit, IsTheTheorems) {
   EXPECT_EQ(best_time(2, 0, 8), 4);  // k servers alone: n / k
 }
 
-// BPS-2: exact to an element, whatever the tensors are.
+// BPS-2: a server's elements differ from its share by at most 2, whatever the tensors are.
 TEST(BestSplit, GivesEveryServerItsShareToTheElement) {
   for (const auto& [n, k] : {std::pair(4, 1), std::pair(8, 4), std::pair(32, 8)}) {
     Communicator comm = on_nodes(n, 1, n + k, n);
@@ -308,7 +308,7 @@ TEST(Phub, BalancesChunksOverNicsQueuePairsAndCores) {
     for (std::size_t i = 0; i < sizes.size(); ++i) load[bin[i]] += static_cast<double>(sizes[i]);
     const double most = *std::max_element(load.begin(), load.end());
     const double mean = std::accumulate(load.begin(), load.end(), 0.0) / bins;
-    // With whole tensors the largest alone may exceed the mean: no assignment is better then.
+    // A whole tensor may exceed the mean load; no assignment has then a lower maximum than it.
     const auto largest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
     return most / std::max(mean, largest);
   };
@@ -318,7 +318,7 @@ TEST(Phub, BalancesChunksOverNicsQueuePairsAndCores) {
   }
 }
 
-// PHB-2: every piece is one note to the server and one back; a key has one helper and one core.
+// PHB-2: a piece takes one note from each node and one back; a key has one helper and one core.
 TEST(Phub, SendsResultsWithoutPullsFromOneCorePerKey) {
   Communicator comm = on_nodes(4, 1, 1);
   comm.at_servers.tensors = {{1000, 4}, {37, 4}};
@@ -369,7 +369,7 @@ TEST(Phub, StepsWeightsAsTheReferenceDoes) {
     }
 }
 
-// NICs for other racks alone: the same sums and steps, and no other NIC of a box hears of them.
+// With NICs for other racks alone, sums and steps stay the same, and only these NICs cross racks.
 TEST(PhubRacks, PassOnWhatRacksExchangeOnNicsOfTheirOwn) {
   for (const auto& [ranks, gpus, racks, nics, rack_nics] :
        {std::tuple(5, 1, 2, 2, 1), std::tuple(7, 2, 3, 3, 2), std::tuple(4, 1, 4, 4, 1)}) {
@@ -428,8 +428,8 @@ const Compressor& method_named(std::string_view name) {
   throw std::invalid_argument(std::string(name));
 }
 
-// Every rank ends with what a reference gives that compresses node by node, bit by bit, in whatever
-// order nodes push; small tensors and those without a name stay exact sums.
+// Every rank ends with the result of a reference that compresses node by node, bit by bit, in any
+// order of pushes. Small tensors and unnamed ones stay exact sums.
 TEST(BytePs, CompressesPiecesAndSumsAsTheReferenceDoes) {
   for (const char* name :
        {"onebit", "topk", "randomk", "qsgd", "natural", "fp16", "dithering", "dgc"})
@@ -469,8 +469,8 @@ TEST(BytePs, CompressesPiecesAndSumsAsTheReferenceDoes) {
       }
 }
 
-// Across racks a box sends 2 (r - 1) / r of the tensor's bytes, however many nodes its rack has,
-// and one NIC of each box serves a key: that with the owner's number.
+// Across r racks a box sends 2 (r - 1) / r of the tensor's bytes, however many nodes its rack has.
+// A key uses the NIC of the same number in every box: that of its owner.
 TEST(PhubRacks, SendOneSumOfARackToAnother) {
   constexpr std::uint64_t kCount = 3 * 2 * 16 * 100;  // a whole number of chunks for every NIC
   for (const int racks : {2, 3})

@@ -1,5 +1,5 @@
-// OmniReduce's agents, in both algorithms and with a switch: proved for what they claim, with
-// tensors of every sparsity that the checker draws.
+// OmniReduce's agents, in both algorithms and with a switch: proved for their claims, with tensors
+// of every sparsity that the checker draws.
 #include "collectives/schemes/omnireduce.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(OmniReduce, SumsRightWithEveryShapeOfBlocksAndAggregators) {
         }
 }
 
-// The lossy algorithm at 1 and 5 percent loss, with duplicates and reordering: no sum is wrong.
+// Algorithm 2 at 1 % and 5 % loss, with duplicates, delays and reordering: no sum is wrong.
 TEST(OmniReduce, IsExactUnderLossDuplicatesAndReordering) {
   for (const OmniReduceOptions& options : {kPackets, kSwitch}) {
     const auto ends = omnireduce_ends(4, options);
@@ -87,7 +87,7 @@ TEST(OmniReduce, IsExactUnderLossDuplicatesAndReordering) {
   }
 }
 
-// Numbers of rounds grow over calls; the numbers of blocks begin anew.
+// Round numbers go on from call to call; block numbers start at 0 in every call.
 TEST(OmniReduce, ManySmallCallsFollowEachOther) {
   for (const OmniReduceOptions& options : {kReliable, kPackets}) {
     const auto ends = omnireduce_ends(3, options);

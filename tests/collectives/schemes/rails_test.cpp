@@ -21,7 +21,7 @@ constexpr SwitchMlOptions kSmall{.slots = 5, .elements = 32, .timeout = 200'000'
 constexpr Func kFuncsOfSwitches[] = {Func::all_reduce, Func::reduce_scatter, Func::all_gather,
                                      Func::broadcast, Func::reduce};
 
-// `gpus` ranks on each node, of which `sharing` share a NIC.
+// `gpus` ranks on each node; each NIC serves `sharing` of them.
 Communicator nodes_of(int nodes, int gpus, int sharing = 1) {
   Communicator comm;
   for (int r = 0; r < nodes * gpus; ++r) {
@@ -40,7 +40,7 @@ TEST(Rails, AWorkerSpeaksForItsNodeOnItsRail) {
   EXPECT_EQ(shared.rails(), 2);
   EXPECT_EQ(shared.worker(1, 1), 12);
   EXPECT_EQ(shared.rail_of(15), 1);
-  // A node with fewer NICs decides: the others' spare ranks join the rails that there are.
+  // The node with the fewest NICs sets the number of rails; spare ranks of other nodes join them.
   Communicator uneven;
   uneven.node_of = {0, 0, 0, 1, 1};
   const Rails rails(5, uneven);
@@ -100,7 +100,7 @@ TEST(SwitchMl, TwoLevelsOfSwitchesServeMoreThan32Workers) {
     const auto ends = switchml_ends(40, kWide);
     EXPECT_EQ(ends->helpers().size(), 3u);
     const bool blocks = func == Func::reduce_scatter || func == Func::all_gather;
-    if (!blocks) {  // theirs have forty times the packets: too many to lose three in ten
+    if (!blocks) {  // blocks take 40 times the packets, too many for a loss of 30 %
       const AgentProof proof = prove(*ends, {func, 40, 100, 4, 39}, 12);
       EXPECT_TRUE(proof.report.ok) << name_of(func) << ": " << proof.report.error;
     }
@@ -174,7 +174,7 @@ TEST(SwitchMl, FloatsOfAnySizeStayWithinTheBoundOfTheirBlock) {
     }
 }
 
-// What switch/quantise.h defines for numbers that no exponent suits.
+// The sums that switch/quantise.h defines for numbers that no exponent suits.
 TEST(SwitchMl, ZeroTinyHugeInfiniteAndNoNumbersHaveDefinedSums) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kHuge = std::numeric_limits<float>::max();

@@ -1,4 +1,4 @@
-// SHARP's trees and its ring: proved, and who gets a tree.
+// SHARP's trees and its ring: sums proved; which communicators get a tree.
 #include "collectives/schemes/sharp.h"
 
 #include <stdexcept>
@@ -51,7 +51,7 @@ bool gets_a_tree(const SharpOptions& options, const Communicator& comm, Site& si
   };
   testing::SmallWorld world(*ends, call, std::vector(ranks, bytes(ones)), &site);
   for (const auto& result : world.play()) EXPECT_EQ(result, bytes(sums));
-  // A switch is sent what all ranks have to say, or only their asking for a tree.
+  // Each rank sends the switch a request for a tree and, if it gets one, 8 messages of data.
   const std::uint64_t asked = static_cast<std::uint64_t>(ranks);
   EXPECT_TRUE(world.notes_to(ranks) == asked || world.notes_to(ranks) == asked + asked * 8);
   return world.notes_to(ranks) > asked;

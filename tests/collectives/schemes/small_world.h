@@ -1,5 +1,5 @@
-// Agents of a communicator with tensors of given content: notes arrive in order, nothing is lost,
-// no timer fires. For what the agent checker's whole numbers cannot show.
+// Plays the agents of a communicator with tensors of given content: notes arrive in order, none is
+// lost, no timer fires. For tests that need other numbers than the agent checker's integers.
 #pragma once
 
 #include <cstring>
@@ -15,7 +15,7 @@ namespace ghostrank::testing {
 
 class SmallWorld {
  public:
-  // `tensors`: the work buffer of each rank. `site`: of all helpers; null: one of their own.
+  // `tensors`: the work buffer of each rank. `site`: shared by all parties; null: the world's own.
   SmallWorld(const Ends& ends, const Call& call, std::vector<std::vector<std::byte>> tensors,
              Site* site = nullptr)
       : ends_(ends), call_(call), tensors_(std::move(tensors)) {
@@ -26,7 +26,7 @@ class SmallWorld {
     notes_to_.resize(agents_.size());
   }
 
-  // Plays the call; returns the work buffers.
+  // Plays the call, for which all ranks must report done; returns the work buffers.
   const std::vector<std::vector<std::byte>>& play() {
     for (GroupParty r = 0; r < ends_.size(); ++r) {
       Lent io(*this, r);

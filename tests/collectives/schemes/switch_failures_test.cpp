@@ -1,5 +1,5 @@
-// SwitchML and OmniReduce whose switches fail: random plays with real data, in which switches
-// restart, stay away for a while or for good, while packets are lost, doubled, delayed and
+// SwitchML and OmniReduce whose switches fail: random plays, 95 % of them with real data, in which
+// switches restart, stay away for a while or for good, while packets are lost, doubled, delayed and
 // overtaken. GHOSTRANK_FAULT_RUNS=N plays N runs (default 1000), from GHOSTRANK_FAULT_SEED on
 // (default 0).
 #include <array>
@@ -45,8 +45,8 @@ struct Play {
 
 Play drawn(std::uint64_t seed) {
   checking::Dice dice(seed ^ 0x5e17c4fa);
-  // Most plays have few nodes and few rounds of each slot: faults meet the rarest moments as often
-  // there. Of 34 nodes, there are two levels of switches.
+  // Most plays have few nodes and few rounds per slot, because faults meet the rarest moments as
+  // often there as in long plays. 34 nodes have two levels of switches.
   constexpr std::array kNodes{2, 4, 8, 16, 32, 2, 4, 8, 34};
   const bool is_long = dice.happens(0.05);
   const int nodes =
@@ -98,7 +98,7 @@ Play drawn(std::uint64_t seed) {
   return run;
 }
 
-// Claims to survive what it does not.
+// Claims to survive faults that the scheme does not survive.
 class Bold final : public Ends {
  public:
   explicit Bold(std::unique_ptr<Ends> ends) : Ends(ends->size()), ends_(std::move(ends)) {}
@@ -112,8 +112,8 @@ class Bold final : public Ends {
   std::unique_ptr<Ends> ends_;
 };
 
-// Without numbers to tell old packets by, and so without agreements, workers wait for ever for sums
-// that the switch has forgotten, or take wrong ones. The same plays are right with them.
+// Without the guard's packet numbers there are no agreements: workers wait for ever for sums that
+// the switch has forgotten, or take wrong ones. With the guard the same plays are right.
 TEST(SwitchFailures, LeaveWrongSumsAndIdleWorkersWhereNobodyAgrees) {
   int idle = 0, wrong = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

@@ -1,4 +1,4 @@
-// What follows of the states of SwitchML's workers.
+// What SwitchML's workers agree on, given their states.
 #include <gtest/gtest.h>
 
 #include "collectives/schemes/switchml/agreement.h"
@@ -66,7 +66,7 @@ TEST(SwitchMlAgreement, IsToFallBackWhenNoneThatWaitsHasHeardOfTheSwitch) {
   };
   EXPECT_EQ(with(50, 90), Decision::fall_back);
   EXPECT_EQ(with(90, 49), Decision::restart);
-  // Whoever waits for nothing has nothing to hear.
+  // The silence of a worker that waits for no packet does not count.
   EXPECT_EQ(decided({state({6, kNo}, other, 0), state({4, kLong}, other, 60)}, 50).decision,
             Decision::fall_back);
 }

@@ -35,7 +35,7 @@ SwitchMlOptions without_guard() {
   return options;
 }
 
-// With a larger claim than the scheme's.
+// Claims to survive all four faults of packets, whatever the scheme claims.
 class Overtaken final : public Ends {
  public:
   explicit Overtaken(std::unique_ptr<Ends> ends) : Ends(ends->size()), ends_(std::move(ends)) {}
@@ -93,7 +93,7 @@ TEST(SwitchMl, IsWrongWherePacketsOvertakeAndNobodyIsOnGuard) {
 }
 
 TEST(SwitchMl, AFloatMayBeOffByItsBoundAndNoMore) {
-  // A rank's numbers are up to 2^24 / 8, so the exponent is 22, with 8 ranks.
+  // With 8 ranks, a rank's numbers are up to 2^24 / 8 = 2^21, so the exponent is 22.
   const Call call{0, all_reduce(8, 100), DataType::float32};
   EXPECT_NEAR(switchml_ends(8, kSmall)->error_bound(call, 0x1p21), 64 * 0x1p22 / 0x1p32, 1e-9);
   EXPECT_EQ(switchml_ends(8, kSmall)->error_bound({0, call.collective, DataType::int32}, 1), 0);

@@ -59,7 +59,7 @@ TEST(Config, LeavesVariablesOfOthersAlone) {
   EXPECT_EQ(test::load_error(kHead), "");
 }
 
-// Variables that tests and benchmarks read reach the programs that they start.
+// Programs that tests and benchmarks start inherit these variables, so ghostrank accepts them.
 TEST(Config, RefusesNoVariableOfTheTests) {
   std::set<std::string> names;
   const std::regex reads("(?:getenv|asked)\\(\"(GHOSTRANK_[A-Z_]+)\"");

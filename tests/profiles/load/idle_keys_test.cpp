@@ -1,8 +1,8 @@
 // No key of a job is silently without effect. Every key of `parallel` is tried under every
-// framework, alone and beside what it needs: what a planner does not read must be refused or noted
-// by the loader, and what the loader takes must change the plan (or be refused by the planner
-// itself). The planners are asked past the loader, so that the columns of the table are held
-// against what is read, not against themselves.
+// framework, alone and beside the keys that it needs: the loader must refuse or note a key that the
+// planner does not read, and a key that the loader takes must change the plan (or the planner must
+// refuse it). The tests call planners without the loader's checks, so they compare the columns of
+// the table with the keys that planners read, not with themselves.
 #include "profiles/load/idle_keys.h"
 
 #include <algorithm>
@@ -29,12 +29,12 @@ using test::load_text;
 
 struct Probe {
   std::string key;                  // without "parallel."
-  std::vector<std::string> values;  // any of which should show
-  std::string beside = "";          // other keys, as they stand in a job
-  std::string model = "";           // for what experts refuse
+  std::vector<std::string> values;  // at least one must change the plan
+  std::string beside = "";          // other keys, in the syntax of a job
+  std::string model = "";           // for keys that models with experts refuse
 };
 
-// Of eight layers with experts on eight GPUs, or a recommendation model on as many.
+// The jobs have 8 GPUs and 8 layers with experts; torchrec and kfac have models of their own.
 const std::vector<Probe> kProbes{
     {"dp", {"3"}},
     {"micro_batch", {"2"}},
@@ -162,7 +162,7 @@ std::string head_for(std::string_view framework, const std::string& model = "") 
 
 // Options of the scheme that plays a framework's calls.
 std::string text_of(const AtServers& options) {
-  // Beside the best split the hash is not looked at.
+  // With the best split (`bound`) BytePS ignores the hash.
   const int hash = options.bound ? -1 : static_cast<int>(options.hash);
   return std::to_string(options.partition_bytes) + " " + std::to_string(options.chunk_bytes) + " " +
          std::to_string(options.credit_bytes) + " " + std::to_string(hash) + " " +
@@ -173,7 +173,7 @@ std::string text_of(const AtServers& options) {
          std::to_string(options.timeout_ps > 0 && options.elastic);
 }
 
-// What planners make of keys that the loader has not looked at: a plan, or a refusal.
+// A planner's answer to keys that the loader has not checked: a plan, or a refusal.
 struct Plan {
   std::string text;
   bool refused = false;
@@ -193,7 +193,7 @@ Plan plan_past_the_loader(const LoadedJob& job, std::string_view framework,
   }
 }
 
-// What the loader says of the key: nothing, or that it has no effect.
+// True if the loader refuses the key as meaningless, or notes that it has no effect.
 bool is_idle(std::string_view framework, const std::string& keys, const std::string& key,
              const std::string& model) {
   const std::string text = head_for(framework, model) + parallel_of(framework, keys);
@@ -214,7 +214,7 @@ bool is_refused_for(std::string_view framework, const std::string& keys) {
 void try_out(const LoadedJob& job, std::string_view framework, const Probe& probe,
              bool with_what_it_needs) {
   const std::string beside = with_what_it_needs ? probe.beside : "";
-  // A value that another framework takes: byteps has no flat launch.
+  // The framework may refuse a value of `beside`: byteps has no flat launch.
   const std::string why =
       load_error(head_for(framework, probe.model) + parallel_of(framework, beside));
   const bool refused_beside = !why.empty() && why.find("means nothing") == std::string::npos;
@@ -229,7 +229,7 @@ void try_out(const LoadedJob& job, std::string_view framework, const Probe& prob
   }
   const std::string what =
       std::string(framework) + ", parallel." + probe.key + " beside {" + beside + "}";
-  // What is TorchTitan's alone is refused of fsdp though the two share a planner, which reads it.
+  // fsdp shares TorchTitan's planner, which reads keys that the loader refuses for fsdp.
   const bool shared =
       framework == "fsdp" && is_refused_for("fsdp", probe.key + ": " + probe.values[0]);
   if (idle && !shared) {
@@ -257,7 +257,7 @@ TEST(IdleKeys, OfParallelAreThoseThatThePlannersDoNotRead) {
 TEST(IdleKeys, EveryKeyOfParallelIsTried) {
   for (const Key& key : job_keys()) {
     if (!key.path.starts_with("parallel.") || key.path == "parallel.framework") continue;
-    if (key.path == "parallel.tune") continue;  // no planner's: emulator/tuner changes other keys
+    if (key.path == "parallel.tune") continue;  // emulator/tuner reads it, no planner does
     const auto is_of_key = [&](const Probe& probe) { return "parallel." + probe.key == key.path; };
     EXPECT_TRUE(std::any_of(kProbes.begin(), kProbes.end(), is_of_key)) << key.path;
   }
@@ -316,7 +316,7 @@ TEST(IdleKeys, FrameworksAreThoseOfTheKey) {
     }
 }
 
-// A slip in a row would make its key idle everywhere.
+// A misspelt word in a row would make its key idle everywhere.
 TEST(IdleKeys, RowsNameWhatThereIs) {
   const auto expect_among = [](std::string_view column, const std::vector<std::string>& known,
                                std::string_view path) {
@@ -428,7 +428,7 @@ TEST(IdleKeys, AtTheirDefaultsMayStandAnywhere) {
                   "servers: {count: 0, nics: 1, nic: {rate: 400Gbps, latency_us: 2}}\n"),
             Lines{});
   const LoadedJob job = load_text(kHead + "fabric: {kind: virtual}\n");
-  EXPECT_EQ(load_text(job.config_json).spec.notes, Lines{});  // every key is given
+  EXPECT_EQ(load_text(job.config_json).spec.notes, Lines{});  // the JSON gives every key
 }
 
 TEST(IdleKeys, OfThePlanAreNotedBesideAProgram) {

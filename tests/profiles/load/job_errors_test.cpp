@@ -1,4 +1,4 @@
-// The texts that users read when a job is wrong, in full, because they are the product.
+// Error texts of wrong jobs. Most are compared in full, because users act on the whole text.
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
@@ -94,7 +94,7 @@ TEST(JobErrors, SayHowManyLeavesThereMayBe) {
     EXPECT_NE(said(nodes, leaves).find(message), std::string::npos) << said(nodes, leaves);
   };
   EXPECT_EQ(said("64", "2"), "");
-  EXPECT_EQ(said("64", "1"), "");  // its groups may be smaller
+  EXPECT_EQ(said("64", "1"), "");  // not refused: groups may be smaller
   expect("65", "2",
          "job.yaml:6:73: switch.leaves: 65 nodes on 2 leaves: a switch sums for at most 32; name 3 "
          "leaves or more");

@@ -87,7 +87,7 @@ TEST(NcclGraphFile, GivesATreeWithItsPattern) {
   const auto up_of_second_node = [](const std::string& text) {
     const Communicator comm = on_dump(text, 8, 4);
     const NcclNodes nodes(8, comm.node_of);
-    // Node 1 is the second child of node 0 in the first tree, the root of the second one.
+    // In the first tree node 1 is the second child of node 0; in the second tree it is the root.
     return std::pair{nccl_tree_links(nodes, comm.graphs->node, 0, 4).up,
                      nccl_tree_links(nodes, comm.graphs->node, 2, 0).up};
   };

@@ -34,7 +34,7 @@ const Shape kDgxA100{4, 8, 8, 80, 12, 200000, "16.0 GT/s PCIe"};
 const Shape kHgxH100{8, 8, 8, 90, 18, 400000, "32.0 GT/s PCIe"};
 const Shape kFourNics{4, 8, 4, 90, 18, 400000, "32.0 GT/s PCIe"};
 
-// Two CPUs with an equal share of the PCIe switches, and these with one of the GPUs and NICs.
+// Each of two CPUs has half of the PCIe switches; the switches share GPUs and NICs equally.
 std::string file_of(const Shape& s) {
   std::string text = "<system version=\"1\">\n";
   int gpu = 0, nic = 0, bus = 10;

@@ -33,7 +33,7 @@ class JobsInAFile : public ::testing::Test {
   LoadedJob load(const std::string& text, const std::vector<std::string>& overrides = {}) const {
     return load_job(folder_.write("both.yaml", text), overrides);
   }
-  // Without the folder's path.
+  // The text of the error, without the folder's path.
   std::string error(const std::string& text) const {
     std::string all = test::error_of([&] { load(text); });
     const std::string root = folder_.path("");
@@ -56,7 +56,7 @@ TEST_F(JobsInAFile, AreLoadedForTheirNodesOfTheOuterCluster) {
     EXPECT_EQ(one.job->cluster.nodes, 3);
     EXPECT_EQ(one.job->cluster.gpus_per_node, 2);
     EXPECT_EQ(one.job->run.iterations, 3);
-    EXPECT_EQ(one.job->parallel.micro_batch, 32);  // given beside jobs: for all
+    EXPECT_EQ(one.job->parallel.micro_batch, 32);  // an override is for all jobs
   }
   const Workload workload = plan_workload(spec);
   EXPECT_EQ(workload.ranks, 12);
@@ -212,7 +212,7 @@ TEST_F(JobsInAFile, HaveBackgroundOfTheirOwnAndBesideThem) {
   EXPECT_EQ(workload.ranks, 2 * 8);
   EXPECT_EQ(workload.group_names,
             (std::vector<std::string>{"a/dp", "b/dp", "b/permutation", "background/incast"}));
-  EXPECT_EQ(workload.jobs[2].cycle, 2u);  // of every other step
+  EXPECT_EQ(workload.jobs[2].cycle, 2u);  // every: 2
   const Group& incast = workload.groups.back();
   EXPECT_EQ(incast.members, (std::vector<WorldRank>{WorldRank(10), WorldRank(12), WorldRank(14)}));
   EXPECT_EQ(all.spec.cluster.node_of(WorldRank(10)), Node(2));
@@ -221,7 +221,7 @@ TEST_F(JobsInAFile, HaveBackgroundOfTheirOwnAndBesideThem) {
   EXPECT_EQ(again.spec.background.size(), 1u);
 }
 
-// A step beside the jobs is a millisecond; more, if its bytes take longer at their rate.
+// A step of background beside the jobs takes 1 ms, or longer if its bytes do so at their rate.
 TEST_F(JobsInAFile, HaveStepsBesideThemThatKeepTheRate) {
   const auto step = [&](const std::string& more) {
     const Workload workload =

@@ -92,7 +92,7 @@ TEST(Checkpoint, LeavesDdpItsFirstIterations) {
         .calls[Func::broadcast];
   };
   EXPECT_EQ(gradients(0), 0U);
-  EXPECT_EQ(gradients(1), 2U);  // the buckets are rebuilt; it writes
+  EXPECT_EQ(gradients(1), 2U);  // DDP rebuilds its buckets, and ranks write
   EXPECT_EQ(gradients(2), 0U);
   EXPECT_GT(moved(w, 0, 1, "checkpoint"), 0U);
   EXPECT_EQ(moved(w, 0, 2, "checkpoint"), 0U);
@@ -240,7 +240,7 @@ TEST(Bisection, ExchangesBetweenTheHalvesOfTheNodes) {
 }
 
 TEST(PatternsOfTraffic, CarryWhatTheirRateDoesWhileAStepComputes) {
-  // 8 Gb/s for 300 us, and twice as long.
+  // 8 Gb/s carry 300 kB in a step of 300 us, and as much in each of two.
   EXPECT_EQ(transferred("[{pattern: incast, fan_in: 1, rate: 8Gbps}]", "incast"),
             (Pairs{{{2, 0}, 300'000}}));
   const Workload w = planned(wide_job("[{pattern: bisection, every: 2, over: 2, rate: 8Gbps}]"));

@@ -65,7 +65,7 @@ TEST(DdpBuckets, HoldEveryGradientOnce) {
   }
 }
 
-// Three measured layers of 1000 int32 each, buckets of two layers, four GPUs.
+// Three measured layers of 1000 int32 each, a bucket of one layer and one of two, four GPUs.
 const char* const kSmall =
     "model:\n"
     "  kind: layers\n"
@@ -136,8 +136,8 @@ TEST(Ddp, RunsTwoAllReducesAtATimeOverGlooAlone) {
   EXPECT_EQ(at_once("nccl-2.28"), (std::vector{1, 1, 1}));
 }
 
-// Tensors that are compressed one by one leave no buckets to learn, so a recorded step is played at
-// once.
+// Tensors that are compressed one by one leave no buckets to learn, so the first iteration already
+// plays a recorded step.
 TEST(Ddp, HasNoFirstIterationsWhereTensorsAreReducedOneByOne) {
   const auto programs = [](const std::string& recorded) {
     return plan_workload(test::load_text("model: {kind: layers, layers: [{parameters: [1000, 500], "
@@ -259,7 +259,7 @@ TEST(MainJob, ReducesGpt2XlOn64RanksIn145Buckets) {
   for (const Op& op : steady.streams[0]) computes += op.kind == Kind::compute;
   EXPECT_EQ(buckets, 145);
   EXPECT_EQ(reduced, 1557611200u);
-  EXPECT_EQ(computes, 50 + 50 + 145 + 1);  // forward, backward, out of the buckets, optimizer
+  EXPECT_EQ(computes, 50 + 50 + 145 + 1);  // forward, backward, copies out of buckets, optimizer
 }
 
 TEST(ComputeTime, IsFlopsOverPeakAndEfficiency) {

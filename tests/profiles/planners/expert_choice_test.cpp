@@ -32,7 +32,7 @@ Experts experts_of(std::uint64_t count, std::uint64_t top_k, std::uint64_t group
 }
 
 // The share of choices that touch a run of experts, counted over every set of groups, every set of
-// experts in them, and every run of so many neighbours.
+// experts in them, and every run of `neighbours` experts.
 double counted_reach(const Experts& experts, std::uint64_t neighbours) {
   const std::uint64_t each = experts.count / experts.groups;
   std::uint64_t all = 0, touched = 0;
@@ -166,8 +166,8 @@ TEST(DeduplicatedDispatch, HasRailsBetweenNodes) {
 }
 
 // Between nodes a rank sends the rows that the target node's experts need. Inside a node a rank
-// hands on the rows that came from all nodes, and no rank gets more rows than its experts have
-// visits.
+// hands on the rows that came from all nodes, each to at least one rank and to at most one per
+// expert of its token.
 TEST(DeduplicatedDispatch, FollowsUnequalLoads) {
   const Plan plan = two_nodes("groups: 8, group_top_k: 2", ", expert_imbalance: 0.8");
   const Workload workload = plan.workload();
@@ -209,7 +209,7 @@ TEST(LimitedRouting, MovesLoadsToWhatWholeGroupsAllow) {
     return rows;
   };
   const auto any = arriving("groups: 1"), limited = arriving("groups: 2, group_top_k: 1");
-  // Shares of 36 to 4; with groups, a choice of two in one group is as likely as the group.
+  // Loads of 36 to 4. With groups, both experts of a token are in one group, drawn by its load.
   EXPECT_NEAR(static_cast<double>(any[0] + any[1]) / static_cast<double>(any[2] + any[3]), 9, 0.02);
   EXPECT_EQ(std::accumulate(any.begin(), any.end(), std::uint64_t{0}),
             std::accumulate(limited.begin(), limited.end(), std::uint64_t{0}));

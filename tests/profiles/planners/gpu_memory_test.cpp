@@ -11,7 +11,7 @@ namespace {
 constexpr double kGiga = 1e9;
 
 // Rajbhandari et al. (SC'20), figure 1: 7.5e9 parameters on 64 GPUs with Adam in mixed precision
-// take 120, 31.4, 16.6 and 1.9 GB.
+// take 120 GB per GPU without ZeRO, and 31.4, 16.6 and 1.9 GB in its stages 1, 2 and 3.
 double zero_states(const std::string& framework) {
   const JobSpec spec =
       test::load_text(
@@ -23,7 +23,7 @@ double zero_states(const std::string& framework) {
           .spec;
   JobSpec counted = spec;
   auto model = std::make_shared<Model>(*spec.model);
-  model->measured = false;  // its layers' times do not matter here
+  model->measured = false;  // gpu_memory() counts no measured model
   counted.model = model;
   return gpu_memory(counted)->total();
 }
@@ -71,8 +71,8 @@ TEST(GpuMemory, OfALayerCountsItsOwnTensors) {
   EXPECT_DOUBLE_EQ(layer(job), 2 * tokens * (4 * h + 2 * h + 2 * kv + 3 * ffn));
 }
 
-// A stage of 1F1B keeps as many micro-batches as stages follow it, itself included; the last one
-// adds the head: its inputs, and logits in fp32.
+// A stage of 1F1B keeps one micro-batch for itself and one for each later stage; the last one also
+// has the head: its inputs, and logits in fp32.
 TEST(GpuMemory, OfAPipelineIsHeldByTheMicroBatchesUnderWay) {
   JobSpec spec;
   test::MegatronJob job{.model = "gpt3-175b",
@@ -105,14 +105,14 @@ TEST(GpuMemory, OfInterleavedStagesIsMoreByTheWarmUpOfTheirChunks) {
                         .sharded = true,
                         .more = ", schedule: interleaved, interleave: 2"};
   const MegatronPlan plan = plan_of(job, spec);
-  // L layers' worth times 1 + (p - 1) / (p m), with the 2nd chunk's embedding mask left out.
+  // L layers' worth times 1 + (p - 1) / (p m), up to the dropout masks of 16 embeddings.
   const double each = 6 * megatron_layer_activations(plan, false);
   const double chunks = 8 * 2 + 8 - 1;
   const double mask = 2048.0 * 12288 / 8;
   EXPECT_NEAR(megatron_memory(plan, 0).activations, chunks * each, 16 * mask);
 }
 
-// 2 bytes of weight and 4 of gradient everywhere, 12 of optimizer state shared among the replicas.
+// Bytes per parameter: weight 2, gradient 4, optimizer 12, which distributed_optimizer shards.
 TEST(GpuMemory, OfStatesFollowsTheOptimizer) {
   JobSpec spec;
   test::MegatronJob job{.model = "llama3-8b", .tp = 2, .dp = 4, .per_node = 8};

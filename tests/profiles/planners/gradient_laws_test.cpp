@@ -1,4 +1,4 @@
-// Laws of gradients as jobs give them to tensors, and where their tensors lie in what plans reduce.
+// The laws of gradients that jobs give to tensors, and where these lie in what a plan reduces.
 #include "profiles/planners/gradient_laws.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(GradientLawsOfJobs, AreRefusedWhereTheyDoNotFitTheModel) {
   expect(refused("tensors: {distribution: [{tensor: b.0, law: gaussian}]}\n"),
          "'tensor' has no place here");
   expect(refused("tensors: {distribution: {b.0: gaussian}}\n"), "a list of rules such as");
-  // Horovod pads the tensors of its buffers; one by one they are as the model has them.
+  // Horovod pads the tensors of its fused buffers; wfbp reduces each tensor alone, unpadded.
   const std::string rules =
       "tensors: {distribution: [{tensors: 'a.*', law: gaussian}, {law: laplace}]}\n";
   expect(refused(rules, "framework: horovod"), "fused buffers pad their tensors");
@@ -121,7 +121,7 @@ TEST(GradientLawsOfJobs, AreRefusedWhereTheyDriftTooFar) {
   expect(refused("tensors: {drift: {scale: 0}}\n"), "write a number from 0.01 to 100");
 }
 
-// Every bucket begins where the ones before it end, in the first iteration as later.
+// Every bucket begins where the one before it ends; the first iteration's one bucket is left out.
 TEST(GradientLawsOfJobs, BeginABucketWhereTheOneBeforeEnds) {
   const LoadedJob loaded = test::load_text(
       job("tensors: {distribution: [{tensors: 'a.*', law: gaussian}, {law: laplace}]}\n",

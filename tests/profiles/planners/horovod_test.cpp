@@ -33,7 +33,7 @@ TEST(HorovodCycles, FuseWhatIsReadyWhenACycleComes) {
   EXPECT_EQ(cycles[1].layer, 0u);
   EXPECT_EQ(cycles[1].number, 6u);
   EXPECT_EQ(cycles[1].buffers, (Buffers{1000}));  // alone, so without padding
-  // A longer cycle finds all ready at once; a cycle at the very moment finds the layer.
+  // The first of longer cycles finds all; a cycle at the instant of a layer's end finds the layer.
   EXPECT_EQ(horovod_cycles(three(), times, 4, 1 << 20, 6 * kMilli)[0].buffers,
             (Buffers{12 + 4 + 8 + 1000}));
   const HorovodCycle at_once = horovod_cycles(three(), times, 4, 1 << 20, 39 * kMilli / 10)[0];
@@ -69,7 +69,7 @@ TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
     EXPECT_GE(sums.bytes[Func::all_reduce], 25557032u * 4);
     EXPECT_LE(sums.bytes[Func::all_reduce], 25557032u * 4 + 161 * 12);
     test::CallSums bits = test::sums_of(program, workload, "controller");
-    // 161 bits and the status in three words.
+    // Three words of 8 bytes hold 161 tensor bits and 4 status bits.
     EXPECT_EQ(bits.bytes[Func::all_reduce], bits.calls[Func::all_reduce] * 24);
     EXPECT_GE(bits.calls[Func::all_reduce], 1u);
   }
@@ -82,7 +82,7 @@ TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
             1u);
 }
 
-// Compute forward and backward lasts that long; the last gradients are found at the next tick.
+// Cycles: forward and backward time over the cycle time, rounded up to find the last gradients.
 TEST(Horovod, AsksInEveryCycleWhetherAnythingIsReady) {
   for (const int cycle_us : {500, 1000, 5000, 1'000'000}) {
     const Workload workload = plan_of(", cycle_ms: " + std::to_string(cycle_us / 1e3));

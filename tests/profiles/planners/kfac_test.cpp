@@ -70,7 +70,7 @@ TEST(Factors, AreOfLinearMapsAndConvolutionsAlone) {
   EXPECT_TRUE(factors("gpt2").empty());
 }
 
-// Three stages of ten 3x3 convolutions, of which the first reads half as many channels.
+// Three stages of ten 3x3 convolutions; the first one of stages 2 and 3 reads half the channels.
 TEST(Factors, OfResNet32ForCifarFollowFromItsArchitecture) {
   Dimensions a{27}, g{16};
   for (const std::uint64_t channels : {16, 32, 64})
@@ -193,13 +193,13 @@ TEST(Kfac, FusesFactorsByEveryRule) {
   EXPECT_EQ(calls("variant: d, factor_fusion: layer"), 54u);
   EXPECT_EQ(calls("variant: d, factor_fusion: optimal"), 1u);
   EXPECT_EQ(calls("variant: d, factor_fusion: threshold, factor_mb: 1000"), 1u);
-  // By itself Horovod fills buffers of 64 MiB.
+  // The default rule fills buffers of 64 MiB.
   const std::uint64_t some = calls("variant: d");
   EXPECT_GE(some, kFactors / (64ull << 20) + 1);
   EXPECT_LT(some, 12u);
   EXPECT_EQ(calls("variant: d, factor_fusion: threshold, factor_mb: 64"), some);
   EXPECT_EQ(calls("variant: spd, factor_launch: after_backward"), some);
-  // SPD by itself fuses A's alone.
+  // SPD's default fuses only the factors A.
   const std::uint64_t both = calls("variant: spd, factor_fusion: optimal"),
                       with_gs_alone = calls("variant: spd");
   EXPECT_GT(with_gs_alone, 54u);
@@ -207,10 +207,10 @@ TEST(Kfac, FusesFactorsByEveryRule) {
   EXPECT_LT(both, with_gs_alone);
 }
 
-// Whoever inverts computes longer; all play the same calls.
+// Ranks that invert compute longer; all ranks play the same calls.
 TEST(Kfac, GivesEveryRankItsOwnInverses) {
   const Workload workload = plan_of("variant: spd");
-  EXPECT_EQ(workload.roles.size(), 35u);  // 34 ranks with an inverse, all others
+  EXPECT_EQ(workload.roles.size(), 35u);  // 34 ranks that invert; one for all others
   std::size_t inverses = 0;
   for (const Role& role : workload.roles) {
     const Program& program = role.iterations.at(0);
@@ -230,7 +230,7 @@ TEST(Kfac, GivesEveryRankItsOwnInverses) {
   }
 }
 
-// Factors and gradients are in flight while the passes compute.
+// Hooks compute factors between the passes of modules, so calls of factors run beside later passes.
 TEST(Kfac, HooksComputeAInFrontOfTheForwardAndGBehindTheBackward) {
   const Workload workload = plan_of("variant: spd, factor_fusion: none");
   const Program& program = workload.roles[0].iterations[0];
@@ -246,7 +246,7 @@ TEST(Kfac, HooksComputeAInFrontOfTheForwardAndGBehindTheBackward) {
   EXPECT_LT(place("factor G of fc"), place("backward conv1"));
 }
 
-// Seconds of what a rank's stream does under labels that begin so.
+// Seconds that a stream of the first role computes under labels that begin with `what`.
 double seconds(const Workload& workload, std::size_t stream, const std::string& what) {
   const Program& program = workload.roles[0].iterations[0];
   Picoseconds sum = 0;
@@ -256,7 +256,7 @@ double seconds(const Workload& workload, std::size_t stream, const std::string& 
   return static_cast<double>(sum) * 1e-12;
 }
 
-// By a GPU whose memory moves 616 GB/s, 40 bytes an element and 104 on the way back.
+// The GPU's memory moves 616 GB/s; packing moves 40 bytes per element, unpacking 104.
 TEST(Kfac, PacksAndUnpacksTriangles) {
   const double once = static_cast<double>(kFactors) / 4 / 616e9;
   const auto expect = [](const std::string& parallel, double packs, double unpacks) {
@@ -268,13 +268,13 @@ TEST(Kfac, PacksAndUnpacksTriangles) {
   expect("variant: d", 40 * once, 104 * once);
   expect("variant: mpd", 2 * 40 * once, 2 * 104 * once);
   expect("variant: mpd, exclude: factor_comm", 0, 0);
-  // Whole gradients are sent.
+  // DP sends whole gradients, not triangles.
   expect("variant: dp", 0, 0);
 }
 
-// A request of every rank for every tensor. What a hook hands over (gradients; a call of factors)
-// holds up the pass; others stand in front of their call. Cycles of calls that are alone in one:
-// groups of gradients, broadcasts, and what hooks send.
+// Every rank sends a request for every tensor. Requests for what a hook hands over (gradients; a
+// call of factors) hold up the pass; others precede their call. A call that is alone in its cycle
+// waits for the cycle: groups of gradients, broadcasts, and what hooks send.
 TEST(Kfac, AsksHorovodForEveryTensor) {
   const auto part = [](const std::string& parallel, std::size_t stream, const char* what) {
     return seconds(plan_of("kfac_cost: rtx2080ti, " + parallel), stream, what) * 1e6 / 64;
@@ -350,7 +350,7 @@ TEST(Kfac, RefusesWhatCannotBe) {
   expect(error("variant: d, second_order: inverses"), "sends nothing");
   expect(error("variant: mpd, local_below: 3"), "only the placement lbp");
   expect(error("variant: mpd, allreduce_cost: spdkfac"), "only parallel.factor_fusion=optimal");
-  // A of the first fully connected layer: 25,089 inputs and the bias.
+  // A of the first fully connected layer: 25,088 inputs and the bias.
   const auto small = [](const std::string& model, const std::string& memory) {
     return test::error_of([&] {
       plan_workload(test::load_text("model: " + model +

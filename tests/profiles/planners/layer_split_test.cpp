@@ -185,7 +185,7 @@ TEST(LayerSplit, SpreadsLayersAsTorchTitanDoes) {
     model.layers = layers;
     return layers_of(split_as_torchtitan(spec, model, {"interleaved", stages, chunks, 1}));
   };
-  // 32 layers and the two ends take 34 places: 9, 9, 8, 8.
+  // 32 layers and the two ends are 34 units: 9, 9, 8, 8.
   EXPECT_EQ(split(32, 4, 1), (Layers{8, 9, 8, 7}));
   EXPECT_EQ(split(32, 2, 2), (Layers{8, 9, 8, 7}));
   EXPECT_EQ(split(6, 4, 1), (Layers{1, 2, 2, 1}));
@@ -249,7 +249,7 @@ TEST(MultiTokenPrediction, KeepsACopyOfTheEmbeddingAlike) {
     EXPECT_EQ(sums_of(program, workload, "dp").bytes[Func::all_reduce],
               held * 4 + (stage == 3 ? 8 : 0));
   }
-  // One stage holds both ends, alone or because the pipeline is a V.
+  // No copy where one stage holds both ends: without a pipeline, or in a V.
   for (const char* more : {"", ", schedule: zbv"}) {
     Plan together{.model = "{base: llama3-8b, mtp_layers: 1}", .dp = 2, .micro_batches = 4};
     if (*more != 0) together.pp = 4;
@@ -259,8 +259,8 @@ TEST(MultiTokenPrediction, KeepsACopyOfTheEmbeddingAlike) {
   }
 }
 
-// A module apart from the head hands on the hidden states of all depths, and each message follows
-// one with its shape.
+// A stage with a module and without the head sends the hidden states of all depths. A message with
+// its shape precedes each message.
 TEST(MultiTokenPrediction, SendsEveryDepthToAHeadElsewhere) {
   constexpr std::uint64_t kM = 8192u * 4096 * 2, kShape = 24;
   Plan plan{.model = "{base: llama3-8b, mtp_layers: 1}", .pp = 4, .micro_batches = 4};

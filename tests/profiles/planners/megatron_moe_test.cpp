@@ -240,7 +240,7 @@ TEST(DualPipePlans, ReduceEveryPartOverTheTwoStagesThatHoldIt) {
     const bool ends = stage == 0 || stage == 3;
     EXPECT_EQ(sums_of(program, workload, "dp").bytes[Func::all_reduce],
               4 * (4 * kLayer + (ends ? 2 * kTable + 4096 : 0)) + (ends ? 8 : 0));
-    // Half of the micro-batches run each way: activations forward, and the other half's gradients.
+    // Half of the micro-batches run each way, so inner stages send activations of all eight.
     const CallSums forward = sums_of(program, workload, "pp.forward");
     const std::uint64_t tensor = 8192 * 4096 * 2;
     EXPECT_EQ(forward.sent, (ends ? 4 : 8) * tensor);

@@ -1,4 +1,4 @@
-// A Megatron plan in figures, for jobs and for the closed forms that tests compare them with.
+// Megatron jobs by their parallel degrees, for tests that compare plans with closed forms.
 #pragma once
 
 #include <string>

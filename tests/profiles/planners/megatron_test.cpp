@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Sweep, TensorParallel,
 
 // ---- Measured volumes ----
 
-// Reported by CCL-Bench (arXiv 2605.06544) for Llama-3.1-8B with four-way data parallelism. It
+// Reported by CCL-Bench (arXiv 2605.06544) for Llama-3.1-8B with tp 2, dp 4 and with tp 4, dp 2. It
 // counts an all-gather as the shard and a reduce-scatter as its input. Its norms have biases.
 TEST(MegatronVolumes, AreThoseMeasuredOnLlama3) {
   struct Measured {
@@ -216,8 +216,8 @@ TEST(MegatronDataParallel, CutsBucketsOnTheFirstStageOnly) {
   EXPECT_EQ(sums_of(workload.roles[1].iterations[0], workload, "dp").calls[Func::all_gather], 2u);
 }
 
-// From the second chunk of a stage on, all buckets are one group, whose calls are coalesced: the
-// last chunk's are that of the tied embedding and that of its layers.
+// From the second chunk of a stage on, all buckets are one group, whose calls are coalesced. The
+// last chunk has a bucket of the tied embedding and one of its layers.
 TEST(MegatronDataParallel, LaunchesTheBucketsOfALaterChunkTogether) {
   Plan plan{.model = "megatron-18.4b", .pp = 2, .dp = 2, .micro_batches = 2, .sharded = true};
   plan.more = ", schedule: interleaved, interleave: 2";
@@ -369,7 +369,7 @@ TEST(PipelineParallel, SendsHiddenStatesAndTheirGradientsOncePerMicroBatchAndBou
     }
 }
 
-// ---- Groups ----
+// ---- Schedules and groups ----
 
 TEST(PipelineParallel, MovesAndReducesTheSameWithEverySchedule) {
   const auto totals = [](const char* more) {
@@ -390,7 +390,7 @@ TEST(PipelineParallel, MovesAndReducesTheSameWithEverySchedule) {
     EXPECT_EQ(totals(more), expected) << more;
 }
 
-// The passes that a stage computes while its first sends do not end: "F0".
+// The passes that a stage computes if no send ever ends: "F0".
 std::set<std::string> passes_without_sends(const Program& program) {
   std::set<std::string> passes;
   for (const std::string& label : test::computed_without_sends(program))
@@ -398,8 +398,8 @@ std::set<std::string> passes_without_sends(const Program& program) {
   return passes;
 }
 
-// send_forward, and after a backward of the last stage send_backward_recv_forward, wait for what
-// they send.
+// The stage waits for its sends: in send_forward, and after a backward of the last stage in
+// send_backward_recv_forward.
 TEST(MegatronPipeline, WaitsForTheSendsOfABatch) {
   using Passes = std::set<std::string>;
   const Workload workload = Plan{.pp = 4, .dp = 1, .micro_batches = 8}.workload();
@@ -413,8 +413,8 @@ TEST(MegatronPipeline, WaitsForTheSendsOfABatch) {
   EXPECT_TRUE(test::streams_end(few.roles[0].iterations[0]));
 }
 
-// Interleaved stages wait in the warm-up, DualPipe's for every batch; those of torch's runtime
-// compute on.
+// Interleaved stages wait in the warm-up, DualPipe's stages for every batch. Those of torch's
+// runtime (zb-h1) wait for no send.
 TEST(MegatronPipeline, WaitsForSendsAsTheScheduleDoes) {
   using Passes = std::set<std::string>;
   Plan plan{.pp = 2, .dp = 1, .micro_batches = 4};

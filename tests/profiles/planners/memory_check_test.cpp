@@ -16,8 +16,8 @@ std::string error(const std::string& framework, const std::string& model, int no
                           ", gpus_per_node: 8}\nparallel: {framework: " + framework + more + "}\n");
 }
 
-// A device has 80 GiB. Llama-3 8B has 8.03e9 parameters: 16 bytes each whole, 2 + 2 + 4 + 8 under
-// ZeRO. Of 8,192 tokens it keeps 69,632 elements each in 32 layers, and logits: 41 GB.
+// A device has 80 GiB. Llama-3 8B has 8.03e9 parameters of 16 bytes each. It keeps 69,632 elements
+// for each of 8,192 tokens in each of 32 layers, and logits: 41 GB.
 TEST(Memory, OfWholeModelsHasNoNodesThatHelp) {
   for (const char* framework : {"ddp", "horovod", "dear", "wfbp", "mgwfbp", "bytescheduler"}) {
     EXPECT_EQ(error(framework, "llama3-8b", 100),
@@ -81,8 +81,8 @@ TEST(Memory, OfConvolutionalNetworksCountsWhatTheyKeep) {
   EXPECT_EQ(error("densenet201", 32), "");
 }
 
-// Of 1F1B's four stages the first keeps four micro-batches of its eight layers, with 69,632
-// elements a token each; and all weights and sums of gradients of a quarter of the model.
+// The first of 1F1B's four stages keeps four micro-batches: 69,632 elements per token in each of
+// its eight layers. It also holds gathered weights and sums of gradients of a quarter of the model.
 TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
   const auto memory = [](const std::string& more) {
     return *gpu_memory(
@@ -95,9 +95,9 @@ TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
   const double tokens = 8192, parameters = 8030261248 / 4.;
   EXPECT_DOUBLE_EQ(memory("").activations, 4 * 8 * tokens * 69'632 * 2);
   EXPECT_DOUBLE_EQ(memory("").weights, parameters * (4 / 16. + 2 + 4));
-  // Then the last stage is fuller: inputs of seven layers, of the norm and the head, and logits.
+  // Recomputed, the last stage is fuller: inputs of 7 layers, of the norm and the head, and logits.
   EXPECT_DOUBLE_EQ(memory(", recompute: full").activations, tokens * (9 * 4096 * 2 + 4 * 128'256));
-  // Micro-batches of three do not divide the batch, and of two do not fit.
+  // Micro-batches of three samples do not divide the batch, and those of two do not fit.
   EXPECT_NE(error("torchtitan", "llama3-8b", 8, ", pp: 4, micro_batch: 4, global_batch: 256")
                 .find("use parallel.micro_batch=1 "),
             std::string::npos);

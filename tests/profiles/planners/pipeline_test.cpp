@@ -60,7 +60,7 @@ TEST(DualPipe, RunsHalfOfTheMicroBatchesFromEitherEnd) {
   EXPECT_EQ(four.part(0, 1), 3);
   EXPECT_EQ(four.part(3, 0), 0);
   EXPECT_EQ(four.part(2, 1), 2);
-  EXPECT_EQ(four.neighbour(1, 0, 1), 2);  // its part 1, on to part 2 of stage 2
+  EXPECT_EQ(four.neighbour(1, 0, 1), 2);  // from part 1 to part 2, on stage 2
   EXPECT_EQ(four.neighbour(2, 0, 1), 1);
   EXPECT_EQ(four.neighbour(2, 1, -1), 1);
   EXPECT_EQ(four.neighbour(3, 1, 1), std::nullopt);

@@ -1,4 +1,4 @@
-// Programs whose micro-batches are repeated are, op by op and label by label, those that list them.
+// A program that repeats its micro-batches equals the listed one, op by op and label by label.
 #include "profiles/planners/pipeline/repeated_program.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::string difference(const Program& a, const Program& b) {
   return "";
 }
 
-// Plans that are short enough to be listed, against those made of three.
+// Compares plans short enough to be listed with what prolonged() makes of three shorter plans.
 void expect_repeats(const std::string& what, int stages, int period,
                     const std::function<Workload(int micro_batches)>& plan) {
   const int first = kRounds * stages;
@@ -87,7 +87,7 @@ TEST(RepeatedProgram, IsTheListedOneOfEveryMegatronSchedule) {
                    [&](int micro_batches) { return megatron(c, micro_batches).workload(); });
 }
 
-// Without the planner's own way from short to long: the passes in the order of their schedule.
+// Independent of prolonged(): a long program has the passes of pipeline_slots(), in their order.
 TEST(RepeatedProgram, OfALongPipelineHasThePassesOfItsSchedule) {
   for (const Case& c : kMegatron) {
     Pipeline pipeline{c.schedule, c.stages, pipeline_chunks(c.schedule, 2)};
@@ -96,7 +96,7 @@ TEST(RepeatedProgram, OfALongPipelineHasThePassesOfItsSchedule) {
     for (int stage = 0; stage < c.stages; ++stage) {
       const Program& program = workload.roles[static_cast<std::size_t>(stage)].iterations[0];
       ASSERT_GT(program.streams[0].body().times, 1u) << c.schedule;
-      std::vector<std::string> expected, passes;  // of several neighbours alike, one
+      std::vector<std::string> expected, passes;  // equal neighbours count once
       const auto add = [](std::vector<std::string>& to, const std::string& pass) {
         if (to.empty() || to.back() != pass) to.push_back(pass);
       };
@@ -113,7 +113,7 @@ TEST(RepeatedProgram, OfALongPipelineHasThePassesOfItsSchedule) {
   }
 }
 
-// What a program takes does not depend on how often it repeats.
+// The memory of a program does not depend on the number of its repetitions.
 TEST(RepeatedProgram, TakesNoMemoryPerMicroBatch) {
   const auto bytes = [](int micro_batches) {
     const Workload workload = megatron(kMegatron[1], micro_batches).workload();

@@ -200,8 +200,8 @@ TEST(ByteScheduler, SendsWhatTheNextForwardNeedsFirst) {
   // A piece that is larger than the credit goes alone.
   EXPECT_EQ(order(4096, 0), "2:4 0:2 1:2 ");
   EXPECT_EQ(order(12, 12), "2:3 0:2 1:2 2:1 ");
-  // While some credit is left a partition goes, also where it takes more: 2 + 2 of 3 elements. When
-  // the first has ended, 0 is ready.
+  // A partition goes while some credit is left, even if it exceeds the credit: 2 + 2 of 3 elements.
+  // When the first has ended, 0 is ready.
   EXPECT_EQ(text_of(partition_order(three, {8, 12, 4}, {0, 1.1e-3 / 4})), "2:2 2:2 0:2 1:2 ");
 }
 
@@ -240,12 +240,12 @@ TEST(DeAR, ScattersUnderTheBackwardAndGathersUnderTheNextForward) {
   const Program& first = role.iterations[0];
   EXPECT_EQ(stream_text(first, 0),
             "forward a; forward b; forward c; backward c; >1; backward b; >1; backward a; >1; ");
-  // Of 4 ranks: 100 + 4, 64 + 4 and 7 + 1 elements.
+  // Padded for 4 ranks: 100 + 4, 64 + 4 and 7 + 1 elements.
   EXPECT_EQ(stream_text(first, 1),
             "<1; reduce-scatter 2(2); <1; reduce-scatter 1(17); <1; reduce-scatter 0(26); >2; ");
   EXPECT_EQ(stream_text(first, 2), "<2; all-gather 0(26); >0; ");
   const Program& later = role.iterations[1];
-  // Group 1 needs nothing of the forward, and is there for its module; group 2 waits for its start.
+  // The gather of group 1 waits for nothing in the forward; that of group 2 starts with module b.
   EXPECT_EQ(stream_text(later, 2),
             "all-gather 1(17); >1; <2; all-gather 2(2); >1; <4; all-gather 0(26); >0; ");
   EXPECT_EQ(stream_text(later, 1),
@@ -333,8 +333,8 @@ TEST(ByteScheduler, LetsEveryModuleWaitForItsOwnPartitions) {
   EXPECT_EQ(sums.bytes[Func::all_reduce], 171u * 4);
 }
 
-// After the backward a call takes what the credit lets go, and modules wait for the host, which has
-// stepped the call's tensors one by one.
+// After the backward a call takes all partitions that the credit admits. Modules wait for the host,
+// which finishes the call's tensors one by one.
 TEST(ByteScheduler, HandsOverACreditAtATimeAfterTheBackward) {
   const Workload workload = plan_of(
       kThree, "framework: bytescheduler, launch: after_backward, credit_bytes: 500, cycle_ms: 2");
@@ -346,7 +346,7 @@ TEST(ByteScheduler, HandsOverACreditAtATimeAfterTheBackward) {
             "<3; cycle; partition of a(160); >4; cycle; partition of b(11); >4; ");
   EXPECT_EQ(stream_text(later, 2), "<4; finish tensors; >0; <4; finish tensors; >1; >2; ");
   EXPECT_EQ(later.streams[1][1].duration, kPicosPerMilli);
-  // Four tensors, each looked up among four.
+  // The call's two tensors, each looked up among four.
   EXPECT_EQ(later.streams[2][1].duration, 2 * (13'000'000 + 4 * 400'000));
   EXPECT_TRUE(outlives(later, 1));
   EXPECT_TRUE(outlives(later, 2));

@@ -105,8 +105,8 @@ TEST(Fsdp, GathersAsFarAheadAsAsked) {
       if (name == "gather head") began = true;
       if (began) backward.push_back(name);
     }
-    // The head's forward and backward come first; then `prefetch` units before its gradients are
-    // scattered.
+    // The list begins with the head's gathers, forward and backward; `prefetch` gathers come before
+    // the scatter of the head's gradients.
     const auto scatter = std::find(backward.begin(), backward.end(), "scatter head");
     EXPECT_EQ(scatter - backward.begin(), 2 + prefetch);
     EXPECT_EQ(sums(workload).calls[Func::all_gather], 28u);
@@ -167,7 +167,7 @@ TEST(TorchTitan, MovesTheVolumesMeasuredWithTensorParallelism) {
   EXPECT_EQ(total(both, Func::all_reduce, 1, 1), 65 * 4096 * 2 + 3 * 2048 * 4 + 2 * 4 * 291 + 8);
 }
 
-// Without shards, norm gradients stay partial sums: three times in fp32.
+// Without shards, norm gradients stay partial sums, which three all-reduces in fp32 sum up.
 TEST(TorchTitan, SumsNormGradientsThreeTimesWithoutShards) {
   for (const int tp : {2, 4, 8}) {
     const Workload workload = plan_of("torchtitan", tp, "{base: llama3-8b, sequence: 512}",

@@ -13,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-// What a slot's pass sends (or receives), and the other stage; empty: nothing.
+// What a slot's pass sends or receives, activations (forward) or gradients, and the other stage.
 struct Transfer {
   bool forward = false;
   int other = 0;
@@ -34,8 +34,8 @@ std::string text_of(const Slot& slot, const std::map<int, int>& first) {
          std::to_string(slot.micro_batch - first.at(slot.chunk)) + "." + std::to_string(slot.chunk);
 }
 
-// Passes, and what is launched together: sends (s) and receives (r), in square brackets if the
-// stage waits for all, in angle brackets if it goes on; later waits in round ones.
+// Lists passes, and the sends (s) and receives (r) launched together: in square brackets if the
+// stage waits for them, in angle brackets if it continues. Round brackets: a later wait.
 std::string text_of(const Pipeline& pipeline, int stage) {
   const std::vector<Slot> slots = pipeline_slots(pipeline, stage);
   std::map<int, int> first;
@@ -79,14 +79,14 @@ TEST(StageActions, OfInterleavedStagesLaunchReceivesBeforeTheyNeedThem) {
             "(rF2.1) F2.1 <rF3.1 sF2.1> (sF2.1) (rB0.0) B0.0 <rB1.0> (sB1.1) "
             "(rF3.1) F3.1 <sF3.1> (sF3.1) (rB1.0) B1.0 <rB2.1> "
             "(rB2.1) B2.1 [rB3.1 sB2.1] B3.1 [rB2.0 sB3.1] B2.0 [rB3.0] B3.0");
-  // Its micro-batches all fit in the warm-up.
+  // Two micro-batches all fit in the warm-up.
   EXPECT_EQ(text_of({"interleaved", 2, 2, 2}, 0),
             "F0.0 [sF0.0] F1.0 [rF0.1 sF1.0] F0.1 [rF1.1 sF0.1] F1.1 [sF1.1] [rB0.1] "
             "B0.1 [rB1.1 sB0.1] B1.1 [rB0.0 sB1.1] B0.0 [rB1.0] B1.0");
 }
 
-// The expected texts are what the released DualPipe says, its passes and transfers replaced by
-// their names.
+// The expected texts are the order of the released DualPipe, with names in place of its passes and
+// transfers.
 TEST(StageActions, OfDualPipeAreBatchesBeforeItsPasses) {
   const Pipeline four{"dualpipe", 4, 2, 8};
   EXPECT_EQ(text_of(four, 0),
@@ -113,8 +113,8 @@ TEST(StageActions, OfOneForwardOneBackwardAreBatchesWhereTheyAlternate) {
 
 class EveryStage : public testing::TestWithParam<Pipeline> {};
 
-// A pass has its input, and at the end of the step everything was sent and awaited that the
-// schedule waits for.
+// Every pass has its input. At the end of the step the stage has sent everything, and has awaited
+// its sends if its schedule awaits sends.
 TEST_P(EveryStage, LaunchesEveryTransferOnceAndHasItsInput) {
   const Pipeline& pipeline = GetParam();
   const bool waits = pipeline.schedule != "zbv" && pipeline.schedule != "zb-h1";
@@ -167,7 +167,7 @@ TEST(StageActions, OfInterleavedStagesKeepTheOrderOfACommunicatorAtBothEnds) {
     for (const int chunks : {2, 3, 5})
       for (const int rounds : {1, 2, 3}) {
         const Pipeline pipeline{"interleaved", stages, chunks, rounds * stages};
-        // By (from, to), or by the two stages: what passes, as (forward, micro-batch, later part).
+        // By communicator and stage: transfers, as (from, forward, micro-batch, later part).
         std::map<std::pair<int, int>, std::map<int, std::vector<std::tuple<int, bool, int, int>>>>
             order;
         for (int stage = 0; stage < stages; ++stage) {

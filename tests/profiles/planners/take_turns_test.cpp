@@ -116,7 +116,7 @@ TEST(TakeTurns, OverlapPassesOfDualPipeWithExperts) {
   EXPECT_GT(changes_of(workload.roles[0].iterations[0]), joined * 2 * 4);
 }
 
-// In a V a pass has two layers here.
+// In this V, stage 0 has a part of two layers and a part of one.
 TEST(TakeTurns, OverlapPassesOfTorchTitansDualPipeV) {
   const Workload workload = with_experts("framework: torchtitan, schedule: dualpipev");
   for (const Role& role : workload.roles) EXPECT_TRUE(test::streams_end(role.iterations[0]));

@@ -170,8 +170,8 @@ TEST(Tensors, OverlapAsAFileSays) {
   EXPECT_NE(error("shares: 1\n").find("as in  shares: [0.6, 0.2, 0.2]"), std::string::npos);
 }
 
-// The attention's gradients are zero, those of other layers' tensors dense; embeddings have what
-// all have.
+// The rules make the attention's gradients zero and the layers' other gradients dense; embeddings
+// follow the file's own shares.
 TEST(Tensors, OverlapByTensorAsAFileSays) {
   const test::Folder folder;
   const auto with = [&](const std::string& framework, const std::string& tensors) {

@@ -39,7 +39,7 @@ inline void expect_sound(const Workload& workload, const std::string& what) {
   EXPECT_EQ(unmatched_transfers(workload), "") << what;
 }
 
-// The communicators of one kind.
+// The members (world ranks) of every communicator of one kind.
 inline std::set<std::vector<int>> groups_named(const Workload& workload, const std::string& name) {
   std::set<std::vector<int>> out;
   for (const Group& group : workload.groups)

@@ -32,7 +32,7 @@ struct Plan {
   }
 };
 
-// Elements of a group's v-variant calls without own blocks, in program order.
+// Elements that each all_to_all_v of a group moves between different ranks, in program order.
 std::vector<std::uint64_t> travelling(const Workload& workload, const std::string& group) {
   std::vector<std::uint64_t> out;
   for (const auto& stream : workload.roles[0].iterations[0].streams)
@@ -60,8 +60,8 @@ TEST(Dlrm, HasTheParametersOfItsBenchmark) {
   EXPECT_EQ(dot.parameters(), kRows * 128 + bottom + top(128 + 27 * 26 / 2));
 }
 
-// Every pooled row goes to its sample's rank unless it is there already: (n-1)/n of 26 tables, and
-// their gradients back. Each sample has 214 ids.
+// Every pooled row goes to its sample's rank, and its gradient comes back, unless the row is there
+// already: (n-1)/n of the rows of 26 tables. Each sample has 214 ids.
 TEST(Torchrec, ExchangesRowsOfWholeTables) {
   for (const int ranks : {2, 7, 8, 64})
     for (const char* placement : {"greedy", "random"}) {
@@ -89,7 +89,7 @@ TEST(Torchrec, ReducesAndScattersTheRowsOfSplitTables) {
     EXPECT_EQ(split.bytes[Func::reduce_scatter], 12 * 128 * 6 * 2u);  // bf16, a rank's share
     EXPECT_EQ(split.bytes[Func::all_gather], 12 * 128 * 6 * 2u);
     EXPECT_EQ(travelling(workload, "embeddings")[0], (n - 1) * 12 * 20 * 128);
-    // Every rank learns the number of ids for each of the six; whole tables ask only their rank.
+    // Counts of ids go to every rank for each of the six, and to one rank for a whole table.
     EXPECT_EQ(travelling(workload, "ids")[0], (n - 1) * 12 * (20 + n * 6));
     // No id is lost: 214 per sample, including those that stay.
     for (const Op& op : program.streams[3]) {
@@ -107,7 +107,7 @@ TEST(Torchrec, ReducesDenseGradientsInBucketsBesideTheBackward) {
   const std::uint64_t dense = model.parameters() - 204184588ULL * 128;
   CallSums sums = test::sums_of(program, workload, "dp");
   EXPECT_EQ(sums.bytes[Func::all_reduce], dense * 4);
-  EXPECT_EQ(sums.calls[Func::all_reduce], 4u);  // 1 MiB, then 25 MiB each: 62 MB of gradients
+  EXPECT_EQ(sums.calls[Func::all_reduce], 4u);  // 1 MiB, then 25 MiB each: 64 MB of gradients
   EXPECT_EQ(workload.samples_per_iteration, 8 * 16);
 }
 
@@ -129,7 +129,7 @@ TEST(TablePlacement, IsDrawnFromTheSeed) {
   EXPECT_GT(std::set<int>(drawn.begin(), drawn.end()).size(), 8u);
 }
 
-// A rank with more rows to look up has its own role and takes longer.
+// A lookup takes the time to read its rows; ranks that look up equally many share a role.
 TEST(Torchrec, TakesTimeForEveryRowLookedUp) {
   const Workload workload = Plan{.ranks = 2}.workload();
   ASSERT_EQ(workload.roles.size(), 1u);  // 107 ids each

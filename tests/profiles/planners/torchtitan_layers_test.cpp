@@ -107,7 +107,7 @@ TEST(FsdpRecompute, IsThatOfTorchTitan) {
       std::string::npos);
 }
 
-// Rows go out and back, twice; kept rows are not sent again.
+// Rows go to experts and back, forward and backward; only full recomputation sends them again.
 TEST(TorchTitanRecompute, RoutesRowsAgainUnlessTheyAreKept) {
   constexpr std::uint64_t kMixtralTokens = 4096, kTopK = 2;
   for (const auto& [recompute, exchanges, counts] :
@@ -145,8 +145,8 @@ TEST(TorchTitanRecompute, GoesWithPipelinesOfOnePassBackward) {
 // ---- Context parallelism ----
 
 // Keys and values of a rank's tokens are gathered forward and backward, or sent on cp - 1 times;
-// their gradients are sent on cp times in fp32. A recomputed forward repeats this unless attention
-// is kept.
+// their gradients are sent on cp times in fp32. A recomputed forward gathers or sends again, unless
+// attention is kept.
 TEST(TorchTitanContext, SharesKeysAndValues) {
   for (const std::uint64_t cp : {2, 4, 8})
     for (const std::uint64_t tp : {1, 2})
@@ -167,8 +167,8 @@ TEST(TorchTitanContext, SharesKeysAndValues) {
         }
 }
 
-// All other volumes: a rank has a part of the sequence, and all ranks with the same part of tp
-// share the parameters.
+// All other volumes: a rank has a part of the sequence, and all cp and dp ranks of a stage shard
+// the parameters together.
 TEST(TorchTitanContext, SplitsTheSequenceAndSharesTheParameters) {
   Titan titan{.gpus = 16, .global_batch = 8};
   titan.more = ", pp: 2, cp: 4, reshard_after_forward: never";

@@ -48,7 +48,7 @@ TEST(TorchTitanPipeline, GathersWhatTheForwardGaveUpAndScattersOnce) {
     titan.more = std::string(", pp: 4, reshard_after_forward: ") + policy;
     const Workload workload = titan.workload();
     expect_sound(workload, policy);
-    // With "always", every forward gathers the parameters, and so does the first backward.
+    // With "always", the first pass gathers the parameters, and so does each pass after a forward.
     const std::uint64_t times = std::string(policy) == "always" ? kMicroBatches + 1 : 1;
     for (std::size_t stage = 0; stage < 4; ++stage) {
       const Program& program = workload.roles[stage].iterations[0];
@@ -93,7 +93,7 @@ TEST(TorchTitanPipeline, KeepsTheParametersOfThreeChunks) {
     const Workload workload = titan.workload();
     return sums_of(workload.roles[1].iterations[0], workload, "dp").calls[Func::all_gather];
   };
-  EXPECT_EQ(gathers(3), 12u);  // 24 places in six parts: 12 to a stage
+  EXPECT_EQ(gathers(3), 12u);  // 24 units in six parts: 12 to a stage
   EXPECT_GT(gathers(6), 12u);
 }
 
@@ -117,14 +117,14 @@ TEST(TorchTitanPipeline, LeavesTheFirstPartsBackwardToTheWeightsPass) {
     EXPECT_EQ(total(workload, func), total(other, func));
 }
 
-// A send of the warm-up may last until the next one leaves; one in a batch ends with it.
+// A stage waits for a warm-up send before the next send, and for a send in a batch at once.
 TEST(TorchTitanPipeline, WaitsForSendsWhereTheRuntimeDoes) {
   constexpr int kMicroBatches = 8;
   const auto number = [](const std::vector<std::string>& labels, const char* label) {
     return std::count_if(labels.begin(), labels.end(),
                          [&](const std::string& l) { return l.starts_with(label); });
   };
-  // The forwards, or backwards, that a stage computes while no send ends.
+  // Micro-batches whose forward, or backward, a stage computes if no send ever ends.
   const auto passes = [&](const Program& program, const char* label) {
     std::vector<std::string> all;
     for (const Op& op : program.streams[0])

@@ -30,8 +30,8 @@ CallSums tp_sums(const Plan& plan) {
 
 class TpOverlap : public testing::TestWithParam<int> {};
 
-// Per layer a ring takes the place of two gathers forward and two backward, four calls that of each
-// of two reduce-scatters forward. What a rank sends stays the same.
+// Per layer, a ring replaces each of two gathers forward and two backward, and four calls replace
+// each of two reduce-scatters forward. A rank still sends the same number of bytes.
 TEST_P(TpOverlap, MovesTheSameBytesInParts) {
   const auto tp = static_cast<std::uint64_t>(GetParam());
   CallSums whole = tp_sums(sequence_parallel(GetParam(), false)),
@@ -85,8 +85,8 @@ TEST(TpOverlap, IsRefusedWhereTransformerEngineHasNone) {
             "leave it out for latent attention, experts and multi-token prediction");
 }
 
-// Products that compute while a call which they do not need is under way: those of the weights'
-// gradients of qkv, fc1 and the head.
+// The products for the weight gradients of qkv, fc1 and the head do not need the call that is in
+// flight, so they run beside it.
 TEST(TensorParallelGradients, AreReducedBesideAProductOrAfterIt) {
   Plan plan{.tp = 2, .dp = 1, .per_node = 2};
   const auto beside_a_call = [&] {

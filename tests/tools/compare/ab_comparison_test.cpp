@@ -264,8 +264,8 @@ TEST(AbPlay, DrawsTheSameJitterForAllVariantsOfABlock) {
 TEST(AbPlay, KeepsWholeBlocksAndEndsItsRunsWhenInterrupted) {
   const test::Scratch scratch;
   const std::string json = scratch / "ab.json", partial = json + ".partial.jsonl";
-  // The first run of the slow variant never ends by itself; the quick one's is kept. A signal that
-  // comes before anybody listens is sent again.
+  // The slow variant, which seed 1 plays first, never ends by itself. The signal is repeated, in
+  // case the command did not wait for signals yet.
   const std::string command =
       GHOSTRANK_BINARY " compare " + kSmall +
       " -s fabric.kind=memory --a run.iterations=1 --b run.iterations=1000000 --runs 8 --json " +

@@ -18,7 +18,7 @@ bool holds(const Settings& settings, const std::string& setting) {
   return std::ranges::count(settings, setting) > 0;
 }
 
-// A job of which these keys are set on the command line.
+// A job that sets channels and slice: keys in `set` on the command line, others in its file.
 LoadedJob job_with(const std::vector<std::string>& set) {
   LoadedJob job;
   for (const char* key : {"collectives.channels", "collectives.slice"})

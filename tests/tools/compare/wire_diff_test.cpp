@@ -1,5 +1,5 @@
-// Captures written here, headers only, frame by frame: what counts, what counts once, what is left
-// out; and ledgers compared with them.
+// Captures of headers, written here frame by frame: bytes that count, retransmissions, and frames
+// that are left out; and ledgers compared with captures.
 #include "tools/compare/wire_diff.h"
 
 #include <fstream>

@@ -60,8 +60,8 @@ TEST(ChromeTrace, HasOneEventPerSpanInMicroseconds) {
   EXPECT_FALSE(spans[2].contains("args"));
 }
 
-// The stages of a tensor's parts have a process of their own, after those of the hosts, and a
-// thread for each part.
+// Each tensor with stages has a process of its own, after the processes of the hosts, with a thread
+// for each part of the tensor.
 TEST(ChromeTrace, GivesEachTensorWithStagesAProcess) {
   const Scratch scratch;
   Result result = with_spans();

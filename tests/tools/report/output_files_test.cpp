@@ -45,7 +45,7 @@ TEST(WholeFiles, TouchNothingElse) {
   EXPECT_EQ(contents(scratch / "target"), "new");
 }
 
-// Under any name.
+// Under its own name, by a hard link or by a symbolic link.
 TEST(WholeFiles, NeverReplaceAnInput) {
   const Scratch scratch;
   put(scratch / "job", "schema");

@@ -141,7 +141,7 @@ TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
             "job,net,tcp-cubic,4,8,2,0.5,0.3,0.2,0,true\n");
 }
 
-// A row for each link; neighbouring parts of one shade are one shape, idle ones none.
+// A row for each link; adjacent bins of one shade are drawn as one shape, idle bins not at all.
 TEST(LinkHeatMap, HasARowForEachLink) {
   Result result;
   result.link_history =

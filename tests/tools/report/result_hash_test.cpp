@@ -1,5 +1,5 @@
-// The hash of a run in virtual time: the same for every number of shards, ties included, and
-// another one for whatever plays differently.
+// The hash of a run in virtual time: the same for every number of shards, ties included, and a
+// different one for a run that plays anything else.
 #include <array>
 #include <set>
 #include <string>
@@ -23,7 +23,7 @@ Op transfer(Op::Kind kind, int peer, std::uint64_t count) {
 }
 
 // Ranks 1 to 11 send the same bytes to rank 0 at the same time, over links that they share. Rank 0
-// has a stream for each; all answer a collective afterwards.
+// has a stream for each sender. Afterwards all ranks all-reduce.
 SmallJob incast_of_equals(std::uint64_t bytes) {
   constexpr int kRanks = 12;
   SmallJob job(kRanks, 1, FabricKind::virtual_time);
@@ -73,8 +73,8 @@ TEST(ResultHash, OfAnIncastOfEqualsIsTheSameForEveryNumberOfShards) {
   EXPECT_EQ(of_sizes.size(), 3u);
 }
 
-// More calls than a row of the report keeps, and durations that jitter draws: what is kept of them,
-// and their sums, do not depend on who played them.
+// More calls than a row of the report keeps, with durations that jitter draws: the calls kept and
+// the sums of all calls do not depend on which shard played them.
 TEST(ResultHash, OfThousandsOfCallsIsTheSameForEveryNumberOfShards) {
   SmallJob job(6, 1, FabricKind::virtual_time);
   job.spec.cluster.nic = {100e9, 2 * kPicosPerMicro};

@@ -215,7 +215,7 @@ TEST(ResultJson, ReadsPairsFromTheFileBesideIt) {
   EXPECT_EQ(read_result(scratch / "r.json").pairs.size(), 2u);
 }
 
-// A run of `--json results/r.json` names its CSV so, wherever its folder is copied to.
+// A result names its CSV by the path of its run; the folder may have been copied since.
 TEST(ResultJson, ReadsPairsFromTheFileBesideItAndNotFromAnotherRuns) {
   const Scratch scratch;
   Result result = sample();
@@ -225,7 +225,7 @@ TEST(ResultJson, ReadsPairsFromTheFileBesideItAndNotFromAnotherRuns) {
   put(scratch / "copy/r.json", result_json(result));
   write_pairs_csv(scratch / "copy/r.pairs.csv", result);
   EXPECT_EQ(read_result(scratch / "copy/r.json").pairs.size(), 2u);
-  // Not beside it: as named.
+  // None is beside it: read_result() takes the path in the result.
   std::filesystem::remove(scratch / "copy/r.pairs.csv");
   EXPECT_EQ(read_result(scratch / "copy/r.json").pairs.size(), 1u);
 }

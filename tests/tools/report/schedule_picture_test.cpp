@@ -18,7 +18,7 @@ std::string picture_of(const char* library, Func func, const char* algorithm, in
   return schedule_svg(*schedule, "a title", comm.node_of);
 }
 
-// Of all ranks of all panels, in the picture's order.
+// Centres of the ranks' circles in all panels, in the picture's order.
 std::vector<Place> places(const std::string& svg) {
   std::vector<Place> out;
   const std::regex circle("<circle cx=\"([0-9.]+)\" cy=\"([0-9.]+)\"");

@@ -1,7 +1,7 @@
-// P4 programs are compiled once and kept, with a stand-in for p4lang's compiler that writes down
-// each time it compiles. As p4c does, it tells its version on stderr and ends with 1 after its
-// preprocessor, which puts part.p4 from beside it before the source. Its programs are the options
-// and the preprocessed source.
+// P4 programs are compiled once and cached. A stand-in for p4lang's compiler adds a line to its log
+// `compiled` at each compilation. As p4c does, it prints its version on stderr and exits with 1
+// after preprocessing (-E), which puts part.p4 of its folder before the source. Its output is the
+// -D options and the preprocessed source.
 #include "tools/switching/targets/p4_compiler.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ echo "$source" >>"$here/compiled"
 { echo "$options"; cat "$here/part.p4" "$source"; } >"$result"
 )";
 
-// A variable of the environment, as it was before when this goes.
+// Sets an environment variable; the destructor restores the former value.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -82,7 +82,7 @@ class P4Compiler : public testing::Test {
     compile_for_bmv2(scratch_ / "mine.p4", elements, result);
     return contents(result);
   }
-  // How often it has compiled.
+  // The number of compilations so far.
   std::ptrdiff_t times() const {
     const std::string lines =
         fs::exists(scratch_ / "compiled") ? contents(scratch_ / "compiled") : "";
@@ -99,7 +99,7 @@ TEST_F(P4Compiler, CompilesAProgramOnce) {
   EXPECT_EQ(compiled(), program);
   EXPECT_EQ(compiled(), program);
   EXPECT_EQ(times(), 1);
-  // Kept files alone are left: a temporary one could be taken for a program.
+  // Only cached programs are left, named by 16 hex digits: no temporary files.
   for (const auto& entry : fs::directory_iterator(scratch_ / "cache/ghostrank/p4"))
     EXPECT_EQ(entry.path().filename().string().size(), 16u) << entry.path();
 }

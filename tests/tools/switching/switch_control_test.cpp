@@ -52,7 +52,7 @@ class QuietSwitch final : public RunningSwitch {
   void stop() override { stopped = true; }
 
   int jobs = 0;
-  bool broken = false;                 // it cannot do what it is asked
+  bool broken = false;                 // remove() and counters() throw
   std::function<void()> busy = [] {};  // runs during a reset
   std::atomic<bool> stopped{false};
 
@@ -89,7 +89,7 @@ class SwitchClient {
     heard();
     return ended_;
   }
-  // The same for a client that does not read.
+  // Whether the switch has closed the connection, for a client that does not read.
   bool is_closed() const {
     pollfd polled{fd_.get(), POLLRDHUP, 0};
     return poll(&polled, 1, 0) > 0;

@@ -1,4 +1,4 @@
-// A switch's plan as YAML and the requests of its control socket.
+// A switch's plan as YAML, the requests of its control socket, and `switch show` of captures.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -187,7 +187,7 @@ TEST(SwitchShow, ReadsRdmaWrites) {
   EXPECT_THAT(text, testing::Not(HasSubstr("ordinary frame")));
 }
 
-// Two workers, of which one has no block.
+// Two workers; worker 1 has no block to send.
 TEST(SwitchShow, ReadsBlocksOfOmniReduce) {
   using namespace switchml;
   JobPlan job = job_of(2, 32);

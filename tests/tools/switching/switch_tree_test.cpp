@@ -1,5 +1,5 @@
-// Leaves and a spine that serve a job as one switch: whose port leads where, and what each of them
-// is told of a job.
+// Leaves and a spine that serve a job as one switch: the port of each that leads to a node, and the
+// part of a job that each serves.
 #include "tools/switching/switch_tree.h"
 
 #include <string>
@@ -76,7 +76,7 @@ TEST(SwitchTree, NeedsNoSpineForAJobBehindOneLeaf) {
   EXPECT_EQ(told(tree(4, 1, 2), job_at({2, 3})), "1/0: 0=2*1 1=3*1");
 }
 
-// A leaf tells its workers by their numbers where one gives or takes elements alone.
+// With functions besides all-reduce, a leaf tells by a worker's number whether it is its own.
 TEST(SwitchTree, RefusesWorkersOutOfTheOrderOfTheirLeavesWhereNumbersCount) {
   SwitchJob job = job_at({0, 2, 1});
   EXPECT_EQ(tree(4, 1, 2).reason_to_refuse(job), "");
