@@ -153,16 +153,35 @@ bool fits(const JobSpec& spec) {
   }
 }
 
+// The largest micro-batch below the job's with which it fits; 0: none.
+int micro_batch_that_fits(const JobSpec& spec) {
+  JobSpec other = spec;
+  const auto fits_with = [&](int micro_batch) {
+    other.parallel.micro_batch = micro_batch;
+    return fits(other);
+  };
+  const ParallelPlan& p = spec.parallel;
+  if (p.pp > 1 && p.global_batch > 0) {
+    // The memory of a pipeline depends on the number of micro-batches too, so it need not grow with
+    // their size, which must divide the batch.
+    for (int micro_batch = p.micro_batch - 1; micro_batch > 0; --micro_batch)
+      if (p.global_batch % micro_batch == 0 && fits_with(micro_batch)) return micro_batch;
+    return 0;
+  }
+  int fit = 0, too_large = p.micro_batch;
+  while (too_large - fit > 1) {
+    const int middle = fit + (too_large - fit) / 2;
+    (fits_with(middle) ? fit : too_large) = middle;
+  }
+  return fit;
+}
+
 // A change with which the job fits, the least one first.
 std::string what_fits(const JobSpec& spec, const GpuMemory& memory) {
-  JobSpec other = spec;
-  for (int micro_batch = spec.parallel.micro_batch - 1; micro_batch > 0 && memory.activations > 0;
-       --micro_batch) {
-    other.parallel.micro_batch = micro_batch;
-    if (fits(other)) return "use parallel.micro_batch=" + std::to_string(micro_batch);
-  }
+  const int micro_batch = memory.activations > 0 ? micro_batch_that_fits(spec) : 0;
+  if (micro_batch > 0) return "use parallel.micro_batch=" + std::to_string(micro_batch);
   const ParallelPlan& p = spec.parallel;
-  other = spec;
+  JobSpec other = spec;
   other.parallel.recompute = Recompute::full;
   const bool recomputes = p.framework == Framework::torchtitan || p.framework == Framework::fsdp;
   if (recomputes && spec.model->transformer && p.recompute == Recompute::none && fits(other))

@@ -117,7 +117,7 @@ class ProgramBuilder {
   std::vector<Event> events_;                      // by number
   std::optional<Script> script_;                   // the script being written
   struct Together {                                // the launch being written
-    std::size_t stream = 0;
+    std::size_t stream;  // no initialiser: Clang could not construct it in an optional here
     std::vector<Op> calls;
   };
   std::optional<Together> together_;

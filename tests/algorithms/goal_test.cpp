@@ -7,6 +7,7 @@
 #include <bitset>
 #include <deque>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <tuple>
@@ -183,14 +184,15 @@ TEST(Goal, OfEveryAlgorithmMatchesAndEndsWithAllData) {
     int written = 0;
     for (const int size : {1, 2, 5, 8}) {
       if (row.func == Func::send_recv && size == 1) continue;
+      std::unique_ptr<Schedule> schedule;
       try {
-        const auto schedule = row.make(testing::call(row.func, size, 101, size / 2), {});
-        expect_whole(*schedule, std::string(row.library) + "/" + std::string(row.name) + " " +
-                                    std::string(name_of(row.func)) + " size " +
-                                    std::to_string(size));
-        ++written;
+        schedule = row.make(testing::call(row.func, size, 101, size / 2), {});
       } catch (const std::invalid_argument&) {  // a size that the row refuses
+        continue;
       }
+      expect_whole(*schedule, std::string(row.library) + "/" + std::string(row.name) + " " +
+                                  std::string(name_of(row.func)) + " size " + std::to_string(size));
+      ++written;
     }
     EXPECT_GT(written, 0) << row.library << "/" << row.name;
   }

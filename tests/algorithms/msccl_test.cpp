@@ -55,7 +55,9 @@ TEST(MscclFile, FramesItsMessagesAsItsProtocolDoes) {
   std::string xml = fused_ring_xml(3, 1);
   xml.replace(xml.find("Simple"), 6, "LL");
   const auto schedule = schedule_of(xml, 100);
-  for (const auto& [connection, bytes] : messages_of(*schedule))
+  const auto messages = messages_of(*schedule);
+  EXPECT_EQ(messages.size(), 3u);
+  for (const auto& [connection, bytes] : messages)
     for (const std::uint64_t b : bytes) EXPECT_EQ(b, 800u);
 }
 

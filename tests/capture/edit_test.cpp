@@ -33,6 +33,24 @@ Model model_of(YamlValue description) {
   return make_model(description);
 }
 
+void expect_same_delays(const Model& one, const Model& other) {
+  ASSERT_EQ(one.recorded.size(), other.recorded.size());
+  ASSERT_GT(one.recorded.size(), 0u);
+  for (std::size_t rank = 0; rank < one.recorded.size(); ++rank) {
+    ASSERT_EQ(one.recorded[rank].size(), other.recorded[rank].size());
+    ASSERT_GT(one.recorded[rank].size(), 0u);
+    for (std::size_t s = 0; s < one.recorded[rank].size(); ++s) {
+      const StepTimes &a = one.recorded[rank][s], &b = other.recorded[rank][s];
+      EXPECT_EQ(a.optimizer, b.optimizer) << "rank " << rank << " step " << s;
+      ASSERT_EQ(a.layers.size(), b.layers.size());
+      for (std::size_t i = 0; i < a.layers.size(); ++i) {
+        EXPECT_EQ(a.layers[i].forward, b.layers[i].forward) << "rank " << rank << " step " << s;
+        EXPECT_EQ(a.layers[i].backward, b.layers[i].backward) << "rank " << rank << " step " << s;
+      }
+    }
+  }
+}
+
 TEST(Rescale, KeepsGradientsAndDelaysOfACapture) {
   const test::Folder folder;
   YamlValue profile = captured(folder);
@@ -44,7 +62,7 @@ TEST(Rescale, KeepsGradientsAndDelaysOfACapture) {
   EXPECT_EQ(after.capture->nic_rate_bps, 25e9);
   EXPECT_TRUE(after.capture->held_out.empty());  // they are of another run
   EXPECT_EQ(after.parameters(), before.parameters());
-  EXPECT_EQ(after.recorded.size(), before.recorded.size());
+  expect_same_delays(after, before);
   EXPECT_EQ(comments.size(), 4u);
 }
 
@@ -196,10 +214,13 @@ TEST(Anonymise, LeavesNoNameAndChangesNoDelay) {
   anonymise_model(profile);
   const Model after = model_of(profile);
   EXPECT_EQ(after.name, "model");
+  ASSERT_EQ(after.layers.size(), before.layers.size());
   for (std::size_t i = 0; i < after.layers.size(); ++i) {
     EXPECT_EQ(after.layers[i].name, "layer" + std::to_string(i));
     EXPECT_EQ(after.layers[i].forward, before.layers[i].forward);
+    EXPECT_EQ(after.layers[i].backward, before.layers[i].backward);
   }
+  expect_same_delays(after, before);
 
   Workload program = programs("ddp");
   anonymise_program(program);

@@ -41,6 +41,12 @@ std::vector<json> lines_of(const fs::path& file) {
   return lines;
 }
 
+std::vector<fs::path> files_in(const test::Folder& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder.path(""))) files.push_back(entry.path());
+  return files;
+}
+
 class NcclPlugin : public testing::TestWithParam<int> {
  protected:
   static constexpr int kRanks = 4;
@@ -53,8 +59,7 @@ class NcclPlugin : public testing::TestWithParam<int> {
       ASSERT_EQ(outcome.status, 0) << outcome.text;
       EXPECT_EQ(outcome.text, "");
     }
-    for (const auto& entry : fs::directory_iterator(folder_.path("")))
-      files_.push_back(entry.path());
+    files_ = files_in(folder_);
     ASSERT_EQ(files_.size(), std::size_t{kRanks});
   }
   bool told() const { return GetParam() >= 4; }     // NCCL says how large a communicator is
@@ -66,6 +71,7 @@ class NcclPlugin : public testing::TestWithParam<int> {
 
 TEST_P(NcclPlugin, WritesWhatImportReads) {
   play();
+  if (HasFatalFailure()) return;
   std::string line =
       GHOSTRANK_BINARY " profile import --json - -o '" + folder_.path("p.yaml") + "'";
   for (const fs::path& file : files_) line += " '" + file.string() + "'";
@@ -87,6 +93,7 @@ TEST_P(NcclPlugin, WritesWhatImportReads) {
 
 TEST_P(NcclPlugin, SaysWhatEveryCallWas) {
   play();
+  if (HasFatalFailure()) return;
   int calls = 0, messages = 0, proxies = 0, foreign = 0;
   std::int64_t last = 0;
   for (const json& line : lines_of(files_.front())) {
@@ -140,6 +147,7 @@ TEST_P(NcclPlugin, SaysWhatEveryCallWas) {
 
 TEST_P(NcclPlugin, LeavesMessagesOutOnRequest) {
   play("GHOSTRANK_PROFILER_STEPS=0 ");
+  if (HasFatalFailure()) return;
   int proxies = 0;
   for (const json& line : lines_of(files_.front()))
     if (line.contains("proxy_trace")) {
@@ -156,6 +164,7 @@ TEST(NcclRecorder, WritesTheOldestOfTooManyCallsAndIgnoresWhatComesAfter) {
   nccl::Handle first = 0;
   {
     nccl::Recorder recorder(folder.path(""));
+    ASSERT_TRUE(recorder.works());
     const nccl::Handle comm = recorder.add_comm({7, "c", 1, 1, 0});
     nccl::CallFacts facts;
     facts.func = "AllReduce";
@@ -170,16 +179,17 @@ TEST(NcclRecorder, WritesTheOldestOfTooManyCallsAndIgnoresWhatComesAfter) {
     recorder.stop(first);
     EXPECT_EQ(recorder.start_call(99999, facts), 0u);
   }
-  for (const auto& entry : fs::directory_iterator(folder.path(""))) {
-    const std::vector<json> lines = lines_of(entry.path());
-    ASSERT_EQ(lines.size(), nccl::Recorder::kMostCalls + 1);
-    for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i]["coll_perf"]["coll_sn"], i);
-  }
+  const std::vector<fs::path> files = files_in(folder);
+  ASSERT_EQ(files.size(), 1u);
+  const std::vector<json> lines = lines_of(files[0]);
+  ASSERT_EQ(lines.size(), nccl::Recorder::kMostCalls + 1);
+  for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i]["coll_perf"]["coll_sn"], i);
 }
 
 TEST(NcclRecorder, WritesWhatIsOpenWhenItIsClosedAndIgnoresWhatComesAfter) {
   const test::Folder folder;
   nccl::Recorder recorder(folder.path(""));
+  ASSERT_TRUE(recorder.works());
   const nccl::Handle comm = recorder.add_comm({7, "c", 1, 1, 0});
   nccl::CallFacts facts;
   facts.func = "AllReduce";
@@ -190,8 +200,9 @@ TEST(NcclRecorder, WritesWhatIsOpenWhenItIsClosedAndIgnoresWhatComesAfter) {
   EXPECT_EQ(recorder.start_call(comm, facts), 0u);
   recorder.stop(proxy);
   recorder.stop(call);
-  for (const auto& entry : fs::directory_iterator(folder.path("")))
-    EXPECT_EQ(lines_of(entry.path()).size(), 2u) << "the call and its proxy operation";
+  const std::vector<fs::path> files = files_in(folder);
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(lines_of(files[0]).size(), 2u) << "the call and its proxy operation";
 }
 
 TEST(NcclRecorder, SaysWhereItCannotWrite) {

@@ -201,8 +201,8 @@ TEST(AgentChecker, PlaysSparseTensorsWhereTheSchemeTakesThem) {
   const Collective sum = call_of(Func::all_reduce, 4, 300);
   EXPECT_SAYS(prove(Direct(4, Mistake::takes_zeros_for_all), sum, 30).report.error,
               "wrong content at");
-  EXPECT_SAYS(prove(Direct(4, Mistake::refuses_zeros), sum, 30).report.error, "");
-  EXPECT_TRUE(prove(Direct(4, Mistake::refuses_zeros), sum, 30).report.ok);
+  const AgentProof dense = prove(Direct(4, Mistake::refuses_zeros), sum, 30);
+  EXPECT_TRUE(dense.report.ok) << dense.report.error;
   const Collective gather = call_of(Func::all_gather, 4, 300);
   EXPECT_TRUE(prove(Direct(4, Mistake::takes_zeros_for_all), gather, 30).report.ok);
 }

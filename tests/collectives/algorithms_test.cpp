@@ -4,7 +4,9 @@
 #include <set>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -218,6 +220,51 @@ TEST(Registry, NamesEveryRowOnce) {
     EXPECT_TRUE(seen.insert(std::string(row.library) + '/' + std::string(name_of(row.func)) + '/' +
                             std::string(row.name))
                     .second);
+}
+
+// A message of another job may name a channel that the call lacks, or a rank that the group lacks.
+// Under AddressSanitizer this finds accesses out of bounds.
+TEST(Receivers, OfWhatACallLacksAreNone) {
+  std::set<std::string> made, all;
+  for (const auto& [size, per_node] : {std::pair(16, 8), std::pair(8, 8), std::pair(4, 1)})
+    for (const Algorithm& row : registry()) {
+      if (!row.make) continue;
+      const std::string name = std::string(row.library) + ' ' + std::string(name_of(row.func)) +
+                               ' ' + std::string(row.name);
+      all.insert(name);
+      SCOPED_TRACE(name);
+      const bool nccl = row.library.starts_with("nccl");
+      Communicator comm;
+      comm.node_of = nodes_of(size, per_node);
+      if (nccl) {
+        comm.channels = 0;
+        comm.node = "hgx-h100-400g";
+        comm.environment = {{"NCCL_PROTO", "simple"}};
+      }
+      std::unique_ptr<Schedule> schedule;
+      try {
+        schedule = row.make(call(row.func, size, 1000), comm);
+      } catch (const std::invalid_argument&) {
+        continue;  // not on these nodes
+      }
+      made.insert(name);
+      for (GroupRank dst = 0; dst < size; ++dst)
+        for (const GroupRank src : {-1, 0, size, 1'000'000}) {
+          schedule->receiver(dst, 0, src);
+          for (const int channel : {-1, 1000}) {
+            const auto receiver = static_cast<unsigned>(schedule->receiver(dst, channel, src));
+            if (nccl || row.library == "generic") {
+              EXPECT_GE(receiver, static_cast<unsigned>(schedule->actors(dst))) << channel;
+            }
+          }
+          if (nccl && row.name == "p2p" && row.func != Func::send_recv && src != 0) {
+            EXPECT_GE(static_cast<unsigned>(schedule->receiver(dst, 0, src)),
+                      static_cast<unsigned>(schedule->actors(dst)))
+                << src;
+          }
+        }
+    }
+  EXPECT_EQ(made, all);
 }
 
 // Textbook costs of algorithms, in numbers worked out by hand.

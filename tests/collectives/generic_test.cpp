@@ -72,6 +72,7 @@ TEST(Bruck, TalksToLogarithmicallyManyRanks) {
     std::map<GroupRank, std::set<int>> distances;
     for (const PairBytes& pair : proved({func, 13, 10, 4, 0}, "bruck").pairs)
       distances[pair.source].insert((pair.destination - pair.source + 13) % 13);
+    ASSERT_EQ(distances.size(), 13U);
     const std::set<int> left{12, 11, 9, 5}, right{1, 2, 4, 8};
     for (const auto& [rank, to] : distances) EXPECT_EQ(to, func == Func::all_gather ? left : right);
   }

@@ -99,8 +99,10 @@ const std::map<std::string, Func>& funcs() {
 }
 
 TEST(OpenMpiMessages, AreThoseThatOpenMpiSends) {
+  const std::vector<Recorded> calls = recorded();
+  ASSERT_EQ(calls.size(), 1134U);
   int differing = 0;
-  for (const Recorded& call : recorded()) {
+  for (const Recorded& call : calls) {
     const Func func = funcs().at(call.func);
     const Algorithm* row = find_algorithm("openmpi-4.1", func, call.algorithm);
     ASSERT_NE(row, nullptr) << call.func << ' ' << call.algorithm;

@@ -34,6 +34,7 @@ constexpr std::size_t kLongest = 64 << 10;
 
 std::string current;  // the current input, for the handler
 double slowest_seconds = 0;
+std::size_t accepted_inputs = 0;
 std::string crash_file;  // where the handler writes the input
 
 // Calls only async-signal-safe functions.
@@ -138,11 +139,13 @@ std::string mutate(std::string input, const std::vector<std::string>& seeds,
 void play(std::string input) {
   current = std::move(input);
   alarm(kPatience);
+  const std::uint64_t before = ghostrank::fuzz::accepted;
   const auto began = std::chrono::steady_clock::now();
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(current.data()), current.size());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   alarm(0);
   slowest_seconds = std::max(slowest_seconds, took.count());
+  accepted_inputs += ghostrank::fuzz::accepted > before;
 }
 
 // Not with sanitizers, because they reserve address space that is not memory in use.
@@ -169,6 +172,10 @@ int main(int argc, char** argv) {
       corpus = argument;
   }
   if (const char* asked = std::getenv("GHOSTRANK_FUZZ_ROUNDS")) rounds = std::stoul(asked);
+  if (!fs::exists(corpus)) {
+    std::fprintf(stderr, "fuzz: there is no corpus '%s'\n", corpus.c_str());
+    return 2;
+  }
   if (!fs::is_directory(corpus)) rounds = 0;
   const std::vector<std::string> seeds = read_corpus(corpus);
   if (seeds.empty()) {
@@ -185,10 +192,10 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < rounds; ++i)
     play(mutate(seeds[below(random, seeds.size())], seeds, words, random));
 
-  const std::uint64_t runs = seeds.size() + rounds, accepted = ghostrank::fuzz::accepted;
-  std::printf("%zu seeds, %zu mutations, %llu accepted; the slowest took %.3f s\n", seeds.size(),
-              rounds, static_cast<unsigned long long>(accepted), slowest_seconds);
-  if (rounds > 0 && (accepted == 0 || accepted == runs)) {
+  const std::size_t runs = seeds.size() + rounds;
+  std::printf("%zu seeds, %zu mutations, %zu accepted; the slowest took %.3f s\n", seeds.size(),
+              rounds, accepted_inputs, slowest_seconds);
+  if (rounds > 0 && (accepted_inputs == 0 || accepted_inputs == runs)) {
     std::fprintf(stderr, "fuzz: these inputs show nothing: all or none were accepted\n");
     return 1;
   }

@@ -19,8 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace ghostrank::fuzz {
 
-// Number of inputs that the target accepted; one with several parsers may count an input more than
-// once. The driver fails if it is 0 or the number of inputs: such mutations test nothing.
+// Goes up when the target accepts an input; one with several parsers may count an input more than
+// once. The driver fails if none or all of its inputs are accepted: such mutations test nothing.
 inline std::uint64_t accepted = 0;
 
 inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {

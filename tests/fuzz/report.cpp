@@ -1,5 +1,5 @@
 // The report of a segment that processes send each other, with all its parts, damaged. A blob that
-// decodes must encode to as many bytes.
+// decodes must encode to as many bytes, and these must decode to the same report.
 #include "emulator/segment.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/fuzz.h"
@@ -33,7 +33,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::string whole = sample();
   const std::string blob = fuzz::damaged(whole, data, size);
   if (const auto report = SegmentReport::from_blob(blob)) {
-    fuzz::require(report->to_blob().size() == blob.size());
+    const std::string once = report->to_blob();
+    fuzz::require(once.size() == blob.size());
+    const auto again = SegmentReport::from_blob(once);
+    fuzz::require(again && again->to_blob() == once);
     ++fuzz::accepted;
   }
   return 0;

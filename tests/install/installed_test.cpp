@@ -24,6 +24,7 @@ class Installed : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     root_ = fs::temp_directory_path() / ("ghostrank-install-" + std::to_string(getpid()));
+    fs::remove_all(root_);
     fs::create_directories(root_);
     const Outcome ended =
         shell(GHOSTRANK_CMAKE " --install " GHOSTRANK_BUILD_DIR " --prefix " + prefix().string());
@@ -39,7 +40,7 @@ class Installed : public ::testing::Test {
     ASSERT_EQ(built.status, 0) << built.text;
   }
   // Plays a small job with these lines and verification, and expects the text `expected` in its
-  // JSON report. The report contains the job itself.
+  // JSON report, behind the job, which the report contains.
   static void play(const std::string& lines, const std::string& expected,
                    const std::string& in_cluster = "") {
     const fs::path job = root_ / "job.yaml";
@@ -58,9 +59,11 @@ class Installed : public ::testing::Test {
     const Outcome played =
         shell(command() + " run " + job.string() + " --allow-unfaithful --json -");
     EXPECT_EQ(played.status, 0) << played.text;
-    EXPECT_NE(played.text.find(expected), std::string::npos) << played.text;
+    const std::size_t results = played.text.find("\n  \"wall_seconds\": ");
+    EXPECT_NE(played.text.find(expected, results), std::string::npos) << played.text;
     EXPECT_NE(played.text.find("\"wrong_elements\": 0"), std::string::npos) << played.text;
     EXPECT_EQ(played.text.find("\"checked_elements\": 0"), std::string::npos) << played.text;
+    EXPECT_EQ(played.text.find("\"nonzero_bytes\": 0,"), std::string::npos) << played.text;
   }
   // Compares two settings of a job whose 8 nodes, 4 on each leaf, exchange 8 MB across 4 spines;
   // their step times must keep to `expected`, such as b/a<0.6.
@@ -124,7 +127,7 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
   play(
       "collectives: {plugins: [example/two_way_ring.so], library: mine}\n"
       "scale: {dilation: 50}\n",
-      "two-way-ring");
+      "\"algorithm\": \"two-way-ring\"");
 
   // Loading the plug-in proves it.
   const std::string server = (examples() / "packet_server.so").string();
@@ -135,7 +138,7 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "collectives: {plugins: [example/packet_server.so], allreduce: mine/packet-server}\n"
       "servers: {count: 1}\n"
       "fabric: {kind: virtual, packets: {loss: 0.05}}\n",
-      "packet-server");
+      "\"algorithm\": \"packet-server\"");
   play(
       "collectives: {plugins: [example/source_routing.so]}\n"
       "fabric: {kind: virtual}\n",
@@ -144,7 +147,7 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
   play(
       "collectives: {plugins: [example/delay_target.so]}\n"
       "fabric: {kind: virtual, network: packet, queues: {congestion_control: delay-target}}\n",
-      "\"congestion_control\": \"delay-target\"");
+      "\"model\": \"packet\"");
   // The user's routing gives every NIC a spine of its own; ECMP's hashes collide.
   for (const char* network : {"loggp", "flow", "packet"})
     compare("source_routing.so", "fabric: {kind: virtual, network: " + std::string(network) + "}\n",
@@ -157,7 +160,7 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "allreduce: mine/packet-server}\n"
       "servers: {count: 1, placement: near}\n"
       "fabric: {kind: virtual}\n",
-      "\"placement\": \"near\"");
+      "\"name\": \"n0\"");  // of the node with the server; one of its own would be n3
 
   play(
       "collectives: {plugins: [example/sparse_server.so], allreduce: mine/sparse-server}\n"
@@ -172,6 +175,7 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "\"payload_bytes_per_rank\": 5004");
   const Outcome slots = shell(command() + " schemes --library mine --plugin " +
                               (examples() / "slot_max.so").string());
+  EXPECT_EQ(slots.status, 0) << slots.text;
   EXPECT_NE(slots.text.find("wire format of their own: slot-max"), std::string::npos) << slots.text;
 }
 

@@ -153,9 +153,10 @@ def last_lines(folder, count=12):
 
 
 def play_and_compare(one_set, options, until):
-    """True: all of the set's launches were played and are equal to ours; None: there was no time for all."""
+    """True: all of the set's launches were played and are equal to ours; None: there was no time for all. And how many
+    launches were played."""
     if time.monotonic() > until:
-        return None
+        return None, 0
     played, why = play(one_set, options, until)
     folder = pathlib.Path(options.folder) / one_set.name
     if why and why != OUT_OF_TIME:
@@ -168,7 +169,7 @@ def play_and_compare(one_set, options, until):
                               capture_output=True, text=True)
         print(f"{one_set.name}:\n{told.stdout}{told.stderr}", end="", flush=True)
         equal = told.returncode == 0
-    return None if why == OUT_OF_TIME and equal else equal and not why
+    return None if why == OUT_OF_TIME and equal else equal and not why, played
 
 
 def find_libraries(options):
@@ -206,9 +207,16 @@ def main():
         return LEFT_OUT
     patterns = options.only.split(",")
     sets = [s for s in sweep.sets() if any(fnmatch.fnmatchcase(s.name, pattern) for pattern in patterns)]
+    if not sets:
+        print(f"no set fits {options.only}")
+        return 1
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-        equal = list(pool.map(lambda s: play_and_compare(s, options, until), sets))
+        told = list(pool.map(lambda s: play_and_compare(s, options, until), sets))
+    equal = [verdict for verdict, _ in told]
     print(f"{equal.count(True)} sets are equal, {equal.count(False)} are not; no time for {equal.count(None)}")
+    if not any(played for _, played in told):
+        print("no launch was played")
+        return 1
     return 1 if False in equal else 0
 
 

@@ -125,14 +125,28 @@ TEST(NcclTrace, AMessageTooManyIsSeen) {
   EXPECT_NE(compare(traces_of(texts))[0].difference.find("ours ends after "), std::string::npos);
 }
 
+// The text of the error that `action` throws; "" when it throws none.
+template <typename Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST(NcclTrace, OfAnotherJobIsRefused) {
   auto texts = all_ranks();
   texts.pop_back();
-  EXPECT_THROW(compare(traces_of(texts)), std::runtime_error);
+  EXPECT_EQ(error_of([&] { compare(traces_of(texts)); }),
+            "a trace is of a job of 4 ranks, but there are 3 traces");
   texts.push_back(made_up(kRing, 0));
-  EXPECT_THROW(compare(traces_of(texts)), std::runtime_error);
-  EXPECT_THROW(traces_of({"rank 0 of 1\nmark {}\nmark {}\n"}), std::runtime_error);
-  EXPECT_THROW(traces_of({"rank 0 of 1\nsend 0 5\n"}), std::runtime_error);
+  EXPECT_EQ(error_of([&] { compare(traces_of(texts)); }), "two traces are of rank 0");
+  EXPECT_EQ(error_of([] { traces_of({"rank 0 of 1\nmark {}\nmark {}\n"}); }),
+            "trace.0:3: a launch begins inside another");
+  EXPECT_EQ(error_of([] { traces_of({"rank 0 of 1\nsend 0 5\n"}); }),
+            "trace.0:2: it was never connected");
 }
 
 TEST(NcclTrace, OfALaunchThatWeCannotPlaySaysWhy) {
@@ -162,20 +176,30 @@ TEST(NcclTrace, ThatBreaksOffIsComparedAsFarAsItGoes) {
 }
 
 TEST(NcclTrace, AMarkThatIsNoLaunchIsRefusedByItsText) {
-  for (const char* mark :
-       {"{}", "end of it", R"({"library": "nccl-2.28", "algorithm": "ring", "calls": []})",
-        R"({"library": "nccl-2.28", "algorithm": "ring", "calls": [{"func": "sum"}]})",
-        R"({"library": "nccl-2.28", "algorithm": "ring", "protocol": "TCP",
-            "calls": [{"func": "allreduce"}]})"})
-    EXPECT_THROW(parse_launch(mark, kRanks), std::runtime_error) << mark;
+  for (const auto& [mark, why] : {
+           std::pair{"{}", "key 'library' not found"},
+           {"end of it", "parse error"},
+           {R"({"library": "nccl-2.28", "algorithm": "ring", "calls": []})", "it has no calls"},
+           {R"({"library": "nccl-2.28", "algorithm": "ring", "calls": [{"func": "sum"}]})",
+            "there is no function 'sum'"},
+           {R"({"library": "nccl-2.28", "algorithm": "ring", "protocol": "TCP",
+               "calls": [{"func": "allreduce"}]})",
+            "there is no such protocol"},
+       }) {
+    const std::string error = error_of([&, line = mark] { parse_launch(line, kRanks); });
+    EXPECT_TRUE(error.starts_with("the mark " + std::string(mark) + " describes no launch: "))
+        << error;
+    EXPECT_NE(error.find(why), std::string::npos) << error;
+  }
 }
 
 // Drives one connection of the plugin from both ends.
 class Plugin : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "ghostrank_nccl_trace";
-    std::filesystem::create_directories(folder_);
+    std::string name = testing::TempDir() + "ghostrank_nccl_trace-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr) << name;
+    folder_ = name;
     setenv("GHOSTRANK_TRACE", folder_.c_str(), 1);
     setenv("RANK", "0", 1);
     setenv("WORLD_SIZE", "1", 1);
@@ -189,10 +213,12 @@ class Plugin : public testing::Test {
     connect();
   }
   void TearDown() override {
-    net_->close_sender(sender_);
-    net_->close_receiver(receiver_);
-    net_->close_listener(listener_);
-    std::filesystem::remove_all(folder_);
+    if (net_) {
+      net_->close_sender(sender_);
+      net_->close_receiver(receiver_);
+      net_->close_listener(listener_);
+    }
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
   void connect() {

@@ -79,7 +79,6 @@ TEST(MeasuredKernels, SayLessOfSizesFarAway) {
   tables.products = {{{4096, 4096, 4096}, truth({4096, 4096, 4096})},
                      {{4096, 4096, 8192}, 3 * truth({4096, 4096, 8192})}};
   const KernelModel model = with(tables);
-  const MeasuredKernels measured(tables, bare());
   const auto slower = [&](double size) {
     return model.product(4096, 4096, 8192 * size, 1, 2).seconds /
            model.product(4096, 4096, 8192 * size * 64, 1, 2).seconds * 64;

@@ -1,7 +1,7 @@
 #include "profiles/model/model.h"
 
 #include <cmath>
-#include <cstdlib>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -289,10 +289,9 @@ TEST(LayerCsv, NamesTheRowThatIsWrong) {
 }
 
 TEST(LayerCsv, ReadsTheExampleOfSwitchMl) {
-  const char* data = std::getenv("GHOSTRANK_TEST_DATA");
-  if (!data) GTEST_SKIP() << "GHOSTRANK_TEST_DATA is not set";
-  const Model model =
-      test::model_from(std::string(data) + "/traces/switchml/dnn_benchmark_example.csv");
+  const std::string traces = test::data_folder() + "/traces";
+  if (!std::filesystem::is_directory(traces)) GTEST_SKIP() << "there is no " << traces;
+  const Model model = test::model_from(traces + "/switchml/dnn_benchmark_example.csv");
   ASSERT_EQ(model.layers.size(), 10u);
   EXPECT_EQ(model.layers[9].parameters[0].numel, 16777217u);
   EXPECT_EQ(model.layers[9].backward, 160 * kPicosPerMicro);

@@ -43,7 +43,7 @@ TEST(OpList, IsTheListThatWasWritten) {
 
 TEST(OpList, TellsOpsApartByEveryMember) {
   const Op plain;
-  std::vector<Op> others(9);
+  std::vector<Op> others(17);
   others[0].kind = Op::Kind::wait;
   others[1].func = Func::barrier;
   others[2].dtype = DataType::uint8;
@@ -53,10 +53,21 @@ TEST(OpList, TellsOpsApartByEveryMember) {
   others[6].peer = 1;
   others[7].counts = 1;
   others[8].count = 1;
+  others[9].previous = true;
+  others[10].tensor = 1;
+  others[11].reduction = Reduction::avg;
+  others[12].floats = true;
+  others[13].within = Op::Within::pair;
+  others[14].launch_index = 1;
+  others[15].launch = 1;
+  others[16].duration = 1;
   OpList list{plain};
   for (const Op& op : others) list.push_back(op);
-  for (std::size_t i = 0; i < others.size(); ++i) EXPECT_EQ(list[i + 1], others[i]) << i;
-  EXPECT_NE(compute(1, 0), compute(2, 0));
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    EXPECT_EQ(list[i + 1], others[i]) << i;
+    EXPECT_NE(list[i + 1], plain) << i;
+  }
+  EXPECT_EQ(list.distinct().size(), others.size() + 1);
 }
 
 TEST(OpList, OccupiesLittleForWhatRepeats) {

@@ -8,13 +8,15 @@ namespace {
 
 using Sizes = std::vector<std::uint64_t>;
 
-// Bytes of one program's sends or receives, in order, by (group kind, offset).
-std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> transfers(const Program& program,
-                                                                  Op::Kind kind) {
-  std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> out;
+// Bytes of a program's sends or receives in a kind of group, stream by stream, by the peer's offset
+// from 0 to the group's size.
+std::map<int, Sizes> transfers(const Program& program, Op::Kind kind, std::uint16_t group,
+                               int size) {
+  std::map<int, Sizes> out;
   for (const auto& stream : program.streams)
     for (const Op& op : stream)
-      if (op.kind == kind) out[{op.group, op.peer}].push_back(op.count * bytes_of(op.dtype));
+      if (op.kind == kind && op.group == group)
+        out[(op.peer % size + size) % size].push_back(op.count * bytes_of(op.dtype));
   return out;
 }
 
@@ -77,11 +79,10 @@ std::string unmatched_transfers(const Workload& workload) {
     std::map<std::pair<int, int>, Sizes> sent, received;  // by (from, to)
     for (int i = 0; i < size; ++i) {
       const Program& program = workload.roles[workload.role_of[group.members[i]]].iterations.back();
-      const auto other = [&](std::int32_t offset) { return ((i + offset) % size + size) % size; };
-      for (const auto& [key, sizes] : transfers(program, Op::Kind::send))
-        if (key.first == group.kind) sent[{i, other(key.second)}] = sizes;
-      for (const auto& [key, sizes] : transfers(program, Op::Kind::recv))
-        if (key.first == group.kind) received[{other(key.second), i}] = sizes;
+      for (const auto& [offset, sizes] : transfers(program, Op::Kind::send, group.kind, size))
+        sent[{i, (i + offset) % size}] = sizes;
+      for (const auto& [offset, sizes] : transfers(program, Op::Kind::recv, group.kind, size))
+        received[{(i + offset) % size, i}] = sizes;
     }
     if (sent != received)
       return "group " + workload.group_names[group.kind] + " of rank " +

@@ -16,15 +16,15 @@ struct CallSums {                              // one rank, one kind of group
 CallSums sums_of(const Program& program, const Workload& workload, const std::string& group);
 
 // Runs the streams of a program against each other as the engine does, with communication that
-// takes no time; a wait uses up its event. False when they wait for each other for ever, or record
-// an event that is still set.
+// takes no time; a wait uses up one record of its event. False if they wait for each other for
+// ever, or if a record has no wait.
 bool streams_end(const Program& program);
 
 // The labels of what the first stream computes in that play before it stops, if no send ever ends.
 std::vector<std::string> computed_without_sends(const Program& program);
 
-// Compares, in every group, each member's sends to each other member with that one's receives from
-// it, in order. Empty when all match, else the first difference.
+// Compares, in every group, the bytes of each member's sends to a peer with those of the peer's
+// receives, in order. Returns "" if all match, else the first group where they differ.
 std::string unmatched_transfers(const Workload& workload);
 
 }  // namespace ghostrank::test

@@ -32,10 +32,16 @@ std::string Folder::write(const std::string& name, const std::string& text) cons
 }
 
 Environment::Environment(const char* name, const char* value) : name_(name) {
+  if (const char* before = std::getenv(name)) before_ = before;
   setenv(name, value, 1);
 }
 
-Environment::~Environment() { unsetenv(name_); }
+Environment::~Environment() {
+  if (before_)
+    setenv(name_.c_str(), before_->c_str(), 1);
+  else
+    unsetenv(name_.c_str());
+}
 
 std::string error_of(const std::function<void()>& action) {
   try {
@@ -72,6 +78,11 @@ std::string read_file(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
+}
+
+std::string data_folder() {
+  const char* named = std::getenv("GHOSTRANK_TEST_DATA");
+  return named ? named : GHOSTRANK_SOURCE_DIR "/../shared/data";
 }
 
 }  // namespace ghostrank::test

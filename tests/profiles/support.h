@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ class Folder {
   std::string root_;
 };
 
-// Sets an environment variable for the length of a scope.
+// Sets an environment variable for the length of a scope, then restores it.
 class Environment {
  public:
   Environment(const char* name, const char* value);
@@ -35,13 +36,14 @@ class Environment {
   Environment& operator=(const Environment&) = delete;
 
  private:
-  const char* name_;
+  std::string name_;
+  std::optional<std::string> before_;  // its value, if it was set
 };
 
-// The text of the Error that `action` throws, without the folder's path; "" when it throws nothing.
+// The text of the Error that `action` throws, in full; "" if it throws nothing.
 std::string error_of(const std::function<void()>& action);
 
-// Loads a job from text; errors call it "job.yaml".
+// Loads a job from text. load_error also plans it, and returns the error without the folder's path.
 LoadedJob load_text(const std::string& text, const std::vector<std::string>& overrides = {});
 std::string load_error(const std::string& text, const std::vector<std::string>& overrides = {});
 
@@ -49,5 +51,8 @@ Model shipped_model(const std::string& name);
 Model model_from(const std::string& yaml);
 
 std::string read_file(const std::string& path);
+
+// The folder of test data (tests/README.md), else the one beside the checkout. May be missing.
+std::string data_folder();
 
 }  // namespace ghostrank::test

@@ -75,11 +75,11 @@ TEST(Yaml, BoundsNesting) {
   EXPECT_EQ(error(nested(kMaxYamlDepth)), "");
   EXPECT_EQ(error(nested(kMaxYamlDepth + 1)),
             "a.yaml:1:33: lists and mappings are nested deeper than 32 levels; flatten the file");
-  EXPECT_NE(error(std::string(1'000'000, '[')), "");
-  EXPECT_NE(error(std::string(1'000'000, '{')), "");
+  EXPECT_NE(error(std::string(1'000'000, '[')), "");  // not closed
+  EXPECT_NE(error(std::string(1'000'000, '{')), "");  // the first key is no name
   std::string dashes;
   for (int i = 0; i < 100'000; ++i) dashes += "- ";
-  EXPECT_NE(error(dashes), "");
+  EXPECT_NE(error(dashes).find("nested deeper than 32"), std::string::npos);
 }
 
 TEST(Yaml, BoundsNestingThroughAliases) {

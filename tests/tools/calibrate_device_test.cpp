@@ -60,6 +60,7 @@ TEST(CalibrateDevice, TakesPublishedNumbersOfTheSameGpuOnly) {
   EXPECT_EQ(published_profile("NVIDIA H200"), "h200-sxm");
   EXPECT_EQ(published_profile("NVIDIA B200"), "b200-sxm");
   EXPECT_EQ(published_profile("Tesla V100-SXM2-16GB"), "v100-sxm2");
+  EXPECT_EQ(published_profile("NVIDIA H200 NVL"), "");
   EXPECT_EQ(published_profile("NVIDIA GH200 480GB"), "");
   EXPECT_EQ(published_profile("NVIDIA GB200"), "");
 }

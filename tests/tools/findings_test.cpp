@@ -27,8 +27,11 @@ TEST(Doctor, LeavesOtherCongestionControlsAlone) {
 }
 
 TEST(Doctor, HasARemedyOnlyWhereSomethingIsWeak) {
-  for (const auto& look : {look_at_cores, look_at_network, look_at_limits, look_at_programs})
-    for (const Finding& f : look()) EXPECT_EQ(f.remedy.empty(), !f.weak) << f.area << " " << f.name;
+  for (const auto& look : {look_at_cores, look_at_network, look_at_limits, look_at_programs}) {
+    const Findings found = look();
+    EXPECT_FALSE(found.empty());
+    for (const Finding& f : found) EXPECT_EQ(f.remedy.empty(), !f.weak) << f.area << " " << f.name;
+  }
 }
 
 }  // namespace

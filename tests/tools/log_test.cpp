@@ -18,6 +18,12 @@ using test::Scratch;
 using testing::HasSubstr;
 using testing::Not;
 
+// The first test: those that follow start the log.
+TEST(Log, IsOffUntilItIsStarted) {
+  EXPECT_FALSE(logs(LogLevel::error));
+  log_error("nowhere to go");
+}
+
 struct Silence {  // turns the log off for the tests that follow
   ~Silence() { start_log(LogLevel::off, "", 0); }
 };
@@ -46,11 +52,6 @@ TEST(Log, WhoseTextHasBracesIsWrittenAsItIs) {
   start_log(LogLevel::warn, scratch / "log", 0);
   log_warn("hosts: [{name: s1}] {} %v");
   EXPECT_THAT(contents(scratch / "log"), HasSubstr("hosts: [{name: s1}] {} %v\n"));
-}
-
-TEST(Log, IsOffUntilItIsStarted) {
-  EXPECT_FALSE(logs(LogLevel::error));
-  log_error("nowhere to go");
 }
 
 TEST(Log, ThatCannotBeWrittenIsAnError) {

@@ -288,7 +288,7 @@ StoredResult result_of(const LoadedJob& job) {
   return result;
 }
 
-TEST(NcclCheck, FindsAResultAsItsJobIsPlayed) {
+TEST(NcclCheck, FindsAResultAsItsJobIsPlanned) {
   const LoadedJob job = job_of_two_stages();
   const NcclFindings all = check_nccl_result(result_of(job), job);
   EXPECT_EQ(differing(all), std::vector<std::string>{});

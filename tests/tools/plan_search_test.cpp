@@ -206,6 +206,9 @@ TEST(PlanSearch, RefusesWhatItCannotSearch) {
   expect(refused("schema: ghostrank/job/1\nmodel: gpt2\ndevice: h100-sxm\n"
                  "cluster: {nodes: 2, gpus_per_node: 1}\nparallel: {framework: horovod}\n"),
          "with parallel.framework: megatron");
+  expect(refused(job("gpt2-medium", ", micro_batch: 1000000", 1024)),
+         "--search: parallel.micro_batch=1000000 on 4096 data-parallel ranks is a batch of "
+         "4096000000 samples");
   expect(refused(job("gpt2-medium", ", pp: 2, decoder_first_pipeline_num_layers: 10", 2)),
          "leave that out");
   expect(refused(job("gpt2-medium", "", 1, "64MiB")), "no plan fits the device's memory");

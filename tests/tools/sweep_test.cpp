@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,7 +62,8 @@ Sweep unplayed(const Sweep& sweep) {
 
 class SweepFile : public testing::Test {
  protected:
-  SweepFile() : path_(testing::TempDir() + "ghostrank-sweep-test.csv") {}
+  SweepFile()
+      : path_(testing::TempDir() + "ghostrank-sweep-test-" + std::to_string(getpid()) + ".csv") {}
   ~SweepFile() override { std::filesystem::remove(path_); }
   void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
   const std::string path_;

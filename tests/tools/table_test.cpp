@@ -1,12 +1,13 @@
 #include "tools/text/table.h"
 
-#include <cstdlib>
 #include <fcntl.h>
+#include <optional>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tests/tools/variable.h"
 #include "tests/world_ranks.h"
 #include "tools/arguments.h"
 #include "tools/text/humane.h"
@@ -56,14 +57,13 @@ TEST(Text, ShowsNamesThatCannotCommandTheTerminal) {
 TEST(Paint, TrustsNoTerminalOfMpirun) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_GE(terminal, 0);
-  setenv("TERM", "xterm", 1);
-  unsetenv("NO_COLOR");
+  const test::Variable term("TERM", "xterm"), no_color("NO_COLOR", std::nullopt),
+      alone("OMPI_COMM_WORLD_SIZE", std::nullopt);
   EXPECT_TRUE(is_terminal(terminal));
   EXPECT_TRUE(paint_for(terminal).on);
-  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  const test::Variable ranks("OMPI_COMM_WORLD_SIZE", "2");
   EXPECT_FALSE(is_terminal(terminal));
   EXPECT_FALSE(paint_for(terminal).on);
-  unsetenv("OMPI_COMM_WORLD_SIZE");
   close(terminal);
 }
 

@@ -57,6 +57,15 @@ TEST_F(CallReaders, ReadCallsOfNcclsLog) {
   EXPECT_NE(program.find("broadcast 0xc0ffee uint8 32@1 Broadcast"), std::string::npos) << program;
 }
 
+TEST_F(CallReaders, PlayARankThatOnlyCopies) {
+  const std::string text =
+      log_init(10, "0xa", 0, 2, "0xc0ffee") + log_call(10, "Send", 4, "0xa", 0);
+  const Trace trace = import_trace({folder.write("nccl.log", text)}, "", 0);
+  ASSERT_EQ(trace.given.size(), 1u);
+  EXPECT_TRUE(trace.given.front().events.empty());
+  EXPECT_EQ(replay(trace, {2, {}}).workload.roles.size(), 1u);
+}
+
 TEST_F(CallReaders, RefuseLogsThatDoNotSayWhoARankIs) {
   EXPECT_EQ(refused("a.log", log_call(10, "AllReduce", 1, "0xa")),
             "a.log:1:1: communicator '0xa' has no line before that says its rank; log with "

@@ -147,6 +147,7 @@ TEST(RecordedTracesCoalesced, AreLaunchesAndBatches) {
   ASSERT_EQ(workload.launches.size(), 1u);
   EXPECT_EQ(workload.launches[0].size(), 3u);
   const Role& role = workload.roles[workload.role_of[WorldRank(0)]];
+  ASSERT_EQ(role.iterations.size(), 3u);
   for (const Program& step : role.iterations) {
     int together = 0;
     std::set<std::size_t> streams;  // of messages: they start together

@@ -14,10 +14,12 @@
 namespace ghostrank {
 namespace {
 
-// What a GPU calls itself, and the profile with its published numbers. The first that fits counts.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPublished{
+// What a GPU calls itself, and the profile with its published numbers; "": there is none. The first
+// that fits counts.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kPublished{
     {{"H100 PCIe", "h100-pcie"},
      {"H100 80GB HBM3", "h100-sxm"},
+     {"H200 NVL", ""},
      {"H200", "h200-sxm"},
      {"B200", "b200-sxm"},
      {"A100-SXM4-80GB", "a100-sxm-80gb"},

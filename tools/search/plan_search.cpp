@@ -1,6 +1,8 @@
 #include "tools/search/plan_search.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -53,6 +55,22 @@ bool is_of(Framework framework, std::string_view frameworks) {
   return std::find(all.begin(), all.end(), name_of(framework)) != all.end();
 }
 
+// Samples of a step, which every plan keeps.
+int batch_of(const JobSpec& job) {
+  const ParallelPlan& p = job.parallel;
+  if (p.global_batch > 0) return p.global_batch;
+  const std::int64_t ranks =
+      std::max<std::int64_t>(1, job.cluster.gpus() / (std::int64_t{p.tp} * p.pp * p.cp));
+  const std::int64_t batch = p.micro_batch * ranks;
+  if (batch > std::numeric_limits<int>::max())
+    throw Error("--search: parallel.micro_batch=" + std::to_string(p.micro_batch) + " on " +
+                std::to_string(ranks) + " data-parallel ranks is a batch of " +
+                std::to_string(batch) + " samples, and a search keeps up to " +
+                std::to_string(std::numeric_limits<int>::max()) +
+                "; lower it, or give parallel.global_batch");
+  return static_cast<int>(batch);
+}
+
 void check(const JobSpec& job) {
   const ParallelPlan& p = job.parallel;
   if (is_spread(p.framework) && job.model && !job.model->recommendation) return;
@@ -66,13 +84,7 @@ void check(const JobSpec& job) {
         "--search: the job says which layers its stages hold "
         "(parallel.pipeline_model_parallel_layout, decoder_first_pipeline_num_layers, "
         "decoder_last_pipeline_num_layers); leave that out, as it fits one plan alone");
-}
-
-// Samples of a step, which every plan keeps.
-int batch_of(const JobSpec& job) {
-  const ParallelPlan& p = job.parallel;
-  if (p.global_batch > 0) return p.global_batch;
-  return p.micro_batch * std::max(1, job.cluster.gpus() / (p.tp * p.pp * p.cp));
+  static_cast<void>(batch_of(job));
 }
 
 // The recomputations worth trying: only the job's own if memory is not checked. With fused
@@ -246,7 +258,8 @@ PlanFound looked_at(const JobSpec& job, const PlanChoice& choice) {
     return {choice, workload.ranks, memory.value_or(GpuMemory{}), least_of(spec)};
   }
   const MegatronPlan plan = megatron_plan(spec);
-  if (spec.parallel.global_batch != plan.micro_batch * plan.dp * plan.pipeline.micro_batches)
+  if (spec.parallel.global_batch !=
+      std::int64_t{plan.micro_batch} * plan.dp * plan.pipeline.micro_batches)
     throw Error("the batch cannot be split");
   return {choice, plan.dp, megatron_memory(plan), least_of(plan)};
 }

@@ -78,7 +78,10 @@ class NcclBroadcasts final : public Schedule {
     return {channel.channel, channel.steps};
   }
   Step step(GroupRank r, int a, int k) const override;
-  int receiver(GroupRank, int channel, GroupRank) const override { return actor_of_.at(channel); }
+  int receiver(GroupRank dst, int channel, GroupRank) const override {
+    const auto found = actor_of_.find(channel);
+    return found == actor_of_.end() ? actors(dst) : found->second;  // actors(): none
+  }
   int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
     return nccl_nic_of_ring(plan_, from, to, channel, way);
   }

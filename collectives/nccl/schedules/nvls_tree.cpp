@@ -61,6 +61,7 @@ class NcclNvlsTree final : public Schedule {
   Step step(GroupRank r, int a, int k) const override;
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
     const int part = channel - plan_.split.first;
+    if (static_cast<std::size_t>(part) >= parts_.size()) return actors(dst);  // none
     const Links tree = links(dst, parts_[part]);
     const bool from_above = src == tree.parent || src == neighbour(dst, 1);
     return 2 * part + (from_above && !tree.alone ? 1 : 0);

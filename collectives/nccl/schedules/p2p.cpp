@@ -55,7 +55,9 @@ class NcclAllToAll final : public Schedule {
     // Base channels repeat after so many rounds, batches and channels after their common multiple.
     const int repeat = ops_.rounds.rounds_per_base() * ops_.channels.channels;
     period_ = std::lcm(repeat, kNcclBatchOps) / kNcclBatchOps;
-    index_.assign(ops_.channels.channels, {});
+    std::array<int, kNcclBatchOps> none;
+    none.fill(-1);
+    index_.assign(ops_.channels.channels, none);
     if (c.size < 2) return;
     for (int channel = 0; channel < ops_.channels.channels; ++channel)
       for (int batch_slot = 0; batch_slot < kNcclBatchOps; ++batch_slot)
@@ -69,6 +71,8 @@ class NcclAllToAll final : public Schedule {
   }
   Step step(GroupRank r, int a, int k) const override;
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
+    if (static_cast<std::size_t>(channel) >= index_.size() || src < 0 || src >= collective().size)
+      return actors(dst);  // none
     const int batch_slot = ops_.rounds.round_of(src, dst) % kNcclBatchOps;
     return 2 * index_[channel][batch_slot] + 1;
   }
@@ -89,7 +93,7 @@ class NcclAllToAll final : public Schedule {
   int period_ = 1;  // number of batches after which the rounds use the same channels again
   std::vector<SlotWork> work_;
   std::vector<std::array<int, kNcclBatchOps>>
-      index_;  // index of the work, by channel and batch slot
+      index_;  // index of the work, by channel and batch slot; -1: none
 };
 
 void NcclAllToAll::add_slot(int channel, int batch_slot) {
@@ -145,7 +149,8 @@ class NcclSendRecv final : public Schedule {
     (sends ? step.send_to : step.recv_from) = sends ? collective().target : collective().root;
     return step;
   }
-  int receiver(GroupRank, int channel, GroupRank) const override {
+  int receiver(GroupRank dst, int channel, GroupRank) const override {
+    if (channel < 0 || channel >= ops_.channels.channels) return actors(dst);  // none
     return (channel - base_ + ops_.channels.channels) % ops_.channels.channels;
   }
   int nic(GroupRank from, GroupRank to, int channel, Way way) const override {

@@ -38,7 +38,9 @@ class NcclGroup final : public Schedule {
   }
   Step step(GroupRank r, int a, int k) const override;
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
-    return plan(dst).receivers[slot(channel, ops_.rounds.round_of(src, dst))];
+    const std::vector<std::int32_t>& receivers = plan(dst).receivers;
+    if (slot(channel, 0) >= receivers.size() || !has_rank(src)) return actors(dst);  // none
+    return receivers[slot(channel, ops_.rounds.round_of(src, dst))];
   }
   int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
     return ops_.nic(from, to, channel, way);
@@ -54,10 +56,11 @@ class NcclGroup final : public Schedule {
   };
   struct Plan {
     std::vector<SlotWork> work;
-    // Index of the work, by channel and batch slot; empty: receives nothing.
+    // Index of the work, by channel and batch slot; -1: none; empty: receives nothing.
     std::vector<std::int32_t> receivers;
   };
   const Plan& plan(GroupRank r) const { return plans_[r]; }
+  bool has_rank(GroupRank r) const { return static_cast<std::size_t>(r) < plans_.size(); }
   std::size_t slot(int channel, int round) const {
     return channel * kNcclBatchOps + round % kNcclBatchOps;
   }

@@ -39,6 +39,7 @@ class NcclTreeSchedule final : public Schedule {
   Step step(GroupRank r, int a, int k) const override;
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
     const int part = channel - plan_.split.first;
+    if (static_cast<std::size_t>(part) >= parts_.size()) return actors(dst);  // none
     const bool from_above = links(parts_[part], dst).up == src;
     return 2 * part + (from_above ? 1 : 0);
   }

@@ -9,11 +9,13 @@
 // reference.
 //
 // Where the data decide the length of a payload, a note has the length of its payload if ranks hold
-// real data, and the mean length if they hold none.
+// real data, and the mean length, at least one element, if they hold none. A payload of real data
+// may have no elements: it stands for zeros.
 //
 // Units: elements of float32; picoseconds. Threading: a codec has one owner, the rest is immutable.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -50,11 +52,17 @@ struct PieceCompression {
   Memory server_memory() const { return memory == Memory::none ? memory : Memory::residual; }
   // Payloads of pieces whose data nobody holds.
   PayloadSizes payloads(std::uint64_t elements) const {
-    if (method->measure) return expected(elements);
+    if (method->measure) {
+      const PayloadSizes mean = expected(elements);
+      return {std::max<std::uint64_t>(1, mean.piece), std::max<std::uint64_t>(1, mean.sum)};
+    }
     const std::uint64_t size = method->size(elements, options);
     return {size, size};
   }
 };
+
+// Whether a note of a compressed piece or sum holds its payload, that is, ranks hold real data.
+inline bool holds_payload(const Note& note) { return !note.content.empty() || note.elements == 0; }
 
 // Compresses the values of one key at one end, round after round.
 class PieceCodec {

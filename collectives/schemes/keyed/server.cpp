@@ -135,7 +135,7 @@ class Server final : public Agent {
       key.store.add(note);
     else if (!how)
       round.sum.add(note);
-    else if (!note.content.empty())
+    else if (holds_payload(note))
       round.parts[from] = PieceCodec::decompressed(*how, note.index, round.number, note.content,
                                                    ends_.piece_of(note.index).elements);
     ++key.pushes;

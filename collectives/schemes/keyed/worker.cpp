@@ -54,7 +54,7 @@ class alignas(64) Worker final : public Agent {
       case KeyTag::pushed:
         return pushed(io, open_.at(note.call), note.index % kMostParts);
       case KeyTag::result:
-        return result(io, open_.at(note.call), note.index % kMostParts, note.content);
+        return result(io, open_.at(note.call), note.index % kMostParts, note);
       case KeyTag::moved:
         return moved(io, from, note);
       case KeyTag::own:
@@ -290,8 +290,9 @@ class alignas(64) Worker final : public Agent {
   }
 
   // Root: the result of a piece has come.
-  void result(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
+  void result(Io& io, Open& o, std::size_t i, const Note& note) {
     const KeyPiece& piece = o.piece(i);
+    std::span<const std::byte> content = note.content;
     if (watched()) watch_.paid(io, server_of(piece));
     o.owes(i, Owed::nothing);
     const PieceCompression* how = ends_.compression(piece.key);
@@ -299,7 +300,7 @@ class alignas(64) Worker final : public Agent {
     if (how || ends_.rules().elastic) {
       Key& key = keys_[piece.key];
       const std::uint64_t round = key.results++;
-      if (how) content = whole = decompress(io, o, i, *how, round, content);
+      if (how) content = whole = decompress(io, o, i, *how, round, note);
       if (ends_.rules().elastic) {
         key.last = {.tag = static_cast<std::uint8_t>(KeyTag::result), .call = o.call};
         key.last.index = piece.key;
@@ -327,13 +328,14 @@ class alignas(64) Worker final : public Agent {
 
   std::vector<std::byte> decompress(Io& io, const Open& o, std::size_t i,
                                     const PieceCompression& how, std::uint64_t round,
-                                    std::span<const std::byte> payload) {
+                                    const Note& note) {
     const KeyPiece& piece = o.piece(i);
     enter(io, o, i, Stage::decompress);
     io.spend(how.time(piece.elements).decompress);
-    if (payload.empty()) return {};
-    return bytes_of_floats(DataType::float32, PieceCodec::decompressed(how, piece.key, round,
-                                                                       payload, piece.elements));
+    if (!holds_payload(note)) return {};
+    return bytes_of_floats(
+        DataType::float32,
+        PieceCodec::decompressed(how, piece.key, round, note.content, piece.elements));
   }
 
   // The result of this rank's shard has come: all others get it from here.

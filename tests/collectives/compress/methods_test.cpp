@@ -1,5 +1,5 @@
-// Properties that make each compression method what it is: means of random rounding, error
-// feedback, majority votes, projections, hand-worked payloads, and what odd tensors become.
+// Properties that make each compression method what it is: means of random rounding, majority
+// votes, projections, hand-worked payloads, and what odd tensors become.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -69,36 +69,9 @@ TEST(RandomRounding, HasTheRightMean) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(back[i]);
     }
     const double unit = method(of).error(tensor, options);
+    ASSERT_LE(unit, 1.001);  // the largest magnitude is 1
     for (std::size_t i = 0; i < sum.size(); ++i)
       EXPECT_NEAR(sum[i] / kDraws, static_cast<double>(tensor[i]), 6 * unit / 2 / 100) << i;
-  }
-}
-
-// What was sent and what is kept add up to what there was: nothing is lost or invented.
-TEST(ErrorFeedback, ConservesTheSumOfGradients) {
-  for (const char* name : {"topk", "randomk", "dgc", "threshold", "onebit", "efsignsgd", "8bit",
-                           "sidco-e", "adaq", "powersgd"}) {
-    SCOPED_TRACE(name);
-    constexpr std::size_t kElements = 2000;
-    std::vector<double> gradients(kElements), sent(kElements);
-    Floats residual(kElements);
-    CompressionOptions options;
-    options.rows = 40;
-    for (std::uint64_t step = 0; step < 20; ++step) {
-      options.seed = options.shared_seed = step;
-      Floats tensor = drawn(kElements, step + 100);
-      for (std::size_t i = 0; i < kElements; ++i) {
-        gradients[i] += static_cast<double>(tensor[i]);
-        tensor[i] += residual[i];
-      }
-      const Floats back = round_trip(name, tensor, options);
-      for (std::size_t i = 0; i < kElements; ++i) {
-        residual[i] = tensor[i] - back[i];
-        sent[i] += static_cast<double>(back[i]);
-      }
-    }
-    for (std::size_t i = 0; i < kElements; ++i)
-      ASSERT_NEAR(sent[i] + static_cast<double>(residual[i]), gradients[i], 1e-6) << i;
   }
 }
 
@@ -225,7 +198,11 @@ TEST(OddTensors, AreTakenByEveryMethod) {
     SCOPED_TRACE(m.name);
     for (const float x : round_trip(m.name, Floats(100)))
       EXPECT_EQ(std::abs(x), m.majority ? 1.0f : 0.0f);
-    EXPECT_EQ(round_trip(m.name, {-3}).size(), 1u);
+    const Floats one{-3};
+    ASSERT_EQ(round_trip(m.name, one).size(), 1u);
+    if (!m.majority) {
+      EXPECT_NEAR(round_trip(m.name, one)[0], -3, m.error(one, {}) * (1 + 1e-6));
+    }
     for (const Floats& odd :
          {Floats{NAN, 1, 2, 3}, Floats{kInf, -kInf, 1, 0}, Floats{NAN, NAN}, Floats{-kInf},
           Floats{std::numeric_limits<float>::max(), 1, -std::numeric_limits<float>::max()}})

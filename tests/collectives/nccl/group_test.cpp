@@ -92,6 +92,7 @@ TEST(NcclGroup, DecidesByTheSumOfWhatIsWithinFourTimes) {
   Communicator many = comm;  // as many channels as calls: none waits for another
   many.channels = 8;
   const NcclGroupPlan plan = nccl_group_plan(NcclVersion::v2_30, eight, many);
+  ASSERT_EQ(plan.plans.size(), 8U);
   for (const NcclPlan& one : plan.plans) EXPECT_EQ(one.name(), large);
 
   // NCCL decides apart for a call that is four times as large.

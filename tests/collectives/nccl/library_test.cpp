@@ -21,7 +21,7 @@ TEST(NcclTuned, IsTheScheduleOfTheAlgorithmThatTheTunerTakes) {
     comm.node_of = nodes_of(16, per_node);
     const auto schedule =
         find_algorithm("nccl-2.28", func, name)->make({func, 16, count, 4, 0}, comm);
-    return std::make_pair(schedule->protocol(), schedule->actor(1, 0).steps);
+    return std::make_pair(schedule->played(), schedule->actor(1, 0).steps);
   };
   const Func all_reduce = Func::all_reduce, all_gather = Func::all_gather;
   EXPECT_EQ(steps("tuned", all_reduce, 1000, 8), steps("tree", all_reduce, 1000, 8));

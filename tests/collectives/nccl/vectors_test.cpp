@@ -169,10 +169,11 @@ TEST(NcclVectors, OfChoicesAreTheAlgorithmsPlayed) {
         comm.node_of.push_back(r / gpus);
         comm.gpu_of.push_back(r % gpus);
       }
-      const std::string func = v["func"];
-      Collective c{Func::all_reduce, ranks, v["count"], 4};
-      for (int f = 0; f < kFuncs; ++f)
-        if (name_of(static_cast<Func>(f)) == func) c.func = static_cast<Func>(f);
+      const std::string name = v["func"];
+      int func = 0;
+      while (func < kFuncs && name_of(static_cast<Func>(func)) != name) ++func;
+      ASSERT_LT(func, kFuncs) << name;
+      const Collective c{static_cast<Func>(func), ranks, v["count"], 4};
       EXPECT_EQ(find_algorithm(library, c.func, "auto")->make(c, comm)->played(), v["choice"])
           << v << library;
     }

@@ -2,8 +2,11 @@
 #include "collectives/schemes/atp.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <stdexcept>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -43,8 +46,10 @@ TEST(Atp, HoldsAllFourClaims) {
     AtpOptions options = kSmall;
     options.aggregators = aggregators;
     const auto calls = calls_like({Func::all_reduce, 4, 300, 4, 0}, DataType::float32, 2);
-    for (const Claim& claim : check_claims(*atp_ends(4, options), calls, 9))
+    for (const Claim& claim : check_claims(*atp_ends(4, options), calls, 9)) {
       EXPECT_TRUE(claim.holds()) << claim.text();
+      EXPECT_GT(claim.met, 0u) << claim.misfortune;
+    }
   }
 }
 
@@ -80,7 +85,17 @@ TEST(Atp, AnOverflowStaysMarked) {
       less{-1'000};
   EXPECT_TRUE(atp::add_units(sum, much));
   EXPECT_FALSE(atp::add_units(sum, more));
-  EXPECT_FALSE(atp::add_units(sum, more));
+  // The sum of all three would fit: the first two packets' mark must last.
+  std::vector<std::vector<std::byte>> tensors;
+  for (const auto& of_rank : {much, more, less}) {
+    const auto bytes = std::as_bytes(std::span(of_rank));
+    tensors.emplace_back(bytes.begin(), bytes.end());
+  }
+  const auto ends = atp_ends(3, kSmall);
+  testing::SmallWorld world(*ends, {0, {Func::all_reduce, 3, 1, 4, 0}, DataType::int32}, tensors);
+  std::int32_t result = 0;
+  std::memcpy(&result, world.play()[2].data(), sizeof result);
+  EXPECT_EQ(result, much[0] - 1'000 + 5);
   // The checker's whole numbers, up to 2^32, overflow all the time; the sums are right.
   const auto calls = calls_like({Func::all_reduce, 3, 500, 4, 0}, DataType::int32, 2);
   const AgentReport report = check(*atp_ends(3, kSmall), calls, {});

@@ -1,7 +1,9 @@
 // Random runs of the built-in schemes under random misfortunes of packets: shapes, functions, types
 // and faults are drawn from the run's number, and the agent checker plays them with real data.
 // GHOSTRANK_FAULT_RUNS=N plays N runs (default 1000), from GHOSTRANK_FAULT_SEED on (default 0).
+#include <array>
 #include <cstdlib>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -130,6 +132,7 @@ TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
   const std::uint64_t first = asked("GHOSTRANK_FAULT_SEED", 0);
   const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 1000);
   std::uint64_t packets = 0, lost = 0, played = 0;
+  std::set<std::string> schemes;
   double expected = 0;
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
     const FaultRun run = drawn(seed);
@@ -140,12 +143,15 @@ TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
     lost += report.lost;
     if (run.ends->survives().loss)
       expected += run.options.misfortunes.loss * static_cast<double>(report.packets);
+    schemes.insert(run.name.substr(0, run.name.find(' ')));
     ++played;
   }
+  RecordProperty("packets", std::to_string(packets));
+  if (runs < 1000) return;                       // too few for what follows
+  EXPECT_EQ(schemes.size(), kNames.size() + 1);  // and phub_racks
   EXPECT_GT(played, runs * 9 / 10);
   EXPECT_NEAR(static_cast<double>(lost), expected, 0.1 * expected);
   EXPECT_GT(lost, 1000u);
-  RecordProperty("packets", std::to_string(packets));
 }
 
 // If ATP's server answered a resent packet to all workers, not to the one that resends, the copies

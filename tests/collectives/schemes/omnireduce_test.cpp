@@ -82,8 +82,10 @@ TEST(OmniReduce, IsExactUnderLossDuplicatesAndReordering) {
         EXPECT_GT(std::min({lost, doubled, overtaken}), 100u);
       }
     for (const Claim& claim :
-         check_claims(*ends, calls_like(all_reduce(4, 2000), DataType::int32, 3), 60))
+         check_claims(*ends, calls_like(all_reduce(4, 2000), DataType::int32, 3), 60)) {
       EXPECT_TRUE(claim.holds()) << claim.text();
+      EXPECT_GT(claim.met, 0u) << claim.misfortune;
+    }
   }
 }
 

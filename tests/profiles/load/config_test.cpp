@@ -227,10 +227,13 @@ TEST(Config, ListsEveryKeyThatWorks) {
 }
 
 TEST(Config, AcceptsAutoForEveryFunction) {
+  int tried = 0;
   for (const Key& key : job_keys())
     if (key.path.starts_with("collectives.") && key.standard == "auto") {
       EXPECT_EQ(test::load_error(kHead, {std::string(key.path) + "=auto"}), "") << key.path;
+      ++tried;
     }
+  EXPECT_GT(tried, 5);
 }
 
 TEST(ShippedJobs, Load) {
@@ -238,6 +241,15 @@ TEST(ShippedJobs, Load) {
        {"gpt2-xl-ddp", "gpt2-xl-hgx-rails", "gpt3-175b-megatron", "gpt3-175b-megatron-cut",
         "quickstart-resnet50", "resnet50-kfac", "verify-small"})
     EXPECT_GT(plan_workload(load_job(name, {}).spec).ranks, 1) << name;
+  int loaded = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(GHOSTRANK_SOURCE_DIR "/profiles/jobs")) {
+    const std::string path = entry.path();
+    if (!path.ends_with(".yaml")) continue;
+    EXPECT_EQ(test::error_of([&] { load_job(path, {}); }), "") << path;
+    ++loaded;
+  }
+  EXPECT_GT(loaded, 20);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -211,7 +212,8 @@ bool is_refused_for(std::string_view framework, const std::string& keys) {
              .find("means nothing to framework") != std::string::npos;
 }
 
-void try_out(const LoadedJob& job, std::string_view framework, const Probe& probe,
+// True if the loader takes the key and it changes the planner's answer.
+bool try_out(const LoadedJob& job, std::string_view framework, const Probe& probe,
              bool with_what_it_needs) {
   const std::string beside = with_what_it_needs ? probe.beside : "";
   // The framework may refuse a value of `beside`: byteps has no flat launch.
@@ -237,9 +239,11 @@ void try_out(const LoadedJob& job, std::string_view framework, const Probe& prob
   } else if (!idle && !refused_beside && (with_what_it_needs || probe.beside.empty())) {
     EXPECT_TRUE(changes) << what << " does nothing, and nobody says so";
   }
+  return changes && !idle;
 }
 
 TEST(IdleKeys, OfParallelAreThoseThatThePlannersDoNotRead) {
+  std::set<std::string> effective;
   for (const auto& [framework, name] : kFrameworks) {
     const LoadedJob job = load_text(head_for(name) + parallel_of(name, ""));
     ASSERT_FALSE(plan_past_the_loader(job, name, "").refused) << name;
@@ -247,11 +251,17 @@ TEST(IdleKeys, OfParallelAreThoseThatThePlannersDoNotRead) {
       const bool usual = probe.model.empty() || name != "megatron";
       const LoadedJob own =
           usual ? job : load_text(head_for(name, probe.model) + parallel_of(name, ""));
-      try_out(own, name, probe, false);
-      if (!probe.beside.empty() && !is_refused_for(name, probe.beside))
-        try_out(own, name, probe, true);
+      if (try_out(own, name, probe, false)) effective.insert(probe.key);
+      if (!probe.beside.empty() && !is_refused_for(name, probe.beside) &&
+          try_out(own, name, probe, true))
+        effective.insert(probe.key);
     }
   }
+  // These act on the kernels of a device, which these jobs do not have.
+  const std::set<std::string_view> on_kernels{"blocking_wait", "compile",
+                                              "gradient_as_bucket_view"};
+  for (const Probe& probe : kProbes)
+    EXPECT_NE(effective.contains(probe.key), on_kernels.contains(probe.key)) << probe.key;
 }
 
 TEST(IdleKeys, EveryKeyOfParallelIsTried) {
@@ -310,10 +320,13 @@ std::vector<std::string> names_of(const std::pair<Kind, std::string_view> (&tabl
 }
 
 TEST(IdleKeys, FrameworksAreThoseOfTheKey) {
+  bool found = false;
   for (const Key& key : job_keys())
     if (key.path == "parallel.framework") {
       EXPECT_EQ(words(key.allowed), names_of(kFrameworks));
+      found = true;
     }
+  EXPECT_TRUE(found);
 }
 
 // A misspelt word in a row would make its key idle everywhere.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/load/files/nic_rates.h"
+#include "profiles/load/load.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -97,15 +98,24 @@ TEST(NicRates, AreRefusedWithTheirPlace) {
             0u);
 }
 
-TEST(NicRates, OfAJobAreForModelledNics) {
-  const std::string job =
-      "model: resnet50\ndevice: v100-sxm2\n"
-      "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1, nic: {rates: none.csv}}\n";
-  const auto expect = [](const std::string& error, const std::string& part) {
-    EXPECT_NE(error.find(part), std::string::npos) << error;
+TEST(NicRates, OfAJobNeedTheirFile) {
+  const auto job = [](const std::string& file) {
+    return "model: resnet50\ndevice: v100-sxm2\n"
+           "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1, nic: {rates: " +
+           file + "}}\nfabric: {kind: virtual}\n";
   };
-  expect(test::load_error(job + "fabric: {kind: virtual}\n"),
-         "job.yaml:3:70: cluster.nic.rates is 'none.csv'; write the path");
+  const std::string error = test::load_error(job("none.csv"));
+  EXPECT_NE(error.find("job.yaml:3:70: cluster.nic.rates is 'none.csv'; write the path"),
+            std::string::npos)
+      << error;
+  const test::Folder folder;
+  folder.write("rates.csv", "seconds,n1\n0,1Gbps\n");
+  const LoadedJob loaded = load_job(folder.write("job.yaml", job("rates.csv")), {});
+  const auto& rates = loaded.spec.cluster.nic_rates;
+  ASSERT_NE(rates, nullptr);
+  EXPECT_EQ(rates->of(Nic(0)), nullptr);
+  ASSERT_NE(rates->of(Nic(1)), nullptr);
+  EXPECT_DOUBLE_EQ(rates->of(Nic(1))->ps_per_byte(0), 8000);
 }
 
 }  // namespace

@@ -77,11 +77,16 @@ TEST_F(JobsInAFile, AreInPlaceInTheConfigOfAResult) {
   EXPECT_EQ(again.config_json, both.config_json);
   const Workload before = plan_workload(both.spec), after = plan_workload(again.spec);
   EXPECT_EQ(before.group_names, after.group_names);
+  ASSERT_FALSE(before.roles.empty());
+  ASSERT_EQ(before.roles.size(), after.roles.size());
   for (std::size_t r = 0; r < before.roles.size(); ++r) {
-    const OpList &was = before.roles[r].iterations.back().streams[0],
-                 &is = after.roles[r].iterations.back().streams[0];
+    const std::vector<OpList>& was = before.roles[r].iterations.back().streams;
+    const std::vector<OpList>& is = after.roles[r].iterations.back().streams;
     ASSERT_EQ(was.size(), is.size());
-    for (std::size_t i = 0; i < was.size(); ++i) EXPECT_EQ(was[i], is[i]);
+    for (std::size_t s = 0; s < was.size(); ++s) {
+      ASSERT_EQ(was[s].size(), is[s].size());
+      for (std::size_t i = 0; i < was[s].size(); ++i) EXPECT_EQ(was[s][i], is[s][i]);
+    }
   }
 }
 

@@ -100,11 +100,14 @@ TEST(Checkpoint, LeavesDdpItsFirstIterations) {
 
 TEST(Checkpoint, GoesToTheServerOfItsRail) {
   const Workload w = planned(ddp_job("[{pattern: checkpoint}]"));
+  int checked = 0;
   for (const Group& group : w.groups) {
     if (group.kind != kind_of(w, "checkpoint")) continue;
     const WorldRank server = group.members[0];
     EXPECT_EQ(group.members, (std::vector<WorldRank>{server, server - 4, server - 2}));
+    ++checked;
   }
+  EXPECT_EQ(checked, 2);
 }
 
 TEST(DataLoading, MovesTheSamplesOfAStep) {

@@ -502,8 +502,10 @@ TEST(MegatronPlans, Run) {
                .sharded = true,
                .recompute = "full",
                .more = ", ep: 4, expert_tp: 1, schedule: zb-h1"};
-  for (const Role& role : experts.workload().roles)
+  const Workload workload = experts.workload();
+  for (const Role& role : workload.roles)
     EXPECT_TRUE(test::streams_end(role.iterations[0])) << role.name;
+  EXPECT_EQ(test::unmatched_transfers(workload), "");
 }
 
 // ---- What does not fit ----

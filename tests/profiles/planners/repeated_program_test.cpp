@@ -18,7 +18,10 @@ using test::Titan;
 // Empty if the programs do the same; else where they first differ.
 std::string difference(const Program& a, const Program& b) {
   if (a.stream_names != b.stream_names || a.events != b.events) return "streams or events differ";
+  if (a.streams.size() != b.streams.size()) return "numbers of streams differ";
   for (std::size_t s = 0; s < a.streams.size(); ++s) {
+    if (workers(a, s) != workers(b, s) || outlives(a, s) != outlives(b, s))
+      return "workers of stream " + a.stream_names[s] + " differ, or whether it outlives";
     const OpList &one = a.streams[s], &other = b.streams[s];
     const std::string where = "stream " + a.stream_names[s];
     if (one.size() != other.size())

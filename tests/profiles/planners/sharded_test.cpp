@@ -314,7 +314,7 @@ TEST(Zero, StageThreeDoesNotWaitForLayersThatItKeeps) {
                                                : "record");
   const auto backward = std::find(ops.begin(), ops.end(), "backward head");
   ASSERT_NE(backward, ops.end());
-  const auto forward = std::find(ops.begin(), backward, "forward head");
+  const auto forward = std::find(ops.begin(), backward, "forward h.31");
   ASSERT_NE(forward, backward);
   EXPECT_EQ(std::count(forward, backward, "wait"), 0);
 }

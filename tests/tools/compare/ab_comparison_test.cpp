@@ -1,15 +1,15 @@
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <sys/wait.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tests/shell.h"
 #include "tests/tools/sample.h"
 #include "tools/compare/ab/bundle.h"
 #include "tools/compare/ab/comparison.h"
+#include "tools/compare/ab/statistics.h"
 
 namespace ghostrank {
 namespace {
@@ -198,11 +198,16 @@ TEST(AbPicture, HasADotForEachRun) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
-// The command's exit status, and what it printed on both channels.
-std::pair<int, std::string> ghostrank(const std::string& arguments, const test::Scratch& scratch) {
-  const std::string out = scratch / "out.txt";
-  const int status = std::system((GHOSTRANK_BINARY " " + arguments + " >" + out + " 2>&1").c_str());
-  return {WEXITSTATUS(status), test::contents(out)};
+test::Outcome ghostrank(const std::string& arguments) {
+  return test::shell(GHOSTRANK_BINARY " " + arguments);
+}
+
+// Whether a process has `text` in its command line.
+bool runs_with(const std::string& text) {
+  for (const auto& process : std::filesystem::directory_iterator("/proc"))
+    if (test::contents((process.path() / "cmdline").string()).find(text) != std::string::npos)
+      return true;
+  return false;
 }
 
 const std::string kSmall = GHOSTRANK_TRANSCRIPTS "/small.yaml";
@@ -212,10 +217,9 @@ TEST(AbPlay, PlaysBlocksInMemoryAndKeepsEverythingInTheBundle) {
   const std::string bundle = scratch / "bundle", json = scratch / "ab.json";
   const auto [status, text] =
       ghostrank("compare " + kSmall +
-                    " -s fabric.kind=memory -s run.jitter=0.05 --a collectives.channels=1"
-                    " --b collectives.channels=2 --runs 2 --seed 40 --allow-unfaithful --bundle " +
-                    bundle + " --json " + json,
-                scratch);
+                " -s fabric.kind=memory -s run.jitter=0.05 --a collectives.channels=1"
+                " --b collectives.channels=2 --runs 2 --seed 40 --allow-unfaithful --bundle " +
+                bundle + " --json " + json);
   ASSERT_EQ(status, 0) << text;
   const Json j = Json::parse(test::contents(json));
   EXPECT_EQ(j["blocks"], 2);
@@ -233,12 +237,12 @@ TEST(AbPlay, PlaysBlocksInMemoryAndKeepsEverythingInTheBundle) {
   const std::string picture = test::contents(bundle + "/picture.svg");
   const std::string report = test::contents(bundle + "/report.txt");
   std::filesystem::remove(bundle + "/picture.svg");
-  const auto [redrawn, printed] = ghostrank("compare --redraw " + bundle, scratch);
+  const auto [redrawn, printed] = ghostrank("compare --redraw " + bundle);
   EXPECT_EQ(redrawn, 0) << printed;
   EXPECT_EQ(printed, report);
   EXPECT_EQ(test::contents(bundle + "/picture.svg"), picture);
-  const auto [again, refused] = ghostrank(
-      "compare " + kSmall + " --a run.jitter=0 --b run.jitter=0 --bundle " + bundle, scratch);
+  const auto [again, refused] =
+      ghostrank("compare " + kSmall + " --a run.jitter=0 --b run.jitter=0 --bundle " + bundle);
   EXPECT_EQ(again, 2);
   EXPECT_THAT(refused, HasSubstr("is not empty"));
 }
@@ -247,10 +251,9 @@ TEST(AbPlay, DrawsTheSameJitterForAllVariantsOfABlock) {
   const test::Scratch scratch;
   const std::string json = scratch / "ab.json";
   const auto [status, text] = ghostrank("compare " + kSmall +
-                                            " -s run.jitter=0.2 --a collectives.channels=2"
-                                            " --b collectives.channels=2 --runs 6 --quiet --json " +
-                                            json,
-                                        scratch);
+                                        " -s run.jitter=0.2 --a collectives.channels=2"
+                                        " --b collectives.channels=2 --runs 6 --quiet --json " +
+                                        json);
   ASSERT_EQ(status, 0) << text;
   const Json j = Json::parse(test::contents(json));
   EXPECT_EQ(j["blocks"], 6);
@@ -263,23 +266,25 @@ TEST(AbPlay, DrawsTheSameJitterForAllVariantsOfABlock) {
 
 TEST(AbPlay, KeepsWholeBlocksAndEndsItsRunsWhenInterrupted) {
   const test::Scratch scratch;
-  const std::string json = scratch / "ab.json", partial = json + ".partial.jsonl";
-  // The slow variant, which seed 1 plays first, never ends by itself. The signal is repeated, in
-  // case the command did not wait for signals yet.
+  const std::string json = scratch / "ab.json", bundle = scratch / "bundle";
+  ASSERT_EQ(order_in_block(2, 0, 2), (std::vector<std::size_t>{0, 1}));
+  // Seed 2 plays a first, then b, which never ends by itself. The signal comes when a has ended; it
+  // is repeated, as the shell does not say when the command has seen it.
   const std::string command =
       GHOSTRANK_BINARY " compare " + kSmall +
-      " -s fabric.kind=memory --a run.iterations=1 --b run.iterations=1000000 --runs 8 --json " +
-      json;
-  const int status =
-      std::system(("cd " + (scratch / "") + " && { " + command +
-                   " >out.txt 2>&1 & pid=$!; i=0; while [ ! -e out.txt ] || [ $i "
-                   "-lt 10 ]; do sleep 0.1; i=$((i+1)); done; "
-                   "while kill -INT $pid 2>/dev/null; do sleep 3; done; wait $pid; }")
-                      .c_str());
-  EXPECT_EQ(WEXITSTATUS(status), 130) << test::contents(scratch / "out.txt");
+      " -s fabric.kind=memory --a run.iterations=1 --b run.iterations=1000000 --runs 8 --seed 2"
+      " --bundle " +
+      bundle + " --json " + json;
+  const test::Outcome outcome =
+      test::shell(command + " >" + (scratch / "out.txt") + " 2>&1 & pid=$!; while [ ! -s " + json +
+                  ".partial.jsonl ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done; "
+                  "while kill -INT $pid 2>/dev/null; do sleep 3; done; wait $pid");
+  EXPECT_EQ(outcome.status, 130) << test::contents(scratch / "out.txt");
   const Json j = Json::parse(test::contents(json));
-  EXPECT_THAT(j["interrupted"].get<std::string>(), HasSubstr("interrupted in run"));
-  EXPECT_LE(j["runs"].size(), 1u);
+  EXPECT_THAT(j["interrupted"].get<std::string>(), HasSubstr("interrupted in run 1 of b"));
+  ASSERT_EQ(j["runs"].size(), 1u);
+  EXPECT_EQ(j["runs"][0]["name"], "a");
+  EXPECT_FALSE(runs_with(bundle));  // each run has it in the name of its result
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "tools/report/files/temporary_file.h"
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <sys/resource.h>
 
@@ -10,19 +9,19 @@
 
 #include "profiles/error.h"
 #include "tests/tools/sample.h"
+#include "tests/tools/variable.h"
 
 namespace ghostrank {
 namespace {
 
 using test::contents;
 using test::Scratch;
+using test::Variable;
 using testing::HasSubstr;
 
 // Sets TMPDIR to a scratch folder.
 class TemporaryFiles : public testing::Test {
  protected:
-  TemporaryFiles() { setenv("TMPDIR", folder().c_str(), 1); }
-  ~TemporaryFiles() override { unsetenv("TMPDIR"); }
   std::string folder() const { return scratch_ / ""; }
 
   template <typename F>
@@ -38,6 +37,7 @@ class TemporaryFiles : public testing::Test {
 
  private:
   Scratch scratch_;
+  const Variable tmpdir_{"TMPDIR", folder()};
 };
 
 // Limits the size of files of this process, like a full disk.
@@ -88,7 +88,7 @@ TEST_F(TemporaryFiles, ThatDoNotFitAreAnErrorAndLeaveNothing) {
 }
 
 TEST_F(TemporaryFiles, NeedAFolder) {
-  setenv("TMPDIR", (folder() + "none").c_str(), 1);
+  const Variable nowhere("TMPDIR", folder() + "none");
   EXPECT_THAT(error_of([] { TemporaryFile({"x"}); }), HasSubstr("set TMPDIR"));
   EXPECT_THAT(error_of([] { TemporaryFolder(); }), HasSubstr("set TMPDIR"));
   EXPECT_THAT(error_of([&] { write_lines(folder() + "none/x", {}); }),

@@ -82,11 +82,13 @@ class Importer {
   }
 
   void add_ranks() {
-    for (const NcclRecord& record : in_.records)
+    for (const NcclRecord& record : in_.records) {
+      auto& of_rank = by_rank_[rank_of_membership_[record.membership]];
       if (is_copy(record))
         ++trace_.left_out["sends and receives of a rank to itself"];
       else
-        by_rank_[rank_of_membership_[record.membership]].push_back(record);
+        of_rank.push_back(record);
+    }
     const auto earlier = [](const NcclRecord& a, const NcclRecord& b) {
       return a.start_us < b.start_us;
     };

@@ -1,0 +1,32 @@
+// A variable of the environment, set for the length of a scope.
+//
+// Threading: no other thread may use the environment meanwhile.
+#pragma once
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+namespace ghostrank::test {
+
+// Sets the variable, or removes it where there is no value; the destructor restores what was there.
+class Variable {
+ public:
+  Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    put(value);
+  }
+  ~Variable() { put(old_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  void put(const std::optional<std::string>& value) const {
+    value ? setenv(name_, value->c_str(), 1) : unsetenv(name_);
+  }
+
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+}  // namespace ghostrank::test
