@@ -1,5 +1,7 @@
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -133,6 +135,26 @@ TEST(AbSummary, ConcludesNothingFromAnUnfaithfulRun) {
   EXPECT_THAT(text, Not(HasSubstr("is faster")));
 }
 
+TEST(AbSummary, CountsOfReplayedRunsNothingButTheirNumber) {
+  AbComparison c = comparison();
+  AbRun disturbed = run_of(1, 2, 7);
+  disturbed.faithful = false;
+  disturbed.replayed = true;
+  c.runs.insert(c.runs.begin() + 4, disturbed);
+  const AbSummary s = summarize(c), undisturbed = summarize(comparison());
+  EXPECT_TRUE(s.faithful);
+  EXPECT_EQ(s.blocks, 10u);
+  EXPECT_EQ(s.variants[1].replayed, 1u);
+  EXPECT_EQ(s.variants[0].replayed, 0u);
+  EXPECT_EQ(s.variants[1].samples, undisturbed.variants[1].samples);
+  EXPECT_EQ(s.ratios[0].judgement.verdict, Verdict::faster);
+  EXPECT_THAT(ab_text(c, s, Paint{}), HasSubstr("1 run not faithful"));
+  EXPECT_EQ(ab_svg(c, s), ab_svg(comparison(), undisturbed));
+  EXPECT_EQ(Json::parse(ab_json(c, s))["variants"][1]["replayed_runs"], 1);
+  const std::string csv = ab_csv(c);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 22);
+}
+
 TEST(AbSummary, PlaysADeterministicVariantOnce) {
   AbComparison c = comparison();
   std::erase_if(c.runs, [](const AbRun& run) { return run.variant == 0 && run.block > 0; });
@@ -215,11 +237,11 @@ const std::string kSmall = GHOSTRANK_TRANSCRIPTS "/small.yaml";
 TEST(AbPlay, PlaysBlocksInMemoryAndKeepsEverythingInTheBundle) {
   const test::Scratch scratch;
   const std::string bundle = scratch / "bundle", json = scratch / "ab.json";
-  const auto [status, text] =
-      ghostrank("compare " + kSmall +
-                " -s fabric.kind=memory -s run.jitter=0.05 --a collectives.channels=1"
-                " --b collectives.channels=2 --runs 2 --seed 40 --allow-unfaithful --bundle " +
-                bundle + " --json " + json);
+  const auto [status, text] = ghostrank(
+      "compare " + kSmall +
+      " -s fabric.kind=memory -s run.jitter=0.05 --a collectives.channels=1"
+      " --b collectives.channels=2 --runs 2 --replays 0 --seed 40 --allow-unfaithful --bundle " +
+      bundle + " --json " + json);
   ASSERT_EQ(status, 0) << text;
   const Json j = Json::parse(test::contents(json));
   EXPECT_EQ(j["blocks"], 2);
@@ -247,6 +269,37 @@ TEST(AbPlay, PlaysBlocksInMemoryAndKeepsEverythingInTheBundle) {
   EXPECT_THAT(refused, HasSubstr("is not empty"));
 }
 
+// 75,000 messages within 5 ms are more than any machine sources: no run is faithful.
+TEST(AbPlay, PlaysRunsAgainThatWereNotFaithfulHalfAsOftenAsRunsWereAskedFor) {
+  const test::Scratch scratch;
+  const std::string bundle = scratch / "bundle", json = scratch / "ab.json";
+  const auto [status, text] =
+      ghostrank("compare " + kSmall +
+                " -s fabric.kind=memory -s scale.dilation=1 -s collectives.slice=64"
+                " --a collectives.channels=1 --b collectives.channels=2 --runs 2 --bundle " +
+                bundle + " --json " + json);
+  EXPECT_EQ(status, 1) << text;
+  EXPECT_THAT(text, HasSubstr("; playing it again"));
+  const Json j = Json::parse(test::contents(json));
+  EXPECT_EQ(j["blocks"], 2);
+  ASSERT_EQ(j["runs"].size(), 6u);
+  for (const Json& v : j["variants"]) {
+    EXPECT_EQ(v["runs"], 2);
+    EXPECT_EQ(v["replayed_runs"], 1);
+    EXPECT_EQ(v["unfaithful_runs"], 2);
+  }
+  std::set<std::string> files;
+  for (const Json& run : j["runs"]) {
+    const auto file = run["file"].get<std::string>();
+    EXPECT_TRUE(files.insert(file).second) << file;
+    EXPECT_EQ(run["replayed"], run["block"] == 0 && !file.starts_with("results/block001.2-"));
+    const Json result = Json::parse(test::contents(bundle + "/" + file));
+    EXPECT_EQ(result["step_time"]["median"], run["step_seconds"]);
+    EXPECT_EQ(result["config"]["run"]["seed"], run["seed"]);
+  }
+  EXPECT_EQ(j["ratios"][0]["verdict"], "inconclusive");
+}
+
 TEST(AbPlay, DrawsTheSameJitterForAllVariantsOfABlock) {
   const test::Scratch scratch;
   const std::string json = scratch / "ab.json";
@@ -270,11 +323,11 @@ TEST(AbPlay, KeepsWholeBlocksAndEndsItsRunsWhenInterrupted) {
   ASSERT_EQ(order_in_block(2, 0, 2), (std::vector<std::size_t>{0, 1}));
   // Seed 2 plays a first, then b, which never ends by itself. The signal comes when a has ended; it
   // is repeated, as the shell does not say when the command has seen it.
-  const std::string command =
-      GHOSTRANK_BINARY " compare " + kSmall +
-      " -s fabric.kind=memory --a run.iterations=1 --b run.iterations=1000000 --runs 8 --seed 2"
-      " --bundle " +
-      bundle + " --json " + json;
+  const std::string command = GHOSTRANK_BINARY " compare " + kSmall +
+                              " -s fabric.kind=memory --a run.iterations=1 --b "
+                              "run.iterations=1000000 --runs 8 --replays 0 --seed 2"
+                              " --bundle " +
+                              bundle + " --json " + json;
   const test::Outcome outcome =
       test::shell(command + " >" + (scratch / "out.txt") + " 2>&1 & pid=$!; while [ ! -s " + json +
                   ".partial.jsonl ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done; "

@@ -23,7 +23,8 @@ constexpr const char* kReadMe =
     "report.txt        what was printed\n"
     "picture.svg       step time of each run, median and interval of each variant\n"
     "jobs/NAME.json    each variant's job, every key resolved; 'ghostrank run' takes it\n"
-    "results/*.json    what each run wrote (schema ghostrank/result/1); *.log: what it said\n"
+    "results/*.json    what each run wrote (schema ghostrank/result/1); *.log: what it said;\n"
+    "                  block001.2-a is block001-a played again, which was not faithful\n"
     "environment.json  the machine\n"
     "redraw.sh         draws report.txt and picture.svg again from compare.json\n\n"
     "To repeat a run: ghostrank run results/FILE.json (its seed is in it). A run's own seed is\n"
@@ -95,10 +96,11 @@ Bundle::Bundle(std::string folder) : folder_(std::move(folder)) {
   }
 }
 
-std::string Bundle::result_name(std::size_t block, const std::string& variant) {
+std::string Bundle::result_name(std::size_t block, const std::string& variant, int attempt) {
   char number[24];
   std::snprintf(number, sizeof number, "%03zu", block);
-  return std::string("results/block") + number + "-" + variant + ".json";
+  return std::string("results/block") + number +
+         (attempt > 1 ? "." + std::to_string(attempt) : "") + "-" + variant + ".json";
 }
 
 void Bundle::begin(const std::vector<Variant>& variants,

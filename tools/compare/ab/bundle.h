@@ -25,8 +25,9 @@ class Bundle {
   explicit Bundle(std::string folder);
 
   const std::string& folder() const { return folder_; }
-  // The file of a variant's run in a block, relative to the folder: "results/block003-a.json".
-  static std::string result_name(std::size_t block, const std::string& variant);
+  // The file of a variant's run in a block, relative to the folder: "results/block003-a.json", or
+  // "results/block003.2-a.json" of the second attempt.
+  static std::string result_name(std::size_t block, const std::string& variant, int attempt);
   // The jobs and the environment; before the first run.
   void begin(const std::vector<Variant>& variants, const std::vector<std::string>& config_json,
              const std::string& version);

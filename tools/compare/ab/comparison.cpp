@@ -9,11 +9,13 @@
 namespace ghostrank {
 namespace {
 
-using Runs = std::vector<const AbRun*>;  // of one variant, by block
+using Runs = std::vector<const AbRun*>;  // of one variant, by block; none that was replayed
 
 std::vector<Runs> runs_by_variant(const AbComparison& c) {
   std::vector<Runs> by(c.variants.size());
-  for (const AbRun& run : c.runs) by[run.variant].push_back(&run);
+  for (const AbRun& run : c.runs) {
+    if (!run.replayed) by[run.variant].push_back(&run);
+  }
   for (Runs& runs : by) {
     std::sort(runs.begin(), runs.end(),
               [](const AbRun* a, const AbRun* b) { return a->block < b->block; });
@@ -157,6 +159,9 @@ AbSummary summarize(const AbComparison& c) {
     s.unfaithful += (s.unfaithful.empty() ? "" : "; ") + std::to_string(v.unfaithful) + " of " +
                     humane_count(static_cast<double>(v.runs), "run") + " of " + c.variants[i].name +
                     " (" + v.reason + ")";
+  }
+  for (const AbRun& run : c.runs) {
+    if (run.replayed) ++s.variants[run.variant].replayed;
   }
   if (s.blocks == 0) return s;
   for (std::size_t i = 1; i < by.size(); ++i) s.ratios.push_back(compare_variants(s, i, 0, c));

@@ -3,7 +3,8 @@
 //
 // The first variant is the baseline of every ratio. Only whole blocks count; a deterministic
 // variant is played once and its sample stands in every block. Nothing is concluded from runs that
-// were not faithful, because there the host's CPU was in the way.
+// were not faithful, because there the host's CPU was in the way; those that were played again
+// count for nothing but their number.
 //
 // Threading: pure functions.
 #pragma once
@@ -37,10 +38,11 @@ struct VariantSummary {
   std::vector<double> samples;  // seconds a step, one per block
   double median = 0;
   std::optional<Interval> ci95;
-  AbRun typical;       // the median of each figure over the runs; words of the first run
-  bool mixed = false;  // runs differ in their bottleneck or transport
-  std::size_t unfaithful = 0;
-  std::string reason;  // of the first unfaithful run
+  AbRun typical;               // the median of each figure over the runs; words of the first run
+  bool mixed = false;          // runs differ in their bottleneck or transport
+  std::size_t replayed = 0;    // runs that were not faithful and were played again
+  std::size_t unfaithful = 0;  // of `runs`
+  std::string reason;          // of the first unfaithful run
 };
 
 // Bounds on how many times as fast a variant can be as the baseline if links alone mattered: the

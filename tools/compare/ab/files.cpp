@@ -31,7 +31,10 @@ std::vector<std::string> settings_from(const Json& json) {
 }
 
 Json variant_json(const Variant& variant, const VariantSummary& v) {
-  Json json{{"name", variant.name}, {"set", settings_json(variant.settings)}, {"runs", v.runs}};
+  Json json{{"name", variant.name},
+            {"set", settings_json(variant.settings)},
+            {"runs", v.runs},
+            {"replayed_runs", v.replayed}};
   if (v.runs == 0) return json;
   const AbRun& t = v.typical;
   json["step_time"] = {

@@ -10,7 +10,8 @@ std::string ab_svg(const AbComparison& c, const AbSummary& s) {
     const VariantSummary& v = s.variants[i];
     SvgDotColumn column{c.variants[i].name, {}, v.median, {}, {}};
     for (const AbRun& run : c.runs) {
-      if (run.variant == i && run.block < s.blocks) column.values.push_back(run.step_seconds);
+      if (run.variant == i && run.block < s.blocks && !run.replayed)
+        column.values.push_back(run.step_seconds);
     }
     if (v.ci95) column.low = v.ci95->low, column.high = v.ci95->high;
     dots.columns.push_back(std::move(column));

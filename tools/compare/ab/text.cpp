@@ -61,6 +61,13 @@ const Row kRows[] = {
      },
      true},
     {"runs", [](const VariantSummary& v) { return std::to_string(v.runs); }, true},
+    {"played again",
+     [](const VariantSummary& v) {
+       return v.replayed == 0
+                  ? std::string("-")
+                  : humane_count(static_cast<double>(v.replayed), "run") + " not faithful";
+     },
+     false},
     {"transport", [](const VariantSummary& v) { return v.typical.transport; }, true},
     {"collectives", [](const VariantSummary& v) { return v.typical.schemes; }, true},
     {"compute", [](const VariantSummary& v) { return humane_seconds(v.typical.compute_seconds); },
