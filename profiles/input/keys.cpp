@@ -284,6 +284,12 @@ std::vector<std::int64_t> Settings::integers(std::string_view path) const {
 std::string nearest(std::string_view name, std::span<const std::string> names) {
   constexpr std::size_t kLongest = 200;
   if (name.size() > kLongest) return "";
+  constexpr std::size_t kShortest = 3, kMost = 3;
+  std::vector<std::string> longer;  // names that begin so
+  for (const std::string& candidate : names) {
+    if (name.size() >= kShortest && candidate.starts_with(name)) longer.push_back(candidate);
+  }
+  if (!longer.empty() && longer.size() <= kMost) return join(longer, " or ");
   std::string best;
   std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : names) {

@@ -143,7 +143,8 @@ class Settings {
 // "; did you mean cluster.nodes?" or, when nothing is near, "; known here: nodes, nic.rate".
 std::string suggestion(std::string_view path, std::span<const Key> table);
 
-// The nearest of `names` within max(2, name.size() / 3) edits; empty: none.
+// What may have been meant: "a or b", up to three of `names` that begin with `name`; else the
+// nearest within max(2, name.size() / 3) edits; empty: none.
 std::string nearest(std::string_view name, std::span<const std::string> names);
 
 std::vector<std::string> words(std::string_view text);  // split at blanks

@@ -328,6 +328,11 @@ TEST(Model, NamesWhatIsMissingOrUnfit) {
             "model:1:1: the model has no parameters; there is nothing to reduce");
   EXPECT_EQ(error("{kind: transformer, hidden: 64, heads: 4, sequence: 8, vocabulary: 9}"),
             "model:1:1: model has no layers; add it: transformer layers");
+  EXPECT_EQ(error("deepseek-v2-"),
+            "model:1:1: there is no model called 'deepseek-v2-'; did you mean deepseek-v2-lite?");
+  EXPECT_EQ(error("deepseek"),
+            "model:1:1: there is no model called 'deepseek'; did you mean deepseek-v2 or "
+            "deepseek-v2-lite or deepseek-v3?");
   EXPECT_EQ(error("gpt2-xxl"),
             "model:1:1: there is no model called 'gpt2-xxl'; did you mean gpt2-xl?");
 }
