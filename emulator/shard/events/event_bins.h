@@ -8,7 +8,10 @@
 // It takes no event of the sorted bin's time or earlier, nor of a time behind the last bin; those
 // belong elsewhere.
 //
-// Bounds: kBins bins; blocks of 16 events, kept for reuse until trim(). Threading: one owner.
+// A bin is a ring of blocks of 7 events. A block begins with what its events are sorted by, so a
+// bin is sorted without a look at the events, which are fetched meanwhile.
+//
+// Bounds: kBins bins; blocks are kept for reuse until trim(). Threading: one owner.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "emulator/common/block_store.h"
@@ -35,21 +39,18 @@ class EventBins {
 
   // Returns the slot of a new event, which holds old values; null: the event belongs elsewhere. No
   // event that is pushed from here on is due before `now`.
-  Event* push(Picoseconds at, Picoseconds now) {
+  Event* push(Picoseconds at, std::uint32_t rank, Picoseconds now) {
     if (bins_.empty()) return nullptr;
     const std::int64_t number = at >> shift_;
     if (!is_sorted()) sorted_ = std::max(sorted_, std::min(now >> shift_, next_ - 1));
     if (number <= sorted_ || number >= sorted_ + kBins) return nullptr;
     Bin& bin = bin_of(number);
-    if (bin.size % kBlock == 0) {
-      if (bin.size == kMostInBin) return nullptr;
-      if (bin.size == 0) full_[number % kBins / 64] |= std::uint64_t{1} << number % 64;
-      bin.blocks.push_back(blocks_.take());
-      next_ = std::min(next_, number);
-    }
-    Event* const event = &bin.blocks.back()->events[bin.size++ % kBlock];
-    __builtin_prefetch(event + 1, 1);
-    return event;
+    if (bin.in_last == kBlock && !lengthen(bin, number)) return nullptr;
+    ++bin.size;
+    Block& block = *bin.last;
+    block.keys[bin.in_last] = static_cast<std::uint64_t>(at - (number << shift_)) << kTimeAt |
+                              std::uint64_t{by_rank_ ? rank : 0} << kRankAt;
+    return &block.events[bin.in_last++];
   }
 
   // Whether the first event is known: it is in the sorted bin.
@@ -62,22 +63,25 @@ class EventBins {
   // Sorts the first bin that has events; there is one, and none is sorted.
   void sort_next() {
     for (Block* const block : spent_) blocks_.give_back(block);
-    spent_.clear();
     spent_.swap(now_);
+    now_.clear();
     Bin& bin = bin_of(next_);
-    now_.swap(bin.blocks);
-    sorted_ = next_;
-    const Picoseconds begin = sorted_ << shift_;
     order_.resize(bin.size);
-    for (std::uint32_t i = 0; i < bin.size; ++i) {
-      const Event& e = now_[i / kBlock]->events[i % kBlock];
-      const auto later = static_cast<std::uint64_t>(e.t.at - begin);
-      order_[i] = later << (kRankBits + kIndexBits) |
-                  std::uint64_t{by_rank_ ? e.rank : 0} << kIndexBits | i;
+    slots_.resize(bin.size);
+    Block* block = bin.last;
+    for (std::uint32_t i = 0; i < bin.size;) {
+      block = block->next;
+      now_.push_back(block);
+      for (std::uint32_t k = 0; k < kBlock && i < bin.size; ++k, ++i) {
+        order_[i] = block->keys[k] | i;
+        slots_[i] = &block->events[k];
+        if (bin.size <= kFetched) __builtin_prefetch(slots_[i], 1);
+      }
     }
     std::sort(order_.begin(), order_.end());
     at_ = 0;
-    bin.size = 0;
+    bin = Bin{};
+    sorted_ = next_;
     full_[sorted_ % kBins / 64] &= ~(std::uint64_t{1} << sorted_ % 64);
     next_ = find_next();
   }
@@ -93,9 +97,13 @@ class EventBins {
   bool any(const Is& is) const {
     for (std::size_t i = at_; i < order_.size(); ++i)
       if (is(event_of(order_[i]))) return true;
-    for (const Bin& bin : bins_)
-      for (std::uint32_t i = 0; i < bin.size; ++i)
-        if (is(bin.blocks[i / kBlock]->events[i % kBlock])) return true;
+    for (const Bin& bin : bins_) {
+      const Block* block = bin.last;
+      for (std::uint32_t i = 0; i < bin.size; ++i) {
+        if (i % kBlock == 0) block = block->next;
+        if (is(block->events[i % kBlock])) return true;
+      }
+    }
     return false;
   }
 
@@ -103,17 +111,20 @@ class EventBins {
 
  private:
   static constexpr std::int64_t kBins = 4096, kNone = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::uint32_t kBlock = 16;
+  static constexpr std::uint32_t kBlock = 7, kFetched = 64;
   // What an event is sorted by, in one number: its time in its bin, its rank, its order there.
   static constexpr int kMostShift = 20, kRankBits = 24, kIndexBits = 20;
+  static constexpr int kRankAt = kIndexBits, kTimeAt = kIndexBits + kRankBits;
   static constexpr std::uint32_t kMostInBin = 1u << kIndexBits;
 
-  struct Block {
-    alignas(64) std::array<Event, kBlock> events;
+  struct alignas(64) Block {
+    Block* next;  // of the last block of a bin: the first one
+    std::array<std::uint64_t, kBlock> keys;
+    std::array<Event, kBlock> events;
   };
   struct Bin {
-    std::vector<Block*> blocks;
-    std::uint32_t size = 0;
+    Block* last = nullptr;
+    std::uint32_t size = 0, in_last = kBlock;  // events; those in the last block
   };
 
   static int shift_of(Picoseconds width) {
@@ -122,13 +133,22 @@ class EventBins {
     return shift;
   }
   Bin& bin_of(std::int64_t number) { return bins_[static_cast<std::size_t>(number % kBins)]; }
-  const Event& event_of(std::uint64_t order) const {
-    const std::uint64_t i = order % kMostInBin;
-    return now_[i / kBlock]->events[i % kBlock];
-  }
-  Event& event_of(std::uint64_t order) {
-    const std::uint64_t i = order % kMostInBin;
-    return now_[i / kBlock]->events[i % kBlock];
+  Event& event_of(std::uint64_t order) const { return *slots_[order % kMostInBin]; }
+
+  // Adds a block to a bin; false: the bin is full.
+  bool lengthen(Bin& bin, std::int64_t number) {
+    if (bin.size > kMostInBin - kBlock) return false;
+    Block* const block = blocks_.take();
+    if (bin.size == 0) {
+      block->next = block;
+      full_[number % kBins / 64] |= std::uint64_t{1} << number % 64;
+      next_ = std::min(next_, number);
+    } else {
+      block->next = std::exchange(bin.last->next, block);
+    }
+    bin.last = block;
+    bin.in_last = 0;
+    return true;
   }
 
   // Returns the first bin behind the sorted one that has events.
@@ -148,6 +168,7 @@ class EventBins {
   std::int64_t sorted_ = -1;                      // number of the bin that was sorted last
   std::int64_t next_ = kNone;                     // of the first one behind it that has events
   std::vector<std::uint64_t> order_;              // of the events of the sorted bin
+  std::vector<Event*> slots_;                     // of its events, in the order of their pushes
   std::size_t at_ = 0;                            // in it: the first event that is left
   std::vector<Block*> now_, spent_;  // of the sorted bin; of the one that pop() took from last
   BlockStore<Block> blocks_;

@@ -202,9 +202,20 @@ class TimerQueue {
 
   // Notes that the event about to enter this run or heap becomes its first.
   void note_first(EventKey key, std::size_t queue) {
+    const EventKey first = first_of_[first_];
     first_of_[queue] = key;
-    if (key.before(first_of_[first_])) first_ = queue;
-    if (queue != kNear && key.before(but_near_)) but_near_ = key;
+    if (key.before(first)) {
+      if (queue != first_) others_ = first, first_ = queue;
+    } else if (key.before(others_)) {
+      others_ = key;
+    }
+  }
+
+  // Notes that `key` is the first one now of the queue that has had the first of all. It mostly is
+  // that again.
+  void note_next(EventKey key) {
+    first_of_[first_] = key;
+    if (!key.before(others_)) find_first();
   }
 
   void find_first() {
@@ -213,6 +224,9 @@ class TimerQueue {
       return first_of_[b].before(first_of_[a]) ? b : a;
     };
     first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(earlier(4, 5), 6));
+    others_ = kLastOfAll;
+    for (std::size_t queue = 0; queue < kQueues; ++queue)
+      if (queue != first_ && first_of_[queue].before(others_)) others_ = first_of_[queue];
   }
   // Of a bin that is not sorted only the begin is known; no event of the bin is earlier.
   void know_first() {
@@ -220,8 +234,7 @@ class TimerQueue {
   }
   [[gnu::noinline]] void sort_bin() {
     bins_.sort_next();
-    first_of_[kBinned] = key_of(bins_.first());
-    find_first();
+    note_next(key_of(bins_.first()));
   }
 
   Event& pop_from_run() {
@@ -231,18 +244,16 @@ class TimerQueue {
     --run.size;
     if (run.head == run.head_end) shorten(run);
     if (run.size == 0) run.last = kFirstOfAll;
-    first_of_[first_] = run.size == 0 ? kLastOfAll : key_of(*run.head);
-    if (size_ > run.size) find_first();  // else all events are in this run
+    note_next(run.size == 0 ? kLastOfAll : key_of(*run.head));
     return event;
   }
 
   [[gnu::noinline]] Event& pop_from_bin() {
     Event& event = bins_.pop();
     const Picoseconds begins = bins_.begins();
-    first_of_[kBinned] = bins_.is_sorted()        ? key_of(bins_.first())
-                         : begins < kLastOfAll.at ? EventKey{begins, 0}
-                                                  : kLastOfAll;
-    find_first();
+    note_next(bins_.is_sorted()        ? key_of(bins_.first())
+              : begins < kLastOfAll.at ? EventKey{begins, 0}
+                                       : kLastOfAll);
     return event;
   }
 
@@ -270,7 +281,7 @@ class TimerQueue {
   }
 
   [[gnu::noinline]] Event& push_unsorted(const EventKey& key, std::uint32_t rank) {
-    Event* const binned = bins_.push(key.at, now_);
+    Event* const binned = bins_.push(key.at, rank, now_);
     if (binned == nullptr) return push_to_heap(kNear, key, rank);
     ++size_;
     if (!bins_.is_sorted() && bins_.begins() < first_of_[kBinned].at)
@@ -291,12 +302,7 @@ class TimerQueue {
     EventHeap<Event>& heap = heaps_[first_ - kRuns];
     if (first_ == kNear && near_has_source_) return pop_from_source();
     Event& event = heap.pop();
-    if (first_ == kNear) {
-      note_first_near();
-    } else {
-      first_of_[kFar] = heap.first();
-      find_first();
-    }
+    first_ == kNear ? note_first_near() : note_next(heap.first());
     return event;
   }
 
@@ -308,28 +314,20 @@ class TimerQueue {
     return event;
   }
 
-  // Notes the first event of the near heap and the sources. It is mostly the first of all again.
+  // Notes the first event of the near heap and the sources, which have lost one.
   void note_first_near() {
     const EventKey in_heap = heaps_[0].first(), of_source = sources_.first();
     near_has_source_ = of_source.before(in_heap);
     const EventKey first = near_has_source_ ? of_source : in_heap;
-    first_of_[kNear] = first;
-    if (first.before(but_near_)) {
-      first_ = kNear;
-      return;
-    }
-    find_first();
-    but_near_ = kLastOfAll;
-    for (std::size_t queue = 0; queue < kQueues; ++queue)
-      if (queue != kNear && first_of_[queue].before(but_near_)) but_near_ = first_of_[queue];
+    first_ == kNear ? note_next(first) : void(first_of_[kNear] = first);
   }
 
   std::size_t size_ = 0;
   std::size_t first_ = 0;                      // queue of the first event of all
   std::array<EventKey, kQueues> first_of_ = {  // first key of every queue
       kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
-  EventKey but_near_ = kLastOfAll;  // no later than the first key of any queue but kNear
-  bool near_has_source_ = false;    // the first event of kNear is a source's, not in the heap
+  EventKey others_ = kLastOfAll;  // no later than the first key of any queue but first_
+  bool near_has_source_ = false;  // the first event of kNear is a source's, not in the heap
   std::array<Run, kRuns> runs_;
   std::array<EventHeap<Event>, 2> heaps_;
   std::unique_ptr<Block> spent_;  // holds the event that pop() returned last
