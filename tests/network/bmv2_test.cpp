@@ -1,12 +1,12 @@
 // Ghost ranks behind p4lang's simple_switch, which the run starts with our v1model program or one
 // of the user's own. Skipped where it or p4c is not on PATH: Debian has neither.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <unistd.h>
 
 #include "tests/network/switched_hosts.h"
+#include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
@@ -38,15 +38,13 @@ TEST(HasBmv2, AsksForEveryProgramOfIt) {
   const auto folder =
       std::filesystem::path(::testing::TempDir()) / ("ghostrank_bmv2_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  const std::string path = std::getenv("PATH");
-  setenv("PATH", folder.c_str(), 1);
+  const test::Variable path("PATH", folder.string());
   for (const char* program : {"simple_switch", "simple_switch_CLI", "p4c-bm2-ss"}) {
     EXPECT_FALSE(has_bmv2()) << "without " << program;
     std::ofstream(folder / program) << "#!/bin/sh\n";
     std::filesystem::permissions(folder / program, std::filesystem::perms::owner_all);
   }
   EXPECT_TRUE(has_bmv2());
-  setenv("PATH", path.c_str(), 1);
   std::filesystem::remove_all(folder);
 }
 

@@ -10,6 +10,7 @@
 #include "profiles/device/kernels/measured.h"
 #include "profiles/device/kernels/tables.h"
 #include "tests/profiles/support.h"
+#include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
@@ -136,7 +137,7 @@ TEST(KernelTables, AreReadFromTheProfileAndFromAFile) {
   folder.write("rows.csv", "# our own\ntype,operands,m,n,k,us\nbf16,forward,64,128,256,7\n");
   folder.write("devices/mine.yaml",
                "base: h100-sxm\nkernels: {products: ../rows.csv}\ncalibration: measured\n");
-  const test::Environment profiles("GHOSTRANK_PROFILES", folder.path("").c_str());
+  const test::Variable profiles("GHOSTRANK_PROFILES", folder.path(""));
   const LoadedJob job = load_text("model: gpt2\ndevice: mine\ncluster: {nodes: 1}\n");
   const LoadedJob in_place = load_text(products("bf16,forward,64,128,256,1,7"));
   for (const LoadedJob* one : {&job, &in_place}) {

@@ -31,18 +31,6 @@ std::string Folder::write(const std::string& name, const std::string& text) cons
   return path(name);
 }
 
-Environment::Environment(const char* name, const char* value) : name_(name) {
-  if (const char* before = std::getenv(name)) before_ = before;
-  setenv(name, value, 1);
-}
-
-Environment::~Environment() {
-  if (before_)
-    setenv(name_.c_str(), before_->c_str(), 1);
-  else
-    unsetenv(name_.c_str());
-}
-
 std::string error_of(const std::function<void()>& action) {
   try {
     action();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,19 +24,6 @@ class Folder {
 
  private:
   std::string root_;
-};
-
-// Sets an environment variable for the length of a scope, then restores it.
-class Environment {
- public:
-  Environment(const char* name, const char* value);
-  ~Environment();
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  std::string name_;
-  std::optional<std::string> before_;  // its value, if it was set
 };
 
 // The text of the Error that `action` throws, in full; "" if it throws nothing.

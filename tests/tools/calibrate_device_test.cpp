@@ -19,13 +19,14 @@
 
 #ifdef GHOSTRANK_WITH_SQLITE3
 #include "tests/trace/sqlite_text.h"
+#include "tests/variable.h"
 #endif
 
 namespace ghostrank {
 namespace {
 
 int calibrate(std::vector<std::string> more) {
-  const test::Environment library("GHOSTRANK_CUDA_LIBRARY", FAKE_CUDA_LIBRARY);
+  const test::Variable library("GHOSTRANK_CUDA_LIBRARY", FAKE_CUDA_LIBRARY);
   Argv argv{"ghostrank", "device"};
   argv.insert(argv.end(), more.begin(), more.end());
   testing::internal::CaptureStderr();
@@ -111,7 +112,7 @@ TEST(CalibrateDevice, LeavesOutWhatTheGpuLacks) {
 
 TEST(CalibrateDevice, TakesTheBestRatesForPeaksThatNobodyPublished) {
   const test::Folder folder;
-  const test::Environment name("FAKE_CUDA_NAME", "NVIDIA Z1");
+  const test::Variable name("FAKE_CUDA_NAME", "NVIDIA Z1");
   const std::string out = folder.path("mine.yaml");
   ASSERT_EQ(calibrate({"--name", "z1", "-o", out}), 0);
   EXPECT_NE(test::read_file(out).find("# Peaks: assumed"), std::string::npos);

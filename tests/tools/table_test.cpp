@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
-#include "tests/tools/variable.h"
+#include "tests/variable.h"
 #include "tests/world_ranks.h"
 #include "tools/arguments.h"
 #include "tools/text/humane.h"

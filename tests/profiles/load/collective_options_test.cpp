@@ -4,6 +4,7 @@
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "tests/profiles/support.h"
+#include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
@@ -54,7 +55,7 @@ TEST(CollectiveEnvironment, IsPartOfTheJob) {
 }
 
 TEST(CollectiveEnvironment, OfTheProcessIsNotTaken) {
-  const test::Environment set("NCCL_ALGO", "Tree");
+  const test::Variable set("NCCL_ALGO", "Tree");
   EXPECT_TRUE(collectives("{library: nccl-2.28}").environment.empty());
 }
 

@@ -14,12 +14,13 @@
 #include "profiles/load/variables.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
+#include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
 
-using test::Environment;
 using test::load_text;
+using test::Variable;
 
 const std::string kHead = "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n";
 
@@ -38,7 +39,7 @@ TEST(Config, FlagsWinOverEnvironmentOverFileOverDefault) {
   const ConfigEntry from_file = seed("run: {seed: 2}\n", {});
   EXPECT_EQ(from_file.value, "2");
   EXPECT_TRUE(from_file.origin.ends_with("job.yaml:4")) << from_file.origin;
-  const Environment environment("GHOSTRANK_RUN_SEED", "3");
+  const Variable environment("GHOSTRANK_RUN_SEED", "3");
   EXPECT_EQ(seed("run: {seed: 2}\n", {}).value, "3");
   EXPECT_EQ(seed("run: {seed: 2}\n", {}).origin, "GHOSTRANK_RUN_SEED");
   EXPECT_EQ(seed("run: {seed: 2}\n", {"run.seed=4"}).value, "4");
@@ -47,14 +48,14 @@ TEST(Config, FlagsWinOverEnvironmentOverFileOverDefault) {
 }
 
 TEST(Config, CallsAnEnvironmentVariableByItsNameInErrors) {
-  const Environment environment("GHOSTRANK_CLUSTER_NIC_RATE", "fast");
+  const Variable environment("GHOSTRANK_CLUSTER_NIC_RATE", "fast");
   EXPECT_EQ(test::load_error(kHead),
             "GHOSTRANK_CLUSTER_NIC_RATE: cluster.nic.rate is 'fast'; write a rate such as 400Gbps, "
             "or unlimited");
 }
 
 TEST(Config, LeavesVariablesOfOthersAlone) {
-  const Environment port("GHOSTRANK_PORT", "x"), token("GHOSTRANK_TOKEN", "y"),
+  const Variable port("GHOSTRANK_PORT", "x"), token("GHOSTRANK_TOKEN", "y"),
       other("GHOSTRANK_SOMETHING", "z");
   EXPECT_EQ(test::load_error(kHead), "");
 }
@@ -73,10 +74,10 @@ TEST(Config, RefusesNoVariableOfTheTests) {
       }
   EXPECT_TRUE(names.contains("GHOSTRANK_UPDATE"));
   for (const std::string& name : names) {
-    const Environment set(name.c_str(), "1");
+    const Variable set(name, "1");
     EXPECT_EQ(test::error_of([] { check_variables(); }), "") << name;
   }
-  const Environment wrong("GHOSTRANK_UPDAT", "1");
+  const Variable wrong("GHOSTRANK_UPDAT", "1");
   const std::string refused = test::error_of([] { check_variables(); });
   EXPECT_NE(refused.find("no variable GHOSTRANK_UPDAT;"), std::string::npos) << refused;
   EXPECT_EQ(refused.find("GHOSTRANK_UPDATE"), std::string::npos) << refused;
@@ -136,7 +137,7 @@ TEST(Config, FindsProfilesInTheFoldersOfTheEnvironment) {
   const test::Folder folder;
   folder.write("devices/mine.yaml", "peak_tflops: {fp32: 123}\n");
   const std::string list = "/nowhere:" + folder.path("");
-  const Environment environment("GHOSTRANK_PROFILES", list.c_str());
+  const Variable environment("GHOSTRANK_PROFILES", list);
   EXPECT_EQ(load_text("model: gpt2\ndevice: mine\n").spec.device.peak_tflops.at("float32"), 123);
 }
 

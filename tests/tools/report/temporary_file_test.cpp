@@ -9,7 +9,7 @@
 
 #include "profiles/error.h"
 #include "tests/tools/sample.h"
-#include "tests/tools/variable.h"
+#include "tests/variable.h"
 
 namespace ghostrank {
 namespace {

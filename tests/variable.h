@@ -6,14 +6,15 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace ghostrank::test {
 
 // Sets the variable, or removes it where there is no value; the destructor restores what was there.
 class Variable {
  public:
-  Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
+  Variable(std::string name, const std::optional<std::string>& value) : name_(std::move(name)) {
+    if (const char* old = std::getenv(name_.c_str())) old_ = old;
     put(value);
   }
   ~Variable() { put(old_); }
@@ -22,10 +23,10 @@ class Variable {
 
  private:
   void put(const std::optional<std::string>& value) const {
-    value ? setenv(name_, value->c_str(), 1) : unsetenv(name_);
+    value ? setenv(name_.c_str(), value->c_str(), 1) : unsetenv(name_.c_str());
   }
 
-  const char* name_;
+  std::string name_;
   std::optional<std::string> old_;
 };
 
