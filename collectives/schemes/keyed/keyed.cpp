@@ -10,6 +10,14 @@
 #include "collectives/schemes/shared/numbers.h"
 
 namespace ghostrank {
+namespace {
+
+// The number of the tensor of a call; kUnnamedTensor: it has none that keys can hold.
+std::uint32_t tensor_of(const Call& call) {
+  return call.tensor == 0 || call.tensor > kUnnamedTensor ? kUnnamedTensor : call.tensor - 1;
+}
+
+}  // namespace
 
 KeyedEnds::KeyedEnds(int size, const Communicator& comm, int helpers, const KeyRules& rules)
     : Ends(size), servers_(comm.at_servers), helpers_(helpers), rules_(rules) {
@@ -45,9 +53,7 @@ void KeyedEnds::set_named(std::vector<KeyPieces> pieces) {
 std::shared_ptr<const KeyPieces> KeyedEnds::pieces(const Call& call) const {
   const std::uint64_t elements = call.collective.count;
   const std::uint32_t element_bytes = bytes_of(call.type);
-  if (call.tensor == 0 || call.tensor > kUnnamedTensor)
-    return std::make_shared<const KeyPieces>(cut(kUnnamedTensor, elements, element_bytes));
-  const std::uint32_t tensor = call.tensor - 1;
+  const std::uint32_t tensor = tensor_of(call);
   if (tensor < named_.size() && servers_.tensors[tensor].elements == elements &&
       servers_.tensors[tensor].element_bytes == element_bytes)
     return named_[tensor];
@@ -99,8 +105,7 @@ int KeyedEnds::relay_in(int rack, std::uint32_t key) const {
 }
 
 std::string KeyedEnds::refuses(const Call& call) const {
-  if (call.tensor != 0 && compression((call.tensor - 1) * kMostParts) &&
-      call.type != DataType::float32)
+  if (compression(tensor_of(call) * kMostParts) && call.type != DataType::float32)
     return "compresses float32 alone, not " + std::string(name_of(call.type));
   const std::size_t parts = pieces(call)->size();
   if (parts <= kMostParts) return "";
@@ -109,10 +114,10 @@ std::string KeyedEnds::refuses(const Call& call) const {
 }
 
 std::unique_ptr<Expected> KeyedEnds::expected(const Call& call) const {
-  if (call.tensor == 0) return nullptr;
-  if (steps_weights(call.tensor - 1, call.type))
+  const std::uint32_t tensor = tensor_of(call);
+  if (steps_weights(tensor, call.type))
     return std::make_unique<NesterovReference>(servers_.optimizer);
-  const PieceCompression* how = compression((call.tensor - 1) * kMostParts);
+  const PieceCompression* how = compression(tensor * kMostParts);
   if (!how) return nullptr;
   return std::make_unique<CompressedReference>(*how, nodes_, *pieces(call), size());
 }

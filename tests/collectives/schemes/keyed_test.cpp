@@ -465,6 +465,10 @@ TEST(BytePs, CompressesPiecesAndSumsAsTheReferenceDoes) {
         Call ints = calls[1];
         ints.type = DataType::int32;
         EXPECT_NE(ends->refuses(ints), "");
+        // Keys hold 16 bits of a tensor's number; those of this one are not the first tensor's.
+        ints.tensor = (1 << 16) + 1;
+        EXPECT_EQ(ends->refuses(ints), "");
+        EXPECT_EQ(ends->expected(ints), nullptr);
       }
 }
 

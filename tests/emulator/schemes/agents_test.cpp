@@ -104,6 +104,7 @@ TEST(Agents, SurviveLossesMadeOnPurpose) {
     job.spec.run.verify = true;
     job.spec.dilation = kind == FabricKind::memory ? 20 : 0;
     job.spec.fabric.packets = {0.1, 0.05, 0.2, 1500};
+    job.spec.run.stall_timeout_s = 30;  // a machine may hold a run up for five
     job.collective(Func::all_reduce, 30'000).collective(Func::all_reduce, 500);
     const Result result = job.run();
     EXPECT_EQ(result.interrupted, "");
