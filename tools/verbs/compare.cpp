@@ -40,7 +40,7 @@ int verb_compare(const Argv& argv) {
   if (compares_job(of_job, files)) return compare_job(argv, of_job, files, json);
   for (const char* name :
        {"--csv", "--picture", "--bundle", "--until", "--expect", "--runs", "--set", "--margin",
-        "--max-runs", "--replays", "--processes", "--seed", "--tune", "--quiet",
+        "--max-runs", "--retries", "--processes", "--seed", "--tune", "--quiet",
         "--allow-unfaithful", "--print-config", "--dry-run"}) {
     if (app.count(name) > 0)
       throw Error(std::string(name) + " goes with variants of a job; give --a and --b, too");

@@ -35,7 +35,7 @@ struct Plan {
   std::vector<LoadedJob> jobs;  // of the variants
   std::string job_path;
   std::size_t runs = kRuns, max_runs = kRuns;
-  std::size_t replays = 0;  // of each variant
+  std::size_t retries = 0;  // of each variant
   std::optional<double> until;
   std::vector<RatioExpectation> expectations;
 };
@@ -160,7 +160,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
                                    static_cast<int>(plan.runs) * kMaxRunsFactor))
                              : plan.runs;
   if (plan.max_runs < plan.runs) throw Error("--max-runs is less than --runs; raise it");
-  plan.replays = flags.replays ? static_cast<std::size_t>(*flags.replays) : plan.runs / 2;
+  plan.retries = flags.retries ? static_cast<std::size_t>(*flags.retries) : plan.runs / 2;
   if (flags.tune) tune(plan, flags.quiet);
   return plan;
 }
@@ -196,7 +196,7 @@ std::vector<std::string> words_of_run(const Plan& plan, std::size_t variant, std
 class Player {
  public:
   Player(Plan& plan, const CompareJobFlags& flags, const std::string& json)
-      : plan_(plan), quiet_(flags.quiet), replays_left_(plan.jobs.size(), plan.replays) {
+      : plan_(plan), quiet_(flags.quiet), retries_left_(plan.jobs.size(), plan.retries) {
     if (flags.bundle.empty()) {
       scratch_ = std::make_unique<TemporaryFolder>();
     } else {
@@ -249,7 +249,7 @@ class Player {
         return run.variant == variant && run.deterministic;
       });
       if (played) continue;  // another run would give the same result
-      for (int attempt = 1; attempt == 1 || c.runs.back().replayed; ++attempt) {
+      for (int attempt = 1; attempt == 1 || c.runs.back().retried; ++attempt) {
         if (const int status = play_one(block, variant, attempt); status != 0) return status;
       }
     }
@@ -257,10 +257,10 @@ class Player {
   }
 
   // A run that was not faithful is played again with the same seed, as long as the variant has
-  // replays left.
-  bool replays(const AbRun& run) {
-    if (run.faithful || run.modelled || replays_left_[run.variant] == 0) return false;
-    --replays_left_[run.variant];
+  // retries left.
+  bool takes_retry(const AbRun& run) {
+    if (run.faithful || run.modelled || retries_left_[run.variant] == 0) return false;
+    --retries_left_[run.variant];
     return true;
   }
 
@@ -289,12 +289,12 @@ class Player {
     run.block = block;
     run.seed = seed;
     if (bundle_) run.file = kept;
-    run.replayed = replays(run);
+    run.retried = takes_retry(run);
     if (!quiet_)
       std::fprintf(stderr, "%s: %s a step%s%s\n", who.c_str(),
                    humane_seconds(run.step_seconds).c_str(),
                    run.faithful || run.modelled ? "" : (", NOT faithful: " + run.reason).c_str(),
-                   run.replayed ? "; playing it again" : "");
+                   run.retried ? "; playing it again" : "");
     if (partial_ != nullptr) {
       std::fputs((to_json(run).dump() + "\n").c_str(), partial_);
       std::fflush(partial_);
@@ -305,7 +305,7 @@ class Player {
 
   Plan& plan_;
   bool quiet_;
-  std::vector<std::size_t> replays_left_;  // by variant
+  std::vector<std::size_t> retries_left_;  // by variant
   std::unique_ptr<Bundle> bundle_;
   std::unique_ptr<TemporaryFolder> scratch_;
   std::string partial_path_;
@@ -377,7 +377,7 @@ void add_compare_job_flags(CLI::App& app, CompareJobFlags& f) {
       ->check(between(1, kMostRuns))
       ->type_name("N")
       ->group("Runs");
-  app.add_option("--replays", f.replays,
+  app.add_option("--retries", f.retries,
                  "runs of each variant played again if they were not faithful; default half of "
                  "--runs")
       ->check(between(0, kMostRuns))

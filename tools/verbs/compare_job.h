@@ -15,7 +15,7 @@ namespace ghostrank {
 struct CompareJobFlags {
   std::vector<std::string> a, b, variants, overrides, expect;
   std::optional<std::uint64_t> seed;
-  std::optional<int> runs, max_runs, replays;
+  std::optional<int> runs, max_runs, retries;
   int processes = 1;
   std::string until, margin, csv, picture, bundle, redraw;
   bool tune = false, quiet = false, allow_unfaithful = false, print_config = false, dry_run = false;

@@ -135,22 +135,22 @@ TEST(AbSummary, ConcludesNothingFromAnUnfaithfulRun) {
   EXPECT_THAT(text, Not(HasSubstr("is faster")));
 }
 
-TEST(AbSummary, CountsOfReplayedRunsNothingButTheirNumber) {
+TEST(AbSummary, CountsOfRetriedRunsNothingButTheirNumber) {
   AbComparison c = comparison();
   AbRun disturbed = run_of(1, 2, 7);
   disturbed.faithful = false;
-  disturbed.replayed = true;
+  disturbed.retried = true;
   c.runs.insert(c.runs.begin() + 4, disturbed);
   const AbSummary s = summarize(c), undisturbed = summarize(comparison());
   EXPECT_TRUE(s.faithful);
   EXPECT_EQ(s.blocks, 10u);
-  EXPECT_EQ(s.variants[1].replayed, 1u);
-  EXPECT_EQ(s.variants[0].replayed, 0u);
+  EXPECT_EQ(s.variants[1].retried, 1u);
+  EXPECT_EQ(s.variants[0].retried, 0u);
   EXPECT_EQ(s.variants[1].samples, undisturbed.variants[1].samples);
   EXPECT_EQ(s.ratios[0].judgement.verdict, Verdict::faster);
   EXPECT_THAT(ab_text(c, s, Paint{}), HasSubstr("1 run not faithful"));
   EXPECT_EQ(ab_svg(c, s), ab_svg(comparison(), undisturbed));
-  EXPECT_EQ(Json::parse(ab_json(c, s))["variants"][1]["replayed_runs"], 1);
+  EXPECT_EQ(Json::parse(ab_json(c, s))["variants"][1]["retried_runs"], 1);
   const std::string csv = ab_csv(c);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 22);
 }
@@ -240,7 +240,7 @@ TEST(AbPlay, PlaysBlocksInMemoryAndKeepsEverythingInTheBundle) {
   const auto [status, text] = ghostrank(
       "compare " + kSmall +
       " -s fabric.kind=memory -s run.jitter=0.05 --a collectives.channels=1"
-      " --b collectives.channels=2 --runs 2 --replays 0 --seed 40 --allow-unfaithful --bundle " +
+      " --b collectives.channels=2 --runs 2 --retries 0 --seed 40 --allow-unfaithful --bundle " +
       bundle + " --json " + json);
   ASSERT_EQ(status, 0) << text;
   const Json j = Json::parse(test::contents(json));
@@ -285,14 +285,14 @@ TEST(AbPlay, PlaysRunsAgainThatWereNotFaithfulHalfAsOftenAsRunsWereAskedFor) {
   ASSERT_EQ(j["runs"].size(), 6u);
   for (const Json& v : j["variants"]) {
     EXPECT_EQ(v["runs"], 2);
-    EXPECT_EQ(v["replayed_runs"], 1);
+    EXPECT_EQ(v["retried_runs"], 1);
     EXPECT_EQ(v["unfaithful_runs"], 2);
   }
   std::set<std::string> files;
   for (const Json& run : j["runs"]) {
     const auto file = run["file"].get<std::string>();
     EXPECT_TRUE(files.insert(file).second) << file;
-    EXPECT_EQ(run["replayed"], run["block"] == 0 && !file.starts_with("results/block001.2-"));
+    EXPECT_EQ(run["retried"], run["block"] == 0 && !file.starts_with("results/block001.2-"));
     const Json result = Json::parse(test::contents(bundle + "/" + file));
     EXPECT_EQ(result["step_time"]["median"], run["step_seconds"]);
     EXPECT_EQ(result["config"]["run"]["seed"], run["seed"]);
@@ -325,7 +325,7 @@ TEST(AbPlay, KeepsWholeBlocksAndEndsItsRunsWhenInterrupted) {
   // is repeated, as the shell does not say when the command has seen it.
   const std::string command = GHOSTRANK_BINARY " compare " + kSmall +
                               " -s fabric.kind=memory --a run.iterations=1 --b "
-                              "run.iterations=1000000 --runs 8 --replays 0 --seed 2"
+                              "run.iterations=1000000 --runs 8 --retries 0 --seed 2"
                               " --bundle " +
                               bundle + " --json " + json;
   const test::Outcome outcome =

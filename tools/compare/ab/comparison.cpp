@@ -9,12 +9,12 @@
 namespace ghostrank {
 namespace {
 
-using Runs = std::vector<const AbRun*>;  // of one variant, by block; none that was replayed
+using Runs = std::vector<const AbRun*>;  // of one variant, by block; none that was retried
 
 std::vector<Runs> runs_by_variant(const AbComparison& c) {
   std::vector<Runs> by(c.variants.size());
   for (const AbRun& run : c.runs) {
-    if (!run.replayed) by[run.variant].push_back(&run);
+    if (!run.retried) by[run.variant].push_back(&run);
   }
   for (Runs& runs : by) {
     std::sort(runs.begin(), runs.end(),
@@ -161,7 +161,7 @@ AbSummary summarize(const AbComparison& c) {
                     " (" + v.reason + ")";
   }
   for (const AbRun& run : c.runs) {
-    if (run.replayed) ++s.variants[run.variant].replayed;
+    if (run.retried) ++s.variants[run.variant].retried;
   }
   if (s.blocks == 0) return s;
   for (std::size_t i = 1; i < by.size(); ++i) s.ratios.push_back(compare_variants(s, i, 0, c));

@@ -40,7 +40,7 @@ struct VariantSummary {
   std::optional<Interval> ci95;
   AbRun typical;               // the median of each figure over the runs; words of the first run
   bool mixed = false;          // runs differ in their bottleneck or transport
-  std::size_t replayed = 0;    // runs that were not faithful and were played again
+  std::size_t retried = 0;     // runs that were not faithful and were played again
   std::size_t unfaithful = 0;  // of `runs`
   std::string reason;          // of the first unfaithful run
 };

@@ -34,7 +34,7 @@ Json variant_json(const Variant& variant, const VariantSummary& v) {
   Json json{{"name", variant.name},
             {"set", settings_json(variant.settings)},
             {"runs", v.runs},
-            {"replayed_runs", v.replayed}};
+            {"retried_runs", v.retried}};
   if (v.runs == 0) return json;
   const AbRun& t = v.typical;
   json["step_time"] = {

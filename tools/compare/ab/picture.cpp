@@ -10,7 +10,7 @@ std::string ab_svg(const AbComparison& c, const AbSummary& s) {
     const VariantSummary& v = s.variants[i];
     SvgDotColumn column{c.variants[i].name, {}, v.median, {}, {}};
     for (const AbRun& run : c.runs) {
-      if (run.variant == i && run.block < s.blocks && !run.replayed)
+      if (run.variant == i && run.block < s.blocks && !run.retried)
         column.values.push_back(run.step_seconds);
     }
     if (v.ci95) column.low = v.ci95->low, column.high = v.ci95->high;

@@ -322,7 +322,7 @@ Json to_json(const AbRun& r) {
           {"faithful", r.faithful},
           {"modelled", r.modelled},
           {"deterministic", r.deterministic},
-          {"replayed", r.replayed},
+          {"retried", r.retried},
           {"reason", r.reason},
           {"bottleneck", r.bottleneck}};
 }
@@ -365,7 +365,7 @@ AbRun ab_run_from(const Json& j) {
   r.faithful = j.at("faithful").get<bool>();
   r.modelled = j.at("modelled").get<bool>();
   r.deterministic = j.at("deterministic").get<bool>();
-  r.replayed = j.value("replayed", false);
+  r.retried = j.value("retried", false);
   r.reason = j.at("reason").get<std::string>();
   r.bottleneck = j.at("bottleneck").get<std::string>();
   return r;

@@ -41,8 +41,8 @@ struct AbRun {
   double dilation = 1, critical_lateness = 0, wall_seconds = 0;
   std::string transport, fabric, schemes;
   bool faithful = false, modelled = false, deterministic = false;
-  bool replayed = false;  // was not faithful, and was played again; counts for nothing
-  std::string reason;     // why it is not faithful
+  bool retried = false;  // was not faithful, and was played again; counts for nothing
+  std::string reason;    // why it is not faithful
   std::string bottleneck;
 };
 

@@ -63,9 +63,9 @@ const Row kRows[] = {
     {"runs", [](const VariantSummary& v) { return std::to_string(v.runs); }, true},
     {"played again",
      [](const VariantSummary& v) {
-       return v.replayed == 0
+       return v.retried == 0
                   ? std::string("-")
-                  : humane_count(static_cast<double>(v.replayed), "run") + " not faithful";
+                  : humane_count(static_cast<double>(v.retried), "run") + " not faithful";
      },
      false},
     {"transport", [](const VariantSummary& v) { return v.typical.transport; }, true},
