@@ -9,6 +9,7 @@
 #include "profiles/error.h"
 #include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
+#include "tests/variable.h"
 #include "tools/calibrate/kernel_measurement.h"
 #include "tools/calibrate/kineto_kernels.h"
 #include "tools/calibrate/measured_device.h"
@@ -19,7 +20,6 @@
 
 #ifdef GHOSTRANK_WITH_SQLITE3
 #include "tests/trace/sqlite_text.h"
-#include "tests/variable.h"
 #endif
 
 namespace ghostrank {
