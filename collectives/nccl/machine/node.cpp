@@ -83,14 +83,14 @@ NcclNodes::NcclNodes(int size, const std::vector<std::int32_t>& node_of)
     tables->node.push_back(it->second);
   }
   nodes_ = static_cast<int>(members.size());
-  tables->slot.resize(at(size));
+  tables->ordinal.resize(at(size));
   bool regular = true;
   for (const auto& ranks : members) {
     tables->first.push_back(static_cast<std::int32_t>(tables->rank.size()));
     largest_ = std::max(largest_, static_cast<int>(ranks.size()));
     for (const GroupRank r : ranks) {
-      tables->slot[at(r)] = static_cast<std::int32_t>(tables->rank.size());
-      regular &= tables->slot[at(r)] == r;
+      tables->ordinal[at(r)] = static_cast<std::int32_t>(tables->rank.size());
+      regular &= tables->ordinal[at(r)] == r;
       tables->rank.push_back(r);
     }
   }

@@ -80,25 +80,25 @@ class NcclNodes {
   bool uniform() const { return size_ == nodes_ * largest_; }
   int node_of(GroupRank r) const { return tables_ ? tables_->node[at(r)] : r / largest_; }
   int local_of(GroupRank r) const {
-    return tables_ ? slot_of(r) - first(node_of(r)) : r % largest_;
+    return tables_ ? ordinal_of(r) - first(node_of(r)) : r % largest_;
   }
   int ranks_of(int node) const { return tables_ ? first(node + 1) - first(node) : largest_; }
   GroupRank rank_at(int node, int local) const {
     return tables_ ? tables_->rank[at(first(node) + local)] : node * largest_ + local;
   }
-  // A slot is the index of a rank when the ranks are counted node by node.
-  int slot_of(GroupRank r) const { return tables_ ? tables_->slot[at(r)] : r; }
-  GroupRank rank_of_slot(int slot) const { return tables_ ? tables_->rank[at(slot)] : slot; }
+  // An ordinal is the number of a rank when the ranks are counted node by node.
+  int ordinal_of(GroupRank r) const { return tables_ ? tables_->ordinal[at(r)] : r; }
+  GroupRank rank_of_ordinal(int i) const { return tables_ ? tables_->rank[at(i)] : i; }
   int first(int node) const { return tables_ ? tables_->first[at(node)] : node * largest_; }
-  int node_at(int slot) const {
-    return tables_ ? tables_->node[at(tables_->rank[at(slot)])] : slot / largest_;
+  int node_at(int ordinal) const {
+    return tables_ ? tables_->node[at(rank_of_ordinal(ordinal))] : ordinal / largest_;
   }
 
  private:
   struct Tables {
-    std::vector<std::int32_t> node, slot;  // by rank
-    std::vector<std::int32_t> rank;        // by slot
-    std::vector<std::int32_t> first;       // by node; one more entry for the end
+    std::vector<std::int32_t> node, ordinal;  // by rank
+    std::vector<std::int32_t> rank;           // by ordinal
+    std::vector<std::int32_t> first;          // by node; one more entry for the end
   };
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 

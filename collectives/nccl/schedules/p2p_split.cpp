@@ -58,14 +58,15 @@ NcclRounds::NcclRounds(const NcclNodes& nodes, int most)
 }
 
 GroupRank NcclRounds::partner(GroupRank r, int round, int sign) const {
-  const int slot = nodes_.slot_of(r), q = slot / group_, l = slot % group_;
+  const int ordinal = nodes_.ordinal_of(r), q = ordinal / group_, l = ordinal % group_;
   const int d = sign * distance_[round / group_];
   const int delta = sign * (round % group_);
-  return nodes_.rank_of_slot((q + d + groups_) % groups_ * group_ + (l + delta + group_) % group_);
+  return nodes_.rank_of_ordinal((q + d + groups_) % groups_ * group_ +
+                                (l + delta + group_) % group_);
 }
 
 int NcclRounds::round_of(GroupRank source, GroupRank target) const {
-  const int from = nodes_.slot_of(source), to = nodes_.slot_of(target);
+  const int from = nodes_.ordinal_of(source), to = nodes_.ordinal_of(target);
   const int d = (to / group_ - from / group_ + groups_) % groups_;
   const int delta = (to % group_ - from % group_ + group_) % group_;
   return block_[d] * group_ + delta;
