@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <malloc.h>
+#include <optional>
 #include <set>
 
 #include "collectives/library.h"
@@ -20,6 +21,7 @@
 #include "emulator/fabric/open.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
+#include "emulator/host/huge_pages.h"
 #include "emulator/player.h"
 #include "emulator/reporting.h"
 #include "emulator/result/network_report.h"
@@ -168,6 +170,9 @@ class Session::Play {
              result_.capacity.dilation_needed);
     if (host_ == Host(0)) observer_.on_start(result_);
     played_from_ns_ = monotonic_ns();
+    std::optional<HugePages> huge_pages;
+    // What flows touch is less, and gains nothing.
+    if (virtual_ && spec_.fabric.network != NetworkModel::flow) huge_pages.emplace();
     if (phase_.warmup > 0 && control_.stop() == Stop::none) warm_up();
     if (control_.stop() == Stop::none) measure();
     if (control_.stop() != Stop::none) note_stop();

@@ -1,0 +1,86 @@
+#include "emulator/host/huge_pages.h"
+
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "emulator/host/host_facts.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kChunk = 2 << 20, kChunks = 16, kBytes = kChunks * kChunk;
+
+struct Unmap {
+  void operator()(std::byte* memory) const { munmap(memory, kBytes); }
+};
+using Memory = std::unique_ptr<std::byte, Unmap>;
+
+Memory map() {
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return Memory(memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory));
+}
+
+std::byte value_at(std::size_t i) { return static_cast<std::byte>(i / 64 * 31); }
+
+// Huge pages of this process, in KiB.
+std::uint64_t huge_kib() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  for (std::string word; rollup >> word;) {
+    std::uint64_t kib = 0;
+    if (word == "AnonHugePages:" && rollup >> kib) return kib;
+  }
+  return 0;
+}
+
+bool kernel_collapses() {
+  utsname name{};
+  if (uname(&name) != 0) return false;
+  int major = 0, minor = 0;
+  if (std::sscanf(name.release, "%d.%d", &major, &minor) != 2) return false;
+  std::string mode;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), mode);
+  return std::pair(major, minor) >= std::pair(6, 1) && !mode.empty() &&
+         mode.find("[never]") == std::string::npos;
+}
+
+TEST(HugePages, HoldWhatSmallOnesHeld) {
+  if (!kernel_collapses()) GTEST_SKIP() << "no huge pages, or a kernel before Linux 6.1";
+  const Memory memory = map();
+  ASSERT_NE(memory, nullptr);
+  madvise(memory.get(), kBytes, MADV_NOHUGEPAGE);  // until it is full
+  for (std::size_t i = 0; i < kBytes; ++i) memory.get()[i] = value_at(i);
+  madvise(memory.get(), kBytes, MADV_HUGEPAGE);
+  const std::uint64_t before = huge_kib();
+  const HugePageCount count = use_huge_pages();
+  if (count.huge == 0) GTEST_SKIP() << "this machine has no 2 MiB in one piece";
+  EXPECT_GT(huge_kib(), before);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < kBytes; ++i) wrong += memory.get()[i] != value_at(i);
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST(HugePages, DoNotFillMemoryThatIsHardlyUsed) {
+  const Memory memory = map();
+  ASSERT_NE(memory, nullptr);
+  madvise(memory.get(), kBytes, MADV_NOHUGEPAGE);
+  for (std::size_t i = 0; i < kBytes; i += kChunk) memory.get()[i] = value_at(i);
+  madvise(memory.get(), kBytes, MADV_HUGEPAGE);
+  const std::uint64_t before = resident_bytes();
+  use_huge_pages();
+  EXPECT_LT(resident_bytes(), before + kBytes / 2);
+}
+
+TEST(HugePages, EndAtOnce) {
+  for (int i = 0; i < 3; ++i) HugePages while_it_lives;
+}
+
+}  // namespace
+}  // namespace ghostrank
