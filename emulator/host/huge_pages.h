@@ -1,6 +1,6 @@
 // Huge pages for long runs in virtual time. The events of many ranks touch memory in no order, and
-// with pages of 4 KiB the misses of the TLB take a fifth of the time (docs/performance.md). That
-// memory is thousands of small pieces, so the kernel is asked for all of it at once.
+// with pages of 4 KiB the misses of the TLB take up to a tenth of the time (docs/performance.md).
+// That memory is thousands of small pieces, so the kernel is asked for all of it at once.
 //
 // Results do not depend on it. A real run never asks: threads wait while their memory is moved.
 #pragma once
