@@ -90,7 +90,7 @@ HugePages::HugePages()
         std::mutex mutex;
         std::condition_variable_any never;
         std::unique_lock lock(mutex);
-        for (std::chrono::seconds wait(1);; wait *= 2) {
+        for (std::chrono::seconds wait(4);; wait *= 2) {
           if (never.wait_for(lock, stop, wait, [&] { return stop.stop_requested(); })) return;
           if (resident_bytes() < kLeastResident) continue;
           const HugePageCount count = use_huge_pages();

@@ -18,12 +18,12 @@ struct HugePageCount {
 // Asks the kernel to make huge pages of this process's anonymous memory where at least half of
 // 2 MiB is in use; resident memory may grow by what is not. Does nothing where huge pages are
 // turned off (`never`); kernels before Linux 6.1 do it later, in the background. Takes some
-// milliseconds for each 10 MiB, in which threads that touch them wait. Threading: any.
+// 20 ms for each 10 MiB that is moved; threads that touch it wait. Threading: any.
 HugePageCount use_huge_pages();
 
-// Calls use_huge_pages() from a thread of its own while it lives: after a second, and then each
-// time when the run has lasted twice as long, so it takes a hundredth of the time or less.
-// Processes of less than 64 MiB are left alone.
+// Calls use_huge_pages() from a thread of its own while it lives: after four seconds, because a
+// short run would not earn its cost, then after 8, 16, ... more. Processes of less than 64 MiB are
+// left alone.
 class HugePages {
  public:
   HugePages();
