@@ -139,9 +139,17 @@ void Shard::pass_note(const LeavingNote& note, NoteOnWay& way, WorldParty party,
   if (topology.links() > 0 && topology.paths(note.from.nic, to.nic) > 0)
     return note_by_links(note, way.tree, party, start, behind);
   Moment t{start.at + behind + latency, start.slip};
+  if (note.carriage == Carriage::reliable && may_overtake(note.from.nic, to.nic))
+    t.at = note_order_.in(note.from.nic, to.nic, t.at, now_);
   if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
   deliver_note(note, to, t, into.limited() ? Event::Kind::ingress : Event::Kind::arrival,
                way.payload);
+}
+
+// Whether the receiver's NIC may take longer for a note than the sender's.
+bool Shard::may_overtake(Nic from, Nic to) const {
+  const Topology& topology = cluster_.topology();
+  return rates_ || topology.nic(to).ps_per_byte > topology.nic(from).ps_per_byte;
 }
 
 void Shard::pass_as_packet(const LeavingNote& note, NoteOnWay& way, WorldParty party, bool wire) {
@@ -287,7 +295,7 @@ bool Shard::take_packets(Packets& packets, bool of_switch) {
       continue;
     }
     ++stats_.packets.received;
-    schedule_note(std::move(m));
+    schedule_note(std::move(m), Carriage::packet);
   }
   arrived_.clear();
   return any;
@@ -316,7 +324,7 @@ void Shard::from_switch(Message m) {
     ++stats_.packets.received;
     unanswered_.answered(copy.header.group, receiver, copy.header.actor);
     copy.header.start += late;
-    schedule_note(std::move(copy));
+    schedule_note(std::move(copy), Carriage::packet);
   };
   if (second != Misfortune::kLost) {
     Message copy{h, nullptr};
@@ -382,11 +390,11 @@ void Shard::note_from_wire(Message m) {
                 ", where this job has no such; do all processes run the same job?");
   }
   shared_->notes_received.fetch_add(1, std::memory_order_relaxed);
-  schedule_note(std::move(m));
+  schedule_note(std::move(m), Carriage::reliable);
 }
 
 // Schedules a note at its real arrival, but no earlier than its bytes could have passed the NICs.
-void Shard::schedule_note(Message m) {
+void Shard::schedule_note(Message m, Carriage carriage) {
   const Header& h = m.header;
   count_open_notes(1);
   Event e;
@@ -397,6 +405,10 @@ void Shard::schedule_note(Message m) {
     const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
     e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
   }
+  const WorldParty sender = cluster_.world_party(cluster_.schemes()[h.group], h.source);
+  const Nic from = cluster_.location(sender).nic;
+  if (carriage == Carriage::reliable && may_overtake(from, to.nic))
+    e.t.at = note_order_.in(from, to.nic, e.t.at, now_);
   e.kind = cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival;
   e.rank = to.local;
   e.set_size(h.bytes, h.number);

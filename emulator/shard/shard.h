@@ -64,6 +64,7 @@
 #include "emulator/shard/on_the_way/helper_backlogs.h"
 #include "emulator/shard/on_the_way/in_order.h"
 #include "emulator/shard/on_the_way/misfortune.h"
+#include "emulator/shard/on_the_way/note_order.h"
 #include "emulator/shard/on_the_way/on_links.h"
 #include "emulator/shard/ranks/early_messages.h"
 #include "emulator/shard/ranks/first_sends.h"
@@ -378,7 +379,8 @@ class Shard final : private NoteCarrier {
   void count_packets(const Packets& packets, const PacketStats& before);
   void note_from_wire(Message m);
   bool belongs_here(const Header& note) const;
-  void schedule_note(Message m);
+  void schedule_note(Message m, Carriage carriage);
+  bool may_overtake(Nic from, Nic to) const;
   void note_arrived(const Event& e);
   void prefetch_notes(const Event& next, std::uint32_t second) const;
 
@@ -429,6 +431,7 @@ class Shard final : private NoteCarrier {
   Flowlets flowlets_;
   // Of libraries that need permissions, where links have a rate.
   Connections connections_;
+  NoteOrder note_order_;
   Pacing pacing_;
   Outboxes outboxes_;
   int may_pass_ = 0;  // messages that may still overtake the outboxes

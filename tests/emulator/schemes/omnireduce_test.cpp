@@ -11,6 +11,7 @@
 
 #include "emulator/verify/call_content.h"
 #include "profiles/error.h"
+#include "profiles/job/nic_rates.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -214,6 +215,27 @@ TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
       EXPECT_NEAR(result.wire_bytes_per_iteration / kRanks / sent, 1, 0.01);
       EXPECT_NEAR(result.iterations[0].seconds / (sent * 8 / kRate), 1, 0.05);
     }
+}
+
+// One NIC is twenty times as slow: the short last piece of a list leaves while that NIC still takes
+// the long one before, and must not be in first. Else the call would end without the long piece.
+TEST(SparseListsInTheNetwork, KeepTheirOrderAtANicThatIsSlower) {
+  constexpr int kRanks = 4;
+  for (const char* scheme : {"sparcml", "sparse_all_gather"}) {
+    SmallJob job = omni_job(kRanks, 1, {}, 40'000);
+    job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+    job.spec.run.verify = true;
+    job.spec.run.iterations = 3;
+    const std::string even = testing::ledger_text(job.run());
+    const RateCurve slow({{0, 20 * 8e12 / kRate}});
+    VectorBy<Nic, std::uint32_t> curve_of(kRanks, NicRates::kConstant);
+    curve_of[Nic(2)] = 0;
+    job.spec.cluster.nic_rates =
+        std::make_shared<const NicRates>(std::vector{slow}, std::move(curve_of));
+    const Result result = job.run();
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    EXPECT_EQ(testing::ledger_text(result), even) << scheme;
+  }
 }
 
 // Seconds of a run without real data.
