@@ -51,11 +51,11 @@ constexpr std::array kVariables{
 
 // Those of tests, benchmarks and tools/dev, which start this program: it reads none of them,
 // refuses none, and suggests none.
-constexpr std::array<std::string_view, 10> kOfTests{
+constexpr std::array<std::string_view, 11> kOfTests{
     "GHOSTRANK_UPDATE",      "GHOSTRANK_UPDATE_TRANSCRIPTS", "GHOSTRANK_TEST_DATA",
-    "GHOSTRANK_FUZZ_ROUNDS", "GHOSTRANK_RANDOM_JOBS",        "GHOSTRANK_FAULT_RUNS",
-    "GHOSTRANK_FAULT_SEED",  "GHOSTRANK_SWITCH_PROOF",       "GHOSTRANK_BENCH_LONG",
-    "GHOSTRANK_PROCESSES"};
+    "GHOSTRANK_FUZZ_ROUNDS", "GHOSTRANK_RANDOM_JOBS",        "GHOSTRANK_RANDOM_FIRST",
+    "GHOSTRANK_FAULT_RUNS",  "GHOSTRANK_FAULT_SEED",         "GHOSTRANK_SWITCH_PROOF",
+    "GHOSTRANK_BENCH_LONG",  "GHOSTRANK_PROCESSES"};
 
 std::vector<std::string> known() {
   std::vector<std::string> names;

@@ -160,7 +160,7 @@ CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
 
 const Algorithm* CollectiveSpec::row(Func func, const std::string& group) const {
   const std::string& name = algorithm(func, group);
-  if (!own) return find_algorithm(library, func, name);
+  if (!own) return Algorithms().find(library, func, name);
   const Algorithm* found = own->find(library, func, name);
   // A plugin may lack functions that a job calls: then generic's play them.
   const bool lacks = !found && name == "auto" && own->is_plugin(library);
