@@ -18,6 +18,19 @@ Value median(std::vector<Value> values) {
   return std::midpoint(*std::max_element(values.begin(), middle), *middle);
 }
 
+// The sample below which this share of the samples lies, interpolated; 0 without samples.
+template <class Value = double>
+Value quantile(std::vector<Value> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double at = share * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, values.size() - 1);
+  return static_cast<Value>(static_cast<double>(values[low]) +
+                            (at - static_cast<double>(low)) *
+                                static_cast<double>(values[high] - values[low]));
+}
+
 // Returns the standard error of the median of normal samples, from their median distance to it.
 // `independent`: how many of the samples count as independent.
 template <class Value>

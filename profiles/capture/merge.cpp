@@ -188,6 +188,7 @@ void backward_delays(const CapturedRank& rank, const Layers& layers, const Captu
     out.backward[layers.runs.size() - 1 - run] = end - at;
     at = end;
   }
+  out.reduced = reduced;
   out.after = std::max<Nanos>(0, step.optimizer_begin - std::max(at, reduced));
 }
 
@@ -307,6 +308,7 @@ Captured merge_capture(const std::vector<CapturedRank>& given) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       out.delays[r].push_back(delays_of(ranks[r], layers, s));
       out.delays[r].back().buffers = time_of_buffers(ranks, clocks, r, s);
+      out.delays[r].back().reduced += clocks.shift[r];
       data.push_back(ranks[r].steps[s].data);
       if (ranks[r].steps[s].modules.empty())
         ++out.left_out["what each module's forward takes, as " +

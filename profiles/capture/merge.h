@@ -42,6 +42,7 @@ struct CaptureLayer {
 struct CaptureDelays {
   Nanos before = 0, loss = 0, after = 0, optimizer = 0;
   Nanos buffers = 0;                     // from the last rank's arrival until they are broadcast
+  Nanos reduced = 0;                     // when its last all-reduce ended, in the common clock
   std::vector<Nanos> forward, backward;  // by layer, in forward order
 };
 
@@ -67,6 +68,19 @@ struct Captured {
   std::map<std::string, std::uint64_t> left_out;  // what is not played, with its count
 };
 
+// All-reduces that nothing holds up are as quick as this share of them.
+inline constexpr double kQuick = 0.1;
+
+// What a call of the group costs where nothing holds it up, by least squares over the spans in
+// which calls were under way, the kQuick quantile of each kind of span: seconds = calls * per_call
+// + bytes * per_byte. `bytes` are of the buffers.
+struct CallCost {
+  double per_call = 0, per_byte = 0;  // seconds
+  // False: bytes per call differ by less than a factor of 2 between spans, or per_call is no more
+  // than twice its standard error. per_call is then 0, and per_byte includes its time.
+  bool per_call_known = false;
+};
+
 // Throws Error(usage) for records that do not belong together or cannot be played.
 Captured merge_capture(const std::vector<CapturedRank>& ranks);
 
@@ -75,17 +89,14 @@ Captured merge_capture(const std::vector<CapturedRank>& ranks);
 // Returns the median of what it adds.
 Nanos add_work_on_buffers(Captured& captured, Nanos broadcasts);
 
+// A job plays all-reduces that take what `cost` says. Where those that were under way last in a
+// step took longer, hosts worked or waited: adds that to the time before the optimizer. Returns the
+// median of what it adds.
+Nanos add_work_on_reductions(Captured& captured, const CallCost& cost);
+
 // Times of the steps of a run without hooks (mode `plain`), warm-up left out.
 std::vector<Nanos> plain_steps(const std::vector<CapturedRank>& ranks);
 
-// What a call of the group costs, by least squares over the spans in which calls were under way:
-// seconds = calls * per_call + bytes * per_byte. `bytes` are of the buffers.
-struct CallCost {
-  double per_call = 0, per_byte = 0;  // seconds
-  // False: bytes per call differ by less than a factor of 2 between spans, or per_call is no more
-  // than twice its standard error. per_call is then 0, and per_byte includes its time.
-  bool per_call_known = false;
-};
 CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions);
 
 }  // namespace ghostrank

@@ -9,30 +9,34 @@
 namespace ghostrank {
 namespace {
 
+// All-reduces of a step that were under way together.
 struct Span {
   std::uint64_t calls = 0, bytes = 0;
-  auto operator<=>(const Span&) const = default;
+  Nanos begin = 0, end = 0;  // last launch of the first one, last end of all
 };
 
-// Durations of the spans of all steps, by their number of calls and of bytes.
-std::map<Span, std::vector<Nanos>> spans_of(
-    const std::vector<std::vector<CaptureReduction>>& steps) {
-  std::map<Span, std::vector<Nanos>> out;
-  for (auto calls : steps) {
-    std::sort(calls.begin(), calls.end(),
-              [](const auto& a, const auto& b) { return a.launched < b.launched; });
-    for (std::size_t i = 0; i < calls.size();) {
-      const Nanos begin = calls[i].launched;
-      Nanos end = calls[i].ended;
-      Span span;
-      for (; i < calls.size() && (span.calls == 0 || calls[i].launched < end); ++i) {
-        ++span.calls;
-        span.bytes += calls[i].bytes;
-        end = std::max(end, calls[i].ended);
-      }
-      out[span].push_back(end - begin);
-    }
+std::vector<Span> spans_of(std::vector<CaptureReduction> step) {
+  std::sort(step.begin(), step.end(),
+            [](const auto& a, const auto& b) { return a.launched < b.launched; });
+  std::vector<Span> out;
+  for (const CaptureReduction& call : step) {
+    if (out.empty() || call.launched >= out.back().end)
+      out.push_back({0, 0, call.launched, call.ended});
+    Span& span = out.back();
+    ++span.calls;
+    span.bytes += call.bytes;
+    span.end = std::max(span.end, call.ended);
   }
+  return out;
+}
+
+// Durations of the spans of all steps, by their number of calls and of bytes.
+using Durations = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Nanos>>;
+Durations durations_of(const std::vector<std::vector<CaptureReduction>>& steps) {
+  Durations out;
+  for (const auto& step : steps)
+    for (const Span& span : spans_of(step))
+      out[{span.calls, span.bytes}].push_back(span.end - span.begin);
   return out;
 }
 
@@ -48,14 +52,14 @@ CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions)
   constexpr double kSpread = 2;  // most over least bytes per call, needed to tell the costs apart
   constexpr double kSignificant = 2;  // standard errors
   Sums sums;
-  std::vector<double> relative;  // durations, by the median of their span
+  std::vector<double> relative;  // durations, by that of a quick one
   double least = HUGE_VAL, most = 0;
-  for (const auto& [span, durations] : spans_of(reductions)) {
-    const double seconds = static_cast<double>(median(durations)) * 1e-9;
+  for (const auto& [span, durations] : durations_of(reductions)) {
+    const double seconds = static_cast<double>(quantile(durations, kQuick)) * 1e-9;
     if (seconds <= 0) continue;
     for (const Nanos one : durations) relative.push_back(static_cast<double>(one) * 1e-9 / seconds);
     const double weight = static_cast<double>(durations.size()) / (seconds * seconds),
-                 calls = static_cast<double>(span.calls), bytes = static_cast<double>(span.bytes);
+                 calls = static_cast<double>(span.first), bytes = static_cast<double>(span.second);
     sums.cc += weight * calls * calls;
     sums.cb += weight * calls * bytes;
     sums.bb += weight * bytes * bytes;
@@ -79,6 +83,26 @@ CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions)
     out.per_byte = sums.bt / sums.bb;
   }
   return out;
+}
+
+Nanos add_work_on_reductions(Captured& captured, const CallCost& cost) {
+  std::vector<Nanos> added;
+  for (auto& of_rank : captured.delays) {
+    // Of long captures only the last steps have delays.
+    const std::size_t first = captured.reductions.size() - of_rank.size();
+    for (std::size_t s = 0; s < of_rank.size(); ++s) {
+      const std::vector<Span> spans = spans_of(captured.reductions[first + s]);
+      if (spans.empty()) continue;
+      const Span& last = spans.back();
+      const double seconds = static_cast<double>(last.calls) * cost.per_call +
+                             static_cast<double>(last.bytes) * cost.per_byte;
+      CaptureDelays& step = of_rank[s];
+      added.push_back(std::max<Nanos>(
+          0, step.reduced - last.begin - static_cast<Nanos>(std::llround(1e9 * seconds))));
+      step.after += added.back();
+    }
+  }
+  return median(std::move(added));
 }
 
 }  // namespace ghostrank

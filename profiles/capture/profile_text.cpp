@@ -67,7 +67,7 @@ std::string capture_lines(const Captured& captured, const CaptureNetwork& networ
     std::vector<Nanos> times;
     for (const auto& step : captured.reductions)
       if (b < step.size()) times.push_back(step[b].ended - step[b].launched);
-    buckets.push_back(median(std::move(times)));
+    buckets.push_back(quantile(std::move(times), kQuick));
   }
   char numbers[160];
   std::snprintf(numbers, sizeof numbers,

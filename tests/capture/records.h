@@ -13,7 +13,9 @@ struct MadeRun {
   // is that much shorter. Rank 1 begins the broadcast kRootLate before rank 0.
   long long broadcast = 0;
   long long without_hooks = 0;  // ns by which a step without hooks is longer
+  long long held_up = 0;        // ns by which hosts hold up the last all-reduce of some steps
 };
+inline bool is_held_up(int step) { return step % 5 >= 2; }
 inline constexpr long long kRootLate = 200'000;
 
 // The delays of step `step`, in nanoseconds.
@@ -35,7 +37,9 @@ inline std::string made_header(int rank, const std::string& clock, bool buffers 
          (buffers ? R"(["float32",1000])" : "") + "]}\n";
 }
 
-inline std::string made_step(int step, long long begin, int rank, long long broadcast = 0) {
+// held_up: ns, of this step.
+inline std::string made_step(int step, long long begin, int rank, long long broadcast = 0,
+                             long long held_up = 0) {
   const auto text = [](long long value) { return std::to_string(value); };
   const long long late = rank == 1 ? kLate : 0;  // rank 1 takes longer for its first layer
   const long long forward = begin + kBefore, b_entered = forward + kForwardA + late;
@@ -43,7 +47,9 @@ inline std::string made_step(int step, long long begin, int rank, long long broa
   const long long synced = forward + broadcast;
   const long long forward_end = b_entered + kForwardB, backward = forward_end + kLoss;
   const long long b_ready = backward + backward_of_last(step), a_ready = b_ready + kBackwardA;
-  const long long reduced = begin + kFixed - kAfter - kOptimizer + backward_of_last(step);
+  const long long first_reduced =
+      begin + kFixed - kAfter - kOptimizer + backward_of_last(step) - 4'000'000;
+  const long long reduced = first_reduced + 4'000'000 + held_up;
   const long long stepping = reduced + kAfter, end = stepping + kOptimizer;
   return R"({"step":)" + std::to_string(step) + R"(,"mode":"on","end":)" + text(end) +
          R"(,"forward":[)" + text(own) + "," + text(synced) + "," + text(forward_end) +
@@ -51,7 +57,7 @@ inline std::string made_step(int step, long long begin, int rank, long long broa
          text(backward) + "," + text(reduced) + R"(],"gradients":[[3,)" + text(b_ready - 1000) +
          "],[2," + text(b_ready - 500) + "],[1," + text(a_ready - 1000) + "],[0," +
          text(a_ready - 500) + R"(]],"buckets":[[0,2000000,)" + text(b_ready) + "," +
-         text(reduced - 4'000'000) + "],[1,1000000," + text(a_ready) + "," + text(reduced) +
+         text(first_reduced) + "],[1,1000000," + text(a_ready) + "," + text(reduced) +
          R"(]],"optimizer":[)" + text(stepping) + "," + text(end) +
          R"(],"data":400000,"forwards":1,"calls":[]})" + "\n";
 }
@@ -66,9 +72,10 @@ inline std::string made_records(int rank, const MadeRun& run = {}) {
     const bool changes = step >= kWarm && (step - kWarm) % run.block == 0;
     const bool on = step >= kWarm && !changes && block % 2 == 0;
     const bool off = step >= kWarm && !changes && block % 2 == 1;
-    const long long length = step_of(step) + (off ? run.without_hooks : 0);
+    const long long held_up = is_held_up(step) ? run.held_up : 0;
+    const long long length = step_of(step) + (off ? run.without_hooks : 0) + held_up;
     if (on) {
-      out += made_step(step, at, rank, run.broadcast);
+      out += made_step(step, at, rank, run.broadcast, held_up);
     } else {
       const char* mode = off ? "off" : changes ? "switch" : "warm";
       out += R"({"step":)" + std::to_string(step) + R"(,"mode":")" + mode + R"(","end":)" +

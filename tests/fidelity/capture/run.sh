@@ -7,7 +7,8 @@
 # what its further steps sent; wire.py compares that with the ledger of the profile's job, pair by pair. Without tcpdump
 # the script says so and goes on.
 #
-# RATES, RANKS, MODELS and STEPS play other cases; WIRE_STEPS="25 45" are the lengths of those two runs, none if empty.
+# RATES, RANKS, MODELS and STEPS play other cases; the ResNet has more steps, since they are short and scatter.
+# WIRE_STEPS="25 45" are the lengths of those two runs, none if empty.
 # PROFILES=DIR keeps the profiles, as MODEL-RANKS-RATE.yaml.
 # SHARE=20 gives each process 20 % of a core, and refuses a run that left less than 20 % of the machine idle.
 set -euo pipefail
@@ -24,6 +25,7 @@ quotas=/sys/fs/cgroup/cpu
 shared=none
 [[ -z ${SHARE:-} ]] || shared=$quotas
 
+declare -A steps=([mlp]=125 [resnet]=605 [gpt]=125)
 wire_steps=${WIRE_STEPS-25 45}
 if [[ -n $wire_steps ]] && ! command -v tcpdump >/dev/null; then
   echo "tcpdump is not installed: bytes are not compared" >&2
@@ -158,7 +160,7 @@ for rate in ${RATES:-200mbit 1gbit}; do
       profile=$work/$model.yaml
       read -r idle_before all_before < <(jiffies)
       "$ghostrank" profile capture -o "$profile" -- "$work/launch" "$name" "$ranks" "$shared" \
-        "$python" "$here/train.py" "$model" "${STEPS:-85}" >"$work/facts"
+        "$python" "$here/train.py" "$model" "${STEPS:-${steps[$model]}}" >"$work/facts"
       read -r idle_after all_after < <(jiffies)
       idle=$((100 * (idle_after - idle_before) / (all_after - all_before)))
       if [[ -n ${SHARE:-} ]] && ((idle < least_idle)); then

@@ -232,10 +232,14 @@ void write_profile(const Flags& flags, const std::string& records,
   const CallCost cost = call_cost(captured.reductions);
   const CaptureNetwork network = network_of(captured, cost);
   const Nanos buffers = add_work_on_buffers(captured, emulated_broadcasts(captured, network));
+  const Nanos reductions = network.rate_bps > 0 ? add_work_on_reductions(captured, cost) : 0;
   auto facts = facts_of(captured, network, cost, plain);
   if (buffers > 0)
     facts.push_back("measured: " + humane_seconds(seconds_of(buffers)) +
                     " of a step in work on buffers beside their broadcast (in before_us)");
+  if (reductions > 0)
+    facts.push_back("measured: " + humane_seconds(seconds_of(reductions)) +
+                    " of a step in which hosts held up its last all-reduces (in after_us)");
   std::vector<std::string> comments{
       "Written by 'ghostrank profile capture'; for `model` or `trace` of a job."};
   comments.insert(comments.end(), facts.begin(), facts.end());

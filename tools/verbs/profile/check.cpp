@@ -12,6 +12,7 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/locate.h"
+#include "profiles/median.h"
 #include "profiles/planners/ddp.h"
 #include "profiles/planners/plan.h"
 #include "tools/quiet_play.h"
@@ -56,14 +57,6 @@ std::vector<std::string> job_lines(const std::string& path, const Model& model, 
       "run: {warmup: 2, iterations: " + std::to_string(2 * model.recorded.front().size()) + "}"};
 }
 
-double quantile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, values.size() - 1);
-  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
-}
-
 // Compares the buckets that PyTorch's rule gives with those formed. The first bucket holds 1 MiB;
 // since PyTorch's pull request 121640 (2024) it holds as much as the others where the script gives
 // bucket_cap_mb.
@@ -97,7 +90,7 @@ std::vector<Row> rows_of(const Model& model, const Result& result) {
                         {"step, 90th of 100", quantile(real, 0.9), quantile(emulated, 0.9)}};
   for (const CollectiveReport& one : result.collectives)
     if (one.op == "allreduce" && !buckets.empty() && model.capture->backend != kFakeGroup)
-      rows.push_back({"all-reduce, median", quantile(buckets, 0.5), one.seconds_median});
+      rows.push_back({"all-reduce, quick", median(buckets), one.seconds_median});
   return rows;
 }
 
