@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,9 +86,14 @@ struct Compressor {
                            const CompressionOptions& options) = nullptr;
   // Where there is measure(): tensor elements that a payload of this many elements stands for.
   std::uint64_t (*carried)(std::uint64_t payload) = nullptr;
+  // Tensors have at most this many elements, because payloads or the method number them in less.
+  std::uint64_t most_elements = std::numeric_limits<std::uint64_t>::max();
   int rounds = 1;         // 2: size(), compress() and decompress() look at options.round
   bool majority = false;  // the result is the sign of the sum: each rank's payload is a vote
 };
+
+// The longest tensor whose elements have indices of 32 bits.
+inline constexpr std::uint64_t kMostIndexed = std::numeric_limits<std::uint32_t>::max();
 
 // The built-in methods (collectives/compress/).
 std::span<const Compressor> compressors();

@@ -130,14 +130,16 @@ const std::array kForms{
                .compress = compress_largest,
                .decompress = get_pairs,
                .error = kTopK.error,
-               .kept = kept_by_ratio},
+               .kept = kept_by_ratio,
+               .most_elements = kMostIndexed},
     Compressor{.name = "randomk",
                .cost = kRandomK.cost,
                .size = size_of_pairs,
                .compress = compress_drawn,
                .decompress = get_pairs,
                .error = largest_not_drawn,
-               .kept = kept_by_ratio},
+               .kept = kept_by_ratio,
+               .most_elements = kMostIndexed},
 };
 
 }  // namespace

@@ -48,6 +48,7 @@ constexpr Compressor selects_by(std::string_view name, const CompressionCost& co
     return largest_left(tensor, Threshold(tensor, options));
   };
   method.carried = [](std::uint64_t payload) { return payload / 8; };
+  method.most_elements = kMostIndexed;
   if (by_ratio) method.kept = kept_by_ratio;
   return method;
 }

@@ -6,10 +6,10 @@
 //
 // Payload: for each element whose level is not 0 the distance from the one before (the first: from
 // -1), a bit that is set for x < 0, and the level; distance and level in Elias' delta code. These
-// bits fill words of 32, the first bit being the highest; then come the number of bits and the
-// scale, 4 bytes each. Draws are ghostrank's own: payloads have BytePS's form and, on average, its
-// length. Error of an element: at most scale / q; natural: less than half the scale, or the
-// scale where q = 1. A scale that is not finite makes every element NaN.
+// bits fill words of 32, the first bit being the highest; then come the number of bits, modulo
+// 2^32, and the scale, 4 bytes each. Draws are ghostrank's own: payloads have BytePS's form and, on
+// average, its length. Error of an element: at most scale / q; natural: less than half the scale,
+// or the scale where q = 1. A scale that is not finite makes every element NaN.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -173,14 +173,21 @@ void compress(std::span<const float> tensor, const CompressionOptions& options,
   put_float(end, 1, scale);
 }
 
+// The largest number of bits, at most `room`, whose lowest 32 bits are these; `lowest` if none is.
+std::uint64_t number_of_bits(std::uint64_t room, std::uint32_t lowest) {
+  if (room < lowest) return lowest;
+  return lowest + ((room - lowest) >> 32 << 32);
+}
+
 // Ends at what is no code, or is beyond the tensor.
 void decompress(std::span<const std::byte> payload, const CompressionOptions& options,
                 std::span<float> tensor) {
   std::fill(tensor.begin(), tensor.end(), 0.0f);
   if (payload.size() < 8) return;
   const std::size_t code = payload.size() - 8;
-  std::uint32_t bits;
-  std::memcpy(&bits, payload.data() + code, 4);
+  std::uint32_t lowest_bits;
+  std::memcpy(&lowest_bits, payload.data() + code, 4);
+  const std::uint64_t bits = number_of_bits(kBits * (code / 4), lowest_bits);
   const float scale = get_float(payload.subspan(code), 1);
   if (!std::isfinite(scale))
     std::fill(tensor.begin(), tensor.end(), std::numeric_limits<float>::quiet_NaN());
@@ -210,6 +217,7 @@ const Compressor kDithering{.name = "dithering",
                             .compress = compress,
                             .decompress = decompress,
                             .error = error,
-                            .measure = measure};
+                            .measure = measure,
+                            .most_elements = kMostIndexed};
 
 }  // namespace ghostrank

@@ -89,6 +89,7 @@ const Compressor kSketch{.name = "sketch",
                          .size = size,
                          .compress = compress,
                          .decompress = decompress,
-                         .error = error};
+                         .error = error,
+                         .most_elements = kMostIndexed};
 
 }  // namespace ghostrank

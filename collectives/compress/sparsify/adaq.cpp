@@ -90,6 +90,7 @@ const Compressor kAdaq{.name = "adaq",
                        .error = error,
                        .kept = kept_by_ratio,
                        .measure = measure,
-                       .carried = [](std::uint64_t payload) { return (payload - 12) / 4; }};
+                       .carried = [](std::uint64_t payload) { return (payload - 12) / 4; },
+                       .most_elements = kMostIndexed};
 
 }  // namespace ghostrank

@@ -62,6 +62,7 @@ const Compressor kTopK{.name = "topk",
                        .compress = compress,
                        .decompress = decompress,
                        .error = error,
-                       .kept = kept_by_ratio};
+                       .kept = kept_by_ratio,
+                       .most_elements = kMostIndexed};
 
 }  // namespace ghostrank

@@ -112,6 +112,10 @@ class Pass {
       throw Error(spec_.source_of("precision.gradients") + ": gradients of " +
                   std::string(name_of(op.dtype)) +
                   " cannot be compressed; use fp32 or bf16, or compression.method=none");
+    if (spec_.run.verify && op.count > method_.most_elements)
+      throw Error(spec_.source_of("compression.method") + ": " + std::string(method_.name) +
+                  " numbers elements of real data in 32 bits, and a call of this job has " +
+                  std::to_string(op.count) + "; use another method, or run.verify=false");
     const CompressedTensor tensor{
         op.tensor,    op.dtype,    op.count, op.tensor <= rows_.size() ? rows_[op.tensor - 1] : 0,
         parts_of(op), first_of(op)};

@@ -169,6 +169,23 @@ TEST(Dithering, IsAsLongAsTheDataDecide) {
   EXPECT_TRUE(std::isnan(round_trip("dithering", tensor, options).front()));
 }
 
+// A payload of 512 MiB and more has 2^32 bits and more, and says how many modulo 2^32. This one
+// says 0 and means 2^32: three elements, then what is no code.
+TEST(Dithering, NumberOfBitsMayExceed32Bits) {
+  const Floats tensor{0.5f, -1, 1};
+  CompressionOptions options;
+  const std::vector<std::byte> short_one = payload_of(method("dithering"), tensor, options);
+  const std::size_t code = short_one.size() - 8, words = std::size_t{1} << 29;
+  std::vector<std::byte> payload(words + 8);
+  std::memcpy(payload.data(), short_one.data(), code);
+  std::memcpy(payload.data() + words + 4, short_one.data() + code + 4, 4);  // the scale
+  Floats read(3), expected(3);
+  method("dithering").decompress(payload, options, read);
+  method("dithering").decompress(short_one, options, expected);
+  EXPECT_EQ(read, expected);
+  EXPECT_EQ(read[1], -1);
+}
+
 // GRACE's formulas for a tensor of 1000 elements.
 TEST(Payloads, HaveTheBytesOfGrace) {
   const auto bytes = [](std::string_view name, auto change) {

@@ -240,6 +240,22 @@ TEST(Compression, ThatDoesNotComposeIsRefusedWithWhatDoes) {
             "compression.method=none");
 }
 
+// DDP's first step is one call of all gradients.
+TEST(Compression, OfRealDataRefusesMoreElementsThanIndicesCanNumber) {
+  const auto planned = [](const std::string& verify) {
+    plan_workload(test::load_text("schema: ghostrank/job/1\nmodel: llama3-8b\ndevice: h100-sxm\n"
+                                  "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n"
+                                  "parallel: {framework: ddp}\ncompression: {method: topk}\n",
+                                  {"device.memory_bytes=0", "run.verify=" + verify})
+                      .spec);
+  };
+  EXPECT_EQ(test::error_of([&] { planned("false"); }), "");
+  const std::string refusal = test::error_of([&] { planned("true"); });
+  EXPECT_TRUE(
+      refusal.ends_with("job.yaml:6:23: topk numbers elements of real data in 32 bits, and a call "
+                        "of this job has 8030261248; use another method, or run.verify=false"))
+      << refusal;
+}
 TEST(Compression, OfMatricesRefusesARankLargerThanOne) {
   const std::string error = test::error_of([&] {
     plan_workload(test::load_text("schema: ghostrank/job/1\nmodel: resnet50\ndevice: v100-sxm2\n"
