@@ -69,14 +69,12 @@ class BytePs final : public KeyedEnds {
   // One split over all tensors, so that its sums are exact for the model.
   void cut_all_exactly() {
     std::uint64_t total = 0;
-    for (const AtServers::Tensor& tensor : servers().tensors) total += tensor.elements;
+    for (const AtServers::Tensor& tensor : named_tensors()) total += tensor.elements;
     ExactSplit split(shares_, total);
     std::vector<KeyPieces> all;
-    for (std::size_t t = 0; t < servers().tensors.size(); ++t) {
-      const AtServers::Tensor& tensor = servers().tensors[t];
-      all.push_back(
-          cut_by(split, static_cast<std::uint32_t>(t), tensor.elements, tensor.element_bytes));
-    }
+    for (const AtServers::Tensor& tensor : named_tensors())
+      all.push_back(cut_by(split, static_cast<std::uint32_t>(all.size()), tensor.elements,
+                           tensor.element_bytes));
     set_named(std::move(all));
   }
 
@@ -158,7 +156,7 @@ class Phub final : public KeyedEnds {
   void assign() {
     std::vector<std::uint64_t> sizes;
     std::vector<std::vector<std::size_t>> number;  // by tensor, then by chunk
-    for (const AtServers::Tensor& tensor : servers().tensors) {
+    for (const AtServers::Tensor& tensor : named_tensors()) {
       std::vector<std::size_t>& mine = number.emplace_back();
       for (const std::uint64_t n :
            equal_parts(tensor.elements, most_elements(tensor.element_bytes))) {

@@ -39,11 +39,9 @@ KeyedEnds::KeyedEnds(int size, const Communicator& comm, int helpers, const KeyR
 }
 
 void KeyedEnds::cut_named() {
-  for (std::size_t t = 0; t < servers_.tensors.size() && t < kUnnamedTensor; ++t) {
-    const AtServers::Tensor& tensor = servers_.tensors[t];
+  for (const AtServers::Tensor& tensor : named_tensors())
     named_.push_back(std::make_shared<const KeyPieces>(
-        cut(static_cast<std::uint32_t>(t), tensor.elements, tensor.element_bytes)));
-  }
+        cut(static_cast<std::uint32_t>(named_.size()), tensor.elements, tensor.element_bytes)));
 }
 
 void KeyedEnds::set_named(std::vector<KeyPieces> pieces) {

@@ -28,9 +28,11 @@
 // Threading: an Ends is immutable; an agent has one owner.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -129,6 +131,11 @@ class KeyedEnds : public Ends {
   // Pieces of a tensor; their keys are tensor << 16 | number of the piece.
   virtual KeyPieces cut(std::uint32_t tensor, std::uint64_t elements,
                         std::uint32_t element_bytes) const = 0;
+  // Tensors that keys can hold: later ones count as unnamed.
+  std::span<const AtServers::Tensor> named_tensors() const {
+    const std::span<const AtServers::Tensor> all = servers_.tensors;
+    return all.first(std::min<std::size_t>(all.size(), kUnnamedTensor));
+  }
   // Constructors call one of these once: cuts the named tensors, or says how they are cut.
   void cut_named();
   void set_named(std::vector<KeyPieces> pieces);
