@@ -254,6 +254,21 @@ Setting setting_of(const Key& key, const YamlValue& root, std::string_view what)
   return out;
 }
 
+// What other frameworks call a key: tensor, tensor_parallel_size, tensor_model_parallel_size: tp.
+// Empty: none that is known.
+std::string_view own_word(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"tensor", "tp"}, {"pipeline", "pp"}, {"data", "dp"}, {"context", "cp"}, {"expert", "ep"}};
+  for (const auto& [word, key] : kWords) {
+    if (!name.starts_with(word)) continue;
+    const std::string_view rest = name.substr(word.size());
+    if (rest.empty() || rest == "_parallel" || rest == "_parallel_size" ||
+        rest == "_model_parallel_size")
+      return key;
+  }
+  return {};
+}
+
 }  // namespace
 
 Settings::Settings(const YamlValue& root, std::span<const Key> table, std::string_view what) {
@@ -281,13 +296,15 @@ std::vector<std::int64_t> Settings::integers(std::string_view path) const {
   return out;
 }
 
-std::string nearest(std::string_view name, std::span<const std::string> names) {
+std::string nearest(std::string_view name, std::span<const std::string> names,
+                    std::string_view prefix) {
   constexpr std::size_t kLongest = 200;
   if (name.size() > kLongest) return "";
   constexpr std::size_t kShortest = 3, kMost = 3;
   std::vector<std::string> longer;  // names that begin so
   for (const std::string& candidate : names) {
-    if (name.size() >= kShortest && candidate.starts_with(name)) longer.push_back(candidate);
+    if (name.size() >= kShortest && candidate.starts_with(name))
+      longer.push_back(std::string(prefix) + candidate);
   }
   if (!longer.empty() && longer.size() <= kMost) return join(longer, " or ");
   std::string best;
@@ -296,27 +313,34 @@ std::string nearest(std::string_view name, std::span<const std::string> names) {
     const std::size_t distance = edit_distance(name, candidate);
     if (distance >= least) continue;
     least = distance;
-    best = candidate;
+    best = std::string(prefix) + candidate;
   }
   return best;
 }
 
 std::string suggestion(std::string_view path, std::span<const Key> table) {
-  std::vector<std::string> names;
+  const std::string_view name = last_part(path), group = group_of(path);
+  const std::string_view meant = own_word(name);
+  std::vector<std::string> here, all;  // names in the same group; every path, and every group
+  const auto add = [](std::vector<std::string>& names, std::string_view one) {
+    if (std::find(names.begin(), names.end(), one) == names.end()) names.emplace_back(one);
+  };
   for (const Key& key : table) {
     // The likeliest slip is the right name in the wrong group.
-    if (last_part(key.path) == last_part(path) && key.available)
+    const bool is_meant = last_part(key.path) == meant && group_of(key.path).starts_with(group);
+    if ((last_part(key.path) == name || is_meant) && key.available)
       return "; did you mean " + std::string(key.path) + "?";
-    names.emplace_back(key.path);
-    for (auto group = group_of(key.path); !group.empty(); group = group_of(group))
-      if (std::find(names.begin(), names.end(), group) == names.end()) names.emplace_back(group);
+    for (auto inner = key.path; !inner.empty(); inner = group_of(inner)) {
+      add(all, inner);
+      if (group_of(inner) == group) add(here, last_part(inner));
+    }
   }
-  if (const std::string best = nearest(path, names); !best.empty())
+  const std::string prefix = group.empty() ? "" : std::string(group) + ".";
+  if (const std::string best = nearest(name, here, prefix); !best.empty())
     return "; did you mean " + best + "?";
-  std::vector<std::string> here;
-  for (const std::string& name : names)
-    if (group_of(name) == group_of(path)) here.push_back(name);
-  return here.empty() ? "; remove it" : "; known here: " + join(here, ", ");
+  if (!here.empty()) return "; known here: " + prefix + join(here, ", " + prefix);
+  const std::string best = nearest(path, all);  // the group is none
+  return best.empty() ? "; remove it" : "; did you mean " + best + "?";
 }
 
 std::vector<std::string> words(std::string_view text) {

@@ -144,8 +144,9 @@ class Settings {
 std::string suggestion(std::string_view path, std::span<const Key> table);
 
 // What may have been meant: "a or b", up to three of `names` that begin with `name`; else the
-// nearest within max(2, name.size() / 3) edits; empty: none.
-std::string nearest(std::string_view name, std::span<const std::string> names);
+// nearest within max(2, name.size() / 3) edits; empty: none. Puts `prefix` before each.
+std::string nearest(std::string_view name, std::span<const std::string> names,
+                    std::string_view prefix = "");
 
 std::vector<std::string> words(std::string_view text);  // split at blanks
 std::string join(std::span<const std::string> parts, std::string_view separator);

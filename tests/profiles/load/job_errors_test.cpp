@@ -19,6 +19,15 @@ TEST(JobErrors, SuggestTheNearestKey) {
             "job.yaml:4:1: unknown key 'clutser'; did you mean cluster?");
   EXPECT_EQ(load_error(kHead + "iterations: 4\n"),
             "job.yaml:4:1: unknown key 'iterations'; did you mean run.iterations?");
+  for (const char* tp : {"tensor", "tensor_parallel", "tensor_model_parallel_size"})
+    EXPECT_EQ(
+        load_error(kHead + "parallel: {" + tp + ": 8}\n"),
+        "job.yaml:4:12: unknown key 'parallel." + std::string(tp) + "'; did you mean parallel.tp?");
+  EXPECT_EQ(load_error(kHead + "parallel: {bucket: 8}\n"),
+            "job.yaml:4:12: unknown key 'parallel.bucket'; did you mean parallel.bucket_cap_mb or "
+            "parallel.bucket_size?");
+  EXPECT_EQ(load_error(kHead, {"clutser.node=4"}),
+            "-s 'clutser.node=4': unknown key 'clutser.node'; did you mean cluster.nodes?");
   EXPECT_EQ(load_error(kHead + "run: {zzzzzzzzzz: 4}\n"),
             "job.yaml:4:7: unknown key 'run.zzzzzzzzzz'; known here: run.iterations, run.warmup, "
             "run.min_seconds, run.verify, run.seed, run.jitter, run.compute_slowdown, "
