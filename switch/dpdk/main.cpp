@@ -16,6 +16,7 @@
 // processor time since the first packet, and the part of it outside the kernel. Exit status as the
 // command's. With --control, a failure prints "error WHAT" instead of that line.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -70,10 +71,11 @@ constexpr int kBaseMegabytes = 128, kPipelineMegabytes = 128, kInterfaceMegabyte
 // Starts DPDK. It would bind this thread, and the threads that this thread starts, to one core, so
 // their CPUs are restored afterwards.
 void start_dpdk(int megabytes, const std::vector<std::string>& more) {
-  cpu_set_t allowed;
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  int core = 0;
-  while (core + 1 < CPU_SETSIZE && !CPU_ISSET(core, &allowed)) ++core;
+  std::array<cpu_set_t, 8> allowed{};  // 8192 CPUs, the most that Linux supports
+  sched_getaffinity(0, sizeof allowed, allowed.data());
+  std::size_t core = 0;
+  while (core + 1 < 8 * sizeof allowed && !CPU_ISSET_S(core, sizeof allowed, allowed.data()))
+    ++core;
   std::vector<std::string> words{"ghostrank-dpdk",
                                  "-l",
                                  std::to_string(core),
@@ -90,7 +92,7 @@ void start_dpdk(int megabytes, const std::vector<std::string>& more) {
   for (std::string& w : words) arguments.push_back(w.data());
   if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0)
     throw std::system_error(rte_errno, std::generic_category(), "DPDK cannot be started");
-  sched_setaffinity(0, sizeof allowed, &allowed);
+  sched_setaffinity(0, sizeof allowed, allowed.data());
 }
 
 Json ports_json(const std::vector<PortCounters>& ports) {

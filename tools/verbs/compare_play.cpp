@@ -6,13 +6,13 @@
 #include <fcntl.h>
 #include <fstream>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "emulator/common/random.h"
+#include "emulator/host/cores.h"
 #include "profiles/error.h"
 #include "switch/ports/fd.h"
 
@@ -77,19 +77,13 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 // The CPUs of one of several processes: an equal share of ours, because two engine threads on one
 // CPU would wait for each other. All of ours if there are fewer CPUs than processes.
-cpu_set_t cores_of(int rank, int processes) {
-  cpu_set_t ours, part;
-  CPU_ZERO(&part);
-  if (processes == 1 || sched_getaffinity(0, sizeof ours, &ours) != 0) return part;
-  const int count = CPU_COUNT(&ours);
+std::vector<int> cpus_of(int rank, int processes) {
+  const std::vector<int> ours = cpus_of_this_thread();
+  const int count = static_cast<int>(ours.size());
   if (count < processes) return ours;
-  int index = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &ours)) continue;
-    if (index * processes / count == rank) CPU_SET(cpu, &part);
-    ++index;
-  }
-  return part;
+  // Index i goes to process floor(i processes / count).
+  const auto first_of = [&](int process) { return (process * count + processes - 1) / processes; };
+  return {ours.begin() + first_of(rank), ours.begin() + first_of(rank + 1)};
 }
 
 pid_t start(const std::vector<std::string>& words, int rank, int processes, int port,
@@ -97,18 +91,17 @@ pid_t start(const std::vector<std::string>& words, int rank, int processes, int 
   std::vector<std::string> arguments = words;
   std::vector<std::string> variables = environment_of(rank, processes, port);
   const std::vector<char*> argv = pointers_to(arguments), envp = pointers_to(variables);
-  const cpu_set_t cores = cores_of(rank, processes);
   const Fd in(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!in.is_open()) cannot_start(errno);
   const Fd out(open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!out.is_open())
     throw Error("cannot write " + log + ": " + std::strerror(errno), ErrorKind::environment);
+  const StayOn cpus(cpus_of(rank, processes));  // the child keeps them
   const pid_t parent = getpid(), pid = fork();
   if (pid == 0) {   // until exec, call only functions that are safe after fork()
     setpgid(0, 0);  // the terminal's Ctrl-C then reaches only the parent, which passes it on
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
-    if (CPU_COUNT(&cores) > 0) sched_setaffinity(0, sizeof cores, &cores);
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &mask, nullptr);
