@@ -140,7 +140,7 @@ void Shard::pass_note(const LeavingNote& note, NoteOnWay& way, WorldParty party,
     return note_by_links(note, way.tree, party, start, behind);
   Moment t{start.at + behind + latency, start.slip};
   if (note.carriage == Carriage::reliable && may_overtake(note.from.nic, to.nic))
-    t.at = note_order_.in(note.from.nic, to.nic, t.at, now_);
+    t.at = note_order_.in(note.from.nic, to.nic, t.at, start.at);
   if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
   deliver_note(note, to, t, into.limited() ? Event::Kind::ingress : Event::Kind::arrival,
                way.payload);

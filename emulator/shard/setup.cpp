@@ -136,7 +136,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   switch_slips_.begin(cluster_.schemes().size());
   unanswered_.begin(cluster_.schemes().size());
   connections_.clear();
-  note_order_.clear();
+  note_order_.begin(cluster_.schemes().empty() ? 0 : nics_.size());
   agents_.clear(segment_.measured);
   misfortune_.begin(segment_.first);
   links_.assign(cluster_.topology().links(), {});

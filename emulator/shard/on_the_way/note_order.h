@@ -1,14 +1,21 @@
-// When the last reliable note between two NICs is in, where the receiver's NIC may take longer for
-// a note than the sender's: a short note that leaves behind a long one would otherwise be in before
-// it, and reliable notes keep their order (collectives/agent.h).
+// When reliable notes between two NICs are in, where the receiver's NIC may take longer for a note
+// than the sender's: a short note that leaves behind a long one would otherwise be in before it,
+// and reliable notes keep their order (collectives/agent.h).
 //
-// Units: emulated picoseconds. Memory: pairs of NICs with notes on their way, and at most 1,024 or
-// as many again without. Threading: one owner (a shard).
+//   sender   ------long------short-
+//   receiver -----------------long------------------
+//                         ------short-                 in with the long one, not before
+//
+// Most notes are in after all that their NIC sent before; only the others look through those that
+// are still on their way.
+//
+// Units: emulated picoseconds. Memory: notes on their way, by sending NIC. Threading: one owner (a
+// shard).
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <unordered_map>
+#include <cstddef>
+#include <vector>
 
 #include "collectives/common/number.h"
 #include "profiles/units.h"
@@ -17,27 +24,40 @@ namespace ghostrank {
 
 class NoteOrder {
  public:
-  void clear() { last_.clear(); }
+  void begin(std::size_t nics) { senders_.assign(nics, {}); }
 
   // Returns when a note is in that would be in at `at`, were it alone. Called in the order in which
-  // the notes leave; `now`: no note that leaves later is in before this time.
-  Picoseconds in(Nic from, Nic to, Picoseconds at, Picoseconds now) {
-    Picoseconds& last = last_[static_cast<std::uint64_t>(from.value()) << 32 |
-                              static_cast<std::uint32_t>(to.value())];
-    last = std::max(last, at);
-    const Picoseconds in = last;
-    if (last_.size() >= sweep_at_) {
-      std::erase_if(last_, [now](const auto& entry) { return entry.second <= now; });
-      sweep_at_ = std::max(kSweepAt, 2 * last_.size());
-    }
-    return in;
+  // a NIC's notes leave; `soonest`: none that leaves later is in before.
+  Picoseconds in(Nic from, Nic to, Picoseconds at, Picoseconds soonest) {
+    Sender& sender = senders_[static_cast<std::size_t>(from.value())];
+    sender.forget(soonest);
+    if (at < sender.latest)
+      for (std::size_t i = sender.first; i < sender.notes.size(); ++i)
+        if (sender.notes[i].to == to) at = std::max(at, sender.notes[i].in);
+    sender.latest = std::max(sender.latest, at);
+    sender.notes.push_back({at, to});
+    return at;
   }
 
  private:
-  static constexpr std::size_t kSweepAt = 1024;
+  struct OnWay {
+    Picoseconds in = 0;
+    Nic to;
+  };
+  struct Sender {
+    std::vector<OnWay> notes;  // from `first` on; in the order in which they left
+    std::size_t first = 0;
+    Picoseconds latest = 0;
 
-  std::unordered_map<std::uint64_t, Picoseconds> last_;
-  std::size_t sweep_at_ = kSweepAt;
+    void forget(Picoseconds soonest) {
+      while (first < notes.size() && notes[first].in <= soonest) ++first;
+      if (2 * first <= notes.size()) return;
+      notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(first));
+      first = 0;
+    }
+  };
+
+  std::vector<Sender> senders_;
 };
 
 }  // namespace ghostrank
