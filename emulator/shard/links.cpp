@@ -115,7 +115,8 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
                           const Moment& start, Picoseconds duration) {
   const Topology& topology = cluster_.topology();
   const Nic from = cluster_.location(note.party).nic, to = cluster_.location(party).nic;
-  const bool ordered = !topology.one_path() && note.carriage == Carriage::reliable;
+  const bool ordered =
+      note.carriage == Carriage::reliable && (!topology.one_path() || may_overtake(from, to));
   RoutedConnection connection{note.sender.scheme | kSchemeFlows, 0, note.party, party};
   std::uint32_t number = ordered ? in_turn_.number(connection) : 0;
   if (tree.number == 0) {

@@ -1,4 +1,5 @@
-// Reorders the messages of a connection that takes several paths at once. The receiver delivers
+// Reorders the messages of a connection that takes several paths at once, or the notes of one whose
+// receiver's NIC may take longer for them than the sender's (note_order.h). The receiver delivers
 // them in the order in which they were sent: each one when all earlier ones have come, too.
 //
 // Units: emulated picoseconds. Threading: one owner (a shard: the sender's numbers messages, the

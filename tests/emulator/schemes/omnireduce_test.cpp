@@ -221,9 +221,15 @@ TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
 // the long one before, and must not be in first. Else the call would end without the long piece.
 TEST(SparseListsInTheNetwork, KeepTheirOrderAtANicThatIsSlower) {
   constexpr int kRanks = 4;
-  for (const char* scheme : {"sparcml", "sparse_all_gather"}) {
+  using Kind = TopologySpec::Kind;
+  for (const auto& [scheme, links] : {std::pair("sparcml", false),
+                                      {"sparcml", true},
+                                      {"sparse_all_gather", false},
+                                      {"sparse_all_gather", true}}) {
     SmallJob job = omni_job(kRanks, 1, {}, 40'000);
     job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+    if (links) job.spec.cluster.topology.kind = Kind::leaf_spine;
+    if (links) job.spec.cluster.topology.spines = 1;
     job.spec.run.verify = true;
     job.spec.run.iterations = 3;
     const std::string even = testing::ledger_text(job.run());
@@ -234,7 +240,7 @@ TEST(SparseListsInTheNetwork, KeepTheirOrderAtANicThatIsSlower) {
         std::make_shared<const NicRates>(std::vector{slow}, std::move(curve_of));
     const Result result = job.run();
     EXPECT_EQ(result.verify->wrong_elements, 0u);
-    EXPECT_EQ(testing::ledger_text(result), even) << scheme;
+    EXPECT_EQ(testing::ledger_text(result), even) << scheme << (links ? " over links" : "");
   }
 }
 
