@@ -405,10 +405,11 @@ void Shard::schedule_note(Message m, Carriage carriage) {
     const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
     e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
   }
-  const WorldParty sender = cluster_.world_party(cluster_.schemes()[h.group], h.source);
-  const Nic from = cluster_.location(sender).nic;
-  if (carriage == Carriage::reliable && may_overtake(from, to.nic))
-    e.t.at = note_order_.in(from, to.nic, e.t.at, now_);
+  if (carriage == Carriage::reliable) {
+    const WorldParty sender = cluster_.world_party(cluster_.schemes()[h.group], h.source);
+    const Nic from = cluster_.location(sender).nic;
+    if (may_overtake(from, to.nic)) e.t.at = note_order_.in(from, to.nic, e.t.at, now_);
+  }
   e.kind = cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival;
   e.rank = to.local;
   e.set_size(h.bytes, h.number);

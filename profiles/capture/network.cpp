@@ -30,8 +30,12 @@ std::vector<Span> spans_of(std::vector<CaptureReduction> step) {
   return out;
 }
 
-// Durations of the spans of all steps, by their number of calls and of bytes.
-using Durations = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Nanos>>;
+struct KindOfSpan {
+  std::uint64_t calls = 0, bytes = 0;
+  auto operator<=>(const KindOfSpan&) const = default;
+};
+using Durations = std::map<KindOfSpan, std::vector<Nanos>>;
+
 Durations durations_of(const std::vector<std::vector<CaptureReduction>>& steps) {
   Durations out;
   for (const auto& step : steps)
@@ -54,12 +58,12 @@ CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions)
   Sums sums;
   std::vector<double> relative;  // durations, by that of a quick one
   double least = HUGE_VAL, most = 0;
-  for (const auto& [span, durations] : durations_of(reductions)) {
+  for (const auto& [kind, durations] : durations_of(reductions)) {
     const double seconds = static_cast<double>(quantile(durations, kQuick)) * 1e-9;
     if (seconds <= 0) continue;
     for (const Nanos one : durations) relative.push_back(static_cast<double>(one) * 1e-9 / seconds);
     const double weight = static_cast<double>(durations.size()) / (seconds * seconds),
-                 calls = static_cast<double>(span.first), bytes = static_cast<double>(span.second);
+                 calls = static_cast<double>(kind.calls), bytes = static_cast<double>(kind.bytes);
     sums.cc += weight * calls * calls;
     sums.cb += weight * calls * bytes;
     sums.bb += weight * bytes * bytes;
