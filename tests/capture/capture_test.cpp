@@ -31,6 +31,11 @@ class Capture : public testing::Test {
       folder.write("rank" + std::to_string(rank) + ".jsonl", test::made_records(rank, of));
     return read_capture(folder.path(""));
   }
+  // The command, on the records that are there.
+  Outcome merged_into(const std::string& profile) {
+    return shell(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") + "' -o '" +
+                 profile + "'");
+  }
   std::string refusal(const std::string& from, const std::string& to) {
     std::string text = test::made_records(0);
     const auto at = text.find(from);
@@ -140,8 +145,7 @@ TEST_F(Capture, PlaysTheHostsWorkOnBuffersBesideTheirBroadcast) {
 
   // Played, the step is as long as it was; without the hosts' work it would be 4 % shorter.
   const std::string profile = folder.path("net.profile.yaml");
-  const Outcome captured = shell(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") +
-                                 "' -o '" + profile + "'");
+  const Outcome captured = merged_into(profile);
   ASSERT_EQ(captured.status, 0) << captured.text;
   EXPECT_NE(captured.text.find("ms of a step in work on buffers"), std::string::npos)
       << captured.text;
@@ -167,8 +171,7 @@ TEST_F(Capture, PlaysWhatHoldsUpTheLastAllReduces) {
           << rank << " " << i;
 
   const std::string profile = folder.path("net.profile.yaml");
-  const Outcome captured = shell(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") +
-                                 "' -o '" + profile + "'");
+  const Outcome captured = merged_into(profile);
   ASSERT_EQ(captured.status, 0) << captured.text;
   EXPECT_NE(captured.text.find("hosts held up its last all-reduces"), std::string::npos)
       << captured.text;
@@ -400,8 +403,7 @@ TEST_F(Capture, RefusesWhatItCannotPlay) {
 TEST_F(Capture, IsHeldAgainstTheStepsThatItLeftOut) {
   made();
   const std::string profile = folder.path("net.profile.yaml");
-  const Outcome captured = shell(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") +
-                                 "' -o '" + profile + "'");
+  const Outcome captured = merged_into(profile);
   ASSERT_EQ(captured.status, 0) << captured.text;
   EXPECT_NE(captured.text.find("16 held out"), std::string::npos) << captured.text;
   const Outcome checked =

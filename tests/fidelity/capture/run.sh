@@ -25,7 +25,7 @@ quotas=/sys/fs/cgroup/cpu
 shared=none
 [[ -z ${SHARE:-} ]] || shared=$quotas
 
-declare -A steps=([mlp]=125 [resnet]=605 [gpt]=125)
+declare -A steps_of=([resnet]=605)  # others: 125
 wire_steps=${WIRE_STEPS-25 45}
 if [[ -n $wire_steps ]] && ! command -v tcpdump >/dev/null; then
   echo "tcpdump is not installed: bytes are not compared" >&2
@@ -160,7 +160,7 @@ for rate in ${RATES:-200mbit 1gbit}; do
       profile=$work/$model.yaml
       read -r idle_before all_before < <(jiffies)
       "$ghostrank" profile capture -o "$profile" -- "$work/launch" "$name" "$ranks" "$shared" \
-        "$python" "$here/train.py" "$model" "${STEPS:-${steps[$model]}}" >"$work/facts"
+        "$python" "$here/train.py" "$model" "${STEPS:-${steps_of[$model]:-125}}" >"$work/facts"
       read -r idle_after all_after < <(jiffies)
       idle=$((100 * (idle_after - idle_before) / (all_after - all_before)))
       if [[ -n ${SHARE:-} ]] && ((idle < least_idle)); then
