@@ -54,7 +54,7 @@ StepTrial::Played StepTrial::play(double at, const std::vector<double>& ratios) 
 AdaptiveSteps::AdaptiveSteps(StepTrial& trial)
     : trial_(trial),
       controller_(trial.step(), *trial.spec().compression->adapts,
-                  [&trial](const CompressedCall& call, double ratio) {
+                  [&trial](const SentTensor& call, double ratio) {
                     return payload_at(trial.spec(), call, ratio);
                   }) {}
 

@@ -24,16 +24,17 @@ inline constexpr double kLaunchUs = 5;              // of one kernel
 
 inline constexpr double kMostLaunches = 50;  // per tensor: some, and a few for each of 8 payloads
 
-enum class Kernels { few, many_small };
+enum class LaunchedKernels { few, many_small };
 
 // From the milliseconds that a step of that ResNet-50 takes longer than its upper bound.
-constexpr CompressionCost fitted(double ms, Kernels kernels = Kernels::few) {
+constexpr CompressionCost fitted(double ms, LaunchedKernels kernels = LaunchedKernels::few) {
   constexpr double kElements = 25.559081e6, kTensors = 161, kPayloads = 8;
   const double decompress =
       kPayloads * (kElements * kWritesTensor * 1e-6 + kTensors * kLaunchUs * 1e-3);
   const double compress = ms > decompress ? ms - decompress : 0;
   const double us_of_tensor = compress / kTensors * 1e3;
-  const bool launches = kernels == Kernels::many_small || us_of_tensor <= kMostLaunches * kLaunchUs;
+  const bool launches =
+      kernels == LaunchedKernels::many_small || us_of_tensor <= kMostLaunches * kLaunchUs;
   return {launches ? 0 : compress / kElements * 1e6, kWritesTensor, launches ? us_of_tensor : 0,
           kLaunchUs,
           "fitted to GRACE's ResNet-50 on V100s at 10 Gb/s; decompressing: 900 GB/s and a launch "

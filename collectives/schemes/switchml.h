@@ -1,5 +1,5 @@
 // SwitchML (NSDI'21) as a scheme: switches sum packets of integers, slot by slot.
-// switch/worker.h decides which packet a worker may send when, switch/compiled/pool.h is a switch's
+// switch/window.h decides which packet a worker may send when, switch/compiled/pool.h is a switch's
 // side, switch/quantise.h converts floats to integers; switchml/ makes agents of them.
 //
 //   worker   packet of a chunk >                          > sum   same slot, other set: next chunk

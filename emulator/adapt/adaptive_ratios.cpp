@@ -35,9 +35,8 @@ AdaptiveRatios::AdaptiveRatios(const JobSpec& spec, const Workload& planned)
 void AdaptiveRatios::begin(double dilation) {
   if (dilation_ != dilation)
     controller_ = std::make_unique<RatioController>(
-        step_, *spec_.compression->adapts, [this](const CompressedCall& call, double ratio) {
-          return payload_at(spec_, call, ratio);
-        });
+        step_, *spec_.compression->adapts,
+        [this](const SentTensor& call, double ratio) { return payload_at(spec_, call, ratio); });
   dilation_ = dilation;
   chosen_.clear();
 }

@@ -99,7 +99,7 @@ double share_of(const JobSpec& spec, const CompressedStep& step, std::span<const
   return static_cast<double>(sent) / static_cast<double>(all);
 }
 
-double payload_at(const JobSpec& spec, const CompressedCall& call, double ratio) {
+double payload_at(const JobSpec& spec, const SentTensor& call, double ratio) {
   return static_cast<double>(
       payload_bytes(*spec.compression->method, call.elements, options_at(spec, ratio)));
 }

@@ -14,7 +14,7 @@
 namespace ghostrank {
 
 // A tensor whose payload is exchanged by one call.
-struct CompressedCall {
+struct SentTensor {
   std::uint32_t tensor = 0;  // as Op::tensor
   std::uint64_t elements = 0;
 };
@@ -27,7 +27,7 @@ struct StreamPart {
 };
 
 struct CompressedStep {
-  std::vector<CompressedCall> calls;
+  std::vector<SentTensor> calls;
   std::vector<StreamPart> stream;
   double computed = 0;  // when the last wait passes: the backward pass and all before it have ended
   double compute = 0;   // the compute stream alone, the optimizer included
@@ -49,6 +49,6 @@ Workload with_ratios(const JobSpec& spec, const Workload& workload, const Compre
 double share_of(const JobSpec& spec, const CompressedStep& step, std::span<const double> ratios);
 
 // Bytes of the payload of a call at this ratio.
-double payload_at(const JobSpec& spec, const CompressedCall& call, double ratio);
+double payload_at(const JobSpec& spec, const SentTensor& call, double ratio);
 
 }  // namespace ghostrank

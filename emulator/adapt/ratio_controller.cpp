@@ -92,7 +92,7 @@ void RatioController::fill_gaps(std::vector<double>& ratios) const {
     }
     if (part.kind != StreamPart::Kind::wait) continue;
     if (last && now < part.seconds) {
-      const CompressedCall& call = step_.calls[last->call];
+      const SentTensor& call = step_.calls[last->call];
       double& ratio = ratios[last->call];
       ratio = ratio_for(call, payload_(call, ratio) + (part.seconds - now) / byte_, ratio);
     }
@@ -101,7 +101,7 @@ void RatioController::fill_gaps(std::vector<double>& ratios) const {
   }
 }
 
-double RatioController::ratio_for(const CompressedCall& call, double bytes, double at_least) const {
+double RatioController::ratio_for(const SentTensor& call, double bytes, double at_least) const {
   if (payload_(call, limits_.most) <= bytes) return std::max(limits_.most, at_least);
   double low = std::log(at_least), high = std::log(limits_.most);
   for (int i = 0; i < kHalvings && high > low; ++i) {

@@ -28,7 +28,7 @@ namespace ghostrank {
 class RatioController {
  public:
   // Bytes of a call's payload at a ratio.
-  using Payload = std::function<double(const CompressedCall& call, double ratio)>;
+  using Payload = std::function<double(const SentTensor& call, double ratio)>;
 
   // `step` must outlive it.
   RatioController(const CompressedStep& step, const RatioLimits& limits, Payload payload);
@@ -45,7 +45,7 @@ class RatioController {
   double bytes(std::span<const double> ratios) const;
   void fill_gaps(std::vector<double>& ratios) const;
   // The largest ratio at which the call's payload has at most `bytes`, but at least `at_least`.
-  double ratio_for(const CompressedCall& call, double bytes, double at_least) const;
+  double ratio_for(const SentTensor& call, double bytes, double at_least) const;
 
   const CompressedStep& step_;
   RatioLimits limits_;

@@ -1,5 +1,7 @@
 // The tables of keys as JSON Schemas and as Markdown. Tests compare profiles/schema/ and the
 // reference in docs/job-format.md with the output of these functions.
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "profiles/device/device.h"
@@ -19,8 +21,7 @@ using Json = nlohmann::ordered_json;
 bool has_default(const Key& key) { return key.standard != kAbsent && key.standard != kRequired; }
 
 Json number_json(double value) {
-  if (value == static_cast<double>(static_cast<std::int64_t>(value)))
-    return static_cast<std::int64_t>(value);
+  if (std::abs(value) < 0x1p63 && value == std::trunc(value)) return static_cast<std::int64_t>(value);
   return value;
 }
 

@@ -83,7 +83,7 @@ double error(std::span<const float> tensor, const CompressionOptions&) {
 }  // namespace
 
 const Compressor kAdaq{.name = "adaq",
-                       .cost = fitted(1185, Kernels::many_small),
+                       .cost = fitted(1185, LaunchedKernels::many_small),
                        .size = size,
                        .compress = compress,
                        .decompress = decompress,

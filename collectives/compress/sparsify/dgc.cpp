@@ -23,6 +23,7 @@ float by_sample(std::span<const float> tensor, const CompressionOptions& options
 
 }  // namespace
 
-const Compressor kDgc = selects_by<by_sample>("dgc", fitted(580, Kernels::many_small), true);
+const Compressor kDgc =
+    selects_by<by_sample>("dgc", fitted(580, LaunchedKernels::many_small), true);
 
 }  // namespace ghostrank

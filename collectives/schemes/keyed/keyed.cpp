@@ -124,7 +124,7 @@ bool KeyedEnds::steps_weights(std::uint32_t tensor, DataType type) const {
   return rules_.optimises && tensor < kUnnamedTensor && is_float(type);
 }
 
-Shard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members) {
+PieceShard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members) {
   const std::uint64_t begin = piece.elements * member / members,
                       end = piece.elements * (member + 1) / members;
   return {piece.first + begin, end - begin};

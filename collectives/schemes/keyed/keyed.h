@@ -166,10 +166,10 @@ class KeyedEnds : public Ends {
 };
 
 // The part of a piece that rank `member` of `members` on a node reduces.
-struct Shard {
+struct PieceShard {
   std::uint64_t first = 0, elements = 0;  // within the tensor
 };
-Shard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members);
+PieceShard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members);
 
 // Kinds of notes. Note::index: between a root and servers a key, else the number of the piece.
 enum class KeyTag : std::uint8_t {

@@ -209,7 +209,7 @@ class alignas(64) Worker final : public Agent {
     }
     for (std::size_t m = 0; m < mates(); ++m) {
       if (m == self_) continue;
-      const Shard shard = shard_of(o.piece(i), m, mates());
+      const PieceShard shard = shard_of(o.piece(i), m, mates());
       tell(io, m, KeyTag::share, o, i, shard.elements, tensor.read(shard.first, shard.elements));
     }
   }
@@ -221,7 +221,7 @@ class alignas(64) Worker final : public Agent {
     Shared& s = shared(note.call, note.index);
     if (!note.content.empty()) s.parts[from].assign(note.content.begin(), note.content.end());
     if (++s.shares < mates() - 1) return;
-    const Shard shard = shard_of(o.piece(note.index), self_, mates());
+    const PieceShard shard = shard_of(o.piece(note.index), self_, mates());
     const auto own = io.tensor(note.call).read(shard.first, shard.elements);
     if (!own.empty()) s.parts[self_].assign(own.begin(), own.end());
     Sum sum;
@@ -314,13 +314,13 @@ class alignas(64) Worker final : public Agent {
       return piece_done(io, o, i);
     }
     enter(io, o, i, Stage::broadcast);
-    const auto part = [&](const Shard& shard) {
+    const auto part = [&](const PieceShard& shard) {
       if (content.empty()) return content;
       const std::uint64_t e = bytes_of(o.type);
       return content.subspan((shard.first - piece.first) * e, shard.elements * e);
     };
     for (std::size_t m = 1; m < mates(); ++m) {
-      const Shard shard = shard_of(piece, m, mates());
+      const PieceShard shard = shard_of(piece, m, mates());
       tell(io, m, KeyTag::own, o, i, shard.elements, part(shard));
     }
     pass_on(io, o, i, part(shard_of(piece, 0, mates())));
@@ -340,7 +340,7 @@ class alignas(64) Worker final : public Agent {
 
   // The result of this rank's shard has come: all others get it from here.
   void pass_on(Io& io, Open& o, std::size_t i, std::span<const std::byte> content) {
-    const Shard shard = shard_of(o.piece(i), self_, mates());
+    const PieceShard shard = shard_of(o.piece(i), self_, mates());
     for (std::size_t m = 0; m < mates(); ++m)
       if (m != self_) tell(io, m, KeyTag::gather, o, i, shard.elements, content);
     gather(io, o, i, self_, content);

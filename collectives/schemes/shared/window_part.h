@@ -1,5 +1,5 @@
 // A worker's part over packets that may be lost (worker_part.h): a window of slots, each with a
-// packet that waits for its result and is sent again after a while. switch/worker.h is the window;
+// packet that waits for its result and is sent again after a while. switch/window.h is the window;
 // what a packet holds, and what its result means, is the scheme's.
 //
 // Threading: one owner.
@@ -11,7 +11,7 @@
 
 #include "collectives/schemes/shared/slot_timers.h"
 #include "collectives/schemes/shared/worker_part.h"
-#include "switch/worker.h"
+#include "switch/window.h"
 
 namespace ghostrank {
 
@@ -28,7 +28,7 @@ class WindowPart : public WorkerPart {
   void on_room(Io& io) override;
 
  protected:
-  using Chunk = switchml::Worker::Chunk;
+  using Chunk = switchml::Window::Chunk;
 
   // Begins a call with chunks of `per_chunk` elements; unless nothing is sent, send its packets
   // with begin_stream().
@@ -58,7 +58,7 @@ class WindowPart : public WorkerPart {
   const RailShare* share_ = nullptr;
   bool real_ = false;        // the ranks of the call hold real data
   std::uint64_t ready_ = 0;  // chunks that may leave
-  switchml::Worker worker_;
+  switchml::Window worker_;
   SlotTimers timers_;
   bool paused_ = false;          // nothing is sent
   std::vector<bool> set_aside_;  // slots whose packet is not sent again

@@ -164,21 +164,21 @@ std::span<const std::byte> SwitchMlPart::contribute(Io& io, const Chunk& chunk,
   const auto nodes = static_cast<std::uint64_t>(layout_->rails.nodes());
   packet.words = {.packet = number_of(chunk)};
   packet.full = reach == Reach::everyone;
-  if (chunk.exponent != switchml::Worker::kNone)
+  if (chunk.exponent != switchml::Window::kNone)
     packet.words.exponent = own_exponent(io, chunk.exponent);
   if (reach != Reach::everyone) {
     // A round needs somebody's elements: before the first chunk one worker after the other gives
     // and takes zeros.
-    packet.words.worker = chunk.values == switchml::Worker::kNone
+    packet.words.worker = chunk.values == switchml::Window::kNone
                               ? static_cast<int>(chunk.packet % nodes)
                               : layout_->rails.node_of(share_->chunk(chunk.values).rank);
     packet.full = packet.words.worker == node_ ||
-                  (reach == Reach::to_one && chunk.values != switchml::Worker::kNone);
+                  (reach == Reach::to_one && chunk.values != switchml::Window::kNone);
   }
   packet.values.resize(packet.full && real_ ? layout_->options.elements : 0);
   const std::span<const std::byte> values = std::as_bytes(std::span(packet.values));
   if (values.empty()) return values;
-  if (chunk.values == switchml::Worker::kNone) {
+  if (chunk.values == switchml::Window::kNone) {
     std::ranges::fill(packet.values, 0);
     return values;
   }
@@ -248,11 +248,11 @@ MaybeChunk SwitchMlPart::complete(Io& io, const Chunk& chunk, std::int8_t expone
     std::swap(sent_[chunk.slot], waiting_[chunk.slot]);
   }
   worker_.result(chunk.slot, chunk.set);
-  if (chunk.exponent != switchml::Worker::kNone && !exponents_.empty())
+  if (chunk.exponent != switchml::Window::kNone && !exponents_.empty())
     exponents_[chunk.exponent] = exponent;
-  if (chunk.values != switchml::Worker::kNone) finish(io, chunk.values, content);
+  if (chunk.values != switchml::Window::kNone) finish(io, chunk.values, content);
   go_on(io);
-  if (chunk.values == switchml::Worker::kNone) return std::nullopt;
+  if (chunk.values == switchml::Window::kNone) return std::nullopt;
   return static_cast<std::uint64_t>(chunk.values);
 }
 

@@ -11,8 +11,8 @@
 #include "collectives/schemes/switchml/agents.h"
 #include "collectives/schemes/switchml/packets.h"
 #include "switch/quantise.h"
+#include "switch/window.h"
 #include "switch/wire/switchml.h"
-#include "switch/worker.h"
 
 namespace ghostrank {
 namespace switchml {
@@ -30,7 +30,7 @@ bool Layout::needs_exponents(const Call& call) const {
 
 namespace {
 
-using switchml::Layout, switchml::Worker;
+using switchml::Layout, switchml::Window;
 
 constexpr std::array kServed{Func::all_reduce, Func::reduce_scatter, Func::all_gather,
                              Func::broadcast, Func::reduce};
@@ -158,7 +158,7 @@ class SwitchMl final : public MemberEnds {
   }
 
   std::uint64_t packets_of(const Call& call, const RailShare& share) const {
-    return Worker::packets_of(share.chunks(), layout_->needs_exponents(call),
+    return Window::packets_of(share.chunks(), layout_->needs_exponents(call),
                               layout_->options.slots);
   }
 

@@ -11,7 +11,7 @@ namespace ghostrank {
 namespace {
 
 // A step of a ring launches all kernels, each on a part of the keys.
-Work part_of(const Work& work, int ranks) { return {work.time / ranks, work.launching}; }
+GpuWork part_of(const GpuWork& work, int ranks) { return {work.time / ranks, work.launching}; }
 
 }  // namespace
 

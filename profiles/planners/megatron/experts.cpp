@@ -29,7 +29,7 @@ void PassWriter::move_rows(std::uint16_t group, DataType type, const std::uint32
   out_.after(streams_.compute, streams_.ep);
 }
 
-void PassWriter::exchange(const Routing* routing, Cargo cargo, bool back) {
+void PassWriter::exchange(const ExpertRouting* routing, Cargo cargo, bool back) {
   if (plan_.spec->parallel.deduplicated && plan_.ep > 1) return exchange_once(routing, cargo, back);
   const bool hidden = cargo == Cargo::hidden;
   const std::uint64_t rows = plan_.routed_rows() / plan_.ep;
@@ -40,7 +40,7 @@ void PassWriter::exchange(const Routing* routing, Cargo cargo, bool back) {
 
 // A row goes along rails to every node with experts of its token, and from there to the node's
 // ranks. It carries the weights of all experts of its token.
-void PassWriter::exchange_once(const Routing* routing, Cargo cargo, bool back) {
+void PassWriter::exchange_once(const ExpertRouting* routing, Cargo cargo, bool back) {
   const bool hidden = cargo == Cargo::hidden;
   const DataType type = hidden ? plan_.activations : DataType::float32;
   const std::uint64_t width = hidden ? plan_.model.hidden : plan_.model.experts.top_k;
@@ -59,17 +59,17 @@ void PassWriter::exchange_once(const Routing* routing, Cargo cargo, bool back) {
   back ? along_rail() : inside_node();
 }
 
-const Routing* PassWriter::routing_of(int layer) const {
+const ExpertRouting* PassWriter::routing_of(int layer) const {
   return routing_.empty() ? nullptr : &routing_[layer];
 }
 
 // Rows that this rank's experts process.
-std::uint64_t PassWriter::arriving_rows(const Routing* routing) const {
+std::uint64_t PassWriter::arriving_rows(const ExpertRouting* routing) const {
   if (!routing) return plan_.routed_rows();
   return routing->rows[ep_rank_] * plan_.ep;
 }
 
-Picoseconds PassWriter::experts_time(const Routing* routing) const {
+Picoseconds PassWriter::experts_time(const ExpertRouting* routing) const {
   const Picoseconds even = times_.expert1 + times_.expert2;
   if (!routing) return even;
   return static_cast<Picoseconds>(static_cast<double>(even) *
@@ -78,7 +78,7 @@ Picoseconds PassWriter::experts_time(const Routing* routing) const {
 }
 
 void PassWriter::experts_forward(std::uint32_t label, int layer) {
-  const Routing* routing = routing_of(layer);
+  const ExpertRouting* routing = routing_of(layer);
   const std::uint64_t rows = arriving_rows(routing), h = plan_.model.hidden;
   compute(label, times_.router);
   if (plan_.spec->parallel.deduplicated)
@@ -97,7 +97,7 @@ void PassWriter::experts_forward(std::uint32_t label, int layer) {
 }
 
 void PassWriter::experts_backward(std::uint32_t label, int layer) {
-  const Routing* routing = routing_of(layer);
+  const ExpertRouting* routing = routing_of(layer);
   const std::uint64_t rows = arriving_rows(routing), h = plan_.model.hidden;
   if (plan_.model.experts.shared > 0)
     half_backward(feed_forward(label, times_.shared1, times_.shared2));

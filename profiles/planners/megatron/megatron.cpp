@@ -42,7 +42,7 @@ struct Chunk {
 class StageWriter {
  public:
   StageWriter(const MegatronPlan& plan, const MegatronGroups& groups,
-              std::span<const Routing> routing, int stage, int ep_rank,
+              std::span<const ExpertRouting> routing, int stage, int ep_rank,
               std::vector<GroupedCalls>& launches)
       : plan_(plan),
         parallel_(plan.spec->parallel),
@@ -521,7 +521,7 @@ Workload plan_megatron(const JobSpec& spec) {
   Workload workload;
   workload.ranks = plan.ranks();
   const MegatronGroups groups = megatron_groups(plan, workload);
-  const std::vector<Routing> routing = megatron_routing(plan, groups.ep_nodes, workload);
+  const std::vector<ExpertRouting> routing = megatron_routing(plan, groups.ep_nodes, workload);
   const std::size_t per_stage = plan.roles_per_stage();
   const std::size_t roles = plan.pp * per_stage;
   const auto write = [&](std::size_t role, int micro_batches) {

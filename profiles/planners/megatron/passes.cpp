@@ -12,7 +12,7 @@ constexpr int kLaunchesOfCall = 2;
 }  // namespace
 
 PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
-                       const MegatronStreams& streams, std::span<const Routing> routing,
+                       const MegatronStreams& streams, std::span<const ExpertRouting> routing,
                        int ep_rank)
     : out_(out),
       plan_(plan),
@@ -63,7 +63,7 @@ PassWriter::Half PassWriter::attention(std::uint32_t label) const {
 }
 
 // The first kernel starts after its launch, and the last one does not end before its own launch.
-void PassWriter::compute(std::uint32_t label, const Work& work) {
+void PassWriter::compute(std::uint32_t label, const GpuWork& work) {
   const Picoseconds first = std::min(launch_, work.launching);
   const auto launch = [&](Picoseconds time) {
     if (streams_.host == 0) return;

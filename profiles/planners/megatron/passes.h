@@ -58,7 +58,7 @@ class PassWriter {
  public:
   // `routing`: by layer, empty if it is even. `ep_rank`: this rank's position in its ep group.
   PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
-             const MegatronStreams& streams, std::span<const Routing> routing, int ep_rank);
+             const MegatronStreams& streams, std::span<const ExpertRouting> routing, int ep_rank);
 
   // Ops from here on belong to this pass: "F3" is the forward of micro-batch 3.
   void begin(Pass pass, int micro_batch);
@@ -88,12 +88,12 @@ class PassWriter {
     std::uint32_t attention = 0, ffn = 0, head = 0, mtp = 0, again = 0;
   };
 
-  void compute(std::uint32_t label, const Work& work);
-  void compute(std::uint32_t label, Picoseconds time) { compute(label, Work{time}); }
+  void compute(std::uint32_t label, const GpuWork& work);
+  void compute(std::uint32_t label, Picoseconds time) { compute(label, GpuWork{time}); }
   // megatron/userbuffers.cpp
   bool overlaps_tp() const { return plan_.spec->parallel.tp_comm_overlap && plan_.tp > 1; }
-  void gathered_product(std::uint32_t label, const Work& product);
-  void scattered_product(std::uint32_t label, const Work& product);
+  void gathered_product(std::uint32_t label, const GpuWork& product);
+  void scattered_product(std::uint32_t label, const GpuWork& product);
   void overlapped_forward(const Half& half);
   void overlapped_row_backward(const Half& half);
 
@@ -115,12 +115,12 @@ class PassWriter {
   void route(Func func, std::uint16_t group, DataType type, std::uint64_t count);
   // Payload of an exchange with experts: hidden states, or the weights of a token's experts.
   enum class Cargo : std::uint8_t { hidden, weights };
-  void exchange(const Routing* routing, Cargo cargo, bool back);
-  void exchange_once(const Routing* routing, Cargo cargo, bool back);
+  void exchange(const ExpertRouting* routing, Cargo cargo, bool back);
+  void exchange_once(const ExpertRouting* routing, Cargo cargo, bool back);
   void move_rows(std::uint16_t group, DataType type, const std::uint32_t* list, std::uint64_t even);
-  const Routing* routing_of(int layer) const;
-  std::uint64_t arriving_rows(const Routing* routing) const;
-  Picoseconds experts_time(const Routing* routing) const;
+  const ExpertRouting* routing_of(int layer) const;
+  std::uint64_t arriving_rows(const ExpertRouting* routing) const;
+  Picoseconds experts_time(const ExpertRouting* routing) const;
   bool has_experts(int layer) const {
     return plan_.model.has_experts(static_cast<std::uint64_t>(layer));
   }
@@ -136,8 +136,8 @@ class PassWriter {
   bool weights() const { return pass_ != Pass::input_backward; }
   void column_backward(std::uint32_t label, const WorkTimes& product, std::uint64_t elements);
   // The part of a product's backward that this pass computes.
-  Work backward_of(const WorkTimes& product) const {
-    return (inputs() ? product.input : Work{}) + (weights() ? product.weight : Work{});
+  GpuWork backward_of(const WorkTimes& product) const {
+    return (inputs() ? product.input : GpuWork{}) + (weights() ? product.weight : GpuWork{});
   }
   // Context parallelism: a ring of `ranks`, or a swap of heads for sequence among `ranks`.
   void ring_step(std::uint16_t group, int ranks, std::uint32_t label, std::uint64_t elements);
@@ -158,7 +158,7 @@ class PassWriter {
   const LayerTimes times_;
   const WorkTimes head_;
   const Picoseconds launch_;  // of a kernel
-  const std::span<const Routing> routing_;
+  const std::span<const ExpertRouting> routing_;
   const int ep_rank_;
   // Elements per rank: queries, keys, values, and the attention core's output.
   std::uint64_t q_elements_ = 0, k_elements_ = 0, v_elements_ = 0, o_elements_ = 0;

@@ -123,7 +123,7 @@ constexpr double kHoldsUp = .5;
 WorkTimes like_forward(Picoseconds time) { return {{time}, {time}, {time}}; }
 
 WorkTimes played(const ComputeModel& device, const KernelTimes& kernels) {
-  const auto work = [&](const Kernels& some) -> Work {
+  const auto work = [&](const Kernels& some) -> GpuWork {
     return {device.on_device(some, "a layer"), device.on_host(some)};
   };
   return {work(kernels.forward), work(kernels.input), work(kernels.weight)};
@@ -276,7 +276,7 @@ Picoseconds megatron_launch(const MegatronPlan& plan) {
 
 bool is_host_bound(const MegatronPlan& plan) {
   const LayerTimes times = megatron_layer_times(plan);
-  Work layer;
+  GpuWork layer;
   for (const WorkTimes* part : {&times.qkv, &times.core, &times.projection, &times.fc1, &times.fc2})
     layer += part->forward + part->input + part->weight;
   const bool waits = plan.spec->parallel.blocking_wait && plan.tp > 1;

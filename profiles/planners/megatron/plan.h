@@ -85,23 +85,23 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
 std::uint64_t megatron_stored(const MegatronPlan& plan, int stage);
 
 // Time on the GPU, and the host's time to launch the kernels.
-struct Work {
+struct GpuWork {
   Picoseconds time = 0, launching = 0;
-  Work& operator+=(const Work& other) {
+  GpuWork& operator+=(const GpuWork& other) {
     time += other.time;
     launching += other.launching;
     return *this;
   }
-  friend Work operator+(Work a, const Work& b) { return a += b; }
+  friend GpuWork operator+(GpuWork a, const GpuWork& b) { return a += b; }
 };
 struct WorkTimes {  // forward; backward: the gradient of the input, that of the weights
-  Work forward, input, weight;
+  GpuWork forward, input, weight;
 };
 
 // Times of one layer, or of the head.
 struct LayerTimes {
   WorkTimes qkv, core, projection, fc1, fc2;
-  Work down;  // latent attention, instead of qkv; forward, and each half of the backward
+  GpuWork down;  // latent attention, instead of qkv; forward, and each half of the backward
   WorkTimes q_up, kv_up;  // likewise
   WorkTimes mtp;          // projection of a multi-token prediction module
   Picoseconds router = 0, expert1 = 0, expert2 = 0;  // forward, and each half of the backward

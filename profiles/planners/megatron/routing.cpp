@@ -87,7 +87,7 @@ std::vector<std::uint64_t> rows_of_ranks(const MegatronPlan& plan,
   return out;
 }
 
-void add_lists(const MegatronPlan& plan, Workload& workload, Routing& out) {
+void add_lists(const MegatronPlan& plan, Workload& workload, ExpertRouting& out) {
   out.rows_lists = add_both(workload, out.rows, plan.model.hidden);
   out.weights_lists = add_both(workload, out.rows, 1);
 }
@@ -95,7 +95,7 @@ void add_lists(const MegatronPlan& plan, Workload& workload, Routing& out) {
 // Between nodes: a row per token and node that it reaches. Inside a node: the rows from all nodes,
 // handed on.
 void add_lists_once(const MegatronPlan& plan, const Choices& choices, Workload& workload,
-                    Routing& out) {
+                    ExpertRouting& out) {
   const auto whole = [&](double share, std::size_t times) {
     return static_cast<std::uint64_t>(
         std::llround(static_cast<double>(plan.routed_tokens() * times) * share));
@@ -140,12 +140,13 @@ std::uint64_t rows_to_each(const MegatronPlan& plan, int shares) {
       std::ceil(static_cast<double>(plan.routed_tokens()) * reached - 1e-6));
 }
 
-std::vector<Routing> megatron_routing(const MegatronPlan& plan, int nodes, Workload& workload) {
+std::vector<ExpertRouting> megatron_routing(const MegatronPlan& plan, int nodes,
+                                            Workload& workload) {
   if (!plan.is_uneven()) return {};
   check_table(plan);
   const Experts& experts = plan.model.experts;
   const bool once = plan.spec->parallel.deduplicated && plan.ep > 1;
-  std::vector<Routing> out(plan.model.layers + plan.model.mtp);
+  std::vector<ExpertRouting> out(plan.model.layers + plan.model.mtp);
   std::size_t routed = 0;
   for (std::uint64_t layer = 0; layer < out.size(); ++layer) {
     if (!plan.model.has_experts(layer)) continue;

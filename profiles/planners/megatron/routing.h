@@ -21,7 +21,7 @@ struct Lists {  // indices into Workload::counts; counts are elements
   const std::uint32_t& list(bool home) const { return home ? back : there; }
 };
 
-struct Routing {                    // of one layer
+struct ExpertRouting {              // of one layer
   std::vector<std::uint64_t> rows;  // by member: rows that its experts get from every member
   Lists rows_lists, weights_lists;  // of hidden states; of weights, one element per row
   // Deduplicated: between nodes; inside each node. A row carries the weights of all its token's
@@ -34,7 +34,8 @@ struct Routing {                    // of one layer
 // rows. Empty: routing is even. Adds the lists to the workload. `nodes`: nodes that an
 // expert-parallel group spans, with deduplicated dispatch. Throws Error(usage) if the job's loads
 // do not fit the model.
-std::vector<Routing> megatron_routing(const MegatronPlan& plan, int nodes, Workload& workload);
+std::vector<ExpertRouting> megatron_routing(const MegatronPlan& plan, int nodes,
+                                            Workload& workload);
 
 // Rows that a rank sends to each of `shares` equal shares of the experts, if routing is even and a
 // token's row goes to a share only once; rounded up.

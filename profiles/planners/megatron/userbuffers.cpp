@@ -30,11 +30,13 @@ namespace {
 constexpr int kSplits = 4;
 constexpr double kReduceMultiprocessors = 16;
 
-Work part_of(const Work& work, int parts) { return {work.time / parts, work.launching / parts}; }
+GpuWork part_of(const GpuWork& work, int parts) {
+  return {work.time / parts, work.launching / parts};
+}
 
 }  // namespace
 
-void PassWriter::gathered_product(std::uint32_t label, const Work& product) {
+void PassWriter::gathered_product(std::uint32_t label, const GpuWork& product) {
   const std::uint64_t part = plan_.hidden_states() / plan_.tp;
   const Op::Within within = plan_.tp > 2 ? Op::Within::pair : Op::Within::group;
   out_.after(streams_.tp, streams_.compute);
@@ -50,12 +52,12 @@ void PassWriter::gathered_product(std::uint32_t label, const Work& product) {
   out_.after(streams_.compute, streams_.tp_send);
 }
 
-void PassWriter::scattered_product(std::uint32_t label, const Work& product) {
+void PassWriter::scattered_product(std::uint32_t label, const GpuWork& product) {
   const double all = plan_.spec->device.multiprocessors;
   const double slower = all > kReduceMultiprocessors ? all / (all - kReduceMultiprocessors) : 1;
   const std::uint64_t elements = plan_.hidden_states() / plan_.tp;
   for (int split = 0; split < kSplits; ++split) {
-    Work part = part_of(product, kSplits);
+    GpuWork part = part_of(product, kSplits);
     if (split > 0) part.time = static_cast<Picoseconds>(static_cast<double>(part.time) * slower);
     compute(label, part);
     const std::uint64_t from = elements * split / kSplits, to = elements * (split + 1) / kSplits;

@@ -31,7 +31,7 @@ CompressedStep three() {
   return step;
 }
 
-double payload(const CompressedCall& call, double ratio) {
+double payload(const SentTensor& call, double ratio) {
   return 8 * ratio * static_cast<double>(call.elements);
 }
 
@@ -137,7 +137,7 @@ TEST(CompressedStep, KnowsWhenTensorsAreReadyAndChangesTheirPayloads) {
   const CompressedStep step = compressed_step(workload);
   ASSERT_EQ(step.calls.size(), 3u);
   std::vector<std::uint64_t> elements;
-  for (const CompressedCall& call : step.calls) elements.push_back(call.elements);
+  for (const SentTensor& call : step.calls) elements.push_back(call.elements);
   EXPECT_EQ(elements, (std::vector<std::uint64_t>{1000, 5000, 3000}));
   EXPECT_NEAR(step.computed, 100e-6, 1e-12);
   ASSERT_FALSE(step.stream.empty());

@@ -1,5 +1,5 @@
 // SwitchML's worker against the switch's slots, with losses: the time and place of every packet.
-#include "switch/worker.h"
+#include "switch/window.h"
 
 #include <deque>
 #include <map>
@@ -14,10 +14,10 @@
 namespace ghostrank::switchml {
 namespace {
 
-using Chunk = Worker::Chunk;
+using Chunk = Window::Chunk;
 
-TEST(Worker, LetsAWindowLeaveAndThenOneForEachResult) {
-  Worker worker(4);
+TEST(Window, LetsAWindowLeaveAndThenOneForEachResult) {
+  Window worker(4);
   worker.start(7, false);
   std::vector<Chunk> left;
   while (const auto chunk = worker.next()) left.push_back(*chunk);
@@ -27,7 +27,7 @@ TEST(Worker, LetsAWindowLeaveAndThenOneForEachResult) {
     EXPECT_EQ(left[i].slot, i);
     EXPECT_EQ(left[i].set, 0);
     EXPECT_EQ(left[i].values, static_cast<std::int64_t>(i));
-    EXPECT_EQ(left[i].exponent, Worker::kNone);
+    EXPECT_EQ(left[i].exponent, Window::kNone);
   }
   ASSERT_TRUE(worker.result(2, 0));
   const auto next = worker.next();
@@ -41,8 +41,8 @@ TEST(Worker, LetsAWindowLeaveAndThenOneForEachResult) {
   EXPECT_EQ(worker.in_flight(2)->packet, 6u);
 }
 
-TEST(Worker, GoesOnWithTheOtherSetInTheNextJob) {
-  Worker worker(4);
+TEST(Window, GoesOnWithTheOtherSetInTheNextJob) {
+  Window worker(4);
   const auto play = [&](std::uint64_t chunks) {
     std::vector<int> places;
     worker.start(chunks, false);
@@ -59,17 +59,17 @@ TEST(Worker, GoesOnWithTheOtherSetInTheNextJob) {
   EXPECT_EQ(play(2), (std::vector{1, 2}));
 }
 
-TEST(Worker, SendsExponentsAWindowAheadOfTheirValues) {
-  EXPECT_EQ(Worker::packets_of(10, true, 4), 14u);
-  EXPECT_EQ(Worker::packets_of(3, true, 4), 6u);
-  EXPECT_EQ(Worker::packets_of(0, true, 4), 0u);
-  Worker worker(4);
+TEST(Window, SendsExponentsAWindowAheadOfTheirValues) {
+  EXPECT_EQ(Window::packets_of(10, true, 4), 14u);
+  EXPECT_EQ(Window::packets_of(3, true, 4), 6u);
+  EXPECT_EQ(Window::packets_of(0, true, 4), 0u);
+  Window worker(4);
   worker.start(3, true);
   std::vector<Chunk> left;
   while (const auto chunk = worker.next()) left.push_back(*chunk);
   ASSERT_EQ(left.size(), 3u);  // the fourth would bring values, whose exponent is not known yet
   EXPECT_EQ(left[2].exponent, 2);
-  EXPECT_EQ(left[2].values, Worker::kNone);
+  EXPECT_EQ(left[2].values, Window::kNone);
   worker.result(1, 0);
   EXPECT_FALSE(worker.next());  // packet 4 needs slot 0, too
   worker.result(0, 0);
@@ -77,7 +77,7 @@ TEST(Worker, SendsExponentsAWindowAheadOfTheirValues) {
   ASSERT_TRUE(third);
   EXPECT_EQ(third->packet, 4u);
   EXPECT_EQ(third->values, 1);
-  EXPECT_EQ(third->exponent, Worker::kNone);
+  EXPECT_EQ(third->exponent, Window::kNone);
 }
 
 // Workers, a switch, and links between them that keep their order but lose a share of their
@@ -92,7 +92,7 @@ class Play {
   }
 
   void job(std::uint64_t chunks, bool exponents) {
-    for (Worker& w : workers_) w.start(chunks, exponents);
+    for (Window& w : workers_) w.start(chunks, exponents);
     sums_.assign(workers_.size(), {});
     number_ += 1000;
     for (int round = 0; round < 100'000 && !all_ended(); ++round) step();
@@ -119,7 +119,7 @@ class Play {
   }
   bool lost() { return std::uniform_real_distribution<>(0, 1)(random_) < loss_; }
   bool all_ended() const {
-    return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended(); });
+    return std::all_of(workers_.begin(), workers_.end(), [](const Window& w) { return w.ended(); });
   }
   void send(std::size_t worker, const Chunk& chunk) {
     if (!lost()) to_switch_[worker].push_back(chunk);
@@ -148,7 +148,7 @@ class Play {
     const Chunk chunk = to_switch_[w].front();
     to_switch_[w].pop_front();
     std::vector<std::byte> values(32 * 4);
-    if (chunk.values != Worker::kNone)
+    if (chunk.values != Window::kNone)
       store32(values.data(), static_cast<std::uint32_t>(value(w, chunk.values)));
     Packet packet{.slot = chunk.slot, .set = chunk.set, .elements = 32, .values = values.data()};
     const Verdict verdict = pool_.receive(static_cast<int>(w), chunk.slot, packet);
@@ -161,7 +161,7 @@ class Play {
     const Result result = to_worker_[w].front();
     to_worker_[w].pop_front();
     if (const auto chunk = workers_[w].result(result.slot, result.set);
-        chunk && chunk->values != Worker::kNone) {
+        chunk && chunk->values != Window::kNone) {
       EXPECT_TRUE(sums_[w].emplace(chunk->values, result.sum).second);
     }
   }
@@ -169,14 +169,14 @@ class Play {
   Pool pool_;
   double loss_;
   std::mt19937 random_;
-  std::vector<Worker> workers_;
+  std::vector<Window> workers_;
   std::vector<std::deque<Chunk>> to_switch_;
   std::vector<std::deque<Result>> to_worker_;
   std::vector<std::map<std::int64_t, std::int32_t>> sums_;
   std::int32_t number_ = 0;
 };
 
-TEST(Worker, GetsEveryChunksSumOnceWhateverIsLost) {
+TEST(Window, GetsEveryChunksSumOnceWhateverIsLost) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     Play play(1 + static_cast<int>(random() % 8), 1 + static_cast<int>(random() % 9),

@@ -1,4 +1,4 @@
-#include "switch/worker.h"
+#include "switch/window.h"
 
 #include <algorithm>
 
@@ -7,15 +7,15 @@
 
 namespace ghostrank::switchml {
 
-Worker::Worker(int window) : window_(window), slots_(window) {
+Window::Window(int window) : window_(window), slots_(window) {
   GHOSTRANK_ASSERT(window >= 1 && window <= kMaxSlots);
 }
 
-std::uint64_t Worker::packets_of(std::uint64_t chunks, bool exponents, int window) {
+std::uint64_t Window::packets_of(std::uint64_t chunks, bool exponents, int window) {
   return chunks + (exponents ? std::min(chunks, static_cast<std::uint64_t>(window)) : 0);
 }
 
-void Worker::start(std::uint64_t chunks, bool exponents) {
+void Window::start(std::uint64_t chunks, bool exponents) {
   GHOSTRANK_ASSERT(ended());
   first_ = (first_ + packets_) % (2 * window_);
   chunks_ = chunks;

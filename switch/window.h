@@ -26,7 +26,7 @@
 
 namespace ghostrank::switchml {
 
-class Worker {
+class Window {
  public:
   static constexpr std::int64_t kNone = -1;
   struct Chunk {
@@ -36,7 +36,7 @@ class Worker {
     std::int64_t values = kNone, exponent = kNone;  // chunks whose values and exponent it carries
   };
 
-  explicit Worker(int window);  // 1 .. kMaxSlots
+  explicit Window(int window);  // 1 .. kMaxSlots
 
   // Starts a job; the previous one must have ended. A job of no chunks ends at once.
   void start(std::uint64_t chunks, bool exponents);
