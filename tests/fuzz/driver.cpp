@@ -150,7 +150,7 @@ void play(std::string input) {
 
 // Not with sanitizers, because they reserve address space that is not memory in use.
 void bound_memory() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef GHOSTRANK_SANITIZED
   const rlimit limit{kMemory, kMemory};
   setrlimit(RLIMIT_AS, &limit);
 #endif

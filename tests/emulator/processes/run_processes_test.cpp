@@ -219,7 +219,7 @@ TEST(OverLibfabric, MessagesLeaveAtRatesThatChange) {
 // A million messages that nothing paces: few of them may be in memory, even at the start of the
 // segment, when nothing may leave yet.
 TEST(OverLibfabric, ASenderWithoutARateHasFewMessagesUnderWay) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef GHOSTRANK_SANITIZED
   GTEST_SKIP() << "resident memory is the sanitizer's";
 #endif
   const auto outcomes = testing::run_processes(2, [](const World& world) {
