@@ -27,8 +27,8 @@ class MostFlow {
     double total = 0;
     while (search(source, sink)) {
       std::fill(next_.begin(), next_.end(), 0);
-      while (const double more = push(source, sink, std::numeric_limits<double>::max()))
-        total += more;
+      double more = 0;
+      while ((more = push(source, sink, std::numeric_limits<double>::max())) > 0) total += more;
     }
     return total;
   }

@@ -454,7 +454,7 @@ struct KernelShares {
   double host_us = 0;             // the host's time to launch one; 0: the host never holds it up
 };
 
-struct MeasuredKernels;  // profiles/device/kernels/measured.h
+class MeasuredKernels;   // profiles/device/kernels/measured.h
 struct KernelDemand;     // profiles/device/kernels/demand.h
 
 // Where a device's compute times come from.

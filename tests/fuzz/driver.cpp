@@ -29,7 +29,6 @@ namespace fs = std::filesystem;
 using Random = std::mt19937_64;
 
 constexpr unsigned kPatience = 20;  // seconds for one input, also under sanitizers
-constexpr rlim_t kMemory = 2u << 30;
 constexpr std::size_t kLongest = 64 << 10;
 
 std::string current;  // the current input, for the handler
@@ -151,7 +150,8 @@ void play(std::string input) {
 // Not with sanitizers, because they reserve address space that is not memory in use.
 void bound_memory() {
 #ifndef GHOSTRANK_SANITIZED
-  const rlimit limit{kMemory, kMemory};
+  constexpr rlim_t kBytes = 2u << 30;
+  const rlimit limit{kBytes, kBytes};
   setrlimit(RLIMIT_AS, &limit);
 #endif
 }

@@ -28,23 +28,23 @@ const Json& planned() {
   return kPlanned;
 }
 
-Func func_named(const Json& name) {
+Func func_named(const std::string& name) {
   for (const Func func :
        {Func::broadcast, Func::reduce, Func::all_gather, Func::reduce_scatter, Func::all_reduce})
     if (name_of(func) == name) return func;
-  throw std::out_of_range(name.get<std::string>());
+  throw std::out_of_range(name);
 }
 
-NcclAlgorithm algorithm_named(const Json& name) {
+NcclAlgorithm algorithm_named(const std::string& name) {
   for (const NcclAlgorithm algorithm : kNcclAlgorithms)
     if (name_of(algorithm) == name) return algorithm;
-  throw std::out_of_range(name.get<std::string>());
+  throw std::out_of_range(name);
 }
 
-Protocol protocol_named(const Json& name) {
+Protocol protocol_named(const std::string& name) {
   for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128})
     if (name_of(protocol) == name) return protocol;
-  throw std::out_of_range(name.get<std::string>());
+  throw std::out_of_range(name);
 }
 
 NcclTask task_of(const Json& j, int ranks) {

@@ -174,7 +174,8 @@ TEST(NcclVectors, OfChoicesAreTheAlgorithmsPlayed) {
       while (func < kFuncs && name_of(static_cast<Func>(func)) != name) ++func;
       ASSERT_LT(func, kFuncs) << name;
       const Collective c{static_cast<Func>(func), ranks, v["count"], 4};
-      EXPECT_EQ(find_algorithm(library, c.func, "auto")->make(c, comm)->played(), v["choice"])
+      EXPECT_EQ(find_algorithm(library, c.func, "auto")->make(c, comm)->played(),
+                v["choice"].get<std::string>())
           << v << library;
     }
 }

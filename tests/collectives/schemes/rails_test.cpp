@@ -56,7 +56,7 @@ TEST(Rails, SharesCoverATensorOnce) {
       std::vector<int> covered(work_elements(call.collective, 0), 0);
       for (int rail = 0; rail < rails.rails(); ++rail) {
         const RailShare share(rails, rail, call, 32);
-        std::uint64_t by_piece = 0, chunks = 0;
+        std::uint64_t chunks = 0;
         for (std::uint64_t c = 0; c < share.chunks(); ++c)
           for (std::uint64_t i = 0; i < share.chunk(c).elements; ++i)
             ++covered.at(share.chunk(c).first + i);
@@ -65,7 +65,6 @@ TEST(Rails, SharesCoverATensorOnce) {
           for (std::uint64_t c = share.first_of(p); c < share.first_of(p + 1); ++c, ++chunks)
             of_all += share.chunk(c).elements;
           EXPECT_EQ(share.elements(p), of_all);
-          by_piece += of_all;
           if (share.reach() == Reach::everyone) continue;
           std::uint64_t of_ranks = 0;
           for (GroupRank r = 0; r < 12; ++r) of_ranks += share.elements(p, r);

@@ -19,7 +19,6 @@ constexpr std::uint32_t kPayload = 1000;
 constexpr double kPsPerByte = 80;                  // 100 Gb/s
 constexpr Picoseconds kPacket = kPayload * 80;     // on such a wire
 constexpr Picoseconds kWire = 1 * kPicosPerMicro;  // its latency
-constexpr std::uint64_t kOnWire = kWire / 80;      // bytes
 
 const CongestionControl& kDcqcn = congestion_controls()[0];
 const CongestionControl& kNone = congestion_controls()[1];

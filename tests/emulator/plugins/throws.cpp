@@ -21,7 +21,7 @@ class Chain final : public Schedule {
  public:
   using Schedule::Schedule;
   int actors(GroupRank) const override { return collective().size > 1 ? 1 : 0; }
-  Actor actor(GroupRank, int) const override { return {0, static_cast<int>(pieces())}; }
+  Actor actor(GroupRank, int) const override { return {0, static_cast<int>(all_pieces())}; }
   int receiver(GroupRank, int, GroupRank) const override { return 0; }
 
   Step step(GroupRank r, int, int k) const override {
@@ -37,8 +37,8 @@ class Chain final : public Schedule {
   }
 
  private:
-  std::uint64_t pieces() const { return std::clamp<std::uint64_t>(collective().count, 1, kPieces); }
-  std::uint64_t piece(std::uint64_t i) const { return collective().count * i / pieces(); }
+  std::uint64_t all_pieces() const { return std::clamp<std::uint64_t>(collective().count, 1, kPieces); }
+  std::uint64_t piece(std::uint64_t i) const { return collective().count * i / all_pieces(); }
 
   void throw_at(int k) const {
     const auto count = collective().count;

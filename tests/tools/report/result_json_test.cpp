@@ -184,7 +184,7 @@ TEST(ResultJson, DerivesThroughputFromTheMedianStep) {
 TEST(ResultJson, SurvivesTextThatIsNotUtf8) {
   Result result = sample();
   result.hosts[0].hostname = "bad\xff";
-  EXPECT_NO_THROW(json::parse(result_json(result)));
+  EXPECT_TRUE(json::accept(result_json(result)));
 }
 
 TEST(ResultJson, ReadsBackWhatCompareNeeds) {
