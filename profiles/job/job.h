@@ -454,8 +454,8 @@ struct KernelShares {
   double host_us = 0;             // the host's time to launch one; 0: the host never holds it up
 };
 
-class MeasuredKernels;   // profiles/device/kernels/measured.h
-struct KernelDemand;     // profiles/device/kernels/demand.h
+class MeasuredKernels;  // profiles/device/kernels/measured.h
+struct KernelDemand;    // profiles/device/kernels/demand.h
 
 // Where a device's compute times come from.
 enum class Calibration : std::uint8_t { assumed, fitted, measured };

@@ -32,9 +32,9 @@ class Installed : public ::testing::Test {
   }
   static void build_examples() {
     const fs::path source = prefix() / "share/ghostrank/examples";
-    const Outcome configured =
-        shell(GHOSTRANK_CMAKE " -G Ninja -S " + source.string() + " -B " + examples().string() +
-              " -DCMAKE_PREFIX_PATH=" + prefix().string());
+    const Outcome configured = shell(
+        GHOSTRANK_CMAKE " -G Ninja -S " + source.string() + " -B " + examples().string() +
+        " -DCMAKE_PREFIX_PATH=" + prefix().string() + " -DCMAKE_CXX_COMPILER=" GHOSTRANK_COMPILER);
     ASSERT_EQ(configured.status, 0) << configured.text;
     const Outcome built = shell(GHOSTRANK_CMAKE " --build " + examples().string());
     ASSERT_EQ(built.status, 0) << built.text;
