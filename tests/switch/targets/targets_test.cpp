@@ -57,7 +57,7 @@ class SwitchTargets : public testing::TestWithParam<int> {
     constexpr std::uint64_t kApart = 3'000'000;  // ns; a slow bmv2 drops frames that come faster
     std::uint64_t time = 0;
     for (const auto& [port, frame] : frames)
-      std::memcpy(writers[port]->frame(time += kApart, frame.size()), frame.data(), frame.size());
+      std::copy(frame.begin(), frame.end(), writers[port]->frame(time += kApart, frame.size()));
   }
 
   void plan(const std::string& jobs, const std::string& losses = "") const {
