@@ -14,7 +14,7 @@ namespace {
 class LocalFabric final : public Fabric {
  public:
   bool try_send(int, Message&) override {
-    GHOSTRANK_ASSERT(!"a process alone has no other host");
+    GHOSTRANK_ASSERT(false && "a process alone has no other host");
     return false;
   }
   int poll(std::vector<Message>&) override { return 0; }

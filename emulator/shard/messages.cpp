@@ -131,14 +131,16 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
 // Sends a message between NICs whose rates change. How long it takes at a NIC depends on when it
 // starts there. The slower of the two NICs sets when the last byte arrives and holds up the
 // sender's NIC meanwhile, so that no message overtakes an earlier one of its connection. On a real
-// network it then leaves at that pace.
+// network it then leaves at that pace; its receiver knows its start, but no latency, and says by
+// that when it is in (arrive_from_wire).
 void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
                                Payload* content) {
   const bool data = m.kind == MessageKind::data;
   const auto [source, target] = route.nics;
   const Topology& topology = cluster_.topology();
   const int hops = topology.hops(source, target);
-  const Picoseconds latency = topology.path_latency(source, target, hops);
+  const bool wired = wired_ && hops == 0 && route.flow >= 0;
+  const Picoseconds latency = wired ? 0 : topology.path_latency(source, target, hops);
   Moment t = data ? later(m.ready, nics_[source].egress_free) : m.ready;
   const Picoseconds d =
       std::max(time_at_nic(source, t.at, m.bytes), time_at_nic(target, t.at + latency, m.bytes));
@@ -146,7 +148,7 @@ void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leav
   if (hops > 0)
     return m.kind == MessageKind::credit ? credit_by_links(f, route, m, d)
                                          : leave_by_links(r, f, route, m, t, d, content);
-  if (wired_ && route.flow >= 0) return leave_process(r, f, route, m, t, content);
+  if (wired) return leave_process(r, f, route, m, t, content);
   t.at += d + latency;
   if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
   if (copy_payload_) copy_as_much(m.bytes);

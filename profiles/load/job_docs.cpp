@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 bool has_default(const Key& key) { return key.standard != kAbsent && key.standard != kRequired; }
 
 Json number_json(double value) {
-  if (std::abs(value) < 0x1p63 && value == std::trunc(value)) return static_cast<std::int64_t>(value);
+  if (std::abs(value) < 0x1p63 && value == std::trunc(value))
+    return static_cast<std::int64_t>(value);
   return value;
 }
 

@@ -37,7 +37,9 @@ class Chain final : public Schedule {
   }
 
  private:
-  std::uint64_t all_pieces() const { return std::clamp<std::uint64_t>(collective().count, 1, kPieces); }
+  std::uint64_t all_pieces() const {
+    return std::clamp<std::uint64_t>(collective().count, 1, kPieces);
+  }
   std::uint64_t piece(std::uint64_t i) const { return collective().count * i / all_pieces(); }
 
   void throw_at(int k) const {

@@ -1,6 +1,7 @@
 // Messages leave a connection in the order of their turns at the NIC, even when the thread is late.
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -10,6 +11,7 @@
 
 #include "emulator/shard/shard.h"
 #include "emulator/traffic/flows.h"
+#include "profiles/job/nic_rates.h"
 #include "tests/emulator/fabric/fabric_double.h"
 #include "tests/emulator/support.h"
 
@@ -73,6 +75,30 @@ TEST(Order, AMessageThatIsLateDoesNotOvertakeOneThatWaitsForItsTurn) {
   const std::vector<Recorder::Sent> in_turn = {
       {flow, 0, 0}, {flow, 1, 10 * kPicosPerMilli}, {flow, 2, 20 * kPicosPerMilli}};
   EXPECT_EQ(fabric.sent, in_turn);
+}
+
+// The receiver's NIC takes 20 kB in 11 ms from time 0, in 6.5 ms from the latency's 5 ms on. The
+// receiver knows only the start, so a message that left after 6.5 ms would be in before the first.
+TEST(Order, AMessageLeavesAfterTheOneBeforeIsInWhereARateRisesMeanwhile) {
+  testing::SmallJob job(2, 1, FabricKind::ofi);
+  job.spec.cluster.nic = {80'000'000, 5 * kPicosPerMilli};
+  const RateCurve rises({{0, kPicosPerMicro}, {10 * kPicosPerMilli, kPicosPerMicro / 10}});
+  job.spec.cluster.nic_rates = std::make_shared<const NicRates>(
+      std::vector{rises}, VectorBy<Nic, std::uint32_t>{NicRates::kConstant, 0});
+  Op send = send_two_ranks_on(5000);
+  send.peer = 1;
+  Program sender = job.program(), quiet = job.program();
+  sender.streams = {{send, send}};
+  quiet.streams = {{compute(1)}};
+  job.workload.roles = {{"sender", {sender}}, {"quiet", {quiet}}};
+  job.workload.role_of = {0, 1};
+
+  Recorder fabric;
+  ASSERT_EQ(testing::play_first_of_two_hosts(job, fabric), "");
+  ASSERT_EQ(fabric.sent.size(), 2u);
+  EXPECT_EQ(fabric.sent[0].start, 0);
+  EXPECT_EQ(fabric.sent[1].start, rises.duration(0, 20'000));
+  EXPECT_EQ(rises.duration(0, 20'000), 11 * kPicosPerMilli);
 }
 
 // Has room for three messages at a time; records the numbers of the transfers that every rank
