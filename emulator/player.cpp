@@ -380,10 +380,10 @@ void Player::report_iterations(std::size_t job) {
     const Moment before = own.ends.empty() ? Moment{} : own.ends.back();
     i.seconds = seconds(sums.end.at - before.at);
     i.late_seconds = seconds(sums.end.slip - before.slip);
-    i.compute_seconds = seconds(sums.compute) / trainers;
-    i.exposed_comm_seconds = seconds(sums.exposed) / trainers;
-    i.bubble_seconds = seconds(sums.bubble) / trainers;
-    i.rank_seconds = seconds(sums.lasted) / ranks;
+    i.compute_seconds = sums.compute.seconds() / trainers;
+    i.exposed_comm_seconds = sums.exposed.seconds() / trainers;
+    i.bubble_seconds = sums.bubble.seconds() / trainers;
+    i.rank_seconds = sums.lasted.seconds() / ranks;
     i.rank0_seconds = seconds(sums.rank0);
     i.earliest_end = seconds(sums.earliest);
     own.ends.push_back(sums.end);

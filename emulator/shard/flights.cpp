@@ -191,7 +191,15 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   const Picoseconds duration = schedules_.time_inside_node(f.group, *f.op, intra_);
   const Moment end{met->last.at + duration, met->last.slip};
   if (runs_ahead_ && f.op->launch == 0) return end_calls(&f, end);
-  schedule(Event::Kind::call_done, end, f.rank).flight = &f;
+  if (!virtual_) {  // one event for all: those that end together have no order to keep
+    schedule(Event::Kind::call_done, end, f.rank).flight = &f;
+    return;
+  }
+  for (Flight* member = &f; member != nullptr;) {
+    Flight& one = *member;
+    member = std::exchange(one.next_member, nullptr);
+    schedule(Event::Kind::call_done, end, one.rank).flight = &one;
+  }
 }
 
 bool Shard::between_nodes(std::uint32_t group, GroupRank a, GroupRank b) const {
@@ -285,13 +293,13 @@ void Shard::for_actors_on(Flight& f, int channel, Visit visit) {
     if (f.actors[i].channel == channel) visit(f.actors[i]);
 }
 
-// Queues the actors of the calls that the stream has launched together. Calls that share a channel
-// take turns on it.
+// Queues the actors of the calls that the stream has launched together, the first one's before the
+// others', and behind them the rank. Calls that share a channel take turns on it.
 void Shard::start_launch(RankState& r, std::uint8_t stream) {
-  for (Flight* f : r.flights) {
+  ready_.push_rank_again(r.local, stream);
+  for (Flight* f = r.flights.last(); f != nullptr; f = r.flights.before(*f)) {
     if (f->stream != stream || f->whole != Flight::Whole::no || f->by_agents) continue;
-    const int actors = f->schedule->actors(f->position);
-    for (int i = 0; i < actors; ++i) {
+    for (int i = f->schedule->actors(f->position); i-- > 0;) {
       ActorState& a = f->actors[i];
       for (Flight* other : r.flights)
         if (goes_before(*other, *f))

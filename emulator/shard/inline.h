@@ -22,7 +22,7 @@ inline Picoseconds after(Picoseconds t, Picoseconds later) {
 Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKind message) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
   Event& e =
-      kind == Event::Kind::compute_done ? timers_.push_far(t.at, rank) : timers_.push(t.at, rank);
+      kind == Event::Kind::delay_done ? timers_.push_far(t.at, rank) : timers_.push(t.at, rank);
   e.t.slip = t.slip;
   e.set_kind(kind, message);
   return e;

@@ -1,12 +1,18 @@
 // Streams and events: what a rank does next. See shard.h.
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "emulator/shard/inline.h"
 #include "emulator/shard/ranks/carried.h"
 #include "emulator/shard/ranks/jitter.h"
 
 namespace ghostrank {
+namespace {
+
+constexpr Picoseconds kLatest = std::numeric_limits<Picoseconds>::max() / 2;
+
+}  // namespace
 
 void Shard::begin_iteration(RankState& r, Moment t) {
   const auto& programs = r.role->iterations;
@@ -33,10 +39,15 @@ void Shard::end_iteration(RankState& r) {
   }
   const Picoseconds lasted = end.at - r.began;
   const std::uint16_t job = r.role->job;
-  const IterationSums* whole =
-      iterations_[job].add({r.iteration, 1, job, end, r.compute, r.exposed, r.bubble, lasted,
-                            r.id() == first_rank(workload_, job) ? lasted : 0, end.at});
+  const IterationSums* whole = iterations_[job].add(
+      {r.iteration, 1, job, end, SummedTime::of(r.compute), SummedTime::of(r.exposed),
+       SummedTime::of(r.bubble), SummedTime::of(lasted),
+       r.id() == first_rank(workload_, job) ? lasted : 0, end.at});
   stats_.end = later(stats_.end, end);
+  if (end.at > kLatest)
+    fail("iteration " + std::to_string(r.iteration) +
+         " ends more than 53 emulated days after the run began, beyond which times are not exact; "
+         "play fewer iterations or a smaller job");
   tell_ops();
   if (whole) {
     const std::lock_guard lock(shared_->mutex);
@@ -108,9 +119,12 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
     ++s.pc;
     if (++ops_untold_ == kOpsTold) tell_ops();
     const Started started = start_op(r, stream, op);
-    if (op.launch != 0 && op.launch_index + 1U == workload_.launches[op.launch - 1].size())
-      start_launch(r, stream);
     if (started == Started::in_queue) return false;
+    if (op.launch != 0 && op.launch_index + 1U == workload_.launches[op.launch - 1].size()) {
+      start_launch(r, stream);
+      return false;
+    }
+    if (started == Started::delayed) return true;
     if (started == Started::busy && s.busy_slots == 0) {
       s.phase = StreamState::Phase::busy;
       return true;
@@ -145,9 +159,26 @@ bool Shard::wait_for_clock(RankState& r, std::uint8_t stream, const Op* next) {
         workload_.groups[group].members.size() > 1 && cluster_.inside_node(group))
       return false;
   }
-  schedule(Event::Kind::compute_done, s.now, r.local).via = stream;
-  s.phase = StreamState::Phase::busy;
+  delay(r, s);
   return true;
+}
+
+// Lets the stream go on when the clock reaches its time.
+void Shard::delay(const RankState& r, StreamState& s) {
+  schedule(Event::Kind::delay_done, s.now, r.local);
+  s.phase = StreamState::Phase::delayed;
+}
+
+// Goes on with all streams of a rank whose delays end at `t` together: in the order of their
+// numbers, whichever began first. None is left for the later ones of their events.
+void Shard::end_delays(RankState& r, Picoseconds t) {
+  bool any = false;
+  for (StreamState& s : r.streams) {
+    if (s.phase != StreamState::Phase::delayed || s.now.at != t) continue;
+    s.phase = StreamState::Phase::ready;
+    any = true;
+  }
+  if (any) advance(r);
 }
 
 // Starts an op at s.now. Started::ended: s.now is the op's end.
@@ -159,13 +190,10 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       if (stream == 0) r.compute += d;
       trace(r, stream, op, s.pc - 1, s.now.at, s.now.at + d);
       s.last = op.kind;
-      if (d == 0 || runs_ahead_) {
-        s.now.at += d;
-        return Started::ended;
-      }
-      const Moment end{s.now.at + d, s.now.slip};
-      schedule(Event::Kind::compute_done, end, r.local).via = stream;
-      return Started::busy;
+      s.now.at += d;
+      if (d == 0 || runs_ahead_) return Started::ended;
+      delay(r, s);
+      return Started::delayed;
     }
     case Op::Kind::collective:
     case Op::Kind::send:

@@ -357,17 +357,12 @@ void Shard::fire(Event& event) {
   ++stats_.events;
   const auto rank = [&]() -> RankState& { return ranks_[event.rank]; };  // not for links
   switch (event.kind) {
-    case Event::Kind::compute_done: {
-      RankState& r = rank();
+    case Event::Kind::delay_done:
       if (!virtual_) {
         const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * segment_.dilation;
         stats_.lateness_ns.add(late > 0 ? static_cast<std::uint64_t>(late) : 0);
       }
-      StreamState& s = r.streams[event.via];
-      s.now = event.t;
-      s.phase = StreamState::Phase::ready;
-      return advance(r);
-    }
+      return end_delays(rank(), event.t.at);
     case Event::Kind::link:
       of_agents_ += event.message == MessageKind::note;
       return pass_link(event);

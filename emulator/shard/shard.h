@@ -196,13 +196,16 @@ class Shard final : private NoteCarrier {
   void tell_ops();
   enum class Started : std::uint8_t {
     ended,    // at once
-    busy,     // it ends with an event
+    delayed,  // when its delay ends
+    busy,     // when its call ends
     in_queue  // the ready queue holds its actors and, behind them, its rank
   };
   void advance(RankState& r, std::size_t stream = 0, bool moved = false);
   bool advance_stream(RankState& r, std::uint8_t stream);
   bool has_room(StreamState& s, const Op* next) const;
   bool wait_for_clock(RankState& r, std::uint8_t stream, const Op* next);
+  void delay(const RankState& r, StreamState& s);
+  void end_delays(RankState& r, Picoseconds t);
   GHOSTRANK_ON_THE_WAY Started start_op(RankState& r, std::uint8_t stream, const Op& op);
   Picoseconds slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const;
   Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;

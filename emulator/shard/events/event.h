@@ -17,18 +17,18 @@ struct Flight;
 
 struct Event {
   enum class Kind : std::uint8_t {
-    compute_done,  // a stream of `rank` ends its compute delay
-    ingress,       // a message for `rank` reaches the NIC by which it comes in
-    arrival,       // a message for `rank` has passed that NIC, or passes none
-    delivery,      // the same, after a delay at its rank
-    post,          // the egress port may send the message `held` through the fabric
-    call_done,     // a call without messages, or of agents, ends for `flight` and its next members
-    timer,         // of an agent; `group`: scheme, `sequence`: timer, bytes(): number of the arming
-    link,          // a message reaches a link: target `rank` or, in a parcel, its next link
-    landing,       // a message has passed its links and reaches the NIC by which it comes in
-    fluid,         // a call that is a flow begins or ends; `held`: its number in FluidCalls
-    rates,         // flows have come or gone: all get their rates
-    packets,       // packets of the modelled network go on
+    delay_done,  // streams of `rank` go on
+    ingress,     // a message for `rank` reaches the NIC by which it comes in
+    arrival,     // a message for `rank` has passed that NIC, or passes none
+    delivery,    // the same, after a delay at its rank
+    post,        // the egress port may send the message `held` through the fabric
+    call_done,   // a call without messages, or of agents, ends for `flight` and its next members
+    timer,       // of an agent; `group`: scheme, `sequence`: timer, bytes(): number of the arming
+    link,        // a message reaches a link: target `rank` or, in a parcel, its next link
+    landing,     // a message has passed its links and reaches the NIC by which it comes in
+    fluid,       // a call that is a flow begins or ends; `held`: its number in FluidCalls
+    rates,       // flows have come or gone: all get their rates
+    packets,     // packets of the modelled network go on
   };
   Moment t;
   // arrival: the flight that the sender believes it is for; the target checks it, and searches
@@ -45,7 +45,7 @@ struct Event {
   // landing: in Shard::on_links_.
   std::uint32_t held = kNil;
   std::uint16_t channel = 0;
-  std::uint8_t via = 0;  // of a message: Header::nic; of compute_done: the stream
+  std::uint8_t via = 0;  // of a message: Header::nic
   MessageKind message : 4 = MessageKind::data;
   Kind kind : 4 = Kind::arrival;
 

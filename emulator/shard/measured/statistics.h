@@ -9,6 +9,7 @@
 
 #include "emulator/agents/helper_count.h"
 #include "emulator/common/moment.h"
+#include "emulator/common/summed_time.h"
 #include "emulator/network/link_times.h"
 #include "emulator/network/links.h"
 #include "emulator/result/histogram.h"
@@ -17,26 +18,6 @@
 #include "emulator/shard/measured/stalls.h"
 
 namespace ghostrank {
-
-// A sum of times. It is exact, so the order in which they are added changes nothing.
-struct SummedTime {
-  std::int64_t whole_seconds = 0;
-  Picoseconds rest = 0;  // less than a second
-
-  void add(Picoseconds time) {
-    rest += time;
-    whole_seconds += rest / kPicosPerSecond;
-    rest %= kPicosPerSecond;
-  }
-  void merge(const SummedTime& other) {
-    whole_seconds += other.whole_seconds;
-    add(other.rest);
-  }
-  double seconds() const {
-    return static_cast<double>(whole_seconds) +
-           static_cast<double>(rest) / static_cast<double>(kPicosPerSecond);
-  }
-};
 
 struct RowStats {
   std::uint64_t calls = 0, bytes = 0;

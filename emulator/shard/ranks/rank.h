@@ -165,6 +165,9 @@ class FlightList {
     else if (first_ != nullptr)
       first_->before = f->before;
   }
+  // From the last flight to the first; null: there is none.
+  Flight* last() const { return first_ ? first_->before : nullptr; }
+  Flight* before(const Flight& f) const { return &f == first_ ? nullptr : f.before; }
   // Returns the flight that a message is for; null: none.
   Flight* find(const Event& e) const {
     for (Flight* f = first_; f != nullptr; f = f->next) {
@@ -190,7 +193,9 @@ class FlightList {
 };
 
 struct alignas(64) StreamState {  // one cache line
-  enum class Phase : std::uint8_t { ready, busy, waiting, ended };
+  // busy: calls are in flight; waiting: for a record; delayed: goes on when the clock reaches
+  // `now`.
+  enum class Phase : std::uint8_t { ready, busy, waiting, delayed, ended };
   std::uint32_t pc = 0;
   std::uint32_t event = 0;  // that it waits for: index into RankState::events
   Phase phase = Phase::ready;

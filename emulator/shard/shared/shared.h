@@ -15,6 +15,7 @@
 
 #include "emulator/common/moment.h"
 #include "emulator/common/spsc.h"
+#include "emulator/common/summed_time.h"
 #include "emulator/fabric/fabric.h"
 #include "emulator/result/result.h"
 #include "emulator/shard/events/event.h"
@@ -47,18 +48,18 @@ struct IterationSums {
   std::uint32_t ranks = 0;
   std::uint16_t job = 0;
   Moment end;
-  Picoseconds compute = 0, exposed = 0, bubble = 0;  // sums over ranks
-  Picoseconds lasted = 0;  // sum over ranks of the time since each rank's own last end
-  Picoseconds rank0 = 0;   // duration at rank 0 alone
+  SummedTime compute, exposed, bubble;  // over ranks
+  SummedTime lasted;                    // over ranks: the time since each rank's own last end
+  Picoseconds rank0 = 0;                // duration at rank 0 alone
   Picoseconds earliest = std::numeric_limits<Picoseconds>::max();  // end of the first rank
 
   void merge(const IterationSums& other) {
     ranks += other.ranks;
     end = later(end, other.end);
-    compute += other.compute;
-    exposed += other.exposed;
-    bubble += other.bubble;
-    lasted += other.lasted;
+    compute.merge(other.compute);
+    exposed.merge(other.exposed);
+    bubble.merge(other.bubble);
+    lasted.merge(other.lasted);
     rank0 += other.rank0;
     earliest = std::min(earliest, other.earliest);
   }

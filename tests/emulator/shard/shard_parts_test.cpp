@@ -472,8 +472,9 @@ TEST(OpenIterations, AreWholeWhenTheLastRankHasEndedThem) {
   OpenIterations open;
   open.begin(0, 5, 2, 2);
   const auto ended = [&](std::uint32_t iteration, Picoseconds at) {
-    return open.add(
-        {.iteration = iteration, .ranks = 1, .end = {at, 0}, .compute = 1, .earliest = at});
+    IterationSums one{.iteration = iteration, .ranks = 1, .end = {at, 0}, .earliest = at};
+    one.compute.add(5'000'000 * kPicosPerSecond);  // two of them are more than Picoseconds hold
+    return open.add(one);
   };
   EXPECT_EQ(ended(5, 30), nullptr);
   EXPECT_EQ(ended(6, 70), nullptr);  // the same rank is ahead
@@ -482,7 +483,7 @@ TEST(OpenIterations, AreWholeWhenTheLastRankHasEndedThem) {
   EXPECT_EQ(whole->iteration, 5u);
   EXPECT_EQ(whole->end.at, 30);
   EXPECT_EQ(whole->earliest, 20);
-  EXPECT_EQ(whole->compute, 2);
+  EXPECT_EQ(whole->compute.seconds(), 10'000'000);
   EXPECT_NE(ended(6, 80), nullptr);
 }
 

@@ -1,0 +1,77 @@
+// Random jobs in virtual time, with links, jitter, rates that change and packets lost: the same run
+// to the last bit for every number of shards, with real data and without, traced or not.
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/emulator/jobs/random_job.h"
+#include "tests/one_of.h"
+#include "tools/report/result_json.h"
+
+namespace ghostrank {
+namespace {
+
+using test::one_of;
+using testing::SmallJob;
+
+SmallJob virtual_job(unsigned seed, const testing::RandomJob& random) {
+  std::mt19937 draw(seed);
+  SmallJob job = random.job;
+  JobSpec& spec = job.spec;
+  spec.fabric.kind = FabricKind::virtual_time;
+  spec.dilation = 0;
+  spec.run.iterations = 3;
+  spec.run.jitter = one_of(draw, {0.0, 0.1});
+  if (draw() % 2 == 0) testing::add_rates(draw, spec.cluster, 20);
+  if (draw() % 2 == 0) {
+    spec.fabric.packets = {.loss = 0.02, .duplicates = 0.02, .reordering = 0.02};
+    spec.collectives.in_switch.timeout_ps = spec.collectives.omnireduce.timeout_ps =
+        one_of(draw, {1, 10}) * kPicosPerMilli;
+  }
+  return job;
+}
+
+// All that time depends on, as text.
+std::string times_of(const Result& result) {
+  std::string text = testing::ledger_text(result) + testing::network_text(result);
+  for (const IterationReport& i : result.iterations)
+    text += std::to_string(i.seconds * 1e12) + " " + std::to_string(i.exposed_comm_seconds) + "\n";
+  return text;
+}
+
+Result play(SmallJob job, int shards, const RunOptions& options = {}) {
+  job.spec.run.shards = shards;
+  Result result = job.run(nullptr, options);
+  EXPECT_EQ(result.interrupted, "") << shards << " shards";
+  if (result.verify) {
+    EXPECT_EQ(result.verify->wrong_elements, 0u) << shards << " shards";
+  }
+  return result;
+}
+
+TEST(ResultHash, OfRandomJobsIsTheSameForEveryNumberOfShards) {
+  const auto [first, end] = testing::asked_jobs(8);
+  ASSERT_GT(end, first);
+  for (unsigned seed = first; seed < end; ++seed) {
+    const testing::RandomJob random = testing::random_job(seed);
+    SCOPED_TRACE("job " + std::to_string(seed) + ": " + testing::name_of(random));
+    SmallJob job = virtual_job(seed, random);
+    const Result one = play(job, 1);
+    for (const int shards : {2, 3}) EXPECT_EQ(result_hash(play(job, shards)), result_hash(one));
+    job.spec.run.verify = false;
+    // What a packet says decides whether it is lost.
+    if (job.spec.fabric.packets.loss == 0) {
+      EXPECT_EQ(times_of(play(job, 1)), times_of(one)) << "without real data";
+    }
+    job.spec.fabric.inside_node = InsideNode::model;
+    const std::string modelled = result_hash(play(job, 1));
+    EXPECT_EQ(result_hash(play(job, 2)), modelled) << "nodes modelled";
+    const RunOptions traced{.trace_ranks = {WorldRank(0)}, .max_spans = 1000};
+    EXPECT_EQ(result_hash(play(job, 1, traced)), modelled) << "traced";
+    if (HasFailure()) return;  // one failing job is enough to look into
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank
