@@ -87,8 +87,9 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
   }
   fluid.waits = fluid.transfer && credits > 0 && layout.messages > credits;
   fluid.fill = std::min(fluid.route->latency, fluid.idle->duration);
-  const Picoseconds flowing = fluid.idle->duration - fluid.fill;
-  if (!fluid.route->needs.empty() && flowing > 0) {
+  // Where only links are slow, the call alone takes its latency.
+  const Picoseconds flowing = std::max<Picoseconds>(fluid.idle->duration - fluid.fill, 1);
+  if (!fluid.route->needs.empty() && layout.bytes > 0) {
     fluid.bytes = layout.bytes * layout.overhead;
     fluid.cap = fluid.bytes / static_cast<double>(flowing);
   }
@@ -178,17 +179,18 @@ FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
   layout.bytes = static_cast<double>(most);
   if (bytes > 0) layout.overhead = static_cast<double>(on_wire) / static_cast<double>(bytes);
   FluidPattern pattern;
+  const std::uint32_t step = is_ragged(op.func) ? 1 : FluidPattern::kCoarse;
   for (const CallTraffic::Edge& e : layout.traffic.edges) {
     const double share = most > 0 ? static_cast<double>(e.bytes) / layout.bytes : 0;
-    pattern.edges.push_back({e.from, e.to, e.channel,
-                             static_cast<std::uint32_t>(std::ceil(share * FluidPattern::kWhole))});
+    const double parts = std::ceil(share * FluidPattern::kWhole / step);
+    pattern.edges.push_back({e.from, e.to, e.channel, static_cast<std::uint32_t>(parts) * step});
   }
   layout.pattern = &*patterns_.insert(std::move(pattern)).first;
   return layout;
 }
 
 const FluidRoute& FluidCalls::route_of(const FluidKey& key, const FluidLayout& layout) {
-  const auto [made, fresh] = routes_.try_emplace({key.site, layout.pattern});
+  const auto [made, fresh] = routes_.try_emplace({key.site, layout.pattern, key.target != kNoRank});
   FluidRoute& route = made->second;
   if (!fresh) return route;
   route.number = static_cast<std::uint32_t>(routes_.size());

@@ -61,11 +61,12 @@ struct FluidKey {
 // Who sends to whom in a call, each connection's bytes as a share of the busiest one's. Calls of
 // different sizes have the same pattern, so a group's needs are found once for all of them.
 struct FluidPattern {
-  static constexpr std::uint32_t kWhole = 4096;
+  // Most calls differ from others of their kind by a few bytes at the most, which kCoarse hides.
+  static constexpr std::uint32_t kWhole = 1 << 24, kCoarse = kWhole / 4096;
   struct Edge {
     GroupRank from, to;
     int channel;
-    std::uint32_t share;  // of kWhole, rounded up
+    std::uint32_t share;  // of kWhole, rounded up; of v-variants to 1, of others to kCoarse
     auto operator<=>(const Edge&) const = default;
   };
   std::vector<Edge> edges;  // those of CallTraffic, in its order
@@ -221,7 +222,8 @@ class FluidCalls {
   std::pmr::unordered_map<FluidKey, Fluid, Hash> calls_{&memory_};
   std::vector<const Fluid*> in_order_;  // calls_ as they were made
   std::pmr::set<FluidPattern> patterns_{&memory_};
-  std::pmr::map<std::pair<std::uint32_t, const FluidPattern*>, FluidRoute> routes_{&memory_};
+  // By group and pattern, and whether they are of transfers.
+  std::pmr::map<std::tuple<std::uint32_t, const FluidPattern*, bool>, FluidRoute> routes_{&memory_};
   std::pmr::unordered_map<FluidKey, FluidLayout, Hash> layouts_{&memory_};
   std::map<std::vector<std::uint64_t>, IdleCall> idle_transfers_;  // by idle_key()
   std::vector<std::shared_ptr<const Schedule>> kept_;
