@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <set>
 #include <unordered_map>
 
 #include "collectives/schemes/keyed/keyed.h"
@@ -259,9 +258,12 @@ class Server final : public Agent {
     answer(io, push.from, push.name, round);
   }
 
-  // Elastic: this server sums the key in place of a dead one, and tells every root so.
+  // Elastic: this server sums the key in place of a dead one, and tells every root so; again where
+  // it learns of an earlier call, whose result some root may have from the dead one.
   void inherit(Io& io, const Note& push) {
-    if (!inherited_.insert(push.index).second) return;
+    const auto [known, fresh] = inherited_.try_emplace(push.index, push.call);
+    if (!fresh && static_cast<std::int32_t>(push.call - known->second) >= 0) return;
+    known->second = push.call;
     Note moved{.tag = static_cast<std::uint8_t>(KeyTag::moved), .call = push.call};
     moved.index = push.index;
     moved.type = push.type;
@@ -374,7 +376,8 @@ class Server final : public Agent {
   std::unordered_map<std::uint64_t, Round> rounds_;  // by call and key
   Round* latest_ = nullptr;                          // that round_of() found last
   std::uint64_t latest_name_ = 0;
-  std::set<std::uint32_t> inherited_;    // keys that were dead servers'
+  // Keys that were dead servers': the earliest call that was pushed here.
+  std::unordered_map<std::uint32_t, std::uint32_t> inherited_;
   std::vector<std::uint64_t> complete_;  // rounds, by their timers
   std::vector<std::size_t> free_;        // of these timers
   KeyOutbox outbox_;

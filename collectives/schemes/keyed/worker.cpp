@@ -369,9 +369,12 @@ class alignas(64) Worker final : public Agent {
       for (std::size_t i = 0; i < o.owed.size(); ++i)
         if (o.owed[i] != Owed::nothing && server_of(o.piece(i)) == server) owed.emplace_back(&o, i);
     });
+    // Roots that bury a second one in another order would choose different heirs.
+    const std::string before =
+        watch_.dead().empty() ? "" : ", nor did server " + std::to_string(*watch_.dead().begin());
     watch_.bury(io, server);
-    if (!ends_.rules().elastic || ends_.heir(0, watch_.dead()) < 0)
-      return io.give_up("server " + std::to_string(server) + " does not answer");
+    if (!ends_.rules().elastic || !before.empty() || ends_.heir(0, watch_.dead()) < 0)
+      return io.give_up("server " + std::to_string(server) + " does not answer" + before);
     for (const auto& [o, i] : owed) push_again(io, *o, i);
   }
 

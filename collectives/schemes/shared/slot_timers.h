@@ -1,7 +1,9 @@
 // Time-outs of the packets that a rank has in flight, one per slot. One timer of the agent ticks
 // for all slots, kTicks times per time-out, so that a slot costs no event; a packet is sent again
-// at most a tick late. After kPatience time-outs in a call, the time-out doubles: answers are late
-// rather than lost. SlotTimers also keeps how long each slot's packet has waited in all.
+// at most a tick late. Where more than half of the packets time out, answers are late rather than
+// lost, and the time-out doubles; once most are answered in time again, it halves. So losses cost a
+// time-out each, however many there are in a call, also where all slots await one at once.
+// SlotTimers also keeps how long each slot's packet has waited in all.
 //
 // Threading: one owner.
 #pragma once
@@ -22,11 +24,16 @@ class SlotTimers {
         ticks_(static_cast<std::size_t>(slots)),
         ages_(static_cast<std::size_t>(slots)) {}
 
-  void start_call() { time_outs_ = 0, slower_ = 1; }
+  void start_call() { lateness_ = 0, slower_ = 1; }
   void arm(Io& io) const { io.arm(0, tick_); }
   void sent(std::size_t slot) { ticks_[slot] = 0; }
   // The slot has a new packet, or its packet counts as new.
-  void begin(std::size_t slot) { ages_[slot] = 0; }
+  void begin(std::size_t slot) {
+    ages_[slot] = 0;
+    if (--lateness_ > -kTrust) return;  // the packet before was answered
+    lateness_ = slower_ > 1 ? 0 : -kTrust;
+    slower_ = std::max(slower_ / 2, 1);
+  }
   int age(std::size_t slot) const { return ages_[slot]; }  // ticks since begin()
   int ticks_in(Picoseconds time) const {
     return static_cast<int>(
@@ -37,19 +44,23 @@ class SlotTimers {
   bool expired(std::size_t slot) {
     if (ages_[slot] < std::numeric_limits<int>::max()) ++ages_[slot];
     if (++ticks_[slot] < kTicks * slower_) return false;
-    if (++time_outs_ % kPatience == 0 && slower_ < kSlowest) slower_ *= 2;
+    lateness_ += 2;
+    if (lateness_ >= kPatience) {
+      lateness_ = 0;
+      slower_ = std::min(2 * slower_, kSlowest);
+    }
     return true;
   }
 
   static constexpr int kTicks = 4;  // of a time-out
 
  private:
-  static constexpr std::uint32_t kPatience = 100;
-  static constexpr int kSlowest = 1 << 20;
+  static constexpr int kPatience = 200, kTrust = 1000;
+  static constexpr int kSlowest = 64;  // times the time-out
 
   Picoseconds tick_;
   std::vector<int> ticks_, ages_;  // by slot: since its packet was last sent, and since begin()
-  std::uint32_t time_outs_ = 0;
+  int lateness_ = 0;  // two for a time-out, one less for an answer; 0 when the time-out changes
   int slower_ = 1;
 };
 

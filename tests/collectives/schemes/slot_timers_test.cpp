@@ -1,0 +1,69 @@
+// When packets without an answer are sent again.
+#include "collectives/schemes/shared/slot_timers.h"
+
+#include <gtest/gtest.h>
+
+namespace ghostrank {
+namespace {
+
+constexpr int kBase = SlotTimers::kTicks;
+
+// Ticks until the packet of slot 0 is sent again.
+int ticks_to_time_out(SlotTimers& timers) {
+  timers.sent(0);
+  int ticks = 1;
+  while (!timers.expired(0)) ++ticks;
+  return ticks;
+}
+
+TEST(SlotTimers, WaitNoLongerForPacketsThatAreLostInALongCall) {
+  SlotTimers timers(1, 1'000);
+  timers.start_call();
+  for (int packet = 0; packet < 10'000; ++packet) {
+    timers.begin(0);
+    if (packet % 3 > 0) continue;
+    ASSERT_EQ(ticks_to_time_out(timers), kBase) << packet;
+  }
+}
+
+TEST(SlotTimers, WaitLongerWhereAnswersAreLate) {
+  SlotTimers timers(1, 1'000);
+  timers.start_call();
+  int ticks = 0;
+  for (int packet = 0; packet < 200; ++packet) {  // each is sent three times
+    timers.begin(0);
+    for (int again = 0; again < 2; ++again) ticks = ticks_to_time_out(timers);
+  }
+  EXPECT_GE(ticks, 4 * kBase);
+  for (int packet = 0; packet < 5'000; ++packet) timers.begin(0);
+  EXPECT_EQ(ticks_to_time_out(timers), kBase);
+  for (int again = 0; again < 1'000; ++again) ticks = ticks_to_time_out(timers);
+  EXPECT_GT(ticks, kBase);
+  timers.start_call();
+  EXPECT_EQ(ticks_to_time_out(timers), kBase);
+}
+
+// A hundred packets in each slot are answered before the next one in it is lost.
+TEST(SlotTimers, WaitNoLongerWhereAllSlotsAwaitALostPacketAtOnce) {
+  constexpr int kSlots = 512;
+  SlotTimers timers(kSlots, 1'000);
+  timers.start_call();
+  for (int round = 0; round < 20; ++round) {
+    for (int packet = 0; packet < 100 * kSlots; ++packet) timers.begin(packet % kSlots);
+    for (int slot = 0; slot < kSlots; ++slot) timers.sent(slot);
+    for (int tick = 1; tick <= kBase; ++tick)
+      for (int slot = 0; slot < kSlots; ++slot)
+        ASSERT_EQ(timers.expired(slot), tick == kBase) << round;
+  }
+}
+
+TEST(SlotTimers, WaitSixtyFourTimesAsLongAtMost) {
+  SlotTimers timers(1, 1'000);
+  timers.start_call();
+  int ticks = 0;
+  for (int again = 0; again < 1'000; ++again) ticks = ticks_to_time_out(timers);
+  EXPECT_EQ(ticks, 64 * kBase);
+}
+
+}  // namespace
+}  // namespace ghostrank
