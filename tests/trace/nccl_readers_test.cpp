@@ -57,6 +57,58 @@ TEST_F(CallReaders, ReadCallsOfNcclsLog) {
   EXPECT_NE(program.find("broadcast 0xc0ffee uint8 32@1 Broadcast"), std::string::npos) << program;
 }
 
+std::string log_split(int pid, int rank, int ranks, int color) {
+  return log_line(pid, "ncclCommSplit comm 0xb rank " + std::to_string(rank) + " nranks " +
+                           std::to_string(ranks) + " cudaDev 0 parent 0xa splitCount 1 color " +
+                           std::to_string(color) + " key 0- Init COMPLETE");
+}
+
+// Of four processes each pair has the communicator that a split made of its color.
+TEST_F(CallReaders, TellSplitsOfACommunicatorApart) {
+  std::string text;
+  for (const int pid : {10, 11, 12, 13}) {
+    const int rank = pid - 10;
+    text += log_init(pid, "0xa", rank, 4, "0xc0ffee") + log_split(pid, rank / 2, 2, rank % 2) +
+            log_call(pid, "AllReduce", 100 * (1 + rank % 2), "0xb");
+  }
+  const Trace trace = import_trace({folder.write("nccl.log", text)}, "", 0);
+  ASSERT_EQ(trace.groups.size(), 3u);
+  EXPECT_EQ(trace.groups[1].members, (std::vector<WorldRank>{WorldRank(0), WorldRank(2)}));
+  EXPECT_EQ(trace.groups[2].members, (std::vector<WorldRank>{WorldRank(1), WorldRank(3)}));
+  EXPECT_EQ(summary_of(trace, 4).ops.at("allreduce"), 4u);
+}
+
+TEST_F(CallReaders, LeaveOutTheEndsOfCommunicators) {
+  std::string text;
+  for (const int pid : {10, 11}) {
+    text += log_init(pid, "0xa", pid - 10, 2, "0x1") + log_init(pid, "0xb", pid - 10, 2, "0x2") +
+            log_call(pid, "AllReduce", 100, "0xb");
+    for (const char* comm : {"0xb", "0xa"})
+      text += log_line(pid, std::string("comm ") + comm + " rank " + std::to_string(pid - 10) +
+                                " nranks 2 cudaDev 0 busId 60 - " +
+                                (pid == 10 ? "Destroy" : "Abort") + " COMPLETE");
+  }
+  const Trace trace = import_trace({folder.write("nccl.log", text)}, "", 0);
+  EXPECT_EQ(trace.groups.size(), 2u);
+  EXPECT_EQ(trace.used, 6u);
+  EXPECT_EQ(trace.left_out.at("lines of NCCL without a call or a communicator"), 4u);
+}
+
+// Process 10 is rank 0 of the job, and rank 1 of the other communicator.
+TEST_F(CallReaders, KeepTheOrderOfASecondCommunicatorOfAllRanks) {
+  std::string text;
+  for (const int pid : {10, 11})
+    text += log_init(pid, "0xa", pid - 10, 2, "0x1") + log_init(pid, "0xb", 11 - pid, 2, "0x2");
+  text += log_call(10, "Send", 4, "0xb", 0) + log_call(11, "Recv", 4, "0xb", 1);
+  const Trace trace = import_trace({folder.write("nccl.log", text)}, "", 0);
+  ASSERT_EQ(trace.given.size(), 2u);
+  EXPECT_EQ(trace.given[0].rank, WorldRank(0));
+  EXPECT_EQ(trace.given[0].events.front().kind, TraceEvent::Kind::send);
+  EXPECT_EQ(trace.given[0].events.front().peer, 1);
+  EXPECT_EQ(trace.given[1].events.front().kind, TraceEvent::Kind::recv);
+  EXPECT_EQ(trace.given[1].events.front().peer, 0);
+}
+
 TEST_F(CallReaders, PlayARankThatOnlyCopies) {
   const std::string text =
       log_init(10, "0xa", 0, 2, "0xc0ffee") + log_call(10, "Send", 4, "0xa", 0);
@@ -83,8 +135,9 @@ TEST_F(CallReaders, RefuseLogsThatDoNotSayWhoARankIs) {
 }
 
 std::string entry(int sequence, const std::string& name, const std::string& in,
-                  const std::string& out, const std::string& state = "completed") {
-  return R"({"record_id": 1, "process_group": ["0", "default_pg"], "collective_seq_id": )" +
+                  const std::string& out, const std::string& state = "completed", int record = 0) {
+  return R"({"record_id": )" + std::to_string(record) +
+         R"(, "process_group": ["0", "default_pg"], "collective_seq_id": )" +
          std::to_string(sequence) + R"(, "profiling_name": "nccl:)" + name +
          R"(", "input_sizes": [)" + in + R"(], "input_dtypes": ["Float"], "output_sizes": [)" +
          out + R"(], "output_dtypes": ["Float"], "state": ")" + state + "\"}";
@@ -113,6 +166,34 @@ TEST_F(CallReaders, ReadCallsOfTheFlightRecorder) {
   EXPECT_EQ(found.out.at("all_gather"), 800u);
   EXPECT_EQ(found.ops.at("recv"), 1u);
   EXPECT_EQ(test::played(files).workload.ranks, 2);
+}
+
+// The ring of a receiver has dropped its first entries, or its last receive had not completed.
+TEST_F(CallReaders, LeaveOutMessagesThatOneEndLacks) {
+  for (const bool wrapped : {true, false}) {
+    std::string sends, receives;
+    for (const int number : {1, 2, 3}) {
+      const std::string size = "[" + std::to_string(number) + "]";
+      sends += entry(number, "send 0->1", size, size) + ",";
+      if (wrapped && number == 1) continue;
+      const bool hangs = !wrapped && number == 3;
+      receives += entry(number, "recv 1<-0", size, size, hangs ? "started" : "completed",
+                        wrapped ? number : number - 1) +
+                  ",";
+    }
+    const std::string last = entry(4, "all_reduce", "[1]", "[1]");
+    folder.write("fr_rank_0", dump(sends + last));
+    folder.write("fr_rank_1", dump(receives + last));
+    const std::vector<std::string> files{folder.path("fr_rank_0"), folder.path("fr_rank_1")};
+    const Trace trace = import_trace(files, "", 0);
+    EXPECT_EQ(trace.left_out.at("sends and receives that the other end lacks"), 1u);
+    EXPECT_EQ(trace.used, 6u);
+    const TraceSummary found = summary_of(trace, 2);
+    EXPECT_EQ(found.ops.at("send"), 2u);
+    EXPECT_EQ(found.stated.at("send"), wrapped ? 20u : 12u);
+    EXPECT_EQ(found.stated.at("recv"), found.stated.at("send"));
+    EXPECT_EQ(test::played(files).workload.ranks, 2);
+  }
 }
 
 // PyTorch never completes the sends and receives of a batch, only their wrapper.

@@ -12,9 +12,12 @@
 // "nccl:coalesced" that follows them, with the same numbers, completes for all of them. A coalesced
 // collective ("nccl:allreduce_coalesced") is one call of NCCL for each tensor, all in one
 // ncclGroup. A call of a process group that a member with a file lacks, because its ring has
-// dropped it or because it had not completed, is left out everywhere. The dump names no root;
-// member 0 is assumed. The pickled form is refused: loading a pickle runs what is in it.
+// dropped it or because it had not completed, is left out everywhere. So are sends and receives
+// that the other end lacks: the first ones where its ring has dropped entries, else the last ones.
+// The dump names no root; member 0 is assumed. The pickled form is refused: loading a pickle runs
+// what is in it.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -49,6 +52,7 @@ struct RankCalls {
   int rank = 0;
   std::string file;
   std::vector<Call> calls;
+  bool wrapped = false;  // the ring has dropped entries
 };
 
 class Reader {
@@ -77,6 +81,8 @@ class Reader {
     }
     number_ = 0;
     for (const JsonNode& entry : json.children(*entries)) {
+      if (number_ == 0 && json.find(entry, "record_id"))
+        out_.wrapped = integer(entry, "record_id") > 0;
       take(entry);
       ++number_;
     }
@@ -331,6 +337,40 @@ void drop_incomplete(const std::map<std::string, std::vector<WorldRank>>& groups
   }
 }
 
+// Leaves out sends and receives that the rank at the other end lacks, if it is given.
+void drop_unmatched(std::vector<RankCalls>& ranks, Trace& trace) {
+  using Ends = std::pair<int, int>;                // sender, receiver
+  std::map<Ends, std::array<std::int64_t, 2>> of;  // how many sends, receives
+  std::map<int, bool> wrapped;                     // by given rank
+  const auto is_send = [](const TraceEvent& e) { return e.kind == TraceEvent::Kind::send; };
+  const auto ends_of = [&](const RankCalls& one, const TraceEvent& e) {
+    return is_send(e) ? Ends{one.rank, e.peer} : Ends{e.peer, one.rank};
+  };
+  for (const RankCalls& one : ranks) {
+    wrapped[one.rank] = one.wrapped;
+    for (const Call& call : one.calls)
+      if (!call.is_collective())
+        for (const TraceEvent& e : call.events) ++of[ends_of(one, e)][is_send(e)];
+  }
+  for (RankCalls& one : ranks) {
+    std::map<std::pair<Ends, bool>, std::int64_t> seen;
+    for (Call& call : one.calls) {
+      if (call.is_collective()) continue;
+      const auto lacking = std::erase_if(call.events, [&](const TraceEvent& e) {
+        const auto other = wrapped.find(e.peer);
+        if (other == wrapped.end()) return false;
+        const Ends ends = ends_of(one, e);
+        const std::int64_t own = of[ends][is_send(e)], theirs = of[ends][!is_send(e)];
+        const std::int64_t number = seen[{ends, is_send(e)}]++;
+        return other->second ? number < own - theirs : number >= theirs;
+      });
+      if (lacking > 0) trace.left_out["sends and receives that the other end lacks"] += lacking;
+      call.entries -= lacking;
+    }
+    std::erase_if(one.calls, [](const Call& call) { return call.events.empty(); });
+  }
+}
+
 void add_ranks(const std::map<std::string, std::vector<WorldRank>>& groups,
                const std::vector<RankCalls>& ranks, Trace& trace) {
   std::map<std::string, std::uint32_t> index;
@@ -388,6 +428,7 @@ Trace import_flight_recorder(const std::vector<std::string>& files, int) {
   std::sort(ranks.begin(), ranks.end(),
             [](const RankCalls& a, const RankCalls& b) { return a.rank < b.rank; });
   drop_incomplete(groups, ranks, trace);
+  drop_unmatched(ranks, trace);
   add_ranks(groups, ranks, trace);
   if (trace.used == 0) throw Error(files.front() + ": there is no call in it that can be played");
   return trace;

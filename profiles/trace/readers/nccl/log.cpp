@@ -5,10 +5,13 @@
 //   host:pid:tid [dev] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f recvbuff 0x7f count 2049000
 //     datatype 7 op 0 root 0 comm 0x55d0 [nranks=2] stream 0x56                     (one line)
 //
+//   host:pid:tid [dev] NCCL INFO ncclCommSplit comm 0x56e0 rank 0 nranks 1 ... parent 0x55d0
+//     splitCount 1 color 0 key 0 - Init COMPLETE                                    (one line)
+//
 // A communicator is an address in its process; the INIT lines say which rank it is, and of which
-// commId. Without commId, the k-th communicator of a size in one process is the k-th of that size
-// in all. Calls have no times (nccl/calls.h) and keep the order of the lines. Of a send or receive
-// `root` is the peer.
+// commId, or of which parent it is a part: the color of its k-th split. With neither, the k-th
+// communicator of a size in one process is the k-th of that size in all. Calls have no times
+// (nccl/calls.h) and keep the order of the lines. Of a send or receive `root` is the peer.
 #include <array>
 #include <charconv>
 #include <map>
@@ -82,9 +85,10 @@ class Reader {
       return;
     }
     const auto words = words_of(line.substr(mark + kMark.size()));
-    const bool begins = !after(words, "comm").empty() && !after(words, "nranks").empty() &&
-                        !after(words, "rank").empty();
-    if (begins) return take_communicator(line, words);
+    const bool names = !after(words, "comm").empty() && !after(words, "nranks").empty() &&
+                       !after(words, "rank").empty();
+    const std::string_view does = words.size() < 2 ? "" : words[words.size() - 2];
+    if (names && does != "Destroy" && does != "Abort") return take_communicator(line, words);
     const std::uint32_t call = call_named(words.empty() ? "" : words[0]);
     const bool message = call == kNcclSend || call == kNcclRecv;
     if ((message || call < std::size(kNcclCalls)) && !after(words, "opCount").empty())
@@ -126,11 +130,12 @@ class Reader {
     const auto rank = number(words, "rank", kMostTraceRanks);
     if (rank >= ranks) fail("rank " + std::to_string(rank) + " of nranks " + std::to_string(ranks));
     const std::string address(after(words, "comm"));
-    std::string id(after(words, "commId"));
     // NCCL logs a communicator at the start and at the end of its initialization.
     const auto known = membership_of_.find({process, address});
     const bool again = known != membership_of_.end() && calls_of_[known->second].empty() &&
                        out_.memberships[known->second].rank == static_cast<std::int32_t>(rank);
+    std::string id(after(words, "commId"));
+    if (id.empty()) id = part_of_parent(process, words);
     if (id.empty())
       id = std::to_string(ranks) + " ranks, communicator " +
            std::to_string(again ? made_[{process, ranks}] : ++made_[{process, ranks}]);
@@ -138,6 +143,17 @@ class Reader {
     membership_of_[{process, address}] =
         out_.join({id, "", static_cast<int>(ranks)}, static_cast<std::int32_t>(rank), process,
                   path_, [this](const std::string& what) { fail(what); });
+  }
+
+  // The name of a communicator that was split off another one; empty: it was not, or the lines of
+  // its parent are missing.
+  std::string part_of_parent(std::uint32_t process, const std::vector<std::string_view>& words) {
+    const auto parent = membership_of_.find({process, std::string(after(words, "parent"))});
+    if (parent == membership_of_.end()) return "";
+    std::string_view count = after(words, "splitCount");
+    if (count.empty()) count = after(words, "childCount");
+    return out_.comms[out_.memberships[parent->second].comm].id + ", split " + std::string(count) +
+           ", color " + std::string(after(words, "color"));
   }
 
   void take_call(std::string_view line, const std::vector<std::string_view>& words,

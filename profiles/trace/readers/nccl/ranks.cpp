@@ -51,13 +51,21 @@ std::vector<WorldRank> name_ranks(const std::vector<NcclComm>& comms,
   std::map<std::uint32_t, std::set<WorldRank>> ranks_of;  // by process: its ranks in the job
   for (const NcclMembership& membership : memberships)
     if (membership.comm == world) ranks_of[membership.process].emplace(membership.rank);
+  // Communicators of other members than the job's, or of all in another order.
+  std::vector<bool> apart(comms.size());
+  for (std::size_t c = 0; c < comms.size(); ++c) apart[c] = comms[c].ranks < trace.ranks;
+  for (const NcclMembership& membership : memberships) {
+    const auto& own = ranks_of[membership.process];
+    if (!own.empty() && !own.contains(WorldRank(membership.rank))) apart[membership.comm] = true;
+  }
   std::uint64_t all = 0;
-  for (const NcclComm& comm : comms) {
-    if (comm.ranks < trace.ranks && (all += comm.ranks) > kMostMembers)
+  for (std::size_t c = 0; c < comms.size(); ++c) {
+    const NcclComm& comm = comms[c];
+    if (apart[c] && (all += comm.ranks) > kMostMembers)
       throw Error(path + ": communicators of more than " + std::to_string(kMostMembers) +
                   " members together; the file is damaged");
     TraceGroup group{comm.name.empty() ? comm.id : comm.name, {}};
-    if (comm.ranks < trace.ranks) group.members.assign(comm.ranks, kUnknown);
+    if (apart[c]) group.members.assign(comm.ranks, kUnknown);
     trace.groups.push_back(std::move(group));
   }
   std::vector<WorldRank> out;
