@@ -112,7 +112,12 @@ Workload rescaled_program(const Workload& from, const Rescale& to,
             throw Error(
                 "the programs send messages between ranks, which do not follow from the "
                 "number of ranks; capture such a run");
-          if (op.kind == Op::Kind::collective) op.count = rescaled_count(op, before, after);
+          if (op.kind != Op::Kind::collective) return op;
+          if ((op.func == Func::broadcast || op.func == Func::reduce) && op.peer >= to.ranks)
+            throw Error(std::string(name_of(op.func)) + " with root " + std::to_string(op.peer) +
+                        ": " + std::to_string(to.ranks) +
+                        " ranks have no such rank; rescale to more, or capture such a run");
+          op.count = rescaled_count(op, before, after);
           return op;
         });
   const double grown = static_cast<double>(after) / static_cast<double>(before);

@@ -63,6 +63,7 @@ class ZeroWriter {
   void reduce();
   void reduce_to_owners();
   void finish();
+  void gather_kept();
 
   const JobSpec& spec_;
   const ParallelPlan& parallel_;
@@ -227,18 +228,28 @@ void ZeroWriter::reduce_to_owners() {
                     numel, static_cast<std::int32_t>(rank), ++tensors_);
 }
 
-// The norm of the gradients, then the optimizer on the shards; stages 1 and 2 gather the new
-// parameters.
+// The norm of the gradients, then the optimizer on the shards. Stages 1 and 2 gather the new
+// parameters, stage 3 those that it keeps, each by a call of its own.
 void ZeroWriter::finish() {
   out_.after(kComm, kCompute);
   out_.collective(kComm, "gradient norm", Func::all_reduce, kDataParallel, DataType::float32, 1);
   out_.after(kCompute, kComm);
   out_.compute(kCompute, "optimizer", times_.optimizer / static_cast<Picoseconds>(ranks_));
-  if (sharded_) return;
   out_.after(kComm, kCompute);
-  out_.collective(kComm, "parameters", Func::all_gather, kDataParallel, spec_.precision.parameters,
-                  partition_);
+  if (sharded_)
+    gather_kept();
+  else
+    out_.collective(kComm, "parameters", Func::all_gather, kDataParallel,
+                    spec_.precision.parameters, partition_);
   out_.after(kCompute, kComm);
+}
+
+void ZeroWriter::gather_kept() {
+  for (const Layer& layer : model_.layers)
+    for (const ParameterTensor& tensor : layer.parameters)
+      if (tensor.numel <= parallel_.persistence)
+        out_.collective(kComm, "kept parameters", Func::all_gather, kDataParallel,
+                        spec_.precision.parameters, round_up(tensor.numel, ranks_) / ranks_);
 }
 
 }  // namespace

@@ -11,11 +11,12 @@
 //                  before its forward and its backward; then the next layers' parameters are
 //                  gathered until the prefetch bucket is full or too many are live. A layer that
 //                  is used again within the reuse distance stays; small tensors always do.
-//                  Gradients are reduce-scattered bucket by bucket during the backward.
+//                  Gradients are reduce-scattered bucket by bucket during the backward. After
+//                  the step small tensors, which stay but are updated in shards, are gathered.
 // clang-format on
 //
 // Gradients have the parameters' type. The rules follow deepspeed/runtime/zero (stage_1_and_2.py,
-// partitioned_param_coordinator.py); `parallel.bucket_size` is reduce_bucket_size. Parameters are
+// stage3.py, partitioned_param_coordinator.py); `parallel.bucket_size` is reduce_bucket_size. Parameters are
 // gathered by layer here but by module in DeepSpeed, which therefore makes more and smaller calls.
 // A step has one micro-batch, so stages 1 and 2 send the same. Units: elements. Threading: pure.
 #pragma once

@@ -107,6 +107,19 @@ TEST(Rescale, RefusesWhatIsNotArithmetic) {
   };
   EXPECT_NE(refusal(programs("megatron, tp: 2")).find("change the shapes of kernels"),
             std::string::npos);
+  Workload rooted = programs("ddp");
+  Op op;
+  op.kind = Op::Kind::collective;
+  op.func = Func::broadcast;
+  op.count = 5;
+  op.peer = 3;
+  rooted.roles[0].iterations[0].streams[0].push_back(op);
+  EXPECT_EQ(refusal(rooted), "");
+  EXPECT_EQ(test::error_of([&] {
+              rescaled_program(rooted, {2, {}}, comments);
+            }),
+            "broadcast with root 3: 2 ranks have no such rank; rescale to more, or capture such a "
+            "run");
   YamlValue plain = parsed("kind: layers\nlayers: [{parameters: [3]}]");
   EXPECT_NE(test::error_of([&] {
               rescale_model(plain, {8, {}}, comments);

@@ -278,8 +278,9 @@ std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
 }
 
 bool is_replicated(const JobSpec& spec, const ParameterTensor& tensor) {
+  const bool of_heads = tensor.name == "q.b" || tensor.name == "k.b" || tensor.name == "v.b";
   return spec.parallel.tp == 1 || tensor.name == "router" ||
-         tensor.numel <= spec.model->transformer->hidden;
+         (tensor.numel <= spec.model->transformer->hidden && !of_heads);
 }
 
 }  // namespace ghostrank

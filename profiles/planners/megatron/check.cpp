@@ -162,7 +162,6 @@ void check_batch(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   const int dp = spec.cluster.gpus() / (p.tp * p.cp * p.pp);
   const std::int64_t unit = std::int64_t{p.micro_batch} * dp;
-  if (p.global_batch == 0 && !p.schedule.starts_with("dualpipe")) return;
   if (p.global_batch % unit != 0) {
     const std::int64_t below = p.global_batch / unit * unit;
     throw Error(spec.source_of("parallel.global_batch") + ": parallel.global_batch is " +
@@ -171,7 +170,7 @@ void check_batch(const JobSpec& spec) {
                 " does not divide it; use parallel.global_batch=" +
                 (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + unit));
   }
-  const std::int64_t micro_batches = p.global_batch / unit;
+  const std::int64_t micro_batches = std::max<std::int64_t>(p.global_batch / unit, 1);
   const std::int64_t even = p.schedule == "dualpipe" ? 2 : 1;
   if (p.schedule.starts_with("dualpipe") &&
       (micro_batches < 2 * p.pp || micro_batches % even != 0)) {

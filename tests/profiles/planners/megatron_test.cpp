@@ -543,7 +543,10 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error("tp: 8, pp: 4, global_batch: 12, schedule: interleaved, interleave: 2"),
             "schedule interleaved takes micro-batches in blocks of pp, here 6 with pp 4; use "
             "parallel.global_batch=16");
-  EXPECT_EQ(error("tp: 8, pp: 4, schedule: interleaved, interleave: 3"),
+  EXPECT_EQ(error("tp: 8, pp: 4, schedule: interleaved, interleave: 2"),
+            "schedule interleaved takes micro-batches in blocks of pp, here 1 with pp 4; use "
+            "parallel.global_batch=8");
+  EXPECT_EQ(error("tp: 8, pp: 4, global_batch: 8, schedule: interleaved, interleave: 3"),
             "parallel.interleave is 3 but a stage has 8 layers to cut in two chunks or more; use "
             "parallel.interleave=2 or 4");
   EXPECT_EQ(error("ep: 3", "nodes: 1", "mixtral-8x7b"),

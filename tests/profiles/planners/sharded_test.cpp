@@ -244,18 +244,18 @@ TEST(Zero, StageThreeKeepsWhatItUsesAgainSoon) {
         "zero3", 8, "gpt2-xl",
         ", stage3_prefetch_bucket_size: 0, stage3_max_reuse_distance: " + std::to_string(distance));
     EXPECT_TRUE(test::streams_end(workload.roles[0].iterations[0]));
-    std::uint64_t gathered = 0, later = 0;
+    std::uint64_t gathered = 0, later = 0, kept = 0;
     for (auto layer = model.layers.rbegin(); layer != model.layers.rend(); ++layer) {
       std::uint64_t all = 0, large = 0;
       for (const ParameterTensor& tensor : layer->parameters) {
         all += tensor.numel;
-        if (tensor.numel > 100'000) large += tensor.numel;
+        (tensor.numel > 100'000 ? large : kept) += tensor.numel;
       }
       gathered += (2 * later < distance ? 1 : 2) * large;
       later += all;
     }
     CallSums three = sums(workload);
-    EXPECT_EQ(three.bytes[Func::all_gather], gathered * 2 / 8) << distance;
+    EXPECT_EQ(three.bytes[Func::all_gather], (gathered + kept) * 2 / 8) << distance;
     EXPECT_EQ(three.bytes[Func::reduce_scatter], 2 * model.parameters() / 8);
     EXPECT_EQ(three.bytes[Func::all_reduce], 4u);
   }
@@ -268,12 +268,20 @@ TEST(Zero, StageThreePersistsSmallTensors) {
                 ", stage3_max_reuse_distance: 0, stage3_prefetch_bucket_size: 0, "
                 "stage3_param_persistence_threshold: " +
                     std::to_string(threshold));
-    std::uint64_t large = 0;
-    for (const Layer& layer : test::shipped_model("gpt2").layers)
-      for (const ParameterTensor& tensor : layer.parameters)
-        if (tensor.numel > threshold) large += (tensor.numel + 3) / 4;
+    std::uint64_t large = 0, kept = 0, calls = 0;
+    for (const Layer& layer : test::shipped_model("gpt2").layers) {
+      std::uint64_t here = 0;
+      for (const ParameterTensor& tensor : layer.parameters) {
+        const bool is_kept = tensor.numel <= threshold;
+        (is_kept ? kept : here) += (tensor.numel + 3) / 4;
+        calls += is_kept;
+      }
+      large += here;
+      calls += here > 0 ? 2 : 0;
+    }
     CallSums three = sums(workload);
-    EXPECT_EQ(three.bytes[Func::all_gather], 2 * large * 2) << threshold;
+    EXPECT_EQ(three.bytes[Func::all_gather], (2 * large + kept) * 2) << threshold;
+    EXPECT_EQ(three.calls[Func::all_gather], calls) << threshold;
   }
 }
 

@@ -187,6 +187,22 @@ TEST(TorchTitanPipeline, AccumulatesWithoutStagesToo) {
   EXPECT_EQ(triple.samples_per_iteration, 12);
 }
 
+// Biases of queries, keys and values are cut as their weights are, so all ranks of a
+// tensor-parallel group sum only the gradients of norms: 28 layers have two, the head one.
+TEST(TorchTitan, CutsTheBiasesOfHeads) {
+  const Workload workload =
+      plan_workload(test::load_text("model: qwen2.5-7b\ndevice: h100-sxm\ncluster: {nodes: 1}\n"
+                                    "parallel: {framework: torchtitan, tp: 4}\n")
+                        .spec);
+  const Program& program = workload.roles[0].iterations[0];
+  std::uint64_t summed = 0;
+  for (const auto& stream : program.streams)
+    for (const Op& op : stream)
+      if (op.kind == Op::Kind::collective && program.labels[op.label] == "norm gradients")
+        summed += op.count;
+  EXPECT_EQ(summed, 57u * 3584);
+}
+
 // ---- Expert parallelism ----
 
 // Rows out and back, forward and backward, in bf16; counts once per layer, one per expert.
