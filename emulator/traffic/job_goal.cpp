@@ -32,6 +32,7 @@ struct StreamAt {
   std::vector<Labels> workers;  // the last labels of each worker
   std::size_t next = 0;         // next worker
   std::size_t op = 0;           // next operation
+  Labels before, launched;      // of a launch: what it follows, and its calls so far
 
   // The labels that complete everything so far.
   Labels end() const {
@@ -95,11 +96,28 @@ class RankOfJob {
         return;
       }
       case Op::Kind::collective:
-        return write_collective(op, at);
       case Op::Kind::send:
       case Op::Kind::recv:
-        return write_transfer(op, at);
+        return op.launch != 0 ? write_launched(op, at) : write_call(op, at);
     }
+  }
+
+  void write_call(const Op& op, StreamAt& at) {
+    if (!cluster_.membership(rank_, op.group).taken()) return;
+    if (op.kind != Op::Kind::collective) return at.set(labels_of(op, at.end()));
+    Labels& worker = at.workers[at.next++ % at.workers.size()];
+    Labels after = at.gate;
+    append(after, worker);
+    worker = labels_of(op, after);
+  }
+
+  // Calls of one launch start together; what follows them waits for all. Turns on the channels that
+  // they share are left out.
+  void write_launched(const Op& op, StreamAt& at) {
+    if (op.launch_index == 0) at.before = at.end(), at.launched.clear();
+    append(at.launched, labels_of(op, at.before));
+    if (op.launch_index + 1U < workload_.launches[op.launch - 1].size()) return;
+    if (!at.launched.empty()) at.set(at.launched);
   }
 
   // Tags of a kind of group: one per channel for transfers, then, call by call, one per channel.
@@ -107,24 +125,25 @@ class RankOfJob {
     return static_cast<int>(kind) + static_cast<int>(calls_.size()) * number;
   }
 
-  void write_collective(const Op& op, StreamAt& at) {
+  // The labels of the op's call, which starts after `after`; none: the rank has no part in it.
+  Labels labels_of(const Op& op, const Labels& after) {
     const Membership& membership = cluster_.membership(rank_, op.group);
-    if (!membership.taken()) return;
+    if (!membership.taken()) return {};
+    return op.kind == Op::Kind::collective ? collective(op, membership, after)
+                                           : transfer(op, membership, after);
+  }
+
+  Labels collective(const Op& op, const Membership& membership, const Labels& after) {
     const std::uint32_t group = membership.group;
     const Schedule& schedule = *schedules_.get(group, op).schedule;
     const int channels = channels_of(schedule), first = kTransferTags + calls_[op.group];
     calls_[op.group] += channels;
-    Labels& worker = at.workers[at.next++ % at.workers.size()];
-    Labels after = at.gate;
-    append(after, worker);
-    worker = goal_.call(
+    return goal_.call(
         schedule, membership.position, workload_.groups[group].members,
         [&](int channel) { return tag_of(op.group, first + channel); }, after);
   }
 
-  void write_transfer(const Op& op, StreamAt& at) {
-    const Membership& membership = cluster_.membership(rank_, op.group);
-    if (!membership.taken()) return;
+  Labels transfer(const Op& op, const Membership& membership, const Labels& after) {
     const std::uint32_t group = membership.group;
     const auto& members = workload_.groups[group].members;
     const auto size = static_cast<int>(members.size());
@@ -132,9 +151,9 @@ class RankOfJob {
     const bool sends = op.kind == Op::Kind::send;
     const auto schedule = schedules_.transfer(group, op, sends ? membership.position : peer,
                                               sends ? peer : membership.position);
-    at.set(goal_.call(
+    return goal_.call(
         *schedule, membership.position, members,
-        [&](int channel) { return tag_of(op.group, channel); }, at.end()));
+        [&](int channel) { return tag_of(op.group, channel); }, after);
   }
 
   const Workload& workload_;

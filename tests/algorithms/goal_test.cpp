@@ -260,8 +260,28 @@ program:
             record 1
 )";
 
+// Both ranks receive before they send, in one launch; then two collectives start together.
+const char* const kLaunched = R"(schema: ghostrank/job/1
+cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}
+fabric: {kind: virtual}
+program:
+  ranks: 2
+  groups: {dp: [0-1]}
+  roles:
+    - name: all
+      ranks: 0-1
+      iterations:
+        - compute: |
+            compute 1000000
+            recv dp +1 float32 1000
+            & send dp +1 float32 1000
+            allreduce dp float32 1024
+            & allreduce dp float32 2048
+            compute 1000000
+)";
+
 TEST(GoalOfAJob, HasAllItsMessagesAndComputeAndComesToAnEnd) {
-  for (const char* text : {kMegatron, kDdp, kCarried}) {
+  for (const char* text : {kMegatron, kDdp, kCarried, kLaunched}) {
     const testing::TemporaryFile file("job.yaml", text);
     const LoadedJob job = load_job(file.path(), {});
     const Workload workload = plan_workload(job.spec);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
@@ -101,6 +102,18 @@ TEST(Flows, OfTransfersAloneTakeAsLongAsTheirMessages) {
     EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.01 * seconds_of(b)) << library;
     EXPECT_EQ(ledger_text(a), ledger_text(b)) << library;
   }
+}
+
+// Among many ranks that exchange a little, one pair exchanges much.
+TEST(Flows, OfUnequalBlocksAloneTakeAsLongAsTheirMessages) {
+  constexpr std::size_t kNodes = 64;
+  auto counts = std::make_shared<std::vector<std::uint64_t>>(kNodes * kNodes, 256);
+  counts->at(1) = 20'000'000;
+  SmallJob flow = job_of(kNodes, 1);
+  flow.collective(Func::all_to_all_v, counts);
+  SmallJob loggp = flow;
+  loggp.spec.fabric.network = NetworkModel::loggp;
+  EXPECT_NEAR(seconds_of(flow.run()), seconds_of(loggp.run()), 0.002 * seconds_of(loggp.run()));
 }
 
 // Transfers between many pairs of GPUs on different nodes, each in its own stream, one after the
@@ -284,6 +297,39 @@ TEST(Flows, OfARingHaveTheRateOfItsSlowestEdge) {
     EXPECT_LE(seconds[NetworkModel::flow], seconds[NetworkModel::loggp] * 1.01);
     EXPECT_GE(seconds[NetworkModel::flow], seconds[NetworkModel::loggp] * 0.75);
   }
+}
+
+TEST(Flows, OfUnlimitedNicsTakeTheTimeOfTheirLinks) {
+  for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+    SmallJob job = job_of(4, 1, network);
+    job.spec.cluster.topology = leaf_spine(2, 1, 1);
+    job.spec.cluster.topology.uplink_bps = kRate;
+    job.spec.cluster.nic.rate_bps = 0;
+    with_sends(job, {{0, 2}, {1, 3}});
+    EXPECT_NEAR(seconds_of(job.run()), 2 * kSerial + kLatency, 0.01 * kSerial);
+  }
+}
+
+// A broadcast and a transfer between the same two ranks choose their paths apart, as their messages
+// do.
+TEST(Flows, OfTransfersTakeTheirOwnPaths) {
+  std::set<std::uint64_t> busiest;
+  for (std::uint64_t seed = 1; seed < 9; ++seed) {
+    std::map<NetworkModel, std::map<std::string, std::uint64_t>> bytes;
+    for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+      SmallJob job = job_of(2, 1, network);
+      job.spec.cluster.topology = leaf_spine(2, 4, 1);
+      job.spec.run.seed = seed;
+      job.collective(Func::broadcast, kCount);
+      with_sends(job, {{0, 1}});
+      const Result result = job.run();
+      for (const LinkLoad& link : result.network->hottest)
+        if (link.bytes > 0) bytes[network][link.link] = static_cast<std::uint64_t>(link.bytes);
+    }
+    EXPECT_EQ(bytes[NetworkModel::flow], bytes[NetworkModel::loggp]) << seed;
+    busiest.insert(bytes[NetworkModel::loggp].size());
+  }
+  EXPECT_EQ(busiest.size(), 2u);  // on one path, or on two
 }
 
 TEST(Flows, AreTheSameEveryTime) {

@@ -55,6 +55,29 @@ double estimate_of(const SmallJob& job) {
 const std::vector<CallOf> kThree{
     {Func::all_reduce, 300'000}, {Func::reduce_scatter, 50'001}, {Func::all_reduce, 20'000}};
 
+// Rank 0 sends a short and a long message together; rank 1 computes between the two.
+TEST(Together, StartsTheFirstCallFirst) {
+  SmallJob job(2, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {10e9, kPicosPerMicro};
+  job.workload.roles.push_back(job.workload.roles[0]);
+  job.workload.role_of[WorldRank(1)] = 1;
+  Op send, recv, compute;
+  send.kind = Op::Kind::send, send.peer = 1, send.count = 1;
+  recv.kind = Op::Kind::recv, recv.peer = -1, recv.count = 1;
+  compute.duration = 2 * kPicosPerMilli;
+  std::vector<Op> sends{send, send};
+  sends[1].count = 1'000'000;  // 3.2 ms
+  make_launch(sends, job.workload.launches);
+  OpList& sender = job.workload.roles[0].iterations[0].streams[0];
+  OpList& receiver = job.workload.roles[1].iterations[0].streams[0];
+  for (const Op& op : sends) sender.push_back(op);
+  receiver.push_back(recv);
+  receiver.push_back(compute);
+  recv.count = 1'000'000;
+  receiver.push_back(recv);
+  EXPECT_NEAR(seconds_of(job), 3.201e-3, 0.01e-3);
+}
+
 TEST(Together, SendsWhatTheGroupsPlanSays) {
   for (const char* library : {"nccl-2.28", "nccl-2.30"}) {
     const SmallJob job = job_of(4, 1, kThree, true, library);

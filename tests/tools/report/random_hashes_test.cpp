@@ -23,6 +23,10 @@ SmallJob virtual_job(unsigned seed, const testing::RandomJob& random) {
   spec.dilation = 0;
   spec.run.iterations = 3;
   spec.run.jitter = one_of(draw, {0.0, 0.1});
+  if (draw() % 3 == 0 && spec.cluster.servers.nics <= 1) {  // the ranks of a node share a NIC
+    spec.cluster.nics_per_node = 1;
+    spec.cluster.nic_rates = nullptr;
+  }
   if (draw() % 2 == 0) testing::add_rates(draw, spec.cluster, 20);
   if (draw() % 2 == 0) {
     spec.fabric.packets = {.loss = 0.02, .duplicates = 0.02, .reordering = 0.02};
