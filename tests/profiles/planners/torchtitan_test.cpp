@@ -192,7 +192,7 @@ TEST(TorchTitanPipeline, AccumulatesWithoutStagesToo) {
 TEST(TorchTitan, CutsTheBiasesOfHeads) {
   const Workload workload =
       plan_workload(test::load_text("model: qwen2.5-7b\ndevice: h100-sxm\ncluster: {nodes: 1}\n"
-                                    "parallel: {framework: torchtitan, tp: 4}\n")
+                                    "parallel: {framework: torchtitan, tp: 4, recompute: full}\n")
                         .spec);
   const Program& program = workload.roles[0].iterations[0];
   std::uint64_t summed = 0;
