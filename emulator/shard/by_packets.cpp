@@ -78,9 +78,11 @@ void Shard::packets_due(Picoseconds now) {
                        [this](const Event& next) { schedule(next); });
   }
   if (const auto connection = network.gave_up())
-    return fail("fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +
-                " has sent the same packet " + std::to_string(PacketNetwork::kTries) +
-                " times, and none was acknowledged; see fabric.queues");
+    return fail(
+        "fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +
+        " has sent the same packet " + std::to_string(PacketNetwork::kTries) +
+        " times, and none was acknowledged; fabric.queues.retransmit_us must exceed a round trip "
+        "and the time that a full buffer takes");
   want_packets();
 }
 

@@ -111,6 +111,15 @@ TEST_F(SweepFile, OfAnotherSweepIsRefused) {
   EXPECT_EQ(resume(sweep, path_), 0u);
 }
 
+TEST_F(SweepFile, WithAPointThatTheGridLacksIsRefusedBeforeItIsLost) {
+  Sweep sweep = sample();
+  write(sweep_csv(sweep));
+  sweep = unplayed(sweep);
+  sweep.grid.axes.back().values.back() = "other";
+  EXPECT_THAT(test::error_of([&] { resume(sweep, path_); }),
+              HasSubstr("a point that this grid does not have"));
+}
+
 TEST(SweepPicture, HasADotForEveryPointThatWasPlayed) {
   Sweep sweep{"job", parse_grid("method=none,topk;rate=1Gbps,10Gbps,25Gbps"), {}};
   sweep.rows.resize(6);

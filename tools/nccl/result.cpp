@@ -60,6 +60,8 @@ void leave_only(const Rows& there, Rows& here) {
 
 NcclFindings check_nccl_result(const StoredResult& result, const LoadedJob& job) {
   const JobSpec& spec = job.spec;
+  if (!spec.jobs.empty())
+    throw Error(result.file + ": a result of several jobs, which are not compared; give one's own");
   if (library_named(spec.collectives.library) != Library::nccl)
     throw Error(result.file + ": its job plays " + spec.collectives.library +
                 " and nothing of NCCL; give the result of a job whose library is nccl-2.28 or "

@@ -24,6 +24,7 @@ std::string queue_text(const std::optional<QueueCount>& queue) {
   add(queue->drops, "drop");
   add(queue->marks, "mark");
   add(queue->pauses, "pause");
+  if (!text.empty()) text += " in all iterations";
   if (queue->paused > 0) text += ", paused for " + humane_seconds(seconds(queue->paused));
   return text + ", longest queue " + humane_bytes(static_cast<double>(queue->longest));
 }

@@ -346,6 +346,7 @@ std::string result_hash(const Result& result) {
         "played_wall_seconds", "switch", "interfaces", "stalls", "fidelity", "capacity", "notes"})
     json.erase(key);
   if (json["config"].contains("run")) json["config"]["run"].erase("shards");
+  if (json["network"].is_object()) json["network"].erase("topology");  // names a file by its path
   for (const char* key : {"pairs", "pairs_file"}) json["traffic"].erase(key);
   json["pairs"] = pairs_json(result);       // wherever they are written
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a

@@ -53,7 +53,7 @@ std::string fabric_line(const LoadedJob& job, const Result& result) {
 }
 
 std::string dilation_line(const LoadedJob& job, const Result& result) {
-  if (result.fidelity.modelled) return "none: virtual time";
+  if (job.spec.fabric.kind == FabricKind::virtual_time) return "none: virtual time";
   std::string text = significant(result.dilation);
   if (job.spec.dilation == 0) text += " (auto)";
   if (result.dilation == 1) return text + ": emulated time is wall time";
@@ -350,7 +350,9 @@ std::string verdict(const Result& result) {
   const Fidelity& f = result.fidelity;
   const std::string valid = f.valid_for.empty() ? "" : "; valid for " + joined(f.valid_for);
   if (!result.interrupted.empty()) {
-    return "INCOMPLETE: " + std::to_string(result.iterations.size()) + " of " +
+    std::size_t played = result.iterations.size();  // by several jobs: the fewest
+    for (const JobReport& job : result.jobs) played = std::min(played, job.iterations.size());
+    return "INCOMPLETE: " + std::to_string(played) + " of " +
            std::to_string(result.iterations_asked) + " iterations; " + result.interrupted;
   }
   if (result.verify && result.verify->wrong_elements > 0) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "profiles/error.h"
 #include "profiles/median.h"
@@ -173,12 +174,19 @@ std::size_t resume(Sweep& sweep, const std::string& csv_file) {
     id.insert(id.end(), {row.seed, row.version, row.config_hash});
     points[id] = i;
   }
+  std::set<std::vector<std::string>> in_grid;  // values alone
+  for (std::size_t i = 0; i < sweep.rows.size(); ++i) in_grid.insert(sweep.grid.values(i));
   std::size_t taken = 0;
   for (std::size_t r = 1; r < records.size(); ++r) {
     const std::vector<std::string>& record = records[r].cells;
     // The last line of a file that was cut off is short.
     if (record.size() != header.size() || !record[keys + 9].empty()) continue;
     std::vector<std::string> id(record.begin(), record.begin() + static_cast<std::ptrdiff_t>(keys));
+    if (!in_grid.contains(id))
+      throw Error(
+          csv_file + ":" + std::to_string(records[r].line) +
+          ": a point that this grid does not have, and whose row would be lost; name another "
+          "file, or keep its values in the grid");
     id.insert(id.end(), {record[keys + 6], record[keys + 7], record[keys + 8]});
     const auto found = points.find(id);
     if (found == points.end() || sweep.rows[found->second].played) continue;

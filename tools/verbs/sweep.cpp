@@ -59,6 +59,9 @@ Plan plan_of(const SweepFlags& flags) {
   Plan plan;
   Sweep& sweep = plan.sweep;
   sweep.grid = parse_grid(flags.grid);
+  for (const SweepAxis& axis : sweep.grid.axes)
+    if (axis.key == "run.seed" && flags.job.seed)
+      throw Error("--seed and run.seed of the grid both say the seed; leave --seed out");
   sweep.job = std::filesystem::path(flags.job.path).stem();
   std::string first_error;
   bool any = false;

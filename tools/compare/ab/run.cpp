@@ -60,7 +60,7 @@ std::string schemes_of(const Json& result) {
   const Json& config = result.at("config").at("collectives");
   if (const double channels = number_or(config, "channels", 0); channels > 0)
     text += ", " + humane_count(channels, "channel");
-  const std::string slice = config.at("slice").get<std::string>();
+  const std::string slice = config.value("slice", "0");  // several jobs have their own
   if (slice != "0") text += ", slices of " + slice;
   return text;
 }
