@@ -185,7 +185,8 @@ std::string ab_text(const AbComparison& c, const AbSummary& s, const Paint& pain
     text +=
         paint.bad("NOT faithful: the host's CPU was in the way, so nothing is concluded") + "\n";
   else if (s.deterministic)
-    text += "deterministic: one run a variant; another --seed may draw other paths, places or loads\n";
+    text +=
+        "deterministic: one run a variant; another --seed may draw other paths, places or loads\n";
   else
     text += humane_count(static_cast<double>(s.blocks), "block") +
             ", each of one run of every variant, in random order (seed " + std::to_string(c.seed) +
