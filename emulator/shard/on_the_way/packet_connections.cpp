@@ -23,6 +23,18 @@ PacketNetwork::Setup setup_of(const JobSpec& spec, const Topology& topology, std
       }
       setup.ports.push_back(speed);
     }
+  Picoseconds latency = 0;  // of the longest path; acknowledgements take it, too
+  for (std::size_t a = 0; a < nics; ++a)
+    for (std::size_t b = 0; b < a; ++b) {
+      const Nic from(static_cast<std::int64_t>(a)), to(static_cast<std::int64_t>(b));
+      latency = std::max(latency, topology.path_latency(from, to, topology.hops(from, to)));
+    }
+  if (spec.fabric.queues.retransmit <= 2 * latency)
+    throw Error("fabric.queues.retransmit_us: " +
+                std::to_string(spec.fabric.queues.retransmit / kPicosPerMicro) +
+                " us are no longer than a round trip of " +
+                std::to_string(2 * latency / kPicosPerMicro) +
+                " us, so every packet would be sent again; use several round trips");
   const Framing& framing = spec.fabric.framing;
   setup.payload = framing.packet_payload > 0 ? framing.packet_payload : spec.fabric.packets.mtu;
   setup.queues = spec.fabric.queues;

@@ -99,20 +99,31 @@ TEST(Packets, BringRightDataWhateverIsLost) {
   }
 }
 
-TEST(Packets, NeedABufferForWhatIsUnderWay) {
+void expect_refusal(const QueueSpec& queues, const std::string& what) {
   SmallJob job(2, 1, FabricKind::virtual_time);
   job.spec.fabric.network = NetworkModel::packet;
-  job.spec.fabric.queues.buffer = 20'000;
+  job.spec.cluster.nic.latency = 20 * kPicosPerMicro;
+  job.spec.fabric.queues = queues;
   job.collective(Func::all_reduce, 1000);
   try {
     job.run();
-    FAIL() << "was not refused";
+    FAIL() << "was not refused: " << what;
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("fabric.queues.buffer: 20000 bytes are too few"),
-              std::string::npos)
-        << e.what();
+    EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
     EXPECT_EQ(e.exit_code(), 2);
   }
+}
+
+TEST(Packets, NeedABufferForWhatIsUnderWay) {
+  QueueSpec queues;
+  queues.buffer = 20'000;
+  expect_refusal(queues, "fabric.queues.buffer: 20000 bytes are too few");
+}
+
+TEST(Packets, AreNotSentAgainBeforeTheyCanBeAcknowledged) {
+  QueueSpec queues;
+  queues.retransmit = 40 * kPicosPerMicro;
+  expect_refusal(queues, "40 us are no longer than a round trip of 40 us");
 }
 
 }  // namespace
