@@ -340,7 +340,7 @@ void drop_incomplete(const std::map<std::string, std::vector<WorldRank>>& groups
 // Leaves out sends and receives that the rank at the other end lacks, if it is given.
 void drop_unmatched(std::vector<RankCalls>& ranks, Trace& trace) {
   using Ends = std::pair<int, int>;                // sender, receiver
-  std::map<Ends, std::array<std::int64_t, 2>> of;  // how many sends, receives
+  std::map<Ends, std::array<std::int64_t, 2>> of;  // how many receives, sends
   std::map<int, bool> wrapped;                     // by given rank
   const auto is_send = [](const TraceEvent& e) { return e.kind == TraceEvent::Kind::send; };
   const auto ends_of = [&](const RankCalls& one, const TraceEvent& e) {
