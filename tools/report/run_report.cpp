@@ -350,10 +350,15 @@ std::string verdict(const Result& result) {
   const Fidelity& f = result.fidelity;
   const std::string valid = f.valid_for.empty() ? "" : "; valid for " + joined(f.valid_for);
   if (!result.interrupted.empty()) {
-    std::size_t played = result.iterations.size();  // by several jobs: the fewest
-    for (const JobReport& job : result.jobs) played = std::min(played, job.iterations.size());
-    return "INCOMPLETE: " + std::to_string(played) + " of " +
-           std::to_string(result.iterations_asked) + " iterations; " + result.interrupted;
+    std::string played =
+        std::to_string(result.iterations.size()) + " of " + std::to_string(result.iterations_asked);
+    if (!result.jobs.empty()) {  // each plays on until all have enough
+      played.clear();
+      for (const JobReport& job : result.jobs)
+        played +=
+            (played.empty() ? "" : ", ") + job.name + " " + std::to_string(job.iterations.size());
+    }
+    return "INCOMPLETE: " + played + " iterations; " + result.interrupted;
   }
   if (result.verify && result.verify->wrong_elements > 0) {
     return "WRONG: verification found " +

@@ -28,6 +28,11 @@ TEST(Verdict, PutsAnInterruptionAndWrongSumsBeforeEverythingElse) {
   result.interrupted = "host 1 (beta) was lost";
   result.iterations_asked = 5;
   EXPECT_EQ(verdict(result), "INCOMPLETE: 3 of 5 iterations; host 1 (beta) was lost");
+  result.jobs.resize(2);
+  result.jobs[0].name = "a";
+  result.jobs[0].iterations.resize(12);
+  result.jobs[1].name = "b";
+  EXPECT_EQ(verdict(result), "INCOMPLETE: a 12, b 0 iterations; host 1 (beta) was lost");
 }
 
 TEST(Verdict, CallsVirtualTimeModelled) {
