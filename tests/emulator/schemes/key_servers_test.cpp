@@ -454,6 +454,24 @@ TEST(BytePs, OtherServersTakeTheKeysOfADeadOneWhenever) {
   }
 }
 
+// A time-out shorter than answers wait at NICs: servers that live are taken for dead.
+TEST(BytePs, ASecondDeadServerEndsTheRun) {
+  SmallJob job(4, 1, FabricKind::virtual_time);
+  job.spec.collectives.algorithm(Func::all_reduce) = "byteps";
+  job.spec.cluster.nic = {1e9, 5 * kPicosPerMicro};
+  job.spec.cluster.servers.nic = job.spec.cluster.nic;
+  job.spec.cluster.servers.count = 4;
+  job.spec.cluster.servers.colocated = true;
+  AtServers& servers = job.spec.collectives.at_servers;
+  servers.partition_bytes = 4096;
+  servers.timeout_ps = 50 * kPicosPerMicro;
+  servers.elastic = true;
+  job.collective(Func::all_reduce, 300'000, DataType::float32, 0, 1);
+  const Result result = job.run();
+  EXPECT_NE(result.interrupted.find("does not answer, nor did server"), std::string::npos)
+      << result.interrupted;
+}
+
 // Nodes are late in turn: servers that wait for all take the sum of each step's latest node, others
 // the largest of the nodes' own sums.
 TEST(BytePs, AsynchronousServersLetNodesGoAhead) {
