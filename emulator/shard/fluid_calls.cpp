@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
 #include "switch/assert.h"
 
@@ -48,11 +47,7 @@ FluidCalls::FluidCalls(const JobSpec& spec, const Workload& workload, const Clus
       schedules_(schedules),
       network_(2 * static_cast<std::size_t>(cluster.nics()) + cluster.topology().links()),
       by_flowlets_(cluster.topology().routes_per() == Routing::Per::flowlet),
-      flowlets_(spec.cluster.topology.flowlet_gap) {
-  if (!cluster.schemes().empty())
-    throw Error("fabric.network: flow cannot play " + std::string(cluster.schemes().front().name) +
-                ", whose agents send messages of their own; use loggp");
-}
+      flowlets_(spec.cluster.topology.flowlet_gap) {}
 
 Fluid& FluidCalls::of(std::uint32_t group, const Op& op) {
   const FluidKey key = key_of(group, op);

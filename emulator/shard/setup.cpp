@@ -10,7 +10,6 @@
 #include "emulator/shard/inline.h"
 #include "emulator/shard/on_the_way/packet_connections.h"
 #include "emulator/shard/ranks/ahead.h"
-#include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
@@ -96,13 +95,8 @@ Shard::Shard(const Setup& setup)
     switch_flow_[end.scheme][end.position] = static_cast<int>(switch_flows_++);
   if (spec_.fabric.network == NetworkModel::flow)
     fluids_ = std::make_unique<FluidCalls>(spec_, workload_, cluster_, schedules_);
-  if (spec_.fabric.network == NetworkModel::packet) {
-    if (!cluster_.schemes().empty())
-      throw Error("fabric.network: packet cannot play " +
-                  std::string(cluster_.schemes().front().name) +
-                  ", whose agents send packets of their own; use loggp");
+  if (spec_.fabric.network == NetworkModel::packet)
     by_packets_ = std::make_unique<PacketConnections>(spec_, cluster_.topology(), nics_.size());
-  }
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
   lookahead_ = cluster_.shards() > 1 ? cluster_.topology().lookahead() : Windows::kNever;
   if (FirstSends::known(spec_, workload_, cluster_))

@@ -8,6 +8,7 @@
 
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
+#include "emulator/network/packet_setup.h"
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
@@ -185,6 +186,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     layout_of_.push_back(it->second);
   }
   add_schemes(spec);
+  check_network(spec);
 }
 
 PartyKind Cluster::kind(WorldParty party) const {
@@ -217,6 +219,19 @@ std::vector<SwitchEnd> Cluster::switch_ends(Host host, int shard) const {
     }
   }
   return ends;
+}
+
+// Throws Error(usage) if the job's network model cannot play what the job sends.
+void Cluster::check_network(const JobSpec& spec) const {
+  const NetworkModel network = spec.fabric.network;
+  if (network == NetworkModel::loggp) return;
+  const bool by_packets = network == NetworkModel::packet;
+  if (!schemes_.empty())
+    throw Error(spec.source_of("fabric.network") +
+                ": fabric.network: " + (by_packets ? "packet" : "flow") + " cannot play " +
+                std::string(schemes_.front().name) + ", whose agents send " +
+                (by_packets ? "packets" : "messages") + " of their own; use loggp");
+  if (by_packets) packet_setup(spec, topology_, static_cast<std::size_t>(nics_));
 }
 
 // Adds a scheme for every group in which some program plays a collective with a row of agents.

@@ -62,7 +62,7 @@ struct SwitchEnd {
 class Cluster {
  public:
   // Throws Error(usage) if a scheme cannot serve a communicator or needs servers that the job
-  // lacks.
+  // lacks, or if the job's network model cannot play what the job sends.
   Cluster(const JobSpec& spec, const Workload& workload, int hosts);
 
   const Location& location(WorldParty party) const { return locations_[party]; }
@@ -144,6 +144,7 @@ class Cluster {
     return workload_.groups[group].members;
   }
   void add_schemes(const JobSpec& spec);
+  void check_network(const JobSpec& spec) const;
   void add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row);
   static void check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use);
   Location helper_location(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;

@@ -2,9 +2,7 @@
 // (fabric.network: packet). A connection is a queue pair: of a group, a channel, a source and a
 // target, as the routing sees it; where the routing chooses per message, one for each of its paths.
 //
-// Ports: the links, then the egress of every NIC, then the port of the switch to every NIC. A wire
-// of a NIC has half its latency, so a path has the latency of Topology::path_latency(). Credits
-// take that latency and no bandwidth.
+// Its ports are those of packet_setup(). Credits take a path's latency and no bandwidth.
 //
 // Units: emulated picoseconds, bytes. Threading: one owner (a shard).
 #pragma once
@@ -24,7 +22,7 @@ namespace ghostrank {
 
 class PacketConnections {
  public:
-  // Throws Error(usage) if the topology's ports do not suit the queues.
+  // Throws as packet_setup() does.
   PacketConnections(const JobSpec& spec, const Topology& topology, std::size_t nics);
 
   // The connection over path `path` of those between the NICs; made when first asked for.
