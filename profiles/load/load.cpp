@@ -39,13 +39,19 @@ constexpr std::int64_t kMaxRanks = 1 << 24;
 
 constexpr const char* kStandardInput = "standard input";
 
-YamlValue read_standard_input() {
+std::string read_all(std::istream& in) {
   std::string text;
   char block[1 << 16];
-  while (std::cin.read(block, sizeof block) || std::cin.gcount() > 0) {
-    text.append(block, static_cast<std::size_t>(std::cin.gcount()));
+  while (in.read(block, sizeof block) || in.gcount() > 0) {
+    text.append(block, static_cast<std::size_t>(in.gcount()));
     if (text.size() > kMaxYamlBytes) break;  // the parser will refuse it
   }
+  return text;
+}
+
+// A job is loaded again with other overrides, but what comes in can be read only once.
+YamlValue read_standard_input() {
+  static const std::string text = read_all(std::cin);
   return parse_yaml(text, std::make_shared<Source>(Source{kStandardInput, kStandardInput, true}));
 }
 
@@ -376,13 +382,33 @@ LoadedJob load_tree(YamlValue root, const std::string& file) {
   return job;
 }
 
-LoadedJob load_cluster_job(const std::string& base, const std::vector<std::string>& overrides) {
-  YamlValue root = parse_yaml(base, std::make_shared<Source>(Source{"default", "default", false}));
+namespace {
+
+// The settings of a job without a model; refers to `keys`.
+Settings cluster_settings(const std::string& base, const std::vector<std::string>& overrides,
+                          YamlValue& root, const std::vector<Key>& keys) {
+  root = parse_yaml(base, std::make_shared<Source>(Source{"default", "default", false}));
   apply_environment(root);
   for (const std::string& text : overrides) apply_override(root, text);
   expand_cluster(root, "");
+  return Settings(root, keys, "job without a model");
+}
+
+}  // namespace
+
+ClusterSize load_cluster_size(const std::string& base, const std::vector<std::string>& overrides) {
+  YamlValue root;
   const std::vector<Key> keys = keys_without_training();
-  const Settings settings(root, keys, "job without a model");
+  const Settings settings = cluster_settings(base, overrides, root, keys);
+  ClusterSize size{settings.small("cluster.gpus_per_node"), {}};
+  if (settings.given("cluster.nodes")) size.nodes = settings.small("cluster.nodes");
+  return size;
+}
+
+LoadedJob load_cluster_job(const std::string& base, const std::vector<std::string>& overrides) {
+  YamlValue root;
+  const std::vector<Key> keys = keys_without_training();
+  const Settings settings = cluster_settings(base, overrides, root, keys);
   LoadedJob job;
   read_setting(settings, "", job.spec);
   write_config(settings, {}, job);

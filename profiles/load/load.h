@@ -5,6 +5,7 @@
 // and the environment.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,13 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
 // run. `base` is YAML that takes the place of a file; environment and overrides are applied to it.
 // Throws Error(usage), also for a key that describes what is trained.
 LoadedJob load_cluster_job(const std::string& base, const std::vector<std::string>& overrides);
+
+// Only the keys of such a job's cluster, for callers that choose the number of nodes when they know
+// the GPUs of one: what depends on it is not checked.
+struct ClusterSize {
+  int gpus_per_node = 1;
+  std::optional<int> nodes;  // if the job gives it
+};
+ClusterSize load_cluster_size(const std::string& base, const std::vector<std::string>& overrides);
 
 }  // namespace ghostrank

@@ -35,9 +35,10 @@ struct Overrides {
   }
 
   // Names the flag that was typed in the error, not the key that it stands for.
-  LoadedJob load(const std::string& base) const {
+  template <typename Load>
+  auto named(const Load& load) const {
     try {
-      return load_cluster_job(base, texts);
+      return load();
     } catch (const Error& error) {
       const std::string text = error.what();
       for (const std::string& override : texts) {
@@ -50,6 +51,10 @@ struct Overrides {
       }
       throw;
     }
+  }
+
+  LoadedJob load(const std::string& base) const {
+    return named([&] { return load_cluster_job(base, texts); });
   }
 };
 
@@ -142,26 +147,24 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   }
   const std::string base = flags.cluster.empty() ? kStandard : "{}";
   Overrides overrides = overrides_of(flags, func, processes);
-  const LoadedJob sized = overrides.load(base);
-  // A pattern over several processes measures the network between real hosts, so by default each
-  // process plays one node.
-  const bool hosts_alone = !func && processes > 1;
-  const bool in_virtual_time = sized.spec.fabric.kind == FabricKind::virtual_time;
-  const int gpus = sized.spec.cluster.gpus_per_node;
-  const bool alone = hosts_alone || gpus_of_a_process(flags);
-  const bool nodes_given = sized.spec.sources.contains("cluster.nodes") && !flags.ranks;
-  const int ranks = nodes_given
-                        ? sized.spec.cluster.gpus()
-                        : flags.ranks.value_or(alone ? processes * gpus
-                                                     : std::max(kFewestRanks, processes * gpus));
-  if (ranks % gpus != 0) {
-    throw Error("--ranks " + std::to_string(ranks) + " does not fill nodes of " +
-                std::to_string(gpus) + " GPUs; give a multiple, or --gpus-per-node");
-  }
-  if (!nodes_given) {
-    overrides.add("cluster.nodes", std::to_string(ranks / gpus),
+  const ClusterSize size =
+      overrides.named([&] { return load_cluster_size(base, overrides.texts); });
+  if (!size.nodes || flags.ranks) {
+    // A pattern over several processes measures the network between real hosts, so by default each
+    // process plays one node.
+    const bool alone = gpus_of_a_process(flags) || (!func && processes > 1);
+    const int least = processes * size.gpus_per_node;
+    const int ranks = flags.ranks.value_or(alone ? least : std::max(kFewestRanks, least));
+    if (ranks % size.gpus_per_node != 0) {
+      throw Error("--ranks " + std::to_string(ranks) + " does not fill nodes of " +
+                  std::to_string(size.gpus_per_node) +
+                  " GPUs; give a multiple, or --gpus-per-node");
+    }
+    overrides.add("cluster.nodes", std::to_string(ranks / size.gpus_per_node),
                   flags.ranks ? "--ranks" : "default");
   }
+  const LoadedJob sized = overrides.load(base);
+  const bool in_virtual_time = sized.spec.fabric.kind == FabricKind::virtual_time;
   const auto calls = [&](const char* key, const std::optional<int>& given, int standard,
                          const char* flag) {
     if (!given && sized.spec.sources.contains(key)) return;  // set by -s
@@ -172,6 +175,9 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   LoadedJob job = overrides.load(base);
   if (job.spec.run.min_seconds > 0)
     throw Error("run.min_seconds: bench plays as many iterations as --iters says; leave it out");
+  if (job.spec.run.verify != (flags.checks > 0))
+    throw Error(job.spec.source_of("run.verify") +
+                ": run.verify: bench compares data as often as -c says; leave it out");
   for (ConfigEntry& entry : job.entries) {
     const auto found = overrides.origins.find(entry.path);
     if (found != overrides.origins.end()) entry.origin = found->second;
