@@ -113,11 +113,11 @@ TEST(PlanSearch, ShardsAsMuchAsTheMemoryAsks) {
   for (const PlanFound& plan : search.best) {
     EXPECT_NE(plan.choice.framework, Framework::ddp);
     if (plan.choice.recompute == Recompute::none) {
-      EXPECT_GT(plan.memory.activations, 20e9);  // one sample of 8,192 tokens
+      EXPECT_GT(plan.memory->activations, 20e9);  // one sample of 8,192 tokens
     }
-    EXPECT_LE(plan.memory.total(), 60.0 * (1 << 30));
+    EXPECT_LE(plan.memory->total(), 60.0 * (1 << 30));
     if (plan.choice.framework != Framework::fsdp || plan.choice.replicate == 1)
-      optimizer[plan.choice.framework] = plan.memory.optimizer;
+      optimizer[plan.choice.framework] = plan.memory->optimizer;
   }
   const double parameters = static_cast<double>(loaded.spec.model->parameters());
   EXPECT_DOUBLE_EQ(optimizer.at(Framework::zero1), parameters * 12 / 16);

@@ -236,7 +236,8 @@ Picoseconds least_of(const JobSpec& spec, const FsdpMesh& mesh) {
 }
 
 bool is_too_large(const JobSpec& job, const PlanFound& plan) {
-  return job.device.memory_bytes > 0 && plan.memory.total() > job.device.memory_bytes;
+  return job.device.memory_bytes > 0 && plan.memory &&
+         plan.memory->total() > job.device.memory_bytes;
 }
 
 // The choice with its memory and least time. Throws Error where the job cannot have the plan.
@@ -244,7 +245,7 @@ PlanFound looked_at(const JobSpec& job, const PlanChoice& choice) {
   JobSpec spec = with_choice(job, choice);
   spec.device.memory_bytes = 0;  // checked by the search
   if (choice.framework == Framework::torchtitan) {
-    PlanFound found{.choice = choice, .memory = *gpu_memory(spec)};
+    PlanFound found{.choice = choice, .memory = gpu_memory(spec)};
     if (is_too_large(job, found)) return found;  // whether it is legal does not matter
     Workload groups;
     const FsdpMesh mesh = fsdp_mesh(spec, groups);
@@ -254,8 +255,7 @@ PlanFound looked_at(const JobSpec& job, const PlanChoice& choice) {
   }
   if (choice.framework != Framework::megatron) {
     const Workload workload = plan_workload(spec);
-    const std::optional<GpuMemory> memory = gpu_memory(spec);  // unknown: a measured model's
-    return {choice, workload.ranks, memory.value_or(GpuMemory{}), least_of(spec)};
+    return {choice, workload.ranks, gpu_memory(spec), least_of(spec)};
   }
   const MegatronPlan plan = megatron_plan(spec);
   if (spec.parallel.global_batch !=

@@ -39,7 +39,7 @@ struct PlanChoice {
 struct PlanFound {
   PlanChoice choice;
   int dp = 1;
-  GpuMemory memory;                   // of the fullest GPU
+  std::optional<GpuMemory> memory;    // of the fullest GPU; empty: unknown, as of a measured model
   Picoseconds least = 0;              // compute and bubble alone
   Picoseconds step = 0, compute = 0;  // estimated; compute of the role that computes longest
 };

@@ -43,11 +43,11 @@ std::vector<std::optional<double>> play(const JobFlags& flags, const LoadedJob& 
   for (std::size_t i = 0; i < number; ++i) {
     Patience playing("playing plan " + std::to_string(i + 1) + " of " + std::to_string(number),
                      !quiet);
-    std::vector<std::string> overrides = flags.overrides;
+    JobFlags with = flags;
     for (std::string& setting : settings_of(job.spec, search.best[i].choice))
-      overrides.push_back(std::move(setting));
-    overrides.emplace_back("fabric.kind=virtual");
-    const LoadedJob one = load_job(flags.path, overrides);
+      with.overrides.push_back(std::move(setting));
+    with.overrides.emplace_back("fabric.kind=virtual");
+    const LoadedJob one = load(with);
     const Result result = play_quietly(one, in_steady_state(plan_workload(one.spec)));
     std::vector<double> all;
     for (const IterationReport& iteration : result.iterations) all.push_back(iteration.seconds);
@@ -101,9 +101,13 @@ std::string spread_table_of(const PlanSearch& search,
                                  : plan.choice.reshard == "always" ? "freed"
                                                                    : "kept",
                                  fsdp ? name_of(plan.choice.recompute) : ""};
-    const GpuMemory& m = plan.memory;
-    for (const double bytes : {m.weights, m.gradients, m.optimizer, m.activations, m.total()})
-      row.push_back(humane_bytes(bytes));
+    if (const auto& m = plan.memory) {
+      for (const double bytes :
+           {m->weights, m->gradients, m->optimizer, m->activations, m->total()})
+        row.push_back(humane_bytes(bytes));
+    } else {
+      row.resize(row.size() + 5, "unknown");
+    }
     row.push_back(humane_seconds(seconds_of(plan.step)));
     row.push_back(behind(plan));
     if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
@@ -148,7 +152,7 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
     row.push_back(std::to_string(c.micro_batch));
     row.push_back(name_of(c.recompute));
     row.push_back(titan ? std::to_string(c.replicate) : c.sharded_optimizer ? "sharded" : "whole");
-    row.push_back(humane_bytes(plan.memory.total()));
+    row.push_back(humane_bytes(plan.memory->total()));
     row.push_back(humane_seconds(seconds_of(plan.step)));
     row.push_back(behind(plan));
     if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
@@ -168,8 +172,9 @@ std::string own_of(const LoadedJob& job, const PlanSearch& search) {
       " times the first";
   const std::string why = why_not(first, own);
   if (!why.empty()) text += ": it " + why;
-  if (job.spec.device.memory_bytes > 0 && own.memory.total() > job.spec.device.memory_bytes)
-    text += "; it needs " + humane_bytes(own.memory.total()) + " of a GPU";
+  if (job.spec.device.memory_bytes > 0 && own.memory &&
+      own.memory->total() > job.spec.device.memory_bytes)
+    text += "; it needs " + humane_bytes(own.memory->total()) + " of a GPU";
   return text + "\n";
 }
 
@@ -187,10 +192,20 @@ std::string text_of(const LoadedJob& job, const PlanSearch& search,
   text += ", " + count(search.estimated) + " were estimated\n";
   if (job.spec.device.memory_bytes <= 0)
     text += "memory is not checked: device.memory_bytes is 0\n";
+  else if (!search.best.front().memory)
+    text += "memory is not checked: a model of measured layers says nothing of its activations\n";
   std::string settings;
   for (const std::string& setting : settings_of(job.spec, search.best.front().choice))
     settings += " -s " + setting;
   return text + own_of(job, search) + "the first:" + settings + "\n";
+}
+
+Json json_of(const std::optional<GpuMemory>& memory) {
+  if (!memory) return nullptr;
+  return {{"weights", memory->weights},
+          {"gradients", memory->gradients},
+          {"optimizer", memory->optimizer},
+          {"activations", memory->activations}};
 }
 
 Json json_of(const JobSpec& job, const PlanFound& plan) {
@@ -207,12 +222,8 @@ Json json_of(const JobSpec& job, const PlanFound& plan) {
           {"sharded_optimizer", c.sharded_optimizer},
           {"replicate", c.replicate},
           {"reshard_after_forward", c.reshard},
-          {"memory_bytes", plan.memory.total()},
-          {"memory",
-           {{"weights", plan.memory.weights},
-            {"gradients", plan.memory.gradients},
-            {"optimizer", plan.memory.optimizer},
-            {"activations", plan.memory.activations}}},
+          {"memory_bytes", plan.memory ? Json(plan.memory->total()) : Json(nullptr)},
+          {"memory", json_of(plan.memory)},
           {"step_seconds", seconds_of(plan.step)},
           {"compute_seconds", seconds_of(plan.compute)},
           {"settings", settings_of(job, c)}};
