@@ -9,6 +9,7 @@
 #include "profiles/error.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/background/background.h"
 #include "tools/compare/ab/statistics.h"
 #include "tools/text/humane.h"
 
@@ -85,9 +86,16 @@ int node_of(const std::string& nic) {  // "n12.nic0"
   return std::atoi(nic.c_str() + 1);
 }
 
+// The bytes of an iteration are those of all jobs, but the step is the first one's; the others play
+// before it and after it, too.
+bool has_steps_of_several(const JobSpec& spec) {
+  return spec.jobs.size() > 1 + static_cast<std::size_t>(has_background_beside(spec));
+}
+
 void read_nics(AbRun& run, const Json& traffic, const JobSpec& spec) {
   const double ranks_bps = spec.cluster.nic.rate_bps, step = run.step_seconds;
   const double helpers_bps = spec.cluster.servers.nic.rate_bps;
+  const bool timed = step > 0 && !has_steps_of_several(spec);
   for (const Json& nic : traffic.at("nics")) {
     const int node = node_of(nic.at("nic").get<std::string>());
     if (node >= spec.cluster.all_nodes()) continue;  // a switch: its NIC stands for many ports
@@ -98,7 +106,7 @@ void read_nics(AbRun& run, const Json& traffic, const JobSpec& spec) {
       const double wire = framed(spec.fabric.framing, bytes, messages).bytes;
       const double bps = helper ? helpers_bps : ranks_bps;
       std::optional<double>& busy = helper ? run.helper_busy : run.nic_busy;
-      if (bps > 0 && step > 0) busy = std::max(busy.value_or(0), wire * 8 / bps / step);
+      if (bps > 0 && timed) busy = std::max(busy.value_or(0), wire * 8 / bps / step);
       if (helper || bytes < run.busiest_nic_bytes) continue;
       run.busiest_nic_bytes = bytes;
       if (!spec.fabric.framing.none()) run.busiest_nic_wire_bytes = wire;
@@ -201,10 +209,10 @@ void read_hosts(AbRun& run, const Json& result) {
 
 // What limits the step, judged by shares of its time. The host's CPU comes first, because what it
 // delays looks like any other resource.
-std::string bottleneck_of(const AbRun& run) {
+std::string bottleneck_of(const AbRun& run, const JobSpec& spec) {
   if (!run.faithful && !run.modelled) return "host-cpu";
   const double step = run.step_seconds;
-  if (step <= 0) return "";
+  if (step <= 0 || has_steps_of_several(spec)) return "";
   const double compute = run.compute_seconds / step;
   const double nic = std::max(run.nic_busy.value_or(0), run.link_busy.value_or(0));
   const double helper = run.helper_busy.value_or(0);
@@ -263,7 +271,7 @@ AbRun read(const Json& result, const JobSpec& spec) {
   read_packets(run, result, spec);
   read_links(run, result.at("network"));
   read_hosts(run, result);
-  run.bottleneck = bottleneck_of(run);
+  run.bottleneck = bottleneck_of(run, spec);
   return run;
 }
 

@@ -68,6 +68,9 @@ std::shared_ptr<const Model> shown_model(const std::string& name,
   if (!names_job(name))
     return std::make_shared<const Model>(make_model(described_model(name, overrides)));
   const LoadedJob job = load_job(name, overrides);
+  if (!job.spec.jobs.empty())
+    throw Error(job.spec.source_of("jobs") +
+                ": jobs: each has a model of its own; give the file of one of them");
   if (!job.spec.model)
     throw Error(job.spec.file + ": the job has no model: it plays a program or a trace");
   return job.spec.model;
