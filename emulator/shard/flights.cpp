@@ -59,7 +59,8 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
       begin_agents(r, f, play);
       return Started::busy;
     }
-    if (model_nodes_ && !segment_.verify && size > 1 && cluster_.inside_node(group)) {
+    if (model_nodes_ && !segment_.verify && size > 1 && cluster_.inside_node(group) &&
+        !f.schedule->flow_control().posting.needed()) {
       meet_in_node(r, f);
       return Started::busy;
     }

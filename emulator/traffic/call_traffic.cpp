@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <stdexcept>
 #include <tuple>
 
-#include "collectives/check/checker.h"
 #include "emulator/traffic/ledger.h"
 
 namespace ghostrank {
@@ -20,19 +17,6 @@ std::uint64_t step_bytes(const Schedule& schedule, const Step& step) {
     bytes += message_bytes(schedule.protocol(), slice_of(step.send, step, s).count, element);
   }
   return bytes;
-}
-
-// Rounds of a call with one element per block; 0: the row makes no such call.
-int rounds_of_least_call(const Algorithm& row, Collective c) {
-  c.count = std::min<std::uint64_t>(c.count, 1);
-  if (c.counts)
-    c.counts =
-        std::make_shared<const std::vector<std::uint64_t>>(c.counts->size(), std::uint64_t{1});
-  try {
-    return check(*row.make(c, {})).rounds;
-  } catch (const std::invalid_argument&) {
-    return 0;
-  }
 }
 
 }  // namespace
@@ -66,17 +50,6 @@ CallTraffic walk(const Schedule& schedule) {
     call.edges.push_back({from, to, channel, sum.bytes, sum.messages});
   }
   return call;
-}
-
-int longest_chain(const Algorithm& row, const Schedule& schedule) {
-  if (row.cost) return row.cost(schedule.collective()).steps;
-  if (const int rounds = rounds_of_least_call(row, schedule.collective()); rounds > 0)
-    return rounds;
-  int steps = 0;
-  for (GroupRank r = 0; r < schedule.collective().size; ++r)
-    for (int a = 0; a < schedule.actors(r); ++a)
-      steps = std::max(steps, schedule.actor(r, a).steps);
-  return steps;
 }
 
 }  // namespace ghostrank

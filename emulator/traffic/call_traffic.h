@@ -22,9 +22,4 @@ struct CallTraffic {
 };
 CallTraffic walk(const Schedule& schedule);
 
-// Steps on the longest chain of a call: the closed form of `row`; for a user's row without one, the
-// rounds that the smallest call takes when it is played; if the row makes no such call, the steps
-// of the busiest actor. `row` must have made `schedule`.
-int longest_chain(const Algorithm& row, const Schedule& schedule);
-
 }  // namespace ghostrank

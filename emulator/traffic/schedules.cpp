@@ -11,6 +11,7 @@
 #include "collectives/nccl/traced.h"
 #include "emulator/fabric/wire.h"
 #include "emulator/traffic/call_traffic.h"
+#include "emulator/traffic/longest_chain.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
@@ -373,8 +374,7 @@ const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op&
   }
   const std::uint64_t busiest =
       std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
-  const int steps = longest_chain(algorithm(group, op), *one.schedule);
-  call.duration = steps * link.latency + link.serialise(busiest);
+  call.duration = longest_chain(*one.schedule) * link.latency + link.serialise(busiest);
   one.call = call;
   return *one.call;
 }

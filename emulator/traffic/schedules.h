@@ -35,7 +35,7 @@ class Schedules {
   // do what the job asks.
   Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
-  // A call of a group inside one node, as one delay: the steps of the longest chain at the link's
+  // A call of a group inside one node, as one delay: the longest chain of messages at the link's
   // latency, plus the bytes of the busiest member at the link's rate.
   struct NodeCall {
     Picoseconds duration = 0;
@@ -60,6 +60,11 @@ class Schedules {
   // The steps of a position, actor by actor; null if the schedule is too large for the table.
   const Step* steps(const Play& play, GroupRank position) {
     return play.steps.of(*play.schedule, position, steps_left_);
+  }
+  // Whether a call inside a node may be one delay: not where senders wait for permissions, which
+  // take time of their own.
+  bool can_be_delay(std::uint32_t group, const Op& op) const {
+    return !get(group, op).schedule->flow_control().posting.needed();
   }
   const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
   // How long the op takes inside its node. Calls of one launch share the link, so each takes as

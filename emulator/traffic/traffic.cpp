@@ -12,11 +12,15 @@
 #include "emulator/traffic/call_traffic.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/ledger.h"
+#include "emulator/traffic/longest_chain.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/verify/call_content.h"
 
 namespace ghostrank {
 namespace {
+
+// Of a channel: above it, a plan counts one message for its calls' longest chain.
+constexpr std::size_t kMostSteps = 3'000'000;
 
 struct OpTimes {
   const Op* op;
@@ -147,12 +151,20 @@ class Planner {
     calls_[call] += times;
   }
 
-  const CallTraffic& traffic_of(const Call& call) {
+  struct Walked {
+    CallTraffic traffic;
+    int chain = 1;  // messages that wait for each other, at least
+  };
+  const Walked& walked(const Call& call) {
     Call of_layout = call;  // groups of one kind and layout play the same
     of_layout.group = cluster_.layout(call.group);
     of_layout.sparse = false;
     auto& known = walked_[{workload_.groups[call.group].kind, of_layout}];
-    if (!known) known = std::make_unique<CallTraffic>(walk(*schedule_of(call)));
+    if (!known) {
+      const std::shared_ptr<const Schedule> schedule = schedule_of(call);
+      known = std::make_unique<Walked>(Walked{walk(*schedule)});
+      known->chain = chain_of_a_channel(*schedule, kMostSteps).value_or(1);
+    }
     return *known;
   }
 
@@ -176,7 +188,7 @@ class Planner {
     if (const Algorithm* scheme = scheme_of(call)) {
       add_notes(row, call, *scheme, times);
     } else {
-      const CallTraffic& traffic = traffic_of(call);
+      const CallTraffic& traffic = walked(call).traffic;
       row.buffer_bytes += times * traffic.call_bytes;
       const std::shared_ptr<const Schedule> made = schedule_of(call);
       const Schedule& schedule = *made;
@@ -189,7 +201,8 @@ class Planner {
     }
     const std::uint64_t members = workload_.groups[call.group].members.size();
     const bool one_delay = models_nodes_ && call.target == kNoRank && members > 1 &&
-                           cluster_.inside_node(call.group) && !scheme_of(call);
+                           cluster_.inside_node(call.group) && !scheme_of(call) &&
+                           schedules_.can_be_delay(call.group, *ops_.at(call));
     plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
     double serial = 0;
     for (const auto& [nic, bytes] : touched_) serial = std::max(serial, nic_seconds(nic, bytes));
@@ -250,16 +263,19 @@ class Planner {
     }
   }
 
+  int chain_of(const Call& call) {
+    if (call.target != kNoRank) return 1;
+    const Algorithm* scheme = scheme_of(call);
+    if (!scheme) return walked(call).chain;
+    if (!scheme->cost) return 1;
+    const auto size = static_cast<int>(workload_.groups[call.group].members.size());
+    const Cost cost = scheme->cost(collective_of(workload_, *ops_.at(call), size));
+    return cost.most_steps ? 1 : cost.steps;
+  }
+
   // However small, a call lasts at least as long as its longest chain of messages.
   double chain_seconds(const Call& call) {
-    int steps = 1;
-    if (call.target == kNoRank) {
-      const auto& closed_form = schedules_.algorithm(call.group, *ops_.at(call)).cost;
-      const auto size = static_cast<int>(workload_.groups[call.group].members.size());
-      const Cost cost = closed_form ? closed_form(collective_of(workload_, *ops_.at(call), size))
-                                    : Cost{.steps = 1};
-      if (!cost.most_steps) steps = cost.steps;
-    }
+    const int steps = chain_of(call);
     const auto& node_of = cluster_.nodes_of_layout(cluster_.layout(call.group));
     // A layout numbers its nodes from 0, as they come.
     const std::int32_t nodes = 1 + *std::max_element(node_of.begin(), node_of.end());
@@ -364,7 +380,7 @@ class Planner {
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
   // By kind of group, which may choose the algorithm, and call, whose `group` is a layout.
-  std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<CallTraffic>> walked_;
+  std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<Walked>> walked_;
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;
   std::map<Nic, std::uint64_t> touched_;
   struct GroupSeconds {

@@ -8,6 +8,7 @@
 #include "emulator/network/port.h"
 #include "emulator/traffic/call_traffic.h"
 #include "emulator/traffic/cluster.h"
+#include "emulator/traffic/longest_chain.h"
 #include "emulator/traffic/step_table.h"
 #include "tests/emulator/support.h"
 
@@ -106,21 +107,19 @@ TEST(StepTable, KeepsNothingOfALongScheduleNorBeyondItsBound) {
   EXPECT_EQ(left, 100u);
 }
 
-TEST(LongestChain, OfARowWithoutAClosedFormIsThatOfItsLeastCall) {
-  for (const Func func :
-       {Func::all_reduce, Func::all_gather, Func::broadcast, Func::all_to_all_v}) {
-    Algorithm row = *find_algorithm("generic", func, "auto");
-    Collective c{func, 8, 1000, 4, 0};
-    if (is_ragged(func)) c.counts = std::make_shared<const std::vector<std::uint64_t>>(64, 1000);
-    const auto schedule = row.make(c, {{}, 1, 16, {1}});
-    const int steps = row.cost(c).steps;
-    row.cost = nullptr;
-    EXPECT_EQ(longest_chain(row, *schedule), steps) << name_of(func);
-    row.make = [](const Collective&, const Communicator&) -> std::unique_ptr<Schedule> {
-      throw std::invalid_argument("not so few");
-    };
-    EXPECT_GE(longest_chain(row, *schedule), steps) << name_of(func);
-  }
+TEST(LongestChain, CountsTheMessagesThatWaitForEachOther) {
+  const auto chain = [](const char* library, Func func, const char* name, int size) {
+    Collective c{func, size, 1000, 4, 0};
+    const auto schedule = find_algorithm(library, func, name)->make(c, {{}, 1, 16, {1}});
+    EXPECT_LE(chain_of_a_channel(*schedule, 1000).value(), longest_chain(*schedule)) << name;
+    EXPECT_FALSE(chain_of_a_channel(*schedule, 1)) << name;
+    return longest_chain(*schedule);
+  };
+  EXPECT_EQ(chain("generic", Func::all_reduce, "ring", 8), 14);
+  EXPECT_EQ(chain("generic", Func::broadcast, "binomial", 8), 3);
+  EXPECT_EQ(chain("generic", Func::broadcast, "binomial", 7), 2);
+  EXPECT_EQ(chain("generic", Func::broadcast, "linear", 8), 1);
+  EXPECT_EQ(chain("openmpi-4.1", Func::all_to_all, "linear", 8), 1);
 }
 
 TEST(Port, SerialisesWhatLeavesAndWhatArrives) {

@@ -101,6 +101,39 @@ TEST_P(EveryAlgorithm, ReducesRealDataRightInMemoryAndInVirtualTime) {
   }
 }
 
+SmallJob one_call(const Algorithm& row, int nodes, int gpus) {
+  SmallJob job(nodes, gpus, FabricKind::virtual_time);
+  job.spec.cluster.nic.latency = job.spec.cluster.intra_node.latency = 10 * kPicosPerMicro;
+  choose(job.spec.collectives, row);
+  if (is_ragged(row.func))
+    job.collective(row.func, testing::ragged_counts(row.func, job.workload.ranks, 3));
+  else
+    job.collective(row.func, 3, DataType::int32,
+                   row.func == Func::send_recv ? 0 : nodes * gpus - 1);
+  return job;
+}
+
+TEST_P(EveryAlgorithm, TakesAsLongAsThePlanSaysAtLeast) {
+  const Algorithm& row = *GetParam();
+  for (const int nodes : {2, 3, 8, 13}) {
+    if (!fits(row, {nodes, 1}, DataType::int32)) continue;
+    const SmallJob job = one_call(row, nodes, 1);
+    const double least = plan_traffic(job.spec, job.workload).step_seconds_at_least;
+    EXPECT_LE(least, job.run().iterations[0].seconds * (1 + 1e-9)) << row.name << " " << nodes;
+    EXPECT_GE(least, 9.9e-6) << row.name << " " << nodes;
+  }
+}
+
+TEST_P(EveryAlgorithm, InsideANodeTakesAboutAsLongAsItsMessages) {
+  const Algorithm& row = *GetParam();
+  if (row.func == Func::send_recv || !fits(row, {1, 8}, DataType::int32)) return;
+  SmallJob job = one_call(row, 1, 8);
+  job.spec.fabric.inside_node = InsideNode::messages;
+  const double messages = job.run().iterations[0].seconds;
+  job.spec.fabric.inside_node = InsideNode::model;
+  EXPECT_NEAR(job.run().iterations[0].seconds, messages, 0.05 * messages) << row.name;
+}
+
 // Jobs that together play every row of the registry; a job holds one row of each function.
 std::vector<std::vector<const Algorithm*>> rows_by_job() {
   std::vector<std::vector<const Algorithm*>> jobs;
