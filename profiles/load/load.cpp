@@ -11,6 +11,7 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/config.h"
+#include "profiles/load/files/in_place.h"
 #include "profiles/load/files/nic_rates.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
@@ -378,6 +379,7 @@ LoadedJob load_tree(YamlValue root, const std::string& file) {
   if (job.spec.collectives.graphs || job.spec.collectives.machine)
     resolved["collectives.node_template"] =
         nccl_graph_in_place(settings->at("collectives.node_template"), near);
+  put_files_in_place(*settings, near, resolved);
   write_config(*settings, std::move(resolved), job);
   return job;
 }
@@ -411,7 +413,9 @@ LoadedJob load_cluster_job(const std::string& base, const std::vector<std::strin
   const Settings settings = cluster_settings(base, overrides, root, keys);
   LoadedJob job;
   read_setting(settings, "", job.spec);
-  write_config(settings, {}, job);
+  std::map<std::string, YamlValue> resolved;
+  put_files_in_place(settings, "", resolved);
+  write_config(settings, std::move(resolved), job);
   return job;
 }
 

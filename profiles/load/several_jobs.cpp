@@ -14,6 +14,7 @@
 #include "profiles/input/keys.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/config.h"
+#include "profiles/load/files/in_place.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
@@ -443,7 +444,10 @@ LoadedJob load_jobs(YamlValue root, const std::string& file) {
   for (const JobOnNodes& one : spec.jobs)
     spec.cluster.node_of_block.insert(spec.cluster.node_of_block.end(), one.nodes.begin(),
                                       one.nodes.end());
-  write_config(Settings(outer, shown, "job"), {{"jobs", std::move(resolved)}}, out);
+  const Settings said(outer, shown, "job");
+  std::map<std::string, YamlValue> in_place_of{{"jobs", std::move(resolved)}};
+  put_files_in_place(said, near, in_place_of);
+  write_config(said, std::move(in_place_of), out);
   return out;
 }
 

@@ -1,7 +1,6 @@
 #include "profiles/planners/gradient_laws.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fnmatch.h>
 #include <map>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "profiles/error.h"
 #include "profiles/input/csv.h"
 #include "profiles/input/keys.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
 #include "profiles/model/model.h"
@@ -30,17 +30,18 @@ struct Histograms {
   std::vector<Histogram> histograms;
 };
 
-Histograms read_histograms(const std::string& path, const std::string& where) {
-  if (!std::filesystem::is_regular_file(path))
-    throw Error(where + ": cannot read " + path + "; name a CSV file");
-  const CsvTable table = read_csv(path, "magnitude,count");
+Histograms read_histograms(const std::string& file, const std::string& folder,
+                           const std::string& where) {
+  const std::optional<NamedText> named = named_text(file, "tensors.distribution", folder);
+  if (!named) throw Error(where + ": cannot read " + file + "; name a CSV file");
+  const CsvTable table = parse_csv(named->text, named->name, "magnitude,count");
   const auto magnitude = table.column("magnitude"), count = table.column("count"),
              tensor = table.column("tensor");
   if (!magnitude || !count)
     fail(table.head.mark,
          "the head has no magnitude and count; write them, as `ghostrank profile capture "
          "--gradients` does");
-  Histograms out{path, {}, {}};
+  Histograms out{named->name, {}, {}};
   if (!tensor) out.histograms.emplace_back();
   std::map<std::string, std::size_t> known;
   for (const CsvRow& row : table.rows) {
@@ -100,8 +101,7 @@ NamedLaw law_named(const std::string& text, double scale, const std::string& whe
 Histograms histograms_of(const NamedLaw& named, const std::string& folder,
                          const std::string& where) {
   if (named.file.empty()) return {};
-  return read_histograms(named.file.starts_with('/') ? named.file : folder + "/" + named.file,
-                         where);
+  return read_histograms(named.file, folder, where);
 }
 
 void check(const GradientLaw& law, const std::string& where) {
@@ -336,6 +336,17 @@ void check_drift(const GradientLaws& laws, const Settings& in) {
 }
 
 }  // namespace
+
+std::string law_with_file(const std::string& text, const std::string& folder) {
+  constexpr std::string_view kMeasured = "measured ";
+  if (!text.starts_with(kMeasured)) return text;
+  const std::size_t end = text.ends_with(kByNumber) ? text.size() - kByNumber.size() : text.size();
+  const std::string file = text.substr(kMeasured.size(), end - kMeasured.size());
+  const std::optional<NamedText> named = named_text(file, "tensors.distribution", folder);
+  if (!named) return text;
+  return std::string(kMeasured) + named->text + (is_text(named->text) ? "" : "\n") +
+         text.substr(end);
+}
 
 GradientLaw parse_gradient_law(const std::string& text, double scale, const std::string& folder,
                                const std::string& where) {

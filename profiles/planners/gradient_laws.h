@@ -30,6 +30,9 @@ class Settings;
 GradientLaw parse_gradient_law(const std::string& text, double scale, const std::string& folder,
                                const std::string& where);
 
+// The text of a law with its file's text in place of the file's name, if there is such a file.
+std::string law_with_file(const std::string& text, const std::string& folder);
+
 // tensors.distribution, tensors.scale and tensors.drift, for the tensors of `model`; null: the job
 // has no model, and so no names of tensors. Throws Error(usage).
 GradientLaws read_gradient_laws(const Settings& in, const Model* model, const std::string& folder);

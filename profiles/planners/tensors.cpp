@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "profiles/error.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
 
@@ -72,12 +74,6 @@ MeasuredOverlaps measured_overlaps(const YamlValue& root, std::uint64_t block) {
 
 namespace {
 
-std::string path_near(const std::string& name, const std::string& near) {
-  namespace fs = std::filesystem;
-  if (fs::path(name).is_absolute() || fs::exists(name)) return name;
-  return (fs::path(near) / name).string();
-}
-
 // Kinds of group in which a collective names a tensor.
 std::set<std::uint16_t> kinds_with_tensors(const Workload& workload) {
   std::set<std::uint16_t> kinds;
@@ -106,8 +102,8 @@ void read_tensors(const Settings& in, const std::string& near, JobSpec& spec) {
       spec.tensors = Sparsity{density, block, known};
     return;
   }
-  const std::string path = path_near(overlap.text, near);
-  if (!std::filesystem::exists(path))
+  const std::optional<NamedText> file = named_text(overlap.text, overlap.key->path, near);
+  if (!file)
     fail(overlap.mark, "tensors.overlap is " + quote(overlap.text) +
                            "; write random, all, none, or the path of a file of measured overlaps "
                            "(there is no such file)");
@@ -115,7 +111,9 @@ void read_tensors(const Settings& in, const std::string& near, JobSpec& spec) {
     if (in.given(key))
       fail(in.at(key).mark, std::string(key) + " follows from the measured overlaps of " +
                                 overlap.text + "; leave it out");
-  MeasuredOverlaps measured = measured_overlaps(parse_yaml_file(path), block);
+  MeasuredOverlaps measured = measured_overlaps(
+      parse_yaml(file->text, std::make_shared<const Source>(Source{file->name, file->name, true})),
+      block);
   spec.tensors = std::move(measured.all);
   spec.tensor_rules = std::move(measured.by_tensor);
 }

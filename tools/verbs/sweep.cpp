@@ -11,6 +11,7 @@
 
 #include "emulator/control/control.h"
 #include "emulator/host/host_facts.h"
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
@@ -71,7 +72,8 @@ Plan plan_of(const SweepFlags& flags) {
     try {
       const LoadedJob job = load_job(flags.job.path, settings_of(flags, sweep.grid, i));
       row.seed = std::to_string(job.spec.run.seed);
-      row.config_hash = config_hash(job.config_json);
+      const auto& own = job.spec.collectives.own;  // files of algorithms, and plug-ins
+      row.config_hash = config_hash(job.config_json + (own ? own->contents() : ""));
       plan.real_time = plan.real_time || job.spec.fabric.kind != FabricKind::virtual_time;
       any = true;
     } catch (const Error& error) {

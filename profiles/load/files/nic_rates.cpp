@@ -1,13 +1,12 @@
 #include "profiles/load/files/nic_rates.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "profiles/input/csv.h"
-#include "profiles/input/input_file.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/files/nic_names.h"
 
@@ -136,14 +135,12 @@ NicRates parse_nic_rates(std::string_view text, const std::string& path,
 
 std::shared_ptr<const NicRates> read_nic_rates(const Setting& file, const std::string& near,
                                                const ClusterSpec& cluster) {
-  namespace fs = std::filesystem;
   if (file.text.empty()) return nullptr;
-  const bool as_given = fs::path(file.text).is_absolute() || fs::exists(file.text);
-  const std::string path = as_given ? file.text : (fs::path(near) / file.text).string();
-  if (!fs::is_regular_file(path))
+  const std::optional<NamedText> rates = named_text(file.text, file.key->path, near);
+  if (!rates)
     fail(file.mark, "cluster.nic.rates is " + quote(file.text) +
                         "; write the path of a CSV file of rates (there is no such file)");
-  return std::make_shared<const NicRates>(parse_nic_rates(read_input(path), path, cluster));
+  return std::make_shared<const NicRates>(parse_nic_rates(rates->text, rates->name, cluster));
 }
 
 }  // namespace ghostrank

@@ -1,13 +1,11 @@
 #include "profiles/load/files/places.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <system_error>
 
-#include "profiles/input/input_file.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 
 namespace ghostrank {
@@ -62,11 +60,8 @@ std::vector<int> parse_places(std::string_view text, const std::string& path, in
 
 std::vector<int> read_places(const Setting& placement, const std::string& near, int nodes,
                              int places) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  for (const fs::path& path : {fs::path(placement.text), fs::path(near) / placement.text})
-    if (fs::is_regular_file(path, ignored))
-      return parse_places(read_input(path.string()), path.string(), nodes, places);
+  if (const std::optional<NamedText> lines = named_text(placement.text, placement.key->path, near))
+    return parse_places(lines->text, lines->name, nodes, places);
   fail(placement.mark, std::string(placement.key->path) + " is " + quote(placement.text) +
                            "; write packed, spread, random, or the path of a file with lines of "
                            "NODES PLACES (there is no such file)");

@@ -1,7 +1,6 @@
 #include "profiles/load/files/topology.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,7 +9,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/csv.h"
-#include "profiles/input/input_file.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/files/nic_names.h"
@@ -81,7 +80,9 @@ std::vector<Row> rows_of_yaml(std::string_view text, const std::string& path) {
 }
 
 std::vector<Row> rows_of(std::string_view text, const std::string& path) {
-  return path.ends_with(".csv") ? rows_of_csv(text, path) : rows_of_yaml(text, path);
+  const bool has_ending = is_topology_file(path);  // else the text itself was given
+  const bool csv = has_ending ? path.ends_with(".csv") : text.find("links") == text.npos;
+  return csv ? rows_of_csv(text, path) : rows_of_yaml(text, path);
 }
 
 class Builder {
@@ -170,16 +171,14 @@ class Builder {
 }  // namespace
 
 bool is_topology_file(std::string_view kind) {
-  return kind.ends_with(".csv") || kind.ends_with(".json") || kind.ends_with(".yaml");
+  return is_text(kind) || kind.ends_with(".csv") || kind.ends_with(".json") ||
+         kind.ends_with(".yaml");
 }
 
 SwitchGraph read_topology_file(const Setting& kind, const std::string& near,
                                const ClusterSpec& cluster) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  for (const fs::path& path : {fs::path(kind.text), fs::path(near) / kind.text})
-    if (fs::is_regular_file(path, ignored))
-      return parse_topology(read_input(path.string()), path.string(), cluster);
+  if (const std::optional<NamedText> links = named_text(kind.text, kind.key->path, near))
+    return parse_topology(links->text, links->name, cluster);
   fail(kind.mark, "there is no file of links " + quote(kind.text) + "; check the path");
 }
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "collectives/compressor.h"
 #include "profiles/input/csv.h"
+#include "profiles/input/input_file.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/shipped.h"
 #include "profiles/input/yaml.h"
@@ -46,24 +48,25 @@ std::optional<CompressionTime> time_of(const std::vector<std::string>& row,
                          elements * numbers[3]};
 }
 
-// A shipped table has a name, any other file a path.
-std::string path_of_times(const Setting& file, const std::string& folder) {
-  constexpr std::string_view kFolder = "costs", kExtension = ".csv";
+constexpr std::string_view kFolder = "costs", kExtension = ".csv";
+
+NamedText table_named(const Setting& file, const std::string& folder) {
   const std::string& text = file.text;
-  if (text.find('/') == std::string::npos && !text.ends_with(kExtension)) {
-    if (std::string path = shipped_file(text, kFolder, kExtension); !path.empty()) return path;
+  if (names_shipped_costs(text)) {
+    if (std::string path = shipped_file(text, kFolder, kExtension); !path.empty())
+      return {read_input(path), path};
     const std::vector<std::string> known = shipped_names(kFolder, kExtension);
     fail(file.mark,
          "compression.costs is " + quote(text) + "; write v100, " +
              (known.empty() ? "" : join(known, ", ") + ", ") +
              "or the path of a CSV file of `ghostrank calibrate compression --csv FILE`");
   }
-  const std::string path = text.starts_with('/') ? text : folder + "/" + text;
-  if (!std::filesystem::is_regular_file(path))
+  std::optional<NamedText> table = named_text(text, file.key->path, folder);
+  if (!table)
     fail(file.mark, "compression.costs is " + quote(text) +
                         ": there is no such file; write it by `ghostrank calibrate compression "
                         "--csv FILE`, or v100");
-  return path;
+  return std::move(*table);
 }
 
 CompressionTime scaled(const CompressionTime& time, std::uint64_t elements) {
@@ -75,6 +78,10 @@ CompressionTime scaled(const CompressionTime& time, std::uint64_t elements) {
 constexpr double kMemoryPassNs = 4 / 900.0, kMemoryLaunchNs = 5000;
 
 }  // namespace
+
+bool names_shipped_costs(const std::string& text) {
+  return !is_text(text) && text.find('/') == std::string::npos && !text.ends_with(kExtension);
+}
 
 double memory_time_ns(Memory memory, std::uint64_t elements) {
   const MemoryWork work = work_of(memory);
@@ -104,8 +111,8 @@ CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elem
 
 std::vector<CompressionTime> read_compression_times(const Setting& file, const std::string& folder,
                                                     std::string_view method) {
-  const std::string path = path_of_times(file, folder);
-  const CsvTable table = read_csv(path);
+  const NamedText named = table_named(file, folder);
+  const CsvTable table = parse_csv(named.text, named.name);
   const auto columns = columns_in(table);
   if (!columns)
     fail(table.head.mark,
@@ -121,7 +128,8 @@ std::vector<CompressionTime> read_compression_times(const Setting& file, const s
     if (row.fields[(*columns)[0]] == method) times[time->elements] = *time;
   }
   if (times.empty())
-    fail(file.mark, "compression.costs: " + path + " has no row of " + quote(std::string(method)) +
+    fail(file.mark, "compression.costs: " + named.name + " has no row of " +
+                        quote(std::string(method)) +
                         "; measure it by `ghostrank calibrate compression --method " +
                         std::string(method) + " --csv FILE`");
   std::vector<CompressionTime> rows;

@@ -23,6 +23,9 @@ double memory_time_ns(Memory memory, std::uint64_t elements);
 // payload of it.
 CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elements);
 
+// Whether a value of compression.costs is the name of a shipped table; any other is a path.
+bool names_shipped_costs(const std::string& text);
+
 // The rows of a method, by elements. The file is looked for from `folder`. Throws Error(usage)
 // where it cannot be read, is no such table, or lacks the method.
 std::vector<CompressionTime> read_compression_times(const Setting& file, const std::string& folder,
