@@ -117,8 +117,7 @@ bool nccl_switch_reduces(Reduction reduction, std::uint32_t element_bytes, bool 
 
 std::uint64_t NcclPlan::chunk_elements(std::uint64_t elements) const {
   const auto heads = static_cast<int>(graphs->heads.size());
-  return nccl_chunk_bytes(algorithm, task, elements,
-                          {nodes.nodes(), nodes.ranks_per_node(), std::max(1, heads)}) /
+  return nccl_chunk_bytes(algorithm, task, elements, {nodes.nodes(), std::max(1, heads)}) /
          task.element_bytes;
 }
 

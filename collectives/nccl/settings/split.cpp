@@ -159,10 +159,11 @@ std::uint64_t nvls_tree_chunk(std::uint64_t bytes, std::uint64_t most, const Ncc
   return fewer_bytes(most > 0 ? most : own, bytes, comm.heads, kRules);
 }
 
-std::uint64_t tree_ll128_chunk(std::uint64_t chunk, std::uint64_t bytes, const NcclCommSize& comm) {
-  const double steps = 1 + std::floor(std::log2(comm.nodes)) + 0.1 * comm.ranks_per_node;
+std::uint64_t tree_ll128_chunk(std::uint64_t chunk, std::uint64_t bytes, int ranks, int nodes) {
+  const double ranks_per_node = static_cast<double>(ranks) / nodes;  // on average, as NCCL has it
+  const double steps = 1 + std::floor(std::log2(nodes)) + 0.1 * ranks_per_node;
   const auto enough = [&](double factor) {
-    return static_cast<double>(bytes / chunk) >= steps * factor / comm.ranks_per_node;
+    return static_cast<double>(bytes / chunk) >= steps * factor / ranks_per_node;
   };
   while (!enough(64) && chunk > 131072) chunk /= 2;
   while (!enough(16) && chunk > 32768) chunk /= 2;
@@ -261,7 +262,7 @@ std::uint64_t nccl_chunk_bytes(NcclAlgorithm algorithm, const NcclTask& task,
   std::uint64_t chunk = nccl_step_bytes(task.protocol, task.buffers);
   if (in_slices(algorithm, task.func, task.protocol)) chunk *= 4;
   if (algorithm == NcclAlgorithm::tree && task.protocol == Protocol::ll128)
-    chunk = tree_ll128_chunk(chunk, bytes, comm);
+    chunk = tree_ll128_chunk(chunk, bytes, task.ranks, comm.nodes);
   if (algorithm == NcclAlgorithm::pat) {
     const std::uint64_t factor = task.func == Func::all_gather ? 32 : 16;
     while (chunk * factor > bytes && chunk > 64 * kKiB) chunk /= 2;

@@ -81,7 +81,6 @@ NcclGroupOrder nccl_group_order(std::span<const NcclGroupTask> tasks);
 // What the chunk size depends on besides the amount of data.
 struct NcclCommSize {
   int nodes = 1;
-  int ranks_per_node = 1;
   int heads = 8;  // NVLSTree: GPUs of a node with a NIC of their own
 };
 

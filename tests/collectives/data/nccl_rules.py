@@ -113,7 +113,7 @@ def halve(chunk, limit, while_true):
     return chunk
 
 
-def chunk_bytes(algorithm, task, elements, nodes, ranks_per_node, heads):
+def chunk_bytes(algorithm, task, elements, nodes, heads):
     """Bytes of a chunk on a channel that holds `elements` of the task."""
     chunk = STEP[task.protocol]
     gathers = task.func in ("all_gather", "reduce_scatter")
@@ -121,6 +121,7 @@ def chunk_bytes(algorithm, task, elements, nodes, ranks_per_node, heads):
     if algorithm == "ring" and task.protocol == "Simple" and (gathers or task.func == "allreduce"):
         chunk *= 4
     elif algorithm == "tree" and task.protocol == "LL128":
+        ranks_per_node = task.ranks / nodes
         levels = nodes.bit_length() + 0.1 * ranks_per_node
         chunk = halve(chunk, 128 * KIB, lambda c: data // c < levels * 64 / ranks_per_node)
         chunk = halve(chunk, 32 * KIB, lambda c: data // c < levels * 16 / ranks_per_node)
@@ -151,7 +152,7 @@ def slices(task, elements):
 def ring_primitives(task, index, elements):
     """Elements of each primitive that the rank at `index` of the ring (a broadcast's root) sends."""
     n = task.ranks
-    chunk = chunk_bytes("ring", task, elements, 1, 1, 1) // task.element_bytes
+    chunk = chunk_bytes("ring", task, elements, 1, 1) // task.element_bytes
     if task.func != "allreduce":
         times = 1 if task.func == "broadcast" else n - 1
         for at in range(0, elements, chunk):

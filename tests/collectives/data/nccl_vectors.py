@@ -156,7 +156,7 @@ def planned_parts(question):
     splits = rules.split_over_channels(tasks, question["channels"], question["version"])
     for task, asked, (first, parts) in zip(tasks, question["tasks"], splits):
         elements = [parts[0], parts[1] if len(parts) > 2 else 0, parts[-1] if len(parts) > 1 else 0]
-        chunks = [rules.chunk_bytes(asked["algorithm"], task, n, nodes, ranks // nodes, heads)
+        chunks = [rules.chunk_bytes(asked["algorithm"], task, n, nodes, heads)
                   if n else 0 for n in elements]
         yield {"first": first, "channels": len(parts), "elements": elements, "chunks": chunks}
 

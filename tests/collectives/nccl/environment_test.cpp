@@ -276,7 +276,7 @@ TEST(NcclEnvironment, BoundsTheChunksOfNvlsTree) {
   const auto chunk = [](const Environment& environment) {
     NcclTask task{Func::all_reduce, 32, 1 << 28, 4, Protocol::simple, 16};
     task.buffers = nccl_settings(environment).buffers;
-    return nccl_chunk_bytes(NcclAlgorithm::nvls_tree, task, 1 << 24, {4, 8});
+    return nccl_chunk_bytes(NcclAlgorithm::nvls_tree, task, 1 << 24, {4});
   };
   EXPECT_EQ(chunk({}), 65536U);
   EXPECT_EQ(chunk({{"NCCL_NVLSTREE_MAX_CHUNKSIZE", "131072"}}), 131072U);

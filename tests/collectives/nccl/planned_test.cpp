@@ -64,8 +64,7 @@ TEST(NcclPlanned, CallsAndGroupsOfCallsAreSplitAlikeIntoChannelsAndChunks) {
     for (const Json& task : v["tasks"]) tasks.push_back(task_of(task, v["ranks"]));
     const NcclVersion version = v["version"] == "2.28" ? NcclVersion::v2_28 : NcclVersion::v2_30;
     const std::vector<NcclSplit> splits = nccl_split(tasks, v["channels"], version);
-    const int nodes = v["nodes"], ranks = v["ranks"];
-    const NcclCommSize shape{nodes, ranks / nodes, v["heads"]};
+    const NcclCommSize shape{v["nodes"], v["heads"]};
     ASSERT_EQ(splits.size(), v["parts"].size());
     for (std::size_t i = 0; i < splits.size(); ++i) {
       const NcclSplit& split = splits[i];

@@ -143,8 +143,7 @@ TEST(NcclGroupOrder, PrefersTheKindSubmittedLastAmongEquals) {
 
 TEST(NcclChunks, AreAFixedPartOfTheFifoForRings) {
   const auto chunk = [](Func func, Protocol protocol) {
-    return nccl_chunk_bytes(NcclAlgorithm::ring, {func, 8, 1 << 30, 4, protocol, 1}, 1 << 24,
-                            {8, 1});
+    return nccl_chunk_bytes(NcclAlgorithm::ring, {func, 8, 1 << 30, 4, protocol, 1}, 1 << 24, {8});
   };
   EXPECT_EQ(chunk(Func::all_reduce, Protocol::simple), 2097152U);
   EXPECT_EQ(chunk(Func::broadcast, Protocol::simple), 524288U);
@@ -155,25 +154,35 @@ TEST(NcclChunks, AreAFixedPartOfTheFifoForRings) {
 TEST(NcclChunks, ShrinkWithTheDataForTreesOfLl128AndPat) {
   const NcclTask ll128{Func::all_reduce, 8, 1 << 20, 4, Protocol::ll128, 1};
   const auto tree = [&](std::uint64_t bytes) {
-    return nccl_chunk_bytes(NcclAlgorithm::tree, ll128, bytes / 4, {8, 1});
+    return nccl_chunk_bytes(NcclAlgorithm::tree, ll128, bytes / 4, {8});
   };
   EXPECT_EQ(tree(1 << 30), 576000U);
   EXPECT_EQ(tree(64 << 20), 144000U);  // 233 of 288,000: fewer than 4.1 x 64
   EXPECT_EQ(tree(1 << 20), 17280U);  // 18,000 in units of 1920; 29 of 36,000 are less than 4.1 x 16
   const auto pat = [](Func func, std::uint64_t block_bytes) {
     return nccl_chunk_bytes(NcclAlgorithm::pat, {func, 8, 1, 1, Protocol::simple, 1}, block_bytes,
-                            {8, 1});
+                            {8});
   };
   EXPECT_EQ(pat(Func::all_gather, 1024), 65536U);
   EXPECT_EQ(pat(Func::all_gather, 1 << 20), 262144U);      // 32 chunks in 8 MiB
   EXPECT_EQ(pat(Func::reduce_scatter, 1 << 20), 524288U);  // 16 chunks
 }
 
+// 450,000 bytes are 6 chunks of 72,000: fewer than 2.6 x 16 / 6, but not than 2.8 x 16 / 8.
+TEST(NcclChunks, OfTreesOfLl128GoByTheMeanNumberOfRanksOnANode) {
+  const auto tree = [](int ranks) {
+    const NcclTask task{Func::all_reduce, ranks, 1 << 20, 4, Protocol::ll128, 1};
+    return nccl_chunk_bytes(NcclAlgorithm::tree, task, 450'000 / 4, {2});
+  };
+  EXPECT_EQ(tree(12), 34'560U);  // nodes of 8 and 4
+  EXPECT_EQ(tree(16), 71'040U);
+}
+
 TEST(NcclChunks, OfNvlsTreeGiveEveryHeadSeveral) {
   const auto chunk = [](std::uint64_t bytes, int nodes) {
     return nccl_chunk_bytes(NcclAlgorithm::nvls_tree,
                             {Func::all_reduce, 8 * nodes, 1, 1, Protocol::simple, 1}, bytes,
-                            {nodes, 8, 8});
+                            {nodes, 8});
   };
   EXPECT_EQ(chunk(64 << 20, 2), 131072U);
   EXPECT_EQ(chunk(64 << 20, 4), 65536U);
