@@ -80,7 +80,16 @@ std::vector<std::int32_t> NcclNodeOfJob::gpus_that_matter(const std::vector<std:
   } catch (const std::invalid_argument& error) {
     throw Error("collectives: " + std::string(error.what()));
   }
-  return {};
+  // A send looks for the receiver's GPU on its own node.
+  const auto longest = std::max_element(
+      on_node.begin(), on_node.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const std::vector<int>& most = longest->second;
+  const bool by_place =
+      most.size() == 1 || std::all_of(on_node.begin(), on_node.end(), [&](const auto& node) {
+        return std::equal(node.second.begin(), node.second.end(), most.begin());
+      });
+  return by_place ? std::vector<std::int32_t>{} : gpus;
 }
 
 }  // namespace ghostrank

@@ -24,7 +24,8 @@ class NcclNodeOfJob {
   const std::shared_ptr<const NcclMachine>& machine() const { return machine_; }
 
   // The GPU of each member by number on its node, or nothing if NCCL's search gives the same for a
-  // node's first GPUs. `nodes`: the emulated node of each member. Throws Error(usage).
+  // node's first GPUs and all nodes have the same ones, as far as they go. `nodes`: the emulated
+  // node of each member. Throws Error(usage).
   std::vector<std::int32_t> gpus_that_matter(const std::vector<std::int32_t>& nodes,
                                              const std::vector<std::int32_t>& gpus);
 

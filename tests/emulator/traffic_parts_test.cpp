@@ -51,6 +51,22 @@ TEST(Cluster, GroupsOfDifferentSizesHaveDifferentLayouts) {
   EXPECT_EQ(cluster.gpus_of_layout(cluster.layout(1)), (std::vector<std::int32_t>{2, 1}));
 }
 
+// A send looks on its own node for the GPU of the receiver: the first group's node 1 has GPUs 0 to
+// 3, of which node 0 has two.
+TEST(Cluster, LayoutsSayOnWhichGpusRanksAreWhereNodesHaveDifferentOnes) {
+  testing::SmallJob job(3, 4, FabricKind::virtual_time);
+  job.spec.collectives.library = "nccl-2.28";
+  const auto gpus_of = [&](const std::vector<int>& ranks) {
+    job.workload.groups[0].members.clear();
+    for (const int rank : ranks) job.workload.groups[0].members.push_back(WorldRank(rank));
+    const Cluster cluster(job.spec, job.workload, 1);
+    return cluster.gpus_of_layout(cluster.layout(0));
+  };
+  EXPECT_EQ(gpus_of({2, 3, 4, 5, 6, 7}), (std::vector<std::int32_t>{2, 3, 0, 1, 2, 3}));
+  EXPECT_TRUE(gpus_of({0, 1, 4, 5, 6, 7}).empty());
+  EXPECT_TRUE(gpus_of({0, 5, 10}).empty());  // a rank on each node looks for no other
+}
+
 // Both kinds of group have the same members and calls, and algorithms of their own.
 TEST(Plan, CountsEachKindOfGroupByItsOwnAlgorithm) {
   testing::SmallJob job(4, 1, FabricKind::virtual_time);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "collectives/nccl/machine/graphs.h"
 #include "collectives/nccl/nccl.h"
@@ -23,32 +24,42 @@ struct NcclOperations {
   NcclNodes nodes;
   const NcclNode& node;
   std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive
-  // Messages leave through the NIC of the receiver's rail.
-  bool by_rail;
+  bool by_rail;                      // messages leave through the NIC of the receiver's rail
+  std::vector<std::int32_t> gpu_of;  // as Communicator::gpu_of
 
-  NcclOperations(NcclVersion version, const NcclPlan& plan)
+  NcclOperations(NcclVersion version, const NcclPlan& plan, const Communicator& comm)
       : rounds(plan.nodes, plan.settings.p2p_group),
         channels(nccl_p2p_channels(version, *plan.node, plan.nodes, plan.channels, plan.settings)),
         nodes(plan.nodes),
         node(*plan.node),
         graphs(plan.graphs),
-        by_rail(plan.settings.p2p_pxn || plan.settings.cross_nic == 0) {}
+        by_rail(plan.settings.p2p_pxn || plan.settings.cross_nic == 0),
+        gpu_of(comm.gpu_of) {}
 
   NcclP2pSplit split(std::uint64_t bytes, bool over_network) const {
     return nccl_p2p_split(bytes, channels, nodes.nodes() == 1, over_network);
   }
   bool over_network(GroupRank a, GroupRank b) const { return nodes.node_of(a) != nodes.node_of(b); }
-  // With `by_rail`, a message leaves the sender's node through the NIC of the GPU that has the
-  // receiver's local rank (the receiver's rail), over NVLink (PXN) or, if NICs may not be crossed,
-  // over PCIe; else through the sender's own NIC. It enters the receiver's node through the
-  // receiver's own NIC. A GPU with several NICs uses them in turn by channel.
+  // The rank whose NIC a message takes out of its sender's node. With `by_rail`, that of the GPU
+  // with the receiver's number (the receiver's rail), over NVLink (PXN) or, if NICs may not be
+  // crossed, over PCIe; the sender itself without, or if no rank of the node has that GPU.
+  GroupRank leaves_beside(GroupRank from, GroupRank to) const {
+    if (!by_rail) return from;
+    const int node_index = nodes.node_of(from), ranks = nodes.ranks_of(node_index);
+    int local = nodes.local_of(to);
+    if (!gpu_of.empty())
+      for (local = 0; local < ranks; ++local)
+        if (gpu_of[nodes.rank_at(node_index, local)] == gpu_of[to]) break;
+    return local < ranks ? nodes.rank_at(node_index, local) : from;
+  }
+  // A message enters the receiver's node through the receiver's own NIC. A GPU with several NICs
+  // uses them in turn by channel.
   int nic(GroupRank from, GroupRank to, int channel, Way way) const {
-    const bool by_its_rail = way == Way::send && by_rail && nodes.uniform();
-    const GroupRank here = way == Way::send ? from : to;
-    const int node_index = nodes.node_of(here), local = nodes.local_of(by_its_rail ? to : here);
-    int turn = nic_in_turn(nodes.ranks_of(node_index), local, channel);
-    if (turn == -1 && by_its_rail) turn = nccl_nic_beside(local);
-    if (turn == -1) return Schedule::kOwnNic;
+    const GroupRank own = way == Way::send ? from : to;
+    const GroupRank beside = way == Way::send ? leaves_beside(from, to) : to;
+    const int node_index = nodes.node_of(beside);
+    const int turn = nic_in_turn(nodes.ranks_of(node_index), nodes.local_of(beside), channel);
+    if (turn == -1) return beside == own ? Schedule::kOwnNic : Schedule::nic_of(beside);
     return is_nic_beside(turn) ? Schedule::nic_of(nodes.rank_at(node_index, local_beside(turn)))
                                : turn;
   }
@@ -85,6 +96,6 @@ inline Step nccl_part(const Block& block, const NcclP2pSplit& split, std::uint32
 
 // Operations that differ from pair to pair: all-to-all-v, gather, scatter.
 std::unique_ptr<Schedule> nccl_p2p_group(NcclVersion version, const Collective& c,
-                                         const NcclPlan& plan);
+                                         const NcclPlan& plan, const Communicator& comm);
 
 }  // namespace ghostrank

@@ -38,8 +38,9 @@ namespace {
 struct Operations : NcclOperations {
   NcclP2pSplit inside, outside;  // of an operation inside a node, and of one between nodes
 
-  Operations(NcclVersion version, const Collective& c, const NcclPlan& plan)
-      : NcclOperations(version, plan),
+  Operations(NcclVersion version, const Collective& c, const NcclPlan& plan,
+             const Communicator& comm)
+      : NcclOperations(version, plan, comm),
         inside(split(c.count * c.element_bytes, false)),
         outside(split(c.count * c.element_bytes, true)) {}
 
@@ -184,14 +185,14 @@ std::unique_ptr<Schedule> nccl_p2p(NcclVersion version, const Collective& c,
   const NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, planned, comm);
   switch (c.func) {
     case Func::all_to_all:
-      return std::make_unique<NcclAllToAll>(c, Operations(version, c, plan));
+      return std::make_unique<NcclAllToAll>(c, Operations(version, c, plan, comm));
     case Func::send_recv:
-      return std::make_unique<NcclSendRecv>(c, Operations(version, c, plan), planned.root,
+      return std::make_unique<NcclSendRecv>(c, Operations(version, c, plan, comm), planned.root,
                                             planned.target);
     case Func::all_to_all_v:
     case Func::gather:
     case Func::scatter:
-      return nccl_p2p_group(version, c, plan);
+      return nccl_p2p_group(version, c, plan, comm);
     default:
       break;
   }

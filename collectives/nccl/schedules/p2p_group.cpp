@@ -133,9 +133,9 @@ Step NcclGroup::step(GroupRank r, int a, int k) const {
 }  // namespace
 
 std::unique_ptr<Schedule> nccl_p2p_group(NcclVersion version, const Collective& c,
-                                         const NcclPlan& plan) {
+                                         const NcclPlan& plan, const Communicator& comm) {
   if (c.func != Func::all_to_all_v && c.count == 0) return std::make_unique<EmptySchedule>(c);
-  return std::make_unique<NcclGroup>(c, NcclOperations(version, plan));
+  return std::make_unique<NcclGroup>(c, NcclOperations(version, plan, comm));
 }
 
 }  // namespace ghostrank

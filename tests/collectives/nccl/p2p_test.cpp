@@ -294,6 +294,33 @@ TEST(NcclP2p, SendsThroughTheNeighboursNicWhereTheNeighbourIsAway) {
   EXPECT_EQ(nic(8, 1), Schedule::kOwnNic);
 }
 
+// Nodes of eight and four. The second has, by its numbers, GPUs 0 to 3 or 4 to 7.
+TEST(NcclP2p, LeavesByTheReceiversRailWhereTheSendersNodeHasIt) {
+  for (const Func func : {Func::all_to_all, Func::send_recv, Func::all_to_all_v})
+    for (const bool numbered : {false, true}) {
+      Communicator comm = communicator(16);
+      comm.node = "hgx-h100-400g";
+      comm.node_of = nodes_of(12, 8);
+      if (numbered) comm.gpu_of = {0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7};
+      Collective call{func, 12, 1000};
+      if (is_ragged(func))
+        call.counts = std::make_shared<const std::vector<std::uint64_t>>(144, 1000);
+      const auto schedule = find_algorithm("nccl-2.28", func, "p2p")->make(call, comm);
+      const auto leaves = [&](GroupRank from, GroupRank to) {
+        const int nic = schedule->nic(from, to, 0, Way::send);
+        return nic == Schedule::kOwnNic ? from : Schedule::rank_beside(nic);
+      };
+      const int first = numbered ? 4 : 0;
+      for (GroupRank from = 0; from < 8; ++from)
+        for (GroupRank to = 8; to < 12; ++to) {
+          EXPECT_EQ(leaves(from, to), first + to - 8) << name_of(func);
+          const int rail = from - first;
+          EXPECT_EQ(leaves(to, from), rail >= 0 && rail < 4 ? 8 + rail : to) << name_of(func);
+          EXPECT_EQ(schedule->nic(from, to, 0, Way::recv), Schedule::kOwnNic);
+        }
+    }
+}
+
 TEST(NcclP2p, CountsWholeGigabytesOfAllNicsOfAGpu) {
   const auto channels = [](double nic_GBps, int nics) {
     NcclNode node;
