@@ -272,9 +272,13 @@ std::string extent(const Collective& c) {
   return c.func == Func::all_to_all_v ? " from a rank on average" : "";
 }
 
+// The algorithm that a row's schedule plays.
+std::string name_of(const Algorithm& row, const Schedule& schedule) {
+  return schedule.played().empty() ? std::string(row.name) : schedule.played();
+}
 std::string title_of(const Algorithm& row, const Schedule& schedule) {
-  const std::string name = schedule.played().empty() ? std::string(row.name) : schedule.played();
-  return std::string(row.library) + " " + name + " " + std::string(name_of(row.func));
+  return std::string(row.library) + " " + name_of(row, schedule) + " " +
+         std::string(name_of(row.func));
 }
 void show(const Algorithm& row, const Schedule& schedule, GroupRank rank) {
   const Collective& c = schedule.collective();
@@ -337,8 +341,11 @@ bool stdout_is_taken(const ScheduleFlags& flags) {
   return flags.json == "-" || flags.svg == "-" || (!flags.form.empty() && flags.output == "-");
 }
 
-// Prints what was proved, to stderr if JSON has stdout. Returns the exit status.
-int prove(const Algorithm& row, Collective c, Communicator comm, std::FILE* out) {
+// The schedule that is shown, with fewer elements where these are many. A row that chooses by size
+// would choose another algorithm for them, so the chosen row is played with the chosen protocol; if
+// calls that are planned together play another one nevertheless, the elements stay as they are.
+std::unique_ptr<Schedule> with_fewer_elements(const Algorithm& row, const Schedule& shown,
+                                              const Communicator& comm) {
   const auto lower = [&](Collective& call) {
     if (call.count <= kMaxCheckedCount) return;
     // Lower the count but keep its remainder, so that ragged chunks stay ragged.
@@ -346,14 +353,27 @@ int prove(const Algorithm& row, Collective c, Communicator comm, std::FILE* out)
                       static_cast<std::uint64_t>(std::max(1, comm.channels));
     call.count = kMaxCheckedCount / 2 + call.count % unit;
   };
+  Collective c = shown.collective();
   lower(c);
+  c.counts = shrink(c.counts, kMaxCheckedCount / 2);
+  Communicator fewer = comm;
   if (comm.together) {
     auto lowered = *comm.together;
     std::for_each(lowered.begin(), lowered.end(), lower);
-    comm.together = std::make_shared<const std::vector<Collective>>(std::move(lowered));
+    fewer.together = std::make_shared<const std::vector<Collective>>(std::move(lowered));
+  } else {
+    fewer.protocol = shown.protocol();
   }
-  c.counts = shrink(c.counts, kMaxCheckedCount / 2);
-  const std::unique_ptr<Schedule> checked = make(row, c, comm);
+  const Algorithm& chosen = comm.together ? row : played_row(row, shown);
+  std::unique_ptr<Schedule> schedule = make(chosen, c, fewer);
+  if (name_of(chosen, *schedule) == name_of(row, shown)) return schedule;
+  return make(row, shown.collective(), comm);
+}
+
+// Prints what was proved, to stderr if JSON has stdout. Returns the exit status.
+int prove(const Algorithm& row, const Schedule& shown, const Communicator& comm, std::FILE* out) {
+  const std::unique_ptr<Schedule> checked = with_fewer_elements(row, shown, comm);
+  const Collective& c = checked->collective();
   double elements = 0;
   for (GroupRank r = 0; r < c.size; ++r) elements += static_cast<double>(work_elements(c, r));
   say_need(elements * kBytesPerCheckedElement, "--check of " + humane_count(c.size, "rank"));
@@ -365,9 +385,9 @@ int prove(const Algorithm& row, Collective c, Communicator comm, std::FILE* out)
     return 1;
   }
   std::fprintf(out,
-               "checked with %s: every rank ends with every contribution once; %s "
+               "checked %s with %s: every rank ends with every contribution once; %s "
                "messages, %s rounds\n",
-               (element_count(c) + extent(c)).c_str(),
+               name_of(row, shown).c_str(), (element_count(c) + extent(c)).c_str(),
                humane_count(static_cast<double>(report.messages)).c_str(),
                humane_count(report.rounds).c_str());
   return 0;
@@ -444,7 +464,7 @@ int verb_schedule(const Argv& argv) {
   } else {
     write_whole(flags.json, json_of(messages_of(*schedule, flags.rank)));
   }
-  return flags.check ? prove(row, c, comm, stdout_is_taken(flags) ? stderr : stdout) : 0;
+  return flags.check ? prove(row, *schedule, comm, stdout_is_taken(flags) ? stderr : stdout) : 0;
 }
 
 }  // namespace ghostrank
