@@ -46,21 +46,12 @@ Cost ring_chain(const Collective& c) {
   return {c.size - 1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
 }
 
-// Once up and once down every edge of a tree of depth ceil(log2 n), for one rank per node.
+// Once up and once down every edge of a tree of depth ceil(log2 n), for one rank per node; with
+// more, the tree is over the nodes, and chains lead through them.
 Cost tree_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const int levels = ceil_log2(c.size);
   return {2 * levels, 2 * (ranks(c) - 1) * bytes(c), 2 * (ranks(c) - 1)};
-}
-
-// For nodes of 8 ranks: around each node, up and down one tree per head, and around again.
-Cost nvls_tree_all_reduce(const Collective& c) {
-  if (nothing_to_do(c)) return {};
-  const int per_node = std::min(c.size, 8), nodes = c.size / per_node;
-  const int levels = ceil_log2(nodes);
-  const std::uint64_t n = ranks(c), heads = per_node;
-  return {2 * (per_node - 1 + levels), 2 * (n - 1) * bytes(c),
-          2 * n * (heads - 1) + 2 * heads * (nodes - 1)};
 }
 
 // The costs of the ring around the node, which stands for the NVLink switch.
@@ -168,10 +159,10 @@ std::vector<Algorithm> rows(std::string_view library) {
   return {
       tuned(Func::all_reduce, "2(n-1) S", ring_all_reduce),
       row(Func::all_reduce, "ring", "2(n-1)", "2(n-1) S", kRing, ring_all_reduce),
-      row(Func::all_reduce, "tree", "2 ceil(log2 n)", "2(n-1) S",
+      row(Func::all_reduce, "tree", "2 ceil(log2 n) at least", "2(n-1) S",
           make<kVersion, nccl_named<NcclAlgorithm::tree>>, tree_all_reduce),
-      row(Func::all_reduce, "nvlstree", "2 (7 + ceil(log2(n/8)))", "2(n-1) S",
-          make<kVersion, nccl_named<NcclAlgorithm::nvls_tree>>, nvls_tree_all_reduce),
+      row(Func::all_reduce, "nvlstree", "", "2(n-1) S",
+          make<kVersion, nccl_named<NcclAlgorithm::nvls_tree>>, nullptr),  // depends on the nodes
       row(Func::all_reduce, "nvls", "2(n-1)", "2(n-1) S",
           make<kVersion, nccl_named<NcclAlgorithm::nvls>>, nvls_all_reduce),
       tuned(Func::reduce_scatter, "n(n-1) S", ring_blocks),

@@ -54,7 +54,9 @@ CheckReport prove(const Algorithm& row, const Collective& c, const Communicator&
   const CheckReport report = check(*schedule);
   EXPECT_TRUE(report.ok) << describe(row, c, comm) << ": " << report.error;
   EXPECT_TRUE(walks_the_same_steps(*schedule)) << describe(row, c, comm);
-  EXPECT_EQ(report.bytes, row.cost(c).bytes) << describe(row, c, comm);
+  if (row.cost) {
+    EXPECT_EQ(report.bytes, row.cost(c).bytes) << describe(row, c, comm);
+  }
   return report;
 }
 
@@ -78,13 +80,14 @@ TEST_P(EveryAlgorithm, KeepsTheContractAndCostsWhatItsClosedFormSays) {
     for (const std::uint64_t count : counts_for(GetParam().func, size)) {
       const Collective c = call(GetParam().func, size, count, size / 3);
       const CheckReport report = prove(GetParam(), c, {});
+      if (HasFailure()) return;
+      if (!GetParam().cost) continue;  // it depends on the nodes
       const Cost cost = GetParam().cost(c);
       EXPECT_EQ(report.messages, cost.messages) << describe(GetParam(), c, {});
       if (cost.most_steps)
         EXPECT_LE(report.rounds, cost.steps) << describe(GetParam(), c, {});
       else
         EXPECT_EQ(report.rounds, cost.steps) << describe(GetParam(), c, {});
-      if (HasFailure()) return;
     }
 }
 

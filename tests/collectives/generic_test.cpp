@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/check/checker.h"
+#include "collectives/common/powers.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {
@@ -60,6 +61,37 @@ TEST(TwoLevel, CrossesNodesWithOneChunkPerRankInFewSteps) {
     across += pair.bytes;
   }
   EXPECT_EQ(across, 32U * 2 * 3 * 800);
+}
+
+// The table in docs/algorithms.md, for N nodes of L ranks.
+TEST(TwoLevel, TakesTheStepsBytesAndMessagesOfItsFormulas) {
+  for (const int locals : {1, 2, 3, 5, 8})
+    for (const int nodes : {1, 2, 3, 4, 7}) {
+      const int n = locals * nodes, around = locals - 1 + nodes - 1;
+      const int deep = ceil_log2(locals) + ceil_log2(nodes);
+      const auto all = static_cast<std::uint64_t>(n), others = all - 1;
+      const auto sent = all * static_cast<std::uint64_t>(around);
+      const auto expect = [&](Func func, int steps, std::uint64_t blocks, std::uint64_t messages) {
+        const CheckReport report =
+            proved({func, n, 100, 4, n / 3}, "two_level", {nodes_of(n, locals), 1, 0, {}});
+        EXPECT_EQ(report.rounds, steps) << name_of(func) << ' ' << locals << ' ' << nodes;
+        EXPECT_EQ(report.bytes, blocks * 400) << name_of(func) << ' ' << locals << ' ' << nodes;
+        EXPECT_EQ(report.messages, messages) << name_of(func) << ' ' << locals << ' ' << nodes;
+      };
+      expect(Func::all_reduce, 2 * around, 2 * others, 2 * sent);
+      expect(Func::reduce_scatter, around, all * others, sent);
+      expect(Func::all_gather, around, all * others, sent);
+      expect(Func::broadcast, deep, others, others);
+      expect(Func::reduce, deep, others, others);
+    }
+}
+
+// A Cost knows no nodes.
+TEST(TwoLevel, HasNoClosedFormOfTheGroupsSizeAlone) {
+  for (const Algorithm& row : registry())
+    if (row.name == "two_level" || row.name == "nvlstree") {
+      EXPECT_FALSE(row.cost) << row.library;
+    }
 }
 
 TEST(TwoLevel, IsARingWhereNodesDifferInSize) {

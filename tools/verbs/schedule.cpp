@@ -280,23 +280,6 @@ std::string title_of(const Algorithm& row, const Schedule& schedule) {
   return std::string(row.library) + " " + name_of(row, schedule) + " " +
          std::string(name_of(row.func));
 }
-void show(const Algorithm& row, const Schedule& schedule, GroupRank rank) {
-  const Collective& c = schedule.collective();
-  // For a row that chooses an algorithm, show the formulas of its choice.
-  const Algorithm& shown = played_row(row, schedule);
-  const Paint paint = paint_for(STDOUT_FILENO);
-  std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " + element_count(c) +
-                                        " of " + std::to_string(c.element_bytes) + " B" +
-                                        extent(c)}};
-  if (shown.cost) {
-    const Cost cost = shown.cost(c);
-    const std::string bytes = humane_bytes(static_cast<double>(cost.bytes)) + " by all ranks";
-    facts.push_back({"steps", std::to_string(cost.steps) + formula(shown.steps_formula)});
-    facts.push_back({"bytes sent", bytes + formula(shown.bytes_formula)});
-  }
-  std::printf("%s\n%s\n", paint.bold(title_of(row, schedule)).c_str(), render(facts).c_str());
-  std::fputs(picture(schedule, rank).c_str(), stdout);
-}
 
 // Turns a library's refusal into a usage error.
 std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
@@ -306,6 +289,79 @@ std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
   } catch (const std::invalid_argument& error) {
     throw Error(error.what());
   }
+}
+
+// What a call without a closed form costs is found by walking up to so many steps of all ranks, and
+// by checking up to so many steps and elements: a second or so each.
+constexpr std::uint64_t kMostWalked = 30'000'000, kMostChecked = 1'000'000;
+
+std::uint64_t steps_of_all_ranks(const Schedule& schedule) {
+  std::uint64_t steps = 0;
+  for (GroupRank r = 0; r < schedule.collective().size; ++r)
+    for (int a = 0; a < schedule.actors(r); ++a)
+      steps += static_cast<std::uint64_t>(schedule.actor(r, a).steps);
+  return steps;
+}
+
+// Payload of all ranks; nullopt: too many steps.
+std::optional<std::uint64_t> walked_bytes(const Schedule& schedule) {
+  if (steps_of_all_ranks(schedule) > kMostWalked) return std::nullopt;
+  std::uint64_t elements = 0;
+  for (GroupRank r = 0; r < schedule.collective().size; ++r)
+    for (int a = 0; a < schedule.actors(r); ++a) {
+      Step step;
+      for (int k = 0; k < schedule.actor(r, a).steps; ++k) {
+        schedule.next_step(r, a, k, step);
+        elements += step.send.count * static_cast<std::uint64_t>(step.send_to.size());
+      }
+    }
+  return elements * schedule.collective().element_bytes;
+}
+
+// Steps on the longest chain: the rounds of the smallest call of the algorithm on these nodes;
+// nullopt: too many.
+std::optional<int> walked_steps(const Algorithm& shown, const Schedule& schedule,
+                                Communicator comm) {
+  Collective c = schedule.collective();
+  c.count = std::min<std::uint64_t>(c.count, 1);
+  c.counts = shrink(c.counts, 1);
+  comm.protocol = schedule.protocol();
+  comm.together.reset();
+  comm.slice_bytes = 0;
+  comm.flow_control = {};
+  if (library_named(shown.library) != Library::nccl) comm.channels = 1;
+  const std::unique_ptr<Schedule> least = make(shown, c, comm);
+  std::uint64_t elements = 0;
+  for (GroupRank r = 0; r < c.size; ++r) elements += work_elements(c, r);
+  if (std::max(elements, steps_of_all_ranks(*least)) > kMostChecked) return std::nullopt;
+  return check(*least).rounds;
+}
+
+void show(const Algorithm& row, const Schedule& schedule, const Communicator& comm,
+          GroupRank rank) {
+  const Collective& c = schedule.collective();
+  // For a row that chooses an algorithm, show the formulas of its choice.
+  const Algorithm& shown = played_row(row, schedule);
+  const Paint paint = paint_for(STDOUT_FILENO);
+  std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " + element_count(c) +
+                                        " of " + std::to_string(c.element_bytes) + " B" +
+                                        extent(c)}};
+  std::optional<int> steps;
+  std::optional<std::uint64_t> bytes;
+  if (shown.cost) {
+    const Cost cost = shown.cost(c);
+    steps = cost.steps;
+    bytes = cost.bytes;
+  } else {
+    steps = walked_steps(shown, schedule, comm);
+    bytes = walked_bytes(schedule);
+  }
+  if (steps) facts.push_back({"steps", std::to_string(*steps) + formula(shown.steps_formula)});
+  if (bytes)
+    facts.push_back({"bytes sent", humane_bytes(static_cast<double>(*bytes)) + " by all ranks" +
+                                       formula(shown.bytes_formula)});
+  std::printf("%s\n%s\n", paint.bold(title_of(row, schedule)).c_str(), render(facts).c_str());
+  std::fputs(picture(schedule, rank).c_str(), stdout);
 }
 
 // Memory of the text and of the objects that it is made from.
@@ -460,7 +516,7 @@ int verb_schedule(const Argv& argv) {
         title_of(row, *schedule) + ", " + std::to_string(c.size) + " ranks, " + element_count(c);
     write_whole(flags.svg, schedule_svg(*schedule, title, comm.node_of));
   } else if (flags.json.empty()) {
-    show(row, *schedule, flags.rank);
+    show(row, *schedule, comm, flags.rank);
   } else {
     write_whole(flags.json, json_of(messages_of(*schedule, flags.rank)));
   }

@@ -52,14 +52,18 @@ struct Plan {  // the same on every process
 };
 
 // Messages of one call of all groups by the closed form of its algorithm, times the channels: an
-// estimate, because it leaves out slices.
+// estimate, because it leaves out slices. Without a closed form they are counted.
 double messages_of(const JobSpec& spec, const Workload& workload, std::size_t phase) {
   const Op& op = workload.roles[0].iterations[phase].streams[0][0];
   if (op.kind != Op::Kind::collective) return workload.ranks;  // one each
   const auto groups = static_cast<int>(workload.groups.size());
   const Collective c = collective_of(workload, op, workload.ranks / groups);
   const Algorithm* row = spec.collectives.row(c.func, workload.group_names[op.group]);
-  if (row == nullptr || !row->cost) return 0;  // refused later, or a plugin's
+  if (row == nullptr || row->ends) return 0;  // refused later, or its agents decide as they go
+  if (!row->cost) {
+    const TrafficPlan traffic = plan_traffic(spec, workload, static_cast<int>(phase));
+    return static_cast<double>(traffic.wire_messages + traffic.intra_messages);
+  }
   return static_cast<double>(row->cost(c).messages) * groups *
          std::max(1, spec.collectives.channels);
 }
