@@ -332,7 +332,8 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
 
 std::string plan_text(const PlanFacts& facts, const Paint& paint) {
   std::string text =
-      paint.bold("plan of " + facts.job) + ": " + printable(facts.model) + ", " +
+      paint.bold("plan of " + facts.job) + ": " +
+      (facts.model.empty() ? "" : printable(facts.model) + ", ") +
       humane_count(facts.ranks, "rank") + " on " + humane_count(facts.nodes, "node") +
       (facts.storage_nodes > 0 ? " beside " + humane_count(facts.storage_nodes, "storage node")
                                : "") +

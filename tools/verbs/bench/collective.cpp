@@ -84,7 +84,7 @@ void check_values(const BenchFlags& flags, Func func, const std::vector<BenchCal
     if (flags.checks == 0) break;
     if (!bench_type(call.type).verifiable) {
       throw Error("--check: " + call.type +
-                  " cannot be verified; use a whole-number type, float or bfloat16");
+                  " cannot be verified; use a whole-number type, half, float or bfloat16");
     }
     if (call.redop != "sum" && call.redop != "none") {
       throw Error("--check: sums are verified, not " + call.redop + "; use -o sum");
