@@ -123,6 +123,18 @@ TEST(CalibrateDevice, TakesTheBestRatesForPeaksThatNobodyPublished) {
   EXPECT_EQ(device.multiprocessors, 132);
 }
 
+// A base that is a file is not named, but written out.
+TEST(CalibrateDevice, KeepsTheNumbersOfItsBase) {
+  const test::Folder folder;
+  const std::string base = folder.write(
+      "base.yaml", "{base: h100-sxm, name: base, efficiency: 0.62, source: 'a \"sheet\"'}");
+  const std::string out = folder.path("mine.yaml");
+  ASSERT_EQ(calibrate({"--base", base, "--name", "rack 7: #2", "-o", out}), 0);
+  const DeviceProfile device = test::load_text(gpt_on(out)).spec.device;
+  EXPECT_EQ(device.name, "rack 7: #2");
+  EXPECT_EQ(device.efficiency, .62);
+}
+
 TEST(CalibrateDevice, MeasuresAModelWithoutAJob) {
   const test::Folder folder;
   const std::string out = folder.path("mine.yaml");

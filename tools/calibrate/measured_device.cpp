@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "profiles/capture/profile_text.h"
 #include "profiles/device/device.h"
 #include "profiles/device/kernels/tables.h"
 #include "tools/text/humane.h"
@@ -55,7 +56,8 @@ std::string described(const DeviceProfile& d) {
   for (const auto& [type, word] : kOperandTypes)
     if (const double peak = peak_tflops(d, type); peak > 0)
       peaks += (peaks.empty() ? "" : ", ") + std::string(word) + ": " + significant(peak, 4);
-  return "peak_tflops: {" + peaks + "}\nmemory_GBps: " + significant(d.memory_GBps, 4) +
+  return "peak_tflops: {" + peaks + "}\nefficiency: " + significant(d.efficiency) +
+         "\nmemory_GBps: " + significant(d.memory_GBps, 4) +
          "\nmemory_bytes: " + std::to_string(static_cast<std::uint64_t>(d.memory_bytes)) +
          "\ncompute_capability: " + significant(d.compute_capability) +
          "\nmultiprocessors: " + std::to_string(d.multiprocessors) + "\n";
@@ -108,7 +110,7 @@ std::string measured_device_yaml(const MeasuredDevice& measured) {
   const KernelTables& tables = measured.tables;
   std::string text;
   for (const std::string& line : measured.how) text += "# " + line + "\n";
-  text += "schema: ghostrank/device/1\nname: " + measured.name + "\n";
+  text += "schema: ghostrank/device/1\nname: " + yaml_quoted(measured.name) + "\n";
   text += is_shipped(measured) ? "base: " + measured.base + "\n" : described(d);
   text += "kernels:\n  matmul: " + significant(d.kernels.matmul) +
           "\n  memory: " + significant(d.kernels.memory) +
@@ -119,7 +121,7 @@ std::string measured_device_yaml(const MeasuredDevice& measured) {
           table_of("attention", tables.attention.size(), attention_csv(tables));
   return text +
          "calibration: measured\nstep_time_error: 0\nkernel_error: " + significant(d.kernel_error) +
-         "\nsource: \"" + measured.source + "\"\n";
+         "\nsource: " + yaml_quoted(measured.source) + "\n";
 }
 
 }  // namespace ghostrank
