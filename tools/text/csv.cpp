@@ -1,12 +1,15 @@
 #include "tools/text/csv.h"
 
+#include <string_view>
+
 namespace ghostrank {
 
 std::vector<CsvRecord> csv_records(const std::string& text) {
   std::vector<CsvRecord> records;
   bool in_record = false, in_quotes = false;
   int line = 1;
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  for (std::size_t i = text.starts_with(kByteOrderMark) ? 3 : 0; i < text.size(); ++i) {
     if (!in_record) records.push_back({line, std::vector<std::string>(1)}), in_record = true;
     std::string& cell = records.back().cells.back();
     const char c = text[i];

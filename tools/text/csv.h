@@ -1,5 +1,5 @@
 // Comma-separated values as tools and spreadsheets write them: a quoted cell may hold separators,
-// line ends and doubled quotes.
+// line ends and doubled quotes. A byte-order mark is skipped.
 //
 // Threading: pure functions.
 #pragma once

@@ -2,6 +2,7 @@
 // steps.
 #include "tools/verbs/calibrate/calibrate.h"
 
+#include <algorithm>
 #include <array>
 
 namespace ghostrank {
@@ -21,7 +22,10 @@ std::span<const Verb> calibrate_verbs() {
 }
 
 int verb_calibrate(const Argv& argv) {
-  if (argv.size() > 2 && (argv[2] == "--from" || argv[2].starts_with("--from="))) {
+  const bool fits = std::any_of(argv.begin(), argv.end(), [](const std::string& word) {
+    return word == "--from" || word.starts_with("--from=");
+  });
+  if (fits && argv[2].starts_with('-')) {
     Argv steps = argv;
     steps.insert(steps.begin() + 2, "steps");
     return play_verb_of(calibrate_verbs(), steps, "");
