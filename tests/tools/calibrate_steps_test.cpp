@@ -11,6 +11,7 @@
 #include "tools/calibrate/device_fit.h"
 #include "tools/calibrate/measured_runs.h"
 #include "tools/quiet_play.h"
+#include "tools/verbs/calibrate/calibrate.h"
 
 namespace ghostrank {
 namespace {
@@ -42,11 +43,12 @@ std::vector<MeasuredRun> read(const test::Folder& folder, const std::string& csv
   return read_measured_runs(folder.write("runs.csv", csv), "", overrides);
 }
 
-// Step seconds of kPlans on a device with these settings, multiplied by `times`; empty: by 1.
+// Step seconds of these plans on a device with these settings, multiplied by `times`; empty: by 1.
 std::vector<double> steps_on(const test::Folder& folder, const std::vector<std::string>& settings,
-                             const std::vector<double>& times) {
+                             const std::vector<double>& times,
+                             const std::vector<std::string>& plans = kPlans) {
   std::vector<double> steps;
-  const auto runs = read(folder, csv_of(kPlans, std::vector<double>(kPlans.size(), 1)), settings);
+  const auto runs = read(folder, csv_of(plans, std::vector<double>(plans.size(), 1)), settings);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Result result = play_quietly(runs[i].job, plan_workload(runs[i].job.spec));
     steps.push_back(result.iterations.back().seconds * (times.empty() ? 1 : times[i]));
@@ -84,6 +86,49 @@ TEST(CalibrateSteps, FindsTheNumbersThatMadeTheSteps) {
   EXPECT_NEAR(spec.device.kernels.memory, found.device.kernels.memory, 1e-4);
   EXPECT_EQ(spec.device.peak_tflops.at("bfloat16"), 989);
   EXPECT_LE(spec.device.step_time_error, .01);
+}
+
+const std::vector<std::string> kBatches{"micro_batch=1", "micro_batch=2", "micro_batch=3",
+                                        "micro_batch=4", "micro_batch=6", "micro_batch=8"};
+
+std::string job_of(const std::string& parallel) {
+  const std::string job = kJob;
+  return job.substr(0, job.find("parallel:")) + "parallel: " + parallel + "\n";
+}
+
+// Their first step is unlike the others: DDP has its final buckets only behind it.
+TEST(CalibrateSteps, FitsToStepsThatGoOn) {
+  for (const char* framework : {"ddp", "zero1"}) {
+    const test::Folder folder;
+    folder.write("job.yaml", job_of("{framework: " + std::string(framework) + "}"));
+    const auto steps =
+        steps_on(folder, {"device.kernels.matmul=0.5", "device.kernels.memory=0.4"}, {}, kBatches);
+    auto runs = read(folder, csv_of(kBatches, steps));
+    const DeviceFit found = fit_device(runs, true);
+    EXPECT_NEAR(found.device.kernels.matmul, .5, .005) << framework;
+    EXPECT_NEAR(found.device.kernels.memory, .4, .004) << framework;
+    EXPECT_LT(found.fit.worst, .002) << framework;
+  }
+}
+
+// The profile has no tables, so the fit must not use them, either.
+TEST(CalibrateSteps, LeavesMeasuredKernelsOut) {
+  const test::Folder folder;
+  folder.write("job.yaml", job_of("{framework: ddp}"));
+  const std::vector<std::string> measured{"device={base: h200-measured, name: 'rack 7: #2'}"};
+  const auto steps = steps_on(folder, measured, {}, kBatches);
+  auto runs = read(folder, csv_of(kBatches, steps), measured);
+  const DeviceFit found = fit_device(runs, true);
+  EXPECT_TRUE(has(found.notes, "the measured kernels of rack 7: #2 are left out"))
+      << ::testing::PrintToString(found.notes);
+  const std::string ours = folder.write("ours.yaml", device_yaml(found, "runs.csv", runs.size()));
+  const DeviceProfile device =
+      read(folder, csv_of(kBatches, steps), {"device=" + ours}).front().job.spec.device;
+  EXPECT_EQ(device.name, "rack 7: #2");
+  EXPECT_EQ(device.peak_tflops, found.device.peak_tflops);  // of float8, too
+  const auto again = steps_on(folder, {"device=" + ours}, {}, kBatches);
+  for (std::size_t r = 0; r < again.size(); ++r)
+    EXPECT_NEAR(again[r] / found.fit.predicted[r], 1, .01) << r;
 }
 
 TEST(CalibrateSteps, SaysWhichRunContradictsTheOthers) {
@@ -130,6 +175,23 @@ TEST(CalibrateSteps, FitsTheEfficiencyWhereModelsAreComputedByFlops) {
   folder.write("ours.yaml", device_yaml(found, "runs.csv", runs.size()));
   const auto again = read(folder, csv_of(kPlans, steps), {"device=" + folder.path("ours.yaml")});
   EXPECT_EQ(compute_calibration(again.front().job.spec), Calibration::fitted);
+}
+
+TEST(CalibrateSteps, ReadsWhatSpreadsheetsWrite) {
+  const test::Folder folder;
+  folder.write("job.yaml", kJob);
+  const auto runs = read(folder, "\xEF\xBB\xBFjob,plan,seconds\r\njob.yaml,\"tp=2 pp=1\",2.5\r\n");
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].seconds, 2.5);
+}
+
+TEST(CalibrateSteps, IsAskedForByFromAmongItsOptions) {
+  const test::Folder folder;
+  EXPECT_NE(test::error_of([&] {
+              verb_calibrate({"ghostrank", "calibrate", "-o", folder.path("x.yaml"), "--from",
+                              folder.path("no.csv")});
+            }).find("no.csv"),
+            std::string::npos);
 }
 
 TEST(CalibrateSteps, RefusesRunsThatGroundNothing) {

@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "emulator/estimate/step_estimate.h"
+#include "profiles/capture/profile_text.h"
 #include "profiles/device/compute.h"
+#include "profiles/device/device.h"
 #include "profiles/error.h"
 #include "profiles/median.h"
 #include "profiles/planners/plan.h"
@@ -51,6 +53,7 @@ class Steps {
         cannot_(runs.size(), false) {
     for (MeasuredRun& run : runs_) {
       run.job.spec.device.memory_bytes = 0;  // it ran
+      run.job.spec.device.measured = nullptr;
       run.job.spec.run.min_seconds = 0;
     }
   }
@@ -75,8 +78,8 @@ class Steps {
       factors_[row] = 1;
       const double estimated = step(row, numbers, values);
       RunSpec& run = runs_[row].job.spec.run;
-      run.warmup = 0;
-      run.iterations = 1;
+      run.warmup = std::max(run.warmup, 1);  // the first step of some frameworks differs
+      run.iterations = 2;
       factors_[row] = played(row, plan_workload(runs_[row].job.spec)) / estimated;
     }
   }
@@ -90,10 +93,12 @@ class Steps {
           n < values.size() ? values[n] : numbers[n].otherwise;
     return spec;
   }
+  // Without the first measured step, which all ranks begin at one moment.
   double played(std::size_t row, const Workload& workload) {
     std::vector<double> all;
     for (const IterationReport& iteration : play_quietly(runs_[row].job, workload).iterations)
       all.push_back(iteration.seconds);
+    if (all.size() > 1) all.erase(all.begin());
     return median(std::move(all));
   }
 
@@ -168,6 +173,8 @@ DeviceFit fit_device(std::vector<MeasuredRun>& runs, bool play) {
   DeviceFit found;
   found.device = runs.front().job.spec.device;
   const double memory_bytes = found.device.memory_bytes;
+  const bool measured_kernels = found.device.measured != nullptr;
+  found.device.measured = nullptr;
   Steps steps(runs);
   std::vector<double> measured;
   for (const MeasuredRun& run : runs) measured.push_back(run.seconds);
@@ -210,6 +217,9 @@ DeviceFit fit_device(std::vector<MeasuredRun>& runs, bool play) {
   }
   found.numbers = numbers;
   found.notes = notes_of(runs, found);
+  if (measured_kernels)
+    found.notes.push_back("the measured kernels of " + found.device.name +
+                          " are left out: the fitted numbers stand for them");
   for (std::size_t n = 0; n < fitted; ++n)
     number_of(found.device, numbers[n].name) = found.fit.values[n];
   found.device.memory_bytes = memory_bytes;
@@ -221,11 +231,10 @@ DeviceFit fit_device(std::vector<MeasuredRun>& runs, bool play) {
 
 std::string device_yaml(const DeviceFit& found, const std::string& from, std::size_t runs) {
   const DeviceProfile& d = found.device;
-  const auto of_type = [&](const char* type) {
-    const auto at = d.peak_tflops.find(type);
-    return at == d.peak_tflops.end() ? std::string("0") : significant(at->second, 6);
-  };
-  std::string fitted;
+  std::string peaks, fitted;
+  for (const auto& [type, word] : kOperandTypes)
+    if (const double peak = peak_tflops(d, type); peak > 0)
+      peaks += (peaks.empty() ? "" : ", ") + std::string(word) + ": " + significant(peak, 6);
   for (const FitNumber& number : found.numbers)
     fitted += (fitted.empty() ? "" : ", ") + number.name;
   const std::string count = humane_count(static_cast<double>(runs), "run");
@@ -235,10 +244,8 @@ std::string device_yaml(const DeviceFit& found, const std::string& from, std::si
                      humane_percent(found.fit.worst) +
                      " at most.\n# All else is that of the device which their jobs name.\n";
   for (const std::string& note : found.notes) text += "# Note: " + note + "\n";
-  return text + "schema: ghostrank/device/1\nname: " + d.name +
-         "\npeak_tflops: {bf16: " + of_type("bfloat16") + ", fp16: " + of_type("float16") +
-         ", tf32: " + of_type("tfloat32") + ", fp32: " + of_type("float32") +
-         "}\nefficiency: " + significant(d.efficiency) +
+  return text + "schema: ghostrank/device/1\nname: " + yaml_quoted(d.name) + "\npeak_tflops: {" +
+         peaks + "}\nefficiency: " + significant(d.efficiency) +
          "\nmemory_GBps: " + significant(d.memory_GBps, 6) +
          "\nmemory_bytes: " + std::to_string(static_cast<std::uint64_t>(d.memory_bytes)) +
          "\ncompute_capability: " + significant(d.compute_capability) +
@@ -248,8 +255,8 @@ std::string device_yaml(const DeviceFit& found, const std::string& from, std::si
          ", launch_us: " + significant(d.kernels.launch_us) +
          ", host_us: " + significant(d.kernels.host_us) +
          "}\ncalibration: " + (found.by_flops ? "fitted_efficiency" : "fitted") +
-         "\nstep_time_error: " + significant(d.step_time_error) + "\nsource: \"" + count + " of " +
-         from + ", fitted by ghostrank " GHOSTRANK_VERSION "\"\n";
+         "\nstep_time_error: " + significant(d.step_time_error) + "\nsource: " +
+         yaml_quoted(count + " of " + from + ", fitted by ghostrank " GHOSTRANK_VERSION) + "\n";
 }
 
 }  // namespace ghostrank
