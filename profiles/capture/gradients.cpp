@@ -28,8 +28,8 @@ Tensor all_magnitudes(const std::vector<CapturedRank>& ranks) {
     for (const Tensor& one : rank.gradients.parameters) add(one, sum);
   if (sum.counts.empty())
     throw Error(
-        "the records have no gradients that are not zero; capture with --gradients, of a run of "
-        "more steps than its warm-up");
+        "the records have no gradients that are finite and not zero; capture with --gradients, of "
+        "a run of more steps than its warm-up");
   return sum;
 }
 

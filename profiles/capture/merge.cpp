@@ -23,6 +23,10 @@ void check_together(const std::vector<CapturedRank>& ranks) {
   std::set<int> seen;
   for (const CapturedRank& one : ranks) {
     const auto refuse = [&](const std::string& what) { throw Error(one.file + ": " + what); };
+    if (one.group != first.group)
+      refuse("its module has another process group than that of " + first.file +
+             ", as where stages of a pipeline are trained by groups of ranks; one group of "
+             "data-parallel ranks is captured");
     if (one.world != first.world || !seen.insert(one.rank).second ||
         one.parameters != first.parameters || one.plain != first.plain ||
         one.layers_are_buckets != first.layers_are_buckets || one.timer != first.timer ||
@@ -93,6 +97,10 @@ struct Layers {
 };
 
 Layers layers_of(const CapturedRank& rank) {
+  if (rank.steps.empty())
+    throw Error(rank.file +
+                ": no step ended: no optimizer of torch.optim stepped behind a backward in which "
+                "DDP summed gradients");
   if (rank.formed.empty())
     throw Error(rank.file + ": there are no buckets; let the script train for more steps");
   Layers out;
@@ -110,6 +118,9 @@ Layers layers_of(const CapturedRank& rank) {
     if (bucket.type != rank.formed.front().type)
       throw Error(rank.file + ": buckets of " + bucket.type + " and of " +
                   rank.formed.front().type + "; gradients of one type are captured");
+    if (bucket.type != "float32" && bucket.type != "float16" && bucket.type != "bfloat16")
+      throw Error(rank.file + ": gradients of " + bucket.type +
+                  " are not played; float32, float16 and bfloat16 are");
     out.bucket_end.push_back(out.runs.size());
   }
   for (std::size_t p = 0; p < ready.size(); ++p)

@@ -97,6 +97,8 @@ class Reader {
       fail("not captured: " + quote(text(*why, "refused")));
     } else if (tape.find(root, "formed")) {
       take_formed(tape, root);
+    } else if (tape.find(root, "not_finite")) {
+      ++out_.gradients.not_finite;
     } else if (tape.find(root, "magnitudes")) {
       take_gradients(tape, root);
     } else {
@@ -116,6 +118,10 @@ class Reader {
     out_.world = static_cast<int>(integer(tape, root, "world", kMaxWorld));
     out_.rank = static_cast<int>(integer(tape, root, "rank", kMaxWorld));
     if (out_.rank >= out_.world) fail("rank " + std::to_string(out_.rank) + " is not in the world");
+    if (const JsonNode* group = tape.find(root, "group"))
+      for (const JsonNode* one :
+           fields(tape, *group, "group", static_cast<std::size_t>(out_.world)))
+        out_.group.push_back(static_cast<int>(integer(*one, "group", kMaxWorld)));
     out_.clock = text(tape, root, "clock");
     out_.timer = tape.find(root, "timer") ? text(tape, root, "timer") : kHostTimer;
     if (out_.timer != kHostTimer && out_.timer != kCudaTimer)
@@ -278,7 +284,7 @@ class Reader {
 
 CapturedRank read_captured_rank(const std::string& path) { return Reader(path).run(); }
 
-std::vector<CapturedRank> read_capture(const std::string& folder) {
+std::vector<std::string> capture_files(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
   std::error_code error;
@@ -286,11 +292,16 @@ std::vector<CapturedRank> read_capture(const std::string& folder) {
     const std::string name = at->path().filename().string();
     if (name.starts_with("rank") && name.ends_with(".jsonl")) files.push_back(at->path().string());
   }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<CapturedRank> read_capture(const std::string& folder) {
+  const std::vector<std::string> files = capture_files(folder);
   if (files.empty())
     throw Error(folder +
                 ": there are no records (rank*.jsonl); did the script train a "
                 "DistributedDataParallel module?");
-  std::sort(files.begin(), files.end());
   std::vector<CapturedRank> out;
   for (const std::string& file : files) out.push_back(read_captured_rank(file));
   return out;

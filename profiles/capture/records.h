@@ -2,7 +2,7 @@
 // rank, JSON lines.
 //
 //   {"ghostrank_capture": 1, "mode": "hooks", "layers": "modules" | "buckets", "rank", "world",
-//   "host", "clock",
+//   "group": [rank of the run, ...], "host", "clock",
 //    "timer": "host" | "cuda events", "torch", "backend", "device", "device_name", "model",
 //    "bucket_cap_bytes", "parameters": [[name, module, elements, type], ...], "buffers": [[type,
 //    elements], ...]} the first line
@@ -17,14 +17,17 @@
 //   {"magnitudes": [[parameter, zeros, [[k, elements], ...]], ...],
 //    "blocks": [[parameter, [n, ...]], ...], "block": elements}     a bucket's gradients before
 //    they are summed
+//   {"not_finite": bucket}    a bucket whose gradients were left out: infinite or not a number
 //   {"refused": why}
 //
 // Times are nanoseconds of the clock that the header names; equal names are one clock. `timer`:
 // whether a time is when the host launched the work ("host", also if the key is missing) or when
 // the device reached it. With layers by bucket there are no modules and gradients; if `layers` is
-// missing, layers are by module. A step ends when its optimizer has stepped. Magnitudes are counted
-// from 2^(k/4) up to 2^((k+1)/4). Of the bucket's blocks that begin in a parameter, n are
-// nonzero on exactly 0, 1, 2 ... ranks. Input is not trusted. Threading: plain values.
+// missing, layers are by module. `rank` and `world` are those of the module's process group, and
+// `group` says which of the run's ranks that has (missing: not known). A step ends when its
+// optimizer has stepped. Magnitudes are counted from 2^(k/4) up to 2^((k+1)/4). Of the bucket's
+// blocks that begin in a parameter, n are nonzero on exactly 0, 1, 2 ... ranks. Input is not
+// trusted. Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -86,7 +89,8 @@ struct CapturedGradients {
     std::vector<std::uint64_t> blocks;  // of DDP's buckets that begin in it, by number of ranks
   };
   std::vector<Tensor> parameters;
-  std::uint64_t block = 0;  // elements; 0: the hooks did not look at gradients
+  std::uint64_t block = 0;       // elements; 0: the hooks did not look at gradients
+  std::uint64_t not_finite = 0;  // buckets left out
 };
 
 struct CapturedRank {
@@ -94,6 +98,7 @@ struct CapturedRank {
   bool plain = false;               // only the ends of steps
   bool layers_are_buckets = false;  // else runs of a module's parameters
   int rank = 0, world = 1;
+  std::vector<int> group;  // ranks of the run; empty: not known
   std::uint64_t bucket_cap_bytes = 0;
   std::uint64_t float_buffers = 0, integer_buffers = 0;  // elements
   std::vector<CapturedParameter> parameters;
@@ -111,7 +116,10 @@ inline constexpr std::uint64_t kMaxCapturedSteps = 1'000'000;
 // Throws Error(usage) "FILE:LINE:1: what; what to do".
 CapturedRank read_captured_rank(const std::string& path);
 
-// The files rank*.jsonl of a folder.
+// The files rank*.jsonl of a folder, in order; empty if there are none.
+std::vector<std::string> capture_files(const std::string& folder);
+
+// Reads them; that there are none is an error.
 std::vector<CapturedRank> read_capture(const std::string& folder);
 
 }  // namespace ghostrank

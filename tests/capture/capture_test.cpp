@@ -400,6 +400,64 @@ TEST_F(Capture, RefusesWhatItCannotPlay) {
             std::string::npos);
 }
 
+TEST_F(Capture, RefusesTypesThatNoJobPlays) {
+  const auto in_doubles = [](std::string text) {
+    return std::regex_replace(text, std::regex("float32"), "float64");
+  };
+  for (int rank : {0, 1})
+    folder.write("rank" + std::to_string(rank) + ".jsonl", in_doubles(test::made_records(rank)));
+  EXPECT_THAT(test::error_of([&] { merge_capture(read_capture(folder.path(""))); }),
+              testing::HasSubstr("gradients of float64 are not played"));
+}
+
+// Two ranks of more may train a module; those of two groups are two runs.
+TEST_F(Capture, IsOfOneGroupOfRanks) {
+  const auto written = [&](int rank, const std::string& group) {
+    std::string text = test::made_records(rank);
+    text.replace(text.find(R"("host")"), 0, R"("group":)" + group + ",");
+    folder.write("rank" + std::to_string(rank) + ".jsonl", text);
+  };
+  const auto error = [&] {
+    return test::error_of([&] { merge_capture(read_capture(folder.path(""))); });
+  };
+  written(0, "[0,2]");
+  written(1, "[0,2]");
+  EXPECT_EQ(merge_capture(read_capture(folder.path(""))).ranks, 2);
+  written(1, "[1,3]");
+  EXPECT_THAT(error(), testing::HasSubstr("rank1.jsonl: its module has another process group"));
+  written(1, "[0]");
+  EXPECT_THAT(error(), testing::HasSubstr("group is no list of 2 fields"));
+}
+
+TEST_F(Capture, SaysThatNoStepEnded) {
+  for (int rank : {0, 1})
+    folder.write("rank" + std::to_string(rank) + ".jsonl", test::made_header(rank, "here"));
+  EXPECT_THAT(test::error_of([&] { merge_capture(read_capture(folder.path(""))); }),
+              testing::HasSubstr("no optimizer of torch.optim stepped"));
+}
+
+TEST_F(Capture, CountsGradientsThatAreNotFinite) {
+  for (int rank : {0, 1})
+    folder.write("rank" + std::to_string(rank) + ".jsonl",
+                 test::made_records(rank) + "{\"not_finite\":1}\n{\"not_finite\":0}\n");
+  EXPECT_EQ(read_capture(folder.path("")).front().gradients.not_finite, 2u);
+}
+
+// Records of a run before would be taken for this one's.
+TEST_F(Capture, RefusesAFolderThatHasRecords) {
+  made();
+  const Outcome refused = shell(GHOSTRANK_BINARY " profile capture --records '" + folder.path("") +
+                                "' -o '" + folder.path("p.yaml") + "' -- false");
+  EXPECT_EQ(refused.status, 2) << refused.text;
+  EXPECT_THAT(refused.text, testing::HasSubstr("rank0.jsonl is of another run"));
+}
+
+TEST_F(Capture, KeepsStdoutForTheProfile) {
+  const Outcome failed =
+      shell("(" GHOSTRANK_BINARY " profile capture -o - -- echo printed) 2>/dev/null");
+  EXPECT_THAT(failed.text, testing::Not(testing::HasSubstr("printed")));
+}
+
 TEST_F(Capture, IsHeldAgainstTheStepsThatItLeftOut) {
   made();
   const std::string profile = folder.path("net.profile.yaml");

@@ -1,6 +1,6 @@
 """Records what a training script does under DistributedDataParallel, without a change to the script.
 
-Every rank writes rankN.jsonl into the folder GHOSTRANK_CAPTURE: a header, then one line for each step;
+Every rank that has a module writes rankN.jsonl into the folder GHOSTRANK_CAPTURE: a header, then one line for each step;
 profiles/capture/records.h says what is in them. Times are nanoseconds of CLOCK_MONOTONIC. A step ends
 when its optimizer has stepped. On a GPU a moment is a CUDA event on the current stream: the time at which the device
 gets there, not that of the launch. Events are read between blocks, never within a step that is timed.
@@ -44,6 +44,7 @@ CALLS = ("all_reduce", "all_gather", "all_gather_into_tensor", "_all_gather_base
 
 recorder = None  # of the process; a process has one DDP module
 compiles = False  # torch.compile() was called
+stepping = False  # an optimizer is
 
 
 class HostClock:
@@ -179,12 +180,15 @@ class Recorder:
         self.lines = []
         self.buckets = None  # of a step whose buckets are written down
         self.begin()
+        self.within = False  # DDP's forward
+        self.depth = 0  # of backwards that run within each other, as reentrant checkpoints do
+        self.summed = 0  # buckets since the start
         self.parameters = [(name, p) for name, p in ddp.module.named_parameters() if p.requires_grad]
         self.index_of = {p: i for i, (_, p) in enumerate(self.parameters)}
         names = {id(p): name for name, module in ddp.module.named_modules() for p in module._parameters.values()}
         self.owners = [names.get(id(p), "") for _, p in self.parameters]
         os.makedirs(FOLDER, exist_ok=True)
-        self.file = open(os.path.join(FOLDER, f"rank{dist.get_rank(ddp.process_group)}.jsonl"), "w", encoding="utf-8")
+        self.file = open(os.path.join(FOLDER, f"rank{dist.get_rank()}.jsonl"), "w", encoding="utf-8")
         self.write(self.header())
         self.flush()
         atexit.register(self.flush)
@@ -196,7 +200,8 @@ class Recorder:
             clock = boot.read().strip()
         return {
             "ghostrank_capture": 1, "mode": "plain" if PLAIN else "hooks", "layers": LAYERS,
-            "rank": dist.get_rank(self.ddp.process_group), "world": self.world, "host": socket.gethostname(),
+            "rank": dist.get_rank(self.ddp.process_group), "world": self.world, "group": self.group(),
+            "host": socket.gethostname(),
             "clock": clock, "timer": self.clock.timer, "torch": torch.__version__, "backend": self.backend(),
             "device": self.device.type, "device_name": self.clock.name,
             "model": type(self.ddp.module).__name__,
@@ -205,6 +210,14 @@ class Recorder:
                            for (name, p), owner in zip(self.parameters, self.owners)],
             "buffers": [[type_name(b.dtype), b.numel()] for b in buffers],
         }
+
+    def group(self):
+        """The ranks of the run that are the ranks of the module's group."""
+        of = dist.distributed_c10d
+        rank_of = getattr(of, "get_global_rank", None) or of._get_global_rank  # before PyTorch 1.13
+        if self.ddp.process_group is dist.group.WORLD:
+            return list(range(self.world))
+        return [rank_of(self.ddp.process_group, rank) for rank in range(self.world)]
 
     def backend(self):
         """Of the module's device: a group may have one for each type of device."""
@@ -264,7 +277,7 @@ class Recorder:
             own = [self.index_of[p] for p in module._parameters.values() if p is not None and p in self.index_of]
             if own:
                 def entered(_, __, first=own[0]):
-                    if self.mode == "on":
+                    if self.mode == "on" and self.within:  # not where a backward computes it again
                         self.modules.append((first, moment()))
                 self.module_hooks.append(module.register_forward_pre_hook(entered))
 
@@ -320,8 +333,12 @@ class Recorder:
 
     def note_gradients(self, bucket, tensor):
         """What this rank's gradients are, before any other rank's are added, and how their blocks coincide."""
-        nonzero = nonzero_blocks(tensor)
+        odd = (~torch.isfinite(tensor)).any().int().view(1)
+        nonzero = torch.cat([nonzero_blocks(tensor), odd])
         dist.all_reduce.untimed(nonzero, group=self.ddp.process_group)
+        if nonzero[-1] > 0:  # on any rank
+            self.write({"not_finite": bucket.index()})
+            return
         blocks, elements, first = [], 0, 0  # up to the tensor's end; the first block that begins in it
         for p in bucket.parameters():
             elements += p.numel()
@@ -336,7 +353,10 @@ class Recorder:
     def all_reduce(self, _, bucket):
         """DDP's communication hook: what DDP does without one, a sum of gradients that are divided before."""
         tensor = bucket.buffer()
-        if self.buckets is not None and BLOCK_OF_GRADIENTS:
+        self.summed += 1
+        if tensor.is_sparse and self.mode != "refused":
+            self.refuse("gradients are sparse (Embedding(sparse=True)), and DDP sends only their rows")
+        if self.buckets is not None and BLOCK_OF_GRADIENTS and self.mode != "refused":
             self.note_gradients(bucket, tensor)
         tensor.mul_(self.scale)
         index = bucket.index()
@@ -364,7 +384,10 @@ def recorder_of(ddp):
         if not PLAIN:
             if ddp.__dict__.get("_ghostrank_own_hook"):
                 recorder.refuse("the script registers a communication hook of its own: " + ddp._ghostrank_own_hook)
+            elif not getattr(ddp, "_divide_by_initial_world_size", True):
+                recorder.refuse("Join(divide_by_initial_world_size=False) divides gradients by fewer and fewer ranks")
             else:
+                ddp._ghostrank_sums = True
                 untimed_register(ddp, None, recorder.all_reduce)
     if recorder.ddp is not ddp:
         recorder.refuse("the script has a second DistributedDataParallel module")
@@ -375,6 +398,18 @@ def recorder_of(ddp):
 def register_comm_hook(ddp, state, hook):
     ddp._ghostrank_own_hook = getattr(hook, "__qualname__", str(hook))
     untimed_register(ddp, state, hook)
+
+
+def hooked_join(join):
+    """DDP cannot give up its communication hook, which divides by all ranks."""
+    @functools.wraps(join)
+    def joined(ddp, **keywords):
+        if not keywords.get("divide_by_initial_world_size", True) and ddp.__dict__.get("_ghostrank_sums"):
+            sys.exit("ghostrank_hooks: the script joins uneven inputs with divide_by_initial_world_size=False after "
+                     "steps without; captured, it would train otherwise")
+        return join(ddp, **keywords)
+
+    return joined
 
 
 def begin_forward(ddp):
@@ -388,11 +423,13 @@ def begin_forward(ddp):
                   "take a Kineto trace")
         return
     of.forwards += 1
+    of.within = True
     of.forward[0] = of.forward[1] = of.moment()
 
 
 def end_forward():
     if recorder is not None and torch.is_grad_enabled():
+        recorder.within = False
         recorder.forward[2] = recorder.moment()
 
 
@@ -440,27 +477,46 @@ def hooked_sync(sync):
 
 
 def hooked_backward(backward):
+    """Notes the backward in which DDP sums gradients; a script may run others, of other networks."""
     @functools.wraps(backward)
     def timed(*arguments, **keywords):
-        if recorder is None:
+        if recorder is None or recorder.depth:
             return backward(*arguments, **keywords)
-        recorder.backwards += 1
-        recorder.backward[0] = recorder.moment()
-        out = backward(*arguments, **keywords)
-        recorder.backward[1] = recorder.moment()
+        began, summed = recorder.moment(), recorder.summed
+        recorder.depth += 1
+        try:
+            out = backward(*arguments, **keywords)
+        finally:
+            recorder.depth -= 1
+        if PLAIN or recorder.summed > summed:
+            recorder.backwards += 1
+            recorder.backward = [began, recorder.moment()]
         return out
 
     return timed
 
 
 def hooked_step(step):
+    """A step of an optimizer ends the run's step, if DDP's module has trained. Some optimizers step others."""
     @functools.wraps(step)
     def timed(*arguments, **keywords):
-        if recorder is None or recorder.backwards == 0 or recorder.mode == "refused":
+        global stepping
+        if stepping:
             return step(*arguments, **keywords)
-        began = recorder.moment()
-        out = step(*arguments, **keywords)
-        recorder.ended(began, recorder.clock.moment())
+        backwards = recorder.backwards if recorder is not None else 0
+        trained = backwards > 0 and recorder.forwards > 0 and recorder.mode != "refused"
+        began = recorder.moment() if trained else 0
+        stepping = True
+        try:
+            out = step(*arguments, **keywords)
+        finally:
+            stepping = False
+        if recorder is not None and recorder.mode != "refused":
+            if recorder.backwards > backwards:
+                recorder.refuse("the optimizer runs forward and backward itself, in a closure; call them before its "
+                                "step")
+            elif trained:
+                recorder.ended(began, recorder.clock.moment())
         return out
 
     timed.of_ghostrank = True
@@ -563,6 +619,8 @@ def install():
     if PLAIN:
         return
     DistributedDataParallel.register_comm_hook = register_comm_hook
+    if hasattr(DistributedDataParallel, "join_hook"):
+        DistributedDataParallel.join_hook = hooked_join(DistributedDataParallel.join_hook)
     DistributedDataParallel._sync_buffers = hooked_sync(DistributedDataParallel._sync_buffers)
     loader._BaseDataLoaderIter.__next__ = hooked_next(loader._BaseDataLoaderIter.__next__)
 

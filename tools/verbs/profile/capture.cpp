@@ -39,7 +39,8 @@ struct Flags {
 
 double seconds_of(Nanos nanos) { return static_cast<double>(nanos) * 1e-9; }
 
-// Runs the command with the hooks on its path. Its input and output are ours.
+// Runs the command with the hooks on its path. Its input and output are ours, but a profile that
+// goes to stdout has that for itself.
 void run_hooked(const Flags& flags, const std::string& records, const char* mode) {
   const char* path = std::getenv("PYTHONPATH");
   const std::string paths =
@@ -67,6 +68,8 @@ void run_hooked(const Flags& flags, const std::string& records, const char* mode
       setenv("RANK", "0", 1);
       setenv("LOCAL_RANK", "0", 1);
     }
+    if (flags.out == "-")
+      dup2(STDERR_FILENO, STDOUT_FILENO);  // what the script prints is no profile
     execvp(argv[0], argv.data());
     std::fprintf(stderr, "ghostrank: cannot start %s: %s\n", argv[0], std::strerror(errno));
     _exit(127);
@@ -214,6 +217,9 @@ void write_gradients(const std::string& prefix, const std::vector<CapturedRank>&
   write_whole(prefix + kOverlap, gradient_overlap(ranks));
   write_whole(prefix + kOverlapByTensor, tensor_overlaps(ranks, layers));
   const GradientFacts facts = gradient_facts(ranks);
+  if (const std::uint64_t odd = ranks.front().gradients.not_finite; odd > 0)
+    std::fprintf(stderr, "left out: gradients that are infinite or not a number (%llu buckets)\n",
+                 static_cast<unsigned long long>(odd));
   std::fprintf(stderr,
                "measured: %.3g %% of the gradients' elements are zero, and %.3g %% of their blocks "
                "of %llu\n"
@@ -228,7 +234,6 @@ void write_profile(const Flags& flags, const std::string& records,
                    const std::vector<Nanos>& plain) {
   const std::vector<CapturedRank> ranks = read_capture(records);
   Captured captured = merge_capture(ranks);
-  if (!flags.gradients.empty()) write_gradients(flags.gradients, ranks, captured.layers);
   const CallCost cost = call_cost(captured.reductions);
   const CaptureNetwork network = network_of(captured, cost);
   const Nanos buffers = add_work_on_buffers(captured, emulated_broadcasts(captured, network));
@@ -246,6 +251,7 @@ void write_profile(const Flags& flags, const std::string& records,
   write_whole(flags.out,
               capture_profile(captured, network, flags.name.empty() ? captured.model : flags.name,
                               comments));
+  if (!flags.gradients.empty()) write_gradients(flags.gradients, ranks, captured.layers);
   if (flags.out == "-") return;
   for (const std::string& fact : facts) std::printf("%s\n", fact.c_str());
   std::printf("wrote %s; next: ghostrank profile check %s\n", flags.out.c_str(), flags.out.c_str());
@@ -311,6 +317,10 @@ int profile_capture(const Argv& argv) {
     write_profile(flags, flags.merge, {});
     return 0;
   }
+  // Other machines' processes write here only when this one's have joined them.
+  if (const auto before = capture_files(flags.records); !before.empty())
+    throw Error("--records: " + before.front() +
+                " is of another run; give an empty folder, or make a profile of it with --merge");
   const TemporaryFolder folder;
   std::vector<Nanos> plain;
   if (flags.plain) {
