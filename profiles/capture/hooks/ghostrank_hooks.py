@@ -1,7 +1,7 @@
 """Records what a training script does under DistributedDataParallel, without a change to the script.
 
-Every rank that has a module writes rankN.jsonl into the folder GHOSTRANK_CAPTURE: a header, then one line for each step;
-profiles/capture/records.h says what is in them. Times are nanoseconds of CLOCK_MONOTONIC. A step ends
+Every rank that has a module writes rankN.jsonl into the folder GHOSTRANK_CAPTURE: a header, then one line for each
+step; profiles/capture/records.h says what is in them. Times are nanoseconds of CLOCK_MONOTONIC. A step ends
 when its optimizer has stepped. On a GPU a moment is a CUDA event on the current stream: the time at which the device
 gets there, not that of the launch. Events are read between blocks, never within a step that is timed.
 
