@@ -1,6 +1,7 @@
-"""Training scripts that do more than a forward, a backward and a step of an optimizer, 23 steps each.
+"""Training scripts that do more than a forward, a backward and a step of an optimizer.
 
-others.py checkpoint | critic | zero | sparse | closure | join | by_hand
+others.py more: 23 steps with activation checkpoints, a ZeroRedundancyOptimizer and a second network beside DDP's
+others.py sparse | closure | join: a step of what is not captured
 """
 
 import contextlib
@@ -46,10 +47,10 @@ class Sparse(torch.nn.Module):
         return self.rest(self.rows(x.abs().mul(100).long().clamp(max=999)))
 
 
-module = Checkpointed() if WHAT == "checkpoint" else Sparse() if WHAT == "sparse" else layers()
+module = Checkpointed() if WHAT == "more" else Sparse() if WHAT == "sparse" else layers()
 ddp = DistributedDataParallel(module)
 critic = layers()
-if WHAT == "zero":
+if WHAT == "more":
     optimizer = ZeroRedundancyOptimizer(ddp.parameters(), optimizer_class=torch.optim.SGD, lr=1e-3)
 else:
     optimizer = torch.optim.SGD(ddp.parameters(), lr=1e-3)
@@ -59,23 +60,18 @@ of_critic = torch.optim.SGD(critic.parameters(), lr=1e-3)
 def train():
     x = torch.randn(8, 64, requires_grad=True)
     ddp(x).pow(2).mean().backward()
-    if WHAT == "critic":
+    if WHAT == "more":
         critic(x).pow(2).mean().backward()
 
 
 with Join([ddp], divide_by_initial_world_size=False) if WHAT == "join" else contextlib.nullcontext():
-    for _ in range(23):
+    for _ in range(23 if WHAT == "more" else 1):
         optimizer.zero_grad()
-        if WHAT == "by_hand":
-            train()
-            with torch.no_grad():
-                for p in ddp.parameters():
-                    p -= 1e-3 * p.grad
-        elif WHAT == "closure":
+        if WHAT == "closure":
             optimizer.step(train)
         else:
             train()
             optimizer.step()
-        if WHAT == "critic":
+        if WHAT == "more":
             of_critic.step()
 dist.destroy_process_group()

@@ -58,23 +58,21 @@ TEST_F(RealCapture, OfScriptsThatDoMore) {
                  "' -- '" GHOSTRANK_SOURCE_DIR "/tests/capture/two_ranks.sh' " + python +
                  " '" GHOSTRANK_SOURCE_DIR "/tests/capture/others.py' " + what);
   };
-  for (const std::string what : {"checkpoint", "critic", "zero"}) {
-    const Outcome captured = capture(what);
-    ASSERT_EQ(captured.status, 0) << what << ": " << captured.text;
-    const CapturedRank rank = read_captured_rank(folder.path(what + "/rank0.jsonl"));
-    EXPECT_EQ(rank.steps.size(), 23u) << what;
-    for (const CapturedStep& step : rank.steps) {
-      if (step.mode != CapturedStep::Mode::on) continue;
-      EXPECT_EQ(step.modules.size(), 4u) << what;  // each module of DDP's once
-      for (const CapturedMoment& one : step.modules) EXPECT_LE(one.at, step.forward_end) << what;
-      EXPECT_LE(step.backward_begin, step.gradients.front().at) << what;
-    }
+  const Outcome more = capture("more");
+  ASSERT_EQ(more.status, 0) << more.text;
+  const CapturedRank rank = read_captured_rank(folder.path("more/rank0.jsonl"));
+  EXPECT_EQ(rank.steps.size(), 23u);
+  for (const CapturedStep& step : rank.steps) {
+    if (step.mode != CapturedStep::Mode::on) continue;
+    EXPECT_EQ(step.modules.size(), 4u);  // each module of DDP's once
+    for (const CapturedMoment& one : step.modules) EXPECT_LE(one.at, step.forward_end);
+    ASSERT_FALSE(step.gradients.empty());
+    EXPECT_LE(step.backward_begin, step.gradients.front().at);
   }
   for (const auto& [what, why] :
        {std::pair<std::string, const char*>{"sparse", "gradients are sparse"},
         {"closure", "in a closure"},
-        {"join", "divide_by_initial_world_size=False"},
-        {"by_hand", "no optimizer of torch.optim stepped"}}) {
+        {"join", "divide_by_initial_world_size=False"}}) {
     const Outcome captured = capture(what);
     EXPECT_EQ(captured.status, 2) << what << ": " << captured.text;
     EXPECT_NE(captured.text.find(why), std::string::npos) << captured.text;
