@@ -239,9 +239,11 @@ std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidRoute& route,
     if (inside_node(route, e)) continue;
     const Connected edge = connected(route, e);
     const double share = static_cast<double>(e.share) / FluidPattern::kWhole;
-    const double at_nic = share * topology.own().ps_per_byte;
-    out.push_back({static_cast<std::uint32_t>(edge.nics.source.value()), at_nic});
-    out.push_back({nics + static_cast<std::uint32_t>(edge.nics.target.value()), at_nic});
+    const auto [from, to] = edge.nics;
+    out.push_back(
+        {static_cast<std::uint32_t>(from.value()), share * topology.nic(from).ps_per_byte});
+    out.push_back(
+        {nics + static_cast<std::uint32_t>(to.value()), share * topology.nic(to).ps_per_byte});
     for_each_link(edge, flowlet_of(edge), [&](std::uint32_t link, double of_edge) {
       out.push_back({2 * nics + link, share * of_edge * topology.link(link).ps_per_byte});
     });
@@ -380,7 +382,7 @@ Picoseconds FluidCalls::follow_rates(Picoseconds now) {
     for (std::uint32_t n = 0; n < nics; ++n) {
       const RateCurve* curve = rates.of(Nic(n));
       if (!curve) continue;
-      const double share = topology.own().ps_per_byte / curve->ps_per_byte(at_ + now);
+      const double share = topology.nic(Nic(n)).ps_per_byte / curve->ps_per_byte(at_ + now);
       network_.give(n, share);
       network_.give(nics + n, share);
     }

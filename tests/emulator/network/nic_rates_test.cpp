@@ -131,6 +131,24 @@ TEST(NicRatesInJobs, ThatStayAreAsIfThereWereNone) {
   }
 }
 
+// A server's NIC is faster than those of the ranks, even where it is slower than usual.
+TEST(NicRatesInJobs, OfAServerMayBeAboveThoseOfRanks) {
+  for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+    SmallJob plain(4, 1, FabricKind::virtual_time);
+    plain.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+    plain.spec.cluster.servers.count = 1;
+    plain.spec.cluster.servers.nic = {10 * kRate, 2 * kPicosPerMicro};
+    plain.spec.fabric.network = network;
+    plain.collective(Func::all_reduce, 250'000);
+    SmallJob slower = plain;
+    VectorBy<Nic, std::uint32_t> curve_of(5, NicRates::kConstant);
+    curve_of[Nic(4)] = 0;
+    slower.spec.cluster.nic_rates = std::make_shared<const NicRates>(
+        std::vector<RateCurve>{RateCurve({{0, kByte / 5}})}, curve_of);
+    EXPECT_EQ(seconds(slower), seconds(plain));
+  }
+}
+
 TEST(NicRatesInJobs, AreAlikeForAnyNumberOfShards) {
   std::mt19937 random(1);
   std::vector<RateCurve> curves;
