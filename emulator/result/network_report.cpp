@@ -64,8 +64,9 @@ std::optional<NetworkReport> network_report(const Topology& topology,
                         return counts[a].bytes > counts[b].bytes;
                       return a < b;
                     });
-  for (std::size_t i = 0; i < shown && counts[order[i]].messages > 0; ++i) {
+  for (std::size_t i = 0; i < shown; ++i) {
     const LinkCount& count = counts[order[i]];
+    if (count.bytes == 0 && count.messages == 0) break;
     LinkLoad& load = out.hottest.emplace_back();
     load.link = topology.link_name(order[i]);
     load.utilisation = share(count.busy, of_seconds);

@@ -212,7 +212,6 @@ FluidCalls::Connected FluidCalls::connected(const FluidRoute& route,
       {route.group | pair, static_cast<std::uint16_t>(e.channel), members[e.from], members[e.to]}};
 }
 
-// Where the routing chooses for every message, all paths have an equal share.
 template <typename Visit>
 void FluidCalls::for_each_link(const Connected& edge, std::uint64_t flowlet,
                                const Visit& visit) const {
@@ -221,10 +220,11 @@ void FluidCalls::for_each_link(const Connected& edge, std::uint64_t flowlet,
   const std::uint32_t paths = topology.paths(from, to);
   if (paths == 0) return;
   const bool all = topology.routes_per() == Routing::Per::message;
-  const std::uint32_t first = all ? 0 : topology.choose(edge.connection, from, to, flowlet);
-  for (std::uint32_t number = first; number < (all ? paths : first + 1); ++number) {
-    const Path path = topology.path(from, to, number);
-    for (int i = 0; i < path.links; ++i) visit(path.link[i], all ? 1.0 / paths : 1.0);
+  const std::uint32_t first = topology.choose(edge.connection, from, to, all ? 1 : flowlet);
+  Part part{0, all ? paths : 1};
+  for (; part.number < part.of; ++part.number) {
+    const Path path = topology.path(from, to, (first + part.number) % paths);
+    for (int i = 0; i < path.links; ++i) visit(path.link[i], part);
   }
 }
 
@@ -244,8 +244,8 @@ std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidRoute& route,
         {static_cast<std::uint32_t>(from.value()), share * topology.nic(from).ps_per_byte});
     out.push_back(
         {nics + static_cast<std::uint32_t>(to.value()), share * topology.nic(to).ps_per_byte});
-    for_each_link(edge, flowlet_of(edge), [&](std::uint32_t link, double of_edge) {
-      out.push_back({2 * nics + link, share * of_edge * topology.link(link).ps_per_byte});
+    for_each_link(edge, flowlet_of(edge), [&](std::uint32_t link, const Part& part) {
+      out.push_back({2 * nics + link, share / part.of * topology.link(link).ps_per_byte});
     });
   }
   // Stable, so that sums do not depend on how it sorts.
@@ -328,8 +328,8 @@ void FluidCalls::depart(std::uint32_t number, Picoseconds now) {
     if (inside_node(route, e)) continue;
     const Connected edge = connected(route, e);
     for_each_link(edge, flowlets_.number(edge.connection, now, until),
-                  [&](std::uint32_t link, double share) {
-                    add(of_flowlets_[link], link, {sent.bytes, sent.messages}, share);
+                  [&](std::uint32_t link, const Part& part) {
+                    add(of_flowlets_[link], link, {sent.bytes, sent.messages}, part);
                   });
   }
   call.needs =
@@ -450,27 +450,24 @@ std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) c
       const Connected edge = connected(route, e);
       ledger.add({edge.nics.source, edge.nics.target, row}, sum[i]);
       if (by_flowlets_) continue;
-      for_each_link(edge, 0, [&](std::uint32_t link, double share) {
-        add(links[link], link, sum[i], share);
+      for_each_link(edge, 0, [&](std::uint32_t link, const Part& part) {
+        add(links[link], link, sum[i], part);
       });
     }
   }
   return messages;
 }
 
+// A link is as busy as the flow makes it: with its share of the edge's bytes on the wire.
 void FluidCalls::add(LinkCount& count, std::uint32_t link, const LedgerCell& sent,
-                     double share) const {
-  const auto part = [&](std::uint64_t n) {
-    return static_cast<std::uint64_t>(share * static_cast<double>(n) + 0.5);
-  };
+                     const Part& part) const {
   const LinkSpeed& speed = cluster_.topology().link(link);
-  const std::uint64_t bytes = part(sent.bytes), messages = part(sent.messages);
-  const std::uint64_t on_wire = speed.framing.none() || messages == 0
-                                    ? bytes
-                                    : speed.framing.on_wire(bytes / messages) * messages;
-  count.merge({bytes, messages,
-               static_cast<Picoseconds>(static_cast<double>(on_wire) * speed.ps_per_byte + 0.5),
-               0});
+  const std::uint64_t on_wire =
+      speed.framing.none() || sent.messages == 0
+          ? sent.bytes
+          : speed.framing.on_wire(sent.bytes / sent.messages) * sent.messages;
+  const double busy = static_cast<double>(on_wire) / part.of * speed.ps_per_byte;
+  count.merge({part.in(sent.bytes), part.in(sent.messages), static_cast<Picoseconds>(busy + 0.5)});
 }
 
 std::uint64_t FluidCalls::collectives() const {

@@ -194,6 +194,12 @@ class FluidCalls {
     NicPair nics;
     RoutedConnection connection;
   };
+  // What takes one path of an edge, of `of` equal parts. Where the routing chooses for every
+  // message there is a part for each path, numbered from that of the first message.
+  struct Part {
+    std::uint32_t number, of;
+    std::uint64_t in(std::uint64_t whole) const { return whole / of + (number < whole % of); }
+  };
   Fluid& of_transfer(std::uint32_t group, const Op& op, GroupRank source, GroupRank target);
   Fluid& make(const FluidKey& key, const Op& op);
   const IdleCall& idle_of(const FluidKey& key, const Op& op, FluidLayout& layout,
@@ -204,13 +210,13 @@ class FluidCalls {
   const FluidRoute& route_of(const FluidKey& key, const FluidLayout& layout);
   bool inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const;
   Connected connected(const FluidRoute& route, const FluidPattern::Edge& e) const;
-  template <typename Visit>  // visit(link, share of the edge's bytes)
+  template <typename Visit>  // visit(link, part of the edge)
   void for_each_link(const Connected& edge, std::uint64_t flowlet, const Visit& visit) const;
   void find_needs(FluidRoute& route);
   template <typename FlowletOf>  // flowlet_of(edge): its number
   std::vector<FlowNetwork::Need> needs_of(const FluidRoute& route,
                                           const FlowletOf& flowlet_of) const;
-  void add(LinkCount& count, std::uint32_t link, const LedgerCell& sent, double share) const;
+  void add(LinkCount& count, std::uint32_t link, const LedgerCell& sent, const Part& part) const;
 
   const JobSpec& spec_;
   const Workload& workload_;

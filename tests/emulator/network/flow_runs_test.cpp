@@ -332,6 +332,29 @@ TEST(Flows, OfTransfersTakeTheirOwnPaths) {
   EXPECT_EQ(busiest.size(), 2u);  // on one path, or on two
 }
 
+// Sprayed over more paths than a connection has messages, each link has the messages that it has
+// message by message.
+TEST(Flows, OfFewMessagesOverManyPathsCountThemAlike) {
+  std::map<NetworkModel, std::vector<double>> messages, bytes;
+  for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+    SmallJob job = job_of(8, 1, network);
+    job.spec.cluster.topology = leaf_spine(2, 16, 1);
+    for (const Routing& row : routings())
+      if (row.per == Routing::Per::message) job.spec.cluster.topology.routing = &row;
+    job.spec.fabric.framing = {.packet_payload = 4096, .per_packet = 78};
+    with_sends(job, {{0, 4}, {0, 4}, {1, 5}});
+    const Result result = job.run();
+    for (const LinkTier& tier : result.network->tiers) {
+      messages[network].push_back(tier.messages);
+      bytes[network].push_back(tier.bytes);
+      EXPECT_GT(tier.utilisation_mean, 0);
+    }
+    EXPECT_FALSE(result.network->hottest.empty());
+  }
+  EXPECT_EQ(messages[NetworkModel::flow], messages[NetworkModel::loggp]);
+  EXPECT_EQ(bytes[NetworkModel::flow], bytes[NetworkModel::loggp]);
+}
+
 TEST(Flows, AreTheSameEveryTime) {
   SmallJob job = job_of(8, 2);
   job.spec.cluster.topology = leaf_spine(4, 2, 4);
