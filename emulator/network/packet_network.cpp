@@ -241,22 +241,35 @@ void PacketNetwork::answered(const Event& e) {
   offer(e.who);
 }
 
+// A retry that a paused NIC holds back is none, but a pause as long as all tries is the last one.
 void PacketNetwork::timed_out(Connection id) {
   ConnectionState& c = connections_[id];
-  c.timing = c.next > c.acknowledged;
+  const PortState& nic = ports_[c.path[0]];
+  const bool held = nic.paused && c.next == c.acknowledged && c.furthest > c.acknowledged;
+  c.timing = c.next > c.acknowledged || held;
   if (!c.timing) return;
   if (now_ >= c.deadline) {
-    if (++c.timeouts == kTries) {
+    if (held ? now_ - nic.paused_since >= kTries * c.patience : ++c.timeouts == kTries) {
       gave_up_ = id;
       return;
     }
-    if (c.control) c.control->on_loss(now_);
-    draw_patience(id);
-    c.next = c.acknowledged;
-    c.timing = false;  // the first packet that is sent starts it
-    return offer(id);
+    if (!held) {
+      if (c.control) c.control->on_loss(now_);
+      draw_patience(id);
+      c.next = c.acknowledged;
+      c.timing = false;  // the first packet that is sent starts it
+      offer(id);
+      if (!nic.paused) return;
+      c.timing = true;
+    }
+    c.deadline = now_ + c.patience;
   }
   plan({c.deadline, What::timeout, id});
+}
+
+bool PacketNetwork::paused(Connection id) const {
+  const std::vector<Port>& path = connections_[id].path;
+  return std::any_of(path.begin(), path.end(), [&](Port port) { return ports_[port].paused; });
 }
 
 // ---- Ports ----

@@ -24,9 +24,10 @@
 // Connections retransmit from the first lost packet (go-back-N): the receiver drops all packets but
 // the next one and tells the sender once which one it wants. A sender without an answer for one
 // to two times `retransmit` begins again at the first packet that is not acknowledged, and gives up
-// after seven retries in a row. Each timeout is drawn anew (InfiniBand allows up to four times the
-// configured one): else senders that lost their packets together would lose them together for
-// ever.
+// after seven retries in a row. While its NIC is paused it can try nothing, and gives up when the
+// pause has lasted as long as all tries: so end ports that pause each other in a circle (a PFC
+// deadlock). Each timeout is drawn anew (InfiniBand allows up to four times the configured one):
+// else senders that lost their packets together would lose them together for ever.
 //
 // Left out: acknowledgements and notices take the path's latency, but no bandwidth, and are never
 // lost; nor do pauses wait for the packet under way on the wire back. Receivers keep up. All
@@ -107,6 +108,8 @@ class PacketNetwork {
   std::uint64_t again() const { return again_; }
   // The connection that gave up; nothing happens any more then.
   std::optional<Connection> gave_up() const { return gave_up_; }
+  // Whether a port on the connection's path is paused now.
+  bool paused(Connection id) const;
   // Forgets all messages, connections and counts. Time 0 is then this time of the curves.
   void clear(Picoseconds at = 0);
   // Notes in `times` from now on when its first ports are busy, as many as it has links. Null:

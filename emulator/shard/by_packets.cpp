@@ -8,6 +8,7 @@
 // message that comes in, whichever is earlier. That event fires after all others of its time,
 // because its target has the highest number.
 #include <algorithm>
+#include <string>
 
 #include "emulator/shard/inline.h"
 #include "emulator/shard/on_the_way/packet_connections.h"
@@ -16,6 +17,19 @@ namespace ghostrank {
 namespace {
 
 constexpr std::uint32_t kPacketsTarget = kMostTargets - 1;
+
+std::string why_given_up(bool paused) {
+  const std::string tries = std::to_string(PacketNetwork::kTries);
+  if (paused)
+    return " got no acknowledgement in the time of " + tries +
+           " tries, and ports on its path are paused; ports that pause each other in a circle "
+           "never go on: take routes without a circle or a larger fabric.queues.buffer, or slow "
+           "the senders down (fabric.queues.congestion_control: dcqcn); where there is no circle, "
+           "take a larger fabric.queues.retransmit_us";
+  return " has sent the same packet " + tries +
+         " times, and none was acknowledged; fabric.queues.retransmit_us must exceed a round trip "
+         "and the time that a full buffer takes";
+}
 
 }  // namespace
 
@@ -78,11 +92,8 @@ void Shard::packets_due(Picoseconds now) {
                        [this](const Event& next) { schedule(next); });
   }
   if (const auto connection = network.gave_up())
-    return fail(
-        "fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +
-        " has sent the same packet " + std::to_string(PacketNetwork::kTries) +
-        " times, and none was acknowledged; fabric.queues.retransmit_us must exceed a round trip "
-        "and the time that a full buffer takes");
+    return fail("fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +
+                why_given_up(network.paused(*connection)));
   want_packets();
 }
 

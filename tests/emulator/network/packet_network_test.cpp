@@ -265,6 +265,23 @@ TEST(PacketNetwork, GivesUpWhereNothingIsEverAcknowledged) {
   EXPECT_EQ(net.count(1).queue.drops, 8u);
 }
 
+// Switches in a ring, each of whose NICs sends half around it: each waits for room in the next.
+TEST(PacketNetwork, GivesUpWherePortsPauseEachOtherInACircle) {
+  constexpr Port kSwitches = 5, kNics = 2 * kSwitches;
+  QueueSpec q = queues(true);
+  q.buffer = 20 * kPayload;
+  PacketNetwork net = network(2 * kNics + kSwitches, q);
+  for (Port nic = 0; nic < kNics; ++nic) {
+    const Port at = nic / 2, target = (nic + 4) % kNics;
+    const std::vector<Port> path{nic, kNics + at, kNics + (at + 1) % kSwitches,
+                                 kNics + kSwitches + target};
+    net.send(net.connect(path), 2000 * std::uint64_t{kPayload}, nic, 0);
+  }
+  while (net.next() < PacketNetwork::kNever && !net.gave_up()) net.play(PacketNetwork::kNever);
+  ASSERT_TRUE(net.gave_up());
+  EXPECT_TRUE(net.paused(*net.gave_up()));
+}
+
 // Of random networks: every message comes once and in order; with pauses nothing is lost; the same
 // calls give the same times.
 TEST(PacketNetwork, DeliversInOrderWhateverIsLost) {
