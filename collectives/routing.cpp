@@ -14,9 +14,14 @@ std::uint32_t in_turn(const RoutedFlow& flow) {
   return static_cast<std::uint32_t>((flow.hash % flow.paths + flow.number) % flow.paths);
 }
 
-// Destination modulo paths: messages to neighbouring NICs never share an uplink.
+// D-mod-K (Zahavi, "Fat-tree routing and node ordering providing contention free traffic for MPI
+// global collectives", JPDC 2012): neighbouring NICs of a leaf have different first hops, then
+// neighbouring leaves different further ones. Where first hops have unequal numbers of paths, only
+// neighbouring NICs have different paths.
 std::uint32_t by_target(const RoutedFlow& flow) {
-  return static_cast<std::uint32_t>(flow.target_nic.index() % flow.paths);
+  const std::uint32_t target = flow.target_place, further = flow.paths / flow.first_hops;
+  if (flow.paths % flow.first_hops != 0) return target % flow.paths;
+  return target % flow.first_hops * further + target / flow.first_hops % further;
 }
 
 // A flowlet draws its path anew, whatever the load of the paths, as in LetFlow (Vanini et al., NSDI

@@ -26,6 +26,10 @@ struct RoutedFlow {
   // whole connection.
   std::uint64_t number = 0;
   std::uint32_t paths = 1;  // spines, for example
+  // Cables on which these begin. Paths are numbered cable by cable.
+  std::uint32_t first_hops = 1;
+  // Number of target_nic where NICs are counted leaf by leaf.
+  std::uint32_t target_place = 0;
 };
 
 struct Routing {

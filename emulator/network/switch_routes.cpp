@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "profiles/error.h"
@@ -44,6 +45,7 @@ SwitchRoutes::SwitchRoutes(SwitchGraph graph)
     out_[next[cable.b]++] = {cable.a, cables + c};
   }
   find_alike();
+  find_places();
   longest_ = graph_.longest > 0 ? graph_.longest : find_longest();
   if (longest_ > Path::kMost)
     throw Error("cluster.topology: some NICs are " + std::to_string(longest_) +
@@ -62,11 +64,20 @@ void SwitchRoutes::find_alike() {
   }
 }
 
+void SwitchRoutes::find_places() {
+  std::vector<std::uint32_t> next(graph_.switches.size() + 1);  // by leaf
+  for (const std::uint32_t leaf : graph_.leaf_of) ++next[leaf + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  place_.resize(graph_.leaf_of.size());
+  for (const Nic nic : place_.keys()) place_[nic] = next[graph_.leaf_of[nic]]++;
+}
+
 // Searches breadth first from the leaf.
 SwitchRoutes::Table SwitchRoutes::search(std::uint32_t leaf) const {
   Table t;
   t.hops.assign(graph_.switches.size(), kFar);
   t.paths.assign(graph_.switches.size(), 0);
+  t.first_hops.assign(graph_.switches.size(), 0);
   std::vector<std::uint32_t> queue{leaf};
   t.hops[leaf] = 0;
   t.paths[leaf] = 1;
@@ -80,7 +91,9 @@ SwitchRoutes::Table SwitchRoutes::search(std::uint32_t leaf) const {
         t.hops[to] = static_cast<std::uint8_t>(hops);
         queue.push_back(to);
       }
-      if (t.hops[to] == hops) t.paths[to] = add_saturated(t.paths[to], t.paths[at]);
+      if (t.hops[to] != hops) continue;
+      t.paths[to] = add_saturated(t.paths[to], t.paths[at]);
+      ++t.first_hops[to];
     }
   }
   return t;

@@ -6,7 +6,7 @@
 //   number that is left. Leaves with the same neighbours (all those of a pod) share a table: what
 //   holds for one holds for the other if they change places.
 //
-// Bounds: a path has at most Path::kMost links; a table of 5 bytes per switch for each set of
+// Bounds: a path has at most Path::kMost links; a table of 9 bytes per switch for each set of
 // neighbours of a leaf that is some message's target. Threading: all functions may be called from
 // any thread; tables are made once, when first needed.
 #pragma once
@@ -63,6 +63,12 @@ class SwitchRoutes {
     return from == to || paths(from, to) == 0 ? 0 : toward(to).hops(from);
   }
   Path path(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
+  // Cables on which these paths begin, from one leaf to another; 0 where there are no paths.
+  std::uint32_t first_hops(std::uint32_t from, std::uint32_t to) const {
+    return toward(to).first_hops(from);
+  }
+  // Number of the NIC where those of the job are counted leaf by leaf.
+  std::uint32_t place(Nic nic) const { return place_[nic]; }
 
   // Returns a number below kMostIds for a path, by which any thread finds it at once.
   std::uint32_t id(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
@@ -80,7 +86,7 @@ class SwitchRoutes {
   };
   struct Table {
     std::vector<std::uint8_t> hops;
-    std::vector<std::uint32_t> paths;
+    std::vector<std::uint32_t> paths, first_hops;
   };
   // What a table says of `leaf`, although it was made for `like`.
   struct Toward {
@@ -88,6 +94,7 @@ class SwitchRoutes {
     std::uint32_t leaf, like;
     int hops(std::uint32_t at) const { return table.hops[index_of(at)]; }
     std::uint32_t paths(std::uint32_t at) const { return table.paths[index_of(at)]; }
+    std::uint32_t first_hops(std::uint32_t at) const { return table.first_hops[index_of(at)]; }
 
    private:
     std::uint32_t index_of(std::uint32_t at) const {
@@ -97,6 +104,7 @@ class SwitchRoutes {
   Toward toward(std::uint32_t leaf) const;
   Table search(std::uint32_t leaf) const;
   void find_alike();
+  void find_places();
   int find_longest() const;
 
   SwitchGraph graph_;
@@ -123,6 +131,7 @@ class SwitchRoutes {
   };
   mutable std::deque<std::unique_ptr<Chunk>> store_;
   mutable std::vector<std::atomic<const std::uint32_t*>> chunks_;
+  VectorBy<Nic, std::uint32_t> place_;
 };
 
 }  // namespace ghostrank

@@ -136,7 +136,9 @@ std::uint32_t Topology::paths(Nic from, Nic to) const {
 std::uint32_t Topology::choose(const RoutedConnection& connection, Nic from, Nic to,
                                std::uint64_t number) const {
   const FiveTuple tuple = five_tuple(seed_, connection, from, to);
-  const RoutedFlow flow{from, to, nics_per_node_, hash_of(tuple), number, paths(from, to)};
+  RoutedFlow flow{from, to, nics_per_node_, hash_of(tuple), number, paths(from, to)};
+  flow.first_hops = routes_->first_hops(leaf_of_[from], leaf_of_[to]);
+  flow.target_place = is_switch(to) ? static_cast<std::uint32_t>(to.index()) : routes_->place(to);
   const std::uint32_t chosen = routing_->choose(flow);
   if (chosen >= flow.paths)
     throw Error("cluster.topology.routing: " + std::string(routing_->name) + " chose path " +

@@ -129,7 +129,9 @@ void prove_routing(const std::string& file, const Routing& row) {
                     .nics_per_node = 4,
                     .hash = n * 0x9e3779b97f4a7c15ULL,
                     .number = row.per == Routing::Per::connection ? 0 : n + 1,
-                    .paths = n % 8 + 1};
+                    .paths = n % 8 + 1,
+                    .first_hops = n % 8 + 1,
+                    .target_place = n * 11 % 60};
     const std::uint32_t chosen = row.choose(flow);
     if (chosen >= flow.paths)
       throw Error(file + ": the routing '" + std::string(row.name) + "' chose path " +

@@ -97,8 +97,9 @@ constexpr std::array kKeys{
         .on("memory virtual")
         .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
     Key{"cluster.topology.routing", KeyType::string, "ecmp",
-        "which of the shortest paths: ecmp: by a hash of the connection; static: the target's NIC "
-        "modulo paths; spray: message by message in turn; flowlet: drawn anew for each burst of a "
+        "which of the shortest paths: ecmp: by a hash of the connection; static: by the target's "
+        "NIC "
+        "(D-mod-K); spray: message by message in turn; flowlet: drawn anew for each burst of a "
         "connection; or a plugin's"}
         .on("memory virtual")
         .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),

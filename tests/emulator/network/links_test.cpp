@@ -252,6 +252,26 @@ TEST(Routing, ByHashCollidesWhereByTargetDoesNot) {
   EXPECT_NEAR(sum / 20, 2.6, 0.5);  // expected load of the fullest of 8 bins with 8 balls
 }
 
+// Rank r sends to the one half of the job away, all at the same time.
+TEST(Routing, ByTargetLetsShiftsCollideNowhere) {
+  using Kind = TopologySpec::Kind;
+  for (const Kind kind : {Kind::leaf_spine, Kind::fat_tree, Kind::rail_optimised})
+    for (const auto placement :
+         {TopologySpec::Placement::packed, TopologySpec::Placement::spread}) {
+      TopologySpec spec;
+      spec.kind = kind;
+      spec.placement = placement;
+      spec.leaves = 8;
+      if (kind == Kind::fat_tree) spec.pods = 2;
+      spec.routing = routing("static");
+      SmallJob job = job_on(spec, 16, 4);
+      std::vector<std::pair<int, int>> pairs;
+      for (int r = 0; r < 32; ++r) pairs.push_back({r, r + 32});
+      EXPECT_NEAR(seconds_of(with_sends(job, pairs)), kLatency + kSerial, 1e-12)
+          << static_cast<int>(kind) << static_cast<int>(placement);
+    }
+}
+
 // One connection with many messages: alternating over both spines gives it twice the rate.
 TEST(Routing, MessageByMessageUsesEveryWayAndKeepsTheOrder) {
   const auto step = [](const char* name) {
