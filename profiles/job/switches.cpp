@@ -145,13 +145,16 @@ SwitchGraph three_tiers(const ClusterSpec& cluster) {
 // Marks the links that the job says have failed or are slower.
 void mark_links(const TopologySpec& spec, SwitchGraph& graph) {
   if (spec.failed.empty() && spec.degraded.empty()) return;
-  std::map<std::string, std::uint32_t> by_name;
-  for (std::uint32_t c = 0; c < graph.cables.size(); ++c) by_name[cable_name(graph, c)] = c;
+  std::multimap<std::string, std::uint32_t> by_name;
+  for (std::uint32_t c = 0; c < graph.cables.size(); ++c) by_name.emplace(cable_name(graph, c), c);
   const auto find = [&](const std::string& key, const std::string& name) -> SwitchGraph::Cable& {
     const auto found = by_name.find(name);
     if (found == by_name.end())
       throw Error("cluster.topology." + key + ": there is no link '" + name + "'; one is called " +
                   (by_name.empty() ? "nothing: this topology has none" : by_name.begin()->first));
+    if (by_name.count(name) > 1)
+      throw Error("cluster.topology." + key + ": two links are called '" + name +
+                  "'; give a switch at their ends another name");
     return graph.cables[found->second];
   };
   for (const auto& [name, bps] : spec.degraded) find("degraded", name).bps = bps;

@@ -168,6 +168,28 @@ TEST(FileOfLinks, IsReadAsCsvAndAsJson) {
   }
 }
 
+// A link from b to a is a further cable beside that from a to b.
+TEST(FileOfLinks, GivesEveryCableANameOfItsOwn) {
+  ClusterSpec cluster = cluster_of(2, 1, Kind::file);
+  const auto cables = [&](const std::string& links) {
+    cluster.topology.file = std::make_shared<const SwitchGraph>(
+        parse_topology("n0,a\nn1,b\n" + links, "a.csv", cluster));
+    return switches_of(cluster).cables;
+  };
+  const std::string both = "a,b,1Gbps\nb,a,2Gbps\na,b,3Gbps\n";
+  cluster.topology.failed = {"a-b", "a-b.2"};
+  const std::vector<SwitchGraph::Cable> three = cables(both);
+  ASSERT_EQ(three.size(), 3u);
+  for (std::uint32_t c = 0; c < 3; ++c) {
+    EXPECT_EQ(three[c].bps, (c + 1) * 1e9);
+    EXPECT_EQ(three[c].failed, c < 2);
+  }
+  cluster.topology.failed = {"a-b.2"};
+  EXPECT_EQ(error_of([&] { cables(both + "a,b.2,1Gbps\n"); }),
+            "cluster.topology.failed: two links are called 'a-b.2'; give a switch at their ends "
+            "another name");
+}
+
 // As spreadsheets write them: columns in any order, a byte order mark.
 TEST(FileOfLinks, TakesColumnsByTheirNames) {
   const SwitchGraph graph =

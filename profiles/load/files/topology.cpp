@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -157,8 +158,10 @@ class Builder {
     if (row.rate.empty() || !bps)
       fail(row.mark,
            "a link between switches needs a rate, as in  " + row.from + "," + row.to + ",400Gbps");
-    const std::uint32_t a = switch_named(row.from, row.mark), b = switch_named(row.to, row.mark);
+    std::uint32_t a = switch_named(row.from, row.mark), b = switch_named(row.to, row.mark);
     if (a == b) fail(row.mark, quote(row.from) + " is connected to itself");
+    if (joined_.contains({b, a})) std::swap(a, b);  // a cable parallel to that one
+    joined_.emplace(a, b);
     graph_.cables.push_back({a, b, *bps});
   }
 
@@ -166,6 +169,7 @@ class Builder {
   SwitchGraph graph_;
   VectorBy<Nic, bool> known_;
   std::map<std::string, std::uint32_t> numbers_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> joined_;
 };
 
 }  // namespace

@@ -98,8 +98,7 @@ constexpr std::array kKeys{
         .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
     Key{"cluster.topology.routing", KeyType::string, "ecmp",
         "which of the shortest paths: ecmp: by a hash of the connection; static: by the target's "
-        "NIC "
-        "(D-mod-K); spray: message by message in turn; flowlet: drawn anew for each burst of a "
+        "NIC (D-mod-K); spray: message by message in turn; flowlet: drawn anew for each burst of a "
         "connection; or a plugin's"}
         .on("memory virtual")
         .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
