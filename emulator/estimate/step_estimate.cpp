@@ -96,7 +96,7 @@ StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& wo
   if (source == kNoRank && !one_node && std::ssize(members.members) > kMostPlayed)
     return {bytes_at_least(spec, workload, members, op), 0};
   if (op.launch != 0 && source == kNoRank)
-    return {play_alone(spec, workload, group, op, kNoRank, kNoRank, 0).duration, 0};
+    return {play_alone(spec, workload, group, op, kNoRank, kNoRank, nullptr).duration, 0};
   CallKey key{workload.group_names[members.kind], {}, {}, op, source, target};
   if (is_ragged(op.func)) key.counts = *workload.counts[op.counts];
   for (const WorldRank rank : members.members) {
@@ -105,7 +105,7 @@ StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& wo
   }
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
-  const IdleCall idle = play_alone(spec, workload, group, op, source, target, 0);
+  const IdleCall idle = play_alone(spec, workload, group, op, source, target, nullptr);
   return known_[std::move(key)] = {idle.duration, source == kNoRank ? 0 : idle.end[source]};
 }
 

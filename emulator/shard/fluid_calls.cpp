@@ -94,29 +94,32 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
 
 const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidLayout& layout,
                                     const FluidRoute& route) {
-  const Picoseconds more = route.added_by_links;
+  const Topology* const links = route.hops->empty() ? nullptr : &cluster_.topology();
   if (key.target == kNoRank) {
-    const auto known = layout.idle.find(more);
+    const auto known = layout.idle.find(route.hops);
     if (known != layout.idle.end()) return known->second;
-    return layout.idle[more] = play_alone(spec_, workload_, key.site, op, kNoRank, kNoRank, more);
+    return layout.idle[route.hops] =
+               play_alone(spec_, workload_, key.site, op, kNoRank, kNoRank, links);
   }
   const auto [known, fresh] = idle_transfers_.try_emplace(idle_key(key, layout, route));
   IdleCall& idle = known->second;
   if (!fresh) return idle;
-  idle = play_alone(spec_, workload_, key.site, op, key.source, key.target, more);
+  idle = play_alone(spec_, workload_, key.site, op, key.source, key.target, links);
   idle.end = {idle.end[key.source], idle.end[key.target]};
   return idle;
 }
 
 // All that decides how long a transfer between nodes takes on an idle network: its kind of group,
-// which says whose library plays it, the latency, what its messages make of an element, and of both
-// ends the steps, equal ones counted, and the NICs of each channel, numbered as they come.
+// which says whose library plays it, the links on its way, what its messages make of an element,
+// and of both ends the steps, equal ones counted, and the NICs of each channel, numbered as they
+// come.
 std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const FluidLayout& layout,
                                                 const FluidRoute& route) const {
   const Schedule& schedule = *layout.schedule;
-  std::vector<std::uint64_t> out{key.kind, static_cast<std::uint64_t>(route.added_by_links),
-                                 schedule.collective().element_bytes,
-                                 static_cast<std::uint64_t>(schedule.protocol())};
+  std::vector<std::uint64_t> out{key.kind, schedule.collective().element_bytes,
+                                 static_cast<std::uint64_t>(schedule.protocol()),
+                                 route.hops->size()};
+  out.insert(out.end(), route.hops->begin(), route.hops->end());
   std::vector<Nic> sources, targets;
   const auto number = [](std::vector<Nic>& known, Nic nic) {
     const auto at = std::find(known.begin(), known.end(), nic);
@@ -270,15 +273,17 @@ void FluidCalls::find_needs(FluidRoute& route) {
   std::uninitialized_copy(needs.begin(), needs.end(), kept);
   route.needs = {kept, needs.size()};
   const Topology& topology = cluster_.topology();
+  FluidHops all;
   for (const FluidPattern::Edge& e : route.pattern->edges) {
     if (inside_node(route, e)) continue;
     const Connected edge = connected(route, e);
     const int hops = topology.hops(edge.nics.source, edge.nics.target);
-    const Picoseconds latency = topology.path_latency(edge.nics.source, edge.nics.target, hops);
-    route.latency = std::max(route.latency, latency);
-    route.added_by_links = std::max(route.added_by_links,
-                                    latency - topology.latency(edge.nics.source, edge.nics.target));
+    route.latency =
+        std::max(route.latency, topology.path_latency(edge.nics.source, edge.nics.target, hops));
+    if (spec_.cluster.topology.link_latency > 0) all.push_back(static_cast<std::uint8_t>(hops));
   }
+  if (std::all_of(all.begin(), all.end(), [](std::uint8_t hops) { return hops == 0; })) all.clear();
+  route.hops = &*hops_.insert(std::move(all)).first;
 }
 
 std::uint32_t FluidCalls::begin(Fluid& fluid) {

@@ -73,15 +73,19 @@ struct FluidPattern {
   auto operator<=>(const FluidPattern&) const = default;
 };
 
+// Where links add latency: how many lie on the way of each of a pattern's edges. Calls of a layout
+// whose edges have as many take equally long alone.
+using FluidHops = std::vector<std::uint8_t>;
+
 // What all groups of a layout share: the schedule and what it sends.
 struct FluidLayout {
   std::shared_ptr<const Schedule> schedule;
   CallTraffic traffic;
   const FluidPattern* pattern = nullptr;
-  double bytes = 0;                      // of the busiest connection
-  double overhead = 1;                   // bytes that a link carries for each byte of payload
-  std::uint64_t messages = 0;            // of the connection that has most
-  std::map<Picoseconds, IdleCall> idle;  // of a collective, by the latency that links add
+  double bytes = 0;                           // of the busiest connection
+  double overhead = 1;                        // bytes that a link carries for each byte of payload
+  std::uint64_t messages = 0;                 // of the connection that has most
+  std::map<const FluidHops*, IdleCall> idle;  // of a collective
 };
 
 // The network that a pattern needs where a group has its members.
@@ -92,8 +96,8 @@ struct alignas(64) FluidRoute {
   std::uint32_t group = 0;
   bool transfer = false;
   std::span<const FlowNetwork::Need> needs;
-  Picoseconds latency = 0;         // of a message over the longest path
-  Picoseconds added_by_links = 0;  // part of `latency`
+  Picoseconds latency = 0;          // of a message over the longest path
+  const FluidHops* hops = nullptr;  // empty: links add no latency
 };
 
 // A call of a group as a flow.
@@ -249,6 +253,7 @@ class FluidCalls {
   bool rates_told_ = false;      // follow_rates() has returned that time
   // By group, source and target.
   std::pmr::map<std::tuple<std::uint32_t, GroupRank, GroupRank>, FluidEnds> ends_{&memory_};
+  std::set<FluidHops> hops_;
 };
 
 }  // namespace ghostrank

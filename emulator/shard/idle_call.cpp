@@ -14,7 +14,7 @@ namespace {
 
 // The machines and the library of the group's job, with as many nodes as the group has, and nothing
 // but the network.
-JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes, Picoseconds more_latency) {
+JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes) {
   JobSpec lone = spec;
   lone.collectives = own.collectives;
   lone.device = own.device;
@@ -24,7 +24,6 @@ JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes, Picoseconds
   lone.cluster.storage_nodes = 0;
   lone.cluster.servers = {};
   lone.cluster.topology = {};
-  lone.cluster.nic.latency += more_latency;
   lone.cluster.nic_rates = nullptr;
   lone.fabric.kind = FabricKind::virtual_time;
   lone.fabric.network = NetworkModel::loggp;
@@ -35,6 +34,31 @@ JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes, Picoseconds
   lone.run.jitter = 0;
   lone.run.shards = 1;
   return lone;
+}
+
+// The job's switches, with links without a limit. `moved`: the group's members on their own nodes.
+TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
+                        const std::vector<WorldRank>& members,
+                        const std::vector<WorldRank>& moved) {
+  SwitchGraph graph = topology.routes().graph();
+  graph.longest = topology.routes().longest();
+  for (SwitchGraph::Cable& cable : graph.cables) cable.bps = 0;
+  for (SwitchGraph::Switch& one : graph.switches) one.near = Node(0);
+  const int nics = spec.cluster.nics_per_node;
+  graph.leaf_of.resize(0);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const int node = moved[i].value() / spec.cluster.gpus_per_node;
+    if (node * nics < graph.leaf_of.size()) continue;  // known: nodes are numbered as they come
+    graph.leaf_of.resize((node + 1) * nics);
+    for (int n = 0; n < nics; ++n)
+      graph.leaf_of[Nic(node * nics + n)] =
+          topology.leaf_of(Nic(spec.cluster.node_of(members[i]).value() * nics + n));
+  }
+  TopologySpec out;
+  out.kind = TopologySpec::Kind::file;
+  out.link_latency = spec.cluster.topology.link_latency;
+  out.file = std::make_shared<const SwitchGraph>(std::move(graph));
+  return out;
 }
 
 // The calls of the op's launch that its communicator makes; the op alone if it has no launch.
@@ -101,10 +125,13 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload, std::uint3
 }  // namespace
 
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                    const Op& op, GroupRank source, GroupRank target, Picoseconds more_latency) {
+                    const Op& op, GroupRank source, GroupRank target, const Topology* topology) {
   const Workload lone = lone_workload(spec, workload, group, op, source, target);
-  const JobSpec job = lone_job(spec, settings_of(spec, workload, op.group),
-                               lone.ranks / spec.cluster.gpus_per_node, more_latency);
+  JobSpec job = lone_job(spec, settings_of(spec, workload, op.group),
+                         lone.ranks / spec.cluster.gpus_per_node);
+  if (topology)
+    job.cluster.topology =
+        idle_links(spec, *topology, workload.groups[group].members, lone.groups[0].members);
   const Cluster cluster(job, lone, 1);
   const Flows flows(job, lone, cluster);
   const std::unique_ptr<Fabric> fabric = make_local_fabric();

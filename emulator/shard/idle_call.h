@@ -1,6 +1,7 @@
 // How long a call takes when nothing else is under way: a shard of its own plays its schedule,
-// message by message, on idle NICs without links between them. So the result has the library's
-// credits, slices, channels and NVLink inside nodes, as fabric.network: loggp models them.
+// message by message, on idle NICs. Links between them have latency alone. So the result has the
+// library's credits, slices, channels and NVLink inside nodes, as fabric.network: loggp models
+// them.
 //
 // Units: emulated picoseconds from the time when all members have come. Errors: Error(usage) as
 // Schedules throws them. Threading: pure function.
@@ -14,6 +15,8 @@
 
 namespace ghostrank {
 
+class Topology;
+
 struct IdleCall {
   Picoseconds duration = 0;
   std::vector<Picoseconds> end;  // by group rank; of a transfer only of its two ends
@@ -21,8 +24,8 @@ struct IdleCall {
 
 // Plays `op`, a collective of `group` or a transfer from `source` to `target`. A collective of a
 // launch is played with the others that the launch has in the group, and takes as long as they.
-// `more_latency` is added to that of the NICs.
+// `topology`: that of the job, whose links add their latency; null: there are none.
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                    const Op& op, GroupRank source, GroupRank target, Picoseconds more_latency);
+                    const Op& op, GroupRank source, GroupRank target, const Topology* topology);
 
 }  // namespace ghostrank

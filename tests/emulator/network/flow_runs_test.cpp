@@ -91,6 +91,36 @@ TEST(Flows, AloneTakeAsLongAsTheirMessagesAndCountThemAlike) {
         }
 }
 
+// Links add their latency to the messages that cross them, and to no others.
+TEST(Flows, AloneOverLinksWithLatencyTakeAsLongAsTheirMessages) {
+  for (const auto kind : {TopologySpec::Kind::leaf_spine, TopologySpec::Kind::fat_tree})
+    for (const auto placement : {TopologySpec::Placement::packed, TopologySpec::Placement::random})
+      for (const auto& [library, func] :
+           {std::pair{"generic", Func::all_reduce}, std::pair{"generic", Func::all_to_all},
+            std::pair{"nccl-2.28", Func::all_reduce}, std::pair{"nccl-2.28", Func::broadcast},
+            std::pair{"generic", Func::send_recv}}) {
+        SmallJob flow = job_of(8, 2);
+        flow.spec.collectives.library = library;
+        TopologySpec& topology = flow.spec.cluster.topology;
+        topology.kind = kind;
+        topology.placement = placement;
+        topology.leaves = 4;
+        topology.uplink_bps = 100 * kRate;
+        topology.link_latency = 5 * kPicosPerMicro;
+        if (kind == TopologySpec::Kind::fat_tree) topology.pods = 2;
+        if (func == Func::send_recv)
+          with_sends(flow, {{0, 2}, {8, 14}});
+        else
+          flow.collective(func, 16'000);
+        SmallJob loggp = flow;
+        loggp.spec.fabric.network = NetworkModel::loggp;
+        const Result a = flow.run(), b = loggp.run();
+        EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.01 * seconds_of(b))
+            << library << ' ' << name_of(func) << static_cast<int>(kind)
+            << static_cast<int>(placement);
+      }
+}
+
 TEST(Flows, OfTransfersAloneTakeAsLongAsTheirMessages) {
   for (const char* library : {"generic", "nccl-2.28"}) {
     SmallJob flow = job_of(4, 2);
