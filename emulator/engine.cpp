@@ -381,22 +381,39 @@ class Session::Play {
   // they count as one more warm-up, and are played again.
   void measure() {
     const std::uint32_t first = next_;
+    std::optional<Result> kept;  // what was measured last, where it is measured again
     for (int times = 1;; ++times) {
       const Segment segment = next_segment_to_measure();
       const double switch_before = switch_processor_seconds();
       const std::int64_t began = monotonic_ns();
       iterations_.assign(jobs_of(workload_), {});
-      const SegmentReport sum = player_.play(segment, callbacks(result_.iterations_asked, true));
+      SegmentReport sum = player_.play(segment, callbacks(result_.iterations_asked, true));
       result_.played_wall_seconds = seconds_since(began);
       result_.fidelity = judge(sum, spec_, result_.dilation);
-      if (!learn_from_measured(segment, sum, times)) {
-        note_switch(switch_before);
-        return report(segment, sum);
+      const bool again = is_measured_again(segment, sum, times);
+      // The next plays write to the same files.
+      if (again && sum.spilled > 0) sum.in_files = Spilled::some;
+      const Result before = result_;
+      note_switch(switch_before);
+      report(segment, sum);
+      if (!again) {
+        if (kept && kept->iterations.size() > result_.iterations.size()) take_kept(*kept);
+        return;
       }
+      kept = std::exchange(result_, before);
+      learn_from_measured(segment, sum);
       next_ = first;
       while (const int count = follow(after_warm_ups(looks_, window())))
-        if (!look(count, first)) return;
+        if (!look(count, first)) return take_kept(*kept);
     }
+  }
+
+  // The run was stopped while it measured again.
+  void take_kept(Result& kept) {
+    kept.notes.push_back(
+        "stopped while it was measured again: these iterations were not faithful, " +
+        kept.fidelity.reason);
+    result_ = std::move(kept);
   }
 
   Segment next_segment_to_measure() {
@@ -411,20 +428,26 @@ class Session::Play {
     return segment;
   }
 
-  // If measured iterations are to be measured again, remembers them as a warm-up and returns true.
   // Iterations that found wrong sums or stalls are the result, and are not measured again.
-  bool learn_from_measured(const Segment& segment, const SegmentReport& sum, int times) {
+  bool is_measured_again(const Segment& segment, const SegmentReport& sum, int times) const {
     if (virtual_ || hopeless_ || control_.stop() != Stop::none) return false;
+    return measure_again(as_warm_up(segment, sum), times, window()) && sum.wrong == 0 &&
+           sum.stalls == 0;
+  }
+
+  WarmUp as_warm_up(const Segment& segment, const SegmentReport& sum) const {
     const auto count = static_cast<int>(segment.count);
-    const WarmUp measured{result_.dilation, count, seconds(sum.end.at) / count, result_.fidelity};
-    if (!measure_again(measured, times, window()) || sum.wrong > 0 || sum.stalls > 0) return false;
-    looks_.push_back(measured);
+    return {result_.dilation, count, seconds(sum.end.at) / count, result_.fidelity};
+  }
+
+  // Remembers measured iterations as a warm-up.
+  void learn_from_measured(const Segment& segment, const SegmentReport& sum) {
+    looks_.push_back(as_warm_up(segment, sum));
     std::array<char, 32> dilation{};
     std::snprintf(dilation.data(), dilation.size(), "%g", result_.dilation);
     result_.notes.push_back("measured again, because at dilation " + std::string(dilation.data()) +
                             " it was not faithful: " + result_.fidelity.reason);
     log_info(result_.notes.back());
-    return true;
   }
 
   void report(const Segment& segment, const SegmentReport& sum) {

@@ -50,6 +50,8 @@ void AdaptiveRatios::choose() {
 
 void AdaptiveRatios::describe(Result& result) const {
   if (chosen_.empty() || step_.calls.empty()) return;
+  // Stopped while it was measured again: the last ratios are of other iterations.
+  if (chosen_.size() < result.iterations.size()) return;
   result.compression = compression_use(spec_, with_ratios(spec_, planned_, step_, chosen_), 0);
   std::vector<double>& shares = result.compression->ratios;
   for (const std::vector<double>& ratios : chosen_)

@@ -428,6 +428,40 @@ TEST(ARun, MeasuresAgainWhatWasNotFaithfulAndSaysSo) {
   }));
 }
 
+// Stops the run as soon as anything is played after the first measurement.
+class EndsAfterMeasuring final : public Observer {
+ public:
+  explicit EndsAfterMeasuring(Control& control) : control_(control) {}
+  void on_play(int iterations, bool measures) override {
+    if (stops_.measured > 0) control_.request_stop(Stop::interrupted);
+    stops_.on_play(iterations, measures);
+  }
+
+ private:
+  Control& control_;
+  StopsOnce stops_;
+};
+
+TEST(ARun, KeepsWhatWasMeasuredWhereItIsStoppedBeforeItIsMeasuredAgain) {
+  testing::SmallJob job(2, 1, FabricKind::memory);
+  job.spec.run.warmup = 1;
+  job.spec.run.iterations = 2;
+  job.spec.dilation = 0;
+  for (int i = 0; i < 20; ++i) job.compute(4 * kPicosPerMilli).collective(Func::all_reduce, 10);
+  const auto control = Control::meet(World{});
+  EndsAfterMeasuring observer(*control);
+  const Result result = job.run(*control, &observer);
+  ASSERT_EQ(control->stop(), Stop::interrupted);
+  EXPECT_EQ(result.iterations.size(), 2u);
+  EXPECT_EQ(result.iterations_asked, 2);
+  EXPECT_FALSE(result.collectives.empty());
+  EXPECT_FALSE(result.fidelity.faithful);
+  EXPECT_EQ(result.interrupted, control->stop_reason());
+  EXPECT_TRUE(std::any_of(result.notes.begin(), result.notes.end(), [](const std::string& note) {
+    return note.starts_with("stopped while it was measured again");
+  }));
+}
+
 // The delays are the same, because they are drawn by the iteration's number.
 TEST(ARun, MeasuresTheSameIterationsHoweverManyWarmUpsItTook) {
   testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);
