@@ -476,9 +476,23 @@ class Session::Play {
     if (result_.network && spec_.fabric.network == NetworkModel::flow)
       describe_flows(sum.fluids, *result_.network);
     note_cores();
+    note_missing();
     log_info("measured ", result_.iterations.size(), " of ", result_.iterations_asked,
              " iterations in ", result_.played_wall_seconds, " s",
              result_.fidelity.reason.empty() ? "" : "; not faithful: ", result_.fidelity.reason);
+  }
+
+  // What only part of the processes counted is not the job's.
+  void note_missing() {
+    if (player_.missing().empty()) return;
+    std::vector<int> here;
+    for (const HostReport& host : result_.hosts)
+      if (player_.missing().count(host.index) == 0) here.push_back(host.index.value());
+    result_.notes.push_back(
+        "the other processes' reports did not come: traffic, calls, interfaces and verification "
+        "are those of " +
+        std::string(here.size() == 1 ? "host " : "hosts ") + number_list_text(here) + " alone");
+    result_.fidelity.valid_for.clear();
   }
 
   std::size_t first_job() const {

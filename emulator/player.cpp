@@ -27,6 +27,7 @@ constexpr double kSilence = 1e12;  // one second of wall time, in picoseconds
 constexpr double kDeadlock = 2;    // seconds; if all threads wait for so long, they wait for ever
 constexpr double kLongestLookAway = 1;  // seconds: kLook plus the delay that a busy machine adds
 constexpr std::chrono::milliseconds kLookAtEnd{2};  // while only other processes still play
+constexpr std::chrono::seconds kReportPatience{1};  // after a stop
 constexpr int kQuietRounds = 10;  // of kLookAtEnd at least, without a packet sent or received
 
 double cpu_seconds() {
@@ -38,8 +39,8 @@ double cpu_seconds() {
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
-// Kinds of published messages; the first byte says which. A report comes in pieces, and a barrier
-// follows the last one.
+// Kinds of published messages; the first byte says which. A report comes in pieces; an empty one
+// ends it, and a barrier follows.
 enum class Published : std::uint8_t { iteration = 1, pulse, report };
 constexpr std::size_t kPieceBytes = 4u << 20;
 static_assert(2 * kPieceBytes < kMaxFrameBytes);
@@ -92,6 +93,7 @@ double Player::ops_of(const Segment& segment) const {
 }
 
 SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
+  missing_.clear();
   return chooser_ ? play_one_by_one(segment, callbacks) : play_whole(segment, std::move(callbacks));
 }
 
@@ -354,7 +356,8 @@ void Player::take_published() {
     Published kind{};
     r.get(kind);
     if (kind == Published::report) {
-      arriving_[host].append(blob, sizeof kind);
+      arriving_[host].pieces.append(blob, sizeof kind);
+      arriving_[host].whole = blob.size() == sizeof kind;
       continue;
     }
     const bool taken = kind == Published::iteration ? take_iteration(r)
@@ -445,19 +448,33 @@ void Player::report_stall(const Gap& gap) {
 
 void Player::send(const SegmentReport& mine) {
   const std::string blob = mine.to_blob();
-  for (std::size_t at = 0; at < blob.size(); at += kPieceBytes) {
-    BlobWriter piece;
-    piece.put(Published::report);
-    control_.publish(piece.bytes() + blob.substr(at, kPieceBytes));
-  }
+  const std::string kind = BlobWriter().put(Published::report).bytes();
+  for (std::size_t at = 0; at < blob.size(); at += kPieceBytes)
+    control_.publish(kind + blob.substr(at, kPieceBytes));
+  control_.publish(kind);
 }
 
-// Process 0 parses the reports of the other processes.
-void Player::read_reports() {
+// After a stop there are no more barriers: process 0 waits for the reports for a while.
+void Player::await_reports() {
+  const auto all_came = [&] {
+    take_published();
+    return std::all_of(arriving_.begin() + 1, arriving_.end(),
+                       [](const Arriving& one) { return one.whole; });
+  };
+  const auto until = std::chrono::steady_clock::now() + kReportPatience;
+  while (!all_came() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(kLookAtEnd);
+}
+
+// Process 0 parses the reports of the other processes. `whole`: all have come.
+void Player::read_reports(bool whole) {
   for (std::size_t h = 1; h < arriving_.size(); ++h) {
-    std::optional<SegmentReport> report = SegmentReport::from_blob(std::exchange(arriving_[h], {}));
+    const Arriving came = std::exchange(arriving_[h], {});
+    std::optional<SegmentReport> report;
+    if (whole || came.whole) report = SegmentReport::from_blob(came.pieces);
     if (!report || !report->could_be_of({rows().size(), cluster_.nics(), cluster_.parties()})) {
-      control_.fail(malformed(Host(h), "report"));
+      missing_.insert(Host(h));
+      if (whole) control_.fail(malformed(Host(h), "report"));
       continue;
     }
     report->host.index = Host(h);
@@ -501,13 +518,15 @@ void Player::complete_spills(bool together) {
 // processes many.
 SegmentReport Player::gather(SegmentReport mine) {
   const bool alone = control_.world().size == 1;
-  if (host_ != Host(0) && control_.stop() == Stop::none) send(mine);
+  if (host_ != Host(0) && control_.stop() != Stop::machine) send(mine);
   bool whole = alone ? control_.stop() == Stop::none : !control_.all_gather({}).empty();
   reports_.clear();
   reports_.push_back(std::move(mine));
-  // After a stop, the reports that have arrived are all there is.
-  if (host_ == Host(0)) take_published();
-  if (host_ == Host(0) && whole) read_reports();
+  if (host_ == Host(0)) {
+    take_published();
+    if (!whole && segment_.measured) await_reports();
+    read_reports(whole);
+  }
   log_info("segment ", segment_.number, " ends: ", reports_.size(), " of ", control_.world().size,
            " reports are here");
   SegmentReport sum;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class Player {
 
   // The reports behind the last sum, by host; process 0 only.
   const std::vector<SegmentReport>& reports() const { return reports_; }
+  // Processes whose reports that sum lacks, because the run was stopped; process 0 only.
+  const std::set<Host>& missing() const { return missing_; }
   // The stalls of the last segment, in order; process 0 only.
   const std::vector<StallReport>& stalls() const { return stalls_; }
   const std::vector<Schedules::Row>& rows() const { return shards_.front()->rows(); }
@@ -78,7 +81,8 @@ class Player {
   void take_published();
   SegmentReport report(double cpu_before);
   void send(const SegmentReport& mine);
-  void read_reports();
+  void await_reports();
+  void read_reports(bool whole);
   bool share(SegmentSummary& sum);
   void complete_spills(bool together);
   SegmentReport gather(SegmentReport mine);
@@ -97,7 +101,12 @@ class Player {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<InterfaceLog> interface_logs_;
   std::vector<SegmentReport> reports_;
-  std::vector<std::string> arriving_;  // others' reports in pieces, by host; on process 0
+  struct Arriving {
+    std::string pieces;
+    bool whole = false;
+  };
+  std::vector<Arriving> arriving_;  // others' reports, by host; on process 0
+  std::set<Host> missing_;
   std::vector<StallReport> stalls_;
   StepChooser* chooser_ = nullptr;
 

@@ -77,8 +77,7 @@ void SegmentSeries::add(SegmentReport sum, const std::vector<SegmentReport>& rep
     for (int& iteration : stall.iterations) iteration += count_;
     stalls_.push_back(std::move(stall));
   }
-  reports_.resize(std::max(reports_.size(), reports.size()));
-  for (std::size_t h = 0; h < reports.size(); ++h) add_report(h, reports[h]);
+  for (const SegmentReport& report : reports) add_report(report);
   steps_.push_back(sum.median_seconds);
   late_.push_back(sum.median_seconds - sum.median_seconds / (1 + sum.median_error));
   add_sum(sum);
@@ -112,8 +111,11 @@ void SegmentSeries::add_sum(SegmentReport& next) {
                      : (1 - share) * (before.*part) + share * (then.*part);
 }
 
-void SegmentSeries::add_report(std::size_t host, const SegmentReport& next) {
-  SegmentReport& own = reports_[host];
+void SegmentSeries::add_report(const SegmentReport& next) {
+  const auto known = std::find_if(reports_.begin(), reports_.end(), [&](const SegmentReport& one) {
+    return one.host.index == next.host.index;
+  });
+  SegmentReport& own = known == reports_.end() ? reports_.emplace_back() : *known;
   const double cpu_seconds = own.host.cpu_seconds;
   own.host = next.host;
   own.host.cpu_seconds += cpu_seconds;

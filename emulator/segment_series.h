@@ -13,19 +13,19 @@ namespace ghostrank {
 
 class SegmentSeries {
  public:
-  // Adds the next segment: its sum, the reports behind it by host, and its stalls.
+  // Adds the next segment: its sum, the reports behind it, and its stalls.
   void add(SegmentReport sum, const std::vector<SegmentReport>& reports,
            std::vector<StallReport> stalls, double dilation);
 
   Picoseconds end() const { return sum_.end.at; }  // of those so far
   SegmentReport take_sum();
-  // By host: who they are and what their interfaces counted.
+  // One for each host: who they are and what their interfaces counted.
   std::vector<SegmentReport> take_reports() { return std::move(reports_); }
   std::vector<StallReport> take_stalls() { return std::move(stalls_); }
 
  private:
   void add_sum(SegmentReport& next);
-  void add_report(std::size_t host, const SegmentReport& next);
+  void add_report(const SegmentReport& next);
 
   int count_ = 0;
   SegmentReport sum_;

@@ -1,5 +1,6 @@
 // Jobs as two processes over libfabric on loopback while one process dies, fails, is interrupted or
 // stalls.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -60,6 +61,10 @@ TEST(OverLibfabric, AProcessThatDiesEndsTheRunSoonAndWhatWasDoneIsKept) {
     EXPECT_GE(result.iterations.size(), 10u);
     EXPECT_LT(result.iterations.size(), 500u);
     EXPECT_EQ(control->stop(), Stop::peer_lost);
+    EXPECT_TRUE(result.fidelity.valid_for.empty());
+    EXPECT_TRUE(std::any_of(result.notes.begin(), result.notes.end(), [](const std::string& note) {
+      return note.find("are those of host 0 alone") != std::string::npos;
+    }));
     return result.interrupted;
   });
   close(pipe_ends[0]);
@@ -102,6 +107,10 @@ TEST(OverLibfabric, AnInterruptStopsEveryHostWithinASecond) {
     if (world.rank == 0) {
       EXPECT_LT(steady_clock::now() - asked, std::chrono::seconds(1));
       EXPECT_GE(result.iterations.size(), 10u);
+      // The traffic of both, although no barrier follows a stop.
+      EXPECT_EQ(result.pairs.size(), 2u);
+      for (const PairTraffic& pair : result.pairs) EXPECT_GT(pair.messages, 0);
+      EXPECT_FALSE(result.fidelity.valid_for.empty());
     }
     EXPECT_EQ(control->stop(), Stop::interrupted);
     control->close();
