@@ -120,6 +120,7 @@ class Session::Play {
         ensemble_(assemble(
             job, cluster_, flows_, control, options.network_switch,
             cores_.plan.of_thread.empty() ? cores_.usable : cores_.plan.of_thread.front())),
+        wired_(!flows_.flows().empty() || !ensemble_.switch_packets.empty()),
         states_(spec_.run.verify && carries_gradients(spec_)
                     ? std::make_unique<GradientStates>(spec_, workload)
                     : nullptr),
@@ -224,10 +225,13 @@ class Session::Play {
   void note_limits() {
     for (std::string& note : notes_of(spec_, workload_)) result_.notes.push_back(std::move(note));
     if (is_network(spec_.fabric.kind)) {
-      if (flows_.flows().empty()) {
-        result_.notes.push_back(
-            "one process: nothing crossed the fabric; start several (WORLD_SIZE) to use it");
-      } else {
+      if (!wired_) {
+        result_.notes.push_back(spec_.fabric.kind == FabricKind::packets
+                                    ? "nothing crossed the fabric; set fabric.colocated=wire to "
+                                      "use it"
+                                    : "one process: nothing crossed the fabric; start several "
+                                      "(WORLD_SIZE) to use it");
+      } else if (!flows_.flows().empty()) {
         result_.notes.push_back(
             "cluster.nic.latency_us is recorded, not injected, between hosts: the real fabric has "
             "its own");
@@ -282,7 +286,7 @@ class Session::Play {
             phase_.min_seconds,
             result_.capacity.wire_dilation,
             keep,
-            is_network(spec_.fabric.kind),
+            wired_,
             look_};
   }
 
@@ -336,7 +340,8 @@ class Session::Play {
     note_warmup_stalls();
     if (virtual_ || control_.stop() != Stop::none) return false;
     step_seconds_ = seconds(sum.end.at) / count;
-    looks_.push_back({result_.dilation, count, step_seconds_, judge(sum, spec_, result_.dilation)});
+    looks_.push_back(
+        {result_.dilation, count, step_seconds_, judge(sum, spec_, result_.dilation, wired_)});
     log_warm_up(looks_.back());
     return true;
   }
@@ -389,7 +394,7 @@ class Session::Play {
       iterations_.assign(jobs_of(workload_), {});
       SegmentReport sum = player_.play(segment, callbacks(result_.iterations_asked, true));
       result_.played_wall_seconds = seconds_since(began);
-      result_.fidelity = judge(sum, spec_, result_.dilation);
+      result_.fidelity = judge(sum, spec_, result_.dilation, wired_);
       const bool again = is_measured_again(segment, sum, times);
       // The next plays write to the same files.
       if (again && sum.spilled > 0) sum.in_files = Spilled::some;
@@ -587,6 +592,7 @@ class Session::Play {
   const ProcessCores cores_;
   const StayOn stay_on_;  // bound before the fabric starts its own threads, which inherit the CPUs
   Ensemble ensemble_;
+  const bool wired_;                              // messages cross a real network
   const std::unique_ptr<GradientStates> states_;  // null: ranks carry nothing from step to step
   Player player_;
   std::uint32_t next_ = 0;  // next iteration number

@@ -264,7 +264,7 @@ std::string remedy_for(const std::string& reason, const std::string& dilation) {
   return text + ", or accept it with --allow-unfaithful";
 }
 
-Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation) {
+Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation, bool wired) {
   Fidelity f;
   f.valid_for = {"bytes", "order"};
   f.assumed_compute = compute_calibration(spec) == Calibration::assumed;
@@ -286,12 +286,11 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation) 
   f.lateness_us_p50 = static_cast<double>(sum.lateness_ns.quantile(0.5)) * 1e-3;
   f.lateness_us_p99 = static_cast<double>(sum.lateness_ns.quantile(0.99)) * 1e-3;
   f.lateness_us_max = static_cast<double>(sum.lateness_ns.max()) * 1e-3;
-  const bool network = is_network(spec.fabric.kind);
   // In memory every delay that a message met is known, so slip bounds the error. Over a network a
   // host that is held up between two reads of its clock delays messages unseen.
   f.critical_lateness = sum.median_error;
-  if (network) f.critical_lateness += sum.taken;
-  if (network && sum.median_seconds > 0)
+  if (wired) f.critical_lateness += sum.taken;
+  if (wired && sum.median_seconds > 0)
     f.critical_lateness =
         std::max(f.critical_lateness, seconds(sum.wall_behind) / sum.median_seconds);
   f.rate_error = sum.paced > 0 ? std::abs(seconds(sum.pace_error)) / seconds(sum.paced) : 0;
@@ -306,16 +305,16 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation) 
   };
   say(f.critical_lateness > kMostCritical, "lateness on the critical path", f.critical_lateness,
       kMostCritical);
-  if (!f.reason.empty() && !network && sum.held_up > kMostHeldUp)
+  if (!f.reason.empty() && !wired && sum.held_up > kMostHeldUp)
     f.reason += ", " + std::string(cause_of(sum).what) + " " + percent(sum.held_up);
   say(f.rate_error > kMostRateError, "paced rate off by", f.rate_error, kMostRateError);
-  say(network && sum.held_up > kMostHeldUp, std::string(cause_of(sum).what), sum.held_up,
+  say(wired && sum.held_up > kMostHeldUp, std::string(cause_of(sum).what), sum.held_up,
       kMostHeldUp);
   say(f.loop_busy > kMostBusy, "loop busy", f.loop_busy, kMostBusy);
   f.faithful = f.reason.empty();
   if (f.faithful) {
     valid_for_time();
-    if (network && dilation <= 1) f.valid_for.push_back("congestion");
+    if (wired && dilation <= 1) f.valid_for.push_back("congestion");
   }
   return f;
 }

@@ -78,7 +78,7 @@ struct SegmentReport : SegmentSummary {
 // Advice for a `reason` of judge(); `dilation` is the user's name of the setting to raise.
 std::string remedy_for(const std::string& reason, const std::string& dilation);
 
-// Judges the run by the thresholds of docs/accuracy.md.
-Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation);
+// Judges the run by the thresholds of docs/accuracy.md. `wired`: messages crossed a real network.
+Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation, bool wired);
 
 }  // namespace ghostrank

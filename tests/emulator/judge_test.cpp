@@ -13,17 +13,22 @@
 namespace ghostrank {
 namespace {
 
+// As a run of several processes.
+Fidelity judged(const SegmentSummary& sum, const JobSpec& spec, double dilation) {
+  return judge(sum, spec, dilation, is_network(spec.fabric.kind));
+}
+
 TEST(Judge, EachThresholdAloneMakesARunUnfaithful) {
   JobSpec spec;
   spec.fabric.kind = FabricKind::ofi;
   SegmentReport good;
   good.end.at = kPicosPerSecond;
   good.median_seconds = 0.1;
-  EXPECT_TRUE(judge(good, spec, 10).faithful);
+  EXPECT_TRUE(judged(good, spec, 10).faithful);
   const auto reason = [&](auto spoil) {
     SegmentReport bad = good;
     spoil(bad);
-    const Fidelity f = judge(bad, spec, 10);
+    const Fidelity f = judged(bad, spec, 10);
     EXPECT_FALSE(f.faithful);
     return f.reason;
   };
@@ -47,9 +52,9 @@ TEST(Judge, AddsWhatWasTakenFromAHostToTheLatenessThatItSaw) {
   run.end.at = kPicosPerSecond;
   run.median_error = 0.006;
   run.held_up = run.taken = 0.006;
-  EXPECT_FALSE(judge(run, spec, 10).faithful);
+  EXPECT_FALSE(judged(run, spec, 10).faithful);
   run.taken = 0.001;
-  EXPECT_TRUE(judge(run, spec, 10).faithful);
+  EXPECT_TRUE(judged(run, spec, 10).faithful);
 }
 
 // In memory all lateness shows in the result's own times, so being held up alone spoils nothing.
@@ -57,7 +62,7 @@ TEST(Judge, DoesNotHoldWaitingAgainstAResultThatIsExact) {
   SegmentReport run;
   run.end.at = kPicosPerSecond;
   run.held_up = run.taken = run.queued = 0.018;
-  const Fidelity f = judge(run, JobSpec(), 10);
+  const Fidelity f = judged(run, JobSpec(), 10);
   EXPECT_TRUE(f.faithful) << f.reason;
   EXPECT_EQ(f.run_queue_wait, 0.018);
 }
@@ -70,21 +75,21 @@ TEST(Judge, StepTimesOfAssumedComputeAreNotValid) {
   JobSpec spec;
   spec.model = model;
   spec.device.step_time_error = 0.05;
-  const auto judged = [&](const SegmentReport& sum, FabricKind kind) {
+  const auto judged_on = [&](const SegmentReport& sum, FabricKind kind) {
     spec.fabric.kind = kind;
-    return judge(sum, spec, 10);
+    return judged(sum, spec, 10);
   };
   for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time})
     for (const SegmentReport& sum : {good, SegmentReport{}}) {
       spec.device.multiprocessors = 0;
-      const Fidelity assumed = judged(sum, kind);
+      const Fidelity assumed = judged_on(sum, kind);
       EXPECT_TRUE(assumed.faithful);
       EXPECT_TRUE(assumed.assumed_compute);
       EXPECT_EQ(assumed.model_error, 0);
       EXPECT_EQ(assumed.valid_for, (std::vector<std::string>{"bytes", "order"}));
       spec.device.multiprocessors = 108;
       spec.device.calibration = Calibration::fitted;
-      const Fidelity fitted = judged(sum, kind);
+      const Fidelity fitted = judged_on(sum, kind);
       EXPECT_FALSE(fitted.assumed_compute);
       EXPECT_EQ(fitted.model_error, 0.05);
       EXPECT_EQ(fitted.valid_for.back(), "step_time");
@@ -96,7 +101,7 @@ TEST(Judge, ARunInWhichNoTimePassedIsNotLate) {
   SegmentReport nothing;
   nothing.loop_busy = 1;
   nothing.held_up = 0.5;
-  EXPECT_TRUE(judge(nothing, JobSpec(), 1).faithful);
+  EXPECT_TRUE(judged(nothing, JobSpec(), 1).faithful);
 }
 
 TEST(Judge, AdvisesWhatHelpsAgainstTheReason) {
@@ -105,7 +110,7 @@ TEST(Judge, AdvisesWhatHelpsAgainstTheReason) {
   SegmentReport run;
   run.end.at = kPicosPerSecond;
   const auto advice = [&](const JobSpec& spec) {
-    return remedy_for(judge(run, spec, 10).reason, "scale.dilation");
+    return remedy_for(judged(run, spec, 10).reason, "scale.dilation");
   };
   const std::string accept = ", or accept it with --allow-unfaithful";
   run.held_up = run.queued = 0.02;
@@ -134,13 +139,25 @@ TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
   good.end.at = kPicosPerSecond;
   const auto valid = [&](FabricKind kind, double dilation) {
     spec.fabric.kind = kind;
-    const auto list = judge(good, spec, dilation).valid_for;
+    const auto list = judged(good, spec, dilation).valid_for;
     return std::find(list.begin(), list.end(), "congestion") != list.end();
   };
   EXPECT_TRUE(valid(FabricKind::ofi, 1));
   EXPECT_FALSE(valid(FabricKind::ofi, 2));
   EXPECT_FALSE(valid(FabricKind::memory, 1));
   EXPECT_FALSE(valid(FabricKind::virtual_time, 1));
+}
+
+TEST(Judge, WhereNothingCrossesTheFabricARunIsJudgedAsInMemory) {
+  JobSpec spec;
+  spec.fabric.kind = FabricKind::ofi;
+  SegmentReport run;
+  run.end.at = kPicosPerSecond;
+  run.held_up = run.taken = run.queued = 0.018;
+  EXPECT_FALSE(judge(run, spec, 1, true).faithful);
+  const Fidelity f = judge(run, spec, 1, false);
+  EXPECT_TRUE(f.faithful);
+  EXPECT_EQ(std::find(f.valid_for.begin(), f.valid_for.end(), "congestion"), f.valid_for.end());
 }
 
 }  // namespace
