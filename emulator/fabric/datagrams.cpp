@@ -207,8 +207,8 @@ class Datagrams final : public NetworkFabric {
         f.blocked = true;
         return;
       }
+      stats_.moved += !packet->again;  // sending again is no progress
       f.sender.left(monotonic_ns());
-      ++stats_.moved;
     }
   }
 
@@ -262,13 +262,14 @@ class Datagrams final : public NetworkFabric {
       return;
     }
     Flow& f = *flows_[head.flow];
-    f.sender.acknowledge({head.awaited, head.come}, monotonic_ns());
+    stats_.moved += f.sender.acknowledge({head.awaited, head.come}, monotonic_ns());
     if ((head.flags & kPacket) == 0) return;
     f.owes = true;
-    ++stats_.moved;
+    const std::uint64_t before = f.receiver.taken();
     if (!f.receiver.take(head.number, (head.flags & kFirst) != 0, bytes.subspan(sizeof head),
                          arrived))
       ++stats_.strays;
+    stats_.moved += f.receiver.taken() - before;
   }
 
   const FabricOptions options_;

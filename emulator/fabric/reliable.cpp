@@ -55,7 +55,8 @@ std::optional<ReliableSender::Packet> ReliableSender::due() {
   }
   const Message& message = messages_[packet->message - first_message_];
   return Packet{packet->number, packet->first ? &message.header : nullptr,
-                message.payload ? message.payload.get() + packet->at : nullptr, packet->bytes};
+                message.payload ? message.payload.get() + packet->at : nullptr, packet->bytes,
+                packet->times > 0};
 }
 
 void ReliableSender::left(std::int64_t now_ns) {
@@ -66,8 +67,9 @@ void ReliableSender::left(std::int64_t now_ns) {
   sent_again_ += packet->times++ > 0;
 }
 
-void ReliableSender::acknowledge(const Acknowledgement& ack, std::int64_t now_ns) {
+std::size_t ReliableSender::acknowledge(const Acknowledgement& ack, std::int64_t now_ns) {
   std::optional<std::uint32_t> latest;
+  std::size_t news = 0;
   for (Sent& packet : window_) {
     const std::int32_t after = distance(packet.number, ack.awaited);
     const bool come = after < 0 || (after > 0 && after <= 64 && (ack.come >> (after - 1) & 1) != 0);
@@ -76,6 +78,7 @@ void ReliableSender::acknowledge(const Acknowledgement& ack, std::int64_t now_ns
       smoothed_ns_ = smoothed_ns_ == 0 ? round : (7 * smoothed_ns_ + round) / 8;
       backoff_ = 1;
     }
+    news += come && !packet.come;
     packet.come |= come;
     if (packet.come) packet.waits = false;
     if (packet.come && packet.times > 0) latest = packet.number;
@@ -91,6 +94,7 @@ void ReliableSender::acknowledge(const Acknowledgement& ack, std::int64_t now_ns
     }
     window_.pop_front();
   }
+  return news;
 }
 
 std::int64_t ReliableSender::patience_ns() const {
@@ -124,10 +128,11 @@ bool ReliableReceiver::take(std::uint32_t number, bool first, std::span<const st
   if (after < 0) return true;  // it has come before
   if (after > static_cast<std::int32_t>(ReliableSender::kWindow)) return false;
   if (after > 0) {
-    early_.try_emplace(number, Early{first, {bytes.begin(), bytes.end()}});
+    taken_ += early_.try_emplace(number, Early{first, {bytes.begin(), bytes.end()}}).second;
     return true;
   }
   if (!append(first, bytes, arrived)) return false;
+  ++taken_;
   ++awaited_;
   for (auto next = early_.find(awaited_); next != early_.end(); next = early_.find(++awaited_)) {
     const bool whole = append(next->second.first, next->second.bytes, arrived);

@@ -44,13 +44,15 @@ class ReliableSender {
     const Header* header = nullptr;      // null: the packet is not a message's first
     const std::byte* payload = nullptr;  // null: synthetic
     std::size_t bytes = 0;               // of payload
+    bool again = false;                  // it has left before
   };
   // The next one that is due; empty: none. Its pointers are valid until the next call of
   // acknowledge(). Call left() once it has left.
   std::optional<Packet> due();
   void left(std::int64_t now_ns);
 
-  void acknowledge(const Acknowledgement& ack, std::int64_t now_ns);
+  // Returns how many packets it has not been told of before.
+  std::size_t acknowledge(const Acknowledgement& ack, std::int64_t now_ns);
   // When the oldest packet under way counts as lost; empty: none is under way.
   std::optional<std::int64_t> deadline_ns() const;
   // Marks the packets that have timed out to be sent again; returns how many.
@@ -96,6 +98,7 @@ class ReliableReceiver {
   bool take(std::uint32_t number, bool first, std::span<const std::byte> bytes,
             std::vector<Message>& arrived);
   Acknowledgement acknowledgement() const;
+  std::uint64_t taken() const { return taken_; }  // packets, each once
 
  private:
   struct Early {
@@ -109,6 +112,7 @@ class ReliableReceiver {
   std::map<std::uint32_t, Early> early_;  // by packet number
   std::optional<Message> open_;           // the message that is arriving
   std::uint64_t got_ = 0;                 // of its payload
+  std::uint64_t taken_ = 0;
 };
 
 }  // namespace ghostrank

@@ -1,12 +1,15 @@
 // Packets between hosts that are network namespaces: of schemes, over slow links, over links with
 // too small an MTU, and between the nodes of one process; and of background's patterns, as messages
 // in packets (fabric.kind: packets), against what the kernel counts.
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -205,6 +208,51 @@ TEST_F(Namespaces, PatternsOfBackgroundCrossInPacketsAsTheLedgerSays) {
       expect_is(since(before[h].in, now.in), in[h], "to " + std::to_string(h));
     }
   }
+}
+
+// Starts a job of steps of 50 ms whose messages go in packets; pulls a node's cable when it has
+// played some.
+pid_t start_and_pull_the_cable(Lab& lab, const std::string& run) {
+  std::ofstream(lab.file("pulled.yaml"))
+      << "schema: ghostrank/job/1\n"
+         "cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 1Gbps, latency_us: "
+         "10}}\n"
+         "fabric: {kind: packets, colocated: wire, namespaces: '"
+      << lab.pattern()
+      << "', packets: {mtu: 1500}}\n"
+         "model: {kind: layers, name: one, layers: [{parameters: [100000], forward_us: 2000, "
+         "backward_us: 2000}]}\n"
+         "scale: {dilation: 10}\n"
+         "run: {warmup: 0, probe_ms: 0, "
+      << run << "}\n";
+  const pid_t pid = lab.start(std::string(GHOSTRANK_BINARY) + " run " + lab.file("pulled.yaml") +
+                                  " --allow-unfaithful --json " + lab.file("result.json"),
+                              "host0");
+  for (int i = 0; i < 1000; ++i) {
+    const std::string stream = read_file(lab.file("result.json.partial.jsonl"));
+    if (std::count(stream.begin(), stream.end(), '\n') >= 5) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(test::shell(lab.in("sw", "ip link set " + Lab::port(3) + " down")).status, 0);
+  return pid;
+}
+
+// The packets that are then sent again and again are no progress.
+TEST_F(Namespaces, APulledCableEndsAJobOfPacketsWithinTheStallTimeout) {
+  const pid_t pid = start_and_pull_the_cable(*lab, "iterations: 2000, stall_timeout_s: 2");
+  EXPECT_EQ(lab->finish(pid, std::chrono::seconds(10)), 1) << lab->output(0);
+  EXPECT_NE(lab->output(0).find("stalled for 2"), std::string::npos) << lab->output(0);
+}
+
+TEST_F(Namespaces, ACablePulledForTwoSecondsIsAStallOfAJobOfPackets) {
+  const pid_t pid = start_and_pull_the_cable(*lab, "iterations: 60, stall_timeout_s: 20");
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  EXPECT_EQ(test::shell(lab->in("sw", "ip link set " + Lab::port(3) + " up")).status, 0);
+  EXPECT_EQ(lab->finish(pid, std::chrono::seconds(40)), 0) << lab->output(0);
+  const json result = json::parse(read_file(lab->file("result.json")));
+  EXPECT_EQ(result["iterations"].size(), 60u);
+  ASSERT_EQ(result["stalls"].size(), 1u);
+  EXPECT_GT(result["stalls"][0]["wall_seconds"].get<double>(), 1.5);
 }
 
 TEST_F(Namespaces, MessagesInPacketsAreOfOneProcess) {

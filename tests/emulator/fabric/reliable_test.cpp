@@ -48,11 +48,15 @@ class Channel {
       sender_.time_out(now_ns_);
       if (const auto packet = sender_.due()) {
         carry(*packet);
+        new_ += !packet->again;
         sender_.left(now_ns_);
       }
       deliver(arrived);
     }
     EXPECT_TRUE(sender_.empty());
+    // Each packet is progress once, however often it was sent, came or was acknowledged.
+    EXPECT_EQ(receiver_.taken(), new_);
+    EXPECT_EQ(acknowledged_, new_);
     return arrived;
   }
   std::uint64_t sent_again() const { return sender_.sent_again(); }
@@ -86,7 +90,8 @@ class Channel {
       const Datagram d = std::move(under_way_.begin()->second);
       under_way_.erase(under_way_.begin());
       EXPECT_TRUE(receiver_.take(d.number, d.first, d.bytes, arrived));
-      if (!happens(fate_.loss)) sender_.acknowledge(receiver_.acknowledgement(), now_ns_);
+      if (!happens(fate_.loss))
+        acknowledged_ += sender_.acknowledge(receiver_.acknowledgement(), now_ns_);
     }
   }
 
@@ -96,6 +101,7 @@ class Channel {
   ReliableReceiver receiver_;
   std::multimap<std::int64_t, Datagram> under_way_;
   std::int64_t now_ns_ = 0;
+  std::uint64_t new_ = 0, acknowledged_ = 0;  // packets
 };
 
 constexpr std::uint64_t kSizes[] = {0, 1, 136, 137, 200, 5000, 64, 333};
