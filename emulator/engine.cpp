@@ -53,7 +53,7 @@ std::uint64_t buffer_elements(const Workload& workload, const Op& op) {
 
 }  // namespace
 
-void check_processes(const JobSpec& spec, const Workload& workload, int processes) {
+void check_spread(const JobSpec& spec, int processes) {
   if (processes > 1 && !is_network(spec.fabric.kind)) {
     throw Error("fabric.kind: memory and virtual run in one process, here are " +
                 std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
@@ -69,6 +69,10 @@ void check_processes(const JobSpec& spec, const Workload& workload, int processe
                 " emulated nodes cannot be spread over " + std::to_string(processes) +
                 " processes (WORLD_SIZE); start at most one per node");
   }
+}
+
+void check_processes(const JobSpec& spec, const Workload& workload, int processes) {
+  check_spread(spec, processes);
   check_hosts(spec, processes);
   check_tensors(spec, workload);
   if (is_network(spec.fabric.kind)) check_fabric_built(spec.fabric.kind);

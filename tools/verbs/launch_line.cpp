@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unistd.h>
 
+#include "emulator/engine.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -95,6 +96,7 @@ std::string launch_lines(const std::string& launcher, const JobSpec& spec,
     throw Error(spec.source_of("fabric.kind") +
                 ": fabric.kind: memory and virtual run in one process, which needs no launcher; "
                 "for several hosts set fabric.kind=ofi");
+  check_spread(spec, static_cast<int>(spec.hosts.size()));
   const std::string line = shell_quoted(command);
   if (launcher == "srun") return srun(spec.hosts, line);
   if (launcher == "torchrun") return torchrun(spec.hosts, line);

@@ -14,7 +14,7 @@ namespace ghostrank {
 inline constexpr const char* kLaunchers[] = {"mpirun", "srun", "torchrun", "env"};
 
 // `command` is the command of each process. Text after # in a line is a remark. Throws
-// Error(usage) for a job without hosts, or with several hosts on a fabric of one process.
+// Error(usage) for a job without hosts, or that cannot be spread over them.
 std::string launch_lines(const std::string& launcher, const JobSpec& spec,
                          const std::vector<std::string>& command);
 
