@@ -72,9 +72,12 @@ Info best_of(const Info& list, const std::string& provider) {
   return Info(best != nullptr ? fi_dupinfo(best) : nullptr);
 }
 
-// Returns why a provider is unsafe; empty: it is safe. Messages that others send to its ports must
+constexpr char kWhyNoShm[] = "it has nothing to wait on and reaches no other host";
+
+// Returns why a provider is not offered; empty: it is. Messages that others send to its ports must
 // not end a process.
 std::string why_unsafe(std::string_view provider) {
+  if (provider == "shm") return kWhyNoShm;
   if (provider.find("ofi_rxd") == std::string_view::npos) return "";
   return "a few stray datagrams end the process";
 }
@@ -245,10 +248,9 @@ std::string bind_text(const EndpointBinding& binding) {
 
 OfiOpened open_ofi(const OfiOptions& options) {
   if (options.provider.substr(0, options.provider.find(';')) == "shm")
-    throw Error(
-        "libfabric provider 'shm' cannot be used: it has nothing to wait on and reaches no other "
-        "host; choose another with fabric.provider",
-        ErrorKind::environment);
+    throw Error(std::string("libfabric provider 'shm' cannot be used: ") + kWhyNoShm +
+                    "; choose another with fabric.provider",
+                ErrorKind::environment);
   if (options.provider != "auto") return open_provider(options.provider, options);
   // libfabric calls native reliable datagrams over TCP "net" before 1.18, and "tcp" from then on.
   constexpr const char* kPreferred[] = {"net", "tcp", "tcp;ofi_rxm", "sockets"};

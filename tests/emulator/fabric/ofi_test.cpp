@@ -410,6 +410,7 @@ TEST(Ofi, SaysWhichProvidersThereAreWhenTheOneAskedForIsMissing) {
   const std::string& text = outcomes[0].said;
   for (const char* part : {"'infinibanana'", "127.0.0.1", "net", "sockets", "fabric.provider"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(text.find("shm"), std::string::npos) << text;  // it would be refused
 }
 
 TEST(Ofi, RefusesAProviderThatCannotWait) {
