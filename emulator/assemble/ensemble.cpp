@@ -35,6 +35,19 @@ void require_whole(const BlobReader& r, std::size_t host) {
               ErrorKind::environment);
 }
 
+constexpr std::size_t kLongestSent = 1 << 16, kLongestShown = 60, kShownBefore = 20;
+
+// Of two values that differ, the first as an error shows it: whole if both are short, else from
+// shortly before the first difference on.
+std::string where_it_differs(const std::string& value, const std::string& other) {
+  const auto at = static_cast<std::size_t>(
+      std::mismatch(value.begin(), value.end(), other.begin(), other.end()).first - value.begin());
+  const bool is_short = std::max(value.size(), other.size()) <= kLongestShown;
+  const std::size_t from = is_short || at < kShownBefore ? 0 : at - kShownBefore;
+  return (from > 0 ? "..." : "") + value.substr(from, kLongestShown) +
+         (value.size() > from + kLongestShown ? "..." : "");
+}
+
 class Assembly {
  public:
   Assembly(const LoadedJob& job, const Cluster& cluster, const Flows& flows, Control& control,
@@ -112,12 +125,12 @@ class Assembly {
   // Names the settings that differ between host 0 and `host`. Every process calls it: all know that
   // the jobs differ, and now exchange their keys.
   std::string differing_keys(std::size_t host) {
-    constexpr std::size_t kLongest = 60, kShown = 3;
+    constexpr std::size_t kShown = 3;
     BlobWriter mine;
     mine.put(static_cast<std::uint64_t>(job_.entries.size()));
     for (const ConfigEntry& entry : job_.entries)
       mine.put(entry.path), mine.put(content_hash(entry.value)),
-          mine.put(entry.value.substr(0, kLongest));
+          mine.put(entry.value.substr(0, kLongestSent));
     const std::vector<std::string> all = gathered(mine.bytes());
     std::string differ;
     std::size_t found = 0;
@@ -130,7 +143,9 @@ class Assembly {
       first.get(path), first.get(hash), first.get(value);
       other.get(path_there), other.get(hash_there), other.get(value_there);
       if (hash == hash_there || found++ >= kShown) continue;
-      differ += (differ.empty() ? "" : ", ") + path + " is " + value_there + ", there " + value;
+      differ += (differ.empty() ? "" : ", ") + path + " is " +
+                where_it_differs(value_there, value) + ", there " +
+                where_it_differs(value, value_there);
     }
     return (differ.empty() ? "its job file or flags differ"
                            : differ + (found > kShown ? ", ..." : "")) +

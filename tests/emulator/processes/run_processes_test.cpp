@@ -315,6 +315,19 @@ TEST(OverLibfabric, ProcessesWithDifferentJobsSayWhichKeysDiffer) {
         << o.said;
 }
 
+TEST(OverLibfabric, ALongSettingIsShownFromWhereItDiffers) {
+  const std::string same(100, 'x');
+  const auto outcomes = changed_by_process([&](LoadedJob& job, int process) {
+    job.config_json = std::to_string(process);
+    job.entries = {{"model", same + std::to_string(process), "FILE"}};
+  });
+  for (const auto& o : outcomes)
+    EXPECT_NE(
+        o.said.find("model is ..." + same.substr(80) + "1, there ..." + same.substr(80) + "0;"),
+        std::string::npos)
+        << o.said;
+}
+
 // An all-reduce, read from a file, whose threadblocks wait for each other.
 SmallJob with_file(const std::string& xml) {
   const testing::TemporaryFile file("algo.xml", xml);
