@@ -1,4 +1,5 @@
 // Streams and events: what a rank does next. See shard.h.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -129,7 +130,6 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
       s.phase = StreamState::Phase::busy;
       return true;
     }
-    if (op.kind != Op::Kind::record && op.kind != Op::Kind::wait) s.last = op.kind;
   }
   if (!has_room(s, nullptr)) {
     s.phase = StreamState::Phase::busy;
@@ -190,7 +190,7 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       const Picoseconds d = slowed(r, stream, with_jitter(r, stream, op));
       if (stream == 0) r.compute += d;
       trace(r, stream, op, s.pc - 1, s.now.at, s.now.at + d);
-      s.last = op.kind;
+      s.cause.add(d);
       s.now.at += d;
       if (d == 0 || runs_ahead_) return Started::ended;
       delay(r, s);
@@ -199,11 +199,10 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
     case Op::Kind::collective:
     case Op::Kind::send:
     case Op::Kind::recv:
-      s.last = op.kind;
       return start_flight(r, stream, op);
     case Op::Kind::record: {
       const std::uint32_t event = event_of(r, s, op);
-      r.events[event].record({s.last, s.now});
+      r.events[event].record({s.cause, s.now});
       for (StreamState& other : r.streams) {
         if (other.phase == StreamState::Phase::waiting && other.event == event)
           other.phase = StreamState::Phase::ready;
@@ -217,11 +216,16 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       const Picoseconds blocked = until.at - s.now.at;
       if (stream == 0 && blocked > 0) {
         // A stream that only computes is the host, which launches the device's kernels: a wait for
-        // it counts as compute.
-        const bool passed_on = e.cause == Op::Kind::send || e.cause == Op::Kind::recv;
-        (passed_on ? r.bubble : e.cause == Op::Kind::compute ? r.compute : r.exposed) += blocked;
+        // it counts as compute, as does the part in which the other stream computed.
+        const Op::Kind kind = e.cause.kind();
+        const bool passed_on = kind == Op::Kind::send || kind == Op::Kind::recv;
+        const Picoseconds computed =
+            kind == Op::Kind::compute ? blocked : std::min(blocked, e.cause.computed());
+        r.compute += computed;
+        (passed_on ? r.bubble : r.exposed) += blocked - computed;
         trace(r, stream, op, s.pc - 1, s.now.at, until.at);
       }
+      if (until.at > std::max(s.now.at, s.ended.at)) s.cause = e.cause;
       s.now = until;
       return Started::ended;
     }

@@ -135,6 +135,38 @@ TEST(VirtualTime, OverlappedCommunicationIsExposedOnlyWhereComputeWaits) {
   expect_close(i.exposed_comm_seconds, comm - 1e-4);
 }
 
+// The communication stream computes before and after its call, as with compressed gradients, and
+// hands on to a third stream. Only what it computes after the call is compute: what comes before
+// the end of the call is a wait for it.
+TEST(VirtualTime, OnlyWhatAStreamComputesAfterItsCallsCountsAsCompute) {
+  SmallJob job = one_gpu_nodes(4);
+  Program& p = job.program();
+  p.stream_names = {"compute", "comm", "host"};
+  p.events = 2;
+  const auto op = [](Op::Kind kind, std::uint32_t event = 0) {
+    Op o;
+    o.kind = kind;
+    o.event = event;
+    return o;
+  };
+  Op reduce;
+  reduce.kind = Op::Kind::collective;
+  reduce.count = 400'000;
+  Op encode, decode, finish;
+  encode.duration = kPicosPerMilli;
+  decode.duration = 2 * kPicosPerMilli;
+  finish.duration = 3 * kPicosPerMilli;
+  p.streams = {{op(Op::Kind::wait, 1)},
+               {encode, reduce, decode, op(Op::Kind::record, 0)},
+               {op(Op::Kind::wait, 0), finish, op(Op::Kind::record, 1)}};
+  const double comm = 6 * (5e-6 + 400'000 * 8 / 100e9);
+  const IterationReport i = job.run().iterations.at(0);
+  expect_close(i.seconds, 6e-3 + comm);
+  EXPECT_DOUBLE_EQ(i.compute_seconds, 5e-3);
+  expect_close(i.exposed_comm_seconds, 1e-3 + comm);
+  EXPECT_EQ(i.bubble_seconds, 0);
+}
+
 // A stream records an event three times before another waits for it: each wait is for a record of
 // its own, the oldest first.
 TEST(VirtualTime, TheNthWaitOfAnEventIsForItsNthRecord) {

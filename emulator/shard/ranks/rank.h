@@ -4,8 +4,10 @@
 // Units: emulated picoseconds. Threading: owned by one shard.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <queue>
 #include <vector>
@@ -192,6 +194,25 @@ class FlightList {
   Flight* first_ = nullptr;
 };
 
+// Why a stream came to its present time no earlier: going back from there, computes, which took
+// computed() together, then an op of kind(). A wait that blocked goes back on the stream that it
+// waited for. Kind compute: nothing but computes.
+class Cause {
+ public:
+  Cause() = default;
+  explicit Cause(Op::Kind kind) : packed_(static_cast<Picoseconds>(kind)) {}
+
+  Op::Kind kind() const { return static_cast<Op::Kind>(packed_ & (kKinds - 1)); }
+  Picoseconds computed() const { return packed_ / kKinds; }  // at most 13 days; more counts as so
+  void add(Picoseconds compute) { packed_ += std::min(compute, kMost - computed()) * kKinds; }
+
+ private:
+  static constexpr Picoseconds kKinds = 8;
+  static constexpr Picoseconds kMost = std::numeric_limits<Picoseconds>::max() / kKinds;
+
+  Picoseconds packed_ = static_cast<Picoseconds>(Op::Kind::compute);  // kKinds * computed() + kind
+};
+
 struct alignas(64) StreamState {  // one cache line
   // busy: calls are in flight; waiting: for a record; delayed: goes on when the clock reaches
   // `now`.
@@ -199,41 +220,42 @@ struct alignas(64) StreamState {  // one cache line
   std::uint32_t pc = 0;
   std::uint32_t event = 0;  // that it waits for: index into RankState::events
   Phase phase = Phase::ready;
-  Op::Kind last = Op::Kind::compute;  // of the op that ended last
-  std::uint8_t at_once = 1;           // most collectives in flight together
+  std::uint8_t at_once = 1;  // most collectives in flight together
+  bool behind = false;       // still plays the iteration before the rank's
+  Cause cause;               // of `now`
   // Bit i: a call in flight has slot i. With one worker only the calls of a launch have slots.
   std::uint64_t busy_slots = 0;
-  bool behind = false;  // still plays the iteration before the rank's
   Moment now;
   Moment ended;  // with slots: end of the call that ended last
 };
+static_assert(sizeof(StreamState) == 64);
 
 // The records of an event that no wait has taken yet. A wait takes the oldest. Most events have at
 // most one, which needs no memory of its own.
 class alignas(32) EventState {
  public:
   struct Record {
-    Op::Kind cause = Op::Kind::compute;  // of the op before the record
+    Cause cause;  // of `when`
     Moment when;
   };
 
-  bool fired() const { return fired_; }
+  bool fired() const { return first_.when.at != kNever; }
   void record(const Record& record) {
-    if (fired_) [[unlikely]]
+    if (fired()) [[unlikely]]
       return record_ahead(record);
-    fired_ = true;
-    cause_ = record.cause;
-    when_ = record.when;
+    first_ = record;
   }
   Record take() {
-    const Record taken{cause_, when_};
-    fired_ = false;
+    const Record taken = first_;
+    first_.when.at = kNever;
     if (ahead_) [[unlikely]]
       take_ahead();
     return taken;
   }
 
  private:
+  static constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::min();
+
   void record_ahead(const Record& record) {
     if (!ahead_) ahead_ = std::make_unique<std::queue<Record>>();
     ahead_->push(record);
@@ -245,12 +267,10 @@ class alignas(32) EventState {
     record(next);
   }
 
-  // The oldest record.
-  Moment when_;
-  Op::Kind cause_ = Op::Kind::compute;
-  bool fired_ = false;
+  Record first_{.when = {.at = kNever}};       // the oldest; at kNever: there is none
   std::unique_ptr<std::queue<Record>> ahead_;  // behind the oldest; null: there never were any
 };
+static_assert(sizeof(EventState) == 32);
 
 // State of a rank whose streams may outlive an iteration; see carried.h.
 struct CarriedOver {
