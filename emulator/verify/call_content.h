@@ -97,9 +97,14 @@ inline CallContent content_of(const JobSpec& all, const Workload& workload, cons
   const CompressedTensor* whole = compressed_tensor(workload, op);
   const bool compressed = whole && spec.compression;
   // Payloads of planned sizes: their gradients are the same in every iteration, unless the sizes
-  // are planned for each.
+  // are planned for each. Then iterations beyond the plan, which a job plays while others still
+  // measure, repeat its last.
   const bool drawn = compressed && spec.compression->method->measure;
-  const std::uint32_t of = drawn && !steps_differ(spec) ? 0 : iteration;
+  const auto planned =
+      static_cast<std::uint32_t>(std::max(1, spec.run.warmup + spec.run.iterations));
+  const std::uint32_t of = !drawn               ? iteration
+                           : steps_differ(spec) ? std::min(iteration, planned - 1)
+                                                : 0;
   const std::uint32_t number = number_of(op.tensor);
   const std::uint64_t key = tensor_key(spec.run.seed, group, number, of);
   if (compressed || states || in_pieces) {
