@@ -467,7 +467,9 @@ class Session::Play {
                      result_);
     if (workload_.jobs.empty()) {
       result_.tensors = tensor_use(spec_, workload_, segment.first);
-      if (!phase_.chooser) result_.compression = compression_use(spec_, workload_, segment.first);
+      if (!phase_.chooser)
+        result_.compression = compression_use(spec_, workload_, segment.first, 0,
+                                              static_cast<std::uint32_t>(played_by_job[0]));
     }
     if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
@@ -529,7 +531,8 @@ class Session::Play {
                               own.samples_per_iteration,
                               own.flops_per_iteration,
                               tensor_use(spec_, workload_, segment.first, job),
-                              compression_use(spec_, workload_, segment.first, job)});
+                              compression_use(spec_, workload_, segment.first, job,
+                                              static_cast<std::uint32_t>(played[job]))});
     }
     return played;
   }

@@ -5,6 +5,7 @@
 
 #include "emulator/traffic/schedules.h"
 #include "emulator/verify/call_content.h"
+#include "profiles/training/gradient_state.h"
 
 namespace ghostrank {
 namespace {
@@ -107,15 +108,18 @@ std::optional<TensorUse> tensor_use(const JobSpec& all, const Workload& workload
 }
 
 std::optional<CompressionUse> compression_use(const JobSpec& all, const Workload& workload,
-                                              std::uint32_t iteration, std::size_t job) {
+                                              std::uint32_t iteration, std::size_t job,
+                                              std::uint32_t count) {
   const JobSpec& spec = all.of_job(job);
   if (!spec.compression) return std::nullopt;
   const Compressor* method = spec.compression->method;
   const CompressionOptions& options = spec.compression->options;
   CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
-  // Where ratios follow the network, each iteration has its own program: takes the mean.
-  const auto steps = static_cast<std::uint32_t>(
-      spec.compression->adapts ? workload.roles.front().iterations.size() : 1);
+  // Where ratios follow the network, each iteration has its own program.
+  const auto steps = spec.compression->adapts
+                         ? static_cast<std::uint32_t>(workload.roles.front().iterations.size())
+                     : steps_differ(spec) ? std::max(1U, count)
+                                          : 1U;
   std::uint64_t elements = 0, kept = 0;
   for (std::uint32_t i = iteration; i < iteration + steps; ++i) {
     const auto of_role = named_ops(workload, i);

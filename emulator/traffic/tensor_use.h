@@ -17,8 +17,10 @@ namespace ghostrank {
 std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workload,
                                     std::uint32_t iteration, std::size_t job = 0);
 
-// Returns the use by one rank of a job in one iteration. Empty if nothing is compressed.
+// Returns the use by one rank of a job in an iteration: the mean of `count` iterations, which is
+// that of the first unless they differ. Empty if nothing is compressed.
 std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workload& workload,
-                                              std::uint32_t iteration, std::size_t job = 0);
+                                              std::uint32_t iteration, std::size_t job = 0,
+                                              std::uint32_t count = 1);
 
 }  // namespace ghostrank

@@ -13,6 +13,7 @@
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/memory_check.h"
 #include "profiles/planners/plan.h"
+#include "profiles/training/gradient_state.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/jobs_report.h"
 #include "tools/report/network_text.h"
@@ -316,7 +317,12 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   if (job.spec.jobs.empty()) {  // of several jobs each has its own
     const auto last = static_cast<std::uint32_t>(distinct_iterations(workload) - 1);
     facts.tensors = tensor_use(job.spec, workload, last);
-    facts.compression = compression_use(job.spec, workload, last);
+    const RunSpec& run = job.spec.run;
+    facts.compression =
+        steps_differ(job.spec)
+            ? compression_use(job.spec, workload, static_cast<std::uint32_t>(run.warmup), 0,
+                              static_cast<std::uint32_t>(run.iterations))
+            : compression_use(job.spec, workload, last);
   }
   if (!job.spec.program && job.spec.model) facts.parameters = job.spec.model->parameters();
   facts.flops = workload.flops_per_iteration;

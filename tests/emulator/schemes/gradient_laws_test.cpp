@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/traffic/tensor_use.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/play.h"
@@ -94,6 +95,21 @@ TEST(GradientLawsInJobs, AreThoseOfRealDataInEveryIteration) {
       EXPECT_GT(result.verify->checked_elements, 3u * 3 * 80'020);
       EXPECT_EQ(result.verify->wrong_elements, 0u);
     }
+}
+
+// A step sends ever less; a result and a plan tell the mean of the measured steps.
+TEST(GradientLawsInJobs, ResultsTellWhatTheMeasuredStepsSendOnAverage) {
+  const LoadedJob loaded = test::load_text(
+      job("compression: {method: threshold, threshold: 0.001}\ntensors: {drift: {scale: 0.9}}\n"
+          "fabric: {kind: virtual}\nrun: {warmup: 2, iterations: 3}\n"));
+  const Workload workload = plan_workload(loaded.spec);
+  double bytes = 0;
+  for (const std::uint32_t step : {2, 3, 4})
+    bytes += static_cast<double>(compression_use(loaded.spec, workload, step)->payload_bytes);
+  const Result result = testing::play(loaded, workload);
+  EXPECT_NEAR(static_cast<double>(result.compression->payload_bytes), bytes / 3, 1);
+  EXPECT_EQ(compression_use(loaded.spec, workload, 2, 0, 3)->payload_bytes,
+            result.compression->payload_bytes);
 }
 
 }  // namespace
