@@ -251,6 +251,10 @@ TEST(AbPlay, PlaysBlocksInMemoryAndKeepsEverythingInTheBundle) {
     const Json result = Json::parse(test::contents(bundle + "/" + run["file"].get<std::string>()));
     EXPECT_EQ(result["config"]["run"]["seed"], run["seed"]);
     EXPECT_EQ(result["step_time"]["median"], run["step_seconds"]);
+    double calls = 0;  // of unequal sizes
+    for (const Json& row : result["collectives"])
+      calls += row["bytes"].get<double>() / (row["algbw_GBps"].get<double>() * 1e9);
+    EXPECT_DOUBLE_EQ(run["collective_seconds"].get<double>(), calls);
     EXPECT_EQ(result["config"]["collectives"]["channels"], run["name"] == "a" ? 1 : 2);
   }
   EXPECT_EQ(j["ratios"][0]["verdict"], "inconclusive");  // two runs show nothing

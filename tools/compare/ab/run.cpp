@@ -43,7 +43,9 @@ std::optional<double> collective_seconds(const Json& collectives) {
   for (const Json& c : collectives) {
     const std::optional<double> one = number_in(c, "seconds_median");
     if (!one) continue;
-    seconds += *one * number_or(c, "calls", 0);
+    // Calls of one row may differ in size: the bandwidth holds the time of all. Barriers have none.
+    const double rate = number_or(c, "algbw_GBps", 0) * 1e9;
+    seconds += rate > 0 ? number_or(c, "bytes", 0) / rate : *one * number_or(c, "calls", 0);
     timed = true;
   }
   return timed ? std::optional(seconds) : std::nullopt;

@@ -20,7 +20,7 @@ struct AbRun {
   double step_seconds = 0;  // the sample: the median of the measured iterations
   int iterations = 0;
   double compute_seconds = 0, exposed_seconds = 0, bubble_seconds = 0;  // medians
-  std::optional<double> collective_seconds;  // calls times their median; where they were timed
+  std::optional<double> collective_seconds;  // of all calls; where they were timed
   // Time of a step's communication by a theorem on the job's scheme (BytePS's best split).
   std::optional<double> predicted_seconds;
   double bytes = 0, messages = 0;                // between emulated nodes
