@@ -14,17 +14,13 @@
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/compression/samples.h"
 #include "profiles/planners/compression/step_sizes.h"
 #include "profiles/planners/compression/times.h"
 #include "profiles/training/gradient_state.h"
 
 namespace ghostrank {
 namespace {
-
-// To find payload sizes a plan draws at most kMostDrawn elements (some seconds), kMostOfTensor of
-// them for one tensor, and for kRanksDrawn ranks; the other ranks repeat their sizes.
-constexpr std::uint64_t kMostDrawn = 1 << 28, kMostOfTensor = 1 << 18;
-constexpr int kRanksDrawn = 64;
 
 constexpr int kMostNaturalLevels = 31;  // of dithering, which counts them in 32 bits
 
@@ -51,13 +47,6 @@ std::vector<TensorShape> shapes_of_tensors(const Model& model) {
     for (auto tensor = layer->parameters.rbegin(); tensor != layer->parameters.rend(); ++tensor)
       shapes.push_back({tensor->first_dimension(), tensor->numel / tensor->first_dimension()});
   return shapes;
-}
-
-// Most elements that are drawn of each of `calls` tensors.
-std::uint64_t drawn_of_each(const Workload& workload, std::uint64_t calls) {
-  const auto ranks = static_cast<std::uint64_t>(std::min(workload.ranks, kRanksDrawn));
-  return std::clamp<std::uint64_t>(kMostDrawn / (ranks * std::max<std::uint64_t>(1, calls)), 1024,
-                                   kMostOfTensor);
 }
 
 std::uint64_t calls_of(const Program& program) {
@@ -93,7 +82,7 @@ class Pass {
         rows_(rows_of_tensors(spec)),
         shapes_(spec.compression->merge == Merge::matrices ? shapes_of_tensors(*spec.model)
                                                            : std::vector<TensorShape>{}),
-        calls_(calls_of(program)) {}
+        samples_(spec, calls_of(program)) {}
 
   void run() {
     for (OpList& stream : program_.streams) {
@@ -232,22 +221,19 @@ class Pass {
         sizes = shared_.steps->of(step_, g, static_cast<int>(group.members.size()), tensor);
         continue;
       }
+      const Sample sample = samples_.of(tensor.elements);
       for (GroupRank r = 0; r < static_cast<GroupRank>(group.members.size()); ++r)
-        sizes.push_back(r < kRanksDrawn || spec_.run.verify
-                            ? size_of(tensor, g, r)
-                            : sizes[static_cast<std::size_t>(r % kRanksDrawn)]);
+        sizes.push_back(r < sample.ranks ? size_of(tensor, sample.elements, g, r)
+                                         : sizes[static_cast<std::size_t>(r % sample.ranks)]);
     }
     const auto list = static_cast<std::uint32_t>(workload_.counts.size());
     workload_.counts.push_back(std::make_shared<const std::vector<std::uint64_t>>(sizes));
     return shared_.lists[key] = list;
   }
 
-  // Elements of a rank's payload of the tensor. Verified runs measure the whole tensor; in other
-  // runs a part of a large tensor stands for the whole.
-  std::uint64_t size_of(const CompressedTensor& tensor, std::uint32_t group, GroupRank rank) const {
-    const std::uint64_t drawn = spec_.run.verify
-                                    ? tensor.elements
-                                    : std::min(tensor.elements, drawn_of_each(workload_, calls_));
+  // Elements of a rank's payload of the tensor, of which so many elements are drawn.
+  std::uint64_t size_of(const CompressedTensor& tensor, std::uint64_t drawn, std::uint32_t group,
+                        GroupRank rank) const {
     std::vector<float> part(drawn);
     const std::uint64_t key = tensor_key(spec_.run.seed, group, tensor.tensor, 0);
     CompressionOptions options = spec_.compression->options;
@@ -255,10 +241,8 @@ class Pass {
     options.shared_seed = key;
     options.seed = rank_seed(key, rank);
     spec_.gradients.draw(options.seed, 0, tensor.first, tensor.elements, part);
-    const std::uint64_t measured = method_.measure(part, options);
-    if (drawn == tensor.elements) return measured;
-    const double share = static_cast<double>(tensor.elements) / static_cast<double>(drawn);
-    return static_cast<std::uint64_t>(std::llround(static_cast<double>(measured) * share / 8)) * 8;
+    complete_norm(part, tensor.elements, options);
+    return payload_of_whole(method_.measure(part, options), drawn, tensor.elements);
   }
 
   // Nanoseconds to decompress after an exchange: one payload, those of all ranks, or those of all
@@ -318,7 +302,7 @@ class Pass {
   const std::vector<std::uint64_t> rows_;
   const std::vector<TensorShape> shapes_;
   std::size_t next_shape_ = 0;
-  const std::uint64_t calls_;  // of tensors
+  const Samples samples_;
 };
 
 bool reduces_whole_tensors(Framework framework) {
@@ -401,11 +385,8 @@ void plan_steps(const JobSpec& spec, Workload& workload, Shared& shared) {
                 " change their sizes from step to step and are planned for run.iterations of them; "
                 "leave run.min_seconds out of verified runs");
   const Program& steady = workload.roles.front().iterations.back();
-  shared.steps = std::make_unique<StepSizes>(
-      spec, workload, rows_of_tensors(spec),
-      drawn_of_each(workload, calls_of(steady) * static_cast<std::uint64_t>(spec.run.warmup +
-                                                                            spec.run.iterations)),
-      kRanksDrawn);
+  shared.steps =
+      std::make_unique<StepSizes>(spec, workload, rows_of_tensors(spec), calls_of(steady));
   for (Role& role : workload.roles) {
     std::vector<Program> programs;
     for (std::uint32_t step = 0; step < shared.steps->steps(); ++step)

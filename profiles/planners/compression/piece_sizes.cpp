@@ -19,9 +19,22 @@ constexpr int kMostNodes = 8, kMostRanks = 2;
 constexpr std::uint64_t kMostDrawn = 1 << 20, kMostPieces = 16;
 constexpr int kRoundsOfMemory = 3;
 
-std::uint64_t in_proportion(std::uint64_t size, std::uint64_t drawn, std::uint64_t elements) {
-  return static_cast<std::uint64_t>(std::llround(
-      static_cast<double>(size) * static_cast<double>(elements) / static_cast<double>(drawn)));
+// Sizes of pieces of two lengths, and what lies between them or beyond, by the power of the length
+// that fits both: 1 where sizes are in proportion, a half where methods scale by the L2 norm.
+struct Measured {
+  std::uint64_t elements = 0, size = 0;
+};
+std::uint64_t by_power(const Measured& a, const Measured& b, std::uint64_t elements) {
+  if (elements == b.elements || a.elements == b.elements || a.size == 0 || b.size == 0)
+    return static_cast<std::uint64_t>(
+        std::llround(static_cast<double>(b.size) * static_cast<double>(elements) /
+                     static_cast<double>(b.elements)));
+  const auto log_of = [](std::uint64_t above, std::uint64_t below) {
+    return std::log2(static_cast<double>(above) / static_cast<double>(below));
+  };
+  const double power = log_of(b.size, a.size) / log_of(b.elements, a.elements);
+  return static_cast<std::uint64_t>(
+      std::llround(static_cast<double>(b.size) * std::exp2(power * log_of(elements, b.elements))));
 }
 
 }  // namespace
@@ -36,12 +49,19 @@ PieceSizes::PieceSizes(PieceCompression how, const GradientLaw& law, int nodes, 
       seed_(seed) {}
 
 PayloadSizes PieceSizes::of(std::uint64_t elements) {
-  const std::uint64_t drawn = std::min(std::bit_ceil(elements), kMostDrawn);
+  const std::uint64_t longer = std::min(std::bit_ceil(elements), kMostDrawn);
+  const std::uint64_t shorter =
+      elements == longer ? longer : std::max<std::uint64_t>(1, longer / 2);
   const std::lock_guard lock(mutex_);
-  auto known = known_.find(drawn);
-  if (known == known_.end()) known = known_.emplace(drawn, mean(drawn)).first;
-  return {in_proportion(known->second.piece, drawn, elements),
-          in_proportion(known->second.sum, drawn, elements)};
+  const PayloadSizes a = known(shorter), b = known(longer);
+  return {by_power({shorter, a.piece}, {longer, b.piece}, elements),
+          by_power({shorter, a.sum}, {longer, b.sum}, elements)};
+}
+
+const PayloadSizes& PieceSizes::known(std::uint64_t elements) {
+  auto found = known_.find(elements);
+  if (found == known_.end()) found = known_.emplace(elements, mean(elements)).first;
+  return found->second;
 }
 
 PayloadSizes PieceSizes::mean(std::uint64_t elements) const {

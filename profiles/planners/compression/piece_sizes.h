@@ -7,7 +7,7 @@
 //   server:          sum of the decompressed payloads > its codec > payload: a sum
 //
 // Memories take some rounds to fill; only the last round counts. Pieces are drawn in lengths of
-// powers of two, up to a limit, and sizes of other lengths are in proportion.
+// powers of two, up to a limit; sizes of other lengths follow from those of the two next to them.
 //
 // Units: elements. Threading: any thread.
 #pragma once
@@ -30,6 +30,7 @@ class PieceSizes {
   PayloadSizes of(std::uint64_t elements);
 
  private:
+  const PayloadSizes& known(std::uint64_t elements);  // hold mutex_
   PayloadSizes mean(std::uint64_t elements) const;
   // Of one piece of every node, and their sum.
   PayloadSizes drawn(std::uint64_t elements, std::uint64_t seed) const;

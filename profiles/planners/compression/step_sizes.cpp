@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <span>
 #include <utility>
 
 #include "collectives/tensor_content.h"
@@ -45,14 +45,13 @@ const Program& program_in(const Workload& workload, std::uint32_t step) {
 }  // namespace
 
 StepSizes::StepSizes(const JobSpec& spec, const Workload& workload, std::vector<std::uint64_t> rows,
-                     std::uint64_t drawn, int ranks)
+                     std::uint64_t tensors)
     : spec_(spec),
       method_(*spec.compression->method),
       rows_(std::move(rows)),
-      drawn_(spec.run.verify ? std::numeric_limits<std::uint64_t>::max() : drawn),
       ranks_(workload.ranks),
-      most_ranks_(spec.run.verify ? workload.ranks : ranks),
-      steps_(steps_of(spec, workload)) {
+      steps_(steps_of(spec, workload)),
+      samples_(spec, tensors * steps_) {
   if (spec.run.verify && carries_gradients(spec)) play_together(workload);
 }
 
@@ -104,27 +103,28 @@ void StepSizes::play_together(const Workload& workload) {
 // Plays one tensor, or a part that stands for the whole tensor.
 StepSizes::BySteps StepSizes::alone(std::uint32_t group, int ranks,
                                     const CompressedTensor& tensor) const {
-  const std::uint64_t part = std::min(tensor.elements, drawn_);
-  const double share = static_cast<double>(tensor.elements) / static_cast<double>(part);
-  const int played = std::min(ranks, most_ranks_);
+  const Sample sample = samples_.of(tensor.elements);
+  const std::uint64_t part = sample.elements;
+  const int played = std::min(ranks, sample.ranks);
   const bool carries = carries_gradients(spec_);
   BySteps sizes(steps_, ByRank(ranks));
   for (GroupRank r = 0; r < played; ++r) {
     GradientState state(spec_, part, nullptr, r);
-    std::vector<float> gradient(part), back(part);
+    std::vector<float> gradient, back;
     for (std::uint32_t step = 0; step < steps_; ++step) {
       const CompressionOptions own = options(step, group, tensor.tensor, r);
+      gradient.resize(part);
       spec_.gradients.draw(own.seed, step, tensor.first, tensor.elements, gradient);
       if (carries) state.compensate({0, part}, gradient);
+      complete_norm(gradient, tensor.elements, own);
       const std::uint64_t measured = method_.measure(gradient, own);
       if (carries) {
+        back.resize(gradient.size());
         method_.decompress(payload_of(method_, gradient, own), own, back);
-        state.finish({0, part}, gradient, back, back, ranks, false);
+        const std::span<const float> got = std::span(back).first(part);
+        state.finish({0, part}, std::span(gradient).first(part), got, got, ranks, false);
       }
-      sizes[step][r] = part == tensor.elements ? measured
-                                               : static_cast<std::uint64_t>(std::llround(
-                                                     static_cast<double>(measured) * share / 8)) *
-                                                     8;
+      sizes[step][r] = payload_of_whole(measured, part, tensor.elements);
     }
   }
   for (ByRank& by_rank : sizes)

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "profiles/job/job.h"
+#include "profiles/planners/compression/samples.h"
 #include "profiles/training/gradient_state.h"
 
 namespace ghostrank {
@@ -23,10 +24,9 @@ class StepSizes {
   using ByRank = std::vector<std::uint64_t>;
 
   // `workload`: before it is compressed. `rows`: of the tensors, by number from 1; missing:
-  // unknown. `drawn`: most elements that are drawn of a tensor; `ranks`: those drawn, whose sizes
-  // the others repeat. Verified runs draw all.
+  // unknown. `tensors`: number of those that a step reduces.
   StepSizes(const JobSpec& spec, const Workload& workload, std::vector<std::uint64_t> rows,
-            std::uint64_t drawn, int ranks);
+            std::uint64_t tensors);
 
   // Number of steps that differ; later ones repeat the last.
   std::uint32_t steps() const { return steps_; }
@@ -45,9 +45,9 @@ class StepSizes {
   const JobSpec& spec_;
   const Compressor& method_;
   const std::vector<std::uint64_t> rows_;
-  const std::uint64_t drawn_;
-  const int ranks_, most_ranks_;  // of the job; that are drawn, at most
+  const int ranks_;  // of the job
   const std::uint32_t steps_;
+  const Samples samples_;
   std::map<std::uint32_t, BySteps> sizes_;  // by tensor; by step, empty where it is not reduced
 };
 

@@ -112,5 +112,36 @@ TEST(GradientLawsInJobs, ResultsTellWhatTheMeasuredStepsSendOnAverage) {
             result.compression->payload_bytes);
 }
 
+std::uint64_t planned_bytes(const std::string& parameters, const std::string& compression,
+                            const std::vector<std::string>& overrides, std::uint32_t step = 0) {
+  const LoadedJob loaded =
+      test::load_text(test::text_of({.layers = {{parameters}}, .nodes = 3}) +
+                          "compression: {method: " + compression + "}\nfabric: {kind: virtual}\n",
+                      overrides);
+  return compression_use(loaded.spec, plan_workload(loaded.spec), step)->payload_bytes;
+}
+
+// Of methods that scale by the largest element or by the norm, or whose ratio is less than one of
+// thousands, parts of a tensor say little.
+TEST(GradientLawsInJobs, PlansOfLargeTensorsSendAsMuchAsRealDataDoes) {
+  for (const char* how : {"redsync, ratio: 0.01", "dgc, ratio: 0.0001", "dithering"}) {
+    const auto planned = static_cast<double>(planned_bytes("[4000000]", how, {})),
+               real = static_cast<double>(planned_bytes("[4000000]", how, {"run.verify=true"}));
+    EXPECT_NEAR(planned, real, 0.1 * real) << how;
+  }
+  // Larger than what is drawn.
+  const char* how = "dithering, normalize: l2, quantum: 64";
+  const auto planned = static_cast<double>(planned_bytes("[8000000]", how, {})),
+             real = static_cast<double>(planned_bytes("[8000000]", how, {"run.verify=true"}));
+  EXPECT_NEAR(planned, real, 0.05 * real);
+}
+
+// With a memory 64 steps are planned, however many are played.
+TEST(GradientLawsInJobs, PlansWithAMemoryDoNotDependOnTheNumberOfSteps) {
+  const char* how = "threshold, threshold: 0.004, memory: residual";
+  const std::uint64_t few = planned_bytes("[50000]", how, {"run.iterations=70"}, 5);
+  EXPECT_EQ(planned_bytes("[50000]", how, {"run.iterations=7000"}, 5), few);
+}
+
 }  // namespace
 }  // namespace ghostrank

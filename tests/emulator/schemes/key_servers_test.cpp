@@ -220,6 +220,18 @@ TEST(BytePs, SendsCompressedPiecesAndChecksThem) {
   }
 }
 
+// Where a method scales by the L2 norm, payloads grow with about the root of a piece's length.
+TEST(BytePs, SizesOfPiecesFollowFromTheLengthsNextToThem) {
+  PieceCompression how;
+  how.method = method_named("dithering");
+  how.options.l2 = true;
+  how.options.quantum = 16;
+  PieceSizes sizes(how, GradientLaw{}, 2, 1, 1);
+  const auto shorter = static_cast<double>(sizes.of(65'536).piece),
+             between = static_cast<double>(sizes.of(98'304).piece);
+  EXPECT_NEAR(between, shorter * std::sqrt(1.5), 0.05 * between);
+}
+
 // Dithering: real data travel as they are encoded, the same bytes in memory and in virtual time;
 // without real data notes are as long as those are on average.
 TEST(BytePs, SendsAsMuchAsTheGradientsDecide) {
