@@ -91,6 +91,10 @@ class FixedSteps {
   FixedSteps(Steps& steps, double ratio)
       : steps_(steps), ratios_(steps.trial.step().calls.size(), ratio) {}
 
+  // Of the gradients that a step sends: more than the ratio where tensors are small, because at
+  // least one element of each is sent.
+  double share() const { return share_of(steps_.job.spec, steps_.trial.step(), ratios_); }
+
   // Seconds of a step that begins then.
   double play(double at) {
     const Picoseconds change = steps_.rates().next_change(picos(at));
@@ -146,7 +150,7 @@ Course fixed(const AdaptFlags& flags, Steps& steps, double ratio) {
   Course course{significant(ratio)};
   FixedSteps alike(steps, ratio);
   for (int i = 0; i < flags.steps; ++i)
-    count(course, flags, steps, ratio, alike.play(course.seconds));
+    count(course, flags, steps, alike.share(), alike.play(course.seconds));
   return course;
 }
 
