@@ -256,7 +256,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   };
   if (f.op->launch == 0) expose(f.end);
   trace(r, f.stream, *f.op, f.at, f.start.at, f.end.at, f.slot);
-  if (f.end.at >= s.now.at) s.cause = Cause(f.op->kind);
+  if (f.end.at >= s.now.at) s.cause = PathEnd(f.op->kind);
   if (s.busy_slots == 0) {
     s.now = f.end;
     s.phase = StreamState::Phase::ready;

@@ -197,10 +197,10 @@ class FlightList {
 // Why a stream came to its present time no earlier: going back from there, computes, which took
 // computed() together, then an op of kind(). A wait that blocked goes back on the stream that it
 // waited for. Kind compute: nothing but computes.
-class Cause {
+class PathEnd {
  public:
-  Cause() = default;
-  explicit Cause(Op::Kind kind) : packed_(static_cast<Picoseconds>(kind)) {}
+  PathEnd() = default;
+  explicit PathEnd(Op::Kind kind) : packed_(static_cast<Picoseconds>(kind)) {}
 
   Op::Kind kind() const { return static_cast<Op::Kind>(packed_ & (kKinds - 1)); }
   Picoseconds computed() const { return packed_ / kKinds; }  // at most 13 days; more counts as so
@@ -222,7 +222,7 @@ struct alignas(64) StreamState {  // one cache line
   Phase phase = Phase::ready;
   std::uint8_t at_once = 1;  // most collectives in flight together
   bool behind = false;       // still plays the iteration before the rank's
-  Cause cause;               // of `now`
+  PathEnd cause;             // of `now`
   // Bit i: a call in flight has slot i. With one worker only the calls of a launch have slots.
   std::uint64_t busy_slots = 0;
   Moment now;
@@ -235,7 +235,7 @@ static_assert(sizeof(StreamState) == 64);
 class alignas(32) EventState {
  public:
   struct Record {
-    Cause cause;  // of `when`
+    PathEnd cause;  // of `when`
     Moment when;
   };
 

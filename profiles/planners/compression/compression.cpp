@@ -221,7 +221,7 @@ class Pass {
         sizes = shared_.steps->of(step_, g, static_cast<int>(group.members.size()), tensor);
         continue;
       }
-      const Sample sample = samples_.of(tensor.elements);
+      const DrawnPart sample = samples_.of(tensor.elements);
       for (GroupRank r = 0; r < static_cast<GroupRank>(group.members.size()); ++r)
         sizes.push_back(r < sample.ranks ? size_of(tensor, sample.elements, g, r)
                                          : sizes[static_cast<std::size_t>(r % sample.ranks)]);
@@ -302,7 +302,7 @@ class Pass {
   const std::vector<std::uint64_t> rows_;
   const std::vector<TensorShape> shapes_;
   std::size_t next_shape_ = 0;
-  const Samples samples_;
+  const DrawnParts samples_;
 };
 
 bool reduces_whole_tensors(Framework framework) {

@@ -15,15 +15,15 @@
 
 namespace ghostrank {
 
-struct Sample {
+struct DrawnPart {
   std::uint64_t elements = 0;
   int ranks = 0;  // that are drawn, at most; the others repeat their sizes
 };
 
-class Samples {
+class DrawnParts {
  public:
   // `tensors`: that the plan draws, those of every step counted.
-  Samples(const JobSpec& spec, std::uint64_t tensors)
+  DrawnParts(const JobSpec& spec, std::uint64_t tensors)
       : verify_(spec.run.verify),
         of_tensor_(std::min(kMostOfTensor, kMostDrawn / std::max<std::uint64_t>(1, tensors))) {
     if (!spec.compression->method->kept) return;
@@ -33,7 +33,7 @@ class Samples {
   }
 
   // Of a tensor of so many elements; verified runs draw all.
-  Sample of(std::uint64_t elements) const {
+  DrawnPart of(std::uint64_t elements) const {
     if (verify_) return {elements, std::numeric_limits<int>::max()};
     const std::uint64_t drawn = std::min(elements, std::max(least_, of_tensor_ / kRanks));
     const std::uint64_t ranks = of_tensor_ / std::max<std::uint64_t>(1, drawn);

@@ -103,7 +103,7 @@ void StepSizes::play_together(const Workload& workload) {
 // Plays one tensor, or a part that stands for the whole tensor.
 StepSizes::BySteps StepSizes::alone(std::uint32_t group, int ranks,
                                     const CompressedTensor& tensor) const {
-  const Sample sample = samples_.of(tensor.elements);
+  const DrawnPart sample = samples_.of(tensor.elements);
   const std::uint64_t part = sample.elements;
   const int played = std::min(ranks, sample.ranks);
   const bool carries = carries_gradients(spec_);

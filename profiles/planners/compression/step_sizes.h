@@ -47,7 +47,7 @@ class StepSizes {
   const std::vector<std::uint64_t> rows_;
   const int ranks_;  // of the job
   const std::uint32_t steps_;
-  const Samples samples_;
+  const DrawnParts samples_;
   std::map<std::uint32_t, BySteps> sizes_;  // by tensor; by step, empty where it is not reduced
 };
 

@@ -1,6 +1,7 @@
 // Schemes whose servers hold keys, in the engine: times against closed forms, costs charged to
 // cores and memory, what servers report.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <stdexcept>
 
