@@ -128,16 +128,14 @@ int verb_plan(const Argv& argv) {
   Patience planning("planning", !quiet);
   const Workload workload = plan_workload(job.spec);
   planning.end();
+  const bool taken = programs == "-" || (!form.empty() && output == "-");  // stdout
+  if (!taken || !csv.empty()) show_plan(job, workload, {json, csv, quiet || taken});
   if (!programs.empty()) {
     const bool is_json = programs.ends_with(".json");
     write_whole(programs,
                 program_job(job, workload, is_json ? ProgramForm::json : ProgramForm::yaml));
   }
-  if (!form.empty()) {
-    export_goal(job.spec, workload, output);
-    if (output == "-") return 0;
-  }
-  if (programs != "-") show_plan(job, workload, {json, csv, quiet});
+  if (!form.empty()) export_goal(job.spec, workload, output);
   return 0;
 }
 

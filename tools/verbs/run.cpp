@@ -12,6 +12,7 @@
 #include "emulator/common/log.h"
 #include "emulator/engine.h"
 #include "emulator/segment.h"
+#include "emulator/traffic/traffic.h"
 #include "emulator/tuner/tuner.h"
 #include "profiles/error.h"
 #include "profiles/load/load.h"
@@ -109,10 +110,16 @@ std::vector<WorldRank> ranks_to_trace(const RunFlags& flags, const LoadedJob& jo
   return first_of_nodes;
 }
 
+// Where the pairs go that are too many for the JSON; empty without --json.
+std::string pairs_path(const RunFlags& flags) {
+  if (flags.json.empty()) return "";
+  return is_in_place(flags.json) ? "ghostrank-pairs.csv" : flags.json + ".pairs.csv";
+}
+
 WatchOptions watch_options(const RunFlags& flags, bool first) {
   WatchOptions options;
   options.first = first;
-  if (!flags.json.empty() && flags.json != "-")
+  if (!flags.json.empty() && !is_in_place(flags.json))
     options.partial_path = flags.json + ".partial.jsonl";
   options.announce = !flags.quiet;
   const bool live = is_terminal(STDERR_FILENO) && flags.json != "-";
@@ -126,7 +133,7 @@ int write_files(const RunFlags& flags, Result& result, const Workload& workload,
   std::vector<std::function<void()>> writes;
   if (!flags.json.empty()) {
     if (result.pairs.size() > kMaxPairsInJson && result.pairs_file.empty()) {
-      result.pairs_file = flags.json == "-" ? "ghostrank-pairs.csv" : flags.json + ".pairs.csv";
+      result.pairs_file = pairs_path(flags);
       writes.emplace_back([&] { write_pairs_csv(result.pairs_file, result); });
     }
     writes.emplace_back([&] {
@@ -228,19 +235,30 @@ LoadedJob tuned_job(const LoadedJob& job, Control& control) {
   return out;
 }
 
+void check_files(const RunFlags& flags, const JobSpec& spec, const Workload& workload) {
+  std::vector<Output> outputs{{"--json", flags.json},
+                              {"--csv", flags.csv},
+                              {"--trace", flags.trace},
+                              {"--heatmap", flags.heat_map},
+                              {"--log-file", flags.log.file}};
+  check_outputs(outputs);
+  outputs.push_back({"the pairs of --json", pairs_path(flags)});
+  try {
+    check_outputs(outputs);
+  } catch (const Error&) {
+    // Counting the pairs takes as long as planning, so they are counted only here.
+    if (plan_traffic(spec, workload).pairs.size() > kMaxPairsInJson) throw;
+  }
+}
+
 int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
                   const Workload& workload, const World& world) {
   std::vector<Expectation> expectations;
   for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
-  if (world.rank == 0)
-    check_outputs({{"--json", flags.json},
-                   {"--csv", flags.csv},
-                   {"--trace", flags.trace},
-                   {"--heatmap", flags.heat_map},
-                   {"--log-file", flags.log.file}});
+  if (world.rank == 0) check_files(flags, job.spec, workload);
   RunOptions options;
   options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
-  if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
+  options.spill_path = pairs_path(flags);
   options.link_times = !flags.heat_map.empty();
   if (options.link_times) check_heat_map(job.spec, world.size);
   check_processes(job.spec, workload, world.size);

@@ -25,12 +25,6 @@ namespace {
               ErrorKind::environment);
 }
 
-// True for a device or a pipe: rename() would replace it, so it is written in place.
-bool is_in_place(const std::string& path) {
-  struct stat existing {};
-  return stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode);
-}
-
 // Resolves symbolic links, because the rename must replace the file behind a link, not the link.
 std::string target_of(const std::string& path) {
   std::error_code unknown;
@@ -66,6 +60,12 @@ bool is_same_file(const std::string& a, const std::string& b) {
 }
 
 }  // namespace
+
+// rename() would replace a device or a pipe.
+bool is_in_place(const std::string& path) {
+  struct stat existing {};
+  return path == "-" || (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode));
+}
 
 void check_outputs(const std::vector<Output>& outputs) {
   bool any_file = false;

@@ -16,6 +16,10 @@ struct Output {
   std::string path;  // empty: not asked for; "-": stdout
 };
 
+// True for "-" and for a device or a pipe: these are written in place, and nothing can lie beside
+// them.
+bool is_in_place(const std::string& path);
+
 // Throws Error(usage) when two outputs are the same file, both are stdout, or one is a file that
 // this process has read as input; Error(environment) when one cannot be written. If any output is a
 // file, SIGPIPE is ignored from then on, so that a closed stdout does not end the process before
