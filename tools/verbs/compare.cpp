@@ -11,6 +11,16 @@
 #include "tools/verbs/compare_job.h"
 
 namespace ghostrank {
+namespace {
+
+void only_redraws(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    if (const std::string name = option->get_name();
+        option->count() > 0 && name.starts_with("-") && name != "--redraw" && name != "--picture")
+      throw Error(name + " is of runs that are played; --redraw goes with --picture alone");
+}
+
+}  // namespace
 
 int verb_compare(const Argv& argv) {
   std::vector<std::string> files;
@@ -37,6 +47,7 @@ int verb_compare(const Argv& argv) {
       "or\n"
       "job; 3 environment; 130, 143 stopped by a signal.");
   if (!parse(app, argv)) return 0;
+  if (!of_job.redraw.empty()) only_redraws(app);
   if (compares_job(of_job, files)) return compare_job(argv, of_job, files, json);
   for (const char* name :
        {"--csv", "--picture", "--bundle", "--until", "--expect", "--runs", "--set", "--margin",
