@@ -307,26 +307,30 @@ Json to_json(const Result& result) {
   return json;
 }
 
-// The member `key` of an object, or of a list the member whose `name` is `key` ("*": the first).
-// Null when there is none.
+constexpr const char* kAnyName = "*";  // in the sample of is_result_path()
+
+// The member `key` of an object, or of a list the member with that `name` or `link`. Null when
+// there is none.
 const Json* find_member(const Json& in, const std::string& key) {
   if (in.is_object() && in.contains(key)) return &in.at(key);
+  if (in.is_object() && in.contains(kAnyName)) return &in.at(kAnyName);
   if (!in.is_array()) return nullptr;
-  for (const Json& one : in)
-    if (one.is_object() && one.contains("name") && (key == "*" || one.at("name") == key))
-      return &one;
+  for (const Json& one : in) {
+    if (!one.is_object()) continue;
+    const Json name = one.contains("link") ? one.at("link") : one.value("name", Json());
+    if (name == key || name == kAnyName) return &one;
+  }
   return nullptr;
 }
 
+// Names may contain dots.
 const Json* find_path(const Json& root, const std::string& path) {
-  const Json* at = &root;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    at = find_member(*at, path.substr(begin, end - begin));
-    if (!at) return nullptr;
-    begin = end + 1;
+  for (std::size_t end = path.find('.'); end != std::string::npos; end = path.find('.', end + 1)) {
+    const Json* member = find_member(root, path.substr(0, end));
+    const Json* found = member ? find_path(*member, path.substr(end + 1)) : nullptr;
+    if (found) return found;
   }
-  return at;
+  return find_member(root, path);
 }
 
 }  // namespace
@@ -358,22 +362,29 @@ std::string result_hash(const Result& result) {
 }
 
 bool is_result_path(const std::string& path) {
-  Result sample;  // has every key; the values are null or zero
+  Result sample;  // has every key; the values are null or zero, and names may be any
+  constexpr std::size_t kEnoughForP99 = 100;
+  sample.iterations.resize(kEnoughForP99);
   sample.verify = VerifyReport{};
   sample.packets = PacketCounts{};
   sample.network_switch = SwitchReport{};
   sample.troubles = SwitchTroubles{};
   sample.tensors = TensorUse{};
+  sample.tensors->last_density = 0;
   sample.compression = CompressionUse{};
   sample.training = TrainingUse{};
-  sample.jobs.emplace_back();
+  sample.hosts.emplace_back().name = kAnyName;
+  sample.jobs.emplace_back().name = kAnyName;
+  sample.jobs.back().tensors = sample.tensors;
+  sample.jobs.back().compression = sample.compression;
+  sample.servers.emplace_back().name = kAnyName;
+  sample.network = NetworkReport{};
+  sample.network->hottest.emplace_back().link = kAnyName;
+  sample.network->tiers.emplace_back().name = kAnyName;
+  sample.network->tiers.back().queue = QueueCount{};
+  sample.fidelity.figures = {{kAnyName}};
   const Json json = to_json(sample);
-  // Any name of a job may be right: only the run's result knows the jobs.
-  constexpr std::string_view kJobs = "jobs.";
-  const std::size_t name_ends = path.find('.', kJobs.size());
-  const bool of_job = path.starts_with(kJobs) && name_ends != std::string::npos;
-  const Json* found =
-      find_path(json, of_job ? std::string(kJobs) + "*" + path.substr(name_ends) : path);
+  const Json* found = find_path(json, path);
   return found != nullptr && (found->is_number() || found->is_boolean() || found->is_null());
 }
 

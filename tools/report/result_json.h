@@ -26,8 +26,9 @@ std::string result_json(const Result& result);  // indented, ends in a newline
 std::string result_hash(const Result& result);
 
 // value_at() returns the number at a dotted path ("step_time.median",
-// "fidelity.critical_lateness"), 1 or 0 for a boolean, and nothing for null. is_result_path() tells
-// whether results have a number, a boolean or null at that path.
+// "fidelity.critical_lateness"), 1 or 0 for a boolean, and nothing for null. In a list a name takes
+// the place of the key ("servers.NAME.busy"). is_result_path() tells whether results have a number,
+// a boolean or null at that path; any name may be one of a job, host, server, tier, link or figure.
 bool is_result_path(const std::string& path);
 std::optional<double> value_at(const Result& result, const std::string& path);
 

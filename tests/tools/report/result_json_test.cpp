@@ -181,6 +181,49 @@ TEST(ResultJson, DerivesThroughputFromTheMedianStep) {
   EXPECT_DOUBLE_EQ(j["mfu"], 0.25);          // of 8 TFLOP/s
 }
 
+// The paths of numbers and booleans under `path`, through objects and lists of things with names.
+void add_paths(const json& at, const std::string& path, std::vector<std::string>& paths) {
+  if (at.is_number() || at.is_boolean()) paths.push_back(path);
+  for (const auto& [key, value] : at.items()) {
+    const bool named = value.is_object() && (value.contains("name") || value.contains("link"));
+    if (at.is_array() && !named) continue;
+    const std::string name =
+        !at.is_array() ? key
+                       : value.at(value.contains("link") ? "link" : "name").get<std::string>();
+    if (at.is_array() || at.is_object()) add_paths(value, path + "." + name, paths);
+  }
+}
+
+TEST(ResultJson, EveryNumberIsAPath) {
+  Result result = sample();
+  result.iterations.resize(100);
+  result.network = NetworkReport{};
+  result.network->tiers = {{"leaf-spine"}};
+  result.network->tiers.back().queue = QueueCount{};
+  result.network->hottest = {{"leaf0-spine1", 0.5}};
+  result.servers.emplace_back().name = "s.1";
+  result.packets = PacketCounts{};
+  result.troubles = SwitchTroubles{};
+  result.network_switch = SwitchReport{};
+  result.tensors = TensorUse{};
+  result.tensors->last_density = 0.5;
+  result.compression = CompressionUse{};
+  result.jobs.emplace_back().name = "a";
+  result.fidelity.figures = {{"step_time.median", 0.25}};
+  std::vector<std::string> paths;
+  json all = json::parse(result_json(result));
+  all.erase("config");  // what was asked for
+  for (const auto& [key, value] : all.items()) add_paths(value, key, paths);
+  EXPECT_GT(paths.size(), 80u);
+  for (const std::string& path : paths) {
+    EXPECT_TRUE(is_result_path(path)) << path;
+    EXPECT_TRUE(value_at(result, path)) << path;
+  }
+  EXPECT_EQ(value_at(result, "fidelity.figures.step_time.median.error"), 0.25);
+  EXPECT_EQ(value_at(result, "network.hottest.leaf0-spine1.utilisation"), 0.5);
+  EXPECT_FALSE(is_result_path("servers.s.1.busier"));
+}
+
 TEST(ResultJson, SurvivesTextThatIsNotUtf8) {
   Result result = sample();
   result.hosts[0].hostname = "bad\xff";
