@@ -9,6 +9,7 @@
 
 #include "profiles/error.h"
 #include "tools/arguments.h"
+#include "tools/text/csv.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 
@@ -278,7 +279,8 @@ std::string wire_over_time_csv(const WireDiff& diff, double interval_s) {
       std::snprintf(number, sizeof number, ",%.9g,%llu\n",
                     static_cast<double>(interval - first) * interval_s,
                     static_cast<unsigned long long>(bytes));
-      text += diff.hosts[row.source].name + "," + diff.hosts[row.target].name + number;
+      text += csv_cell(diff.hosts[row.source].name) + "," + csv_cell(diff.hosts[row.target].name) +
+              number;
     }
   return text;
 }

@@ -13,6 +13,7 @@
 #include "tools/report/nic_traffic.h"
 #include "tools/report/result_json.h"
 #include "tools/report/tensor_report.h"
+#include "tools/text/csv.h"
 #include "tools/text/humane.h"
 #include "tools/text/statistics.h"
 
@@ -429,7 +430,7 @@ std::string iterations_csv(const Result& result) {
         result.dilation, i, it.seconds, it.compute_seconds, it.exposed_comm_seconds,
         it.bubble_seconds,
         result.fidelity.modelled ? "modelled" : (result.fidelity.faithful ? "true" : "false"));
-    text += result.job_name + "," + host.provider + "," + host.transport + row;
+    text += csv_cell(result.job_name) + "," + host.provider + "," + host.transport + row;
   }
   return text;
 }

@@ -16,4 +16,7 @@ struct CsvRecord {
 
 std::vector<CsvRecord> csv_records(const std::string& text);
 
+// `text` as a cell: in quotes if it needs them.
+std::string csv_cell(const std::string& text);
+
 }  // namespace ghostrank

@@ -280,6 +280,14 @@ TEST(WireDiff, HoldsPairsOfHostsAgainstEachOther) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(WireDiff, QuotesHostsOfSeveralNodesInItsTable) {
+  WireDiff diff;
+  diff.hosts = {{"n0,n2", {}, {}}, {"n1", {}, {}}};
+  diff.rows.push_back({0, 1, 0, {}});
+  diff.rows.back().captured.over_time = {{7, 100}};
+  EXPECT_EQ(wire_over_time_csv(diff, 0.5), "src,dst,start_s,bytes\n\"n0,n2\",n1,0,100\n");
+}
+
 TEST(WireDiff, TakesAddressesInOrderWhereTheyAreAsManyAsNodes) {
   const Scratch scratch;
   const StoredResult result =

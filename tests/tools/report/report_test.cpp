@@ -146,6 +146,12 @@ TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
             "job,net,tcp-cubic,4,8,2,0.5,0.3,0.2,0,true\n");
 }
 
+TEST(IterationsCsv, QuotesTheNameOfAJobThatNeedsIt) {
+  Result result = sample();
+  result.job_name = "a,b \"c\"";
+  EXPECT_NE(iterations_csv(result).find("\n\"a,b \"\"c\"\"\",net,"), std::string::npos);
+}
+
 // A row for each link; adjacent bins of one shade are drawn as one shape, idle bins not at all.
 TEST(LinkHeatMap, HasARowForEachLink) {
   Result result;
