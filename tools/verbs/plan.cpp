@@ -33,6 +33,15 @@ void export_goal(const JobSpec& spec, const Workload& workload, const std::strin
   beside.keep();
 }
 
+// A program's ops name tensors but not the tables or layers in them.
+void check_programs(const JobSpec& spec) {
+  if (!spec.zipf && spec.tensor_rules.empty()) return;
+  const std::string key = spec.zipf ? "tensors.embeddings" : "tensors.overlap";
+  throw Error(spec.source_of(key) + ": " + key +
+              ": --programs keeps no parts of tensors, whose content this key gives; play the "
+              "job itself, or leave the key out");
+}
+
 }  // namespace
 
 int verb_plan(const Argv& argv) {
@@ -117,6 +126,7 @@ int verb_plan(const Argv& argv) {
     print_config(job);
     return 0;
   }
+  if (!programs.empty()) check_programs(job.spec);
   check_outputs({{"--json", json},
                  {"--csv", csv},
                  {"--programs", programs},
