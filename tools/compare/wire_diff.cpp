@@ -5,18 +5,15 @@
 #include <cstdio>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "profiles/error.h"
 #include "tools/arguments.h"
+#include "tools/report/json/json.h"
 #include "tools/text/csv.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kMostNodes = 1 << 20;
 
@@ -249,22 +246,20 @@ std::string wire_diff_json(const WireDiff& diff, const WireCapture& capture,
     pairs.push_back(std::move(one));
   }
   for (const auto& [reason, count] : capture.left_out()) left_out[std::string(reason)] = count;
-  return Json{{"schema", "ghostrank/diff/1"},
-              {"result", result},
-              {"hosts", hosts},
-              {"hosts_guessed", diff.hosts_guessed},
-              {"iterations", diff.iterations},
-              {"iterations_guessed", diff.iterations_guessed},
-              {"frames", capture.frames()},
-              {"seconds", capture.seconds()},
-              {"pairs", pairs},
-              {"total", row_json(diff.total())},
-              {"inside_hosts_bytes", diff.inside * diff.iterations},
-              {"other_hosts_bytes", diff.other_payload},
-              {"begun_before", capture.begun_before()},
-              {"left_out", left_out}}
-             .dump(2) +
-         "\n";
+  return dump({{"schema", "ghostrank/diff/1"},
+               {"result", result},
+               {"hosts", hosts},
+               {"hosts_guessed", diff.hosts_guessed},
+               {"iterations", diff.iterations},
+               {"iterations_guessed", diff.iterations_guessed},
+               {"frames", capture.frames()},
+               {"seconds", capture.seconds()},
+               {"pairs", pairs},
+               {"total", row_json(diff.total())},
+               {"inside_hosts_bytes", diff.inside * diff.iterations},
+               {"other_hosts_bytes", diff.other_payload},
+               {"begun_before", capture.begun_before()},
+               {"left_out", left_out}});
 }
 
 std::string wire_over_time_csv(const WireDiff& diff, double interval_s) {

@@ -147,7 +147,7 @@ std::string sweep_json(const Sweep& sweep) {
     for (std::size_t a = 0; a < values.size(); ++a) out["set"][sweep.grid.axes[a].key] = values[a];
     json["rows"].push_back(std::move(out));
   }
-  return json.dump(2) + "\n";
+  return dump(json);
 }
 
 std::size_t resume(Sweep& sweep, const std::string& csv_file) {

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "emulator/step_trial.h"
 #include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
+#include "tools/report/json/json.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
@@ -185,7 +185,6 @@ std::string csv_of(const std::vector<StepRow>& rows) {
 // Schema ghostrank/adapt/1. Seconds of the emulated cluster.
 std::string json_of(const AdaptFlags& flags, const Steps& steps, const std::vector<Course>& courses,
                     const std::vector<StepRow>& rows) {
-  using Json = nlohmann::ordered_json;
   Json json{{"schema", "ghostrank/adapt/1"},
             {"version", GHOSTRANK_VERSION},
             {"config", Json::parse(steps.job.config_json)},
@@ -205,7 +204,7 @@ std::string json_of(const AdaptFlags& flags, const Steps& steps, const std::vect
                                   {"rate_bps", row.rate},
                                   {"sent_share", row.share},
                                   {"step_time_s", row.seconds}});
-  return json.dump(2) + "\n";
+  return dump(json);
 }
 
 }  // namespace

@@ -415,7 +415,7 @@ void add_compare_job_flags(CLI::App& app, CompareJobFlags& f) {
 
 bool compares_job(const CompareJobFlags& f, const std::vector<std::string>& files) {
   const bool job_alone =
-      files.size() == 1 && std::filesystem::path(files[0]).extension() == ".yaml";
+      files.size() == 1 && (files[0].ends_with(".yaml") || files[0].ends_with(".yml"));
   return given_variants(f) || job_alone || !f.redraw.empty();
 }
 

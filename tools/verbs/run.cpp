@@ -308,6 +308,7 @@ int verb_run(const Argv& argv) {
   }
   const World world = world_from_environment();
   if (flags.trace == "-") throw Error("--trace -: a trace needs a file; name one");
+  if (flags.heat_map == "-") throw Error("--heatmap -: a picture needs a file; name one");
   if (flags.dry_run && !(flags.csv + flags.trace + flags.heat_map).empty())
     throw Error(
         "--dry-run plays nothing; leave out --csv, --trace and --heatmap, or use 'ghostrank plan'");

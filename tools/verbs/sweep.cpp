@@ -219,6 +219,7 @@ int outcome_of(const SweepFlags& flags, const Sweep& sweep) {
 
 void add_flags(CLI::App& app, SweepFlags& flags) {
   add_job_flags(app, flags.job);
+  app.get_option("job")->description("job file (YAML), or a result whose job is taken again");
   app.add_option("--grid", flags.grid, "keys and their values; every combination is played")
       ->required()
       ->type_name("'KEY=V1,V2;KEY=...'")

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "emulator/network/fabric_facts.h"
 #include "profiles/error.h"
 #include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
 #include "tools/report/files/output_files.h"
+#include "tools/report/json/json.h"
 #include "tools/text/humane.h"
 #include "tools/text/svg.h"
 #include "tools/text/table.h"
@@ -22,8 +22,6 @@
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostDrawn = 150;  // switches; larger fabrics are drawn pod by pod
 
@@ -152,7 +150,7 @@ int verb_show(const Argv& argv) {
   const SwitchGraph graph = switches_of(cluster);
   const FabricFacts facts = fabric_facts(graph, cluster.nic.rate_bps);
   if (!svg.empty()) write_whole(svg, picture_of(graph));
-  if (!json.empty()) write_whole(json, json_of(graph, facts).dump(2) + "\n");
+  if (!json.empty()) write_whole(json, dump(json_of(graph, facts)));
   if (json != "-")
     std::printf("%s", render(text_of(graph, facts, cluster.nic.rate_bps > 0)).c_str());
   return 0;

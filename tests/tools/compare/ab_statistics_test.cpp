@@ -95,6 +95,7 @@ TEST(AbStatistics, CallsAnEffectOnlyBeyondTheMargin) {
   EXPECT_EQ(judge_exact(1, 0).verdict, Verdict::same);
   EXPECT_EQ(judge_exact(1.001, 0).verdict, Verdict::slower);
   EXPECT_EQ(judge_exact(0.999, 0.01).verdict, Verdict::same);
+  EXPECT_EQ(judge_exact(std::nan(""), 0).verdict, Verdict::inconclusive);  // steps of 0 s
 }
 
 TEST(AbStatistics, DrawsEveryOrderOfABlockEquallyOften) {

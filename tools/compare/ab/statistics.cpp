@@ -89,12 +89,15 @@ std::string name_of(Verdict verdict) {
   return "inconclusive";
 }
 
+constexpr const char* kNoRatio = "no ratio: a step takes no time";
+
 Judgement judge(const RatioEstimate& ratio, double margin) {
   if (ratio.blocks < kLeastBlocksForAnEffect) {
     return {Verdict::inconclusive, "too few runs: an effect needs " +
                                        std::to_string(kLeastBlocksForAnEffect) +
                                        " of each variant or more"};
   }
+  if (!std::isfinite(ratio.value)) return {Verdict::inconclusive, kNoRatio};
   const Interval& ci = *ratio.ci95;
   if (margin > 0 && ci.low >= 1 - margin && ci.high <= 1 + margin)
     return {Verdict::same, "the interval lies within the margin of " + humane_percent(margin)};
@@ -108,6 +111,7 @@ Judgement judge(const RatioEstimate& ratio, double margin) {
 }
 
 Judgement judge_exact(double ratio, double margin) {
+  if (!std::isfinite(ratio)) return {Verdict::inconclusive, kNoRatio};
   if (ratio == 1) return {Verdict::same, "deterministic: equal"};
   if (std::abs(ratio - 1) <= margin)
     return {Verdict::same, "deterministic: within the margin of " + humane_percent(margin)};

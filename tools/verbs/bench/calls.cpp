@@ -112,6 +112,8 @@ std::vector<std::uint64_t> sizes_of(const SizeRange& range) {
     throw Error("--maxbytes " + std::to_string(range.last) + " is less than --minbytes " +
                 std::to_string(range.first) + "; give both, as in -b 8 -e 128M");
   }
+  if (range.first == 0 && range.factor > 1 && range.last > 0)
+    throw Error("-b 0 stays 0 however often -f multiplies it; give -i, or a larger -b");
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = range.first; size <= range.last;) {
     sizes.push_back(size);

@@ -119,7 +119,7 @@ std::string checked(const std::string& file) {
   }
   const LoadedJob job = load_job(path, {});
   const Workload workload = plan_workload(job.spec);
-  return "job of " + humane_count(workload.ranks, "rank") + ", " +
+  return "job of " + humane_count(workload.ranks - workload.servers, "rank") + ", " +
          humane_count(static_cast<double>(workload.roles.size()), "role");
 }
 
