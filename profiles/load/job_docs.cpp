@@ -224,12 +224,19 @@ std::string default_text(const Key& key) {
   return key.standard.empty() ? "empty" : code(key.standard);
 }
 
+// A bar would end the cell of a table.
+std::string cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.replace(at, 1, "\\|");
+  return text;
+}
+
 std::string table_markdown(std::span<const Key> table) {
   std::string out = "| key | value | default | meaning |\n|---|---|---|---|\n";
   for (const Key& key : table)
     if (key.available)
       out += "| " + code(key.path) + " | " + type_text(key) + " | " + default_text(key) + " | " +
-             meaning(key) + " |\n";
+             cell(meaning(key)) + " |\n";
   return out;
 }
 
