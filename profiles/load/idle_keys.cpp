@@ -10,6 +10,7 @@
 #include "collectives/library.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/device/compute.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 
 namespace ghostrank {
@@ -126,7 +127,7 @@ class Search {
 
   void idle_beside(const Setting& setting, const Beside& one) {
     const std::string key(one.key), value = in_.text(one.key);
-    const std::string where = " where " + key + " is " + value;
+    const std::string where = " where " + key + " is " + (is_text(value) ? "given" : value);
     idle(setting, where,
          std::string(setting.key->path) + " means nothing" + where + "; leave it out, or " +
              (one.others ? "change " + key : "use " + key + ": " + alternatives(one.values)),

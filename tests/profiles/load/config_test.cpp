@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -205,6 +209,44 @@ TEST(ConfigJson, LoadsAgainToTheSameJob) {
     EXPECT_EQ(again.spec.model->layers[0].forward, first.spec.model->layers[0].forward);
     EXPECT_EQ(again.spec.cluster.nic.rate_bps, first.spec.cluster.nic.rate_bps);
     EXPECT_EQ(again.spec.dilation, first.spec.dilation);
+  }
+}
+
+TEST(ConfigJson, HoldsTheTextsOfFilesThatKeysName) {
+  const test::Folder folder, elsewhere;
+  folder.write("rates.csv", "seconds,rate\n0,90Gbps\n");
+  folder.write("links.csv", "from,to,rate\nn0-1,a\nn2-3,b\na,b,400Gbps\n");
+  folder.write("links.json", R"({"links": [{"from": "n0-3", "to": "a"}]})");
+  folder.write("places.txt", "0-3 4-7\n");
+  folder.write("bins.csv", "magnitude,count\n0.001,10\n");
+  folder.write("costs.csv", "method,elements,compress_ns,decompress_ns\ndgc,1000,1,2\n");
+  const std::string head =
+      "model: {kind: layers, layers: [{parameters: [5000]}]}\nfabric: {kind: virtual}\n"
+      "cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, ";
+  const std::string payload =
+      "compression: {method: dgc, costs: costs.csv}\ntensors: {distribution: ";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> jobs{
+      {head + "nic: {rate: 100Gbps, rates: rates.csv}, topology: {kind: links.csv}}\n" + payload +
+           "measured bins.csv}\n",
+       {"rates.csv", "links.csv", "bins.csv", "costs.csv"}},
+      {head + "nic: {rate: 100Gbps}, topology: {kind: links.json}}\n" + payload +
+           "[{tensors: '*', law: measured bins.csv}]}\n",
+       {"links.json", "bins.csv"}},
+      {head + "topology: {kind: leaf_spine, leaves: 2, places: 8, placement: places.txt}}\n",
+       {"places.txt"}}};
+  for (const auto& [text, files] : jobs) {
+    const std::string path = folder.write("job.yaml", text);
+    const std::string config = load_job(path, {}).config_json;
+    const LoadedJob again = load_job(elsewhere.write("job.json", config), {});
+    EXPECT_EQ(again.config_json, config);
+    for (const std::string& file : files) {
+      EXPECT_EQ(config.find(file), std::string::npos) << config;
+      std::ifstream in(folder.path(file));
+      const std::string before{std::istreambuf_iterator<char>(in), {}};
+      folder.write(file, before + (file.ends_with(".txt") ? "\n" : "\n# another\n"));
+      EXPECT_NE(load_job(path, {}).config_json, config) << file;
+      folder.write(file, before);
+    }
   }
 }
 
