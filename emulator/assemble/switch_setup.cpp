@@ -105,7 +105,7 @@ class SwitchSetup {
       s.arrivals.kind = MessageKind::note;
       const NetworkDevice device = know_each_other(s.binding);
       // NICs of a node may be in networks of their own, and the switch in one of these.
-      if (service.rails.size() > 1) s.device = device.name;
+      if (spec_.network_switch.nics > 1) s.device = device.name;
       addresses_.put(end.scheme), addresses_.put(end.rail), addresses_.put(end.number);
       addresses_.put(s.binding.address), addresses_.put(device.mac);
       Greeting& g = greetings_.emplace_back(Greeting{static_cast<std::size_t>(shard),

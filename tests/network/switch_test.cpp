@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -304,6 +305,13 @@ TEST_F(SwitchedHosts, SumOnEveryRail) {
   for (int h = 0; h < kHosts; ++h)
     for (const char* nic : {".nic0", ".nic1"})
       EXPECT_TRUE(senders.contains("n" + std::to_string(h) + nic)) << h << nic;
+
+  // Each group has a rank on every node, and so one rail: that of its NIC.
+  std::ofstream(lab->file("groups.yaml"))
+      << "ranks: " << 2 * kHosts << "\ngroups: {dp: [0-" << 2 * kHosts - 2 << "/2, 1-"
+      << 2 * kHosts - 1 << "/2]}\nroles:\n  - name: all\n    ranks: 0-" << 2 * kHosts - 1
+      << "\n    iterations:\n      - compute: |\n          allreduce dp float32 5000\n";
+  expect_exact(job("float32", rails + " -s program=" + lab->file("groups.yaml")));
 }
 
 // The switch is told of the job by a controller of the form that SwitchML publishes.
