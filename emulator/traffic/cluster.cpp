@@ -366,7 +366,9 @@ Location Cluster::switch_location(const JobSpec& spec, const SchemeUse& use, con
   SharedSwitch& here = at->second;
   if (fresh) here.location = new_switch(near);
   here.slots += helper.slots;
-  if (const int most = spec.collectives.in_switch.memory_slots; here.slots > most)
+  // Jobs that share switches agree on their memory.
+  const JobSpec& own = settings_of(spec, workload_, workload_.groups[use.group].kind);
+  if (const int most = own.collectives.in_switch.memory_slots; here.slots > most)
     throw Error("switch.memory_slots: the switch " +
                 (rack < 0 ? std::string("above the racks") : "of rack " + std::to_string(rack)) +
                 " on rail " + std::to_string(rail) + " has " + std::to_string(most) +

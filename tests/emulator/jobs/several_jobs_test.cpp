@@ -313,6 +313,20 @@ TEST(SeveralJobs, HaveLibrariesSchemesAndTensorsOfTheirOwn) {
   EXPECT_NEAR(received, 2.0 * kCount * 4, 1000);  // plus the names of its parts
 }
 
+// Every job has its own settings of the switch, on whose memory they agree; the outer file has
+// none.
+TEST(SeveralJobs, ShareTheMemoryOfASwitch) {
+  const auto play = [](int memory_slots) {
+    SmallJob one = all_reduce_of(2);
+    one.spec.collectives.algorithm(Func::all_reduce) = "switchml";
+    one.spec.collectives.in_switch.slots = 512;
+    one.spec.collectives.in_switch.memory_slots = memory_slots;
+    return together(fabric(NetworkModel::loggp), {{one, {0, 1}}, {one, {2, 3}}}).run();
+  };
+  EXPECT_EQ(play(1024).interrupted, "");
+  EXPECT_THROW(play(1023), Error);
+}
+
 // A job's colocated servers run on its own nodes.
 TEST(SeveralJobs, MayHaveServersBesideTheirGpus) {
   SmallJob a = all_reduce_of(2), b = all_reduce_of(2);
