@@ -50,6 +50,7 @@ struct OmniReduceOptions {
   // Once all ranks have heard nothing from the switch for this long, they sum without it, for good;
   // 0: never.
   Picoseconds fallback = 1'000'000'000'000;
+  double packet_rate = 0;  // packets per second that the switch takes; 0: unlimited
 };
 
 // Throws std::invalid_argument for options out of range, and for a switch with too many ranks.

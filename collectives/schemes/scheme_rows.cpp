@@ -54,7 +54,8 @@ std::unique_ptr<Ends> omnireduce_switch(int ranks, const Communicator& comm) {
                                  .slots = in.slots,
                                  .first_slot = in.first_slot,
                                  .timeout = in.timeout_ps,
-                                 .fallback = in.fallback_ps});
+                                 .fallback = in.fallback_ps,
+                                 .packet_rate = in.packet_rate});
 }
 
 std::unique_ptr<Ends> sparse_all_gather(int ranks, const Communicator&) {

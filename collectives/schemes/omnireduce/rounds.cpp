@@ -9,11 +9,18 @@ namespace {
 class Aggregator final : public Agent {
  public:
   explicit Aggregator(const Setup& setup)
-      : setup_(setup), cost_(setup), rounds_(setup.options.slots, setup.ranks), all_(setup.ranks) {
+      : setup_(setup),
+        cost_(setup),
+        rounds_(setup.options.slots, setup.ranks),
+        all_(setup.ranks),
+        spent_(setup.options.packet_rate > 0
+                   ? static_cast<Picoseconds>(1e12 / setup.options.packet_rate)
+                   : 0) {
     std::iota(all_.begin(), all_.end(), 0);
   }
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
+    if (spent_ > 0) io.spend(spent_);
     if (from >= setup_.ranks || !well_formed(note, setup_)) return;
     const std::uint32_t slot = setup_.own_slot(note.index & ~kSetBit);
     Round* round = rounds_.of(slot, words_in(note).round);
@@ -40,6 +47,7 @@ class Aggregator final : public Agent {
   SumCost cost_;
   SlotRounds rounds_;
   std::vector<GroupParty> all_;
+  const Picoseconds spent_;  // per packet
 };
 
 }  // namespace

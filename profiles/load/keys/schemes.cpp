@@ -127,7 +127,7 @@ constexpr std::array kKeys{
         "millions of packets that one switch takes per second, of all communicators; 0: any number",
         0, 1e6}
         .on("memory virtual")
-        .with_schemes(),
+        .with_schemes("switchml atp omnireduce_switch"),
     Key{"switch.trees", KeyType::integer, "1",
         "trees for streaming that a switch of sharp has active at a time; a communicator that gets "
         "none reduces around a ring",

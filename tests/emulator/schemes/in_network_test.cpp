@@ -151,6 +151,12 @@ TEST(InTheNetwork, ASwitchTakesPacketsAtItsOwnRate) {
     expect_within(seconds_of(job), communicators * kNodes * 2000 / 1e6, 0.01,
                   std::to_string(communicators));
   }
+  SmallJob job(kNodes, 1, FabricKind::virtual_time);
+  job.spec.collectives.algorithm(Func::all_reduce) = "omnireduce_switch";
+  job.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+  job.spec.collectives.in_switch.packet_rate = 1e6;
+  job.collective(Func::all_reduce, 2000 * 256, DataType::int32, 0, 1);
+  expect_within(seconds_of(job), kNodes * 2000 / 1e6, 0.01, "omnireduce_switch");
 }
 
 // By messages of 32 KiB with a header of 16 bytes: up, then down.
