@@ -72,10 +72,17 @@ class SwitchSetup {
     }
     return use(end).ends->size() + static_cast<GroupParty>(found);
   }
+  // The communicators that the switch serves, of the first `schemes` ones.
+  std::uint32_t served(std::uint32_t schemes) const {
+    const auto first = cluster_.schemes().begin();
+    return static_cast<std::uint32_t>(
+        std::count_if(first, first + schemes, [](const SchemeUse& u) { return u.outside; }));
+  }
   std::uint16_t port_of(std::uint32_t scheme) const {
-    const std::uint32_t port = spec_.network_switch.worker_port + kPortStep * scheme;
+    const std::uint32_t port = spec_.network_switch.worker_port + kPortStep * served(scheme);
     if (port > 0xffff - kPortStep)
-      throw Error("switch.worker_port: " + std::to_string(cluster_.schemes().size()) +
+      throw Error("switch.worker_port: " +
+                  std::to_string(served(static_cast<std::uint32_t>(cluster_.schemes().size()))) +
                   " communicators need a UDP port in sixteen each, from " +
                   std::to_string(spec_.network_switch.worker_port) +
                   " on; use fewer, or a smaller port");
@@ -153,7 +160,7 @@ class SwitchSetup {
       if (host_ != Host(0) || !switch_) continue;
       const auto [scheme, rail] = which;
       const SwitchService service = *cluster_.schemes()[scheme].ends->switch_service();
-      std::string name = "ghostrank-" + std::to_string(scheme);
+      std::string name = "ghostrank-" + std::to_string(served(scheme));
       if (service.rails.size() > 1) name += ".rail" + std::to_string(rail);
       SwitchJob job{name,
                     service.elements,

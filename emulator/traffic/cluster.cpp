@@ -290,13 +290,15 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   comm.at_servers = servers_of(own, workload_, kind, row);
   comm.omnireduce = own.collectives.omnireduce;
   const auto size = static_cast<int>(members_of(group).size());
-  if (outside_) reserve_slots(spec, use, comm);
-  try {
-    use.ends = row.ends(size, comm);
-  } catch (const std::invalid_argument& error) {
-    refuse(std::string("cannot serve a group of ") + std::to_string(size) + ": " + error.what());
-  }
-  if (!use.ends || use.ends->size() != size) refuse("gives no ends for its communicator");
+  const auto make_ends = [&] {
+    try {
+      use.ends = row.ends(size, comm);
+    } catch (const std::invalid_argument& error) {
+      refuse(std::string("cannot serve a group of ") + std::to_string(size) + ": " + error.what());
+    }
+    if (!use.ends || use.ends->size() != size) refuse("gives no ends for its communicator");
+  };
+  make_ends();
   use.helpers = use.ends->helpers();
   const auto is_switch = [](const Helper& h) { return h.kind == PartyKind::network_switch; };
   if (!spec.network_switch.fails_at.empty() && !use.ends->survives().restart &&
@@ -304,6 +306,10 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     refuse("does not survive a switch that fails; leave switch.fails_at_us away");
   const auto service = use.ends->switch_service();
   use.outside = outside_ && !use.helpers.empty() && service.has_value();
+  if (use.outside) {
+    reserve_slots(spec, use, comm);
+    if (use.first_slot > 0) make_ends();  // which number their slots from there on
+  }
   // An external switch without switch.socket may be leaves and a spine.
   const SwitchSpec& sw = spec.network_switch;
   const bool many = use.outside && use.helpers.size() > service->rails.size();

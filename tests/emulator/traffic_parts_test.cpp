@@ -2,6 +2,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -65,6 +66,43 @@ TEST(Cluster, LayoutsSayOnWhichGpusRanksAreWhereNodesHaveDifferentOnes) {
   EXPECT_EQ(gpus_of({2, 3, 4, 5, 6, 7}), (std::vector<std::int32_t>{2, 3, 0, 1, 2, 3}));
   EXPECT_TRUE(gpus_of({0, 1, 4, 5, 6, 7}).empty());
   EXPECT_TRUE(gpus_of({0, 5, 10}).empty());  // a rank on each node looks for no other
+}
+
+// All-reduces on a started switch of groups with these members, each on 16 slots.
+testing::SmallJob on_switch(int nodes, int gpus, const std::vector<std::vector<int>>& groups) {
+  testing::SmallJob job(nodes, gpus, FabricKind::packets);
+  job.spec.collectives.algorithm(Func::all_reduce) = "switchml";
+  job.spec.collectives.in_switch.slots = 16;
+  job.spec.network_switch.target = SwitchTarget::compiled;
+  job.collective(Func::all_reduce, 1000);
+  Op op = job.program().streams[0][0];
+  job.program().streams[0] = {};
+  job.workload.group_names.clear();
+  job.workload.groups.clear();
+  for (const std::vector<int>& members : groups) {
+    Group& group = job.workload.groups.emplace_back();
+    op.group = group.kind = static_cast<std::uint16_t>(job.workload.group_names.size());
+    for (const int rank : members) group.members.emplace_back(rank);
+    job.workload.group_names.push_back("g" + std::to_string(op.group));
+    job.program().streams[0].push_back(op);
+  }
+  return job;
+}
+
+std::vector<int> first_slots(const testing::SmallJob& job) {
+  const Cluster cluster(job.spec, job.workload, 1);
+  std::vector<int> slots;
+  for (const SchemeUse& use : cluster.schemes()) slots.push_back(use.first_slot);
+  return slots;
+}
+
+// A group inside a node does not send to the switch.
+TEST(Cluster, GivesSlotsOfTheSwitchToGroupsThatUseIt) {
+  testing::SmallJob job = on_switch(2, 2, {{0, 1}, {0, 2}, {1, 3}});
+  job.spec.cluster.nics_per_node = 1;
+  EXPECT_EQ(first_slots(job), (std::vector<int>{0, 0, 16}));
+  job.spec.cluster.nics_per_node = 2;
+  EXPECT_EQ(first_slots(job), (std::vector<int>{0, 0, 0}));
 }
 
 // Both kinds of group have the same members and calls, and algorithms of their own.
