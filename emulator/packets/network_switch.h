@@ -15,6 +15,9 @@
 
 namespace ghostrank {
 
+// Which of `leaves` leaf switches has an emulated node: neighbours share one.
+constexpr int leaf_of_node(int node, int nodes, int leaves) { return node * leaves / nodes; }
+
 // A rail of a communicator as the switch knows it. The switch tells packets apart by their ingress
 // port, their source address and their slot.
 struct SwitchJob {

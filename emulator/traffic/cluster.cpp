@@ -9,6 +9,7 @@
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
 #include "emulator/network/packet_setup.h"
+#include "emulator/packets/network_switch.h"
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
@@ -22,6 +23,9 @@ namespace {
 constexpr int kMostByAuto = 4;
 
 constexpr int kNodesOfRack = 32;  // their NICs of one rail share a scheme's switch
+
+// In place of a NIC, the link from a leaf of the switch outside ghostrank to the spine.
+Nic uplink(int leaf) { return Nic(-1 - leaf); }
 
 }  // namespace
 
@@ -344,14 +348,28 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   schemes_.push_back(std::move(use));
 }
 
-// Gives the communicator slots that none of its NICs uses for another communicator. Each
-// communicator has switch.slots of them.
+// Gives the communicator slots that no other one has on a NIC of its ranks; where it crosses
+// leaves, nor on their links to the spine. Each communicator has switch.slots of them.
 void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& comm) {
-  const int slots = spec.collectives.in_switch.slots;
-  for (const WorldRank rank : members_of(use.group))
-    use.first_slot = std::max(use.first_slot, next_slot_[location(rank).nic]);
-  for (const WorldRank rank : members_of(use.group))
-    next_slot_[location(rank).nic] = use.first_slot + slots;
+  std::set<Nic> ways;
+  std::set<int> leaves;
+  for (const WorldRank rank : members_of(use.group)) {
+    const Location& at = location(rank);
+    ways.insert(at.nic);
+    leaves.insert(
+        leaf_of_node(at.node.value(), spec.cluster.all_nodes(), spec.network_switch.leaves));
+  }
+  if (leaves.size() > 1) {
+    if (use.ends->switch_service()->rails.size() > 1)
+      throw Error(
+          "switch.leaves: a group of " + std::to_string(use.parties.size()) +
+          " ranks has several NICs of a node and crosses leaves, which have one link each to "
+          "the spine; give its nodes one NIC (cluster.nics_per_node), let the scheme serve "
+          "groups of one rank per node (collectives.groups), or use one switch");
+    for (const int leaf : leaves) ways.insert(uplink(leaf));
+  }
+  for (const Nic way : ways) use.first_slot = std::max(use.first_slot, next_slot_[way]);
+  for (const Nic way : ways) next_slot_[way] = use.first_slot + spec.collectives.in_switch.slots;
   comm.in_switch.first_slot = use.first_slot;
 }
 
@@ -361,16 +379,25 @@ Location Cluster::switch_location(const JobSpec& spec, const SchemeUse& use, con
   const bool shared = helper.near != kNoRank;
   const Location near = location(members_of(use.group).at(shared ? helper.near : 0));
   if (use.outside) {  // there is one; it manages its slots itself
-    const auto [one, first] = switches_.try_emplace({-1, -1});
+    const auto [one, first] = switches_.try_emplace({-1, -1, 0});
     if (first) one->second.location = new_switch(near);
     return one->second.location;
   }
   const int rail = near.nic.value() % nics_per_node_;
   const int rack = helper.level == 0 ? near.node.value() / kNodesOfRack : -1;
   if (!shared) return new_switch(near);
-  const auto [at, fresh] = switches_.try_emplace({rail, rack});
-  SharedSwitch& here = at->second;
-  if (fresh) here.location = new_switch(near);
+  // Nodes in another order than their ranks: a communicator may have several switches in a rack.
+  const auto is_its = [&](const SharedSwitch& one) {
+    return std::any_of(use.parties.begin(), use.parties.end(),
+                       [&](WorldParty party) { return location(party).nic == one.location.nic; });
+  };
+  SharedSwitch* found = nullptr;
+  for (int nth = 0; !found; ++nth) {
+    const auto [at, fresh] = switches_.try_emplace({rail, rack, nth});
+    if (fresh) at->second.location = new_switch(near);
+    if (rack < 0 || fresh || !is_its(at->second)) found = &at->second;
+  }
+  SharedSwitch& here = *found;
   here.slots += helper.slots;
   // Jobs that share switches agree on their memory.
   const JobSpec& own = settings_of(spec, workload_, workload_.groups[use.group].kind);

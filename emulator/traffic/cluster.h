@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -171,10 +172,12 @@ class Cluster {
     Location location;
     int slots = 0;  // taken
   };
-  std::map<std::pair<int, int>, SharedSwitch> switches_;  // by rail and rack; -1: above the racks
+  // By rail, rack (-1: above the racks) and number there.
+  std::map<std::tuple<int, int, int>, SharedSwitch> switches_;
   std::vector<SchemeUse> schemes_;
   std::vector<int> helpers_of_job_;  // so far
-  std::map<Nic, int> next_slot_;     // of a switch outside ghostrank, by NIC of its workers
+  // Of a switch outside ghostrank, by NIC of its workers, or link between its leaf and the spine.
+  std::map<Nic, int> next_slot_;
   std::map<std::pair<std::uint32_t, std::string_view>, int> scheme_of_;  // group, name of the row
   std::vector<std::uint32_t> layout_of_;
   std::vector<GroupLayout> layouts_;

@@ -11,6 +11,7 @@
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/longest_chain.h"
 #include "emulator/traffic/step_table.h"
+#include "profiles/error.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -103,6 +104,23 @@ TEST(Cluster, GivesSlotsOfTheSwitchToGroupsThatUseIt) {
   EXPECT_EQ(first_slots(job), (std::vector<int>{0, 0, 16}));
   job.spec.cluster.nics_per_node = 2;
   EXPECT_EQ(first_slots(job), (std::vector<int>{0, 0, 0}));
+}
+
+// A leaf has one link to the spine, on which packets are told apart by their slots alone.
+TEST(Cluster, TellsGroupsApartOnTheLinksBetweenLeavesAndTheSpine) {
+  testing::SmallJob job = on_switch(4, 1, {{0, 2}, {1, 3}, {0, 1}, {2, 3}});
+  EXPECT_EQ(first_slots(job), (std::vector<int>{0, 0, 16, 16}));
+  job.spec.network_switch.leaves = 2;
+  EXPECT_EQ(first_slots(job), (std::vector<int>{0, 16, 32, 32}));
+  testing::SmallJob rails = on_switch(4, 2, {{0, 1, 2, 3}});
+  rails.spec.cluster.nics_per_node = 2;
+  rails.spec.network_switch.leaves = 2;
+  EXPECT_EQ(first_slots(rails), (std::vector<int>{0})) << "behind one leaf";
+  rails = on_switch(4, 2, {{0, 1, 4, 5}});
+  rails.spec.cluster.nics_per_node = 2;
+  EXPECT_EQ(first_slots(rails), (std::vector<int>{0}));
+  rails.spec.network_switch.leaves = 2;
+  EXPECT_THROW(first_slots(rails), Error);
 }
 
 // Both kinds of group have the same members and calls, and algorithms of their own.

@@ -86,6 +86,16 @@ TEST_F(LeavesOfTheRun, ScatterGatherAndReduce) {
   }
 }
 
+// Two groups cross the leaves, which send their sums to the spine over one link.
+TEST_F(LeavesOfTheRun, SumForSeveralGroups) {
+  std::ofstream(lab->file("groups.yaml"))
+      << "ranks: 4\ngroups: {dp: [0-2/2, 1-3/2]}\nroles:\n  - name: all\n    ranks: 0-3\n"
+         "    iterations:\n      - compute: |\n          allreduce dp float32 30070\n";
+  for (const std::string& target : targets())
+    expect_exact(
+        two_levels(" -s program=" + lab->file("groups.yaml") + " -s switch.target=" + target));
+}
+
 // A stand-in for the P4 compiler: it copies the program that the real one has made of ours.
 TEST_F(LeavesOfTheRun, HaveTheirProgramCompiledOnce) {
   if (targets().back() != "dpdk") GTEST_SKIP() << "built without DPDK";

@@ -19,7 +19,7 @@ int SwitchTree::ports(int at) const {
 
 int SwitchTree::begin(int leaf) const { return (leaf * nodes_ + leaves_ - 1) / leaves_ * nics_; }
 
-int SwitchTree::leaf_of(int port) const { return port / nics_ * leaves_ / nodes_; }
+int SwitchTree::leaf_of(int port) const { return leaf_of_node(port / nics_, nodes_, leaves_); }
 
 int SwitchTree::towards(int at, int port) const {
   const int leaf = leaf_of(port);

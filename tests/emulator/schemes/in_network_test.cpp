@@ -1,7 +1,9 @@
 // Schemes in the network, in virtual time: how long their calls take against the bounds that follow
 // from bytes on the wire, for one rail and for several, for one level of switches and for two.
+#include <algorithm>
 #include <random>
 #include <stdexcept>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -172,6 +174,16 @@ TEST(InTheNetwork, SharpTakesOneTensorAndARingWhereItHasNoTree) {
     expect_within(seconds_of(job), 2 * (nodes - 1.0) / nodes * kMessages * kMessage, 0.03,
                   std::to_string(nodes) + " around a ring");
   }
+}
+
+// Its two switches near the first ranks of its racks are two, though one rack of nodes has both.
+TEST(InTheNetwork, OneCommunicatorsSwitchesAreSeveralWhereNodesAreInAnotherOrder) {
+  SmallJob job = job_of(64, 1, "sharp");
+  job.collective(Func::all_reduce, 500 * 8192, DataType::float32);
+  const double in_order = seconds_of(job);
+  std::vector<WorldRank>& ranks = job.workload.groups[0].members;
+  std::rotate(ranks.begin() + 16, ranks.begin() + 40, ranks.begin() + 56);
+  EXPECT_NEAR(seconds_of(job) / in_order, 1, 1e-3);
 }
 
 // Two communicators of the same nodes ask one switch for a tree each.
