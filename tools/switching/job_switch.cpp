@@ -14,6 +14,7 @@
 #include "emulator/host/link_layer.h"
 #include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/load/sections/network.h"
 #include "switch/compiled/pool.h"
 #include "tools/switching/control.h"
@@ -242,8 +243,8 @@ std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw, int at,
                     ", port: " + std::to_string(tree_.towards(at, n)) + "}");
   if (sw.loss > 0) lines.emplace_back("loss:");
   for (int p = 0; sw.loss > 0 && p < tree_.ports(at); ++p)
-    lines.push_back("  - {port: " + std::to_string(p) + ", ingress: " + std::to_string(sw.loss) +
-                    ", egress: " + std::to_string(sw.loss) + "}");
+    lines.push_back("  - {port: " + std::to_string(p) + ", ingress: " + number_text(sw.loss) +
+                    ", egress: " + number_text(sw.loss) + "}");
   return lines;
 }
 

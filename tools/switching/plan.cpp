@@ -183,8 +183,15 @@ JobPlan job_of(const YamlValue& value) {
   return job;
 }
 
-std::uint16_t in_65536ths(double share) {
-  return static_cast<std::uint16_t>(std::lround(std::min(share * 65536, 65535.0)));
+// The probability in the steps that switches count in. Refuses one that would be lost.
+std::uint16_t in_65536ths(const Fields& f, std::string_view name) {
+  const double share = f.share(name);
+  const auto steps = static_cast<std::uint16_t>(std::lround(std::min(share * 65536, 65535.0)));
+  if (share > 0 && steps == 0)
+    fail(f.at(name).mark, std::string(name) +
+                              " is less than half of 1/65536 (0.0000153), in whose steps switches "
+                              "lose packets; write 0, or 0.00001 or more");
+  return steps;
 }
 
 }  // namespace
@@ -210,8 +217,8 @@ SwitchPlan read_switch_plan(const std::string& path, int ports) {
   plan.loss.resize(ports);
   for (const YamlValue& child : f.list("loss")) {
     const Fields entry(child, "a loss", {"port", "ingress", "egress"});
-    plan.loss[entry.integer("port", 0, ports - 1)] = {in_65536ths(entry.share("ingress")),
-                                                      in_65536ths(entry.share("egress"))};
+    plan.loss[entry.integer("port", 0, ports - 1)] = {in_65536ths(entry, "ingress"),
+                                                      in_65536ths(entry, "egress")};
   }
   for (const YamlValue& child : f.list("jobs")) {
     const JobPlan job = job_of(child);

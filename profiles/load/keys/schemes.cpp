@@ -84,7 +84,7 @@ constexpr std::array kKeys{
         .where("switch.target", "compiled dpdk bmv2"),
     Key{"switch.loss", KeyType::number, "0",
         "share of a scheme's packets that the switch loses on purpose at every port, each way, "
-        "drawn from run.seed",
+        "in steps of 1/65536, drawn from run.seed",
         0, 0.99}
         .on("ofi packets")
         .where("switch.target", "compiled dpdk bmv2"),

@@ -257,6 +257,11 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
          "elements; use one of these");
   sw.worker_port = static_cast<std::uint16_t>(in.integer("switch.worker_port"));
   sw.loss = in.number("switch.loss");
+  if (sw.loss > 0 && sw.loss * 65536 < 0.5)
+    fail(in.at("switch.loss").mark,
+         "switch.loss: " + in.text("switch.loss") +
+             " is less than half of 1/65536 (0.0000153), in whose steps switches lose packets; "
+             "write 0, or 0.00001 or more");
   sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
   if (!sw.started()) return;
   read_leaves(in, out.cluster.all_nodes(), sw);

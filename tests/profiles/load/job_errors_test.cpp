@@ -88,6 +88,7 @@ TEST(JobErrors, NameAProgramOfASwitchThatIsNotThere) {
   expect("loss: 0.1, entries: /etc/passwd, program: " GHOSTRANK_SOURCE_DIR
          "/collectives/examples/slot_max.spec",
          "those of switch.entries; use fabric.packets.loss");
+  expect("loss: 0.000007", "switch.loss: 7e-06 is less than half of 1/65536");
 }
 
 TEST(JobErrors, SayHowManyLeavesThereMayBe) {

@@ -61,6 +61,13 @@ class SwitchPlanFile : public testing::Test {
   }
 };
 
+// A switch counts a probability in steps of 1/65536.
+TEST_F(SwitchPlanFile, NamesTheLeastLossOtherThanNone) {
+  EXPECT_THAT(why("ingress: 0.5", "ingress: 0.5, egress: 0.000007"),
+              HasSubstr("egress is less than half of 1/65536"));
+  EXPECT_EQ(why("ingress: 0.5", "ingress: 0.00001, egress: 0"), "");
+}
+
 TEST_F(SwitchPlanFile, IsReadWithItsDefaults) {
   const switchml::SwitchPlan plan = read(kPlan);
   EXPECT_EQ(plan.ports, 2);
