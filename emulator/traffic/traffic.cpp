@@ -248,19 +248,33 @@ class Planner {
       std::uint64_t& bytes = takes[edge.from];
       if (leaves(edge)) bytes = copies_ ? std::max(bytes, edge.bytes) : bytes + edge.bytes;
     }
+    // Copies of a modelled switch share links, too: the largest edge by sender and link.
+    std::map<std::pair<GroupParty, std::uint32_t>, LedgerCell> copied;
     for (const Ends::Edge& edge : edges) {
       const WorldParty from = cluster_.world_party(use, edge.from);
       const WorldParty to = cluster_.world_party(use, edge.to);
       const NicPair nics{cluster_.location(from).nic, cluster_.location(to).nic};
       if (edge.messages > 0) {  // 0: used only where something goes wrong
         const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
-        add_between(row, {index | kSchemeFlows, 0, from, to}, nics, {edge.bytes, edge.messages},
-                    egress, times);
+        const RoutedConnection way{index | kSchemeFlows, 0, from, to};
+        add_between(row, way, nics, {edge.bytes, edge.messages}, egress, times);
+        const bool copies = copies_ && cluster_.topology().is_switch(nics.source);
+        std::map<std::uint32_t, LedgerCell> of_edge;
+        on_links(way, nics, {edge.bytes * times, edge.messages * times},
+                 [&](std::uint32_t link, const LedgerCell& sum) {
+                   if (copies) of_edge[link] += sum;
+                   if (!copies) add_to_link(link, sum);
+                 });
+        for (const auto& [link, sum] : of_edge) {
+          LedgerCell& most = copied[{edge.from, link}];
+          most = {std::max(most.bytes, sum.bytes), std::max(most.messages, sum.messages)};
+        }
       }
       if (cluster_.outside(from) || cluster_.outside(to)) continue;  // not over a flow of the job
       plan_.sends_packets |= edge.carriage == Carriage::packet && leaves(edge);
       if (connections_) connections_->insert({index | kSchemeFlows, 0, from, to, nics});
     }
+    for (const auto& [at, most] : copied) add_to_link(at.second, most);
   }
 
   int chain_of(const Call& call) {
@@ -293,6 +307,8 @@ class Planner {
                              members[edge.from], members[edge.to]};
     if (connections_) connections_->insert({c.group, c.channel, c.from, c.to, nics});
     add_between(row, c, nics, {edge.bytes, edge.messages}, edge.bytes, times);
+    on_links(c, nics, {edge.bytes * times, edge.messages * times},
+             [this](std::uint32_t link, const LedgerCell& sum) { add_to_link(link, sum); });
   }
 
   // `egress`: bytes that occupy the sender's NIC.
@@ -320,27 +336,31 @@ class Planner {
     LedgerCell& pair = pairs_[{nics.source, nics.target}];
     pair.bytes += bytes;
     pair.messages += messages;
-    add_to_links(connection, nics, bytes, messages);
   }
 
-  // If routing chooses per message or flowlet, each path gets an equal share.
-  void add_to_links(const RoutedConnection& connection, const NicPair& nics, std::uint64_t bytes,
-                    std::uint64_t messages) {
+  void add_to_link(std::uint32_t link, const LedgerCell& sum) {
+    const Picoseconds busy = cluster_.topology().link(link).serialise(sum.bytes);
+    links_[link].merge({sum.bytes, sum.messages, busy, 0});
+  }
+
+  // Calls `add` with every link that some of `sum` takes, and how much of it. If routing chooses
+  // per message or flowlet, each path gets an equal share.
+  template <typename Add>
+  void on_links(const RoutedConnection& connection, const NicPair& nics, const LedgerCell& sum,
+                const Add& add) const {
     const Topology& topology = cluster_.topology();
+    if (cluster_.location(connection.from).node == cluster_.location(connection.to).node) return;
     const std::uint32_t paths = topology.paths(nics.source, nics.target);
-    const auto add = [&](std::uint32_t number, std::uint64_t b, std::uint64_t m) {
+    const auto along = [&](std::uint32_t number, const LedgerCell& part) {
       const Path path = topology.path(nics.source, nics.target, number);
-      for (int i = 0; i < path.links; ++i) {
-        const std::uint32_t link = path.link[i];
-        links_[link].merge({b, m, topology.link(link).serialise(b), 0});
-      }
+      for (int i = 0; i < path.links; ++i) add(path.link[i], part);
     };
     if (paths == 0) return;
     if (topology.one_path())
-      return add(topology.choose(connection, nics.source, nics.target), bytes, messages);
+      return along(topology.choose(connection, nics.source, nics.target), sum);
     for (std::uint32_t number = 0; number < paths; ++number)
-      add(number, bytes / paths + (number < bytes % paths),
-          messages / paths + (number < messages % paths));
+      along(number, {sum.bytes / paths + (number < sum.bytes % paths),
+                     sum.messages / paths + (number < sum.messages % paths)});
   }
 
   void finish() {

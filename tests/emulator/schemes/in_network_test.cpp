@@ -161,6 +161,34 @@ TEST(InTheNetwork, ASwitchTakesPacketsAtItsOwnRate) {
   expect_within(seconds_of(job), kNodes * 2000 / 1e6, 0.01, "omnireduce_switch");
 }
 
+// The copies of a broadcast pass a link between the leaves once, and the plan counts them so.
+TEST(InTheNetwork, CopiesTakeALinkOnce) {
+  SmallJob job = job_of(8, 1);
+  job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+  job.spec.cluster.topology.leaves = 2;
+  job.spec.cluster.topology.spines = 1;
+  job.spec.cluster.topology.oversubscription = 4;
+  job.collective(Func::broadcast, 1'024'000, DataType::int32);
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  const Result result = job.run();
+  expect_within(result.iterations[0].seconds, plan.step_seconds_at_least, 0.05, "step");
+  ASSERT_TRUE(plan.network && result.network);
+  ASSERT_EQ(plan.network->tiers.size(), result.network->tiers.size());
+  for (std::size_t i = 0; i < plan.network->tiers.size(); ++i)
+    EXPECT_EQ(plan.network->tiers[i].bytes, result.network->tiers[i].bytes) << i;
+}
+
+// A switch has one processor, however many cores servers have.
+TEST(InTheNetwork, ASwitchAtItsPacketRateIsBusy) {
+  SmallJob job = job_of(4, 1);
+  job.spec.cluster.servers.cores = 8;
+  job.spec.collectives.in_switch.packet_rate = 1e6;
+  job.collective(Func::all_reduce, 2000 * 256, DataType::int32);
+  const Result result = job.run();
+  ASSERT_EQ(result.servers.size(), 1u);
+  EXPECT_NEAR(result.servers[0].busy, 1, 0.02);
+}
+
 // By messages of 32 KiB with a header of 16 bytes: up, then down.
 TEST(InTheNetwork, SharpTakesOneTensorAndARingWhereItHasNoTree) {
   constexpr std::uint64_t kMessages = 500;
