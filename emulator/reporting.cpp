@@ -238,7 +238,9 @@ void report_servers(const SegmentReport& sum, const Cluster& cluster, const Work
     server.name = "n" + to_string(node);
     server.rx_bytes += static_cast<double>(helper.rx_bytes) / iterations;
     server.tx_bytes += static_cast<double>(helper.tx_bytes) / iterations;
-    if (lasted > 0) server.busy += seconds(helper.busy) / (lasted * cores);
+    // A modelled switch has one processor.
+    const bool is_switch = cluster.topology().is_switch(cluster.location(helper.party).nic);
+    if (lasted > 0) server.busy += seconds(helper.busy) / (lasted * (is_switch ? 1 : cores));
     server.memory_bytes += helper.memory_bytes;
   }
   for (auto& [node, server] : by_node) result.servers.push_back(std::move(server));

@@ -211,13 +211,14 @@ void read_hosts(AbRun& run, const Json& result) {
 
 // What limits the step, judged by shares of its time. The host's CPU comes first, because what it
 // delays looks like any other resource.
-std::string bottleneck_of(const AbRun& run, const JobSpec& spec) {
+std::string bottleneck_of(const AbRun& run, const Json& servers, const JobSpec& spec) {
   if (!run.faithful && !run.modelled) return "host-cpu";
   const double step = run.step_seconds;
   if (step <= 0 || has_steps_of_several(spec)) return "";
   const double compute = run.compute_seconds / step;
   const double nic = std::max(run.nic_busy.value_or(0), run.link_busy.value_or(0));
-  const double helper = run.helper_busy.value_or(0);
+  double helper = run.helper_busy.value_or(0);
+  for (const Json& server : servers) helper = std::max(helper, number_or(server, "busy", 0));
   const double exposed = (run.exposed_seconds + run.bubble_seconds) / step;
   const double link = std::max(nic, helper);
   const std::string resource = helper > nic ? "switch" : "link";
@@ -273,7 +274,7 @@ AbRun read(const Json& result, const JobSpec& spec) {
   read_packets(run, result, spec);
   read_links(run, result.at("network"));
   read_hosts(run, result);
-  run.bottleneck = bottleneck_of(run, spec);
+  run.bottleneck = bottleneck_of(run, result.at("servers"), spec);
   return run;
 }
 
