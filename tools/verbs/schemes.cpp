@@ -23,7 +23,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kRanks = 8;  // of the communicator that we ask about
-constexpr std::array<std::string_view, 3> kFabrics{"memory", "virtual", "ofi"};
+constexpr std::array<std::string_view, 4> kFabrics{"memory", "virtual", "ofi", "packets"};
 
 struct Operation {
   Func func;
