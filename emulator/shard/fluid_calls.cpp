@@ -280,9 +280,10 @@ void FluidCalls::find_needs(FluidRoute& route) {
     const int hops = topology.hops(edge.nics.source, edge.nics.target);
     route.latency =
         std::max(route.latency, topology.path_latency(edge.nics.source, edge.nics.target, hops));
-    if (spec_.cluster.topology.link_latency > 0) all.push_back(static_cast<std::uint8_t>(hops));
+    if (spec_.cluster.topology.link_latency > 0) all.push_back(static_cast<std::uint16_t>(hops));
   }
-  if (std::all_of(all.begin(), all.end(), [](std::uint8_t hops) { return hops == 0; })) all.clear();
+  if (std::all_of(all.begin(), all.end(), [](std::uint16_t hops) { return hops == 0; }))
+    all.clear();
   route.hops = &*hops_.insert(std::move(all)).first;
 }
 

@@ -75,7 +75,7 @@ struct FluidPattern {
 
 // Where links add latency: how many lie on the way of each of a pattern's edges. Calls of a layout
 // whose edges have as many take equally long alone.
-using FluidHops = std::vector<std::uint8_t>;
+using FluidHops = std::vector<std::uint16_t>;
 
 // What all groups of a layout share: the schedule and what it sends.
 struct FluidLayout {

@@ -91,7 +91,7 @@ constexpr std::array kKeys{
         .where("fabric.colocated", "wire"),
     Key{"fabric.inside_node", KeyType::choice, "model",
         "a call of a group wholly inside a node: one modelled delay, or message by message (verify "
-        "always plays messages)",
+        "and Gloo always play messages)",
         0, 0, "model messages"},
     Key{"fabric.payload", KeyType::choice, "untouched",
         "messages inside a process: hand over the descriptor, or copy every byte", 0, 0,
