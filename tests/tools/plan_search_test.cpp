@@ -124,7 +124,7 @@ TEST(PlanSearch, ShardsAsMuchAsTheMemoryAsks) {
   EXPECT_DOUBLE_EQ(optimizer.at(Framework::fsdp), parameters * 8 / 16);
   ASSERT_TRUE(search.own.has_value());
   EXPECT_EQ(search.own->choice.framework, Framework::ddp);
-  EXPECT_GT(search.own->memory.total(), 60.0 * (1 << 30));
+  EXPECT_GT(search.own->memory->total(), 60.0 * (1 << 30));
 }
 
 // Plays the fastest plan of each framework by its settings_of(), which override the job's own.
