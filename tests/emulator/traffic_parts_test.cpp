@@ -182,7 +182,7 @@ TEST(StepTable, KeepsNothingOfALongScheduleNorBeyondItsBound) {
 TEST(LongestChain, CountsTheMessagesThatWaitForEachOther) {
   const auto chain = [](const char* library, Func func, const char* name, int size) {
     Collective c{func, size, 1000, 4, 0};
-    const auto schedule = find_algorithm(library, func, name)->make(c, {{}, 1, 16, {1}});
+    const auto schedule = find_algorithm(library, func, name)->make(c, {{}, 1, 16});
     EXPECT_LE(chain_of_a_channel(*schedule, 1000).value(), longest_chain(*schedule)) << name;
     EXPECT_FALSE(chain_of_a_channel(*schedule, 1)) << name;
     return longest_chain(*schedule);

@@ -121,7 +121,7 @@ TEST(Strays, AMessageOfACallThatSendsNoneEndsTheRun) {
   for (const bool sends : {false, true}) {
     EXPECT_NE(said_inside_a_node(MessageKind::data, "generic", sends).find("came on channel 0"),
               std::string::npos);
-    EXPECT_NE(said_inside_a_node(MessageKind::permission, "gloo", sends).find("came for a call"),
+    EXPECT_NE(said_inside_a_node(MessageKind::permission, "generic", sends).find("came for a call"),
               std::string::npos);
     EXPECT_EQ(said_inside_a_node(MessageKind::credit, "generic", sends), "");
   }
