@@ -163,7 +163,8 @@ class Planner {
     if (!known) {
       const std::shared_ptr<const Schedule> schedule = schedule_of(call);
       known = std::make_unique<Walked>(Walked{walk(*schedule)});
-      known->chain = chain_of_a_channel(*schedule, kMostSteps).value_or(1);
+      const int of_a_channel = chain_of_a_channel(*schedule, kMostSteps).value_or(1);
+      known->chain = known->traffic.edges.empty() ? 0 : std::max(1, of_a_channel);
     }
     return *known;
   }
