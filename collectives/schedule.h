@@ -435,7 +435,7 @@ struct Communicator {
 
 // Closed-form costs, written independently of the schedule; the tests compare the two.
 struct Cost {
-  int steps = 0;               // communication steps on the longest chain
+  int steps = 0;               // rounds, in each of which an actor sends and receives one message
   std::uint64_t bytes = 0;     // payload sent by all ranks together
   std::uint64_t messages = 0;  // sent by all ranks together, over one channel, unsliced
   bool most_steps = false;     // `steps` is an upper bound, because some messages are left out
@@ -449,7 +449,7 @@ struct Algorithm {
   std::string_view steps_formula, bytes_formula;  // for people: "2(n-1)", "2(n-1) S"
   // Throws std::invalid_argument for a call it cannot serve.
   std::function<std::unique_ptr<Schedule>(const Collective&, const Communicator&)> make;
-  std::function<Cost(const Collective&)> cost;  // empty in a plug-in's row without a cost
+  std::function<Cost(const Collective&)> cost;  // empty where it depends on nodes, or is not given
   // Set in place of `make` if the row belongs to a scheme with agents (agent.h). A scheme has one
   // row per function that it serves; rows of one name share one Ends per communicator. `size`:
   // ranks. Throws std::invalid_argument for a communicator it cannot serve.

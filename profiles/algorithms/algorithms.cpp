@@ -2,7 +2,6 @@
 #include "profiles/algorithms/algorithms.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "profiles/input/content_hash.h"
 #include "profiles/input/input_file.h"
 #include "profiles/input/keys.h"
+#include "profiles/input/named_text.h"
 
 namespace ghostrank {
 namespace {
@@ -86,9 +86,7 @@ bool is_named(const Algorithm& row, std::string_view library, Func func, std::st
 }  // namespace
 
 std::string find_file(const std::string& path, const std::string& folder) {
-  if (std::filesystem::is_regular_file(path)) return path;
-  const std::filesystem::path beside = std::filesystem::path(folder) / path;
-  if (std::filesystem::is_regular_file(beside)) return beside.string();
+  if (std::string found = file_named(path, folder); !found.empty()) return found;
   throw Error(path + ": there is no such file, neither here nor in " +
               (folder.empty() ? "." : folder));
 }

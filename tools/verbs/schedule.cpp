@@ -318,8 +318,7 @@ std::optional<std::uint64_t> walked_bytes(const Schedule& schedule) {
   return elements * schedule.collective().element_bytes;
 }
 
-// Steps on the longest chain: the rounds of the smallest call of the algorithm on these nodes;
-// nullopt: too many.
+// Steps: the rounds of the smallest call of the algorithm on these nodes; nullopt: too many.
 std::optional<int> walked_steps(const Algorithm& shown, const Schedule& schedule,
                                 Communicator comm) {
   Collective c = schedule.collective();
