@@ -160,6 +160,7 @@ void Star::close() {
     Lock lock(mutex_);
     if (closing_) return;
     closing_ = true;
+    tell_of_stop();  // before the goodbye, which would be taken for the reason
     broadcast(encode(FrameType::goodbye));
     nudge();
     changed_.wait_for(lock, stop() == Stop::none ? kGoodbyePatience : kStoppedPatience, [&] {
@@ -186,6 +187,16 @@ void Star::stop_with(Stop why, const std::string& reason) {
   if (!stop_.compare_exchange_strong(none, why, std::memory_order_acq_rel)) return;
   reason_ = reason;
   log_error("stop: ", reason);
+}
+
+void Star::tell_of_stop() {
+  const Stop why = stop();
+  if (why == Stop::none || std::exchange(announced_, true)) return;
+  if (reason_.empty())
+    reason_ = (why == Stop::interrupted ? "interrupted on " : "stopped on ") + here();
+  broadcast(encode(FrameType::stop,
+                   BlobWriter().put(static_cast<std::uint32_t>(why)).put(reason_).bytes()));
+  changed_.notify_all();
 }
 
 void Star::send(Connection& to, std::string frame) {

@@ -76,6 +76,7 @@ class Star final : public Control {
 
   // Either thread calls these, with the mutex locked.
   void stop_with(Stop why, const std::string& reason);
+  void tell_of_stop();
   void send(Connection& to, std::string frame);
   void broadcast(std::string frame);
   void queue(Connection& to, const Bytes& frame);

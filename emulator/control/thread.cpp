@@ -82,17 +82,8 @@ void Star::serve(Lock& lock) {
 }
 
 void Star::announce_stop(Lock& lock) {
-  const Stop why = stop();
-  if (why == Stop::none) return;
-  if (!announced_) {
-    announced_ = true;
-    if (reason_.empty())
-      reason_ = (why == Stop::interrupted ? "interrupted on " : "stopped on ") + here();
-    broadcast(encode(FrameType::stop,
-                     BlobWriter().put(static_cast<std::uint32_t>(why)).put(reason_).bytes()));
-    changed_.notify_all();
-  }
-  if (!std::exchange(wake_due_, false)) return;
+  tell_of_stop();
+  if (stop() == Stop::none || !std::exchange(wake_due_, false)) return;
   lock.unlock();
   {
     const std::lock_guard call(wake_mutex_);
