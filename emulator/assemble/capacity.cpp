@@ -19,10 +19,15 @@ constexpr double kMostLate = 0.0025;
 
 constexpr std::uint64_t kProbeBytes = 1 << 20;
 constexpr int kProbeBurst = 2;
+// What waits to leave during the probe: at least so many bytes, and what leaves in so many seconds.
+constexpr double kProbeQueueBytes = 16 << 20, kProbeQueueSeconds = 0.1;
 
-}  // namespace
-
-namespace {
+// Whether the queue is shorter than that. More would go on leaving long after the time is over.
+bool has_room(const FabricStats& stats, double seconds) {
+  const auto waiting = static_cast<double>(stats.bytes_waiting);
+  const double left = static_cast<double>(stats.bytes_sent) - waiting;
+  return waiting < std::max(kProbeQueueBytes, left / seconds * kProbeQueueSeconds);
+}
 
 // Flows between shard 0 of `self` and shard 0 of `other`, numbered as `self` numbers them.
 std::vector<int> flows_between(const Flows& flows, Host self, Host other) {
@@ -58,7 +63,9 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
       Message m;
       m.header.nonce = nonce;
       m.header.kind = MessageKind::probe;
-      const bool over = monotonic_ns() >= until;
+      const std::int64_t now = monotonic_ns();
+      const bool over = now >= until;
+      if (!over && !has_room(fabric.stats(), static_cast<double>(now - began + 1) * 1e-9)) break;
       m.header.bytes = over ? 0 : kProbeBytes;
       if (!fabric.try_send(right[over ? ended : turn++ % right.size()], m)) break;
       ended += over;

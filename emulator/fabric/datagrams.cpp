@@ -70,6 +70,7 @@ class Datagrams final : public NetworkFabric {
     message.header.nonce = options_.nonce;
     ++stats_.messages_sent;
     stats_.bytes_sent += message.header.bytes;
+    stats_.bytes_waiting += message.header.bytes;
     f.sender.put(std::move(message));
     pump(f);
     return true;
@@ -262,7 +263,9 @@ class Datagrams final : public NetworkFabric {
       return;
     }
     Flow& f = *flows_[head.flow];
+    const std::uint64_t waited = f.sender.bytes();
     stats_.moved += f.sender.acknowledge({head.awaited, head.come}, monotonic_ns());
+    stats_.bytes_waiting -= waited - f.sender.bytes();
     if ((head.flags & kPacket) == 0) return;
     f.owes = true;
     const std::uint64_t before = f.receiver.taken();

@@ -27,6 +27,7 @@ struct FabricStats {
   std::uint64_t messages_sent = 0,
                 messages_received = 0;               // whole messages, including probes and credits
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // payload
+  std::uint64_t bytes_waiting = 0;                   // of messages that have not left as a whole
   std::uint64_t strays = 0;                          // with the wrong nonce or malformed: dropped
   std::uint64_t moved = 0;                           // fragments that left or arrived
   std::uint64_t again = 0;                           // times the provider had no room

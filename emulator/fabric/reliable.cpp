@@ -19,6 +19,7 @@ std::int32_t distance(std::uint32_t a, std::uint32_t b) { return static_cast<std
 
 void ReliableSender::put(Message&& message) {
   GHOSTRANK_ASSERT(!full());
+  bytes_ += message.header.bytes;
   messages_.push_back(std::move(message));
 }
 
@@ -89,6 +90,7 @@ std::size_t ReliableSender::acknowledge(const Acknowledgement& ack, std::int64_t
       packet.waits = true;
   while (!window_.empty() && window_.front().come) {
     if (window_.front().last) {
+      bytes_ -= messages_.front().header.bytes;
       messages_.pop_front();
       ++first_message_;
     }

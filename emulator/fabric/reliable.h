@@ -36,7 +36,8 @@ class ReliableSender {
 
   bool full() const { return messages_.size() >= kMostMessages; }
   bool empty() const { return messages_.empty(); }
-  void put(Message&& message);  // requires !full()
+  std::uint64_t bytes() const { return bytes_; }  // of messages that are not acknowledged
+  void put(Message&& message);                    // requires !full()
 
   // A packet that is due: new, or to be sent again.
   struct Packet {
@@ -78,6 +79,7 @@ class ReliableSender {
 
   const std::size_t most_in_packet_;
   std::deque<Message> messages_;                // not acknowledged as a whole
+  std::uint64_t bytes_ = 0;                     // of messages_
   std::uint64_t first_message_ = 0;             // number of messages_.front()
   std::uint64_t cut_message_ = 0, cut_at_ = 0;  // where the next packet begins
   std::deque<Sent> window_;

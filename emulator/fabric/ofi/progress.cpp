@@ -110,6 +110,7 @@ void Endpoints::close_all_open() {
 
 void Endpoints::enqueue(int flow, Outgoing& out) {
   FlowState& state = flows_[flow];
+  stats_.bytes_waiting += out.message.header.bytes;
   (state.first ? state.last->next : state.first) = &out;
   state.last = &out;
   if (state.pending) return;
@@ -198,6 +199,7 @@ void Endpoints::on_sent(SendSlot& slot) {
   Outgoing& out = *slot.outgoing;
   free_slots_.push_back(&slot);
   if (++out.completed < fragments_of(out.message.header.bytes)) return;
+  stats_.bytes_waiting -= out.message.header.bytes;
   out.region.reset();
   out.message.payload.reset();
   if (out.frame) free_frames_.push_back(std::exchange(out.frame, nullptr));
