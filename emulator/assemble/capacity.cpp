@@ -20,7 +20,7 @@ constexpr double kMostLate = 0.0025;
 constexpr std::uint64_t kProbeBytes = 1 << 20;
 constexpr int kProbeBurst = 2;
 // What waits to leave during the probe: at least so many bytes, and what leaves in so many seconds.
-constexpr double kProbeQueueBytes = 16 << 20, kProbeQueueSeconds = 0.1;
+constexpr double kProbeQueueBytes = 4 << 20, kProbeQueueSeconds = 0.1;
 
 // Whether the queue is shorter than that. More would go on leaving long after the time is over.
 bool has_room(const FabricStats& stats, double seconds) {
