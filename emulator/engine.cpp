@@ -18,92 +18,25 @@
 #include "emulator/assemble/ensemble.h"
 #include "emulator/common/clock.h"
 #include "emulator/common/log.h"
-#include "emulator/fabric/open.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
 #include "emulator/host/huge_pages.h"
 #include "emulator/player.h"
+#include "emulator/process_checks.h"
 #include "emulator/reporting.h"
 #include "emulator/result/network_report.h"
 #include "emulator/several_jobs.h"
-#include "emulator/traffic/schedules.h"
 #include "emulator/traffic/tensor_use.h"
 #include "emulator/traffic/traffic.h"
 #include "emulator/verify/gradient_states.h"
 #include "emulator/verify/verify.h"
 #include "emulator/warmup.h"
 #include "profiles/device/device.h"
-#include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
-#include "profiles/planners/tensors.h"
 
 namespace ghostrank {
-namespace {
-
-// Elements that one rank's buffer needs for the op.
-std::uint64_t buffer_elements(const Workload& workload, const Op& op) {
-  if (op.kind != Op::Kind::collective) return op.count;
-  std::size_t size = 0;
-  for (const Group& group : workload.groups)
-    if (group.kind == op.group) size = std::max(size, group.members.size());
-  return size == 0 ? 0 : call_elements(collective_of(workload, op, static_cast<int>(size)));
-}
-
-}  // namespace
-
-void check_spread(const JobSpec& spec, int processes) {
-  if (processes > 1 && !is_network(spec.fabric.kind)) {
-    throw Error("fabric.kind: memory and virtual run in one process, here are " +
-                std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
-  }
-  if (processes > 1 && spec.fabric.kind == FabricKind::packets)
-    throw Error("fabric.kind: packets joins the namespaces of one process, here are " +
-                std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
-  if (spec.run.shards > 1 && spec.fabric.kind == FabricKind::packets)
-    throw Error("run.shards: fabric.kind packets has one engine thread, not " +
-                std::to_string(spec.run.shards) + "; leave it out");
-  if (processes > spec.cluster.all_nodes()) {
-    throw Error("cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
-                " emulated nodes cannot be spread over " + std::to_string(processes) +
-                " processes (WORLD_SIZE); start at most one per node");
-  }
-}
-
-void check_processes(const JobSpec& spec, const Workload& workload, int processes) {
-  check_spread(spec, processes);
-  check_hosts(spec, processes);
-  check_tensors(spec, workload);
-  if (is_network(spec.fabric.kind)) check_fabric_built(spec.fabric.kind);
-  if (!spec.run.verify) return;
-  if (spec.fabric.colocated == Colocated::model) {
-    throw Error(
-        "run.verify: fabric.colocated model moves no data that could be verified; use memory");
-  }
-  std::uint64_t largest = 0;
-  for (const Role& role : workload.roles) {
-    for (const Program& program : role.iterations) {
-      for (const auto& stream : program.streams) {
-        for (const Op& op : stream.distinct()) {
-          if (op.kind == Op::Kind::compute || op.kind == Op::Kind::record ||
-              op.kind == Op::Kind::wait)
-            continue;
-          largest = std::max(largest, buffer_elements(workload, op) * bytes_of(op.dtype));
-        }
-      }
-    }
-  }
-  // Each local rank needs its buffer, and as much again for messages in flight.
-  const double need = 2.0 * static_cast<double>(largest) * workload.ranks / processes;
-  const auto have = static_cast<double>(available_memory_bytes());
-  if (have > 0 && need > 0.8 * have) {
-    throw Error("run.verify: real data for every rank needs about " +
-                std::to_string(static_cast<long>(need / 1e9)) + " GB here, available are " +
-                std::to_string(static_cast<long>(have / 1e9)) +
-                " GB; use a smaller model or fewer ranks, or turn verify off");
-  }
-}
 
 class Session::Play {
  public:

@@ -67,13 +67,6 @@ struct Phase {
   StepChooser* chooser = nullptr;
 };
 
-// Throws Error(usage) for a job that cannot be spread over this number of processes, on whatever
-// machines.
-void check_spread(const JobSpec& spec, int processes);
-
-// Also where this machine cannot play the job. Call it before the processes meet.
-void check_processes(const JobSpec& spec, const Workload& workload, int processes);
-
 // A workload with everything that playing it needs, set up once: all processes have agreed on the
 // job, are connected and have measured what they can carry. Every process plays the same phases.
 class Session {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unistd.h>
 
-#include "emulator/engine.h"
+#include "emulator/process_checks.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

@@ -11,6 +11,7 @@
 
 #include "emulator/common/log.h"
 #include "emulator/engine.h"
+#include "emulator/process_checks.h"
 #include "emulator/segment.h"
 #include "emulator/traffic/traffic.h"
 #include "emulator/tuner/tuner.h"

@@ -10,6 +10,7 @@
 
 #include "collectives/library.h"
 #include "emulator/engine.h"
+#include "emulator/process_checks.h"
 #include "emulator/segment.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/traffic.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "emulator/engine.h"
+#include "emulator/process_checks.h"
 #include "emulator/segment.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/traffic.h"
