@@ -1,5 +1,6 @@
 // Where ranks are, what their schedules do, and when NICs are free.
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -204,6 +205,59 @@ TEST(Port, SerialisesWhatLeavesAndWhatArrives) {
   EXPECT_EQ(port.take_ingress({500}, 50).at, 500);  // idle: in when its last byte arrives
   EXPECT_EQ(port.take_ingress({510}, 50).at, 550);  // behind the other
   EXPECT_EQ(LinkSpeed::from_rate(0, 0).serialise(1 << 20), 0);
+}
+
+TEST(Port, LetsAShortMessageInWhileALongOneArrives) {
+  Port port;
+  EXPECT_EQ(port.take_ingress({1'000}, 10).at, 1'000);
+  EXPECT_EQ(port.take_ingress({1'500}, 10).at, 1'500);
+  EXPECT_EQ(port.take_ingress({2'000}, 2'000).at, 2'020);  // from 0 on, but for the two
+  EXPECT_EQ(port.take_ingress({2'000}, 10).at, 2'030);
+  EXPECT_EQ(port.take_ingress({3'000}, 2'000).at, 4'030);  // all since 1'000 is taken
+}
+
+// Beside an ingress that knows of every picosecond whether it was idle. Messages come in the order
+// of their last bytes. Five of them leave as many idle times as are kept apart.
+TEST(Port, TakesEachTimeOnce) {
+  std::mt19937 rng(1);
+  int waited = 0;
+  for (int trial = 0; trial < 2'000; ++trial) {
+    Port port;
+    std::vector<bool> busy(10'000, false);
+    Picoseconds tail = 500;
+    for (int m = 0; m < 5; ++m) {
+      tail += static_cast<Picoseconds>(rng() % 100);
+      const auto duration = 1 + static_cast<Picoseconds>(rng() % (trial % 2 == 0 ? 30 : 300));
+      Picoseconds in = tail;
+      for (Picoseconds left = duration, t = tail - duration; left > 0; ++t) {
+        if (busy[static_cast<std::size_t>(t)]) continue;
+        busy[static_cast<std::size_t>(t)] = true;
+        in = std::max(in, t + 1);
+        --left;
+      }
+      ASSERT_EQ(port.take_ingress({tail}, duration).at, in) << "trial " << trial << ", " << m;
+      waited += in > tail;
+    }
+  }
+  EXPECT_GT(waited, 1'000);
+}
+
+// However many times an ingress was idle, it takes no more bytes than its rate allows.
+TEST(Port, NeverTakesMoreThanItsRate) {
+  std::mt19937 rng(2);
+  for (int trial = 0; trial < 300; ++trial) {
+    Port port;
+    Picoseconds tail = 1'000, work = 0, in = 0;
+    for (int m = 0; m < 300; ++m) {
+      tail += static_cast<Picoseconds>(rng() % 20);
+      const auto duration = static_cast<Picoseconds>(rng() % (m % 7 == 0 ? 300 : 10));
+      work += duration;
+      const Picoseconds before = in;
+      in = port.take_ingress({tail}, duration).at;
+      EXPECT_GE(in, std::max(tail, before));
+    }
+    EXPECT_GE(in, work + 650);  // the first bytes come at 700; what is spread moves a little
+  }
 }
 
 // A message that waits behind a late one inherits its slip, although it was ready in time itself.
