@@ -196,6 +196,19 @@ TEST(PlanSearch, KnowsTheJobsOwnPlan) {
   }));
 }
 
+// Interleaved stages have two chunks unless the job says how many.
+TEST(PlanSearch, KnowsTheChunksOfTorchTitansOwnPlan) {
+  const auto step_of = [](const std::string& more) {
+    const LoadedJob loaded = test::load_text(spread(
+        "llama3.2-3b", "framework: torchtitan, pp: 2, global_batch: 32, schedule: " + more, 2));
+    const PlanSearch search =
+        search_plans(loaded.spec, 1, {"tp", "pp", "ep", "interleave", "micro_batch", "recompute"});
+    return search.own.value().step;
+  };
+  EXPECT_EQ(step_of("interleaved"), step_of("interleaved, interleave: 2"));
+  EXPECT_LT(step_of("interleaved"), step_of("1f1b"));
+}
+
 TEST(PlanSearch, RefusesWhatItCannotSearch) {
   const auto refused = [](const std::string& text) {
     return test::error_of([&] { search_plans(test::load_text(text).spec, 1); });

@@ -272,10 +272,13 @@ void estimate(StepEstimator& estimator, const JobSpec& job, PlanFound& plan) {
   plan.compute = estimate.compute;
 }
 
+// TorchTitan's interleaved stages have two chunks unless the job says how many.
 PlanChoice choice_of(const JobSpec& job) {
   const ParallelPlan& p = job.parallel;
+  const bool two =
+      p.framework == Framework::torchtitan && p.schedule == "interleaved" && p.interleave == 1;
   return {p.framework,    p.tp,        p.pp,
-          p.cp,           p.ep,        p.interleave,
+          p.cp,           p.ep,        two ? 2 : p.interleave,
           p.micro_batch,  p.recompute, p.distributed_optimizer,
           p.dp_replicate, p.reshard};
 }
