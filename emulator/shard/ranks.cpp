@@ -13,6 +13,12 @@ namespace {
 
 constexpr Picoseconds kLatest = std::numeric_limits<Picoseconds>::max() / 2;
 
+// Whether streams of the rank besides the first can go on.
+bool others_are_ready(const RankState& r) {
+  return std::any_of(r.streams.begin() + 1, r.streams.end(),
+                     [](const StreamState& s) { return s.phase == StreamState::Phase::ready; });
+}
+
 }  // namespace
 
 void Shard::begin_iteration(RankState& r, Moment t) {
@@ -116,6 +122,10 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
       s.phase = StreamState::Phase::busy;
       return true;
     }
+    // Calls of this instant begin first where they prolong the compute.
+    if (stream == 0 && op.kind == Op::Kind::compute && spec_.run.compute_slowdown > 0 &&
+        others_are_ready(r))
+      return true;
     if (wait_for_clock(r, stream, &op)) return true;
     ++s.pc;
     if (++ops_untold_ == kOpsTold) tell_ops();

@@ -349,6 +349,32 @@ TEST(VirtualTime, SlowsComputesThatBeginBesideCommunication) {
   EXPECT_NEAR(step(0.25) - alone, 250e-6, 1e-9 + 0.25e-6);
 }
 
+// As under DDP: a call begins when a compute has ended, and so does the next compute.
+TEST(VirtualTime, SlowsAComputeThatBeginsWithACall) {
+  const auto step = [](double slowdown) {
+    SmallJob job(2, 1, FabricKind::virtual_time);
+    job.spec.run.compute_slowdown = slowdown;
+    Program& program = job.program();
+    program.stream_names = {"compute", "comm"};
+    program.streams.resize(2);
+    program.events = 1;
+    job.compute(1000 * kPicosPerMicro);
+    Op op;
+    op.kind = Op::Kind::record;
+    program.streams[0].push_back(op);
+    job.compute(1000 * kPicosPerMicro);
+    op.kind = Op::Kind::wait;
+    program.streams[1].push_back(op);
+    op.kind = Op::Kind::collective;
+    op.count = 1 << 10;
+    program.streams[1].push_back(op);
+    return job.run().iterations.at(0).seconds;
+  };
+  const double alone = step(0);
+  EXPECT_NEAR(alone, 2000e-6, 1e-9);
+  EXPECT_NEAR(step(0.25) - alone, 250e-6, 1e-9);
+}
+
 // Three ranks hand on a tensor: two transfers.
 TEST(VirtualTime, CountsATransferOnce) {
   SmallJob job(3, 1, FabricKind::virtual_time);

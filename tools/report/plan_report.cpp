@@ -247,7 +247,9 @@ std::string pipeline_line(const Pipeline& p) {
 
 std::string flops_line(const PlanFacts& facts) {
   std::string text = humane_count(facts.flops * 1e-12) + " TFLOP per step";
-  if (facts.mfu_at_most) text += ", MFU at most " + humane_percent(*facts.mfu_at_most);
+  if (facts.mfu_at_most)
+    text += ", MFU at most " + humane_percent(*facts.mfu_at_most) +
+            (facts.jitters ? " without jitter" : "");
   return text;
 }
 
@@ -282,7 +284,8 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
   if (facts.compression) list.push_back({"compression", compression_line(*facts.compression)});
   list.push_back({"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"});
   if (facts.pipeline) list.push_back({"pipeline", pipeline_line(*facts.pipeline)});
-  list.push_back({"step at least", humane_seconds(t.step_seconds_at_least)});
+  list.push_back({"step at least", humane_seconds(t.step_seconds_at_least) +
+                                       (facts.jitters ? " without jitter" : "")});
   if (facts.parameters > 0)
     list.push_back({"model", humane_count(real(facts.parameters), "parameter")});
   if (facts.memory) list.push_back({"memory", memory_line(facts)});
@@ -309,6 +312,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.nic_bps = job.spec.cluster.nic.rate_bps;
   facts.opening = opening_iterations(workload);
   facts.cycle = workload.order.empty() ? 1 : workload.cycle;
+  facts.jitters = job.spec.run.jitter > 0;
   for (const std::uint16_t kind : workload.services)
     facts.background.push_back(service_facts(workload, kind));
   facts.streams = stream_facts(workload);

@@ -410,7 +410,8 @@ std::string announcement(const LoadedJob& job, const Result& started, const Pain
   if (!can.empty()) facts.push_back({"this host can source", can});
   if (!needs.empty()) {
     facts.push_back({"the busiest process needs",
-                     needs + " in a step of at least " + humane_seconds(c.step_seconds_at_least)});
+                     needs + " in a step of at least " + humane_seconds(c.step_seconds_at_least) +
+                         (job.spec.run.jitter > 0 ? " without jitter" : "")});
   }
   facts.push_back({"least dilation", significant(c.dilation_needed)});
   facts.push_back({"dilation", dilation_line(job, started)});

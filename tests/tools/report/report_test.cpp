@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+#include "tests/profiles/support.h"
 #include "tests/tools/sample.h"
 #include "tools/report/pictures/heat_map.h"
+#include "tools/report/plan_report.h"
 #include "tools/report/run_report.h"
 
 namespace ghostrank {
@@ -150,6 +153,25 @@ TEST(IterationsCsv, QuotesTheNameOfAJobThatNeedsIt) {
   Result result = sample();
   result.job_name = "a,b \"c\"";
   EXPECT_NE(iterations_csv(result).find("\n\"a,b \"\"c\"\"\",net,"), std::string::npos);
+}
+
+// Delays that jitter shortens are below it.
+TEST(PlanReport, SaysThatItsLeastStepIsWithoutJitter) {
+  const auto text_of = [](const std::string& jitter) {
+    const LoadedJob job = test::load_text(
+        "model: gpt2\ndevice: h100-sxm\nprecision: {parameters: bf16}\nrun: {jitter: " + jitter +
+        "}\n");
+    return plan_text(plan_facts(job, plan_workload(job.spec)), Paint{});
+  };
+  const std::string even = text_of("0"), jitters = text_of("0.1");
+  EXPECT_EQ(even.find("without jitter"), std::string::npos);
+  const auto step = jitters.find("step at least"), mfu = jitters.find("MFU at most");
+  ASSERT_NE(step, std::string::npos);
+  ASSERT_NE(mfu, std::string::npos);
+  for (const auto at : {step, mfu}) {
+    const std::string line = jitters.substr(at, jitters.find('\n', at) - at);
+    EXPECT_TRUE(line.ends_with(" without jitter")) << line;
+  }
 }
 
 // A row for each link; adjacent bins of one shade are drawn as one shape, idle bins not at all.
