@@ -97,17 +97,35 @@ bool computes_by_kernels(const JobSpec& spec) {
   return spec.model->architecture != "bert" && !m.is_latent() && m.mtp == 0;
 }
 
+namespace {
+
+// Times to compress are those of a V100 unless the job has others, and so are those of memories.
+bool assumes_compression(const JobSpec& spec) {
+  const std::optional<CompressionSpec>& compression = spec.compression;
+  return compression && !(compression->measured_here && compression->memory == Memory::none);
+}
+
+// Tables and fits of another type say nothing of this job's products.
+bool is_of_another_type(const DeviceProfile& device, OperandType type, bool by_kernels) {
+  if (by_kernels && device.measured && !device.measured->has_products(type)) return true;
+  return device.calibrated_type &&
+         peak_tflops(device, *device.calibrated_type) != peak_tflops(device, type);
+}
+
+}  // namespace
+
 Calibration compute_calibration(const JobSpec& spec) {
   if (!spec.jobs.empty()) {
     Calibration least = Calibration::measured;
     for (const JobOnNodes& one : spec.jobs) least = std::min(least, compute_calibration(*one.job));
     return least;
   }
-  if (!spec.model || spec.model->measured) return Calibration::measured;
+  if (!spec.model) return Calibration::measured;
+  if (assumes_compression(spec)) return Calibration::assumed;
+  if (spec.model->measured) return Calibration::measured;
   const bool by_kernels = computes_by_kernels(spec) && spec.model->transformer->experts.count == 0;
-  // Tables of another type say nothing of this job's products.
-  if (by_kernels && spec.device.measured &&
-      !spec.device.measured->has_products(operand_type(spec.device, spec.precision.parameters)))
+  if (is_of_another_type(spec.device, operand_type(spec.device, spec.precision.parameters),
+                         by_kernels))
     return Calibration::assumed;
   return by_kernels || spec.device.multiprocessors == 0 ? spec.device.calibration
                                                         : Calibration::assumed;

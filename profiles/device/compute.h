@@ -48,7 +48,8 @@ bool computes_by_kernels(const JobSpec& spec);
 
 // How well a job's compute times are founded: those of a measured model, program or trace are
 // measured; times by kernels, and by FLOPs on a device without kernels, are as the device says;
-// those by FLOPs on a device with kernels are assumed.
+// those by FLOPs on a device with kernels are assumed, and so are those of types that the device is
+// not calibrated for, and of compression whose costs were not measured on the device.
 Calibration compute_calibration(const JobSpec& spec);
 
 }  // namespace ghostrank

@@ -65,6 +65,9 @@ constexpr std::array kKeys{
         "runs; fitted_efficiency: that of a device without multiprocessors, likewise; measured "
         "kernel by kernel. A result is valid for step_time only if they are not assumed",
         0, 0, "assumed fitted fitted_efficiency measured"},
+    Key{"calibrated_type", KeyType::choice, "any",
+        "operands that the calibration is of; it holds for types with the same peak", 0, 0,
+        "any bf16 fp16 tf32 fp32 fp8"},
     Key{"step_time_error", KeyType::number, "0",
         "mean distance of predicted from measured step times, as a share; 0: unknown", 0, 1},
     Key{"kernel_error", KeyType::number, "0",
@@ -84,6 +87,8 @@ void read_kernels(const Settings& settings, DeviceProfile& device) {
   device.calibration = from == (kernels ? "fitted" : "fitted_efficiency") ? Calibration::fitted
                        : from == "measured" && kernels                    ? Calibration::measured
                                                                           : Calibration::assumed;
+  for (const auto& [type, word] : kOperandTypes)
+    if (word == settings.text("calibrated_type")) device.calibrated_type = type;
   device.step_time_error = settings.number("step_time_error");
   device.kernel_error = settings.number("kernel_error");
   KernelTables tables = read_kernel_tables(settings, device);

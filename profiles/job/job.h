@@ -337,6 +337,7 @@ struct CompressionSpec {
   double gather_us = 0, gather_ns = 0;
   Memory memory = Memory::none;
   PayloadExchange exchange = PayloadExchange::all_gather;
+  bool measured_here = false;              // `measured` is of the job's device
   std::uint64_t min_bytes = 65536;         // byteps: smaller tensors are not compressed
   std::optional<RatioLimits> adapts = {};  // a controller chooses ratios; empty: options.ratio
 };
@@ -454,8 +455,9 @@ struct KernelShares {
   double host_us = 0;             // the host's time to launch one; 0: the host never holds it up
 };
 
-class MeasuredKernels;  // profiles/device/kernels/measured.h
-struct KernelDemand;    // profiles/device/kernels/demand.h
+enum class OperandType : std::uint8_t;  // profiles/device/kernels/shapes.h
+class MeasuredKernels;                  // profiles/device/kernels/measured.h
+struct KernelDemand;                    // profiles/device/kernels/demand.h
 
 // Where a device's compute times come from.
 enum class Calibration : std::uint8_t { assumed, fitted, measured };
@@ -471,10 +473,11 @@ struct DeviceProfile {
   int multiprocessors = 0;  // 0: no kernels
   KernelShares kernels;
   Calibration calibration = Calibration::assumed;
-  double compute_capability = 9;  // CUDA's
-  double step_time_error = 0;     // mean relative error of predicted step times; 0: unknown
-  double kernel_error = 0;  // likewise of kernels that were not measured themselves; 0: unknown
-  std::string source;       // where the numbers come from
+  std::optional<OperandType> calibrated_type = {};  // of the products it holds for; empty: of all
+  double compute_capability = 9;                    // CUDA's
+  double step_time_error = 0;  // mean relative error of predicted step times; 0: unknown
+  double kernel_error = 0;     // likewise of kernels that were not measured themselves; 0: unknown
+  std::string source;          // where the numbers come from
   std::shared_ptr<const MeasuredKernels> measured;  // null: none
   std::shared_ptr<KernelDemand> demand;  // records which kernels are asked for; null: not recorded
 };

@@ -73,17 +73,20 @@ class Search {
   std::vector<std::string> run() {
     for (const Setting& setting : in_.all())
       if (is_changed(setting)) look_at(setting);
+    look_at_device();
     return notes_.lines();
   }
 
  private:
+  static constexpr const char* kWithoutKernels = " where compute is not by kernels";
+
   void look_at(const Setting& setting) {
     const Key& key = *setting.key;
     refuse_of_others(setting);
     if (is_of_plan(key.path) && plays_program())
       return notes_.add(" on a program or trace, which is played as it is", std::string(key.path));
     if (is_idle_without_kernels(key.path))
-      return notes_.add(" where compute is not by kernels", std::string(key.path));
+      return notes_.add(kWithoutKernels, std::string(key.path));
     if (!plays_here(setting))
       return idle(setting, " on fabric " + in_.text("fabric.kind"),
                   std::string(key.path) + " means nothing to fabric " + in_.text("fabric.kind") +
@@ -108,6 +111,22 @@ class Search {
     if (is_idle_to_method(key.path))
       notes_.add(" where compression.method is " + in_.text("compression.method"),
                  std::string(key.path));
+  }
+
+  // What the job itself puts in place of its device's numbers. A program or trace has no use for
+  // kernels, but computations of traces take the efficiency.
+  void look_at_device() {
+    if (!spec_.model || plays_program() || !is_given("device")) return;
+    const YamlValue& device = *in_.at("device").raw;
+    if (!device.is_map() || !device.find("base")) return;
+    const bool by_kernels = computes_by_kernels(spec_),
+               by_flops = !by_kernels || spec_.model->transformer->experts.count > 0 ||
+                          spec_.parallel.framework == Framework::kfac;
+    if (!by_flops && device.find("efficiency"))
+      notes_.add(" where compute is by kernels", "device.efficiency");
+    if (const YamlValue* kernels = device.find("kernels"); kernels && !by_kernels)
+      for (const YamlValue& one : kernels->children)
+        notes_.add(kWithoutKernels, "device.kernels." + one.key);
   }
 
   // A key of another framework or library is a mistake: no job plays two of them.

@@ -297,7 +297,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   spec.parallel = read_parallel(in);
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
-  spec.compression = read_compression(in, *spec.collectives.own, near);
+  spec.compression = read_compression(in, *spec.collectives.own, spec.device, near);
   spec.gradients = read_gradient_laws(in, spec.model.get(), near);
   compress_at_servers(in, spec);
   if (in.text("training.task") == "logistic")

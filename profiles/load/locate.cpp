@@ -80,6 +80,20 @@ void take_kernel_tables(YamlValue& device, const std::string& near) {
   }
 }
 
+// What a device says of its calibration holds for its own numbers, not for those put in their
+// place.
+void drop_calibration(YamlValue& device, const YamlValue& own) {
+  const YamlValue* calibration = device.find("calibration");
+  const auto is_calibrated = [&](const YamlValue& key) {
+    if (key.key == "efficiency") return calibration && calibration->text == "fitted_efficiency";
+    return key.key == "peak_tflops" || key.key == "memory_GBps" || key.key == "multiprocessors" ||
+           key.key == "kernels" || key.key == "calibration";
+  };
+  if (std::none_of(own.children.begin(), own.children.end(), is_calibrated)) return;
+  for (const char* key : {"calibration", "calibrated_type", "step_time_error", "kernel_error"})
+    remove_key(device, key);
+}
+
 YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::string& near,
                   int bases);
 
@@ -127,6 +141,7 @@ YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::st
     fail(base->mark, "base is " + description(*base) + "; write the name or path of a " +
                          std::string(kind.name));
   YamlValue out = resolve_file(*base, kind, near, bases + 1);
+  if (kind.name == kDeviceProfile.name) drop_calibration(out, own);
   merge_into(out, own);
   out.mark = given.mark;
   return out;

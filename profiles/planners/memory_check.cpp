@@ -25,7 +25,6 @@ struct Held {
 };
 struct State {
   Held weights, gradients, optimizer;
-  double gathered = 0;  // bytes of the weights that are gathered at a time
 
   double sum(bool sharded) const {
     double bytes = 0;
@@ -35,29 +34,35 @@ struct State {
   }
 };
 
-double parameters_of(const JobSpec& spec) {
-  return static_cast<double>(spec.model->parameters()) / spec.parallel.tp / spec.parallel.pp;
-}
-
 // Ranks that share one replica's states.
 double sharers_of(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   return std::max(1.0, spec.cluster.gpus() / (static_cast<double>(p.tp) * p.pp * p.dp_replicate));
 }
 
-// Bytes of the largest unit's weights when it is gathered. Expert parallelism takes the place of
-// tensor parallelism for the routed experts.
-double largest_unit(const JobSpec& spec) {
+// Elements of a stage's parameters.
+struct Elements {
+  double sharded = 0;  // of the ranks that share them
+  // Of one rank, when units are gathered: all, and the largest. Expert parallelism takes the place
+  // of tensor parallelism for the routed experts.
+  double gathered = 0, largest = 0;
+};
+
+Elements elements_of(const JobSpec& spec, const std::vector<std::vector<std::size_t>>& chunks) {
   const ParallelPlan& p = spec.parallel;
-  double largest = 0;
-  for (const Layer& layer : spec.model->layers) {
-    double numel = 0;
-    for (const ParameterTensor& tensor : layer.parameters)
-      numel += static_cast<double>(tensor.numel) /
-               (p.ep > 1 && is_routed_expert(*spec.model, tensor) ? p.ep : p.tp);
-    largest = std::max(largest, numel);
-  }
-  return largest * bytes_of(spec.precision.parameters);
+  Elements out;
+  for (const std::vector<std::size_t>& chunk : chunks)
+    for (const std::size_t layer : chunk) {
+      double unit = 0;
+      for (const ParameterTensor& tensor : spec.model->layers[layer].parameters) {
+        const auto numel = static_cast<double>(tensor.numel);
+        out.sharded += numel / p.tp;
+        unit += numel / (p.ep > 1 && is_routed_expert(*spec.model, tensor) ? p.ep : p.tp);
+      }
+      out.gathered += unit;
+      out.largest = std::max(out.largest, unit);
+    }
+  return out;
 }
 
 State state_of(const JobSpec& spec) {
@@ -75,22 +80,26 @@ State state_of(const JobSpec& spec) {
     state = {
         {stored, sharded}, {gradient, sharded}, {moments_of(spec.precision) * stored, sharded}};
   }
-  // FSDP's units that are not freed after the forward pass are all there before the backward. In a
-  // pipeline so are gradients, which are summed until the last backward.
+  return state;
+}
+
+// Bytes of the weights that are gathered at a time. FSDP's units that are not freed after the
+// forward pass are all there before the backward. In a pipeline so are gradients, which are summed
+// until the last backward.
+double gathered_bytes(const JobSpec& spec, const Elements& elements) {
+  const double weight = bytes_of(spec.precision.parameters),
+               gradient = bytes_of(spec.precision.gradients);
   const std::string& reshard = spec.parallel.reshard;
   const bool pipeline = spec.parallel.pp > 1,
              frees = reshard == "always" || (reshard == "default" && !pipeline);
-  if (state.weights.sharded)
-    state.gathered =
-        frees ? largest_unit(spec)
-              : parameters_of(spec) / spec.parallel.ep * (weight + (pipeline ? gradient : 0));
-  return state;
+  return frees ? elements.largest * weight
+               : elements.gathered * (weight + (pipeline ? gradient : 0));
 }
 
 // Bytes that a transformer keeps from a forward pass to its backward pass: Megatron's count of its
 // tensors with fused attention, and the logits in fp32. A lower bound, because selective
 // recomputation counts as full.
-double transformer_activations(const JobSpec& spec) {
+double transformer_activations(const JobSpec& spec, const Pipeline& pipeline, int stage) {
   const ParallelPlan& p = spec.parallel;
   MegatronPlan plan;
   plan.spec = &spec;
@@ -103,41 +112,60 @@ double transformer_activations(const JobSpec& spec) {
   plan.tokens = static_cast<std::uint64_t>(p.micro_batch) * plan.model.sequence /
                 static_cast<std::uint64_t>(p.cp);
   plan.parts = {{.layers = static_cast<int>(plan.model.layers), .embedding = true, .head = true}};
-  if (p.pp > 1) {
-    plan.pipeline = fsdp_pipeline(spec);
-    plan.parts = split_as_torchtitan(spec, plan.model, plan.pipeline);
-  }
+  plan.pipeline = pipeline;
+  if (pipeline.stages > 1) plan.parts = split_as_torchtitan(spec, plan.model, pipeline);
   const double tokens = static_cast<double>(plan.tokens) / p.tp,
                hidden =
                    bytes_of(plan.activations) * tokens * static_cast<double>(plan.model.hidden),
                head = 2 * hidden + 4 * tokens * static_cast<double>(plan.model.vocabulary);
   const bool again = p.recompute != Recompute::none;
-  double most = 0;
-  for (int stage = 0; stage < plan.pipeline.stages; ++stage) {
-    std::vector<double> kept, passing;  // by chunk
-    for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk) {
-      const Part& part = plan.parts[plan.pipeline.part(stage, chunk)];
-      double sum = 0, largest = 0;
-      for (int i = 0; i < part.layers; ++i) {
-        const auto layer = static_cast<std::uint64_t>(part.first_layer + i);
-        const double bytes = megatron_layer_activations(plan, plan.model.has_experts(layer));
-        largest = std::max(largest, bytes);
-        sum += again ? hidden : bytes;
-      }
-      kept.push_back(sum);
-      passing.push_back(std::max(part.head ? head : 0, again ? largest : 0));
+  std::vector<double> kept, passing;  // by chunk
+  for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk) {
+    const Part& part = plan.parts[plan.pipeline.part(stage, chunk)];
+    double sum = 0, largest = 0;
+    for (int i = 0; i < part.layers; ++i) {
+      const auto layer = static_cast<std::uint64_t>(part.first_layer + i);
+      const double bytes = megatron_layer_activations(plan, plan.model.has_experts(layer));
+      largest = std::max(largest, bytes);
+      sum += again ? hidden : bytes;
     }
-    most = std::max(most, most_kept(plan.pipeline, stage, kept, passing));
+    kept.push_back(sum);
+    passing.push_back(std::max(part.head ? head : 0, again ? largest : 0));
   }
-  return most;
+  return most_kept(plan.pipeline, stage, kept, passing);
 }
 
-double activations_of(const JobSpec& spec) {
-  if (spec.model->transformer) return transformer_activations(spec);
+double activations_of(const JobSpec& spec, const Pipeline& pipeline, int stage) {
+  if (spec.model->transformer) return transformer_activations(spec, pipeline, stage);
   double sample = 0;
   for (const Layer& layer : spec.model->layers)
     sample += layer.kept * bytes_of(spec.precision.parameters) + layer.kept_bytes;
   return spec.parallel.micro_batch * sample;
+}
+
+// Of a rank of the fullest stage.
+struct StageMemory {
+  double parameters = 0;  // elements, of the ranks that share them
+  double gathered = 0;    // bytes, part of the weights
+  GpuMemory memory;
+};
+
+StageMemory fullest_stage(const JobSpec& spec) {
+  const State state = state_of(spec);
+  const double sharers = sharers_of(spec);
+  const bool stages = spec.parallel.pp > 1 && spec.model->transformer;
+  const Pipeline pipeline = stages ? fsdp_pipeline(spec) : Pipeline();
+  StageMemory fullest;
+  for (int stage = 0; stage < pipeline.stages; ++stage) {
+    const Elements elements = elements_of(spec, fsdp_chunks(spec, pipeline, stage));
+    StageMemory here{elements.sharded, state.weights.sharded ? gathered_bytes(spec, elements) : 0};
+    here.memory.weights = here.parameters * state.weights.of(sharers) + here.gathered;
+    here.memory.gradients = here.parameters * state.gradients.of(sharers);
+    here.memory.optimizer = here.parameters * state.optimizer.of(sharers);
+    here.memory.activations = activations_of(spec, pipeline, stage);
+    if (here.memory.total() > fullest.memory.total()) fullest = here;
+  }
+  return fullest;
 }
 
 bool is_counted(const JobSpec& spec) {
@@ -177,8 +205,8 @@ int micro_batch_that_fits(const JobSpec& spec) {
 }
 
 // A change with which the job fits, the least one first.
-std::string what_fits(const JobSpec& spec, const GpuMemory& memory) {
-  const int micro_batch = memory.activations > 0 ? micro_batch_that_fits(spec) : 0;
+std::string what_fits(const JobSpec& spec, const StageMemory& fullest) {
+  const int micro_batch = fullest.memory.activations > 0 ? micro_batch_that_fits(spec) : 0;
   if (micro_batch > 0) return "use parallel.micro_batch=" + std::to_string(micro_batch);
   const ParallelPlan& p = spec.parallel;
   JobSpec other = spec;
@@ -187,8 +215,9 @@ std::string what_fits(const JobSpec& spec, const GpuMemory& memory) {
   if (recomputes && spec.model->transformer && p.recompute == Recompute::none && fits(other))
     return "use parallel.recompute=full";
   const State state = state_of(spec);
-  const double parameters = parameters_of(spec), shared = parameters * state.sum(true),
-               whole = parameters * state.sum(false) + state.gathered + memory.activations;
+  const double shared = fullest.parameters * state.sum(true),
+               whole = fullest.parameters * state.sum(false) + fullest.gathered +
+                       fullest.memory.activations;
   if (shared == 0 || whole >= spec.device.memory_bytes) {
     other = spec;
     other.parallel.framework = Framework::fsdp;
@@ -215,27 +244,21 @@ std::string gigabytes(double bytes) { return std::to_string(std::llround(bytes /
 std::optional<GpuMemory> gpu_memory(const JobSpec& spec) {
   if (!is_counted(spec)) return std::nullopt;
   if (spec.parallel.framework == Framework::megatron) return megatron_memory(megatron_plan(spec));
-  const State state = state_of(spec);
-  const double parameters = parameters_of(spec), sharers = sharers_of(spec);
-  GpuMemory memory;
-  memory.weights = parameters * state.weights.of(sharers) + state.gathered;
-  memory.gradients = parameters * state.gradients.of(sharers);
-  memory.optimizer = parameters * state.optimizer.of(sharers);
-  memory.activations = activations_of(spec);
-  return memory;
+  return fullest_stage(spec).memory;
 }
 
 void check_state_memory(const JobSpec& spec) {
   const double have = spec.device.memory_bytes;
   if (have <= 0 || !is_counted(spec) || spec.parallel.framework == Framework::megatron) return;
-  const GpuMemory memory = *gpu_memory(spec);
+  const StageMemory fullest = fullest_stage(spec);
+  const GpuMemory& memory = fullest.memory;
   if (memory.total() <= have) return;
   throw Error(
       spec.source_of("model") + ": a rank has at least " + gigabytes(memory.total()) +
       " of weights, gradients" +
       (memory.activations > 0 ? ", optimizer state and activations" : " and optimizer state") +
       " under " + std::string(name_of(spec.parallel.framework)) + " and the device " +
-      spec.device.name + " has " + gigabytes(have) + "; " + what_fits(spec, memory) +
+      spec.device.name + " has " + gigabytes(have) + "; " + what_fits(spec, fullest) +
       " (device.memory_bytes=0: no check)");
 }
 

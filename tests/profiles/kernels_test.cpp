@@ -184,6 +184,61 @@ TEST(Calibration, IsThatOfTheDeviceOnlyWhereItsKernelsAreUsed) {
             Calibration::measured);
 }
 
+TEST(Calibration, HoldsForTheNumbersThatWereFitted) {
+  const auto device = [](const std::string& text) {
+    return load_text(small_gpt(text)).spec.device;
+  };
+  for (const char* other : {"kernels: {matmul: 0.3}", "memory_GBps: 500", "multiprocessors: 40",
+                            "peak_tflops: {bf16: 500}"}) {
+    const DeviceProfile changed = device("{base: h100-sxm, " + std::string(other) + "}");
+    EXPECT_EQ(changed.calibration, Calibration::assumed) << other;
+    EXPECT_EQ(changed.step_time_error, 0) << other;
+  }
+  for (const char* other : {"memory_bytes: 0", "name: ours", "efficiency: 0.5"}) {
+    const DeviceProfile same = device("{base: h100-sxm, " + std::string(other) + "}");
+    EXPECT_EQ(same.calibration, Calibration::fitted) << other;
+    EXPECT_EQ(same.step_time_error, 0.05) << other;
+  }
+  const DeviceProfile again =
+      device("{base: h100-sxm, kernels: {matmul: 0.3}, calibration: fitted}");
+  EXPECT_EQ(again.calibration, Calibration::fitted);
+  EXPECT_EQ(again.step_time_error, 0);
+}
+
+TEST(Calibration, HoldsForTypesOfTheSamePeak) {
+  const auto of = [](const std::string& type) {
+    std::string job = small_gpt("h100-sxm");
+    job.replace(job.find("{parameters: bf16"), 17, "{parameters: " + type);
+    return compute_calibration(load_text(job).spec);
+  };
+  EXPECT_EQ(of("bf16"), Calibration::fitted);
+  EXPECT_EQ(of("fp16"), Calibration::fitted);
+  EXPECT_EQ(of("fp32"), Calibration::assumed);
+}
+
+TEST(Calibration, CountsCompressionWhereItsCostsAreOfTheDevice) {
+  const auto of = [](const std::string& device, const std::string& compression) {
+    return compute_calibration(load_text("model: gpt2\ndevice: " + device +
+                                         "\nprecision: {parameters: bf16, gradients: bf16}\n"
+                                         "cluster: {nodes: 2}\ncompression: {" +
+                                         compression + "}\n")
+                                   .spec);
+  };
+  const std::string head = "method,elements,compress_ns,decompress_ns";
+  const auto table = [&](const std::string& columns, const std::string& device) {
+    return "method: topk, costs: \"" + head + columns + "\\ntopk,1000,1,1" + device + "\\n\"";
+  };
+  EXPECT_EQ(of("h100-sxm", "method: none"), Calibration::fitted);
+  EXPECT_EQ(of("h100-sxm", "method: topk"), Calibration::assumed);
+  EXPECT_EQ(of("h100-sxm", "method: topk, costs: h200-pytorch"), Calibration::assumed);
+  EXPECT_EQ(of("h200-measured", "method: topk, costs: h200-pytorch"), Calibration::measured);
+  EXPECT_EQ(of("h200-measured", "method: topk, costs: h200-pytorch, memory: residual"),
+            Calibration::assumed);
+  EXPECT_EQ(of("h100-sxm", table("", "")), Calibration::fitted);
+  EXPECT_EQ(of("h100-sxm", table(",device", ",NVIDIA H100")), Calibration::fitted);
+  EXPECT_EQ(of("h100-sxm", table(",device", ",NVIDIA A100")), Calibration::assumed);
+}
+
 TEST(Device, KernelsNeedTheMemorysBandwidth) {
   EXPECT_NE(load_error(small_gpt("{peak_tflops: {bf16: 100}, multiprocessors: 10}"))
                 .find("a device with multiprocessors needs its memory_GBps"),

@@ -83,6 +83,7 @@ TEST(CalibrateSteps, FindsTheNumbersThatMadeTheSteps) {
   const JobSpec& spec = again.front().job.spec;
   EXPECT_EQ(spec.device.calibration, Calibration::fitted);
   EXPECT_EQ(compute_calibration(spec), Calibration::fitted);
+  EXPECT_EQ(spec.device.calibrated_type, OperandType::bf16);
   EXPECT_NEAR(spec.device.kernels.memory, found.device.kernels.memory, 1e-4);
   EXPECT_EQ(spec.device.peak_tflops.at("bfloat16"), 989);
   EXPECT_LE(spec.device.step_time_error, .01);

@@ -196,6 +196,44 @@ TEST(PlanSearch, KnowsTheJobsOwnPlan) {
   }));
 }
 
+// Interleaved stages have two chunks unless the job says how many.
+TEST(PlanSearch, KnowsTheChunksOfTorchTitansOwnPlan) {
+  const auto step_of = [](const std::string& more) {
+    const LoadedJob loaded = test::load_text(spread(
+        "llama3.2-3b", "framework: torchtitan, pp: 2, global_batch: 32, schedule: " + more, 2));
+    const PlanSearch search =
+        search_plans(loaded.spec, 1, {"tp", "pp", "ep", "interleave", "micro_batch", "recompute"});
+    return search.own.value().step;
+  };
+  EXPECT_EQ(step_of("interleaved"), step_of("interleaved, interleave: 2"));
+  EXPECT_LT(step_of("interleaved"), step_of("1f1b"));
+}
+
+// Also values that the search does not try by itself.
+TEST(PlanSearch, KeepsWhatTheJobHas) {
+  const auto best_of = [](const std::string& text, const std::vector<std::string>& fixed) {
+    const PlanSearch search = search_plans(test::load_text(text).spec, 1, fixed);
+    EXPECT_EQ(search.best.size(), 1u) << text;
+    return search.best.at(0).choice;
+  };
+  EXPECT_EQ(
+      best_of(job("gpt2-medium", ", recompute: selective, global_batch: 48", 2), {"recompute"})
+          .recompute,
+      Recompute::selective);
+  EXPECT_EQ(best_of(job("gpt2-medium", ", micro_batch: 3, global_batch: 48", 2), {"micro_batch"})
+                .micro_batch,
+            3);
+  const std::string titan = "framework: torchtitan, global_batch: 48, micro_batch: 3, recompute: ";
+  const PlanChoice both =
+      best_of(spread("llama3.2-3b", titan + "selective", 2), {"recompute", "micro_batch"});
+  EXPECT_EQ(both.recompute, Recompute::selective);
+  EXPECT_EQ(both.micro_batch, 3);
+  EXPECT_EQ(best_of(spread("llama3.2-3b", "framework: fsdp, recompute: selective", 2),
+                    {"recompute", "framework"})
+                .recompute,
+            Recompute::selective);
+}
+
 TEST(PlanSearch, RefusesWhatItCannotSearch) {
   const auto refused = [](const std::string& text) {
     return test::error_of([&] { search_plans(test::load_text(text).spec, 1); });

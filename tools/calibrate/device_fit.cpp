@@ -166,6 +166,17 @@ void check_enough(const std::vector<MeasuredRun>& runs) {
               std::to_string(kFewestRuns) + " at least, better twenty");
 }
 
+// Empty if runs differ.
+std::optional<OperandType> operand_type_of(const std::vector<MeasuredRun>& runs) {
+  const auto of = [](const MeasuredRun& run) {
+    return operand_type(run.job.spec.device, run.job.spec.precision.parameters);
+  };
+  const OperandType type = of(runs.front());
+  const bool same = std::all_of(runs.begin(), runs.end(),
+                                [&](const MeasuredRun& run) { return of(run) == type; });
+  return same ? std::optional(type) : std::nullopt;
+}
+
 }  // namespace
 
 DeviceFit fit_device(std::vector<MeasuredRun>& runs, bool play) {
@@ -224,6 +235,7 @@ DeviceFit fit_device(std::vector<MeasuredRun>& runs, bool play) {
     number_of(found.device, numbers[n].name) = found.fit.values[n];
   found.device.memory_bytes = memory_bytes;
   found.device.calibration = Calibration::fitted;
+  found.device.calibrated_type = operand_type_of(runs);
   found.device.step_time_error = std::min(1., std::ceil(found.fit.mean_error * 1000) / 1000);
   if (found.by_flops) found.device.multiprocessors = 0;
   return found;
@@ -235,6 +247,9 @@ std::string device_yaml(const DeviceFit& found, const std::string& from, std::si
   for (const auto& [type, word] : kOperandTypes)
     if (const double peak = peak_tflops(d, type); peak > 0)
       peaks += (peaks.empty() ? "" : ", ") + std::string(word) + ": " + significant(peak, 6);
+  std::string type = "any";
+  for (const auto& [one, word] : kOperandTypes)
+    if (one == d.calibrated_type) type = word;
   for (const FitNumber& number : found.numbers)
     fitted += (fitted.empty() ? "" : ", ") + number.name;
   const std::string count = humane_count(static_cast<double>(runs), "run");
@@ -255,7 +270,8 @@ std::string device_yaml(const DeviceFit& found, const std::string& from, std::si
          ", launch_us: " + significant(d.kernels.launch_us) +
          ", host_us: " + significant(d.kernels.host_us) +
          "}\ncalibration: " + (found.by_flops ? "fitted_efficiency" : "fitted") +
-         "\nstep_time_error: " + significant(d.step_time_error) + "\nsource: " +
+         "\ncalibrated_type: " + type + "\nstep_time_error: " + significant(d.step_time_error) +
+         "\nsource: " +
          yaml_quoted(count + " of " + from + ", fitted by ghostrank " GHOSTRANK_VERSION) + "\n";
 }
 

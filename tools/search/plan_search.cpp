@@ -97,9 +97,32 @@ std::vector<Recompute> recomputations(const JobSpec& job, Framework framework) {
   return {Recompute::none, Recompute::full};
 }
 
+// TorchTitan's interleaved stages have two chunks unless the job says how many.
+PlanChoice choice_of(const JobSpec& job) {
+  const ParallelPlan& p = job.parallel;
+  const bool two =
+      p.framework == Framework::torchtitan && p.schedule == "interleaved" && p.interleave == 1;
+  return {p.framework,    p.tp,        p.pp,
+          p.cp,           p.ep,        two ? 2 : p.interleave,
+          p.micro_batch,  p.recompute, p.distributed_optimizer,
+          p.dp_replicate, p.reshard};
+}
+
+// The dimensions of a plan that stay as the job has them.
+struct Kept {
+  const std::vector<std::string>& names;
+
+  template <typename T>
+  std::vector<T> or_else(const char* name, const T& own, std::vector<T> tried) const {
+    const bool kept = std::find(names.begin(), names.end(), name) != names.end();
+    return kept ? std::vector{own} : std::move(tried);
+  }
+};
+
 // All frameworks of kSpread; FSDP with the models that all ranks hold together (one or several),
 // and with units that are freed after the forward pass (and gathered again) or kept.
-std::vector<PlanChoice> spread_choices_of(const JobSpec& job) {
+std::vector<PlanChoice> spread_choices_of(const JobSpec& job, const Kept& kept) {
+  const PlanChoice own = choice_of(job);
   PlanChoice choice;
   choice.micro_batch = job.parallel.micro_batch;
   std::vector<PlanChoice> choices;
@@ -109,10 +132,12 @@ std::vector<PlanChoice> spread_choices_of(const JobSpec& job) {
       choices.push_back(choice);
       continue;
     }
-    for (const int replicate : divisors(job.cluster.gpus(), job.cluster.gpus() / 2))
+    const std::vector<Recompute> again_or_not =
+        job.model->transformer ? recomputations(job, framework) : std::vector{Recompute::none};
+    for (const int replicate : kept.or_else("dp_replicate", own.replicate,
+                                            divisors(job.cluster.gpus(), job.cluster.gpus() / 2)))
       for (const char* reshard : {"always", "never"})
-        for (const Recompute again : job.model->transformer ? recomputations(job, framework)
-                                                            : std::vector{Recompute::none}) {
+        for (const Recompute again : kept.or_else("recompute", own.recompute, again_or_not)) {
           choice.replicate = replicate;
           choice.reshard = reshard;
           choice.recompute = again;
@@ -124,27 +149,32 @@ std::vector<PlanChoice> spread_choices_of(const JobSpec& job) {
 
 // How a choice may hold the optimizer's state: Megatron whole or sharded over the data-parallel
 // ranks, TorchTitan for one model or several.
-std::vector<PlanChoice> holdings_of(const JobSpec& job, const PlanChoice& choice) {
+std::vector<PlanChoice> holdings_of(const JobSpec& job, const Kept& kept,
+                                    const PlanChoice& choice) {
   std::vector<PlanChoice> out;
+  const PlanChoice own = choice_of(job);
   const int ranks = job.cluster.gpus() / (choice.tp * choice.pp);
   PlanChoice one = choice;
   if (choice.framework == Framework::megatron) {
-    for (const bool sharded : {true, false}) {
+    const std::vector<bool> both =
+        ranks > 1 ? std::vector{true, false} : std::vector{true};  // nobody shares it
+    for (const bool sharded : kept.or_else("optimizer", own.sharded_optimizer, both)) {
       one.sharded_optimizer = sharded;
-      if (sharded || ranks > 1) out.push_back(one);  // else nobody shares it
+      out.push_back(one);
     }
     return out;
   }
   one.reshard = job.parallel.reshard;
-  for (const int replicate : divisors(ranks, ranks)) {
+  for (const int replicate : kept.or_else("dp_replicate", own.replicate, divisors(ranks, ranks))) {
     one.replicate = replicate;
     out.push_back(one);
   }
   return out;
 }
 
-std::vector<PlanChoice> choices_of(const JobSpec& job) {
-  if (is_spread(job.parallel.framework)) return spread_choices_of(job);
+std::vector<PlanChoice> choices_of(const JobSpec& job, const Kept& kept) {
+  if (is_spread(job.parallel.framework)) return spread_choices_of(job, kept);
+  const PlanChoice own = choice_of(job);
   const Transformer& model = *job.model->transformer;
   const ParallelPlan& p = job.parallel;
   const int gpus = job.cluster.gpus();
@@ -158,26 +188,34 @@ std::vector<PlanChoice> choices_of(const JobSpec& job) {
   const bool plain = p.schedule == "1f1b" || p.schedule == "interleaved";
   const auto chunk_counts = [&](int pp) {
     if (!plain || pp == 1) return std::vector{1};
-    return titan ? powers(std::min(kMostChunks, layers / pp)) : divisors(layers / pp, kMostChunks);
+    return kept.or_else(
+        "interleave", own.interleave,
+        titan ? powers(std::min(kMostChunks, layers / pp)) : divisors(layers / pp, kMostChunks));
   };
+  const int node = job.cluster.gpus_per_node;
   std::vector<PlanChoice> choices;
-  for (const int tp : divisors(job.cluster.gpus_per_node, job.cluster.gpus_per_node))
-    for (const int pp : divisors(gpus / tp, layers))
-      for (const int cp : context)
-        for (const int ep : expert)
+  for (const int tp : kept.or_else("tp", own.tp, divisors(node, node)))
+    for (const int pp : kept.or_else("pp", own.pp, divisors(gpus / tp, layers))) {
+      if (gpus / tp % pp != 0) continue;
+      for (const int cp : kept.or_else("cp", own.cp, context))
+        for (const int ep : kept.or_else("ep", own.ep, expert))
           for (const int chunks : chunk_counts(pp))
-            for (const int micro_batch : powers(kMostMicroBatch))
-              for (const Recompute again : recomputations(job, p.framework)) {
-                const std::vector<PlanChoice> held = holdings_of(job, {.framework = p.framework,
-                                                                       .tp = tp,
-                                                                       .pp = pp,
-                                                                       .cp = cp,
-                                                                       .ep = ep,
-                                                                       .interleave = chunks,
-                                                                       .micro_batch = micro_batch,
-                                                                       .recompute = again});
+            for (const int micro_batch :
+                 kept.or_else("micro_batch", own.micro_batch, powers(kMostMicroBatch)))
+              for (const Recompute again :
+                   kept.or_else("recompute", own.recompute, recomputations(job, p.framework))) {
+                const std::vector<PlanChoice> held = holdings_of(job, kept,
+                                                                 {.framework = p.framework,
+                                                                  .tp = tp,
+                                                                  .pp = pp,
+                                                                  .cp = cp,
+                                                                  .ep = ep,
+                                                                  .interleave = chunks,
+                                                                  .micro_batch = micro_batch,
+                                                                  .recompute = again});
                 choices.insert(choices.end(), held.begin(), held.end());
               }
+    }
   return choices;
 }
 
@@ -270,14 +308,6 @@ void estimate(StepEstimator& estimator, const JobSpec& job, PlanFound& plan) {
   const StepEstimate estimate = estimator.estimate(spec, plan_workload(spec));
   plan.step = estimate.step;
   plan.compute = estimate.compute;
-}
-
-PlanChoice choice_of(const JobSpec& job) {
-  const ParallelPlan& p = job.parallel;
-  return {p.framework,    p.tp,        p.pp,
-          p.cp,           p.ep,        p.interleave,
-          p.micro_batch,  p.recompute, p.distributed_optimizer,
-          p.dp_replicate, p.reshard};
 }
 
 struct Dimension {
@@ -394,7 +424,7 @@ PlanSearch search_plans(const JobSpec& job, std::size_t keep,
   check(job);
   PlanSearch search;
   std::vector<PlanFound> fit;
-  std::vector<PlanChoice> choices = choices_of(job);
+  std::vector<PlanChoice> choices = choices_of(job, Kept{fixed});
   std::erase_if(choices, [&](const PlanChoice& c) { return !is_alike(c, choice_of(job), fixed); });
   search.looked_at = choices.size();
   std::string why;  // the last one was not legal

@@ -451,6 +451,7 @@ std::optional<RatioLimits> read_limits(const Settings& in, const Compressor& met
 }  // namespace
 
 std::optional<CompressionSpec> read_compression(const Settings& in, const Algorithms& own,
+                                                const DeviceProfile& device,
                                                 const std::string& folder) {
   const Setting& name = in.at("compression.method");
   if (name.text == "none") return std::nullopt;
@@ -501,7 +502,12 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
                        : merge == "matrices" ? Merge::matrices
                                              : Merge::bucket};
   const Setting& costs = in.at("compression.costs");
-  if (costs.text != "v100") spec.measured = read_compression_times(costs, folder, method.name);
+  if (costs.text != "v100") {
+    MeasuredTimes times = read_compression_times(costs, folder, method.name);
+    spec.measured = std::move(times.rows);
+    // A table that names no device is taken for the job's.
+    spec.measured_here = device.source.find(times.device) != std::string::npos;
+  }
   spec.gather_us = in.number("compression.gather_us");
   spec.gather_ns = in.number("compression.gather_ns");
   spec.memory = kept;

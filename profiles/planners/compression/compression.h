@@ -31,6 +31,7 @@ class Algorithms;
 // Empty if the job asks for none. A file of costs is looked for from `folder`. Throws Error(usage)
 // for an unknown method or a communicator that does not suit it.
 std::optional<CompressionSpec> read_compression(const Settings& in, const Algorithms& own,
+                                                const DeviceProfile& device,
                                                 const std::string& folder);
 
 // Does nothing without spec.compression. Throws Error(usage) if the framework does not all-reduce

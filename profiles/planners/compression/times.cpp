@@ -109,8 +109,8 @@ CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elem
           std::lerp(low.decompress_ns, high.decompress_ns, share)};
 }
 
-std::vector<CompressionTime> read_compression_times(const Setting& file, const std::string& folder,
-                                                    std::string_view method) {
+MeasuredTimes read_compression_times(const Setting& file, const std::string& folder,
+                                     std::string_view method) {
   const NamedText named = table_named(file, folder);
   const CsvTable table = parse_csv(named.text, named.name);
   const auto columns = columns_in(table);
@@ -118,6 +118,8 @@ std::vector<CompressionTime> read_compression_times(const Setting& file, const s
     fail(table.head.mark,
          "the head has no method, elements, compress_ns and decompress_ns; "
          "write the file by `ghostrank calibrate compression --csv FILE`");
+  const std::optional<std::size_t> device = table.column("device");
+  MeasuredTimes out;
   std::map<std::uint64_t, CompressionTime> times;
   for (const CsvRow& row : table.rows) {
     const std::optional<CompressionTime> time = time_of(row.fields, *columns);
@@ -125,16 +127,17 @@ std::vector<CompressionTime> read_compression_times(const Setting& file, const s
       fail(row.mark, quote(join(row.fields, ",")) +
                          " is no row of the table; elements are a whole number from "
                          "1, times are nanoseconds an element from 0");
-    if (row.fields[(*columns)[0]] == method) times[time->elements] = *time;
+    if (row.fields[(*columns)[0]] != method) continue;
+    times[time->elements] = *time;
+    if (device && *device < row.fields.size()) out.device = row.fields[*device];
   }
   if (times.empty())
     fail(file.mark, "compression.costs: " + named.name + " has no row of " +
                         quote(std::string(method)) +
                         "; measure it by `ghostrank calibrate compression --method " +
                         std::string(method) + " --csv FILE`");
-  std::vector<CompressionTime> rows;
-  for (const auto& [elements, time] : times) rows.push_back(time);
-  return rows;
+  for (const auto& [elements, time] : times) out.rows.push_back(time);
+  return out;
 }
 
 }  // namespace ghostrank

@@ -26,9 +26,15 @@ CompressionTime compression_time(const CompressionSpec& spec, std::uint64_t elem
 // Whether a value of compression.costs is the name of a shipped table; any other is a path.
 bool names_shipped_costs(const std::string& text);
 
-// The rows of a method, by elements. The file is looked for from `folder`. Throws Error(usage)
-// where it cannot be read, is no such table, or lacks the method.
-std::vector<CompressionTime> read_compression_times(const Setting& file, const std::string& folder,
-                                                    std::string_view method);
+// The rows of a method, by elements, and the device that they were measured on ("": not said).
+struct MeasuredTimes {
+  std::vector<CompressionTime> rows;
+  std::string device;
+};
+
+// The file is looked for from `folder`. Throws Error(usage) where it cannot be read, is no such
+// table, or lacks the method.
+MeasuredTimes read_compression_times(const Setting& file, const std::string& folder,
+                                     std::string_view method);
 
 }  // namespace ghostrank

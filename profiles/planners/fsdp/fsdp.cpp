@@ -1,7 +1,6 @@
 #include "profiles/planners/fsdp/fsdp.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <span>
 
@@ -431,28 +430,6 @@ Picoseconds FsdpWriter::optimizer_time() const {
   return static_cast<Picoseconds>(static_cast<double>(times_.optimizer) * held / all);
 }
 
-// The layers of a stage's chunks. Layer 0 of the model is the embedding, the last one is the head.
-std::vector<Layers> chunks_of(const JobSpec& spec, const Pipeline& pipeline, int stage) {
-  const std::size_t count = spec.model->layers.size();
-  if (pipeline.stages == 1) {
-    Layers all(count);
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    return {all};
-  }
-  const std::vector<Part> parts = split_as_torchtitan(spec, *spec.model->transformer, pipeline);
-  std::vector<Layers> out;
-  for (int chunk = 0; chunk < pipeline.chunks; ++chunk) {
-    const Part& part = parts[pipeline.part(stage, chunk)];
-    Layers layers;
-    if (part.embedding) layers.push_back(0);
-    for (int i = 0; i < part.layers; ++i)
-      layers.push_back(static_cast<std::size_t>(part.first_layer + i + 1));
-    if (part.head) layers.push_back(count - 1);
-    out.push_back(std::move(layers));
-  }
-  return out;
-}
-
 }  // namespace
 
 Workload plan_fsdp(const JobSpec& spec) {
@@ -462,7 +439,7 @@ Workload plan_fsdp(const JobSpec& spec) {
     const auto stage = static_cast<int>(role);
     FsdpMesh of_length = mesh;
     of_length.pipeline.micro_batches = micro_batches;
-    return FsdpWriter(spec, of_length, chunks_of(spec, of_length.pipeline, stage), stage).write();
+    return FsdpWriter(spec, of_length, fsdp_chunks(spec, of_length.pipeline, stage), stage).write();
   };
   const std::size_t stages = mesh.pipeline.stages;
   for (Program& program : repeated_programs(spec, mesh.pipeline, stages, write)) {

@@ -220,6 +220,28 @@ void add_expert_groups(Workload& workload, FsdpMesh& mesh) {
 
 Pipeline fsdp_pipeline(const JobSpec& spec) { return pipeline_for(spec, data_ranks(spec)); }
 
+std::vector<std::vector<std::size_t>> fsdp_chunks(const JobSpec& spec, const Pipeline& pipeline,
+                                                  int stage) {
+  const std::size_t count = spec.model->layers.size();
+  if (pipeline.stages == 1) {
+    std::vector<std::size_t> all(count);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return {all};
+  }
+  const std::vector<Part> parts = split_as_torchtitan(spec, *spec.model->transformer, pipeline);
+  std::vector<std::vector<std::size_t>> out;
+  for (int chunk = 0; chunk < pipeline.chunks; ++chunk) {
+    const Part& part = parts[pipeline.part(stage, chunk)];
+    std::vector<std::size_t> layers;
+    if (part.embedding) layers.push_back(0);
+    for (int i = 0; i < part.layers; ++i)
+      layers.push_back(static_cast<std::size_t>(part.first_layer + i + 1));
+    if (part.head) layers.push_back(count - 1);
+    out.push_back(std::move(layers));
+  }
+  return out;
+}
+
 FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
   check_model(spec);
   check_tensor_parallel(spec);

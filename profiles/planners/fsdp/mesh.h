@@ -10,6 +10,9 @@
 // Errors: Error(usage), with the nearest values that fit. Threading: plain values.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "profiles/job/job.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/pipeline/pipeline.h"
@@ -33,6 +36,10 @@ FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload);
 
 // The mesh's pipeline alone. Throws Error(usage).
 Pipeline fsdp_pipeline(const JobSpec& spec);
+
+// The model's layers of a stage's chunks. Layer 0 is the embedding, the last one is the head.
+std::vector<std::vector<std::size_t>> fsdp_chunks(const JobSpec& spec, const Pipeline& pipeline,
+                                                  int stage);
 
 // Elements that one of `shards` ranks holds of a tensor. PyTorch shards the first dimension and
 // pads every shard to the largest. Tensor parallelism has split the tensor before: by columns for

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "profiles/planners/megatron/routing.h"
 #include "profiles/planners/pipeline/memory.h"
 
 namespace ghostrank {
@@ -13,7 +14,8 @@ double real(std::uint64_t n) { return static_cast<double>(n); }
 // Sizes of a layer's tensors on one rank, in bytes.
 class Activations {
  public:
-  explicit Activations(const MegatronPlan& plan)
+  // `routed_rows`: rows that the rank's experts get.
+  Activations(const MegatronPlan& plan, double routed_rows)
       : model_(plan.model),
         element_(bytes_of(plan.activations)),
         tokens_(real(plan.tokens)),
@@ -21,7 +23,7 @@ class Activations {
         tp_(plan.tp),
         positions_(real(plan.model.sequence)),
         fused_(plan.spec->parallel.attention == Attention::fused),
-        routed_rows_(real(plan.routed_rows())),
+        routed_rows_(routed_rows),
         expert_tp_(plan.etp) {}
 
   // Tensors of `width` elements per token: on every rank whole (or, under sequence parallelism, a
@@ -75,15 +77,43 @@ class Activations {
   const double routed_rows_, expert_tp_;
 };
 
+// Rows that the experts of one rank get, by layer of the model, then by module of multi-token
+// prediction.
+using LayerRows = std::vector<double>;
+
+// Of every rank of an expert-parallel group; of one rank if routing is even.
+std::vector<LayerRows> rows_of_members(const MegatronPlan& plan) {
+  if (!plan.is_uneven())
+    return {LayerRows(plan.model.layers + plan.model.mtp, real(plan.routed_rows()))};
+  Workload unused;
+  const std::vector<ExpertRouting> routing = megatron_routing(plan, 1, unused);
+  std::vector<LayerRows> out(plan.ep, LayerRows(routing.size()));
+  for (std::size_t layer = 0; layer < routing.size(); ++layer)
+    for (std::size_t member = 0; member < routing[layer].rows.size(); ++member)
+      out[member][layer] = real(routing[layer].rows[member]) * plan.ep;
+  return out;
+}
+
+double layer_activations(const MegatronPlan& plan, bool has_experts, double routed_rows) {
+  const Activations sizes(plan, routed_rows);
+  const bool again = plan.spec->parallel.recompute != Recompute::none;
+  return sizes.attention() + (again ? 0 : sizes.scores()) +
+         (has_experts ? sizes.experts() : sizes.feed_forward(real(plan.model.ffn)));
+}
+
+double layer_activations(const MegatronPlan& plan, int layer, const LayerRows& rows) {
+  return layer_activations(plan, plan.model.has_experts(static_cast<std::uint64_t>(layer)),
+                           rows[layer]);
+}
+
 // Activations of one chunk and micro-batch, in bytes.
-double chunk_activations(const MegatronPlan& plan, const Part& part) {
-  const Activations sizes(plan);
+double chunk_activations(const MegatronPlan& plan, const Part& part, const LayerRows& rows) {
+  const Activations sizes(plan, 0);
   const Recompute recompute = plan.spec->parallel.recompute;
   double bytes = part.embedding ? sizes.dropout_mask() : 0;
   const auto layer = [&](int number) {
     if (recompute == Recompute::full) return sizes.whole(sizes.hidden());  // its input
-    return megatron_layer_activations(plan,
-                                      plan.model.has_experts(static_cast<std::uint64_t>(number)));
+    return layer_activations(plan, number, rows);
   };
   for (int i = 0; i < part.layers; ++i) bytes += layer(part.first_layer + i);
   for (int i = 0; i < part.mtp; ++i)
@@ -93,24 +123,24 @@ double chunk_activations(const MegatronPlan& plan, const Part& part) {
 
 // While a pass runs: the logits in fp32 and the inputs of norm and head, which go with their
 // backward pass; under full recomputation, the layer that is computed again.
-double passing_activations(const MegatronPlan& plan, const Part& part) {
-  const Activations sizes(plan);
+double passing_activations(const MegatronPlan& plan, const Part& part, const LayerRows& rows) {
+  const Activations sizes(plan, 0);
   double bytes = 0;
   if (part.head)
     bytes =
         sizes.whole(2 * sizes.hidden()) + 4 * real(plan.tokens) * real(plan.vocabulary) / plan.tp;
-  if (plan.spec->parallel.recompute != Recompute::full || part.layers == 0) return bytes;
-  const auto last = static_cast<std::uint64_t>(part.first_layer + part.layers - 1);
-  return std::max(bytes,
-                  sizes.scores() + megatron_layer_activations(plan, plan.model.has_experts(last)));
+  if (plan.spec->parallel.recompute != Recompute::full) return bytes;
+  for (int i = 0; i < part.layers; ++i)
+    bytes = std::max(bytes, sizes.scores() + layer_activations(plan, part.first_layer + i, rows));
+  return bytes;
 }
 
-double stage_activations(const MegatronPlan& plan, int stage) {
+double stage_activations(const MegatronPlan& plan, int stage, const LayerRows& rows) {
   std::vector<double> kept, passing;  // by chunk
   for (int c = 0; c < plan.pipeline.chunks; ++c) {
     const Part& part = plan.parts[plan.pipeline.part(stage, c)];
-    kept.push_back(chunk_activations(plan, part));
-    passing.push_back(passing_activations(plan, part));
+    kept.push_back(chunk_activations(plan, part, rows));
+    passing.push_back(passing_activations(plan, part, rows));
   }
   return most_kept(plan.pipeline, stage, kept, passing);
 }
@@ -122,16 +152,8 @@ double overlap_buffers(const MegatronPlan& plan) {
   return kKinds * real(plan.hidden_states()) * bytes_of(plan.activations);
 }
 
-}  // namespace
-
-double megatron_layer_activations(const MegatronPlan& plan, bool has_experts) {
-  const Activations sizes(plan);
-  const bool again = plan.spec->parallel.recompute != Recompute::none;
-  return sizes.attention() + (again ? 0 : sizes.scores()) +
-         (has_experts ? sizes.experts() : sizes.feed_forward(real(plan.model.ffn)));
-}
-
-GpuMemory megatron_memory(const MegatronPlan& plan, int stage) {
+// Of the fullest rank of the stage: `members` are those of an expert-parallel group.
+GpuMemory memory_of(const MegatronPlan& plan, int stage, const std::vector<LayerRows>& members) {
   const JobSpec& spec = *plan.spec;
   GpuMemory out;
   for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk)
@@ -143,14 +165,27 @@ GpuMemory megatron_memory(const MegatronPlan& plan, int stage) {
       out.optimizer += numel * optimizer_bytes(spec.precision) /
                        (spec.parallel.distributed_optimizer ? plan.holders(p.expert) : 1);
     }
-  out.activations = stage_activations(plan, stage) + overlap_buffers(plan);
+  for (const LayerRows& rows : members)
+    out.activations = std::max(out.activations, stage_activations(plan, stage, rows));
+  out.activations += overlap_buffers(plan);
   return out;
 }
 
+}  // namespace
+
+double megatron_layer_activations(const MegatronPlan& plan, bool has_experts) {
+  return layer_activations(plan, has_experts, real(plan.routed_rows()));
+}
+
+GpuMemory megatron_memory(const MegatronPlan& plan, int stage) {
+  return memory_of(plan, stage, rows_of_members(plan));
+}
+
 GpuMemory megatron_memory(const MegatronPlan& plan) {
+  const std::vector<LayerRows> members = rows_of_members(plan);
   GpuMemory most;
   for (int stage = 0; stage < plan.pp; ++stage)
-    if (const GpuMemory here = megatron_memory(plan, stage); here.total() > most.total())
+    if (const GpuMemory here = memory_of(plan, stage, members); here.total() > most.total())
       most = here;
   return most;
 }

@@ -16,10 +16,11 @@
 
 namespace ghostrank {
 
-// Bytes that one layer keeps from the forward pass of a micro-batch to its backward pass.
+// Bytes that one layer keeps from the forward pass of a micro-batch to its backward pass, if
+// experts get equally many rows.
 double megatron_layer_activations(const MegatronPlan& plan, bool has_experts);
 
-// The memory of a GPU of this stage, by the job's choice of optimizer and recomputation.
+// The memory of the fullest GPU of this stage, by the job's choice of optimizer and recomputation.
 GpuMemory megatron_memory(const MegatronPlan& plan, int stage);
 
 // The memory of a GPU of the fullest stage.

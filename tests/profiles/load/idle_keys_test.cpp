@@ -453,6 +453,27 @@ TEST(IdleKeys, OfThePlanAreNotedBesideAProgram) {
                                     "model, parallel.micro_batch, parallel.launch"});
 }
 
+TEST(IdleKeys, OfTheDeviceAreNotedWhereTheJobGivesThem) {
+  const auto notes_of = [](const std::string& model, const std::string& override,
+                           const std::string& more = "") {
+    return load_text("model: " + model + "\ndevice: h100-sxm\n" + more, {override}).spec.notes;
+  };
+  const std::string gpt = "gpt2", experts = "{base: mixtral-8x7b, layers: 2}",
+                    efficiency = "device.efficiency=0.9", matmul = "device.kernels.matmul=0.3";
+  const Lines idle{"no effect where compute is by kernels: device.efficiency"};
+  EXPECT_EQ(notes_of(gpt, efficiency), idle);
+  EXPECT_EQ(notes_of(gpt, "device={base: h100-sxm, efficiency: 0.9}"), idle);
+  EXPECT_EQ(notes_of(gpt, matmul), Lines{});
+  EXPECT_EQ(notes_of(gpt, "device.memory_GBps=3000"), Lines{});
+  EXPECT_EQ(notes_of("resnet50", efficiency), Lines{});
+  EXPECT_EQ(notes_of("resnet50", "device={base: h100-sxm, kernels: {matmul: 0.3, memory: 0.5}}"),
+            Lines{"no effect where compute is not by kernels: device.kernels.matmul, "
+                  "device.kernels.memory"});
+  EXPECT_EQ(notes_of(experts, efficiency), Lines{});
+  EXPECT_EQ(notes_of(experts, matmul), Lines{});
+  EXPECT_EQ(notes_of(gpt, "device={base: h100-sxm, multiprocessors: 0, efficiency: 0.9}"), Lines{});
+}
+
 TEST(IdleKeys, AlgorithmsOfCallsThatAreNeverMadeAreNoted) {
   const auto said = [](const std::string& collectives) {
     const JobSpec spec = load_text(kHead + "collectives: " + collectives + "\n").spec;

@@ -1,4 +1,6 @@
 // The memory of a GPU, against published figures and closed forms.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "profiles/planners/megatron/memory.h"
@@ -124,6 +126,21 @@ TEST(GpuMemory, OfStatesFollowsTheOptimizer) {
   GpuMemory shared = megatron_memory(plan_of(job, spec));
   EXPECT_DOUBLE_EQ(shared.optimizer, whole.optimizer / 4);
   EXPECT_DOUBLE_EQ(shared.weights, whole.weights);
+}
+
+// Eight ranks share the experts of Mixtral's 32 layers. The first gets 8 / 15 of all rows instead
+// of an eighth: for each a row that arrives, one that it returns, and three inner ones.
+TEST(GpuMemory, OfUnevenExpertsIsThatOfTheFullestRank) {
+  JobSpec spec;
+  test::MegatronJob job{
+      .model = "mixtral-8x7b", .dp = 8, .more = ", expert_tp: 1, ep: 8", .per_node = 8};
+  const double even = megatron_memory(plan_of(job, spec)).activations;
+  job.more += ", expert_load: [8, 1, 1, 1, 1, 1, 1, 1]";
+  const MegatronPlan plan = plan_of(job, spec);
+  const double rows = static_cast<double>(plan.routed_rows()), most = 8 * std::round(rows * 8 / 15);
+  EXPECT_NEAR(most / rows, 4.27, .01);
+  EXPECT_DOUBLE_EQ(megatron_memory(plan).activations - even,
+                   32 * 2 * (most - rows) * (2 * 4096 + 3 * 14336));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST(Memory, OfConvolutionalNetworksCountsWhatTheyKeep) {
 }
 
 // The first of 1F1B's four stages keeps four micro-batches: 69,632 elements per token in each of
-// its eight layers. It also holds gathered weights and sums of gradients of a quarter of the model.
+// its eight layers. It also holds gathered weights and sums of gradients of them and the embedding.
 TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
   const auto memory = [](const std::string& more) {
     return *gpu_memory(
@@ -95,11 +95,16 @@ TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
                         more + "}\n")
             .spec);
   };
-  const double tokens = 8192, parameters = 8030261248 / 4.;
+  const double tokens = 8192, layer = 218'112'000, embedding = 128'256 * 4096,
+               parameters = embedding + 8 * layer;
   EXPECT_DOUBLE_EQ(memory("").activations, 4 * 8 * tokens * 69'632 * 2);
   EXPECT_DOUBLE_EQ(memory("").weights, parameters * (4 / 16. + 2 + 4));
-  // Recomputed, the last stage is fuller: inputs of 7 layers, of the norm and the head, and logits.
-  EXPECT_DOUBLE_EQ(memory(", recompute: full").activations, tokens * (9 * 4096 * 2 + 4 * 128'256));
+  // Recomputed, the last stage has more activations: inputs of 7 layers, of the norm and the head,
+  // and logits. With micro-batches of two samples it is fuller than the first one.
+  EXPECT_DOUBLE_EQ(memory(", recompute: full, micro_batch: 2").activations,
+                   2 * tokens * (9 * 4096 * 2 + 4 * 128'256));
+  EXPECT_DOUBLE_EQ(memory(", recompute: full, micro_batch: 2").weights,
+                   (embedding + 7 * layer + 4096) * (4 / 16. + 2 + 4));
   // Micro-batches of three samples do not divide the batch, and those of two do not fit.
   EXPECT_NE(error("torchtitan", "llama3-8b", 8, ", pp: 4, micro_batch: 4, global_batch: 256")
                 .find("use parallel.micro_batch=1 "),
@@ -125,6 +130,26 @@ TEST(Memory, OfExpertsCountsALayerThatIsGatheredWhole) {
     EXPECT_DOUBLE_EQ(weights(framework), 4 * shards + 2 * (rest + experts)) << framework;
   EXPECT_DOUBLE_EQ(weights("zero3"), 2 * shards + 2 * (rest + experts));
   EXPECT_DOUBLE_EQ(weights("torchtitan, ep: 8"), 4 * shards + 2 * (rest + experts / 8));
+}
+
+// Ranks that share the experts hold all else of a layer whole. Tensor parallelism does not split
+// the experts further.
+TEST(Memory, OfGatheredModelsSharesTheExpertsOnly) {
+  const auto weights = [](const std::string& parallel) {
+    return gpu_memory(test::load_text("model: mixtral-8x22b\n"
+                                      "device: {base: h100-sxm, memory_bytes: 0}\n"
+                                      "precision: {parameters: bf16}\n"
+                                      "cluster: {nodes: 16, gpus_per_node: 8}\n"
+                                      "parallel: {framework: torchtitan, reshard_after_forward: "
+                                      "never" +
+                                      parallel + "}\n")
+                          .spec)
+        ->weights;
+  };
+  const double all = 140620634112., experts = 56 * 8 * 3 * 6144. * 16384;
+  EXPECT_DOUBLE_EQ(weights(", ep: 8"), 4 * all / 128 + 2 * (all - experts + experts / 8));
+  EXPECT_DOUBLE_EQ(weights(", ep: 8, tp: 2"),
+                   4 * all / 128 + 2 * ((all - experts) / 2 + experts / 8));
 }
 
 TEST(Memory, IsNotCheckedWhereItIsNotKnown) {
