@@ -40,17 +40,16 @@ void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) 
   }
 }
 
-// Gradients follow their block and return home after the last step.
+// Begins with the block that came last forward and ends with the rank's own, whose gradients then
+// come home. A block that goes on takes its gradients along in the same message.
 void PassWriter::ring_backward(std::uint16_t group, int ranks, const Half& half) {
   const std::uint64_t kv = k_elements_ + v_elements_;
   for (int step = 0; step < ranks; ++step) {
-    if (step + 1 < ranks) ring_step(group, ranks, kv_label_, kv);
-    if (step > 0) ring_step(group, ranks, dkv_label_, kv);
+    const bool alone = step == 0 || step + 1 == ranks;
+    ring_step(group, ranks, step == 0 ? kv_label_ : dkv_label_, alone ? kv : 2 * kv);
     compute(half.label, part_of(half.core.input, ranks));
     await_ring();
   }
-  ring_step(group, ranks, dkv_label_, kv);
-  await_ring();
 }
 
 void PassWriter::cp_call(std::uint16_t group, Func func, std::uint64_t count) {

@@ -263,13 +263,34 @@ TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
       const Workload workload = plan.workload();
       return sums_of(workload.roles[0].iterations[0], workload, "cp");
     };
-    // Forward cp-1 steps; backward again cp-1, and cp steps for the gradients.
-    EXPECT_EQ(sums("p2p").sent, 3 * kLayers * kv * (2 * (shards - 1) + shards));
+    // Forward cp-1 blocks; backward again cp-1, and as many with gradients.
+    EXPECT_EQ(sums("p2p").sent, 3 * kLayers * kv * 3 * (shards - 1));
     CallSums gathered = sums("all_gather");
     EXPECT_EQ(gathered.bytes[Func::all_gather], 3 * kLayers * 2 * kv);
     EXPECT_EQ(gathered.bytes[Func::reduce_scatter], 3 * kLayers * kv);
     // Queries, keys, values and output, and the gradients of all four.
     EXPECT_EQ(sums("a2a").bytes[Func::all_to_all] * shards, 3 * kLayers * 2 * (2 * q + kv));
+  }
+}
+
+// A message that carries a block on carries its gradients, too: as many as there are ranks, each on
+// its way while a block is computed.
+TEST(ContextParallel, SendsGradientsWithTheirBlocks) {
+  constexpr std::uint64_t kKeys = 1024, kSequence = 8192;
+  for (const int cp : {2, 4}) {
+    Plan plan{.model = "{base: llama3-8b, layers: 1}", .cp = cp};
+    const Workload workload = plan.workload();
+    const std::uint64_t kv = 2 * kSequence / static_cast<std::uint64_t>(cp) * kKeys;
+    std::vector<std::uint64_t> expected(cp - 1, kv);  // forward
+    expected.push_back(kv);
+    expected.insert(expected.end(), cp - 2, 2 * kv);
+    expected.push_back(kv);
+    std::vector<std::uint64_t> sent;
+    const Program& program = workload.roles[0].iterations[0];
+    for (const OpList& stream : program.streams)
+      for (const Op& op : stream)
+        if (op.kind == Op::Kind::send) sent.push_back(op.count);
+    EXPECT_EQ(sent, expected);
   }
 }
 
@@ -289,7 +310,7 @@ TEST(ContextParallel, HasTwoLevels) {
     EXPECT_EQ(sums_of(program, workload, "cp.a2a").bytes[Func::all_to_all] * shards,
               3 * kLayers * 2 * (2 * q + kv));
     EXPECT_EQ(sums_of(program, workload, "cp.p2p").sent,
-              3 * kLayers * kv * (2 * (8 / shards - 1) + 8 / shards));
+              3 * kLayers * kv * 3 * (8 / shards - 1));
     EXPECT_EQ(sums_of(program, workload, "cp").sent, 0u);
     std::vector<int> neighbours, ring;
     for (const Group& group : workload.groups) {
