@@ -86,7 +86,7 @@ constexpr std::array kKeys{
         .of("megatron")
         .where("parallel.distributed_optimizer", "true"),
     Key{"parallel.bucket_size", KeyType::integer, "0",
-        "elements of a gradient bucket; 0: megatron: the larger of 40,000,000 and 1,000,000 dp; "
+        "elements of a gradient bucket; 0: megatron: the larger of 40,000,000 and 1,000,000 dp cp; "
         "zero: 500,000,000",
         0, 1e12}
         .of("megatron zero1 zero2 zero3")

@@ -186,10 +186,11 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
       // Only the first part of the model is cut into buckets: its backward ends last, so that the
       // others have time for one bucket.
       if (parallel.overlap_grad_reduce && plan.pipeline.part(stage, c) == 0)
-        layout.bucket_size = parallel.bucket_size > 0
-                                 ? parallel.bucket_size
-                                 : std::max<std::uint64_t>(
-                                       40'000'000, 1'000'000 * static_cast<std::uint64_t>(plan.dp));
+        layout.bucket_size =
+            parallel.bucket_size > 0
+                ? parallel.bucket_size
+                : std::max<std::uint64_t>(
+                      40'000'000, 1'000'000 * static_cast<std::uint64_t>(plan.dp * plan.cp));
       // From the second part of a stage on, all buckets are one group (partition_buckets).
       bool fresh = true;
       for (const GradientBucket& bucket : megatron_buckets(parameters, layout)) {
