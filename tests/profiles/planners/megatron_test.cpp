@@ -237,6 +237,43 @@ TEST(MegatronDataParallel, LaunchesTheBucketsOfALaterChunkTogether) {
   EXPECT_TRUE(plan.workload().launches.empty());
 }
 
+// Backwards that a stage has computed before its reduce-scatters of gradients.
+std::set<int> backwards_before_reductions(const Program& program) {
+  std::map<std::uint32_t, std::vector<int>> recorded;  // by event
+  int backwards = 0;
+  std::string pass;
+  for (const Op& op : program.streams[0]) {
+    if (op.kind == Op::Kind::record) recorded[op.event].push_back(backwards);
+    if (op.kind != Op::Kind::compute) continue;
+    const std::string label = program.labels[op.label], now = label.substr(0, label.find(' '));
+    if (now != pass && now.starts_with("B")) ++backwards;
+    pass = now;
+  }
+  std::map<std::uint32_t, std::size_t> waits;
+  std::set<int> out;
+  for (std::size_t s = 1; s < program.streams.size(); ++s) {
+    int before = 0;
+    for (const Op& op : program.streams[s]) {
+      if (op.kind == Op::Kind::wait && recorded.contains(op.event))
+        before = recorded[op.event].at(waits[op.event]++);
+      if (op.kind == Op::Kind::collective && op.func == Func::reduce_scatter) out.insert(before);
+    }
+  }
+  return out;
+}
+
+// Of 16 backwards the 12th is the last of the second chunk, the 16th that of the first. Stage s
+// reduces a chunk s backwards later, or after all.
+TEST(MegatronDataParallel, ReducesInterleavedChunksOnAllStagesAtOnce) {
+  Plan plan{.pp = 4, .dp = 2, .micro_batches = 8, .sharded = true};
+  plan.more = ", schedule: interleaved, interleave: 2";
+  const Workload workload = plan.workload();
+  for (int stage = 0; stage < 4; ++stage)
+    EXPECT_EQ(backwards_before_reductions(workload.roles[stage].iterations[0]),
+              (std::set{12 + stage, 16}))
+        << stage;
+}
+
 TEST(MegatronDataParallel, ReducesTheTiedEmbeddingBetweenTheEndsOfThePipeline) {
   Plan plan{.model = "gpt3-175b", .tp = 8, .pp = 4, .dp = 1, .micro_batches = 4};
   const Workload workload = plan.workload();
