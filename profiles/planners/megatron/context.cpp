@@ -59,6 +59,11 @@ void PassWriter::cp_call(std::uint16_t group, Func func, std::uint64_t count) {
   out_.after(streams_.compute, streams_.cp);
 }
 
+void PassWriter::share_keys_and_values(Func func) {
+  for (const std::uint64_t elements : {k_elements_, v_elements_})
+    cp_call(groups_.cp, func, elements);
+}
+
 void PassWriter::exchange_heads(std::uint16_t group, int ranks,
                                 std::initializer_list<std::uint64_t> tensors) {
   for (const std::uint64_t elements : tensors) cp_call(group, Func::all_to_all, elements / ranks);
@@ -71,7 +76,7 @@ void PassWriter::core_forward(const Half& half) {
     case ContextComm::p2p:
       return ring_forward(groups_.cp, plan_.cp, half);
     case ContextComm::all_gather:
-      cp_call(groups_.cp, Func::all_gather, k_elements_ + v_elements_);
+      share_keys_and_values(Func::all_gather);
       return compute(half.label, half.core.forward);
     case ContextComm::a2a:
       exchange_heads(groups_.cp, plan_.cp, {q_elements_, k_elements_, v_elements_});
@@ -91,9 +96,9 @@ void PassWriter::core_backward(const Half& half) {
     case ContextComm::p2p:
       return ring_backward(groups_.cp, plan_.cp, half);
     case ContextComm::all_gather:
-      cp_call(groups_.cp, Func::all_gather, k_elements_ + v_elements_);
+      share_keys_and_values(Func::all_gather);
       compute(half.label, half.core.input);
-      return cp_call(groups_.cp, Func::reduce_scatter, k_elements_ + v_elements_);
+      return share_keys_and_values(Func::reduce_scatter);
     case ContextComm::a2a:
       exchange_heads(groups_.cp, plan_.cp, {o_elements_});
       compute(half.label, half.core.input);

@@ -305,6 +305,8 @@ TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
     CallSums gathered = sums("all_gather");
     EXPECT_EQ(gathered.bytes[Func::all_gather], 3 * kLayers * 2 * kv);
     EXPECT_EQ(gathered.bytes[Func::reduce_scatter], 3 * kLayers * kv);
+    EXPECT_EQ(gathered.calls[Func::all_gather], 3 * kLayers * 2 * 2);  // keys and values apart
+    EXPECT_EQ(gathered.calls[Func::reduce_scatter], 3 * kLayers * 2);
     // Queries, keys, values and output, and the gradients of all four.
     EXPECT_EQ(sums("a2a").bytes[Func::all_to_all] * shards, 3 * kLayers * 2 * (2 * q + kv));
   }
