@@ -115,6 +115,22 @@ TEST(GpuMemory, OfInterleavedStagesIsMoreByTheWarmUpOfTheirChunks) {
   EXPECT_DOUBLE_EQ(megatron_memory(plan, 0).activations, chunks * each + 16 * mask);
 }
 
+// A module of multi-token prediction is a layer and a projection of 2 h to h, and has a head:
+// inputs of 2 h and logits in fp32.
+TEST(GpuMemory, OfMultiTokenPredictionHasTheLogitsOfEveryModule) {
+  JobSpec spec;
+  const auto activations = [&](const std::string& layers) {
+    const MegatronPlan plan = plan_of({.model = "{base: llama3-8b, " + layers + "}"}, spec);
+    return megatron_memory(plan).activations;
+  };
+  const double tokens = 8192, h = 4096, vocabulary = 128256;
+  for (const int modules : {1, 2}) {
+    const double layers = activations("layers: " + std::to_string(4 + modules));
+    EXPECT_DOUBLE_EQ(activations("layers: 4, mtp_layers: " + std::to_string(modules)) - layers,
+                     modules * tokens * (2 * 2 * h + 2 * 2 * h + 4 * vocabulary));
+  }
+}
+
 // Bytes per parameter: weight 2, gradient 4, optimizer 12, which distributed_optimizer shards.
 TEST(GpuMemory, OfStatesFollowsTheOptimizer) {
   JobSpec spec;
