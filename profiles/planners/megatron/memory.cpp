@@ -131,8 +131,11 @@ double passing_activations(const MegatronPlan& plan, const Part& part, const Lay
     bytes = real(1 + plan.model.mtp) * (sizes.whole(2 * sizes.hidden()) +
                                         4 * real(plan.tokens) * real(plan.vocabulary) / plan.tp);
   if (plan.spec->parallel.recompute != Recompute::full) return bytes;
-  for (int i = 0; i < part.layers; ++i)
-    bytes = std::max(bytes, sizes.scores() + layer_activations(plan, part.first_layer + i, rows));
+  const auto again = [&](int layer) {
+    bytes = std::max(bytes, sizes.scores() + layer_activations(plan, layer, rows));
+  };
+  for (int i = 0; i < part.layers; ++i) again(part.first_layer + i);
+  for (int i = 0; i < part.mtp; ++i) again(static_cast<int>(plan.model.layers) + i);
   return bytes;
 }
 

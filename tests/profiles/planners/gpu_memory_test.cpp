@@ -131,6 +131,20 @@ TEST(GpuMemory, OfMultiTokenPredictionHasTheLogitsOfEveryModule) {
   }
 }
 
+// A part of modules of multi-token prediction alone computes one of them again, too.
+TEST(GpuMemory, OfFullRecomputationHasTheLargestLayerOfAPart) {
+  JobSpec spec;
+  const test::MegatronJob job{
+      .model = "{base: llama3-8b, layers: 2, mtp_layers: 1, vocabulary: 128}",
+      .pp = 2,
+      .recompute = "full",
+      .more = ", pipeline_model_parallel_layout: Ett|mL"};
+  const MegatronPlan plan = plan_of(job, spec);
+  const double inputs = 8192 * 2 * (4096 + 2 * 4096);
+  EXPECT_DOUBLE_EQ(megatron_memory(plan, 1).activations,
+                   inputs + megatron_layer_activations(plan, false));
+}
+
 // Bytes per parameter: weight 2, gradient 4, optimizer 12, which distributed_optimizer shards.
 TEST(GpuMemory, OfStatesFollowsTheOptimizer) {
   JobSpec spec;
