@@ -24,17 +24,20 @@ bool divides(std::uint64_t divisor, std::uint64_t number) { return number % divi
 void check_tensor_parallel(const JobSpec& spec, const Transformer& m) {
   const int tp = spec.parallel.tp;
   const auto tokens = m.sequence / spec.parallel.cp;
+  const std::uint64_t shared = m.experts.shared * m.experts.ffn;
   const auto legal = [&](int value) {
     const std::uint64_t n = value;
     return divides(n, m.heads) && divides(n, m.kv_heads) && divides(n, m.ffn) &&
-           (!spec.parallel.sequence_parallel || divides(n, tokens));
+           divides(n, shared) && (!spec.parallel.sequence_parallel || divides(n, tokens));
   };
   if (legal(tp)) return;
   const std::uint64_t n = tp;
   const std::string what = !divides(n, m.heads)      ? std::to_string(m.heads) + " heads"
                            : !divides(n, m.kv_heads) ? std::to_string(m.kv_heads) + " kv_heads"
                            : !divides(n, m.ffn)      ? "the ffn of " + std::to_string(m.ffn)
-                                                     : std::to_string(tokens) + " tokens";
+                           : !divides(n, shared)
+                               ? "the shared experts' ffn of " + std::to_string(shared)
+                               : std::to_string(tokens) + " tokens";
   refuse(spec, "parallel.tp", tp, "does not divide " + what, static_cast<int>(m.heads), legal);
 }
 

@@ -613,6 +613,10 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error("expert_tp: 3", "nodes: 1", "mixtral-8x7b"),
             "parallel.expert_tp is 3 but does not divide the 8 ranks of a stage; use "
             "parallel.expert_tp=2 or 4");
+  EXPECT_EQ(error("tp: 8, expert_tp: 1, sequence_parallel: true", "nodes: 1",
+                  "{base: mixtral-8x7b, experts: {count: 8, top_k: 2, ffn: 1412, shared: 1}}"),
+            "parallel.tp is 8 but does not divide the shared experts' ffn of 1412; use "
+            "parallel.tp=4");
   EXPECT_EQ(error("ep: 2"),
             "the model has no experts to spread; leave it out, or use a model with experts");
   EXPECT_EQ(error("tp: 2", "nodes: 1", "mixtral-8x7b"),
