@@ -637,6 +637,20 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error("tp: 4, cp: 8, cp_comm: a2a+p2p, cp_a2a: 4"),
             "parallel.cp_a2a is 4 but does not divide the 2 kv_heads of a tp rank; use "
             "parallel.cp_a2a=2");
+  EXPECT_EQ(error("tp: 8, cp: 4, cp_comm: a2a+p2p, cp_a2a: 2"),
+            "parallel.cp_a2a is 2 but does not divide the 1 kv_heads of a tp rank; use "
+            "parallel.cp_comm=p2p");
+  EXPECT_EQ(error("tp: 2, pp: 32, schedule: interleaved, interleave: 2"),
+            "parallel.interleave is 2 but a stage has 1 layers to cut in two chunks or more; use "
+            "parallel.schedule=1f1b, or a smaller parallel.pp");
+  EXPECT_EQ(error("pp: 3, schedule: dualpipe", "nodes: 3", "{base: llama3-8b, layers: 33}"),
+            "parallel.pp is 3 but schedule dualpipe needs stages in pairs; use another "
+            "parallel.schedule, or an even parallel.pp with "
+            "parallel.pipeline_model_parallel_layout");
+  EXPECT_EQ(error("expert_tp: 16, ep: 3", "nodes: 1",
+                  "{base: mixtral-8x7b, experts: {count: 6, top_k: 2, ffn: 14336}}"),
+            "parallel.expert_tp is 16 but does not divide the 8 ranks of a stage; use a "
+            "parallel.ep that divides them");
   EXPECT_EQ(error("order: tp-pp-xp"),
             "parallel.order is 'tp-pp-xp'; it has an unknown dimension; write tp, cp, ep, dp and "
             "pp, as in tp-cp-ep-dp-pp");
