@@ -81,8 +81,10 @@ constexpr std::array kKeys{
     Key{"parallel.overlap_grad_reduce", KeyType::boolean, "true",
         "reduce buckets while the last backward runs"}
         .of("megatron"),
-    Key{"parallel.overlap_param_gather", KeyType::boolean, "true",
-        "gather parameters while the next forward runs"}
+    Key{"parallel.overlap_param_gather", KeyType::choice, "auto",
+        "gather parameters while the next forward runs, which Megatron does only with "
+        "overlap_grad_reduce; auto: as overlap_grad_reduce",
+        0, 0, "auto true false"}
         .of("megatron")
         .where("parallel.distributed_optimizer", "true"),
     Key{"parallel.bucket_size", KeyType::integer, "0",

@@ -79,6 +79,14 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
            cp, level, "parallel.cp_comm=p2p");
 }
 
+void check_gather(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  if (p.distributed_optimizer && p.overlap_param_gather && !p.overlap_grad_reduce)
+    throw Error(spec.source_of("parallel.overlap_param_gather") +
+                ": parallel.overlap_param_gather needs parallel.overlap_grad_reduce: true; use " +
+                "that, or parallel.overlap_param_gather=false");
+}
+
 void check_scatter(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   if (p.scatter_pipeline && p.sequence_parallel)
@@ -309,6 +317,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   check_context_parallel(spec, model);
   check_tensor_parallel(spec, model);
   check_schedule(spec, model);
+  check_gather(spec);
   check_scatter(spec);
   check_tp_overlap(spec, model);
   const Pipeline shape = pipeline_for(spec);

@@ -178,6 +178,21 @@ TEST(MegatronDataParallel, GathersWhatItScattered) {
   }
 }
 
+// Without the overlap of gradients there is none of parameters: they are gathered after the
+// optimizer.
+TEST(MegatronDataParallel, GathersBesideTheForwardOnlyIfItReducesBesideTheBackward) {
+  for (const bool overlaps : {false, true}) {
+    Plan plan{.model = "gpt2", .dp = 2, .sharded = true};
+    if (!overlaps) plan.more = ", overlap_grad_reduce: false";
+    const Workload workload = plan.workload();
+    const Program& program = workload.roles[0].iterations[0];
+    std::vector<Func> calls;
+    for (const Op& op : program.streams[1])
+      if (op.kind == Op::Kind::collective) calls.push_back(op.func);
+    EXPECT_EQ(calls.front() == Func::all_gather, overlaps);
+  }
+}
+
 // Buckets grow with the ranks that reduce them, context-parallel ones too: 24 x 2 ranks have
 // buckets of 48,000,000 elements. A closed form of the layout, parameter by parameter.
 TEST(MegatronDataParallel, SizesBucketsByTheRanksThatReduceThem) {
@@ -651,6 +666,10 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
                   "{base: mixtral-8x7b, experts: {count: 6, top_k: 2, ffn: 14336}}"),
             "parallel.expert_tp is 16 but does not divide the 8 ranks of a stage; use a "
             "parallel.ep that divides them");
+  EXPECT_EQ(error("distributed_optimizer: true, overlap_grad_reduce: false, "
+                  "overlap_param_gather: true"),
+            "parallel.overlap_param_gather needs parallel.overlap_grad_reduce: true; use that, or "
+            "parallel.overlap_param_gather=false");
   EXPECT_EQ(error("order: tp-pp-xp"),
             "parallel.order is 'tp-pp-xp'; it has an unknown dimension; write tp, cp, ep, dp and "
             "pp, as in tp-cp-ep-dp-pp");
