@@ -81,12 +81,14 @@ constexpr std::array kKeys{
     Key{"parallel.overlap_grad_reduce", KeyType::boolean, "true",
         "reduce buckets while the last backward runs"}
         .of("megatron"),
-    Key{"parallel.overlap_param_gather", KeyType::boolean, "true",
-        "gather parameters while the next forward runs"}
+    Key{"parallel.overlap_param_gather", KeyType::choice, "auto",
+        "gather parameters while the next forward runs, which Megatron does only with "
+        "overlap_grad_reduce; auto: as overlap_grad_reduce",
+        0, 0, "auto true false"}
         .of("megatron")
         .where("parallel.distributed_optimizer", "true"),
     Key{"parallel.bucket_size", KeyType::integer, "0",
-        "elements of a gradient bucket; 0: megatron: the larger of 40,000,000 and 1,000,000 dp; "
+        "elements of a gradient bucket; 0: megatron: the larger of 40,000,000 and 1,000,000 dp cp; "
         "zero: 500,000,000",
         0, 1e12}
         .of("megatron zero1 zero2 zero3")

@@ -24,7 +24,8 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.global_batch = in.small("parallel.global_batch");
   out.distributed_optimizer = in.boolean("parallel.distributed_optimizer");
   out.overlap_grad_reduce = in.boolean("parallel.overlap_grad_reduce");
-  out.overlap_param_gather = in.boolean("parallel.overlap_param_gather");
+  const std::string& gather = in.text("parallel.overlap_param_gather");
+  out.overlap_param_gather = gather == "auto" ? out.overlap_grad_reduce : gather == "true";
   out.bucket_size = in.integer("parallel.bucket_size");
   const std::string& recompute = in.text("parallel.recompute");
   out.recompute = recompute == "full"        ? Recompute::full

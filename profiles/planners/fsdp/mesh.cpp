@@ -62,11 +62,13 @@ void check_context_parallel(const JobSpec& spec) {
     const std::int64_t ranks = std::int64_t{value} * p.tp;
     return sequence % (2 * ranks) == 0 && gpus % (ranks * p.pp) == 0;
   };
-  if (!legal(p.cp))
-    throw Error(spec.source_of("parallel.cp") + ": parallel.cp is " + std::to_string(p.cp) +
-                " but 2 x cp x tp must divide the model's sequence of " + std::to_string(sequence) +
-                " tokens, and cp x tp x pp the " + std::to_string(gpus) +
-                " GPUs; use parallel.cp=" + nearest_legal(p.cp, gpus, legal));
+  if (legal(p.cp)) return;
+  const std::string nearest = nearest_legal(p.cp, gpus, legal);
+  throw Error(
+      spec.source_of("parallel.cp") + ": parallel.cp is " + std::to_string(p.cp) +
+      " but 2 x cp x tp must divide the model's sequence of " + std::to_string(sequence) +
+      " tokens, and cp x tp x pp the " + std::to_string(gpus) + " GPUs; use " +
+      (nearest.empty() ? "a smaller parallel.tp or parallel.pp" : "parallel.cp=" + nearest));
 }
 
 // With the other schedules the backward has two passes, into which no second forward is placed yet.

@@ -12,11 +12,14 @@
 namespace ghostrank {
 namespace {
 
-// Says "FILE:LINE:COL: KEY is VALUE but WHY; use KEY=4 or 8".
+// Says "FILE:LINE:COL: KEY is VALUE but WHY; use KEY=4 or 8", or where no value fits what else to
+// use.
 [[noreturn]] void refuse(const JobSpec& spec, const std::string& key, int value,
-                         const std::string& why, int most, const std::function<bool(int)>& legal) {
+                         const std::string& why, int most, const std::function<bool(int)>& legal,
+                         const std::string& otherwise = "") {
+  const std::string nearest = nearest_legal(value, most, legal);
   throw Error(spec.source_of(key) + ": " + key + " is " + std::to_string(value) + " but " + why +
-              "; use " + key + "=" + nearest_legal(value, most, legal));
+              "; use " + (nearest.empty() ? otherwise : key + "=" + nearest));
 }
 
 bool divides(std::uint64_t divisor, std::uint64_t number) { return number % divisor == 0; }
@@ -24,17 +27,20 @@ bool divides(std::uint64_t divisor, std::uint64_t number) { return number % divi
 void check_tensor_parallel(const JobSpec& spec, const Transformer& m) {
   const int tp = spec.parallel.tp;
   const auto tokens = m.sequence / spec.parallel.cp;
+  const std::uint64_t shared = m.experts.shared * m.experts.ffn;
   const auto legal = [&](int value) {
     const std::uint64_t n = value;
     return divides(n, m.heads) && divides(n, m.kv_heads) && divides(n, m.ffn) &&
-           (!spec.parallel.sequence_parallel || divides(n, tokens));
+           divides(n, shared) && (!spec.parallel.sequence_parallel || divides(n, tokens));
   };
   if (legal(tp)) return;
   const std::uint64_t n = tp;
   const std::string what = !divides(n, m.heads)      ? std::to_string(m.heads) + " heads"
                            : !divides(n, m.kv_heads) ? std::to_string(m.kv_heads) + " kv_heads"
                            : !divides(n, m.ffn)      ? "the ffn of " + std::to_string(m.ffn)
-                                                     : std::to_string(tokens) + " tokens";
+                           : !divides(n, shared)
+                               ? "the shared experts' ffn of " + std::to_string(shared)
+                               : std::to_string(tokens) + " tokens";
   refuse(spec, "parallel.tp", tp, "does not divide " + what, static_cast<int>(m.heads), legal);
 }
 
@@ -70,7 +76,15 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
            cp % inner == 0 && inner > 1 && inner < cp
                ? what
                : "must divide cp " + std::to_string(cp) + " in groups of two or more",
-           cp, level);
+           cp, level, "parallel.cp_comm=p2p");
+}
+
+void check_gather(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  if (p.distributed_optimizer && p.overlap_param_gather && !p.overlap_grad_reduce)
+    throw Error(spec.source_of("parallel.overlap_param_gather") +
+                ": parallel.overlap_param_gather needs parallel.overlap_grad_reduce: true; use " +
+                "that, or parallel.overlap_param_gather=false");
 }
 
 void check_scatter(const JobSpec& spec) {
@@ -108,8 +122,11 @@ void check_schedule(const JobSpec& spec, const Transformer& m) {
                 " needs pipeline stages; use parallel.pp=2 or more");
   const auto units = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
   if (p.schedule == "dualpipe" && p.pp % 2 != 0)
-    refuse(spec, "parallel.pp", p.pp, "schedule dualpipe needs stages in pairs", units,
-           [&](int value) { return value % 2 == 0 && units % value == 0; });
+    refuse(
+        spec, "parallel.pp", p.pp, "schedule dualpipe needs stages in pairs", units,
+        [&](int value) { return value % 2 == 0 && units % value == 0; },
+        "another parallel.schedule, or an even parallel.pp with "
+        "parallel.pipeline_model_parallel_layout");
   if (p.schedule != "interleaved") {
     if (p.interleave != 1)
       throw Error(spec.source_of("parallel.interleave") +
@@ -120,9 +137,11 @@ void check_schedule(const JobSpec& spec, const Transformer& m) {
   if (!p.pipeline_layout.empty() || (uneven && p.interleave > 1)) return;
   const int per_stage = units / p.pp;
   if (p.interleave < 2 || per_stage % p.interleave != 0)
-    refuse(spec, "parallel.interleave", p.interleave,
-           "a stage has " + std::to_string(per_stage) + " layers to cut in two chunks or more",
-           per_stage, [&](int value) { return value > 1 && per_stage % value == 0; });
+    refuse(
+        spec, "parallel.interleave", p.interleave,
+        "a stage has " + std::to_string(per_stage) + " layers to cut in two chunks or more",
+        per_stage, [&](int value) { return value > 1 && per_stage % value == 0; },
+        "parallel.schedule=1f1b, or a smaller parallel.pp");
 }
 
 // A layout determines the number of chunks per stage.
@@ -225,11 +244,13 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
            count, [&](int value) { return count % value == 0; });
   const int dense = spec.cluster.gpus() / p.pp;
   if (dense % expert_tp(p) != 0)
-    refuse(spec, "parallel.expert_tp", p.expert_tp,
-           "does not divide the " + std::to_string(dense) + " ranks of a stage", dense,
-           [&](int value) {
-             return dense % (std::int64_t{value} * p.ep) == 0 && m.experts.ffn % value == 0;
-           });
+    refuse(
+        spec, "parallel.expert_tp", p.expert_tp,
+        "does not divide the " + std::to_string(dense) + " ranks of a stage", dense,
+        [&](int value) {
+          return dense % (std::int64_t{value} * p.ep) == 0 && m.experts.ffn % value == 0;
+        },
+        "a parallel.ep that divides them");
   const std::int64_t expert_tp_wide = expert_tp(p);
   if (dense % (p.ep * expert_tp_wide) != 0)
     refuse(spec, "parallel.ep", p.ep,
@@ -296,6 +317,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   check_context_parallel(spec, model);
   check_tensor_parallel(spec, model);
   check_schedule(spec, model);
+  check_gather(spec);
   check_scatter(spec);
   check_tp_overlap(spec, model);
   const Pipeline shape = pipeline_for(spec);

@@ -40,17 +40,16 @@ void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) 
   }
 }
 
-// Gradients follow their block and return home after the last step.
+// Begins with the block that came last forward and ends with the rank's own, whose gradients then
+// come home. A block that goes on takes its gradients along in the same message.
 void PassWriter::ring_backward(std::uint16_t group, int ranks, const Half& half) {
   const std::uint64_t kv = k_elements_ + v_elements_;
   for (int step = 0; step < ranks; ++step) {
-    if (step + 1 < ranks) ring_step(group, ranks, kv_label_, kv);
-    if (step > 0) ring_step(group, ranks, dkv_label_, kv);
+    const bool alone = step == 0 || step + 1 == ranks;
+    ring_step(group, ranks, step == 0 ? kv_label_ : dkv_label_, alone ? kv : 2 * kv);
     compute(half.label, part_of(half.core.input, ranks));
     await_ring();
   }
-  ring_step(group, ranks, dkv_label_, kv);
-  await_ring();
 }
 
 void PassWriter::cp_call(std::uint16_t group, Func func, std::uint64_t count) {
@@ -58,6 +57,11 @@ void PassWriter::cp_call(std::uint16_t group, Func func, std::uint64_t count) {
   out_.collective(streams_.cp, func == Func::all_to_all ? heads_label_ : kv_label_, func, group,
                   plan_.activations, count);
   out_.after(streams_.compute, streams_.cp);
+}
+
+void PassWriter::share_keys_and_values(Func func) {
+  for (const std::uint64_t elements : {k_elements_, v_elements_})
+    cp_call(groups_.cp, func, elements);
 }
 
 void PassWriter::exchange_heads(std::uint16_t group, int ranks,
@@ -72,7 +76,7 @@ void PassWriter::core_forward(const Half& half) {
     case ContextComm::p2p:
       return ring_forward(groups_.cp, plan_.cp, half);
     case ContextComm::all_gather:
-      cp_call(groups_.cp, Func::all_gather, k_elements_ + v_elements_);
+      share_keys_and_values(Func::all_gather);
       return compute(half.label, half.core.forward);
     case ContextComm::a2a:
       exchange_heads(groups_.cp, plan_.cp, {q_elements_, k_elements_, v_elements_});
@@ -92,9 +96,9 @@ void PassWriter::core_backward(const Half& half) {
     case ContextComm::p2p:
       return ring_backward(groups_.cp, plan_.cp, half);
     case ContextComm::all_gather:
-      cp_call(groups_.cp, Func::all_gather, k_elements_ + v_elements_);
+      share_keys_and_values(Func::all_gather);
       compute(half.label, half.core.input);
-      return cp_call(groups_.cp, Func::reduce_scatter, k_elements_ + v_elements_);
+      return share_keys_and_values(Func::reduce_scatter);
     case ContextComm::a2a:
       exchange_heads(groups_.cp, plan_.cp, {o_elements_});
       compute(half.label, half.core.input);

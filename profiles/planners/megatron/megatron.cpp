@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -68,8 +69,10 @@ class StageWriter {
     }
     const auto pass = [&](const Slot& slot) {
       const std::size_t chunk = slot.chunk;
-      slot.pass == Pass::forward ? forward(slot, &slot == first[chunk])
-                                 : backward(slot, &slot == last[chunk]);
+      if (slot.pass == Pass::forward) return forward(slot, &slot == first[chunk]);
+      const bool ends = &slot == last[chunk];
+      backward(slot, ends && !aligns_reductions());
+      if (aligns_reductions()) reduce_aligned(slot, ends);
     };
     for (const StageAction& action : stage_actions(plan_.pipeline, stage_, slots)) {
       const Slot& slot = slots[action.slot];
@@ -125,6 +128,8 @@ class StageWriter {
   void launch(std::span<const Slot> slots, const StageAction& action, bool shapes);
   void await(std::span<const Slot> slots, const StageAction& action, bool shapes);
   void reduce(const BucketGroup& group);
+  void reduce(std::size_t chunk);
+  void reduce_aligned(const Slot& slot, bool ends);
   void gather(const BucketGroup& group);
   void launch_next_gather();
   void await_parameters(const Slot& slot, int unit, LayerPart module);
@@ -134,6 +139,9 @@ class StageWriter {
   void average_loss();
   bool gathers_early() const {
     return parallel_.distributed_optimizer && parallel_.overlap_param_gather;
+  }
+  bool aligns_reductions() const {
+    return plan_.pipeline.schedule == "interleaved" && parallel_.overlap_grad_reduce;
   }
   bool scatters() const {
     return parallel_.scatter_pipeline && plan_.tp > 1 && !plan_.sequence_parallel;
@@ -164,6 +172,9 @@ class StageWriter {
   // Groups of buckets whose parameters are gathered, in the order in which the forward needs them:
   // how many are launched, how many awaited.
   std::size_t launched_ = 0, awaited_ = 0;
+  // Of each backward so far, the chunk that it was the last of, where reductions are aligned.
+  std::vector<std::optional<std::size_t>> ended_;
+  std::set<std::size_t> reduced_;  // chunks
   // The ends of transfers that are under way, by slot and whether it receives; those on the compute
   // stream have none.
   std::map<std::pair<std::size_t, bool>, ProgramBuilder::Mark> under_way_;
@@ -186,10 +197,11 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
       // Only the first part of the model is cut into buckets: its backward ends last, so that the
       // others have time for one bucket.
       if (parallel.overlap_grad_reduce && plan.pipeline.part(stage, c) == 0)
-        layout.bucket_size = parallel.bucket_size > 0
-                                 ? parallel.bucket_size
-                                 : std::max<std::uint64_t>(
-                                       40'000'000, 1'000'000 * static_cast<std::uint64_t>(plan.dp));
+        layout.bucket_size =
+            parallel.bucket_size > 0
+                ? parallel.bucket_size
+                : std::max<std::uint64_t>(
+                      40'000'000, 1'000'000 * static_cast<std::uint64_t>(plan.dp * plan.cp));
       // From the second part of a stage on, all buckets are one group (partition_buckets).
       bool fresh = true;
       for (const GradientBucket& bucket : megatron_buckets(parameters, layout)) {
@@ -361,6 +373,7 @@ void StageWriter::backward(const Slot& slot, bool last) {
     for (const BucketGroup& group : chunk.groups)
       if (group.first_unit == unit) reduce(group);
   }
+  if (last && parallel_.overlap_grad_reduce) reduced_.insert(slot.chunk);
 }
 
 // Alternates two passes: each computes while rows of the other's experts are in flight.
@@ -387,6 +400,21 @@ void StageWriter::reduce(const BucketGroup& group) {
                     plan_.gradients, scatter ? shard(bucket.numel, group.expert) : bucket.numel, 0,
                     bucket.tensor);
   out_.end_launch(launches_);
+}
+
+void StageWriter::reduce(std::size_t chunk) {
+  for (const BucketGroup& group : chunks_[chunk].groups) reduce(group);
+  reduced_.insert(chunk);
+}
+
+// After a backward: reduces the chunk whose last one was as many backwards ago as there are stages
+// before this one, so that the stages reduce it at about the same time (align_grad_reduce). Those
+// that are left wait for the end of the pipeline.
+void StageWriter::reduce_aligned(const Slot& slot, bool ends) {
+  ended_.push_back(ends ? std::optional<std::size_t>(slot.chunk) : std::nullopt);
+  const auto before = static_cast<std::size_t>(stage_);
+  if (ended_.size() <= before) return;
+  if (const auto chunk = ended_[ended_.size() - 1 - before]) reduce(*chunk);
 }
 
 void StageWriter::gather(const BucketGroup& group) {
@@ -429,14 +457,14 @@ void StageWriter::await_parameters(const Slot& slot, int unit, LayerPart module)
 // parallelism left partial, the tied embedding, rows per expert; then the optimizer's norm.
 void StageWriter::finish_gradients() {
   std::uint64_t partial = 0, tied = 0, routed_layers = 0;
-  for (const Chunk& chunk : chunks_) {
+  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    const Chunk& chunk = chunks_[c];
     for (int i = 0; i < chunk.part.layers; ++i)
       routed_layers +=
           plan_.model.has_experts(static_cast<std::uint64_t>(chunk.part.first_layer + i));
     for (int i = 0; i < chunk.part.mtp; ++i)
       routed_layers += plan_.model.has_experts(static_cast<std::uint64_t>(mtp_layer(i)));
-    if (!parallel_.overlap_grad_reduce)
-      for (const BucketGroup& group : chunk.groups) reduce(group);
+    if (!reduced_.contains(c)) reduce(c);
     for (const Parameter& p : chunk.parameters) {
       if (p.partial) partial += p.numel;
       if (p.tied) tied += p.numel;

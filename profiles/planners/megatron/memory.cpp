@@ -121,17 +121,21 @@ double chunk_activations(const MegatronPlan& plan, const Part& part, const Layer
   return bytes;
 }
 
-// While a pass runs: the logits in fp32 and the inputs of norm and head, which go with their
-// backward pass; under full recomputation, the layer that is computed again.
+// While a pass runs: the logits in fp32 and the inputs of norm and head, of the model and of every
+// module of multi-token prediction, which go with their backward pass; under full recomputation,
+// the layer that is computed again.
 double passing_activations(const MegatronPlan& plan, const Part& part, const LayerRows& rows) {
   const Activations sizes(plan, 0);
   double bytes = 0;
   if (part.head)
-    bytes =
-        sizes.whole(2 * sizes.hidden()) + 4 * real(plan.tokens) * real(plan.vocabulary) / plan.tp;
+    bytes = real(1 + plan.model.mtp) * (sizes.whole(2 * sizes.hidden()) +
+                                        4 * real(plan.tokens) * real(plan.vocabulary) / plan.tp);
   if (plan.spec->parallel.recompute != Recompute::full) return bytes;
-  for (int i = 0; i < part.layers; ++i)
-    bytes = std::max(bytes, sizes.scores() + layer_activations(plan, part.first_layer + i, rows));
+  const auto again = [&](int layer) {
+    bytes = std::max(bytes, sizes.scores() + layer_activations(plan, layer, rows));
+  };
+  for (int i = 0; i < part.layers; ++i) again(part.first_layer + i);
+  for (int i = 0; i < part.mtp; ++i) again(static_cast<int>(plan.model.layers) + i);
   return bytes;
 }
 

@@ -145,6 +145,7 @@ class PassWriter {
   void ring_backward(std::uint16_t group, int ranks, const Half& half);
   void await_ring();
   void cp_call(std::uint16_t group, Func func, std::uint64_t count);
+  void share_keys_and_values(Func func);
   void exchange_heads(std::uint16_t group, int ranks, std::initializer_list<std::uint64_t> tensors);
   Half attention(std::uint32_t label) const;
   static Half feed_forward(std::uint32_t label, const WorkTimes& fc1, const WorkTimes& fc2) {

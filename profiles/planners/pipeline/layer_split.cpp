@@ -170,12 +170,16 @@ std::vector<int> layers_of_stages(const JobSpec& spec, const Transformer& model)
            "account_for_loss_in_pipeline_split; leave out either");
   if (p.pp == 1 || others < 0) refuse(spec, key, "it needs pipeline stages; use parallel.pp=2");
   const int rest = layers - ends;
-  const bool fits = rest >= 0 && (others > 0 ? rest % others == 0 : rest == 0);
-  if (!fits)
+  if (rest < 0 || (others == 0 && rest > 0))
+    refuse(spec, key,
+           "the first stage and the last would have " + number(ends) + " of the model's " +
+               number(layers) + " layers; use " +
+               (others > 0 ? "fewer" : number(layers) + " in all"));
+  if (others > 0 && rest % others != 0)
     refuse(spec, key,
            number(layers) + " layers without " + number(ends) + " leave " + number(rest) +
                " for the other " + number(others) + " stages, who must have as many each; change " +
-               "it by " + number(others > 0 ? ((rest % others) + others) % others : rest));
+               "it by " + number(rest % others));
   std::vector<int> out(p.pp, others > 0 ? rest / others : 0);
   if (p.first_layers > 0) out.front() = p.first_layers;
   if (p.last_layers > 0) out.back() = p.last_layers;

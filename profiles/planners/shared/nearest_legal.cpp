@@ -10,7 +10,7 @@ std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& 
   while (above <= most && !legal(above)) ++above;
   std::string text = below > 0 ? std::to_string(below) : "";
   if (above <= most) text += (text.empty() ? "" : " or ") + std::to_string(above);
-  return text.empty() ? "none" : text;
+  return text;
 }
 
 }  // namespace ghostrank

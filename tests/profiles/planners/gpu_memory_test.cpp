@@ -115,6 +115,36 @@ TEST(GpuMemory, OfInterleavedStagesIsMoreByTheWarmUpOfTheirChunks) {
   EXPECT_DOUBLE_EQ(megatron_memory(plan, 0).activations, chunks * each + 16 * mask);
 }
 
+// A module of multi-token prediction is a layer and a projection of 2 h to h, and has a head:
+// inputs of 2 h and logits in fp32.
+TEST(GpuMemory, OfMultiTokenPredictionHasTheLogitsOfEveryModule) {
+  JobSpec spec;
+  const auto activations = [&](const std::string& layers) {
+    const MegatronPlan plan = plan_of({.model = "{base: llama3-8b, " + layers + "}"}, spec);
+    return megatron_memory(plan).activations;
+  };
+  const double tokens = 8192, h = 4096, vocabulary = 128256;
+  for (const int modules : {1, 2}) {
+    const double layers = activations("layers: " + std::to_string(4 + modules));
+    EXPECT_DOUBLE_EQ(activations("layers: 4, mtp_layers: " + std::to_string(modules)) - layers,
+                     modules * tokens * (2 * 2 * h + 2 * 2 * h + 4 * vocabulary));
+  }
+}
+
+// A part of modules of multi-token prediction alone computes one of them again, too.
+TEST(GpuMemory, OfFullRecomputationHasTheLargestLayerOfAPart) {
+  JobSpec spec;
+  const test::MegatronJob job{
+      .model = "{base: llama3-8b, layers: 2, mtp_layers: 1, vocabulary: 128}",
+      .pp = 2,
+      .recompute = "full",
+      .more = ", pipeline_model_parallel_layout: Ett|mL"};
+  const MegatronPlan plan = plan_of(job, spec);
+  const double inputs = 8192 * 2 * (4096 + 2 * 4096);
+  EXPECT_DOUBLE_EQ(megatron_memory(plan, 1).activations,
+                   inputs + megatron_layer_activations(plan, false));
+}
+
 // Bytes per parameter: weight 2, gradient 4, optimizer 12, which distributed_optimizer shards.
 TEST(GpuMemory, OfStatesFollowsTheOptimizer) {
   JobSpec spec;

@@ -138,6 +138,13 @@ TEST(LayerSplit, SaysWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error(deepseek, "decoder_last_pipeline_num_layers: 3"),
             "parallel.decoder_last_pipeline_num_layers: 61 layers without 3 leave 58 for the other "
             "15 stages, who must have as many each; change it by 13");
+  EXPECT_EQ(error(deepseek, "decoder_last_pipeline_num_layers: 64"),
+            "parallel.decoder_last_pipeline_num_layers: the first stage and the last would have 64 "
+            "of the model's 61 layers; use fewer");
+  EXPECT_EQ(error({.pp = 2, .micro_batches = 2},
+                  "decoder_first_pipeline_num_layers: 20, decoder_last_pipeline_num_layers: 20"),
+            "parallel.decoder_first_pipeline_num_layers: the first stage and the last would have "
+            "40 of the model's 32 layers; use 32 in all");
   EXPECT_EQ(error({.pp = 2, .micro_batches = 2},
                   "decoder_last_pipeline_num_layers: 3, account_for_loss_in_pipeline_split: true"),
             "parallel.decoder_last_pipeline_num_layers: it cannot stand beside "

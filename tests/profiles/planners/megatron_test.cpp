@@ -178,10 +178,25 @@ TEST(MegatronDataParallel, GathersWhatItScattered) {
   }
 }
 
-// Buckets grow with dp, not with the context-parallel ranks that reduce with it: 48 x 2 ranks have
+// Without the overlap of gradients there is none of parameters: they are gathered after the
+// optimizer.
+TEST(MegatronDataParallel, GathersBesideTheForwardOnlyIfItReducesBesideTheBackward) {
+  for (const bool overlaps : {false, true}) {
+    Plan plan{.model = "gpt2", .dp = 2, .sharded = true};
+    if (!overlaps) plan.more = ", overlap_grad_reduce: false";
+    const Workload workload = plan.workload();
+    const Program& program = workload.roles[0].iterations[0];
+    std::vector<Func> calls;
+    for (const Op& op : program.streams[1])
+      if (op.kind == Op::Kind::collective) calls.push_back(op.func);
+    EXPECT_EQ(calls.front() == Func::all_gather, overlaps);
+  }
+}
+
+// Buckets grow with the ranks that reduce them, context-parallel ones too: 24 x 2 ranks have
 // buckets of 48,000,000 elements. A closed form of the layout, parameter by parameter.
-TEST(MegatronDataParallel, SizesBucketsByDpAlone) {
-  Plan plan{.model = "megatron-1.7b", .cp = 2, .dp = 48, .sharded = true};
+TEST(MegatronDataParallel, SizesBucketsByTheRanksThatReduceThem) {
+  Plan plan{.model = "megatron-1.7b", .cp = 2, .dp = 24, .sharded = true};
   const Workload workload = plan.workload();
   const std::uint64_t h = 2304;
   std::vector<std::uint64_t> reversed{h, h};  // final norm
@@ -196,10 +211,10 @@ TEST(MegatronDataParallel, SizesBucketsByDpAlone) {
   for (const std::uint64_t numel : reversed) {
     open = round_up(open, 64) + numel;
     if (open < 48'000'000) continue;
-    expected.push_back(round_up(open, 384) / 96);
+    expected.push_back(round_up(open, 384) / 48);
     open = 0;
   }
-  if (open > 0) expected.push_back(round_up(open, 384) / 96);
+  if (open > 0) expected.push_back(round_up(open, 384) / 48);
   std::vector<std::uint64_t> scattered;
   for (const auto& stream : workload.roles[0].iterations[0].streams)
     for (const Op& op : stream)
@@ -237,6 +252,43 @@ TEST(MegatronDataParallel, LaunchesTheBucketsOfALaterChunkTogether) {
   EXPECT_TRUE(plan.workload().launches.empty());
 }
 
+// Backwards that a stage has computed before its reduce-scatters of gradients.
+std::set<int> backwards_before_reductions(const Program& program) {
+  std::map<std::uint32_t, std::vector<int>> recorded;  // by event
+  int backwards = 0;
+  std::string pass;
+  for (const Op& op : program.streams[0]) {
+    if (op.kind == Op::Kind::record) recorded[op.event].push_back(backwards);
+    if (op.kind != Op::Kind::compute) continue;
+    const std::string label = program.labels[op.label], now = label.substr(0, label.find(' '));
+    if (now != pass && now.starts_with("B")) ++backwards;
+    pass = now;
+  }
+  std::map<std::uint32_t, std::size_t> waits;
+  std::set<int> out;
+  for (std::size_t s = 1; s < program.streams.size(); ++s) {
+    int before = 0;
+    for (const Op& op : program.streams[s]) {
+      if (op.kind == Op::Kind::wait && recorded.contains(op.event))
+        before = recorded[op.event].at(waits[op.event]++);
+      if (op.kind == Op::Kind::collective && op.func == Func::reduce_scatter) out.insert(before);
+    }
+  }
+  return out;
+}
+
+// Of 16 backwards the 12th is the last of the second chunk, the 16th that of the first. Stage s
+// reduces a chunk s backwards later, or after all.
+TEST(MegatronDataParallel, ReducesInterleavedChunksOnAllStagesAtOnce) {
+  Plan plan{.pp = 4, .dp = 2, .micro_batches = 8, .sharded = true};
+  plan.more = ", schedule: interleaved, interleave: 2";
+  const Workload workload = plan.workload();
+  for (int stage = 0; stage < 4; ++stage)
+    EXPECT_EQ(backwards_before_reductions(workload.roles[stage].iterations[0]),
+              (std::set{12 + stage, 16}))
+        << stage;
+}
+
 TEST(MegatronDataParallel, ReducesTheTiedEmbeddingBetweenTheEndsOfThePipeline) {
   Plan plan{.model = "gpt3-175b", .tp = 8, .pp = 4, .dp = 1, .micro_batches = 4};
   const Workload workload = plan.workload();
@@ -263,13 +315,36 @@ TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
       const Workload workload = plan.workload();
       return sums_of(workload.roles[0].iterations[0], workload, "cp");
     };
-    // Forward cp-1 steps; backward again cp-1, and cp steps for the gradients.
-    EXPECT_EQ(sums("p2p").sent, 3 * kLayers * kv * (2 * (shards - 1) + shards));
+    // Forward cp-1 blocks; backward again cp-1, and as many with gradients.
+    EXPECT_EQ(sums("p2p").sent, 3 * kLayers * kv * 3 * (shards - 1));
     CallSums gathered = sums("all_gather");
     EXPECT_EQ(gathered.bytes[Func::all_gather], 3 * kLayers * 2 * kv);
     EXPECT_EQ(gathered.bytes[Func::reduce_scatter], 3 * kLayers * kv);
+    EXPECT_EQ(gathered.calls[Func::all_gather], 3 * kLayers * 2 * 2);  // keys and values apart
+    EXPECT_EQ(gathered.calls[Func::reduce_scatter], 3 * kLayers * 2);
     // Queries, keys, values and output, and the gradients of all four.
     EXPECT_EQ(sums("a2a").bytes[Func::all_to_all] * shards, 3 * kLayers * 2 * (2 * q + kv));
+  }
+}
+
+// A message that carries a block on carries its gradients, too: as many as there are ranks, each on
+// its way while a block is computed.
+TEST(ContextParallel, SendsGradientsWithTheirBlocks) {
+  constexpr std::uint64_t kKeys = 1024, kSequence = 8192;
+  for (const int cp : {2, 4}) {
+    Plan plan{.model = "{base: llama3-8b, layers: 1}", .cp = cp};
+    const Workload workload = plan.workload();
+    const std::uint64_t kv = 2 * kSequence / static_cast<std::uint64_t>(cp) * kKeys;
+    std::vector<std::uint64_t> expected(cp - 1, kv);  // forward
+    expected.push_back(kv);
+    expected.insert(expected.end(), cp - 2, 2 * kv);
+    expected.push_back(kv);
+    std::vector<std::uint64_t> sent;
+    const Program& program = workload.roles[0].iterations[0];
+    for (const OpList& stream : program.streams)
+      for (const Op& op : stream)
+        if (op.kind == Op::Kind::send) sent.push_back(op.count);
+    EXPECT_EQ(sent, expected);
   }
 }
 
@@ -288,8 +363,7 @@ TEST(ContextParallel, HasTwoLevels) {
     const auto shards = static_cast<std::uint64_t>(inner);
     EXPECT_EQ(sums_of(program, workload, "cp.a2a").bytes[Func::all_to_all] * shards,
               3 * kLayers * 2 * (2 * q + kv));
-    EXPECT_EQ(sums_of(program, workload, "cp.p2p").sent,
-              3 * kLayers * kv * (2 * (8 / shards - 1) + 8 / shards));
+    EXPECT_EQ(sums_of(program, workload, "cp.p2p").sent, 3 * kLayers * kv * 3 * (8 / shards - 1));
     EXPECT_EQ(sums_of(program, workload, "cp").sent, 0u);
     std::vector<int> neighbours, ring;
     for (const Group& group : workload.groups) {
@@ -554,6 +628,10 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error("expert_tp: 3", "nodes: 1", "mixtral-8x7b"),
             "parallel.expert_tp is 3 but does not divide the 8 ranks of a stage; use "
             "parallel.expert_tp=2 or 4");
+  EXPECT_EQ(error("tp: 8, expert_tp: 1, sequence_parallel: true", "nodes: 1",
+                  "{base: mixtral-8x7b, experts: {count: 8, top_k: 2, ffn: 1412, shared: 1}}"),
+            "parallel.tp is 8 but does not divide the shared experts' ffn of 1412; use "
+            "parallel.tp=4");
   EXPECT_EQ(error("ep: 2"),
             "the model has no experts to spread; leave it out, or use a model with experts");
   EXPECT_EQ(error("tp: 2", "nodes: 1", "mixtral-8x7b"),
@@ -574,6 +652,24 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error("tp: 4, cp: 8, cp_comm: a2a+p2p, cp_a2a: 4"),
             "parallel.cp_a2a is 4 but does not divide the 2 kv_heads of a tp rank; use "
             "parallel.cp_a2a=2");
+  EXPECT_EQ(error("tp: 8, cp: 4, cp_comm: a2a+p2p, cp_a2a: 2"),
+            "parallel.cp_a2a is 2 but does not divide the 1 kv_heads of a tp rank; use "
+            "parallel.cp_comm=p2p");
+  EXPECT_EQ(error("tp: 2, pp: 32, schedule: interleaved, interleave: 2"),
+            "parallel.interleave is 2 but a stage has 1 layers to cut in two chunks or more; use "
+            "parallel.schedule=1f1b, or a smaller parallel.pp");
+  EXPECT_EQ(error("pp: 3, schedule: dualpipe", "nodes: 3", "{base: llama3-8b, layers: 33}"),
+            "parallel.pp is 3 but schedule dualpipe needs stages in pairs; use another "
+            "parallel.schedule, or an even parallel.pp with "
+            "parallel.pipeline_model_parallel_layout");
+  EXPECT_EQ(error("expert_tp: 16, ep: 3", "nodes: 1",
+                  "{base: mixtral-8x7b, experts: {count: 6, top_k: 2, ffn: 14336}}"),
+            "parallel.expert_tp is 16 but does not divide the 8 ranks of a stage; use a "
+            "parallel.ep that divides them");
+  EXPECT_EQ(error("distributed_optimizer: true, overlap_grad_reduce: false, "
+                  "overlap_param_gather: true"),
+            "parallel.overlap_param_gather needs parallel.overlap_grad_reduce: true; use that, or "
+            "parallel.overlap_param_gather=false");
   EXPECT_EQ(error("order: tp-pp-xp"),
             "parallel.order is 'tp-pp-xp'; it has an unknown dimension; write tp, cp, ep, dp and "
             "pp, as in tp-cp-ep-dp-pp");
