@@ -198,9 +198,9 @@ void ZeroWriter::reduce() {
   out_.after(kComm, kCompute);
   if (sharded_)
     out_.collective(kComm, "gradients", Func::reduce_scatter, kDataParallel,
-                    spec_.precision.parameters, open_padded_ / ranks_, 0, ++tensors_);
+                    spec_.precision.gradients, open_padded_ / ranks_, 0, ++tensors_);
   else if (parallel_.multi_rank_allreduce)
-    out_.collective(kComm, "gradients", Func::all_reduce, kDataParallel, spec_.precision.parameters,
+    out_.collective(kComm, "gradients", Func::all_reduce, kDataParallel, spec_.precision.gradients,
                     open_, 0, ++tensors_);
   else
     reduce_to_owners();
@@ -224,7 +224,7 @@ void ZeroWriter::reduce_to_owners() {
       slice = {slice.start + here, slice.numel - here};
     }
   for (const auto& [rank, numel] : owners)
-    out_.collective(kComm, "gradients", Func::reduce, kDataParallel, spec_.precision.parameters,
+    out_.collective(kComm, "gradients", Func::reduce, kDataParallel, spec_.precision.gradients,
                     numel, static_cast<std::int32_t>(rank), ++tensors_);
 }
 

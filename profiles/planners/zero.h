@@ -15,11 +15,12 @@
 //                  the step small tensors, which stay but are updated in shards, are gathered.
 // clang-format on
 //
-// Gradients have the parameters' type. The rules follow deepspeed/runtime/zero (stage_1_and_2.py,
-// stage3.py, partitioned_param_coordinator.py); `parallel.bucket_size` is reduce_bucket_size.
-// Parameters are gathered by layer here but by module in DeepSpeed, which therefore makes more and
-// smaller calls. A step has one micro-batch, so stages 1 and 2 send the same. Units: elements.
-// Threading: pure.
+// Gradients are reduced in precision.gradients (DeepSpeed's communication_data_type), which is the
+// parameters' type unless the job gives it. The rules follow deepspeed/runtime/zero
+// (stage_1_and_2.py, stage3.py, partitioned_param_coordinator.py); `parallel.bucket_size` is
+// reduce_bucket_size. Parameters are gathered by layer here but by module in DeepSpeed, which
+// therefore makes more and smaller calls. A step has one micro-batch, so stages 1 and 2 send the
+// same. Units: elements. Threading: pure.
 #pragma once
 
 #include "profiles/job/job.h"

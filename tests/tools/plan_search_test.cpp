@@ -209,6 +209,21 @@ TEST(PlanSearch, KnowsTheChunksOfTorchTitansOwnPlan) {
   EXPECT_LT(step_of("interleaved"), step_of("1f1b"));
 }
 
+// The type that a job does not give is the framework's; one that it gives is kept.
+TEST(PlanSearch, KnowsTheGradientTypeOfEachFramework) {
+  const std::string text = spread("gpt2", "framework: ddp", 1), given = ", gradients: fp32";
+  std::string open = text;
+  open.erase(open.find(given), given.size());
+  for (const std::string& job : {open, text})
+    for (const Framework framework : {Framework::ddp, Framework::zero1, Framework::fsdp}) {
+      const JobSpec spec = test::load_text(job).spec;
+      const PlanChoice choice{.framework = framework};
+      const DataType type = with_choice(spec, choice).precision.gradients;
+      EXPECT_EQ(type, test::load_text(job, settings_of(spec, choice)).spec.precision.gradients);
+      EXPECT_EQ(type == DataType::bfloat16, framework == Framework::zero1 && job == open);
+    }
+}
+
 // Also values that the search does not try by itself.
 TEST(PlanSearch, KeepsWhatTheJobHas) {
   const auto best_of = [](const std::string& text, const std::vector<std::string>& fixed) {

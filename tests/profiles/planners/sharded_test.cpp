@@ -21,7 +21,7 @@ Workload plan_of(const std::string& framework, int ranks, const std::string& mod
   return plan_workload(test::load_text("model: " + model + "\ndevice: h100-sxm\ncluster: {nodes: " +
                                        std::to_string(ranks) +
                                        ", gpus_per_node: 1, nics_per_node: 1}\n"
-                                       "precision: {parameters: bf16, gradients: fp32}\n"
+                                       "precision: {parameters: bf16}\n"
                                        "parallel: {framework: " +
                                        framework + more + "}\n")
                            .spec);
@@ -232,6 +232,30 @@ TEST(Zero, StagesOneAndTwoAllReduceGradientsAndGatherParameters) {
         EXPECT_TRUE(op.count <= 30000000 || op.count == 50257 * 768) << op.count;
       }
   }
+}
+
+// DeepSpeed's communication_data_type; parameters keep their own type.
+TEST(Zero, ReducesGradientsInTheTypeThatTheJobGives) {
+  constexpr std::uint64_t kParameters = 124439808;
+  for (const std::string stage : {"zero1", "zero2", "zero3"})
+    for (const std::string whole : {"true", "false"}) {
+      const Workload workload = plan_workload(
+          test::load_text("model: gpt2\ndevice: h100-sxm\ncluster: {nodes: 4, gpus_per_node: 1, "
+                          "nics_per_node: 1}\nprecision: {parameters: bf16, gradients: fp32}\n"
+                          "parallel: {framework: " +
+                          stage +
+                          (stage == "zero3" ? "" : ", use_multi_rank_bucket_allreduce: " + whole) +
+                          "}\n")
+              .spec);
+      CallSums moved = sums(workload);
+      EXPECT_EQ(moved.bytes[Func::all_reduce] + moved.bytes[Func::reduce] +
+                    4 * moved.bytes[Func::reduce_scatter],
+                4 * kParameters + 4)
+          << stage << whole;
+      for (const Op& op : workload.roles[0].iterations[0].streams[1])
+        if (op.kind == Op::Kind::collective)
+          EXPECT_EQ(op.dtype == DataType::bfloat16, op.func == Func::all_gather);
+    }
 }
 
 // Layers with fewer elements than the reuse distance (1e9 by default) between their forward and
