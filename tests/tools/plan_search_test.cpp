@@ -199,8 +199,9 @@ TEST(PlanSearch, KnowsTheJobsOwnPlan) {
 // Interleaved stages have two chunks unless the job says how many.
 TEST(PlanSearch, KnowsTheChunksOfTorchTitansOwnPlan) {
   const auto step_of = [](const std::string& more) {
-    const LoadedJob loaded = test::load_text(spread(
-        "llama3.2-3b", "framework: torchtitan, pp: 2, global_batch: 32, schedule: " + more, 2));
+    const LoadedJob loaded = test::load_text(
+        spread("{base: llama3.2-3b, tied_embeddings: false}",
+               "framework: torchtitan, pp: 2, global_batch: 32, schedule: " + more, 2));
     const PlanSearch search =
         search_plans(loaded.spec, 1, {"tp", "pp", "ep", "interleave", "micro_batch", "recompute"});
     return search.own.value().step;
