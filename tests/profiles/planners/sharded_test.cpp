@@ -62,8 +62,10 @@ TEST(Fsdp, AveragesGradientsByTheLibrary) {
   EXPECT_EQ(reductions("fp16"), std::set{Reduction::sum});
 }
 
+const char* const kUntied = "{base: gpt2, tied_embeddings: false}";
+
 TEST(Fsdp, GathersTheNextUnitWhileOneIsComputed) {
-  const Program program = plan_of("fsdp", 4, "gpt2").roles[0].iterations[0];
+  const Program program = plan_of("fsdp", 4, kUntied).roles[0].iterations[0];
   EXPECT_TRUE(test::streams_end(program));
   std::vector<std::string> calls;
   for (const Op& op : program.streams[1])
@@ -80,7 +82,7 @@ TEST(Fsdp, GathersTheNextUnitWhileOneIsComputed) {
 
 TEST(Fsdp, GivesUnitsBackAsThePolicySays) {
   const auto gathered = [](const std::string& framework, const std::string& policy) {
-    return sums(plan_of(framework, 4, "gpt2", ", reshard_after_forward: " + policy))
+    return sums(plan_of(framework, 4, kUntied, ", reshard_after_forward: " + policy))
         .calls[Func::all_gather];
   };
   for (const char* framework : {"fsdp", "torchtitan"}) {  // 14 units
@@ -91,9 +93,36 @@ TEST(Fsdp, GivesUnitsBackAsThePolicySays) {
   EXPECT_EQ(gathered("torchtitan", "default"), 27u);
 }
 
+// Embeddings and a head that share a table are one unit: the head finds it, and its gradients are
+// scattered when the embeddings' are there, too.
+TEST(Fsdp, KeepsATableThatTheHeadSharesUntilTheHead) {
+  const auto calls = [](const std::string& framework, const std::string& policy) {
+    const Program program =
+        plan_of(framework, 4, "gpt2", ", reshard_after_forward: " + policy).roles[0].iterations[0];
+    EXPECT_TRUE(test::streams_end(program));
+    std::vector<std::string> out;
+    for (const Op& op : program.streams[1])
+      if (op.kind == Op::Kind::collective && op.count > 1) out.push_back(program.labels[op.label]);
+    return out;
+  };
+  const std::vector<std::string> freed = calls("fsdp", "always");
+  ASSERT_EQ(freed.size(), 13u * 3 + 1);  // and the norm
+  EXPECT_EQ(freed[0], "gather embeddings");
+  EXPECT_EQ(freed[12], "gather h.11");
+  EXPECT_EQ(freed[13], "gather embeddings");  // for the head's backward
+  EXPECT_EQ(freed[14], "gather h.11");
+  EXPECT_EQ(freed[38], "scatter embeddings");
+  for (const char* policy : {"default", "never"}) {
+    const std::vector<std::string> kept = calls("torchtitan", policy);
+    EXPECT_EQ(std::count(kept.begin(), kept.end(), "gather embeddings"), 1) << policy;
+    EXPECT_EQ(std::count(kept.begin(), kept.end(), "scatter embeddings"), 1) << policy;
+  }
+}
+
 TEST(Fsdp, GathersAsFarAheadAsAsked) {
   for (const int prefetch : {0, 1, 3}) {
-    const Workload workload = plan_of("fsdp", 4, "gpt2", ", prefetch: " + std::to_string(prefetch));
+    const Workload workload =
+        plan_of("fsdp", 4, kUntied, ", prefetch: " + std::to_string(prefetch));
     const Program& program = workload.roles[0].iterations[0];
     EXPECT_TRUE(test::streams_end(program));
     std::vector<std::string> backward;
