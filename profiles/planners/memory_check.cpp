@@ -13,6 +13,7 @@
 #include "profiles/planners/fsdp/units.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/pipeline/memory.h"
+#include "profiles/planners/zero.h"
 
 namespace ghostrank {
 namespace {
@@ -83,12 +84,14 @@ State state_of(const JobSpec& spec) {
   return state;
 }
 
-// Bytes of the weights that are gathered at a time. FSDP's units that are not freed after the
-// forward pass are all there before the backward. In a pipeline so are gradients, which are summed
-// until the last backward.
+// Bytes of the weights that are gathered at a time: under ZeRO those that its plan keeps. FSDP's
+// units that are not freed after the forward pass are all there before the backward. In a pipeline
+// so are gradients, which are summed until the last backward.
 double gathered_bytes(const JobSpec& spec, const Elements& elements) {
   const double weight = bytes_of(spec.precision.parameters),
                gradient = bytes_of(spec.precision.gradients);
+  if (spec.parallel.framework == Framework::zero3)
+    return weight * std::max(elements.largest, static_cast<double>(most_gathered(spec)));
   const std::string& reshard = spec.parallel.reshard;
   const bool pipeline = spec.parallel.pp > 1,
              frees = reshard == "always" || (reshard == "default" && !pipeline);

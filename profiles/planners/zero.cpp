@@ -121,6 +121,7 @@ LiveParameters::Units LiveParameters::fetch_ahead() {
 bool LiveParameters::is_used_soon(std::size_t unit, std::size_t use) const {
   std::uint64_t between = 0;
   for (std::size_t later = use + 1; later < uses(); ++later) {
+    if (between >= parallel_.max_reuse && considered_ <= later) return false;
     const Units& used = of(later);
     if (std::find(used.begin(), used.end(), unit) != used.end())
       return between < parallel_.max_reuse || considered_ > later;

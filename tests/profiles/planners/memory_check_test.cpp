@@ -128,8 +128,32 @@ TEST(Memory, OfExpertsCountsALayerThatIsGatheredWhole) {
                shards = 140620634112. / 128;
   for (const char* framework : {"fsdp", "torchtitan"})
     EXPECT_DOUBLE_EQ(weights(framework), 4 * shards + 2 * (rest + experts)) << framework;
-  EXPECT_DOUBLE_EQ(weights("zero3"), 2 * shards + 2 * (rest + experts));
+  // ZeRO-3 fetches the first layer beside the embedding. Its norms and router are never sharded.
+  EXPECT_DOUBLE_EQ(weights("zero3"), 2 * shards + 2 * (32000 * h + rest - 10 * h + experts));
   EXPECT_DOUBLE_EQ(weights("torchtitan, ep: 8"), 4 * shards + 2 * (rest + experts / 8));
+}
+
+// What lies within the reuse distance stays from its forward to its backward. Tensors of at most
+// 100,000 elements are never sharded: norms here.
+TEST(Memory, OfZeROCountsTheParametersThatItKeeps) {
+  const auto gathered = [](const std::string& more) {
+    const double all = 8030261248;
+    return gpu_memory(test::load_text("model: llama3-8b\n"
+                                      "device: {base: h100-sxm, memory_bytes: 0}\n"
+                                      "precision: {parameters: bf16}\n"
+                                      "cluster: {nodes: 2, gpus_per_node: 8}\n"
+                                      "parallel: {framework: zero3" +
+                                      more + "}\n")
+                          .spec)
+                   ->weights /
+               2 -
+           all / 16;
+  };
+  const double h = 4096, words = 128256 * h, layer = 218112000 - 2 * h;
+  EXPECT_DOUBLE_EQ(gathered(", stage3_max_reuse_distance: 1000000000000"), 2 * words + 32 * layer);
+  const std::string none = ", stage3_max_reuse_distance: 0, stage3_prefetch_bucket_size: ";
+  EXPECT_DOUBLE_EQ(gathered(none + "0"), words + h);          // the head with its norm
+  EXPECT_DOUBLE_EQ(gathered(none + "1"), words + 2 * layer);  // and the two layers before it
 }
 
 // Ranks that share the experts hold all else of a layer whole. Tensor parallelism does not split
