@@ -86,15 +86,14 @@ State state_of(const JobSpec& spec) {
 
 // Bytes of the weights that are gathered at a time: under ZeRO those that its plan keeps. FSDP's
 // units that are not freed after the forward pass are all there before the backward. In a pipeline
-// so are gradients, which are summed until the last backward.
+// a backward frees none, and gradients are summed until the last one.
 double gathered_bytes(const JobSpec& spec, const Elements& elements) {
   const double weight = bytes_of(spec.precision.parameters),
                gradient = bytes_of(spec.precision.gradients);
   if (spec.parallel.framework == Framework::zero3)
     return weight * std::max(elements.largest, static_cast<double>(most_gathered(spec)));
   const std::string& reshard = spec.parallel.reshard;
-  const bool pipeline = spec.parallel.pp > 1,
-             frees = reshard == "always" || (reshard == "default" && !pipeline);
+  const bool pipeline = spec.parallel.pp > 1, frees = !pipeline && reshard != "never";
   return frees ? elements.largest * weight
                : elements.gathered * (weight + (pipeline ? gradient : 0));
 }

@@ -2,7 +2,7 @@
 //
 // Megatron's is counted stage by stage with its activations (megatron/memory.h), and its planner
 // checks it. For the other frameworks these count: weights, gradients, optimizer state, the units
-// gathered at a time (the largest; all, if FSDP keeps them after the forward pass; ZeRO-3's by its
+// gathered at a time (the largest; all, if FSDP keeps them after a pass; ZeRO-3's by its
 // reuse distance and prefetch), and activations of transformers and convolutional networks
 // (model/convolutional.h). In TorchTitan's pipelines these are those of the fullest stage: of its
 // layers, and of as many micro-batches as it has begun. These do not count, so a plan that passes

@@ -99,6 +99,8 @@ TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
                parameters = embedding + 8 * layer;
   EXPECT_DOUBLE_EQ(memory("").activations, 4 * 8 * tokens * 69'632 * 2);
   EXPECT_DOUBLE_EQ(memory("").weights, parameters * (4 / 16. + 2 + 4));
+  // A backward does not free what it used.
+  EXPECT_DOUBLE_EQ(memory(", reshard_after_forward: always").weights, memory("").weights);
   // Recomputed, the last stage has more activations: inputs of 7 layers, of the norm and the head,
   // and logits. With micro-batches of two samples it is fuller than the first one.
   EXPECT_DOUBLE_EQ(memory(", recompute: full, micro_batch: 2").activations,
