@@ -13,6 +13,7 @@
 #include "profiles/planners/fsdp/units.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/pipeline/memory.h"
+#include "profiles/planners/shared/tied_table.h"
 #include "profiles/planners/zero.h"
 
 namespace ghostrank {
@@ -47,11 +48,14 @@ struct Elements {
   // Of one rank, when units are gathered: all, and the largest. Expert parallelism takes the place
   // of tensor parallelism for the routed experts.
   double gathered = 0, largest = 0;
+  double tied =
+      0;  // likewise of the unit that stays from the embeddings to a head with their table
 };
 
 Elements elements_of(const JobSpec& spec, const std::vector<std::vector<std::size_t>>& chunks) {
   const ParallelPlan& p = spec.parallel;
   Elements out;
+  const bool tied = head_has_embedding(*spec.model);
   for (const std::vector<std::size_t>& chunk : chunks)
     for (const std::size_t layer : chunk) {
       double unit = 0;
@@ -61,7 +65,10 @@ Elements elements_of(const JobSpec& spec, const std::vector<std::vector<std::siz
         unit += numel / (p.ep > 1 && is_routed_expert(*spec.model, tensor) ? p.ep : p.tp);
       }
       out.gathered += unit;
-      out.largest = std::max(out.largest, unit);
+      if (tied && (layer == 0 || layer + 1 == spec.model->layers.size()))
+        out.tied += unit;
+      else
+        out.largest = std::max(out.largest, unit);
     }
   return out;
 }
@@ -94,7 +101,7 @@ double gathered_bytes(const JobSpec& spec, const Elements& elements) {
     return weight * std::max(elements.largest, static_cast<double>(most_gathered(spec)));
   const std::string& reshard = spec.parallel.reshard;
   const bool pipeline = spec.parallel.pp > 1, frees = !pipeline && reshard != "never";
-  return frees ? elements.largest * weight
+  return frees ? (elements.largest + elements.tied) * weight
                : elements.gathered * (weight + (pipeline ? gradient : 0));
 }
 

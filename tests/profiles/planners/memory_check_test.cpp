@@ -158,6 +158,23 @@ TEST(Memory, OfZeROCountsTheParametersThatItKeeps) {
   EXPECT_DOUBLE_EQ(gathered(none + "1"), words + 2 * layer);  // and the two layers before it
 }
 
+// The table of Llama-3.2 1B stays from the embedding to the head, whose norm is of the same unit.
+TEST(Memory, OfATableThatTheHeadSharesIsBesideTheLayers) {
+  const auto weights = [](const std::string& model) {
+    return gpu_memory(test::load_text("model: " + model +
+                                      "\ndevice: h100-sxm\nprecision: {parameters: bf16}\n"
+                                      "cluster: {nodes: 1, gpus_per_node: 8}\n"
+                                      "parallel: {framework: fsdp}\n")
+                          .spec)
+        ->weights;
+  };
+  const double h = 2048, words = 128256 * h, layer = 2 * h * h + 2 * h * 512 + 3 * h * 8192 + 2 * h,
+               all = words + 16 * layer + h;
+  EXPECT_DOUBLE_EQ(weights("llama3.2-1b"), 4 * all / 8 + 2 * (words + h + layer));
+  EXPECT_DOUBLE_EQ(weights("{base: llama3.2-1b, tied_embeddings: false}"),
+                   4 * (all + words) / 8 + 2 * (words + h));
+}
+
 // Ranks that share the experts hold all else of a layer whole. Tensor parallelism does not split
 // the experts further.
 TEST(Memory, OfGatheredModelsSharesTheExpertsOnly) {
