@@ -83,10 +83,12 @@ State state_of(const JobSpec& spec) {
     state.gradients = {weight, framework != Framework::zero1};
     state.optimizer = {optimizer_bytes(spec.precision), true};
   } else {
+    // FSDP casts the shards of reduced gradients to the stored weights' type.
     const bool sharded = !is_replicated(framework);
     const double stored = stored_bytes(spec);
-    state = {
-        {stored, sharded}, {gradient, sharded}, {moments_of(spec.precision) * stored, sharded}};
+    state = {{stored, sharded},
+             {sharded ? stored : gradient, sharded},
+             {moments_of(spec.precision) * stored, sharded}};
   }
   return state;
 }

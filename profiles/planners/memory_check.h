@@ -12,7 +12,7 @@
 // device/compute.h), g: a gradient, o: fp32 moments:
 //
 //   ddp, horovod, ...    s + g + s o / 4
-//   fsdp, torchtitan     4 + g + o, all sharded
+//   fsdp, torchtitan     4 + 4 + o, all sharded
 //   zero1                w + w + m + o, the last two sharded
 //   zero2                w + w + m + o, the last three sharded
 //   zero3                w + w + m + o, all sharded

@@ -175,6 +175,20 @@ TEST(Memory, OfATableThatTheHeadSharesIsBesideTheLayers) {
                    4 * (all + words) / 8 + 2 * (words + h));
 }
 
+// The shards of gradients have the type of the weights, however they are reduced.
+TEST(Memory, OfFsdpsGradientsIsThatOfFp32) {
+  for (const char* type : {"fp32", "bf16"}) {
+    const JobSpec spec = test::load_text(
+                             "model: llama3-8b\ndevice: h100-sxm\n"
+                             "precision: {parameters: bf16, gradients: " +
+                             std::string(type) +
+                             "}\ncluster: {nodes: 2, gpus_per_node: 8}\n"
+                             "parallel: {framework: fsdp}\n")
+                             .spec;
+    EXPECT_DOUBLE_EQ(gpu_memory(spec)->gradients, 8030261248. * 4 / 16) << type;
+  }
+}
+
 // Ranks that share the experts hold all else of a layer whole. Tensor parallelism does not split
 // the experts further.
 TEST(Memory, OfGatheredModelsSharesTheExpertsOnly) {
