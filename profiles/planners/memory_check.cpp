@@ -83,12 +83,13 @@ State state_of(const JobSpec& spec) {
     state.gradients = {weight, framework != Framework::zero1};
     state.optimizer = {optimizer_bytes(spec.precision), true};
   } else {
-    // FSDP casts the shards of reduced gradients to the stored weights' type.
+    // FSDP casts the shards of reduced gradients to the stored weights' type. PHub's servers keep
+    // the momentum.
     const bool sharded = !is_replicated(framework);
-    const double stored = stored_bytes(spec);
-    state = {{stored, sharded},
-             {sharded ? stored : gradient, sharded},
-             {moments_of(spec.precision) * stored, sharded}};
+    const double stored = stored_bytes(spec),
+                 moments = framework == Framework::phub ? 0 : moments_of(spec.precision);
+    state = {
+        {stored, sharded}, {sharded ? stored : gradient, sharded}, {moments * stored, sharded}};
   }
   return state;
 }

@@ -12,6 +12,7 @@
 // device/compute.h), g: a gradient, o: fp32 moments:
 //
 //   ddp, horovod, ...    s + g + s o / 4
+//   phub                 s + g, as its servers keep the momentum
 //   fsdp, torchtitan     4 + 4 + o, all sharded
 //   zero1                w + w + m + o, the last two sharded
 //   zero2                w + w + m + o, the last three sharded

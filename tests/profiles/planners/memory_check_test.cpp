@@ -189,6 +189,20 @@ TEST(Memory, OfFsdpsGradientsIsThatOfFp32) {
   }
 }
 
+// PHub's servers step the weights and keep the momentum.
+TEST(Memory, OfPHubsRanksHasNoOptimizerState) {
+  const auto memory = [](const std::string& framework) {
+    return *gpu_memory(test::load_text("model: bert-large\ndevice: a100-sxm-80gb\n"
+                                       "cluster: {nodes: 4, gpus_per_node: 1}\n"
+                                       "servers: {count: 2}\nparallel: {framework: " +
+                                       framework + "}\n")
+                           .spec);
+  };
+  EXPECT_EQ(memory("phub").optimizer, 0);
+  EXPECT_EQ(memory("phub").weights, memory("byteps").weights);
+  EXPECT_EQ(memory("byteps").optimizer, 2 * memory("byteps").weights);
+}
+
 // Ranks that share the experts hold all else of a layer whole. Tensor parallelism does not split
 // the experts further.
 TEST(Memory, OfGatheredModelsSharesTheExpertsOnly) {
