@@ -6,10 +6,10 @@
 // after a pass; ZeRO-3's by its reuse distance and prefetch), and activations of transformers and
 // convolutional networks (model/convolutional.h). In TorchTitan's pipelines these are those of the
 // fullest stage: of its layers, and of as many micro-batches as it has begun. These do not count,
-// so a plan that passes may still not fit: activations of recommendation models, temporary buffers
-// and fragmentation. Bytes per parameter, with w: a weight in the parameters' type, m: its fp32
-// copy (4 if that type is not fp32, else 0), s: a stored weight (stored_bytes() in
-// device/compute.h), g: a gradient, o: fp32 moments:
+// so a plan that passes may still not fit: activations of recommendation and recurrent models
+// (LSTMs), temporary buffers and fragmentation. Bytes per parameter, with w: a weight in the
+// parameters' type, m: its fp32 copy (4 if that type is not fp32, else 0), s: a stored weight
+// (stored_bytes() in device/compute.h), g: a gradient, o: fp32 moments:
 //
 //   ddp, horovod, ...    s + g + s o / 4
 //   phub                 s + g, as its servers keep the momentum
