@@ -87,6 +87,8 @@ class Search {
       return notes_.add(" on a program or trace, which is played as it is", std::string(key.path));
     if (is_idle_without_kernels(key.path))
       return notes_.add(kWithoutKernels, std::string(key.path));
+    if (key.path == "precision.optimizer" && in_.text("parallel.framework") == "phub")
+      return notes_.add(" where servers step the weights", std::string(key.path));
     if (!plays_here(setting))
       return idle(setting, " on fabric " + in_.text("fabric.kind"),
                   std::string(key.path) + " means nothing to fabric " + in_.text("fabric.kind") +

@@ -205,9 +205,14 @@ std::vector<JobVariant> read_variants(const Setting& setting) {
 
 namespace {
 
-void read_precision(const Settings& in, Precision& out) {
+// DeepSpeed reduces gradients in the parameters' type unless its communication_data_type is given.
+void read_precision(const Settings& in, Framework framework, Precision& out) {
   out.parameters = *parse_data_type(in.text("precision.parameters"));
-  out.gradients = *parse_data_type(in.text("precision.gradients"));
+  const std::string& gradients = in.text("precision.gradients");
+  if (gradients != "auto")
+    out.gradients = *parse_data_type(gradients);
+  else
+    out.gradients = is_zero(framework) ? out.parameters : DataType::float32;
   out.optimizer = in.text("precision.optimizer");
 }
 
@@ -235,7 +240,7 @@ void check_program_size(const JobSpec& spec, const Settings& in) {
 
 // Takes the gradients' type from a measured model unless the job gives one.
 bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
-  if (!model.dtype || in.given("precision.gradients")) return false;
+  if (!model.dtype || in.text("precision.gradients") != "auto") return false;
   YamlValue type;
   type.kind = YamlValue::Kind::scalar;
   type.text = name_of(*model.dtype);
@@ -293,8 +298,8 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   spec.model = std::move(model);
   if (spec.model) spec.model_name = spec.model->name;
   if (device) spec.device = make_device(*device);
-  read_precision(in, spec.precision);
   spec.parallel = read_parallel(in);
+  read_precision(in, spec.parallel.framework, spec.precision);
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
   spec.compression = read_compression(in, *spec.collectives.own, spec.device, near);

@@ -13,6 +13,8 @@
 #include "profiles/planners/fsdp/units.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/pipeline/memory.h"
+#include "profiles/planners/shared/tied_table.h"
+#include "profiles/planners/zero.h"
 
 namespace ghostrank {
 namespace {
@@ -46,11 +48,14 @@ struct Elements {
   // Of one rank, when units are gathered: all, and the largest. Expert parallelism takes the place
   // of tensor parallelism for the routed experts.
   double gathered = 0, largest = 0;
+  double tied =
+      0;  // likewise of the unit that stays from the embeddings to a head with their table
 };
 
 Elements elements_of(const JobSpec& spec, const std::vector<std::vector<std::size_t>>& chunks) {
   const ParallelPlan& p = spec.parallel;
   Elements out;
+  const bool tied = head_has_embedding(*spec.model);
   for (const std::vector<std::size_t>& chunk : chunks)
     for (const std::size_t layer : chunk) {
       double unit = 0;
@@ -60,7 +65,10 @@ Elements elements_of(const JobSpec& spec, const std::vector<std::vector<std::siz
         unit += numel / (p.ep > 1 && is_routed_expert(*spec.model, tensor) ? p.ep : p.tp);
       }
       out.gathered += unit;
-      out.largest = std::max(out.largest, unit);
+      if (tied && (layer == 0 || layer + 1 == spec.model->layers.size()))
+        out.tied += unit;
+      else
+        out.largest = std::max(out.largest, unit);
     }
   return out;
 }
@@ -75,24 +83,28 @@ State state_of(const JobSpec& spec) {
     state.gradients = {weight, framework != Framework::zero1};
     state.optimizer = {optimizer_bytes(spec.precision), true};
   } else {
+    // FSDP casts the shards of reduced gradients to the stored weights' type. PHub's servers keep
+    // the momentum.
     const bool sharded = !is_replicated(framework);
-    const double stored = stored_bytes(spec);
+    const double stored = stored_bytes(spec),
+                 moments = framework == Framework::phub ? 0 : moments_of(spec.precision);
     state = {
-        {stored, sharded}, {gradient, sharded}, {moments_of(spec.precision) * stored, sharded}};
+        {stored, sharded}, {sharded ? stored : gradient, sharded}, {moments * stored, sharded}};
   }
   return state;
 }
 
-// Bytes of the weights that are gathered at a time. FSDP's units that are not freed after the
-// forward pass are all there before the backward. In a pipeline so are gradients, which are summed
-// until the last backward.
+// Bytes of the weights that are gathered at a time: under ZeRO those that its plan keeps. FSDP's
+// units that are not freed after the forward pass are all there before the backward. In a pipeline
+// a backward frees none, and gradients are summed until the last one.
 double gathered_bytes(const JobSpec& spec, const Elements& elements) {
   const double weight = bytes_of(spec.precision.parameters),
                gradient = bytes_of(spec.precision.gradients);
+  if (spec.parallel.framework == Framework::zero3)
+    return weight * std::max(elements.largest, static_cast<double>(most_gathered(spec)));
   const std::string& reshard = spec.parallel.reshard;
-  const bool pipeline = spec.parallel.pp > 1,
-             frees = reshard == "always" || (reshard == "default" && !pipeline);
-  return frees ? elements.largest * weight
+  const bool pipeline = spec.parallel.pp > 1, frees = !pipeline && reshard != "never";
+  return frees ? (elements.largest + elements.tied) * weight
                : elements.gathered * (weight + (pipeline ? gradient : 0));
 }
 

@@ -2,16 +2,18 @@
 //
 // Megatron's is counted stage by stage with its activations (megatron/memory.h), and its planner
 // checks it. For the other frameworks these count: weights, gradients, optimizer state, the units
-// gathered at a time (the largest; all, if FSDP keeps them after the forward pass), and activations
-// of transformers and convolutional networks (model/convolutional.h). In TorchTitan's pipelines
-// these are those of the fullest stage: of its layers, and of as many micro-batches as it has
-// begun. These do not count, so a plan that passes may still not fit: activations of recommendation
-// models, temporary buffers and fragmentation. Bytes per parameter, with w: a weight in the
+// gathered at a time (the largest, beside a table that the head shares; all, if FSDP keeps them
+// after a pass; ZeRO-3's by its reuse distance and prefetch), and activations of transformers and
+// convolutional networks (model/convolutional.h). In TorchTitan's pipelines these are those of the
+// fullest stage: of its layers, and of as many micro-batches as it has begun. These do not count,
+// so a plan that passes may still not fit: activations of recommendation and recurrent models
+// (LSTMs), temporary buffers and fragmentation. Bytes per parameter, with w: a weight in the
 // parameters' type, m: its fp32 copy (4 if that type is not fp32, else 0), s: a stored weight
 // (stored_bytes() in device/compute.h), g: a gradient, o: fp32 moments:
 //
 //   ddp, horovod, ...    s + g + s o / 4
-//   fsdp, torchtitan     4 + g + o, all sharded
+//   phub                 s + g, as its servers keep the momentum
+//   fsdp, torchtitan     4 + 4 + o, all sharded
 //   zero1                w + w + m + o, the last two sharded
 //   zero2                w + w + m + o, the last three sharded
 //   zero3                w + w + m + o, all sharded

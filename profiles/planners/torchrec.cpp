@@ -16,7 +16,7 @@ namespace ghostrank {
 namespace {
 
 constexpr std::size_t kCompute = 0, kComm = 1, kGrads = 2, kInput = 3;
-constexpr std::uint64_t kRowBytes = 4;        // tables are fp32
+constexpr std::uint64_t kRowBytes = 4;        // of an element: tables are fp32
 constexpr std::uint64_t kOptimizerBytes = 4;  // per row: row-wise Adagrad
 constexpr int kMostRanks = 4096;              // an all-to-all has a count for every pair
 
@@ -60,7 +60,7 @@ void check_memory(const JobSpec& spec, const Sharding& sharding) {
   const Recommendation& model = *spec.model->recommendation;
   const double have = spec.device.memory_bytes;
   const std::uint64_t ranks = spec.cluster.gpus();
-  const std::uint64_t row = model.width * kRowBytes + kOptimizerBytes;
+  const std::uint64_t row = row_bytes(model);
   std::vector<std::uint64_t> bytes(ranks);
   for (std::size_t t = 0; t < model.tables.size(); ++t) {
     const int rank = sharding.rank_of[t];
@@ -241,6 +241,10 @@ std::vector<int> place_tables(const Recommendation& model, int ranks, const Para
     load[rank] += model.tables[t].lookups;
   }
   return rank_of;
+}
+
+std::uint64_t row_bytes(const Recommendation& model) {
+  return model.width * kRowBytes + kOptimizerBytes;
 }
 
 Workload plan_torchrec(const JobSpec& spec) {

@@ -39,6 +39,9 @@ inline constexpr int kRowWise = -1;  // instead of a rank: the table is row-wise
 std::vector<int> place_tables(const Recommendation& model, int ranks, const ParallelPlan& parallel,
                               std::uint64_t seed);
 
+// Bytes of a table's row and its optimizer's state.
+std::uint64_t row_bytes(const Recommendation& model);
+
 Workload plan_torchrec(const JobSpec& spec);
 
 }  // namespace ghostrank

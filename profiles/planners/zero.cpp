@@ -5,6 +5,7 @@
 
 #include "profiles/model/model.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/tied_table.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
@@ -15,6 +16,126 @@ constexpr std::uint64_t kBucket = 500'000'000;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+// ---- Parameters (zero3) ----
+
+// Which parameters are gathered when. A use is a layer's forward or its backward.
+class LiveParameters {
+ public:
+  // What is gathered and freed together: a layer's parameters, or the table that embedding and head
+  // share.
+  struct Unit {
+    std::size_t layer = 0;     // the first that uses it
+    std::uint64_t numel = 0;   // sharded elements
+    std::uint64_t padded = 0;  // likewise, each tensor rounded up to a multiple of the ranks
+    std::uint64_t held = 0;    // all elements, sharded or not
+    bool available = false;
+  };
+  using Units = std::vector<std::size_t>;
+
+  explicit LiveParameters(const JobSpec& spec);
+
+  const Unit& unit(std::size_t number) const { return units_[number]; }
+  std::size_t count() const { return units_.size(); }
+  std::size_t uses() const { return 2 * of_layer_.size(); }
+  const Units& of(std::size_t use) const {
+    return of_layer_[use < of_layer_.size() ? use : uses() - 1 - use];
+  }
+  std::uint64_t most_live() const { return most_live_; }
+
+  // What is to be gathered: for a use, then for the next ones until the prefetch bucket is full.
+  Units fetch(std::size_t use);
+  Units fetch_ahead();
+  void release(std::size_t use);
+
+ private:
+  bool is_used_soon(std::size_t unit, std::size_t use) const;
+  void gather(const Units& units);
+
+  const ParallelPlan& parallel_;
+  std::vector<Unit> units_;
+  std::vector<Units> of_layer_;
+  std::size_t considered_ = 0;  // uses that the prefetch has considered
+  std::uint64_t live_ = 0, most_live_ = 0;
+};
+
+LiveParameters::LiveParameters(const JobSpec& spec) : parallel_(spec.parallel) {
+  const Model& model = *spec.model;
+  const auto ranks = static_cast<std::uint64_t>(spec.cluster.gpus());
+  const auto add = [&](std::size_t layer, std::size_t first, std::size_t end) {
+    Unit unit{.layer = layer};
+    for (std::size_t i = first; i < end; ++i) {
+      const std::uint64_t numel = model.layers[layer].parameters[i].numel;
+      unit.held += numel;
+      if (numel <= parallel_.persistence) continue;
+      unit.numel += numel;
+      unit.padded += round_up(numel, ranks);
+    }
+    units_.push_back(unit);
+    of_layer_[layer].push_back(units_.size() - 1);
+  };
+  of_layer_.resize(model.layers.size());
+  const bool tied = head_has_embedding(model);
+  if (tied) add(0, 0, 1);
+  for (std::size_t layer = 0; layer < model.layers.size(); ++layer)
+    add(layer, tied && layer == 0 ? 1 : 0, model.layers[layer].parameters.size());
+  if (tied) of_layer_.back().push_back(0);
+}
+
+void LiveParameters::gather(const Units& units) {
+  for (const std::size_t unit : units) {
+    units_[unit].available = true;
+    live_ += units_[unit].numel;
+  }
+  most_live_ = std::max(most_live_, live_);
+}
+
+LiveParameters::Units LiveParameters::fetch(std::size_t use) {
+  considered_ = std::max(considered_, use + 1);
+  Units missing;
+  for (const std::size_t unit : of(use))
+    if (!units_[unit].available) missing.push_back(unit);
+  gather(missing);
+  return missing;
+}
+
+LiveParameters::Units LiveParameters::fetch_ahead() {
+  const std::uint64_t room = parallel_.max_live > live_ ? parallel_.max_live - live_ : 0;
+  const std::uint64_t most = std::min(room, parallel_.prefetch_bucket);
+  Units next;
+  std::uint64_t numel = 0;
+  for (; considered_ < uses() && numel < most; ++considered_)
+    for (const std::size_t ahead : of(considered_)) {
+      const bool twice = std::find(next.begin(), next.end(), ahead) != next.end();
+      if (units_[ahead].available || twice || units_[ahead].numel == 0) continue;
+      next.push_back(ahead);
+      numel += units_[ahead].numel;
+    }
+  gather(next);
+  return next;
+}
+
+// True if fewer elements than the reuse distance lie between this use and the unit's next one, or
+// if the prefetch relies on the unit, which it has found still gathered.
+bool LiveParameters::is_used_soon(std::size_t unit, std::size_t use) const {
+  std::uint64_t between = 0;
+  for (std::size_t later = use + 1; later < uses(); ++later) {
+    if (between >= parallel_.max_reuse && considered_ <= later) return false;
+    const Units& used = of(later);
+    if (std::find(used.begin(), used.end(), unit) != used.end())
+      return between < parallel_.max_reuse || considered_ > later;
+    for (const std::size_t other : used) between += units_[other].held;
+  }
+  return false;
+}
+
+void LiveParameters::release(std::size_t use) {
+  for (const std::size_t unit : of(use)) {
+    if (!units_[unit].available || is_used_soon(unit, use)) continue;
+    units_[unit].available = false;
+    live_ -= units_[unit].numel;
+  }
 }
 
 class ZeroWriter {
@@ -41,24 +162,15 @@ class ZeroWriter {
   }
 
  private:
-  struct Unit {
-    std::uint64_t numel = 0;   // sharded elements
-    std::uint64_t padded = 0;  // likewise, each tensor rounded up to a multiple of the ranks
-    std::uint64_t held = 0;    // all elements, sharded or not
-    bool available = false;
-    std::optional<std::size_t> batch;  // the gather that fetches it; empty: nothing is sharded
-  };
   struct Slice {  // a range of the flat parameters
     std::uint64_t start = 0, numel = 0;
   };
 
-  std::size_t layer_at(std::size_t use) const {
-    return use < units_.size() ? use : 2 * units_.size() - 1 - use;
-  }
-  void gather(const std::vector<std::size_t>& layers);
+  void gather(LiveParameters::Units units);
   void fetch(std::size_t use);
-  void release(std::size_t use);
-  bool is_used_soon(std::size_t use) const;
+  void release(std::size_t use) {
+    if (sharded_) live_.release(use);
+  }
   void collect(const Layer& layer, std::uint64_t start);
   void reduce();
   void reduce_to_owners();
@@ -71,13 +183,12 @@ class ZeroWriter {
   const bool sharded_;
   const std::uint64_t ranks_, bucket_size_, partition_;
   const StepTimes times_;
-  std::vector<Unit> units_;            // by layer
   std::vector<std::uint64_t> starts_;  // start of each layer in the flat parameters
-  // zero3: marks of the gathers so far; how many uses (layers in forward, then backward order) the
-  // prefetch has considered; elements gathered now.
+  // zero3: marks of the gathers so far, empty once waited for; by unit, the gather that fetches it,
+  // empty if nothing is sharded.
+  LiveParameters live_;
   std::vector<std::optional<ProgramBuilder::Mark>> batches_;
-  std::size_t considered_ = 0;
-  std::uint64_t live_ = 0;
+  std::vector<std::optional<std::size_t>> batch_of_;
   // The open bucket.
   std::vector<Slice> bucket_;
   std::uint64_t open_ = 0, open_padded_ = 0;
@@ -94,86 +205,44 @@ ZeroWriter::ZeroWriter(const JobSpec& spec)
       bucket_size_(spec.parallel.bucket_size > 0 ? spec.parallel.bucket_size : kBucket),
       partition_(round_up(model_.parameters(), 2 * ranks_) / ranks_),
       times_(step_times(spec)),
+      live_(spec),
+      batch_of_(live_.count()),
       out_({"compute", "comm"}) {
   std::uint64_t start = 0;
   for (const Layer& layer : model_.layers) {
-    Unit unit;
-    for (const ParameterTensor& tensor : layer.parameters) {
-      unit.held += tensor.numel;
-      if (tensor.numel <= parallel_.persistence) continue;
-      unit.numel += tensor.numel;
-      unit.padded += round_up(tensor.numel, ranks_);
-    }
-    units_.push_back(unit);
     starts_.push_back(start);
-    start += unit.held;
+    for (const ParameterTensor& tensor : layer.parameters) start += tensor.numel;
   }
 }
 
-// ---- Parameters (zero3) ----
-
-// Gathers the parameters of `layers` in one call.
-void ZeroWriter::gather(const std::vector<std::size_t>& layers) {
+// Gathers the parameters of `units` in one call.
+void ZeroWriter::gather(LiveParameters::Units units) {
+  std::erase_if(units, [&](std::size_t unit) { return live_.unit(unit).padded == 0; });
+  if (units.empty()) return;
   std::uint64_t padded = 0;
-  for (const std::size_t layer : layers) {
-    units_[layer].available = true;
-    if (units_[layer].padded > 0) units_[layer].batch = batches_.size();
-    live_ += units_[layer].numel;
-    padded += units_[layer].padded;
+  for (const std::size_t unit : units) {
+    batch_of_[unit] = batches_.size();
+    padded += live_.unit(unit).padded;
   }
-  if (padded == 0) return;
-  const std::string& first = model_.layers[layers.front()].name;
+  const std::string& first = model_.layers[live_.unit(units.front()).layer].name;
+  const std::string& last = model_.layers[live_.unit(units.back()).layer].name;
   out_.after(kComm, kCompute);
-  out_.collective(
-      kComm,
-      "gather " + first + (layers.size() > 1 ? " to " + model_.layers[layers.back()].name : ""),
-      Func::all_gather, kDataParallel, spec_.precision.parameters, padded / ranks_);
+  out_.collective(kComm, "gather " + first + (first == last ? "" : " to " + last), Func::all_gather,
+                  kDataParallel, spec_.precision.parameters, padded / ranks_);
   batches_.push_back(out_.mark(kComm, kCompute));
 }
 
-// Before a use: waits for the layer's parameters, then fills the prefetch bucket with those of the
-// next uses.
+// Before a use: waits for its parameters, then gathers those of the next ones.
 void ZeroWriter::fetch(std::size_t use) {
   if (!sharded_) return;
-  const std::size_t layer = layer_at(use);
-  considered_ = std::max(considered_, use + 1);
-  if (!units_[layer].available) gather({layer});
-  if (units_[layer].batch) {
-    auto& batch = batches_[*units_[layer].batch];
+  gather(live_.fetch(use));
+  for (const std::size_t unit : live_.of(use)) {
+    if (!batch_of_[unit]) continue;
+    auto& batch = batches_[*batch_of_[unit]];
     if (batch) out_.wait(*batch);
     batch.reset();
   }
-  const std::uint64_t room = parallel_.max_live > live_ ? parallel_.max_live - live_ : 0;
-  const std::uint64_t most = std::min(room, parallel_.prefetch_bucket);
-  std::vector<std::size_t> next;
-  std::uint64_t numel = 0;
-  for (; considered_ < 2 * units_.size() && numel < most; ++considered_) {
-    const std::size_t ahead = layer_at(considered_);
-    const bool twice = std::find(next.begin(), next.end(), ahead) != next.end();
-    if (units_[ahead].available || twice || units_[ahead].numel == 0) continue;
-    next.push_back(ahead);
-    numel += units_[ahead].numel;
-  }
-  if (!next.empty()) gather(next);
-}
-
-// True if fewer elements than the reuse distance lie between a layer's forward and its backward, or
-// if the prefetch relies on the layer.
-bool ZeroWriter::is_used_soon(std::size_t use) const {
-  if (use >= units_.size()) return false;
-  std::uint64_t between = 0;
-  for (std::size_t later = use + 1; later < units_.size(); ++later)
-    between += 2 * units_[later].held;
-  // The prefetch has found the layer still gathered.
-  const bool was_considered = considered_ > 2 * units_.size() - 1 - use;
-  return between < parallel_.max_reuse || was_considered;
-}
-
-void ZeroWriter::release(std::size_t use) {
-  Unit& unit = units_[layer_at(use)];
-  if (!unit.available || is_used_soon(use)) return;
-  unit.available = false;
-  live_ -= unit.numel;
+  gather(live_.fetch_ahead());
 }
 
 // ---- Gradients ----
@@ -198,9 +267,9 @@ void ZeroWriter::reduce() {
   out_.after(kComm, kCompute);
   if (sharded_)
     out_.collective(kComm, "gradients", Func::reduce_scatter, kDataParallel,
-                    spec_.precision.parameters, open_padded_ / ranks_, 0, ++tensors_);
+                    spec_.precision.gradients, open_padded_ / ranks_, 0, ++tensors_);
   else if (parallel_.multi_rank_allreduce)
-    out_.collective(kComm, "gradients", Func::all_reduce, kDataParallel, spec_.precision.parameters,
+    out_.collective(kComm, "gradients", Func::all_reduce, kDataParallel, spec_.precision.gradients,
                     open_, 0, ++tensors_);
   else
     reduce_to_owners();
@@ -224,7 +293,7 @@ void ZeroWriter::reduce_to_owners() {
       slice = {slice.start + here, slice.numel - here};
     }
   for (const auto& [rank, numel] : owners)
-    out_.collective(kComm, "gradients", Func::reduce, kDataParallel, spec_.precision.parameters,
+    out_.collective(kComm, "gradients", Func::reduce, kDataParallel, spec_.precision.gradients,
                     numel, static_cast<std::int32_t>(rank), ++tensors_);
 }
 
@@ -253,6 +322,16 @@ void ZeroWriter::gather_kept() {
 }
 
 }  // namespace
+
+std::uint64_t most_gathered(const JobSpec& spec) {
+  LiveParameters live(spec);
+  for (std::size_t use = 0; use < live.uses(); ++use) {
+    live.fetch(use);
+    live.fetch_ahead();
+    live.release(use);
+  }
+  return live.most_live();
+}
 
 Workload plan_zero(const JobSpec& spec) {
   check_data_parallel(spec);

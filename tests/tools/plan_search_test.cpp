@@ -199,14 +199,30 @@ TEST(PlanSearch, KnowsTheJobsOwnPlan) {
 // Interleaved stages have two chunks unless the job says how many.
 TEST(PlanSearch, KnowsTheChunksOfTorchTitansOwnPlan) {
   const auto step_of = [](const std::string& more) {
-    const LoadedJob loaded = test::load_text(spread(
-        "llama3.2-3b", "framework: torchtitan, pp: 2, global_batch: 32, schedule: " + more, 2));
+    const LoadedJob loaded = test::load_text(
+        spread("{base: llama3.2-3b, tied_embeddings: false}",
+               "framework: torchtitan, pp: 2, global_batch: 32, schedule: " + more, 2));
     const PlanSearch search =
         search_plans(loaded.spec, 1, {"tp", "pp", "ep", "interleave", "micro_batch", "recompute"});
     return search.own.value().step;
   };
   EXPECT_EQ(step_of("interleaved"), step_of("interleaved, interleave: 2"));
   EXPECT_LT(step_of("interleaved"), step_of("1f1b"));
+}
+
+// The type that a job does not give is the framework's; one that it gives is kept.
+TEST(PlanSearch, KnowsTheGradientTypeOfEachFramework) {
+  const std::string text = spread("gpt2", "framework: ddp", 1), given = ", gradients: fp32";
+  std::string open = text;
+  open.erase(open.find(given), given.size());
+  for (const std::string& job : {open, text})
+    for (const Framework framework : {Framework::ddp, Framework::zero1, Framework::fsdp}) {
+      const JobSpec spec = test::load_text(job).spec;
+      const PlanChoice choice{.framework = framework};
+      const DataType type = with_choice(spec, choice).precision.gradients;
+      EXPECT_EQ(type, test::load_text(job, settings_of(spec, choice)).spec.precision.gradients);
+      EXPECT_EQ(type == DataType::bfloat16, framework == Framework::zero1 && job == open);
+    }
 }
 
 // Also values that the search does not try by itself.

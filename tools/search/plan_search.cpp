@@ -355,9 +355,12 @@ JobSpec with_choice(const JobSpec& job, const PlanChoice& choice) {
   p.reshard = choice.reshard;
   p.recompute = choice.recompute;
   if (is_spread(choice.framework)) {
-    // The loader's default for ZeRO, which depends on the stage.
+    // The loader's defaults, which depend on the framework.
     if (!job.sources.contains("parallel.overlap_comm"))
       p.overlap_comm = choice.framework == Framework::zero3;
+    if (!job.sources.contains("precision.gradients"))
+      spec.precision.gradients =
+          is_zero(choice.framework) ? spec.precision.parameters : DataType::float32;
     return spec;
   }
   p.global_batch = batch_of(job);

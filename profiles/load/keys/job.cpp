@@ -27,9 +27,10 @@ constexpr std::array kKeys{
 
     Key{"precision.parameters", KeyType::choice, "fp32", "type of the matrix products", 0, 0,
         "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
-    Key{"precision.gradients", KeyType::choice, "fp32",
-        "type in which gradients are reduced; without it that of a measured model", 0, 0,
-        "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
+    Key{"precision.gradients", KeyType::choice, "auto",
+        "type in which gradients are reduced; auto: that of a measured model; else that of the "
+        "parameters with zero1, zero2, zero3, and fp32 with other frameworks",
+        0, 0, "auto fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
     Key{"precision.optimizer", KeyType::choice, "adam",
         "decides the bytes that the optimizer moves through memory", 0, 0, "adam sgd"}};
 

@@ -42,10 +42,13 @@ std::vector<Background> read_background(const Setting& setting);
 // Bytes that a rank of each role moves per transfer, in the order of the workload's roles, rounded
 // up to whole bytes per rank.
 //
-//   checkpoint   weights and optimizer state: with Adam 4 B of weight and 8 B of moments per
-//                parameter, with SGD 4 B less, plus the weights in the parameters' type unless that
-//                is fp32. Megatron's stages each spread theirs evenly over their own ranks;
-//                otherwise, or if the job gives the bytes, all ranks share evenly
+//   checkpoint   weights and optimizer state, each once: with Adam 4 B of weight and 8 B of moments
+//                per parameter, with SGD 4 B less; of Megatron and ZeRO also the weights in the
+//                parameters' type unless that is fp32; where every rank holds the whole model, all
+//                in the type of its weights (stored_bytes() in device/compute.h); of PHub the
+//                weights alone, as its servers keep the momentum; of TorchRec's tables 4 B per
+//                element and per row. Megatron's stages each spread theirs evenly over their own
+//                ranks; otherwise, or if the job gives the bytes, all ranks share evenly
 //   data         the samples of a step, spread evenly over all ranks; with Megatron over the ranks
 //                of the first stage
 std::vector<std::uint64_t> background_bytes(const JobSpec& spec, const Workload& workload,

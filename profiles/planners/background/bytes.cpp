@@ -2,24 +2,41 @@
 #include <algorithm>
 #include <numeric>
 
+#include "profiles/device/compute.h"
 #include "profiles/error.h"
 #include "profiles/job/optimizer.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/background/pattern.h"
 #include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/torchrec.h"
 
 namespace ghostrank {
 namespace {
 
 std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-// Bytes per parameter: the fp32 weight, the optimizer's moments and, if the parameters' type is not
-// fp32, the weight in that type.
-std::uint64_t state_bytes(const Precision& precision) {
+// Bytes per parameter of Megatron and ZeRO: the fp32 weight, the optimizer's moments and, if the
+// parameters' type is not fp32, the weight in that type.
+std::uint64_t master_bytes(const Precision& precision) {
   const std::uint64_t product =
       precision.parameters == DataType::float32 ? 0 : bytes_of(precision.parameters);
   return product + 4u * (1 + moments_of(precision));
+}
+
+// Bytes of the whole model.
+std::uint64_t model_bytes(const JobSpec& spec) {
+  const Model& model = *spec.model;
+  const Framework framework = spec.parallel.framework;
+  if (is_zero(framework)) return model.parameters() * master_bytes(spec.precision);
+  const auto stored = static_cast<std::uint64_t>(stored_bytes(spec));
+  const std::uint64_t moments = framework == Framework::phub ? 0 : moments_of(spec.precision),
+                      each = stored * (1 + moments);
+  if (framework != Framework::torchrec) return model.parameters() * each;
+  std::uint64_t rows = 0;
+  for (const EmbeddingTable& table : model.recommendation->tables) rows += table.rows;
+  const std::uint64_t in_tables = rows * model.recommendation->width;
+  return rows * row_bytes(*model.recommendation) + (model.parameters() - in_tables) * each;
 }
 
 std::vector<std::uint64_t> ranks_by_role(const Workload& workload) {
@@ -44,7 +61,7 @@ std::vector<std::uint64_t> megatron_checkpoint(const JobSpec& spec, const Worklo
                         std::uint64_t{0}) *
         copies;
     bytes.insert(bytes.end(), per_stage,
-                 divide_up(megatron_stored(plan, stage) * state_bytes(spec.precision), holders));
+                 divide_up(megatron_stored(plan, stage) * master_bytes(spec.precision), holders));
   }
   return bytes;
 }
@@ -53,8 +70,7 @@ std::vector<std::uint64_t> checkpoint_bytes(const JobSpec& spec, const Workload&
                                             std::uint64_t given) {
   if (given == 0 && spec.parallel.framework == Framework::megatron)
     return megatron_checkpoint(spec, workload);
-  const std::uint64_t all =
-      given > 0 ? given : spec.model->parameters() * state_bytes(spec.precision);
+  const std::uint64_t all = given > 0 ? given : model_bytes(spec);
   const std::uint64_t trainers = workload.ranks - workload.servers;
   return std::vector<std::uint64_t>(workload.roles.size(), divide_up(all, trainers));
 }

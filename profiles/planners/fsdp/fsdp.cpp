@@ -13,6 +13,7 @@
 #include "profiles/planners/pipeline/repeated_program.h"
 #include "profiles/planners/pipeline/streams.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/tied_table.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
@@ -54,6 +55,7 @@ class FsdpWriter {
         times_(step_times(spec)),
         device_(computes_by_kernels(spec) ? std::optional<ComputeModel>(spec) : std::nullopt),
         units_(fsdp_units(spec, mesh)),
+        tied_(head_has_embedding(model_)),
         streams_(streams_of(mesh)),
         stream_names_(streams_.names),
         sends_(mesh.pipeline, stage, PipelineStreams::Layout::sends, stream_names_),
@@ -76,7 +78,7 @@ class FsdpWriter {
   }
 
  private:
-  // State of a layer's gathered parameters. The next user waits for a gather in flight.
+  // State of a unit's gathered parameters. The next user waits for a gather in flight.
   struct Parameters {
     bool here = false;
     std::optional<ProgramBuilder::Mark> coming;
@@ -102,10 +104,13 @@ class FsdpWriter {
   void keep_chunks(std::span<const Slot> ahead);
 
   Picoseconds moving(double bytes) const;
-  void gather(std::size_t layer);
+  std::size_t unit_of(std::size_t layer) const {
+    return tied_ && layer + 1 == units_.size() ? 0 : layer;
+  }
+  void gather(std::size_t number);
   void fetch(const Layers& order, std::size_t at);
   Reduction averaged() const;
-  void scatter(std::size_t layer);
+  void scatter(std::size_t unit);
   void reduce(std::size_t stream, const char* what, std::uint16_t group, DataType type,
               std::uint64_t count, Reduction reduction = Reduction::sum);
   void finish();
@@ -127,29 +132,33 @@ class FsdpWriter {
   const StepTimes times_;
   const std::optional<ComputeModel> device_;  // empty: copies take no time
   const std::vector<FsdpUnit> units_;
+  const bool tied_;  // the head is of the embedding's unit
   const Streams streams_;
   std::vector<std::string> stream_names_;
   const PipelineStreams sends_;
   ProgramBuilder out_;
   FsdpLayers layers_;
-  std::vector<Parameters> parameters_;  // by layer of the model
+  std::vector<Parameters> parameters_;  // by unit
   std::vector<int> kept_;               // chunks whose parameters the pipeline runtime has gathered
 };
 
 // ---- Passes ----
 
-// Reduces gradients layer by layer during the backward of every micro-batch.
+// Reduces gradients layer by layer during the backward of every micro-batch. A tied embedding stays
+// until the head, and its gradients are complete after its own backward.
 void FsdpWriter::one_micro_batch() {
   const Layers& forward = chunks_.front();
   const Layers backward(forward.rbegin(), forward.rend());
   for (std::size_t i = 0; i < forward.size(); ++i) {
     fetch(forward, i);
     layers_.forward(forward[i]);
-    parameters_[forward[i]].here = keeps(forward[i]);
+    if (tied_ && i == 0) continue;
+    parameters_[unit_of(forward[i])].here = keeps(forward[i]);
   }
   for (std::size_t i = 0; i < backward.size(); ++i) {
     fetch(backward, i);
     layers_.backward(backward[i], Pass::backward);
+    if (unit_of(backward[i]) != backward[i]) continue;
     parameters_[backward[i]].here = false;
     scatter(backward[i]);
   }
@@ -294,17 +303,17 @@ Picoseconds FsdpWriter::moving(double bytes) const {
   return device_ ? device_->on_device(device_->kernels()->memory(bytes), "copies of a unit") : 0;
 }
 
-// A layer without parameters, as in a measured model, needs no gather. Shards are cast to the type
+// A unit without parameters, as in a measured model, needs no gather. Shards are cast to the type
 // of products, and copied next to each other.
-void FsdpWriter::gather(std::size_t layer) {
-  Parameters& parameters = parameters_[layer];
+void FsdpWriter::gather(std::size_t number) {
+  Parameters& parameters = parameters_[number];
   if (parameters.here) return;
   parameters.here = true;
-  const FsdpUnit& unit = units_[layer];
+  const FsdpUnit& unit = units_[number];
   const bool dense = mesh_.shard > 1 && unit.shard > 0,
              experts = mesh_.experts_shard > 1 && unit.experts_shard > 0;
   if (!dense && !experts) return;
-  const std::string& name = model_.layers[layer].name;
+  const std::string& name = model_.layers[number].name;
   const double sent = bytes_of(spec_.precision.parameters),
                cast = sent < kStored ? kStored + sent : 0;
   out_.after(kComm, kCompute);
@@ -319,22 +328,23 @@ void FsdpWriter::gather(std::size_t layer) {
   parameters.coming = out_.mark(kComm, kCompute);
 }
 
-// Before a use: makes the layer's parameters available, and starts the gathers of the next uses.
+// Before a use: makes the unit's parameters available, and starts the gathers of the next uses.
 // After a gather the parameters are copied into their tensors.
 void FsdpWriter::fetch(const Layers& order, std::size_t at) {
-  gather(order[at]);
-  if (auto& coming = parameters_[order[at]].coming; coming) {
+  const std::size_t number = unit_of(order[at]);
+  gather(number);
+  if (auto& coming = parameters_[number].coming; coming) {
     out_.wait(*coming);
     coming.reset();
-    const FsdpUnit& unit = units_[order[at]];
+    const FsdpUnit& unit = units_[number];
     const std::uint64_t whole =
         (mesh_.shard > 1 ? unit.shard * mesh_.shard : 0) +
         (mesh_.experts_shard > 1 ? unit.experts_shard * mesh_.experts_shard : 0);
-    out_.compute(kCompute, "unpack " + model_.layers[order[at]].name,
+    out_.compute(kCompute, "unpack " + model_.layers[number].name,
                  moving(2 * bytes_of(spec_.precision.parameters) * static_cast<double>(whole)));
   }
   const std::size_t ahead = spec_.parallel.prefetch;
-  for (std::size_t i = at + 1; i < order.size() && i <= at + ahead; ++i) gather(order[i]);
+  for (std::size_t i = at + 1; i < order.size() && i <= at + ahead; ++i) gather(unit_of(order[i]));
 }
 
 // ---- Gradients ----
@@ -348,8 +358,8 @@ Reduction FsdpWriter::averaged() const {
 
 // Gradients have the type of products. They are copied next to each other, by shards, in the type
 // in which they are reduced: a narrower one takes a copy of its own.
-void FsdpWriter::scatter(std::size_t layer) {
-  const std::string& name = model_.layers[layer].name;
+void FsdpWriter::scatter(std::size_t unit) {
+  const std::string& name = model_.layers[unit].name;
   const double computed = bytes_of(spec_.precision.parameters),
                reduced = bytes_of(spec_.precision.gradients),
                packing = computed + reduced + (reduced < computed ? 2 * computed : 0);
@@ -368,9 +378,9 @@ void FsdpWriter::scatter(std::size_t layer) {
     out_.collective(streams_.replicate, "replicas of " + what, Func::all_reduce,
                     mesh_.replica_group, spec_.precision.gradients, shard, 0, tensor, averaged());
   };
-  reduce_shard(name, mesh_.shard, mesh_.shard_group, units_[layer].shard, layer + 1);
+  reduce_shard(name, mesh_.shard, mesh_.shard_group, units_[unit].shard, unit + 1);
   reduce_shard("experts of " + name, mesh_.experts_shard, mesh_.experts_shard_group,
-               units_[layer].experts_shard, units_.size() + layer + 1);
+               units_[unit].experts_shard, units_.size() + unit + 1);
 }
 
 void FsdpWriter::reduce(std::size_t stream, const char* what, std::uint16_t group, DataType type,

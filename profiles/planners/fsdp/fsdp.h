@@ -1,5 +1,6 @@
 // PyTorch's FSDP2 (fully_shard) as Programs: every layer, the embeddings and the head are units,
-// whose parameters are sharded over all ranks or over groups of them.
+// whose parameters are sharded over all ranks or over groups of them. Embeddings and a head that
+// share a table are one unit, which stays from the embeddings to the head, as in TorchTitan.
 //
 //   compute |     | F0 | F1 | F2 |     | B2 | B1 | B0 | optimizer |
 //   comm    | AG0 | AG1 | AG2 |   | AG2 | AG1 | RS2, AG0 | RS1 | RS0 |

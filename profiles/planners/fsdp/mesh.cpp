@@ -26,6 +26,10 @@ void check_model(const JobSpec& spec) {
   };
   if (!shape || spec.model->architecture != "llama") refuse("models of architecture llama only");
   if (shape->mtp > 0) refuse("models without multi-token prediction only");
+  if (p.pp > 1 && shape->tied)
+    throw Error(spec.source_of("parallel.pp") +
+                ": torchtitan has no pipelines of models whose head shares the embedding's table; "
+                "use a model with tied_embeddings: false, or parallel.pp=1");
   if (p.tp > 1 && (shape->is_latent() || shape->bias))
     refuse("models without latent attention and biases only");
 }

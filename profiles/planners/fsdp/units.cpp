@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "profiles/planners/shared/tied_table.h"
+
 namespace ghostrank {
 namespace {
 
@@ -67,6 +69,11 @@ bool is_routed_expert(const Model& model, const ParameterTensor& tensor) {
 std::vector<FsdpUnit> fsdp_units(const JobSpec& spec, const FsdpMesh& mesh) {
   std::vector<FsdpUnit> out;
   for (const Layer& layer : spec.model->layers) out.push_back(unit_of(spec, mesh, layer));
+  if (!head_has_embedding(*spec.model)) return out;
+  FsdpUnit& head = out.back();
+  for (const auto of : {&FsdpUnit::shard, &FsdpUnit::whole, &FsdpUnit::tensors})
+    out.front().*of += head.*of;
+  head = {};
   return out;
 }
 

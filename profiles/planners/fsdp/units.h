@@ -24,7 +24,8 @@ struct FsdpUnit {
 // True if the tensor is one of a routed expert of a transformer.
 bool is_routed_expert(const Model& model, const ParameterTensor& tensor);
 
-// The units, by layer of the model.
+// The units, by layer of the model. A head that shares the embedding's table is of its unit, as in
+// TorchTitan.
 std::vector<FsdpUnit> fsdp_units(const JobSpec& spec, const FsdpMesh& mesh);
 
 }  // namespace ghostrank

@@ -6,6 +6,7 @@
 
 #include "profiles/error.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/shared/tied_table.h"
 
 namespace ghostrank {
 namespace {
@@ -23,8 +24,7 @@ std::optional<ZipfTable> table_of(const JobSpec& spec, std::size_t p) {
     table.ids = samples * static_cast<double>(of_model.lookups);
   } else if (model.transformer) {
     const ParameterTensor& tensor = model.layers.front().parameters[p];
-    const bool has_head = model.architecture != "bert" || model.layers.back().name == "heads";
-    if ((model.transformer->tied && has_head) || tensor.rows != model.transformer->vocabulary)
+    if (head_has_embedding(model) || tensor.rows != model.transformer->vocabulary)
       return std::nullopt;
     table.rows = tensor.rows;
     table.width = tensor.numel / tensor.rows;

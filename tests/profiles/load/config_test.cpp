@@ -152,6 +152,20 @@ TEST(Config, TakesTheGradientTypeOfAMeasuredModel) {
             DataType::bfloat16);
 }
 
+TEST(Config, TakesTheGradientTypeOfTheFramework) {
+  const auto gradients = [](const std::string& framework, const std::string& given) {
+    return load_text("model: gpt2\ndevice: h100-sxm\nprecision: {parameters: bf16" + given +
+                     "}\nparallel: {framework: " + framework + "}\n")
+        .spec.precision.gradients;
+  };
+  for (const char* framework : {"zero1", "zero2", "zero3"}) {
+    EXPECT_EQ(gradients(framework, ""), DataType::bfloat16);
+    EXPECT_EQ(gradients(framework, ", gradients: fp32"), DataType::float32);
+  }
+  for (const char* framework : {"ddp", "fsdp", "megatron"})
+    EXPECT_EQ(gradients(framework, ""), DataType::float32);
+}
+
 TEST(Config, FillsEveryPartOfTheJob) {
   const JobSpec job =
       load_text(

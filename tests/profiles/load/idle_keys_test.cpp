@@ -402,6 +402,9 @@ TEST(IdleKeys, SomeValuesNeedMoreThanTheirKey) {
   EXPECT_EQ(notes("compression: {method: fp16, ratio: 0.5}\n"),
             Lines{"no effect where compression.method is fp16: compression.ratio"});
   EXPECT_EQ(notes("compression: {method: topk, ratio: 0.5}\n"), Lines{});
+  EXPECT_EQ(
+      notes("precision: {optimizer: sgd}\nparallel: {framework: phub}\nservers: {count: 1}\n"),
+      Lines{"no effect where servers step the weights: precision.optimizer"});
 }
 
 TEST(IdleKeys, BesideAnotherKeyAreNotedWhereThatIsGivenAndElseRefused) {

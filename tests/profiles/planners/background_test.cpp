@@ -62,6 +62,45 @@ TEST(Checkpoint, HoldsWeightsAndOptimizerStateOfEveryParameterOnce) {
     EXPECT_EQ(moved(w, rank, 5, "checkpoint"), (1000003ULL * 12 + 3) / 4);
 }
 
+// What a parameter takes in the memory of the ranks together, gradients left out.
+TEST(Checkpoint, HoldsWhatTheFrameworkKeeps) {
+  const std::uint64_t parameters = 124439808;
+  const auto bytes = [](const std::string& framework, const std::string& precision,
+                        const std::string& more = "") {
+    return moved(
+               planned("model: gpt2\ndevice: h100-sxm\nprecision: {parameters: bf16, " + precision +
+                       "}\ncluster: {nodes: 1, gpus_per_node: 2, storage_nodes: 1}\n"
+                       "parallel: {framework: " +
+                       framework + "}\nbackground: [{pattern: checkpoint}]\n" + more),
+               0, 0, "checkpoint") *
+           2;
+  };
+  for (const char* framework : {"fsdp", "torchtitan", "ddp", "horovod"}) {
+    EXPECT_EQ(bytes(framework, "gradients: fp32"), parameters * 12) << framework;
+    EXPECT_EQ(bytes(framework, "gradients: fp32, optimizer: sgd"), parameters * 8) << framework;
+  }
+  EXPECT_EQ(bytes("ddp", "gradients: bf16"), parameters * 6);
+  EXPECT_EQ(bytes("fsdp", "gradients: bf16"), parameters * 12);
+  for (const char* framework : {"zero1", "zero2", "zero3"})
+    EXPECT_EQ(bytes(framework, "gradients: bf16"), parameters * 14) << framework;
+  EXPECT_EQ(bytes("phub", "gradients: fp32", "servers: {count: 1}\n"), parameters * 4);
+}
+
+// TorchRec's tables have row-wise Adagrad, the rest Adam.
+TEST(Checkpoint, OfTorchRecHasTheRowsOfItsTables) {
+  const Model model = test::shipped_model("dlrm-dcnv2");
+  const Workload w = planned(
+      "model: dlrm-dcnv2\ndevice: {base: h100-sxm, memory_bytes: 0}\n"
+      "cluster: {nodes: 1, gpus_per_node: 8, storage_nodes: 1}\n"
+      "parallel: {framework: torchrec}\nbackground: [{pattern: checkpoint}]\n");
+  std::uint64_t rows = 0;
+  for (const EmbeddingTable& table : model.recommendation->tables) rows += table.rows;
+  const std::uint64_t dense = model.parameters() - rows * 128,
+                      bytes = rows * (4 * 128 + 4) + dense * 12;
+  EXPECT_EQ(bytes >> 30, 98u);
+  EXPECT_EQ(moved(w, 0, 0, "checkpoint"), (bytes + 7) / 8);
+}
+
 TEST(Checkpoint, OfMegatronIsOnTheRanksOfEachStage) {
   // Llama-3 8B: 16 layers of 218,112,000 a stage; embedding and head of 128256 x 4096; one norm.
   const Workload w = planned(

@@ -99,6 +99,8 @@ TEST(Memory, OfTorchTitansPipelinesCountsMicroBatchesUnderWay) {
                parameters = embedding + 8 * layer;
   EXPECT_DOUBLE_EQ(memory("").activations, 4 * 8 * tokens * 69'632 * 2);
   EXPECT_DOUBLE_EQ(memory("").weights, parameters * (4 / 16. + 2 + 4));
+  // A backward does not free what it used.
+  EXPECT_DOUBLE_EQ(memory(", reshard_after_forward: always").weights, memory("").weights);
   // Recomputed, the last stage has more activations: inputs of 7 layers, of the norm and the head,
   // and logits. With micro-batches of two samples it is fuller than the first one.
   EXPECT_DOUBLE_EQ(memory(", recompute: full, micro_batch: 2").activations,
@@ -128,8 +130,77 @@ TEST(Memory, OfExpertsCountsALayerThatIsGatheredWhole) {
                shards = 140620634112. / 128;
   for (const char* framework : {"fsdp", "torchtitan"})
     EXPECT_DOUBLE_EQ(weights(framework), 4 * shards + 2 * (rest + experts)) << framework;
-  EXPECT_DOUBLE_EQ(weights("zero3"), 2 * shards + 2 * (rest + experts));
+  // ZeRO-3 fetches the first layer beside the embedding. Its norms and router are never sharded.
+  EXPECT_DOUBLE_EQ(weights("zero3"), 2 * shards + 2 * (32000 * h + rest - 10 * h + experts));
   EXPECT_DOUBLE_EQ(weights("torchtitan, ep: 8"), 4 * shards + 2 * (rest + experts / 8));
+}
+
+// What lies within the reuse distance stays from its forward to its backward. Tensors of at most
+// 100,000 elements are never sharded: norms here.
+TEST(Memory, OfZeROCountsTheParametersThatItKeeps) {
+  const auto gathered = [](const std::string& more) {
+    const double all = 8030261248;
+    return gpu_memory(test::load_text("model: llama3-8b\n"
+                                      "device: {base: h100-sxm, memory_bytes: 0}\n"
+                                      "precision: {parameters: bf16}\n"
+                                      "cluster: {nodes: 2, gpus_per_node: 8}\n"
+                                      "parallel: {framework: zero3" +
+                                      more + "}\n")
+                          .spec)
+                   ->weights /
+               2 -
+           all / 16;
+  };
+  const double h = 4096, words = 128256 * h, layer = 218112000 - 2 * h;
+  EXPECT_DOUBLE_EQ(gathered(", stage3_max_reuse_distance: 1000000000000"), 2 * words + 32 * layer);
+  const std::string none = ", stage3_max_reuse_distance: 0, stage3_prefetch_bucket_size: ";
+  EXPECT_DOUBLE_EQ(gathered(none + "0"), words + h);          // the head with its norm
+  EXPECT_DOUBLE_EQ(gathered(none + "1"), words + 2 * layer);  // and the two layers before it
+}
+
+// The table of Llama-3.2 1B stays from the embedding to the head, whose norm is of the same unit.
+TEST(Memory, OfATableThatTheHeadSharesIsBesideTheLayers) {
+  const auto weights = [](const std::string& model) {
+    return gpu_memory(test::load_text("model: " + model +
+                                      "\ndevice: h100-sxm\nprecision: {parameters: bf16}\n"
+                                      "cluster: {nodes: 1, gpus_per_node: 8}\n"
+                                      "parallel: {framework: fsdp}\n")
+                          .spec)
+        ->weights;
+  };
+  const double h = 2048, words = 128256 * h, layer = 2 * h * h + 2 * h * 512 + 3 * h * 8192 + 2 * h,
+               all = words + 16 * layer + h;
+  EXPECT_DOUBLE_EQ(weights("llama3.2-1b"), 4 * all / 8 + 2 * (words + h + layer));
+  EXPECT_DOUBLE_EQ(weights("{base: llama3.2-1b, tied_embeddings: false}"),
+                   4 * (all + words) / 8 + 2 * (words + h));
+}
+
+// The shards of gradients have the type of the weights, however they are reduced.
+TEST(Memory, OfFsdpsGradientsIsThatOfFp32) {
+  for (const char* type : {"fp32", "bf16"}) {
+    const JobSpec spec = test::load_text(
+                             "model: llama3-8b\ndevice: h100-sxm\n"
+                             "precision: {parameters: bf16, gradients: " +
+                             std::string(type) +
+                             "}\ncluster: {nodes: 2, gpus_per_node: 8}\n"
+                             "parallel: {framework: fsdp}\n")
+                             .spec;
+    EXPECT_DOUBLE_EQ(gpu_memory(spec)->gradients, 8030261248. * 4 / 16) << type;
+  }
+}
+
+// PHub's servers step the weights and keep the momentum.
+TEST(Memory, OfPHubsRanksHasNoOptimizerState) {
+  const auto memory = [](const std::string& framework) {
+    return *gpu_memory(test::load_text("model: bert-large\ndevice: a100-sxm-80gb\n"
+                                       "cluster: {nodes: 4, gpus_per_node: 1}\n"
+                                       "servers: {count: 2}\nparallel: {framework: " +
+                                       framework + "}\n")
+                           .spec);
+  };
+  EXPECT_EQ(memory("phub").optimizer, 0);
+  EXPECT_EQ(memory("phub").weights, memory("byteps").weights);
+  EXPECT_EQ(memory("byteps").optimizer, 2 * memory("byteps").weights);
 }
 
 // Ranks that share the experts hold all else of a layer whole. Tensor parallelism does not split

@@ -21,7 +21,7 @@ Workload plan_of(const std::string& framework, int ranks, const std::string& mod
   return plan_workload(test::load_text("model: " + model + "\ndevice: h100-sxm\ncluster: {nodes: " +
                                        std::to_string(ranks) +
                                        ", gpus_per_node: 1, nics_per_node: 1}\n"
-                                       "precision: {parameters: bf16, gradients: fp32}\n"
+                                       "precision: {parameters: bf16}\n"
                                        "parallel: {framework: " +
                                        framework + more + "}\n")
                            .spec);
@@ -62,8 +62,10 @@ TEST(Fsdp, AveragesGradientsByTheLibrary) {
   EXPECT_EQ(reductions("fp16"), std::set{Reduction::sum});
 }
 
+const char* const kUntied = "{base: gpt2, tied_embeddings: false}";
+
 TEST(Fsdp, GathersTheNextUnitWhileOneIsComputed) {
-  const Program program = plan_of("fsdp", 4, "gpt2").roles[0].iterations[0];
+  const Program program = plan_of("fsdp", 4, kUntied).roles[0].iterations[0];
   EXPECT_TRUE(test::streams_end(program));
   std::vector<std::string> calls;
   for (const Op& op : program.streams[1])
@@ -80,7 +82,7 @@ TEST(Fsdp, GathersTheNextUnitWhileOneIsComputed) {
 
 TEST(Fsdp, GivesUnitsBackAsThePolicySays) {
   const auto gathered = [](const std::string& framework, const std::string& policy) {
-    return sums(plan_of(framework, 4, "gpt2", ", reshard_after_forward: " + policy))
+    return sums(plan_of(framework, 4, kUntied, ", reshard_after_forward: " + policy))
         .calls[Func::all_gather];
   };
   for (const char* framework : {"fsdp", "torchtitan"}) {  // 14 units
@@ -91,9 +93,36 @@ TEST(Fsdp, GivesUnitsBackAsThePolicySays) {
   EXPECT_EQ(gathered("torchtitan", "default"), 27u);
 }
 
+// Embeddings and a head that share a table are one unit: the head finds it, and its gradients are
+// scattered when the embeddings' are there, too.
+TEST(Fsdp, KeepsATableThatTheHeadSharesUntilTheHead) {
+  const auto calls = [](const std::string& framework, const std::string& policy) {
+    const Program program =
+        plan_of(framework, 4, "gpt2", ", reshard_after_forward: " + policy).roles[0].iterations[0];
+    EXPECT_TRUE(test::streams_end(program));
+    std::vector<std::string> out;
+    for (const Op& op : program.streams[1])
+      if (op.kind == Op::Kind::collective && op.count > 1) out.push_back(program.labels[op.label]);
+    return out;
+  };
+  const std::vector<std::string> freed = calls("fsdp", "always");
+  ASSERT_EQ(freed.size(), 13u * 3 + 1);  // and the norm
+  EXPECT_EQ(freed[0], "gather embeddings");
+  EXPECT_EQ(freed[12], "gather h.11");
+  EXPECT_EQ(freed[13], "gather embeddings");  // for the head's backward
+  EXPECT_EQ(freed[14], "gather h.11");
+  EXPECT_EQ(freed[38], "scatter embeddings");
+  for (const char* policy : {"default", "never"}) {
+    const std::vector<std::string> kept = calls("torchtitan", policy);
+    EXPECT_EQ(std::count(kept.begin(), kept.end(), "gather embeddings"), 1) << policy;
+    EXPECT_EQ(std::count(kept.begin(), kept.end(), "scatter embeddings"), 1) << policy;
+  }
+}
+
 TEST(Fsdp, GathersAsFarAheadAsAsked) {
   for (const int prefetch : {0, 1, 3}) {
-    const Workload workload = plan_of("fsdp", 4, "gpt2", ", prefetch: " + std::to_string(prefetch));
+    const Workload workload =
+        plan_of("fsdp", 4, kUntied, ", prefetch: " + std::to_string(prefetch));
     const Program& program = workload.roles[0].iterations[0];
     EXPECT_TRUE(test::streams_end(program));
     std::vector<std::string> backward;
@@ -234,24 +263,55 @@ TEST(Zero, StagesOneAndTwoAllReduceGradientsAndGatherParameters) {
   }
 }
 
+// DeepSpeed's communication_data_type; parameters keep their own type.
+TEST(Zero, ReducesGradientsInTheTypeThatTheJobGives) {
+  constexpr std::uint64_t kParameters = 124439808;
+  for (const std::string stage : {"zero1", "zero2", "zero3"})
+    for (const std::string whole : {"true", "false"}) {
+      const Workload workload = plan_workload(
+          test::load_text("model: gpt2\ndevice: h100-sxm\ncluster: {nodes: 4, gpus_per_node: 1, "
+                          "nics_per_node: 1}\nprecision: {parameters: bf16, gradients: fp32}\n"
+                          "parallel: {framework: " +
+                          stage +
+                          (stage == "zero3" ? "" : ", use_multi_rank_bucket_allreduce: " + whole) +
+                          "}\n")
+              .spec);
+      CallSums moved = sums(workload);
+      EXPECT_EQ(moved.bytes[Func::all_reduce] + moved.bytes[Func::reduce] +
+                    4 * moved.bytes[Func::reduce_scatter],
+                4 * kParameters + 4)
+          << stage << whole;
+      for (const Op& op : workload.roles[0].iterations[0].streams[1])
+        if (op.kind == Op::Kind::collective) {
+          EXPECT_EQ(op.dtype == DataType::bfloat16, op.func == Func::all_gather);
+        }
+    }
+}
+
 // Layers with fewer elements than the reuse distance (1e9 by default) between their forward and
-// their backward are gathered once, others twice. Gradients are scattered once.
+// their backward are gathered once, others twice. The head uses the embedding's table: its backward
+// follows its forward at once, so it gathers the table a third time or, if nothing is kept, a
+// fourth. Gradients are scattered once.
 TEST(Zero, StageThreeKeepsWhatItUsesAgainSoon) {
   const Model model = test::shipped_model("gpt2-xl");
-  for (const std::uint64_t distance :
-       {std::uint64_t{0}, std::uint64_t{300'000'000}, std::uint64_t{1'000'000'000}}) {
+  for (const std::uint64_t distance : {std::uint64_t{0}, std::uint64_t{300'000'000},
+                                       std::uint64_t{1'000'000'000}, std::uint64_t{1} << 40}) {
     const Workload workload = plan_of(
         "zero3", 8, "gpt2-xl",
         ", stage3_prefetch_bucket_size: 0, stage3_max_reuse_distance: " + std::to_string(distance));
     EXPECT_TRUE(test::streams_end(workload.roles[0].iterations[0]));
-    std::uint64_t gathered = 0, later = 0, kept = 0;
+    const std::uint64_t table = model.layers.front().parameters.front().numel;
+    const std::uint64_t tables = distance == 0 ? 4 : distance <= 1'000'000'000 ? 3 : 1;
+    std::uint64_t gathered = (tables - 1) * table, later = table, kept = 0;
     for (auto layer = model.layers.rbegin(); layer != model.layers.rend(); ++layer) {
       std::uint64_t all = 0, large = 0;
       for (const ParameterTensor& tensor : layer->parameters) {
         all += tensor.numel;
         (tensor.numel > 100'000 ? large : kept) += tensor.numel;
       }
-      gathered += (2 * later < distance ? 1 : 2) * large;
+      const bool first = layer + 1 == model.layers.rend();
+      gathered += (2 * later < distance ? 1 : 2) * (first ? large - table : large);
+      if (first) gathered += table;
       later += all;
     }
     CallSums three = sums(workload);
@@ -268,7 +328,7 @@ TEST(Zero, StageThreePersistsSmallTensors) {
                 ", stage3_max_reuse_distance: 0, stage3_prefetch_bucket_size: 0, "
                 "stage3_param_persistence_threshold: " +
                     std::to_string(threshold));
-    std::uint64_t large = 0, kept = 0, calls = 0;
+    std::uint64_t large = 50257 * 768 / 4, kept = 0, calls = 0;  // the head gathers the table, too
     for (const Layer& layer : test::shipped_model("gpt2").layers) {
       std::uint64_t here = 0;
       for (const ParameterTensor& tensor : layer.parameters) {
@@ -277,7 +337,7 @@ TEST(Zero, StageThreePersistsSmallTensors) {
         calls += is_kept;
       }
       large += here;
-      calls += here > 0 ? 2 : 0;
+      calls += here > 0 || layer.name == "head" ? 2 : 0;
     }
     CallSums three = sums(workload);
     EXPECT_EQ(three.bytes[Func::all_gather], (2 * large + kept) * 2) << threshold;
@@ -311,7 +371,7 @@ TEST(Zero, StageThreeFillsThePrefetchBucketAtEveryLayer) {
   EXPECT_EQ(none[2], "gather h.1");
 }
 
-// The head has a norm alone, which is never sharded, so no gather holds its passes up.
+// The head's norm is never sharded and the table stays, so no gather holds its backward up.
 TEST(Zero, StageThreeDoesNotWaitForLayersThatItKeeps) {
   const Workload workload = plan_of("zero3", 64, "gpt3-6.7b", ", micro_batch: 1");
   const Program& program = workload.roles[0].iterations[0];
@@ -322,7 +382,7 @@ TEST(Zero, StageThreeDoesNotWaitForLayersThatItKeeps) {
                                                : "record");
   const auto backward = std::find(ops.begin(), ops.end(), "backward head");
   ASSERT_NE(backward, ops.end());
-  const auto forward = std::find(ops.begin(), backward, "forward h.31");
+  const auto forward = std::find(ops.begin(), backward, "forward head");
   ASSERT_NE(forward, backward);
   EXPECT_EQ(std::count(forward, backward, "wait"), 0);
 }

@@ -340,6 +340,9 @@ TEST(TorchTitan, SaysWhatDoesNotFit) {
   EXPECT_EQ(error({.model = "gpt2", .gpus = 8}, "pp: 2"),
             "parallel.pp with framework torchtitan is available for models of architecture llama "
             "only; use parallel.pp=1, or framework: megatron");
+  EXPECT_EQ(error({.model = "llama3.2-1b", .gpus = 8}, "pp: 2"),
+            "torchtitan has no pipelines of models whose head shares the embedding's table; use a "
+            "model with tied_embeddings: false, or parallel.pp=1");
   EXPECT_NE(error({.model = "{base: llama3-8b, mtp_layers: 1}", .gpus = 8}, "pp: 2")
                 .find("models without multi-token prediction only"),
             std::string::npos);
