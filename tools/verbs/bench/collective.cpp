@@ -216,6 +216,7 @@ BenchRow row_of(const Plan& plan, const Test& test, const std::vector<Result>& p
                                   [](const Result& play) { return !play.fidelity.faithful; });
   const Result& shown = worst != plays.end() ? *worst : plays[0];
   row.fidelity = shown.fidelity;
+  judge_mean(row);
   row.messages = shown.messages_per_iteration + shown.intra_node_messages_per_iteration;
   row.bytes = shown.wire_bytes_per_iteration + shown.intra_node_bytes_per_iteration;
   add_bandwidths(plan.head.func, plan.ranks, row);
