@@ -280,7 +280,7 @@ std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std
     plays.back().pairs.clear();  // a row needs none
     if (control.stop() != Stop::none) return std::nullopt;
   }
-  const int standard = plan.head.func == Func::gather ? 3 : 1;
+  const int standard = has_root(plan.head.func) ? 3 : 1;
   BenchRow row = row_of(plan, test, plays, flags.average.value_or(standard));
   if (flags.checks > 0) {
     const Result checked = session.play({program, 0, flags.checks, true});
