@@ -242,7 +242,8 @@ constexpr std::array kKeys{
         "that it plays",
         0, 0, "none bo"}
         .of("dear horovod")
-        .on("memory virtual"),
+        .on("memory virtual")
+        .where("parallel.fusion", "size"),
     Key{"parallel.allreduce_cost", KeyType::choice, "cluster",
         "what the scheduler takes a call to cost: a ring over the cluster's slowest link; or as "
         "MG-WFBP's authors fitted it on two clusters of up to 64 GPUs, or SPD-KFAC's on 64",
