@@ -19,6 +19,24 @@ bool others_are_ready(const RankState& r) {
                      [](const StreamState& s) { return s.phase == StreamState::Phase::ready; });
 }
 
+// Counts a wait of stream 0 from `from` to `until`. A stream that only computes is the host, which
+// launches the device's kernels: a wait for it counts as compute, as does the part in which the
+// other stream computed.
+void count_wait(RankState& r, Picoseconds from, const EventState::Record& until) {
+  const Picoseconds blocked = until.when.at - from;
+  const Op::Kind kind = until.cause.kind();
+  const bool passed_on = kind == Op::Kind::send || kind == Op::Kind::recv;
+  const Picoseconds computed =
+      kind == Op::Kind::compute ? blocked : std::min(blocked, until.cause.computed());
+  r.compute += computed;
+  (passed_on ? r.bubble : r.exposed) += blocked - computed;
+}
+
+// A storage node's rank only serves, and its times count nowhere.
+bool trains(const Workload& workload, WorldRank rank) {
+  return rank.value() < workload.ranks - workload.servers;
+}
+
 }  // namespace
 
 void Shard::begin_iteration(RankState& r, Moment t) {
@@ -39,10 +57,12 @@ void Shard::begin_iteration(RankState& r, Moment t) {
 }
 
 void Shard::end_iteration(RankState& r) {
-  const auto [own, end] = end_of(r);
-  if (end.at > own.at) {  // it waited for streams of the iteration before
-    r.exposed += end.at - own.at;
-    trace(r, 0, {.kind = Op::Kind::wait}, 0, own.at, end.at);
+  const EventState::Record last = end_of(r);
+  const Moment end = last.when;
+  const Picoseconds done = r.streams[0].now.at;
+  if (end.at > done && trains(workload_, r.id())) {  // stream 0 waits for others
+    count_wait(r, done, last);
+    trace(r, 0, {.kind = Op::Kind::wait}, 0, done, end.at);
   }
   const Picoseconds lasted = end.at - r.began;
   const std::uint16_t job = r.role->job;
@@ -223,16 +243,8 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       if (passes_at_once(r, s, op)) return Started::ended;
       const EventState::Record e = r.events[s.event].take();
       const Moment until = later(s.now, e.when);
-      const Picoseconds blocked = until.at - s.now.at;
-      if (stream == 0 && blocked > 0) {
-        // A stream that only computes is the host, which launches the device's kernels: a wait for
-        // it counts as compute, as does the part in which the other stream computed.
-        const Op::Kind kind = e.cause.kind();
-        const bool passed_on = kind == Op::Kind::send || kind == Op::Kind::recv;
-        const Picoseconds computed =
-            kind == Op::Kind::compute ? blocked : std::min(blocked, e.cause.computed());
-        r.compute += computed;
-        (passed_on ? r.bubble : r.exposed) += blocked - computed;
+      if (stream == 0 && until.at > s.now.at) {
+        count_wait(r, s.now.at, e);
         trace(r, stream, op, s.pc - 1, s.now.at, until.at);
       }
       if (until.at > std::max(s.now.at, s.ended.at)) s.cause = e.cause;

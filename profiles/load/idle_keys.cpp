@@ -113,6 +113,8 @@ class Search {
     if (is_idle_to_method(key.path))
       notes_.add(" where compression.method is " + in_.text("compression.method"),
                  std::string(key.path));
+    if (is_idle_to_ssgd(setting))
+      notes_.add(" where parallel.variant is ssgd", std::string(key.path));
   }
 
   // What the job itself puts in place of its device's numbers. A program or trace has no use for
@@ -225,6 +227,12 @@ class Search {
       if (method->name == in_.text("compression.method"))
         return shares ? !method->kept : method->exchange != Func::all_gather;
     return false;
+  }
+
+  // Without a second order only Horovod's requests are left of the cost, and one value has them.
+  bool is_idle_to_ssgd(const Setting& setting) const {
+    return setting.key->path == "parallel.kfac_cost" && setting.text != "rtx2080ti" &&
+           in_.text("parallel.variant") == "ssgd";
   }
 
   bool plays_program() const { return is_given("program") || is_given("trace"); }

@@ -170,6 +170,35 @@ TEST(BenchTable, LeavesOutStatisticsThatThisMachinePutOff) {
   EXPECT_EQ(bench_row(head, row).find("left out"), std::string::npos);
 }
 
+// The median of these calls is what it was; their mean is what the table shows.
+TEST(BenchTable, IsNotFaithfulWhereLateCallsPutTheMeanOff) {
+  BenchRow row = row_of(1 << 20, 1.75e-6);
+  row.each = {1e-6, 1e-6, 4e-6, 1e-6};
+  row.late = {0, 0, 3e-6, 0};
+  judge_mean(row);
+  EXPECT_EQ(unfaithful_reason({row}), "late calls put the mean off by 75 % (at most 1 %)");
+  EXPECT_NE(bench_row({}, row).find("#   ^ NOT faithful: late calls"), std::string::npos);
+  BenchIdentity identity;
+  identity.config_json = "{}";
+  const auto json = nlohmann::json::parse(bench_json(identity, {}, {row}));
+  EXPECT_FALSE(json["results"][0]["ghostrank"]["faithful"].get<bool>());
+  BenchRow busy = row_of(1 << 20, 1e-6);
+  busy.fidelity.faithful = false;
+  busy.fidelity.reason = "loop busy 93 % (at most 80 %)";
+  busy.each = {1e-6};
+  busy.late = {1e-6};
+  judge_mean(busy);
+  EXPECT_EQ(busy.fidelity.reason,
+            "loop busy 93 % (at most 80 %); late calls put the mean off by an unknown share "
+            "(at most 1 %)");
+  BenchRow good = row_of(1 << 20, 1e-6);
+  good.each = {1e-6, 1e-6};
+  judge_mean(good);  // virtual time has no lateness
+  good.late = {0, 1e-8};
+  judge_mean(good);
+  EXPECT_EQ(unfaithful_reason({good}), "");
+}
+
 // A size with many messages plays fewer iterations than -n asks for, so -K may skip all of them.
 TEST(BenchTable, ShowsNoStatisticsWhereEveryIterationIsSkipped) {
   BenchHead head;

@@ -57,6 +57,9 @@ LoadedJob load(const AdaptFlags& flags) {
     throw Error(job.spec.source_of("cluster.nic.rate") +
                 ": the rates of the NICs do not change; give --rates FILE, or the job "
                 "cluster.nic.rates");
+  if (job.spec.run.jitter > 0)
+    throw Error(job.spec.source_of("run.jitter") +
+                ": adapt compares ratios without jitter; leave it out, or give -s run.jitter=0");
   return job;
 }
 

@@ -87,19 +87,28 @@ Plan plan_of(const SweepFlags& flags) {
   return plan;
 }
 
-// --print-config and --dry-run: every point under a head that says its values.
-void show_points(const SweepFlags& flags) {
+// --print-config and --dry-run: every point under a head that says its values. Returns the exit
+// status: 1 if some points cannot be shown, a user's error if none can.
+int show_points(const SweepFlags& flags) {
   const SweepGrid grid = parse_grid(flags.grid);
+  std::size_t shown = 0;
   for (std::size_t i = 0; i < grid.points(); ++i) {
     std::string head = "#";
     const std::vector<std::string> values = grid.values(i);
     for (std::size_t a = 0; a < values.size(); ++a)
       head += " " + grid.axes[a].key + "=" + values[a];
     std::printf("%s%s\n", i == 0 ? "" : "\n", head.c_str());
-    const LoadedJob job = load_job(flags.job.path, settings_of(flags, grid, i));
-    if (flags.print_config) print_config(job);
-    if (flags.dry_run) show_plan(job, plan_workload(job.spec), {});
+    try {
+      const LoadedJob job = load_job(flags.job.path, settings_of(flags, grid, i));
+      if (flags.print_config) print_config(job);
+      if (flags.dry_run) show_plan(job, plan_workload(job.spec), {});
+      ++shown;
+    } catch (const Error& error) {
+      std::fflush(stdout);  // the head stands above the reason
+      failed(error.what());
+    }
   }
+  return shown == grid.points() ? 0 : shown > 0 ? 1 : static_cast<int>(ErrorKind::usage);
 }
 
 // The runs under way; the destructor kills those that are left.
@@ -267,10 +276,7 @@ int verb_sweep(const Argv& argv) {
       "ghostrank sweep");
   add_flags(app, flags);
   if (!parse(app, argv)) return 0;
-  if (flags.print_config || flags.dry_run) {
-    show_points(flags);
-    return 0;
-  }
+  if (flags.print_config || flags.dry_run) return show_points(flags);
   Plan plan = plan_of(flags);
   Sweep& sweep = plan.sweep;
   if (flags.json == "-" && flags.csv == "-")

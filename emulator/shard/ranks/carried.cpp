@@ -5,6 +5,12 @@
 namespace ghostrank {
 namespace {
 
+EventState::Record end_of(const StreamState& s) { return {s.cause, s.now}; }
+
+EventState::Record later(const EventState::Record& a, const EventState::Record& b) {
+  return {b.when.at > a.when.at ? b.cause : a.cause, later(a.when, b.when)};
+}
+
 bool is_last(const RankState& r) { return r.iteration + 1 == r.stop_at; }
 
 void begin_stream(RankState& r, std::size_t stream) {
@@ -50,19 +56,16 @@ void begin_carrying(RankState& r, Moment t, const Program* before, bool first) {
 
 void catch_up(RankState& r, std::size_t stream) {
   CarriedOver& c = *r.carried;
-  c.caught_up = later(c.caught_up, r.streams[stream].now);
+  c.caught_up = later(c.caught_up, end_of(r.streams[stream]));
   --c.behind;
   begin_stream(r, stream);
 }
 
-IterationEnd end_of(const RankState& r) {
-  IterationEnd end;
-  if (r.carried) end.all = r.carried->caught_up;
-  for (std::size_t i = 0; i < r.streams.size(); ++i) {
-    const bool own = !outlives(*r.program, i);
-    if (own) end.own = later(end.own, r.streams[i].now);
-    if (own || is_last(r)) end.all = later(end.all, r.streams[i].now);
-  }
+EventState::Record end_of(const RankState& r) {
+  EventState::Record end = end_of(r.streams[0]);
+  if (r.carried) end = later(end, r.carried->caught_up);
+  for (std::size_t i = 1; i < r.streams.size(); ++i)
+    if (is_last(r) || !outlives(*r.program, i)) end = later(end, end_of(r.streams[i]));
   return end;
 }
 

@@ -46,10 +46,7 @@ void begin_carrying(RankState& r, Moment t, const Program* before, bool first);
 // Called when a stream that was behind has ended the iteration before: it begins the rank's.
 void catch_up(RankState& r, std::size_t stream);
 
-// `own`: when the streams that do not outlive the iteration ended. `all`: when the iteration ended.
-struct IterationEnd {
-  Moment own, all;
-};
-IterationEnd end_of(const RankState& r);
+// Returns when the iteration ended, and why no earlier.
+EventState::Record end_of(const RankState& r);
 
 }  // namespace ghostrank

@@ -278,7 +278,8 @@ struct CarriedOver {
   std::uint32_t first = 0;          // first iteration of the segment
   std::uint32_t behind = 0;         // streams that still play the iteration before
   Moment began;                     // start of the rank's iteration
-  Moment caught_up;  // when the last stream that was behind began the rank's iteration
+  // When the last stream that was behind began the rank's iteration, and why no earlier.
+  EventState::Record caught_up;
 };
 
 // Counts sends or receives between this rank and one peer of a group.

@@ -244,12 +244,14 @@ constexpr std::array kKeys{
         "that it plays",
         0, 0, "none bo"}
         .of("dear horovod")
-        .on("memory virtual"),
+        .on("memory virtual")
+        .where("parallel.fusion", "size"),
     Key{"parallel.allreduce_cost", KeyType::choice, "cluster",
         "what the scheduler takes a call to cost: a ring over the cluster's slowest link; or as "
         "MG-WFBP's authors fitted it on two clusters of up to 64 GPUs, or SPD-KFAC's on 64",
         0, 0, "cluster 10gbe 100gbrdma spdkfac"}
-        .of("mgwfbp bytescheduler kfac"),
+        .of("mgwfbp bytescheduler kfac")
+        .unless("parallel.variant", "ssgd"),
     Key{"parallel.partition_bytes", KeyType::integer, "0",
         "largest piece of a tensor; 0: bytescheduler 4,000,000, byteps 4,096,000, phub 32,768", 0,
         kMaxSize}

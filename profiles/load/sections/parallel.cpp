@@ -123,7 +123,7 @@ void read_schedulers(const Settings& in, ParallelPlan& out) {
   out.nearby_layers = in.small("parallel.nearby_layers");
   out.wait_ms = in.number("parallel.wait_ms");
   out.decouple_reduce = in.text("parallel.decouple") == "reduce";
-  out.tune = in.text("parallel.tune") == "bo";
+  out.tune = in.text("parallel.tune") == "bo" && out.fusion == Fusion::size;
   const std::string& cost = in.text("parallel.allreduce_cost");
   out.allreduce_cost = cost == "spdkfac"     ? AllReduceCostModel::spdkfac
                        : cost == "10gbe"     ? AllReduceCostModel::ethernet_10g

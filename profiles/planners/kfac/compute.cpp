@@ -23,16 +23,21 @@ Picoseconds picos(double seconds) {
 }  // namespace
 
 KfacCompute::KfacCompute(const JobSpec& spec)
-    : cost_(spec.parallel.kfac.cost), ranks_(spec.cluster.gpus()), device_(spec) {}
+    : spec_(spec), cost_(spec.parallel.kfac.cost), ranks_(spec.cluster.gpus()) {}
+
+const ComputeModel& KfacCompute::device() const {
+  if (!device_) device_.emplace(spec_);
+  return *device_;
+}
 
 Picoseconds KfacCompute::products(double flops, const std::string& what) const {
-  const Picoseconds own = device_.products(flops, what);  // checks the type and the size
+  const Picoseconds own = device().products(flops, what);  // checks the type and the size
   return cost_ == KfacCost::rtx2080ti ? picos(flops / kFittedRate) : own;
 }
 
 Picoseconds KfacCompute::factor(const Factor& factor) const {
   const double averaged = 3 * 4 * factor.elements();  // bytes: two matrices read, one written
-  return products(factor.flops(), factor.name) + device_.memory(averaged, factor.name);
+  return products(factor.flops(), factor.name) + device().memory(averaged, factor.name);
 }
 
 Picoseconds KfacCompute::inverse(const Factor& factor) const {
@@ -45,7 +50,7 @@ Picoseconds KfacCompute::inverse(const Factor& factor) const {
     case KfacCost::device:
       break;
   }
-  return device_.products(d * d * d, "the inverse of " + factor.name);
+  return device().products(d * d * d, "the inverse of " + factor.name);
 }
 
 Picoseconds KfacCompute::visit() const {
@@ -58,11 +63,11 @@ Picoseconds KfacCompute::precondition(const Factor& a, const Factor& g) const {
 }
 
 Picoseconds KfacCompute::pack(const Factor& factor) const {
-  return device_.memory(kPackBytes * static_cast<double>(factor.packed()), factor.name);
+  return device().memory(kPackBytes * static_cast<double>(factor.packed()), factor.name);
 }
 
 Picoseconds KfacCompute::unpack(const Factor& factor) const {
-  return device_.memory(kUnpackBytes * static_cast<double>(factor.packed()), factor.name);
+  return device().memory(kUnpackBytes * static_cast<double>(factor.packed()), factor.name);
 }
 
 Picoseconds KfacCompute::requests(std::size_t tensors) const {

@@ -23,8 +23,11 @@
 // takes time. Both are fitted to the time that gradients and factors of ResNet-50 add to a step of
 // D-KFAC when they are sent, and inverses to a step of MPD-KFAC.
 //
-// Units: picoseconds. Errors: Error(usage) as ComputeModel's. Threading: plain values.
+// Units: picoseconds. Errors: Error(usage) as ComputeModel's. Threading: one owner.
 #pragma once
+
+#include <optional>
+#include <string>
 
 #include "profiles/device/compute.h"
 #include "profiles/job/job.h"
@@ -47,10 +50,12 @@ class KfacCompute {
 
  private:
   Picoseconds products(double flops, const std::string& what) const;
+  const ComputeModel& device() const;  // made when it is first asked, because ssgd asks for none
 
+  const JobSpec& spec_;
   KfacCost cost_;
   int ranks_;
-  ComputeModel device_;
+  mutable std::optional<ComputeModel> device_;
 };
 
 }  // namespace ghostrank

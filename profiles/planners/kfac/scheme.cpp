@@ -78,7 +78,7 @@ KfacScheme kfac_scheme(const JobSpec& spec) {
   KfacScheme out;
   for (const Row& row : kVariants)
     if (row.variant == kfac.variant) out = row.scheme;
-  if (kfac.variant == KfacVariant::ssgd) return out;  // the loader refuses all other keys
+  if (kfac.variant == KfacVariant::ssgd) return out;  // the loader notes keys without effect
   if (kfac.launch != FactorLaunch::automatic) out.overlap = kfac.launch == FactorLaunch::overlap;
   // SPD-KFAC's authors sent every G alone when they made their figures (kfac_pytorch, commits
   // ebefd14 to bb6324d, January and February 2021).

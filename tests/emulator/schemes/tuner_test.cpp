@@ -2,6 +2,7 @@
 // makes faster.
 #include "emulator/tuner/tuner.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -118,6 +119,20 @@ TEST(Tune, IsRefusedWhereItMeansNothing) {
   EXPECT_NE(
       error("framework: wfbp, tune: bo").find("parallel.tune means nothing to framework wfbp"),
       std::string::npos);
+}
+
+TEST(Tune, HasNoEffectWhereNothingReadsTheSize) {
+  const auto job = [](const std::string& parallel) {
+    return test::load_text("model: resnet50\ndevice: rtx2080ti\nparallel: {tune: bo, " + parallel +
+                           "}\n");
+  };
+  const JobSpec layers = job("framework: dear, fusion: layers").spec;
+  EXPECT_FALSE(layers.parallel.tune);
+  EXPECT_TRUE(std::any_of(layers.notes.begin(), layers.notes.end(), [](const std::string& note) {
+    return note.starts_with("no effect") && note.find("parallel.tune") != std::string::npos;
+  }));
+  EXPECT_TRUE(job("framework: dear").spec.parallel.tune);
+  EXPECT_TRUE(job("framework: horovod").spec.parallel.tune);
 }
 
 }  // namespace

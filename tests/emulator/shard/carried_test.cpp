@@ -70,6 +70,44 @@ TEST(Carried, AWaitBeforeTheBackwardPassOverlapsTheForwardPassAlone) {
   }
 }
 
+// As DeAR: a call of the step's own that nothing waits for, and one that the next step waits for. A
+// step computes, waits for both, and unpacks on the stream of the first.
+TEST(Carried, TheEndOfAStepWaitsForItsOwnStreamsToo) {
+  const double k = communication();
+  const Picoseconds compute = 20 * kPicosPerMicro, unpack = 7 * kPicosPerMicro;
+  for (const bool carries : {false, true}) {
+    ProgramBuilder out({"compute", "scatter", "gather"});
+    if (carries) out.outlives(2);
+    const std::uint32_t gathered = carries ? out.carried_event() : 0;
+    if (carries) out.wait_previous(0, gathered);
+    out.compute(0, "step", compute);
+    out.after(1, 0);
+    out.collective(1, "scatter", Func::all_reduce, 0, DataType::float32, kCount);
+    out.compute(1, "unpack", unpack);
+    if (carries) {
+      out.after(2, 1);
+      out.collective(2, "gather", Func::all_reduce, 1, DataType::float32, kCount);
+      out.record(2, gathered);
+    }
+    SmallJob job = carried_job(kVirtual, {});
+    job.workload.group_names.push_back("gather");
+    job.workload.groups.push_back({1, job.workload.groups[0].members});
+    job.program() = out.take();
+    check_workload(job.workload);
+    const std::vector<IterationReport> steps = played(job, 0, 4);
+    const double own = seconds(compute) + k + seconds(unpack);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const double before = carries && i > 0 ? k : 0, after = carries && i == 3 ? k : 0;
+      EXPECT_NEAR(steps[i].seconds, before + own + after, 1e-11) << carries << i;
+      // The last call of all ends the last step, and nothing is computed behind it.
+      const Picoseconds computed = after > 0 ? compute : compute + unpack;
+      EXPECT_NEAR(steps[i].compute_seconds, seconds(computed), 1e-11) << carries << i;
+      EXPECT_NEAR(steps[i].exposed_comm_seconds, steps[i].seconds - seconds(computed), 1e-11)
+          << carries << i;
+    }
+  }
+}
+
 // An iteration played alone carries nothing over, because a segment ends when everything rests.
 TEST(Carried, TheOnlyStepOfASegmentHasAllOfItsCommunication) {
   const double k = communication();

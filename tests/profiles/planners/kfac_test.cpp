@@ -333,6 +333,24 @@ TEST(Kfac, UpdatesAsOftenAsItIsTold) {
   }
 }
 
+// Measured layers need no device, and have no factors.
+TEST(Kfac, OfMeasuredLayersIsSsgdAlone) {
+  const auto plan = [](const std::string& variant) {
+    return plan_workload(
+        test::load_text("model: {kind: layers, name: one, layers: [{parameters: [100], "
+                        "forward_us: 1000, backward_us: 2000}]}\n"
+                        "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n"
+                        "parallel: {framework: kfac, variant: " +
+                        variant + "}\n")
+            .spec);
+  };
+  EXPECT_NEAR(seconds(plan("ssgd"), 0, ""), 3e-3, 1e-9);
+  const std::string said = test::error_of([&] { plan("d"); });
+  EXPECT_NE(said.find("whose factors K-FAC could invert; use parallel.variant=ssgd"),
+            std::string::npos)
+      << said;
+}
+
 TEST(Kfac, RefusesWhatCannotBe) {
   const auto error = [](const std::string& parallel, const std::string& model = "resnet50") {
     return test::error_of([&] { plan_of(parallel, model); });

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <set>
 
 #include "collectives/schemes/keyed/keys.h"
 #include "profiles/error.h"
+#include "profiles/job/nic_rates.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/background/background.h"
@@ -84,8 +86,25 @@ Framed framed(const Framing& framing, double bytes, double messages) {
   return {packets, bytes + packets * framing.per_packet + messages * framing.per_message};
 }
 
-int node_of(const std::string& nic) {  // "n12.nic0"
-  return std::atoi(nic.c_str() + 1);
+struct NicName {  // "n12.nic0"
+  int node = 0, nic = 0;
+};
+NicName nic_of(const std::string& name) {
+  NicName out;
+  std::sscanf(name.c_str(), "n%d.nic%d", &out.node, &out.nic);
+  return out;
+}
+
+// Bits per second on average from time 0 to `seconds`, which is above 0.
+double mean_bps(const RateCurve& curve, double seconds) {
+  const auto end = static_cast<Picoseconds>(std::llround(seconds * 1e12));
+  const auto& changes = curve.changes();
+  double bytes = 0;
+  for (std::size_t i = 0; i < changes.size() && changes[i].from < end; ++i) {
+    const Picoseconds until = i + 1 < changes.size() ? std::min(end, changes[i + 1].from) : end;
+    bytes += static_cast<double>(until - changes[i].from) / changes[i].ps_per_byte;
+  }
+  return bytes * 8 / seconds;
 }
 
 // The bytes of an iteration are those of all jobs, but the step is the first one's; the others play
@@ -94,23 +113,32 @@ bool has_steps_of_several(const JobSpec& spec) {
   return spec.jobs.size() > 1 + static_cast<std::size_t>(has_background_beside(spec));
 }
 
-void read_nics(AbRun& run, const Json& traffic, const JobSpec& spec) {
-  const double ranks_bps = spec.cluster.nic.rate_bps, step = run.step_seconds;
-  const double helpers_bps = spec.cluster.servers.nic.rate_bps;
+// `seconds`: of all measured iterations.
+void read_nics(AbRun& run, const Json& traffic, double seconds, const JobSpec& spec) {
+  const ClusterSpec& cluster = spec.cluster;
+  const NicRates* const rates = cluster.nic_rates.get();
+  // Where rates change, so do steps: all of them together use the mean rate.
+  const double step = rates && run.iterations > 0 ? seconds / run.iterations : run.step_seconds;
   const bool timed = step > 0 && !has_steps_of_several(spec);
   for (const Json& nic : traffic.at("nics")) {
-    const int node = node_of(nic.at("nic").get<std::string>());
-    if (node >= spec.cluster.all_nodes()) continue;  // a switch: its NIC stands for many ports
-    const bool helper = node >= spec.cluster.rank_nodes();
+    const auto [node, index] = nic_of(nic.at("nic").get<std::string>());
+    if (node >= cluster.all_nodes()) continue;  // a switch: its NIC stands for many ports
+    const bool helper = node >= cluster.rank_nodes();
+    const RateCurve* const curve =
+        rates && seconds > 0 ? rates->of(Nic(node * cluster.nics_per_node + index)) : nullptr;
+    const double bps = curve    ? mean_bps(*curve, seconds)
+                       : helper ? cluster.servers.nic.rate_bps
+                                : cluster.nic.rate_bps;
     for (const char* direction : {"tx", "rx"}) {
       const double bytes = number_or(nic, (std::string(direction) + "_bytes").c_str(), 0);
       const double messages = number_or(nic, (std::string(direction) + "_messages").c_str(), 0);
       const double wire = framed(spec.fabric.framing, bytes, messages).bytes;
-      const double bps = helper ? helpers_bps : ranks_bps;
       std::optional<double>& busy = helper ? run.helper_busy : run.nic_busy;
       if (bps > 0 && timed) busy = std::max(busy.value_or(0), wire * 8 / bps / step);
       if (helper || bytes < run.busiest_nic_bytes) continue;
+      if (bytes == run.busiest_nic_bytes && bps > run.nic_bps) continue;  // the slowest of them
       run.busiest_nic_bytes = bytes;
+      run.nic_bps = bps;
       if (!spec.fabric.framing.none()) run.busiest_nic_wire_bytes = wire;
     }
   }
@@ -231,8 +259,9 @@ std::string bottleneck_of(const AbRun& run, const Json& servers, const JobSpec& 
 std::optional<double> predicted_seconds(const JobSpec& spec) {
   const ClusterSpec& cluster = spec.cluster;
   const double bps = cluster.nic.rate_bps;
-  const bool one_rate = cluster.servers.colocated || cluster.servers.count == 0 ||
-                        cluster.servers.nic.rate_bps == bps;
+  const bool one_rate =
+      !cluster.nic_rates && (cluster.servers.colocated || cluster.servers.count == 0 ||
+                             cluster.servers.nic.rate_bps == bps);
   if (spec.parallel.framework != Framework::byteps || !spec.parallel.best_split || !spec.model ||
       bps <= 0 || !one_rate)
     return std::nullopt;
@@ -270,7 +299,9 @@ AbRun read(const Json& result, const JobSpec& spec) {
   run.critical_lateness = number_or(fidelity, "critical_lateness", 0);
   if (result.contains("switch")) read_switch(run, result.at("switch"));
   run.schemes = schemes_of(result);
-  read_nics(run, traffic, spec);
+  double seconds = 0;
+  for (const Json& i : result.at("iterations")) seconds += number_or(i, "seconds", 0);
+  read_nics(run, traffic, seconds, spec);
   read_packets(run, result, spec);
   read_links(run, result.at("network"));
   read_hosts(run, result);

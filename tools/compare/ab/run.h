@@ -30,7 +30,7 @@ struct AbRun {
   std::optional<double> retransmissions;         // and what else was sent in vain
   double busiest_nic_bytes = 0;                  // of the ranks' NICs, in the busier direction
   std::optional<double> busiest_nic_wire_bytes;  // with headers
-  double nic_bps = 0;                            // 0: unlimited
+  double nic_bps = 0;                 // its rate, on average where it changes; 0: unlimited
   std::optional<double> nic_busy;     // share of the step that its bytes take at the NIC's rate
   std::optional<double> helper_busy;  // likewise, of the busiest NIC of a server or switch
   std::optional<double> switch_busy;  // share of a core that a started switch uses

@@ -79,8 +79,8 @@ void add_measuring_flags(CLI::App& app, BenchFlags& f) {
             ->check(between(0, 1'000'000)));
   group(app.add_option("-a,--average", f.average,
                        "time of 0: rank 0, 1: the mean over ranks, 2: the least, 3: the greatest "
-                       "(default 1; 3 of gather, which is over for its senders before the root has "
-                       "their data)")
+                       "(default 1; 3 where there is a root: the call is over for ranks that only "
+                       "send before others have their data)")
             ->check(between(0, 3)));
   group(app.add_option_function<std::string>(
                "-z,--blocking",

@@ -217,6 +217,7 @@ BenchRow row_of(const Plan& plan, const Test& test, const std::vector<Result>& p
                                   [](const Result& play) { return !play.fidelity.faithful; });
   const Result& shown = worst != plays.end() ? *worst : plays[0];
   row.fidelity = shown.fidelity;
+  judge_mean(row);
   row.messages = shown.messages_per_iteration + shown.intra_node_messages_per_iteration;
   row.bytes = shown.wire_bytes_per_iteration + shown.intra_node_bytes_per_iteration;
   add_bandwidths(plan.head.func, plan.ranks, row);
@@ -280,7 +281,7 @@ std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std
     plays.back().pairs.clear();  // a row needs none
     if (control.stop() != Stop::none) return std::nullopt;
   }
-  const int standard = plan.head.func == Func::gather ? 3 : 1;
+  const int standard = has_root(plan.head.func) ? 3 : 1;
   BenchRow row = row_of(plan, test, plays, flags.average.value_or(standard));
   if (flags.checks > 0) {
     const Result checked = session.play({program, 0, flags.checks, true});

@@ -112,6 +112,16 @@ std::string verdict_of(const std::vector<BenchRow>& rows) {
 
 }  // namespace
 
+void judge_mean(BenchRow& row) {
+  const double error = iteration_errors(row.each, row.late).mean;
+  if (error <= Figure::kMostError) return;
+  std::string& reason = row.fidelity.reason;
+  reason += (reason.empty() ? "" : "; ") + std::string("late calls put the mean off by ") +
+            (error >= kErrorUnknown ? "an unknown share" : humane_percent(error)) + " (at most " +
+            humane_percent(Figure::kMostError) + ")";
+  row.fidelity.faithful = false;
+}
+
 bool has_stats(const BenchHead& head, const BenchRow& row) {
   return !shown(head, row.each).empty();
 }

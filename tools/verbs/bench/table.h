@@ -78,6 +78,10 @@ struct BenchRow {
 // Fills the bandwidths from size and time; a call that took no time has none.
 void add_bandwidths(Func func, int ranks, BenchRow& row);
 
+// The table shows the mean of the calls, the engine judges the median: a row whose mean lateness
+// put off by more than Figure::kMostError is not faithful either.
+void judge_mean(BenchRow& row);
+
 struct BenchHead {
   Func func = Func::all_reduce;
   SizeRange sizes;
