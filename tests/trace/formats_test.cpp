@@ -295,6 +295,21 @@ TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
                                         ": the file ends too early; it is cut off");
 }
 
+TEST_F(Formats, KinetoKeepsTheStreamsOfDevicesApart) {
+  std::string events;
+  for (const char* device : {"1", "3"}) {
+    const std::string more = std::string(", \"device\": ") + device;
+    events += (events.empty() ? "" : ",") + kernel("a", 7, 100, 10, more) + "," +
+              kernel("b", 7, 110, 20, more);
+  }
+  EXPECT_EQ(
+      program_of(
+          test::played({folder.write("k.json", "{\"traceEvents\": [" + events + "]}")}, 1).workload,
+          0),
+      "stream 7:\ncompute 10000000 a\ncompute 20000000 b\n"
+      "device 3 stream 7:\ncompute 10000000 a\ncompute 20000000 b\n");
+}
+
 // Microseconds since 1970 would not fit as picoseconds. The file need not be in order.
 TEST_F(Formats, KinetoTakesTimesSince1970) {
   constexpr double kNow = 1'700'000'000'000'000;
