@@ -84,8 +84,9 @@ std::string message(const char* verb, std::uint64_t bytes, const char* direction
 
 }  // namespace
 
-int RankGoal::calc(std::uint64_t nanoseconds, const Labels& after) {
-  return add("calc " + std::to_string(nanoseconds), after);
+int RankGoal::calc(std::uint64_t nanoseconds, const Labels& after, std::size_t cpu) {
+  return add("calc " + std::to_string(nanoseconds) + (cpu > 0 ? " cpu " + std::to_string(cpu) : ""),
+             after);
 }
 
 int RankGoal::send(std::uint64_t bytes, WorldRank to, int tag, const Labels& after) {

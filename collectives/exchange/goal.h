@@ -12,12 +12,14 @@
 //
 // Bytes are bytes on the wire. Messages with one tag between two ranks match in order. `calc 0`
 // stands for local work, whose cost is not known here, and for a rank or a step without work that
-// others wait for. GOAL cannot express credits, so they are left out. A rank's own block in an
-// all-to-all is no message.
+// others wait for. Operations of a cpu take turns; messages, and what stands between them, are on
+// cpu 0, which goes unsaid. GOAL cannot express credits, so they are left out. A rank's own block
+// in an all-to-all is no message.
 //
 // Threading: one owner; to_goal is a pure function.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -33,7 +35,7 @@ class RankGoal {
  public:
   using Labels = std::vector<int>;  // numbers of operations, from 1
 
-  int calc(std::uint64_t nanoseconds, const Labels& after);
+  int calc(std::uint64_t nanoseconds, const Labels& after, std::size_t cpu = 0);
   int send(std::uint64_t bytes, WorldRank to, int tag, const Labels& after);
   int receive(std::uint64_t bytes, WorldRank from, int tag, const Labels& after);
   void require(int label, const Labels& after);

@@ -68,7 +68,7 @@ class RankOfJob {
         for (; streams[s].op < program.streams[s].size(); ++streams[s].op, moved = true) {
           const Op& op = program.streams[s][streams[s].op];
           if (op.kind == Op::Kind::wait && !op.previous && recorded_[op.event].empty()) break;
-          write_op(op, streams[s]);
+          write_op(op, s, streams[s]);
         }
     }
     for (std::size_t s = 0; s < streams.size(); ++s)
@@ -79,10 +79,12 @@ class RankOfJob {
   }
 
  private:
-  void write_op(const Op& op, StreamAt& at) {
+  // Computations of each stream have a cpu of their own, beside that of all messages.
+  void write_op(const Op& op, std::size_t stream, StreamAt& at) {
     switch (op.kind) {
       case Op::Kind::compute:
-        return at.set({goal_.calc(static_cast<std::uint64_t>(op.duration + 500) / 1000, at.end())});
+        return at.set({goal_.calc(static_cast<std::uint64_t>(op.duration + 500) / 1000, at.end(),
+                                  stream + 1)});
       case Op::Kind::record:
         at.set({goal_.calc(0, at.end())});
         recorded_[op.event].push(at.gate.front());

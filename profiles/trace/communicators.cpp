@@ -52,11 +52,9 @@ void Communicators::place(std::uint32_t group, const std::vector<WorldRank>& mem
 Communicators::Communicators(const Trace& trace, const TraceOrder& order, int ranks, Workload& out)
     : kind_(trace.groups.size() + 1, kNoKind) {
   const std::vector<WorldRank> all = world_ranks(ranks);
-  bool messages = false;
   for (std::size_t r = 0; r < trace.given.size(); ++r)
     for (const std::uint32_t at : order.sequence[r]) {
       const TraceEvent& event = trace.given[r].events[at];
-      messages |= event.kind == TraceEvent::Kind::send || event.kind == TraceEvent::Kind::recv;
       if (event.kind != TraceEvent::Kind::collective) continue;
       const auto group = std::min(event.group, static_cast<std::uint32_t>(trace.groups.size()));
       if (kind_[group] != kNoKind) continue;
@@ -73,7 +71,11 @@ Communicators::Communicators(const Trace& trace, const TraceOrder& order, int ra
   if (static_cast<std::size_t>(ranks) > trace.given.size())
     for (std::uint16_t kind = 0; kind < size_.size(); ++kind) infer_missing(trace, kind, out);
   first_of_messages_ = static_cast<std::uint16_t>(out.group_names.size());
-  for (std::uint16_t tag = 0; messages && tag < order.tags; ++tag)
+}
+
+void Communicators::add_messages(std::uint16_t tags, Workload& out) {
+  const std::vector<WorldRank> all = world_ranks(out.ranks);
+  for (std::uint16_t tag = 0; tag < tags; ++tag)
     out.groups.push_back({add_kind(tag == 0 ? "p2p" : "p2p." + std::to_string(tag), out), all});
 }
 

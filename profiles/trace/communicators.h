@@ -17,9 +17,10 @@ namespace ghostrank {
 
 class Communicators {
  public:
-  // Adds to `out` the groups that the events of `order` use, and for every tag of messages one
-  // kind of group that holds all ranks.
+  // Adds to `out` the groups that the collectives of `order` use.
   Communicators(const Trace& trace, const TraceOrder& order, int ranks, Workload& out);
+  // Adds one kind of group that holds all ranks for every tag of messages.
+  void add_messages(std::uint16_t tags, Workload& out);
 
   std::uint16_t kind(std::uint32_t group) const;  // kNoIndex: all ranks
   std::uint16_t messages(std::uint16_t tag) const { return first_of_messages_ + tag; }

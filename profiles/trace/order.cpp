@@ -15,8 +15,6 @@ using Kind = TraceEvent::Kind;
 using EventKey = std::pair<std::uint32_t, std::uint32_t>;
 using Heap = std::priority_queue<EventKey, std::vector<EventKey>, std::greater<>>;
 
-constexpr std::size_t kMostTags = 1000;
-
 // Successors of events, and each event's number of unfinished dependencies.
 struct Graph {
   explicit Graph(const TraceRank& rank) : left(rank.events.size()), first(rank.events.size() + 1) {
@@ -95,8 +93,8 @@ class Ordering {
     }
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r)
       if (out_.sequence[r].size() < trace_.given[r].events.size()) report_stuck(r);
-    give_tags();
     out_.call = std::move(call_of_);
+    out_.partner = std::move(partner_);
     return std::move(out_);
   }
 
@@ -327,38 +325,6 @@ class Ordering {
                "traces of one step of one job");
     }
     throw Error(trace_.given[r].file + ": not every event can be played");
-  }
-
-  // First fit: a message takes the first tag whose earlier messages are all received before it.
-  void give_tags() {
-    std::vector<std::vector<std::uint32_t>> index(trace_.given.size());
-    for (std::uint32_t r = 0; r < trace_.given.size(); ++r) {
-      if (partner_[r].empty()) continue;
-      index[r].resize(trace_.given[r].events.size());
-      for (std::uint32_t i = 0; i < out_.sequence[r].size(); ++i) index[r][out_.sequence[r][i]] = i;
-    }
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> last;
-    out_.tag.resize(trace_.given.size());
-    for (std::uint32_t r = 0; r < trace_.given.size(); ++r)
-      for (const std::uint32_t event : out_.sequence[r]) {
-        if (at(r, event).kind != Kind::send || partner_[r][event] == kNoIndex) continue;
-        const std::uint32_t to = given_of_[WorldRank(at(r, event).peer)];
-        const std::uint32_t received = index[to][partner_[r][event]];
-        auto& tags = last[{r, to}];
-        std::size_t tag = 0;
-        while (tag < tags.size() && tags[tag] > received) ++tag;
-        if (tag == kMostTags)
-          fail(r, event,
-               "messages to rank " + std::to_string(at(r, event).peer) +
-                   " are received in too different an order from that in which they are sent");
-        if (tag == tags.size()) tags.push_back(0);
-        tags[tag] = received;
-        if (tag == 0) continue;
-        out_.tag[r].resize(trace_.given[r].events.size());
-        out_.tag[to].resize(trace_.given[to].events.size());
-        out_.tag[r][event] = out_.tag[to][partner_[r][event]] = static_cast<std::uint16_t>(tag);
-        out_.tags = std::max(out_.tags, static_cast<std::uint16_t>(tag + 1));
-      }
   }
 
   static constexpr std::uint32_t kDone = 0xffffffff, kPosted = 0xfffffffe;

@@ -15,10 +15,9 @@ namespace ghostrank {
 
 struct TraceOrder {
   std::vector<std::vector<std::uint32_t>> sequence;  // by given rank: indices of events
-  // By given rank and event. Between two ranks, the messages of a tag are received in the order in
-  // which they are sent. Empty: all are in tag 0.
-  std::vector<std::vector<std::uint16_t>> tag;
-  std::uint16_t tags = 1;
+  // By given rank and event: the other end of a message between given ranks, else kNoIndex. Empty:
+  // the rank has no messages.
+  std::vector<std::vector<std::uint32_t>> partner;
   // By given rank and event: number of a collective in its communicator.
   std::vector<std::vector<std::uint32_t>> call;
 };

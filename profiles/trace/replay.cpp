@@ -4,10 +4,12 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "profiles/error.h"
 #include "profiles/input/content_hash.h"
 #include "profiles/trace/communicators.h"
+#include "profiles/trace/message_tags.h"
 #include "profiles/trace/order.h"
 #include "profiles/trace/streams.h"
 #include "profiles/workload/rank_runs.h"
@@ -62,8 +64,13 @@ class Replaying {
     out_.workload.ranks = ranks;
     check_members();
     order_ = order_of(trace, ranks);
+    sequences_.resize(trace.given.size(), std::vector<std::vector<std::uint32_t>>(trace.steps));
+    for (std::size_t r = 0; r < trace.given.size(); ++r)
+      for (const std::uint32_t i : order_.sequence[r])
+        sequences_[r][trace.given[r].events[i].step].push_back(i);
     communicators_.emplace(trace, order_, ranks, out_.workload);
     gather_splits();
+    give_tags();
   }
 
   Replay run() {
@@ -169,6 +176,33 @@ class Replaying {
     }
   }
 
+  // What follows what is read from the streams of one step, which are made only for the ranks whose
+  // messages differ in tag or size.
+  void give_tags() {
+    const auto is_message = [](const TraceEvent& event) {
+      return event.kind == Kind::send || event.kind == Kind::recv;
+    };
+    const bool messages =
+        std::any_of(trace_.given.begin(), trace_.given.end(), [&](const TraceRank& rank) {
+          return std::any_of(rank.events.begin(), rank.events.end(), is_message);
+        });
+    if (!messages) return;
+    std::map<std::uint32_t, TraceStreams> streams;  // by given rank
+    std::uint32_t of_step = 0;
+    tags_ = message_tags(trace_, order_, sequences_,
+                         [&](std::uint32_t r, std::uint32_t earlier, std::uint32_t later) {
+                           const TraceRank& rank = trace_.given[r];
+                           if (std::exchange(of_step, rank.events[later].step) != of_step)
+                             streams.clear();
+                           auto at = streams.find(r);
+                           if (at == streams.end())
+                             at = streams.emplace(r, streams_of(r, of_step, names_of(rank))).first;
+                           return at->second.follows(earlier, later);
+                         });
+    communicators_->add_messages(tags_.count, out_.workload);
+    alone_ = 0;  // counted again with the programs
+  }
+
   std::size_t position(std::uint32_t group, WorldRank rank) const {
     if (group == kNoIndex || trace_.groups[group].members.empty()) return rank.index();
     const auto& members = trace_.groups[group].members;
@@ -215,38 +249,43 @@ class Replaying {
     return forward > ranks_ / 2 ? forward - ranks_ : forward;
   }
 
+  // Labels and tracks of a rank's programs.
+  struct Names {
+    std::vector<std::string> labels, tracks;
+    std::vector<std::uint32_t> label_of;  // by name
+    std::vector<std::size_t> track_of;    // by track of the rank
+  };
+  Names names_of(const TraceRank& rank) const {
+    Names out;
+    // In the order of the file, because ranks that do the same share it.
+    out.label_of.resize(trace_.names.size(), kNoIndex);
+    for (const TraceEvent& event : rank.events) {
+      if (event.kind == Kind::join || out.label_of[event.name] != kNoIndex) continue;
+      out.label_of[event.name] = static_cast<std::uint32_t>(out.labels.size());
+      out.labels.push_back(trace_.names[event.name]);
+    }
+    out.tracks = tracks_of(rank, out.track_of);
+    return out;
+  }
+
   // A program for each step.
   std::vector<Program> programs_of(std::size_t r) {
-    const TraceRank& rank = trace_.given[r];
-    // In the order of the file, because ranks that do the same share it.
-    std::vector<std::string> labels;
-    std::vector<std::uint32_t> label_of(trace_.names.size(), kNoIndex);
-    for (const TraceEvent& event : rank.events) {
-      if (event.kind == Kind::join || label_of[event.name] != kNoIndex) continue;
-      label_of[event.name] = static_cast<std::uint32_t>(labels.size());
-      labels.push_back(trace_.names[event.name]);
-    }
-    std::vector<std::vector<std::uint32_t>> sequences(trace_.steps);
-    for (const std::uint32_t i : order_.sequence[r]) sequences[rank.events[i].step].push_back(i);
-    std::vector<std::size_t> track;
-    const std::vector<std::string> tracks = tracks_of(rank, track);
+    const Names names = names_of(trace_.given[r]);
     std::vector<Program> out;
-    for (const auto& sequence : sequences) {
-      TraceStreams streams(tracks, rank.events.size());
-      add_events(r, sequence, track, label_of, streams);
+    for (std::uint32_t step = 0; step < trace_.steps; ++step) {
+      TraceStreams streams = streams_of(r, step, names);
       crowded_ += streams.crowded();
-      out.push_back(streams.take(labels, out_.workload.launches));
+      out.push_back(streams.take(names.labels, out_.workload.launches));
     }
     return out;
   }
 
-  // The events `sequence` of one step, in that order.
-  void add_events(std::size_t r, const std::vector<std::uint32_t>& sequence,
-                  const std::vector<std::size_t>& track, const std::vector<std::uint32_t>& label_of,
-                  TraceStreams& streams) {
+  // The events of one step.
+  TraceStreams streams_of(std::size_t r, std::uint32_t step, const Names& names) {
+    TraceStreams streams(names.tracks, trace_.given[r].events.size());
     const TraceRank& rank = trace_.given[r];
     std::vector<std::uint32_t> after;
-    for (const std::uint32_t i : sequence) {
+    for (const std::uint32_t i : sequences_[r][step]) {
       const TraceEvent& event = rank.events[i];
       after.clear();
       for (std::uint32_t d = 0; d < event.deps; ++d)
@@ -263,9 +302,9 @@ class Replaying {
         streams.join(i, after.data(), after.size());
         continue;
       }
-      op.label = label_of[event.name];
+      op.label = names.label_of[event.name];
       if (event.kind == Kind::compute) {
-        streams.on_track(i, track[event.track], op, after.data(), after.size());
+        streams.on_track(i, names.track_of[event.track], op, after.data(), after.size());
         continue;
       }
       op.count = sized(trace_, event, size).count;
@@ -286,10 +325,11 @@ class Replaying {
       op.kind = event.kind == Kind::send ? Op::Kind::send : Op::Kind::recv;
       op.peer = offset(WorldRank(event.peer), rank.rank);
       op.within = Op::Within::unknown;
-      op.group =
-          communicators_->messages(order_.tag[r].empty() ? std::uint16_t{0} : order_.tag[r][i]);
+      const bool tagged = !tags_.of.empty() && !tags_.of[r].empty();
+      op.group = communicators_->messages(tagged ? tags_.of[r][i] : std::uint16_t{0});
       streams.on_message_stream(i, op, after.data(), after.size());
     }
+    return streams;
   }
 
   // A rank without a trace plays as the given rank with which it shares most communicators, or as
@@ -339,16 +379,18 @@ class Replaying {
     note(crowded_, "messages share a stream with others that they need not follow: more than " +
                        std::to_string(kMostMessageStreams) + " would run side by side");
     note(alone_, "collectives of a communicator of one rank move nothing");
-    if (order_.tags > 1)
-      note(order_.tags,
-           "tags of messages keep apart those that are received in another order "
-           "than they are sent");
+    if (tags_.count > 1)
+      note(tags_.count,
+           "tags of messages keep apart those between two ranks that follow each other in no "
+           "fixed order");
   }
 
   const Trace& trace_;
   const ReplayOptions& options_;
   const int ranks_;
   TraceOrder order_;
+  std::vector<std::vector<std::vector<std::uint32_t>>> sequences_;  // by given rank and step
+  MessageTags tags_;
   std::optional<Communicators> communicators_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> counts_of_;  // by group and call
   std::uint64_t assumed_splits_ = 0, crowded_ = 0, alone_ = 0;

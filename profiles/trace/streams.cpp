@@ -148,6 +148,12 @@ void TraceStreams::on_message_stream(std::uint32_t event, const Op& op, const st
   append(event, messages_[next_message_++ % messages_.size()], op);
 }
 
+bool TraceStreams::follows(std::uint32_t earlier, std::uint32_t later) const {
+  const Point &first = done_[earlier], &then = done_[later];
+  return first.first == then.first ? first.second < then.second
+                                   : known(then, first.first) >= first.second;
+}
+
 // Tracks, then communicators by kind, then messages by their first event: ranks that do the same
 // get the same order, however they came to it.
 std::vector<std::uint32_t> TraceStreams::final_order() const {

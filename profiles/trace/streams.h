@@ -34,6 +34,8 @@ class TraceStreams {
   // An op on a communicator's stream whose `launch_index` is not 0 starts together with the one
   // before it there, if it waits for nothing else. Adds new launches to `launches`.
   Program take(std::vector<std::string> labels, std::vector<GroupedCalls>& launches);
+  // True if the message `earlier` has ended when `later` starts.
+  bool follows(std::uint32_t earlier, std::uint32_t later) const;
   std::uint64_t crowded() const { return crowded_; }  // messages that had to share a stream
 
  private:

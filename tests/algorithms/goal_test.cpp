@@ -305,5 +305,40 @@ TEST(GoalOfAJob, HasAllItsMessagesAndComputeAndComesToAnEnd) {
   }
 }
 
+// What is on one cpu takes turns.
+TEST(GoalOfAJob, HasACpuForTheComputationsOfEachStreamAndOneForMessages) {
+  const testing::TemporaryFile file("job.yaml", R"(schema: ghostrank/job/1
+cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}
+fabric: {kind: virtual}
+program:
+  ranks: 2
+  groups: {dp: [0-1]}
+  roles:
+    - name: all
+      ranks: 0-1
+      iterations:
+        - compute: |
+            compute 1000000
+            record 0
+          copies: |
+            compute 2000000
+          comm: |
+            wait 0
+            broadcast dp uint8 64
+)");
+  const LoadedJob job = load_job(file.path(), {});
+  std::ostringstream out;
+  write_goal(out, job.spec, plan_workload(job.spec));
+  EXPECT_TRUE(
+      out.str().starts_with("num_ranks 2\n"
+                            "rank 0 {\n"
+                            "l1: calc 1000 cpu 1\n"
+                            "l2: calc 0\n"
+                            "l3: calc 2000 cpu 2\n"
+                            "l4: calc 0\n"
+                            "l5: send 64b to 1 tag 64\n"))
+      << out.str();
+}
+
 }  // namespace
 }  // namespace ghostrank

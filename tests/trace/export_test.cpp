@@ -150,6 +150,22 @@ TEST(SimAiWorkloads, OverlapWhatThePlanOverlaps) {
               simai_workload(plan_of("framework: megatron, pp: 4, global_batch: 4"), kLast);
             }).find("SimAI"),
             std::string::npos);
+  Workload rooted = made(false);
+  for (const int root : {0, 1}) {
+    ProgramBuilder b({"compute"});
+    b.collective(0, "B", Func::broadcast, 0, DataType::float32, 10, root);
+    rooted.roles[0].iterations = {b.take()};
+    if (root == 0) simai_workload(rooted, kLast);
+  }
+  EXPECT_EQ(test::error_of([&] { simai_workload(rooted, kLast); }),
+            "SimAI's broadcast has no root, and here member 1 sends; export another format");
+  ProgramBuilder two({"compute", "copies"});
+  two.compute(0, "F", 30'000);
+  two.compute(1, "C", 30'000);
+  rooted.roles[0].iterations = {two.take()};
+  EXPECT_EQ(test::error_of([&] { simai_workload(rooted, kLast); }),
+            "streams compute and copies both compute, and SimAI's rows follow each other; export "
+            "another format");
   Workload odd = made(false);
   odd.groups[0].members = {WorldRank(0), WorldRank(3)};
   odd.groups[1].members = {WorldRank(1), WorldRank(2)};

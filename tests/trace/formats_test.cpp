@@ -258,6 +258,30 @@ TEST_F(Formats, InspectorMayBreakOff) {
   EXPECT_EQ(refused("h-0.log", whole.substr(0, 40) + "\n" + whole).substr(0, 10), "h-0.log:1:");
 }
 
+// Rank 0's ring has dropped its first send, or its process was killed before the last one.
+TEST_F(Formats, InspectorLeavesOutMessagesThatTheOtherEndLacks) {
+  for (const std::uint64_t lost : {0, 2}) {
+    for (const int rank : {0, 1}) {
+      std::string text;
+      for (std::uint64_t number = 0; number < 3; ++number) {
+        if (rank == 0 && number == lost) continue;
+        text += line(rank, "v4.1",
+                     std::string(R"("p2p_perf": {"p2p": ")") + (rank == 0 ? "Send" : "Recv") +
+                         R"(", "p2p_sn": )" + std::to_string(number) + R"(, "p2p_peer": )" +
+                         std::to_string(1 - rank) + R"(, "p2p_msg_size_bytes": )" +
+                         std::to_string(10'000 * (number + 1)) + "}");
+      }
+      folder.write("h-" + std::to_string(rank) + ".log", text);
+    }
+    const Trace trace = import_trace({folder.path("h-*.log")}, "", 0);
+    EXPECT_EQ(trace.left_out, (Counts64{{"sends and receives that the other end lacks", 1}}));
+    const TraceSummary found = summary_of(trace, 2);
+    EXPECT_EQ(found.stated.at("recv"), lost == 0 ? 50'000U : 30'000U);
+    EXPECT_EQ(found.stated.at("send"), found.stated.at("recv"));
+    EXPECT_EQ(replay(trace, {}).workload.ranks, 2);
+  }
+}
+
 // A kernel on the device in Kineto's form; `more` are further args.
 std::string kernel(const std::string& name, int stream, double start, double duration,
                    const std::string& more = "") {
@@ -293,6 +317,21 @@ TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
   const std::string cut = "{\"traceEvents\": [" + kernel("a", 1, 1, 1);
   EXPECT_EQ(refused("k.json", cut), "k.json:1:" + std::to_string(cut.size() + 1) +
                                         ": the file ends too early; it is cut off");
+}
+
+TEST_F(Formats, KinetoKeepsTheStreamsOfDevicesApart) {
+  std::string events;
+  for (const char* device : {"1", "3"}) {
+    const std::string more = std::string(", \"device\": ") + device;
+    events += (events.empty() ? "" : ",") + kernel("a", 7, 100, 10, more) + "," +
+              kernel("b", 7, 110, 20, more);
+  }
+  EXPECT_EQ(
+      program_of(
+          test::played({folder.write("k.json", "{\"traceEvents\": [" + events + "]}")}, 1).workload,
+          0),
+      "stream 7:\ncompute 10000000 a\ncompute 20000000 b\n"
+      "device 3 stream 7:\ncompute 10000000 a\ncompute 20000000 b\n");
 }
 
 // Microseconds since 1970 would not fit as picoseconds. The file need not be in order.

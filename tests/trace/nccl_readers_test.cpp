@@ -94,6 +94,18 @@ TEST_F(CallReaders, LeaveOutTheEndsOfCommunicators) {
   EXPECT_EQ(trace.left_out.at("lines of NCCL without a call or a communicator"), 4u);
 }
 
+TEST_F(CallReaders, KeepProcessesOfALogWithTimestampsApart) {
+  for (const std::string time : {"[2026-03-01 12:00:01] ", "2026-03-01 12:00:01 ", "12:00:01.5 "}) {
+    std::string text;
+    for (const int pid : {10, 11})
+      text += time + log_init(pid, "0xa", pid - 10, 2, "0xc0ffee") + time +
+              log_call(pid, "AllReduce", 100, "0xa");
+    const Trace trace = import_trace({folder.write("nccl.log", text)}, "", 0);
+    EXPECT_EQ(trace.given.size(), 2u) << time;
+    EXPECT_EQ(summary_of(trace, 2).ops.at("allreduce"), 2u) << time;
+  }
+}
+
 // Process 10 is rank 0 of the job, and rank 1 of the other communicator.
 TEST_F(CallReaders, KeepTheOrderOfASecondCommunicatorOfAllRanks) {
   std::string text;

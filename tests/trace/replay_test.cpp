@@ -49,7 +49,7 @@ TEST_F(ReplayOfTraces, MessagesOfAChainShareAStreamAndOthersDoNot) {
             chakra({receive(1, 0, 1, 0, {}), send(2, 1, 0, 0, {1}), receive(3, 0, 1, 9, {})})});
   EXPECT_EQ(test::program_of(replay.workload, 0),
             "compute:\np2p 0:\nsend? p2p +1 uint8 64 n1\nrecv? p2p +1 uint8 64 n2\n"
-            "p2p 1:\nsend? p2p +1 uint8 64 n3\n");
+            "p2p 1:\nsend? p2p.1 +1 uint8 64 n3\n");
 }
 
 TEST_F(ReplayOfTraces, AnEdgeThatOthersImplyIsNoWait) {
@@ -113,6 +113,50 @@ TEST(ReplayOfMembers, RefusesRanksBelowZero) {
               replay(trace, {2, {}});
             }),
             "t: rank -5 twice, or in a job of 2 ranks; each rank has one trace");
+}
+
+// Programs of a job of two ranks, in GOAL; rank 1 receives what rank 0 sends, in its order.
+std::string programs_of_goal(const std::string& sends, const std::string& receives) {
+  const Folder folder;
+  const Workload workload =
+      test::played({folder.write("g.goal", "num_ranks 2\nrank 0 {\n" + sends + "}\nrank 1 {\n" +
+                                               receives + "}\n")})
+          .workload;
+  check_workload(workload);
+  return test::program_of(workload, 0) + test::program_of(workload, 1);
+}
+
+TEST(ReplayOfMessages, ThoseWithoutAnOrderKeepTheirTraceTagsApart) {
+  // The send of tag 2 does not wait for the computation, nor does its receive for that of tag 1.
+  EXPECT_EQ(programs_of_goal(
+                "a: calc 9\nb: send 64b to 1 tag 1\nc: send 64b to 1 tag 2\nb requires a\n",
+                "a: recv 64b from 0 tag 1\nb: recv 64b from 0 tag 2\nc: calc 9\nc requires b\n"),
+            "compute:\ncompute 9000 calc\nrecord 0\n"
+            "p2p 0:\nwait 0\nsend? p2p +1 uint8 64 send\n"
+            "p2p 1:\nsend? p2p.1 +1 uint8 64 send\n"
+            "compute:\nwait 0\ncompute 9000 calc\n"
+            "p2p 0:\nrecv? p2p +1 uint8 64 recv\n"
+            "p2p 1:\nrecv? p2p.1 +1 uint8 64 recv\nrecord 0\n");
+}
+
+TEST(ReplayOfMessages, ThoseOfOneTagAndSizeShareALaneInAnyOrderAndOtherSizesDoNot) {
+  EXPECT_EQ(programs_of_goal("send 64b to 1\nsend 64b to 1\nsend 32b to 1\n",
+                             "recv 64b from 0\nrecv 64b from 0\nrecv 32b from 0\n"),
+            "compute:\np2p 0:\nsend? p2p +1 uint8 64 send\np2p 1:\nsend? p2p +1 uint8 64 send\n"
+            "p2p 2:\nsend? p2p.1 +1 uint8 32 send\n"
+            "compute:\np2p 0:\nrecv? p2p +1 uint8 64 recv\np2p 1:\nrecv? p2p +1 uint8 64 recv\n"
+            "p2p 2:\nrecv? p2p.1 +1 uint8 32 recv\n");
+}
+
+TEST(ReplayOfMessages, OneThatFollowsAllOfALaneAtBothEndsSharesIt) {
+  const std::string receives =
+      "a: recv 64b from 0 tag 1\nb: recv 64b from 0 tag 1\nc: recv 32b from 0 tag 2\n"
+      "c requires a\n";
+  const std::string sends =
+      "a: send 64b to 1 tag 1\nb: send 64b to 1 tag 1\nc: send 32b to 1 tag 2\n"
+      "c requires a\nc requires b\n";
+  EXPECT_NE(programs_of_goal(sends, receives).find("p2p.1"), std::string::npos);
+  EXPECT_EQ(programs_of_goal(sends, receives + "c requires b\n").find("p2p.1"), std::string::npos);
 }
 
 TEST_F(ReplayOfTraces, MessagesWithoutAPartnerAndDeadlocksAreNamed) {

@@ -57,6 +57,16 @@ Picoseconds end_before(std::uint32_t step, const std::vector<Picoseconds>& ends)
 }
 
 // Indices of the kernels, by their starts.
+// A device's number plus one is above the bits of its streams.
+constexpr int kStreamBits = 32;
+constexpr std::int64_t kMostStream = (std::int64_t{1} << kStreamBits) - 1;
+
+std::string track_of(std::int64_t stream) {
+  const std::int64_t device = stream >> kStreamBits;
+  if (device <= 0) return "stream " + std::to_string(stream);
+  return "device " + std::to_string(device - 1) + " stream " + std::to_string(stream & kMostStream);
+}
+
 std::vector<std::uint32_t> by_start(const std::vector<DeviceKernel>& kernels) {
   std::vector<std::uint32_t> order(kernels.size());
   std::iota(order.begin(), order.end(), 0);
@@ -68,8 +78,11 @@ std::vector<std::uint32_t> by_start(const std::vector<DeviceKernel>& kernels) {
 
 }  // namespace
 
-void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::int64_t stream),
-                 Trace& trace, TraceRank& rank) {
+std::int64_t stream_of_device(std::int64_t device, std::int64_t stream) {
+  return (device + 1) << kStreamBits | (stream & kMostStream);
+}
+
+void add_kernels(std::vector<DeviceKernel>& kernels, Trace& trace, TraceRank& rank) {
   if (kernels.empty()) return;
   const std::vector<std::uint32_t> order = by_start(kernels);
   std::map<std::int64_t, Stream> streams;
@@ -79,7 +92,7 @@ void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::i
     DeviceKernel& kernel = kernels[index];
     const auto [at, fresh] = streams.try_emplace(kernel.stream);
     Stream& own = at->second;
-    if (fresh) own.track = track_named(rank, track(kernel.stream));
+    if (fresh) own.track = track_named(rank, track_of(kernel.stream));
     const Picoseconds idle_from = own.ends.empty() ? origin : own.ends.back().first;
     Picoseconds ready = idle_from;
     const std::uint32_t step = kernel.event.step;

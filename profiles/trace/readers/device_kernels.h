@@ -30,9 +30,12 @@ struct DeviceKernel {
 //
 // A step begins when all kernels of earlier steps have ended; idle time before that is not its own.
 //
-// `track`: gives a stream's name. Consumes `kernels`.
-void add_kernels(std::vector<DeviceKernel>& kernels, std::string (*track)(std::int64_t stream),
-                 Trace& trace, TraceRank& rank);
+// Consumes `kernels`.
+void add_kernels(std::vector<DeviceKernel>& kernels, Trace& trace, TraceRank& rank);
+
+// The number, for DeviceKernel::stream, of a stream of another device than the first that the
+// process used, whose streams keep their numbers.
+std::int64_t stream_of_device(std::int64_t device, std::int64_t stream);
 
 // Puts every kernel into the last step that had begun when the host launched it. `begins`: of the
 // steps, in order, not empty; `launched`: by kernel, in the clock of `begins`; < 0: unknown, then

@@ -37,10 +37,9 @@
 namespace ghostrank {
 namespace {
 
+constexpr std::int64_t kMostDevice = 1 << 20;
 constexpr double kMostMicros = 4e15;  // as nanoseconds, two of them in 63 bits
 constexpr std::int64_t kMostNanos = 1'000'000'000'000'000;  // of all kernels together: 11 days
-
-std::string track_of(std::int64_t stream) { return "stream " + std::to_string(stream); }
 
 class Importer {
  public:
@@ -57,6 +56,7 @@ class Importer {
     groups_.clear();
     recorded_.clear();
     own_.reset();
+    device_.reset();
     for_each_element(
         path, "traceEvents", [&](const JsonTape& json, std::uint64_t line) { take(json, line); },
         [&](std::string_view key, const JsonTape& json) {
@@ -78,7 +78,7 @@ class Importer {
       refuse_to_itself(kernel.event);
       for (const TraceEvent& event : kernel.also) refuse_to_itself(event);
     }
-    add_kernels(kernels_, track_of, trace_, *rank_);
+    add_kernels(kernels_, trace_, *rank_);
   }
 
   void take_notes() {
@@ -170,6 +170,13 @@ class Importer {
     const JsonNode* args = json.find(json.root(), "args");
     if (const JsonNode* stream = args ? json.find(*args, "stream") : nullptr)
       kernel.stream = stream->integer;
+    if (const JsonNode* device = args ? json.find(*args, "device") : nullptr;
+        device && device->is_integer()) {
+      if (device->integer < 0 || device->integer > kMostDevice) fail("device is no number of one");
+      if (!device_) device_ = device->integer;
+      if (device->integer != *device_)
+        kernel.stream = stream_of_device(device->integer, kernel.stream);
+    }
     kernel.event.name = trace_.name(name ? name->text : "kernel");
     kernel.event.position = line;
     const JsonNode* call = args ? json.find(*args, "Collective name") : nullptr;
@@ -527,6 +534,7 @@ class Importer {
   const std::string* path_ = nullptr;
   TraceRank* rank_ = nullptr;
   std::optional<std::int64_t> own_;
+  std::optional<std::int64_t> device_;  // the first that the file names
   std::uint64_t line_ = 1;
   std::vector<DeviceKernel> kernels_;
   std::vector<std::int64_t> correlations_;  // by kernel; -1: none

@@ -32,6 +32,9 @@ std::string_view simai_name(const Op& op) {
     case Func::all_to_all:
       return "ALLTOALL";
     case Func::broadcast:
+      if (op.peer != 0)
+        throw Error("SimAI's broadcast has no root, and here member " + std::to_string(op.peer) +
+                    " sends; export another format");
       return "BROADCAST";
     default:
       throw Error(std::string(name_of(op.func)) +
@@ -118,6 +121,7 @@ class Writer {
 
   std::vector<Item> items_of(const Program& program) const {
     const std::vector<IssuedOp> ops = issue_order(program);
+    check_one_computes(program, ops);
     std::vector<Item> items;
     std::vector<std::size_t> overlapping;  // calls, by number of the op
     std::size_t last = 0;                  // of their items
@@ -145,6 +149,19 @@ class Writer {
       last = items.size() - 1;
     }
     return items;
+  }
+
+  // Rows follow each other, so computations of two streams would, too.
+  static void check_one_computes(const Program& program, const std::vector<IssuedOp>& ops) {
+    const IssuedOp* first = nullptr;
+    for (const IssuedOp& one : ops) {
+      if (one.op->kind != Op::Kind::compute || one.op->duration == 0) continue;
+      if (!first) first = &one;
+      if (one.stream != first->stream)
+        throw Error("streams " + program.stream_names[first->stream] + " and " +
+                    program.stream_names[one.stream] +
+                    " both compute, and SimAI's rows follow each other; export another format");
+    }
   }
 
   static bool ends_any(const IssuedOp& op, const std::vector<std::size_t>& calls) {

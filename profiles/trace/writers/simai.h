@@ -4,7 +4,8 @@
 // A pass is the rows' forward part from the first to the last, each computation followed by a call
 // that blocks, then their backward part from the last to the first, where calls of weight gradients
 // do not block. So the ops until the first call that overlaps computation become forward rows, all
-// others backward rows in reverse; computations that wait for the last call are its update time.
+// others backward rows in reverse; computations that wait for overlapping calls are the update time
+// of the last of them.
 // Times are whole nanoseconds, rounded. Sizes are SimAI's, as the reader takes them
 // (docs/traces.md).
 //
@@ -19,9 +20,9 @@
 namespace ghostrank {
 
 // What the ranks play in the iteration of this number (as in Role::iterations). Throws Error(usage)
-// for programs that SimAI cannot say: ranks that differ, messages between ranks, an overlapping
-// call that is awaited before the end, communicators other than blocks of neighbours and strides
-// over them.
+// for programs that SimAI cannot say: ranks that differ, messages between ranks, two
+// streams that compute, broadcasts of other members than the first, an overlapping call that is
+// awaited before the end, communicators other than blocks of neighbours and strides over them.
 std::string simai_workload(const Workload& workload, std::size_t iteration);
 
 }  // namespace ghostrank

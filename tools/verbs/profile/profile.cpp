@@ -10,9 +10,11 @@
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/load/locate.h"
+#include "profiles/load/program_file.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/plan.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/workload/workload_check.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/profile_report.h"
 #include "tools/text/humane.h"
@@ -103,6 +105,13 @@ std::string checked(const std::string& file) {
   const std::string path = file.find('/') == std::string::npos ? "./" + file : file;
   const YamlValue root = path.ends_with(".csv") ? YamlValue{} : parse_yaml_file(path);
   const YamlValue* schema = root.find("schema");
+  const YamlValue* program = root.find("roles") ? &root : root.find("program");
+  if (!schema && program && program->is_map()) {
+    const Workload workload = read_program(*program);
+    check_workload(workload, path);
+    return "programs of " + humane_count(workload.ranks, "rank") + ", " +
+           humane_count(static_cast<double>(workload.roles.size()), "role");
+  }
   const std::string kind = schema ? schema->text : std::string(kModelProfile.schema);
   if (kind == kModelProfile.schema) {
     const Model model = make_model(resolve_profile(named(path), kModelProfile, ""));
@@ -125,8 +134,9 @@ std::string checked(const std::string& file) {
 
 int validate(const Argv& argv) {
   std::vector<std::string> files;
-  CLI::App app("Check models, devices, clusters and jobs.", "ghostrank profile validate");
-  app.add_option("files", files, "files that say by `schema` what they are; without it, a model")
+  CLI::App app("Check models, devices, clusters, programs and jobs.", "ghostrank profile validate");
+  app.add_option("files", files,
+                 "files that say by `schema` what they are; without it, programs or a model")
       ->required()
       ->type_name("FILE...");
   if (!parse(app, argv)) return 0;
@@ -227,7 +237,7 @@ int generate(const Argv& argv) {
 std::span<const Verb> profile_verbs() {
   static constexpr std::array kVerbs{
       Verb{"show", "draw what a model is made of", show},
-      Verb{"validate", "check models, devices, clusters and jobs", validate},
+      Verb{"validate", "check models, devices, clusters, programs and jobs", validate},
       Verb{"generate", "write a model from a known one", generate},
       Verb{"import", "read a trace of a real run, write it as a profile", profile_import},
       Verb{"capture", "run a training script and write what it did as a profile", profile_capture},

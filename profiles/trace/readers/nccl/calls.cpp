@@ -1,6 +1,7 @@
 #include "profiles/trace/readers/nccl/calls.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "profiles/error.h"
@@ -63,6 +64,7 @@ class Importer {
     rank_of_membership_ = name_ranks(in_.comms, in_.memberships, path_, trace_);
     add_ranks();
     drop_incomplete();
+    drop_unmatched();
     for (auto& [rank, records] : by_rank_) add_events(rank, records);
     for (const auto& [membership, dropped] : in_.dropped)
       if (dropped > 0) trace_.left_out["operations that the plugin dropped"] += dropped;
@@ -138,6 +140,51 @@ class Importer {
         return record.call < kNcclSend && to - from < memberships[record.comm];
       });
     if (lacking > 0) trace_.left_out["calls that other members of the communicator lack"] = lacking;
+  }
+
+  // Leaves out sends and receives that the other end, which has a file, lacks: the first ones where
+  // its calls of that kind do not begin with the communicator's first number, because its ring has
+  // dropped those, else the last ones.
+  void drop_unmatched() {
+    using Ends = std::tuple<std::uint32_t, std::int32_t, std::int32_t>;  // comm, sender, receiver
+    std::map<Ends, std::array<std::int64_t, 2>> of;                      // how many sends, receives
+    std::map<std::uint32_t, std::uint64_t> first;                        // number by comm
+    std::map<std::pair<std::uint32_t, bool>, std::uint64_t> begins;      // by membership, receives
+    const auto receives = [](const NcclRecord& record) { return record.call == kNcclRecv; };
+    const auto ends_of = [&](const NcclRecord& record) {
+      const std::int32_t own = in_.memberships[record.membership].rank;
+      return receives(record) ? Ends{record.comm, record.peer, own}
+                              : Ends{record.comm, own, record.peer};
+    };
+    const auto least = [](auto& numbers, const auto& key, std::uint64_t number) {
+      std::uint64_t& known = numbers.try_emplace(key, number).first->second;
+      known = std::min(known, number);
+    };
+    for (const NcclRecord& record : in_.records) {
+      least(first, record.comm, record.number);
+      if (record.call >= kNcclSend)
+        least(begins, std::pair(record.membership, receives(record)), record.number);
+    }
+    for (const auto& [rank, records] : by_rank_)
+      for (const NcclRecord& record : records)
+        if (record.call >= kNcclSend) ++of[ends_of(record)][receives(record)];
+    std::uint64_t lacking = 0;
+    for (auto& [rank, records] : by_rank_) {
+      std::map<std::pair<Ends, bool>, std::int64_t> seen;
+      lacking += std::erase_if(records, [&](const NcclRecord& record) {
+        if (record.call < kNcclSend) return false;
+        const auto other = in_.membership_at.find({record.comm, record.peer});
+        if (other == in_.membership_at.end()) return false;
+        const bool mine = receives(record);
+        const Ends ends = ends_of(record);
+        const std::int64_t own = of[ends][mine], theirs = of[ends][!mine];
+        const std::int64_t number = seen[{ends, mine}]++;
+        const auto begin = begins.find({other->second, !mine});
+        const bool wrapped = begin != begins.end() && begin->second > first[record.comm];
+        return wrapped ? number < own - theirs : number >= theirs;
+      });
+    }
+    if (lacking > 0) trace_.left_out["sends and receives that the other end lacks"] = lacking;
   }
 
   void add_events(WorldRank number, const std::vector<NcclRecord>& records) {

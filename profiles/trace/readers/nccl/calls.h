@@ -4,8 +4,8 @@
 // Calls whose kernels have times are ordered by the start of these. Time before a call with no call
 // in flight becomes a computation that follows all earlier calls. If the previous call is still in
 // flight, the time between the two starts becomes a computation that runs beside it. Calls without
-// times keep their order, and there are no delays. Calls that some members lack are left out.
-// Threading: plain values.
+// times keep their order, and there are no delays. Calls that some members lack are left out, and
+// so are sends and receives that the other end lacks. Threading: plain values.
 #pragma once
 
 #include <cstdint>

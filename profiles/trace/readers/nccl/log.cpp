@@ -15,6 +15,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <optional>
 
 #include "profiles/error.h"
 #include "profiles/trace/readers/formats.h"
@@ -108,18 +109,25 @@ class Reader {
     return call;
   }
 
-  // host:pid, and its number among all processes. A timestamp may precede it.
+  static std::optional<std::int64_t> id_in(std::string_view digits) {
+    std::int64_t id = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+    return id;
+  }
+
+  // host:pid, and its number among all processes: the last host:pid:tid, because a timestamp may
+  // precede it.
   std::uint32_t process_of(std::string_view line) {
-    for (const std::string_view word : words_of(line.substr(0, line.find(" NCCL INFO ")))) {
+    const auto words = words_of(line.substr(0, line.find(" NCCL INFO ")));
+    for (auto at = words.rbegin(); at != words.rend(); ++at) {
+      const std::string_view word = *at;
       const std::size_t thread = word.rfind(':');
       if (thread == std::string_view::npos || thread == 0) continue;
       const std::size_t pid = word.rfind(':', thread - 1);
-      if (pid == std::string_view::npos) continue;
-      std::int64_t id = 0;
-      const std::string_view digits = word.substr(pid + 1, thread - pid - 1);
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
-      if (error != std::errc() || end != digits.data() + digits.size()) continue;
-      return out_.process(std::string(word.substr(0, pid)), id);
+      if (pid == std::string_view::npos || !id_in(word.substr(thread + 1))) continue;
+      if (const auto id = id_in(word.substr(pid + 1, thread - pid - 1)))
+        return out_.process(std::string(word.substr(0, pid)), *id);
     }
     fail("there is no host:pid:tid before NCCL INFO");
   }

@@ -32,14 +32,6 @@ namespace {
 constexpr std::size_t kMostKernels = kMostTraceEvents / 4;  // of a process; an event each, or more
 constexpr std::int64_t kAnyString = std::int64_t{1} << 62;
 
-// Streams of the device that a process uses first are numbers up to kMostNsysId; those of another
-// device have its number plus one above these 32 bits.
-std::string track_of(std::int64_t stream) {
-  const std::int64_t device = stream >> 32;
-  return (device > 0 ? "device " + std::to_string(device - 1) + " " : "") + "stream " +
-         std::to_string(stream & kMostNsysId);
-}
-
 struct Process {
   std::string file;
   std::uint32_t number = 0;            // in NcclRecords
@@ -173,7 +165,7 @@ class Importer {
     const std::int64_t device = rows.integer(kDevice, 0, 1 << 20);
     if (!process.device) process.device = device;
     kernel.stream = rows.integer(kStream, 0, kMostNsysId);
-    if (device != *process.device) kernel.stream |= (device + 1) << 32;
+    if (device != *process.device) kernel.stream = stream_of_device(device, kernel.stream);
     kernel.event.kind = TraceEvent::Kind::compute;
     kernel.event.duration = kernel.end - kernel.start;
     return kernel;
@@ -377,7 +369,7 @@ class Importer {
       kernel.also.assign(calls.begin() + 1, calls.end());
     }
     put_into_steps(process);
-    add_kernels(process.kernels, track_of, trace_, rank);
+    add_kernels(process.kernels, trace_, rank);
     process.kernels = {};
   }
 
