@@ -56,7 +56,7 @@ struct Note {
   // The scheme's other fields, always real; at most kMostWords bytes.
   std::span<const std::byte> words{};
 };
-inline constexpr std::size_t kMostWords = 4096;
+inline constexpr std::size_t kMostWords = 32'768;
 
 // Bytes of a note on the wire: overhead (Ends::overhead_bytes()), words and elements.
 inline std::uint64_t note_bytes(const Note& note, std::uint64_t overhead) {
