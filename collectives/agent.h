@@ -250,7 +250,9 @@ class Ends {
     Carriage carriage = Carriage::reliable;
   };
   virtual std::vector<Edge> traffic(const Call& call) const = 0;
-  virtual bool exact() const { return true; }  // false: traffic() is a mean over data
+  virtual bool exact() const { return true; }  // false: traffic() is an estimate
+  // How it is counted where it is not exact; follows "messages and bytes are".
+  virtual std::string_view estimate() const { return "means over the data"; }
   virtual std::uint64_t overhead_bytes() const { return 0; }  // the scheme's header, per note
   // Encoding of the scheme's packets; null: ghostrank's own, words followed by elements. Lives as
   // long as the Ends.
