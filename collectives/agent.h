@@ -56,7 +56,7 @@ struct Note {
   // The scheme's other fields, always real; at most kMostWords bytes.
   std::span<const std::byte> words{};
 };
-inline constexpr std::size_t kMostWords = 4096;
+inline constexpr std::size_t kMostWords = 32'768;
 
 // Bytes of a note on the wire: overhead (Ends::overhead_bytes()), words and elements.
 inline std::uint64_t note_bytes(const Note& note, std::uint64_t overhead) {
@@ -250,7 +250,9 @@ class Ends {
     Carriage carriage = Carriage::reliable;
   };
   virtual std::vector<Edge> traffic(const Call& call) const = 0;
-  virtual bool exact() const { return true; }  // false: traffic() is a mean over data
+  virtual bool exact() const { return true; }  // false: traffic() is an estimate
+  // How it is counted where it is not exact; follows "messages and bytes are".
+  virtual std::string_view estimate() const { return "means over the data"; }
   virtual std::uint64_t overhead_bytes() const { return 0; }  // the scheme's header, per note
   // Encoding of the scheme's packets; null: ghostrank's own, words followed by elements. Lives as
   // long as the Ends.

@@ -12,24 +12,31 @@ namespace {
 
 constexpr std::uint64_t kOverhead = 4;  // bytes of a piece: its kind and the rank it comes from
 constexpr std::uint64_t kIndexBytes = 4;
+static_assert(kPieceValues * kIndexBytes <= kMostWords);
 
-// Note::tag: the kind of the list, plus kLast on its last piece. Note::index: the rank that owns
-// the list.
-enum Tag : std::uint8_t { kPart = 0, kGathered = 1, kDense = 2, kLast = 4 };
+// Note::tag: the kind of the list, plus kLast on its last piece, plus kSingly where the words are
+// indices and not runs of them. Note::index: the rank that owns the list.
+enum Tag : std::uint8_t { kPart = 0, kGathered = 1, kDense = 2, kLast = 4, kSingly = 8 };
 
 struct Run {
   std::uint32_t first = 0, count = 0;
 };
 
 std::vector<Run> runs_in(const Note& note) {
-  std::vector<Run> runs(note.words.size() / sizeof(Run));
-  if (!runs.empty()) std::memcpy(runs.data(), note.words.data(), runs.size() * sizeof(Run));
+  const bool singly = (note.tag & kSingly) != 0;
+  std::vector<Run> runs(note.words.size() / (singly ? kIndexBytes : sizeof(Run)));
+  if (!singly && !runs.empty())
+    std::memcpy(runs.data(), note.words.data(), runs.size() * sizeof(Run));
+  for (std::size_t i = 0; singly && i < runs.size(); ++i) {
+    std::memcpy(&runs[i].first, note.words.data() + i * kIndexBytes, kIndexBytes);
+    runs[i].count = 1;
+  }
   return runs;
 }
 
-// Elements of a piece: its values, and the padding of their indices.
-std::uint64_t piece_elements(std::uint64_t values, std::uint64_t runs, bool dense, DataType type) {
-  const std::uint64_t index = dense ? 0 : values * kIndexBytes, words = runs * sizeof(Run);
+// Elements of a piece: its values, and what `words` leave of the bytes of their indices.
+std::uint64_t piece_elements(std::uint64_t values, std::uint64_t words, bool dense, DataType type) {
+  const std::uint64_t index = dense ? 0 : values * kIndexBytes;
   const std::uint64_t padding = index > words ? index - words : 0;
   return values + (padding + bytes_of(type) - 1) / bytes_of(type);
 }
@@ -199,36 +206,46 @@ class Member final : public Agent {
       for (bool last = false; !last;) {
         Outgoing list = outgoing_.front();
         last = next_piece(io, list);
-        const std::uint64_t elements =
-            piece_elements(values_, runs_.size(), list.tag == kDense, call().type);
+        const bool dense = list.tag == kDense,
+                   singly = !dense && runs_.size() * sizeof(Run) > values_ * kIndexBytes;
+        if (singly) list_indices();
+        const auto words =
+            singly ? std::as_bytes(std::span(indices_)) : std::as_bytes(std::span(runs_));
+        const std::uint64_t elements = piece_elements(values_, words.size(), dense, call().type);
         if (real_) content_.resize(elements * bytes_of(call().type));
-        const Note note{.tag = static_cast<std::uint8_t>(list.tag | (last ? kLast : 0)),
+        const int marks = (last ? kLast : 0) | (singly ? kSingly : 0);
+        const Note note{.tag = static_cast<std::uint8_t>(list.tag | marks),
                         .call = call().number,
                         .index = static_cast<std::uint32_t>(rank_),
                         .type = call().type,
                         .elements = elements,
                         .content = content_,
-                        .words = std::as_bytes(std::span(runs_))};
+                        .words = words};
         if (!io.send(list.to, note, Carriage::reliable)) return;
         outgoing_.front() = list;
       }
   }
 
-  // Collects the next values of a list in runs_ and content_, and moves its `next` behind them.
-  // True: these are the last.
+  // The indices of runs_, one by one.
+  void list_indices() {
+    indices_.clear();
+    for (const Run& run : runs_)
+      for (std::uint32_t i = 0; i < run.count; ++i) indices_.push_back(run.first + i);
+  }
+
+  // Collects the next values of a list in runs_ and content_, and moves its `next` to the value
+  // behind them. True: these are the last.
   bool next_piece(Io& io, Outgoing& list) {
     runs_.clear();
     content_.clear();
     values_ = 0;
     Tensor& tensor = io.tensor(call().number);
-    constexpr std::size_t kMostRuns = kMostWords / sizeof(Run);
-    while (list.next < list.end && values_ < kPieceValues) {
-      const std::uint64_t n = std::min({list.end, (list.next / block() + 1) * block(),
-                                        list.next + (kPieceValues - values_)}) -
-                              list.next;
-      const bool joins = !runs_.empty() && runs_.back().first + runs_.back().count == list.next;
+    while (list.next < list.end) {
+      std::uint64_t n = std::min(list.end, (list.next / block() + 1) * block()) - list.next;
       if (travels(tensor, list, n)) {
-        if (!joins && runs_.size() == kMostRuns) return false;
+        if (values_ == kPieceValues) return false;
+        n = std::min(n, kPieceValues - values_);
+        const bool joins = !runs_.empty() && runs_.back().first + runs_.back().count == list.next;
         if (!joins) runs_.push_back({static_cast<std::uint32_t>(list.next), 0});
         runs_.back().count += static_cast<std::uint32_t>(n);
         append(tensor, list, n);
@@ -236,7 +253,7 @@ class Member final : public Agent {
       }
       list.next += n;
     }
-    return list.next == list.end;
+    return true;
   }
 
   // Whether the elements [next, next + n), all of one block, are in the list. In lists of sums, the
@@ -270,6 +287,7 @@ class Member final : public Agent {
   bool real_ = false;
   // The piece that is being written.
   std::vector<Run> runs_;
+  std::vector<std::uint32_t> indices_;
   std::vector<std::byte> content_, sum_;
   std::uint64_t values_ = 0;
 };
@@ -302,9 +320,9 @@ std::vector<Ends::Edge> SparseListEnds::traffic(const Call& call) const {
     double bytes = 0, pieces = 0;
     void add(const Sent& other) { bytes += other.bytes, pieces += other.pieces; }
   };
-  const auto list = [](double values, double value_bytes) -> Sent {
+  const auto list = [](double values, double value_bytes, double of_piece = 0) -> Sent {
     const double pieces = std::max(1.0, std::ceil(values / kPieceValues));
-    return {values * value_bytes + pieces * kOverhead, pieces};
+    return {values * value_bytes + pieces * (kOverhead + of_piece), pieces};
   };
   const auto edge = [&](GroupRank from, GroupRank to, const Sent& sent) {
     edges.push_back({from, to, static_cast<std::uint64_t>(std::llround(sent.bytes)),
@@ -328,7 +346,7 @@ std::vector<Ends::Edge> SparseListEnds::traffic(const Call& call) const {
         call.sparsity.means(part.first, std::uint64_t{part.first} + part.count, size());
     const std::size_t at = j;
     parts[at] = list(d * values, listed);
-    sums[at] = u * listed > element ? list(values, element) : list(u * values, listed);
+    sums[at] = u * listed > element ? list(values, element, sizeof(Run)) : list(u * values, listed);
     all.add(sums[at]);
   }
   for (GroupRank r = 0; r < size(); ++r) {

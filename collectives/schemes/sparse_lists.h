@@ -11,10 +11,10 @@
 //   sparcml, phase 1    0 > 1 > 2 > 0 the part of the next rank, then that of the one behind it
 //   phase 2             0 > 1 > 2 > 0 the sums of one's part, then those that have just come
 //
-// A list travels in pieces of at most kPieceValues values. A piece has 4 bytes for every index;
-// of these, Note::words describe the runs of neighbouring indices, 8 bytes each, and the rest is
-// padding.
-// The last piece of a list may be empty. Calls of a communicator run one after the other.
+// A list travels in pieces of kPieceValues values, the last one with the rest. A piece has 4 bytes
+// for every index: Note::words are the runs of neighbouring indices, 8 bytes each, and the rest is
+// padding; or, where runs would be longer, the indices themselves. A piece without indices has one
+// run. A list without values is one empty piece. Calls of a communicator run one after the other.
 //
 // Source: the bounds and the phases of SparCML's paper; the cut into pieces is ours. Threading:
 // immutable.

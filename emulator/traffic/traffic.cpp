@@ -233,7 +233,7 @@ class Planner {
     const Op& op = *ops_.at(call);
     const Collective& c = schedules_.get(call.group, op).schedule->collective();
     row.buffer_bytes += times * call_elements(c) * c.element_bytes;
-    row.exact &= use.ends->exact();
+    if (!use.ends->exact()) row.estimate = use.ends->estimate();
     const Sparsity sparsity = mean_sparsity(spec_, workload_, op, c.size, work_elements(c, 0));
     const std::vector<Ends::Edge> edges =
         use.ends->traffic({0, c, op.dtype, sparsity, call.tensor});

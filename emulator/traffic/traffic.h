@@ -25,7 +25,7 @@ struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
   // Like seconds_at_least, but no call is shorter than its longest chain of messages.
   double chained_seconds = 0;
   std::uint64_t wire_credits = 0;  // credits or permissions that answer wire_messages
-  bool exact = true;               // false: numbers of a scheme are means, because data decides
+  std::string estimate;            // how it is counted where it is not exact; else empty
 };
 
 struct TrafficPlan {

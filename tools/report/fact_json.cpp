@@ -63,6 +63,7 @@ Json collectives_json(const TrafficPlan& traffic) {
                     {"message_bytes", c.bytes},
                     {"wire_messages", c.wire_messages},
                     {"wire_bytes", c.wire_bytes},
+                    {"exact", c.estimate.empty()},
                     {"seconds_at_least", c.seconds_at_least}});
   }
   return list;

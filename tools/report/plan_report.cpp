@@ -144,6 +144,16 @@ BackgroundFacts service_facts(const Workload& workload, std::uint16_t kind) {
   return facts;
 }
 
+// Which rows are estimates, and how they are counted.
+std::vector<std::string> estimate_notes(const TrafficPlan& traffic) {
+  std::vector<std::string> notes;
+  for (const CollectiveTraffic& c : traffic.collectives)
+    if (c.calls > 0 && !c.estimate.empty())
+      notes.push_back(c.op + " of " + c.group + " by " + c.algorithm + ": messages and bytes are " +
+                      c.estimate + "; a run may differ");
+  return notes;
+}
+
 double real(std::uint64_t n) { return static_cast<double>(n); }
 
 std::string programs_table(const PlanFacts& facts) {
@@ -335,6 +345,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   if (job.spec.model && !job.spec.program) facts.memory = gpu_memory(job.spec);
   facts.device_memory_bytes = job.spec.device.memory_bytes;
   facts.notes = notes_of(job.spec, workload);
+  for (std::string& note : estimate_notes(facts.traffic)) facts.notes.push_back(std::move(note));
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
   if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;
   return facts;

@@ -30,6 +30,9 @@ class Atp final : public MemberEnds {
   }
 
   bool exact() const override { return layout_->alone(); }
+  std::string_view estimate() const override {
+    return "counted as if every communicator had all aggregators of its switch";
+  }
   Survives survives() const override { return {true, true, true, true}; }
   std::string refuses(const Call& call) const override {
     if (call.collective.func != Func::all_reduce)

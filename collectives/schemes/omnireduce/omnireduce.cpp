@@ -219,6 +219,8 @@ void require(bool right, const std::string& what) {
 
 std::unique_ptr<Ends> omnireduce_ends(int ranks, const OmniReduceOptions& options) {
   constexpr int kMostSlots = 1 << 15;  // 15 bits of a packet
+  constexpr int kMostColumns = 1024;
+  static_assert(std::size_t{kMostColumns} * 4 <= kMostWords);
   require(options.aggregators >= 1, "OmniReduce needs an aggregator");
   require(options.block >= 1, "a block has at least one element");
   require(options.slots >= 1 && options.slots <= kMostSlots,
@@ -226,8 +228,8 @@ std::unique_ptr<Ends> omnireduce_ends(int ranks, const OmniReduceOptions& option
   require(options.first_slot >= 0 && options.first_slot <= kMostSlots - options.slots,
           "its slots begin at " + std::to_string(options.first_slot) + ", and packets number " +
               std::to_string(kMostSlots) + " of all groups together; use fewer (switch.slots)");
-  require(options.columns >= 1 && static_cast<std::size_t>(options.columns) * 4 <= kMostWords,
-          "a message has 1 to " + std::to_string(kMostWords / 4) + " blocks");
+  require(options.columns >= 1 && options.columns <= kMostColumns,
+          "a message has 1 to " + std::to_string(kMostColumns) + " blocks");
   require(!options.packets || options.columns == 1,
           "a packet has one block, so its elements are those of a block");
   require(!options.in_switch || (options.packets && options.aggregators == 1),

@@ -20,6 +20,9 @@ class Sharp final : public MemberEnds {
 
   std::vector<Helper> helpers() const override { return layout_->racks.helpers(layout_->rails, 0); }
   bool exact() const override { return layout_->racks.racks == 0; }
+  std::string_view estimate() const override {
+    return "counted as if every communicator had a tree";
+  }
   std::string refuses(const Call& call) const override {
     if (call.collective.func == Func::all_reduce) return "";
     return "sharp has no " + std::string(name_of(call.collective.func));

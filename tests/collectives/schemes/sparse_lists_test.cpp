@@ -24,7 +24,7 @@ TEST(SparseLists, SumRightWhereRanksAreACallAhead) {
   for (const SparseLists form : {SparseLists::all_gather, SparseLists::split_all_gather})
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       auto calls = calls_like({Func::all_reduce, 5, 700, 4, 0}, DataType::int32, 8);
-      for (Call& call : calls) call.sparsity = {0.3, 9, Overlap::random};
+      for (Call& call : calls) call.sparsity = {0.3, seed % 2 == 0 ? 9U : 1U, Overlap::random};
       const AgentReport report =
           check(*sparse_list_ends(5, form), calls,
                 {.seed = seed, .no_room = 0.2, .slow = 0.3, .pause = 50'000'000, .overlap = 3});

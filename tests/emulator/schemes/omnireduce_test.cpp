@@ -251,6 +251,20 @@ TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
     }
 }
 
+// Four bytes for every index and pieces of 8,192 values, also where no two values are neighbours.
+TEST(SparseListsInTheNetwork, HaveOneIndexForEveryValueHoweverTheyLie) {
+  for (const char* scheme : {"sparse_all_gather", "sparcml"})
+    for (const std::uint64_t block : {1, 2, 256}) {
+      SCOPED_TRACE(std::string(scheme) + ", blocks of " + std::to_string(block));
+      SmallJob job = omni_job(4, 1, {0.3, block, Overlap::random}, 800'000);
+      job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+      const Result result = job.run();
+      const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+      EXPECT_NEAR(result.wire_bytes_per_iteration / static_cast<double>(plan.wire_bytes), 1, 0.01);
+      EXPECT_NEAR(result.messages_per_iteration / static_cast<double>(plan.wire_messages), 1, 0.03);
+    }
+}
+
 // One NIC is twenty times as slow: the short last piece of a list leaves while that NIC still takes
 // the long one before, and must not be in first. Else the call would end without the long piece.
 TEST(SparseListsInTheNetwork, KeepTheirOrderAtANicThatIsSlower) {

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 #include "tests/tools/sample.h"
 #include "tools/report/pictures/heat_map.h"
@@ -138,6 +140,29 @@ TEST(Report, SaysHowFarTheComputeModelIsOff) {
   result.fidelity.model_error = 0;
   result.fidelity.assumed_compute = true;
   EXPECT_NE(text().find("; compute is assumed, not calibrated\n"), std::string::npos) << text();
+}
+
+TEST(PlanReport, SaysWhichNumbersAreEstimatesAndHowTheyAreCounted) {
+  const auto plan_of = [](const std::string& scheme) {
+    const test::LayersJob layers{.layers = {{"[30000]"}}, .nodes = 4};
+    const LoadedJob job = test::load_text(text_of(layers) + "collectives: {allreduce: " + scheme +
+                                          "}\ntensors: {density: 0.1}\n");
+    return plan_facts(job, plan_workload(job.spec));
+  };
+  const auto says = [&](const std::string& scheme, const std::string& what) {
+    const PlanFacts facts = plan_of(scheme);
+    const std::string note = "allreduce of dp by " + scheme + ": messages and bytes are " + what;
+    EXPECT_NE(plan_text(facts, Paint{}).find("  - " + note), std::string::npos)
+        << plan_text(facts, Paint{});
+    const auto json = nlohmann::json::parse(plan_json(facts));
+    EXPECT_EQ(json["collectives"][0]["exact"], false);
+    EXPECT_EQ(json["notes"].back().get<std::string>().rfind(note, 0), 0U);
+  };
+  says("sharp", "counted as if every communicator had a tree");
+  says("sparcml", "means over the data");
+  const PlanFacts exact = plan_of("ring");
+  EXPECT_EQ(plan_text(exact, Paint{}).find("messages and bytes are"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(plan_json(exact))["collectives"][0]["exact"], true);
 }
 
 TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
