@@ -409,7 +409,7 @@ class Session::Play {
     report_troubles(sum, spec_.network_switch, result_);
     report_servers(sum, cluster_, workload_, played_by_job, spec_.cluster.servers.cores, result_);
     const double played = played_by_job[first_job()];
-    const double lasted = seconds(sum.end.at);
+    const double lasted = seconds(sum.until);
     if (spec_.fabric.network == NetworkModel::packet && !sum.links.empty())
       result_.network = packet_report(cluster_.topology(), sum.links, played, lasted);
     else

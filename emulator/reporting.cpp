@@ -198,6 +198,7 @@ void report_segment(const Segment& segment, const Workload& workload,
   const std::size_t first = segment.job == kEveryJob ? 0 : static_cast<std::size_t>(segment.job);
   if (result.iterations.size() < segment.count_of(first)) {
     result.notes.push_back("stopped early: traffic counts the unfinished iteration too");
+    std::erase(result.fidelity.valid_for, "bytes");
   }
   std::vector<std::size_t> jobs;
   for (const Schedules::Row& row : rows) jobs.push_back(job_of_row(row, workload));
@@ -223,14 +224,14 @@ void report_segment(const Segment& segment, const Workload& workload,
 
 void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result) {
   SwitchTroubles troubles = sum.troubles;
-  for (const Picoseconds at : spec.fails_at) troubles.failures += at < sum.end.at;
+  for (const Picoseconds at : spec.fails_at) troubles.failures += at < sum.until;
   if (troubles.any()) result.troubles = troubles;
 }
 
 void report_servers(const SegmentReport& sum, const Cluster& cluster, const Workload& workload,
                     const std::vector<double>& played_by_job, int cores, Result& result) {
   std::map<Node, ServerReport> by_node;
-  const double lasted = seconds(sum.end.at);
+  const double lasted = seconds(sum.until);
   for (const HelperCount& helper : sum.helpers) {
     const Node node = cluster.location(helper.party).node;
     const double iterations = played_by_job[job_of_helper(cluster, workload, helper.party)];

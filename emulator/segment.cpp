@@ -46,9 +46,9 @@ void exchange(Archive&& field, Report& r) {
   field(r.host.ranks), field(r.host.rss_bytes), field(r.host.cpu_seconds);
   field(r.host.name), field(r.host.cores), field(r.host.bound), field(r.host.cores_note);
   field(r.host.cpu), field(r.host.kernel), field(r.host.libfabric);
-  field(r.lateness_ns), field(r.end), field(r.wall_behind), field(r.held_up), field(r.taken),
-      field(r.queued), field(r.throttled), field(r.median_error), field(r.median_seconds),
-      field(r.loop_busy);
+  field(r.lateness_ns), field(r.end), field(r.until), field(r.wall_behind), field(r.held_up),
+      field(r.taken), field(r.queued), field(r.throttled), field(r.median_error),
+      field(r.median_seconds), field(r.loop_busy);
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
       field(r.wrong);
   field(r.spans_dropped), field(r.strays), field(r.spilled), field(r.ledger);
@@ -101,6 +101,7 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   SegmentReport part;
   part.lateness_ns = s.lateness_ns;
   part.end = s.end;
+  part.until = s.until;
   part.wall_behind = s.wall_behind;
   const double wall = std::max(s.wall_seconds, 1e-9);
   part.held_up = s.held_up_seconds / wall;
@@ -134,6 +135,7 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
 void SegmentReport::merge(SegmentReport& other) {
   lateness_ns.merge(other.lateness_ns);
   end = later(end, other.end);
+  until = std::max(until, other.until);
   wall_behind = std::max(wall_behind, other.wall_behind);
   held_up = std::max(held_up, other.held_up);
   taken = std::max(taken, other.taken);

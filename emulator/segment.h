@@ -17,7 +17,8 @@ namespace ghostrank {
 // the number of processes and traced ranks.
 struct SegmentSummary {
   Histogram lateness_ns;
-  Moment end;  // when the last rank ended
+  Moment end;             // when the last rank ended
+  Picoseconds until = 0;  // as in ShardStats
   Picoseconds wall_behind = 0;
   // Shares of the wall time of the worst shard, as in ShardStats. queued, throttled < 0:
   // unreadable.

@@ -101,6 +101,7 @@ void SegmentSeries::add_sum(SegmentReport& next) {
   join(sum_.ledger);
   join(sum_.helpers);
   sum_.end = {before.end.at + then.end.at, before.end.slip + then.end.slip};
+  sum_.until = before.end.at + then.until;
   const double share =
       sum_.end.at > 0 ? static_cast<double>(then.end.at) / static_cast<double>(sum_.end.at) : 0;
   for (double SegmentSummary::*part :

@@ -236,6 +236,12 @@ void Shard::play(const Clock& clock) {
     stats_.messages += fluids_->count(ledger_, stats_.links);
     stats_.fluids = fluids_->collectives();
   }
+  stats_.until = stats_.end.at;
+  if (stopped() || ranks_left_ > 0) {  // links count a message, and flows a call, when it begins
+    stats_.until = std::max(stats_.until, now_);
+    for (const Link& link : links_) stats_.until = std::max(stats_.until, link.free_at());
+    for (const LinkCount& link : stats_.links) stats_.until = std::max(stats_.until, link.busy);
+  }
   stats_.paced = pacing_.paced();
   stats_.pace_error = pacing_.error();
   stats_.spans_dropped = spans_.dropped();

@@ -30,6 +30,7 @@ struct RowStats {
 struct ShardStats {
   Histogram lateness_ns;  // lateness of compute delays, wall time
   Moment end;             // of the last iteration of the last rank
+  Picoseconds until = 0;  // what is counted happened by then: `end`, or later after a stop
   double wall_seconds = 0, idle_seconds = 0, cpu_seconds = 0;
   double run_queue_seconds = 0;           // in the kernel's run queue; < 0: unreadable
   double held_up_seconds = 0;             // work was due and the thread did not run

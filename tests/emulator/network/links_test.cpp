@@ -401,6 +401,43 @@ TEST(Link, GivesCopiesOfANoteOnePlace) {
   EXPECT_EQ(link.count().longest_wait, 30);
 }
 
+// ---- Stops ----
+
+class StopsAfterAnIteration final : public Observer {
+ public:
+  explicit StopsAfterAnIteration(Control& control) : control_(control) {}
+  void on_iteration(int, const IterationReport&) override {
+    control_.request_stop(Stop::interrupted);
+  }
+
+ private:
+  Control& control_;
+};
+
+// The second iteration, in which the run is stopped, lasts far longer than the first.
+TEST(Links, AreBusyForNoLongerThanAStoppedRunPlayed) {
+  for (const NetworkModel model : {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+    SmallJob job = job_on(leaf_spine(2, 1, 2), 4);
+    job.spec.fabric.network = model;
+    job.spec.run.iterations = 2;
+    job.collective(Func::all_reduce, kCount);
+    std::vector<Program>& programs = job.workload.roles[0].iterations;
+    programs.push_back(programs[0]);
+    programs[1].streams[0].repeat(0, 10'000'000);
+    const auto control = Control::meet(World{});
+    StopsAfterAnIteration observer(*control);
+    const Result result = job.run(*control, &observer);
+    EXPECT_EQ(result.interrupted, control->stop_reason());
+    ASSERT_EQ(result.iterations.size(), 1u);
+    ASSERT_TRUE(result.network);
+    for (const LinkTier& tier : result.network->tiers) {
+      EXPECT_GT(tier.utilisation_max, 0.1) << tier.name;
+      EXPECT_LE(tier.utilisation_max, 1) << tier.name;
+    }
+    EXPECT_EQ(result.fidelity.valid_for, (std::vector<std::string>{"order", "step_time"}));
+  }
+}
+
 // ---- Memory ----
 
 TEST(Links, CarryRealDataInMemoryBetweenShards) {
