@@ -114,6 +114,11 @@ NetAddress parse_address(const std::string& text) {
   throw Error("'" + text + "' is no IPv4 or IPv6 address");
 }
 
+std::uint64_t WireCapture::begun_before() const {
+  return static_cast<std::uint64_t>(std::count_if(
+      flows_.begin(), flows_.end(), [](const auto& flow) { return flow.second.begun_before; }));
+}
+
 double WireCapture::seconds() const { return static_cast<double>(last_ns_ - first_ns_) * 1e-9; }
 
 void WireCapture::add(const std::string& file) {
@@ -222,8 +227,7 @@ void WireCapture::take_tcp(Datagram& packet, Flows& flows) {
     seen.next = ++sequence;
   } else if (!seen.begun) {
     if (payload == 0) return;
-    ++begun_before_;
-    seen.begun = true;
+    seen.begun = seen.begun_before = true;
     seen.next = sequence;
   }
   const std::uint32_t ahead = sequence + static_cast<std::uint32_t>(payload) - seen.next;

@@ -52,8 +52,8 @@ class WireCapture {
   std::map<std::pair<NetAddress, NetAddress>, WireTraffic> pairs() const;
   const std::map<std::string_view, std::uint64_t>& left_out() const { return left_out_; }
   std::uint64_t frames() const { return frames_; }
-  std::uint64_t begun_before() const { return begun_before_; }  // TCP flows without their SYN
-  double seconds() const;                                       // from the first frame to the last
+  std::uint64_t begun_before() const;  // TCP flows without their SYN
+  double seconds() const;              // from the first frame to the last
 
  private:
   struct Flow {
@@ -66,7 +66,7 @@ class WireCapture {
   struct Seen {
     WireTraffic traffic;
     std::uint32_t next = 0;  // sequence number after all that was seen
-    bool begun = false;
+    bool begun = false, begun_before = false;
   };
   using Flows = std::map<Flow, Seen>;
   // The packet after its IP header.
@@ -87,7 +87,7 @@ class WireCapture {
   std::uint64_t interval_ns_;
   Flows flows_;  // of all files
   std::map<std::string_view, std::uint64_t> left_out_;
-  std::uint64_t frames_ = 0, begun_before_ = 0, first_ns_ = 0, last_ns_ = 0;
+  std::uint64_t frames_ = 0, first_ns_ = 0, last_ns_ = 0;
 };
 
 }  // namespace ghostrank

@@ -86,7 +86,7 @@ HostsBy indexed(const std::vector<WireHost>& hosts) {
 }
 
 std::string percent(double share) {
-  if (!std::isfinite(share)) return "-";
+  if (!std::isfinite(share)) return "not in the ledger";
   char text[32];
   std::snprintf(text, sizeof text, "%+.2f %%", 100 * share);
   return text;
@@ -113,7 +113,8 @@ WireHost parse_wire_host(const std::string& text) {
 }
 
 double WireDiff::difference(const WireDiffRow& row) const {
-  return static_cast<double>(row.captured.payload) / (row.ledger * iterations) - 1;
+  const auto captured = static_cast<double>(row.captured.payload);
+  return captured == 0 && row.ledger == 0 ? 0 : captured / (row.ledger * iterations) - 1;
 }
 
 WireDiffRow WireDiff::total() const {
@@ -189,7 +190,7 @@ std::string wire_diff_text(const WireDiff& diff, const WireCapture& capture) {
   const auto add = [&](const std::string& from, const std::string& to, const WireDiffRow& row) {
     table.rows.push_back({from, to, humane_bytes(row.ledger * diff.iterations),
                           humane_bytes(static_cast<double>(row.captured.payload)),
-                          row.ledger > 0 ? percent(diff.difference(row)) : "not in the ledger",
+                          percent(diff.difference(row)),
                           humane_bytes(static_cast<double>(row.captured.again)),
                           humane_count(static_cast<double>(row.captured.packets))});
   };

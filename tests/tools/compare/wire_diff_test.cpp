@@ -17,6 +17,7 @@ namespace {
 
 using test::Scratch;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string big(std::uint64_t value, std::size_t width) {
   std::string text;
@@ -203,6 +204,16 @@ TEST(WireCapture, OfSeveralPlacesCountsAConnectionOnce) {
   EXPECT_EQ(only(capture, "10.0.0.3").payload, 77u);
 }
 
+TEST(WireCapture, OfSeveralPlacesCountsAnOlderConnectionOnce) {
+  const Scratch scratch;
+  File sender, receiver;
+  for (const std::uint32_t at : {0u, 1000u}) add_tcp(sender, 1, 2, at, 1000);
+  add_tcp(receiver, 1, 2, 0, 1000);
+  EXPECT_EQ(
+      read({sender.write(scratch / "a.pcap"), receiver.write(scratch / "b.pcap")}).begun_before(),
+      1u);
+}
+
 TEST(WireCapture, SaysWhatItLeavesOut) {
   const Scratch scratch;
   File file;
@@ -278,6 +289,23 @@ TEST(WireDiff, HoldsPairsOfHostsAgainstEachOther) {
   const std::string text = wire_diff_text(diff, capture);
   for (const char* part : {"n1-2", "+6.67 %", "the number that fits best", "60 B from or to"})
     EXPECT_THAT(text, HasSubstr(part));
+}
+
+// Messages without bytes, such as those of a barrier.
+TEST(WireDiff, FindsNoDifferenceWhereNothingIsSentNorCaptured) {
+  const Scratch scratch;
+  write_result(scratch / "r.json", {{{"n0.nic0", "n1.nic0"}, 1000}, {{"n1.nic0", "n0.nic0"}, 0}});
+  File file;
+  add_tcp(file, 1, 2, 0, 1000);
+  const WireCapture capture = read({file.write(scratch / "a.pcap")});
+  const WireDiff diff = diff_wire(read_result(scratch / "r.json"), capture, {}, std::nullopt);
+  ASSERT_EQ(diff.rows.size(), 2u);
+  EXPECT_EQ(diff.difference(diff.rows[1]), 0);
+  EXPECT_THAT(wire_diff_text(diff, capture), Not(HasSubstr("not in the ledger")));
+  EXPECT_EQ(test::shell("cd '" + (scratch / "") +
+                        "' && " GHOSTRANK_BINARY " diff r.json a.pcap --within 0.01")
+                .status,
+            0);
 }
 
 TEST(WireDiff, QuotesHostsOfSeveralNodesInItsTable) {
