@@ -45,6 +45,14 @@ TEST(WholeFiles, TouchNothingElse) {
   EXPECT_EQ(contents(scratch / "target"), "new");
 }
 
+TEST(WholeFiles, AreWrittenWhereALinkToNothingPoints) {
+  const Scratch scratch;
+  std::filesystem::create_symlink("target", scratch / "link");
+  write_whole(scratch / "link", "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
+  EXPECT_EQ(contents(scratch / "target"), "new");
+}
+
 // Under its own name, by a hard link or by a symbolic link.
 TEST(WholeFiles, NeverReplaceAnInput) {
   const Scratch scratch;
@@ -88,6 +96,24 @@ TEST(OutputFiles, AreRefusedWhereOneWouldReplaceTheOther) {
   EXPECT_EQ(exit_code_of({{"--json", scratch / "out"}, {"--csv", scratch / "./out"}}), 2);
   EXPECT_EQ(exit_code_of({{"--json", "-"}, {"--csv", "-"}}), 2);
   EXPECT_EQ(exit_code_of({{"--json", "/dev/null"}, {"--csv", "/dev/null"}}), 0);
+}
+
+TEST(OutputFiles, AreRefusedWhereALinkMakesThemOne) {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch / "folder");
+  std::filesystem::create_directory_symlink("folder", scratch / "same");
+  std::filesystem::create_symlink("out", scratch / "link");
+  std::filesystem::create_symlink("link", scratch / "further");
+  const auto both = [&](const std::string& a, const std::string& b) {
+    return exit_code_of({{"--json", scratch / a}, {"--csv", scratch / b}});
+  };
+  EXPECT_EQ(both("folder/out", "same/out"), 2);
+  for (const bool exists : {false, true}) {
+    if (exists) put(scratch / "out", "old");
+    EXPECT_EQ(both("out", "link"), 2);
+    EXPECT_EQ(both("link", "further"), 2);
+    EXPECT_EQ(both("out", "folder/out"), 0);
+  }
 }
 
 TEST(OutputFiles, AreAllWrittenThoughOneFails) {

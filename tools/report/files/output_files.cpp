@@ -25,11 +25,19 @@ namespace {
               ErrorKind::environment);
 }
 
-// Resolves symbolic links, because the rename must replace the file behind a link, not the link.
+// Resolves symbolic links, because the rename must replace the file behind a link, not the link. A
+// link may name a file that is still to be written.
 std::string target_of(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel follows
   std::error_code unknown;
-  const std::filesystem::path target = std::filesystem::canonical(path, unknown);
-  return unknown ? path : target.string();
+  std::filesystem::path target = std::filesystem::canonical(path, unknown);
+  if (!unknown) return target.string();
+  target = path;
+  for (int i = 0; i < kMostLinks && !std::filesystem::exists(target, unknown) &&
+                  std::filesystem::is_symlink(target, unknown);
+       ++i)
+    target = target.parent_path() / std::filesystem::read_symlink(target, unknown);
+  return target.string();
 }
 
 // Creates a file beside `path` under an unused name and returns the name. Returns "" and leaves
@@ -54,7 +62,10 @@ void refuse_input(const std::string& path) {
 bool is_same_file(const std::string& a, const std::string& b) {
   if (a == "-" || b == "-") return a == b;
   const auto plain = [](const std::string& path) {
-    return std::filesystem::absolute(path).lexically_normal();
+    const std::filesystem::path target = std::filesystem::absolute(target_of(path));
+    std::error_code unknown;
+    const std::filesystem::path resolved = std::filesystem::weakly_canonical(target, unknown);
+    return unknown ? target.lexically_normal() : resolved;
   };
   return plain(a) == plain(b) && !is_in_place(a);
 }
