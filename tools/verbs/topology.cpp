@@ -29,6 +29,11 @@ constexpr std::size_t kMostDrawn = 150;  // switches; larger fabrics are drawn p
 ClusterSpec cluster_of(const JobFlags& flags) {
   ClusterSpec cluster;
   if (flags.path.ends_with(".csv")) {
+    if (!flags.overrides.empty() || flags.seed)
+      throw Error(flags.path +
+                  " is a file of links, which has no job for -s and --seed to change; name a job, "
+                  "as in  topology show JOB.yaml -s cluster.topology.kind=" +
+                  flags.path);
     const std::string text = read_input(flags.path);
     cluster = cluster_named_in(text, flags.path);
     cluster.topology.file =
@@ -45,7 +50,7 @@ ClusterSpec cluster_of(const JobFlags& flags) {
 
 std::string rate(double bps) { return bps > 0 ? humane_bits(bps) : "unlimited"; }
 
-std::vector<Fact> text_of(const SwitchGraph& graph, const FabricFacts& facts, bool rated) {
+std::vector<Fact> text_of(const SwitchGraph& graph, const FabricFacts& facts, double nic_bps) {
   std::vector<Fact> rows{{"topology", graph.summary},
                          {"NICs", humane_count(facts.nics, "NIC") + " of the job on " +
                                       humane_count(graph.places, "place") + " for nodes"}};
@@ -57,14 +62,15 @@ std::vector<Fact> text_of(const SwitchGraph& graph, const FabricFacts& facts, bo
                                 (c.failed > 0 ? ", " + std::to_string(c.failed) + " failed" : "")});
   rows.push_back({"ports", std::to_string(facts.ports) + " in use at switches"});
   rows.push_back({"diameter", humane_count(facts.diameter, "link") + " between switches"});
-  if (rated)
-    rows.push_back({"bisection",
-                    rate(facts.bisection_bps) + " from the first half of the NICs to the second, " +
-                        humane_percent(facts.bisection_share) + " of what they can send"});
+  if (nic_bps > 0)
+    rows.push_back({"bisection", rate(facts.bisection_bps) +
+                                     " from the first half of the NICs to the second, " +
+                                     humane_percent(facts.bisection_share) +
+                                     " of what they can send at " + rate(nic_bps) + " each"});
   return rows;
 }
 
-Json json_of(const SwitchGraph& graph, const FabricFacts& facts) {
+Json json_of(const SwitchGraph& graph, const FabricFacts& facts, double nic_bps) {
   Json layers = Json::array(), cables = Json::array();
   for (const FabricFacts::Layer& l : facts.layers)
     layers.push_back({{"name", l.name}, {"switches", l.switches}, {"ports", l.ports}});
@@ -80,6 +86,7 @@ Json json_of(const SwitchGraph& graph, const FabricFacts& facts) {
           {"layers", std::move(layers)},
           {"cables", std::move(cables)},
           {"diameter", facts.diameter},
+          {"nic_rate_bps", nic_bps},
           {"bisection_bps", facts.bisection_bps},
           {"bisection_share", facts.bisection_share}};
 }
@@ -150,9 +157,8 @@ int verb_show(const Argv& argv) {
   const SwitchGraph graph = switches_of(cluster);
   const FabricFacts facts = fabric_facts(graph, cluster.nic.rate_bps);
   if (!svg.empty()) write_whole(svg, picture_of(graph));
-  if (!json.empty()) write_whole(json, dump(json_of(graph, facts)));
-  if (json != "-")
-    std::printf("%s", render(text_of(graph, facts, cluster.nic.rate_bps > 0)).c_str());
+  if (!json.empty()) write_whole(json, dump(json_of(graph, facts, cluster.nic.rate_bps)));
+  if (json != "-") std::printf("%s", render(text_of(graph, facts, cluster.nic.rate_bps)).c_str());
   return 0;
 }
 
