@@ -310,9 +310,15 @@ int verb_run(const Argv& argv) {
   const World world = world_from_environment();
   if (flags.trace == "-") throw Error("--trace -: a trace needs a file; name one");
   if (flags.heat_map == "-") throw Error("--heatmap -: a picture needs a file; name one");
-  if (flags.dry_run && !(flags.csv + flags.trace + flags.heat_map).empty())
+  const bool wants_a_run =
+      !(flags.csv + flags.trace + flags.heat_map).empty() || !flags.expect.empty();
+  if (flags.print_config && (wants_a_run || !flags.json.empty()))
     throw Error(
-        "--dry-run plays nothing; leave out --csv, --trace and --heatmap, or use 'ghostrank plan'");
+        "--print-config plays nothing; leave out --json, --csv, --trace, --heatmap and --expect");
+  if (flags.dry_run && wants_a_run)
+    throw Error(
+        "--dry-run plays nothing; leave out --csv, --trace, --heatmap and --expect, or use "
+        "'ghostrank plan'");
   const LoadedJob job = load(flags.job);
   if (flags.print_config) {
     if (world.rank == 0) print_config(job);

@@ -268,6 +268,9 @@ int verb_sweep(const Argv& argv) {
   add_flags(app, flags);
   if (!parse(app, argv)) return 0;
   if (flags.print_config || flags.dry_run) {
+    if (!(flags.json + flags.csv + flags.picture).empty())
+      throw Error(std::string(flags.dry_run ? "--dry-run" : "--print-config") +
+                  " plays nothing; leave out --json, --csv and --picture");
     show_points(flags);
     return 0;
   }
