@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "collectives/schemes/omnireduce/agents.h"
 #include "switch/wire/sparse.h"
@@ -81,26 +84,79 @@ class OmniReduce final : public Ends {
   const Setup setup_;
 };
 
-// Mean blocks and notes of one slot: `share` of the blocks behind a column's first one travel, in
-// rounds in which some rank has a block.
+// Mean blocks and notes of one slot.
 struct SlotTraffic {
   double blocks = 0, notes = 0;
 };
 
-SlotTraffic slot_traffic(const BlockShape& shape, int slot, std::uint64_t blocks, double share,
-                         double somewhere) {
-  SlotTraffic traffic;
-  double rounds = 0;  // of the longest column, behind the first
-  for (int c = 0; c < shape.columns_in(slot, blocks); ++c) {
-    const std::uint64_t first = static_cast<std::uint64_t>(slot) * shape.columns + c;
-    const auto later = static_cast<double>((blocks - first - 1) / shape.stride());
-    traffic.blocks += 1 + later * share;
-    rounds = std::max(rounds, later * somewhere);
+// By row of blocks, one of each column: the chance that a block behind the first row travels, and
+// that some rank has it, so that its column stops there.
+struct RowShares {
+  std::vector<double> travels, somewhere;
+};
+
+// By round behind the first: the chance that a column's block of that round travels. The round of a
+// block is the number of rows before it at which the column stops.
+std::vector<double> rounds_of(const RowShares& shares, std::size_t rows) {
+  constexpr double kNegligible = 1e-12;
+  std::vector<double> rounds(rows), stops{1};  // stops: by number of stops so far, its chance
+  std::size_t least = 0;                       // fewer are negligible
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t k = least; k < stops.size(); ++k) rounds[k] += stops[k] * shares.travels[row];
+    const double somewhere = shares.somewhere[row];
+    if (stops.back() * somewhere > kNegligible) stops.push_back(0);
+    for (std::size_t k = stops.size(); k-- > least;)
+      stops[k] = stops[k] * (1 - somewhere) + (k > least ? stops[k - 1] * somewhere : 0);
+    while (least + 1 < stops.size() && stops[least] < kNegligible) ++least;
   }
-  const double silent = somewhere > 0 ? std::pow(1 - share / somewhere, shape.columns) : 1;
-  traffic.notes = traffic.blocks > 0 ? 1 + rounds * (1 - silent) : 0;
-  return traffic;
+  return rounds;
 }
+
+// Of the rounds behind the first, in how many on average some column's block travels.
+double mean_notes(int columns, const std::vector<double>& rounds, int shorter_columns,
+                  const std::vector<double>& shorter) {
+  double notes = 0;
+  for (std::size_t k = 0; k < rounds.size(); ++k)
+    notes += 1 - std::pow(1 - rounds[k], columns) *
+                     std::pow(1 - (k < shorter.size() ? shorter[k] : 0), shorter_columns);
+  return notes;
+}
+
+// Traffic of slots whose blocks behind the first row travel as `shares` says, `share` of them.
+class SlotTraffics {
+ public:
+  SlotTraffics(const BlockShape& shape, std::uint64_t blocks, double share, const RowShares& shares)
+      : shape_(shape), blocks_(blocks), share_(share) {
+    if (shape.columns == 1) return;  // a round of its own for each block
+    longer_ = rounds_of(shares, shares.travels.size());
+    shorter_ = rounds_of(shares, shares.travels.size() - (shares.travels.empty() ? 0 : 1));
+  }
+
+  SlotTraffic of(int slot) {
+    const int columns = shape_.columns_in(slot, blocks_);
+    if (columns == 0) return {};
+    const std::uint64_t first = static_cast<std::uint64_t>(slot) * shape_.columns;
+    int longer = 0;
+    double later = 0;  // blocks behind the first row
+    for (int c = 0; c < columns; ++c) {
+      const std::uint64_t rows = (blocks_ - first - c - 1) / shape_.stride();
+      later += static_cast<double>(rows);
+      longer += rows == longer_.size();
+    }
+    const double sent = later * share_;
+    if (shape_.columns == 1) return {1 + sent, 1 + sent};
+    const auto [known, fresh] = notes_.try_emplace({longer, columns - longer});
+    if (fresh) known->second = mean_notes(longer, longer_, columns - longer, shorter_);
+    return {columns + sent, 1 + known->second};
+  }
+
+ private:
+  const BlockShape shape_;
+  const std::uint64_t blocks_;
+  const double share_;
+  std::vector<double> longer_, shorter_;  // columns with a block in the last row, and without
+  std::map<std::pair<int, int>, double> notes_;  // by how many columns of a slot are so
+};
 
 std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
   const BlockShape shape = setup_.shape();
@@ -108,11 +164,24 @@ std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
   // Every column's first block travels; of those behind it, as many as are nonzero.
   const auto [d, u] = call.sparsity.means(std::uint64_t{shape.stride()} * shape.block,
                                           call.collective.count, size());
+  RowShares of_rank, of_any;
+  for (std::uint64_t row = 1; shape.columns > 1 && row * shape.stride() < blocks; ++row) {
+    const std::uint64_t first = row * shape.stride() * static_cast<std::uint64_t>(shape.block);
+    const MeanDensities means = call.sparsity.means(
+        first,
+        std::min(call.collective.count,
+                 first + std::uint64_t{shape.stride()} * static_cast<std::uint64_t>(shape.block)),
+        size());
+    of_rank.travels.push_back(means.density);
+    of_rank.somewhere.push_back(means.union_density);
+    of_any.travels.push_back(means.union_density);
+  }
+  of_any.somewhere = of_any.travels;
+  SlotTraffics of_sent(shape, blocks, d, of_rank), of_told(shape, blocks, u, of_any);
   std::vector<SlotTraffic> up(options().aggregators), down = up;
   for (int slot = 0; slot < shape.slots && shape.columns_in(slot, blocks) > 0; ++slot) {
     const std::size_t aggregator = setup_.owner_of(slot).aggregator - size();
-    const SlotTraffic sent = slot_traffic(shape, slot, blocks, d, u);
-    const SlotTraffic told = slot_traffic(shape, slot, blocks, u, u);
+    const SlotTraffic sent = of_sent.of(slot), told = of_told.of(slot);
     up[aggregator].blocks += sent.blocks;
     up[aggregator].notes += options().packets ? told.notes : sent.notes;
     down[aggregator].blocks += told.blocks;

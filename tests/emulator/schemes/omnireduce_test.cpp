@@ -106,6 +106,40 @@ TEST(OmniReduceInTheNetwork, SendsTheBlocksThatWereDrawnAndSumsThemRight) {
       }
 }
 
+// A slot goes on until its longest column has ended, which is longer than a column is on average.
+// The one order of blocks that `all` draws spreads them over columns a little otherwise than
+// chance.
+TEST(OmniReduceInTheNetwork, SendsTheMessagesThatItsPlanCounts) {
+  constexpr std::uint64_t kElements = 2000 * kBlock;
+  for (const int columns : {1, 4, 16})
+    for (const double density : {0.4, 0.1, 0.03})
+      for (const auto& [overlap, off] : {std::pair(Overlap::random, 0.02), {Overlap::all, 0.06}}) {
+        SmallJob job = omni_job(4, 4, {density, kBlock, overlap}, kElements);
+        job.spec.collectives.omnireduce = {.columns = columns, .slots = 2};
+        job.spec.run.iterations = 200;
+        EXPECT_NEAR(static_cast<double>(plan_traffic(job.spec, job.workload).wire_messages) /
+                        job.run().messages_per_iteration,
+                    1, off)
+            << columns << " columns, density " << density << ", " << name_of(overlap);
+      }
+}
+
+// Far into the table few rows are drawn, so a column is about as long as any other.
+TEST(OmniReduceInTheNetwork, SendsTheMessagesOfATableThatItsPlanCounts) {
+  constexpr std::uint64_t kElements = 2'600'000;
+  SmallJob job = omni_job(4, 4, {}, kElements);
+  auto layout = std::make_shared<TensorLayout>();
+  layout->tables = {{100'000, 39'000, 64, 1, 400, zipf_weight(39'000, 1)}};
+  job.workload.layouts = {nullptr, layout};
+  job.spec.tensors = Sparsity{1, kBlock};
+  job.spec.zipf = 1;
+  job.spec.collectives.omnireduce.slots = 4;
+  job.spec.run.iterations = 20;
+  EXPECT_NEAR(static_cast<double>(plan_traffic(job.spec, job.workload).wire_messages) /
+                  job.run().messages_per_iteration,
+              1, 0.03);
+}
+
 // From the first iteration, which warms up, to the fourth: a half, a twentieth and so on.
 TEST(OmniReduceInTheNetwork, SendsLessFromIterationToIterationWhereDensitiesFall) {
   constexpr int kRanks = 4;
