@@ -80,6 +80,31 @@ TEST(SchedulePicture, HasAPanelForChannelsThatAreNotAlike) {
   EXPECT_EQ(count(svg, "#c6dbef"), 8 * panels);  // one node's ranks have one colour
 }
 
+// A panel of several channels says what crosses all of them.
+TEST(SchedulePicture, SaysAllThatARankSends) {
+  Communicator comm;
+  for (int r = 0; r < 16; ++r) comm.node_of.push_back(r / 8);
+  comm.node = "hgx-h100-400g";
+  comm.channels = 0;
+  const std::string svg = picture_of("nccl-2.30", Func::all_reduce, "ring", 16, comm, 64 << 20);
+  const auto schedule = find_algorithm("nccl-2.30", Func::all_reduce, "ring")
+                            ->make({Func::all_reduce, 16, 64 << 20, 4, 0, {}}, comm);
+  std::uint64_t sent = 0, drawn = 0;
+  for (int a = 0; a < schedule->actors(3); ++a)
+    for (int k = 0; k < schedule->actor(3, a).steps; ++k) {
+      const Step step = schedule->step(3, a, k);
+      sent += step.slices * step.send_to.size();
+    }
+  const std::regex from_3("<title>3 to [0-9]+: ([0-9,]+) messages");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), from_3), end; at != end; ++at) {
+    std::string number = (*at)[1];
+    std::erase(number, ',');
+    drawn += std::stoull(number);
+  }
+  EXPECT_EQ(drawn, sent);
+  EXPECT_NE(svg.find(" on these channels together</title>"), std::string::npos);
+}
+
 TEST(SchedulePicture, OfOneRankHasNoArrows) {
   EXPECT_EQ(count(picture_of("generic", Func::all_reduce, "ring", 1), "<title>"), 0u);
 }

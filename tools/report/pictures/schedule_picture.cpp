@@ -16,6 +16,11 @@ namespace {
 
 struct Sent {
   std::uint64_t messages = 0, bytes = 0;
+  Sent& operator+=(const Sent& other) {
+    messages += other.messages;
+    bytes += other.bytes;
+    return *this;
+  }
 };
 using Connections = std::map<std::pair<GroupRank, GroupRank>, Sent>;  // by sender and receiver
 using Order = std::vector<GroupRank>;
@@ -233,7 +238,7 @@ SvgGraph panel_of(const Schedule& schedule, const Connections& connections,
                              ", " + humane_bytes(static_cast<double>(sent.bytes));
     panel.edges.push_back({pair.first, pair.second,
                            static_cast<double>(sent.bytes) / static_cast<double>(most),
-                           channels.size() == 1 ? what : what + " on each channel"});
+                           channels.size() == 1 ? what : what + " on these channels together"});
   }
   return panel;
 }
@@ -243,23 +248,25 @@ SvgGraph panel_of(const Schedule& schedule, const Connections& connections,
 std::string schedule_svg(const Schedule& schedule, const std::string& title,
                          const std::vector<std::int32_t>& node_of) {
   struct Alike {
-    const Connections* connections;
+    Connections connections;  // summed over the channels
     std::vector<int> channels;
   };
   const std::map<int, Connections> by_channel = connections_of(schedule);
   std::vector<Alike> groups;
   for (const auto& [channel, connections] : by_channel) {
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Alike& group) {
-      return same_pairs(*group.connections, connections);
+      return same_pairs(group.connections, connections);
     });
-    if (same != groups.end())
-      same->channels.push_back(channel);
-    else
-      groups.push_back({&connections, {channel}});
+    if (same == groups.end()) {
+      groups.push_back({connections, {channel}});
+      continue;
+    }
+    same->channels.push_back(channel);
+    for (auto& [pair, sum] : same->connections) sum += connections.at(pair);
   }
   std::vector<SvgGraph> panels;
   for (const Alike& group : groups)
-    panels.push_back(panel_of(schedule, *group.connections, group.channels, node_of));
+    panels.push_back(panel_of(schedule, group.connections, group.channels, node_of));
   return svg_graphs(title, panels);
 }
 
