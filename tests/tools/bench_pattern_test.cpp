@@ -1,5 +1,6 @@
 // The output of patterns: outliers are named, pictures are well-formed.
 #include <cmath>
+#include <cstdio>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -117,6 +118,52 @@ TEST(Svg, IsWellFormedWhateverTheNamesAre) {
   EXPECT_NE(curves.find("a &lt; b &amp; &quot;c&quot;"), std::string::npos);
   EXPECT_EQ(what_is_wrong(svg_curves({"nothing", "x", "y", {}})), "");
   EXPECT_NE(what_is_wrong("<svg><g></svg>"), "");
+}
+
+TEST(Svg, ReplacesWhatIsNoCharacterOfXml) {
+  const std::string curves = svg_curves({"caf\xe9 \x01 \xed\xa0\x80 \xc3\xa9\xc3", "x", "y", {}});
+  const std::string no = "\xef\xbf\xbd";
+  EXPECT_NE(curves.find(">caf" + no + " " + no + " " + no + no + no + " \xc3\xa9" + no + "<"),
+            std::string::npos)
+      << curves;
+}
+
+// Width and height.
+std::pair<double, double> size_of(const std::string& svg) {
+  double width = 0, height = 0;
+  std::sscanf(svg.c_str() + svg.find("viewBox"), "viewBox=\"0 0 %lf %lf", &width, &height);
+  return {width, height};
+}
+
+TEST(Svg, HasRoomForWhatStandsBesideThePlot) {
+  EXPECT_EQ(size_of(svg_curves({"", "x", "y", {{"short", {{1, 2}}}}})), std::pair(720., 610.));
+  SvgCurves many{"", "x", "y", {}};
+  for (int i = 0; i < 40; ++i) many.lines.push_back({std::string(60, 'm'), {{1, 2}}});
+  const auto [width, height] = size_of(svg_curves(many));
+  EXPECT_GT(width, 600 + 60 * 6);
+  EXPECT_GT(height, 56 + 39 * 18);
+  EXPECT_GT(size_of(svg_curves({std::string(100, 't'), "x", "y", {}})).first, 70 + 100 * 8);
+
+  const std::string map = svg_time_map({"", {std::string(50, 'l')}, 1, {{0.5}}});
+  double right_end = 0;
+  const std::size_t name = map.rfind("<text", map.find(std::string(50, 'l')));
+  std::sscanf(map.c_str() + name, "<text x=\"%lf", &right_end);
+  EXPECT_GT(right_end, 50 * 5);
+  EXPECT_GT(size_of(map).first, right_end + 768);
+}
+
+TEST(Svg, DrawsNodesApart) {
+  SvgGraph row;
+  for (int i = 0; i < 64; ++i)
+    row.nodes.push_back({{(i + 0.5) / 64, 0.5}, "leaf" + std::to_string(i)});
+  const std::string wide = svg_graphs("", {row});
+  std::vector<double> at;
+  for (std::size_t from = 0; (from = wide.find("<circle cx=\"", from)) != std::string::npos; ++from)
+    at.push_back(std::stod(wide.substr(from + 12)));
+  ASSERT_EQ(at.size(), 64u);
+  for (std::size_t i = 1; i < at.size(); ++i) EXPECT_GT(at[i] - at[i - 1], 6 * 6);
+  EXPECT_GT(size_of(wide).first, at.back());
+  EXPECT_EQ(size_of(wide).second, 650) << "it need not be higher";
 }
 
 TEST(Svg, PutsEveryPowerOfTenOfALogarithmicAxisAtEqualDistances) {

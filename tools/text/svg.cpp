@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <string_view>
 
 #include "tools/text/humane.h"
+#include "tools/text/table.h"
 
 namespace ghostrank {
 namespace {
@@ -15,9 +17,39 @@ namespace {
 // Pixels around and inside the plot.
 constexpr double kLeft = 70, kTop = 40, kRight = 130, kBottom = 50, kWidth = 520, kHeight = 520;
 
+// Bytes of the character that begins `text`; 0: none that XML allows does.
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80)
+    return first >= 0x20 || text[0] == '\t' || text[0] == '\n' || text[0] == '\r' ? 1 : 0;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const unsigned second = byte(1);
+  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+  const bool surrogate = first == 0xed && second > 0x9f;
+  const bool beyond = first == 0xf4 && second > 0x8f;
+  const bool no_character = first == 0xef && second == 0xbf && byte(2) > 0xbd;
+  return overlong || surrogate || beyond || no_character ? 0 : length;
+}
+
+// Names may hold any byte, for they come from files' names.
+std::string well_formed(std::string_view text) {
+  constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    out += length > 0 ? text.substr(0, length) : kReplacement;
+    text.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  return out;
+}
+
 std::string escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : well_formed(text)) {
     if (c == '&')
       out += "&amp;";
     else if (c == '<')
@@ -51,7 +83,13 @@ std::string rectangle(double x, double y, double width, double height, const std
          "</title></rect>\n";
 }
 
+// Estimated: fonts differ.
+double text_width(const std::string& text, double font_size = 12) {
+  return 0.6 * font_size * display_width(text);
+}
+
 std::string canvas(double width, double height, const std::string& title) {
+  width = std::max(width, kLeft + text_width(title, 15) + 10);
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
          "viewBox=\"0 0 " +
          number(width) + " " + number(height) +
@@ -60,9 +98,11 @@ std::string canvas(double width, double height, const std::string& title) {
          text_at(kLeft, kTop - 16, "start", title, " font-size=\"15\"");
 }
 
-std::string opening(const std::string& title, const std::string& across, const std::string& down) {
+// `right`, `beside`: width and height of what stands on the right of the plot.
+std::string opening(const std::string& title, const std::string& across, const std::string& down,
+                    double right = kRight, double beside = 0) {
   const double middle = kTop + kHeight / 2;
-  return canvas(kLeft + kWidth + kRight, kTop + kHeight + kBottom, title) +
+  return canvas(kLeft + kWidth + right, kTop + std::max(kHeight + kBottom, beside), title) +
          text_at(kLeft + kWidth / 2, kTop + kHeight + 40, "middle", across) +
          text_at(18, middle, "middle", down,
                  " transform=\"rotate(-90 18 " + number(middle) + ")\"");
@@ -132,6 +172,7 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
 
 constexpr double kNode = 11;  // radius
 constexpr double kApart = 4;  // between the arrows of two directions
+constexpr double kGap = 4;    // between two nodes
 constexpr double kHead = 7;   // length of an arrow's head
 constexpr int kPanelsAcross = 3;
 
@@ -153,10 +194,41 @@ std::string arrow(SvgPoint from, SvgPoint to, const SvgArrow& edge) {
          " L" + point(left) + " L" + point(right) + " Z\" fill=\"#08306b\"/></g>\n";
 }
 
-std::string graph(const SvgGraph& panel, double left, double top) {
+struct PanelSize {
+  double width = kWidth, height = kHeight;
+};
+
+// Large enough that no two nodes overlap; wider only, where that suffices.
+PanelSize size_of(const SvgGraph& panel) {
+  constexpr double kSameRow = 1e-6, kRounding = 1e-6;
+  double wide = 2 * kNode + kGap;  // what a node needs
+  const double high = wide;
+  for (const SvgNode& node : panel.nodes) wide = std::max(wide, text_width(node.name) + kGap);
+  const auto least = [&](const auto& of_pair) {
+    double all = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < panel.nodes.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        const SvgPoint &a = panel.nodes[i].at, &b = panel.nodes[j].at;
+        all = std::min(all, of_pair(std::abs(a.x - b.x), std::abs(a.y - b.y)));
+      }
+    return all;
+  };
+  const auto nearest = [&](const PanelSize& size) {  // in multiples of what they need
+    const double x = size.width / wide, y = size.height / high;
+    return std::sqrt(
+        least([&](double dx, double dy) { return dx * x * dx * x + dy * y * dy * y; }));
+  };
+  const double in_row = least([&](double dx, double dy) { return dy < kSameRow ? dx : 1.0; });
+  const PanelSize wider{std::max(kWidth, wide / std::max(in_row, kSameRow)), kHeight};
+  if (nearest(wider) > 1 - kRounding) return wider;
+  const double scale = std::max(1.0, 1 / std::max(nearest({}), kSameRow));
+  return {scale * kWidth, scale * kHeight};
+}
+
+std::string graph(const SvgGraph& panel, const PanelSize& size, double left, double top) {
   constexpr std::array kFills{"#c6dbef", "#fdd0a2", "#c7e9c0", "#dadaeb", "#fcc5c0", "#d9d9d9"};
   const auto point = [&](const SvgPoint& p) {
-    return SvgPoint{left + kWidth * p.x, top + kHeight * p.y};
+    return SvgPoint{left + size.width * p.x, top + size.height * p.y};
   };
   std::string text = text_at(left, top - 24, "start", panel.title);
   for (const SvgArrow& edge : panel.edges)
@@ -208,15 +280,17 @@ std::string svg_heat_map(const SvgHeatMap& map) {
 }
 
 std::string svg_time_map(const SvgTimeMap& map) {
-  constexpr double kNames = 170, kRow = 12, kAcross = 768, kSteps = 100;
+  constexpr double kRow = 12, kAcross = 768, kSteps = 100, kFont = 10;
   std::size_t cells = 1;
+  double names = 170;
+  for (const std::string& row : map.rows) names = std::max(names, 12 + text_width(row, kFont));
   for (const auto& row : map.shares) cells = std::max(cells, row.size());
   const double cell = kAcross / static_cast<double>(cells),
                bottom = kTop + kRow * static_cast<double>(map.rows.size());
-  std::string text = canvas(kNames + kAcross + kRight, bottom + kBottom, map.title);
+  std::string text = canvas(names + kAcross + kRight, bottom + kBottom, map.title);
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     const double y = kTop + kRow * static_cast<double>(r);
-    text += text_at(kNames - 6, y + kRow - 2, "end", map.rows[r], " font-size=\"10\"");
+    text += text_at(names - 6, y + kRow - 2, "end", map.rows[r], " font-size=\"10\"");
     const std::vector<float>& shares = map.shares[r];
     const auto shade = [&](std::size_t c) {
       return std::lround(std::clamp(double{shares[c]}, 0.0, 1.0) * kSteps);
@@ -225,7 +299,7 @@ std::string svg_time_map(const SvgTimeMap& map) {
       while (next < shares.size() && shade(next) == shade(c)) ++next;
       if (shade(c) == 0) continue;
       const double from = static_cast<double>(c), cells_wide = static_cast<double>(next - c);
-      text += rectangle(kNames + cell * from, y, cell * cells_wide, kRow - 1,
+      text += rectangle(names + cell * from, y, cell * cells_wide, kRow - 1,
                         colour(static_cast<double>(shade(c)) / kSteps),
                         map.rows[r] + ", " + humane_seconds(from * map.cell_seconds) + " to " +
                             humane_seconds((from + cells_wide) * map.cell_seconds) + ": " +
@@ -233,15 +307,15 @@ std::string svg_time_map(const SvgTimeMap& map) {
     }
   }
   for (int i = 0; i <= 4; ++i) {
-    const double share = i / 4.0, x = kNames + kAcross * share;
+    const double share = i / 4.0, x = names + kAcross * share;
     text += line(x, bottom, x, bottom + 5, "#444444", 1);
     text += text_at(x, bottom + 18, "middle",
                     humane_seconds(share * static_cast<double>(cells) * map.cell_seconds));
-    const double dark = 1 - share, at = kNames + kAcross + 20;
+    const double dark = 1 - share, at = names + kAcross + 20;
     text += rectangle(at, kTop + 24.0 * i, 18, 24, colour(dark), humane_percent(dark));
     text += text_at(at + 26, kTop + 24.0 * i + 16, "start", humane_percent(dark));
   }
-  return text + text_at(kNames + kAcross / 2, bottom + 40, "middle", "time") + "</svg>\n";
+  return text + text_at(names + kAcross / 2, bottom + 40, "middle", "time") + "</svg>\n";
 }
 
 std::string svg_curves(const SvgCurves& curves) {
@@ -257,7 +331,12 @@ std::string svg_curves(const SvgCurves& curves) {
     return kLeft + kWidth * (curves.marks.empty() ? across.share(x) : x / spaces);
   };
   const auto y_of = [&](double y) { return kTop + kHeight * (1 - up.share(y)); };
-  std::string text = opening(curves.title, curves.across, curves.up);
+  constexpr double kLegend = 10, kLine = 18;
+  double legend = kRight;
+  for (const SvgLine& line : curves.lines)
+    legend = std::max(legend, 2 * kLegend + text_width(line.name));
+  std::string text = opening(curves.title, curves.across, curves.up, legend,
+                             kLine * static_cast<double>(curves.lines.size() + 1));
   text += "<path d=\"M" + number(kLeft) + " " + number(kTop) + " V" + number(kTop + kHeight) +
           " H" + number(kLeft + kWidth) + "\" fill=\"none\" stroke=\"black\"/>\n";
   if (curves.marks.empty())
@@ -281,7 +360,7 @@ std::string svg_curves(const SvgCurves& curves) {
                 "\" r=\"3\" fill=\"" + stroke + "\"><title>" +
                 escaped(line.name + ": " + significant(p.y)) + "</title></circle>\n";
     if (line.name.empty()) continue;
-    text += text_at(kLeft + kWidth + 10, kTop + 16 + 18.0 * static_cast<double>(i), "start",
+    text += text_at(kLeft + kWidth + kLegend, kTop + 16 + kLine * static_cast<double>(i), "start",
                     line.name, " fill=\"" + stroke + "\"");
   }
   return text + "</svg>\n";
@@ -337,11 +416,16 @@ std::string svg_graphs(const std::string& title, const std::vector<SvgGraph>& pa
   const int count = static_cast<int>(panels.size());
   const int across = std::clamp(count, 1, kPanelsAcross),
             down = std::max(1, (count + kPanelsAcross - 1) / kPanelsAcross);
-  const double wide = kWidth + kLeft, high = kHeight + kTop + kBottom;
+  PanelSize size;
+  for (const SvgGraph& panel : panels) {
+    const PanelSize own = size_of(panel);
+    size = {std::max(size.width, own.width), std::max(size.height, own.height)};
+  }
+  const double wide = size.width + kLeft, high = size.height + kTop + kBottom;
   std::string text = canvas(kLeft + across * wide, kTop + down * high, title);
   for (int i = 0; i < count; ++i)
-    text +=
-        graph(panels[i], kLeft + i % kPanelsAcross * wide, kTop + kTop + i / kPanelsAcross * high);
+    text += graph(panels[i], size, kLeft + i % kPanelsAcross * wide,
+                  kTop + kTop + i / kPanelsAcross * high);
   return text + "</svg>\n";
 }
 

@@ -1,5 +1,6 @@
 #include "tools/report/pictures/schedule_picture.h"
 
+#include <cmath>
 #include <regex>
 
 #include <gtest/gtest.h>
@@ -78,6 +79,16 @@ TEST(SchedulePicture, HasAPanelForChannelsThatAreNotAlike) {
   EXPECT_EQ(places(svg).size(), 16 * panels);
   EXPECT_EQ(count(svg, "<title>"), 16 * panels);
   EXPECT_EQ(count(svg, "#c6dbef"), 8 * panels);  // one node's ranks have one colour
+}
+
+TEST(SchedulePicture, DrawsManyRanksApart) {
+  for (const char* algorithm : {"ring", "double_tree"}) {
+    const std::vector<Place> at = places(picture_of("generic", Func::all_reduce, algorithm, 128));
+    for (std::size_t i = 0; i < 128; ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        EXPECT_GE(std::hypot(at[i].x - at[j].x, at[i].y - at[j].y), 22)
+            << algorithm << " " << i << " " << j;
+  }
 }
 
 // A panel of several channels says what crosses all of them.
