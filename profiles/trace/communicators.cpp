@@ -1,6 +1,7 @@
 #include "profiles/trace/communicators.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "profiles/error.h"
@@ -79,39 +80,85 @@ void Communicators::add_messages(std::uint16_t tags, Workload& out) {
     out.groups.push_back({add_kind(tag == 0 ? "p2p" : "p2p." + std::to_string(tag), out), all});
 }
 
-// Adds communicators like the given one of the kind, for ranks that none of the kind contains.
+// Adds communicators like the given ones of the kind, for ranks that none of the kind contains.
 void Communicators::infer_missing(const Trace& trace, std::uint16_t kind, Workload& out) {
-  const auto model = std::find_if(out.groups.begin(), out.groups.end(),
-                                  [&](const Group& group) { return group.kind == kind; });
-  const std::vector<WorldRank> members = model->members;
-  const auto size = static_cast<int>(members.size());
-  const int stride = size > 1 ? members[1] - members[0] : 1;
-  const auto refuse = [&](const std::string& why) {
+  if (std::all_of(taken_[kind].begin(), taken_[kind].end(), [](bool taken) { return taken; }))
+    return;
+  std::string why;
+  std::optional<Members> added = tiles(kind, out, why);
+  if (!added) added = moved_along(trace, kind, out);
+  if (!added)
     throw Error(trace.given.front().file + ": communicator " + out.group_names[kind] + " " + why +
                 "; give the traces of all ranks");
-  };
+  for (std::vector<WorldRank>& members : *added) {
+    out.groups.push_back({kind, std::move(members)});
+    ++inferred_;
+  }
+}
+
+// The first communicator of the kind, repeated over all ranks that none contains. Says why there
+// are none.
+std::optional<Communicators::Members> Communicators::tiles(std::uint16_t kind, const Workload& out,
+                                                           std::string& why) const {
+  const auto model = std::find_if(out.groups.begin(), out.groups.end(),
+                                  [&](const Group& group) { return group.kind == kind; });
+  const std::vector<WorldRank>& members = model->members;
+  const auto size = static_cast<int>(members.size());
+  const int stride = size > 1 ? members[1] - members[0] : 1;
+  for (int i = 0; i < size; ++i)
+    if (stride <= 0 || members[i] != members[0] + i * stride) {
+      why = "has no even stride, so those of other ranks cannot be inferred";
+      return std::nullopt;
+    }
   std::set<WorldRank> missing;
   for (const WorldRank rank : each<WorldRank>(out.ranks))
     if (!taken_[kind][rank]) missing.insert(rank);
-  if (missing.empty()) return;
-  for (int i = 0; i < size; ++i)
-    if (stride <= 0 || members[i] != members[0] + i * stride)
-      refuse("has no even stride, so those of other ranks cannot be inferred");
+  Members added;
   while (!missing.empty()) {
     const WorldRank rank = *missing.begin();
     const WorldRank first = rank - rank.value() / stride % size * stride;
-    std::vector<WorldRank> moved;
+    std::vector<WorldRank>& moved = added.emplace_back();
     for (int i = 0; i < size; ++i) {
       const WorldRank member = first + i * stride;
-      if (member.value() >= out.ranks || missing.erase(member) == 0)
-        refuse("of " + std::to_string(size) + " ranks does not tile the " +
-               std::to_string(out.ranks) + " ranks of the job");
-      taken_[kind][member] = true;
+      if (member.value() >= out.ranks || missing.erase(member) == 0) {
+        why = "of " + std::to_string(size) + " ranks does not tile the " +
+              std::to_string(out.ranks) + " ranks of the job";
+        return std::nullopt;
+      }
       moved.push_back(member);
     }
-    out.groups.push_back({kind, std::move(moved)});
-    ++inferred_;
   }
+  return added;
+}
+
+// Those of the ranks that do the same as a given one (TraceRank::also), moved as far from its as
+// they are from it. None if some rank has no trace, or if they would overlap.
+std::optional<Communicators::Members> Communicators::moved_along(const Trace& trace,
+                                                                 std::uint16_t kind,
+                                                                 const Workload& out) const {
+  VectorBy<WorldRank, bool> taken = taken_[kind], traced(out.ranks);
+  Members added;
+  for (const TraceRank& one : trace.given) {
+    traced[one.rank] = true;
+    for (const WorldRank also : one.also) traced[also] = true;
+    const auto its = std::find_if(out.groups.begin(), out.groups.end(), [&](const Group& group) {
+      return group.kind == kind &&
+             std::find(group.members.begin(), group.members.end(), one.rank) != group.members.end();
+    });
+    if (its == out.groups.end()) continue;
+    for (const WorldRank also : one.also) {
+      if (taken[also]) continue;
+      std::vector<WorldRank>& moved = added.emplace_back();
+      for (const WorldRank member : its->members) {
+        const WorldRank other = member + (also - one.rank);
+        if (other < WorldRank(0) || other.value() >= out.ranks || taken[other]) return std::nullopt;
+        taken[other] = true;
+        moved.push_back(other);
+      }
+    }
+  }
+  const bool all = std::all_of(traced.begin(), traced.end(), [](bool known) { return known; });
+  return all ? std::optional(std::move(added)) : std::nullopt;
 }
 
 std::uint16_t Communicators::kind(std::uint32_t group) const {

@@ -3,9 +3,12 @@
 //
 // First fit: a communicator joins the first kind that has its size and none of its members. The
 // communicators of missing ranks repeat a given one, shifted: n members a, a + s, a + 2 s, ... tile
-// the job in blocks of n s ranks. Errors: Error(usage). Threading: plain values.
+// the job in blocks of n s ranks. Where they do not, and the file says which ranks do the same as a
+// given one, those have its communicators, moved along. Errors: Error(usage). Threading: plain
+// values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +33,10 @@ class Communicators {
   std::uint16_t add_kind(const std::string& name, Workload& out);
   void place(std::uint32_t group, const std::vector<WorldRank>& members, Workload& out);
   void infer_missing(const Trace& trace, std::uint16_t kind, Workload& out);
+  using Members = std::vector<std::vector<WorldRank>>;  // by communicator
+  std::optional<Members> tiles(std::uint16_t kind, const Workload& out, std::string& why) const;
+  std::optional<Members> moved_along(const Trace& trace, std::uint16_t kind,
+                                     const Workload& out) const;
 
   std::vector<std::uint16_t> kind_;  // by group; the last entry is the group of all ranks
   std::vector<VectorBy<WorldRank, bool>> taken_;  // by kind: a group of the kind has the rank

@@ -104,6 +104,28 @@ TEST_F(Formats, AicbFollowsItsRowsAndSendsBetweenStages) {
             "log.csv:2:1: 4 fields under a header of 12");
 }
 
+// Only the first and the last of three stages reduce the embedding, two ranks in each.
+TEST_F(Formats, AicbMovesCommunicatorsAlongTheRanksOfASection) {
+  const auto row = [](const std::string& call, const std::string& group, const std::string& more) {
+    return "CommType." + call + ",CommGroup." + group + ",2,64,fwd,None,None," + more +
+           ",None,None,None,1\n";
+  };
+  const std::string tp = row("all_reduce", "tp_group", ""),
+                    send = row("isend", "pp_group", "send_next"),
+                    receive = row("irecv", "pp_group", "recv_prev"),
+                    embedding = row("all_reduce", "embedding_group", "");
+  const std::string file = folder.write(
+      "log.csv", std::string("[stage 0: rank0, rank1]\n") + kColumns + tp + send + embedding +
+                     "[stage 1: rank2, rank3]\n" + kColumns + receive + tp + send +
+                     "[stage 2: rank4, rank5]\n" + kColumns + receive + tp + embedding);
+  const Workload workload = test::played({file}).workload;
+  check_workload(workload);
+  std::vector<std::vector<WorldRank>> found;
+  for (const Group& group : workload.groups)
+    if (workload.group_names[group.kind] == "embedding") found.push_back(group.members);
+  EXPECT_EQ(found, (decltype(found){{WorldRank(0), WorldRank(4)}, {WorldRank(1), WorldRank(5)}}));
+}
+
 TEST_F(Formats, AicbRefusesMoreRanksThanATraceHas) {
   const auto size = [](const std::string& group, const std::string& ranks) {
     return "CommType.all_reduce,CommGroup." + group + "," + ranks + ",1,,,,,,,,1\n";
