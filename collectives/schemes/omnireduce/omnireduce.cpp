@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -158,16 +159,40 @@ class SlotTraffics {
   std::map<std::pair<int, int>, double> notes_;  // by how many columns of a slot are so
 };
 
+// How sparse blocks of `block` elements are: one is nonzero where any of the tensor's own blocks is
+// that it touches. These are `least` or one more, depending on where it begins.
+Sparsity of_blocks(const Sparsity& own, std::uint64_t block, int ranks) {
+  const std::uint64_t least = (block - 1) / own.block + 1, rest = (block - 1) % own.block;
+  const double one_more = static_cast<double>(rest - rest % std::gcd(block, own.block)) /
+                          static_cast<double>(own.block);
+  if (least == 1 && one_more == 0) return own;
+  const auto any = [&](double share) {
+    return 1 - std::pow(1 - share, least) * (1 - one_more * share);
+  };
+  const auto converted = [&](const Sparsity& from) {
+    return Sparsity::of_means(any(from.density), any(from.union_density(ranks)), ranks,
+                              std::max(block, own.block));
+  };
+  Sparsity sparsity = converted(own);
+  if (!own.uneven) return sparsity;
+  auto uneven = std::make_shared<UnevenTensor>(*own.uneven);
+  uneven->between = converted(uneven->between);
+  for (TensorPart& part : uneven->layout.parts) part.sparsity = converted(part.sparsity);
+  sparsity.uneven = std::move(uneven);
+  return sparsity;
+}
+
 std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
   const BlockShape shape = setup_.shape();
+  const Sparsity sparsity = of_blocks(call.sparsity, shape.block, size());
   const std::uint64_t blocks = shape.blocks_of(call.collective.count);
   // Every column's first block travels; of those behind it, as many as are nonzero.
-  const auto [d, u] = call.sparsity.means(std::uint64_t{shape.stride()} * shape.block,
-                                          call.collective.count, size());
+  const auto [d, u] =
+      sparsity.means(std::uint64_t{shape.stride()} * shape.block, call.collective.count, size());
   RowShares of_rank, of_any;
   for (std::uint64_t row = 1; shape.columns > 1 && row * shape.stride() < blocks; ++row) {
     const std::uint64_t first = row * shape.stride() * static_cast<std::uint64_t>(shape.block);
-    const MeanDensities means = call.sparsity.means(
+    const MeanDensities means = sparsity.means(
         first,
         std::min(call.collective.count,
                  first + std::uint64_t{shape.stride()} * static_cast<std::uint64_t>(shape.block)),

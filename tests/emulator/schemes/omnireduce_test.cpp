@@ -140,6 +140,42 @@ TEST(OmniReduceInTheNetwork, SendsTheMessagesOfATableThatItsPlanCounts) {
               1, 0.03);
 }
 
+double planned_share(const SmallJob& job) {
+  return static_cast<double>(plan_traffic(job.spec, job.workload).wire_bytes) /
+         job.run().wire_bytes_per_iteration;
+}
+
+// A block of the scheme is sent if any of the tensor's own blocks in it is not zero.
+TEST(OmniReduceInTheNetwork, SendsTheBytesThatItsPlanCountsForBlocksOfOtherSizes) {
+  for (const auto& [block, density] :
+       {std::pair(1, 0.001), {16, 0.01}, {100, 0.05}, {300, 0.1}, {1024, 0.1}})
+    for (const Overlap overlap : {Overlap::random, Overlap::all, Overlap::none}) {
+      const auto own = static_cast<std::uint64_t>(block);
+      SmallJob job = omni_job(4, 4, {density, own, overlap}, 2000 * kBlock);
+      job.spec.collectives.omnireduce.slots = 2;
+      job.spec.run.iterations = 50;
+      EXPECT_NEAR(planned_share(job), 1, 0.02) << "blocks of " << block << ", " << name_of(overlap);
+    }
+}
+
+TEST(OmniReduceInTheNetwork, SendsTheBytesThatItsPlanCountsForPartsAndTablesOfSmallBlocks) {
+  for (const bool parts : {true, false}) {
+    SmallJob job = omni_job(4, 4, {}, 2'600'000);
+    auto layout = std::make_shared<TensorLayout>();
+    if (parts)
+      layout->parts = {{100'000, 900'000, Sparsity::of_means(0, 0, 4, 16)},
+                       {900'000, 2'500'000, Sparsity::of_means(0.005, 0.015, 4, 16)}};
+    else
+      layout->tables = {{100'000, 39'000, 64, 1, 400, zipf_weight(39'000, 1)}};
+    job.workload.layouts = {nullptr, layout};
+    job.spec.tensors = Sparsity{1, 16};
+    job.spec.zipf = parts ? 0 : 1;
+    job.spec.collectives.omnireduce.slots = 4;
+    job.spec.run.iterations = 20;
+    EXPECT_NEAR(planned_share(job), 1, 0.02) << (parts ? "parts" : "a table");
+  }
+}
+
 // From the first iteration, which warms up, to the fourth: a half, a twentieth and so on.
 TEST(OmniReduceInTheNetwork, SendsLessFromIterationToIterationWhereDensitiesFall) {
   constexpr int kRanks = 4;
