@@ -113,6 +113,8 @@ void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload
   if (plan.model.experts.router_bias)
     out.replicas =
         add(workload, "replicas", holders(plan, dense, dense.groups({"tp", "cp", "dp"})));
+  if (!plan.spec->parallel.distributed_optimizer)
+    out.expert_norm = add(workload, "expert_mp", grid.groups({"tp", "ep", "pp"}));
 }
 
 }  // namespace

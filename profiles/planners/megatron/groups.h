@@ -20,6 +20,8 @@
 //   embedding     first stage and the last, or    gradients of the embedding, if it is tied or
 //                 multi-token prediction's        has a copy
 //   world, mp     all ranks, or along tp and pp   norm of the gradients
+//   expert_mp     along expert_tp, ep and pp      norm of the experts' gradients, which have an
+//                                                 optimizer of their own unless it is distributed
 // clang-format on
 //
 // With dualpipe two stages hold the same parts, so dp, edp and replicas have the ranks of both.

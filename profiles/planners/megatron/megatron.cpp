@@ -483,9 +483,10 @@ void StageWriter::finish_gradients() {
   if (groups_.replicas != kNoGroup && routed_layers > 0)
     out_.collective(streams_.compute, "rows per expert", Func::all_reduce, groups_.replicas,
                     DataType::float32, routed_layers * plan_.model.experts.count);
-  if (groups_.norm != kNoGroup)
-    out_.collective(streams_.compute, "gradient norm", Func::all_reduce, groups_.norm,
-                    DataType::float32, 1);
+  for (const std::uint16_t group : {groups_.norm, groups_.expert_norm})
+    if (group != kNoGroup)
+      out_.collective(streams_.compute, "gradient norm", Func::all_reduce, group, DataType::float32,
+                      1);
 }
 
 void StageWriter::gather_all() {

@@ -46,7 +46,7 @@ struct MegatronGroups {
   std::uint16_t tp = kNoGroup, cp = kNoGroup, cp_a2a = kNoGroup, cp_p2p = kNoGroup, dp = kNoGroup,
                 forward = kNoGroup, backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup,
                 ep = kNoGroup, etp = kNoGroup, tp_ep = kNoGroup, edp = kNoGroup,
-                replicas = kNoGroup, ep_rail = kNoGroup, ep_node = kNoGroup;
+                replicas = kNoGroup, ep_rail = kNoGroup, ep_node = kNoGroup, expert_norm = kNoGroup;
   int ep_nodes = 1;  // nodes that an ep group spans, with deduplicated dispatch
 };
 struct MegatronStreams {

@@ -414,6 +414,27 @@ TEST(ExpertParallel, ReducesExpertsOverThoseThatHoldTheSame) {
   }
 }
 
+// Experts have an optimizer of their own, whose norm is that of all ranks with parts of a replica;
+// the norm of a distributed optimizer is that of all ranks.
+TEST(ExpertParallel, AddsUpTheNormOfExpertsOnItsOwn) {
+  for (const bool sharded : {false, true}) {
+    Plan plan{.model = "mixtral-8x7b", .tp = 2, .pp = 2, .dp = 4, .sequence = true};
+    plan.sharded = sharded;
+    plan.more = ", ep: 4, expert_tp: 1";
+    const Workload workload = plan.workload();
+    for (const Role& role : workload.roles) {
+      CallSums dense = sums_of(role.iterations[0], workload, sharded ? "world" : "mp"),
+               experts = sums_of(role.iterations[0], workload, "expert_mp");
+      EXPECT_EQ(dense.bytes[Func::all_reduce], 4u);
+      EXPECT_EQ(experts.bytes[Func::all_reduce], sharded ? 0u : 4u);
+    }
+    for (const Group& group : workload.groups)
+      if (workload.group_names[group.kind] == "expert_mp") {
+        EXPECT_EQ(group.members.size(), 4u * 2);
+      }
+  }
+}
+
 TEST(ExpertParallel, SharesExpertsBetweenTensorParallelRanks) {
   Plan plan{.model = "mixtral-8x7b", .tp = 4, .dp = 4, .sequence = true, .more = ", ep: 2"};
   const Workload workload = plan.workload();
