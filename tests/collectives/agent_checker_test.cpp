@@ -174,7 +174,7 @@ TEST(AgentChecker, FindsNotesThatCannotTravel) {
   EXPECT_SAYS(found(Direct(3, Mistake::sends_to_nobody_known)),
               "sends to party 3, which there is not");
   EXPECT_SAYS(found(Direct(3, Mistake::sends_twice_at_once)), " twice at once");
-  EXPECT_SAYS(found(Direct(3, Mistake::says_too_much)), "sends 4097 B of words, more than 4096");
+  EXPECT_SAYS(found(Direct(3, Mistake::says_too_much)), "sends 32769 B of words, more than 32768");
   EXPECT_SAYS(found(Direct(3, Mistake::sends_half_the_content)),
               "sends 40 B as 10 elements of int64");
   EXPECT_SAYS(found(Asking(3, {}), {.datagram_bytes = 79}),

@@ -114,7 +114,7 @@ std::vector<double> rounds_of(const RowShares& shares, std::size_t rows) {
 }
 
 // Of the rounds behind the first, in how many on average some column's block travels.
-double mean_notes(int columns, const std::vector<double>& rounds, int shorter_columns,
+double mean_notes(double columns, const std::vector<double>& rounds, double shorter_columns,
                   const std::vector<double>& shorter) {
   double notes = 0;
   for (std::size_t k = 0; k < rounds.size(); ++k)
@@ -124,10 +124,13 @@ double mean_notes(int columns, const std::vector<double>& rounds, int shorter_co
 }
 
 // Traffic of slots whose blocks behind the first row travel as `shares` says, `share` of them.
+// `apart`: for how many columns one counts, because neighbours may lie in one block of the tensor
+// and then travel together.
 class SlotTraffics {
  public:
-  SlotTraffics(const BlockShape& shape, std::uint64_t blocks, double share, const RowShares& shares)
-      : shape_(shape), blocks_(blocks), share_(share) {
+  SlotTraffics(const BlockShape& shape, std::uint64_t blocks, double share, const RowShares& shares,
+               double apart)
+      : shape_(shape), blocks_(blocks), share_(share), apart_(apart) {
     if (shape.columns == 1) return;  // a round of its own for each block
     longer_ = rounds_of(shares, shares.travels.size());
     shorter_ = rounds_of(shares, shares.travels.size() - (shares.travels.empty() ? 0 : 1));
@@ -147,14 +150,16 @@ class SlotTraffics {
     const double sent = later * share_;
     if (shape_.columns == 1) return {1 + sent, 1 + sent};
     const auto [known, fresh] = notes_.try_emplace({longer, columns - longer});
-    if (fresh) known->second = mean_notes(longer, longer_, columns - longer, shorter_);
+    const double apart = std::max(apart_, 1.0 / columns);
+    if (fresh)
+      known->second = mean_notes(longer * apart, longer_, (columns - longer) * apart, shorter_);
     return {columns + sent, 1 + known->second};
   }
 
  private:
   const BlockShape shape_;
   const std::uint64_t blocks_;
-  const double share_;
+  const double share_, apart_;
   std::vector<double> longer_, shorter_;  // columns with a block in the last row, and without
   std::map<std::pair<int, int>, double> notes_;  // by how many columns of a slot are so
 };
@@ -202,7 +207,9 @@ std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
     of_any.travels.push_back(means.union_density);
   }
   of_any.somewhere = of_any.travels;
-  SlotTraffics of_sent(shape, blocks, d, of_rank), of_told(shape, blocks, u, of_any);
+  const double apart =
+      std::min(1.0, static_cast<double>(shape.block) / static_cast<double>(call.sparsity.block));
+  SlotTraffics of_sent(shape, blocks, d, of_rank, apart), of_told(shape, blocks, u, of_any, apart);
   std::vector<SlotTraffic> up(options().aggregators), down = up;
   for (int slot = 0; slot < shape.slots && shape.columns_in(slot, blocks) > 0; ++slot) {
     const std::size_t aggregator = setup_.owner_of(slot).aggregator - size();

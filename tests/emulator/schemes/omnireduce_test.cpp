@@ -124,6 +124,19 @@ TEST(OmniReduceInTheNetwork, SendsTheMessagesThatItsPlanCounts) {
       }
 }
 
+// Columns of a slot that lie in one block of the tensor are equally long.
+TEST(OmniReduceInTheNetwork, SendsTheMessagesThatItsPlanCountsForLargeBlocks) {
+  for (const std::uint64_t block : {300, 512, 1024, 2048}) {
+    SmallJob job = omni_job(4, 4, {0.1, block, Overlap::random}, 2000 * kBlock);
+    job.spec.collectives.omnireduce.slots = 2;
+    job.spec.run.iterations = 200;
+    EXPECT_NEAR(static_cast<double>(plan_traffic(job.spec, job.workload).wire_messages) /
+                    job.run().messages_per_iteration,
+                1, 0.03)
+        << "blocks of " << block;
+  }
+}
+
 // Far into the table few rows are drawn, so a column is about as long as any other.
 TEST(OmniReduceInTheNetwork, SendsTheMessagesOfATableThatItsPlanCounts) {
   constexpr std::uint64_t kElements = 2'600'000;
@@ -169,7 +182,7 @@ TEST(OmniReduceInTheNetwork, SendsTheBytesThatItsPlanCountsForPartsAndTablesOfSm
       layout->tables = {{100'000, 39'000, 64, 1, 400, zipf_weight(39'000, 1)}};
     job.workload.layouts = {nullptr, layout};
     job.spec.tensors = Sparsity{1, 16};
-    job.spec.zipf = parts ? 0 : 1;
+    if (!parts) job.spec.zipf = 1;
     job.spec.collectives.omnireduce.slots = 4;
     job.spec.run.iterations = 20;
     EXPECT_NEAR(planned_share(job), 1, 0.02) << (parts ? "parts" : "a table");
