@@ -159,6 +159,13 @@ const std::vector<ContendedCase>& contended_cases() {
   return kCases;
 }
 
+ContendedCase interrupted_case() {
+  return {"a long message and short ones",
+          5,
+          {},
+          sends({{0, 4, 8e6}, {1, 4, 4e3, 50}, {2, 4, 4e3, 200}, {3, 4, 4e3, 500}})};
+}
+
 SmallJob contended_job(const ContendedCase& contended, NetworkModel model, Queues queues,
                        double scale) {
   SmallJob job(contended.nodes, 1, FabricKind::virtual_time);

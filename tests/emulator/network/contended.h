@@ -19,6 +19,8 @@ struct ContendedCase {
   std::function<void(SmallJob&, double)> add;  // adds calls; the factor scales sizes and times
 };
 const std::vector<ContendedCase>& contended_cases();  // 16
+// A long message, and short ones to the same NIC while it arrives: all models agree on that.
+ContendedCase interrupted_case();
 
 // How packets are played.
 enum class Queues {

@@ -49,6 +49,17 @@ TEST(Packets, InFairQueuesTakeAsLongAsFairFlows) {
   }
 }
 
+TEST(Packets, OfShortMessagesBesideALongOneTakeAsLongInEveryModel) {
+  const ContendedCase one = testing::interrupted_case();
+  const auto seconds = [&](NetworkModel model) {
+    return seconds_of(testing::contended_job(one, model, Queues::fair, 1).run());
+  };
+  const double flow = seconds(NetworkModel::flow);
+  EXPECT_NEAR(flow, 8e6 * 8 / 100e9, 0.1 * flow);
+  EXPECT_NEAR(seconds(NetworkModel::loggp) / flow, 1, 0.005);
+  EXPECT_NEAR(seconds(NetworkModel::packet) / flow, 1, 0.005);
+}
+
 TEST(Packets, AreCountedByTier) {
   ContendedCase incast = testing::contended_cases()[1];
   const Result result =
