@@ -48,8 +48,8 @@ struct Elements {
   // Of one rank, when units are gathered: all, and the largest. Expert parallelism takes the place
   // of tensor parallelism for the routed experts.
   double gathered = 0, largest = 0;
-  double tied =
-      0;  // likewise of the unit that stays from the embeddings to a head with their table
+  // Likewise of the unit that stays from the embeddings to a head with their table.
+  double tied = 0;
 };
 
 Elements elements_of(const JobSpec& spec, const std::vector<std::vector<std::size_t>>& chunks) {

@@ -37,8 +37,8 @@ struct WireDiff {
   double inside = 0;                // ledger's bytes per iteration between nodes of one host
   std::uint64_t other_payload = 0;  // captured bytes from or to addresses of no host
 
-  double difference(
-      const WireDiffRow& row) const;  // captured / (ledger x iterations) - 1; 0 / 0: 0
+  // captured / (ledger x iterations) - 1; 0 where nothing is in either.
+  double difference(const WireDiffRow& row) const;
   WireDiffRow total() const;
 };
 
