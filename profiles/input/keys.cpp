@@ -48,10 +48,23 @@ bool is_group(std::span<const Key> table, std::string_view path) {
   });
 }
 
+// "a.b.c" -> "a: {b: {c: ...}}"
+std::string nested(std::string_view path) {
+  std::string text = "...", part;
+  for (;; path = group_of(path)) {
+    part = last_part(path);
+    text = text == "..." ? part + ": ..." : part + ": {" + text + "}";
+    if (part.size() == path.size()) return text;
+  }
+}
+
 // Every key of the tree must be in the table, and groups must be mappings.
 void refuse_unknown(const YamlValue& map, const std::string& prefix, std::span<const Key> table) {
   for (const YamlValue& child : map.children) {
     const std::string path = prefix.empty() ? child.key : prefix + "." + child.key;
+    if (child.key.find('.') != std::string::npos)
+      fail(child.key_mark, "unknown key " + quote(child.key) +
+                               "; keys of a file have no dots: write " + nested(child.key));
     if (find_key(table, path)) continue;
     if (!is_group(table, path))
       fail(child.key_mark, "unknown key " + quote(path) + suggestion(path, table));

@@ -172,7 +172,7 @@ void apply_environment(YamlValue& root) {
   for (const Key& key : job_keys()) {
     const std::string name = environment_name(key.path);
     const char* text = std::getenv(name.c_str());
-    if (!text || key.path == "schema") continue;
+    if (!text) continue;
     const auto source = std::make_shared<Source>(Source{name, name, false});
     set_path(root, std::string(key.path), parse_yaml(text, source));
   }

@@ -38,6 +38,8 @@ class Reader {
     if (table_.rows.empty())
       fail(table_.head.mark, "there is no row; write SECONDS,RATE, as 0,10Gbps");
     for (std::size_t column = 1; column < table_.head.fields.size(); ++column) take_nics(column);
+    if (std::ranges::count(table_.head.fields, "rate") > 1)
+      fail(table_.head.mark, "two columns are named rate; leave one out");
     if (const auto others = table_.column("rate"))
       for (const Nic nic : column_of_.keys())
         if (nic < servers_ && column_of_[nic] == NicRates::kConstant)

@@ -36,6 +36,19 @@ TEST(JobErrors, SuggestTheNearestKey) {
             "run.duration, run.until");
 }
 
+TEST(JobErrors, RefuseKeysWithDotsInFiles) {
+  EXPECT_EQ(load_error(kHead + "cluster.nodes: 4\n"),
+            "job.yaml:4:1: unknown key 'cluster.nodes'; keys of a file have no dots: write "
+            "cluster: {nodes: ...}");
+  EXPECT_EQ(load_error(kHead + "cluster: {nic.rate: 1Gbps}\n"),
+            "job.yaml:4:11: unknown key 'nic.rate'; keys of a file have no dots: write "
+            "nic: {rate: ...}");
+  EXPECT_EQ(load_error(kHead, {"device={base: h100-sxm, kernels.matmul.peak: 0.1}"}),
+            "-s 'device={base: h100-sxm, kernels.matmul.peak: 0.1}': unknown key "
+            "'kernels.matmul.peak'; keys of a file have no dots: write kernels: {matmul: {peak: "
+            "...}}");
+}
+
 TEST(JobErrors, SayWhatWasFoundAndWhatIsAllowed) {
   EXPECT_EQ(load_error(kHead + "run: {iterations: many}\n"),
             "job.yaml:4:19: run.iterations is 'many'; write an integer from 1 to 1000000");

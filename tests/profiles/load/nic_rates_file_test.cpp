@@ -94,6 +94,9 @@ TEST(NicRates, AreRefusedWithTheirPlace) {
   EXPECT_EQ(refused("seconds,n0,n0.nic1\n0,1Gbps,1Gbps\n")
                 .find("rates.csv:1:1: two columns name n0.nic1"),
             0u);
+  EXPECT_EQ(refused("seconds,rate,rate\n0,1Gbps,2Gbps\n")
+                .find("rates.csv:1:1: two columns are named rate"),
+            0u);
   EXPECT_EQ(refused("seconds,leaf0\n0,1Gbps\n").find("rates.csv:1:1: the column 'leaf0' names no"),
             0u);
 }
