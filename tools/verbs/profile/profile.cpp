@@ -8,6 +8,7 @@
 #include "profiles/device/compute.h"
 #include "profiles/device/device.h"
 #include "profiles/error.h"
+#include "profiles/load/keys/tables.h"
 #include "profiles/load/load.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/program_file.h"
@@ -126,6 +127,12 @@ std::string checked(const std::string& file) {
     return "cluster of " + humane_count(job.spec.cluster.gpus_per_node, "GPU") + " and " +
            humane_count(job.spec.cluster.nics_per_node, "NIC") + " per node";
   }
+  if (schema && kind != kJobSchema && kind != kResultSchema)
+    fail(schema->mark,
+         "a file of schema " + quote(kind) +
+             " is none that is checked here; known: " + std::string(kModelProfile.schema) + ", " +
+             std::string(kDeviceProfile.schema) + ", " + std::string(kClusterProfile.schema) +
+             ", " + std::string(kJobSchema) + " and " + std::string(kResultSchema));
   const LoadedJob job = load_job(path, {});
   const Workload workload = plan_workload(job.spec);
   return "job of " + humane_count(workload.ranks - workload.servers, "rank") + ", " +
