@@ -58,6 +58,8 @@ struct CompressedCall {
 
   std::uint64_t elements() const { return content.elements(); }
 
+  // False of a rank that has states and is not yet as far.
+  bool begun(GroupRank r) const { return !call.states || call.states->begun(exchange_of(r)); }
   // The tensor that the rank compresses; with states, the rank must have begun the exchange.
   std::vector<float> tensor(GroupRank r) const {
     if (!call.states) return gradient(r);
