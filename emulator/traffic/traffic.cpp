@@ -60,10 +60,18 @@ class Planner {
     }
   }
 
-  TrafficPlan plan(int iteration) {
-    count_ops(iteration);
-    for (const auto& [call, times] : calls_) add_call(call, times);
-    finish();
+  // The mean of iterations, each of which counts so often.
+  TrafficPlan plan(const std::map<int, std::uint64_t>& iterations) {
+    std::uint64_t count = 0;
+    for (const auto& [iteration, times] : iterations) {
+      count_ops(iteration, times);
+      double latency = 0;
+      for (const auto& [call, in_one] : std::exchange(calls_, {}))
+        latency = std::max(latency, add_call(call, in_one * times));
+      plan_.latency_seconds += latency * static_cast<double>(times);
+      count += times;
+    }
+    finish(count);
     return std::move(plan_);
   }
 
@@ -86,7 +94,8 @@ class Planner {
     auto operator<=>(const Call&) const = default;
   };
 
-  void count_ops(int iteration) {
+  void count_ops(int iteration, std::uint64_t times) {
+    double longest = 0;
     std::vector<std::vector<OpTimes>> of_role;
     for (const Role& role : workload_.roles) {
       std::vector<OpTimes>& calls = of_role.emplace_back();
@@ -101,9 +110,10 @@ class Planner {
             compute += t.op->duration * static_cast<Picoseconds>(t.times);
           if (kind == Op::Kind::collective || kind == Op::Kind::recv) calls.push_back(t);
         }
-        if (s == 0) plan_.compute_seconds = std::max(plan_.compute_seconds, seconds(compute));
+        if (s == 0) longest = std::max(longest, seconds(compute));
       }
     }
+    plan_.compute_seconds += longest * static_cast<double>(times);
     for (const WorldRank rank : each<WorldRank>(workload_.ranks))
       for (const OpTimes& t : of_role[workload_.role_of[rank]]) count_op(rank, *t.op, t.times);
   }
@@ -175,7 +185,8 @@ class Planner {
     return {std::shared_ptr<const Schedule>(), schedules_.get(call.group, op).schedule.get()};
   }
 
-  void add_call(const Call& call, std::uint64_t times) {
+  // Returns chain_seconds().
+  double add_call(const Call& call, std::uint64_t times) {
     const auto kind = workload_.groups[call.group].kind;
     const std::uint16_t index = call.target != kNoRank
                                     ? schedules_.transfer_row(kind)
@@ -183,7 +194,6 @@ class Planner {
     CollectiveTraffic& row = plan_.collectives[index];
     row.calls += times;
     const double chain = chain_seconds(call);
-    plan_.latency_seconds = std::max(plan_.latency_seconds, chain);
     touched_.clear();
     const std::uint64_t inside_before = plan_.intra_messages, sent_before = row.wire_messages;
     if (const Algorithm* scheme = scheme_of(call)) {
@@ -214,6 +224,7 @@ class Planner {
     group.chained += std::max(serial, chain) * static_cast<double>(times);
     row.seconds_at_least = std::max(row.seconds_at_least, group.serial);
     row.chained_seconds = std::max(row.chained_seconds, group.chained);
+    return chain;
   }
 
   double nic_seconds(Nic nic, std::uint64_t bytes) const {
@@ -364,18 +375,31 @@ class Planner {
                      sum.messages / paths + (number < sum.messages % paths)});
   }
 
-  void finish() {
-    for (const auto& row : plan_.collectives) {
+  // Makes a mean of what was summed up over so many iterations.
+  void finish(std::uint64_t iterations) {
+    const auto count = static_cast<double>(iterations);
+    const auto mean = [&](std::uint64_t sum) { return (sum + iterations / 2) / iterations; };
+    for (auto& row : plan_.collectives) {
       plan_.wire_bytes += row.wire_bytes;
       plan_.wire_messages += row.wire_messages;
+      for (std::uint64_t* sum : {&row.calls, &row.buffer_bytes, &row.messages, &row.bytes,
+                                 &row.wire_messages, &row.wire_bytes, &row.wire_credits})
+        *sum = mean(*sum);
+      row.seconds_at_least /= count;
+      row.chained_seconds /= count;
     }
+    for (std::uint64_t* sum : {&plan_.wire_messages, &plan_.wire_bytes, &plan_.intra_messages,
+                               &plan_.intra_bytes, &plan_.work_inside_nodes})
+      *sum = mean(*sum);
+    plan_.compute_seconds /= count;
+    plan_.latency_seconds /= count;
     for (const auto& [pair, sum] : pairs_) {
-      plan_.pairs.push_back({pair.first, pair.second, static_cast<double>(sum.bytes),
-                             static_cast<double>(sum.messages)});
+      plan_.pairs.push_back({pair.first, pair.second, static_cast<double>(sum.bytes) / count,
+                             static_cast<double>(sum.messages) / count});
     }
     double busiest_nic = 0;
     for (const Nic nic : egress_.keys()) {
-      const std::uint64_t bytes = std::max(egress_[nic], ingress_[nic]);
+      const std::uint64_t bytes = mean(std::max(egress_[nic], ingress_[nic]));
       plan_.busiest_nic_bytes = std::max(plan_.busiest_nic_bytes, bytes);
       busiest_nic = std::max(busiest_nic, nic_seconds(nic, bytes));
     }
@@ -383,9 +407,9 @@ class Planner {
     for (const LinkCount& link : links_) busiest_link = std::max(busiest_link, link.busy);
     plan_.step_seconds_at_least =
         std::max({plan_.compute_seconds, seconds(workload_.least), busiest_nic,
-                  seconds(busiest_link), plan_.latency_seconds});
-    plan_.network =
-        network_report(cluster_.topology(), links_, 1, plan_.step_seconds_at_least, true);
+                  seconds(busiest_link) / count, plan_.latency_seconds});
+    plan_.network = network_report(cluster_.topology(), links_, count,
+                                   count * plan_.step_seconds_at_least, true);
   }
 
   std::set<Connection>* const connections_;  // null: not asked for
@@ -416,12 +440,21 @@ class Planner {
 }  // namespace
 
 TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration) {
-  return Planner(spec, workload).plan(iteration);
+  return Planner(spec, workload).plan({{iteration, 1}});
+}
+
+TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload) {
+  const int last = distinct_iterations(workload) - 1;
+  std::map<int, std::uint64_t> measured;
+  for (int i = spec.run.warmup; i < spec.run.warmup + spec.run.iterations; ++i)
+    ++measured[std::min(static_cast<int>(program_number(workload, i)), last)];
+  return Planner(spec, workload).plan(measured);
 }
 
 std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload) {
   std::set<Connection> all;
-  for (int i = 0; i < distinct_iterations(workload); ++i) Planner(spec, workload, &all).plan(i);
+  for (int i = 0; i < distinct_iterations(workload); ++i)
+    Planner(spec, workload, &all).plan({{i, 1}});
   return {all.begin(), all.end()};
 }
 

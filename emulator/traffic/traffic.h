@@ -48,6 +48,8 @@ struct TrafficPlan {
 // Traffic of iteration `iteration`, by default the steady state. Throws Error(usage) if an
 // algorithm is unknown.
 TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration = 1 << 30);
+// The mean of the iterations that a run measures, whose sizes may differ.
+TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload);
 
 // Whether any iteration of the job sends packets.
 bool sends_packets(const JobSpec& spec, const Workload& workload);

@@ -15,6 +15,7 @@
 #include "collectives/compressor.h"
 #include "emulator/verify/gradient_states.h"
 #include "emulator/verify/verify.h"
+#include "switch/assert.h"
 
 namespace ghostrank {
 
@@ -26,10 +27,12 @@ struct CompressedCall {
         rank(c.rank),
         ranks(c.collective.size),
         round(call.options.round) {
-    if (round == 0) return;
+    // The second call of an exchange of parts is no round of the method.
+    if (round == 0 || method.rounds == 1) return;
     if (call.states) {
       const std::span<const std::byte> received = call.states->received(exchange_of(rank));
       first_sum.assign(received.begin(), received.end());
+      GHOSTRANK_ASSERT(first_sum.size() == bytes_before());
       return;
     }
     for (int before = 0; before < round; ++before) {
@@ -55,6 +58,8 @@ struct CompressedCall {
 
   std::uint64_t elements() const { return content.elements(); }
 
+  // False of a rank that has states and is not yet as far.
+  bool begun(GroupRank r) const { return !call.states || call.states->begun(exchange_of(r)); }
   // The tensor that the rank compresses; with states, the rank must have begun the exchange.
   std::vector<float> tensor(GroupRank r) const {
     if (!call.states) return gradient(r);
@@ -105,6 +110,15 @@ struct CompressedCall {
     for (later.round = round + 1; later.round < method.rounds; ++later.round)
       if (method.size(elements(), later) > 0) return false;
     return true;
+  }
+
+  // Bytes of the sums of all rounds before this one.
+  std::uint64_t bytes_before() const {
+    std::uint64_t elements_before = 0;
+    CompressionOptions then = call.options;
+    for (then.round = 0; then.round < round; ++then.round)
+      elements_before += method.size(elements(), then);
+    return elements_before * bytes_of(method.payload);
   }
 
   const CompressedContent& call;

@@ -59,6 +59,13 @@ std::span<const float> GradientStates::give(const ExchangeOf& of, std::vector<fl
   return made;
 }
 
+bool GradientStates::begun(const ExchangeOf& of) {
+  const std::lock_guard lock(mutex_);
+  const Given& given = slot(of);
+  return given.iteration == of.iteration &&
+         !given.by_rank[static_cast<std::size_t>(of.rank)].empty();
+}
+
 std::span<const float> GradientStates::given(const ExchangeOf& of) {
   const std::lock_guard lock(mutex_);
   const Given& given = slot(of);

@@ -4,11 +4,12 @@
 // it receives; the other ranks check the data that they receive against its tensor.
 //
 //   start of a call   give(): the rank's tensor, for others to see     (own thread)
-//   end of a call     given(): every rank's; finish(): its own state   (own thread)
+//   end of a call     given(): others'; finish(): its own state        (own thread)
 //
-// A rank ends an exchange only after all have begun it, and begins the next one of that tensor only
-// then. So the tensors of two iterations are kept, and given() finds those of all ranks at the end
-// of a call. All ranks are in one process.
+// A rank ends an exchange after all others that send something have begun it; begun() tells whether
+// the rest have. All have ended it before any sends its payload in the next exchange of that
+// tensor, because ranks tell each other the lengths of their payloads first. So the tensors of two
+// iterations are kept. All ranks are in one process.
 //
 // Units: elements. Threading: begin_segment() and training() while nobody plays; the others on the
 // thread that plays the rank.
@@ -47,7 +48,8 @@ class GradientStates {
   // The tensor that the rank compresses: made when it is first asked for in an iteration, of
   // `gradient` or, where the rank learns a task, of the task's gradient.
   std::span<const float> give(const ExchangeOf& of, std::vector<float> gradient);
-  std::span<const float> given(const ExchangeOf& of);
+  bool begun(const ExchangeOf& of);                    // whether the rank has given it
+  std::span<const float> given(const ExchangeOf& of);  // the rank must have begun
   // Ends the rank's exchange. `sum`: of all ranks' tensors as decompressed; `own`: its own part.
   void finish(const ExchangeOf& of, std::span<const float> own, std::span<const float> sum,
               bool vote);

@@ -327,7 +327,10 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
     facts.background.push_back(service_facts(workload, kind));
   facts.streams = stream_facts(workload);
   facts.groups = group_facts(workload);
-  facts.traffic = plan_traffic(job.spec, workload);
+  const std::optional<CompressionSpec>& compression = job.spec.compression;
+  facts.mean = job.spec.jobs.empty() && compression && compression->method->measure &&
+               steps_differ(job.spec);
+  facts.traffic = facts.mean ? mean_traffic(job.spec, workload) : plan_traffic(job.spec, workload);
   if (job.spec.jobs.empty()) {  // of several jobs each has its own
     const auto last = static_cast<std::uint32_t>(distinct_iterations(workload) - 1);
     facts.tensors = tensor_use(job.spec, workload, last);
@@ -345,6 +348,10 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   if (job.spec.model && !job.spec.program) facts.memory = gpu_memory(job.spec);
   facts.device_memory_bytes = job.spec.device.memory_bytes;
   facts.notes = notes_of(job.spec, workload);
+  if (facts.mean)
+    facts.notes.emplace_back(
+        "payloads differ from step to step: traffic is the mean of the measured iterations, "
+        "programs are those of the last one");
   for (std::string& note : estimate_notes(facts.traffic)) facts.notes.push_back(std::move(note));
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
   if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;
@@ -358,11 +365,13 @@ std::string plan_text(const PlanFacts& facts, const Paint& paint) {
       humane_count(facts.ranks, "rank") + " on " + humane_count(facts.nodes, "node") +
       (facts.storage_nodes > 0 ? " beside " + humane_count(facts.storage_nodes, "storage node")
                                : "") +
-      "; one iteration of the steady state, nothing was sent\n";
-  if (facts.cycle > 1) {
+      (facts.mean ? "; the mean of the measured iterations"
+                  : "; one iteration of the steady state") +
+      ", nothing was sent\n";
+  if (!facts.mean && facts.cycle > 1) {
     text += "from iteration " + std::to_string(facts.opening) + " on, every " +
             std::to_string(facts.cycle) + " iterations are alike; shown is the commonest of them\n";
-  } else if (facts.opening > 0) {
+  } else if (!facts.mean && facts.opening > 0) {
     text += "the steady state begins with iteration " + std::to_string(facts.opening) +
             "; before, the programs differ\n";
   }

@@ -95,7 +95,7 @@ float by_fit(std::span<const float> tensor, const CompressionOptions& options) {
   for (const float x : tensor)
     if (std::isfinite(x)) left.push_back(std::abs(x));
   const std::vector<double> shares = shares_of(options, step_of(law));
-  double threshold = 0;
+  double threshold = std::numeric_limits<double>::infinity();  // stays of zeros
   for (std::size_t m = 0; m < shares.size() && !left.empty(); ++m) {
     const float base = m == 0 ? 0 : *std::min_element(left.begin(), left.end());
     const Moments moments = moments_of(left, base);
@@ -107,7 +107,6 @@ float by_fit(std::span<const float> tensor, const CompressionOptions& options) {
     threshold = static_cast<double>(base) + excess;
     std::erase_if(left, [&](float a) { return static_cast<double>(a) <= threshold; });
   }
-  if (threshold <= 0) return std::numeric_limits<float>::infinity();
   return std::max(static_cast<float>(threshold), std::numeric_limits<float>::denorm_min());
 }
 

@@ -85,7 +85,9 @@ class Pass {
         samples_(spec, calls_of(program)) {}
 
   void run() {
-    for (OpList& stream : program_.streams) {
+    for (std::size_t s = 0; s < program_.streams.size(); ++s) {
+      OpList& stream = program_.streams[s];
+      workers_ = workers(program_, s);
       stream = stream.rewritten([&](const Op& op, OpList& out) { append(op, out); });
       stream.shrink_to_fit();
     }
@@ -144,11 +146,19 @@ class Pass {
                                              exchange.count);
       if (spec_.compression->exchange == PayloadExchange::broadcast)
         broadcast(exchange, sizes, out);
-      else if (exchange.count > 0)
+      else if (exchange.count > 0) {
+        if (received > 0) fence(out);  // a round starts from the sums of those before
         out.push_back(exchange);
+      }
       received += static_cast<double>(exchange.count * bytes_of(exchange.dtype));
     }
     return received * (workload_.ranks - 1);
+  }
+
+  // Makes the next call wait for the ones before. Where one worker serves the stream, it does
+  // anyway.
+  void fence(OpList& out) {
+    if (workers_ > 1) out.push_back(delay("fence", 0));
   }
 
   // One after the other, every rank is root; `sizes`: of their payloads, which may be empty.
@@ -191,6 +201,7 @@ class Pass {
     lengths.count = 2;
     lengths.tensor = 0;
     out.push_back(lengths);
+    fence(out);  // ranks receive payloads of the lengths that they were told
     Op exchange = op;
     exchange.func = Func::all_gather_v;
     exchange.dtype = method_.payload;
@@ -302,6 +313,7 @@ class Pass {
   const std::vector<std::uint64_t> rows_;
   const std::vector<TensorShape> shapes_;
   std::size_t next_shape_ = 0;
+  int workers_ = 1;  // of the stream that is written
   const DrawnParts samples_;
 };
 

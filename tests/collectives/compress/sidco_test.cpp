@@ -156,6 +156,20 @@ TEST(Sidco, ReachesTheRatioOfEveryLaw) {
     }
 }
 
+TEST(Sidco, OfRatio1SendsAllButZeros) {
+  GradientLaw law;
+  law.kind = GradientLaw::Kind::gaussian;
+  std::vector<float> tensor(1000);
+  law.draw(5, tensor);
+  tensor[3] = tensor[500] = 0;
+  CompressionOptions options;
+  options.ratio = 1;
+  for (const char* name : kMethods) {
+    EXPECT_EQ(method(name).measure(tensor, options), 8 * 998) << name;
+    EXPECT_EQ(method(name).measure(std::vector<float>(1000), options), 0) << name;
+  }
+}
+
 TEST(Sidco, ReachesTheRatioOfRealGradients) {
   TrainedNetwork network;
   std::vector<std::vector<float>> steps;

@@ -1,6 +1,7 @@
 // Jobs that compress gradients: the bytes exchanged, real payloads on every fabric, the time of
 // compression, and the tensors that are not compressed.
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <string>
 #include <unistd.h>
@@ -106,6 +107,30 @@ TEST(Compression, ExchangesPayloadsInPlaceOfGradients) {
   const TrafficPlan top = traffic("compression: {method: topk}\n");
   EXPECT_EQ(buffer(top, "allreduce"), 0u);
   EXPECT_EQ(buffer(top, "all_gather"), 6u * 8 * 80);
+}
+
+// Also where the payloads of some steps are twice as long as those of others.
+TEST(Compression, IsPlannedWithTheMeanOfItsSteps) {
+  for (const char* differ :
+       {"method: threshold, threshold: 0.003}\ntensors: {drift: {scale: 0.8}}\n",
+        "method: dgc, ratio: 0.1, memory: dgc}\n"}) {
+    SCOPED_TRACE(differ);
+    const LoadedJob loaded =
+        test::load_text(job(std::string("fabric: {kind: virtual}\ncompression: {") + differ),
+                        {"run.verify=false", "run.warmup=2", "run.iterations=6"});
+    const Workload workload = plan_workload(loaded.spec);
+    const TrafficPlan mean = mean_traffic(loaded.spec, workload);
+    const Result result = play(loaded, workload);
+    double bytes = 0, messages = 0;
+    for (const PairTraffic& pair : mean.pairs) bytes += pair.bytes, messages += pair.messages;
+    EXPECT_DOUBLE_EQ(bytes, result.wire_bytes_per_iteration);
+    EXPECT_DOUBLE_EQ(messages, result.messages_per_iteration);
+    EXPECT_EQ(mean.wire_bytes, static_cast<std::uint64_t>(std::llround(bytes)));
+    EXPECT_NE(mean.wire_bytes, plan_traffic(loaded.spec, workload).wire_bytes);
+    double slowest = 0;
+    for (const IterationReport& i : result.iterations) slowest = std::max(slowest, i.seconds);
+    EXPECT_LE(mean.step_seconds_at_least, slowest);
+  }
 }
 
 TEST(Compression, CostsWhatTheMethodSaysAndIsInTheResult) {

@@ -1,7 +1,9 @@
 // How payloads are exchanged: GRACE's communicators with their bytes on the wire, and PyTorch's
 // communication hooks with theirs per bucket, all with real payloads.
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -47,6 +49,40 @@ TEST(PayloadExchanges, GiveTheSumWithinItsErrorOnEveryFabric) {
         EXPECT_GT(result.verify->checked_elements, 2u * 6 * 8021);
         EXPECT_EQ(result.verify->wrong_elements, 0u);
       }
+}
+
+// The start and end of a rank's calls of an exchange, in order.
+std::vector<std::pair<Picoseconds, Picoseconds>> calls_of(const std::string& library,
+                                                          const std::string& compression) {
+  const LoadedJob loaded =
+      test::load_text(test::text_of({.layers = {{"[3000, 20, 5001]"}}, .nodes = 4}) +
+                      "run: {warmup: 0, iterations: 1, verify: true}\nfabric: {kind: "
+                      "virtual}\ncollectives: {library: " +
+                      library + "}\ncompression: {" + compression + "}\n");
+  RunOptions options;
+  options.trace_ranks = {WorldRank(0)};
+  const auto control = Control::meet(World{});
+  Observer nobody;
+  const Result result = run_job(loaded, plan_workload(loaded.spec), *control, options, nobody);
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  std::vector<std::pair<Picoseconds, Picoseconds>> calls;
+  for (const Span& span : result.spans)
+    if (span.kind == 1) calls.emplace_back(span.start, span.start + span.duration);
+  std::sort(calls.begin(), calls.end());
+  return calls;
+}
+
+// A second factor follows from the sum of the first, and payloads have the lengths exchanged
+// before: also where a library's stream runs two calls at a time, as Gloo's.
+TEST(PayloadExchanges, OfTwoCallsMakeThemOneAfterTheOther) {
+  for (const char* library : {"gloo", "nccl-2.28"})
+    for (const char* how :
+         {"method: powersgd, memory: powersgd", "method: dgc, memory: dgc, ratio: 0.1"}) {
+      SCOPED_TRACE(std::string(library) + " " + how);
+      const auto times = calls_of(library, how);
+      ASSERT_EQ(times.size(), 2u);
+      EXPECT_GE(times[1].first, times[0].second);
+    }
 }
 
 double bytes_of(const Result& result) {
