@@ -338,7 +338,7 @@ struct Result {
   std::vector<IterationReport> iterations;  // measured ones; of several jobs, of the first
   std::vector<JobReport> jobs;              // empty: there is one
   int iterations_asked = 0;                 // measured iterations if nothing interrupts the run
-  bool deterministic = false;               // virtual time without jitter: nothing varies by chance
+  bool deterministic = false;               // virtual time, and nothing varies by chance
   std::vector<CollectiveReport> collectives;
   double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
   double intra_node_bytes_per_iteration = 0, intra_node_messages_per_iteration = 0;
