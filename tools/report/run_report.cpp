@@ -342,7 +342,7 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
                                   hit});
   }
   facts.push_back({"exactness", exactness_text(result)});
-  if (f.modelled) facts.push_back({"hash", result_hash(result)});
+  if (const std::string hash = result_hash(result); !hash.empty()) facts.push_back({"hash", hash});
 }
 
 }  // namespace
