@@ -1,10 +1,13 @@
 #include "emulator/several_jobs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <utility>
 
+#include "emulator/result/figures.h"
 #include "profiles/error.h"
 #include "profiles/planners/background/background.h"
 
@@ -53,6 +56,32 @@ double end_of(const std::vector<IterationReport>& iterations, std::size_t count)
   double end = 0;
   for (std::size_t i = 0; i < std::min(count, iterations.size()); ++i) end += iterations[i].seconds;
   return end;
+}
+
+// Adds to the result of all what the play of one job alone says about itself: the time alone is as
+// good as that play was.
+void judge_also(const Result& alone, const std::string& job, Result& all) {
+  const std::string who = "job " + job + " alone: ";
+  const Fidelity& own = alone.fidelity;
+  Fidelity& f = all.fidelity;
+  for (double Fidelity::*const worst :
+       {&Fidelity::lateness_us_p50, &Fidelity::lateness_us_p99, &Fidelity::lateness_us_max,
+        &Fidelity::critical_lateness, &Fidelity::rate_error, &Fidelity::run_queue_wait,
+        &Fidelity::loop_busy, &Fidelity::throttled, &Fidelity::queued})
+    f.*worst = std::max(f.*worst, own.*worst);
+  f.faithful &= own.faithful;
+  if (!own.faithful) f.reason += (f.reason.empty() ? "" : "; ") + who + own.reason;
+  std::erase_if(f.valid_for, [&](const std::string& use) {
+    return std::ranges::find(own.valid_for, use) == own.valid_for.end();
+  });
+  for (const std::string& note : alone.notes)
+    if (std::ranges::find(all.notes, note) == all.notes.end()) all.notes.push_back(who + note);
+  for (const StallReport& stall : alone.stalls) {
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(), "nothing moved for %.1f s from %.1f s on, wall",
+                  stall.wall_seconds, stall.wall_start_s);
+    all.notes.push_back(who + text.data());
+  }
 }
 
 }  // namespace
@@ -141,6 +170,9 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
     own.alone = std::move(alone[j].iterations);
     if (asked[j] == 0 && !own.iterations.empty())  // it may have had time for fewer
       own.alone.resize(std::min(own.alone.size(), own.iterations.size()));
+    judge_also(alone[j], own.name, result);
+    if (result.fidelity.modelled) continue;
+    for (Figure& figure : job_figures(own)) result.fidelity.figures.push_back(std::move(figure));
   }
   return result;
 }

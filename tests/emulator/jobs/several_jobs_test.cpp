@@ -343,6 +343,36 @@ TEST(SeveralJobs, MayHaveServersBesideTheirGpus) {
   EXPECT_EQ(servers, (std::vector<std::string>{"n3", "n5"}));
 }
 
+// Messages of a few bytes follow each other in less time than any machine needs to hand one over.
+TEST(SeveralJobs, AreNotFaithfulWhereOneIsNot) {
+  SmallJob calm(2, 1, FabricKind::memory), hasty = calm;
+  calm.compute(5 * kPicosPerMilli);
+  hasty.collective(Func::all_reduce, 16);
+  SmallJob cluster(4, 1, FabricKind::memory);
+  cluster.spec.cluster.nic = {kRate, 0};
+  SmallJob job = together(cluster, {{calm, {0, 1}}, {hasty, {2, 3}}});
+  job.spec.dilation = 1;
+  const Result result = job.run();
+  EXPECT_FALSE(result.fidelity.faithful);
+  EXPECT_NE(result.fidelity.reason.find("job b alone: lateness on the critical path"),
+            std::string::npos)
+      << result.fidelity.reason;
+  EXPECT_EQ(std::ranges::count(result.fidelity.valid_for, "step_time"), 0);
+  EXPECT_TRUE(std::ranges::any_of(result.fidelity.figures, [](const Figure& figure) {
+    return figure.name == "jobs.b.slowdown";
+  }));
+}
+
+// While one plays alone, the threads of the other end at once.
+TEST(SeveralJobs, AreNotBusyWhereTheyRest) {
+  SmallJob calm(2, 1, FabricKind::memory);
+  calm.compute(5 * kPicosPerMilli);
+  SmallJob job = together(SmallJob(4, 1, FabricKind::memory), {{calm, {0, 1}}, {calm, {2, 3}}});
+  job.spec.dilation = 1;
+  job.spec.run.shards = 2;
+  EXPECT_LT(job.run().fidelity.loop_busy, 0.9);
+}
+
 TEST(SeveralJobs, RefuseStepsThatTakeNoTime) {
   SmallJob idle(2, 1, FabricKind::virtual_time);
   SmallJob job =
