@@ -95,7 +95,7 @@ class Session::Play {
                        : spec_.dilation > 0 ? spec_.dilation
                                             : result_.capacity.dilation_needed;
     result_.iterations_asked = phase_.iterations;
-    result_.deterministic = virtual_ && spec_.run.jitter == 0;
+    result_.deterministic = is_deterministic();
     step_seconds_ = result_.capacity.step_seconds_at_least;
     looks_.clear();
     hopeless_ = false;
@@ -140,6 +140,15 @@ class Session::Play {
           states_.get(), options_.link_times}));
     }
     return shards;
+  }
+
+  // Whether nothing of a step varies by chance. A seed repeats lost packets as it repeats jitter,
+  // yet the next step has others.
+  bool is_deterministic() const {
+    const PacketSpec& packets = spec_.fabric.packets;
+    const bool faults = packets.loss + packets.duplicates + packets.reordering > 0;
+    return virtual_ && spec_.run.jitter == 0 &&
+           !(faults && !cluster_.schemes().empty() && sends_packets(spec_, workload_));
   }
 
   // What this phase needs of the machine. A virtual run needs nothing, so a single-program phase of

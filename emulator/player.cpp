@@ -531,8 +531,13 @@ SegmentReport Player::gather(SegmentReport mine) {
            " reports are here");
   SegmentReport sum;
   for (SegmentReport& r : reports_) sum.merge(r);
-  sum.median_error = median_error(first_job().steps, first_job().late);
   sum.median_seconds = median(first_job().steps);
+  for (std::size_t job = 0; job < jobs_.size(); ++job) {
+    if (segment_.job != kEveryJob && segment_.job != static_cast<int>(job)) continue;  // it rests
+    const JobSums& own = jobs_[job];
+    sum.median_error = std::max(sum.median_error, median_error(own.steps, own.late));
+    if (!own.steps.empty()) sum.median_seconds = std::min(sum.median_seconds, median(own.steps));
+  }
   if (chooser_) sum.call_seconds = seconds_of_calls(sum, chooser_->exchange());
   if (watch_ && whole)
     for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, segment_.dilation)))

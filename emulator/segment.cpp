@@ -103,11 +103,15 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   part.end = s.end;
   part.until = s.until;
   part.wall_behind = s.wall_behind;
-  const double wall = std::max(s.wall_seconds, 1e-9);
-  part.held_up = s.held_up_seconds / wall;
-  part.taken = s.taken_seconds / wall;
-  part.queued = s.run_queue_seconds < 0 ? -1 : s.run_queue_seconds / wall;
-  part.loop_busy = std::max(0.0, 1 - s.idle_seconds / wall);
+  // A shard without events rested, as while another job plays alone. Its time is too short for
+  // shares of it.
+  if (s.events > 0) {
+    const double wall = std::max(s.wall_seconds, 1e-9);
+    part.held_up = s.held_up_seconds / wall;
+    part.taken = s.taken_seconds / wall;
+    part.queued = s.run_queue_seconds < 0 ? -1 : s.run_queue_seconds / wall;
+    part.loop_busy = std::max(0.0, 1 - s.idle_seconds / wall);
+  }
   part.paced = s.paced;
   part.pace_error = s.pace_error;
   part.events = s.events;

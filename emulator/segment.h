@@ -24,8 +24,8 @@ struct SegmentSummary {
   // unreadable.
   double held_up = 0, taken = 0, queued = 0;
   double throttled = 0;  // of the worst process, by its CPU quota
-  // Relative error of the median step, and its duration in emulated seconds; from process 0, which
-  // hears of every iteration.
+  // Relative error of the median step, and its duration in emulated seconds; of several jobs, the
+  // greatest error and the shortest step. From process 0, which hears of every iteration.
   double median_error = 0, median_seconds = 0;
   double call_seconds = 0;  // of all calls that a StepChooser measures, as process 0 sums them
   double loop_busy = 0;

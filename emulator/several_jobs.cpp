@@ -1,10 +1,13 @@
 #include "emulator/several_jobs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <utility>
 
+#include "emulator/result/figures.h"
 #include "profiles/error.h"
 #include "profiles/planners/background/background.h"
 
@@ -55,6 +58,51 @@ double end_of(const std::vector<IterationReport>& iterations, std::size_t count)
   return end;
 }
 
+// Adds to the result of all what the play of one job alone says about itself: the time alone is as
+// good as that play was.
+void judge_also(const Result& alone, const std::string& job, Result& all) {
+  if (!alone.interrupted.empty()) return;
+  const std::string who = "job " + job + " alone: ";
+  const Fidelity& own = alone.fidelity;
+  Fidelity& f = all.fidelity;
+  for (double Fidelity::*const worst :
+       {&Fidelity::lateness_us_p50, &Fidelity::lateness_us_p99, &Fidelity::lateness_us_max,
+        &Fidelity::critical_lateness, &Fidelity::rate_error, &Fidelity::run_queue_wait,
+        &Fidelity::loop_busy, &Fidelity::throttled, &Fidelity::queued})
+    f.*worst = std::max(f.*worst, own.*worst);
+  f.faithful &= own.faithful;
+  if (!own.faithful) f.reason += (f.reason.empty() ? "" : "; ") + who + own.reason;
+  std::erase_if(f.valid_for, [&](const std::string& use) {
+    return std::ranges::find(own.valid_for, use) == own.valid_for.end();
+  });
+  for (const std::string& note : alone.notes)
+    if (std::ranges::find(all.notes, note) == all.notes.end()) all.notes.push_back(who + note);
+  for (const StallReport& stall : alone.stalls) {
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(), "nothing moved for %.1f s from %.1f s on, wall",
+                  stall.wall_seconds, stall.wall_start_s);
+    all.notes.push_back(who + text.data());
+  }
+}
+
+// The jobs as far as each has played alone; empty if none was measured.
+std::vector<JobReport> jobs_alone(const std::vector<Result>& alone) {
+  std::vector<JobReport> jobs;
+  for (const Result& one : alone)
+    if (jobs.empty()) jobs = one.jobs;  // every play names all jobs
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    if (!alone[j].jobs.empty()) jobs[j] = alone[j].jobs[j];
+    jobs[j].iterations.clear();
+  }
+  return jobs;
+}
+
+void stop(const std::string& why, Result& result) {
+  result.interrupted = why;
+  result.fidelity.faithful = false;
+  result.fidelity.reason = why;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> iterations_together(const std::vector<WorkloadJob>& jobs,
@@ -101,22 +149,48 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
   Session session(job, workload, control, options, relay);
   const std::size_t jobs = workload.jobs.size();
   std::vector<Result> alone(jobs);
-  std::vector<double> steps(jobs);
-  // One iteration more than is measured: streams that outlive their iteration make the last longer.
+  // Returns why the run was stopped meanwhile; empty: it was not. One iteration more than is
+  // measured: streams that outlive their iteration make the last longer.
   const auto play_alone = [&](std::size_t j, std::size_t iterations) {
     phase.job = static_cast<int>(j);
     phase.of_job.assign(jobs, static_cast<std::uint32_t>(iterations + 1));
-    alone[j] = session.play(phase);
-    std::vector<IterationReport>& played = alone[j].iterations;
-    played.resize(std::min(played.size(), iterations));
-    steps[j] = mean_seconds(played);
-    return alone[j].interrupted.empty();
+    Result played = session.play(phase);
+    played.iterations.resize(std::min(played.iterations.size(), iterations));
+    const std::string why = played.interrupted;
+    if (played.iterations.size() >= alone[j].iterations.size()) alone[j] = std::move(played);
+    return why;
   };
   const std::uint32_t of_each = phase.iterations;
   std::vector<std::uint32_t> asked(jobs, of_each);
   if (has_background_beside(job.spec)) asked.back() = 0;
+  // Adds to what all played together, as far as the run came, what each played alone.
+  const auto finish = [&](Result result) {
+    if (result.jobs.empty()) result.jobs = jobs_alone(alone);
+    result.iterations.clear();
+    if (!result.jobs.empty()) result.iterations = result.jobs.front().iterations;
+    std::vector<Figure>& figures = result.fidelity.figures;
+    if (result.iterations.empty()) figures.clear();
+    for (std::size_t j = 0; j < result.jobs.size(); ++j) {
+      JobReport& own = result.jobs[j];
+      own.alone = std::move(alone[j].iterations);
+      if (asked[j] == 0 && !own.iterations.empty())  // it may have had time for fewer
+        own.alone.resize(std::min(own.alone.size(), own.iterations.size()));
+      judge_also(alone[j], own.name, result);
+      if (result.fidelity.modelled) continue;
+      for (Figure& figure : job_figures(own)) figures.push_back(std::move(figure));
+    }
+    return result;
+  };
+  std::vector<double> steps(jobs);
   for (std::size_t j = 0; j < jobs; ++j) {
-    if (!play_alone(j, of_each)) return std::move(alone[j]);
+    if (!play_alone(j, of_each).empty()) {
+      Result result = alone[j];
+      result.jobs.clear();
+      result.notes.push_back("stopped while job " + workload.jobs[j].name +
+                             " played alone: traffic and calls are of that play");
+      return finish(std::move(result));
+    }
+    steps[j] = mean_seconds(alone[j].iterations);
     if (steps[j] <= 0)
       throw Error(job.spec.jobs[j].source + ": a step of job " + workload.jobs[j].name +
                   " takes no time; give it a model or programs that compute or send");
@@ -126,23 +200,22 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
   relay.on = true;
   Result result = session.play(phase);
   relay.on = false;
-  for (;;) {
-    if (!result.interrupted.empty()) return result;
+  while (result.interrupted.empty()) {
     const auto more = cut_or_extend(result.jobs, asked);
     if (!more) break;
     phase.of_job = *more;
-    result = session.play(phase);
+    Result again = session.play(phase);
+    if (!again.interrupted.empty() && again.iterations.size() < result.iterations.size())
+      stop(again.interrupted, result);
+    else
+      result = std::move(again);
   }
-  result.iterations = result.jobs.front().iterations;
-  for (std::size_t j = 0; j < jobs; ++j) {
-    JobReport& own = result.jobs[j];
-    if (own.iterations.size() > of_each && !play_alone(j, own.iterations.size()))
-      return std::move(alone[j]);
-    own.alone = std::move(alone[j].iterations);
-    if (asked[j] == 0 && !own.iterations.empty())  // it may have had time for fewer
-      own.alone.resize(std::min(own.alone.size(), own.iterations.size()));
+  for (std::size_t j = 0; j < jobs && result.interrupted.empty(); ++j) {
+    const std::size_t measured = result.jobs[j].iterations.size();
+    if (measured <= of_each) continue;
+    if (const std::string why = play_alone(j, measured); !why.empty()) stop(why, result);
   }
-  return result;
+  return finish(std::move(result));
 }
 
 }  // namespace ghostrank

@@ -113,12 +113,20 @@ struct Port {
   // for `duration`, while the ingress may have been busy with messages that arrived earlier.
   // Returns when the message is in: `tail`, or later where they kept it from coming in.
   Moment take_ingress(const Moment& tail, Picoseconds duration) {
-    const Picoseconds head = tail.at - duration;
-    Picoseconds rest = duration;
-    if (head > ingress_free.at)
+    return take_ingress(tail, tail.at - duration, duration);
+  }
+  // The same where the port's rate changes: the bytes have come since `head`, and would take
+  // `duration` from when the ingress is free.
+  Moment take_ingress(const Moment& tail, Picoseconds head, Picoseconds duration) {
+    if (head > ingress_free.at) {
       idle.add(ingress_free.at, head);
-    else
-      rest -= std::min(rest, idle.take_since(head));
+      return ingress_free = tail;
+    }
+    Picoseconds taken = idle.take_since(head);
+    if (const Picoseconds came = tail.at - head; came != duration && taken > 0) [[unlikely]]
+      taken = static_cast<Picoseconds>(static_cast<double>(taken) * static_cast<double>(duration) /
+                                       static_cast<double>(came));
+    const Picoseconds rest = duration - std::min(duration, taken);
     ingress_free = later(tail, {ingress_free.at + rest, ingress_free.slip});
     return ingress_free;
   }

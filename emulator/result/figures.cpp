@@ -49,6 +49,13 @@ std::vector<double> without(std::span<const double> played, std::span<const doub
   return values;
 }
 
+std::vector<double> all_of(const std::vector<IterationReport>& iterations,
+                           double IterationReport::*part) {
+  std::vector<double> values;
+  for (const IterationReport& i : iterations) values.push_back(i.*part);
+  return values;
+}
+
 }  // namespace
 
 double error_of(double played, double without_lateness) {
@@ -68,11 +75,8 @@ double median_error(std::span<const double> seconds, std::span<const double> lat
 }
 
 std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations) {
-  std::vector<double> played, late;
-  for (const IterationReport& i : iterations) {
-    played.push_back(i.seconds);
-    late.push_back(i.late_seconds);
-  }
+  const std::vector<double> played = all_of(iterations, &IterationReport::seconds),
+                            late = all_of(iterations, &IterationReport::late_seconds);
   if (played.empty()) return {};
   const std::vector<double> clean = without(played, late);
   std::vector<Figure> figures{{"step_time.median", median_error(played, late)},
@@ -90,12 +94,30 @@ std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations)
   for (const auto& [name, part] :
        {std::pair("exposed_comm", &IterationReport::exposed_comm_seconds),
         std::pair("bubble", &IterationReport::bubble_seconds)}) {
-    std::vector<double> values;
-    for (const IterationReport& i : iterations) values.push_back(i.*part);
-    const double value = median(values);
+    const double value = median(all_of(iterations, part));
     if (value > 0) figures.push_back({name, error_of(value, value - std::min(added, value))});
   }
   return figures;
+}
+
+std::vector<Figure> job_figures(const JobReport& job) {
+  JobReport clean = job;
+  for (auto* const iterations : {&clean.iterations, &clean.alone})
+    for (IterationReport& i : *iterations) i.seconds -= i.late_seconds;
+  const std::string of = "jobs." + job.name + ".";
+  std::vector<Figure> figures;
+  const auto add = [&](const char* what, double played, double without_lateness) {
+    if (played > 0) figures.push_back({of + what, error_of(played, without_lateness)});
+  };
+  add("alone.mean", mean_seconds(job.alone), mean_seconds(clean.alone));
+  add("step_time.mean", mean_seconds(job.iterations), mean_seconds(clean.iterations));
+  add("slowdown", job.slowdown(), clean.slowdown());
+  return figures;
+}
+
+bool is_valid(std::span<const Figure> figures, std::string_view name) {
+  return std::none_of(figures.begin(), figures.end(),
+                      [&](const Figure& f) { return f.name == name && !f.valid(); });
 }
 
 double call_error(double own, std::span<const Figure> figures) {

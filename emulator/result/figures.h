@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "emulator/result/result.h"
@@ -28,6 +29,13 @@ double median_error(std::span<const double> seconds, std::span<const double> lat
 
 // The figures of the measured iterations: those of step_time, and the parts of a step.
 std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations);
+
+// The figures of a job beside others: its mean steps and its slow-down. A slow-down is a ratio of
+// two plays, and may be off by the lateness of either.
+std::vector<Figure> job_figures(const JobReport& job);
+
+// Whether the figure of that name, if there is one, may be believed.
+bool is_valid(std::span<const Figure> figures, std::string_view name);
 
 // The error of the time of calls. `own`: as their slip tells. Slip does not show that a call is too
 // short because a member joined late, so where the median step is not valid, its error is a lower

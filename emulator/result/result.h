@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,7 +48,7 @@ struct IterationReport {
   double late_seconds = 0;   // part of `seconds` that this machine may have added; < 0: made up for
 };
 
-inline double mean_seconds(const std::vector<IterationReport>& iterations) {
+inline double mean_seconds(std::span<const IterationReport> iterations) {
   double sum = 0;
   for (const IterationReport& i : iterations) sum += i.seconds;
   return iterations.empty() ? 0 : sum / static_cast<double>(iterations.size());
@@ -244,7 +245,8 @@ struct CompressionUse {
 };
 
 // One of several jobs on one fabric. `iterations`: those that it had ended when every job had ended
-// as many as were asked for. `alone`: as many, on the same nodes, while the others did nothing.
+// as many as were asked for. `alone`: as many, on the same nodes, while the others did nothing. Of
+// a run that was stopped: what each had ended of either.
 struct JobReport {
   std::string name, nodes;  // "a", "0-3,8"
   int ranks = 0;
@@ -255,10 +257,12 @@ struct JobReport {
   std::optional<TensorUse> tensors;           // as in Result, of this job
   std::optional<CompressionUse> compression;  // likewise
 
-  // Mean step beside the others over mean step alone; 0: unknown, the run was stopped.
+  // Mean step beside the others over mean step alone; 0: unknown, the run was stopped. Steps may
+  // differ, so of a run that was stopped only those count that were played both ways.
   double slowdown() const {
-    const double before = mean_seconds(alone);
-    return before > 0 ? mean_seconds(iterations) / before : 0;
+    const std::size_t both = std::min(alone.size(), iterations.size());
+    const double before = mean_seconds(std::span(alone).first(both));
+    return before > 0 ? mean_seconds(std::span(iterations).first(both)) / before : 0;
   }
 };
 
@@ -338,7 +342,7 @@ struct Result {
   std::vector<IterationReport> iterations;  // measured ones; of several jobs, of the first
   std::vector<JobReport> jobs;              // empty: there is one
   int iterations_asked = 0;                 // measured iterations if nothing interrupts the run
-  bool deterministic = false;               // virtual time without jitter: nothing varies by chance
+  bool deterministic = false;               // virtual time, and nothing varies by chance
   std::vector<CollectiveReport> collectives;
   double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
   double intra_node_bytes_per_iteration = 0, intra_node_messages_per_iteration = 0;

@@ -309,10 +309,8 @@ bool Shard::land(const RankState& r, Event& event) {
   if (port && number == 0) return true;
   if (port) {
     const Picoseconds tail = event.t.at;
-    Port& ingress = nics_[nic];
-    event.t =
-        ingress.take_ingress(event.t, time_at_nic(nic, ingress.ingress_free.at, event.bytes()));
-    ingress.must_queue(tail, event.t.at);
+    event.t = take_ingress(nic, event.t, event.bytes());
+    nics_[nic].must_queue(tail, event.t.at);
   }
   event.kind = Event::Kind::arrival;
   if (number == 0) return schedule(event), false;

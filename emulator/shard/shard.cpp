@@ -378,9 +378,8 @@ void Shard::fire(Event& event) {
       of_agents_ += note;
       const LinkSpeed& speed = note ? cluster_.topology().nic(nic) : nic_;
       Port& port = nics_[nic];
-      const Picoseconds d = rates_ ? time_at_nic(nic, port.ingress_free.at, event.bytes())
-                                   : speed.serialise(event.bytes());
-      const Moment in = port.take_ingress(event.t, d);
+      const Moment in = rates_ ? take_ingress(nic, event.t, event.bytes())
+                               : port.take_ingress(event.t, speed.serialise(event.bytes()));
       event.kind = Event::Kind::arrival;
       if (port.must_queue(event.t.at, in.at)) {
         event.t = in;

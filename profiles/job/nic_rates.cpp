@@ -23,6 +23,18 @@ Picoseconds RateCurve::duration(Picoseconds start, std::uint64_t bytes) const {
   }
 }
 
+Picoseconds RateCurve::duration_until(Picoseconds end, std::uint64_t bytes) const {
+  auto left = static_cast<double>(static_cast<std::int64_t>(bytes));
+  Picoseconds at = end;
+  for (std::size_t i = index(end);; --i) {
+    const double takes = left * changes_[i].ps_per_byte;
+    if (i == 0 || takes <= static_cast<double>(at - changes_[i].from))
+      return end - at + static_cast<Picoseconds>(takes + 0.5);
+    left -= static_cast<double>(at - changes_[i].from) / changes_[i].ps_per_byte;
+    at = changes_[i].from;
+  }
+}
+
 Picoseconds NicRates::next_change(Picoseconds after) const {
   Picoseconds next = kNever;
   for (const RateCurve& curve : curves_) {

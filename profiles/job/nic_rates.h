@@ -32,6 +32,8 @@ class RateCurve {
   double ps_per_byte(Picoseconds at) const { return changes_[index(at)].ps_per_byte; }
   // How long the bytes take from `start` on. With one rate that is LinkSpeed::serialise, exactly.
   Picoseconds duration(Picoseconds start, std::uint64_t bytes) const;
+  // How long the bytes have taken that end at `end`.
+  Picoseconds duration_until(Picoseconds end, std::uint64_t bytes) const;
 
  private:
   std::size_t index(Picoseconds at) const;  // of the change that holds at this time

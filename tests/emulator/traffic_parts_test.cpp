@@ -216,6 +216,15 @@ TEST(Port, LetsAShortMessageInWhileALongOneArrives) {
   EXPECT_EQ(port.take_ingress({3'000}, 2'000).at, 4'030);  // all since 1'000 is taken
 }
 
+// For half of the time in which the long message came the ingress was idle. The other half of its
+// bytes comes at half the rate.
+TEST(Port, TakesTheRestOfAMessageAtTheRateThatItThenHas) {
+  Port port;
+  EXPECT_EQ(port.take_ingress({1'000}, 250).at, 1'000);
+  EXPECT_EQ(port.take_ingress({1'000}, 500, 1'000).at, 1'500);
+  EXPECT_EQ(port.take_ingress({4'000}, 3'000, 500).at, 4'000);  // idle again
+}
+
 // Beside an ingress that knows of every picosecond whether it was idle. Messages come in the order
 // of their last bytes. Five of them leave as many idle times as are kept apart.
 TEST(Port, TakesEachTimeOnce) {

@@ -85,6 +85,20 @@ TEST(Figures, OfAPartAreHeldAgainstThePart) {
 
 // Measured with a quota of 0.3 cores: calls without slip were 24 % too short, in steps that were
 // 27 % too long.
+TEST(Figures, OfASlowDownAreThoseOfBothPlays) {
+  JobReport job;
+  job.name = "a";
+  job.iterations.resize(4);
+  for (IterationReport& i : job.iterations) i.seconds = 2;
+  job.alone = job.iterations;
+  for (const Figure& figure : job_figures(job)) EXPECT_TRUE(figure.valid()) << figure.name;
+  for (IterationReport& i : job.alone) i.late_seconds = 1;
+  const std::vector<Figure> figures = job_figures(job);
+  EXPECT_FALSE(is_valid(figures, "jobs.a.alone.mean"));
+  EXPECT_TRUE(is_valid(figures, "jobs.a.step_time.mean"));
+  EXPECT_FALSE(is_valid(figures, "jobs.a.slowdown"));
+}
+
 TEST(Figures, OfCallsAreNotValidWhereTheMedianStepIsNot) {
   const std::vector<Figure> late = step_figures(steps({{1.27, 0.27}, {1.27, 0.27}})),
                             kept_up = step_figures(steps({{1.005, 0.005}, {1.005, 0.005}}));

@@ -1,5 +1,8 @@
 #include "tools/report/jobs_report.h"
 
+#include <utility>
+
+#include "emulator/result/figures.h"
 #include "profiles/input/quantity.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/background/pattern.h"
@@ -88,11 +91,16 @@ std::string jobs_table(const Result& result) {
                {"bytes/step", Align::right}},
               {}};
   for (const JobReport& job : result.jobs) {
+    const auto known = [&](const char* what, double value, std::string text) {
+      return value > 0 && is_valid(result.fidelity.figures, "jobs." + job.name + "." + what)
+                 ? std::move(text)
+                 : "-";
+    };
     const double alone = mean_seconds(job.alone), beside = mean_seconds(job.iterations);
     table.rows.push_back({job.name, job.nodes, humane_count(job.ranks),
-                          alone > 0 ? humane_seconds(alone) : "-",
-                          beside > 0 ? humane_seconds(beside) : "-",
-                          job.slowdown() > 0 ? "x " + significant(job.slowdown()) : "-",
+                          known("alone.mean", alone, humane_seconds(alone)),
+                          known("step_time.mean", beside, humane_seconds(beside)),
+                          known("slowdown", job.slowdown(), "x " + significant(job.slowdown())),
                           humane_count(static_cast<double>(job.iterations.size())),
                           humane_bytes(job.wire_bytes_per_iteration)});
   }

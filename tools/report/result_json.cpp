@@ -343,7 +343,8 @@ std::string result_json(const Result& result) {
 }
 
 std::string result_hash(const Result& result) {
-  if (!result.fidelity.modelled) return "";
+  // How far traffic had come when a run was stopped depends on its threads.
+  if (!result.fidelity.modelled || !result.interrupted.empty()) return "";
   Json json = to_json(result);
   for (const char* key :
        {"version", "build", "argv", "job", "started_utc", "hosts", "wall_seconds",

@@ -22,7 +22,7 @@ std::string result_json(const Result& result);  // indented, ends in a newline
 
 // 16 hex digits that stand for everything that a run in virtual time played: the JSON without wall
 // times, versions and the machine. Runs of one job have the same, with any number of shards. Empty:
-// the run was in real time.
+// the run was in real time, or ended early.
 std::string result_hash(const Result& result);
 
 // value_at() returns the number at a dotted path ("step_time.median",

@@ -82,9 +82,7 @@ void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result&
 }
 
 bool valid(const Result& result, std::string_view figure) {
-  const std::vector<Figure>& all = result.fidelity.figures;
-  return std::none_of(all.begin(), all.end(),
-                      [&](const Figure& f) { return f.name == figure && !f.valid(); });
+  return is_valid(result.fidelity.figures, figure);
 }
 
 // "p99 of the step (12 %), time/call of allreduce dp (540 %)": what the table leaves out
@@ -342,7 +340,7 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
                                   hit});
   }
   facts.push_back({"exactness", exactness_text(result)});
-  if (f.modelled) facts.push_back({"hash", result_hash(result)});
+  if (const std::string hash = result_hash(result); !hash.empty()) facts.push_back({"hash", hash});
 }
 
 }  // namespace

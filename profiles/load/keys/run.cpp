@@ -27,9 +27,10 @@ constexpr std::array kKeys{
         "by how much a compute is longer if it begins while a collective, a send or a receive of "
         "its rank is in flight and uses the GPU, too: 0.1 is a tenth",
         0, 10},
-    Key{"run.stall_timeout_s", KeyType::number, "60", "end the run when nothing moves for so long",
-        0.001, 1e6}
-        .on("memory ofi packets"),
+    Key{"run.stall_timeout_s", KeyType::number, "60",
+        "end the run when nothing moves for so long; on fabric virtual, when only schemes repeat "
+        "themselves for so long, of emulated time",
+        0.001, 1e6},
     Key{"run.shards", KeyType::auto_integer, "auto",
         "engine threads of a process; auto: memory: one for every core, at most four; else one", 1,
         256},

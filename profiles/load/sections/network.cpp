@@ -226,7 +226,7 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
     fail(in.at("switch.away_us").mark,
          "switch.away_us: the switches stay away for longer than a run may stand still "
          "(run.stall_timeout_s), and with switch.fallback_after_us: 0 nobody gives them up; set "
-         "switch.fallback_after_us, or let them return sooner");
+         "switch.fallback_after_us, let them return sooner, or raise run.stall_timeout_s");
   if (target.text == "model" || !is_network(out.fabric.kind)) return;
   for (const auto& [value, name] : kSwitchTargets)
     if (name == target.text) sw.target = value;

@@ -3,17 +3,20 @@
 #include "emulator/several_jobs.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "collectives/compressor.h"
+#include "emulator/control/control.h"
 #include "profiles/error.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/compression/compression.h"
@@ -341,6 +344,110 @@ TEST(SeveralJobs, MayHaveServersBesideTheirGpus) {
   std::vector<std::string> servers;
   for (const ServerReport& server : job.run().servers) servers.push_back(server.name);
   EXPECT_EQ(servers, (std::vector<std::string>{"n3", "n5"}));
+}
+
+// Messages of a few bytes follow each other in less time than any machine needs to hand one over.
+TEST(SeveralJobs, AreNotFaithfulWhereOneIsNot) {
+  SmallJob calm(2, 1, FabricKind::memory), hasty = calm;
+  calm.compute(5 * kPicosPerMilli);
+  hasty.collective(Func::all_reduce, 16);
+  SmallJob cluster(4, 1, FabricKind::memory);
+  cluster.spec.cluster.nic = {kRate, 0};
+  SmallJob job = together(cluster, {{calm, {0, 1}}, {hasty, {2, 3}}});
+  job.spec.dilation = 1;
+  const Result result = job.run();
+  EXPECT_FALSE(result.fidelity.faithful);
+  EXPECT_NE(result.fidelity.reason.find("job b alone: lateness on the critical path"),
+            std::string::npos)
+      << result.fidelity.reason;
+  EXPECT_EQ(std::ranges::count(result.fidelity.valid_for, "step_time"), 0);
+  EXPECT_TRUE(std::ranges::any_of(result.fidelity.figures, [](const Figure& figure) {
+    return figure.name == "jobs.b.slowdown";
+  }));
+}
+
+// While one plays alone, the threads of the other end at once.
+TEST(SeveralJobs, AreNotBusyWhereTheyRest) {
+  SmallJob calm(2, 1, FabricKind::memory);
+  calm.compute(5 * kPicosPerMilli);
+  SmallJob job = together(SmallJob(4, 1, FabricKind::memory), {{calm, {0, 1}}, {calm, {2, 3}}});
+  job.spec.dilation = 1;
+  job.spec.run.shards = 2;
+  EXPECT_LT(job.run().fidelity.loop_busy, 0.9);
+}
+
+// Stops the run when so many iterations have ended, those of resting jobs counted.
+class StopsAt final : public Control {
+ public:
+  explicit StopsAt(int iterations) : left_(iterations), to_(Control::meet(World{})) {}
+  int left() const { return left_; }
+
+  const World& world() const override { return to_->world(); }
+  std::vector<std::string> all_gather(std::string_view blob) override {
+    return to_->all_gather(blob);
+  }
+  std::int64_t clock_offset_ns() const override { return to_->clock_offset_ns(); }
+  void publish(std::string_view blob) override {
+    to_->publish(blob);
+    if (--left_ == 0) to_->request_stop(Stop::interrupted);
+  }
+  std::vector<std::pair<int, std::string>> take_published() override {
+    return to_->take_published();
+  }
+  void tell(std::uint32_t word) override { to_->tell(word); }
+  std::uint32_t told() const noexcept override { return to_->told(); }
+  void request_stop(Stop why) noexcept override { to_->request_stop(why); }
+  void fail(std::string reason, Stop why) override { to_->fail(std::move(reason), why); }
+  Stop stop() const noexcept override { return to_->stop(); }
+  std::string stop_reason() const override { return to_->stop_reason(); }
+  void on_stop(std::function<void()> wake) override { to_->on_stop(std::move(wake)); }
+  void close() override { to_->close(); }
+
+ private:
+  int left_;
+  std::unique_ptr<Control> to_;
+};
+
+// What ended before the run was stopped is in the result, and in its own column.
+TEST(SeveralJobs, KeepWhatEndedBeforeTheyWereStopped) {
+  SmallJob fast(2, 1, FabricKind::virtual_time), slow = fast;
+  fast.compute(70 * kPicosPerMicro);
+  slow.compute(1000 * kPicosPerMicro);
+  SmallJob job = together(fabric(NetworkModel::flow), {{fast, {0, 1}}, {slow, {2, 3}}});
+  job.spec.run.iterations = 2;
+  constexpr int kNever = 1'000'000;
+  StopsAt never(kNever);
+  ASSERT_EQ(job.run(never).interrupted, "");
+  const int all = kNever - never.left();
+  std::set<std::string> seen;
+  for (int n = 1; n <= all; n += n < all - 3 ? 3 : 1) {
+    StopsAt control(n);
+    const Result result = job.run(control);
+    EXPECT_NE(result.interrupted, "");
+    ASSERT_EQ(result.jobs.size(), 2u);
+    const auto& [a, b] = std::tie(result.jobs[0], result.jobs[1]);
+    EXPECT_EQ(result.iterations.size(), a.iterations.size());
+    for (const IterationReport& one : a.alone) EXPECT_DOUBLE_EQ(one.seconds, 70e-6);
+    for (const IterationReport& one : b.alone) EXPECT_DOUBLE_EQ(one.seconds, 1e-3);
+    for (const JobReport* one : {&a, &b})
+      EXPECT_DOUBLE_EQ(one->slowdown(), one->iterations.empty() ? 0 : 1) << n;
+    if (b.alone.empty()) {
+      seen.insert("a alone");
+      EXPECT_TRUE(a.iterations.empty() && b.iterations.empty());
+    } else if (a.iterations.empty()) {
+      seen.insert("both alone");
+      EXPECT_EQ(a.alone.size(), 2u);
+      EXPECT_TRUE(b.iterations.empty());
+    } else {
+      seen.insert(n == all ? "a again" : "together");
+      EXPECT_GE(a.alone.size(), 2u);
+      EXPECT_EQ(b.alone.size(), 2u);
+      if (n < all) continue;
+      EXPECT_EQ(a.iterations.size(), 28u);
+      EXPECT_EQ(b.iterations.size(), 2u);
+    }
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"a alone", "both alone", "together", "a again"}));
 }
 
 TEST(SeveralJobs, RefuseStepsThatTakeNoTime) {

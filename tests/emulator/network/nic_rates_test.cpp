@@ -87,6 +87,40 @@ TEST(NicRatesInJobs, ChangeWhileFlowsRest) {
   EXPECT_NEAR(seconds(one), 3.2e-3 + 10e-3 + 0.8e-3, 1e-11);
 }
 
+// A NIC that was last busy before its rate fell takes in what comes now at the rate of now. Two
+// messages that arrive together take turns.
+TEST(NicRatesInJobs, ThatFellWhileANicWasIdleHoldForWhatComesThen) {
+  struct Case {
+    TopologySpec::Kind fabric;
+    NetworkModel network;
+  };
+  for (const Case& c : {Case{TopologySpec::Kind::nonblocking, NetworkModel::loggp},
+                        Case{TopologySpec::Kind::nonblocking, NetworkModel::flow},
+                        Case{TopologySpec::Kind::leaf_spine, NetworkModel::loggp}}) {
+    SmallJob three = job(3, {{0, kByte}, {100 * kMs, 10 * kByte}}, 0);
+    three.spec.cluster.topology.kind = c.fabric;
+    three.spec.cluster.topology.leaves = 3;
+    three.spec.fabric.network = c.network;
+    three.compute(200 * kMs).collective(Func::gather, 12'500'000, DataType::uint8);
+    EXPECT_NEAR(seconds(three), 0.4, 1e-9);
+  }
+}
+
+TEST(RateCurve, GoesBackwardsAsForwards) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<RateCurve::Change> changes;
+    for (int i = 0; i < 20; ++i)
+      changes.push_back({i * 1'000'000, kByte * static_cast<double>(1 + random() % 9)});
+    const RateCurve curve(changes);
+    const auto start = static_cast<Picoseconds>(random() % 25'000'000);
+    const std::uint64_t bytes = random() % 10'000;
+    const Picoseconds lasts = curve.duration(start, bytes);
+    // Half a picosecond at the end is up to nine times that at the start.
+    EXPECT_LE(std::abs(curve.duration_until(start + lasts, bytes) - lasts), 5);
+  }
+}
+
 TEST(NicRatesInJobs, OfPacketsAreThoseOfTheirTime) {
   SmallJob one = job(2, kHalves);
   one.spec.fabric.network = NetworkModel::packet;

@@ -52,6 +52,18 @@ TEST(SwitchMlInTheNetwork, LossesChangeNoSum) {
   EXPECT_GT(result.packets->lost_on_purpose, 100u);
 }
 
+TEST(SwitchMlInTheNetwork, LossesAreNotDeterministic) {
+  SmallJob job = switch_job(FabricKind::virtual_time, 4);
+  job.collective(Func::all_reduce, 20'000, DataType::float32);
+  EXPECT_TRUE(job.run().deterministic);
+  for (double PacketSpec::*fault :
+       {&PacketSpec::loss, &PacketSpec::duplicates, &PacketSpec::reordering}) {
+    SmallJob faulty = job;
+    faulty.spec.fabric.packets.*fault = 0.02;
+    EXPECT_FALSE(faulty.run().deterministic);
+  }
+}
+
 // S at the rate of a NIC, headers included, for any number of ranks; a ring's time grows to twice
 // that.
 TEST(SwitchMlInTheNetwork, TakesTheTimeOfOneTensor) {

@@ -135,6 +135,8 @@ TEST(JobErrors, SayThatNobodyWaitsSoLongForASwitch) {
   EXPECT_NE(said("61e6").find("job.yaml:6:59: switch.away_us: the switches stay away for longer"),
             std::string::npos)
       << said("61e6");
+  EXPECT_NE(said("61e6").find("or raise run.stall_timeout_s"), std::string::npos) << said("61e6");
+  EXPECT_EQ(said("61e6}\nrun: {stall_timeout_s: 62"), "");
 }
 
 TEST(JobErrors, WantAPortOfTheSwitchForEveryNic) {

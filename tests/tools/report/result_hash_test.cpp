@@ -110,6 +110,17 @@ TEST(ResultHash, OfThousandsOfCallsIsTheSameForEveryNumberOfShards) {
   EXPECT_NE(result_hash(job.run()), one);
 }
 
+// Which shard's events still happen before all have stopped is not the job's.
+TEST(ResultHash, IsNotOfARunThatEndedEarly) {
+  SmallJob job(2, 1, FabricKind::virtual_time);
+  job.workload.roles.push_back(job.workload.roles[0]);
+  job.workload.role_of[WorldRank(1)] = 1;
+  job.program().streams[0].push_back(transfer(Op::Kind::recv, 1, 1000));  // that nobody sends
+  const Result result = job.run();
+  EXPECT_NE(result.interrupted, "");
+  EXPECT_EQ(result_hash(result), "");
+}
+
 TEST(ResultHash, IsOfVirtualTimeAlone) {
   SmallJob job(2, 1, FabricKind::memory);
   job.collective(Func::all_reduce, 1000);
