@@ -4,7 +4,7 @@
 // a real network, whatever order they leave in.
 //
 // Units: emulated picoseconds. Threading: one owner (a shard). Bounds: per pair of parties it
-// remembers as many packets as two sets of slots hold.
+// remembers as many indices as two sets of slots have, and of each the last four packets.
 #pragma once
 
 #include <algorithm>
@@ -61,12 +61,18 @@ class Misfortune {
  private:
   static constexpr int kLateLatencies = 8;  // upper bound of a copy's delay, in latencies
 
-  struct Last {  // packet of a slot or block
+  struct Packet {
     std::uint64_t said = 0, times = 0;
   };
+  struct Place {  // a slot or block
+    // Several, because packets of one index may say different things in turn: a switch passes on
+    // those of several workers.
+    std::array<Packet, 4> last;
+    std::uint64_t packets = 0;  // that `last` has taken; each overwrites the oldest
+  };
   struct Pair {
-    std::unordered_map<std::uint32_t, Last> last;  // by Note::index
-    std::uint64_t forgotten = 0;                   // how often `last` was full and emptied
+    std::unordered_map<std::uint32_t, Place> places;  // by Note::index
+    std::uint64_t forgotten = 0;                      // how often `places` was full and emptied
   };
   struct Sent {
     std::uint64_t forgotten, before;
@@ -87,13 +93,17 @@ class Misfortune {
   Sent sent_before(WorldParty sender, WorldParty receiver, std::uint32_t index,
                    std::uint64_t said) {
     Pair& pair = pairs_[std::uint64_t{sender.index()} << 32 | receiver.index()];
-    if (pair.last.size() >= places_ && !pair.last.contains(index)) {
-      pair.last.clear();
+    if (pair.places.size() >= places_ && !pair.places.contains(index)) {
+      pair.places.clear();
       ++pair.forgotten;
     }
-    Last& last = pair.last[index];
-    if (last.said != said) last = {said, 0};
-    return {pair.forgotten, last.times++};
+    Place& place = pair.places[index];
+    auto packet = std::ranges::find(place.last, said, &Packet::said);
+    if (packet == place.last.end()) {
+      packet = place.last.begin() + place.packets++ % place.last.size();
+      *packet = {said, 0};
+    }
+    return {pair.forgotten << 32 | place.packets / place.last.size(), packet->times++};
   }
 
   const PacketSpec& spec_;

@@ -280,6 +280,20 @@ TEST(InTheNetwork, AtpIsRightAtEveryShareWithLosses) {
     }
 }
 
+// Workers that find no aggregator send the server packets of one index in turn.
+TEST(InTheNetwork, AtpEndsWithLossesForEverySeed) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    SmallJob job = job_of(8, 1, "atp");
+    job.spec.cluster.nic.rate_bps = 10 * kRate;
+    job.spec.cluster.servers.count = 1;
+    job.spec.cluster.servers.nic = job.spec.cluster.nic;
+    job.spec.fabric.packets.loss = 0.01;
+    job.spec.run.seed = seed;
+    job.collective(Func::all_reduce, 262'144, DataType::float32);
+    EXPECT_EQ(job.run().interrupted, "") << seed;
+  }
+}
+
 TEST(InTheNetwork, TwoJobsShareAtpsAggregatorsFairly) {
   SmallJob job = atp_job(4, 64, 64, 2);
   job.spec.run.verify = true;

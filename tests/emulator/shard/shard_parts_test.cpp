@@ -555,5 +555,29 @@ TEST(Misfortune, HasAnotherFateForWhatItHasForgotten) {
   for (const int times : arrived) EXPECT_NEAR(times, 20, 15);
 }
 
+// Packets of one slot that say different things in turn, as those that a switch passes on for
+// several workers: each is lost as often as asked, and none for ever.
+TEST(Misfortune, CountsWhatIsSaidInTurnUnderOneIndex) {
+  constexpr int kRounds = 64;
+  for (const std::uint32_t things : {2u, 4u, 5u, 9u}) {
+    PacketCounts counts;
+    constexpr std::uint64_t kSeeds = 100;
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      const PacketSpec spec{.loss = 0.5};
+      Misfortune misfortune(spec, seed, 1);
+      misfortune.begin(0);
+      std::vector<int> arrived(things);
+      for (int round = 0; round < kRounds; ++round)
+        for (std::uint32_t i = 0; i < things; ++i)
+          arrived[i] += misfortune.next(WorldParty(0), WorldParty(1),
+                                        {.index = 7, .words = std::as_bytes(std::span(&i, 1))}, 1,
+                                        counts)[0] != Misfortune::kLost;
+      for (const int times : arrived) EXPECT_NEAR(times, kRounds / 2, 24) << things << ' ' << seed;
+    }
+    EXPECT_NEAR(static_cast<double>(counts.lost_on_purpose) / (kSeeds * kRounds * things), 0.5,
+                0.02);
+  }
+}
+
 }  // namespace
 }  // namespace ghostrank
