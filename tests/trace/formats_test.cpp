@@ -370,6 +370,33 @@ TEST_F(Formats, KinetoTakesTimesSince1970) {
       "k.json:1:1: a kernel ends over 11 days after the first one began; times are microseconds");
 }
 
+// Only the host's event names the root, and "External id" leads there from the kernel.
+TEST_F(Formats, KinetoTakesRootsFromTheHost) {
+  const auto trace_of = [&](const std::string& root) {
+    for (const int rank : {0, 1}) {
+      std::string call = R"("External id": 4)" + std::string(kReduce);
+      call.replace(call.find("allreduce"), 9, "broadcast");
+      folder.write("k" + std::to_string(rank) + ".json",
+                   R"({"distributedInfo": {"rank": )" + std::to_string(rank) +
+                       R"(, "world_size": 2}, "traceEvents": [
+                       {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1,
+                        "args": {)" +
+                       call + root + "}}," +
+                       kernel("ncclDevKernel_Broadcast", 9, 111, 40, ", " + call) + "]}");
+    }
+    return import_trace({folder.path("k*.json")}, "", 0);
+  };
+  const auto program = [](const std::string& position) {
+    return "compute:\ngroup:\nbroadcast group bfloat16 8" + position + " ncclDevKernel_Broadcast\n";
+  };
+  const std::string note = "2 calls have a root that the format does not name: member 0";
+  const Trace named = trace_of(R"(, "Rank": 1)"), unnamed = trace_of("");
+  EXPECT_EQ(program_of(replay(named, {}).workload, 0), program("@1"));
+  EXPECT_EQ(std::ranges::count(named.notes, note), 0);
+  EXPECT_EQ(program_of(replay(unnamed, {}).workload, 0), program(""));
+  EXPECT_EQ(std::ranges::count(unnamed.notes, note), 1);
+}
+
 // Two steps of the profiler, the second slower: a backward, an all-reduce after it, an optimizer.
 // The second optimizer has no launch event: it belongs to the step of its stream's kernel before.
 TEST_F(Formats, KinetoPlaysStepAfterStep) {

@@ -338,9 +338,7 @@ class Importer {
     event.group = group_of(values);
     const auto& members = trace_.groups[event.group].members;
     const auto rank = integer(values.at(-1), 0);
-    const bool rooted = func == Func::broadcast || func == Func::reduce || func == Func::gather ||
-                        func == Func::scatter;
-    if (rooted)
+    if (has_root(func))
       event.peer = static_cast<std::int32_t>(std::clamp<std::int64_t>(rank, -1, kMostTraceRanks));
     else if (!own_ && rank >= 0 && rank < std::ssize(members))
       own_ = members[rank];

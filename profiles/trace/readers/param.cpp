@@ -286,15 +286,13 @@ class Importer {
     const std::uint64_t width = bytes;
     const auto in = integer(element, "in_msg_size", kMostElements) * width;
     const auto out = integer(element, "out_msg_size", kMostElements) * width;
-    const bool rooted = func == Func::broadcast || func == Func::reduce || func == Func::gather ||
-                        func == Func::scatter;
     event.stated = in;
     event.blocks = func == Func::all_gather || func == Func::gather;
     if (func == Func::scatter) {
       event.stated = out;
       event.blocks = true;
     }
-    if (rooted) root(element, event);
+    if (has_root(func)) root(element, event);
     if (func == Func::all_to_all || func == Func::all_to_all_v) splits(element, event, out);
   }
 
