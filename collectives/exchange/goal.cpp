@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace ghostrank {
@@ -29,7 +30,7 @@ class CallGoal {
       const Labels last = write_actor(static_cast<int>(a), after);
       if (!ends_[a].empty()) ends.insert(ends.end(), last.begin(), last.end());
     }
-    for (const auto& [label, on] : awaited_) goal_.require(label, ends_[on.actor][on.step]);
+    for (const auto& [label, on] : awaited_) follows(label, ends_[on.actor][on.step]);
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     return ends.empty() ? after : ends;
@@ -41,7 +42,7 @@ class CallGoal {
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule_.step(position_, a, k);
       if (step.depends) {
-        last = {goal_.calc(0, last)};
+        last = {follows(goal_.calc(0, {}), last)};
         awaited_.emplace_back(last[0], schedule_.dependency(position_, a, k));
       }
       for (std::uint32_t s = 0; s < step.slices; ++s)
@@ -56,12 +57,21 @@ class CallGoal {
     const std::uint64_t out = bytes(slice_of(step.send, step, s).count);
     Labels now;
     for (const GroupRank peer : step.recv_from)
-      now.push_back(goal_.receive(in, members_[peer], tag, last));
+      now.push_back(follows(goal_.receive(in, members_[peer], tag, {}), last));
     if (!now.empty()) last = std::exchange(now, {});
-    if (step.local) last = {goal_.calc(0, last)};
+    if (step.local) last = {follows(goal_.calc(0, {}), last)};
     for (const GroupRank peer : step.send_to)
-      now.push_back(goal_.send(out, members_[peer], tag, last));
+      now.push_back(follows(goal_.send(out, members_[peer], tag, {}), last));
+    sends_.insert(now.begin(), now.end());
     if (!now.empty()) last = std::move(now);
+  }
+
+  // Puts the operation `label` after `last`: after the end of receives and local work, but after
+  // the start of the call's own sends. A step ends when its messages are on their way; if the next
+  // one waited until they have been received, a ring in which all send first would never receive.
+  int follows(int label, const Labels& last) {
+    for (const int other : last) goal_.require(label, other, sends_.contains(other));
+    return label;
   }
 
   std::uint64_t bytes(std::uint64_t elements) const {
@@ -73,6 +83,7 @@ class CallGoal {
   const GroupRank position_;
   const std::span<const WorldRank> members_;
   const std::function<int(int)>& tag_of_;
+  std::set<int> sends_;                          // of the call
   std::vector<std::vector<Labels>> ends_;        // by actor and step
   std::vector<std::pair<int, StepOf>> awaited_;  // operations that wait for a step of another actor
 };
@@ -97,14 +108,14 @@ int RankGoal::receive(std::uint64_t bytes, WorldRank from, int tag, const Labels
   return add(message("recv ", bytes, "b from ", from, tag), after);
 }
 
-void RankGoal::require(int label, const Labels& after) {
-  for (const int other : after)
-    dependencies_ += "l" + std::to_string(label) + " requires l" + std::to_string(other) + "\n";
+void RankGoal::require(int label, int other, bool its_start) {
+  dependencies_ += "l" + std::to_string(label) + (its_start ? " irequires l" : " requires l") +
+                   std::to_string(other) + "\n";
 }
 
 int RankGoal::add(const std::string& what, const Labels& after) {
   operations_ += "l" + std::to_string(++labels_) + ": " + what + "\n";
-  require(labels_, after);
+  for (const int other : after) require(labels_, other);
   return labels_;
 }
 

@@ -10,6 +10,7 @@
 //   }
 //   ...
 //
+// What follows a send within a call waits for the start of the send (irequires), not for its end.
 // Bytes are bytes on the wire. Messages with one tag between two ranks match in order. `calc 0`
 // stands for local work, whose cost is not known here, and for a rank or a step without work that
 // others wait for. Operations of a cpu take turns; messages, and what stands between them, are on
@@ -38,7 +39,8 @@ class RankGoal {
   int calc(std::uint64_t nanoseconds, const Labels& after, std::size_t cpu = 0);
   int send(std::uint64_t bytes, WorldRank to, int tag, const Labels& after);
   int receive(std::uint64_t bytes, WorldRank from, int tag, const Labels& after);
-  void require(int label, const Labels& after);
+  // `label` waits for the end of `other`, or for its start only (irequires).
+  void require(int label, int other, bool its_start = false);
 
   // Adds the part of the member at `position` of a group in a call. Position p is rank members[p]
   // of the job. Returns the last operations of the part; `after` if the part has none.

@@ -3,7 +3,9 @@
 // an event and one other waits for it, and no stream waits for ever.
 //
 // Ranks of one role behave alike, so the check plays roles instead of ranks: one copy of each role,
-// and one of each pattern of roles that a communicator has. Collectives wait for all members, sends
+// and one of each pattern of roles that a communicator has. In a pipeline the stages of one role
+// wait for each other, so that the role alone seems to wait for ever; the check then plays such
+// roles in parts, a stage each. Collectives wait for all members, sends
 // do not block, receives wait for their send; nothing takes time. The check plays each iteration
 // alone; carry_check.h checks waits between iterations. Of a body that is repeated many times
 // (OpList::repeat) it plays a few repetitions, because all roles of a job repeat their bodies

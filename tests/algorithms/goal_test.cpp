@@ -1,6 +1,6 @@
 // The GOAL text of every schedule and of whole jobs, read back by a separate reader: sends and
 // receives match in number, order and bytes, dependencies do not deadlock, and every rank's data
-// reach the ranks that must have them.
+// reach the ranks that must have them, also where a send ends only when it is received.
 #include "collectives/exchange/goal.h"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ struct Operation {
   std::string kind;  // send, recv or calc
   std::uint64_t bytes = 0, nanoseconds = 0;
   int peer = -1, tag = 0;
-  std::vector<int> after;
-  bool done = false;
+  std::vector<int> after, after_start;  // requires, irequires
+  bool started = false, done = false;
   Ranks knows;  // ranks whose data can have reached this operation
 };
 using Goal = std::vector<std::vector<Operation>>;  // by rank; label l1 is operation 0
@@ -53,10 +53,11 @@ void read_line(const std::string& line, std::vector<Operation>& rank) {
   std::istringstream in(line);
   std::string first, word, size, direction, tag;
   in >> first >> word;
-  if (word == "requires") {
+  if (word == "requires" || word == "irequires") {
     in >> direction;
     ASSERT_LT(label(direction), static_cast<int>(rank.size()));
-    return rank.at(label(first)).after.push_back(label(direction));
+    Operation& op = rank.at(label(first));
+    return (word == "requires" ? op.after : op.after_start).push_back(label(direction));
   }
   ASSERT_EQ(label(first), static_cast<int>(rank.size())) << line;
   Operation op;
@@ -98,28 +99,42 @@ struct Played {
   std::vector<Ranks> knows;  // by rank, at its end
 };
 
+// When a send ends: at once, or as LogGOPSim's long messages, when it is received.
+enum class Sends { eager, rendezvous };
+
 // Runs all operations that can run until none can.
-Played play(Goal& goal) {
-  std::map<std::tuple<int, int, int>, std::deque<const Operation*>> wires;  // from, to, tag
+Played play(Goal& goal, Sends sends = Sends::eager) {
+  std::map<std::tuple<int, int, int>, std::deque<Operation*>> wires;  // from, to, tag
   Played out;
-  const auto step = [&](int r, Operation& op) {
-    if (op.done) return false;
+  const auto start = [&](int r, Operation& op) {
     op.knows.reset();
     op.knows.set(static_cast<std::size_t>(r));
     for (const int a : op.after) {
-      const Operation& before = goal[r][a];
-      if (!before.done) return false;
-      op.knows |= before.knows;
+      if (!goal[r][a].done) return false;
+      op.knows |= goal[r][a].knows;
+    }
+    for (const int a : op.after_start) {
+      if (!goal[r][a].started) return false;
+      op.knows |= goal[r][a].knows;
     }
     if (op.kind == "send") {
       wires[{r, op.peer, op.tag}].push_back(&op);
       ++out.messages;
       out.bytes += op.bytes;
-    } else if (op.kind == "recv") {
+    }
+    return op.started = true;
+  };
+  const auto step = [&](int r, Operation& op) {
+    if (op.done) return false;
+    const bool starts = !op.started;
+    if (starts && !start(r, op)) return false;
+    if (op.kind == "send" && sends == Sends::rendezvous) return starts;
+    if (op.kind == "recv") {
       auto& wire = wires[{op.peer, r, op.tag}];
-      if (wire.empty()) return false;
+      if (wire.empty()) return starts;
       EXPECT_EQ(wire.front()->bytes, op.bytes);
       op.knows |= wire.front()->knows;
+      wire.front()->done = true;
       wire.pop_front();
     }
     return op.done = true;
@@ -165,10 +180,12 @@ bool complete(const Collective& c, int rank, const Ranks& knows) {
 }
 
 void expect_whole(const Schedule& schedule, const std::string& what) {
-  Goal goal = read(to_goal(schedule));
-  const Played played = play(goal);
+  const Goal goal = read(to_goal(schedule));
+  Goal at_once = goal, when_received = goal;
+  const Played played = play(at_once);
   EXPECT_EQ(played.unfinished, 0) << what;
   EXPECT_EQ(played.left_over, 0u) << what;
+  EXPECT_EQ(play(when_received, Sends::rendezvous).unfinished, 0) << what;
   const CheckReport report = check(schedule);
   ASSERT_TRUE(report.ok) << what << ": " << report.error;
   EXPECT_EQ(played.messages, report.messages) << what;

@@ -125,6 +125,52 @@ TEST(WorkloadCheck, FindsReceivesThatWaitForEachOther) {
 }
 
 // Streams of one rank that wait for each other's events, and events that are not used in pairs.
+// Pipelines of `stages` ranks, through which a message goes forward and another one back. All
+// stages between the first and the last are one role.
+Workload pipelines(int stages, int replicas, bool first_sends_first) {
+  const auto program = [](std::initializer_list<int> peers) {
+    ProgramBuilder out({"compute"});
+    bool sends = false;
+    for (const int peer : peers) {
+      sends ? out.send(0, out.label("out"), 0, peer, DataType::float32, 4)
+            : out.recv(0, out.label("in"), 0, peer, DataType::float32, 4);
+      sends = !sends;
+    }
+    return out.take();
+  };
+  ProgramBuilder first({"compute"});
+  const auto send = [&] { first.send(0, first.label("out"), 0, 1, DataType::float32, 4); };
+  if (first_sends_first) send();
+  first.recv(0, first.label("in"), 0, 1, DataType::float32, 4);
+  if (!first_sends_first) send();
+  Workload workload;
+  workload.ranks = stages * replicas;
+  workload.roles = {{"first", {first.take()}},
+                    {"middle", {program({-1, 1, 1, -1})}},
+                    {"last", {program({-1, -1})}}};
+  workload.group_names = {"pp"};
+  for (int replica = 0; replica < replicas; ++replica) {
+    Group& group = workload.groups.emplace_back();
+    for (int stage = 0; stage < stages; ++stage) {
+      workload.role_of.push_back(
+          static_cast<std::uint16_t>(stage == 0 ? 0 : stage + 1 < stages ? 1 : 2));
+      group.members.emplace_back(replica * stages + stage);
+    }
+  }
+  return workload;
+}
+
+TEST(WorkloadCheck, RanksOfARoleMayRelayToEachOther) {
+  for (const int stages : {3, 4, 64})
+    for (const int replicas : {1, 50})
+      EXPECT_EQ(verdict(pipelines(stages, replicas, true)), "") << stages << " " << replicas;
+  EXPECT_EQ(verdict(pipelines(5, 2, false)),
+            "the plan would wait for ever: role first: receive of 4 float32 (in, group pp) on "
+            "stream compute; role middle: receive of 4 float32 (in, group pp) on stream compute; "
+            "role last: receive of 4 float32 (in, group pp) on stream compute; change the order "
+            "of the calls so that their partners come");
+}
+
 TEST(WorkloadCheck, FindsStreamsThatWaitForEachOther) {
   Program program;
   program.stream_names = {"compute", "comm"};

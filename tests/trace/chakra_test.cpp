@@ -72,18 +72,32 @@ TEST_F(Chakra, CollectivesOfTheHostGiveTheirTimeOnly) {
             "host:\ncompute 3000000 n1\nrecord 0\nworld:\nwait 0\nallreduce world uint8 400 n2\n");
 }
 
-TEST_F(Chakra, ProcessGroupsAreReadFromTheTraceItself) {
-  std::string init =
+// A trace with process groups as a writer has them.
+std::string with_groups(const std::string& groups) {
+  const std::string init =
       test::field(1, std::uint64_t{9}) + test::field(2, std::string("## process_group:init ##")) +
-      test::field(3, std::uint64_t{1}) +
-      test::field(8, test::field(1, std::string(R"([{"pg_name": "7", "ranks": [0, 2]}])")));
-  for (const int rank : {0, 2})
-    folder.write("t." + std::to_string(rank) + ".et",
-                 chakra({}) + test::message(init) + all_reduce(1, 8, {}, "7").text());
-  const Workload workload = test::played({folder.path("t.*.et")}, 4).workload;
-  ASSERT_EQ(workload.groups.size(), 2U);
-  EXPECT_EQ(workload.groups[0].members, world_ranks({0, 2}));
-  EXPECT_EQ(workload.groups[1].members, world_ranks({1, 3})) << "moved along";
+      test::field(3, std::uint64_t{1}) + test::field(8, test::field(1, groups));
+  return chakra({}) + test::message(init) + all_reduce(1, 8, {}, "7").text();
+}
+
+// As they are, in a JSON list of one string, and as Chakra's converter writes that list: by
+// Python's str().
+TEST_F(Chakra, ProcessGroupsAreReadFromTheTraceItself) {
+  for (const std::string groups :
+       {R"([{"pg_name": "7", "pg_desc": "it's \"7\"", "ranks": [0, 2]}])",
+        R"(["[{\"pg_name\": \"7\", \"ranks\": [0, 2]}]"])",
+        R"(['[{"pg_name": "7", "ranks": [0, 2]}]'])",
+        R"(['[{"pg_name": "7", "pg_desc": "it\'s \\"7\\"", "ranks": [0, 2]}]'])"}) {
+    for (const int rank : {0, 2})
+      folder.write("t." + std::to_string(rank) + ".et", with_groups(groups));
+    const Workload workload = test::played({folder.path("t.*.et")}, 4).workload;
+    ASSERT_EQ(workload.groups.size(), 2U);
+    EXPECT_EQ(workload.groups[0].members, world_ranks({0, 2}));
+    EXPECT_EQ(workload.groups[1].members, world_ranks({1, 3})) << "moved along";
+  }
+  for (const std::string groups : {"['", "[{'pg_name': '7'}]", R"(['[{"pg_name": "7"'])"})
+    EXPECT_EQ(refused(with_groups(groups)),
+              "t.0.et: node 9: its process groups are no JSON; convert the trace again");
 }
 
 TEST_F(Chakra, ControlThatFormsCyclesIsLeftOut) {

@@ -370,6 +370,33 @@ TEST_F(Formats, KinetoTakesTimesSince1970) {
       "k.json:1:1: a kernel ends over 11 days after the first one began; times are microseconds");
 }
 
+// Only the host's event names the root, and "External id" leads there from the kernel.
+TEST_F(Formats, KinetoTakesRootsFromTheHost) {
+  const auto trace_of = [&](const std::string& root) {
+    for (const int rank : {0, 1}) {
+      std::string call = R"("External id": 4)" + std::string(kReduce);
+      call.replace(call.find("allreduce"), 9, "broadcast");
+      folder.write("k" + std::to_string(rank) + ".json",
+                   R"({"distributedInfo": {"rank": )" + std::to_string(rank) +
+                       R"(, "world_size": 2}, "traceEvents": [
+                       {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1,
+                        "args": {)" +
+                       call + root + "}}," +
+                       kernel("ncclDevKernel_Broadcast", 9, 111, 40, ", " + call) + "]}");
+    }
+    return import_trace({folder.path("k*.json")}, "", 0);
+  };
+  const auto program = [](const std::string& position) {
+    return "compute:\ngroup:\nbroadcast group bfloat16 8" + position + " ncclDevKernel_Broadcast\n";
+  };
+  const std::string note = "2 calls have a root that the format does not name: member 0";
+  const Trace named = trace_of(R"(, "Rank": 1)"), unnamed = trace_of("");
+  EXPECT_EQ(program_of(replay(named, {}).workload, 0), program("@1"));
+  EXPECT_EQ(std::ranges::count(named.notes, note), 0);
+  EXPECT_EQ(program_of(replay(unnamed, {}).workload, 0), program(""));
+  EXPECT_EQ(std::ranges::count(unnamed.notes, note), 1);
+}
+
 // Two steps of the profiler, the second slower: a backward, an all-reduce after it, an optimizer.
 // The second optimizer has no launch event: it belongs to the step of its stream's kernel before.
 TEST_F(Formats, KinetoPlaysStepAfterStep) {
@@ -582,6 +609,55 @@ TEST_F(Formats, ExecutionTracesGiveTheirCallsByPosition) {
   EXPECT_EQ(program_of(replay(trace, {}).workload, 0),
             "compute:\ngroup:\nall_gather group bfloat16 16 _allgather_base\nbroadcast group "
             "bfloat16 16@1 broadcast\n");
+}
+
+// Messages and collectives count apart: [1, true] is another call than [1, false]. So the program
+// is that of a trace in which no number comes twice.
+TEST_F(Formats, ExecutionTracesCountMessagesApartFromCollectives) {
+  const auto program = [&](const std::string& message) {
+    for (const int rank : {0, 1}) {
+      const auto node = [&](int id, const std::string& before, const std::string& rest) {
+        return R"({"id": )" + std::to_string(id) + R"(, "name": "record_param_comms", )" +
+               R"("ctrl_deps": 1, "inputs": {"values": [)" + before + R"(["0", "default_pg"], )" +
+               rest + R"(]}, "outputs": {"values": []}})";
+      };
+      const std::string tensor = R"([[1, 1, 0, 16, 2, "cuda:0"]], )";
+      const std::string number = "[" + message + ", true], ";
+      folder.write("et_rank" + std::to_string(rank) + ".json",
+                   R"({"schema": "1.1.1-chakra.0.0.4", "nodes": [)" +
+                       node(1, tensor + "[1, false], ",
+                            std::to_string(rank) + R"(, "allreduce", [], [], 0, 1, 2)") +
+                       "," +
+                       node(2, tensor + number,
+                            std::to_string(1 - rank) + (rank == 0 ? R"(, "send")" : R"(, "recv")") +
+                                ", [], [], 0, 1, 2") +
+                       "," + node(3, number, R"(0, "wait", [], [], -1, -1, 1)") + "]}");
+    }
+    const Trace trace = import_trace({folder.path("et_*.json")}, "", 0);
+    EXPECT_EQ(trace.left_out, Counts64{});
+    return program_of(replay(trace, {}).workload, 0);
+  };
+  EXPECT_EQ(program("1"), program("2"));
+  EXPECT_NE(program("1").find("wait"), std::string::npos) << "the send follows the all-reduce";
+}
+
+TEST_F(Formats, ParamCountsMessagesApartFromCollectives) {
+  const auto program = [&](const std::string& message) {
+    for (const int rank : {0, 1}) {
+      const std::string rest = R"("pg_id": 0, "world_size": 2, "dtype": "float", "in_msg_size": 8,
+                                  "out_msg_size": 8})",
+                        number = R"("req": [)" + message + R"(, true], "src_rank": 0, )";
+      folder.write(std::to_string(rank) + ".json",
+                   R"([{"comms": "all_reduce", "req": [1, false], )" + rest + R"(, {"comms": ")" +
+                       (rank == 0 ? "isend" : "irecv") + R"(", "dst_rank": 1, )" + number + rest +
+                       R"(, {"comms": "wait", )" + number + R"("pg_id": 0}])");
+    }
+    const Trace trace = import_trace({folder.path("0.json"), folder.path("1.json")}, "", 0);
+    EXPECT_EQ(trace.left_out, Counts64{});
+    return program_of(replay(trace, {}).workload, 0);
+  };
+  EXPECT_EQ(program("1"), program("2"));
+  EXPECT_NE(program("1").find("wait"), std::string::npos) << "the send follows the all-reduce";
 }
 
 TEST_F(Formats, ExecutionTracesRefuseRanksFarApart) {

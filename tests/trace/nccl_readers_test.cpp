@@ -180,6 +180,14 @@ TEST_F(CallReaders, ReadCallsOfTheFlightRecorder) {
   EXPECT_EQ(test::played(files).workload.ranks, 2);
 }
 
+TEST_F(CallReaders, NoteThatTheFlightRecorderNamesNoRoots) {
+  for (const char* rank : {"0", "1"})
+    folder.write(std::string("fr_rank_") + rank, dump(entry(1, "broadcast", "[4]", "[4]") + "," +
+                                                      entry(2, "all_reduce", "[4]", "[4]")));
+  const Trace trace = import_trace({folder.path("fr_rank_0"), folder.path("fr_rank_1")}, "", 0);
+  EXPECT_EQ(trace.notes.back(), "2 calls have a root that the format does not name: member 0");
+}
+
 // The ring of a receiver has dropped its first entries, or its last receive had not completed.
 TEST_F(CallReaders, LeaveOutMessagesThatOneEndLacks) {
   for (const bool wrapped : {true, false}) {

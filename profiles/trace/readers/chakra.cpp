@@ -106,19 +106,41 @@ class Importer {
     trace_.groups.push_back(std::move(group));
   }
 
+  JsonTape json_of(const ChakraNode& node, std::string_view text) const {
+    try {
+      return parse_json(text, rank_->file);
+    } catch (const Error&) {
+      fail(node, "its process groups are no JSON; convert the trace again");
+    }
+  }
+
+  // The text in ['...'], which is how Python writes a list of one string.
+  static std::string in_python_list(std::string_view list) {
+    std::string out;
+    const std::size_t end = std::max(list.rfind('\''), std::size_t{2});
+    for (std::size_t i = 2; i < end; ++i) {
+      if (list[i] == '\\' && i + 1 < end) ++i;
+      out += list[i];
+    }
+    return out;
+  }
+
   // "## process_group:init ##": [{"pg_name": "1", "ranks": [0, 1], ...}, ...]
   bool take_process_groups(const ChakraNode& node) {
     if (node.name.find("process_group:init") == std::string_view::npos) return false;
-    const JsonTape json = parse_json(node.input_values, rank_->file);
+    // PyTorch's execution traces have the list as text in a list, which Chakra's converter writes
+    // as Python does. Other writers have it in a JSON list of one string, or alone.
+    const bool python = node.input_values.starts_with("['");
+    const JsonTape json = json_of(
+        node, python ? std::string_view(in_python_list(node.input_values)) : node.input_values);
     JsonNode list = json.root();
-    // Some writers wrap the list in a list of one string.
     std::string inner;
     JsonTape unwrapped;
     const JsonTape* tape = &json;
     if (list.kind == JsonNode::Kind::array && list.size == 1 &&
         json.children(list).begin()->kind == JsonNode::Kind::string) {
       inner = std::string(json.children(list).begin()->text);
-      unwrapped = parse_json(inner, rank_->file);
+      unwrapped = json_of(node, inner);
       tape = &unwrapped;
       list = unwrapped.root();
     }

@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
@@ -78,7 +79,8 @@ class Importer {
   }
 
  private:
-  using Request = std::pair<std::string, std::int64_t>;  // process group and number
+  // Process group, number and whether it is a message's: messages and collectives count apart.
+  using Request = std::tuple<std::string, std::int64_t, bool>;
 
   // The values of a record_param_comms node, by position.
   struct Values {
@@ -130,13 +132,17 @@ class Importer {
     return group && group->is_integer() ? std::to_string(group->integer) : "";
   }
 
-  // Process group and number of the call; the number is [number, is p2p] in some versions.
+  // In some versions the number is [number, is p2p].
   std::optional<Request> request(const Values& values) const {
     const JsonNode* number = values.at(-3);
-    if (number && number->kind == JsonNode::Kind::array && number->size > 0)
+    bool p2p = false;
+    if (number && number->kind == JsonNode::Kind::array && number->size > 0) {
+      for (const JsonNode& part : json_->children(*number))
+        p2p = part.kind == JsonNode::Kind::boolean && part.integer != 0;
       number = &*json_->children(*number).begin();
+    }
     if (!number || !number->is_integer()) return std::nullopt;
-    return Request{group_name(values), number->integer};
+    return Request{group_name(values), number->integer, p2p};
   }
 
   void find_waits(const JsonNode& nodes) {
@@ -332,9 +338,7 @@ class Importer {
     event.group = group_of(values);
     const auto& members = trace_.groups[event.group].members;
     const auto rank = integer(values.at(-1), 0);
-    const bool rooted = func == Func::broadcast || func == Func::reduce || func == Func::gather ||
-                        func == Func::scatter;
-    if (rooted)
+    if (has_root(func))
       event.peer = static_cast<std::int32_t>(std::clamp<std::int64_t>(rank, -1, kMostTraceRanks));
     else if (!own_ && rank >= 0 && rank < std::ssize(members))
       own_ = members[rank];

@@ -14,8 +14,8 @@
 // ncclGroup. A call of a process group that a member with a file lacks, because its ring has
 // dropped it or because it had not completed, is left out everywhere. So are sends and receives
 // that the other end lacks: the first ones where its ring has dropped entries, else the last ones.
-// The dump names no root; member 0 is assumed. The pickled form is refused: loading a pickle runs
-// what is in it.
+// The dump names no root; member 0 is assumed, and a note says so. The pickled form is refused:
+// loading a pickle runs what is in it.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -379,6 +379,7 @@ void add_ranks(const std::map<std::string, std::vector<WorldRank>>& groups,
     trace.groups.push_back({name, members});
     for (const WorldRank member : members) trace.ranks = std::max(trace.ranks, member.value() + 1);
   }
+  std::uint64_t roots = 0;
   for (const RankCalls& one : ranks) {
     trace.ranks = std::max(trace.ranks, one.rank + 1);
     TraceRank& rank = trace.given.emplace_back();
@@ -390,6 +391,7 @@ void add_ranks(const std::map<std::string, std::vector<WorldRank>>& groups,
       std::vector<std::uint32_t> ends;
       for (TraceEvent event : call.events) {
         if (call.is_collective()) event.group = index.at(call.numbers.group);
+        roots += call.is_collective() && has_root(event.func);
         ends.push_back(add_event(rank, event, after));
       }
       if (ends.size() > 1) {
@@ -402,6 +404,7 @@ void add_ranks(const std::map<std::string, std::vector<WorldRank>>& groups,
       trace.used += call.entries;
     }
   }
+  if (roots > 0) trace.notes.push_back(note_of_roots(roots));
 }
 
 }  // namespace

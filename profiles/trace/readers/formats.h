@@ -4,6 +4,7 @@
 // files.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,16 @@ Trace import_nccl_log(const std::vector<std::string>& files, int ranks);
 Trace import_goal(const std::vector<std::string>& files, int ranks);
 Trace import_nsys(const std::vector<std::string>& files, int ranks);
 Trace import_layers(const std::vector<std::string>& files, int ranks);
+
+// Whether one member of the group is the call's root.
+inline bool has_root(Func func) {
+  return func == Func::broadcast || func == Func::reduce || func == Func::gather ||
+         func == Func::scatter;
+}
+// The note of a trace that does not name the roots of so many calls.
+inline std::string note_of_roots(std::uint64_t calls) {
+  return std::to_string(calls) + " calls have a root that the format does not name: member 0";
+}
 
 // A file's format is recognized from this many of its first bytes.
 inline constexpr std::size_t kTraceHead = 64 << 10;

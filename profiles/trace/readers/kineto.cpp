@@ -19,6 +19,8 @@
 // The kernel of coalesced calls has neither. The host launched it in a range "nccl:coalesced"; the
 // calls are those that the same thread recorded before, since the last such range, and that have no
 // kernel of their own.
+//
+// A kernel does not name the root of its call. The host's event of the call does ("Rank").
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -72,6 +74,7 @@ class Importer {
     rank_->tracks = {"compute"};
     sort_host();
     take_calls();
+    if (calls_.empty()) take_roots();
     take_steps();
     for (const DeviceKernel& kernel : kernels_) {
       if (!kernel.call) continue;
@@ -87,6 +90,7 @@ class Importer {
       trace_.notes.emplace_back(
           "coalesced collectives are one call of all their tensors here; the ranks' execution "
           "traces have each");
+    if (unknown_roots_ > 0) trace_.notes.push_back(note_of_roots(unknown_roots_));
   }
 
  private:
@@ -342,6 +346,30 @@ class Importer {
     for (const auto& [reason, number] : mine.trace.left_out) trace_.left_out[reason] += number;
   }
 
+  static bool has_root(const TraceEvent& event) {
+    return event.kind == TraceEvent::Kind::collective && ghostrank::has_root(event.func);
+  }
+
+  // Takes the roots of kernels' calls from the host's events of these calls.
+  void take_roots() {
+    std::map<std::int64_t, std::int32_t> root_of;  // by External id
+    for (const HostCall& call : recorded_)
+      if (has_root(call.event)) root_of.emplace(call.external, call.event.peer);
+    const auto take = [&](TraceEvent& event, const std::optional<std::int64_t>& external) {
+      if (!has_root(event) || event.peer >= 0) return;
+      const auto at = external ? root_of.find(*external) : root_of.end();
+      if (at != root_of.end()) event.peer = at->second;
+      if (event.peer >= 0) return;
+      event.peer = 0;
+      ++unknown_roots_;
+    };
+    for (DeviceKernel& kernel : kernels_) {
+      if (!kernel.call) continue;
+      take(kernel.event, kernel.external);
+      for (TraceEvent& event : kernel.also) take(event, std::nullopt);
+    }
+  }
+
   // The range in which the host launched the kernel `k`; null: none.
   const Range* group_of_kernel(std::size_t k) const {
     const Launch* const launch = launch_of(k);
@@ -502,6 +530,10 @@ class Importer {
     event.func = known->func;
     event.group = group_of(json, args);
     event.blocks = event.func == Func::all_gather || event.func == Func::gather;
+    if (has_root(event))
+      event.peer = json.find(args, "Rank")
+                       ? static_cast<std::int32_t>(integer(json, args, "Rank", kMostTraceRanks))
+                       : -1;
     if (event.func == Func::scatter) {
       event.stated = bytes("Out msg nelems");
       event.blocks = true;
@@ -542,6 +574,7 @@ class Importer {
   std::vector<Launch> launches_;
   std::vector<Range> groups_;  // "nccl:coalesced"
   std::vector<HostCall> recorded_;
+  std::uint64_t unknown_roots_ = 0;
   bool joined_ = false;                        // calls of several tensors are played as one
   std::set<std::int64_t> used_;                // calls of the execution trace that have a kernel
   Times steps_;                                // begin and duration in nanoseconds

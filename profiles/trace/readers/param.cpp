@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
@@ -62,7 +63,8 @@ class Importer {
   }
 
  private:
-  using Request = std::pair<std::string, std::int64_t>;  // process group, req
+  // Process group, req and whether it is a message's: messages and collectives count apart.
+  using Request = std::tuple<std::string, std::int64_t, bool>;
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(rank_->file + ": element " + std::to_string(number_) + ": " + what);
@@ -101,9 +103,14 @@ class Importer {
   std::optional<Request> request(const JsonNode& element) const {
     const JsonNode* req = find(element, "req");
     if (!req) return std::nullopt;
-    if (req->kind == JsonNode::Kind::array && req->size > 0) req = &*json_->children(*req).begin();
+    bool p2p = false;
+    if (req->kind == JsonNode::Kind::array && req->size > 0) {
+      for (const JsonNode& part : json_->children(*req))
+        p2p = part.kind == JsonNode::Kind::boolean && part.integer != 0;
+      req = &*json_->children(*req).begin();
+    }
     if (!req->is_integer()) fail("req is no number");
-    return Request{group_name(element), req->integer};
+    return Request{group_name(element), req->integer, p2p};
   }
 
   void find_waits(const JsonNode& list) {
@@ -279,15 +286,13 @@ class Importer {
     const std::uint64_t width = bytes;
     const auto in = integer(element, "in_msg_size", kMostElements) * width;
     const auto out = integer(element, "out_msg_size", kMostElements) * width;
-    const bool rooted = func == Func::broadcast || func == Func::reduce || func == Func::gather ||
-                        func == Func::scatter;
     event.stated = in;
     event.blocks = func == Func::all_gather || func == Func::gather;
     if (func == Func::scatter) {
       event.stated = out;
       event.blocks = true;
     }
-    if (rooted) root(element, event);
+    if (has_root(func)) root(element, event);
     if (func == Func::all_to_all || func == Func::all_to_all_v) splits(element, event, out);
   }
 

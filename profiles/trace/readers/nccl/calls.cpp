@@ -68,9 +68,7 @@ class Importer {
     for (auto& [rank, records] : by_rank_) add_events(rank, records);
     for (const auto& [membership, dropped] : in_.dropped)
       if (dropped > 0) trace_.left_out["operations that the plugin dropped"] += dropped;
-    if (roots_ > 0)
-      trace_.notes.push_back(std::to_string(roots_) +
-                             " calls have a root that the format does not name: member 0");
+    if (roots_ > 0) trace_.notes.push_back(note_of_roots(roots_));
     if (untimed_ > 0)
       trace_.notes.push_back(
           std::to_string(untimed_) +
@@ -263,9 +261,7 @@ class Importer {
     event.blocks = kNcclCalls[record.call].blocks;
     event.name = trace_.name(kNcclCalls[record.call].name);
     event.peer = std::max(record.peer, 0);
-    const bool rooted = event.func == Func::broadcast || event.func == Func::reduce ||
-                        event.func == Func::gather || event.func == Func::scatter;
-    roots_ += rooted && record.peer < 0;
+    roots_ += has_root(event.func) && record.peer < 0;
     return event;
   }
 
