@@ -188,7 +188,9 @@ std::uint32_t PacketNetwork::make_packet(Connection id) {
       bytes + nic.framing.per_packet + (at == 0 ? nic.framing.per_message : 0);
   const std::uint32_t packet =
       put({id, c.next, bytes, wire, 0, false, at + 1 == m.packets, now_, now_});
-  ++(c.next < c.furthest ? again_ : packets_);
+  const bool again = c.next < c.furthest;
+  ++(again ? again_ : packets_);
+  ports_[c.path[0]].count.queue.again += again;
   if (c.next == c.acknowledged) c.deadline = now_ + c.patience;
   if (!std::exchange(c.timing, true)) {
     plan({c.deadline, What::timeout, id});

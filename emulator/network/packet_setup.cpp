@@ -6,6 +6,42 @@
 #include "profiles/error.h"
 
 namespace ghostrank {
+namespace {
+
+// Throws Error(usage) if a sender would not wait long enough for the answer to a packet that finds
+// the network idle. Such a packet takes its time at both NICs' ports and at every link, here that
+// of the slowest one; the answer takes the latency alone.
+void check_retransmit(const JobSpec& spec, const Topology& topology, std::size_t nics,
+                      std::uint32_t payload) {
+  double slowest = 0;
+  for (std::uint32_t link = 0; link < topology.links(); ++link)
+    slowest = std::max(slowest, static_cast<double>(topology.link(link).serialise(payload)));
+  double latency = 0, longest = 0;  // of the round trips between two NICs
+  for (std::size_t a = 0; a < nics; ++a)
+    for (std::size_t b = 0; b < a; ++b) {
+      const Nic from(static_cast<std::int64_t>(a)), to(static_cast<std::int64_t>(b));
+      const int hops = topology.hops(from, to);
+      const double both_ways = 2 * static_cast<double>(topology.path_latency(from, to, hops));
+      const double at_ports = static_cast<double>(topology.nic(from).serialise(payload)) +
+                              static_cast<double>(topology.nic(to).serialise(payload)) +
+                              hops * slowest;
+      if (both_ways + at_ports <= longest) continue;
+      latency = both_ways;
+      longest = both_ways + at_ports;
+    }
+  const auto retransmit = static_cast<double>(spec.fabric.queues.retransmit);
+  if (retransmit > longest) return;
+  const auto micros = [](double time) {
+    return std::to_string(static_cast<std::uint64_t>(time / kPicosPerMicro)) + " us";
+  };
+  throw Error(spec.source_of("fabric.queues.retransmit_us") + ": fabric.queues.retransmit_us: " +
+              micros(retransmit) + " are no longer than a round trip of " + micros(longest) + " (" +
+              micros(longest - latency) +
+              " of it a packet's time at the ports of its path), so every packet would be sent "
+              "again; use several round trips");
+}
+
+}  // namespace
 
 PacketNetwork::Setup packet_setup(const JobSpec& spec, const Topology& topology, std::size_t nics) {
   PacketNetwork::Setup setup;
@@ -22,20 +58,9 @@ PacketNetwork::Setup packet_setup(const JobSpec& spec, const Topology& topology,
       }
       setup.ports.push_back(speed);
     }
-  Picoseconds latency = 0;  // of the longest path; acknowledgements take it, too
-  for (std::size_t a = 0; a < nics; ++a)
-    for (std::size_t b = 0; b < a; ++b) {
-      const Nic from(static_cast<std::int64_t>(a)), to(static_cast<std::int64_t>(b));
-      latency = std::max(latency, topology.path_latency(from, to, topology.hops(from, to)));
-    }
-  if (spec.fabric.queues.retransmit <= 2 * latency)
-    throw Error(spec.source_of("fabric.queues.retransmit_us") + ": fabric.queues.retransmit_us: " +
-                std::to_string(spec.fabric.queues.retransmit / kPicosPerMicro) +
-                " us are no longer than a round trip of " +
-                std::to_string(2 * latency / kPicosPerMicro) +
-                " us, so every packet would be sent again; use several round trips");
   const Framing& framing = spec.fabric.framing;
   setup.payload = framing.packet_payload > 0 ? framing.packet_payload : spec.fabric.packets.mtu;
+  check_retransmit(spec, topology, nics, setup.payload);
   setup.queues = spec.fabric.queues;
   setup.seed = spec.run.seed;
   for (const LinkSpeed& port : setup.ports) {

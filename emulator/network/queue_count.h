@@ -12,6 +12,7 @@ namespace ghostrank {
 
 struct QueueCount {
   std::uint64_t packets = 0;  // that left the port
+  std::uint64_t again = 0;    // of these, of a NIC: packets that it had sent before
   std::uint64_t drops = 0;    // packets to it that the switch had no room for
   std::uint64_t marks = 0;    // packets that it marked
   std::uint64_t pauses = 0;   // times that it was told to pause
@@ -19,6 +20,7 @@ struct QueueCount {
   Picoseconds paused = 0;     // how long in all
   void merge(const QueueCount& other) {
     packets += other.packets;
+    again += other.again;
     drops += other.drops;
     marks += other.marks;
     pauses += other.pauses;

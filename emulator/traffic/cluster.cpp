@@ -164,25 +164,29 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     const Group& group = workload.groups[g];
     GroupLayout layout;
     std::map<Node, std::int32_t> number;
-    std::map<Node, std::set<Nic>> nics;
-    std::vector<std::int32_t> on_gpu;
+    std::map<Node, std::map<Nic, std::int32_t>> nics;  // numbered as they come
+    std::vector<std::int32_t> on_gpu, on_nic;
     for (GroupRank i = 0; i < std::ssize(group.members); ++i) {
       const WorldRank rank = group.members[i];
       memberships_[rank.index() * kinds_ + group.kind] = {g, i};
       const Location& p = location(rank);
       layout.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
-      nics[p.node].insert(p.nic);
+      auto& used = nics[p.node];
+      on_nic.push_back(used.try_emplace(p.nic, used.size()).first->second);
       on_gpu.push_back(rank.value() % gpus);
     }
     for (const auto& [node, used] : nics)
       layout.nics = std::max(layout.nics, static_cast<int>(used.size()));
     layout.one_node = number.size() == 1;
-    if (layout.one_node) layout.nics = 1;  // its messages never leave the node
+    if (layout.one_node) {  // its messages never leave the node
+      layout.nics = 1;
+      on_nic.clear();
+    }
     layout.gpus =
         nccl_nodes_[job_of_kind(workload, group.kind)].gpus_that_matter(layout.nodes, on_gpu);
     std::vector<std::int32_t> key{static_cast<std::int32_t>(group.members.size())};
     key.insert(key.end(), layout.nodes.begin(), layout.nodes.end());
-    key.push_back(layout.nics);
+    key.insert(key.end(), on_nic.begin(), on_nic.end());
     key.insert(key.end(), layout.gpus.begin(), layout.gpus.end());
     const auto [it, fresh] =
         known.try_emplace(std::move(key), static_cast<std::uint32_t>(layouts_.size()));

@@ -21,6 +21,8 @@ std::string queue_text(const std::optional<QueueCount>& queue) {
   const auto add = [&](std::uint64_t count, const char* what) {
     if (count > 0) text += ", " + humane_count(static_cast<double>(count), what);
   };
+  if (queue->again > 0)
+    text += ", " + humane_count(static_cast<double>(queue->again), "packet") + " sent again";
   add(queue->drops, "drop");
   add(queue->marks, "mark");
   add(queue->pauses, "pause");

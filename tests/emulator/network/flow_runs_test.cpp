@@ -121,6 +121,25 @@ TEST(Flows, AloneOverLinksWithLatencyTakeAsLongAsTheirMessages) {
       }
 }
 
+// Of four members on a node, two and two share a NIC in one group, three do in the other.
+TEST(Flows, OfGroupsWhoseMembersShareNicsOtherwiseTakeTheirOwnTime) {
+  SmallJob flow = job_of(4, 8);
+  flow.spec.cluster.nics_per_node = 2;
+  std::vector<WorldRank> even, uneven;
+  for (const int rank : {0, 1, 4, 5, 8, 9, 12, 13}) even.emplace_back(rank);
+  for (const int rank : {16, 17, 18, 20, 24, 25, 26, 28}) uneven.emplace_back(rank);
+  flow.workload.roles.push_back(flow.workload.roles[0]);  // of the ranks in no group
+  flow.workload.role_of.assign(flow.workload.ranks, 1);
+  for (const auto& members : {even, uneven})
+    for (const WorldRank rank : members) flow.workload.role_of[rank] = 0;
+  flow.workload.groups = {{0, even}, {0, uneven}};
+  flow.collective(Func::all_to_all, 1'000'000);
+  SmallJob loggp = flow;
+  loggp.spec.fabric.network = NetworkModel::loggp;
+  const Result a = flow.run(), b = loggp.run();
+  EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.001 * seconds_of(b));
+}
+
 TEST(Flows, OfTransfersAloneTakeAsLongAsTheirMessages) {
   for (const char* library : {"generic", "nccl-2.28"}) {
     SmallJob flow = job_of(4, 2);

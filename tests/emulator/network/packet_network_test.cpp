@@ -148,6 +148,9 @@ TEST(PacketNetwork, LosesThePacketsForWhichABufferIsTooSmall) {
   EXPECT_EQ(came.size(), 5u);
   EXPECT_GT(drops(net, 6), 0u);
   EXPECT_GT(net.again(), 0u);
+  std::uint64_t again = 0;
+  for (Port nic = 0; nic < 5; ++nic) again += net.count(nic).queue.again;
+  EXPECT_EQ(again, net.again());
 }
 
 // Senders 0 to N-1 send to one host, the victim N to another one, all over the link N+1.

@@ -110,10 +110,10 @@ TEST(Packets, BringRightDataWhateverIsLost) {
   }
 }
 
-void expect_refusal(const QueueSpec& queues, const std::string& what) {
+void expect_refusal(const QueueSpec& queues, const std::string& what, double rate_bps = 100e9) {
   SmallJob job(2, 1, FabricKind::virtual_time);
   job.spec.fabric.network = NetworkModel::packet;
-  job.spec.cluster.nic.latency = 20 * kPicosPerMicro;
+  job.spec.cluster.nic = {rate_bps, 20 * kPicosPerMicro};
   job.spec.fabric.queues = queues;
   job.collective(Func::all_reduce, 1000);
   try {
@@ -134,7 +134,20 @@ TEST(Packets, NeedABufferForWhatIsUnderWay) {
 TEST(Packets, AreNotSentAgainBeforeTheyCanBeAcknowledged) {
   QueueSpec queues;
   queues.retransmit = 40 * kPicosPerMicro;
-  expect_refusal(queues, "40 us are no longer than a round trip of 40 us");
+  expect_refusal(queues, "40 us are no longer than a round trip of 41 us");
+  expect_refusal({}, "1000 us are no longer than a round trip of 14440 us (14400 us of it", 10e6);
+}
+
+TEST(Packets, OverSlowLinksTakeAsLongAsMessages) {
+  SmallJob job(2, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {10e6, 2 * kPicosPerMicro};
+  job.spec.fabric.network = NetworkModel::packet;
+  job.spec.fabric.queues.retransmit = 100 * kPicosPerMilli;
+  job.collective(Func::broadcast, 1'000'000, DataType::uint8);
+  const Result result = job.run();
+  const double packet = job.spec.fabric.packets.mtu * 8 / 10e6;
+  EXPECT_NEAR(seconds_of(result), 1e6 * 8 / 10e6 + packet, packet / 100);
+  EXPECT_EQ(tier(result, "nic-switch").queue->packets, 112u);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ nlohmann::ordered_json network_json(const std::optional<NetworkReport>& network)
                      {"longest_wait_seconds", or_null(t.longest_wait_s)}});
     if (!t.queue) continue;
     tiers.back().update({{"packets", t.queue->packets},
+                         {"sent_again", t.queue->again},
                          {"drops", t.queue->drops},
                          {"marks", t.queue->marks},
                          {"pauses", t.queue->pauses},
