@@ -170,6 +170,9 @@ Model make_convolutional(const Settings& settings, const Mark& mark) {
     if (convolutions.size() > kMaxConvolutions)
       fail(settings.at("convolutions").mark,
            "more than " + std::to_string(kMaxConvolutions) + " convolutions; list fewer");
+    if (convolutions.front() == 0)
+      fail(settings.at("convolutions").mark,
+           "convolutions begins with a pooling; begin with the channels of a convolution");
     vgg(net, convolutions, classes);
   }
   return model;

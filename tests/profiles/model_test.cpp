@@ -321,6 +321,9 @@ TEST(Model, NamesWhatIsMissingOrUnfit) {
             "model:1:26: blocks has 2 stages; a bottleneck ResNet has 4");
   EXPECT_EQ(error("{kind: convolutional, architecture: vgg}"),
             "model:1:1: the model needs convolutions; list them");
+  EXPECT_EQ(error("{base: vgg16, convolutions: [0, 64, 0]}"),
+            "model:1:29: convolutions begins with a pooling; begin with the channels of a "
+            "convolution");
   EXPECT_EQ(error("{kind: layers, layers: [{parameters: [0]}]}"),
             "model:1:39: parameters is '0'; write a list of integers from 1 to "
             "1000000000000");
