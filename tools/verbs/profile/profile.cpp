@@ -162,7 +162,8 @@ YamlValue text_child(const char* key, const std::string& text, bool quoted = fal
   return value;
 }
 
-// The layers of a model one by one, with their times on a device: the form for measured times.
+// The layers of a model one by one, with their times on a device, and its buffers: the form for
+// measured times.
 YamlValue layers_of(const std::shared_ptr<const Model>& model, const DeviceProfile& device,
                     int micro_batch) {
   JobSpec spec;
@@ -197,6 +198,11 @@ YamlValue layers_of(const std::shared_ptr<const Model>& model, const DeviceProfi
   }
   out.children.push_back(std::move(list));
   out.children.push_back(text_child("optimizer_us", micros(times.optimizer)));
+  const auto buffers = [&](const char* key, std::uint64_t elements) {
+    if (elements > 0) out.children.push_back(text_child(key, std::to_string(elements)));
+  };
+  buffers("float_buffers", model->running_statistics);
+  buffers("integer_buffers", model->batch_counters);
   return out;
 }
 
