@@ -211,16 +211,16 @@ void write_latent_attention(Writer& out, const Transformer& config) {
   const LatentAttention& latent = config.latent;
   const std::uint64_t h = config.hidden, q = config.heads * (latent.nope + latent.rope);
   if (latent.q_lora > 0) {
-    out.matrix("q_a", latent.q_lora, h);
+    out.matrix("q_a.w", latent.q_lora, h);
     out.vector("q_a_norm", latent.q_lora);
-    out.matrix("q_b", q, latent.q_lora);
+    out.matrix("q_b.w", q, latent.q_lora);
   } else {
-    out.matrix("q", q, h);
+    out.matrix("q.w", q, h);
   }
-  out.matrix("kv_a", latent.kv_lora + latent.rope, h);
+  out.matrix("kv_a.w", latent.kv_lora + latent.rope, h);
   out.vector("kv_a_norm", latent.kv_lora);
-  out.matrix("kv_b", config.heads * (latent.nope + latent.value), latent.kv_lora);
-  out.matrix("o", h, config.heads * latent.value);
+  out.matrix("kv_b.w", config.heads * (latent.nope + latent.value), latent.kv_lora);
+  out.matrix("o.w", h, config.heads * latent.value);
 }
 
 void write_llama_layer(Writer& out, const Transformer& config, std::uint64_t layer) {
@@ -249,7 +249,7 @@ void write_mtp_module(Writer& out, const Transformer& config, std::uint64_t modu
                                                  2 * real(config.sequence) * 2 * h * h);
   out.norm("enorm");
   out.norm("hnorm");
-  out.matrix("eh_proj", config.hidden, 2 * config.hidden);
+  out.matrix("eh_proj.w", config.hidden, 2 * config.hidden);
   write_llama_layer(out, config, layer);
   out.norm("norm");
 }
