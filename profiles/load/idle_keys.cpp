@@ -10,8 +10,7 @@
 #include "collectives/library.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/device/compute.h"
-#include "profiles/input/named_text.h"
-#include "profiles/input/quantity.h"
+#include "profiles/input/idle.h"
 
 namespace ghostrank {
 namespace {
@@ -20,14 +19,6 @@ bool is_among(std::string_view list, std::string_view word) {
   const auto all = words(list);
   return std::find(all.begin(), all.end(), word) != all.end();
 }
-
-// A number has several texts: 0.0001 is 1e-04.
-bool is_standard(const Setting& setting) {
-  return setting.text == setting.key->standard ||
-         (setting.key->type == KeyType::number &&
-          parse_number(setting.key->standard) == setting.number);
-}
-bool is_changed(const Setting& setting) { return setting.given && !is_standard(setting); }
 
 std::string alternatives(std::string_view list) { return join(words(list), " or "); }
 
@@ -95,8 +86,7 @@ class Search {
                       "; leave it out, or use fabric.kind: " + alternatives(fabrics_of(setting)),
                   in_.given("fabric.kind"));
     for (const Beside& one : key.beside)
-      if (!one.key.empty() && !stands_alone(setting) &&
-          is_among(one.values, in_.text(one.key)) == one.others)
+      if (!one.key.empty() && !stands_alone(setting) && !holds(one, in_.text(one.key)))
         return idle_beside(setting, one);
     const bool only_for_schemes = key.schemes || is_for_packets_alone(setting);
     if (only_for_schemes && !plays_scheme(key)) {
@@ -149,12 +139,7 @@ class Search {
   }
 
   void idle_beside(const Setting& setting, const Beside& one) {
-    const std::string key(one.key), value = in_.text(one.key);
-    const std::string where = " where " + key + " is " + (is_text(value) ? "given" : value);
-    idle(setting, where,
-         std::string(setting.key->path) + " means nothing" + where + "; leave it out, or " +
-             (one.others ? "change " + key : "use " + key + ": " + alternatives(one.values)),
-         in_.given(one.key));
+    idle(setting, where_idle(in_, one), refusal_of_idle(in_, setting, one), in_.given(one.key));
   }
 
   void idle(const Setting& setting, const std::string& reason, const std::string& error,

@@ -8,6 +8,7 @@
 #include "profiles/device/compute.h"
 #include "profiles/device/device.h"
 #include "profiles/error.h"
+#include "profiles/load/config.h"
 #include "profiles/load/load.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/program_file.h"
@@ -59,9 +60,10 @@ YamlValue override_of(const std::string& text) {
 
 // The description of the model called `name`, with keys replaced.
 YamlValue described_model(const std::string& name, const std::vector<std::string>& overrides) {
-  YamlValue description = resolve_profile(named(name), kModelProfile, "");
-  for (const std::string& text : overrides) merge_into(description, override_of(text));
-  return description;
+  if (overrides.empty()) return resolve_profile(named(name), kModelProfile, "");
+  YamlValue changed = with_base(named(name));
+  for (const std::string& text : overrides) merge_into(changed, override_of(text));
+  return resolve_profile(changed, kModelProfile, "");
 }
 
 // Returns the model named `name`, or the model that the job of that name trains.
