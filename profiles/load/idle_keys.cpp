@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
@@ -301,6 +302,16 @@ std::vector<std::string> captured_notes(const Model& model, int ranks) {
   return out;
 }
 
+// Says what MFU counts where that is more than the kernels compute (docs/accuracy.md).
+std::string note_on_flops(const Model& model) {
+  constexpr double kWorthANote = 0.1;
+  const double share = masked_flops(model) / std::max(1.0, model.forward_flops());
+  if (share <= kWorthANote) return {};
+  return "model FLOPs and MFU count all of attention's scores; the half that the causal mask "
+         "leaves out is " +
+         std::to_string(std::lround(100 * share)) + " % of them";
+}
+
 }  // namespace
 
 std::set<std::string_view> named_schemes(const CollectiveSpec& spec) {
@@ -328,8 +339,11 @@ std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload)
     const std::string of = workload.jobs.empty() ? "" : "job " + workload.jobs[job].name + ": ";
     for (const std::string& note : unused.lines()) notes.push_back(of + note);
     const JobSpec& own = spec.of_job(job);
-    if (!own.model || !own.model->capture) continue;
-    for (const std::string& note : captured_notes(*own.model, own.cluster.gpus()))
+    if (!own.model) continue;
+    if (own.model->capture)
+      for (const std::string& note : captured_notes(*own.model, own.cluster.gpus()))
+        notes.push_back(of + note);
+    else if (const std::string note = note_on_flops(*own.model); !note.empty() && !own.program)
       notes.push_back(of + note);
   }
   return notes;

@@ -175,6 +175,9 @@ Model make_recommendation(const Settings& settings, const Mark& mark);
 Model make_recurrent(const Settings& settings, const Mark& mark);
 Model make_layers(const Settings& settings, const Mark& mark);
 
+// Those of forward_flops() that a causal mask makes unnecessary: half of attention's scores.
+double masked_flops(const Model& model);
+
 // Reads `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, into the
 // description of a `kind: layers` model.
 YamlValue read_layer_csv(const std::string& text, const std::string& file, const std::string& name);

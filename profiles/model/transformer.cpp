@@ -9,7 +9,8 @@
 // Forward FLOPs of a layer per sample (s tokens, h hidden, k width of the keys, f of the ffn):
 //   2 s h (h + 2k) + 2 s h h + 4 s s h + 2 s h f (2, gated 3)
 // which is 24 s h h + 4 s s h where k = h and f = 4h; logits cost 2 s h V (Narayanan et al.,
-// SC'21). A token costs the experts that it visits, not all experts of the layer.
+// SC'21). A causal mask halves no count, as it does not in theirs. A token costs the experts that
+// it visits, not all experts of the layer.
 #include <array>
 #include <limits>
 
@@ -168,13 +169,18 @@ double ffn_weights(const Transformer& config, std::uint64_t layer) {
          matrices * h * real(experts.ffn) * real(experts.top_k + experts.shared);
 }
 
-double layer_flops(const Transformer& config, std::uint64_t layer) {
+// Of one layer's scores, those of every token for every other.
+double score_flops(const Transformer& config) {
   const double s = real(config.sequence);
   const LatentAttention& latent = config.latent;
-  const double scores = config.is_latent() ? real(latent.nope + latent.rope + latent.value)
-                                           : 2 * real(config.head_width);
-  return 2 * s * (attention_weights(config) + ffn_weights(config, layer)) +
-         2 * s * s * real(config.heads) * scores;
+  const double width = config.is_latent() ? real(latent.nope + latent.rope + latent.value)
+                                          : 2 * real(config.head_width);
+  return 2 * s * s * real(config.heads) * width;
+}
+
+double layer_flops(const Transformer& config, std::uint64_t layer) {
+  return 2 * real(config.sequence) * (attention_weights(config) + ffn_weights(config, layer)) +
+         score_flops(config);
 }
 
 double logits_flops(const Transformer& config) {
@@ -415,6 +421,12 @@ Transformer config_of(const Settings& settings) {
 }  // namespace
 
 std::span<const Key> transformer_keys() { return kKeys; }
+
+double masked_flops(const Model& model) {
+  if (!model.transformer || model.architecture == "bert") return 0;
+  const Transformer& config = *model.transformer;
+  return real(config.layers + config.mtp) * score_flops(config) / 2;
+}
 
 Model make_transformer(const Settings& settings, const Mark& mark) {
   const Transformer config = config_of(settings);
