@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
@@ -10,8 +11,7 @@
 #include "collectives/library.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/device/compute.h"
-#include "profiles/input/named_text.h"
-#include "profiles/input/quantity.h"
+#include "profiles/input/idle.h"
 
 namespace ghostrank {
 namespace {
@@ -20,14 +20,6 @@ bool is_among(std::string_view list, std::string_view word) {
   const auto all = words(list);
   return std::find(all.begin(), all.end(), word) != all.end();
 }
-
-// A number has several texts: 0.0001 is 1e-04.
-bool is_standard(const Setting& setting) {
-  return setting.text == setting.key->standard ||
-         (setting.key->type == KeyType::number &&
-          parse_number(setting.key->standard) == setting.number);
-}
-bool is_changed(const Setting& setting) { return setting.given && !is_standard(setting); }
 
 std::string alternatives(std::string_view list) { return join(words(list), " or "); }
 
@@ -95,8 +87,7 @@ class Search {
                       "; leave it out, or use fabric.kind: " + alternatives(fabrics_of(setting)),
                   in_.given("fabric.kind"));
     for (const Beside& one : key.beside)
-      if (!one.key.empty() && !stands_alone(setting) &&
-          is_among(one.values, in_.text(one.key)) == one.others)
+      if (!one.key.empty() && !stands_alone(setting) && !holds(one, in_.text(one.key)))
         return idle_beside(setting, one);
     const bool only_for_schemes = key.schemes || is_for_packets_alone(setting);
     if (only_for_schemes && !plays_scheme(key)) {
@@ -149,12 +140,7 @@ class Search {
   }
 
   void idle_beside(const Setting& setting, const Beside& one) {
-    const std::string key(one.key), value = in_.text(one.key);
-    const std::string where = " where " + key + " is " + (is_text(value) ? "given" : value);
-    idle(setting, where,
-         std::string(setting.key->path) + " means nothing" + where + "; leave it out, or " +
-             (one.others ? "change " + key : "use " + key + ": " + alternatives(one.values)),
-         in_.given(one.key));
+    idle(setting, where_idle(in_, one), refusal_of_idle(in_, setting, one), in_.given(one.key));
   }
 
   void idle(const Setting& setting, const std::string& reason, const std::string& error,
@@ -316,6 +302,16 @@ std::vector<std::string> captured_notes(const Model& model, int ranks) {
   return out;
 }
 
+// Says what MFU counts where that is more than the kernels compute (docs/accuracy.md).
+std::string note_on_flops(const Model& model) {
+  constexpr double kWorthANote = 0.1;
+  const double share = masked_flops(model) / std::max(1.0, model.forward_flops());
+  if (share <= kWorthANote) return {};
+  return "model FLOPs and MFU count all of attention's scores; the half that the causal mask "
+         "leaves out is " +
+         std::to_string(std::lround(100 * share)) + " % of them";
+}
+
 }  // namespace
 
 std::set<std::string_view> named_schemes(const CollectiveSpec& spec) {
@@ -343,8 +339,11 @@ std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload)
     const std::string of = workload.jobs.empty() ? "" : "job " + workload.jobs[job].name + ": ";
     for (const std::string& note : unused.lines()) notes.push_back(of + note);
     const JobSpec& own = spec.of_job(job);
-    if (!own.model || !own.model->capture) continue;
-    for (const std::string& note : captured_notes(*own.model, own.cluster.gpus()))
+    if (!own.model) continue;
+    if (own.model->capture)
+      for (const std::string& note : captured_notes(*own.model, own.cluster.gpus()))
+        notes.push_back(of + note);
+    else if (const std::string note = note_on_flops(*own.model); !note.empty() && !own.program)
       notes.push_back(of + note);
   }
   return notes;

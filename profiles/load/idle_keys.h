@@ -31,7 +31,8 @@ std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec,
                                    const std::set<std::string_view>& schemes);
 
 // Returns the notes for a plan or result: spec.notes, then for each job the algorithms that it
-// names for calls that it never makes, and which numbers of its captured model are measured.
+// names for calls that it never makes, which numbers of its captured model are measured, and what
+// its FLOPs count where the kernels compute much less.
 std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload);
 
 }  // namespace ghostrank

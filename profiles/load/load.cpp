@@ -238,15 +238,22 @@ void check_program_size(const JobSpec& spec, const Settings& in) {
                                   " GPUs; they must be as many");
 }
 
-// Takes the gradients' type from a measured model unless the job gives one.
+// Takes the types of parameters and gradients from a measured model where the job gives none.
 bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
-  if (!model.dtype || in.text("precision.gradients") != "auto") return false;
-  YamlValue type;
-  type.kind = YamlValue::Kind::scalar;
-  type.text = name_of(*model.dtype);
-  type.mark = in.at("model").mark;
-  set_path(root, "precision.gradients", std::move(type));
-  return true;
+  if (!model.dtype) return false;
+  bool taken = false;
+  const auto take = [&](const std::string& key) {
+    if (parse_data_type(in.text(key)) == model.dtype) return;
+    YamlValue type;
+    type.kind = YamlValue::Kind::scalar;
+    type.text = name_of(*model.dtype);
+    type.mark = in.at("model").mark;
+    set_path(root, key, std::move(type));
+    taken = true;
+  };
+  if (!in.given("precision.parameters")) take("precision.parameters");
+  if (in.text("precision.gradients") == "auto") take("precision.gradients");
+  return taken;
 }
 
 int gpus_of(const Settings& in) {

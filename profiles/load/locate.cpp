@@ -5,6 +5,7 @@
 
 #include "profiles/device/kernels/tables.h"
 #include "profiles/error.h"
+#include "profiles/input/idle.h"
 #include "profiles/input/input_file.h"
 #include "profiles/input/keys.h"
 #include "profiles/input/shipped.h"
@@ -94,6 +95,32 @@ void drop_calibration(YamlValue& device, const YamlValue& own) {
     remove_key(device, key);
 }
 
+// The value of a key such as "experts.count"; null: there is none.
+const YamlValue* find_path(const YamlValue& map, std::string_view path) {
+  const auto dot = path.find('.');
+  const YamlValue* child = map.find(path.substr(0, dot));
+  return child && dot != path.npos ? find_path(*child, path.substr(dot + 1)) : child;
+}
+
+void remove_path(YamlValue& map, std::string_view path) {
+  const auto dot = path.find('.');
+  if (dot == path.npos) return remove_key(map, path);
+  if (YamlValue* group = map.find(path.substr(0, dot))) remove_path(*group, path.substr(dot + 1));
+}
+
+// A base's keys that mean nothing beside those put in place of others are not a mistake: what its
+// experts are, where there are none now. The model's builder refuses all others.
+void drop_idle(YamlValue& model, const YamlValue& own) {
+  const YamlValue* kind = model.find("kind");
+  if (!kind) return;
+  for (const Key& key : model_keys(kind->text))
+    for (const Beside& one : key.beside) {
+      const YamlValue* other = one.key.empty() ? nullptr : find_path(own, one.key);
+      if (other && !holds(one, other->text) && !find_path(own, key.path))
+        remove_path(model, key.path);
+    }
+}
+
 YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::string& near,
                   int bases);
 
@@ -143,6 +170,7 @@ YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::st
   YamlValue out = resolve_file(*base, kind, near, bases + 1);
   if (kind.name == kDeviceProfile.name) drop_calibration(out, own);
   merge_into(out, own);
+  if (kind.name == kModelProfile.name) drop_idle(out, own);
   out.mark = given.mark;
   return out;
 }

@@ -20,10 +20,13 @@ constexpr std::array kKeys{
     Key{"blocks", KeyType::integers, kAbsent,
         "resnet: bottleneck blocks of each of the four stages; cifar_resnet: blocks of two "
         "convolutions of each of the three stages; densenet: layers of each of its dense blocks",
-        1, 1000},
-    Key{"growth", KeyType::integer, "32", "densenet: channels that a layer adds", 1, 4096},
+        1, 1000}
+        .where("architecture", "resnet cifar_resnet densenet"),
+    Key{"growth", KeyType::integer, "32", "channels that a layer adds", 1, 4096}.where(
+        "architecture", "densenet"),
     Key{"convolutions", KeyType::integers, kAbsent,
-        "vgg: output channels of the 3x3 convolutions in order; 0 is a 2x2 pooling", 0, 65536},
+        "output channels of the 3x3 convolutions in order; 0 is a 2x2 pooling", 0, 65536}
+        .where("architecture", "vgg"),
     Key{"classes", KeyType::integer, "1000", "outputs of the last layer", 1, 1e6},
     Key{"image", KeyType::integer, "224", "width and height of the input in pixels", 32, 65536}};
 
@@ -170,6 +173,9 @@ Model make_convolutional(const Settings& settings, const Mark& mark) {
     if (convolutions.size() > kMaxConvolutions)
       fail(settings.at("convolutions").mark,
            "more than " + std::to_string(kMaxConvolutions) + " convolutions; list fewer");
+    if (convolutions.front() == 0)
+      fail(settings.at("convolutions").mark,
+           "convolutions begins with a pooling; begin with the channels of a convolution");
     vgg(net, convolutions, classes);
   }
   return model;

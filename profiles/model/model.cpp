@@ -3,7 +3,31 @@
 #include <array>
 #include <numeric>
 
+#include "profiles/input/idle.h"
+
 namespace ghostrank {
+namespace {
+
+struct ModelKind {
+  std::string_view name;
+  std::span<const Key> (*keys)();
+  Model (*make)(const Settings&, const Mark&);
+};
+constexpr std::array kKinds{ModelKind{"transformer", transformer_keys, make_transformer},
+                            ModelKind{"convolutional", convolutional_keys, make_convolutional},
+                            ModelKind{"recommendation", recommendation_keys, make_recommendation},
+                            ModelKind{"recurrent", recurrent_keys, make_recurrent},
+                            ModelKind{"layers", layers_keys, make_layers}};
+
+// Refuses keys that mean nothing beside the others.
+void refuse_idle(const Settings& settings) {
+  for (const Setting& setting : settings.all())
+    for (const Beside& one : setting.key->beside)
+      if (!one.key.empty() && is_changed(setting) && !holds(one, settings.text(one.key)))
+        fail(setting.mark, refusal_of_idle(settings, setting, one));
+}
+
+}  // namespace
 
 std::size_t Model::tensors() const {
   return std::accumulate(
@@ -23,27 +47,24 @@ double Model::forward_flops() const {
                          [](double sum, const Layer& layer) { return sum + layer.forward_flops; });
 }
 
-Model make_model(const YamlValue& description) {
-  struct Kind {
-    std::string_view name;
-    std::span<const Key> (*keys)();
-    Model (*make)(const Settings&, const Mark&);
-  };
-  static constexpr std::array kKinds{
-      Kind{"transformer", transformer_keys, make_transformer},
-      Kind{"convolutional", convolutional_keys, make_convolutional},
-      Kind{"recommendation", recommendation_keys, make_recommendation},
-      Kind{"recurrent", recurrent_keys, make_recurrent}, Kind{"layers", layers_keys, make_layers}};
+std::span<const Key> model_keys(std::string_view kind) {
+  for (const ModelKind& one : kKinds)
+    if (one.name == kind) return one.keys();
+  return {};
+}
 
+Model make_model(const YamlValue& description) {
   const YamlValue* kind = description.find("kind");
   if (!kind)
     fail(
         description.mark,
         "the model has no kind; add kind: transformer, convolutional, recommendation, recurrent or "
         "layers");
-  for (const Kind& one : kKinds) {
+  for (const ModelKind& one : kKinds) {
     if (kind->text != one.name) continue;
-    Model model = one.make(Settings(description, one.keys(), "model"), description.mark);
+    const Settings settings(description, one.keys(), "model");
+    refuse_idle(settings);
+    Model model = one.make(settings, description.mark);
     model.kind = one.name;
     if (model.tensors() > kMaxTensors)
       fail(description.mark, "the model has " + std::to_string(model.tensors()) +

@@ -72,6 +72,7 @@ struct Transformer {
   bool bias = false;      // of linear layers other than the query, key and value projections
   bool qkv_bias = false;  // of these three
   bool dropout = false;   // after attention and feed-forward, and of scores in memory
+  bool rotary = false;    // positions turn queries and keys
   Experts experts;
   LatentAttention latent;
 
@@ -156,6 +157,10 @@ inline constexpr std::uint64_t kMaxTensors = 1'000'000;
 // Builds the model from a resolved description (profiles/load/locate.h).
 Model make_model(const YamlValue& description);
 
+// The table of keys of a kind, which `make_model` checks a description against; empty: there is no
+// such kind.
+std::span<const Key> model_keys(std::string_view kind);
+
 // The builders behind make_model(), one per kind; `settings` must be checked against its table.
 std::span<const Key> transformer_keys();
 std::span<const Key> convolutional_keys();
@@ -169,6 +174,9 @@ Model make_convolutional(const Settings& settings, const Mark& mark);
 Model make_recommendation(const Settings& settings, const Mark& mark);
 Model make_recurrent(const Settings& settings, const Mark& mark);
 Model make_layers(const Settings& settings, const Mark& mark);
+
+// Those of forward_flops() that a causal mask makes unnecessary: half of attention's scores.
+double masked_flops(const Model& model);
 
 // Reads `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, into the
 // description of a `kind: layers` model.

@@ -24,25 +24,27 @@ constexpr std::size_t kMaxTables = 10'000;
 constexpr std::array kKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "recommendation"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
-    Key{"dense_features", KeyType::integer, "0", "dot, dcn: numbers of a sample besides its ids", 0,
-        kMaxWidth},
+    Key{"dense_features", KeyType::integer, kAbsent, "numbers of a sample besides its ids", 1,
+        kMaxWidth}
+        .unless("interaction", "neumf"),
     Key{"embedding_width", KeyType::integer, kRequired, "numbers in a row of every table", 1,
         kMaxWidth},
     Key{"tables", KeyType::integers, kRequired, "rows of each embedding table", 1, kMaxRows},
     Key{"lookups", KeyType::integers, kAbsent,
         "ids that a sample has for each table; without it one each", 1, kMaxLookups},
     Key{"bottom", KeyType::integers, kAbsent,
-        "dot, dcn: outputs of each product for the dense features; the last is the embeddings' "
-        "width",
-        1, kMaxWidth},
+        "outputs of each product for the dense features; the last is the embeddings' width", 1,
+        kMaxWidth}
+        .unless("interaction", "neumf"),
     Key{"interaction", KeyType::choice, "dot", "of dense and sparse features", 0, 0,
         "dot dcn neumf"},
     Key{"factors", KeyType::integer, "64",
-        "neumf: numbers of a table's row that are multiplied; the top MLP gets the others", 1,
-        kMaxWidth},
-    Key{"cross_layers", KeyType::integer, "3", "dcn: layers of the cross network", 1, 1000},
-    Key{"cross_rank", KeyType::integer, "512", "dcn: width of a layer's two products", 1,
-        kMaxWidth},
+        "numbers of a table's row that are multiplied; the top MLP gets the others", 1, kMaxWidth}
+        .where("interaction", "neumf"),
+    Key{"cross_layers", KeyType::integer, "3", "layers of the cross network", 1, 1000}.where(
+        "interaction", "dcn"),
+    Key{"cross_rank", KeyType::integer, "512", "width of a layer's two products", 1, kMaxWidth}
+        .where("interaction", "dcn"),
     Key{"top", KeyType::integers, kRequired, "outputs of each product after the interaction", 1,
         kMaxWidth}};
 constexpr std::string_view kOfDense[] = {"dense_features", "bottom"};
@@ -137,10 +139,6 @@ void add_dense_and_sparse(Model& model, const Settings& settings) {
 void add_filtering(Model& model, const Settings& settings) {
   Recommendation& config = *model.recommendation;
   const std::uint64_t factors = settings.integer("factors");
-  for (const std::string_view key : kOfDense)
-    if (settings.given(key))
-      fail(settings.at(key).mark,
-           std::string(key) + " means nothing to interaction neumf; leave it out");
   if (config.tables.size() != 2)
     fail(settings.at("tables").mark, "interaction neumf has two tables, not " +
                                          std::to_string(config.tables.size()) +

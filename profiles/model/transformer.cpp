@@ -9,7 +9,8 @@
 // Forward FLOPs of a layer per sample (s tokens, h hidden, k width of the keys, f of the ffn):
 //   2 s h (h + 2k) + 2 s h h + 4 s s h + 2 s h f (2, gated 3)
 // which is 24 s h h + 4 s s h where k = h and f = 4h; logits cost 2 s h V (Narayanan et al.,
-// SC'21). A token costs the experts that it visits, not all experts of the layer.
+// SC'21). A causal mask halves no count, as it does not in theirs. A token costs the experts that
+// it visits, not all experts of the layer.
 #include <array>
 #include <limits>
 
@@ -37,9 +38,11 @@ constexpr std::array kKeys{
     Key{"gated_ffn", KeyType::boolean, "false", "a third matrix gates the feed-forward (SwiGLU)"},
     Key{"sequence", KeyType::integer, kRequired, "tokens per sample", 1, kMaxTokens},
     Key{"positions", KeyType::integer, kAbsent,
-        "rows of the learned position table; without it the sequence", 1, kMaxTokens},
+        "rows of the learned position table; without it the sequence", 1, kMaxTokens}
+        .where("position_embeddings", "learned"),
     Key{"vocabulary", KeyType::integer, kRequired, "rows of the embedding", 1, kMaxVocabulary},
-    Key{"tied_embeddings", KeyType::boolean, "true", "the output layer shares the embedding"},
+    Key{"tied_embeddings", KeyType::boolean, "true", "the output layer shares the embedding"}
+        .unless("pretraining_heads", "false"),
     Key{"position_embeddings", KeyType::choice, "learned", "how positions enter", 0, 0,
         "learned rope none"},
     Key{"norm", KeyType::choice, "layernorm", "layernorm has a bias, rmsnorm has none", 0, 0,
@@ -49,9 +52,10 @@ constexpr std::array kKeys{
         "the projections to queries, keys and values have biases; without it as `bias`"},
     Key{"dropout", KeyType::boolean, kAbsent,
         "training drops outputs of attention and feed-forward at random; without it as `bias`"},
-    Key{"type_vocabulary", KeyType::integer, "2", "bert: rows of the token type table", 1, 1000},
-    Key{"pretraining_heads", KeyType::boolean, "true",
-        "bert: masked-language and next-sentence heads"},
+    Key{"type_vocabulary", KeyType::integer, "2", "rows of the token type table", 1, 1000}.where(
+        "architecture", "bert"),
+    Key{"pretraining_heads", KeyType::boolean, "true", "masked-language and next-sentence heads"}
+        .where("architecture", "bert"),
     Key{"mtp_layers", KeyType::integer, "0",
         "multi-token prediction: modules behind the last layer, each with a layer of its kind", 0,
         kMaxLayers},
@@ -59,28 +63,40 @@ constexpr std::array kKeys{
         kMaxWidth},
     Key{"experts.count", KeyType::integer, "0",
         "mixture of experts: routed experts of a layer; 0: none", 0, kMaxExperts},
-    Key{"experts.top_k", KeyType::integer, "1", "experts that a token visits", 1, kMaxExperts},
+    Key{"experts.top_k", KeyType::integer, "1", "experts that a token visits", 1, kMaxExperts}
+        .unless("experts.count", "0"),
     Key{"experts.groups", KeyType::integer, "1",
-        "groups of neighbouring experts, for routing limited to some of them", 1, kMaxExperts},
+        "groups of neighbouring experts, for routing limited to some of them", 1, kMaxExperts}
+        .unless("experts.count", "0"),
     Key{"experts.group_top_k", KeyType::integer, "0",
-        "groups that a token's experts lie in, at most; 0: any", 0, kMaxExperts},
+        "groups that a token's experts lie in, at most; 0: any", 0, kMaxExperts}
+        .unless("experts.count", "0"),
     Key{"experts.ffn", KeyType::integer, kAbsent, "inner width of an expert; without it ffn", 1,
-        kMaxTokens},
+        kMaxTokens}
+        .unless("experts.count", "0"),
     Key{"experts.shared", KeyType::integer, "0", "experts that every token visits besides", 0,
-        kMaxExperts},
-    Key{"experts.every", KeyType::integer, "1", "one layer of so many has experts", 1, kMaxLayers},
+        kMaxExperts}
+        .unless("experts.count", "0"),
+    Key{"experts.every", KeyType::integer, "1", "one layer of so many has experts", 1, kMaxLayers}
+        .unless("experts.count", "0"),
     Key{"experts.first_dense", KeyType::integer, "0", "layers before the first with experts", 0,
-        kMaxLayers},
-    Key{"experts.router_bias", KeyType::boolean, "false", "a bias per expert balances the routing"},
+        kMaxLayers}
+        .unless("experts.count", "0"),
+    Key{"experts.router_bias", KeyType::boolean, "false", "a bias per expert balances the routing"}
+        .unless("experts.count", "0"),
     Key{"latent.kv_lora", KeyType::integer, "0",
         "latent attention (MLA): width of the keys' and values' latent; 0: ordinary attention", 0,
         kMaxWidth},
     Key{"latent.q_lora", KeyType::integer, "0", "width of the queries' latent; 0: none", 0,
-        kMaxWidth},
-    Key{"latent.nope", KeyType::integer, "128", "width of a head without positions", 1, kMaxWidth},
+        kMaxWidth}
+        .unless("latent.kv_lora", "0"),
+    Key{"latent.nope", KeyType::integer, "128", "width of a head without positions", 1, kMaxWidth}
+        .unless("latent.kv_lora", "0"),
     Key{"latent.rope", KeyType::integer, "64", "width of the part with rotary positions", 1,
-        kMaxWidth},
-    Key{"latent.value", KeyType::integer, "128", "width of a head's value", 1, kMaxWidth}};
+        kMaxWidth}
+        .unless("latent.kv_lora", "0"),
+    Key{"latent.value", KeyType::integer, "128", "width of a head's value", 1, kMaxWidth}.unless(
+        "latent.kv_lora", "0")};
 
 // Appends layers and their tensors to a model.
 class Writer {
@@ -153,13 +169,18 @@ double ffn_weights(const Transformer& config, std::uint64_t layer) {
          matrices * h * real(experts.ffn) * real(experts.top_k + experts.shared);
 }
 
-double layer_flops(const Transformer& config, std::uint64_t layer) {
+// Of one layer's scores, those of every token for every other.
+double score_flops(const Transformer& config) {
   const double s = real(config.sequence);
   const LatentAttention& latent = config.latent;
-  const double scores = config.is_latent() ? real(latent.nope + latent.rope + latent.value)
-                                           : 2 * real(config.head_width);
-  return 2 * s * (attention_weights(config) + ffn_weights(config, layer)) +
-         2 * s * s * real(config.heads) * scores;
+  const double width = config.is_latent() ? real(latent.nope + latent.rope + latent.value)
+                                          : 2 * real(config.head_width);
+  return 2 * s * s * real(config.heads) * width;
+}
+
+double layer_flops(const Transformer& config, std::uint64_t layer) {
+  return 2 * real(config.sequence) * (attention_weights(config) + ffn_weights(config, layer)) +
+         score_flops(config);
 }
 
 double logits_flops(const Transformer& config) {
@@ -211,16 +232,16 @@ void write_latent_attention(Writer& out, const Transformer& config) {
   const LatentAttention& latent = config.latent;
   const std::uint64_t h = config.hidden, q = config.heads * (latent.nope + latent.rope);
   if (latent.q_lora > 0) {
-    out.matrix("q_a", latent.q_lora, h);
+    out.matrix("q_a.w", latent.q_lora, h);
     out.vector("q_a_norm", latent.q_lora);
-    out.matrix("q_b", q, latent.q_lora);
+    out.matrix("q_b.w", q, latent.q_lora);
   } else {
-    out.matrix("q", q, h);
+    out.matrix("q.w", q, h);
   }
-  out.matrix("kv_a", latent.kv_lora + latent.rope, h);
+  out.matrix("kv_a.w", latent.kv_lora + latent.rope, h);
   out.vector("kv_a_norm", latent.kv_lora);
-  out.matrix("kv_b", config.heads * (latent.nope + latent.value), latent.kv_lora);
-  out.matrix("o", h, config.heads * latent.value);
+  out.matrix("kv_b.w", config.heads * (latent.nope + latent.value), latent.kv_lora);
+  out.matrix("o.w", h, config.heads * latent.value);
 }
 
 void write_llama_layer(Writer& out, const Transformer& config, std::uint64_t layer) {
@@ -249,7 +270,7 @@ void write_mtp_module(Writer& out, const Transformer& config, std::uint64_t modu
                                                  2 * real(config.sequence) * 2 * h * h);
   out.norm("enorm");
   out.norm("hnorm");
-  out.matrix("eh_proj", config.hidden, 2 * config.hidden);
+  out.matrix("eh_proj.w", config.hidden, 2 * config.hidden);
   write_llama_layer(out, config, layer);
   out.norm("norm");
 }
@@ -279,10 +300,10 @@ void write_bert(Writer& out, const Transformer& config, std::uint64_t types, boo
   out.norm("ln");
   for (std::uint64_t i = 0; i < config.layers; ++i) {
     out.layer("layer." + std::to_string(i), layer_flops(config, i));
-    out.projection("attn.q", h, h);
+    out.projection("attn.q", config.query_width(), h);
     out.projection("attn.k", config.key_width(), h);
     out.projection("attn.v", config.key_width(), h);
-    out.linear("attn.out", h, h);
+    out.linear("attn.out", h, config.query_width());
     out.norm("attn.ln");
     write_ffn(out, config);
     out.norm("ln");
@@ -290,12 +311,13 @@ void write_bert(Writer& out, const Transformer& config, std::uint64_t types, boo
   out.layer("pooler", 2 * hidden * hidden);
   out.linear("pooler", h, h);
   if (!heads) return;
-  // The masked-language head's decoder shares the word embedding and has its own bias.
+  // The masked-language head's decoder may share the word embedding, and has its own bias.
   out.layer("heads", 2 * static_cast<double>(config.sequence) * hidden * hidden +
                          logits_flops(config) + 4 * hidden);
   out.vector("predictions.bias", config.vocabulary);
   out.linear("predictions.transform", h, h);
   out.norm("predictions.ln");
+  if (!config.tied) out.matrix("predictions.decoder", config.vocabulary, h);
   out.linear("next_sentence", 2, h);
 }
 
@@ -382,6 +404,11 @@ Transformer config_of(const Settings& settings) {
   config.norm_bias = settings.text("norm") == "layernorm";
   config.tied = settings.boolean("tied_embeddings");
   config.learned_positions = settings.text("position_embeddings") == "learned";
+  config.rotary = settings.text("position_embeddings") == "rope";
+  if (config.positions < config.sequence)
+    fail(settings.at("positions").mark,
+         "positions has fewer rows than the sequence tokens; use at least " +
+             std::to_string(config.sequence));
   config.experts = experts_of(settings, config.ffn);
   config.latent = {get("latent.kv_lora"), get("latent.q_lora"), get("latent.nope"),
                    get("latent.rope"), get("latent.value")};
@@ -394,6 +421,12 @@ Transformer config_of(const Settings& settings) {
 }  // namespace
 
 std::span<const Key> transformer_keys() { return kKeys; }
+
+double masked_flops(const Model& model) {
+  if (!model.transformer || model.architecture == "bert") return 0;
+  const Transformer& config = *model.transformer;
+  return real(config.layers + config.mtp) * score_flops(config) / 2;
+}
 
 Model make_transformer(const Settings& settings, const Mark& mark) {
   const Transformer config = config_of(settings);

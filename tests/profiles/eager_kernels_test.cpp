@@ -201,6 +201,16 @@ TEST(EagerKernels, FsdpCopiesIntoTheBuffersOfItsCallsAndOutOfThem) {
   EXPECT_EQ(computing(steady(flops), "unpack "), 0);
 }
 
+TEST(EagerKernels, OfRotaryPositionsAreThereWherePositionsAreRotary) {
+  const auto forward = [](const std::string& positions) {
+    const std::string model =
+        "{base: llama3.2-1b, layers: 2, sequence: 1024, position_embeddings: " + positions + "}";
+    return step_times(load_text(job("bf16", "", "h100-sxm", model)).spec).layers.at(1).forward;
+  };
+  EXPECT_GT(forward("rope"), forward("none"));
+  EXPECT_EQ(forward("learned"), forward("none"));
+}
+
 TEST(EagerKernels, WhereThereAreNoneTheirKeysAreNoted) {
   const auto notes = [](const std::string& device, const std::string& model) {
     return load_text(job("bf16", "compile: true, optimizer_implementation: fused", device, model))

@@ -106,9 +106,11 @@ TEST(Model, FiltersCollaborativelyAsGraceDoes) {
   EXPECT_NE(error("{base: ncf, factors: 192}").find("leave nothing for the top MLP"),
             std::string::npos);
   EXPECT_NE(error("{base: ncf, tables: [10]}").find("has two tables, not 1"), std::string::npos);
-  EXPECT_NE(error("{base: ncf, bottom: [192]}").find("bottom means nothing to interaction neumf"),
+  EXPECT_NE(error("{base: ncf, bottom: [192]}").find("nothing where interaction is neumf"),
             std::string::npos);
   EXPECT_NE(error("{base: ncf, interaction: dot}").find("dense_features is missing"),
+            std::string::npos);
+  EXPECT_NE(error("{base: dlrm-criteo, dense_features: 0}").find("write an integer from 1"),
             std::string::npos);
 }
 
@@ -133,6 +135,67 @@ TEST(Model, IsADescriptionThatOtherSizesFollowFrom) {
   const Model encoder = test::model_from("{base: bert-large, pretraining_heads: false}");
   EXPECT_EQ(encoder.tensors(), 391u);
   EXPECT_EQ(encoder.parameters(), 335141888u);
+}
+
+// A BERT whose heads are wider than hidden / heads, or whose decoder has a table of its own.
+TEST(Model, OfABertHasItsHeadsWidthAndItsDecoder) {
+  const auto parameters = [](const std::string& keys) {
+    return test::model_from("{base: bert-large" + keys + "}").parameters();
+  };
+  const std::uint64_t own = parameters("");  // hidden 1024, 16 heads, 24 layers
+  EXPECT_EQ(parameters(", tied_embeddings: false") - own, 30522u * 1024);
+  EXPECT_EQ(parameters(", head_width: 64"), own);
+  // Queries, keys and values have biases as wide as all heads, the output reads that width.
+  EXPECT_EQ(parameters(", head_width: 128") - own, 24u * (4 * 1024 * 1024 + 3 * 1024));
+}
+
+TEST(Model, RefusesKeysWithoutEffect) {
+  struct Idle {
+    std::string model;
+    const char* error;
+  };
+  const std::string llama =
+      "{kind: transformer, layers: 1, hidden: 64, heads: 4, sequence: 8, "
+      "vocabulary: 9, norm: rmsnorm, ";
+  for (const Idle& one : {
+           Idle{"{base: llama3-8b, experts: {top_k: 2}}",
+                "experts.top_k means nothing where experts.count is 0; leave it out, or change "
+                "experts.count"},
+           Idle{llama + "experts: {count: 0, ffn: 8}}", "experts.ffn means nothing where"},
+           Idle{llama + "latent: {q_lora: 24}}",
+                "latent.q_lora means nothing where latent.kv_lora is 0"},
+           Idle{llama + "type_vocabulary: 3}",
+                "type_vocabulary means nothing where architecture is not given; leave it out, or "
+                "use architecture: bert"},
+           Idle{"{base: llama3-8b, positions: 8192}",
+                "positions means nothing where position_embeddings is rope"},
+           Idle{"{base: bert-base, pretraining_heads: false, tied_embeddings: false}",
+                "tied_embeddings means nothing where pretraining_heads is false"},
+           Idle{"{base: resnet50, growth: 12}",
+                "growth means nothing where architecture is resnet"},
+           Idle{"{base: resnet50, convolutions: [64]}", "convolutions means nothing where"},
+           Idle{"{base: vgg16, blocks: [3]}", "blocks means nothing where architecture is vgg"},
+           Idle{"{base: dlrm-criteo, cross_rank: 64}",
+                "cross_rank means nothing where interaction is dot"},
+           Idle{"{base: dlrm-criteo, factors: 8}", "factors means nothing where"},
+       })
+    EXPECT_NE(test::error_of([&] { test::model_from(one.model); }).find(one.error),
+              std::string::npos)
+        << one.model << ": " << test::error_of([&] { test::model_from(one.model); });
+  EXPECT_EQ(test::error_of([&] { test::model_from(llama + "experts: {top_k: 1}}"); }), "")
+      << "a key at its default may stand anywhere";
+}
+
+TEST(Model, LeavesOutWhatItsBaseSaysOfOthers) {
+  EXPECT_EQ(test::model_from("{base: mixtral-8x7b, experts: {count: 0}}").parameters(),
+            test::model_from("{base: llama3-8b, vocabulary: 32000}").parameters());
+  EXPECT_EQ(test::model_from("{base: bert-base, architecture: gpt2, sequence: 1024, "
+                             "vocabulary: 50257}")
+                .parameters(),
+            124439808u);
+  EXPECT_EQ(test::model_from("{base: densenet201, architecture: resnet, blocks: [3, 4, 6, 3]}")
+                .parameters(),
+            25557032u);
 }
 
 TEST(Model, HasNoMoreTensorsThanCanBePlanned) {
@@ -315,12 +378,17 @@ TEST(Model, NamesWhatIsMissingOrUnfit) {
   EXPECT_NE(
       error("{base: deepseek-v2-lite, qkv_bias: true}").find("latent attention have no biases"),
       std::string::npos);
+  EXPECT_EQ(error("{base: bert-base, sequence: 512, positions: 500}"),
+            "model:1:45: positions has fewer rows than the sequence tokens; use at least 512");
   EXPECT_EQ(error("{base: mixtral-8x7b, experts: {top_k: 9}}"),
             "model:1:39: experts.top_k is more than experts.count; use at most 8");
   EXPECT_EQ(error("{base: resnet50, blocks: [3, 4]}"),
             "model:1:26: blocks has 2 stages; a bottleneck ResNet has 4");
   EXPECT_EQ(error("{kind: convolutional, architecture: vgg}"),
             "model:1:1: the model needs convolutions; list them");
+  EXPECT_EQ(error("{base: vgg16, convolutions: [0, 64, 0]}"),
+            "model:1:29: convolutions begins with a pooling; begin with the channels of a "
+            "convolution");
   EXPECT_EQ(error("{kind: layers, layers: [{parameters: [0]}]}"),
             "model:1:39: parameters is '0'; write a list of integers from 1 to "
             "1000000000000");

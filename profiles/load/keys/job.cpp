@@ -25,7 +25,8 @@ constexpr std::array kKeys{
         "several jobs on this cluster and fabric, in place of model, trace or program: "
         "[{name: a, file: a.yaml, nodes: 0-7}, ...]"},
 
-    Key{"precision.parameters", KeyType::choice, "fp32", "type of the matrix products", 0, 0,
+    Key{"precision.parameters", KeyType::choice, "fp32",
+        "type of the matrix products; without it that of a measured model", 0, 0,
         "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
     Key{"precision.gradients", KeyType::choice, "auto",
         "type in which gradients are reduced; auto: that of a measured model; else that of the "

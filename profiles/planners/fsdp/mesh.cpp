@@ -297,8 +297,8 @@ std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
   const std::uint64_t tp = spec.parallel.tp;
   std::uint64_t rows = tensor.first_dimension(), columns = tensor.numel / rows;
   if (!is_replicated(spec, tensor)) {
-    const bool by_columns = tensor.name == "o.w" || tensor.name == "o" ||
-                            tensor.name == "mlp.down.w" || tensor.name.ends_with(".w2");
+    const bool by_columns =
+        tensor.name == "o.w" || tensor.name == "mlp.down.w" || tensor.name.ends_with(".w2");
     std::uint64_t& cut = by_columns ? columns : rows;
     cut = (cut + tp - 1) / tp;
   }

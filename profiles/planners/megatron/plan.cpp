@@ -245,7 +245,7 @@ LayerShape megatron_layer_shape(const MegatronPlan& plan) {
   shape.gated = m.gated;
   shape.bias = m.bias;
   shape.dropout = m.dropout;
-  shape.rotary = !m.learned_positions;
+  shape.rotary = m.rotary;
   shape.fused_attention = plan.spec->parallel.attention == Attention::fused;
   shape.fused_accumulation = plan.spec->parallel.fused_accumulation;
   shape.element = bytes_of(plan.activations);

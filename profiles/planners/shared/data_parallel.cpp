@@ -39,7 +39,7 @@ StepTimes times_by_kernels(const JobSpec& spec, const ComputeModel& device) {
   layer.gated = m.gated;
   layer.bias = m.bias;
   layer.dropout = m.dropout;
-  layer.rotary = !m.learned_positions;
+  layer.rotary = m.rotary;
   layer.element = bytes_of(spec.precision.parameters);
   const KernelModel& kernels = *device.kernels();
   std::vector<KernelTimes> parts(spec.model->layers.size(), eager_layer(kernels, shape));

@@ -145,11 +145,15 @@ TEST(Config, FindsProfilesInTheFoldersOfTheEnvironment) {
   EXPECT_EQ(load_text("model: gpt2\ndevice: mine\n").spec.device.peak_tflops.at("float32"), 123);
 }
 
-TEST(Config, TakesTheGradientTypeOfAMeasuredModel) {
+TEST(Config, TakesTheTypesOfAMeasuredModel) {
   const std::string model = "model: {kind: layers, dtype: int32, layers: [{parameters: [5]}]}\n";
-  EXPECT_EQ(load_text(model).spec.precision.gradients, DataType::int32);
-  EXPECT_EQ(load_text(model, {"precision.gradients=bf16"}).spec.precision.gradients,
-            DataType::bfloat16);
+  const auto types = [&](const std::vector<std::string>& overrides) {
+    const Precision precision = load_text(model, overrides).spec.precision;
+    return std::pair(precision.parameters, precision.gradients);
+  };
+  EXPECT_EQ(types({}), std::pair(DataType::int32, DataType::int32));
+  EXPECT_EQ(types({"precision.gradients=bf16"}), std::pair(DataType::int32, DataType::bfloat16));
+  EXPECT_EQ(types({"precision.parameters=fp32"}), std::pair(DataType::float32, DataType::int32));
 }
 
 TEST(Config, TakesTheGradientTypeOfTheFramework) {

@@ -6,6 +6,7 @@
 #include "profiles/load/idle_keys.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -488,6 +489,22 @@ TEST(IdleKeys, AlgorithmsOfCallsThatAreNeverMadeAreNoted) {
   EXPECT_EQ(said("{allreduce: ring, all_to_all: pairwise, groups: {dp: {all_gather: ring}}}"),
             Lines{"no effect, as the job makes no such call: collectives.all_to_all, "
                   "collectives.groups.dp.all_gather"});
+}
+
+// A token of a layer of GPT-2 passes 12 h h weights, each with 2 FLOPs, and 4 s h FLOPs of scores.
+TEST(Notes, SayWhichShareOfTheFlopsAMaskLeavesOut) {
+  const auto said = [](const std::string& model) {
+    const JobSpec spec = load_text("model: " + model + "\ndevice: h100-sxm\n").spec;
+    return notes_of(spec, plan_workload(spec));
+  };
+  const double h = 768, s = 8192, scores = 4 * s * h, rest = 24 * h * h + 2 * h * 50257 / 12;
+  const std::string share = std::to_string(std::lround(100 * scores / 2 / (scores + rest)));
+  EXPECT_EQ(said("{base: gpt2, sequence: 8192}"),
+            Lines{"model FLOPs and MFU count all of attention's scores; the half that the causal "
+                  "mask leaves out is " +
+                  share + " % of them"});
+  EXPECT_EQ(said("gpt2"), Lines{});
+  EXPECT_EQ(said("{base: bert-base, sequence: 8192}"), Lines{}) << "attention without a mask";
 }
 
 }  // namespace

@@ -68,6 +68,12 @@ TEST(Factors, AreOfLinearMapsAndConvolutionsAlone) {
   EXPECT_EQ(bert.size(), 2u * (12 * 6 + 3));  // pooler, and two in the heads: no vocabulary
   EXPECT_EQ(bert.front().dimension, 769u);
   EXPECT_TRUE(factors("gpt2").empty());
+  // Latent attention has maps to the latents, from them and to the output; beside it are three of
+  // the feed-forward part. A multi-token prediction module has one more, for its two inputs.
+  const std::string latent = "{base: deepseek-v2-lite, layers: 2, experts: {count: 0}";
+  EXPECT_EQ(factors(latent + "}").size(), 2u * 2 * (4 + 3));
+  EXPECT_EQ(factors(latent + ", latent: {q_lora: 64}}").size(), 2u * 2 * (5 + 3));
+  EXPECT_EQ(factors(latent + ", mtp_layers: 1}").size(), 2u * (3 * (4 + 3) + 1));
 }
 
 // Three stages of ten 3x3 convolutions; the first one of stages 2 and 3 reads half the channels.

@@ -8,6 +8,7 @@
 #include "profiles/device/compute.h"
 #include "profiles/device/device.h"
 #include "profiles/error.h"
+#include "profiles/load/config.h"
 #include "profiles/load/keys/tables.h"
 #include "profiles/load/load.h"
 #include "profiles/load/locate.h"
@@ -60,9 +61,10 @@ YamlValue override_of(const std::string& text) {
 
 // The description of the model called `name`, with keys replaced.
 YamlValue described_model(const std::string& name, const std::vector<std::string>& overrides) {
-  YamlValue description = resolve_profile(named(name), kModelProfile, "");
-  for (const std::string& text : overrides) merge_into(description, override_of(text));
-  return description;
+  if (overrides.empty()) return resolve_profile(named(name), kModelProfile, "");
+  YamlValue changed = with_base(named(name));
+  for (const std::string& text : overrides) merge_into(changed, override_of(text));
+  return resolve_profile(changed, kModelProfile, "");
 }
 
 // Returns the model named `name`, or the model that the job of that name trains.
@@ -169,7 +171,8 @@ YamlValue text_child(const char* key, const std::string& text, bool quoted = fal
   return value;
 }
 
-// The layers of a model one by one, with their times on a device: the form for measured times.
+// The layers of a model one by one, with their times on a device, and its buffers: the form for
+// measured times.
 YamlValue layers_of(const std::shared_ptr<const Model>& model, const DeviceProfile& device,
                     int micro_batch) {
   JobSpec spec;
@@ -204,6 +207,11 @@ YamlValue layers_of(const std::shared_ptr<const Model>& model, const DeviceProfi
   }
   out.children.push_back(std::move(list));
   out.children.push_back(text_child("optimizer_us", micros(times.optimizer)));
+  const auto buffers = [&](const char* key, std::uint64_t elements) {
+    if (elements > 0) out.children.push_back(text_child(key, std::to_string(elements)));
+  };
+  buffers("float_buffers", model->running_statistics);
+  buffers("integer_buffers", model->batch_counters);
   return out;
 }
 
