@@ -47,17 +47,6 @@ Picoseconds Shard::time_at_nic(Nic nic, Picoseconds start, std::uint64_t bytes) 
                          speed.framing.none() ? bytes : speed.framing.on_wire(bytes));
 }
 
-// Port::take_ingress of a NIC whose rate may change.
-Moment Shard::take_ingress(Nic nic, const Moment& tail, std::uint64_t bytes) {
-  Port& port = nics_[nic];
-  const LinkSpeed& speed = cluster_.topology().nic(nic);
-  const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr;
-  if (!curve) return port.take_ingress(tail, speed.serialise(bytes));
-  const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
-  const Picoseconds head = tail.at - curve->duration_until(segment_.at + tail.at, on_wire);
-  return port.take_ingress(tail, head, time_at_nic(nic, port.ingress_free.at, bytes));
-}
-
 // Returns the flight that a message is for, at its target on this shard; null: it has not begun.
 inline Flight* Shard::flight_at_target(Route& route, const Event& e) {
   if (!route.flight) route.flight = ranks_[route.rank].flights.find(e);

@@ -309,8 +309,10 @@ bool Shard::land(const RankState& r, Event& event) {
   if (port && number == 0) return true;
   if (port) {
     const Picoseconds tail = event.t.at;
-    event.t = take_ingress(nic, event.t, event.bytes());
-    nics_[nic].must_queue(tail, event.t.at);
+    Port& ingress = nics_[nic];
+    event.t = rates_ ? enter_changing_nic(nic, event.t, event.bytes())
+                     : ingress.take_ingress(event.t, speed.serialise(event.bytes()));
+    ingress.must_queue(tail, event.t.at);
   }
   event.kind = Event::Kind::arrival;
   if (number == 0) return schedule(event), false;

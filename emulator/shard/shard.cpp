@@ -378,7 +378,7 @@ void Shard::fire(Event& event) {
       of_agents_ += note;
       const LinkSpeed& speed = note ? cluster_.topology().nic(nic) : nic_;
       Port& port = nics_[nic];
-      const Moment in = rates_ ? take_ingress(nic, event.t, event.bytes())
+      const Moment in = rates_ ? enter_changing_nic(nic, event.t, event.bytes())
                                : port.take_ingress(event.t, speed.serialise(event.bytes()));
       event.kind = Event::Kind::arrival;
       if (port.must_queue(event.t.at, in.at)) {
@@ -423,6 +423,18 @@ void Shard::fire(Event& event) {
       return;
     }
   }
+}
+
+// Port::take_ingress where rates of NICs change.
+[[gnu::noinline]] Moment Shard::enter_changing_nic(Nic nic, const Moment& tail,
+                                                   std::uint64_t bytes) {
+  Port& port = nics_[nic];
+  const LinkSpeed& speed = cluster_.topology().nic(nic);
+  const RateCurve* curve = rates_->of(nic);
+  if (!curve) return port.take_ingress(tail, speed.serialise(bytes));
+  const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
+  const Picoseconds head = tail.at - curve->duration_until(segment_.at + tail.at, on_wire);
+  return port.take_ingress(tail, head, time_at_nic(nic, port.ingress_free.at, bytes));
 }
 
 void Shard::fail(const std::string& what, bool of_fabric) {

@@ -271,7 +271,7 @@ class Shard final : private NoteCarrier {
   Flight* flight_at_target(Route& route, const Event& e);
   GHOSTRANK_ON_THE_WAY Picoseconds time_at_nic(Nic nic, Picoseconds start,
                                                std::uint64_t bytes) const;
-  GHOSTRANK_ON_THE_WAY Moment take_ingress(Nic nic, const Moment& tail, std::uint64_t bytes);
+  Moment enter_changing_nic(Nic nic, const Moment& tail, std::uint64_t bytes);
   void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
                           const Block& slice);
   void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
