@@ -1,12 +1,21 @@
 #include "profiles/trace/trace_file.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <zlib.h>
 
 #include "profiles/error.h"
 
 namespace ghostrank {
+
+namespace {
+
+// Some editors begin a text with it; it is no part of the text. No binary format begins so.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+}  // namespace
 
 TraceFile::TraceFile(const std::string& path) : path_(path) {
   std::error_code ignored;
@@ -31,10 +40,13 @@ std::size_t TraceFile::read(char* to, std::size_t size) {
                 std::to_string(taken_ + static_cast<std::size_t>(std::max(got, 0))) +
                 " unpacked: " + (status == Z_BUF_ERROR ? "the gzip data ends too early" : text) +
                 "; copy the file again");
+  const bool marked = taken_ == 0 && std::string_view(to, got).starts_with(kByteOrderMark);
   taken_ += got;
   if (taken_ > kMaxUnpackedBytes)
     throw Error(path_ + ": unpacks to more than 8 GiB; cut the trace into smaller ones");
-  return got;
+  if (!marked) return got;
+  std::memmove(to, to + kByteOrderMark.size(), got - kByteOrderMark.size());
+  return got - kByteOrderMark.size();
 }
 
 std::string read_trace_file(const std::string& path) {
@@ -54,11 +66,12 @@ std::string read_trace_file(const std::string& path) {
 
 std::string trace_head(const std::string& path, std::size_t size) {
   TraceFile file(path);
-  std::string text(size, '\0');
+  std::string text(std::max(size, TraceFile::kLeast), '\0');
   std::size_t have = 0;
-  for (std::size_t got; have < size && (got = file.read(text.data() + have, size - have)) > 0;)
+  for (std::size_t got;
+       have < size && (got = file.read(text.data() + have, text.size() - have)) > 0;)
     have += got;
-  text.resize(have);
+  text.resize(std::min(have, size));
   return text;
 }
 

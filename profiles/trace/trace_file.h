@@ -19,7 +19,10 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // Reads up to `size` bytes; 0: the end. Throws Error(usage) with the byte.
+  static constexpr std::size_t kLeast = 16;  // the first read needs room for so many bytes
+
+  // Reads up to `size` bytes, without a byte-order mark at the beginning; 0: the end. Throws
+  // Error(usage) with the byte.
   std::size_t read(char* to, std::size_t size);
 
   const std::string& path() const { return path_; }

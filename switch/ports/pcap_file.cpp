@@ -16,7 +16,9 @@ constexpr std::uint32_t kMicroseconds = 0xa1b2c3d4, kNanoseconds = 0xa1b23c4d;
 constexpr std::uint32_t kEthernet = 1;
 constexpr std::size_t kFileHeader = 24, kRecordHeader = 16;
 constexpr std::size_t kBuffer = 1 << 20;
-constexpr std::uint32_t kMaxFrame = 1 << 16;
+// The writer's files say that no frame is longer than kMaxFrame. A loopback device and large
+// segments of a NIC have longer ones; kMaxCaptured is tcpdump's bound.
+constexpr std::uint32_t kMaxFrame = 1 << 16, kMaxCaptured = 1 << 18;
 constexpr std::size_t kMapAhead = 4 << 20, kPage = 4096;
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22  // Linux 5.14
@@ -91,7 +93,7 @@ bool PcapReader::next(PcapFrame& frame) {
   if (at_ == size_) return false;
   if (size_ - at_ < kRecordHeader) fail("ends within a packet's header");
   const std::uint32_t captured = field(at_ + 8);
-  if (captured > kMaxFrame) fail("has a packet of " + std::to_string(captured) + " bytes");
+  if (captured > kMaxCaptured) fail("has a packet of " + std::to_string(captured) + " bytes");
   if (size_ - at_ - kRecordHeader < captured) fail("ends within a packet");
   frame.time_ns = field(at_) * std::uint64_t{1'000'000'000} + field(at_ + 4) * unit_ns_;
   frame.bytes = {data_.get() + at_ + kRecordHeader, captured};

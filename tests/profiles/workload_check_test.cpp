@@ -152,8 +152,9 @@ Workload pipelines(int stages, int replicas, bool first_sends_first) {
   for (int replica = 0; replica < replicas; ++replica) {
     Group& group = workload.groups.emplace_back();
     for (int stage = 0; stage < stages; ++stage) {
-      workload.role_of.push_back(
-          static_cast<std::uint16_t>(stage == 0 ? 0 : stage + 1 < stages ? 1 : 2));
+      workload.role_of.push_back(static_cast<std::uint16_t>(stage == 0           ? 0
+                                                            : stage + 1 < stages ? 1
+                                                                                 : 2));
       group.members.emplace_back(replica * stages + stage);
     }
   }

@@ -69,6 +69,21 @@ TEST_F(PcapFile, ReadsTheOtherByteOrderAndMicroseconds) {
   EXPECT_EQ(std::to_integer<int>(frame->bytes[1]), 0xbb);
 }
 
+// A full segment on a loopback device whose MTU is 65,536.
+TEST_F(PcapFile, ReadsFramesAsLongAsTcpdumpWritesThem) {
+  constexpr std::size_t kSegment = 14 + 65'535;
+  {
+    PcapWriter writer(path());
+    std::memset(writer.frame(1, kSegment), 1, kSegment);
+    std::memset(writer.frame(2, 1 << 18), 2, 1 << 18);
+    std::memset(writer.frame(3, (1 << 18) + 1), 3, (1 << 18) + 1);
+  }
+  PcapReader reader(path());
+  EXPECT_EQ(reader.next()->bytes.size(), kSegment);
+  EXPECT_EQ(reader.next()->bytes.size(), std::size_t{1} << 18);
+  EXPECT_THROW(reader.next(), std::runtime_error);
+}
+
 TEST_F(PcapFile, IsNotMappedAfterItIsRefused) {
   const auto mapped = [&] {
     std::ifstream maps("/proc/self/maps");

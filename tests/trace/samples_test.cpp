@@ -2,11 +2,13 @@
 // (decode.py) counts, and every trace plays. Skipped without the data.
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "profiles/load/load.h"
+#include "profiles/trace/trace_file.h"
 #include "tests/shell.h"
 #include "tests/trace/traces.h"
 
@@ -111,6 +113,37 @@ TEST(TracesThroughGoal, ComeBackAsTheyWere) {
   EXPECT_EQ(results[0]["traffic"], results[1]["traffic"]);
   EXPECT_NEAR(results[0]["step_time"]["median"].get<double>(),
               results[1]["step_time"]["median"].get<double>(), 1e-8);
+}
+
+// Some editors begin a text with a byte-order mark. What a file says, and where its errors are,
+// does not depend on it.
+TEST(ByteOrderMark, IsNoPartOfATrace) {
+  const test::Folder folder;
+  const std::string mark = "\xef\xbb\xbf";
+  const auto imported = [&](const std::string& text) {
+    const std::string file = folder.write("trace.0", text);
+    std::string out;
+    const std::string error = test::error_of([&] {
+      const Trace trace = import_trace({file}, "", 0);
+      out = trace.format;
+      for (const auto& [op, bytes] : summary_of(trace, 4).stated)
+        out += " " + op + " " + std::to_string(bytes);
+    });
+    return out + error;
+  };
+  std::set<std::string> formats;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(GHOSTRANK_SOURCE_DIR "/tests/fuzz/corpus")) {
+    const std::string folder_name = entry.path().parent_path().filename().string();
+    if (!folder_name.starts_with("trace_") || folder_name == "trace_chakra" ||
+        folder_name == "trace_nsys" || entry.path().filename() == "binary")
+      continue;
+    const std::string text = test::read_file(entry.path().string());
+    EXPECT_EQ(imported(mark + text), imported(text)) << entry.path();
+    formats.insert(folder_name);
+  }
+  EXPECT_EQ(formats.size(), 9U);
+  EXPECT_EQ(trace_head(folder.write("groups.json", mark + "{}"), 1), "{");
 }
 
 TEST(LayersAsATrace, BecomeAModel) {
