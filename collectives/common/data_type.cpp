@@ -10,7 +10,8 @@ T sum(T a, T b) {
   return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 float sum(float a, float b) { return a + b; }
-Bf16 sum(Bf16 a, Bf16 b) { return Bf16::from(a.value() + b.value()); }
+// rounded(): the lower half of a NaN is 0 here, whether it is one of the two or a new one.
+Bf16 sum(Bf16 a, Bf16 b) { return Bf16::rounded(a.value() + b.value()); }
 Half sum(Half a, Half b) { return Half::from(a.value() + b.value()); }
 
 template <typename T>

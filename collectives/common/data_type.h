@@ -29,9 +29,14 @@ void add_elements(DataType type, std::byte* into, const std::byte* from, std::ui
 struct Bf16 {
   std::uint16_t bits;
   static Bf16 from(float f) {
-    auto u = std::bit_cast<std::uint32_t>(f);
-    u += 0x7fffu + ((u >> 16) & 1u);
-    return {static_cast<std::uint16_t>(u >> 16)};
+    const auto u = std::bit_cast<std::uint32_t>(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return {static_cast<std::uint16_t>(u >> 16 | 0x40u)};
+    return rounded(f);
+  }
+  // As from(), but a NaN with bits in the lower half may become infinity or -0.
+  static Bf16 rounded(float f) {
+    const auto u = std::bit_cast<std::uint32_t>(f);
+    return {static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
   }
   float value() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };

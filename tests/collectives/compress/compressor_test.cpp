@@ -35,6 +35,16 @@ TEST(Half, IsReadBackAsItWasWritten) {
   }
 }
 
+TEST(Bf16, OfANanIsANan) {
+  for (const std::uint32_t bits : {0x7fffffffu, 0xffffffffu, 0x7f800001u, 0xff80ffffu})
+    EXPECT_TRUE(std::isnan(Bf16::from(std::bit_cast<float>(bits)).value())) << bits;
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(Bf16::from(-inf).value(), -inf);
+  EXPECT_EQ(Bf16::from(std::numeric_limits<float>::max()).value(), inf);
+  EXPECT_EQ(Bf16::from(1 + 0x1.8p-8f).value(), 1 + 0x1p-7f);
+  EXPECT_EQ(Bf16::from(1 + 0x1p-8f).value(), 1);
+}
+
 TEST(Half, IsTheNearestAndOfTwoTheEvenOne) {
   const auto rounded = [](float x) { return Half::from(x).value(); };
   EXPECT_EQ(rounded(2049), 2048);
