@@ -17,6 +17,7 @@
 namespace ghostrank {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kPlan = R"(schema: ghostrank/switch/1
@@ -138,6 +139,18 @@ TEST_F(SwitchPlanFile, SaysWhatIsWrongAndWhere) {
               HasSubstr("job 'a': elements are 32, 64 or 256"));
   EXPECT_THAT(why("ingress: 0.5", "ingress: 1.5"), HasSubstr("a probability below 1"));
   EXPECT_THAT(why("port: 0, mac", "port: 7, mac"), HasSubstr("worker 0 is on port 7"));
+}
+
+TEST_F(SwitchPlanFile, HasOneEntryForAPortsLossAndForAnAddress) {
+  EXPECT_THAT(
+      why("  - {port: 1, ingress: 0.5}", "  - {port: 1, ingress: 0.5}\n  - {port: 1, egress: 0.1}"),
+      AllOf(HasSubstr(":8:5: the loss of port 1 has an entry at "),
+            HasSubstr(":7:5; give it one")));
+  EXPECT_THAT(why("port: 1}\nloss", "port: 1}\n  - {mac: 02:00:00:00:00:01, port: 0}\nloss"),
+              AllOf(HasSubstr(":6:5: 02:00:00:00:00:01 has an entry at "), HasSubstr(":5:5;")));
+  EXPECT_EQ(
+      why("  - {port: 1, ingress: 0.5}", "  - {port: 1, ingress: 0.5}\n  - {port: 0, egress: 0.1}"),
+      "");
 }
 
 TEST_F(SwitchPlanFile, IsTakenOverTheSocketJobByJob) {
