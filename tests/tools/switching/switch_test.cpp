@@ -207,6 +207,29 @@ TEST(SwitchShow, ReadsRdmaWrites) {
   EXPECT_THAT(text, testing::Not(HasSubstr("ordinary frame")));
 }
 
+// Two slots of two workers end at one time, as in captures in microseconds.
+TEST(SwitchShow, KeepsResultsOfOneTimeApart) {
+  using namespace switchml;
+  CompiledSwitch sw(plan_of({job_of(2, 32)}, 2));
+  const std::string folder = testing::TempDir() + "show." + std::to_string(getpid()) + ".";
+  std::vector<PortName> ports;
+  std::vector<std::unique_ptr<PcapWriter>> out;
+  for (const int w : {0, 1}) {
+    ports.push_back({{}, {}, folder + std::to_string(w) + "out"});
+    out.push_back(std::make_unique<PcapWriter>(ports.back().out));
+  }
+  for (const int w : {0, 1})
+    for (const int slot : {0, 1})
+      for (const auto& [port, frame] : answers(sw, w, chunk(w, slot, 0, 1, 32)))
+        std::memcpy(out[port]->frame(1'000'000, frame.size()), frame.data(), frame.size());
+  for (const auto& writer : out) writer->finish();
+  const std::string text = switch_show(ports, 100);
+  EXPECT_THAT(text, HasSubstr("out  0 1    sum to all  10.0.0.254     0"));
+  EXPECT_THAT(text, HasSubstr("out  0 1    sum to all  10.0.0.254     1"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("sum to one")));
+  for (const PortName& port : ports) std::filesystem::remove(port.out);
+}
+
 // Two workers; worker 1 has no block to send.
 TEST(SwitchShow, ReadsBlocksOfOmniReduce) {
   using namespace switchml;
