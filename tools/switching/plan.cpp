@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -194,6 +195,15 @@ std::uint16_t in_65536ths(const Fields& f, std::string_view name) {
   return steps;
 }
 
+// Throws unless `key` is the first of its kind in a list; `seen`: what the earlier entries have.
+template <class Key>
+void check_first(const Key& key, const std::string& name, const YamlValue& entry,
+                 std::map<Key, Mark>& seen) {
+  const auto [other, first] = seen.emplace(key, entry.mark);
+  if (!first)
+    fail(entry.mark, name + " has an entry at " + location(other->second) + "; give it one");
+}
+
 }  // namespace
 
 SwitchPlan read_switch_plan(const std::string& path, int ports) {
@@ -210,15 +220,19 @@ SwitchPlan read_switch_plan(const std::string& path, int ports) {
   plan.elements = f.integer("elements", 32, 256, 0);
   if (plan.elements != 0 && !switchml::valid_elements(plan.elements))
     fail(f.at("elements").mark, "elements is 32, 64 or 256");
+  std::map<Mac, Mark> macs;
   for (const YamlValue& child : f.list("forward")) {
     const Fields entry(child, "a forwarding entry", {"mac", "port"});
+    check_first(entry.mac("mac"), entry.text("mac"), child, macs);
     plan.forward.push_back({entry.mac("mac"), entry.integer("port", 0, ports - 1)});
   }
   plan.loss.resize(ports);
+  std::map<int, Mark> lossy;
   for (const YamlValue& child : f.list("loss")) {
     const Fields entry(child, "a loss", {"port", "ingress", "egress"});
-    plan.loss[entry.integer("port", 0, ports - 1)] = {in_65536ths(entry, "ingress"),
-                                                      in_65536ths(entry, "egress")};
+    const int port = entry.integer("port", 0, ports - 1);
+    check_first(port, "the loss of port " + std::to_string(port), child, lossy);
+    plan.loss[port] = {in_65536ths(entry, "ingress"), in_65536ths(entry, "egress")};
   }
   for (const YamlValue& child : f.list("jobs")) {
     const JobPlan job = job_of(child);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "switch/ports/pcap_file.h"
@@ -41,20 +42,22 @@ Kind sparse_kind_of(const Seen& seen, Packet& packet) {
   return seen.out ? parse_sparse_result(seen.bytes, packet) : parse_sparse(seen.bytes, packet);
 }
 
-// True for two copies of one result: same time, same bytes after the receiver's headers.
-bool same_result(const Seen& a, const Seen& b) {
+bool is_result(const Seen& seen) {
   Packet unused;
-  const auto is_result = [&](const Seen& seen) {
-    return seen.out && (kind_of(seen, unused) == Kind::switchml ||
-                        sparse_kind_of(seen, unused) == Kind::switchml);
-  };
-  if (a.time_ns != b.time_ns || !is_result(a) || !is_result(b)) return false;
-  constexpr std::size_t kCommon = 42;  // Ethernet, IPv4 and UDP differ by receiver
-  return a.bytes.size() == b.bytes.size() &&
-         std::memcmp(a.bytes.data() + kCommon, b.bytes.data() + kCommon,
-                     a.bytes.size() - kCommon) == 0;
+  return seen.out && (kind_of(seen, unused) == Kind::switchml ||
+                      sparse_kind_of(seen, unused) == Kind::switchml);
 }
 
+// What the copies of one result have in common: all but Ethernet, IPv4 and UDP, which differ by
+// receiver.
+std::string_view common_part(const Seen& result) {
+  constexpr std::size_t kByReceiver = 42;
+  return {reinterpret_cast<const char*>(result.bytes.data()) + kByReceiver,
+          result.bytes.size() - kByReceiver};
+}
+
+// All packets in the order of time. The copies of a result, one for each of several ports at one
+// time, are one.
 std::vector<Seen> timeline(const std::vector<switchml::PortName>& ports) {
   std::vector<Seen> all;
   for (std::size_t p = 0; p < ports.size(); ++p) {
@@ -65,11 +68,22 @@ std::vector<Seen> timeline(const std::vector<switchml::PortName>& ports) {
     return std::tie(a.time_ns, a.out) < std::tie(b.time_ns, b.out);
   });
   std::vector<Seen> merged;
+  // Places in `merged`, of the results of one time. Several results may end at that time, and one
+  // may be sent twice to a port.
+  std::map<std::string_view, std::vector<std::size_t>> results;
   for (Seen& seen : all) {
-    if (!merged.empty() && same_result(merged.back(), seen))
-      merged.back().ports.push_back(seen.ports[0]);
-    else
-      merged.push_back(std::move(seen));
+    if (!merged.empty() && merged.back().time_ns != seen.time_ns) results.clear();
+    if (is_result(seen)) {
+      std::vector<std::size_t>& alike = results[common_part(seen)];
+      const auto of_others = std::ranges::find_if(
+          alike, [&](std::size_t at) { return merged[at].ports.back() != seen.ports[0]; });
+      if (of_others != alike.end()) {
+        merged[*of_others].ports.push_back(seen.ports[0]);
+        continue;
+      }
+      alike.push_back(merged.size());
+    }
+    merged.push_back(std::move(seen));
   }
   return merged;
 }

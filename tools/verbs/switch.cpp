@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "profiles/input/files_read.h"
 #include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
 #include "tools/report/files/output_files.h"
@@ -142,6 +143,18 @@ bool on_files(const std::vector<PortName>& ports) {
   return files != 0;
 }
 
+// Checks that no output is an input of this command, and that no two are one file.
+void check_files(const RunFlags& flags, const std::vector<PortName>& ports) {
+  for (const std::string& read : {flags.plan, flags.program, flags.entries, flags.compiled})
+    if (!read.empty()) note_read(read);
+  std::vector<Output> outputs{{"--json", flags.json}};
+  for (const PortName& port : ports) {
+    if (!port.in.empty()) note_read(port.in);
+    outputs.push_back({"--ports", port.out});
+  }
+  check_outputs(outputs);
+}
+
 void check_xdp(const std::vector<PortName>& ports, const std::string& target, int cores) {
   const auto xdp = std::count_if(ports.begin(), ports.end(), [](const auto& p) { return p.xdp; });
   if (xdp == 0) return;
@@ -156,7 +169,6 @@ void check_xdp(const std::vector<PortName>& ports, const std::string& target, in
 void stop_on_signal(int) { stop_requested = true; }
 
 void check_target(const RunFlags& flags) {
-  check_outputs({{"--json", flags.json}});
   const bool dpdk = flags.target == "dpdk", bmv2 = flags.target == "bmv2";
   if (!dpdk && !bmv2 && flags.target != "compiled")
     throw Error("there is no target '" + flags.target + "'; known are compiled, dpdk and bmv2");
@@ -299,6 +311,7 @@ int run_switch(const Argv& argv) {
     ports.push_back(switchml::port_named(text));
   }
   const bool files = on_files(ports);
+  check_files(flags, ports);
   check_xdp(ports, flags.target, flags.cores);
   if (files && !flags.socket.empty())
     throw Error("--socket is for a switch on interfaces; on files it ends with the files");

@@ -85,6 +85,40 @@ TEST_P(SwitchCaptures, LeaveAsTheModelSays) {
   fs::remove_all(out);
 }
 
+// The plan, the captures and the outputs are all kept.
+TEST(SwitchRun, RefusesToWriteWhatItReadsAndOneFileTwice) {
+  const fs::path in = fs::path(GHOSTRANK_SWITCH_CAPTURES) / "four_workers";
+  const fs::path out = fs::path(testing::TempDir()) / ("files." + std::to_string(getpid()));
+  fs::create_directories(out);
+  const std::vector<std::string> files = {"plan.yaml", "in0.pcap", "in1.pcap", "in2.pcap",
+                                          "in3.pcap"};
+  for (const std::string& file : files) fs::copy_file(in / file, out / file);
+  const auto contents = [](const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  struct Case {
+    std::string out, flags, why;
+  };
+  for (const Case& c :
+       {Case{"out.pcap", "--json in1.pcap", "in1.pcap: it is an input of this command"},
+        Case{"out.pcap", "--json plan.yaml", "plan.yaml: it is an input of this command"},
+        Case{"plan.yaml", "", "plan.yaml: it is an input of this command"},
+        Case{"out.pcap", "--json out.pcap", "--json and --ports both write out.pcap"}}) {
+    const int status = std::system(("cd " + out.string() + " && " + GHOSTRANK_BINARY +
+                                    " switch run --plan plan.yaml --ports in0.pcap:" + c.out +
+                                    ",in1.pcap:,in2.pcap:,in3.pcap: " + c.flags + " >log 2>&1")
+                                       .c_str());
+    const std::string said = contents(out / "log");
+    EXPECT_EQ(WEXITSTATUS(status), 2) << said;
+    EXPECT_NE(said.find(c.why), std::string::npos) << said;
+    EXPECT_FALSE(fs::exists(out / "out.pcap"));
+    for (const std::string& file : files)
+      EXPECT_TRUE(contents(in / file) == contents(out / file)) << file;
+  }
+  fs::remove_all(out);
+}
+
 // Half of a job's entries would be another job. The shell's file size limit stands in for a full
 // disk.
 TEST(SwitchEntries, ThatCannotBeWrittenAreSaidAndNotPlayed) {

@@ -17,6 +17,7 @@
 namespace ghostrank {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kPlan = R"(schema: ghostrank/switch/1
@@ -140,6 +141,18 @@ TEST_F(SwitchPlanFile, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(why("port: 0, mac", "port: 7, mac"), HasSubstr("worker 0 is on port 7"));
 }
 
+TEST_F(SwitchPlanFile, HasOneEntryForAPortsLossAndForAnAddress) {
+  EXPECT_THAT(
+      why("  - {port: 1, ingress: 0.5}", "  - {port: 1, ingress: 0.5}\n  - {port: 1, egress: 0.1}"),
+      AllOf(HasSubstr(":8:5: the loss of port 1 has an entry at "),
+            HasSubstr(":7:5; give it one")));
+  EXPECT_THAT(why("port: 1}\nloss", "port: 1}\n  - {mac: 02:00:00:00:00:01, port: 0}\nloss"),
+              AllOf(HasSubstr(":6:5: 02:00:00:00:00:01 has an entry at "), HasSubstr(":5:5;")));
+  EXPECT_EQ(
+      why("  - {port: 1, ingress: 0.5}", "  - {port: 1, ingress: 0.5}\n  - {port: 0, egress: 0.1}"),
+      "");
+}
+
 TEST_F(SwitchPlanFile, IsTakenOverTheSocketJobByJob) {
   switchml::SwitchPlan plan = read(kPlan);
   switchml::CompiledSwitch sw(plan);
@@ -192,6 +205,29 @@ TEST(SwitchShow, ReadsRdmaWrites) {
   EXPECT_THAT(text, HasSubstr("in   0      chunk, first   10.0.0.1       0    0       100"));
   EXPECT_THAT(text, HasSubstr("out  2      sum, last      10.0.0.254"));
   EXPECT_THAT(text, testing::Not(HasSubstr("ordinary frame")));
+}
+
+// Two slots of two workers end at one time, as in captures in microseconds.
+TEST(SwitchShow, KeepsResultsOfOneTimeApart) {
+  using namespace switchml;
+  CompiledSwitch sw(plan_of({job_of(2, 32)}, 2));
+  const std::string folder = testing::TempDir() + "show." + std::to_string(getpid()) + ".";
+  std::vector<PortName> ports;
+  std::vector<std::unique_ptr<PcapWriter>> out;
+  for (const int w : {0, 1}) {
+    ports.push_back({{}, {}, folder + std::to_string(w) + "out"});
+    out.push_back(std::make_unique<PcapWriter>(ports.back().out));
+  }
+  for (const int w : {0, 1})
+    for (const int slot : {0, 1})
+      for (const auto& [port, frame] : answers(sw, w, chunk(w, slot, 0, 1, 32)))
+        std::memcpy(out[port]->frame(1'000'000, frame.size()), frame.data(), frame.size());
+  for (const auto& writer : out) writer->finish();
+  const std::string text = switch_show(ports, 100);
+  EXPECT_THAT(text, HasSubstr("out  0 1    sum to all  10.0.0.254     0"));
+  EXPECT_THAT(text, HasSubstr("out  0 1    sum to all  10.0.0.254     1"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("sum to one")));
+  for (const PortName& port : ports) std::filesystem::remove(port.out);
 }
 
 // Two workers; worker 1 has no block to send.
