@@ -65,8 +65,8 @@ struct Passage {
 class alignas(64) Link {
  public:
   // Passes a message that arrives at `in` and takes `duration` at the link's rate; returns when it
-  // leaves.
-  Passage pass(const Passage& in, Picoseconds duration, std::uint64_t bytes) {
+  // leaves. A message that is not `counted` makes the link busy and no more.
+  Passage pass(const Passage& in, Picoseconds duration, std::uint64_t bytes, bool counted = true) {
     const Moment start = later({in.head, in.slip}, free_);
     free_ = {start.at + duration, start.slip};
     const Picoseconds alone = std::max(in.tail, in.head + duration);
@@ -74,11 +74,13 @@ class alignas(64) Link {
     // A message is as long as it arrived or as the link makes it, whichever is longer, and never
     // overtakes the head of an earlier one.
     head_ = std::max(tail - std::max(in.tail - in.head, duration), head_);
-    ++messages_;
-    bytes_ += bytes;
     busy_ += duration;
-    longest_wait_ = std::max(longest_wait_, tail - alone);
-    waited_ += tail - alone;
+    if (counted) [[likely]] {
+      ++messages_;
+      bytes_ += bytes;
+      longest_wait_ = std::max(longest_wait_, tail - alone);
+      waited_ += tail - alone;
+    }
     return {head_, tail, start.slip};
   }
   LinkCount count() const {

@@ -93,9 +93,14 @@ void PacketNetwork::draw_patience(Connection id) {
 }
 
 void PacketNetwork::send(Connection connection, std::uint64_t bytes, std::uint32_t message,
-                         Picoseconds at) {
+                         Picoseconds at, bool counted) {
   GHOSTRANK_ASSERT(at >= now_);
-  plan({at, What::begin, connection, bytes, message});
+  plan({.at = at,
+        .what = What::begin,
+        .who = connection,
+        .number = bytes,
+        .message = message,
+        .counted = counted});
 }
 
 void PacketNetwork::plan(Event event) {
@@ -120,7 +125,7 @@ std::span<const PacketNetwork::Arrival> PacketNetwork::play(Picoseconds until) {
 void PacketNetwork::happen(const Event& e) {
   switch (e.what) {
     case What::begin:
-      return begin(e.who, e.number, e.message);
+      return begin(e);
     case What::sent:
       return sent(e.who);
     case What::arrive:
@@ -150,13 +155,14 @@ void PacketNetwork::happen(const Event& e) {
 
 // ---- The sender ----
 
-void PacketNetwork::begin(Connection id, std::uint64_t bytes, std::uint32_t name) {
-  ConnectionState& c = connections_[id];
+void PacketNetwork::begin(const Event& e) {
+  ConnectionState& c = connections_[e.who];
+  const std::uint64_t bytes = e.number;
   const std::uint64_t packets =
       std::max<std::uint64_t>(1, (bytes + setup_.payload - 1) / setup_.payload);
-  c.messages.push_back({c.end, packets, bytes, name});
+  c.messages.push_back({c.end, packets, bytes, e.message, e.counted});
   c.end += packets;
-  offer(id);
+  offer(e.who);
 }
 
 // Gives the connection a turn at its NIC, if it has something to send and no turn yet.
@@ -187,7 +193,7 @@ std::uint32_t PacketNetwork::make_packet(Connection id) {
   const std::uint32_t wire =
       bytes + nic.framing.per_packet + (at == 0 ? nic.framing.per_message : 0);
   const std::uint32_t packet =
-      put({id, c.next, bytes, wire, 0, false, at + 1 == m.packets, now_, now_});
+      put({id, c.next, bytes, wire, 0, false, at + 1 == m.packets, m.counted, now_, now_});
   const bool again = c.next < c.furthest;
   ++(again ? again_ : packets_);
   ports_[c.path[0]].count.queue.again += again;
@@ -330,7 +336,7 @@ void PacketNetwork::sent(Port number) {
   const Packet& p = store_[packet];
   port.busy = false;
   port.count.bytes += p.bytes;
-  port.count.messages += p.last;
+  port.count.messages += p.last && p.counted;
   ++port.count.queue.packets;
   if (p.hop == 0) connections_[p.connection].sent_until = now_;
   if (p.hop > 0) {
@@ -420,7 +426,13 @@ void PacketNetwork::receive(const Packet& p) {
 
 void PacketNetwork::answer(const Packet& p, bool notice, bool lost) {
   const ConnectionState& c = connections_[p.connection];
-  plan({now_ + c.back, What::answer, p.connection, c.wanted, 0, notice, lost, p.left});
+  plan({.at = now_ + c.back,
+        .what = What::answer,
+        .who = p.connection,
+        .number = c.wanted,
+        .notice = notice,
+        .lost = lost,
+        .left = p.left});
 }
 
 std::uint32_t PacketNetwork::put(const Packet& packet) {

@@ -87,8 +87,10 @@ class PacketNetwork {
   static std::uint64_t least_buffer(const LinkSpeed& port, std::uint32_t payload);
 
   Connection connect(std::span<const Port> path);
-  // Sends a message of any size from `at` on, not before now().
-  void send(Connection connection, std::uint64_t bytes, std::uint32_t message, Picoseconds at);
+  // Sends a message of any size from `at` on, not before now(). Where it is not `counted`, ports
+  // count its packets but no message.
+  void send(Connection connection, std::uint64_t bytes, std::uint32_t message, Picoseconds at,
+            bool counted = true);
 
   Picoseconds now() const { return now_; }
   // When the next thing happens; kNever: all messages have come and are acknowledged.
@@ -127,6 +129,7 @@ class PacketNetwork {
     std::uint64_t number = 0;           // of answer: the packet wanted next; of begin: bytes
     std::uint32_t message = 0;          // of begin
     bool notice = false, lost = false;  // of answer: of marks; begin again
+    bool counted = true;                // of begin
     Picoseconds left = 0;               // of answer: when its packet began to leave its NIC
     std::uint64_t order = 0;            // set by plan()
     bool operator>(const Event& o) const { return at != o.at ? at > o.at : order > o.order; }
@@ -137,6 +140,7 @@ class PacketNetwork {
     std::uint32_t bytes, wire;  // of the message; on the wire
     std::uint16_t hop;          // the port in whose queue it is, or that it last left
     bool marked, last;          // last: of its message
+    bool counted;               // its message is
     Picoseconds came;           // to its queue
     Picoseconds left;           // its NIC, with the first byte
   };
@@ -144,6 +148,7 @@ class PacketNetwork {
     std::uint64_t first, packets;  // numbers of its packets
     std::uint64_t bytes;
     std::uint32_t name;
+    bool counted;
   };
   struct Ring {  // packets in a port: of a connection, or (fifo) of all
     std::deque<std::uint32_t> packets;
@@ -189,7 +194,7 @@ class PacketNetwork {
 
   void plan(Event event);
   void happen(const Event& e);
-  void begin(Connection id, std::uint64_t bytes, std::uint32_t name);
+  void begin(const Event& e);
   void offer(Connection id);
   std::uint32_t make_packet(Connection id);
   std::uint32_t next_of_host(PortState& port);

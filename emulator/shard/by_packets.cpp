@@ -69,7 +69,8 @@ void Shard::leave_by_packets(RankState& r, Flight& f, Route& route, const Leavin
     p.message.header.target = route.target.value();
     connection = by(number_for_routing(routed, number, m.ready.at, until));
   }
-  by_packets_->network().send(connection, m.bytes, held_.put(std::move(p)), m.ready.at);
+  const bool counted = m.kind != MessageKind::permission;  // as in the ledger
+  by_packets_->network().send(connection, m.bytes, held_.put(std::move(p)), m.ready.at, counted);
   want_packets();
 }
 

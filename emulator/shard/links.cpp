@@ -255,8 +255,9 @@ void Shard::pass_link(const Event& event) {
   const Picoseconds before = link.free_at();
   const Passage in{event.t.at, way.tail, event.t.slip};
   const std::uint64_t copies = way.rest == kNil ? 0 : held_[way.rest].message.header.nonce;
+  const bool counted = event.message != MessageKind::permission;  // as in the ledger
   const Passage out = copies == 0
-                          ? link.pass(in, duration, event.bytes())
+                          ? link.pass(in, duration, event.bytes(), counted)
                           : last_note_[number].pass(link, copies, in, duration, event.bytes());
   if (link_times_ && link.free_at() > before)
     stats_.link_times.add(number, link.free_at() - duration, link.free_at());

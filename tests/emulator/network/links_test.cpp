@@ -215,6 +215,25 @@ TEST(Links, CarryWhatTheLedgerSaysAndThePlanForesees) {
   }
 }
 
+// Gloo's receivers permit every message: a permission crosses the links and is no message.
+TEST(Links, CountNoPermissions) {
+  SmallJob job = job_on(leaf_spine(4, 1), 4);
+  job.spec.collectives.library = "gloo";
+  job.collective(Func::all_reduce, 1'000'000);
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  ASSERT_TRUE(plan.network);
+  for (const NetworkModel model : {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+    job.spec.fabric.network = model;
+    const Result result = job.run();
+    ASSERT_TRUE(result.network);
+    std::map<std::string, double> messages;
+    for (const LinkTier& t : result.network->tiers) messages[t.name] = t.messages;
+    for (const LinkTier& t : plan.network->tiers)
+      EXPECT_EQ(messages[t.name], t.messages) << t.name << ' ' << static_cast<int>(model);
+    EXPECT_EQ(result.network->hottest.at(0).messages, plan.network->hottest.at(0).messages);
+  }
+}
+
 TEST(Links, ThatAreTooSlowAreInTheLeastTimeOfAStep) {
   SmallJob job = job_on(leaf_spine(2, 1, 32), 8);
   job.collective(Func::all_reduce, 8'000'000);
