@@ -5,6 +5,7 @@
 #include <deque>
 #include <iterator>
 #include <queue>
+#include <set>
 #include <tuple>
 
 #include "emulator/shard/idle_call.h"
@@ -47,65 +48,110 @@ struct Least {
 };
 
 // Least duration of a call: of a ring over the group's nodes, whose members on a node share its
-// NICs (at most one each), or of an exchange, in which every member sends its own buffer.
+// NICs (at most one each), or of an exchange, in which every member sends its own buffer. Groups
+// `beside` it send as much over the NICs that they share.
 Least least_of_call(const JobSpec& spec, const Workload& workload, const Group& group,
-                    const Op& op) {
+                    const std::vector<std::uint32_t>& beside, const Op& op) {
   const ClusterSpec& cluster = spec.cluster;
-  std::map<int, int> members;  // by node
-  for (const WorldRank rank : group.members) ++members[rank.value() / cluster.gpus_per_node];
+  const int gpus = cluster.gpus_per_node, node = group.members.front().value() / gpus;
+  std::set<int> nics;
+  const auto on_node = [&](const Group& one) {
+    int members = 0;
+    for (const WorldRank rank : one.members) {
+      if (rank.value() / gpus != node) continue;
+      nics.insert(rank.value() % gpus * cluster.nics_per_node / gpus);
+      ++members;
+    }
+    return members;
+  };
+  const int here = on_node(group);
+  double groups = 1;
+  for (const std::uint32_t g : beside) groups += on_node(workload.groups[g]) > 0 ? 1 : 0;
   const auto ranks = static_cast<double>(group.members.size());
   const bool exchanges = op.func == Func::all_to_all || op.func == Func::all_to_all_v;
   const double rounds = op.func == Func::all_reduce ? 2 : 1;
-  const int here = members.begin()->second, nics = std::min(here, cluster.nics_per_node);
   const double bytes = rounds * (ranks - 1) / ranks * buffer_of(workload, op, ranks) *
-                       bytes_of(op.dtype) * (exchanges ? here : 1);
-  const double seconds = cluster.nic.rate_bps > 0 ? bytes * 8 / (cluster.nic.rate_bps * nics) : 0;
+                       bytes_of(op.dtype) * (exchanges ? here : 1) * groups;
+  const double rate = cluster.nic.rate_bps * static_cast<double>(nics.size());
   const double hops = exchanges ? 1 : rounds * (ranks - 1);
-  return {std::llround(seconds * 1e12), std::llround(hops) * cluster.nic.latency};
+  return {rate > 0 ? std::llround(bytes * 8 / rate * 1e12) : 0,
+          std::llround(hops) * cluster.nic.latency};
 }
 
 // Least duration of the op with the calls of its launch: their bytes share the NICs, while each
 // waits for its own messages.
 Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const Group& group,
-                           const Op& op) {
+                           const std::vector<std::uint32_t>& beside, const Op& op) {
   Least all;
   for (const Op& call : calls_with(workload, op)) {
-    const Least one = least_of_call(spec, workload, group, call);
+    const Least one = least_of_call(spec, workload, group, beside, call);
     all.bytes += one.bytes;
     all.latency = std::max(all.latency, one.latency);
   }
   return all.bytes + all.latency;
 }
 
+// The other groups of the kind that have members on the group's nodes and make its calls when it
+// does, because their members have the same roles. None where every GPU has a NIC of its own, or
+// the group's messages stay inside a node.
+std::vector<std::uint32_t> sharing_nics(const ClusterSpec& cluster, const Workload& workload,
+                                        std::uint32_t group) {
+  std::vector<std::uint32_t> out;
+  const int gpus = cluster.gpus_per_node;
+  if (cluster.nics_per_node >= gpus) return out;
+  const std::vector<WorldRank>& members = workload.groups[group].members;
+  std::set<int> nodes;
+  for (const WorldRank rank : members) nodes.insert(rank.value() / gpus);
+  if (nodes.size() == 1) return out;
+  for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
+    const Group& other = workload.groups[g];
+    if (g == group || other.kind != workload.groups[group].kind) continue;
+    const bool alike = std::equal(
+        members.begin(), members.end(), other.members.begin(), other.members.end(),
+        [&](WorldRank a, WorldRank b) { return workload.role_of[a] == workload.role_of[b]; });
+    if (alike && std::any_of(other.members.begin(), other.members.end(),
+                             [&](WorldRank rank) { return nodes.contains(rank.value() / gpus); }))
+      out.push_back(g);
+  }
+  return out;
+}
+
 }  // namespace
 
 auto StepEstimator::CallKey::tied() const {
-  return std::tie(group, locations, op.kind, op.func, op.dtype, op.floats, op.peer, counts,
+  return std::tie(group, members, locations, op.kind, op.func, op.dtype, op.floats, op.peer, counts,
                   op.reduction, op.within, op.count, source, target);
 }
 bool StepEstimator::CallKey::operator<(const CallKey& other) const { return tied() < other.tied(); }
 
 StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& workload,
-                                         std::uint32_t group, const Op& op, GroupRank source,
-                                         GroupRank target) {
+                                         std::uint32_t group,
+                                         const std::vector<std::uint32_t>& beside, const Op& op,
+                                         GroupRank source, GroupRank target) {
   const Group& members = workload.groups[group];
   const int gpus = spec.cluster.gpus_per_node;
   const int first = members.members.front().value() / gpus;
   const bool one_node = std::all_of(members.members.begin(), members.members.end(),
                                     [&](WorldRank r) { return r.value() / gpus == first; });
-  if (source == kNoRank && !one_node && std::ssize(members.members) > kMostPlayed)
-    return {bytes_at_least(spec, workload, members, op), 0};
+  const std::ptrdiff_t own = std::ssize(members.members), all = own * (1 + std::ssize(beside));
+  if (source == kNoRank && !one_node && (own > kMostPlayed || all > kMostSharing))
+    return {bytes_at_least(spec, workload, members, beside, op), 0};
   if (op.launch != 0 && source == kNoRank)
-    return {play_alone(spec, workload, group, op, kNoRank, kNoRank, nullptr).duration, 0};
-  CallKey key{workload.group_names[members.kind], {}, {}, op, source, target};
+    return {play_alone(spec, workload, group, op, kNoRank, kNoRank, nullptr, beside).duration, 0};
+  CallKey key{workload.group_names[members.kind], 0, {}, {}, op, source, target};
   if (is_ragged(op.func)) key.counts = *workload.counts[op.counts];
-  for (const WorldRank rank : members.members) {
-    key.locations.push_back(rank.value() / gpus - first);
-    key.locations.push_back(rank.value() % gpus);
-  }
+  const auto locate = [&](const Group& one) {
+    for (const WorldRank rank : one.members) {
+      key.locations.push_back(rank.value() / gpus - first);
+      key.locations.push_back(rank.value() % gpus);
+    }
+  };
+  key.members = members.members.size();
+  locate(members);
+  for (const std::uint32_t g : beside) locate(workload.groups[g]);
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
-  const IdleCall idle = play_alone(spec, workload, group, op, source, target, nullptr);
+  const IdleCall idle = play_alone(spec, workload, group, op, source, target, nullptr, beside);
   return known_[std::move(key)] = {idle.duration, source == kNoRank ? 0 : idle.end[source]};
 }
 
@@ -125,6 +171,7 @@ struct StepEstimator::Followed {
         ++meetings_[g].members;
       }
     }
+    for (auto& [g, meeting] : meetings_) meeting.beside = sharing_nics(spec.cluster, workload, g);
     for (std::size_t r = 0; r < roles_.size(); ++r) {
       const Program& program = workload.roles[r].iterations.back();
       roles_[r].program = &program;
@@ -182,6 +229,7 @@ struct StepEstimator::Followed {
   // one call after the other.
   struct Meeting {
     int members = 0;                           // that are followed
+    std::vector<std::uint32_t> beside;         // groups that make the same calls over its NICs
     std::map<std::size_t, std::size_t> begun;  // by role: calls to which it has come
     struct Call {
       int come = 0, ended = 0;
@@ -251,7 +299,8 @@ struct StepEstimator::Followed {
     // A launch takes its time once, at its first call in the communicator.
     const bool counted = op.launch != 0 && !is_first(op);
     stream.time = call.start;
-    if (!counted) stream.time += times_.alone(spec_, workload_, g, op, kNoRank, kNoRank).whole;
+    if (!counted)
+      stream.time += times_.alone(spec_, workload_, g, meeting.beside, op, kNoRank, kNoRank).whole;
     ++call.ended;
     for (; !meeting.calls.empty() && meeting.calls.front().ended == meeting.members;
          ++meeting.first)
@@ -270,7 +319,7 @@ struct StepEstimator::Followed {
     const GroupRank other = ((own + op.peer) % size + size) % size;
     const std::size_t theirs = workload_.role_of[members[other]];
     if (op.kind == Op::Kind::send) {
-      const Time time = times_.alone(spec_, workload_, g, op, own, other);
+      const Time time = times_.alone(spec_, workload_, g, meetings_.at(g).beside, op, own, other);
       under_way_[{op.group, r, theirs}].push_back(stream.time + time.whole);
       stream.time += time.sender;
       return true;

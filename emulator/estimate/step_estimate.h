@@ -4,9 +4,11 @@
 //
 // It follows one rank of every role through its program, stream by stream and event by event.
 // Computation takes its time. A call begins when all followed members have come, and takes as long
-// as it does alone (shard/idle_call.h) or, with more than kMostPlayed members on several nodes, as
-// long as its bytes need at least. The sender of a transfer does not wait for its receiver. So the
-// ranks of a role are taken as equal, calls do not share NICs or links, and nothing jitters.
+// as it does alone (shard/idle_call.h) or, with too many members on several nodes, as long as its
+// bytes need at least. Where GPUs share NICs, groups of one kind whose members have the same roles
+// call at the same time, so "alone" means: with those that share its nodes. The sender of a
+// transfer does not wait for its receiver. So the ranks of a role are taken as equal, other calls
+// do not share NICs or links, and nothing jitters.
 //
 // Errors: Error(usage) for programs that it cannot follow, and as play_alone() throws them.
 // Threading: one thread.
@@ -29,7 +31,8 @@ struct StepEstimate {
 
 class StepEstimator {
  public:
-  static constexpr int kMostPlayed = 32;
+  static constexpr int kMostPlayed = 32;    // members of a group
+  static constexpr int kMostSharing = 128;  // with those of the groups beside it
 
   // The steady state of the job. `spec` may differ from call to call in what is trained and how,
   // not in its cluster, library or fabric: the times of calls are remembered.
@@ -42,16 +45,18 @@ class StepEstimator {
     Picoseconds whole = 0, sender = 0;
   };
   struct CallKey {
-    std::string group;                  // its kind's name, which may choose the algorithm
-    std::vector<int> locations;         // of the members: node, counted from 0, and GPU
+    std::string group;  // its kind's name, which may choose the algorithm
+    std::size_t members = 0;
+    std::vector<int> locations;  // of the members, then of groups beside: node, from 0, and GPU
     std::vector<std::uint64_t> counts;  // of a v-variant: plans number them differently
     Op op;                              // compared by the fields that its time depends on
     GroupRank source = kNoRank, target = kNoRank;
     auto tied() const;
     bool operator<(const CallKey& other) const;
   };
-  Time alone(const JobSpec& spec, const Workload& workload, std::uint32_t group, const Op& op,
-             GroupRank source, GroupRank target);
+  Time alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
+             const std::vector<std::uint32_t>& beside, const Op& op, GroupRank source,
+             GroupRank target);
 
   std::map<CallKey, Time> known_;
 };

@@ -86,22 +86,25 @@ Op end_of_transfer(const Op& op, Op::Kind kind, GroupRank peer) {
   return end;
 }
 
-// The group alone, its members on the GPUs that they have, on nodes numbered from 0.
-Workload lone_workload(const JobSpec& spec, const Workload& workload, std::uint32_t group, Op op,
-                       GroupRank source, GroupRank target) {
+// The groups alone, their members on the GPUs that they have, on nodes numbered from 0.
+Workload lone_workload(const JobSpec& spec, const Workload& workload,
+                       const std::vector<std::uint32_t>& groups, Op op, GroupRank source,
+                       GroupRank target) {
   const int gpus = spec.cluster.gpus_per_node;
-  const Group& members = workload.groups[group];
   Workload lone;
   for (std::uint16_t kind = 0; kind < workload.group_names.size(); ++kind)
     lone.group_names.push_back(own_name(workload, kind));
   lone.services = workload.services;
   lone.counts = workload.counts;
-  Group moved{members.kind, {}};
   std::map<int, int> node;
-  for (const WorldRank rank : members.members) {
-    const auto at = static_cast<int>(node.size());
-    const int n = node.try_emplace(rank.value() / gpus, at).first->second;
-    moved.members.push_back(WorldRank(n * gpus + rank.value() % gpus));
+  for (const std::uint32_t g : groups) {
+    Group moved{workload.groups[g].kind, {}};
+    for (const WorldRank rank : workload.groups[g].members) {
+      const auto at = static_cast<int>(node.size());
+      const int n = node.try_emplace(rank.value() / gpus, at).first->second;
+      moved.members.push_back(WorldRank(n * gpus + rank.value() % gpus));
+    }
+    lone.groups.push_back(std::move(moved));
   }
   lone.ranks = static_cast<int>(node.size()) * gpus;
   lone.role_of.assign(lone.ranks, std::uint16_t{0});
@@ -110,23 +113,28 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload, std::uint3
   lone.roles.push_back(role_of("others", {}));
   if (source == kNoRank) {
     lone.roles.push_back(role_of("members", calls_with(op, lone, workload)));
-    for (const WorldRank rank : moved.members) lone.role_of[rank] = 1;
+    for (const Group& moved : lone.groups)
+      for (const WorldRank rank : moved.members) lone.role_of[rank] = 1;
   } else {
     lone.roles.push_back(role_of("sender", {end_of_transfer(op, Op::Kind::send, target - source)}));
     lone.roles.push_back(
         role_of("receiver", {end_of_transfer(op, Op::Kind::recv, source - target)}));
-    lone.role_of[moved.members[source]] = 1;
-    lone.role_of[moved.members[target]] = 2;
+    for (const Group& moved : lone.groups) {
+      lone.role_of[moved.members[source]] = 1;
+      lone.role_of[moved.members[target]] = 2;
+    }
   }
-  lone.groups.push_back(std::move(moved));
   return lone;
 }
 
 }  // namespace
 
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                    const Op& op, GroupRank source, GroupRank target, const Topology* topology) {
-  const Workload lone = lone_workload(spec, workload, group, op, source, target);
+                    const Op& op, GroupRank source, GroupRank target, const Topology* topology,
+                    const std::vector<std::uint32_t>& beside) {
+  std::vector<std::uint32_t> groups{group};
+  groups.insert(groups.end(), beside.begin(), beside.end());
+  const Workload lone = lone_workload(spec, workload, groups, op, source, target);
   JobSpec job = lone_job(spec, settings_of(spec, workload, op.group),
                          lone.ranks / spec.cluster.gpus_per_node);
   if (topology)
@@ -135,7 +143,11 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
   const Cluster cluster(job, lone, 1);
   const Flows flows(job, lone, cluster);
   const std::unique_ptr<Fabric> fabric = make_local_fabric();
-  const std::vector<WorldRank>& members = lone.groups[0].members;
+  std::map<WorldRank, GroupRank> position;
+  for (const Group& one : lone.groups)
+    for (GroupRank i = 0; i < std::ssize(one.members); ++i) position[one.members[i]] = i;
+  std::vector<WorldRank> members;
+  for (const auto& [rank, at] : position) members.push_back(rank);
   Shard shard({.spec = job,
                .workload = lone,
                .cluster = cluster,
@@ -151,9 +163,7 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
   shard.play(Clock::virtual_time());
   if (!shared.failure.empty())
     throw Error("fabric.network: a call alone failed: " + shared.failure);
-  IdleCall idle{0, std::vector<Picoseconds>(members.size())};
-  std::map<WorldRank, GroupRank> position;
-  for (GroupRank i = 0; i < std::ssize(members); ++i) position[members[i]] = i;
+  IdleCall idle{0, std::vector<Picoseconds>(lone.groups[0].members.size())};
   for (const Span& span : shard.take_spans()) {
     const Picoseconds end = span.start + span.duration;
     Picoseconds& last = idle.end[position.at(span.rank)];

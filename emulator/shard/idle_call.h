@@ -24,8 +24,11 @@ struct IdleCall {
 
 // Plays `op`, a collective of `group` or a transfer from `source` to `target`. A collective of a
 // launch is played with the others that the launch has in the group, and takes as long as they.
-// `topology`: that of the job, whose links add their latency; null: there are none.
+// `topology`: that of the job, whose links add their latency; null: there are none. Without it,
+// `beside` may name groups that make the same call at the same time and share its NICs; the times
+// are then those of the last of all.
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                    const Op& op, GroupRank source, GroupRank target, const Topology* topology);
+                    const Op& op, GroupRank source, GroupRank target, const Topology* topology,
+                    const std::vector<std::uint32_t>& beside = {});
 
 }  // namespace ghostrank

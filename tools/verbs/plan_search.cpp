@@ -33,32 +33,52 @@ std::string name_of(Recompute recompute) {
                                              : "full";
 }
 
-// Plays the first plans in virtual time, and sorts them by the played step times. Returns these
-// times; empty: not played.
-std::vector<std::optional<double>> play(const JobFlags& flags, const LoadedJob& job, int plays,
-                                        bool quiet, PlanSearch& search) {
-  std::vector<std::optional<double>> steps(search.best.size());
-  const std::size_t number = std::min(steps.size(), static_cast<std::size_t>(plays));
+// The step of the job with these settings, played in virtual time.
+double played_step(JobFlags flags, std::vector<std::string> settings) {
+  settings.emplace_back("fabric.kind=virtual");
+  flags.overrides.insert(flags.overrides.end(), settings.begin(), settings.end());
+  LoadedJob job = load(flags);
+  job.spec.device.memory_bytes = 0;  // the job's own plan may need more
+  const Result result = play_quietly(job, in_steady_state(plan_workload(job.spec)));
+  std::vector<double> all;
+  for (const IterationReport& iteration : result.iterations) all.push_back(iteration.seconds);
+  return median(std::move(all));
+}
+
+// Played step times; empty: not played.
+struct Played {
+  std::vector<std::optional<double>> best;  // as PlanSearch::best
+  std::optional<double> own;
+};
+
+// Plays the first plans, and sorts them by the played step times. Plays the job's own plan, too, so
+// that it can be compared with the first one.
+Played play(const JobFlags& flags, const LoadedJob& job, int plays, bool quiet,
+            PlanSearch& search) {
+  Played played;
+  played.best.resize(search.best.size());
+  const std::size_t number = std::min(search.best.size(), static_cast<std::size_t>(plays));
   std::multimap<double, PlanFound> in_order;
   for (std::size_t i = 0; i < number; ++i) {
     Patience playing("playing plan " + std::to_string(i + 1) + " of " + std::to_string(number),
                      !quiet);
-    JobFlags with = flags;
-    for (std::string& setting : settings_of(job.spec, search.best[i].choice))
-      with.overrides.push_back(std::move(setting));
-    with.overrides.emplace_back("fabric.kind=virtual");
-    const LoadedJob one = load(with);
-    const Result result = play_quietly(one, in_steady_state(plan_workload(one.spec)));
-    std::vector<double> all;
-    for (const IterationReport& iteration : result.iterations) all.push_back(iteration.seconds);
-    in_order.emplace(median(std::move(all)), search.best[i]);
+    in_order.emplace(played_step(flags, settings_of(job.spec, search.best[i].choice)),
+                     search.best[i]);
   }
   std::size_t index = 0;
   for (const auto& [step, plan] : in_order) {
-    steps[index] = step;
+    played.best[index] = step;
     search.best[index++] = plan;
   }
-  return steps;
+  if (number == 0 || !search.own) return played;
+  const std::vector<std::string> own = settings_of(job.spec, search.own->choice);
+  for (std::size_t i = 0; i < number; ++i)
+    if (settings_of(job.spec, search.best[i].choice) == own) played.own = played.best[i];
+  if (!played.own) {
+    Patience playing("playing the job's own plan", !quiet);
+    played.own = played_step(flags, {});
+  }
+  return played;
 }
 
 // Why a plan takes longer than the first: what it computes more, or what it waits more.
@@ -162,14 +182,14 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
   return render(table);
 }
 
-// The job's own plan beside the first.
-std::string own_of(const LoadedJob& job, const PlanSearch& search) {
+// The job's own plan beside the first: both played, or both estimated.
+std::string own_of(const LoadedJob& job, const PlanSearch& search, const Played& played) {
   if (!search.own) return "the job's own plan cannot be estimated\n";
   const PlanFound &own = *search.own, &first = search.best.front();
-  std::string text =
-      "the job's own plan takes " + humane_seconds(seconds_of(own.step)) + ", " +
-      significant(static_cast<double>(own.step) / static_cast<double>(first.step), 3) +
-      " times the first";
+  const double step = played.own ? *played.own : seconds_of(own.step);
+  const double least = played.own ? *played.best.front() : seconds_of(first.step);
+  std::string text = "the job's own plan takes " + humane_seconds(step) + ", " +
+                     significant(step / least, 3) + " times the first";
   const std::string why = why_not(first, own);
   if (!why.empty()) text += ": it " + why;
   if (job.spec.device.memory_bytes > 0 && own.memory &&
@@ -178,10 +198,9 @@ std::string own_of(const LoadedJob& job, const PlanSearch& search) {
   return text + "\n";
 }
 
-std::string text_of(const LoadedJob& job, const PlanSearch& search,
-                    const std::vector<std::optional<double>>& steps) {
+std::string text_of(const LoadedJob& job, const PlanSearch& search, const Played& played) {
   const auto count = [](std::size_t n) { return humane_count(static_cast<double>(n)); };
-  std::string text = table_of(job, search, steps) + "\n";
+  std::string text = table_of(job, search, played.best) + "\n";
   text += count(search.looked_at) + " plans: " + count(search.illegal) +
           " do not fit the model, the cluster or the batch";
   if (search.too_large > 0)
@@ -197,7 +216,7 @@ std::string text_of(const LoadedJob& job, const PlanSearch& search,
   std::string settings;
   for (const std::string& setting : settings_of(job.spec, search.best.front().choice))
     settings += " -s " + setting;
-  return text + own_of(job, search) + "the first:" + settings + "\n";
+  return text + own_of(job, search, played) + "the first:" + settings + "\n";
 }
 
 Json json_of(const std::optional<GpuMemory>& memory) {
@@ -208,7 +227,7 @@ Json json_of(const std::optional<GpuMemory>& memory) {
           {"activations", memory->activations}};
 }
 
-Json json_of(const JobSpec& job, const PlanFound& plan) {
+Json json_of(const JobSpec& job, const PlanFound& plan, const std::optional<double>& played) {
   const PlanChoice& c = plan.choice;
   return {{"framework", name_of(c.framework)},
           {"tp", c.tp},
@@ -226,23 +245,21 @@ Json json_of(const JobSpec& job, const PlanFound& plan) {
           {"memory", json_of(plan.memory)},
           {"step_seconds", seconds_of(plan.step)},
           {"compute_seconds", seconds_of(plan.compute)},
-          {"settings", settings_of(job, c)}};
+          {"settings", settings_of(job, c)},
+          {"played_seconds", played ? Json(*played) : Json(nullptr)}};
 }
 
-std::string json_of(const LoadedJob& job, const PlanSearch& search,
-                    const std::vector<std::optional<double>>& steps) {
+std::string json_of(const LoadedJob& job, const PlanSearch& search, const Played& played) {
   Json plans = Json::array();
-  for (std::size_t i = 0; i < search.best.size(); ++i) {
-    plans.push_back(json_of(job.spec, search.best[i]));
-    plans.back()["played_seconds"] = steps[i] ? Json(*steps[i]) : Json(nullptr);
-  }
+  for (std::size_t i = 0; i < search.best.size(); ++i)
+    plans.push_back(json_of(job.spec, search.best[i], played.best[i]));
   const Json json{{"schema", "ghostrank/search/1"},
                   {"looked_at", search.looked_at},
                   {"illegal", search.illegal},
                   {"too_large", search.too_large},
                   {"left_out", search.left_out},
                   {"estimated", search.estimated},
-                  {"own", search.own ? json_of(job.spec, *search.own) : Json(nullptr)},
+                  {"own", search.own ? json_of(job.spec, *search.own, played.own) : Json(nullptr)},
                   {"plans", std::move(plans)}};
   return json.dump(2) + "\n";
 }
@@ -254,9 +271,9 @@ void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags&
   Patience searching("comparing plans", !quiet);
   PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best), wanted.keep);
   searching.end();
-  const std::vector<std::optional<double>> steps = play(flags, job, wanted.play, quiet, search);
-  if (!json.empty()) write_whole(json, json_of(job, search, steps));
-  if (!quiet && json != "-") std::fputs(text_of(job, search, steps).c_str(), stdout);
+  const Played played = play(flags, job, wanted.play, quiet, search);
+  if (!json.empty()) write_whole(json, json_of(job, search, played));
+  if (!quiet && json != "-") std::fputs(text_of(job, search, played).c_str(), stdout);
 }
 
 }  // namespace ghostrank
