@@ -72,7 +72,7 @@ SwitchGraph leaves_and_spines(const ClusterSpec& cluster) {
   SwitchGraph out;
   out.leaves = size.leaves();
   out.places = fabric_nodes(cluster);
-  out.longest = 2;
+  if (size.leaves() > 1) out.longest = 2;
   for (int l = 0; l < size.leaves(); ++l) out.switches.push_back({"leaf" + std::to_string(l)});
   for (int s = 0; s < size.spines; ++s) out.switches.push_back({"spine" + std::to_string(s)});
   for (std::uint32_t l = 0; l < out.leaves; ++l)
@@ -105,7 +105,7 @@ SwitchGraph three_tiers(const ClusterSpec& cluster) {
   const int leaves = size.pods * size.leaves, spines = size.pods * size.spines;
   out.leaves = leaves;
   out.places = fabric_nodes(cluster);
-  out.longest = size.pods > 1 ? 4 : 2;
+  out.longest = size.pods > 1 ? 4 : leaves > 1 ? 2 : 0;
   const auto add = [&](const std::string& name, int pod) {
     out.switches.push_back({name, Node(0), 0, static_cast<std::uint32_t>(pod)});
   };

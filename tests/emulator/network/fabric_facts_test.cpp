@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/network/switch_routes.h"
 #include "profiles/load/files/topology.h"
 
 namespace ghostrank {
@@ -53,6 +54,21 @@ TEST(FabricFacts, OfAFatTree) {
   EXPECT_EQ(facts.diameter, 4);
   ASSERT_EQ(facts.cables.size(), 2u);
   EXPECT_EQ(facts.cables[1].tier, "spine-core");
+}
+
+// Few NICs are on one leaf, and no path between them has a link.
+TEST(FabricFacts, OfOneLeafAreThoseOfASearchToo) {
+  for (const Kind kind : {Kind::leaf_spine, Kind::fat_tree, Kind::rail_optimised})
+    for (const int nics : {1, 4})
+      for (const int nodes : {2, 4, 30, 40, 300}) {
+        SwitchGraph graph = switches_of(cluster_of(kind, nodes, nics));
+        const int diameter = fabric_facts(graph, kNic).diameter;
+        if (graph.leaves == 1) {
+          EXPECT_EQ(diameter, 0);
+        }
+        graph.longest = 0;
+        EXPECT_EQ(diameter, SwitchRoutes(graph).longest()) << graph.summary;
+      }
 }
 
 // Each rail's switch reaches both halves, so separate rails lose no bisection.
