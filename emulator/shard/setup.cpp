@@ -54,7 +54,8 @@ Shard::Shard(const Setup& setup)
           setup.packets ? setup.packets->most_bytes() : setup.spec.fabric.packets.mtu - kUdpAndIp,
           setup.spec.network_switch, *this),
       misfortune_(setup.spec.fabric.packets, setup.spec.run.seed,
-                  setup.spec.collectives.in_switch.slots),
+                  std::max(setup.spec.collectives.in_switch.slots,
+                           setup.spec.collectives.omnireduce.slots)),
       // Virtual runs must be repeatable, so ties break by rank.
       timers_(virtual_ ? TimerQueue<Event>(TimerQueue<Event>::Ties::by_rank,
                                            cluster_.topology().lookahead() / kBinsPerHop)

@@ -174,7 +174,7 @@ class Planner {
       const std::shared_ptr<const Schedule> schedule = schedule_of(call);
       known = std::make_unique<Walked>(Walked{walk(*schedule)});
       const int of_a_channel = chain_of_a_channel(*schedule, kMostSteps).value_or(1);
-      known->chain = known->traffic.edges.empty() ? 0 : std::max(1, of_a_channel);
+      known->chain = std::max(1, of_a_channel);
     }
     return *known;
   }
@@ -185,7 +185,7 @@ class Planner {
     return {std::shared_ptr<const Schedule>(), schedules_.get(call.group, op).schedule.get()};
   }
 
-  // Returns chain_seconds().
+  // Returns how long the call's longest chain of messages takes at least; 0 if it has none.
   double add_call(const Call& call, std::uint64_t times) {
     const auto kind = workload_.groups[call.group].kind;
     const std::uint16_t index = call.target != kNoRank
@@ -193,9 +193,9 @@ class Planner {
                                     : schedules_.get(call.group, *ops_.at(call)).row;
     CollectiveTraffic& row = plan_.collectives[index];
     row.calls += times;
-    const double chain = chain_seconds(call);
     touched_.clear();
-    const std::uint64_t inside_before = plan_.intra_messages, sent_before = row.wire_messages;
+    const std::uint64_t messages_before = row.messages, inside_before = plan_.intra_messages,
+                        sent_before = row.wire_messages;
     if (const Algorithm* scheme = scheme_of(call)) {
       add_notes(row, call, *scheme, times);
     } else {
@@ -210,6 +210,8 @@ class Planner {
       if (schedule.flow_control().credits > 0 || schedule.flow_control().posting.needed())
         row.wire_credits += row.wire_messages - sent_before;
     }
+    // A rank alone, for one, sends nothing and waits for nobody.
+    const double chain = row.messages == messages_before ? 0 : chain_seconds(call);
     const std::uint64_t members = workload_.groups[call.group].members.size();
     const bool one_delay = models_nodes_ && call.target == kNoRank && members > 1 &&
                            cluster_.inside_node(call.group) && !scheme_of(call) &&
@@ -299,7 +301,7 @@ class Planner {
     return cost.most_steps ? 1 : cost.steps;
   }
 
-  // However small, a call lasts at least as long as its longest chain of messages.
+  // However small, a call with messages lasts at least as long as its longest chain of them.
   double chain_seconds(const Call& call) {
     const int steps = chain_of(call);
     const auto& node_of = cluster_.nodes_of_layout(cluster_.layout(call.group));

@@ -134,6 +134,22 @@ TEST_P(EveryAlgorithm, InsideANodeTakesAboutAsLongAsItsMessages) {
   EXPECT_NEAR(job.run().iterations[0].seconds, messages, 0.05 * messages) << row.name;
 }
 
+// Nobody sends, so a latency is no part of the plan's least time; schemes with agents, too.
+TEST(AGroupOfOneRank, TakesAsLongAsThePlanSaysAtLeast) {
+  for (const Algorithm& row : registry()) {
+    if ((!row.make && !row.ends) || row.func == Func::send_recv) continue;
+    if (!fits(row, {1, 1}, DataType::int32)) continue;
+    SmallJob job = one_call(row, 1, 1);                      // for its counts and root
+    if (row.ends) job.spec.collectives.library = "generic";  // schemes are of every library
+    job.workload.ranks = job.spec.cluster.nodes = 2;
+    job.workload.role_of.assign(2, 0);
+    job.spec.cluster.servers.count = 1;
+    job.workload.groups = {{0, {WorldRank(0)}}, {0, {WorldRank(1)}}};
+    const double least = plan_traffic(job.spec, job.workload).step_seconds_at_least;
+    EXPECT_LE(least, job.run().iterations[0].seconds) << row.library << " " << row.name;
+  }
+}
+
 // Jobs that together play every row of the registry; a job holds one row of each function.
 std::vector<std::vector<const Algorithm*>> rows_by_job() {
   std::vector<std::vector<const Algorithm*>> jobs;
