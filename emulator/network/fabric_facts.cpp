@@ -133,8 +133,8 @@ FabricFacts fabric_facts(const SwitchGraph& graph, double nic_bps) {
     const SwitchGraph::Tier& tier = graph.tiers[t];
     for (std::uint32_t c = tier.first; c < tier.first + tier.count; ++c) {
       const SwitchGraph::Cable& cable = graph.cables[c];
-      ++ports[cable.a];
-      ++ports[cable.b];
+      ports[cable.a] += !cable.failed;
+      ports[cable.b] += !cable.failed;
       FabricFacts::Cables& row = cables[{t, cable.bps}];
       row.tier = tier.up;
       row.bps = cable.bps;

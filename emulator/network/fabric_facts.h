@@ -15,7 +15,7 @@ struct FabricFacts {
   struct Layer {       // switches at the same distance from the NICs
     std::string name;  // what their names have in common: "leaf"
     int switches = 0;
-    int ports = 0;  // in use, of the largest switch: NICs and cables
+    int ports = 0;  // in use, of the largest switch: NICs and cables that work
   };
   struct Cables {  // of one rate
     std::string tier;

@@ -86,6 +86,7 @@ TEST(FabricFacts, CountLinksThatFailed) {
   cluster.topology.failed = {"leaf0-spine1"};
   const FabricFacts facts = facts_of(cluster);
   EXPECT_EQ(facts.cables[0].failed, 1);
+  EXPECT_EQ(facts.ports, 4 + 2 * 3);
   EXPECT_NEAR(facts.bisection_share, 0.5, 1e-9);
 }
 
