@@ -207,7 +207,6 @@ const std::vector<Probe> kProbes{
     {"run.seed", "9", {"run.jitter=0.3"}},
     {"run.jitter", "0.3"},
     {"run.compute_slowdown", "0.5"},
-    {"run.stall_timeout_s", "5"},
     {"run.probe_ms", "0"},
 };
 
@@ -272,6 +271,7 @@ bool is_elsewhere(const Key& key) {
                            "cluster.nic.rates",
                            "cluster.storage_nodes",
                            "servers.count",
+                           "run.stall_timeout_s",
                            "servers.placement",
                            "servers.cores",
                            "servers.add_GBps",

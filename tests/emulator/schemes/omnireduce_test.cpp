@@ -500,9 +500,9 @@ TEST(OmniReduceInTheNetwork, LosesTheSamePacketsOnAnyNetworkWithManySlots) {
     SmallJob job = omni_job(4, 1, {}, 2 << 20);
     job.spec.cluster.nic = {10e9, latency_us * kPicosPerMicro};
     job.spec.cluster.servers.nic = job.spec.cluster.nic;
-    job.spec.collectives.omnireduce.slots = 4096;
-    job.spec.collectives.omnireduce.packets = true;
-    job.spec.collectives.omnireduce.timeout_ps = kPicosPerSecond;
+    job.spec.collectives.omnireduce = {
+        .block = 64, .columns = 1, .slots = 4096, .packets = true, .timeout_ps = kPicosPerSecond};
+    job.spec.collectives.in_switch.packet_elements = 64;
     job.spec.fabric.packets.loss = 0.01;
     job.spec.run.stall_timeout_s = 60;
     const Result result = job.run();
