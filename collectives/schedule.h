@@ -264,6 +264,7 @@ inline std::uint64_t message_bytes(Protocol protocol, std::uint64_t elements,
 struct Actor {
   int channel = 0;
   int steps = 0;
+  int loop = 0;  // steps after which it begins again with other elements; 0: it never does
 };
 
 class Schedule {

@@ -17,11 +17,13 @@ constexpr int kNobody = -1;
 // for is decided by the schedule alone, so the order of the list does not matter.
 class Chain {
  public:
-  Chain(const Schedule& schedule, int channel) : schedule_(schedule) {
+  Chain(const Schedule& schedule, int channel, Loops loops) : schedule_(schedule) {
     for (GroupRank r = 0; r < schedule.collective().size; ++r) {
       first_of_rank_.push_back(static_cast<int>(actors_.size()));
       for (int a = 0; a < schedule.actors(r); ++a) {
-        const Actor actor = schedule.actor(r, a);
+        Actor actor = schedule.actor(r, a);
+        if (loops == Loops::first && actor.loop > 0)
+          actor.steps = std::min(actor.steps, actor.loop);
         const bool plays = channel == kAllChannels || actor.channel == channel;
         steps_ += plays ? static_cast<std::size_t>(actor.steps) : 0;
         actors_.push_back({r, a, actor.channel, plays ? actor.steps : 0, plays});
@@ -142,11 +144,13 @@ class Chain {
 
 }  // namespace
 
-int longest_chain(const Schedule& schedule) { return Chain(schedule, kAllChannels).length(); }
+int longest_chain(const Schedule& schedule, Loops loops) {
+  return Chain(schedule, kAllChannels, loops).length();
+}
 
-std::optional<int> chain_of_a_channel(const Schedule& schedule, std::size_t most) {
+std::optional<int> chain_of_a_channel(const Schedule& schedule, std::size_t most, Loops loops) {
   if (schedule.actors(0) == 0) return 0;
-  Chain chain(schedule, schedule.actor(0, 0).channel);
+  Chain chain(schedule, schedule.actor(0, 0).channel, loops);
   if (chain.steps() > most) return std::nullopt;
   return chain.length();
 }

@@ -374,7 +374,8 @@ const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op&
   }
   const std::uint64_t busiest =
       std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
-  call.duration = longest_chain(*one.schedule) * link.latency + link.serialise(busiest);
+  call.duration =
+      longest_chain(*one.schedule, Loops::first) * link.latency + link.serialise(busiest);
   one.call = call;
   return *one.call;
 }

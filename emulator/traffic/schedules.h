@@ -35,8 +35,8 @@ class Schedules {
   // do what the job asks.
   Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
-  // A call of a group inside one node, as one delay: the longest chain of messages at the link's
-  // latency, plus the bytes of the busiest member at the link's rate.
+  // A call of a group inside one node, as one delay: the longest chain of messages of a loop at the
+  // link's latency, plus the bytes of the busiest member at the link's rate.
   struct NodeCall {
     Picoseconds duration = 0;
     LedgerCell sent;  // sum over all members

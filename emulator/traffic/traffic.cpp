@@ -173,10 +173,17 @@ class Planner {
     if (!known) {
       const std::shared_ptr<const Schedule> schedule = schedule_of(call);
       known = std::make_unique<Walked>(Walked{walk(*schedule)});
-      const int of_a_channel = chain_of_a_channel(*schedule, kMostSteps).value_or(1);
+      const Loops loops = is_one_delay(call) ? Loops::first : Loops::all;
+      const int of_a_channel = chain_of_a_channel(*schedule, kMostSteps, loops).value_or(1);
       known->chain = std::max(1, of_a_channel);
     }
     return *known;
+  }
+
+  bool is_one_delay(const Call& call) const {
+    return models_nodes_ && call.target == kNoRank &&
+           workload_.groups[call.group].members.size() > 1 && cluster_.inside_node(call.group) &&
+           !scheme_of(call) && schedules_.can_be_delay(call.group, *ops_.at(call));
   }
 
   std::shared_ptr<const Schedule> schedule_of(const Call& call) const {
@@ -212,11 +219,9 @@ class Planner {
     }
     // A rank alone, for one, sends nothing and waits for nobody.
     const double chain = row.messages == messages_before ? 0 : chain_seconds(call);
-    const std::uint64_t members = workload_.groups[call.group].members.size();
-    const bool one_delay = models_nodes_ && call.target == kNoRank && members > 1 &&
-                           cluster_.inside_node(call.group) && !scheme_of(call) &&
-                           schedules_.can_be_delay(call.group, *ops_.at(call));
-    plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
+    plan_.work_inside_nodes += is_one_delay(call)
+                                   ? times * workload_.groups[call.group].members.size()
+                                   : plan_.intra_messages - inside_before;
     double serial = 0;
     for (const auto& [nic, bytes] : touched_) serial = std::max(serial, nic_seconds(nic, bytes));
     // A pattern's members all send at the same time, each to one.

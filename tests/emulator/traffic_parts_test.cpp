@@ -184,15 +184,34 @@ TEST(LongestChain, CountsTheMessagesThatWaitForEachOther) {
   const auto chain = [](const char* library, Func func, const char* name, int size) {
     Collective c{func, size, 1000, 4, 0};
     const auto schedule = find_algorithm(library, func, name)->make(c, {{}, 1, 16});
-    EXPECT_LE(chain_of_a_channel(*schedule, 1000).value(), longest_chain(*schedule)) << name;
-    EXPECT_FALSE(chain_of_a_channel(*schedule, 1)) << name;
-    return longest_chain(*schedule);
+    const int longest = longest_chain(*schedule, Loops::all);
+    EXPECT_LE(chain_of_a_channel(*schedule, 1000, Loops::all).value(), longest) << name;
+    EXPECT_FALSE(chain_of_a_channel(*schedule, 1, Loops::all)) << name;
+    EXPECT_EQ(longest_chain(*schedule, Loops::first), longest) << name;  // none has loops
+    return longest;
   };
   EXPECT_EQ(chain("generic", Func::all_reduce, "ring", 8), 14);
   EXPECT_EQ(chain("generic", Func::broadcast, "binomial", 8), 3);
   EXPECT_EQ(chain("generic", Func::broadcast, "binomial", 7), 2);
   EXPECT_EQ(chain("generic", Func::broadcast, "linear", 8), 1);
   EXPECT_EQ(chain("openmpi-4.1", Func::all_to_all, "linear", 8), 1);
+}
+
+TEST(LongestChain, OfTheFirstLoopIsThatOfASmallCall) {
+  Communicator node;
+  node.node_of.assign(8, 0);
+  for (const char* name : {"ring", "nvls"}) {
+    const auto of = [&](std::uint64_t count) {
+      return find_algorithm("nccl-2.30", Func::all_reduce, name)
+          ->make({Func::all_reduce, 8, count}, node);
+    };
+    const auto one = of(1 << 16), many = of(1 << 28);
+    const int chain = longest_chain(*one, Loops::all);
+    EXPECT_EQ(longest_chain(*one, Loops::first), chain) << name;
+    EXPECT_EQ(longest_chain(*many, Loops::first), chain) << name;
+    EXPECT_GT(longest_chain(*many, Loops::all), 2 * chain) << name;
+    EXPECT_EQ(chain_of_a_channel(*many, 1 << 20, Loops::first), chain) << name;
+  }
 }
 
 TEST(Port, SerialisesWhatLeavesAndWhatArrives) {

@@ -56,7 +56,8 @@ class NcclNvlsTree final : public Schedule {
     const NcclChannelPart& part = part_of(a);
     const std::uint64_t loop = part.chunk * heads_;
     const auto loops = static_cast<int>((part.count + loop - 1) / loop);
-    return {part.channel, loops * steps_per_loop(links(r, part), a)};
+    const int steps = steps_per_loop(links(r, part), a);
+    return {part.channel, loops * steps, steps};
   }
   Step step(GroupRank r, int a, int k) const override;
   int receiver(GroupRank dst, int channel, GroupRank src) const override {

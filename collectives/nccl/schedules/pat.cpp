@@ -35,7 +35,8 @@ class NcclPat final : public Schedule {
   Actor actor(GroupRank, int a) const override {
     const NcclChannelPart& part = parts_[a];
     const std::uint64_t chunks = (part.count + part.chunk - 1) / part.chunk;
-    return {part.channel, static_cast<int>(chunks * pattern(a).steps.size())};
+    const std::size_t steps = pattern(a).steps.size();
+    return {part.channel, static_cast<int>(chunks * steps), static_cast<int>(steps)};
   }
   Step step(GroupRank r, int a, int k) const override;
   int receiver(GroupRank, int channel, GroupRank) const override {

@@ -49,7 +49,7 @@ class NcclRingSchedule final : public Schedule {
     const NcclChannelPart& part = parts_[a];
     const std::uint64_t loop = chunks_per_loop() * part.chunk;
     const std::uint64_t loops = (part.count + loop - 1) / loop;
-    return {part.channel, static_cast<int>(loops) * steps_per_loop()};
+    return {part.channel, static_cast<int>(loops) * steps_per_loop(), steps_per_loop()};
   }
   Step step(GroupRank r, int a, int k) const override;
   int receiver(GroupRank, int channel, GroupRank) const override {
