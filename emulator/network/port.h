@@ -1,8 +1,9 @@
 // The LogGP model of one NIC or NVLink port. The port serialises at its rate each message that
 // leaves, behind those that left before. Likewise each message that arrives, byte by byte: a short
-// message does not wait for a long one that is still arriving, and takes its own time from it. The
-// same arithmetic paces real sends (a message may leave when its turn ideally begins), models
-// delays on the memory fabric and is the virtual network.
+// message does not wait for a long one that is still arriving, and takes its own time from it;
+// bytes that come more slowly than the port takes them leave room for others. The same arithmetic
+// paces real sends (a message may leave when its turn ideally begins), models delays on the memory
+// fabric and is the virtual network.
 //
 // Deadlines are absolute: a port remembers until when it is busy, so rounding and lateness never
 // add up. A message that waits for a port takes over the slip of the message that keeps it busy,
@@ -39,59 +40,93 @@ struct LinkSpeed {
   }
 };
 
+// How much an ingress takes in, as time: what it would take for a message alone. A port whose rate
+// changes measures bytes instead.
+struct AtOneRate {
+  static double between(Picoseconds begin, Picoseconds end) {
+    return static_cast<double>(end - begin);
+  }
+  static Picoseconds duration(Picoseconds /*start*/, double work) {
+    return static_cast<Picoseconds>(work + 0.5);
+  }
+};
+
 // When an ingress was idle lately: bytes of a message came in then that has arrived as a whole only
 // now, because it is long and others arrived between its bytes. Keeps a few spans of time; of more,
-// the two with the least busy time between them become one, in which that time is spread evenly.
+// the two with the least work between them become one. The work of a span is spread evenly in it.
 class IdleTimes {
  public:
-  // Returns for how long the ingress was idle since `head`, and forgets that: the time is taken.
-  Picoseconds take_since(Picoseconds head) {
-    Picoseconds taken = 0;
-    for (; count_ > 0 && spans_[count_ - 1].end > head; --count_) {
-      Span& last = spans_[count_ - 1];
-      if (last.begin >= head) {
-        taken += last.idle();
-        continue;
-      }
-      const Span since{head, last.end, last.busy_since(head)};
-      taken += since.idle();
-      last.busy -= since.busy;
-      last.end = head;
-      break;
+  // Takes what the ingress could have taken in of a message that came evenly from `head` to `tail`
+  // and is so much work, while it was idle. Returns how much that is.
+  template <typename Rate>
+  double take(Picoseconds head, Picoseconds tail, double work, const Rate& rate) {
+    int first = count_;
+    while (first > 0 && spans_[first - 1].end > head) --first;
+    if (first == count_) return 0;
+    if (spans_[first].begin < head) cut(first++, head, rate);
+    const double pace = work / rate.between(head, tail);
+    double taken = 0;
+    int kept = first;
+    for (int i = first; i < count_; ++i) {
+      const double come = std::min(work, pace * rate.between(head, spans_[i].end));
+      const double idle = spans_[i].idle(rate), takes = std::min(idle, come - taken);
+      taken += takes;
+      if (idle - takes < 1) continue;  // no time is left
+      spans_[i].work += takes;
+      spans_[kept++] = spans_[i];
     }
+    count_ = kept;
+    if (count_ > kMost) join_two(rate);
     return taken;
   }
 
-  // Adds a span that follows all others.
-  void add(Picoseconds begin, Picoseconds end) {
-    if (count_ == kMost) join_two();
-    spans_[count_++] = {begin, end, 0};
+  // Adds a span that follows all others, in which the ingress did so much work.
+  template <typename Rate>
+  void add(Picoseconds begin, Picoseconds end, double work, const Rate& rate) {
+    if (count_ == kMost) join_two(rate);
+    spans_[count_++] = {begin, end, work};
   }
 
  private:
   static constexpr int kMost = 4;
   struct Span {
-    Picoseconds begin = 0, end = 0, busy = 0;
-    Picoseconds idle() const { return end - begin - busy; }
-    Picoseconds busy_since(Picoseconds t) const {
-      return busy == 0 ? 0
-                       : static_cast<Picoseconds>(static_cast<double>(busy) *
-                                                  static_cast<double>(end - t) /
-                                                  static_cast<double>(end - begin));
+    Picoseconds begin = 0, end = 0;
+    double work = 0;
+    template <typename Rate>
+    double idle(const Rate& rate) const {
+      return rate.between(begin, end) - work;
     }
   };
-  void join_two() {
+  // Makes two spans of one, before and from `at`.
+  template <typename Rate>
+  void cut(int number, Picoseconds at, const Rate& rate) {
+    Span& span = spans_[number];
+    const Span rest{at, span.end,
+                    span.work == 0 ? 0
+                                   : span.work * rate.between(at, span.end) /
+                                         rate.between(span.begin, span.end)};
+    span.work -= rest.work;
+    span.end = at;
+    for (int i = count_++; i > number + 1; --i) spans_[i] = spans_[i - 1];
+    spans_[number + 1] = rest;
+  }
+  template <typename Rate>
+  void join_two(const Rate& rate) {
     int first = 0;
-    for (int i = 1; i + 1 < count_; ++i)
-      if (gap_after(i) < gap_after(first)) first = i;
-    spans_[first].busy += gap_after(first) + spans_[first + 1].busy;
+    double least = 0;
+    for (int i = 0; i + 1 < count_; ++i) {
+      const double between = rate.between(spans_[i].end, spans_[i + 1].begin);
+      if (i > 0 && between >= least) continue;
+      first = i;
+      least = between;
+    }
+    spans_[first].work += least + spans_[first + 1].work;
     spans_[first].end = spans_[first + 1].end;
     --count_;
     for (int i = first + 1; i < count_; ++i) spans_[i] = spans_[i + 1];
   }
-  Picoseconds gap_after(int i) const { return spans_[i + 1].begin - spans_[i].end; }
 
-  std::array<Span, kMost> spans_{};  // ascending
+  std::array<Span, kMost + 1> spans_{};  // ascending; one more while a span is cut in two
   int count_ = 0;
 };
 
@@ -113,22 +148,24 @@ struct Port {
   // for `duration`, while the ingress may have been busy with messages that arrived earlier.
   // Returns when the message is in: `tail`, or later where they kept it from coming in.
   Moment take_ingress(const Moment& tail, Picoseconds duration) {
-    return take_ingress(tail, tail.at - duration, duration);
+    const Picoseconds head = tail.at - duration;
+    if (head <= ingress_free.at)
+      return take_ingress(tail, head, static_cast<double>(duration), AtOneRate{});
+    idle.add(ingress_free.at, head, 0, AtOneRate{});
+    return ingress_free = tail;
   }
-  // The same where the port's rate changes: the bytes have come since `head`, and would take
-  // `duration` from when the ingress is free.
-  Moment take_ingress(const Moment& tail, Picoseconds head, Picoseconds duration) {
+  // The same of a message whose bytes have come since `head`, more slowly than the ingress takes
+  // them or at a rate that changes. `work`: what `rate` measures.
+  template <typename Rate>
+  Moment take_ingress(const Moment& tail, Picoseconds head, double work, const Rate& rate) {
     if (head > ingress_free.at) {
-      idle.add(ingress_free.at, head);
-      return ingress_free = tail;
+      idle.add(ingress_free.at, head, 0, rate);
+      ingress_free = {head, tail.slip};
     }
-    Picoseconds taken = idle.take_since(head);
-    if (const Picoseconds came = tail.at - head; came != duration && taken > 0) [[unlikely]]
-      taken = static_cast<Picoseconds>(static_cast<double>(taken) * static_cast<double>(duration) /
-                                       static_cast<double>(came));
-    const Picoseconds rest = duration - std::min(duration, taken);
-    ingress_free = later(tail, {ingress_free.at + rest, ingress_free.slip});
-    return ingress_free;
+    const double rest = work - idle.take(head, tail.at, work, rate);
+    const Picoseconds end = ingress_free.at + rate.duration(ingress_free.at, rest);
+    if (end < tail.at) idle.add(ingress_free.at, tail.at, rest, rate);
+    return ingress_free = later(tail, {end, ingress_free.slip});
   }
 
   // Returns whether a message with its last byte at `tail` that is in at `in` must go back to the

@@ -43,8 +43,8 @@ Picoseconds Shard::time_at_nic(Nic nic, Picoseconds start, std::uint64_t bytes) 
   const LinkSpeed& speed = cluster_.topology().nic(nic);
   const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr;
   if (!curve) return speed.serialise(bytes);
-  return curve->duration(segment_.at + start,
-                         speed.framing.none() ? bytes : speed.framing.on_wire(bytes));
+  const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
+  return curve->duration(segment_.at + start, static_cast<double>(on_wire));
 }
 
 // Returns the flight that a message is for, at its target on this shard; null: it has not begun.

@@ -186,7 +186,7 @@ void Shard::drop_from_links(const Event& event) {
 // Makes a parcel of a message on links, for another shard. Its header holds what OnLinks does:
 //
 //   target   the party that receives it
-//   start    when its last byte arrives at its next link or NIC
+//   start    OnLinks::tail
 //   actor    how many links it has passed
 //   offset   its number among all that its sender has sent over links
 Parcel Shard::parcel_of(const Event& event, const OnLinks& way) {
@@ -270,7 +270,9 @@ void Shard::pass_link(const Event& event) {
   int shard = location.shard;
   if (static_cast<int>(way.passed()) == links) {
     next.kind = Event::Kind::landing;
-    next.t.at = out.tail + speed.latency + topology.last_stretch(way.from, to, links);
+    const Picoseconds hop = speed.latency + topology.last_stretch(way.from, to, links);
+    next.t.at = out.tail + hop;
+    way.tail = out.head + hop;  // its last byte is the event's
     next.rank = location.local;
   } else {
     const Picoseconds hop = speed.latency + topology.stretch(way.from, to, links);
@@ -290,8 +292,8 @@ void Shard::pass_link(const Event& event) {
 
 // Handles a message that has passed its links and reaches its NIC. Returns true when the event goes
 // on as an ingress. Returns false when it becomes an arrival in the queue, at the time when it and
-// all messages before it on its connection are in.
-bool Shard::land(const RankState& r, Event& event) {
+// all messages before it on its connection are in. `head`: when its first byte comes.
+bool Shard::land(const RankState& r, Event& event, Picoseconds head) {
   const std::uint32_t rest = on_links_[event.held].rest;
   drop_from_links(event);
   event.held = rest;
@@ -311,8 +313,7 @@ bool Shard::land(const RankState& r, Event& event) {
   if (port) {
     const Picoseconds tail = event.t.at;
     Port& ingress = nics_[nic];
-    event.t = rates_ ? enter_changing_nic(nic, event.t, event.bytes())
-                     : ingress.take_ingress(event.t, speed.serialise(event.bytes()));
+    event.t = enter_nic(nic, event, head);
     ingress.must_queue(tail, event.t.at);
   }
   event.kind = Event::Kind::arrival;

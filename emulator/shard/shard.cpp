@@ -355,6 +355,7 @@ WorldParty Shard::sender_of(const Event& e) const {
 
 void Shard::fire(Event& event) {
   ++stats_.events;
+  Picoseconds head = kNotYet;  // when the first byte came; kNotYet: not known
   const auto rank = [&]() -> RankState& { return ranks_[event.rank]; };  // not for links
   switch (event.kind) {
     case Event::Kind::delay_done:
@@ -367,7 +368,8 @@ void Shard::fire(Event& event) {
       of_agents_ += event.message == MessageKind::note;
       return pass_link(event);
     case Event::Kind::landing:
-      if (!land(rank(), event)) {
+      head = on_links_[event.held].tail;
+      if (!land(rank(), event, head)) {
         of_agents_ += event.message == MessageKind::note;
         return;
       }
@@ -376,10 +378,10 @@ void Shard::fire(Event& event) {
       const Nic nic = nic_of(event);
       const bool note = event.message == MessageKind::note;
       of_agents_ += note;
-      const LinkSpeed& speed = note ? cluster_.topology().nic(nic) : nic_;
       Port& port = nics_[nic];
-      const Moment in = rates_ ? enter_changing_nic(nic, event.t, event.bytes())
-                               : port.take_ingress(event.t, speed.serialise(event.bytes()));
+      const Moment in = rates_ || note || head != kNotYet
+                            ? enter_nic(nic, event, head)
+                            : port.take_ingress(event.t, nic_.serialise(event.bytes()));
       event.kind = Event::Kind::arrival;
       if (port.must_queue(event.t.at, in.at)) {
         event.t = in;
@@ -425,16 +427,51 @@ void Shard::fire(Event& event) {
   }
 }
 
-// Port::take_ingress where rates of NICs change.
-[[gnu::noinline]] Moment Shard::enter_changing_nic(Nic nic, const Moment& tail,
-                                                   std::uint64_t bytes) {
+namespace {
+
+// What an ingress takes in where its rate changes: bytes.
+struct AtRates {
+  const RateCurve& curve;
+  Picoseconds begin;  // of the segment
+  double between(Picoseconds from, Picoseconds to) const {
+    return curve.bytes_between(begin + from, begin + to);
+  }
+  Picoseconds duration(Picoseconds start, double bytes) const {
+    return curve.duration(begin + start, bytes);
+  }
+};
+
+}  // namespace
+
+// Returns how long a message takes at a NIC that it leaves at `end`.
+Picoseconds Shard::time_until(Nic nic, Picoseconds end, std::uint64_t bytes) const {
+  const LinkSpeed& speed = cluster_.topology().nic(nic);
+  const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr;
+  if (!curve) return speed.serialise(bytes);
+  const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
+  return curve->duration_until(segment_.at + end, static_cast<double>(on_wire));
+}
+
+// Port::take_ingress of a message that may have come more slowly than the NIC takes it, or faster,
+// and of NICs whose rates change. `head`: when its first byte came; kNotYet: its bytes came at the
+// rate of the slower of its NICs.
+[[gnu::noinline]] Moment Shard::enter_nic(Nic nic, const Event& event, Picoseconds head) {
+  const std::uint64_t bytes = event.bytes();
+  const Picoseconds tail = event.t.at;
+  if (head == kNotYet) {
+    const Nic from = cluster_.location(sender_of(event)).nic;
+    head = tail - std::max(time_until(nic, tail, bytes), time_until(from, tail, bytes));
+  }
   Port& port = nics_[nic];
   const LinkSpeed& speed = cluster_.topology().nic(nic);
-  const RateCurve* curve = rates_->of(nic);
-  if (!curve) return port.take_ingress(tail, speed.serialise(bytes));
-  const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
-  const Picoseconds head = tail.at - curve->duration_until(segment_.at + tail.at, on_wire);
-  return port.take_ingress(tail, head, time_at_nic(nic, port.ingress_free.at, bytes));
+  if (const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr) {
+    const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
+    return port.take_ingress(event.t, head, static_cast<double>(on_wire),
+                             AtRates{*curve, segment_.at});
+  }
+  const Picoseconds duration = speed.serialise(bytes);
+  if (tail - head <= duration) return port.take_ingress(event.t, duration);
+  return port.take_ingress(event.t, head, static_cast<double>(duration), AtOneRate{});
 }
 
 void Shard::fail(const std::string& what, bool of_fabric) {

@@ -271,7 +271,8 @@ class Shard final : private NoteCarrier {
   Flight* flight_at_target(Route& route, const Event& e);
   GHOSTRANK_ON_THE_WAY Picoseconds time_at_nic(Nic nic, Picoseconds start,
                                                std::uint64_t bytes) const;
-  Moment enter_changing_nic(Nic nic, const Moment& tail, std::uint64_t bytes);
+  Picoseconds time_until(Nic nic, Picoseconds end, std::uint64_t bytes) const;
+  Moment enter_nic(Nic nic, const Event& event, Picoseconds head);
   void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
                           const Block& slice);
   void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
@@ -327,7 +328,7 @@ class Shard final : private NoteCarrier {
   std::uint32_t next_link(const OnLinks& way) const;
   Nic nic_to(const Event& e, WorldParty party) const;
   void pass_link(const Event& event);
-  bool land(const RankState& r, Event& event);
+  bool land(const RankState& r, Event& event, Picoseconds head);
 
   // shard/fluids.cpp
   void meet_as_fluid(RankState& r, Flight& f);

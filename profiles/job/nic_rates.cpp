@@ -11,8 +11,8 @@ std::size_t RateCurve::index(Picoseconds at) const {
   return std::max<std::ptrdiff_t>(1, after - changes_.begin()) - 1;
 }
 
-Picoseconds RateCurve::duration(Picoseconds start, std::uint64_t bytes) const {
-  auto left = static_cast<double>(static_cast<std::int64_t>(bytes));
+Picoseconds RateCurve::duration(Picoseconds start, double bytes) const {
+  double left = bytes;
   Picoseconds at = start;
   for (std::size_t i = index(start);; ++i) {
     const double takes = left * changes_[i].ps_per_byte;
@@ -23,8 +23,20 @@ Picoseconds RateCurve::duration(Picoseconds start, std::uint64_t bytes) const {
   }
 }
 
-Picoseconds RateCurve::duration_until(Picoseconds end, std::uint64_t bytes) const {
-  auto left = static_cast<double>(static_cast<std::int64_t>(bytes));
+double RateCurve::bytes_between(Picoseconds begin, Picoseconds end) const {
+  double bytes = 0;
+  Picoseconds at = begin;
+  for (std::size_t i = index(begin);; ++i) {
+    const bool last = i + 1 == changes_.size() || end <= changes_[i + 1].from;
+    const Picoseconds until = last ? end : changes_[i + 1].from;
+    bytes += static_cast<double>(until - at) / changes_[i].ps_per_byte;
+    if (last) return bytes;
+    at = until;
+  }
+}
+
+Picoseconds RateCurve::duration_until(Picoseconds end, double bytes) const {
+  double left = bytes;
   Picoseconds at = end;
   for (std::size_t i = index(end);; --i) {
     const double takes = left * changes_[i].ps_per_byte;

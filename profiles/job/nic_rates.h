@@ -31,9 +31,11 @@ class RateCurve {
   const std::vector<Change>& changes() const { return changes_; }
   double ps_per_byte(Picoseconds at) const { return changes_[index(at)].ps_per_byte; }
   // How long the bytes take from `start` on. With one rate that is LinkSpeed::serialise, exactly.
-  Picoseconds duration(Picoseconds start, std::uint64_t bytes) const;
+  Picoseconds duration(Picoseconds start, double bytes) const;
+  // How many bytes there is time for.
+  double bytes_between(Picoseconds begin, Picoseconds end) const;
   // How long the bytes have taken that end at `end`.
-  Picoseconds duration_until(Picoseconds end, std::uint64_t bytes) const;
+  Picoseconds duration_until(Picoseconds end, double bytes) const;
 
  private:
   std::size_t index(Picoseconds at) const;  // of the change that holds at this time

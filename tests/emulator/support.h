@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -86,6 +87,32 @@ struct SmallJob {
     return run_job(job, workload, control, options, observer ? *observer : nobody);
   }
 };
+
+// Adds transfers (from, to) to ranks that each have a role of their own. Those of a rank come one
+// after the other.
+inline void append_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs,
+                         std::uint64_t count = 250'000) {
+  for (const auto& [from, to] : pairs) {
+    Op op;
+    op.count = count;
+    op.kind = Op::Kind::send;
+    op.peer = to - from;
+    job.workload.roles[from].iterations[0].streams[0].push_back(op);
+    op.kind = Op::Kind::recv;
+    op.peer = from - to;
+    job.workload.roles[to].iterations[0].streams[0].push_back(op);
+  }
+}
+
+// Gives each rank a role of its own, and adds transfers.
+inline SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs,
+                            std::uint64_t count = 250'000) {
+  job.workload.roles.assign(job.workload.role_of.rows().size(), job.workload.roles[0]);
+  for (const WorldRank r : job.workload.role_of.keys())
+    job.workload.role_of[r] = static_cast<std::uint16_t>(r.value());
+  append_sends(job, pairs, count);
+  return job;
+}
 
 // The bytes and messages of every NIC pair per iteration, and those inside nodes.
 inline std::string ledger_text(const Result& result) {

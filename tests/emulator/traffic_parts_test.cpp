@@ -235,13 +235,72 @@ TEST(Port, LetsAShortMessageInWhileALongOneArrives) {
   EXPECT_EQ(port.take_ingress({3'000}, 2'000).at, 4'030);  // all since 1'000 is taken
 }
 
-// For half of the time in which the long message came the ingress was idle. The other half of its
-// bytes comes at half the rate.
-TEST(Port, TakesTheRestOfAMessageAtTheRateThatItThenHas) {
+// A byte a picosecond at first, half of that from 1'000 on.
+struct Halves {
+  static double between(Picoseconds begin, Picoseconds end) { return bytes(end) - bytes(begin); }
+  static Picoseconds duration(Picoseconds start, double work) {
+    const double at_first = std::max(0.0, 1'000 - static_cast<double>(start));
+    return static_cast<Picoseconds>(std::min(work, at_first) + 2 * std::max(0.0, work - at_first));
+  }
+
+ private:
+  static double bytes(Picoseconds t) {
+    const auto at = static_cast<double>(t);
+    return at < 1'000 ? at : 1'000 + (at - 1'000) / 2;
+  }
+};
+
+// A message of 1'200 comes from 0 to 1'400. While the ingress was idle, it took in what its rate
+// was then.
+TEST(Port, TakesInWhatItsRateAllows) {
   Port port;
-  EXPECT_EQ(port.take_ingress({1'000}, 250).at, 1'000);
-  EXPECT_EQ(port.take_ingress({1'000}, 500, 1'000).at, 1'500);
-  EXPECT_EQ(port.take_ingress({4'000}, 3'000, 500).at, 4'000);  // idle again
+  EXPECT_EQ(port.take_ingress({700}, 500, 200, Halves{}).at, 700);
+  EXPECT_EQ(port.take_ingress({1'400}, 0, 1'200, Halves{}).at, 1'800);
+  EXPECT_EQ(port.take_ingress({2'500}, 2'400, 100, Halves{}).at, 2'600);  // faster than it can
+  EXPECT_EQ(port.take_ingress({4'000}, 3'000, 500, Halves{}).at, 4'000);  // idle again
+}
+
+TEST(Port, TakesAsManySlowMessagesAsItsRateAllows) {
+  for (const Picoseconds before : {0, 500}) {  // idle before, or not
+    Port port;
+    for (int m = 0; m < 10; ++m)
+      EXPECT_EQ(port.take_ingress({before + 1'000}, before, 100, AtOneRate{}).at, before + 1'000);
+    EXPECT_EQ(port.take_ingress({before + 1'000}, before, 100, AtOneRate{}).at, before + 1'100);
+    EXPECT_EQ(port.take_ingress({before + 1'000}, 50).at, before + 1'150);
+  }
+}
+
+// Beside an ingress that looks at every picosecond what has come of messages that come evenly.
+// Where such a message left room is spread over the time of its coming, so a few picoseconds may
+// differ.
+TEST(Port, TakesNoMoreOfASlowMessageThanHasCome) {
+  std::mt19937 rng(3);
+  int waited = 0;
+  for (int trial = 0; trial < 4'000; ++trial) {
+    Port port;
+    std::vector<bool> busy(10'000, false);
+    Picoseconds tail = 1'000;
+    for (int m = 0; m < 5; ++m) {
+      tail += static_cast<Picoseconds>(rng() % 20);
+      const auto duration = 1 + static_cast<Picoseconds>(rng() % 20);
+      const Picoseconds came = duration * (1 + static_cast<Picoseconds>(rng() % 8));
+      Picoseconds in = tail;
+      for (Picoseconds taken = 0, since = 0; taken < duration; ++since) {
+        const auto t = static_cast<std::size_t>(tail - came + since);
+        const Picoseconds come = std::min(duration, (since + 1) * duration / came);
+        if (busy[t] || taken >= come) continue;
+        busy[t] = true;
+        in = std::max(in, tail - came + since + 1);
+        ++taken;
+      }
+      const Picoseconds is =
+          port.take_ingress({tail}, tail - came, static_cast<double>(duration), AtOneRate{}).at;
+      EXPECT_GE(is, tail);
+      EXPECT_NEAR(static_cast<double>(is), static_cast<double>(in), 10) << trial << ", " << m;
+      waited += in > tail;
+    }
+  }
+  EXPECT_GT(waited, 1'000);
 }
 
 // Beside an ingress that knows of every picosecond whether it was idle. Messages come in the order

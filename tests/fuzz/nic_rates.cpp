@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       const RateCurve* curve = rates.of(nic);
       if (!curve) continue;
       Picoseconds before = 0;
-      for (const std::uint64_t bytes : {0u, 1u, 1000u, 100'000'000u}) {
+      for (const double bytes : {0., 1., 1e3, 1e8}) {
         const Picoseconds duration = curve->duration(kPicosPerSecond / 2, bytes);
         fuzz::require(duration >= before);
         before = duration;

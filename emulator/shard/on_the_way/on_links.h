@@ -12,7 +12,8 @@
 namespace ghostrank {
 
 struct alignas(32) OnLinks {
-  Picoseconds tail = 0;        // when its last byte arrives at its next link or NIC
+  // When its last byte arrives at its next link; behind the last link, its first at the NIC.
+  Picoseconds tail = 0;
   std::uint64_t number = 0;    // among all that its sender has sent over links
   WorldParty target;           // that receives it
   Nic from;                    // by which it left

@@ -22,8 +22,10 @@
 namespace ghostrank {
 namespace {
 
+using testing::append_sends;
 using testing::ledger_text;
 using testing::SmallJob;
+using testing::with_sends;
 
 constexpr double kRate = 100e9;
 constexpr std::uint64_t kCount = 250'000;
@@ -43,29 +45,6 @@ TopologySpec leaf_spine(int leaves, int spines, double oversubscription) {
   spec.spines = spines;
   spec.oversubscription = oversubscription;
   return spec;
-}
-
-// Appends transfers (from, to) to ranks that have a role of their own.
-void append_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs) {
-  for (const auto& [from, to] : pairs) {
-    Op op;
-    op.count = kCount;
-    op.kind = Op::Kind::send;
-    op.peer = to - from;
-    job.workload.roles[from].iterations[0].streams[0].push_back(op);
-    op.kind = Op::Kind::recv;
-    op.peer = from - to;
-    job.workload.roles[to].iterations[0].streams[0].push_back(op);
-  }
-}
-
-// Transfers (from, to), all at the same time.
-SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs) {
-  job.workload.roles.assign(job.workload.role_of.rows().size(), job.workload.roles[0]);
-  for (const WorldRank r : job.workload.role_of.keys())
-    job.workload.role_of[r] = static_cast<std::uint16_t>(r.value());
-  append_sends(job, pairs);
-  return job;
 }
 
 double seconds_of(const Result& result) { return result.iterations.at(0).seconds; }

@@ -21,6 +21,7 @@ namespace ghostrank {
 namespace {
 
 using testing::SmallJob;
+using testing::with_sends;
 
 constexpr double kRate = 100e9;
 constexpr std::uint64_t kCount = 250'000;  // elements of a message
@@ -46,25 +47,6 @@ SmallJob job_on(const TopologySpec& topology, int nodes, int gpus = 1,
   SmallJob job(nodes, gpus, kind);
   job.spec.cluster.nic = {kRate, 6 * kPicosPerMicro};
   job.spec.cluster.topology = topology;
-  return job;
-}
-
-// One send per pair, all at the same time; a rank receives one after the other.
-SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs,
-                     std::uint64_t count = kCount) {
-  job.workload.roles.assign(job.workload.role_of.rows().size(), job.workload.roles[0]);
-  for (const WorldRank r : job.workload.role_of.keys())
-    job.workload.role_of[r] = static_cast<std::uint16_t>(r.value());
-  for (const auto& [from, to] : pairs) {
-    Op op;
-    op.count = count;
-    op.kind = Op::Kind::send;
-    op.peer = to - from;
-    job.workload.roles[from].iterations[0].streams[0].push_back(op);
-    op.kind = Op::Kind::recv;
-    op.peer = from - to;
-    job.workload.roles[to].iterations[0].streams[0].push_back(op);
-  }
   return job;
 }
 
@@ -106,6 +88,22 @@ TEST(Links, TwiceAsFastAsNicsTwoFlowsDoNotMeet) {
 TEST(Links, CutThrough) {
   SmallJob job = job_on(leaf_spine(2, 1, 4), 2);
   EXPECT_NEAR(seconds_of(with_sends(job, {{0, 1}})), kLatency + 4 * kSerial, 1e-12);
+}
+
+// Each sends over a link of a tenth of the NICs' rate, so one NIC takes ten in at once; another
+// sender's short message finds room, too.
+TEST(Links, OfLowRatesFillANicTogether) {
+  TopologySpec slow = leaf_spine(12, 1);
+  std::vector<std::pair<int, int>> pairs;
+  for (int r = 0; r < 10; ++r) {
+    slow.degraded.emplace_back("leaf" + std::to_string(r) + "-spine0", kRate / 10);
+    pairs.push_back({r, 11});
+  }
+  SmallJob job = job_on(slow, 12);
+  EXPECT_NEAR(seconds_of(with_sends(job, pairs)), kLatency + 10 * kSerial, 1e-12);
+  SmallJob eleven = job_on(slow, 12);
+  pairs.push_back({10, 11});  // at the NICs' rate
+  EXPECT_NEAR(seconds_of(with_sends(eleven, pairs)), kLatency + 11 * kSerial, 0.2 * kSerial);
 }
 
 TEST(Links, UnderOneLeafAreNotUsed) {

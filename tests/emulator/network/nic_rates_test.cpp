@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,7 +15,9 @@
 namespace ghostrank {
 namespace {
 
+using testing::append_sends;
 using testing::SmallJob;
+using testing::with_sends;
 
 constexpr double kRate = 10e9;          // of every NIC at first: 0.8 ns a byte
 constexpr double kByte = 8e12 / kRate;  // picoseconds
@@ -106,6 +109,36 @@ TEST(NicRatesInJobs, ThatFellWhileANicWasIdleHoldForWhatComesThen) {
   }
 }
 
+// A long message of 100 ms at one rate and 10 ms at the other, interrupted by a short one: what has
+// come before the rate changes came at the rate of then.
+TEST(NicRatesInJobs, CountWhatHasComeOfAnInterruptedMessage) {
+  for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+    for (const auto& [first, then] : {std::pair{kByte, 10 * kByte}, std::pair{10 * kByte, kByte}}) {
+      SmallJob three = job(3, {{0, first}, {100 * kMs, then}}, 2);
+      three.spec.fabric.network = network;
+      const double bytes = 100 * kMs / first + 10 * kMs / then;
+      with_sends(three, {{0, 2}}, static_cast<std::uint64_t>(bytes) / 4);
+      Op late;
+      late.duration = 105 * kMs;
+      three.workload.roles[1].iterations[0].streams[0].push_back(late);
+      append_sends(three, {{1, 2}}, 1);
+      EXPECT_NEAR(seconds(three), 0.11, 1e-6) << first;
+    }
+  }
+}
+
+// A message that waits for a link reaches its NIC after the rate has fallen.
+TEST(NicRatesInJobs, HoldForWhatWaitedForALink) {
+  SmallJob four = job(4, {{0, kByte}, {5 * kMs, 10 * kByte}}, 2);
+  four.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+  four.spec.cluster.topology.leaves = 2;
+  four.spec.cluster.topology.spines = 1;
+  four.spec.cluster.topology.oversubscription = 2;  // a link has the rate of a NIC
+  with_sends(four, {{0, 3}}, 12'500'000 / 4);       // 10 ms
+  append_sends(four, {{1, 2}}, 6'250'000 / 4);
+  EXPECT_NEAR(seconds(four), 10e-3 + 50e-3, 1e-6);
+}
+
 TEST(RateCurve, GoesBackwardsAsForwards) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 200; ++trial) {
@@ -114,7 +147,7 @@ TEST(RateCurve, GoesBackwardsAsForwards) {
       changes.push_back({i * 1'000'000, kByte * static_cast<double>(1 + random() % 9)});
     const RateCurve curve(changes);
     const auto start = static_cast<Picoseconds>(random() % 25'000'000);
-    const std::uint64_t bytes = random() % 10'000;
+    const auto bytes = static_cast<double>(random() % 10'000);
     const Picoseconds lasts = curve.duration(start, bytes);
     // Half a picosecond at the end is up to nine times that at the start.
     EXPECT_LE(std::abs(curve.duration_until(start + lasts, bytes) - lasts), 5);
