@@ -177,7 +177,8 @@ void FlowNetwork::leave(Id id, std::uint32_t need, Picoseconds at) {
 
 Picoseconds FlowNetwork::end(Id id) const {
   const Flow& f = flows_[id];
-  return f.since + static_cast<Picoseconds>(std::ceil(f.left / rate_[id]));
+  return f.since + static_cast<Picoseconds>(
+                       std::min(std::ceil(f.left / rate_[id]), static_cast<double>(kTooLong)));
 }
 
 // The users take `more` of the resource's time from `now` on.

@@ -36,7 +36,7 @@ struct LinkSpeed {
     if (!framing.none()) [[unlikely]]
       bytes = framing.on_wire(bytes);
     const auto size = static_cast<std::int64_t>(bytes);  // int64 converts to double faster
-    return static_cast<Picoseconds>(static_cast<double>(size) * ps_per_byte + 0.5);
+    return picoseconds(static_cast<double>(size) * ps_per_byte);
   }
 };
 
@@ -46,9 +46,7 @@ struct AtOneRate {
   static double between(Picoseconds begin, Picoseconds end) {
     return static_cast<double>(end - begin);
   }
-  static Picoseconds duration(Picoseconds /*start*/, double work) {
-    return static_cast<Picoseconds>(work + 0.5);
-  }
+  static Picoseconds duration(Picoseconds /*start*/, double work) { return picoseconds(work); }
 };
 
 // When an ingress was idle lately: bytes of a message came in then that has arrived as a whole only

@@ -17,10 +17,18 @@ inline Picoseconds after(Picoseconds t, Picoseconds later) {
   return t < Windows::kNever - later ? t + later : Windows::kNever;
 }
 
+// Whether a time, or a sum of times that no longer fits, is not on the clock of a run.
+inline bool is_beyond_clock(Picoseconds t) {
+  constexpr auto end = static_cast<std::uint64_t>(kClockEnd);
+  return static_cast<std::uint64_t>(t) + end > 2 * end;
+}
+
 // Returns the slot of a new event in the queue. The slot holds old values: the caller sets every
 // other field that events of this kind use.
 Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKind message) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
+  if (is_beyond_clock(t.at)) [[unlikely]]
+    t.at = end_of_clock();
   Event& e =
       kind == Event::Kind::delay_done ? timers_.push_far(t.at, rank) : timers_.push(t.at, rank);
   e.t.slip = t.slip;
@@ -32,7 +40,8 @@ Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKi
 Event& Shard::schedule_from(std::size_t source, Event::Kind kind, const Moment& t,
                             std::uint32_t rank) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
-  Event& e = timers_.push_from(static_cast<std::uint32_t>(source), t.at, rank);
+  const Picoseconds at = is_beyond_clock(t.at) ? end_of_clock() : t.at;
+  Event& e = timers_.push_from(static_cast<std::uint32_t>(source), at, rank);
   e.t.slip = t.slip;
   e.set_kind(kind, MessageKind::note);
   return e;

@@ -221,7 +221,9 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       if (stream == 0) r.compute += d;
       trace(r, stream, op, s.pc - 1, s.now.at, s.now.at + d);
       s.cause.add(d);
-      s.now.at += d;
+      s.now.at = after(s.now.at, d);
+      if (is_beyond_clock(s.now.at)) [[unlikely]]
+        s.now.at = end_of_clock();
       if (d == 0 || runs_ahead_) return Started::ended;
       delay(r, s);
       return Started::delayed;

@@ -474,6 +474,14 @@ Picoseconds Shard::time_until(Nic nic, Picoseconds end, std::uint64_t bytes) con
   return port.take_ingress(event.t, head, static_cast<double>(duration), AtOneRate{});
 }
 
+[[gnu::noinline]] Picoseconds Shard::end_of_clock() {
+  fail(
+      "the run takes more than the 26 days that its emulated clock has: are rates, sizes and "
+      "durations in the units that were meant?");
+  window_end_ = 0;  // no event fires at a time that is not its own
+  return kClockEnd;
+}
+
 void Shard::fail(const std::string& what, bool of_fabric) {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->failure.empty()) {

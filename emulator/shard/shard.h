@@ -164,6 +164,7 @@ class Shard final : private NoteCarrier {
   void take_over(Event event);
   void take_over(Parcel parcel);
   void fail(const std::string& what, bool of_fabric = false);
+  Picoseconds end_of_clock();  // fails
 
   // shard/outbox.cpp
   bool flush();

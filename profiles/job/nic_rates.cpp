@@ -17,7 +17,7 @@ Picoseconds RateCurve::duration(Picoseconds start, double bytes) const {
   for (std::size_t i = index(start);; ++i) {
     const double takes = left * changes_[i].ps_per_byte;
     if (i + 1 == changes_.size() || takes <= static_cast<double>(changes_[i + 1].from - at))
-      return at - start + static_cast<Picoseconds>(takes + 0.5);
+      return at - start + picoseconds(takes);
     left -= static_cast<double>(changes_[i + 1].from - at) / changes_[i].ps_per_byte;
     at = changes_[i + 1].from;
   }
@@ -41,7 +41,7 @@ Picoseconds RateCurve::duration_until(Picoseconds end, double bytes) const {
   for (std::size_t i = index(end);; --i) {
     const double takes = left * changes_[i].ps_per_byte;
     if (i == 0 || takes <= static_cast<double>(at - changes_[i].from))
-      return end - at + static_cast<Picoseconds>(takes + 0.5);
+      return end - at + picoseconds(takes);
     left -= static_cast<double>(at - changes_[i].from) / changes_[i].ps_per_byte;
     at = changes_[i].from;
   }

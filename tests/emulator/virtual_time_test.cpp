@@ -49,6 +49,28 @@ TEST(VirtualTime, FramingTakesTimeAndNoBytes) {
   }
 }
 
+// A message of 40 days, or three delays of ten, are more than the clock of a run has.
+TEST(VirtualTime, EndsARunBeforeItsClockEnds) {
+  for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+    for (const bool traced : {false, true}) {
+      SmallJob slow = one_gpu_nodes(2);
+      slow.spec.fabric.network = network;
+      slow.spec.cluster.nic.rate_bps = 1e3;
+      slow.collective(Func::broadcast, 108'000'000);
+      SmallJob long_run = one_gpu_nodes(2);
+      long_run.spec.fabric.network = network;
+      for (int i = 0; i < 3; ++i) long_run.compute(10 * 86'400 * kPicosPerSecond);
+      for (SmallJob* job : {&slow, &long_run}) {
+        RunOptions options;
+        if (traced) options.trace_ranks = {WorldRank(0)};
+        const Result result = job->run(nullptr, options);
+        EXPECT_NE(result.interrupted.find("26 days"), std::string::npos) << result.interrupted;
+        EXPECT_TRUE(result.iterations.empty());
+      }
+    }
+  }
+}
+
 TEST(VirtualTime, RingHalvesTakeHalfEach) {
   for (Func func : {Func::reduce_scatter, Func::all_gather}) {
     SmallJob job = one_gpu_nodes(7);
