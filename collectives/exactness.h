@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "collectives/library.h"
 #include "collectives/schedule.h"

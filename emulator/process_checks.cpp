@@ -9,6 +9,7 @@
 #include "emulator/host/hosts.h"
 #include "emulator/traffic/schedules.h"
 #include "profiles/error.h"
+#include "profiles/planners/shared/machine_memory.h"
 #include "profiles/planners/tensors.h"
 
 namespace ghostrank {

@@ -15,6 +15,7 @@
 #include "emulator/host/network_namespace.h"
 #include "emulator/packets/setup.h"
 #include "profiles/error.h"
+#include "profiles/planners/shared/machine_memory.h"
 
 namespace ghostrank {
 namespace {

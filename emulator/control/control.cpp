@@ -10,7 +10,6 @@
 #include "emulator/common/require_fd.h"
 #include "emulator/control/signals_blocked.h"
 #include "emulator/control/star.h"
-#include "profiles/error.h"
 
 namespace ghostrank::control {
 namespace {

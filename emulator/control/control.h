@@ -13,7 +13,6 @@
 // internal.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>

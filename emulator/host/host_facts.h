@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "profiles/planners/shared/machine_memory.h"  // available_memory_bytes()
-
 namespace ghostrank {
 
 std::string host_name();

@@ -20,12 +20,9 @@
 // Units: picoseconds, bytes. Errors: none. Threading: one owner.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "emulator/network/link_times.h"

@@ -6,7 +6,6 @@
 // the user. Threading: one owner.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -8,7 +8,6 @@
 //                          blocked by that send goes on. A permission that comes before its
 //                          collective has begun here is kept as an early message
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "emulator/shard/inline.h"

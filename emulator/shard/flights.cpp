@@ -2,7 +2,6 @@
 // s from all its peers, then sends slice s to all its peers. See shard.h; messages are in
 // shard/messages.cpp.
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "emulator/shard/inline.h"

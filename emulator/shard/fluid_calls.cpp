@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "profiles/job/nic_rates.h"
-#include "switch/assert.h"
 
 namespace ghostrank {
 namespace {

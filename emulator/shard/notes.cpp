@@ -6,7 +6,6 @@
 // copies it; a real network gets one message per receiver. The ledger counts one per receiver in
 // both.
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 

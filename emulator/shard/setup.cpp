@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "emulator/common/log.h"
-#include "emulator/common/monotonic.h"
 #include "emulator/host/cores.h"
 #include "emulator/shard/inline.h"
 #include "emulator/shard/on_the_way/packet_connections.h"

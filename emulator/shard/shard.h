@@ -35,7 +35,6 @@
 // segments.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>

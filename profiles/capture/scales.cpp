@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "profiles/capture/edit.h"
-#include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"

@@ -38,7 +38,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collectives/common/number.h"

@@ -6,7 +6,6 @@
 // node's first ones. Threading: pure functions.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 

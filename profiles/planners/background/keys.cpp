@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "profiles/error.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/background/pattern.h"
 #include "profiles/workload/program.h"

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/common/dice.h"
 #include "collectives/compress/power_sgd.h"
 #include "collectives/tensor_content.h"
 #include "profiles/algorithms/algorithms.h"

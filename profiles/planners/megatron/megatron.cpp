@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "profiles/device/compute.h"
-#include "profiles/error.h"
 #include "profiles/planners/megatron/buffers.h"
 #include "profiles/planners/megatron/groups.h"
 #include "profiles/planners/megatron/passes.h"
