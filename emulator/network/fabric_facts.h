@@ -25,7 +25,7 @@ struct FabricFacts {
   std::vector<Layer> layers;  // from the NICs on
   std::vector<Cables> cables;
   int nics = 0, ports = 0;  // ports of all switches, with those for NICs
-  int diameter = 0;         // links on the longest of the shortest paths; 0: one switch
+  int diameter = 0;         // links on the longest of the shortest paths between NICs
   // The most that the first half of the NICs can send to the second, and its share of what the
   // ports of these NICs could send; 0: the NICs have no limit.
   double bisection_bps = 0, bisection_share = 0;

@@ -2,43 +2,66 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
 
+// Returns the longest time that a packet takes at the NIC, whose rate may change.
+Picoseconds longest_at_nic(const LinkSpeed& speed, const RateCurve* curve, std::uint32_t payload) {
+  if (!curve) return speed.serialise(payload);
+  const std::uint64_t wire = speed.framing.none() ? payload : speed.framing.on_wire(payload);
+  Picoseconds longest = 0;
+  for (const RateCurve::Change& change : curve->changes())  // such a packet begins or ends at one
+    longest = std::max(
+        {longest, curve->duration(change.from, wire), curve->duration_until(change.from, wire)});
+  return longest;
+}
+
 // Throws Error(usage) if a sender would not wait long enough for the answer to a packet that finds
-// the network idle. Such a packet takes its time at both NICs' ports and at every link, here that
-// of the slowest one; the answer takes the latency alone.
+// the network idle. Such a packet takes its time at both NICs' ports and at every link of its path,
+// here the slowest of the shortest ones; the answer takes the latency alone.
 void check_retransmit(const JobSpec& spec, const Topology& topology, std::size_t nics,
                       std::uint32_t payload) {
-  double slowest = 0;
+  std::vector<Picoseconds> at_link, at_nic;
   for (std::uint32_t link = 0; link < topology.links(); ++link)
-    slowest = std::max(slowest, static_cast<double>(topology.link(link).serialise(payload)));
-  double latency = 0, longest = 0;  // of the round trips between two NICs
-  for (std::size_t a = 0; a < nics; ++a)
-    for (std::size_t b = 0; b < a; ++b) {
-      const Nic from(static_cast<std::int64_t>(a)), to(static_cast<std::int64_t>(b));
-      const int hops = topology.hops(from, to);
-      const double both_ways = 2 * static_cast<double>(topology.path_latency(from, to, hops));
-      const double at_ports = static_cast<double>(topology.nic(from).serialise(payload)) +
-                              static_cast<double>(topology.nic(to).serialise(payload)) +
-                              hops * slowest;
+    at_link.push_back(topology.link(link).serialise(payload));
+  std::vector<Nic> by_leaf;
+  const NicRates* const rates = spec.cluster.nic_rates.get();
+  for (std::size_t n = 0; n < nics; ++n) {
+    const Nic nic = by_leaf.emplace_back(static_cast<std::int64_t>(n));
+    at_nic.push_back(longest_at_nic(topology.nic(nic), rates ? rates->of(nic) : nullptr, payload));
+  }
+  const auto leaf = [&](Nic nic) { return at_link.empty() ? 0 : topology.leaf_of(nic); };
+  std::stable_sort(by_leaf.begin(), by_leaf.end(), [&](Nic a, Nic b) { return leaf(a) < leaf(b); });
+  Picoseconds latency = 0, longest = 0;  // of the round trips between two NICs
+  std::vector<Picoseconds> at_links;     // by switch: on the slowest path to the leaf of `to`
+  for (std::size_t i = 1; i < nics; ++i) {
+    const Nic to = by_leaf[i];
+    if (!at_link.empty() && (at_links.empty() || leaf(to) != leaf(by_leaf[i - 1])))
+      at_links = topology.routes().most_toward(leaf(to), at_link);
+    for (std::size_t j = 0; j < i; ++j) {
+      const Nic from = by_leaf[j];
+      const Picoseconds both_ways = 2 * topology.path_latency(from, to, topology.hops(from, to));
+      const Picoseconds at_ports =
+          at_nic[from.index()] + at_nic[to.index()] + (at_links.empty() ? 0 : at_links[leaf(from)]);
       if (both_ways + at_ports <= longest) continue;
       latency = both_ways;
       longest = both_ways + at_ports;
     }
-  const auto retransmit = static_cast<double>(spec.fabric.queues.retransmit);
+  }
+  const Picoseconds retransmit = spec.fabric.queues.retransmit;
   if (retransmit > longest) return;
-  const auto micros = [](double time) {
-    return std::to_string(static_cast<std::uint64_t>(time / kPicosPerMicro)) + " us";
+  const auto micros = [](Picoseconds time) {
+    return std::to_string(time / kPicosPerMicro) + " us";
   };
   throw Error(spec.source_of("fabric.queues.retransmit_us") + ": fabric.queues.retransmit_us: " +
               micros(retransmit) + " are no longer than a round trip of " + micros(longest) + " (" +
-              micros(longest - latency) +
-              " of it a packet's time at the ports of its path), so every packet would be sent "
-              "again; use several round trips");
+              micros(longest - latency) + " of it a packet's time at the ports of its path" +
+              (rates ? ", with the lowest rates of cluster.nic.rates" : "") +
+              "), so packets would be sent again that are not lost; use several round trips");
 }
 
 }  // namespace

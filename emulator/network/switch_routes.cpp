@@ -117,6 +117,23 @@ int SwitchRoutes::find_longest() const {
   return longest;
 }
 
+std::vector<Picoseconds> SwitchRoutes::most_toward(std::uint32_t to,
+                                                   const std::vector<Picoseconds>& of_link) const {
+  const Toward t = toward(to);
+  std::vector<std::uint32_t> nearest(graph_.switches.size());
+  std::iota(nearest.begin(), nearest.end(), 0U);
+  std::sort(nearest.begin(), nearest.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return t.hops(a) < t.hops(b); });
+  std::vector<Picoseconds> most(graph_.switches.size());
+  for (const std::uint32_t at : nearest)
+    for (std::uint32_t o = first_[at]; o < first_[at + 1]; ++o) {
+      const Out& out = out_[o];
+      if (t.hops(out.to) + 1 == t.hops(at))
+        most[at] = std::max(most[at], of_link[out.link] + most[out.to]);
+    }
+  return most;
+}
+
 Path SwitchRoutes::path(std::uint32_t from, std::uint32_t to, std::uint32_t number) const {
   const Toward t = toward(to);
   GHOSTRANK_ASSERT(number < t.paths(from));

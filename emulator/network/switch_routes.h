@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "profiles/job/switches.h"
+#include "profiles/units.h"
 
 namespace ghostrank {
 
@@ -63,6 +64,10 @@ class SwitchRoutes {
     return from == to || paths(from, to) == 0 ? 0 : toward(to).hops(from);
   }
   Path path(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
+  // Returns, by switch, what those links add up to on the shortest path from there to the leaf on
+  // which they add up to most; 0 where no path leads there. `of_link`: by link.
+  std::vector<Picoseconds> most_toward(std::uint32_t to,
+                                       const std::vector<Picoseconds>& of_link) const;
   // Cables on which these paths begin, from one leaf to another; 0 where there are no paths.
   std::uint32_t first_hops(std::uint32_t from, std::uint32_t to) const {
     return toward(to).first_hops(from);

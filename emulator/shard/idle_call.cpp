@@ -37,7 +37,7 @@ JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes) {
 }
 
 // The job's switches, with links without a limit. `moved`: the group's members on their own nodes.
-TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
+TopologySpec idle_links(const JobSpec& spec, const Topology& topology, int nodes,
                         const std::vector<WorldRank>& members,
                         const std::vector<WorldRank>& moved) {
   SwitchGraph graph = topology.routes().graph();
@@ -45,15 +45,11 @@ TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
   for (SwitchGraph::Cable& cable : graph.cables) cable.bps = 0;
   for (SwitchGraph::Switch& one : graph.switches) one.near = Node(0);
   const int nics = spec.cluster.nics_per_node;
-  graph.leaf_of.resize(0);
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const int node = moved[i].value() / spec.cluster.gpus_per_node;
-    if (node * nics < graph.leaf_of.size()) continue;  // known: nodes are numbered as they come
-    graph.leaf_of.resize((node + 1) * nics);
+  graph.leaf_of.resize(nodes * nics);
+  for (std::size_t i = 0; i < members.size(); ++i)
     for (int n = 0; n < nics; ++n)
-      graph.leaf_of[Nic(node * nics + n)] =
+      graph.leaf_of[Nic(moved[i].value() / spec.cluster.gpus_per_node * nics + n)] =
           topology.leaf_of(Nic(spec.cluster.node_of(members[i]).value() * nics + n));
-  }
   TopologySpec out;
   out.kind = TopologySpec::Kind::file;
   out.link_latency = spec.cluster.topology.link_latency;
@@ -86,7 +82,8 @@ Op end_of_transfer(const Op& op, Op::Kind kind, GroupRank peer) {
   return end;
 }
 
-// The groups alone, their members on the GPUs that they have, on nodes numbered from 0.
+// The groups alone, their members on the GPUs that they have, on nodes numbered from 0. Ranks keep
+// their order, in which messages pass that arrive at one time.
 Workload lone_workload(const JobSpec& spec, const Workload& workload,
                        const std::vector<std::uint32_t>& groups, Op op, GroupRank source,
                        GroupRank target) {
@@ -96,17 +93,18 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload,
     lone.group_names.push_back(own_name(workload, kind));
   lone.services = workload.services;
   lone.counts = workload.counts;
-  std::map<int, int> node;
+  std::map<int, int> node;  // by the number that it has in the job
+  for (const std::uint32_t g : groups)
+    for (const WorldRank rank : workload.groups[g].members) node[rank.value() / gpus] = 0;
+  int nodes = 0;
+  for (auto& [own, number] : node) number = nodes++;
   for (const std::uint32_t g : groups) {
     Group moved{workload.groups[g].kind, {}};
-    for (const WorldRank rank : workload.groups[g].members) {
-      const auto at = static_cast<int>(node.size());
-      const int n = node.try_emplace(rank.value() / gpus, at).first->second;
-      moved.members.push_back(WorldRank(n * gpus + rank.value() % gpus));
-    }
+    for (const WorldRank rank : workload.groups[g].members)
+      moved.members.push_back(WorldRank(node.at(rank.value() / gpus) * gpus + rank.value() % gpus));
     lone.groups.push_back(std::move(moved));
   }
-  lone.ranks = static_cast<int>(node.size()) * gpus;
+  lone.ranks = nodes * gpus;
   lone.role_of.assign(lone.ranks, std::uint16_t{0});
   op.label = 0;
   op.tensor = 0;
@@ -135,11 +133,11 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
   std::vector<std::uint32_t> groups{group};
   groups.insert(groups.end(), beside.begin(), beside.end());
   const Workload lone = lone_workload(spec, workload, groups, op, source, target);
-  JobSpec job = lone_job(spec, settings_of(spec, workload, op.group),
-                         lone.ranks / spec.cluster.gpus_per_node);
+  const int nodes = lone.ranks / spec.cluster.gpus_per_node;
+  JobSpec job = lone_job(spec, settings_of(spec, workload, op.group), nodes);
   if (topology)
     job.cluster.topology =
-        idle_links(spec, *topology, workload.groups[group].members, lone.groups[0].members);
+        idle_links(spec, *topology, nodes, workload.groups[group].members, lone.groups[0].members);
   const Cluster cluster(job, lone, 1);
   const Flows flows(job, lone, cluster);
   const std::unique_ptr<Fabric> fabric = make_local_fabric();

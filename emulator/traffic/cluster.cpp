@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -159,7 +160,8 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
   }
 
   memberships_.resize(locations_.rows().size() * kinds_);
-  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // size, nodes, NICs, GPUs -> layout
+  // Size, nodes, NICs, GPUs, order -> layout.
+  std::map<std::vector<std::int32_t>, std::uint32_t> known;
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& group = workload.groups[g];
     GroupLayout layout;
@@ -188,6 +190,15 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     key.insert(key.end(), layout.nodes.begin(), layout.nodes.end());
     key.insert(key.end(), on_nic.begin(), on_nic.end());
     key.insert(key.end(), layout.gpus.begin(), layout.gpus.end());
+    if (!std::is_sorted(group.members.begin(), group.members.end())) {
+      std::vector<std::int32_t> upwards(group.members.size());  // members in the order of ranks
+      std::iota(upwards.begin(), upwards.end(), 0);
+      std::sort(upwards.begin(), upwards.end(), [&](std::int32_t a, std::int32_t b) {
+        return group.members[a] < group.members[b];
+      });
+      key.push_back(-1);  // what follows are no GPUs
+      key.insert(key.end(), upwards.begin(), upwards.end());
+    }
     const auto [it, fresh] =
         known.try_emplace(std::move(key), static_cast<std::uint32_t>(layouts_.size()));
     if (fresh) layouts_.push_back(std::move(layout));

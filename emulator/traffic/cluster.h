@@ -109,8 +109,8 @@ class Cluster {
   Nic nic(Node node, int number) const { return Nic(node.value() * nics_per_node_ + number); }
 
   // Groups of one layout play the same schedules and, but for the latency of links, take equally
-  // long alone. The layout is the size, which members share a node, which share a NIC and, for
-  // NCCL, on which GPUs they are.
+  // long alone. The layout is the size, which members share a node, which share a NIC, the order of
+  // their world ranks and, for NCCL, on which GPUs they are.
   std::uint32_t layout(std::uint32_t group) const { return layout_of_[group]; }
   const std::vector<std::int32_t>& nodes_of_layout(std::uint32_t layout) const {
     return layouts_[layout].nodes;

@@ -67,12 +67,19 @@ void connect_nics(const ClusterSpec& cluster, SwitchGraph& out, int leaf_groups,
   }
 }
 
+// Sets the length of the longest path between leaves with NICs: those of a pod meet at its spines,
+// pods at the cores.
+void find_longest(SwitchGraph& graph) {
+  const auto [first, last] = std::minmax_element(graph.leaf_of.begin(), graph.leaf_of.end());
+  const bool one_pod = graph.switches[*first].pod == graph.switches[*last].pod;
+  graph.longest = *first == *last ? 0 : one_pod ? 2 : 4;
+}
+
 SwitchGraph leaves_and_spines(const ClusterSpec& cluster) {
   const LeafSpine size = leaf_spine_of(cluster);
   SwitchGraph out;
   out.leaves = size.leaves();
   out.places = fabric_nodes(cluster);
-  if (size.leaves() > 1) out.longest = 2;
   for (int l = 0; l < size.leaves(); ++l) out.switches.push_back({"leaf" + std::to_string(l)});
   for (int s = 0; s < size.spines; ++s) out.switches.push_back({"spine" + std::to_string(s)});
   for (std::uint32_t l = 0; l < out.leaves; ++l)
@@ -80,6 +87,7 @@ SwitchGraph leaves_and_spines(const ClusterSpec& cluster) {
       out.cables.push_back({l, out.leaves + s, size.uplink_bps});
   out.tiers = {{"leaf-spine", "spine-leaf", 0, static_cast<std::uint32_t>(out.cables.size())}};
   connect_nics(cluster, out, size.groups, size.rails, size.groups);
+  find_longest(out);
   const bool rail = cluster.topology.kind == TopologySpec::Kind::rail_optimised;
   out.summary = std::string(rail ? "rail_optimised: " : "leaf_spine: ") +
                 count(size.leaves(), "leaf", "leaves") + ", " +
@@ -105,7 +113,6 @@ SwitchGraph three_tiers(const ClusterSpec& cluster) {
   const int leaves = size.pods * size.leaves, spines = size.pods * size.spines;
   out.leaves = leaves;
   out.places = fabric_nodes(cluster);
-  out.longest = size.pods > 1 ? 4 : leaves > 1 ? 2 : 0;
   const auto add = [&](const std::string& name, int pod) {
     out.switches.push_back({name, Node(0), 0, static_cast<std::uint32_t>(pod)});
   };
@@ -133,6 +140,7 @@ SwitchGraph three_tiers(const ClusterSpec& cluster) {
       {"leaf-spine", "spine-leaf", 0, below},
       {"spine-core", "core-spine", below, static_cast<std::uint32_t>(out.cables.size()) - below}};
   connect_nics(cluster, out, leaves, 1, size.pods);
+  find_longest(out);
   for (int s = 0; s < spines; ++s)  // a spine is close to the nodes of its pod
     out.switches[leaves + s].near = out.switches[s / size.spines * size.leaves].near;
   out.summary = "fat_tree: " + count(size.pods, "pod", "pods") + " of " +

@@ -52,7 +52,7 @@ struct SwitchGraph {
   std::vector<Tier> tiers;
   VectorBy<Nic, std::uint32_t> leaf_of;  // the switch of every NIC of the job
   int places = 0;                        // nodes that the fabric has room for
-  // The most links on a shortest path between two leaves; 0: not known, find it.
+  // The most links on a shortest path between two leaves with NICs; 0: not known, find it.
   int longest = 0;
   bool connected = true;  // false: some leaves have no path between them on purpose
   std::string summary;    // "leaf_spine: 4 leaves, 8 spines"

@@ -71,6 +71,26 @@ TEST(FabricFacts, OfOneLeafAreThoseOfASearchToo) {
       }
 }
 
+// The job's nodes have a part of the fabric's places.
+TEST(FabricFacts, AreThoseOfTheLeavesWithNics) {
+  for (const Kind kind : {Kind::leaf_spine, Kind::fat_tree, Kind::rail_optimised})
+    for (const auto placement : {TopologySpec::Placement::packed, TopologySpec::Placement::spread})
+      for (const int nodes : {1, 2, 16, 17, 32, 33}) {
+        ClusterSpec cluster = cluster_of(kind, nodes, 1);
+        cluster.topology.places = 64;
+        cluster.topology.leaves = 4;
+        cluster.topology.pods = kind == Kind::fat_tree ? 2 : 0;
+        cluster.topology.placement = placement;
+        SwitchGraph graph = switches_of(cluster);
+        const int diameter = fabric_facts(graph, kNic).diameter;
+        if (placement == TopologySpec::Placement::packed) {
+          EXPECT_EQ(diameter, nodes <= 16 ? 0 : nodes <= 32 || kind != Kind::fat_tree ? 2 : 4);
+        }
+        graph.longest = 0;
+        EXPECT_EQ(diameter, SwitchRoutes(graph).longest()) << graph.summary << ' ' << nodes;
+      }
+}
+
 // Each rail's switch reaches both halves, so separate rails lose no bisection.
 TEST(FabricFacts, OfRailsAlone) {
   const FabricFacts facts = facts_of(cluster_of(Kind::rail_only, 4, 2));

@@ -119,6 +119,33 @@ TEST(Flows, OfGroupsWhoseMembersShareNicsOtherwiseTakeTheirOwnTime) {
   EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.001 * seconds_of(b));
 }
 
+// Messages that arrive at one time pass in the order of their ranks. Both groups have the same
+// members on nodes and NICs; in one the ranks go upwards.
+TEST(Flows, OfGroupsOfAnyOrderTakeTheirOwnTime) {
+  const std::vector<int> upwards{1, 2, 3, 4, 5}, shuffled{11, 8, 9, 6, 7};
+  for (const auto& members :
+       std::vector<std::vector<std::vector<int>>>{{upwards}, {shuffled}, {upwards, shuffled}}) {
+    SmallJob flow = job_of(6, 2);
+    flow.spec.cluster.nics_per_node = 2;
+    flow.spec.collectives.library = "gloo";
+    flow.workload.roles.push_back(flow.workload.roles[0]);  // of the ranks in no group
+    flow.workload.role_of.assign(flow.workload.ranks, 1);
+    flow.workload.groups.clear();
+    for (const std::vector<int>& ranks : members) {
+      Group& group = flow.workload.groups.emplace_back();
+      for (const int rank : ranks) {
+        group.members.emplace_back(rank);
+        flow.workload.role_of[WorldRank(rank)] = 0;
+      }
+    }
+    flow.collective(Func::all_to_all, 100'000);
+    SmallJob loggp = flow;
+    loggp.spec.fabric.network = NetworkModel::loggp;
+    const Result a = flow.run(), b = loggp.run();
+    EXPECT_NEAR(seconds_of(a), seconds_of(b), 1e-9) << members.size() << members[0][0];
+  }
+}
+
 TEST(Flows, OfTransfersAloneTakeAsLongAsTheirMessages) {
   for (const char* library : {"generic", "nccl-2.28"}) {
     SmallJob flow = job_of(4, 2);

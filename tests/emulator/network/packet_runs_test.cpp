@@ -2,12 +2,16 @@
 // contended calls beside max-min fair flows, data that is right whatever is lost, and what results
 // say.
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "collectives/routing.h"
 #include "profiles/error.h"
+#include "profiles/job/nic_rates.h"
 #include "tests/emulator/network/contended.h"
 
 namespace ghostrank {
@@ -110,12 +114,15 @@ TEST(Packets, BringRightDataWhateverIsLost) {
   }
 }
 
-void expect_refusal(const QueueSpec& queues, const std::string& what, double rate_bps = 100e9) {
+SmallJob two_nodes(double rate_bps = 100e9) {
   SmallJob job(2, 1, FabricKind::virtual_time);
   job.spec.fabric.network = NetworkModel::packet;
   job.spec.cluster.nic = {rate_bps, 20 * kPicosPerMicro};
-  job.spec.fabric.queues = queues;
   job.collective(Func::all_reduce, 1000);
+  return job;
+}
+
+void expect_refusal(const SmallJob& job, const std::string& what) {
   try {
     job.run();
     FAIL() << "was not refused: " << what;
@@ -126,16 +133,48 @@ void expect_refusal(const QueueSpec& queues, const std::string& what, double rat
 }
 
 TEST(Packets, NeedABufferForWhatIsUnderWay) {
-  QueueSpec queues;
-  queues.buffer = 20'000;
-  expect_refusal(queues, "fabric.queues.buffer: 20000 bytes are too few");
+  SmallJob job = two_nodes();
+  job.spec.fabric.queues.buffer = 20'000;
+  expect_refusal(job, "fabric.queues.buffer: 20000 bytes are too few");
 }
 
 TEST(Packets, AreNotSentAgainBeforeTheyCanBeAcknowledged) {
-  QueueSpec queues;
-  queues.retransmit = 40 * kPicosPerMicro;
-  expect_refusal(queues, "40 us are no longer than a round trip of 41 us");
-  expect_refusal({}, "1000 us are no longer than a round trip of 14440 us (14400 us of it", 10e6);
+  SmallJob job = two_nodes();
+  job.spec.fabric.queues.retransmit = 40 * kPicosPerMicro;
+  expect_refusal(job, "40 us are no longer than a round trip of 41 us");
+  const std::string slow = "1000 us are no longer than a round trip of 14440 us (14400 us of it";
+  expect_refusal(two_nodes(10e6), slow);
+  // Both NICs fall to 10 Mb/s, for long, or for less than a packet takes.
+  for (const auto& [until, what] :
+       {std::pair{50, slow},
+        {5, "1000 us are no longer than a round trip of 10040 us (10000 us"}}) {
+    job = two_nodes();
+    std::vector<RateCurve::Change> changes{{0, 8e12 / 100e9},
+                                           {kPicosPerMilli, 8e12 / 10e6},
+                                           {(1 + until) * kPicosPerMilli, 8e12 / 100e9}};
+    job.spec.cluster.nic_rates = std::make_shared<const NicRates>(
+        std::vector{RateCurve(std::move(changes))}, VectorBy<Nic, std::uint32_t>(2, 0));
+    expect_refusal(job, what);
+  }
+}
+
+TEST(Packets, MayPassSlowLinksWithoutBeingSentAgain) {
+  // Four nodes on the first two of four leaves: packets pass the first link at most once, the other
+  // one never.
+  for (const auto& [link, rate] : {std::pair{"leaf0-spine0", 100e6}, {"leaf3-spine0", 10e6}}) {
+    SmallJob job(4, 1, FabricKind::virtual_time);
+    job.spec.fabric.network = NetworkModel::packet;
+    job.spec.cluster.nic = {100e9, 2 * kPicosPerMicro};
+    TopologySpec& topology = job.spec.cluster.topology;
+    topology.kind = TopologySpec::Kind::leaf_spine;
+    topology.leaves = 4;
+    topology.spines = 2;
+    topology.places = 8;
+    topology.degraded = {{link, rate}};
+    job.collective(Func::all_reduce, 1000);
+    const Result result = job.run();
+    for (const LinkTier& t : result.network->tiers) EXPECT_EQ(t.queue->again, 0u) << link;
+  }
 }
 
 TEST(Packets, OverSlowLinksTakeAsLongAsMessages) {

@@ -1,6 +1,7 @@
 // Shortest paths through switches: numbers, order, links that fail.
 #include "emulator/network/switch_routes.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -38,12 +39,19 @@ void expect_paths(const SwitchRoutes& routes, std::uint32_t from, std::uint32_t 
   const auto cables = static_cast<std::uint32_t>(graph.cables.size());
   ASSERT_EQ(routes.paths(from, to), paths);
   EXPECT_EQ(routes.hops(from, to), links);
+  std::vector<Picoseconds> of_link;
+  checking::Dice dice(7);
+  for (std::uint32_t link = 0; link < 2 * cables; ++link)
+    of_link.push_back(static_cast<Picoseconds>(dice.below(1000)));
+  Picoseconds most = 0;
   std::set<std::vector<std::uint32_t>> seen;
   for (std::uint32_t n = 0; n < paths; ++n) {
     const Path path = routes.path(from, to, n);
     ASSERT_EQ(path.links, links);
     std::uint32_t at = from;
+    Picoseconds sum = 0;
     for (int i = 0; i < path.links; ++i) {
+      sum += of_link[path.link[i]];
       const SwitchGraph::Cable& cable = graph.cables[path.link[i] % cables];
       EXPECT_FALSE(cable.failed);
       const bool up = path.link[i] < cables;
@@ -51,6 +59,7 @@ void expect_paths(const SwitchRoutes& routes, std::uint32_t from, std::uint32_t 
       at = up ? cable.b : cable.a;
     }
     EXPECT_EQ(at, to);
+    most = std::max(most, sum);
     seen.insert({path.link.begin(), path.link.begin() + path.links});
     const std::uint32_t id = routes.id(from, to, n);
     const KnownPath known = routes.by_id(id);
@@ -60,6 +69,7 @@ void expect_paths(const SwitchRoutes& routes, std::uint32_t from, std::uint32_t 
     EXPECT_EQ(routes.id(from, to, n), id);
   }
   EXPECT_EQ(seen.size(), paths);
+  EXPECT_EQ(routes.most_toward(to, of_link)[from], most);
 }
 
 TEST(Routes, OfAFatTreeGoThroughSpinesInAPodAndCoresBetweenPods) {
