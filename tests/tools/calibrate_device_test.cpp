@@ -1,5 +1,6 @@
 // `ghostrank calibrate device` with a library that makes up a GPU, and with traces of PyTorch.
 #include <cmath>
+#include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -240,6 +241,28 @@ TEST(KinetoKernels, BelongToTheirOpsShapes) {
   ASSERT_EQ(calibrate({"--kineto", path, "--base", "h100-sxm", "-o", out}), 0);
   const KernelModel model(test::load_text(gpt_on(out)).spec.device, DataType::bfloat16);
   EXPECT_NEAR(model.fused_attention(attention, 2).seconds, 10e-6, 1e-9);
+}
+
+// No reader would take the profile.
+TEST(KinetoKernels, MustBePossibleOnTheBase) {
+  const test::Folder folder;
+  const std::string out = folder.path("mine.yaml");
+  const auto refused = [&](double micros, const std::string& base) {
+    folder.write("t.json", trace(op(1, "aten::mm", "[[4096, 4096], [4096, 4096]]",
+                                    "[" + kBf16 + ", " + kBf16 + "]",
+                                    R"(, "Input Strides": [[4096, 1], [1, 4096]])") +
+                                 kernel(1, 100, micros)));
+    return test::error_of([&] {
+      calibrate({"--kineto", folder.path("t.json"), "--base", base, "-o", out});
+    });
+  };
+  EXPECT_EQ(refused(250, "v100-sxm2"),
+            "a product of 4096 x 4096 x 4096 in bf16: the device 'v100-sxm2' has no peak_tflops "
+            "for bf16; give the --base of the GPU that ran it");
+  EXPECT_EQ(refused(90, "h200-sxm"),
+            "a product of 4096 x 4096 x 4096 in bf16 would reach 1527 TFLOP/s, and the device "
+            "'h200-sxm' has a peak of 989; give the --base of the GPU that ran it");
+  EXPECT_FALSE(std::filesystem::exists(out));
 }
 
 TEST(KinetoKernels, SetThePaceOfProductsMeasuredAlone) {
