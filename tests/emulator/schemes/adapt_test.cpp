@@ -168,6 +168,12 @@ TEST(AdaptiveRatios, OfWhatNoRatioDecidesAreRefused) {
             std::string::npos);
   EXPECT_NE(refused("method: topk, communicator: broadcast").find("broadcasts are one for each"),
             std::string::npos);
+  EXPECT_NE(refused("method: topk", "ddp",
+                    {"background=[{pattern: incast, bytes: 1000}, {pattern: permutation, "
+                     "bytes: 1000, every: 5, over: 2}]"})
+                .find("every is 5, and with compression.budget_ms all steps are alike"),
+            std::string::npos);
+  EXPECT_EQ(refused("method: topk", "ddp", {"background=[{pattern: incast, bytes: 1000}]"}), "");
   EXPECT_NE(refused("method: topk, least_ratio: 0.5").find("leaves no choice"), std::string::npos);
 }
 
