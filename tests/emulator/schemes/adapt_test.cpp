@@ -2,6 +2,8 @@
 // jobs that it plays.
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -153,6 +155,21 @@ TEST(CompressedStep, KnowsWhenTensorsAreReadyAndChangesTheirPayloads) {
       if (op.kind == Op::Kind::collective && compressed_tensor(changed, op))
         bytes.push_back(op.count * bytes_of(op.dtype));
   EXPECT_EQ(bytes, (std::vector<std::uint64_t>{8 * 500, 8 * 50, 8 * 600}));
+}
+
+// Its pace holds back its own messages, not those of the gradients.
+TEST(CompressedStep, LeavesOutBackground) {
+  const auto stream_with = [](const std::string& background) {
+    const LoadedJob loaded = test::load_text(job("method: topk, ratio: 0.1, merge: tensor"),
+                                             {"background=" + background});
+    std::vector<std::pair<StreamPart::Kind, double>> parts;
+    for (const StreamPart& part : compressed_step(plan_workload(loaded.spec)).stream)
+      parts.emplace_back(part.kind, part.seconds);
+    return parts;
+  };
+  EXPECT_EQ(stream_with("[{pattern: permutation, bytes: 1MiB, chunk: 64KiB, rate: 1Gbps}]"),
+            stream_with("[]"));
+  EXPECT_EQ(stream_with("[{pattern: incast, bytes: 1MiB, blocking: true}]"), stream_with("[]"));
 }
 
 TEST(AdaptiveRatios, OfWhatNoRatioDecidesAreRefused) {
