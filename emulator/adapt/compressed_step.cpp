@@ -24,6 +24,12 @@ CompressionOptions options_at(const JobSpec& spec, double ratio) {
   return options;
 }
 
+// Whether the stream exchanges payloads; those of background do not.
+bool exchanges(const Workload& workload, const OpList& stream) {
+  return std::any_of(stream.begin(), stream.end(),
+                     [&](const Op& op) { return compressed_tensor(workload, op) != nullptr; });
+}
+
 }  // namespace
 
 CompressedStep compressed_step(const Workload& workload) {
@@ -38,7 +44,8 @@ CompressedStep compressed_step(const Workload& workload) {
     if (op.kind == Op::Kind::record) recorded[op.event].push_back(now);
   }
   step.compute = now;
-  for (std::size_t s = 1; s < program.streams.size(); ++s)
+  for (std::size_t s = 1; s < program.streams.size(); ++s) {
+    if (!exchanges(workload, program.streams[s])) continue;
     for (const Op& op : program.streams[s]) {
       StreamPart part;
       if (op.kind == Op::Kind::wait && !recorded[op.event].empty()) {
@@ -47,8 +54,7 @@ CompressedStep compressed_step(const Workload& workload) {
         step.computed = std::max(step.computed, part.seconds);
       } else if (op.kind == Op::Kind::compute) {
         part = {StreamPart::Kind::compute, seconds_of(op.duration), 0};
-      } else if (const CompressedTensor* tensor =
-                     op.kind == Op::Kind::collective ? compressed_tensor(workload, op) : nullptr) {
+      } else if (const CompressedTensor* tensor = compressed_tensor(workload, op)) {
         part = {StreamPart::Kind::send, 0, step.calls.size()};
         step.calls.push_back({op.tensor, tensor->elements});
       } else {
@@ -56,6 +62,7 @@ CompressedStep compressed_step(const Workload& workload) {
       }
       step.stream.push_back(part);
     }
+  }
   return step;
 }
 

@@ -265,7 +265,7 @@ Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds d
 }
 
 Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const {
-  if (spec_.run.jitter <= 0) return op.duration;
+  if (spec_.run.jitter <= 0 || op.pace) return op.duration;
   const double factor =
       jitter_factor(spec_.run.seed, r.party.index(), iteration_of(r, r.streams[stream]), stream,
                     r.streams[stream].pc, spec_.run.jitter);

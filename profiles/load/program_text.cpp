@@ -77,7 +77,7 @@ std::string what_of(const Op& op, std::span<const std::string> group_names) {
   const std::string type(type_name(op));
   switch (op.kind) {
     case Op::Kind::compute:
-      return "compute " + std::to_string(op.duration);
+      return (op.pace ? "pace " : "compute ") + std::to_string(op.duration);
     case Op::Kind::record:
       return "record " + std::to_string(op.event);
     case Op::Kind::wait:
@@ -134,7 +134,8 @@ class Reader {
         refuse("something follows the event; write one op a line");
       return op;
     }
-    if (verb == "compute")
+    op.pace = verb == "pace";
+    if (verb == "compute" || op.pace)
       op.duration = integer(word(), kMaxDuration, "picoseconds");
     else if (!transfer(verb, op))
       collective(verb, op);

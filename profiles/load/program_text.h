@@ -2,6 +2,7 @@
 // (profiles/load/program_file.h).
 //
 //   compute PICOSECONDS [LABEL]                 compute 33175324 F0 attention
+//   pace PICOSECONDS [LABEL]                    the same without run.jitter (Op::pace)
 //   FUNCTION GROUP TYPE COUNT [LABEL]           all_gather tp bfloat16 3145728 tp all-gather
 //   FUNCTION GROUP TYPE COUNT@ROOT [LABEL]      broadcast dp int32 582@3 bucket indices
 //   FUNCTION GROUP TYPE COUNT~TENSOR [LABEL]    allreduce dp float32 262144~1 bucket 0

@@ -76,6 +76,16 @@ void ProgramBuilder::compute(std::size_t stream, std::uint32_t label, Picosecond
   append(stream, op);
 }
 
+void ProgramBuilder::pace(std::size_t stream, const std::string& text, Picoseconds duration) {
+  if (duration == 0) return;
+  Op op;
+  op.kind = Op::Kind::compute;
+  op.pace = true;
+  op.label = label(text);
+  op.duration = duration;
+  append(stream, op);
+}
+
 void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func func,
                                 std::uint16_t group, DataType dtype, std::uint64_t count,
                                 std::int32_t root, std::size_t tensor, Reduction reduction) {

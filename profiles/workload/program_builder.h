@@ -38,6 +38,7 @@ class ProgramBuilder {
   void compute(std::size_t stream, const std::string& text, Picoseconds duration) {
     compute(stream, label(text), duration);
   }
+  void pace(std::size_t stream, const std::string& text, Picoseconds duration);  // Op::pace
   // `count` follows the collective's convention (collectives/schedule.h); `tensor` is Op::tensor.
   void collective(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
                   DataType dtype, std::uint64_t count, std::int32_t root = 0,

@@ -1,5 +1,6 @@
 // `ghostrank calibrate device` with a library that makes up a GPU, and with traces of PyTorch.
 #include <cmath>
+#include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -242,6 +243,28 @@ TEST(KinetoKernels, BelongToTheirOpsShapes) {
   EXPECT_NEAR(model.fused_attention(attention, 2).seconds, 10e-6, 1e-9);
 }
 
+// No reader would take the profile.
+TEST(KinetoKernels, MustBePossibleOnTheBase) {
+  const test::Folder folder;
+  const std::string out = folder.path("mine.yaml");
+  const auto refused = [&](double micros, const std::string& base) {
+    folder.write("t.json", trace(op(1, "aten::mm", "[[4096, 4096], [4096, 4096]]",
+                                    "[" + kBf16 + ", " + kBf16 + "]",
+                                    R"(, "Input Strides": [[4096, 1], [1, 4096]])") +
+                                 kernel(1, 100, micros)));
+    return test::error_of([&] {
+      calibrate({"--kineto", folder.path("t.json"), "--base", base, "-o", out});
+    });
+  };
+  EXPECT_EQ(refused(250, "v100-sxm2"),
+            "a product of 4096 x 4096 x 4096 in bf16: the device 'v100-sxm2' has no peak_tflops "
+            "for bf16; give the --base of the GPU that ran it");
+  EXPECT_EQ(refused(90, "h200-sxm"),
+            "a product of 4096 x 4096 x 4096 in bf16 would reach 1527 TFLOP/s, and the device "
+            "'h200-sxm' has a peak of 989; give the --base of the GPU that ran it");
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 TEST(KinetoKernels, SetThePaceOfProductsMeasuredAlone) {
   KernelTables recorded, tables;
   for (double m = 1024; m <= 1024 * 10; m += 1024) {
@@ -454,7 +477,8 @@ INSERT INTO StringIds VALUES
   (5, 'aten::addmm, seq = 7, op_id = 3, sizes = [[3072], [4096, 1024], [1024, 3072], [], []], input_op_ids = [(1,0)]');
 )" + ranges +
          R"(INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES
-  (1010, 16777217, 1), (1020, 16777217, 2), (1060, 16777217, 3), (1060, 16777218, 4), (2000, 16777217, 5);
+  (1010, 16777217, 1), (1020, 16777217, 2), (1060, 16777217, 3), (1060, 16777218, 4), (2000, 16777217, 5),
+  (1030, 16777217, NULL), (1040, NULL, 6);
 INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
   (5000, 25000, 0, 7, 16777216, 1, 1), (25500, 26500, 0, 7, 16777216, 2, 2),
   (27000, 31000, 0, 7, 16777216, 3, 3), (60000, 61000, 0, 7, 16777216, 4, 3),

@@ -48,6 +48,24 @@ std::string spread(const std::string& model, const std::string& parallel, int no
          parallel + "}\n";
 }
 
+TEST(PlanSearch, EstimatesWithoutBackground) {
+  const std::vector<std::string> fixed{"tp", "pp", "interleave", "micro_batch", "recompute"};
+  const std::string text = job("gpt2", ", pp: 2, global_batch: 16", 2);
+  const auto estimated = [&](const std::string& background, int storage) {
+    const LoadedJob loaded = test::load_text(
+        text, {"background=" + background, "cluster.storage_nodes=" + std::to_string(storage)});
+    return search_plans(loaded.spec, 3, fixed).best.front().step;
+  };
+  const Picoseconds alone = estimated("[]", 0);
+  for (const char* pattern : {"incast, fan_in: 4", "permutation", "bisection"})
+    EXPECT_EQ(estimated("[{bytes: 1MiB, pattern: " + std::string(pattern) + "}]", 0), alone);
+  EXPECT_EQ(estimated("[{pattern: data}, {pattern: checkpoint, at_once: 2}]", 1), alone);
+  EXPECT_NE(test::error_of([&] {
+              estimated("[{pattern: checkpoint}]", 0);
+            }).find("the cluster has none; add them"),
+            std::string::npos);
+}
+
 TEST(PlanSearch, LosesNoneOfTheBestByLeavingOut) {
   std::size_t left_out = 0;
   const std::vector<std::string> one_optimizer{"optimizer"};

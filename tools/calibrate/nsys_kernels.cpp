@@ -130,6 +130,7 @@ class Reader {
     SqliteRows rows(file, "CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "globalTid", "correlationId"},
                     3);
     while (rows.next()) {
+      if (rows.is_null(1) || rows.is_null(2)) continue;  // no kernel names it
       Launch launch;
       launch.start = launch.end = rows.integer(0, 0, kMostNsysNanos);
       launch.thread = rows.bits(1);

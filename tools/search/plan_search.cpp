@@ -305,6 +305,9 @@ PlanFound looked_at(const JobSpec& job, const PlanChoice& choice) {
 void estimate(StepEstimator& estimator, const JobSpec& job, PlanFound& plan) {
   JobSpec spec = with_choice(job, plan.choice);
   spec.device.memory_bytes = 0;
+  // One rank of every role is followed, and background pairs ranks regardless of their roles.
+  spec.background.clear();
+  spec.cluster.storage_nodes = 0;
   const StepEstimate estimate = estimator.estimate(spec, plan_workload(spec));
   plan.step = estimate.step;
   plan.compute = estimate.compute;
@@ -452,6 +455,11 @@ PlanSearch search_plans(const JobSpec& job, std::size_t keep,
                     : "--search: no plan is legal; the last one: " + why);
   std::stable_sort(fit.begin(), fit.end(),
                    [](const PlanFound& a, const PlanFound& b) { return a.least < b.least; });
+  if (!job.background.empty() || job.cluster.storage_nodes > 0) {
+    JobSpec first = with_choice(job, fit.front().choice);
+    first.device.memory_bytes = 0;
+    plan_workload(first);  // refuses background that the cluster cannot have
+  }
   StepEstimator estimator;
   const auto faster = [](const PlanFound& a, const PlanFound& b) { return a.step < b.step; };
   for (std::size_t i = 0; i < fit.size(); ++i) {

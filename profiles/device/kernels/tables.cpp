@@ -17,8 +17,6 @@ namespace {
 
 constexpr double kMostMicros = 1e9, kMostSize = 1e12;
 constexpr std::size_t kMostRows = 100'000;
-// A product may seem a little faster than the published peak, whose clock is not the highest.
-constexpr double kAbovePeak = 1.25;
 
 // One table's rows, with errors that name the place of a cell.
 class Rows {

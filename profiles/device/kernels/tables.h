@@ -21,6 +21,10 @@ namespace ghostrank {
 
 KernelTables read_kernel_tables(const Settings& settings, const DeviceProfile& device);
 
+// A measured kernel may seem so many times as fast as the published peak allows, because the peak's
+// clock is not the highest; a faster one is refused.
+inline constexpr double kAbovePeak = 1.25;
+
 std::string products_csv(const KernelTables& tables);
 std::string transfers_csv(const KernelTables& tables);
 std::string attention_csv(const KernelTables& tables);

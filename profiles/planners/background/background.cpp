@@ -23,6 +23,16 @@ Picoseconds paced(const Background& background) {
   return static_cast<Picoseconds>(bytes * 8 / background.rate_bps * kPicosPerSecond);
 }
 
+// Refuses background of only some steps where a controller of ratios repeats one step.
+void check_every_step(const JobSpec& spec) {
+  if (!spec.compression || !spec.compression->adapts) return;
+  for (const Background& background : spec.background)
+    if (background.every > 1)
+      throw Error(background.source + ": every is " + std::to_string(background.every) +
+                  ", and with compression.budget_ms all steps are alike; leave every out, or "
+                  "compression.budget_ms");
+}
+
 }  // namespace
 
 Workload plan_background(const JobSpec& spec) {
@@ -54,6 +64,7 @@ void add_background(const JobSpec& spec, Workload& workload) {
                 "cluster.storage_nodes=1");
   for (const Background& background : spec.background)
     if (!stores(background)) check_pattern(spec, background);
+  check_every_step(spec);
   const std::vector<StepVariant> variants = order_variants(spec, workload);
   workload.servers = storage * spec.cluster.gpus_per_node;
   workload.ranks += workload.servers;

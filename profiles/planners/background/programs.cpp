@@ -41,8 +41,8 @@ std::uint64_t bytes_of_part(const Background& background, const Service& service
 void pace(const Background& background, std::uint64_t chunk, std::size_t stream,
           std::size_t control, ProgramBuilder& out) {
   const double seconds = static_cast<double>(chunk) * 8 / background.rate_bps;
-  out.compute(control, "pace",
-              static_cast<Picoseconds>(seconds * static_cast<double>(kPicosPerSecond)));
+  out.pace(control, "pace",
+           static_cast<Picoseconds>(seconds * static_cast<double>(kPicosPerSecond)));
   out.after(stream, control);
 }
 

@@ -67,6 +67,17 @@ TEST(Checkpoint, KeepsItsPace) {
                {10, 38, 10, 10, 38, 10});
 }
 
+// Jitter varies the compute of 10 ms, not the rate.
+TEST(Checkpoint, KeepsItsPaceWithJitter) {
+  LoadedJob paced = job("[{pattern: checkpoint, bytes: 20000000, chunk: 1000000, rate: 2Gbps}]");
+  paced.spec.run.jitter = 0.3;
+  for (const double step : milliseconds(play(paced))) EXPECT_NEAR(step, 38, 0.01);
+  const Workload workload = plan_workload(paced.spec);
+  LoadedJob again = test::load_text(program_job(paced, workload, ProgramForm::yaml));
+  again.spec.run.jitter = 0.3;
+  for (const double step : milliseconds(play(again))) EXPECT_NEAR(step, 38, 0.01);
+}
+
 TEST(DataLoading, OfEveryStepIsServedWithinIt) {
   expect_steps("[{pattern: data, bytes: 4000000, chunk: 10000}]", {10, 10, 10, 10, 10, 10});
   expect_steps("[{pattern: data, bytes: 8000000, chunk: 10000}]", {16, 16, 16, 16, 16, 16});

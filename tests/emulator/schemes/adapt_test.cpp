@@ -2,6 +2,8 @@
 // jobs that it plays.
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -155,6 +157,21 @@ TEST(CompressedStep, KnowsWhenTensorsAreReadyAndChangesTheirPayloads) {
   EXPECT_EQ(bytes, (std::vector<std::uint64_t>{8 * 500, 8 * 50, 8 * 600}));
 }
 
+// Its pace holds back its own messages, not those of the gradients.
+TEST(CompressedStep, LeavesOutBackground) {
+  const auto stream_with = [](const std::string& background) {
+    const LoadedJob loaded = test::load_text(job("method: topk, ratio: 0.1, merge: tensor"),
+                                             {"background=" + background});
+    std::vector<std::pair<StreamPart::Kind, double>> parts;
+    for (const StreamPart& part : compressed_step(plan_workload(loaded.spec)).stream)
+      parts.emplace_back(part.kind, part.seconds);
+    return parts;
+  };
+  EXPECT_EQ(stream_with("[{pattern: permutation, bytes: 1MiB, chunk: 64KiB, rate: 1Gbps}]"),
+            stream_with("[]"));
+  EXPECT_EQ(stream_with("[{pattern: incast, bytes: 1MiB, blocking: true}]"), stream_with("[]"));
+}
+
 TEST(AdaptiveRatios, OfWhatNoRatioDecidesAreRefused) {
   const auto refused = [](const std::string& compression, const std::string& framework = "ddp",
                           const std::vector<std::string>& more = {}) {
@@ -168,6 +185,12 @@ TEST(AdaptiveRatios, OfWhatNoRatioDecidesAreRefused) {
             std::string::npos);
   EXPECT_NE(refused("method: topk, communicator: broadcast").find("broadcasts are one for each"),
             std::string::npos);
+  EXPECT_NE(refused("method: topk", "ddp",
+                    {"background=[{pattern: incast, bytes: 1000}, {pattern: permutation, "
+                     "bytes: 1000, every: 5, over: 2}]"})
+                .find("every is 5, and with compression.budget_ms all steps are alike"),
+            std::string::npos);
+  EXPECT_EQ(refused("method: topk", "ddp", {"background=[{pattern: incast, bytes: 1000}]"}), "");
   EXPECT_NE(refused("method: topk, least_ratio: 0.5").find("leaves no choice"), std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 #include "profiles/device/device.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "profiles/device/kernels/tables.h"
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/config.h"
 #include "profiles/load/locate.h"
@@ -173,14 +175,19 @@ std::string version_text(int version, int major, int minor) {  // 13000 is 13.0
   return std::to_string(version / major) + "." + std::to_string(version % major / minor);
 }
 
+std::string word_of(OperandType type) {
+  for (const auto& [one, word] : kOperandTypes)
+    if (one == type) return std::string(word);
+  return "";
+}
+
 // Refuses types without a peak, against which measured times are checked.
 void check_peaks(const std::set<ProductShape>& products, const std::string& base) {
   const DeviceProfile device = published(base);
   for (const ProductShape& product : products)
-    for (const auto& [type, word] : kOperandTypes)
-      if (product.type == type && peak_tflops(device, type) == 0)
-        throw Error("the device " + quote(base) + " has no peak_tflops for " + std::string(word) +
-                    "; choose other --types, or another --base");
+    if (peak_tflops(device, product.type) == 0)
+      throw Error("the device " + quote(base) + " has no peak_tflops for " + word_of(product.type) +
+                  "; choose other --types, or another --base");
 }
 
 void measure(const Flags& flags, MeasuredDevice& out) {
@@ -257,6 +264,28 @@ void import_all(const Flags& flags, MeasuredDevice& out) {
   import_kernels(read_vtrain_kernels(flags.vtrain, job.spec), flags.vtrain, " (vTrain)", out);
 }
 
+// Refuses kernels that are too fast for the device, because every reader refuses such a profile.
+void check_rates(const MeasuredDevice& found) {
+  const std::string device = found.base.empty() ? "this GPU" : "the device " + quote(found.base);
+  const auto check = [&](const std::string& kernel, OperandType type, double flops,
+                         double seconds) {
+    constexpr const char* kRemedy = "; give the --base of the GPU that ran it";
+    const std::string what = kernel + " in " + word_of(type);
+    const double peak = peak_tflops(found.device, type), reached = flops / seconds * 1e-12;
+    if (peak == 0)
+      throw Error(what + ": " + device + " has no peak_tflops for " + word_of(type) + kRemedy);
+    if (reached > peak * kAbovePeak)
+      throw Error(what + " would reach " + number_text(std::round(reached)) + " TFLOP/s, and " +
+                  device + " has a peak of " + number_text(peak) + kRemedy);
+  };
+  for (const auto& [shape, seconds] : found.tables.products)
+    check("a product of " + number_text(shape.m) + " x " + number_text(shape.n) + " x " +
+              number_text(shape.k),
+          shape.type, shape.flops(), seconds);
+  for (const auto& [shape, type, seconds] : found.tables.attention)
+    check("attention of " + number_text(shape.queries) + " queries", type, shape.flops(), seconds);
+}
+
 std::string summary(const MeasuredDevice& found) {
   const KernelTables& tables = found.tables;
   const auto count = [](std::size_t number, const char* what) {
@@ -298,6 +327,7 @@ int calibrate_device(const Argv& argv) {
                       utc_now().substr(0, 10) + ".");
   }
   if (flags.imports()) import_all(flags, out);
+  check_rates(out);
   out.how.push_back(out.base.empty()
                         ? "Peaks: assumed to be the best rates measured; the GPU's own account of "
                           "the rest."
