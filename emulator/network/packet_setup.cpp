@@ -12,7 +12,8 @@ namespace {
 // Returns the longest time that a packet takes at the NIC, whose rate may change.
 Picoseconds longest_at_nic(const LinkSpeed& speed, const RateCurve* curve, std::uint32_t payload) {
   if (!curve) return speed.serialise(payload);
-  const std::uint64_t wire = speed.framing.none() ? payload : speed.framing.on_wire(payload);
+  const auto wire =
+      static_cast<double>(speed.framing.none() ? payload : speed.framing.on_wire(payload));
   Picoseconds longest = 0;
   for (const RateCurve::Change& change : curve->changes())  // such a packet begins or ends at one
     longest = std::max(
