@@ -105,17 +105,9 @@ int verb_plan(const Argv& argv) {
   if (!parse(app, argv)) return 0;
   if (form.empty() && output != "-")
     throw Error("--output is where --export goes; give --export goal, or use --json");
-  if (programs == "-" && !json.empty())
-    throw Error("--programs - leaves no place for --json; give one of them a file");
-  if (!form.empty() && output == "-" && (programs == "-" || !json.empty()))
-    throw Error("--export to stdout leaves no place for --json or --programs; give --output");
   if (search && (!form.empty() || !programs.empty() || !csv.empty()))
     throw Error(
         "--search compares plans; leave out --export, --programs and --csv, which are of one plan");
-  if (const int on_stdout = (json == "-") + (csv == "-"); on_stdout > 1)
-    throw Error("--json - leaves no place for --csv -; give one of them a file");
-  if (csv == "-" && (programs == "-" || (!form.empty() && output == "-")))
-    throw Error("--csv - leaves no place for what else goes to stdout; give one of them a file");
   if (!search && (app.count("--best") > 0 || app.count("--play") > 0 || app.count("--keep") > 0))
     throw Error("--best, --play and --keep are of --search; add it, or leave them out");
   const LoadedJob job = load(flags);
@@ -139,7 +131,8 @@ int verb_plan(const Argv& argv) {
   const Workload workload = plan_workload(job.spec);
   planning.end();
   const bool taken = programs == "-" || (!form.empty() && output == "-");  // stdout
-  if (!taken || !csv.empty()) show_plan(job, workload, {json, csv, quiet || taken});
+  if (!taken || !csv.empty() || !json.empty())
+    show_plan(job, workload, {json, csv, quiet || taken});
   if (!programs.empty()) {
     const bool is_json = programs.ends_with(".json");
     write_whole(programs,
