@@ -339,6 +339,17 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& val
       ->type_name("SIZE");
 }
 
+Environment environment_of(const std::vector<std::string>& given) {
+  Environment environment;
+  for (const std::string& text : given) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos)
+      throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
+    environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return environment;
+}
+
 std::vector<WorldRank> parse_ranks(const std::string& text, int ranks) {
   std::vector<WorldRank> list;
   std::istringstream parts(text);
