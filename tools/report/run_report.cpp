@@ -338,6 +338,10 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
   if (const std::string hash = result_hash(result); !hash.empty()) facts.push_back({"hash", hash});
 }
 
+bool has_wrong_sums(const Result& result) {
+  return result.verify && result.verify->wrong_elements > 0;
+}
+
 }  // namespace
 
 std::string verdict(const Result& result) {
@@ -354,18 +358,19 @@ std::string verdict(const Result& result) {
     }
     return "INCOMPLETE: " + played + " iterations; " + result.interrupted;
   }
-  if (result.verify && result.verify->wrong_elements > 0) {
+  if (has_wrong_sums(result)) {
     return "WRONG: verification found " +
            humane_count(static_cast<double>(result.verify->wrong_elements)) + " wrong elements";
   }
-  if (f.modelled) return "modelled: virtual time, nothing was measured on a network" + valid;
-  if (f.faithful) return "faithful: this machine kept up" + valid;
+  if (f.modelled) return kModelledVerdict + valid;
+  if (f.faithful) return kFaithfulVerdict + valid;
   return "NOT faithful: " + (f.reason.empty() ? "no reason was recorded" : f.reason) + valid;
 }
 
 std::string report(const LoadedJob& job, const Result& result, const Paint& paint) {
   const std::string first = verdict(result);
-  const bool good = first.rfind("faithful", 0) == 0 || first.rfind("modelled", 0) == 0;
+  const bool good = result.interrupted.empty() && !has_wrong_sums(result) &&
+                    (result.fidelity.modelled || result.fidelity.faithful);
   std::vector<Fact> head, times, traffic;
   add_job_facts(head, job, result);
   add_time_facts(times, result);
