@@ -11,6 +11,7 @@
 
 #include "emulator/common/log.h"
 #include "profiles/error.h"
+#include "profiles/input/keys.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/load.h"
 #include "tools/text/humane.h"
@@ -37,12 +38,6 @@ int parse_rank(const std::string& text, const std::string& whole, int ranks) {
 // Names of our validators; `command_facts` finds them by these.
 constexpr const char* kOneOf = "one of";
 
-std::string words_of(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
-
 // The option whose value CLI11 could not convert, or null. CLI11 calls the options' callbacks in
 // order and stops at the failure, so it is the last one called.
 const CLI::Option* unconverted(const CLI::App& app) {
@@ -67,7 +62,7 @@ std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> extras = app.remaining();
     return (extras.size() == 1 ? "the following argument was not expected: "
                                : "the following arguments were not expected: ") +
-           words_of(extras, " ");
+           join(extras, " ");
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
     if (const CLI::Option* option = given_too_often(app))
@@ -75,8 +70,7 @@ std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (dynamic_cast<const CLI::ConversionError*>(&error)) {
     if (const CLI::Option* option = unconverted(app))
-      return option->get_name() + ": '" + words_of(option->results(), " ") +
-             "' is not what it takes";
+      return option->get_name() + ": '" + join(option->results(), " ") + "' is not what it takes";
   }
   std::string text = error.what();
   if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
@@ -124,7 +118,7 @@ CommandFacts command_facts(CLI::App& app) {
 }
 
 // Receives the description of a command line (see described()); null: command lines are parsed.
-CommandFacts* description = nullptr;
+CommandFacts* wanted_facts = nullptr;
 
 // A flag as messages name it, and as the command line that was parsed last gave it.
 struct TypedName {
@@ -194,8 +188,8 @@ std::string as_typed(const std::string& message) {
 
 bool parse(CLI::App& app, const Argv& argv) {
   app.get_formatter()->column_width(34);
-  if (description != nullptr) {
-    *description = command_facts(app);
+  if (wanted_facts != nullptr) {
+    *wanted_facts = command_facts(app);
     return false;
   }
   std::vector<std::string> reversed(argv.begin() + std::min<std::ptrdiff_t>(2, std::ssize(argv)),
@@ -216,8 +210,8 @@ bool parse(CLI::App& app, const Argv& argv) {
 
 CommandFacts described(int (*play)(const Argv&), const Argv& command) {
   struct Describing {
-    explicit Describing(CommandFacts& facts) { description = &facts; }
-    ~Describing() { description = nullptr; }
+    explicit Describing(CommandFacts& facts) { wanted_facts = &facts; }
+    ~Describing() { wanted_facts = nullptr; }
   };
   CommandFacts facts;
   const Describing these(facts);
@@ -238,9 +232,9 @@ CLI::Validator between(std::int64_t least, std::int64_t most) {
 CLI::Validator one_of(const std::vector<std::string>& words) {
   return {[words](std::string& text) -> std::string {
             if (std::find(words.begin(), words.end(), text) != words.end()) return "";
-            return "'" + text + "' is none of " + words_of(words, ", ");
+            return "'" + text + "' is none of " + join(words, ", ");
           },
-          "{" + words_of(words, ",") + "}", kOneOf};
+          "{" + join(words, ",") + "}", kOneOf};
 }
 
 void add_log_flags(CLI::App& app, LogFlags& flags) {
@@ -343,6 +337,17 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& val
           },
           what)
       ->type_name("SIZE");
+}
+
+Environment environment_of(const std::vector<std::string>& given) {
+  Environment environment;
+  for (const std::string& text : given) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos)
+      throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
+    environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return environment;
 }
 
 std::vector<WorldRank> parse_ranks(const std::string& text, int ranks) {

@@ -84,6 +84,9 @@ CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const s
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& value,
                       const std::string& what);
 
+// --env NAME=VALUE, each time it was given. Throws Error(usage) where "=" is missing.
+Environment environment_of(const std::vector<std::string>& given);
+
 // "0,8-15" -> 0, 8, 9, ... 15; sorted, each once. Throws Error(usage) on a rank beyond `ranks`.
 std::vector<WorldRank> parse_ranks(const std::string& text, int ranks);
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
 
 #include "collectives/common/powers.h"
+#include "collectives/cost_terms.h"
 #include "collectives/generic/generic.h"
 #include "collectives/libraries.h"
 
@@ -22,9 +22,6 @@ std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
   return std::make_unique<Textbook>(kForm, c, comm);
 }
 
-std::uint64_t ranks(const Collective& c) { return c.size; }
-std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
-
 Cost ring_all_reduce(const Collective& c) {
   const std::uint64_t n = ranks(c);
   return {2 * (c.size - 1), 2 * (n - 1) * bytes(c), 2 * (n - 1) * n};
@@ -34,10 +31,6 @@ Cost ring_all_reduce(const Collective& c) {
 Cost all_blocks_but_own(const Collective& c) {
   const std::uint64_t n = ranks(c);
   return {c.size - 1, n * (n - 1) * bytes(c), n * (n - 1)};
-}
-
-std::uint64_t all_counts(const Collective& c) {
-  return std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0});
 }
 
 // Every rank receives all blocks but its own.

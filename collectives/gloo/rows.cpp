@@ -6,9 +6,9 @@
 // all `counts`.
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "collectives/common/powers.h"
+#include "collectives/cost_terms.h"
 #include "collectives/generic/generic.h"
 #include "collectives/generic/trees.h"
 #include "collectives/gloo/gloo.h"
@@ -19,10 +19,6 @@ namespace {
 
 int no_rounds(const ChannelView&, int) { return 0; }
 constexpr Form kNothing{.rounds = no_rounds};
-
-std::uint64_t all_counts(const Collective& c) {
-  return std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0});
-}
 
 // Number of steps whose receives are posted ahead.
 constexpr int kNext = 1;          // the next step's
@@ -53,8 +49,6 @@ std::unique_ptr<Schedule> make_all_gather_v(const Collective& c, const Communica
                 comm);
 }
 
-std::uint64_t ranks(const Collective& c) { return c.size; }
-std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
 bool nothing_sent(const Collective& c) { return c.size == 1 || c.count == 0; }
 
 // Segments that do not lie beyond the end of the buffer.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/common/powers.h"
+#include "collectives/cost_terms.h"
 #include "collectives/libraries.h"
 #include "collectives/nccl/group.h"
 #include "collectives/nccl/nccl.h"
@@ -25,10 +26,9 @@ std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
   return kMake(kVersion, c, comm);
 }
 
-std::uint64_t ranks(const Collective& c) { return c.size; }
-std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
 bool nothing_to_do(const Collective& c) { return c.size < 2 || c.count == 0; }
 
+// Of `nvls`, too: the ring around the node stands for the NVLink switch.
 Cost ring_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const std::uint64_t n = ranks(c);
@@ -52,13 +52,6 @@ Cost tree_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const int levels = ceil_log2(c.size);
   return {2 * levels, 2 * (ranks(c) - 1) * bytes(c), 2 * (ranks(c) - 1)};
-}
-
-// The costs of the ring around the node, which stands for the NVLink switch.
-Cost nvls_all_reduce(const Collective& c) {
-  if (nothing_to_do(c)) return {};
-  const std::uint64_t n = ranks(c);
-  return {2 * (c.size - 1), 2 * (n - 1) * bytes(c), 2 * n * (n - 1)};
 }
 
 // For little data and a power of two of ranks. Other sizes need more messages, and their
@@ -164,7 +157,7 @@ std::vector<Algorithm> rows(std::string_view library) {
       row(Func::all_reduce, "nvlstree", "", "2(n-1) S",
           make<kVersion, nccl_named<NcclAlgorithm::nvls_tree>>, nullptr),  // depends on the nodes
       row(Func::all_reduce, "nvls", "2(n-1)", "2(n-1) S",
-          make<kVersion, nccl_named<NcclAlgorithm::nvls>>, nvls_all_reduce),
+          make<kVersion, nccl_named<NcclAlgorithm::nvls>>, ring_all_reduce),
       tuned(Func::reduce_scatter, "n(n-1) S", ring_blocks),
       row(Func::reduce_scatter, "ring", "n-1", "n(n-1) S", kRing, ring_blocks),
       row(Func::reduce_scatter, "pat", "ceil(log2 n) at least", "n(n-1) S", kPat, pat),

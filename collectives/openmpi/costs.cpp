@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "collectives/common/powers.h"
 
@@ -21,8 +20,6 @@ Cost gathered(const Collective& c, int steps, std::uint64_t messages) {
 
 }  // namespace
 
-std::uint64_t ranks(const Collective& c) { return c.size; }
-std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
 std::uint64_t survivors(const Collective& c) { return std::bit_floor(ranks(c)); }
 
 Cost ring_all_reduce(const Collective& c) {
@@ -80,10 +77,6 @@ Cost bruck_all_to_all(const Collective& c) {
 
 Cost one_by_one(const Collective& c) {
   return {c.size - 1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
-}
-
-std::uint64_t all_counts(const Collective& c) {
-  return std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0});
 }
 
 Cost gathered_one_a_step(const Collective& c) {

@@ -7,15 +7,13 @@
 
 #include <cstdint>
 
+#include "collectives/cost_terms.h"
 #include "collectives/generic/trees.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank::openmpi_costs {
 
-std::uint64_t ranks(const Collective& c);
-std::uint64_t bytes(const Collective& c);
 std::uint64_t survivors(const Collective& c);
-std::uint64_t all_counts(const Collective& c);
 
 Cost ring_all_reduce(const Collective& c);
 Cost doubling_all_reduce(const Collective& c);

@@ -86,7 +86,7 @@ class Assembly {
     const std::uint64_t algorithms = content_hash(own ? own->contents() : "");
     BlobWriter hello;
     hello.put(out_.nonce), hello.put(config), hello.put(algorithms), hello.put(host_name());
-    std::vector<std::string> all = gathered(hello.bytes());
+    std::vector<std::string> all = all_gather_or_throw(control_, hello.bytes());
     std::uint64_t config0 = 0, algorithms0 = 0;
     std::vector<std::uint64_t> configs;
     for (std::size_t h = 0; h < all.size(); ++h) {
@@ -131,7 +131,7 @@ class Assembly {
     for (const ConfigEntry& entry : job_.entries)
       mine.put(entry.path), mine.put(content_hash(entry.value)),
           mine.put(entry.value.substr(0, kLongestSent));
-    const std::vector<std::string> all = gathered(mine.bytes());
+    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
     std::string differ;
     std::size_t found = 0;
     BlobReader first(all[0]), other(all[host]);
@@ -150,13 +150,6 @@ class Assembly {
     return (differ.empty() ? "its job file or flags differ"
                            : differ + (found > kShown ? ", ..." : "")) +
            "; start all processes with the same job file and flags";
-  }
-
-  std::vector<std::string> gathered(std::string_view blob) {
-    std::vector<std::string> all = control_.all_gather(blob);
-    if (all.empty())
-      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
-    return all;
   }
 
   // Opens and closes a fabric as the job describes it even though no data will cross it, so that a
@@ -229,7 +222,7 @@ class Assembly {
     }
     BlobWriter mine;
     mine.put(measure_engine());
-    const std::vector<std::string> all = gathered(mine.bytes());
+    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
     for (std::size_t h = 0; h < all.size(); ++h) {
       double theirs = 0;
       BlobReader r(all[h]);

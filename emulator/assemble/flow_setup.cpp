@@ -66,13 +66,6 @@ class FlowSetup {
     std::string blob, plain;
   };
 
-  std::vector<std::string> gathered(std::string_view blob) {
-    std::vector<std::string> all = control_.all_gather(blob);
-    if (all.empty())
-      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
-    return all;
-  }
-
   // Fails now, with the numbers, rather than in the middle of opening the flows.
   void check_limits() {
     std::uint64_t ends = 0, endpoints = 0;
@@ -170,7 +163,7 @@ class FlowSetup {
       mine.put(out_.fabrics[e.shard]->address(position_[i]));
       mine.put(bindings_[i].address);
     }
-    const std::vector<std::string> all = gathered(mine.bytes());
+    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
     std::vector<BlobReader> readers;
     for (const std::string& blob : all) {
       BlobReader& r = readers.emplace_back(blob);
@@ -265,7 +258,7 @@ class FlowSetup {
       return any;
     };
     while (open()) poll(awaited);
-    gathered("");
+    all_gather_or_throw(control_, "");
   }
 
   // A pair of addresses. Whether large frames pass depends on it alone, not on the number of flows.
@@ -308,7 +301,7 @@ class FlowSetup {
     const auto busy = [](const auto& fabric) { return !fabric->idle(); };
     while (!unheard_.empty() || std::any_of(out_.fabrics.begin(), out_.fabrics.end(), busy))
       hear_much();
-    gathered("");
+    all_gather_or_throw(control_, "");
   }
 
   void hear_much() {
@@ -336,8 +329,7 @@ class FlowSetup {
   }
 
   void check_stop() const {
-    if (control_.stop() != Stop::none)
-      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
+    if (control_.stop() != Stop::none) throw_stopped(control_);
   }
 
   void poll(std::vector<std::size_t>& awaited) {

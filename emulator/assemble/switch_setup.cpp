@@ -35,7 +35,7 @@ class SwitchSetup {
 
   std::vector<std::unique_ptr<Packets>> open() {
     for (int s = 0; s < cluster_.shards(); ++s) open_sockets(s);
-    admit(gathered(addresses_.bytes()));
+    admit(all_gather_or_throw(control_, addresses_.bytes()));
     greet();
     return std::move(packets_);
   }
@@ -87,13 +87,6 @@ class SwitchSetup {
                   std::to_string(spec_.network_switch.worker_port) +
                   " on; use fewer, or a smaller port");
     return static_cast<std::uint16_t>(port);
-  }
-
-  std::vector<std::string> gathered(std::string_view blob) {
-    std::vector<std::string> all = control_.all_gather(blob);
-    if (all.empty())
-      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
-    return all;
   }
 
   void open_sockets(int shard) {
@@ -175,7 +168,7 @@ class SwitchSetup {
         throw Error("the switch does not take " + describe(scheme) + ": " + why,
                     ErrorKind::environment);
     }
-    gathered("");
+    all_gather_or_throw(control_, "");
   }
 
   // Sets the position of a worker; false: there is no such worker.
@@ -301,7 +294,7 @@ class SwitchSetup {
     blob.put(mine), blob.put(foreign_);
     std::uint64_t missing = 0;
     all_foreign_ = 0;
-    for (const std::string& theirs : gathered(blob.bytes())) {
+    for (const std::string& theirs : all_gather_or_throw(control_, blob.bytes())) {
       std::uint64_t count = 0, foreign = 0;
       BlobReader r(theirs);
       r.get(count), r.get(foreign);

@@ -2,7 +2,8 @@
 // dilation is a property of the clock alone: at dilation D, D nanoseconds of this machine are one
 // emulated nanosecond.
 //
-// Real: runs with CLOCK_MONOTONIC from `zero_ns`. Virtual: stands still until the loop advances it.
+// Real: runs with CLOCK_MONOTONIC from `zero_ns`. Virtual: always 0, because each shard keeps the
+// time of a run in virtual time (Shard::now_).
 // Threading: each shard has its own copy; it changes only between segments.
 #pragma once
 
@@ -21,12 +22,10 @@ class Clock {
     return Clock(false, zero_ns, dilation);
   }
 
-  bool is_virtual() const { return virtual_; }
   Picoseconds now() const {
-    if (virtual_) return virtual_now_;
+    if (virtual_) return 0;
     return static_cast<Picoseconds>(static_cast<double>(monotonic_ns() - zero_ns_) * ps_per_ns_);
   }
-  void advance_to(Picoseconds t) { virtual_now_ = t; }
 
   // Wall time of an emulated duration on this machine.
   std::chrono::nanoseconds wall(Picoseconds t) const {
@@ -40,7 +39,6 @@ class Clock {
   bool virtual_;
   std::int64_t zero_ns_;
   double ps_per_ns_;
-  Picoseconds virtual_now_ = 0;
 };
 
 }  // namespace ghostrank

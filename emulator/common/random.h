@@ -17,6 +17,11 @@ inline std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// Maps 64 random bits to a number in (0, 1].
+inline double to_unit(std::uint64_t bits) {
+  return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53;
+}
+
 // A sequence of draws; `names` seed it.
 class RandomBits {
  public:
@@ -24,7 +29,7 @@ class RandomBits {
     for (const std::uint64_t name : names) state_ = mix_bits(state_ ^ name);
   }
   std::uint64_t next() { return state_ = mix_bits(state_); }
-  double unit() { return (static_cast<double>(next() >> 11) + 0.5) * 0x1p-53; }  // in (0, 1]
+  double unit() { return to_unit(next()); }
 
  private:
   std::uint64_t state_ = 0;

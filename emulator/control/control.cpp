@@ -268,4 +268,14 @@ std::unique_ptr<Control> Control::meet(const World& world) {
   return std::make_unique<control::Star>(world);
 }
 
+std::vector<std::string> all_gather_or_throw(Control& control, std::string_view blob) {
+  std::vector<std::string> all = control.all_gather(blob);
+  if (all.empty()) throw_stopped(control);
+  return all;
+}
+
+void throw_stopped(const Control& control) {
+  throw Error("stopped before the start: " + control.stop_reason(), ErrorKind::environment);
+}
+
 }  // namespace ghostrank

@@ -116,6 +116,11 @@ class Control {
   virtual void close() = 0;
 };
 
+// As control.all_gather(), for what precedes the start: throws Error(environment) if the run was
+// stopped.
+std::vector<std::string> all_gather_or_throw(Control& control, std::string_view blob);
+[[noreturn]] void throw_stopped(const Control& control);  // with the reason
+
 inline constexpr std::size_t kMaxFrameBytes = 64u << 20;
 
 // Bytes that may wait for one peer to read them, each frame counted with 64 more; beside them at

@@ -53,13 +53,6 @@ class PacketSetup {
   }
 
  private:
-  std::vector<std::string> gathered(std::string_view blob) {
-    std::vector<std::string> all = control_.all_gather(blob);
-    if (all.empty())
-      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
-    return all;
-  }
-
   const FlowEndpoint& endpoint(std::size_t i) const { return flows_.endpoints()[i]; }
 
   // Endpoints with the same namespace and address share a socket.
@@ -89,7 +82,7 @@ class PacketSetup {
     BlobWriter mine;
     for (std::size_t i = 0; i < bindings_.size(); ++i)
       if (endpoint(i).host == host_) mine.put(packets_of(i).address(socket_of_[i]));
-    const std::vector<std::string> all = gathered(mine.bytes());
+    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
     std::vector<BlobReader> readers(all.begin(), all.end());
     std::map<std::string, std::int32_t> known;
     for (std::size_t i = 0; i < bindings_.size(); ++i) {
@@ -206,7 +199,7 @@ class PacketSetup {
     mine.put(static_cast<std::uint64_t>(pairs.size()));
     for (const Pair& pair : pairs) mine.put(pair), mine.put(small_.contains(pair));
     std::vector<Missing> missing;
-    const std::vector<std::string> all = gathered(mine.bytes());
+    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
     for (std::size_t h = 0; h < all.size(); ++h) {
       BlobReader r(all[h]);
       std::uint64_t count = 0;
@@ -240,7 +233,7 @@ class PacketSetup {
     BlobWriter mine;
     mine.put(endpoint(from).host == host_ ? packets_of(from).trouble(socket_of_[from])
                                           : std::string());
-    const std::vector<std::string> all = gathered(mine.bytes());
+    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
     std::string said;
     BlobReader(all[endpoint(from).host.index()]).get(said);
     if (!said.empty()) said = " (the sender's kernel says: " + said + ")";

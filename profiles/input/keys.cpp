@@ -134,13 +134,8 @@ void check_range(const Key& key, const YamlValue& value, double number) {
     refuse(key, value.mark, description(value));
 }
 
-bool contains(std::string_view list, std::string_view word) {
-  const auto all = words(list);
-  return std::find(all.begin(), all.end(), word) != all.end();
-}
-
 void refuse_later(const Key& key, const YamlValue& value) {
-  if (!contains(key.later, value.text)) return;
+  if (!is_among(key.later, value.text)) return;
   const std::string instead =
       key.allowed.empty() ? "another one" : join(words(key.allowed), " or ");
   fail(value.mark,
@@ -148,7 +143,7 @@ void refuse_later(const Key& key, const YamlValue& value) {
 }
 
 void read_choice(const Key& key, const YamlValue& value, Setting& out) {
-  if (!contains(key.allowed, value.text)) refuse(key, value.mark, description(value));
+  if (!is_among(key.allowed, value.text)) refuse(key, value.mark, description(value));
   out.text = value.text;
 }
 
@@ -361,6 +356,11 @@ std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> out;
   for (std::string word; stream >> word;) out.push_back(word);
   return out;
+}
+
+bool is_among(std::string_view list, std::string_view word) {
+  const auto all = words(list);
+  return std::find(all.begin(), all.end(), word) != all.end();
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {

@@ -148,7 +148,8 @@ std::string suggestion(std::string_view path, std::span<const Key> table);
 std::string nearest(std::string_view name, std::span<const std::string> names,
                     std::string_view prefix = "");
 
-std::vector<std::string> words(std::string_view text);  // split at blanks
+std::vector<std::string> words(std::string_view text);        // split at blanks
+bool is_among(std::string_view list, std::string_view word);  // of words, split at blanks
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
 }  // namespace ghostrank

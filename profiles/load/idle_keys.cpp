@@ -16,14 +16,9 @@
 namespace ghostrank {
 namespace {
 
-bool is_among(std::string_view list, std::string_view word) {
-  const auto all = words(list);
-  return std::find(all.begin(), all.end(), word) != all.end();
-}
-
 std::string alternatives(std::string_view list) { return join(words(list), " or "); }
 
-bool is_among(std::string_view families, const std::string& library, const Algorithms& own) {
+bool is_of(std::string_view families, const std::string& library, const Algorithms& own) {
   return own.is_plugin(library) ? is_among(families, "plugin")
                                 : is_among(families, name_of(library_named(library)));
 }
@@ -31,7 +26,7 @@ bool is_among(std::string_view families, const std::string& library, const Algor
 // The libraries that a row's families stand for, as "nccl-2.28 or nccl-2.30".
 std::string libraries_named(std::string_view families, const Algorithms& own) {
   std::vector<std::string> names = own.libraries();
-  std::erase_if(names, [&](const std::string& name) { return !is_among(families, name, own); });
+  std::erase_if(names, [&](const std::string& name) { return !is_of(families, name, own); });
   return join(names, " or ");
 }
 
@@ -133,7 +128,7 @@ class Search {
            what + "framework " + in_.text("parallel.framework") +
                "; leave it out, or use parallel.framework: " + alternatives(key.frameworks));
     if (!key.libraries.empty() &&
-        !is_among(key.libraries, spec_.collectives.library, *spec_.collectives.own))
+        !is_of(key.libraries, spec_.collectives.library, *spec_.collectives.own))
       fail(setting.mark, what + "library " + spec_.collectives.library +
                              "; leave it out, or use collectives.library: " +
                              libraries_named(key.libraries, *spec_.collectives.own));

@@ -68,10 +68,6 @@ std::string verb_of(const Op& transfer) {
   return {};
 }
 
-bool communicates(const Op& op) {
-  return op.kind == Op::Kind::collective || op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
-}
-
 std::string what_of(const Op& op, std::span<const std::string> group_names) {
   const std::string group = communicates(op) ? " " + group_names[op.group] + " " : "";
   const std::string type(type_name(op));

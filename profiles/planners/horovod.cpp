@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "profiles/error.h"
+#include "profiles/planners/shared/round_up.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
@@ -17,10 +18,6 @@ constexpr std::uint64_t kAtomicUnit = 8 * 64;
 constexpr std::uint64_t kStatusBits = 4;          // shut down, uncached, invalid, joined
 constexpr std::size_t kCacheCapacity = 1024;      // responses
 constexpr std::uint64_t kMostCycles = 1'000'000;  // of a step
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // Packs tensors, in their order, into fused buffers; returns the elements of each.
 std::vector<std::uint64_t> fused(const std::vector<std::uint64_t>& tensors,

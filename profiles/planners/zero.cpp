@@ -5,6 +5,7 @@
 
 #include "profiles/model/model.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/round_up.h"
 #include "profiles/planners/shared/tied_table.h"
 #include "profiles/workload/program_builder.h"
 
@@ -13,10 +14,6 @@ namespace {
 
 constexpr std::size_t kCompute = 0, kComm = 1;
 constexpr std::uint64_t kBucket = 500'000'000;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // ---- Parameters (zero3) ----
 

@@ -9,10 +9,6 @@
 namespace ghostrank {
 namespace {
 
-bool is_call(const Op& op) {
-  return op.kind == Op::Kind::collective || op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
-}
-
 class Check {
  public:
   Check(const Workload& workload, const Role& role, const std::string& source)
@@ -67,7 +63,7 @@ class Check {
     std::map<std::uint16_t, std::set<std::size_t>> users;
     for (std::size_t s = 0; s < program.streams.size(); ++s)
       for (const Op& op : program.streams[s].distinct())
-        if (is_call(op)) users[op.group].insert(s);
+        if (communicates(op)) users[op.group].insert(s);
     for (const auto& [kind, streams] : users) {
       const auto carried = std::find_if(streams.begin(), streams.end(),
                                         [&](std::size_t s) { return outlives(program, s); });

@@ -67,6 +67,10 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
+inline bool communicates(const Op& op) {
+  return op.kind == Op::Kind::collective || op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
+}
+
 // Functions that exchange compressed payloads, besides those that reduce.
 constexpr bool exchanges_payloads(Func func) {
   return func == Func::all_gather || func == Func::all_gather_v || func == Func::broadcast ||

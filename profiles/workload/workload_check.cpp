@@ -97,10 +97,6 @@ struct PartState {
   std::vector<std::vector<std::size_t>> patterns;  // by kind: patterns that contain this part
 };
 
-bool communicates(const Op& op) {
-  return op.kind == Op::Kind::collective || op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
-}
-
 bool same_call(const Op& a, const Op& b) {
   return a.func == b.func && a.dtype == b.dtype && a.count == b.count && a.counts == b.counts &&
          a.peer == b.peer && a.tensor == b.tensor && a.reduction == b.reduction &&

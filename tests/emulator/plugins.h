@@ -1,18 +1,24 @@
 // Plug-ins that the jobs of a test name.
 #pragma once
 
-#include <initializer_list>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "profiles/algorithms/algorithms.h"
 
 namespace ghostrank::testing {
 
-// Keep what it returns for all jobs of a test program: loading also proves the plug-ins.
-inline std::shared_ptr<const Algorithms> load_plugins(std::initializer_list<const char*> paths) {
+// Loads each list once per test program: loading also proves the plug-ins, which takes seconds.
+inline std::shared_ptr<const Algorithms> load_plugins(const std::vector<std::string>& paths) {
+  static std::map<std::vector<std::string>, std::shared_ptr<const Algorithms>> loaded;
+  std::shared_ptr<const Algorithms>& known = loaded[paths];
+  if (known) return known;
   auto own = std::make_shared<Algorithms>();
-  for (const char* path : paths) own->load_plugin(path, ".");
-  return own;
+  for (const std::string& path : paths) own->load_plugin(path, ".");
+  return known = std::move(own);
 }
 
 }  // namespace ghostrank::testing

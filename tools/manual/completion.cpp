@@ -1,14 +1,9 @@
 // See manual.h.
+#include "profiles/input/keys.h"
 #include "tools/manual/manual.h"
 
 namespace ghostrank {
 namespace {
-
-std::string joined(const std::vector<std::string>& words, const char* between = " ") {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
 
 std::string escaped(std::string_view text, std::string_view special) {
   std::string out;
@@ -50,14 +45,14 @@ std::string bash_case(const Command& command) {
     if (!option.takes_value || option.value_optional) continue;
     std::string what = ":";  // nothing that can be known
     if (!option.choices.empty())
-      what = "words=" + quoted(joined(option.choices));
+      what = "words=" + quoted(join(option.choices, " "));
     else if (names_file(option))
       what = "files=yes";
-    values += "        " + joined(option.names, " | ") + ") " + what + " ;;\n";
+    values += "        " + join(option.names, " | ") + ") " + what + " ;;\n";
   }
-  const std::string otherwise =
-      "words=" + quoted(joined(names)) + (takes_file_by_place(command.facts) ? " files=yes" : "");
-  return "    " + quoted(joined(command.facts.words)) + ")\n      case $previous in\n" + values +
+  const std::string otherwise = "words=" + quoted(join(names, " ")) +
+                                (takes_file_by_place(command.facts) ? " files=yes" : "");
+  return "    " + quoted(join(command.facts.words, " ")) + ")\n      case $previous in\n" + values +
          "        *) " + otherwise + " ;;\n      esac\n      ;;\n";
 }
 
@@ -66,7 +61,7 @@ std::string bash_case(const Command& command) {
 std::string zsh_text(std::string_view text) { return escaped(text, "[]:\\"); }
 
 std::string zsh_action(const OptionFacts& option) {
-  if (!option.choices.empty()) return "(" + joined(option.choices) + ")";
+  if (!option.choices.empty()) return "(" + join(option.choices, " ") + ")";
   return names_file(option) ? "_files" : " ";
 }
 
@@ -76,7 +71,7 @@ std::string zsh_option(const OptionFacts& option) {
     rest += (option.value_optional ? "::" : ":") +
             zsh_text(option.type.empty() ? "value" : option.type) + ":" + zsh_action(option);
   // One spelling excludes the others, and itself unless it may be repeated.
-  const std::string before = option.repeatable ? "*" : "(" + joined(option.names) + ")";
+  const std::string before = option.repeatable ? "*" : "(" + join(option.names, " ") + ")";
   std::string text;
   for (const std::string& name : option.names) {
     const char* value = !option.takes_value ? "" : name.starts_with("--") ? "=" : "+";
@@ -86,7 +81,7 @@ std::string zsh_option(const OptionFacts& option) {
 }
 
 std::string zsh_case(const Command& command) {
-  std::string text = "    " + quoted(joined(command.facts.words)) + ")\n";
+  std::string text = "    " + quoted(join(command.facts.words, " ")) + ")\n";
   if (!command.verbs.empty()) {
     text += "      verbs=(";
     for (const Verb& verb : command.verbs)
@@ -121,7 +116,7 @@ std::string fish_option(const Command& command, const OptionFacts& option) {
   for (const std::string& name : option.names)
     text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (!option.choices.empty())
-    text += " -x -a " + fish_quoted(joined(option.choices));
+    text += " -x -a " + fish_quoted(join(option.choices, " "));
   else if (option.takes_value && !option.value_optional)
     text += names_file(option) ? " -r -F" : " -x";
   return text + " -d " + fish_quoted(option.what) + "\n";
@@ -134,7 +129,7 @@ std::string bash_completion(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     cases += bash_case(command);
     if (!command.verbs.empty() && !command.facts.words.empty())
-      parents += (parents.empty() ? "" : " | ") + joined(command.facts.words);
+      parents += (parents.empty() ? "" : " | ") + join(command.facts.words, " ");
   }
   return "# Completion of ghostrank for bash; made by 'ghostrank help --completion bash'.\n"
          "_ghostrank() {\n"
@@ -170,7 +165,7 @@ std::string zsh_completion(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     cases += zsh_case(command);
     if (!command.verbs.empty() && !command.facts.words.empty())
-      parents += (parents.empty() ? "" : "|") + joined(command.facts.words);
+      parents += (parents.empty() ? "" : "|") + join(command.facts.words, " ");
   }
   return "#compdef ghostrank\n"
          "# Completion of ghostrank for zsh; made by 'ghostrank help --completion zsh'.\n"

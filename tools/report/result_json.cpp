@@ -1,12 +1,11 @@
 // See result_json.h. The functions below follow the nesting of the schema from the outside in.
 #include "tools/report/result_json.h"
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include <nlohmann/json.hpp>
 
+#include "profiles/input/content_hash.h"
 #include "tools/report/jobs_report.h"
 #include "tools/report/json/json.h"
 #include "tools/report/json/machine_json.h"
@@ -353,13 +352,8 @@ std::string result_hash(const Result& result) {
   if (json["config"].contains("run")) json["config"]["run"].erase("shards");
   if (json["network"].is_object()) json["network"].erase("topology");  // names a file by its path
   for (const char* key : {"pairs", "pairs_file"}) json["traffic"].erase(key);
-  json["pairs"] = pairs_json(result);       // wherever they are written
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace))
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
-  return text.data();
+  json["pairs"] = pairs_json(result);  // wherever they are written
+  return content_hash_text(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 bool is_result_path(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/result/figures.h"
+#include "profiles/input/keys.h"
 #include "profiles/load/load.h"
 #include "tools/report/jobs_report.h"
 #include "tools/report/network_text.h"
@@ -24,12 +25,6 @@ std::string gigabytes(double gigabytes_per_second) {
   return significant(gigabytes_per_second, 3) + " GB/s";
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 std::vector<double> over(const Result& result, double IterationReport::*field) {
   std::vector<double> samples;
   for (const IterationReport& i : result.iterations) samples.push_back(i.*field);
@@ -42,7 +37,7 @@ std::string fabric_line(const LoadedJob& job, const Result& result) {
     transports.insert(host.provider == host.transport ? host.provider
                                                       : host.provider + ", " + host.transport);
   }
-  const std::string through = joined({transports.begin(), transports.end()});
+  const std::string through = join(std::vector(transports.begin(), transports.end()), ", ");
   switch (job.spec.fabric.kind) {
     case FabricKind::memory:
       return "memory";
@@ -343,11 +338,15 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
   if (const std::string hash = result_hash(result); !hash.empty()) facts.push_back({"hash", hash});
 }
 
+bool has_wrong_sums(const Result& result) {
+  return result.verify && result.verify->wrong_elements > 0;
+}
+
 }  // namespace
 
 std::string verdict(const Result& result) {
   const Fidelity& f = result.fidelity;
-  const std::string valid = f.valid_for.empty() ? "" : "; valid for " + joined(f.valid_for);
+  const std::string valid = f.valid_for.empty() ? "" : "; valid for " + join(f.valid_for, ", ");
   if (!result.interrupted.empty()) {
     std::string played =
         std::to_string(result.iterations.size()) + " of " + std::to_string(result.iterations_asked);
@@ -359,18 +358,19 @@ std::string verdict(const Result& result) {
     }
     return "INCOMPLETE: " + played + " iterations; " + result.interrupted;
   }
-  if (result.verify && result.verify->wrong_elements > 0) {
+  if (has_wrong_sums(result)) {
     return "WRONG: verification found " +
            humane_count(static_cast<double>(result.verify->wrong_elements)) + " wrong elements";
   }
-  if (f.modelled) return "modelled: virtual time, nothing was measured on a network" + valid;
-  if (f.faithful) return "faithful: this machine kept up" + valid;
+  if (f.modelled) return kModelledVerdict + valid;
+  if (f.faithful) return kFaithfulVerdict + valid;
   return "NOT faithful: " + (f.reason.empty() ? "no reason was recorded" : f.reason) + valid;
 }
 
 std::string report(const LoadedJob& job, const Result& result, const Paint& paint) {
   const std::string first = verdict(result);
-  const bool good = first.rfind("faithful", 0) == 0 || first.rfind("modelled", 0) == 0;
+  const bool good = result.interrupted.empty() && !has_wrong_sums(result) &&
+                    (result.fidelity.modelled || result.fidelity.faithful);
   std::vector<Fact> head, times, traffic;
   add_job_facts(head, job, result);
   add_time_facts(times, result);

@@ -13,6 +13,11 @@
 
 namespace ghostrank {
 
+// How verdicts on good runs begin, those of bench too.
+inline constexpr char kModelledVerdict[] =
+    "modelled: virtual time, nothing was measured on a network";
+inline constexpr char kFaithfulVerdict[] = "faithful: this machine kept up";
+
 // One line: faithful, modelled or not, and why; whether the run is complete and verified.
 std::string verdict(const Result& result);
 

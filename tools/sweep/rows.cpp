@@ -2,14 +2,13 @@
 
 #include <array>
 #include <charconv>
-#include <cinttypes>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
 
 #include "profiles/error.h"
+#include "profiles/input/content_hash.h"
 #include "profiles/median.h"
 #include "tools/report/json/json.h"
 #include "tools/text/csv.h"
@@ -84,16 +83,7 @@ double median_over(const Json& iterations, const char* key) {
 
 }  // namespace
 
-std::string config_hash(const std::string& config_json) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : config_json) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3ULL;
-  }
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%016" PRIx64, hash);
-  return text.data();
-}
+std::string config_hash(const std::string& config_json) { return content_hash_text(config_json); }
 
 void read_figures(SweepRow& row, const std::string& result_file) {
   try {

@@ -113,8 +113,7 @@ std::unique_ptr<JobSwitch> JobSwitch::start(const JobSpec& spec, Control& contro
   if (!sw.started() && sw.socket.empty()) return nullptr;
   try {
     auto started = control.world().rank == 0 ? std::make_unique<JobSwitch>(spec) : nullptr;
-    if (control.all_gather("").empty())
-      throw Error("stopped before the start: " + control.stop_reason(), ErrorKind::environment);
+    all_gather_or_throw(control, "");
     if (started && !started->children_.empty()) started->watch_children(control);
     return started;
   } catch (const Error& error) {

@@ -94,12 +94,7 @@ Communicator node_of(const CheckFlags& flags) {
                   "(NCCL_TOPO_DUMP_FILE) or a kind of node");
     at.machine = parse_nccl_topology(text, flags.node);
   }
-  for (const std::string& text : flags.environment) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos)
-      throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
-    at.environment[text.substr(0, equals)] = text.substr(equals + 1);
-  }
+  at.environment = environment_of(flags.environment);
   check_environment(at.environment, "--env");
   return at;
 }

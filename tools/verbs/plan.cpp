@@ -42,56 +42,57 @@ void check_programs(const JobSpec& spec) {
               "job itself, or leave the key out");
 }
 
-}  // namespace
-
-int verb_plan(const Argv& argv) {
-  JobFlags flags;
+struct PlanFlags {
+  JobFlags job;
   std::string json, csv, programs, form, output = "-";
-  bool quiet = false, only_config = false;
-  CLI::App app("Say what a job would send, without sending it.", "ghostrank plan");
-  add_job_flags(app, flags);
-  app.add_option("--json", json, "the same facts as JSON; - is stdout")
+  bool quiet = false, only_config = false, search = false;
+  SearchFlags searched;
+};
+
+void add_flags(CLI::App& app, PlanFlags& flags) {
+  add_job_flags(app, flags.job);
+  app.add_option("--json", flags.json, "the same facts as JSON; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
-  app.add_option("--csv", csv, "what NICs send each other per iteration, a row a pair; - is stdout")
+  app.add_option("--csv", flags.csv,
+                 "what NICs send each other per iteration, a row a pair; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
-  app.add_flag("-q,--quiet", quiet, "no tables")->group("Output");
-  app.add_flag("--print-config", only_config, "print every key, its value and origin; do not plan")
+  app.add_flag("-q,--quiet", flags.quiet, "no tables")->group("Output");
+  app.add_flag("--print-config", flags.only_config,
+               "print every key, its value and origin; do not plan")
       ->group("Job");
   app.add_option(
-         "--programs", programs,
+         "--programs", flags.programs,
          "the job with what every rank does, op by op, for 'ghostrank run FILE'; JSON where "
          "the name ends in .json; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
-  bool search = false;
-  SearchFlags searched;
-  app.add_flag("--search", search,
+  app.add_flag("--search", flags.search,
                "instead: the plans that the job could have on its cluster, by the step of each "
                "(frameworks megatron, torchtitan; ddp, zero1, zero2, zero3 and fsdp)")
       ->group("Search");
-  app.add_option("--best", searched.best, "with --search: plans that are shown")
+  app.add_option("--best", flags.searched.best, "with --search: plans that are shown")
       ->check(between(1, 1000))
       ->type_name("N")
       ->capture_default_str()
       ->group("Search");
-  app.add_option("--play", searched.play,
+  app.add_option("--play", flags.searched.play,
                  "with --search: the first of them that are played in virtual time")
       ->check(between(0, 1000))
       ->type_name("N")
       ->capture_default_str()
       ->group("Search");
-  app.add_option("--keep", searched.keep,
+  app.add_option("--keep", flags.searched.keep,
                  "with --search: what stays as the job has it, as in recompute,optimizer")
       ->delimiter(',')
       ->check(one_of(plan_dimensions()))
       ->type_name("NAME,NAME")
       ->group("Search");
-  app.add_option("--export", form, "goal: an iteration, message by message, for LogGOPSim")
+  app.add_option("--export", flags.form, "goal: an iteration, message by message, for LogGOPSim")
       ->check(one_of({"goal"}))
       ->group("Output");
-  app.add_option("--output", output, "where --export goes; - is stdout")
+  app.add_option("--output", flags.output, "where --export goes; - is stdout")
       ->type_name("FILE|-")
       ->capture_default_str()
       ->group("Output");
@@ -102,50 +103,57 @@ int verb_plan(const Argv& argv) {
       "  ghostrank plan job.yaml --search\n"
       "  ghostrank plan job.yaml --export goal --output job.goal\n"
       "  ghostrank plan job.yaml --programs step.yaml && ghostrank run step.yaml");
-  if (!parse(app, argv)) return 0;
-  if (form.empty() && output != "-")
+}
+
+// What flags together must not ask.
+void check(const CLI::App& app, const PlanFlags& flags) {
+  if (flags.form.empty() && flags.output != "-")
     throw Error("--output is where --export goes; give --export goal, or use --json");
-  if (programs == "-" && !json.empty())
-    throw Error("--programs - leaves no place for --json; give one of them a file");
-  if (!form.empty() && output == "-" && (programs == "-" || !json.empty()))
-    throw Error("--export to stdout leaves no place for --json or --programs; give --output");
-  if (search && (!form.empty() || !programs.empty() || !csv.empty()))
+  if (flags.search && (!flags.form.empty() || !flags.programs.empty() || !flags.csv.empty()))
     throw Error(
         "--search compares plans; leave out --export, --programs and --csv, which are of one plan");
-  if (const int on_stdout = (json == "-") + (csv == "-"); on_stdout > 1)
-    throw Error("--json - leaves no place for --csv -; give one of them a file");
-  if (csv == "-" && (programs == "-" || (!form.empty() && output == "-")))
-    throw Error("--csv - leaves no place for what else goes to stdout; give one of them a file");
-  if (!search && (app.count("--best") > 0 || app.count("--play") > 0 || app.count("--keep") > 0))
+  if (!flags.search &&
+      (app.count("--best") > 0 || app.count("--play") > 0 || app.count("--keep") > 0))
     throw Error("--best, --play and --keep are of --search; add it, or leave them out");
-  const LoadedJob job = load(flags);
-  if (!job.spec.jobs.empty() && (search || !programs.empty()))
+}
+
+}  // namespace
+
+int verb_plan(const Argv& argv) {
+  PlanFlags flags;
+  CLI::App app("Say what a job would send, without sending it.", "ghostrank plan");
+  add_flags(app, flags);
+  if (!parse(app, argv)) return 0;
+  check(app, flags);
+  const LoadedJob job = load(flags.job);
+  if (!job.spec.jobs.empty() && (flags.search || !flags.programs.empty()))
     throw Error(job.spec.source_of("jobs") +
                 ": jobs: --search and --programs are of one job; give the file of one of them");
-  if (only_config) {
+  if (flags.only_config) {
     print_config(job);
     return 0;
   }
-  if (!programs.empty()) check_programs(job.spec);
-  check_outputs({{"--json", json},
-                 {"--csv", csv},
-                 {"--programs", programs},
-                 {"--output", form.empty() ? "" : output}});
-  if (search) {
-    show_search(flags, job, searched, json, quiet);
+  if (!flags.programs.empty()) check_programs(job.spec);
+  check_outputs({{"--json", flags.json},
+                 {"--csv", flags.csv},
+                 {"--programs", flags.programs},
+                 {"--output", flags.form.empty() ? "" : flags.output}});
+  if (flags.search) {
+    show_search(flags.job, job, flags.searched, flags.json, flags.quiet);
     return 0;
   }
-  Patience planning("planning", !quiet);
+  Patience planning("planning", !flags.quiet);
   const Workload workload = plan_workload(job.spec);
   planning.end();
-  const bool taken = programs == "-" || (!form.empty() && output == "-");  // stdout
-  if (!taken || !csv.empty()) show_plan(job, workload, {json, csv, quiet || taken});
-  if (!programs.empty()) {
-    const bool is_json = programs.ends_with(".json");
-    write_whole(programs,
+  const bool stdout_taken = flags.programs == "-" || (!flags.form.empty() && flags.output == "-");
+  if (!stdout_taken || !flags.csv.empty() || !flags.json.empty())
+    show_plan(job, workload, {flags.json, flags.csv, flags.quiet || stdout_taken});
+  if (!flags.programs.empty()) {
+    const bool is_json = flags.programs.ends_with(".json");
+    write_whole(flags.programs,
                 program_job(job, workload, is_json ? ProgramForm::json : ProgramForm::yaml));
   }
-  if (!form.empty()) export_goal(job.spec, workload, output);
+  if (!flags.form.empty()) export_goal(job.spec, workload, flags.output);
   return 0;
 }
 

@@ -220,12 +220,7 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
   } else {
     comm.node = flags.node;
   }
-  for (const std::string& text : flags.environment) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos)
-      throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
-    comm.environment[text.substr(0, equals)] = text.substr(equals + 1);
-  }
+  comm.environment = environment_of(flags.environment);
   comm.channels = flags.channels;
   comm.slice_bytes = flags.slice;
   comm.flow_control.credits = flags.credits;

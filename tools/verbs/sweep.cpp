@@ -284,8 +284,6 @@ int verb_sweep(const Argv& argv) {
   }
   Plan plan = plan_of(flags);
   Sweep& sweep = plan.sweep;
-  if (flags.json == "-" && flags.csv == "-")
-    throw Error("--json - leaves no place for --csv -; give one of them a file");
   check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--picture", flags.picture}});
   if (!flags.csv.empty() && flags.csv != "-") {
     const std::size_t known = resume(sweep, flags.csv);

@@ -3,18 +3,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "emulator/common/random.h"
+
 namespace ghostrank {
 namespace {
-
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-// Maps 64 random bits to a number in (0, 1].
-double unit(std::uint64_t x) { return (static_cast<double>(x >> 11) + 0.5) * 0x1p-53; }
 
 double farthest(double of_one) { return std::sqrt(-2 * std::log(of_one)); }
 
@@ -29,13 +21,14 @@ double lognormal(double normal, double deviation) {
 
 double jitter_factor(std::uint64_t seed, std::uint64_t rank, std::uint64_t iteration,
                      std::uint8_t stream, std::uint64_t position, double deviation) {
-  std::uint64_t h = mix(seed);
-  h = mix(h ^ rank);
-  h = mix(h ^ (iteration << 32 | position << 8 | stream));
-  const double normal = farthest(unit(h)) * std::cos(2 * std::numbers::pi * unit(mix(h)));
+  std::uint64_t h = mix_bits(seed);
+  h = mix_bits(h ^ rank);
+  h = mix_bits(h ^ (iteration << 32 | position << 8 | stream));
+  const double normal =
+      farthest(to_unit(h)) * std::cos(2 * std::numbers::pi * to_unit(mix_bits(h)));
   return lognormal(normal, deviation);
 }
 
-double least_jitter_factor(double deviation) { return lognormal(-farthest(unit(0)), deviation); }
+double least_jitter_factor(double deviation) { return lognormal(-farthest(to_unit(0)), deviation); }
 
 }  // namespace ghostrank

@@ -6,14 +6,9 @@
 #include <tuple>
 #include <utility>
 
+#include "profiles/planners/shared/round_up.h"
+
 namespace ghostrank {
-namespace {
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-}  // namespace
 
 std::vector<GradientBucket> megatron_buckets(std::span<const Parameter> parameters,
                                              const BufferLayout& layout) {

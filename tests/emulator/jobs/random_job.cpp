@@ -9,13 +9,13 @@
 #include "collectives/compress/byteps.h"
 #include "collectives/routing.h"
 #include "collectives/schemes/keyed/piece_compression.h"
-#include "profiles/algorithms/algorithms.h"
 #include "profiles/input/yaml.h"
 #include "profiles/job/nic_rates.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/compression/compression.h"
 #include "profiles/planners/compression/piece_sizes.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/plugins.h"
 #include "tests/one_of.h"
 
 namespace ghostrank::testing {
@@ -25,14 +25,8 @@ using test::one_of;
 
 // Sums all-reduces at servers, colocated or on their own nodes.
 void add_agents(std::mt19937& random, SmallJob& job) {
-  static const auto kOwn = [] {  // once: loading also proves the plug-ins
-    auto own = std::make_shared<Algorithms>();
-    own->load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
-    own->load_plugin(GHOSTRANK_SPARSE_PLUGIN, ".");
-    return std::shared_ptr<const Algorithms>(std::move(own));
-  }();
   JobSpec& spec = job.spec;
-  spec.collectives.own = kOwn;
+  spec.collectives.own = load_plugins({GHOSTRANK_AGENTS_PLUGIN, GHOSTRANK_SPARSE_PLUGIN});
   spec.collectives.algorithm(Func::all_reduce) = one_of<const char*>(
       random, {"test/at-server", "mine/sparse-server", "switchml", "sharp", "parameter_server",
                "byteps", "phub", "omnireduce", "sparse_all_gather", "sparcml"});

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "emulator/control/control.h"
-#include "profiles/algorithms/algorithms.h"
 #include "tests/emulator/plugins.h"
 #include "tests/emulator/processes/processes.h"
 #include "tests/emulator/support.h"
@@ -13,15 +12,10 @@ namespace {
 
 using testing::SmallJob;
 
-std::shared_ptr<const Algorithms> agents_plugin() {
-  static const auto kOwn = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
-  return kOwn;
-}
-
 // All-reduces at a server on the last node.
 SmallJob packets_job(const std::string& scheme) {
   SmallJob job(2, 2, FabricKind::ofi);
-  job.spec.collectives.own = agents_plugin();
+  job.spec.collectives.own = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
   job.spec.collectives.algorithm(Func::all_reduce) = "test/" + scheme;
   job.spec.cluster.servers.count = 1;
   job.spec.fabric.packets.mtu = 1500;
@@ -137,10 +131,8 @@ TEST(PacketsOfProcesses, AreRefusedWhereTheirHeaderDoesNotFitTheMtu) {
 
 // The example whose packets a switch could read: big-endian, without a ghostrank header.
 TEST(PacketsOfProcesses, CrossInAFormatOfTheirScheme) {
-  Algorithms algorithms;
-  algorithms.load_plugin(GHOSTRANK_SLOTS_PLUGIN, ".");
   SmallJob job(2, 2, FabricKind::ofi);
-  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.own = testing::load_plugins({GHOSTRANK_SLOTS_PLUGIN});
   job.spec.collectives.algorithm(Func::all_reduce) = "mine/slot-max";
   job.spec.cluster.servers.count = 1;
   job.spec.fabric.packets = {.loss = 0.02, .mtu = 1500};

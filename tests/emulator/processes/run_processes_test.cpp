@@ -11,6 +11,7 @@
 #include "profiles/job/nic_rates.h"
 #include "profiles/load/load.h"
 #include "tests/algorithms/support.h"
+#include "tests/emulator/plugins.h"
 #include "tests/emulator/processes/processes.h"
 #include "tests/emulator/support.h"
 
@@ -100,10 +101,8 @@ TEST(OverLibfabric, AgentsSumRealDataWithTheirHelpersOnAHostOfTheirOwn) {
   for (const char* scheme : {"at-server", "in-packets"}) {
     for (const FlowKind flows : {FlowKind::process, FlowKind::nic, FlowKind::connection}) {
       SCOPED_TRACE(scheme);
-      Algorithms algorithms;
-      algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
       SmallJob job(2, 2, FabricKind::ofi);
-      job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+      job.spec.collectives.own = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
       job.spec.collectives.algorithm(Func::all_reduce) = std::string("test/") + scheme;
       job.spec.cluster.servers.count = 1;
       job.spec.cluster.nic.rate_bps = 1e9;

@@ -4,8 +4,8 @@
 
 #include "emulator/traffic/tensor_use.h"
 #include "emulator/verify/call_content.h"
-#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
+#include "tests/emulator/plugins.h"
 #include "tests/emulator/processes/processes.h"
 #include "tests/emulator/support.h"
 
@@ -15,9 +15,7 @@ namespace {
 using testing::SmallJob;
 
 void use_sparse_server(SmallJob& job) {
-  Algorithms algorithms;
-  algorithms.load_plugin(GHOSTRANK_SPARSE_PLUGIN, ".");
-  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.own = testing::load_plugins({GHOSTRANK_SPARSE_PLUGIN});
   job.spec.collectives.algorithm(Func::all_reduce) = "mine/sparse-server";
   job.spec.cluster.servers.count = 1;
 }

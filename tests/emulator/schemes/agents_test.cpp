@@ -13,14 +13,9 @@ namespace {
 
 using testing::SmallJob;
 
-std::shared_ptr<const Algorithms> agents_plugin() {
-  static const auto kOwn = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
-  return kOwn;
-}
-
 SmallJob agents_job(const std::string& scheme, FabricKind kind, int nodes = 3, int gpus = 2) {
   SmallJob job(nodes, gpus, kind);
-  job.spec.collectives.own = agents_plugin();
+  job.spec.collectives.own = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
   job.spec.collectives.algorithm(Func::all_reduce) = "test/" + scheme;
   job.spec.cluster.nic = {100e9, 5 * kPicosPerMicro};
   job.spec.cluster.servers.count = 2;

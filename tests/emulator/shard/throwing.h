@@ -2,10 +2,7 @@
 // (GHOSTRANK_THROWS_PLUGIN).
 #pragma once
 
-#include <memory>
-#include <utility>
-
-#include "profiles/algorithms/algorithms.h"
+#include "tests/emulator/plugins.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank::testing {
@@ -15,10 +12,8 @@ enum class Throws : std::uint64_t { at_once = 1200, halfway, of_memory, somethin
 
 // Four nodes. The first iteration passes and the second throws; with at_once the first one throws.
 inline SmallJob throwing_job(const char* plugin, FabricKind kind, Throws what) {
-  Algorithms algorithms;
-  algorithms.load_plugin(plugin, ".");
   SmallJob job(4, 1, kind);
-  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.own = load_plugins({plugin});
   job.spec.collectives.algorithm(Func::broadcast) = "throws/chain";
   job.spec.run.iterations = 3;
   job.collective(Func::broadcast, 6000);

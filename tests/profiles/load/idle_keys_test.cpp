@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -216,15 +217,30 @@ bool is_refused_for(std::string_view framework, const std::string& keys) {
              .find("means nothing to framework") != std::string::npos;
 }
 
+// The job without the key that is tried.
+struct Without {
+  std::string refusal;  // the loader's
+  Plan plan;
+};
+
+// Computed once for all keys that are tried beside the same ones.
+const Without& without(const LoadedJob& job, std::string_view framework, const std::string& model,
+                       const std::string& beside) {
+  static std::map<std::tuple<std::string, std::string, std::string>, Without> known;
+  const auto [at, is_new] = known.try_emplace({std::string(framework), model, beside});
+  if (is_new)
+    at->second = {load_error(head_for(framework, model) + parallel_of(framework, beside)),
+                  plan_past_the_loader(job, framework, beside)};
+  return at->second;
+}
+
 // True if the loader takes the key and it changes the planner's answer.
 bool try_out(const LoadedJob& job, std::string_view framework, const Probe& probe,
              bool with_what_it_needs) {
   const std::string beside = with_what_it_needs ? probe.beside : "";
   // The framework may refuse a value of `beside`: byteps has no flat launch.
-  const std::string why =
-      load_error(head_for(framework, probe.model) + parallel_of(framework, beside));
+  const auto& [why, plain] = without(job, framework, probe.model, beside);
   const bool refused_beside = !why.empty() && why.find("means nothing") == std::string::npos;
-  const Plan plain = plan_past_the_loader(job, framework, beside);
   bool changes = false, idle = false, refused = false;
   for (const std::string& value : probe.values) {
     const std::string keys = beside + (beside.empty() ? "" : ", ") + probe.key + ": " + value;

@@ -47,6 +47,24 @@ TEST(Verdict, CallsVirtualTimeModelled) {
   EXPECT_EQ(verdict(result).rfind("modelled: virtual time", 0), 0u);
 }
 
+TEST(Report, PaintsTheVerdictRedUnlessTheRunWasGood) {
+  const auto begins = [](const Result& result, std::string_view colour) {
+    return report(LoadedJob{}, result, Paint{true}).starts_with(colour);
+  };
+  const std::string_view green = "\x1b[1;32m", red = "\x1b[1;31m";
+  Result result = sample();
+  EXPECT_TRUE(begins(result, green));
+  result.fidelity.faithful = false;
+  EXPECT_TRUE(begins(result, red));
+  result.fidelity.modelled = true;
+  EXPECT_TRUE(begins(result, green));
+  result.verify->wrong_elements = 7;
+  EXPECT_TRUE(begins(result, red));
+  result.verify->wrong_elements = 0;
+  result.interrupted = "host 1 (beta) was lost";
+  EXPECT_TRUE(begins(result, red));
+}
+
 TEST(Report, NamesTheBusiestNicAndTheDilation) {
   LoadedJob job;
   job.spec.fabric.kind = FabricKind::ofi;

@@ -1,17 +1,12 @@
 // A comparison as text: a table, the ratios and the verdicts on them.
 #include <set>
 
+#include "profiles/input/keys.h"
 #include "tools/compare/ab/comparison.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
 namespace {
-
-std::string words_of(const std::vector<std::string>& words, const std::string& between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
 
 std::string interval_text(const std::optional<Interval>& ci, std::string (*text)(double)) {
   return ci ? " [" + text(ci->low) + ", " + text(ci->high) + "]" : "";
@@ -115,7 +110,7 @@ std::string table_text(const AbComparison& c, const AbSummary& s, const Paint& p
   std::vector<std::string> settings{"settings"};
   for (const Variant& v : c.variants) {
     table.columns.push_back({v.name, Align::left});
-    settings.push_back(v.settings.empty() ? "the job as it is" : words_of(v.settings, " "));
+    settings.push_back(v.settings.empty() ? "the job as it is" : join(v.settings, " "));
   }
   table.rows.push_back(std::move(settings));
   for (const Row& row : kRows) {

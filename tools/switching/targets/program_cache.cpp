@@ -1,6 +1,5 @@
 #include "tools/switching/targets/program_cache.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -28,10 +27,7 @@ fs::path cache_folder() {
 fs::path file_of(const std::string& made_of) {
   const fs::path folder = cache_folder();
   if (folder.empty()) return {};
-  char name[17];
-  std::snprintf(name, sizeof name, "%016llx",
-                static_cast<unsigned long long>(content_hash(made_of)));
-  return folder / "ghostrank" / "p4" / name;
+  return folder / "ghostrank" / "p4" / content_hash_text(made_of);
 }
 
 }  // namespace

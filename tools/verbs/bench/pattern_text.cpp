@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "profiles/median.h"
+#include "tools/report/run_report.h"
 #include "tools/text/humane.h"
 #include "tools/text/svg.h"
 #include "tools/verbs/bench/pattern.h"
@@ -100,8 +101,8 @@ std::string pairs_text(const PatternReport& report, int columns) {
 
 std::string verdict_of(const PatternReport& report) {
   if (report.phases == 0) return "nothing was measured";
-  if (report.modelled) return "modelled: virtual time, nothing was measured on a network";
-  if (report.unfaithful == 0) return "faithful: this machine kept up";
+  if (report.modelled) return kModelledVerdict;
+  if (report.unfaithful == 0) return kFaithfulVerdict;
   return "NOT faithful: " + std::to_string(report.unfaithful) + " of " +
          std::to_string(report.phases) + " phases; " + report.reason;
 }

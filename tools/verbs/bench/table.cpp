@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "emulator/result/figures.h"
+#include "tools/report/run_report.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
@@ -100,12 +101,10 @@ std::string span_of(const std::vector<BenchRow>& rows, double BenchRow::*field) 
 
 std::string verdict_of(const std::vector<BenchRow>& rows) {
   if (rows.empty()) return "nothing was measured";
-  if (rows.front().fidelity.modelled) {
-    return "modelled: virtual time, nothing was measured on a network";
-  }
+  if (rows.front().fidelity.modelled) return kModelledVerdict;
   const auto bad = std::count_if(rows.begin(), rows.end(),
                                  [](const BenchRow& row) { return !row.fidelity.faithful; });
-  if (bad == 0) return "faithful: this machine kept up";
+  if (bad == 0) return kFaithfulVerdict;
   return "NOT faithful: " + std::to_string(bad) + " of " + std::to_string(rows.size()) +
          " rows, as marked";
 }
