@@ -178,6 +178,14 @@ void apply_environment(YamlValue& root) {
   }
 }
 
+std::vector<std::string> environment_overrides() {
+  std::vector<std::string> overrides;
+  for (const Key& key : job_keys())
+    if (const char* text = std::getenv(environment_name(key.path).c_str()))
+      overrides.push_back(std::string(key.path) + "=" + text);
+  return overrides;
+}
+
 void apply_override(YamlValue& root, const std::string& text) {
   const auto source = std::make_shared<Source>(Source{"-s " + quote(text), "-s", false});
   const auto equals = text.find('=');

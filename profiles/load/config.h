@@ -20,6 +20,8 @@ void set_path(YamlValue& root, const std::string& path, YamlValue value);
 
 // Applies variables such as GHOSTRANK_RUN_SEED=7, which sets run.seed.
 void apply_environment(YamlValue& root);
+// What it applies, as overrides: "run.seed=7".
+std::vector<std::string> environment_overrides();
 std::string environment_name(std::string_view path);
 
 // Applies "path=value"; the value is YAML.
