@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/dev in a folder that is no checkout, with programs in place of the build's: lint says that it
-# needs git, and does not wait for input; processes are played on cores that tools/dev may use.
+# needs git, and does not wait for input; setup and build refuse an old cmake; processes are played
+# on cores that tools/dev may use.
 #   dev_test.sh PATH_OF_TOOLS_DEV
 set -euo pipefail
 folder=$(mktemp -d)
@@ -28,6 +29,16 @@ dev() {
 dev lint
 [[ $status == 3 && $said == *'this is no checkout of git'* ]] ||
   { echo "lint without git: status $status, not 3: $said" && exit 1; }
+
+dev setup
+[[ $status == 0 ]] || { echo "setup: status $status: $said" && exit 1; }
+program bin/cmake 'echo cmake version 3.22.1'
+for command in setup build; do
+  dev $command
+  [[ $status == 3 && $said == *'cmake is 3.22.1, which is too old: 3.25'* ]] ||
+    { echo "$command with an old cmake: status $status, not 3: $said" && exit 1; }
+done
+program bin/cmake 'echo cmake version 4.0.2'
 
 allowed=$(taskset -cp $$)
 last=${allowed##*[ ,-]}
