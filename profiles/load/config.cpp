@@ -201,6 +201,19 @@ void apply_override(YamlValue& root, const std::string& text) {
   set_path(root, path, std::move(value));
 }
 
+bool gives(const std::vector<std::string>& overrides, std::string_view path) {
+  YamlValue root;
+  root.kind = YamlValue::Kind::map;
+  for (const std::string& text : overrides) apply_override(root, text);
+  const YamlValue* at = &root;
+  for (auto dot = path.find('.'); at && dot != std::string_view::npos; dot = path.find('.')) {
+    at = at->find(path.substr(0, dot));
+    path.remove_prefix(dot + 1);
+  }
+  if (at) at = at->find(path);
+  return at && !at->is_map();
+}
+
 std::vector<ConfigEntry> make_entries(const Settings& settings) {
   std::vector<ConfigEntry> entries;
   for (const Setting& setting : settings.all()) {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiles/input/keys.h"
@@ -26,6 +27,9 @@ std::string environment_name(std::string_view path);
 
 // Applies "path=value"; the value is YAML.
 void apply_override(YamlValue& root, const std::string& text);
+
+// True if such overrides give the key `path` a value.
+bool gives(const std::vector<std::string>& overrides, std::string_view path);
 
 // A name as the mapping {base: NAME}.
 YamlValue with_base(const YamlValue& name);

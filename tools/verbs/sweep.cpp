@@ -13,6 +13,7 @@
 #include "emulator/host/host_facts.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/load/config.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
@@ -60,9 +61,12 @@ Plan plan_of(const SweepFlags& flags) {
   Plan plan;
   Sweep& sweep = plan.sweep;
   sweep.grid = parse_grid(flags.grid);
-  for (const SweepAxis& axis : sweep.grid.axes)
+  for (const SweepAxis& axis : sweep.grid.axes) {
     if (axis.key == "run.seed" && flags.job.seed)
       throw Error("--seed and run.seed of the grid both say the seed; leave --seed out");
+    if (gives(flags.job.overrides, axis.key))
+      throw Error("-s and the grid both give " + axis.key + "; leave -s " + axis.key + " out");
+  }
   sweep.job = std::filesystem::path(flags.job.path).stem();
   std::string first_error;
   bool any = false;
