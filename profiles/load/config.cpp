@@ -178,6 +178,14 @@ void apply_environment(YamlValue& root) {
   }
 }
 
+std::vector<std::string> environment_overrides() {
+  std::vector<std::string> overrides;
+  for (const Key& key : job_keys())
+    if (const char* text = std::getenv(environment_name(key.path).c_str()))
+      overrides.push_back(std::string(key.path) + "=" + text);
+  return overrides;
+}
+
 void apply_override(YamlValue& root, const std::string& text) {
   const auto source = std::make_shared<Source>(Source{"-s " + quote(text), "-s", false});
   const auto equals = text.find('=');
@@ -191,6 +199,19 @@ void apply_override(YamlValue& root, const std::string& text) {
     fail({source, 1, 1},
          "no value for its keys; write for example -s " + std::string(of_group->path) + "=VALUE");
   set_path(root, path, std::move(value));
+}
+
+bool gives(const std::vector<std::string>& overrides, std::string_view path) {
+  YamlValue root;
+  root.kind = YamlValue::Kind::map;
+  for (const std::string& text : overrides) apply_override(root, text);
+  const YamlValue* at = &root;
+  for (auto dot = path.find('.'); at && dot != std::string_view::npos; dot = path.find('.')) {
+    at = at->find(path.substr(0, dot));
+    path.remove_prefix(dot + 1);
+  }
+  if (at) at = at->find(path);
+  return at && !at->is_map();
 }
 
 std::vector<ConfigEntry> make_entries(const Settings& settings) {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiles/input/keys.h"
@@ -20,10 +21,15 @@ void set_path(YamlValue& root, const std::string& path, YamlValue value);
 
 // Applies variables such as GHOSTRANK_RUN_SEED=7, which sets run.seed.
 void apply_environment(YamlValue& root);
+// What it applies, as overrides: "run.seed=7".
+std::vector<std::string> environment_overrides();
 std::string environment_name(std::string_view path);
 
 // Applies "path=value"; the value is YAML.
 void apply_override(YamlValue& root, const std::string& text);
+
+// True if such overrides give the key `path` a value.
+bool gives(const std::vector<std::string>& overrides, std::string_view path);
 
 // A name as the mapping {base: NAME}.
 YamlValue with_base(const YamlValue& name);

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/config.h"
 #include "profiles/load/files/in_place.h"
@@ -199,11 +201,50 @@ void set_nodes(YamlValue& tree, std::size_t count, const Mark& mark) {
   set_path(tree, "cluster.nodes", std::move(nodes));
 }
 
+// Rewrites the path of a file that was found in the folder `from` for a file in the folder `to`. A
+// path that is found from the folder of the command stays, as does one that names no file.
+void move_path(std::string& path, const std::string& from, const std::string& to) {
+  namespace fs = std::filesystem;
+  if (from == to) return;
+  const std::string file = file_named(path, from);
+  if (!file.empty() && file != path) path = fs::proximate(file, to.empty() ? "." : to).string();
+}
+
+// The same for all files that a part of `collectives` names: `key` is that part's own.
+void move_paths(YamlValue& value, std::string_view key, const std::string& from,
+                const std::string& to) {
+  for (YamlValue& child : value.children)
+    move_paths(child, value.is_map() ? child.key : key, from, to);
+  if (value.is_scalar() && (key == "plugins" || Algorithms::names_file(value.text)))
+    move_path(value.text, from, to);
+}
+
+bool is_one_file(const std::string& a, const std::string& b, const std::string& near) {
+  std::error_code ignored;
+  return a == b || std::filesystem::equivalent(file_named(a, near), file_named(b, near), ignored);
+}
+
+// Adds the plugins of a job's own file, which is in the folder `near`, to those beside `jobs`.
+YamlValue with_own_plugins(YamlValue outer, const YamlValue& job, const std::string& near) {
+  const YamlValue* collectives = job.find("collectives");
+  const YamlValue* own = collectives ? collectives->find("plugins") : nullptr;
+  if (!own || !outer.is_list()) return outer;
+  if (!own->is_list()) return *own;  // refused later
+  YamlValue all = *own;
+  for (YamlValue& plugin : outer.children)
+    if (std::none_of(own->children.begin(), own->children.end(), [&](const YamlValue& other) {
+          return is_one_file(other.text, plugin.text, near);
+        }))
+      all.children.push_back(std::move(plugin));
+  return all;
+}
+
 // Returns the job as if it were alone on its number of nodes. Appends to `unused` the groups of its
 // file that the outer file replaces.
 JobFile alone(const Entry& entry, const Settings& outer, const std::string& outer_file,
               std::vector<std::string>& unused) {
   JobFile out = read_file(entry, outer_file);
+  const std::string near = folder_of(out.path);
   std::erase_if(out.tree.children, [&](const YamlValue& group) {
     const bool drop = std::find(kOfAll.begin(), kOfAll.end(), group.key) != kOfAll.end();
     if (drop) unused.push_back(group.key);
@@ -213,7 +254,11 @@ JobFile alone(const Entry& entry, const Settings& outer, const std::string& oute
     const std::string path(setting.key->path);
     if (!setting.given || path == "schema" || in_any(path, kOfOuter)) continue;
     if (in_any(path, kNotForOne)) continue;
-    set_path(out.tree, path, *setting.raw);
+    YamlValue value = *setting.raw;
+    if (in_group(path, "collectives"))
+      move_paths(value, setting.key->path.substr(path.rfind('.') + 1), folder_of(outer_file), near);
+    if (path == "collectives.plugins") value = with_own_plugins(std::move(value), out.tree, near);
+    set_path(out.tree, path, std::move(value));
   }
   set_nodes(out.tree, entry.nodes.size(), entry.nodes_mark);
   return out;
@@ -275,13 +320,17 @@ void check_agreement(const std::vector<Entry>& entries, const std::vector<Loaded
 
 bool has_schemes(const LoadedJob& job) { return !named_schemes(job.spec.collectives).empty(); }
 
-// A job of a result or of --print-config: its file as a mapping in place.
-YamlValue in_place(const Entry& entry, const LoadedJob& job, const YamlValue& written) {
+// A job of a result or of --print-config: its file as a mapping in place, in a file of the folder
+// `near`.
+YamlValue in_place(const Entry& entry, const LoadedJob& job, const YamlValue& written,
+                   const std::string& near) {
   YamlValue out = written;
   YamlValue file = parse_yaml(job.config_json, entry.file_mark.source);
   std::erase_if(file.children, [](const YamlValue& group) {
     return std::find(kOfAll.begin(), kOfAll.end(), group.key) != kOfAll.end();
   });
+  if (YamlValue* collectives = file.find("collectives"))
+    move_paths(*collectives, "", folder_of(job.spec.file), near);
   file.key = "file";
   *out.find("file") = std::move(file);
   return out;
@@ -431,7 +480,7 @@ LoadedJob load_jobs(YamlValue root, const std::string& file) {
 
   YamlValue resolved = *in.at("jobs").raw;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
-    resolved.children[j] = in_place(entries[j], jobs[j], resolved.children[j]);
+    resolved.children[j] = in_place(entries[j], jobs[j], resolved.children[j], near);
     JobOnNodes one{entries[j].name, {}, nullptr, location(entries[j].nodes_mark)};
     for (const int node : entries[j].nodes) one.nodes.emplace_back(node);
     one.job = std::make_shared<const JobSpec>(std::move(jobs[j].spec));

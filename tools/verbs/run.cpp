@@ -16,6 +16,7 @@
 #include "emulator/traffic/traffic.h"
 #include "emulator/tuner/tuner.h"
 #include "profiles/error.h"
+#include "profiles/load/config.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/expectation.h"
@@ -280,14 +281,16 @@ int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
   return status;
 }
 
-// The command line without --print-launch and its value.
-Argv without_launch(const Argv& argv) {
+// The command line of each process: without --print-launch and its value. Launchers may leave the
+// environment behind, so what it says of the job becomes -s flags, which those of `argv` overrule.
+Argv launched(const Argv& argv) {
   constexpr std::string_view kFlag = "--print-launch";
   const auto is_launcher = [](const std::string& word) {
     return std::find(std::begin(kLaunchers), std::end(kLaunchers), word) != std::end(kLaunchers);
   };
-  Argv rest;
-  for (std::size_t i = 0; i < argv.size(); ++i) {
+  Argv rest(argv.begin(), argv.begin() + 2);  // ghostrank run
+  for (const std::string& text : environment_overrides()) rest.insert(rest.end(), {"-s", text});
+  for (std::size_t i = 2; i < argv.size(); ++i) {
     if (argv[i] == kFlag) {
       if (i + 1 < argv.size() && is_launcher(argv[i + 1])) ++i;
     } else if (!argv[i].starts_with(std::string(kFlag) + "=")) {
@@ -303,8 +306,12 @@ int verb_run(const Argv& argv) {
   RunFlags flags;
   if (!read_flags(argv, flags)) return 0;
   if (!flags.launch.empty()) {
+    if (flags.job.path == "-")
+      throw Error(
+          "--print-launch: every process reads the job, and launchers give standard input to one "
+          "of them or none; give the job's file");
     const LoadedJob job = load(flags.job);
-    std::fputs(launch_lines(flags.launch, job.spec, without_launch(argv)).c_str(), stdout);
+    std::fputs(launch_lines(flags.launch, job.spec, launched(argv)).c_str(), stdout);
     return 0;
   }
   const World world = world_from_environment();

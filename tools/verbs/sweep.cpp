@@ -13,6 +13,7 @@
 #include "emulator/host/host_facts.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/load/config.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
@@ -34,6 +35,18 @@ struct SweepFlags {
   int at_once = 0;  // 0: as the fabric allows
   bool quiet = false, allow_unfaithful = false, print_config = false, dry_run = false;
 };
+
+// Refuses flags that say what the grid says.
+SweepGrid grid_of(const SweepFlags& flags) {
+  SweepGrid grid = parse_grid(flags.grid);
+  for (const SweepAxis& axis : grid.axes) {
+    if (axis.key == "run.seed" && flags.job.seed)
+      throw Error("--seed and run.seed of the grid both say the seed; leave --seed out");
+    if (gives(flags.job.overrides, axis.key))
+      throw Error("-s and the grid both give " + axis.key + "; leave -s " + axis.key + " out");
+  }
+  return grid;
+}
 
 std::vector<std::string> settings_of(const SweepFlags& flags, const SweepGrid& grid,
                                      std::size_t point) {
@@ -59,10 +72,7 @@ Plan plan_of(const SweepFlags& flags) {
   if (flags.job.path == "-") throw Error("sweep reads its job for every point; give it a file");
   Plan plan;
   Sweep& sweep = plan.sweep;
-  sweep.grid = parse_grid(flags.grid);
-  for (const SweepAxis& axis : sweep.grid.axes)
-    if (axis.key == "run.seed" && flags.job.seed)
-      throw Error("--seed and run.seed of the grid both say the seed; leave --seed out");
+  sweep.grid = grid_of(flags);
   sweep.job = std::filesystem::path(flags.job.path).stem();
   std::string first_error;
   bool any = false;
@@ -90,7 +100,7 @@ Plan plan_of(const SweepFlags& flags) {
 // --print-config and --dry-run: every point under a head that says its values. Returns the exit
 // status: 1 if some points cannot be shown, a user's error if none can.
 int show_points(const SweepFlags& flags) {
-  const SweepGrid grid = parse_grid(flags.grid);
+  const SweepGrid grid = grid_of(flags);
   std::size_t shown = 0;
   for (std::size_t i = 0; i < grid.points(); ++i) {
     std::string head = "#";

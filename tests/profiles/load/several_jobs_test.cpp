@@ -1,4 +1,5 @@
 // `jobs` of a job file: how each job is loaded, and the texts that users read when it is wrong.
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -154,6 +155,32 @@ TEST_F(JobsInAFile, HaveLibrariesServersAndCompressionOfTheirOwn) {
   const Workload workload = plan_workload(all.spec);
   EXPECT_TRUE(workload.jobs[1].compressed.empty());
   EXPECT_FALSE(workload.jobs[2].compressed.empty());
+}
+
+// A job's own plugins, beside its file, are loaded with those beside `jobs`; one that both name is
+// loaded once. The config is played from the folder of the outer file.
+TEST_F(JobsInAFile, HavePluginsOfTheirOwn) {
+  std::filesystem::create_directory(folder_.path("sub"));
+  std::filesystem::copy_file(GHOSTRANK_EXAMPLE_PLUGIN, folder_.path("sub/ring.so"));
+  std::filesystem::copy_file(GHOSTRANK_ROUTING_PLUGIN, folder_.path("routing.so"));
+  folder_.write("sub/b.yaml",
+                kJob + "collectives: {plugins: [ring.so], allreduce: mine/two-way-ring}\n");
+  const auto config = [&](const std::string& plugins, const std::vector<std::string>& overrides) {
+    const LoadedJob both = load(outer("- {name: a, file: a.yaml, nodes: 0}\n"
+                                      "- {name: b, file: sub/b.yaml, nodes: 1-2}\n",
+                                      plugins + "fabric: {kind: virtual}\n"),
+                                overrides);
+    EXPECT_EQ(both.spec.jobs[1].job->collectives.algorithm(Func::all_reduce), "mine/two-way-ring");
+    return both.config_json;
+  };
+  const std::vector<std::string> routed = {
+      "cluster.topology={kind: leaf_spine, leaves: 2, routing: by-source}"};
+  for (const std::string& first :
+       {config("", {}), config("collectives: {plugins: [routing.so]}\n", routed),
+        config("collectives: {plugins: [sub/ring.so, routing.so]}\n", routed)}) {
+    const LoadedJob again = load_job(folder_.write("config.json", first), {});
+    EXPECT_EQ(again.config_json, first);
+  }
 }
 
 TEST_F(JobsInAFile, AgreeOnTheMachinesThatTheyShare) {

@@ -7,6 +7,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
+#include "profiles/load/config.h"
 #include "profiles/load/load.h"
 #include "tools/text/humane.h"
 
@@ -102,6 +103,18 @@ Overrides overrides_of(const BenchFlags& flags, std::optional<Func> func, int pr
   return o;
 }
 
+// Refuses a flag of bench beside -s for the same key, of which only one could count.
+void check_apart(const BenchFlags& flags) {
+  const auto check = [&](bool given, const char* flag, const char* key, const char* what) {
+    if (given && gives(flags.overrides, key))
+      throw Error(std::string(flag) + " and -s " + key + " both say " + what +
+                  "; give one of them");
+  };
+  check(flags.ranks.has_value(), "--ranks", "cluster.nodes", "how many nodes there are");
+  check(flags.iterations.has_value(), "-n", "run.iterations", "how many calls are timed");
+  check(flags.warmup.has_value(), "-w", "run.warmup", "how many calls come before them");
+}
+
 std::string transport_line(const LoadedJob& job, const Result& started) {
   std::set<std::string> names;
   for (const HostReport& host : started.hosts) {
@@ -145,6 +158,7 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   if (gpus_of_a_process(flags) && flags.gpus_per_node) {
     throw Error("-t, -g and --gpus-per-node all say how many GPUs a node has; give one of them");
   }
+  check_apart(flags);
   const std::string base = flags.cluster.empty() ? kStandard : "{}";
   Overrides overrides = overrides_of(flags, func, processes);
   const ClusterSize size =
