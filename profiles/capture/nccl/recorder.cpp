@@ -169,7 +169,8 @@ Handle Recorder::start_call(Handle comm, const CallFacts& facts) {
   call.facts = facts;
   call.facts.func = call.facts.algorithm = call.facts.protocol = {};  // NCCL's memory
   if (facts.p2p) call.facts.number = owner.messages[call.func]++;
-  call.start_us = now_us();
+  // Kernels of a group start together: only these times tell in which order its calls were made.
+  call.start_us = last_call_us_ = std::max(now_us(), last_call_us_ + 1);
   owner.calls.push_back(handle);
   return handle;
 }
