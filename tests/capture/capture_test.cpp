@@ -381,6 +381,29 @@ TEST_F(Capture, WritesOverlapsOfEachTensorOfItsProfile) {
   EXPECT_EQ(second.nonzero_elements(0) + second.nonzero_elements(1), 249'000u);
 }
 
+// With find_unused_parameters buckets are in the order of registration, and stay so.
+TEST_F(Capture, HasLayersInForwardOrderWhereDdpFindsUnusedParameters) {
+  const auto unused = [](std::string text) {
+    text.replace(text.find(R"("host")"), 0, R"("find_unused":true,)");
+    for (const auto& [from, to] :
+         {std::pair{R"(,\[1,1000000,[0-9]+,[0-9]+\])", ""},
+          {R"(\[0,"float32",500000,\[3,2\]\],.*\]\])", R"([0,"float32",750000,[0,1,2,3]]])"}})
+      text = std::regex_replace(text, std::regex(from), to);
+    return text;
+  };
+  for (int rank : {0, 1})
+    folder.write("rank" + std::to_string(rank) + ".jsonl", unused(test::made_records(rank)));
+  const Captured found = merge_capture(read_capture(folder.path("")));
+  ASSERT_EQ(found.layers.size(), 2u);
+  EXPECT_EQ(found.layers[0].name, "a");
+  EXPECT_EQ(found.layers[0].parameters, (std::vector<std::uint64_t>{249900, 100}));
+  EXPECT_EQ(found.layers[1].parameters, (std::vector<std::uint64_t>{499900, 100}));
+  EXPECT_EQ(found.buckets, (std::vector<std::size_t>{4}));
+  EXPECT_EQ(found.delays[0][1].forward, (std::vector<Nanos>{test::kForwardA, test::kForwardB}));
+  EXPECT_EQ(found.delays[0][1].backward,
+            (std::vector<Nanos>{test::kBackwardA, test::backward_of_last(7) - 500}));
+}
+
 TEST_F(Capture, RefusesWhatItCannotPlay) {
   EXPECT_NE(refusal(R"("backend":"gloo")", R"("backend":"mpi")").find("gloo's and NCCL's are"),
             std::string::npos);

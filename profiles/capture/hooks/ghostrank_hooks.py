@@ -205,11 +205,15 @@ class Recorder:
             "clock": clock, "timer": self.clock.timer, "torch": torch.__version__, "backend": self.backend(),
             "device": self.device.type, "device_name": self.clock.name,
             "model": type(self.ddp.module).__name__,
-            "bucket_cap_bytes": int(self.ddp.bucket_bytes_cap),
+            "bucket_cap_bytes": int(self.ddp.bucket_bytes_cap), "find_unused": self.finds_unused(),
             "parameters": [[name, owner, p.numel(), type_name(p.dtype)]
                            for (name, p), owner in zip(self.parameters, self.owners)],
             "buffers": [[type_name(b.dtype), b.numel()] for b in buffers],
         }
+
+    def finds_unused(self):
+        """Whether DDP looks for unused parameters in every step, and so never forms its buckets anew."""
+        return bool(self.ddp.find_unused_parameters) and not getattr(self.ddp, "static_graph", False)
 
     def group(self):
         """The ranks of the run that are the ranks of the module's group."""
