@@ -331,6 +331,7 @@ Captured merge_capture(const std::vector<CapturedRank>& given) {
                .type = first.formed.front().type,
                .device_name = first.timer == kCudaTimer ? first.device_name : "",
                .ranks = first.world,
+               .find_unused = first.find_unused,
                .bucket_cap_bytes = first.bucket_cap_bytes,
                .float_buffers = first.float_buffers,
                .integer_buffers = first.integer_buffers,

@@ -61,6 +61,7 @@ void check_same_script(const Scale& one, const Scale& other) {
   };
   if (sizes(a) != sizes(b)) refuse("layers");
   if (a.buckets != b.buckets) refuse("buckets");
+  if (a.find_unused != b.find_unused) refuse("find_unused_parameters");
   if (a.dtype != b.dtype) refuse("types of gradients");
   if (a.running_statistics != b.running_statistics || a.batch_counters != b.batch_counters)
     refuse("buffers");

@@ -37,6 +37,9 @@ constexpr std::array kKeys{
         "tensors in each of DDP's buckets, in the order in which gradients get ready; played where "
         "the job gives no size of buckets",
         1, kMaxNumel},
+    Key{"find_unused_parameters", KeyType::boolean, "false",
+        "DDP looks for parameters without a gradient: it never forms its buckets anew, and behind "
+        "the last one it sums which parameters were used"},
     Key{"recorded_ns", KeyType::any, kAbsent,
         "a list for each captured rank, in it a list for each step: before, forward by layer, "
         "loss, "
@@ -254,6 +257,7 @@ Model make_layers(const Settings& settings, const Mark& mark) {
   model.running_statistics = settings.integer("float_buffers");
   model.batch_counters = settings.integer("integer_buffers");
   model.buckets = bucket_tensors(settings, model, mark);
+  model.find_unused = settings.boolean("find_unused_parameters");
   if (const YamlValue* rows = settings.at("recorded_ns").raw)
     model.recorded = recorded_steps(*rows, model.layers.size());
   if (const YamlValue* facts = settings.at("capture").raw) model.capture = capture_facts(*facts);

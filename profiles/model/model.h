@@ -135,6 +135,7 @@ struct Model {
   std::uint64_t vocabulary = 0;
   std::vector<Layer> layers;
   bool measured = false;          // durations are given; FLOPs are unknown
+  bool find_unused = false;       // DDP looks for parameters without a gradient in every step
   Picoseconds optimizer = 0;      // measured
   std::optional<DataType> dtype;  // parameters' type in a measured model
   std::vector<std::size_t>

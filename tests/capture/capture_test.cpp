@@ -402,6 +402,12 @@ TEST_F(Capture, HasLayersInForwardOrderWhereDdpFindsUnusedParameters) {
   EXPECT_EQ(found.delays[0][1].forward, (std::vector<Nanos>{test::kForwardA, test::kForwardB}));
   EXPECT_EQ(found.delays[0][1].backward,
             (std::vector<Nanos>{test::kBackwardA, test::backward_of_last(7) - 500}));
+
+  const std::string profile = folder.path("net.profile.yaml");
+  ASSERT_EQ(merged_into(profile).status, 0);
+  const Model model =
+      *test::load_text("model: '" + profile + "'\nparallel: {framework: ddp}\n").spec.model;
+  EXPECT_TRUE(model.find_unused);
 }
 
 TEST_F(Capture, RefusesWhatItCannotPlay) {
