@@ -245,6 +245,7 @@ class Recorder:
     def refuse(self, why):
         """The run goes on, but gives no profile. Does not wait for the device, which may be recording a graph."""
         self.mode = "refused"
+        self.buckets = None
         self.file.write(json.dumps({"refused": why}) + "\n")
         self.file.flush()
 
@@ -306,6 +307,9 @@ class Recorder:
 
     def ended(self, began, end):
         """A step has ended: writes it down and decides what the next one is."""
+        if self.buckets and self.forwards != 1:  # these would be the buckets of several backwards
+            self.refuse(f"a step accumulates the gradients of {self.forwards} forwards")
+            return
         if self.mode == "on":
             self.write({"step": self.step, "mode": "on", "end": end, "forward": self.forward, "modules": self.modules,
                         "backward": self.backward, "gradients": self.gradients, "buckets": self.reduced,
