@@ -34,6 +34,11 @@ Scale scale_of(YamlValue description) {
     fail(description.mark,
          "there are no recorded steps in it; several files are fitted where 'profile capture' "
          "wrote them");
+  if (out.model.capture->step.empty())
+    fail(
+        description.mark,
+        "there are no times of its steps (step_ns), as of a profile that was rescaled; a fit needs "
+        "captures of real runs");
   out.steps = out.model.recorded.front().size();
   for (const YamlValue& rank : description.find("recorded_ns")->children)
     for (const YamlValue& step : rank.children) {

@@ -238,6 +238,10 @@ TEST(Anonymise, LeavesNoNameAndChangesNoDelay) {
   Workload program = programs("ddp");
   anonymise_program(program);
   const std::string text = program_profile(program, {});
+  YamlValue made_up = capture_at(2, 0);
+  rescale_model(made_up, {4, {}}, comments);
+  EXPECT_NE(refusal(capture_at(2, 0), std::move(made_up)).find("a profile that was rescaled"),
+            std::string::npos);
   EXPECT_EQ(text.find("forward"), std::string::npos);
   EXPECT_EQ(text.find("bucket"), std::string::npos);
   EXPECT_EQ(counts(program), counts(programs("ddp")));
