@@ -55,7 +55,8 @@ constexpr std::array kLayerKeys{
 
 constexpr double kMaxNanos = 1e15;
 constexpr std::array kCaptureKeys{
-    Key{"ranks", KeyType::integer, kRequired, "processes of the captured run", 1, 65536},
+    Key{"ranks", KeyType::integer, kRequired, "processes of the captured run", 1,
+        kMostCaptureRanks},
     Key{"backend", KeyType::string, "gloo", "its process group"},
     Key{"torch", KeyType::string, "", "its version of PyTorch"},
     Key{"bucket_cap_mb", KeyType::number, "25", "DDP's bucket_cap_mb", 0, 1e6},

@@ -117,6 +117,8 @@ struct StepTimes {
   std::vector<Picoseconds> copies;
 };
 
+inline constexpr int kMostCaptureRanks = 65536;
+
 // What `ghostrank profile capture` found besides the layers. Lists of times are in nanoseconds.
 struct CaptureFacts {
   int ranks = 0;
