@@ -201,6 +201,14 @@ TEST_F(Formats, JsonErrorsHaveLineAndColumn) {
             "0.json:1:74: nested too deep; no trace is");
 }
 
+TEST_F(Formats, RefuseTracesWithoutAnythingToPlay) {
+  const std::string nothing = ": there is nothing in it that is played";
+  EXPECT_EQ(refused("0.goal", "num_ranks 1\nrank 0 {\n}\n"), "0.goal" + nothing);
+  EXPECT_EQ(refused("0.json", R"({"schema": "1.0.4-chakra.0.0.4", "nodes": [)"
+                              R"({"id": 2, "name": "gloo:all_reduce", "ctrl_deps": 1}]})"),
+            "0.json" + nothing + "; calls are taken from its record_param_comms, and it has none");
+}
+
 // A line of the Inspector: one collective in a communicator of two ranks.
 std::string line(int rank, const std::string& version, const std::string& body) {
   return R"({"header": {"id": "0xa", "rank": )" + std::to_string(rank) +
