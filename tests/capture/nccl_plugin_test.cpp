@@ -225,11 +225,18 @@ TEST(NcclRecorder, WritesWhatIsOpenWhenItIsClosedAndIgnoresWhatComesAfter) {
   EXPECT_EQ(lines_of(files[0]).size(), 2u) << "the call and its proxy operation";
 }
 
+TEST(NcclRecorder, MakesItsFolder) {
+  const test::Folder folder;
+  const nccl::Recorder recorder(folder.path("runs/calls"));
+  EXPECT_TRUE(recorder.works());
+}
+
 TEST(NcclRecorder, SaysWhereItCannotWrite) {
-  const test::Outcome outcome = test::shell("GHOSTRANK_PROFILER_DIR=/nowhere " GHOSTRANK_NCCL_HOST
-                                            " " GHOSTRANK_NCCL_PLUGIN " 6 0 1");
+  const test::Outcome outcome =
+      test::shell("GHOSTRANK_PROFILER_DIR=/dev/null/calls " GHOSTRANK_NCCL_HOST
+                  " " GHOSTRANK_NCCL_PLUGIN " 6 0 1");
   EXPECT_EQ(outcome.status, 1) << "init() fails, so NCCL goes on without the plugin";
-  EXPECT_NE(outcome.text.find("/nowhere/nccl-"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("/dev/null/calls/nccl-"), std::string::npos) << outcome.text;
 }
 
 }  // namespace
