@@ -217,7 +217,7 @@ void backward_delays(const CapturedRank& rank, const Layers& layers, const Captu
     if (last < 0 && !rank.layers_are_buckets)
       refuse_step(rank, step,
                   "parameter " + quote(rank.parameters[layers.runs[run].front()].name) +
-                      " got no gradient");
+                      " got no gradient; capture such a run with --layers buckets");
     Nanos end = std::max(at, last);
     if (run + 1 == layers.bucket_end[bucket]) {
       if (launched[bucket] < 0) refuse_step(rank, step, "a bucket was not reduced");
