@@ -186,6 +186,23 @@ TEST_F(Capture, PlaysWhatHoldsUpTheLastAllReduces) {
   for (const json& row : rows) EXPECT_NEAR(row["error"].get<double>(), 0, 0.015) << row;
 }
 
+// Its all-reduces are delays, because a job of one rank plays none.
+TEST_F(Capture, OfOneProcessPlaysWhatItsAllReducesTook) {
+  Captured found = merge_capture(made());
+  EXPECT_EQ(add_work_on_reductions(found, {}), test::kReduce - test::kBackwardA);
+
+  const test::Folder alone;
+  std::string text = test::made_records(0);
+  text.replace(text.find(R"("world":2)"), 9, R"("world":1)");
+  alone.write("rank0.jsonl", text);
+  const std::string profile = folder.path("one.yaml");
+  const Outcome captured = shell(GHOSTRANK_BINARY " profile capture --merge '" + alone.path("") +
+                                 "' -o '" + profile + "'");
+  ASSERT_EQ(captured.status, 0) << captured.text;
+  const Outcome checked = shell(GHOSTRANK_BINARY " profile check --within 0.01 '" + profile + "'");
+  EXPECT_EQ(checked.status, 0) << checked.text;
+}
+
 TEST_F(Capture, FindsTheCostOfCalls) {
   const CallCost one = call_cost(merge_capture(made()).reductions);
   EXPECT_FALSE(one.per_call_known);  // every span holds both buckets
