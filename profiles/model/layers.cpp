@@ -203,7 +203,6 @@ CaptureFacts capture_facts(const YamlValue& value) {
   out.nic_latency = given.micros("nic_latency_us");
   out.step = given.integers("step_ns");
   out.held_out = given.integers("held_out_ns");
-  out.bucket = given.integers("bucket_ns");
   return out;
 }
 

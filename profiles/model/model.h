@@ -127,7 +127,6 @@ struct CaptureFacts {
   double nic_rate_bps = 0;  // at which the run's all-reduces moved their bytes
   Picoseconds nic_latency = 0;
   std::vector<std::int64_t> step, held_out;  // steps that were recorded, and that were not
-  std::vector<std::int64_t> bucket;          // by bucket: median from its last launch to its end
 };
 
 struct Model {
