@@ -16,6 +16,11 @@ void drop(YamlValue& map, std::string_view key) {
   std::erase_if(map.children, [&](const YamlValue& child) { return child.key == key; });
 }
 
+// What was measured with other ranks, or over another network, is no time of this profile's run.
+void drop_times(YamlValue& capture) {
+  for (const char* key : {"held_out_ns", "step_ns", "bucket_ns"}) drop(capture, key);
+}
+
 // Elements of a call among `to` ranks, from those of `op`, a call among `from` ranks.
 std::uint64_t rescaled_count(const Op& op, std::uint64_t from, std::uint64_t to) {
   switch (op.func) {
@@ -62,8 +67,11 @@ void put_scalar(YamlValue& map, const char* key, const std::string& text, bool q
 }
 
 void put_ranks(YamlValue& capture, int ranks) {
+  if (ranks > kMostCaptureRanks)
+    throw Error("--dp: a captured model has at most " + std::to_string(kMostCaptureRanks) +
+                " ranks, not " + std::to_string(ranks));
   put_scalar(capture, "ranks", std::to_string(ranks));
-  for (const char* key : {"held_out_ns", "step_ns", "bucket_ns"}) drop(capture, key);
+  drop_times(capture);
 }
 
 void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>& comments) {
@@ -85,6 +93,7 @@ void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>
   }
   if (to.rate_bps) {
     put_scalar(*capture, "nic_rate", rate_text(*to.rate_bps));
+    drop_times(*capture);
     comments.emplace_back("assumed: the network's rate, as given");
   }
 }

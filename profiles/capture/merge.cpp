@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <span>
 
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
@@ -29,7 +30,8 @@ void check_together(const std::vector<CapturedRank>& ranks) {
              "data-parallel ranks is captured");
     if (one.world != first.world || !seen.insert(one.rank).second ||
         one.parameters != first.parameters || one.plain != first.plain ||
-        one.layers_are_buckets != first.layers_are_buckets || one.timer != first.timer ||
+        one.layers_are_buckets != first.layers_are_buckets ||
+        one.find_unused != first.find_unused || one.timer != first.timer ||
         one.backend != first.backend)
       refuse("is not of the same run as " + first.file + "; give the records of one run");
     if (one.device != "cpu" && one.timer != kCudaTimer)
@@ -96,6 +98,28 @@ struct Layers {
   std::vector<std::size_t> layer_of;             // by parameter, in forward order
 };
 
+// By parameter, in the first recorded step; 0: not told.
+std::vector<Nanos> ready_times(const CapturedRank& rank) {
+  std::vector<Nanos> out(rank.parameters.size());
+  const auto step = std::find_if(rank.steps.begin(), rank.steps.end(),
+                                 [](const CapturedStep& one) { return one.mode == Mode::on; });
+  if (step != rank.steps.end())
+    for (const CapturedMoment& one : step->gradients) out[one.parameter] = one.at;
+  return out;
+}
+
+// Puts the runs of a bucket that is in the order of registration into that in which they get ready.
+void put_as_ready(std::span<std::vector<std::uint32_t>> runs, const std::vector<Nanos>& ready) {
+  const auto last = [&](const std::vector<std::uint32_t>& run) {
+    Nanos at = 0;
+    for (const std::uint32_t p : run) at = std::max(at, ready[p]);
+    return at;
+  };
+  for (auto& run : runs) std::reverse(run.begin(), run.end());
+  std::stable_sort(runs.begin(), runs.end(),
+                   [&](const auto& a, const auto& b) { return last(a) < last(b); });
+}
+
 Layers layers_of(const CapturedRank& rank) {
   if (rank.steps.empty())
     throw Error(rank.file +
@@ -105,8 +129,10 @@ Layers layers_of(const CapturedRank& rank) {
     throw Error(rank.file + ": there are no buckets; let the script train for more steps");
   Layers out;
   std::vector<bool> ready(rank.parameters.size());
+  const std::vector<Nanos> ready_at = ready_times(rank);
   for (const CapturedBucket& bucket : rank.formed) {
     const std::string* module = nullptr;
+    const std::size_t first_run = out.runs.size();
     for (const std::uint32_t p : bucket.parameters) {
       if (ready[p]) throw Error(rank.file + ": a parameter lies in two buckets");
       ready[p] = true;
@@ -121,6 +147,7 @@ Layers layers_of(const CapturedRank& rank) {
     if (bucket.type != "float32" && bucket.type != "float16" && bucket.type != "bfloat16")
       throw Error(rank.file + ": gradients of " + bucket.type +
                   " are not played; float32, float16 and bfloat16 are");
+    if (rank.find_unused) put_as_ready(std::span(out.runs).subspan(first_run), ready_at);
     out.bucket_end.push_back(out.runs.size());
   }
   for (std::size_t p = 0; p < ready.size(); ++p)
@@ -190,7 +217,7 @@ void backward_delays(const CapturedRank& rank, const Layers& layers, const Captu
     if (last < 0 && !rank.layers_are_buckets)
       refuse_step(rank, step,
                   "parameter " + quote(rank.parameters[layers.runs[run].front()].name) +
-                      " got no gradient");
+                      " got no gradient; capture such a run with --layers buckets");
     Nanos end = std::max(at, last);
     if (run + 1 == layers.bucket_end[bucket]) {
       if (launched[bucket] < 0) refuse_step(rank, step, "a bucket was not reduced");
@@ -304,6 +331,7 @@ Captured merge_capture(const std::vector<CapturedRank>& given) {
                .type = first.formed.front().type,
                .device_name = first.timer == kCudaTimer ? first.device_name : "",
                .ranks = first.world,
+               .find_unused = first.find_unused,
                .bucket_cap_bytes = first.bucket_cap_bytes,
                .float_buffers = first.float_buffers,
                .integer_buffers = first.integer_buffers,

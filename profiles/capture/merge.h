@@ -57,6 +57,7 @@ struct Captured {
   std::string model, torch, backend, type;  // type of the gradients
   std::string device_name;                  // whose times these are; empty: the host's
   int ranks = 0;
+  bool find_unused = false;  // as CapturedRank's
   std::uint64_t bucket_cap_bytes = 0, float_buffers = 0, integer_buffers = 0;
   std::vector<CaptureLayer> layers;                       // in forward order
   std::vector<std::size_t> buckets;                       // tensors in each

@@ -13,6 +13,7 @@ namespace {
 struct Span {
   std::uint64_t calls = 0, bytes = 0;
   Nanos begin = 0, end = 0;  // last launch of the first one, last end of all
+  Nanos launched = 0;        // last launch of the last one
 };
 
 std::vector<Span> spans_of(std::vector<CaptureReduction> step) {
@@ -21,11 +22,12 @@ std::vector<Span> spans_of(std::vector<CaptureReduction> step) {
   std::vector<Span> out;
   for (const CaptureReduction& call : step) {
     if (out.empty() || call.launched >= out.back().end)
-      out.push_back({0, 0, call.launched, call.ended});
+      out.push_back({0, 0, call.launched, call.ended, call.launched});
     Span& span = out.back();
     ++span.calls;
     span.bytes += call.bytes;
     span.end = std::max(span.end, call.ended);
+    span.launched = call.launched;
   }
   return out;
 }
@@ -101,8 +103,8 @@ Nanos add_work_on_reductions(Captured& captured, const CallCost& cost) {
       const double seconds = static_cast<double>(last.calls) * cost.per_call +
                              static_cast<double>(last.bytes) * cost.per_byte;
       CaptureDelays& step = of_rank[s];
-      added.push_back(std::max<Nanos>(
-          0, step.reduced - last.begin - static_cast<Nanos>(std::llround(1e9 * seconds))));
+      const Nanos played = last.begin + static_cast<Nanos>(std::llround(1e9 * seconds));
+      added.push_back(std::max<Nanos>(0, step.reduced - std::max(played, last.launched)));
       step.after += added.back();
     }
   }

@@ -117,7 +117,9 @@ std::string capture_profile(const Captured& captured, const CaptureNetwork& netw
     out += "float_buffers: " + std::to_string(captured.float_buffers) + "\n";
   if (captured.integer_buffers > 0)
     out += "integer_buffers: " + std::to_string(captured.integer_buffers) + "\n";
-  out += "buckets: " + list(captured.buckets) + "\n" + capture_lines(captured, network);
+  out += "buckets: " + list(captured.buckets) + "\n";
+  if (captured.find_unused) out += "find_unused_parameters: true\n";
+  out += capture_lines(captured, network);
   out += "recorded_ns:\n";
   for (const auto& rank : captured.delays) {
     out += "  -\n";

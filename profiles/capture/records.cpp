@@ -133,6 +133,10 @@ class Reader {
     out_.model = text(tape, root, "model");
     out_.bucket_cap_bytes =
         static_cast<std::uint64_t>(integer(tape, root, "bucket_cap_bytes", kMaxElements));
+    if (const JsonNode* find = tape.find(root, "find_unused")) {
+      if (find->kind != JsonNode::Kind::boolean) fail("find_unused is neither true nor false");
+      out_.find_unused = find->integer != 0;
+    }
     for_each(tape, root, "parameters", 4, [&](const auto& at) {
       CapturedParameter one{text(*at[0], "a name"), text(*at[1], "a module"),
                             text(*at[3], "a type"), 0};

@@ -4,8 +4,8 @@
 //   {"ghostrank_capture": 1, "mode": "hooks", "layers": "modules" | "buckets", "rank", "world",
 //   "group": [rank of the run, ...], "host", "clock",
 //    "timer": "host" | "cuda events", "torch", "backend", "device", "device_name", "model",
-//    "bucket_cap_bytes", "parameters": [[name, module, elements, type], ...], "buffers": [[type,
-//    elements], ...]} the first line
+//    "bucket_cap_bytes", "find_unused", "parameters": [[name, module, elements, type], ...],
+//    "buffers": [[type, elements], ...]} the first line
 //   {"step": 4, "mode": "warm" | "off" | "switch", "end": ns}                   not recorded
 //   {"step": 6, "mode": "on", "end": ns, "forward": [begin, begin behind the broadcast of buffers,
 //    end], "modules": [[first parameter, entered], ...], "backward": [begin, end],
@@ -23,11 +23,12 @@
 // Times are nanoseconds of the clock that the header names; equal names are one clock. `timer`:
 // whether a time is when the host launched the work ("host", also if the key is missing) or when
 // the device reached it. With layers by bucket there are no modules and gradients; if `layers` is
-// missing, layers are by module. `rank` and `world` are those of the module's process group, and
-// `group` says which of the run's ranks that has (missing: not known). A step ends when its
-// optimizer has stepped. Magnitudes are counted from 2^(k/4) up to 2^((k+1)/4). Of the bucket's
-// blocks that begin in a parameter, n are nonzero on exactly 0, 1, 2 ... ranks. Input is not
-// trusted. Threading: plain values.
+// missing, layers are by module. With `find_unused` (missing: false) DDP's buckets keep the order
+// of registration. `rank` and `world` are those of the module's process group, and `group` says
+// which of the run's ranks that has (missing: not known). A step ends when its optimizer has
+// stepped. Magnitudes are counted from 2^(k/4) up to 2^((k+1)/4). Of the bucket's blocks that begin
+// in a parameter, n are nonzero on exactly 0, 1, 2 ... ranks. Input is not trusted. Threading:
+// plain values.
 #pragma once
 
 #include <cstdint>
@@ -97,6 +98,7 @@ struct CapturedRank {
   std::string file, clock, timer, torch, backend, device, device_name, model;
   bool plain = false;               // only the ends of steps
   bool layers_are_buckets = false;  // else runs of a module's parameters
+  bool find_unused = false;         // find_unused_parameters, of a graph that is not static
   int rank = 0, world = 1;
   std::vector<int> group;  // ranks of the run; empty: not known
   std::uint64_t bucket_cap_bytes = 0;

@@ -33,6 +33,11 @@ Scale scale_of(YamlValue description) {
     fail(description.mark,
          "there are no recorded steps in it; several files are fitted where 'profile capture' "
          "wrote them");
+  if (out.model.capture->step.empty())
+    fail(
+        description.mark,
+        "there are no times of its steps (step_ns), as of a profile that was rescaled; a fit needs "
+        "captures of real runs");
   out.steps = out.model.recorded.front().size();
   for (const YamlValue& rank : description.find("recorded_ns")->children)
     for (const YamlValue& step : rank.children) {
@@ -60,6 +65,7 @@ void check_same_script(const Scale& one, const Scale& other) {
   };
   if (sizes(a) != sizes(b)) refuse("layers");
   if (a.buckets != b.buckets) refuse("buckets");
+  if (a.find_unused != b.find_unused) refuse("find_unused_parameters");
   if (a.dtype != b.dtype) refuse("types of gradients");
   if (a.running_statistics != b.running_statistics || a.batch_counters != b.batch_counters)
     refuse("buffers");

@@ -37,6 +37,9 @@ constexpr std::array kKeys{
         "tensors in each of DDP's buckets, in the order in which gradients get ready; played where "
         "the job gives no size of buckets",
         1, kMaxNumel},
+    Key{"find_unused_parameters", KeyType::boolean, "false",
+        "DDP looks for parameters without a gradient: it never forms its buckets anew, and behind "
+        "the last one it sums which parameters were used"},
     Key{"recorded_ns", KeyType::any, kAbsent,
         "a list for each captured rank, in it a list for each step: before, forward by layer, "
         "loss, "
@@ -52,7 +55,8 @@ constexpr std::array kLayerKeys{
 
 constexpr double kMaxNanos = 1e15;
 constexpr std::array kCaptureKeys{
-    Key{"ranks", KeyType::integer, kRequired, "processes of the captured run", 1, 65536},
+    Key{"ranks", KeyType::integer, kRequired, "processes of the captured run", 1,
+        kMostCaptureRanks},
     Key{"backend", KeyType::string, "gloo", "its process group"},
     Key{"torch", KeyType::string, "", "its version of PyTorch"},
     Key{"bucket_cap_mb", KeyType::number, "25", "DDP's bucket_cap_mb", 0, 1e6},
@@ -199,7 +203,6 @@ CaptureFacts capture_facts(const YamlValue& value) {
   out.nic_latency = given.micros("nic_latency_us");
   out.step = given.integers("step_ns");
   out.held_out = given.integers("held_out_ns");
-  out.bucket = given.integers("bucket_ns");
   return out;
 }
 
@@ -254,6 +257,7 @@ Model make_layers(const Settings& settings, const Mark& mark) {
   model.running_statistics = settings.integer("float_buffers");
   model.batch_counters = settings.integer("integer_buffers");
   model.buckets = bucket_tensors(settings, model, mark);
+  model.find_unused = settings.boolean("find_unused_parameters");
   if (const YamlValue* rows = settings.at("recorded_ns").raw)
     model.recorded = recorded_steps(*rows, model.layers.size());
   if (const YamlValue* facts = settings.at("capture").raw) model.capture = capture_facts(*facts);

@@ -117,6 +117,8 @@ struct StepTimes {
   std::vector<Picoseconds> copies;
 };
 
+inline constexpr int kMostCaptureRanks = 65536;
+
 // What `ghostrank profile capture` found besides the layers. Lists of times are in nanoseconds.
 struct CaptureFacts {
   int ranks = 0;
@@ -125,7 +127,6 @@ struct CaptureFacts {
   double nic_rate_bps = 0;  // at which the run's all-reduces moved their bytes
   Picoseconds nic_latency = 0;
   std::vector<std::int64_t> step, held_out;  // steps that were recorded, and that were not
-  std::vector<std::int64_t> bucket;          // by bucket: median from its last launch to its end
 };
 
 struct Model {
@@ -135,6 +136,7 @@ struct Model {
   std::uint64_t vocabulary = 0;
   std::vector<Layer> layers;
   bool measured = false;          // durations are given; FLOPs are unknown
+  bool find_unused = false;       // DDP looks for parameters without a gradient in every step
   Picoseconds optimizer = 0;      // measured
   std::optional<DataType> dtype;  // parameters' type in a measured model
   std::vector<std::size_t>

@@ -65,6 +65,9 @@ void reduce_bucket(ProgramBuilder& out, const Plan& plan, std::size_t b) {
 // marks behind the buckets' calls.
 void finish(ProgramBuilder& out, const Plan& plan,
             const std::vector<ProgramBuilder::Mark>& reduced) {
+  if (plan.model.find_unused)
+    out.collective(kComm, "used parameters", Func::all_reduce, kDataParallel, DataType::int32,
+                   plan.model.tensors());
   std::size_t tensor = plan.times.copies.size();
   for (std::size_t b = 0; b < reduced.size() && tensor > 0; ++b) {
     out.wait(reduced[b]);
@@ -182,16 +185,17 @@ std::vector<Bucket> buckets_of(const JobSpec& spec) {
 // every recorded step, beginning with step `first`.
 Role role_of(Plan plan, Launch launch, const std::vector<StepTimes>& recorded, std::size_t first) {
   Role role{"ddp", {}};
-  if (!plan.by_tensor) {
+  const bool flat = launch == Launch::flat;
+  const bool learns = !plan.by_tensor && (flat || !plan.model.find_unused);
+  if (learns) {
     role.iterations.push_back(first_iteration(plan));
-    if (launch != Launch::flat) role.iterations.push_back(later_iteration(plan, launch, true));
+    if (!flat) role.iterations.push_back(later_iteration(plan, launch, true));
   }
-  if (recorded.empty() && (plan.by_tensor || launch != Launch::flat))
+  if (recorded.empty() && (!learns || !flat))
     role.iterations.push_back(later_iteration(plan, launch, false));
   for (std::size_t i = 0; i < recorded.size(); ++i) {
     plan.times = recorded[(first + i) % recorded.size()];
-    role.iterations.push_back(launch == Launch::flat ? first_iteration(plan)
-                                                     : later_iteration(plan, launch, false));
+    role.iterations.push_back(flat ? first_iteration(plan) : later_iteration(plan, launch, false));
   }
   return role;
 }
@@ -252,21 +256,24 @@ Workload recorded_workload(const JobSpec& spec, const Plan& plan) {
 
 std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
                                 std::uint64_t first_bytes, std::uint64_t cap_bytes) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> tensors;  // elements, layer; as registered
+  for (std::size_t layer = 0; layer < model.layers.size(); ++layer)
+    for (const auto& tensor : model.layers[layer].parameters)
+      tensors.emplace_back(tensor.numel, layer);
+  if (!model.find_unused) std::reverse(tensors.begin(), tensors.end());
   std::vector<Bucket> buckets;
   Bucket open;
-  for (std::size_t layer = model.layers.size(); layer-- > 0;) {
-    const auto& parameters = model.layers[layer].parameters;
-    for (auto tensor = parameters.rbegin(); tensor != parameters.rend(); ++tensor) {
-      open.numel += tensor->numel;
-      open.bytes += tensor->numel * element_bytes;
-      open.last_layer = layer;
-      ++open.tensors;
-      if (open.bytes < (buckets.empty() ? first_bytes : cap_bytes)) continue;
-      buckets.push_back(open);
-      open = {};
-    }
+  for (const auto& [numel, layer] : tensors) {
+    open.numel += numel;
+    open.bytes += numel * element_bytes;
+    open.last_layer = open.tensors == 0 ? layer : std::min(open.last_layer, layer);
+    ++open.tensors;
+    if (open.bytes < (buckets.empty() ? first_bytes : cap_bytes)) continue;
+    buckets.push_back(open);
+    open = {};
   }
   if (open.tensors > 0) buckets.push_back(open);
+  if (model.find_unused) std::reverse(buckets.begin(), buckets.end());
   return buckets;
 }
 

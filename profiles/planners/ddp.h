@@ -12,6 +12,9 @@
 //   comm                 |       [ bucket 0 ][ bucket 1 ] .. [ last ]|
 // clang-format on
 //
+// With find_unused_parameters the buckets stay as they were made, so all iterations are alike, and
+// behind the last bucket follows an all-reduce of an int32 for each parameter: whether it was used.
+//
 // Over gloo two all-reduces run at a time, because PyTorch gives a gloo process group two threads
 // that serve one queue.
 //
@@ -37,7 +40,8 @@ struct Bucket {
 };
 
 // Assigns tensors in reverse registration order. A bucket closes as soon as it holds `first_bytes`
-// (bucket 0) or `cap_bytes` (the others), so its last tensor may exceed the limit.
+// (bucket 0) or `cap_bytes` (the others), so its last tensor may exceed the limit. With
+// find_unused_parameters they are assigned in registration order, and the list is then reversed.
 std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
                                 std::uint64_t first_bytes, std::uint64_t cap_bytes);
 

@@ -66,6 +66,28 @@ TEST(Rescale, KeepsGradientsAndDelaysOfACapture) {
   EXPECT_EQ(comments.size(), 4u);
 }
 
+TEST(Rescale, SaysHowManyRanksACapturedModelMayHave) {
+  const test::Folder folder;
+  YamlValue profile = captured(folder);
+  std::vector<std::string> comments;
+  EXPECT_EQ(test::error_of([&] {
+              rescale_model(profile, {70'000, {}}, comments);
+            }),
+            "--dp: a captured model has at most 65536 ranks, not 70000");
+}
+
+TEST(Rescale, ToAnotherNetworkKeepsNoTimesOfTheRun) {
+  const test::Folder folder;
+  YamlValue profile = captured(folder);
+  ASSERT_FALSE(model_of(profile).capture->held_out.empty());
+  std::vector<std::string> comments;
+  rescale_model(profile, {0, 25e9}, comments);
+  const CaptureFacts facts = *model_of(profile).capture;
+  EXPECT_EQ(facts.ranks, 2);
+  EXPECT_TRUE(facts.step.empty());
+  EXPECT_TRUE(facts.held_out.empty());
+}
+
 Workload programs(const std::string& framework) {
   return plan_workload(test::load_text("model: gpt2\ndevice: h100-sxm\n"
                                        "cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 2}\n"
@@ -215,6 +237,10 @@ TEST(FitScales, RefusesCapturesThatContradictEachOther) {
   EXPECT_NE(refusal(capture_at(2, 0), capture_at(4, 0, 300)).find("more than twice as slow"),
             std::string::npos);
   EXPECT_NE(refusal(capture_at(2, 60'000'000), capture_at(4, 0)).find("the backward would take -"),
+            std::string::npos);
+  YamlValue made_up = capture_at(2, 0);
+  rescale_model(made_up, {4, {}}, comments);
+  EXPECT_NE(refusal(capture_at(2, 0), std::move(made_up)).find("a profile that was rescaled"),
             std::string::npos);
   YamlValue plain = parsed("kind: layers\nlayers: [{parameters: [3]}]");
   EXPECT_NE(refusal(plain, capture_at(2, 0)).find("no recorded steps"), std::string::npos);

@@ -186,6 +186,26 @@ TEST(NcclRecorder, WritesTheOldestOfTooManyCallsAndIgnoresWhatComesAfter) {
   for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i]["coll_perf"]["coll_sn"], i);
 }
 
+// NCCL starts the calls of a group within a microsecond; readers order them by these times.
+TEST(NcclRecorder, GivesEveryCallALaterTime) {
+  const test::Folder folder;
+  nccl::Recorder recorder(folder.path(""));
+  const nccl::Handle comm = recorder.add_comm({7, "c", 1, 1, 0});
+  for (const char* func : {"ReduceScatter", "AllReduce", "Broadcast", "AllGather"})
+    for (int i = 0; i < 100; ++i) {
+      nccl::CallFacts facts;
+      facts.func = func;
+      recorder.start_call(comm, facts);
+    }
+  recorder.close();
+  std::int64_t last = 0;
+  for (const json& line : lines_of(files_in(folder).at(0))) {
+    const std::int64_t start = line["coll_perf"]["event_trace_ts"]["coll_start_ts"];
+    EXPECT_GT(start, last);
+    last = start;
+  }
+}
+
 TEST(NcclRecorder, WritesWhatIsOpenWhenItIsClosedAndIgnoresWhatComesAfter) {
   const test::Folder folder;
   nccl::Recorder recorder(folder.path(""));
@@ -205,11 +225,18 @@ TEST(NcclRecorder, WritesWhatIsOpenWhenItIsClosedAndIgnoresWhatComesAfter) {
   EXPECT_EQ(lines_of(files[0]).size(), 2u) << "the call and its proxy operation";
 }
 
+TEST(NcclRecorder, MakesItsFolder) {
+  const test::Folder folder;
+  const nccl::Recorder recorder(folder.path("runs/calls"));
+  EXPECT_TRUE(recorder.works());
+}
+
 TEST(NcclRecorder, SaysWhereItCannotWrite) {
-  const test::Outcome outcome = test::shell("GHOSTRANK_PROFILER_DIR=/nowhere " GHOSTRANK_NCCL_HOST
-                                            " " GHOSTRANK_NCCL_PLUGIN " 6 0 1");
+  const test::Outcome outcome =
+      test::shell("GHOSTRANK_PROFILER_DIR=/dev/null/calls " GHOSTRANK_NCCL_HOST
+                  " " GHOSTRANK_NCCL_PLUGIN " 6 0 1");
   EXPECT_EQ(outcome.status, 1) << "init() fails, so NCCL goes on without the plugin";
-  EXPECT_NE(outcome.text.find("/nowhere/nccl-"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("/dev/null/calls/nccl-"), std::string::npos) << outcome.text;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 """Training scripts that do more than a forward, a backward and a step of an optimizer.
 
 others.py more: 23 steps with activation checkpoints, a ZeroRedundancyOptimizer and a second network beside DDP's
+others.py accumulate: as many, with two backwards in each, which all sum gradients
 others.py sparse | closure | join: a step of what is not captured
 """
 
@@ -60,12 +61,14 @@ of_critic = torch.optim.SGD(critic.parameters(), lr=1e-3)
 def train():
     x = torch.randn(8, 64, requires_grad=True)
     ddp(x).pow(2).mean().backward()
+    if WHAT == "accumulate":
+        ddp(x).pow(2).mean().backward()
     if WHAT == "more":
         critic(x).pow(2).mean().backward()
 
 
 with Join([ddp], divide_by_initial_world_size=False) if WHAT == "join" else contextlib.nullcontext():
-    for _ in range(23 if WHAT == "more" else 1):
+    for _ in range(23 if WHAT in ("more", "accumulate") else 1):
         optimizer.zero_grad()
         if WHAT == "closure":
             optimizer.step(train)

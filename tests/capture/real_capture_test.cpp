@@ -72,6 +72,7 @@ TEST_F(RealCapture, OfScriptsThatDoMore) {
   for (const auto& [what, why] :
        {std::pair<std::string, const char*>{"sparse", "gradients are sparse"},
         {"closure", "in a closure"},
+        {"accumulate", "accumulates the gradients of 2 forwards"},
         {"join", "divide_by_initial_world_size=False"}}) {
     const Outcome captured = capture(what);
     EXPECT_EQ(captured.status, 2) << what << ": " << captured.text;

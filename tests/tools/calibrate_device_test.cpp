@@ -189,6 +189,21 @@ std::string trace(const std::string& events) {
 
 const std::string kBf16 = "\"c10::BFloat16\"";
 
+TEST(KinetoKernels, AreOfOneDevice) {
+  const test::Folder folder;
+  const std::string text =
+      trace(op(1, "aten::mm", "[[64, 64], [64, 64]]", "[" + kBf16 + ", " + kBf16 + "]") +
+            kernel(1, 100, 20));
+  std::string other = text;
+  other.replace(other.find("H100"), 4, "A100");
+  const std::vector<std::string> paths{folder.write("a.json", text), folder.write("b.json", other)};
+  EXPECT_EQ(read_kineto_kernels({paths[0], paths[0]}).gpu, "NVIDIA H100");
+  EXPECT_NE(test::error_of([&] {
+              read_kineto_kernels(paths);
+            }).find("b.json: kernels of 'NVIDIA A100', and of 'NVIDIA H100' before"),
+            std::string::npos);
+}
+
 TEST(KinetoKernels, BelongToTheirOpsShapes) {
   const test::Folder folder;
   const std::string heads = "[4, 16, 1024, 64]";

@@ -183,6 +183,30 @@ TEST(NcclCheck, JoinsTheRanksOfACommunicator) {
   EXPECT_EQ(all.same, 6U);
 }
 
+// Four ranks dealt over two hosts: 0 and 2 on a, 1 and 3 on b (srun -m cyclic, mpirun --map-by
+// node). `ring` is channel 0's.
+std::string log_of_dealt_ranks(const std::string& ring) {
+  std::string text = "NCCL version 2.28.9+cuda12.9\n";
+  for (const int rank : {0, 1, 2, 3}) {
+    const std::string gpu = std::to_string(rank / 2), at = std::to_string(rank);
+    const std::string head = (rank % 2 == 0 ? "a:" : "b:") + at + ":7 [" + gpu + "] NCCL INFO ";
+    text += head + "ncclCommInitRank comm 0x1 rank " + at + " nranks 4 cudaDev " + gpu +
+            " nvmlDev " + gpu + " busId 1 commId 0x9 - Init START\n" + head + "comm 0x1 rank " +
+            at + " nRanks 4 nNodes 2 localRanks 2 localRank " + gpu + " MNNVL 0\n";
+    if (rank == 0) text += head + "Channel 00/01 : " + ring + "\n";
+  }
+  return text;
+}
+
+TEST(NcclCheck, TakesTheNodesOfRanksFromTheLog) {
+  // Leaves each node once, as NCCL does.
+  const NcclFindings all = findings(log_of_dealt_ranks("0 2 1 3"));
+  EXPECT_EQ(differing(all), std::vector<std::string>{});
+  EXPECT_EQ(all.same, 1U);
+  EXPECT_EQ(all.not_compared, 0U);
+  EXPECT_EQ(differing(findings(log_of_dealt_ranks("0 1 2 3"))), std::vector<std::string>{"rings"});
+}
+
 std::string call_of(int count, const char* comm = "0x1") {
   return "a:1:1 [3] NCCL INFO AllReduce: opCount 1 sendbuff 1 recvbuff 2 count " +
          std::to_string(count) + " datatype 7 op 0 root 0 comm " + comm + " [nranks=2] stream 3\n";

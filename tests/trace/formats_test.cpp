@@ -201,6 +201,14 @@ TEST_F(Formats, JsonErrorsHaveLineAndColumn) {
             "0.json:1:74: nested too deep; no trace is");
 }
 
+TEST_F(Formats, RefuseTracesWithoutAnythingToPlay) {
+  const std::string nothing = ": there is nothing in it that is played";
+  EXPECT_EQ(refused("0.goal", "num_ranks 1\nrank 0 {\n}\n"), "0.goal" + nothing);
+  EXPECT_EQ(refused("0.json", R"({"schema": "1.0.4-chakra.0.0.4", "nodes": [)"
+                              R"({"id": 2, "name": "gloo:all_reduce", "ctrl_deps": 1}]})"),
+            "0.json" + nothing + "; calls are taken from its record_param_comms, and it has none");
+}
+
 // A line of the Inspector: one collective in a communicator of two ranks.
 std::string line(int rank, const std::string& version, const std::string& body) {
   return R"({"header": {"id": "0xa", "rank": )" + std::to_string(rank) +
@@ -234,6 +242,27 @@ TEST_F(Formats, InspectorMakesDelaysOfWhatLiesBetweenKernels) {
       "0xa:\nallreduce 0xa uint8 17179869184 AllReduce\nrecord 0\nwait 1\nall_gather 0xa uint8 32 "
       "AllGather\n"
       "wait 1\nreduce_scatter 0xa uint8 16 ReduceScatter\n");
+}
+
+// The kernels of a group start together; the line of the call whose kernel ends first comes first.
+TEST_F(Formats, InspectorKeepsTheOrderOfCallsWhoseKernelsStartTogether) {
+  const auto grouped = [](const std::string& name, int number, int bytes, int enqueued, int stop) {
+    std::string text = call(name, number, bytes, 100, stop);
+    const std::string_view times = R"("event_trace_ts": {)";
+    return text.insert(text.find(times) + times.size(),
+                       R"("coll_start_ts": )" + std::to_string(enqueued) + ", ");
+  };
+  const std::string head = "compute:\n0xa:\n";
+  const auto play = [&](const std::string& first, const std::string& second) {
+    folder.write("h-0.log", line(0, "v4.2", first) + line(0, "v4.2", second));
+    folder.write("h-1.log", line(1, "v4.2", second) + line(1, "v4.2", first));
+    return program_of(replay(import_trace({folder.path("h-*.log")}, "", 0), {}).workload, 0);
+  };
+  // The number tells calls of one kind apart.
+  EXPECT_EQ(play(grouped("AllReduce", 1, 8, 90, 110), grouped("AllReduce", 0, 4, 90, 111)),
+            head + "allreduce 0xa uint8 4 AllReduce\nallreduce 0xa uint8 8 AllReduce\n");
+  EXPECT_EQ(play(grouped("AllReduce", 0, 8, 91, 110), grouped("ReduceScatter", 0, 4, 90, 111)),
+            head + "reduce_scatter 0xa uint8 4 ReduceScatter\nallreduce 0xa uint8 8 AllReduce\n");
 }
 
 TEST_F(Formats, InspectorRefusesTimesOfNoOneRun) {

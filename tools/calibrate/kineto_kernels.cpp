@@ -47,8 +47,13 @@ class Reader {
   void take_device(const JsonTape& json) {
     if (json.root().kind != JsonNode::Kind::array) return;
     for (const JsonNode& one : json.children(json.root()))
-      if (const JsonNode* name = json.find(one, "name"))
+      if (const JsonNode* name = json.find(one, "name")) {
         if (gpu_.empty()) gpu_ = name->text;
+        if (name->text != gpu_)
+          throw Error(*path_ + ": kernels of " + quote(name->text) + ", and of " + quote(gpu_) +
+                      " before; give traces of one device");
+        return;
+      }
   }
 
   double micros(const JsonTape& json, const char* key) const {

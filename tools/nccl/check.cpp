@@ -67,12 +67,13 @@ std::string place(const NcclLogComm& comm, Communicator& out) {
   const bool regular = comm.nodes * comm.ranks_per_node == comm.ranks;
   if (!all && !regular)
     return "the log does not say on which nodes its ranks are; log INIT of all ranks";
-  std::map<std::string, std::int32_t> number;
+  std::map<std::string, std::int32_t> node_of;  // by host, numbered as ranks first name them
+  for (const auto& [rank, member] : comm.members)
+    node_of.try_emplace(member.host, static_cast<std::int32_t>(node_of.size()));
+  // NCCL_HOSTID may make several nodes of one host.
+  const bool by_host = all && (!regular || std::ssize(node_of) == comm.nodes);
   for (int r = 0; r < comm.ranks; ++r)
-    out.node_of.push_back(
-        regular ? r / comm.ranks_per_node
-                : number.try_emplace(comm.members.at(r).host, static_cast<int>(number.size()))
-                      .first->second);
+    out.node_of.push_back(by_host ? node_of.at(comm.members.at(r).host) : r / comm.ranks_per_node);
   const auto known = [](const auto& member) { return member.second.gpu >= 0; };
   if (all && std::all_of(comm.members.begin(), comm.members.end(), known)) {
     for (const auto& [rank, member] : comm.members) out.gpu_of.push_back(member.gpu);

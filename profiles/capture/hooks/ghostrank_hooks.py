@@ -205,11 +205,15 @@ class Recorder:
             "clock": clock, "timer": self.clock.timer, "torch": torch.__version__, "backend": self.backend(),
             "device": self.device.type, "device_name": self.clock.name,
             "model": type(self.ddp.module).__name__,
-            "bucket_cap_bytes": int(self.ddp.bucket_bytes_cap),
+            "bucket_cap_bytes": int(self.ddp.bucket_bytes_cap), "find_unused": self.finds_unused(),
             "parameters": [[name, owner, p.numel(), type_name(p.dtype)]
                            for (name, p), owner in zip(self.parameters, self.owners)],
             "buffers": [[type_name(b.dtype), b.numel()] for b in buffers],
         }
+
+    def finds_unused(self):
+        """Whether DDP looks for unused parameters in every step, and so never forms its buckets anew."""
+        return bool(self.ddp.find_unused_parameters) and not getattr(self.ddp, "static_graph", False)
 
     def group(self):
         """The ranks of the run that are the ranks of the module's group."""
@@ -241,6 +245,7 @@ class Recorder:
     def refuse(self, why):
         """The run goes on, but gives no profile. Does not wait for the device, which may be recording a graph."""
         self.mode = "refused"
+        self.buckets = None
         self.file.write(json.dumps({"refused": why}) + "\n")
         self.file.flush()
 
@@ -302,6 +307,9 @@ class Recorder:
 
     def ended(self, began, end):
         """A step has ended: writes it down and decides what the next one is."""
+        if self.buckets and self.forwards != 1:  # these would be the buckets of several backwards
+            self.refuse(f"a step accumulates the gradients of {self.forwards} forwards")
+            return
         if self.mode == "on":
             self.write({"step": self.step, "mode": "on", "end": end, "forward": self.forward, "modules": self.modules,
                         "backward": self.backward, "gradients": self.gradients, "buckets": self.reduced,

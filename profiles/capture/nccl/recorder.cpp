@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <unistd.h>
 #include <utility>
 
@@ -97,12 +98,14 @@ Recorder::Recorder(const std::string& folder) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   host_ = host;
+  std::error_code ignored;  // fopen says what is wrong
+  std::filesystem::create_directories(folder, ignored);
   path_ = folder + "/nccl-" + host_ + "-" + std::to_string(getpid()) + ".jsonl";
   file_ = std::fopen(path_.c_str(), "w");
   if (!file_)
-    std::fprintf(stderr,
-                 "ghostrank-profiler: %s cannot be written: %s; set GHOSTRANK_PROFILER_DIR\n",
-                 path_.c_str(), std::strerror(errno));
+    std::fprintf(
+        stderr, "ghostrank-profiler: %s cannot be written: %s; GHOSTRANK_PROFILER_DIR says where\n",
+        path_.c_str(), std::strerror(errno));
 }
 
 Recorder::~Recorder() { close(); }
@@ -169,7 +172,8 @@ Handle Recorder::start_call(Handle comm, const CallFacts& facts) {
   call.facts = facts;
   call.facts.func = call.facts.algorithm = call.facts.protocol = {};  // NCCL's memory
   if (facts.p2p) call.facts.number = owner.messages[call.func]++;
-  call.start_us = now_us();
+  // Kernels of a group start together: only these times tell in which order its calls were made.
+  call.start_us = last_call_us_ = std::max(now_us(), last_call_us_ + 1);
   owner.calls.push_back(handle);
   return handle;
 }

@@ -147,6 +147,7 @@ class Recorder {
   Events<Kernel> kernels_;
   Events<Proxy> proxies_;
   Events<Step> steps_;
+  std::int64_t last_call_us_ = 0;  // when the latest call began
   std::int64_t timer_lag_us_ = 0;
   bool timer_known_ = false;
 };

@@ -148,6 +148,15 @@ std::vector<std::string> trace_files(const std::string& name, const TraceFormat*
   return out;
 }
 
+Trace read_by(const TraceFormat& format, const std::vector<std::string>& files, int ranks) {
+  Trace trace = format.read(files, ranks);
+  if (trace.used > 0) return trace;
+  throw Error(files.front() + ": there is nothing in it that is played" +
+              (format.name == "pytorch-et"
+                   ? "; calls are taken from its record_param_comms, and it has none"
+                   : ""));
+}
+
 }  // namespace
 
 bool is_execution_trace(std::string_view head) {
@@ -168,7 +177,7 @@ Trace import_trace(const std::vector<std::string>& given, const std::string& nam
     files.insert(files.end(), more.begin(), more.end());
   }
   if (!format) format = format_among(files);
-  if (format) return format->read(files, ranks);
+  if (format) return read_by(*format, files, ranks);
   throw Error(files.front() + ": the format is none that is known; name it with --format (" +
               names() + ")");
 }

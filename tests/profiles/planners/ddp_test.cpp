@@ -157,6 +157,20 @@ TEST(Ddp, HasNoFirstIterationsWhereTensorsAreReducedOneByOne) {
     EXPECT_EQ(step.streams[1].size(), programs("")[0].streams[1].size());
 }
 
+// Its buckets are made in the order of registration, and reversed.
+TEST(Ddp, SumsWhichParametersWereUsedInEveryStepThatLooksForUnusedOnes) {
+  std::string text = kSmall;
+  text.replace(text.find("  optimizer_us"), 0, "  find_unused_parameters: true\n");
+  const Role role = plan_workload(test::load_text(text).spec).roles[0];
+  ASSERT_EQ(role.iterations.size(), 1u);
+  EXPECT_EQ(stream(role.iterations[0], 0),
+            (Ops{"forward a 1", "forward b 2", "forward c 3", "backward c 30", "backward b 20",
+                 "record 0", "backward a 10", "record 0", "wait 1", "optimizer 7"}));
+  EXPECT_EQ(stream(role.iterations[0], 1), (Ops{"wait 0", "bucket 0 allreduce 2000 int32", "wait 0",
+                                                "bucket 1 allreduce 1000 int32",
+                                                "used parameters allreduce 4 int32", "record 1"}));
+}
+
 TEST(Ddp, OverlapsBucketsWithTheBackwardAfterwards) {
   const Workload workload = small();
   ASSERT_EQ(workload.roles[0].iterations.size(), 3u);

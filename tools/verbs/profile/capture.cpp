@@ -237,7 +237,9 @@ void write_profile(const Flags& flags, const std::string& records,
   const CallCost cost = call_cost(captured.reductions);
   const CaptureNetwork network = network_of(captured, cost);
   const Nanos buffers = add_work_on_buffers(captured, emulated_broadcasts(captured, network));
-  const Nanos reductions = network.rate_bps > 0 ? add_work_on_reductions(captured, cost) : 0;
+  // Without a network, as of one process, a job plays all-reduces that take no time.
+  const Nanos reductions =
+      add_work_on_reductions(captured, network.rate_bps > 0 ? cost : CallCost{});
   auto facts = facts_of(captured, network, cost, plain);
   if (buffers > 0)
     facts.push_back("measured: " + humane_seconds(seconds_of(buffers)) +

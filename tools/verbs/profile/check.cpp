@@ -79,19 +79,13 @@ struct Row {
 };
 
 std::vector<Row> rows_of(const Model& model, const Result& result) {
-  std::vector<double> real, emulated, buckets;
+  std::vector<double> real, emulated;
   for (const std::int64_t one : model.capture->held_out)
     real.push_back(static_cast<double>(one) * 1e-9);
   for (const IterationReport& one : result.iterations) emulated.push_back(one.seconds);
-  for (const std::int64_t one : model.capture->bucket)
-    buckets.push_back(static_cast<double>(one) * 1e-9);
-  std::vector<Row> rows{{"step, median", quantile(real, 0.5), quantile(emulated, 0.5)},
-                        {"step, 10th of 100", quantile(real, 0.1), quantile(emulated, 0.1)},
-                        {"step, 90th of 100", quantile(real, 0.9), quantile(emulated, 0.9)}};
-  for (const CollectiveReport& one : result.collectives)
-    if (one.op == "allreduce" && !buckets.empty() && model.capture->backend != kFakeGroup)
-      rows.push_back({"all-reduce, quick", median(buckets), one.seconds_median});
-  return rows;
+  return {{"step, median", quantile(real, 0.5), quantile(emulated, 0.5)},
+          {"step, 10th of 100", quantile(real, 0.1), quantile(emulated, 0.1)},
+          {"step, 90th of 100", quantile(real, 0.9), quantile(emulated, 0.9)}};
 }
 
 std::string percent(double share) {

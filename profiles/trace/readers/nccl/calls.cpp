@@ -89,8 +89,13 @@ class Importer {
       else
         of_rank.push_back(record);
     }
+    // The kernels of an NCCL group are one launch and start together, but end in any order, which
+    // is the order of the lines. Without times the order of the file is kept.
     const auto earlier = [](const NcclRecord& a, const NcclRecord& b) {
-      return a.start_us < b.start_us;
+      const auto place = [](const NcclRecord& r) {
+        return std::tuple(r.start_us, r.enqueued_us, r.comm, r.call, r.number);
+      };
+      return a.start_us < 0 ? b.start_us >= 0 : place(a) < place(b);
     };
     for (auto& [rank, records] : by_rank_) {
       keep_numbers_in_order(records);
@@ -112,6 +117,7 @@ class Importer {
       for (std::size_t i = 1; i < calls.size(); ++i) {
         calls[i]->start_us = std::max(calls[i]->start_us, calls[i - 1]->start_us);
         calls[i]->stop_us = std::max(calls[i]->stop_us, calls[i]->start_us);
+        calls[i]->enqueued_us = std::max(calls[i]->enqueued_us, calls[i - 1]->enqueued_us);
       }
     }
   }

@@ -1,11 +1,12 @@
 // Calls of NCCL as some format records them (its Inspector, its log), and the events that they
 // become. Nsight's reader shares the names of calls and the memberships of communicators.
 //
-// Calls whose kernels have times are ordered by the start of these. Time before a call with no call
-// in flight becomes a computation that follows all earlier calls. If the previous call is still in
-// flight, the time between the two starts becomes a computation that runs beside it. Calls without
-// times keep their order, and there are no delays. Calls that some members lack are left out, and
-// so are sends and receives that the other end lacks. Threading: plain values.
+// Calls whose kernels have times are ordered by the start of these, and those that start together
+// by when the host enqueued them. Time before a call with no call in flight becomes a computation
+// that follows all earlier calls. If the previous call is still in flight, the time between the two
+// starts becomes a computation that runs beside it. Calls without times keep their order, and there
+// are no delays. Calls that some members lack are left out, and so are sends and receives that the
+// other end lacks. Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,7 @@ struct NcclRecord {
   std::int32_t peer = -1;  // position in the communicator; of a collective its root, -1: unknown
   std::uint64_t number = 0, bytes = 0, line = 0;
   std::int64_t start_us = -1, stop_us = -1;  // of the kernels; -1: unknown
+  std::int64_t enqueued_us = -1;             // by the host; -1: unknown
 };
 
 struct NcclComm {

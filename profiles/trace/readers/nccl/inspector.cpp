@@ -125,24 +125,28 @@ class Reader {
     ++out_.markers;
   }
 
-  NcclRecord record_of(const JsonTape& tape, const JsonNode& perf, const char* sn,
-                       const char* bytes) const {
+  NcclRecord record_of(const JsonTape& tape, const JsonNode& perf, const std::string& kind) const {
     if (!membership_) fail("a record before any header: v4.3 has it in the dump_stats line before");
     NcclRecord record;
     record.membership = *membership_;
     record.comm = out_.memberships[*membership_].comm;
-    record.number = integer(tape, perf, sn, std::int64_t{1} << 62);
-    record.bytes = integer(tape, perf, bytes, kMostTraceBytes);
+    record.number = integer(tape, perf, kind + "_sn", std::int64_t{1} << 62);
+    record.bytes = integer(tape, perf, kind + "_msg_size_bytes", kMostTraceBytes);
     record.line = line_;
-    if (const JsonNode* times = tape.find(perf, "event_trace_ts")) take_times(tape, *times, record);
+    if (const JsonNode* times = tape.find(perf, "event_trace_ts"))
+      take_times(tape, *times, kind, record);
     return record;
   }
 
   // A record's time is from the start of the first channel's kernel to the end of the last one's.
-  void take_times(const JsonTape& tape, const JsonNode& times, NcclRecord& record) const {
+  void take_times(const JsonTape& tape, const JsonNode& times, const std::string& kind,
+                  NcclRecord& record) const {
+    constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
+    const std::string enqueued = kind + "_start_ts";
+    if (tape.find(times, enqueued))
+      record.enqueued_us = integer(tape, times, enqueued, kMostMicros);
     const JsonNode* events = tape.find(times, "kernel_events");
     if (!events) return;
-    constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
     for (const JsonNode& one : tape.children(*events)) {
       const auto start = integer(tape, one, "kernel_start_ts", kMostMicros);
       const auto stop = integer(tape, one, "kernel_stop_ts", kMostMicros);
@@ -153,7 +157,7 @@ class Reader {
   }
 
   void take_call(const JsonTape& tape, const JsonNode& perf) {
-    NcclRecord record = record_of(tape, perf, "coll_sn", "coll_msg_size_bytes");
+    NcclRecord record = record_of(tape, perf, "coll");
     const std::string_view name = text(tape, perf, "coll");
     while (record.call < std::size(kNcclCalls) && kNcclCalls[record.call].name != name)
       ++record.call;
@@ -165,7 +169,7 @@ class Reader {
   }
 
   void take_message(const JsonTape& tape, const JsonNode& perf) {
-    NcclRecord record = record_of(tape, perf, "p2p_sn", "p2p_msg_size_bytes");
+    NcclRecord record = record_of(tape, perf, "p2p");
     const std::string_view name = text(tape, perf, "p2p");
     if (name != "Send" && name != "Recv") fail("p2p " + quote(name) + " is neither Send nor Recv");
     record.call = name == "Send" ? kNcclSend : kNcclRecv;
