@@ -4,11 +4,13 @@
 #include <cmath>
 #include <deque>
 #include <iterator>
+#include <optional>
 #include <queue>
 #include <set>
 #include <tuple>
 
 #include "emulator/shard/idle_call.h"
+#include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -37,8 +39,13 @@ double buffer_of(const Workload& workload, const Op& op, double ranks) {
 std::vector<Op> calls_with(const Workload& workload, const Op& op) {
   if (op.launch == 0) return {op};
   std::vector<Op> calls;
-  for (const Op& call : workload.launches[op.launch - 1])
-    if (call.kind == Op::Kind::collective && call.group == op.group) calls.push_back(call);
+  const GroupedCalls& launch = workload.launches[op.launch - 1];
+  for (std::size_t i = 0; i < launch.size(); ++i) {
+    if (launch[i].kind != Op::Kind::collective || launch[i].group != op.group) continue;
+    Op& call = calls.emplace_back(launch[i]);
+    call.launch = op.launch;
+    call.launch_index = static_cast<std::uint16_t>(i);
+  }
   return calls;
 }
 
@@ -91,29 +98,39 @@ Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const 
   return all.bytes + all.latency;
 }
 
-// The other groups of the kind that have members on the group's nodes and make its calls when it
-// does, because their members have the same roles. None where every GPU has a NIC of its own, or
-// the group's messages stay inside a node.
-std::vector<std::uint32_t> sharing_nics(const ClusterSpec& cluster, const Workload& workload,
-                                        std::uint32_t group) {
-  std::vector<std::uint32_t> out;
-  const int gpus = cluster.gpus_per_node;
-  if (cluster.nics_per_node >= gpus) return out;
+// The group, then the others of its kind that make its calls when it does, because their members
+// have the same roles.
+std::vector<std::uint32_t> alike(const Workload& workload, std::uint32_t group) {
+  std::vector<std::uint32_t> out{group};
   const std::vector<WorldRank>& members = workload.groups[group].members;
-  std::set<int> nodes;
-  for (const WorldRank rank : members) nodes.insert(rank.value() / gpus);
-  if (nodes.size() == 1) return out;
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& other = workload.groups[g];
     if (g == group || other.kind != workload.groups[group].kind) continue;
-    const bool alike = std::equal(
-        members.begin(), members.end(), other.members.begin(), other.members.end(),
-        [&](WorldRank a, WorldRank b) { return workload.role_of[a] == workload.role_of[b]; });
-    if (alike && std::any_of(other.members.begin(), other.members.end(),
-                             [&](WorldRank rank) { return nodes.contains(rank.value() / gpus); }))
+    if (std::equal(
+            members.begin(), members.end(), other.members.begin(), other.members.end(),
+            [&](WorldRank a, WorldRank b) { return workload.role_of[a] == workload.role_of[b]; }))
       out.push_back(g);
   }
   return out;
+}
+
+// Of groups that are alike, those that have members on the first one's nodes, without it. None
+// where every GPU has a NIC of its own, or the group's messages stay inside a node.
+std::vector<std::uint32_t> sharing_nics(const ClusterSpec& cluster, const Workload& workload,
+                                        std::vector<std::uint32_t> groups) {
+  const int gpus = cluster.gpus_per_node;
+  if (cluster.nics_per_node >= gpus) return {};
+  std::set<int> nodes;
+  for (const WorldRank rank : workload.groups[groups.front()].members)
+    nodes.insert(rank.value() / gpus);
+  if (nodes.size() == 1) return {};
+  groups.erase(groups.begin());
+  std::erase_if(groups, [&](std::uint32_t g) {
+    const std::vector<WorldRank>& members = workload.groups[g].members;
+    return std::none_of(members.begin(), members.end(),
+                        [&](WorldRank rank) { return nodes.contains(rank.value() / gpus); });
+  });
+  return groups;
 }
 
 }  // namespace
@@ -171,7 +188,12 @@ struct StepEstimator::Followed {
         ++meetings_[g].members;
       }
     }
-    for (auto& [g, meeting] : meetings_) meeting.beside = sharing_nics(spec.cluster, workload, g);
+    if (spec.cluster.topology.kind != TopologySpec::Kind::nonblocking)
+      on_links_.emplace(spec, workload);
+    for (auto& [g, meeting] : meetings_) {
+      meeting.alike = alike(workload, g);
+      meeting.beside = sharing_nics(spec.cluster, workload, meeting.alike);
+    }
     for (std::size_t r = 0; r < roles_.size(); ++r) {
       const Program& program = workload.roles[r].iterations.back();
       roles_[r].program = &program;
@@ -229,7 +251,8 @@ struct StepEstimator::Followed {
   // one call after the other.
   struct Meeting {
     int members = 0;                           // that are followed
-    std::vector<std::uint32_t> beside;         // groups that make the same calls over its NICs
+    std::vector<std::uint32_t> alike;          // it and those that make the same calls
+    std::vector<std::uint32_t> beside;         // those of them that make them over its NICs
     std::map<std::size_t, std::size_t> begun;  // by role: calls to which it has come
     struct Call {
       int come = 0, ended = 0;
@@ -299,13 +322,20 @@ struct StepEstimator::Followed {
     // A launch takes its time once, at its first call in the communicator.
     const bool counted = op.launch != 0 && !is_first(op);
     stream.time = call.start;
-    if (!counted)
-      stream.time += times_.alone(spec_, workload_, g, meeting.beside, op, kNoRank, kNoRank).whole;
+    if (!counted) {
+      const Time time = times_.alone(spec_, workload_, g, meeting.beside, op, kNoRank, kNoRank);
+      stream.time += std::max(time.whole, on_links(meeting, calls_with(workload_, op), kNoRank));
+    }
     ++call.ended;
     for (; !meeting.calls.empty() && meeting.calls.front().ended == meeting.members;
          ++meeting.first)
       meeting.calls.pop_front();
     return true;
+  }
+
+  // How long the links need at least for calls that all groups alike make at the same time.
+  Picoseconds on_links(const Meeting& meeting, const std::vector<Op>& calls, GroupRank receiver) {
+    return on_links_ ? on_links_->busiest(meeting.alike, calls, receiver) : 0;
   }
 
   // The sender never waits: a message that the receiver has not asked for yet is buffered.
@@ -319,8 +349,13 @@ struct StepEstimator::Followed {
     const GroupRank other = ((own + op.peer) % size + size) % size;
     const std::size_t theirs = workload_.role_of[members[other]];
     if (op.kind == Op::Kind::send) {
-      const Time time = times_.alone(spec_, workload_, g, meetings_.at(g).beside, op, own, other);
-      under_way_[{op.group, r, theirs}].push_back(stream.time + time.whole);
+      const Meeting& meeting = meetings_.at(g);
+      const Time time = times_.alone(spec_, workload_, g, meeting.beside, op, own, other);
+      Op receive = op;
+      receive.kind = Op::Kind::recv;
+      receive.peer = -op.peer;
+      const Picoseconds whole = std::max(time.whole, on_links(meeting, {receive}, other));
+      under_way_[{op.group, r, theirs}].push_back(stream.time + whole);
       stream.time += time.sender;
       return true;
     }
@@ -334,6 +369,7 @@ struct StepEstimator::Followed {
   StepEstimator& times_;
   const JobSpec& spec_;
   const Workload& workload_;
+  std::optional<CallsOnLinks> on_links_;  // empty: no links are modelled
   std::vector<Role> roles_;
   std::map<std::uint32_t, Meeting> meetings_;  // by group
   // Arrivals of transfers, by kind of group, sending and receiving role.

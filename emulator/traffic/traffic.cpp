@@ -75,6 +75,28 @@ class Planner {
     return std::move(plan_);
   }
 
+  // As CallsOnLinks::busiest().
+  Picoseconds busiest_link(const std::vector<std::uint32_t>& groups, const std::vector<Op>& calls,
+                           GroupRank receiver) {
+    const auto count_of = [&](std::uint32_t group) {
+      for (const Op& op : calls) {
+        const bool receives = op.kind == Op::Kind::recv;
+        count_op(workload_.groups[group].members[receives ? receiver : GroupRank(0)], op, 1);
+      }
+    };
+    count_of(groups.front());
+    const auto [known, is_new] = busiest_.try_emplace(calls_);
+    if (is_new) {
+      for (std::size_t i = 1; i < groups.size(); ++i) count_of(groups[i]);
+      for (const auto& [call, times] : calls_) add_call(call, times);
+      for (const LinkCount& link : links_) known->second = std::max(known->second, link.busy);
+      links_.assign(links_.size(), {});
+    }
+    calls_.clear();
+    ops_.clear();  // the caller's ops end with this call
+    return known->second;
+  }
+
  private:
   // A call that one group makes, seen by its member at position 0; of a transfer, seen by the
   // receiver.
@@ -431,6 +453,7 @@ class Planner {
   TrafficPlan plan_;
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
+  std::map<std::map<Call, std::uint64_t>, Picoseconds> busiest_;  // by the first group's calls
   // By kind of group, which may choose the algorithm, and call, whose `group` is a layout.
   std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<Walked>> walked_;
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;
@@ -456,6 +479,19 @@ TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload) {
   for (int i = spec.run.warmup; i < spec.run.warmup + spec.run.iterations; ++i)
     ++measured[std::min(static_cast<int>(program_number(workload, i)), last)];
   return Planner(spec, workload).plan(measured);
+}
+
+struct CallsOnLinks::State {
+  Planner planner;
+};
+
+CallsOnLinks::CallsOnLinks(const JobSpec& spec, const Workload& workload)
+    : state_(new State{Planner(spec, workload)}) {}
+CallsOnLinks::~CallsOnLinks() = default;
+
+Picoseconds CallsOnLinks::busiest(const std::vector<std::uint32_t>& groups,
+                                  const std::vector<Op>& calls, GroupRank receiver) {
+  return state_->planner.busiest_link(groups, calls, receiver);
 }
 
 std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,24 @@ struct TrafficPlan {
 TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration = 1 << 30);
 // The mean of the iterations that a run measures, whose sizes may differ.
 TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload);
+
+// How long single calls keep links busy. It remembers the schedules that it walked and the answers
+// that it gave. `spec` and `workload` must outlive it.
+class CallsOnLinks {
+ public:
+  CallsOnLinks(const JobSpec& spec, const Workload& workload);
+  ~CallsOnLinks();
+
+  // Returns how long the busiest link needs for what all `groups` send together if each of them
+  // makes `calls` once: collectives, or receives of its member `receiver`. All groups are of one
+  // kind. The same first group must come with the same others. 0: no link is used.
+  Picoseconds busiest(const std::vector<std::uint32_t>& groups, const std::vector<Op>& calls,
+                      GroupRank receiver);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Whether any iteration of the job sends packets.
 bool sends_packets(const JobSpec& spec, const Workload& workload);

@@ -92,6 +92,30 @@ TEST(StepEstimate, TransfersThatShareNicsAreNear) {
   }
 }
 
+// Links with an eighth of the NICs' rate: all groups that make a call put their bytes on them, also
+// groups on other nodes, and more members than an estimate plays.
+TEST(StepEstimate, CallsTakeAsLongAsTheBusiestLink) {
+  const std::vector<std::string> links{
+      "cluster.topology={kind: leaf_spine, leaves: 2, spines: 2, oversubscription: 8}"};
+  struct Case {
+    std::string text;
+    double within;
+  };
+  for (const Case& c : {Case{job_of("framework: ddp, micro_batch: 1", 2), 0.01},
+                        Case{job_of("framework: zero3, micro_batch: 1", 2), 0.05},
+                        Case{megatron_job("tp: 8, global_batch: 8", 4), 0.05},
+                        Case{megatron_job("tp: 1, global_batch: 40", 5), 0.05},
+                        Case{megatron_job("tp: 4, pp: 4, global_batch: 8", 2), 0.2}}) {
+    SCOPED_TRACE(c.text);
+    const LoadedJob job = test::load_text(c.text, links);
+    const Workload workload = in_steady_state(plan_workload(job.spec));
+    const double step = played(job, workload);
+    const LoadedJob ideal = test::load_text(c.text);
+    EXPECT_GT(step, 1.2 * estimated(ideal, workload));
+    EXPECT_NEAR(estimated(job, workload) / step, 1, c.within);
+  }
+}
+
 // Each of the two streams makes one of the communicator's calls, and the other rank makes both.
 TEST(StepEstimate, CallsOfTwoStreamsInOneCommunicatorAreTwo) {
   testing::SmallJob job(2, 1, FabricKind::virtual_time);

@@ -1,6 +1,7 @@
 #include "tools/verbs/plan_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -81,10 +82,14 @@ Played play(const JobFlags& flags, const LoadedJob& job, int plays, bool quiet,
   return played;
 }
 
-// Why a plan takes longer than the first: what it computes more, or what it waits more.
-std::string why_not(const PlanFound& first, const PlanFound& plan) {
+// Why a plan takes longer than the first: what it computes more, or what it waits more. By the
+// played steps if both were played, else by the estimates.
+std::string why_not(const PlanFound& first, std::optional<double> first_played,
+                    const PlanFound& plan, std::optional<double> played) {
+  const Picoseconds longer = played && first_played ? std::llround((*played - *first_played) * 1e12)
+                                                    : plan.step - first.step;
   const Picoseconds computes = plan.compute - first.compute;
-  const Picoseconds waits = (plan.step - plan.compute) - (first.step - first.compute);
+  const Picoseconds waits = longer - computes;
   if (computes <= 0 && waits <= 0) return "";
   return computes > waits ? "computes " + humane_seconds(seconds_of(computes)) + " longer"
                           : "waits " + humane_seconds(seconds_of(waits)) + " longer";
@@ -131,7 +136,7 @@ std::string spread_table_of(const PlanSearch& search,
     row.push_back(humane_seconds(seconds_of(plan.step)));
     row.push_back(behind(plan));
     if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
-    row.push_back(i == 0 ? "" : why_not(search.best.front(), plan));
+    row.push_back(i == 0 ? "" : why_not(search.best.front(), steps.front(), plan, steps[i]));
     table.rows.push_back(std::move(row));
   }
   return render(table);
@@ -176,7 +181,7 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
     row.push_back(humane_seconds(seconds_of(plan.step)));
     row.push_back(behind(plan));
     if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
-    row.push_back(i == 0 ? "" : why_not(search.best.front(), plan));
+    row.push_back(i == 0 ? "" : why_not(search.best.front(), steps.front(), plan, steps[i]));
     table.rows.push_back(std::move(row));
   }
   return render(table);
@@ -190,7 +195,7 @@ std::string own_of(const LoadedJob& job, const PlanSearch& search, const Played&
   const double least = played.own ? *played.best.front() : seconds_of(first.step);
   std::string text = "the job's own plan takes " + humane_seconds(step) + ", " +
                      significant(step / least, 3) + " times the first";
-  const std::string why = why_not(first, own);
+  const std::string why = why_not(first, played.best.front(), own, played.own);
   if (!why.empty()) text += ": it " + why;
   if (job.spec.device.memory_bytes > 0 && own.memory &&
       own.memory->total() > job.spec.device.memory_bytes)
@@ -209,6 +214,9 @@ std::string text_of(const LoadedJob& job, const PlanSearch& search, const Played
   if (search.left_out > 0)
     text += ", " + count(search.left_out) + " take longer by their compute and bubble alone";
   text += ", " + count(search.estimated) + " were estimated\n";
+  if (job.spec.cluster.topology.kind != TopologySpec::Kind::nonblocking)
+    text +=
+        "links: estimates add up calls of one kind alone; play plans where several kinds meet\n";
   if (job.spec.device.memory_bytes <= 0)
     text += "memory is not checked: device.memory_bytes is 0\n";
   else if (!search.best.front().memory)
