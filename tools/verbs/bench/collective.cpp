@@ -177,7 +177,7 @@ std::vector<std::string> facts_of(const Plan& plan, const Result& started) {
   const Func func = plan.head.func;
   const Algorithm* row = c.row(func, plan.workload.group_names.front());
   facts.push_back("library " + c.library + ", algorithm " +
-                  (func == Func::send_recv || row == nullptr ? "direct" : std::string(row->name)));
+                  (row == nullptr ? "direct" : std::string(row->name)));
   if (!plan.split.groups.empty())
     facts.push_back(plan.split.text + ": " +
                     humane_count(static_cast<double>(plan.split.groups.size()), "group") + " of " +
