@@ -270,7 +270,8 @@ Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm)
   comm.channels = wanted.channels;
   if (library_named(algorithm.library) == Library::nccl) {
     // 0 channels: the default of the kind of node. "auto" gives no protocol: the tuner chooses.
-    comm.protocol = protocol_named(wanted.protocol);
+    // Its sends and receives keep Simple, whatever protocol is forced.
+    if (algorithm.name != "p2p") comm.protocol = protocol_named(wanted.protocol);
     comm.max_channels = wanted.max_channels;
     comm.machine = cluster_.machine(key.kind);
     comm.gpu_of = cluster_.gpus_of_layout(key.layout);

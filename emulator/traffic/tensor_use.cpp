@@ -87,8 +87,8 @@ std::optional<TensorUse> tensor_use(const JobSpec& all, const Workload& workload
       ++use.calls;
       use.bytes += bytes * static_cast<std::uint64_t>(size);
       const bool uneven = layout_of(workload, op) != nullptr;
-      const Sparsity mean =
-          uneven ? mean_sparsity(all, workload, op, size, content.elements()) : content.sparsity();
+      const Sparsity mean = uneven ? mean_sparsity(all, workload, op, size, content.elements())
+                                   : in_whole_blocks(content.sparsity(), size, content.elements());
       if (uneven)
         use.nonzero_bytes += static_cast<std::uint64_t>(mean.density * static_cast<double>(bytes)) *
                              static_cast<std::uint64_t>(size);

@@ -66,6 +66,7 @@ class Planner {
     for (const auto& [iteration, times] : iterations) {
       count_ops(iteration, times);
       double latency = 0;
+      note_transfers();
       for (const auto& [call, in_one] : std::exchange(calls_, {}))
         latency = std::max(latency, add_call(call, in_one * times));
       plan_.latency_seconds += latency * static_cast<double>(times);
@@ -214,7 +215,7 @@ class Planner {
     return {std::shared_ptr<const Schedule>(), schedules_.get(call.group, op).schedule.get()};
   }
 
-  // Returns how long the call's longest chain of messages takes at least; 0 if it has none.
+  // Returns how long the latencies of the call's messages take at least in every iteration.
   double add_call(const Call& call, std::uint64_t times) {
     const auto kind = workload_.groups[call.group].kind;
     const std::uint16_t index = call.target != kNoRank
@@ -328,16 +329,58 @@ class Planner {
     return cost.most_steps ? 1 : cost.steps;
   }
 
-  // However small, a call with messages lasts at least as long as its longest chain of them.
+  // Notes between which ranks the iteration's transfers go.
+  void note_transfers() {
+    transfers_.clear();
+    for (const auto& [call, times] : calls_) {
+      if (call.target == kNoRank) continue;
+      const auto& members = workload_.groups[call.group].members;
+      transfers_.emplace(members[call.root], members[call.target]);
+    }
+  }
+
+  // How many hops' latency a call that sends messages adds to every iteration, at least. Where no
+  // message is answered there are none: the next iteration's follow before it has arrived.
+  int hops_of_iteration(const Call& call) {
+    const auto& members = workload_.groups[call.group].members;
+    if (call.target != kNoRank)
+      return !carries_over(workload_) &&
+             transfers_.contains({members[call.target], members[call.root]});
+    const Collective c = collective_of(workload_, *ops_.at(call), static_cast<int>(members.size()));
+    switch (c.func) {
+      case Func::broadcast:
+      case Func::reduce:
+      case Func::gather:
+      case Func::scatter:
+      case Func::send_recv:
+        return 0;
+      case Func::all_gather_v:
+      case Func::all_to_all_v:
+        return std::find(c.counts->begin(), c.counts->end(), 0) == c.counts->end() ? chain_of(call)
+                                                                                   : 0;
+      case Func::all_reduce:
+        // Members without a block of their own may end early and start the next call then: the
+        // longest chain is followed by one of a single hop, back to where it began.
+        if (c.count < members.size() && !scheme_of(call)) return (chain_of(call) + 1) / 2;
+        break;
+      case Func::reduce_scatter:
+      case Func::all_gather:
+      case Func::all_to_all:
+      case Func::barrier:
+        break;
+    }
+    return chain_of(call);
+  }
+
   double chain_seconds(const Call& call) {
-    const int steps = chain_of(call);
+    const int hops = hops_of_iteration(call);
     const auto& node_of = cluster_.nodes_of_layout(cluster_.layout(call.group));
     // A layout numbers its nodes from 0, as they come.
     const std::int32_t nodes = 1 + *std::max_element(node_of.begin(), node_of.end());
     const Picoseconds hop = nodes == std::ssize(node_of) ? nic_.latency
                             : nodes == 1                 ? intra_latency_
                                                          : std::min(nic_.latency, intra_latency_);
-    return steps * seconds(hop);
+    return hops * seconds(hop);
   }
 
   void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
@@ -454,6 +497,7 @@ class Planner {
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
   std::map<std::map<Call, std::uint64_t>, Picoseconds> busiest_;  // by the first group's calls
+  std::set<std::pair<WorldRank, WorldRank>> transfers_;  // of an iteration: from, to
   // By kind of group, which may choose the algorithm, and call, whose `group` is a layout.
   std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<Walked>> walked_;
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;

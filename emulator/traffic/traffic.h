@@ -23,7 +23,7 @@ struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
   std::uint64_t messages = 0, bytes = 0;  // all sends, inside nodes too
   std::uint64_t wire_messages = 0, wire_bytes = 0;  // between NICs of different emulated nodes
   double seconds_at_least = 0;  // busiest NIC's bytes at its rate, in the longest group
-  // Like seconds_at_least, but no call is shorter than its longest chain of messages.
+  // Like seconds_at_least, but no call is shorter than its latencies, where messages are answered.
   double chained_seconds = 0;
   std::uint64_t wire_credits = 0;  // credits or permissions that answer wire_messages
   std::string estimate;            // how it is counted where it is not exact; else empty
@@ -39,7 +39,7 @@ struct TrafficPlan {
   std::uint64_t work_inside_nodes = 0;
   std::uint64_t busiest_nic_bytes = 0;
   double compute_seconds = 0;  // longest compute stream of any role
-  double latency_seconds = 0;  // longest chain of steps of one call, at a hop's latency each
+  double latency_seconds = 0;  // of the one call that adds most latency to every iteration
   // The maximum of compute, the busiest NIC, the busiest link and latency.
   double step_seconds_at_least = 0;
   bool sends_packets = false;            // of schemes, between nodes; they may be lost

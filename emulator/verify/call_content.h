@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "collectives/compress/plain.h"
 #include "collectives/compressor.h"
@@ -138,6 +140,41 @@ inline CallContent content_of(const JobSpec& all, const Workload& workload, cons
   return content;
 }
 
+// As sparse as a tensor of so many elements is drawn: ranks hold whole blocks (tensor_content.h).
+inline Sparsity in_whole_blocks(const Sparsity& sparsity, int ranks, std::uint64_t elements) {
+  if (elements == 0) return sparsity;
+  const auto blocks = static_cast<double>((elements + sparsity.block - 1) / sparsity.block);
+  const auto rounded = [&](double share) {
+    return std::min(std::floor(share * blocks + 0.5), blocks) / blocks;
+  };
+  Sparsity whole = sparsity;
+  switch (sparsity.overlap) {
+    case Overlap::random:
+    case Overlap::all:
+      whole.density = rounded(sparsity.density);
+      break;
+    case Overlap::none:
+      whole.density = rounded(ranks * sparsity.density) / ranks;
+      break;
+    case Overlap::measured: {
+      std::vector<double> shares(sparsity.measured->size());
+      double from = 0, nominal = 0;
+      whole.density = 0;
+      for (std::size_t k = shares.size() - 1; k > 0; --k) {
+        nominal += (*sparsity.measured)[k];
+        const double to = rounded(nominal);
+        shares[k] = to - from;
+        whole.density += shares[k] * static_cast<double>(k) / ranks;
+        from = to;
+      }
+      shares[0] = 1 - from;
+      whole.measured = std::make_shared<const std::vector<double>>(std::move(shares));
+      break;
+    }
+  }
+  return whole;
+}
+
 // The densities of the op's tensor on average, as a plan counts them; dense if the op names none.
 inline Sparsity mean_sparsity(const JobSpec& all, const Workload& workload, const Op& op, int ranks,
                               std::uint64_t elements) {
@@ -148,15 +185,16 @@ inline Sparsity mean_sparsity(const JobSpec& all, const Workload& workload, cons
     MeanDensities sum;
     const int first = spec.run.warmup, end = first + spec.run.iterations;
     for (int i = first; i < end; ++i) {
-      const Sparsity one = sparsity_in(spec, static_cast<std::uint32_t>(i));
+      const Sparsity one =
+          in_whole_blocks(sparsity_in(spec, static_cast<std::uint32_t>(i)), ranks, elements);
       sum.density += one.density / (end - first);
       sum.union_density += one.union_density(ranks) / (end - first);
     }
     return Sparsity::of_means(sum.density, sum.union_density, ranks, spec.tensors->block);
   }
-  if (!layout) return *spec.tensors;
-  Sparsity mean = *spec.tensors;
-  mean.uneven = std::make_shared<const UnevenTensor>(UnevenTensor{*layout, *spec.tensors});
+  Sparsity mean = in_whole_blocks(*spec.tensors, ranks, elements);
+  if (!layout) return mean;
+  mean.uneven = std::make_shared<const UnevenTensor>(UnevenTensor{*layout, mean});
   const MeanDensities densities = mean.means(0, elements, ranks);
   const auto uneven = std::move(mean.uneven);
   mean = Sparsity::of_means(densities.density, densities.union_density, ranks, spec.tensors->block);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiles/input/keys.h"
+#include "profiles/workload/rooted.h"
 
 namespace ghostrank {
 namespace {
@@ -258,6 +259,8 @@ class Reader {
         refuse(std::string(verb) + " sums up nothing, so it names no tensor; leave out ~");
     }
     if (const auto at = count.find('@'); at != count.npos) {
+      if (!has_root(op.func) && op.func != Func::send_recv)
+        refuse(std::string(verb) + " has no root; leave out @");
       op.peer = static_cast<std::int32_t>(integer(count.substr(at + 1), kMostRanks, "a root"));
       count = count.substr(0, at);
     }

@@ -13,6 +13,7 @@
 #include "profiles/trace/order.h"
 #include "profiles/trace/streams.h"
 #include "profiles/workload/rank_runs.h"
+#include "profiles/workload/rooted.h"
 
 namespace ghostrank {
 namespace {
@@ -311,7 +312,7 @@ class Replaying {
       if (event.kind == Kind::collective) {
         op.kind = Op::Kind::collective;
         op.func = event.func;
-        op.peer = event.peer;
+        op.peer = has_root(event.func) ? event.peer : 0;  // formats may name one for every call
         op.group = communicators_->kind(event.group);
         if (event.splits != kNoIndex) op.counts = counts_of_.at({event.group, order_.call[r][i]});
         const TraceEvent* const before = i > 0 ? &rank.events[i - 1] : nullptr;

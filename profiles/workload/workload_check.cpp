@@ -9,6 +9,7 @@
 
 #include "profiles/error.h"
 #include "profiles/workload/carry_check.h"
+#include "profiles/workload/rooted.h"
 
 namespace ghostrank {
 namespace {
@@ -382,14 +383,20 @@ class Check {
   std::string text(std::size_t part, const Op& op) const {
     const std::string who = "role " + name(part);
     if (op.kind == Op::Kind::wait) return who + " waits for event " + std::to_string(op.event);
-    const std::string what = std::string(op.kind == Op::Kind::send   ? "send"
-                                         : op.kind == Op::Kind::recv ? "receive"
-                                                                     : name_of(op.func)) +
-                             " of " + std::to_string(op.count) + " " +
-                             std::string(name_of(op.dtype));
+    const bool call = op.kind == Op::Kind::collective;
+    std::string what(op.kind == Op::Kind::send   ? "send"
+                     : op.kind == Op::Kind::recv ? "receive"
+                                                 : name_of(op.func));
+    if (call && op.reduction != Reduction::sum) what += ":" + std::string(name_of(op.reduction));
+    what += " of " + (call && is_ragged(op.func) ? "#" + std::to_string(op.counts)
+                                                 : std::to_string(op.count));
+    what += " " + std::string(type_name(op)) + " (";
     const auto& labels = states_[part].program->labels;
-    const std::string label = op.label < labels.size() ? labels[op.label] : "";
-    return who + ": " + what + " (" + label + ", group " + workload_.group_names[op.group] + ")";
+    if (op.label < labels.size() && !labels[op.label].empty()) what += labels[op.label] + ", ";
+    what += "group " + workload_.group_names[op.group];
+    if (call && has_root(op.func)) what += ", root " + std::to_string(op.peer);
+    if (call && op.tensor != 0) what += ", tensor " + std::to_string(op.tensor);
+    return who + ": " + what + ")";
   }
 
   const Workload& workload_;

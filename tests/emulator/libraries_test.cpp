@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -60,6 +61,26 @@ TEST(Libraries, AnAlgorithmOfOneKindOfGroupBeatsTheJobs) {
             (std::map<std::string, double>{{"recursive_doubling", 1}}));
   job.spec.collectives.groups["nobody"][Func::all_reduce] = "ring";
   EXPECT_THROW(job.run(), Error);
+}
+
+// As with NCCL_PROTO: a forced protocol is for collectives.
+TEST(Libraries, SendsAndReceivesOfNcclKeepTheirProtocolWhereAnotherIsForced) {
+  const auto bytes = [](Func func, const std::string& protocol) {
+    SmallJob job(4, 1, FabricKind::virtual_time);
+    job.spec.collectives.library = "nccl-2.28";
+    job.spec.collectives.protocol = protocol;
+    if (is_ragged(func)) {
+      const std::vector<std::uint64_t> counts(counts_needed(func, 4), 1000);
+      job.collective(func, std::make_shared<const std::vector<std::uint64_t>>(counts));
+    } else {
+      job.collective(func, 1000);
+    }
+    return plan_traffic(job.spec, job.workload).wire_bytes;
+  };
+  for (const char* protocol : {"Simple", "LL", "LL128"})
+    for (const Func func : {Func::all_to_all, Func::all_to_all_v, Func::gather, Func::scatter})
+      EXPECT_EQ(bytes(func, protocol), bytes(func, "auto")) << protocol << " " << name_of(func);
+  EXPECT_EQ(bytes(Func::all_reduce, "LL"), 2 * bytes(Func::all_reduce, "Simple"));
 }
 
 using Pairs = std::map<std::pair<Nic, Nic>, double>;

@@ -44,6 +44,31 @@ TEST(WorkloadCheck, NamesTheCallsThatDiffer) {
             "make the same calls in the same order");
 }
 
+TEST(WorkloadCheck, ShowsInWhatCallsDiffer) {
+  Op op;
+  op.kind = Op::Kind::collective;
+  op.func = Func::reduce;
+  op.count = 5;
+  std::vector<Op> others(5, op);
+  others[0].peer = 1;
+  others[1].tensor = 2;
+  others[2].reduction = Reduction::max;
+  others[3].dtype = DataType::int64;
+  others[4].dtype = DataType::int64;
+  others[4].floats = true;
+  const std::vector<std::string> texts{"reduce of 5 float32 (group all, root 1)",
+                                       "reduce of 5 float32 (group all, root 0, tensor 2)",
+                                       "reduce:max of 5 float32 (group all, root 0)",
+                                       "reduce of 5 int64 (group all, root 0)",
+                                       "reduce of 5 float64 (group all, root 0)"};
+  const auto program = [](const Op& call) { return Program{{"compute"}, {{call}}, {""}, 0}; };
+  for (std::size_t i = 0; i < others.size(); ++i)
+    EXPECT_EQ(verdict(pair_of(program(op), program(others[i]))),
+              "call 1 of group all is role right: " + texts[i] +
+                  " but role left: reduce of 5 float32 (group all, root 0); members of a group "
+                  "must make the same calls in the same order");
+}
+
 TEST(WorkloadCheck, BothEndsOfATransferUseOneCommunicator) {
   const auto end = [](bool sends, Op::Within within) {
     ProgramBuilder out({"compute"});

@@ -25,12 +25,19 @@ TEST(Statistics, MedianOfAnEvenNumberIsTheMiddle) {
 }
 
 TEST(Statistics, IntervalOfTheMeanUsesStudentsT) {
-  // Mean 2, standard deviation 1, t(2) = 4.3027: half width 4.3027 / sqrt(3).
-  const Summary s = summarize(std::vector{1.0, 2.0, 3.0});
+  // Mean 4, standard deviation 1, t(2) = 4.3027: half width 4.3027 / sqrt(3).
+  const Summary s = summarize(std::vector{3.0, 4.0, 5.0});
   ASSERT_TRUE(s.ci95);
-  EXPECT_NEAR(s.ci95->first, 2 - 4.3027 / std::sqrt(3.0), 1e-9);
-  EXPECT_NEAR(s.ci95->second, 2 + 4.3027 / std::sqrt(3.0), 1e-9);
-  EXPECT_NEAR(*s.cv, 0.5, 1e-12);
+  EXPECT_NEAR(s.ci95->first, 4 - 4.3027 / std::sqrt(3.0), 1e-9);
+  EXPECT_NEAR(s.ci95->second, 4 + 4.3027 / std::sqrt(3.0), 1e-9);
+  EXPECT_NEAR(*s.cv, 0.25, 1e-12);
+}
+
+TEST(Statistics, IntervalOfWhatIsNeverBelowZeroIsNot) {
+  const Summary s = summarize(std::vector{1.0, 1.0, 1.0, 1.0, 100.0});
+  EXPECT_EQ(s.ci95->first, 0);
+  EXPECT_NEAR(s.ci95->second, 20.8 + 2.7764 * 19.8, 1e-2);
+  EXPECT_LT(summarize(std::vector{-1.0, 1.0}).ci95->first, -1);
 }
 
 TEST(Statistics, QuantilesOfStudentsTMatchPrintedTables) {

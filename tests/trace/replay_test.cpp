@@ -64,6 +64,13 @@ TEST_F(ReplayOfTraces, AnEdgeThatOthersImplyIsNoWait) {
       "record 1\n");
 }
 
+TEST_F(ReplayOfTraces, CallsWithoutARootHaveNone) {
+  test::ChakraText call = all_reduce(1, 8, {});
+  call.attributes.emplace_back("root_rank", 1);
+  EXPECT_EQ(test::program_of(play({chakra({call})}, 2).workload, 0),
+            "compute:\nworld:\nallreduce world uint8 8 n1\n");
+}
+
 TEST_F(ReplayOfTraces, AnEdgeThatAnotherStreamImpliesIsNoWait) {
   const std::string groups = folder.write("groups.json", R"({"a": [0, 1], "b": [0, 1]})");
   const std::string rank = folder.write(

@@ -47,7 +47,9 @@ Summary summarize(std::span<const double> samples) {
     const double deviation = std::sqrt(squares / (n - 1));
     if (mean != 0) summary.cv = deviation / mean;
     const double half = student_t95(static_cast<int>(sorted.size()) - 1) * deviation / std::sqrt(n);
-    summary.ci95 = {mean - half, mean + half};
+    // Few samples of which one is large: what is never below 0 has no mean below 0.
+    const double least = sorted.front() >= 0 ? std::max(0.0, mean - half) : mean - half;
+    summary.ci95 = {least, mean + half};
   }
   if (sorted.size() >= kSamplesForP99) {
     summary.p99 = sorted[static_cast<std::size_t>(std::ceil(0.99 * n)) - 1];

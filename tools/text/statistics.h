@@ -11,9 +11,10 @@ namespace ghostrank {
 
 struct Summary {
   std::optional<double> median, mean;
-  std::optional<double> cv;                       // standard deviation / mean; two samples or more
-  std::optional<std::pair<double, double>> ci95;  // of the mean, Student t; two samples or more
-  std::optional<double> p99;                      // nearest rank; 100 samples or more
+  std::optional<double> cv;  // standard deviation / mean; two samples or more
+  // Of the mean, by Student's t; two samples or more. Not below 0 if no sample is.
+  std::optional<std::pair<double, double>> ci95;
+  std::optional<double> p99;  // nearest rank; 100 samples or more
 };
 
 Summary summarize(std::span<const double> samples);

@@ -1,6 +1,7 @@
 // ghostrank schedule: shows the messages of one rank in one collective as a table or as JSON, draws
 // all ranks, and proves with symbols that the collective is correct.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -331,6 +332,15 @@ std::optional<int> walked_steps(const Algorithm& shown, const Schedule& schedule
   return check(*least).rounds;
 }
 
+// Bytes by the closed form. Where 64 bits might not hold them: those of a smaller call, scaled.
+double bytes_by_form(const Algorithm& row, Collective c) {
+  constexpr double kMost = 0x1p58;  // of n n S; no form has 64 times as much
+  double times = 1;
+  const double each = std::pow(c.size, 2) * c.element_bytes;
+  for (; each * static_cast<double>(c.count) > kMost; times *= 2) c.count /= 2;
+  return times * static_cast<double>(row.cost(c).bytes);
+}
+
 void show(const Algorithm& row, const Schedule& schedule, const Communicator& comm,
           GroupRank rank) {
   const Collective& c = schedule.collective();
@@ -341,19 +351,18 @@ void show(const Algorithm& row, const Schedule& schedule, const Communicator& co
                                         " of " + std::to_string(c.element_bytes) + " B" +
                                         extent(c)}};
   std::optional<int> steps;
-  std::optional<std::uint64_t> bytes;
+  std::optional<double> bytes;
   if (shown.cost) {
-    const Cost cost = shown.cost(c);
-    steps = cost.steps;
-    bytes = cost.bytes;
+    steps = shown.cost(c).steps;
+    bytes = bytes_by_form(shown, c);
   } else {
     steps = walked_steps(shown, schedule, comm);
-    bytes = walked_bytes(schedule);
+    if (const auto walked = walked_bytes(schedule)) bytes = static_cast<double>(*walked);
   }
   if (steps) facts.push_back({"steps", std::to_string(*steps) + formula(shown.steps_formula)});
   if (bytes)
-    facts.push_back({"bytes sent", humane_bytes(static_cast<double>(*bytes)) + " by all ranks" +
-                                       formula(shown.bytes_formula)});
+    facts.push_back(
+        {"bytes sent", humane_bytes(*bytes) + " by all ranks" + formula(shown.bytes_formula)});
   std::printf("%s\n%s\n", paint.bold(title_of(row, schedule)).c_str(), render(facts).c_str());
   std::fputs(picture(schedule, rank).c_str(), stdout);
 }

@@ -180,7 +180,9 @@ Collective between_two(const Collective& c) {
 std::unique_ptr<Schedule> nccl_p2p(NcclVersion version, const Collective& c,
                                    const Communicator& comm) {
   if (comm.protocol.value_or(Protocol::simple) != Protocol::simple)
-    throw std::invalid_argument("NCCL's sends and receives between nodes use the protocol Simple");
+    throw std::invalid_argument(
+        "NCCL's sends and receives between nodes use the protocol Simple; leave out another "
+        "protocol");
   const Collective planned = c.pair ? between_two(c) : c;
   const NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, planned, comm);
   switch (c.func) {

@@ -41,8 +41,10 @@ constexpr std::array kKeys{
     Key{"collectives.credits", KeyType::integer, "0",
         "messages of a connection that may be in flight; 0: unlimited", 0, 1e6}
         .in("generic plugin"),
-    Key{"collectives.protocol", KeyType::choice, "auto", "how messages are framed; auto: tuned", 0,
-        0, "auto Simple LL LL128"}
+    Key{"collectives.protocol", KeyType::choice, "auto",
+        "how messages are framed, but for sends and receives (all-to-all, gather, scatter); auto: "
+        "tuned",
+        0, 0, "auto Simple LL LL128"}
         .in("nccl"),
     Key{"collectives.max_channels", KeyType::integer, "0",
         "channels that one call may use; 0: the tuner's limit", 0, 64}

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "profiles/trace/trace.h"
+#include "profiles/workload/rooted.h"
 
 namespace ghostrank {
 
@@ -32,11 +33,6 @@ Trace import_goal(const std::vector<std::string>& files, int ranks);
 Trace import_nsys(const std::vector<std::string>& files, int ranks);
 Trace import_layers(const std::vector<std::string>& files, int ranks);
 
-// Whether one member of the group is the call's root.
-inline bool has_root(Func func) {
-  return func == Func::broadcast || func == Func::reduce || func == Func::gather ||
-         func == Func::scatter;
-}
 // The note of a trace that does not name the roots of so many calls.
 inline std::string note_of_roots(std::uint64_t calls) {
   return std::to_string(calls) + " calls have a root that the format does not name: member 0";

@@ -9,6 +9,7 @@
 
 #include "collectives/schedule.h"
 #include "profiles/error.h"
+#include "profiles/workload/rooted.h"
 #include "tests/collectives/calls.h"
 #include "tests/emulator/processes/processes.h"
 #include "tests/emulator/support.h"
@@ -120,7 +121,12 @@ TEST_P(EveryAlgorithm, TakesAsLongAsThePlanSaysAtLeast) {
     const SmallJob job = one_call(row, nodes, 1);
     const double least = plan_traffic(job.spec, job.workload).step_seconds_at_least;
     EXPECT_LE(least, job.run().iterations[0].seconds * (1 + 1e-9)) << row.name << " " << nodes;
-    EXPECT_GE(least, 9.9e-6) << row.name << " " << nodes;
+    // Of the others nobody may answer a message.
+    const bool answered =
+        !has_root(row.func) && !is_ragged(row.func) && row.func != Func::send_recv;
+    if (answered) {
+      EXPECT_GE(least, 9.9e-6) << row.name << " " << nodes;
+    }
   }
 }
 

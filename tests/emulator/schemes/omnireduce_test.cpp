@@ -106,6 +106,30 @@ TEST(OmniReduceInTheNetwork, SendsTheBlocksThatWereDrawnAndSumsThemRight) {
       }
 }
 
+// Lists of all that is nonzero are as long as the blocks are many, of which ranks hold whole ones.
+TEST(SparseAllGather, SendsTheBytesThatItsPlanCountsHoweverFewTheBlocks) {
+  for (const std::uint64_t elements : {1, 100, 12'800, 12'801})
+    for (const double density : {.001, .01, .05, .25})
+      for (const Overlap overlap :
+           {Overlap::random, Overlap::all, Overlap::none, Overlap::measured}) {
+        const Sparsity sparsity = overlap == Overlap::measured
+                                      ? Sparsity::of_means(density, 2 * density, 4, kBlock)
+                                      : Sparsity{density, kBlock, overlap};
+        SmallJob job = omni_job(4, 0, sparsity, elements);
+        job.spec.cluster.servers = {};
+        job.spec.collectives.algorithm(Func::all_reduce) = "sparse_all_gather";
+        const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+        const Result result = job.run();
+        // A rank's mean is rounded to a byte, and the last block may be a short one.
+        const double off = 12 + (elements > kBlock && elements % kBlock != 0 ? 12 * 256 * 8 : 0);
+        const std::string what = std::to_string(elements) + " elements, density " +
+                                 std::to_string(density) + ", " + std::string(name_of(overlap));
+        EXPECT_NEAR(static_cast<double>(plan.wire_bytes), result.wire_bytes_per_iteration, off)
+            << what;
+        EXPECT_GE(result.iterations[0].seconds, plan.step_seconds_at_least) << what;
+      }
+}
+
 // A slot goes on until its longest column has ended, which is longer than a column is on average.
 // The one order of blocks that `all` draws spreads them over columns a little otherwise than
 // chance.

@@ -287,6 +287,17 @@ TEST(ProgramFile, NamesTheLineOfACallThatCannotStartTogether) {
             "workers");
 }
 
+TEST(ProgramFile, TakesARootOnlyWhereTheCallHasOne) {
+  const std::string call = "allreduce all float32 1\n";
+  for (const char* rooted : {"broadcast", "reduce", "gather", "scatter"})
+    EXPECT_EQ(error_with(call, std::string(rooted) + " all float32 1@1\n", kTogether), "")
+        << rooted;
+  for (const char* rootless :
+       {"allreduce", "reduce_scatter", "all_gather", "all_to_all", "barrier"})
+    EXPECT_EQ(error_with(call, std::string(rootless) + " all float32 1@1\n", kTogether),
+              "job.yaml:15:20: " + std::string(rootless) + " has no root; leave out @");
+}
+
 TEST(ProgramFile, NamesWhatDoesNotFitTogether) {
   EXPECT_EQ(error_with("record 1", "record 2", kCarried),
             "job.yaml:4:3: role all waits in iteration 1 for event 1 of the previous iteration, "

@@ -93,6 +93,14 @@ void check_values(const BenchFlags& flags, Func func, const std::vector<BenchCal
   }
 }
 
+// Refuses a protocol that no message would have. In a job, which may have other calls, it passes.
+void check_protocol(const BenchFlags& flags, Func func, const Algorithm* row) {
+  if (row == nullptr || library_named(row->library) != Library::nccl || row->name != "p2p") return;
+  if (protocol_named(flags.protocol).value_or(Protocol::simple) == Protocol::simple) return;
+  throw Error("--protocol " + flags.protocol + ": " + std::string(name_of(func)) +
+              " is made of NCCL's sends and receives, which use Simple; leave out --protocol");
+}
+
 // NCCL_TESTS_MIN_BW: scripts around nccl-tests set it to the least average bus bandwidth, in GB/s.
 std::optional<double> demanded_GBps() {
   const char* text = std::getenv("NCCL_TESTS_MIN_BW");
@@ -155,6 +163,7 @@ Plan plan_of(const BenchFlags& flags, Func func, const World& world) {
                               reduction_named(call.redop).value_or(Reduction::sum), named.floats});
     }
   plan.workload = collective_phases(phases);
+  check_protocol(flags, func, spec.collectives.row(func, plan.workload.group_names.front()));
   for (std::size_t i = 0; i < plan.tests.size(); ++i) {
     Test& test = plan.tests[i];
     if (is_ragged(func)) {
@@ -177,7 +186,7 @@ std::vector<std::string> facts_of(const Plan& plan, const Result& started) {
   const Func func = plan.head.func;
   const Algorithm* row = c.row(func, plan.workload.group_names.front());
   facts.push_back("library " + c.library + ", algorithm " +
-                  (func == Func::send_recv || row == nullptr ? "direct" : std::string(row->name)));
+                  (row == nullptr ? "direct" : std::string(row->name)));
   if (!plan.split.groups.empty())
     facts.push_back(plan.split.text + ": " +
                     humane_count(static_cast<double>(plan.split.groups.size()), "group") + " of " +
