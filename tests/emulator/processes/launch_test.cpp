@@ -137,6 +137,39 @@ TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
 }
 
 // script(1) stands in for the terminal.
+// Two processes of a job over loopback, with the same flags and some of their own, which may end
+// with redirections. Returns process 0's outcome, and process 1's in `other`.
+Outcome play_two(const std::string& flags, const std::string& zero, const std::string& one,
+                 Outcome& other) {
+  static int port = 32000 + getpid() % 500;
+  ++port;
+  const auto command = [&](int rank, const std::string& own) {
+    return "RANK=" + std::to_string(rank) +
+           " WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) +
+           " timeout 60 " GHOSTRANK_BINARY " " + flags + " " + own;
+  };
+  std::thread second([&] { other = shell(command(1, one)); });
+  const Outcome outcome = shell(command(0, zero));
+  second.join();
+  return outcome;
+}
+
+TEST(ABench, OfOtherCallsOnAnotherProcessIsRefused) {
+  const std::string common = "--ranks 4 --fabric ofi -b 4K -n 2";
+  const auto refused = [&](const std::string& zero, const std::string& one) {
+    Outcome other;
+    const Outcome outcome = play_two("bench " + common, zero, one, other);
+    EXPECT_EQ(outcome.status, 2) << outcome.text;
+    EXPECT_EQ(other.status, 2) << other.text;
+    return outcome.text;
+  };
+  EXPECT_NE(refused("reduce_scatter", "all_gather").find("all_gather, there reduce_scatter"),
+            std::string::npos);
+  EXPECT_NE(refused("all_reduce -o max", "all_reduce").find("-o is sum, there max"),
+            std::string::npos);
+  EXPECT_NE(refused("pairs", "incast").find("incast, there pairs"), std::string::npos);
+}
+
 TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
   if (shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
   const std::string job = ::testing::TempDir() + "ghostrank_waiting.yaml";
