@@ -170,6 +170,33 @@ TEST(ABench, OfOtherCallsOnAnotherProcessIsRefused) {
   EXPECT_NE(refused("pairs", "incast").find("incast, there pairs"), std::string::npos);
 }
 
+class TwoProcesses : public ::testing::Test {
+ protected:
+  TwoProcesses() {
+    std::ofstream(job_) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                           "[10]}]}\ncluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1}\n"
+                           "fabric: {kind: ofi}\nscale: {dilation: 20}\nrun: {iterations: 2}\n";
+  }
+  ~TwoProcesses() override {
+    std::filesystem::remove(job_);
+    std::filesystem::remove(file_);
+  }
+  json written() const { return json::parse(std::ifstream(file_)); }
+
+  const std::string job_ = ::testing::TempDir() + "ghostrank_two_processes.yaml";
+  const std::string file_ = ::testing::TempDir() + "ghostrank_two_processes.json";
+  const std::string run_ = "run " + job_ + " --allow-unfaithful";
+};
+
+// Descriptors 0 to 2 would be those of the job's sockets.
+TEST_F(TwoProcesses, PlayThoughOneHasNoStandardDescriptors) {
+  Outcome other;
+  const Outcome outcome = play_two(run_, "--json " + file_ + " <&- >&- 2>&-", "", other);
+  EXPECT_EQ(outcome.status, 3);  // its table cannot be written
+  EXPECT_EQ(other.status, 0) << other.text;
+  EXPECT_EQ(written()["iterations"].size(), 2u);
+}
+
 TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
   if (shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
   const std::string job = ::testing::TempDir() + "ghostrank_waiting.yaml";
