@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "emulator/common/blob.h"
 #include "emulator/common/log.h"
 #include "emulator/engine.h"
 #include "emulator/process_checks.h"
@@ -109,6 +110,14 @@ std::vector<WorldRank> ranks_to_trace(const RunFlags& flags, const LoadedJob& jo
       first_of_nodes.emplace_back(rank);
   }
   return first_of_nodes;
+}
+
+// The ranks that process 0 traces: it writes the trace, so its flags count on every process.
+std::vector<WorldRank> traced_by_first(const std::vector<WorldRank>& mine, Control& control) {
+  const std::vector<std::string> all = control.all_gather(BlobWriter().put(mine).bytes());
+  std::vector<WorldRank> ranks;
+  if (!all.empty()) BlobReader(all[0]).get(ranks);
+  return ranks;
 }
 
 // Where the pairs go that are too many for the JSON; empty without --json.
@@ -270,6 +279,7 @@ int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
   const std::unique_ptr<Control> control = meet(world, job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {
+    options.trace_ranks = traced_by_first(options.trace_ranks, *control);
     if (!is_tuned(job.spec))
       return play(argv, flags, job, workload, options, expectations, *control, signals);
     const LoadedJob tuned = tuned_job(job, *control);

@@ -197,6 +197,20 @@ TEST_F(TwoProcesses, PlayThoughOneHasNoStandardDescriptors) {
   EXPECT_EQ(written()["iterations"].size(), 2u);
 }
 
+TEST_F(TwoProcesses, TraceTheRanksThatProcessZeroNames) {
+  Outcome other;
+  const Outcome outcome =
+      play_two(run_ + " --quiet", "--trace " + file_ + " --trace-ranks 1-3", "", other);
+  ASSERT_EQ(outcome.status, 0) << outcome.text;
+  const json trace = written();
+  std::set<std::string> threads;
+  for (const json& event : trace["traceEvents"])
+    if (event["name"] == "thread_name") threads.insert(event["args"]["name"].get<std::string>());
+  for (const char* rank : {"rank 1 compute", "rank 2 compute", "rank 3 compute"})
+    EXPECT_TRUE(threads.contains(rank)) << rank;
+  EXPECT_FALSE(threads.contains("rank 0 compute"));
+}
+
 TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
   if (shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
   const std::string job = ::testing::TempDir() + "ghostrank_waiting.yaml";
