@@ -264,16 +264,18 @@ void check_files(const RunFlags& flags, const JobSpec& spec, const Workload& wor
 int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
                   const Workload& workload, const World& world) {
   std::vector<Expectation> expectations;
-  for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
-  if (world.rank == 0) check_files(flags, job.spec, workload);
   RunOptions options;
-  options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
-  options.spill_path = pairs_path(flags);
-  options.link_times = !flags.heat_map.empty();
-  if (options.link_times) check_heat_map(job.spec, world.size);
   check_processes(job.spec, workload, world.size);
-
-  start_log(flags.log, world.rank);
+  const int mistaken = checked_here(world, job.spec.run, [&] {
+    for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
+    if (world.rank == 0) check_files(flags, job.spec, workload);
+    options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
+    options.spill_path = pairs_path(flags);
+    options.link_times = !flags.heat_map.empty();
+    if (options.link_times) check_heat_map(job.spec, world.size);
+    start_log(flags.log, world.rank);
+  });
+  if (mistaken != 0) return mistaken;
   log_info("ghostrank " GHOSTRANK_VERSION " (", build_facts().commit, "): job ", job.spec.file,
            ", ", workload.ranks, " ranks, process ", world.rank, " of ", world.size);
   const std::unique_ptr<Control> control = meet(world, job.spec.run);

@@ -211,6 +211,14 @@ TEST_F(TwoProcesses, TraceTheRanksThatProcessZeroNames) {
   EXPECT_FALSE(threads.contains("rank 0 compute"));
 }
 
+TEST_F(TwoProcesses, EndTogetherWhereOneCannotWriteItsFiles) {
+  Outcome other;
+  const Outcome outcome = play_two(run_, "--json /proc/nowhere/x", "", other);
+  EXPECT_EQ(outcome.status, 3) << outcome.text;
+  EXPECT_EQ(other.status, 3) << other.text;
+  EXPECT_NE(other.text.find("cannot write /proc/nowhere/x"), std::string::npos) << other.text;
+}
+
 TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
   if (shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
   const std::string job = ::testing::TempDir() + "ghostrank_waiting.yaml";
