@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fcntl.h>
 #include <new>
 #include <string>
 #include <system_error>
+#include <unistd.h>
 
 #include "profiles/error.h"
 #include "tools/arguments.h"
@@ -39,10 +41,19 @@ void keep_memory_for_the_end() {
   std::set_new_handler(give_reserve_back);
 }
 
+// Without stdin, stdout or stderr the job's sockets would take their numbers, and what is printed
+// would go to other processes. A missing stdout cannot be written, so that a table which nobody
+// gets is still an error.
+void fill_missing_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) == -1) open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 }  // namespace
 }  // namespace ghostrank
 
 int main(int argc, char** argv) {
+  ghostrank::fill_missing_descriptors();
   ghostrank::keep_memory_for_the_end();
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails with an error
   try {

@@ -1,4 +1,5 @@
 // A sweep's grid, its CSV and the rows that it resumes from one, its picture and its table.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,8 @@
 
 #include "profiles/error.h"
 #include "tests/profiles/support.h"
+#include "tests/shell.h"
+#include "tests/tools/sample.h"
 #include "tools/sweep/rows.h"
 
 namespace ghostrank {
@@ -118,6 +121,37 @@ TEST_F(SweepFile, WithAPointThatTheGridLacksIsRefusedBeforeItIsLost) {
   sweep.grid.axes.back().values.back() = "other";
   EXPECT_THAT(test::error_of([&] { resume(sweep, path_); }),
               HasSubstr("a point that this grid does not have"));
+}
+
+// A pipe has nothing to go on from, and cannot be written again after each run.
+TEST(SweepCommand, WritesItsRowsToAPipeOnceAndFailsOnAFullDevice) {
+  const std::string sweep = "timeout 60 " GHOSTRANK_BINARY " sweep " GHOSTRANK_TRANSCRIPTS
+                            "/small.yaml -s fabric.kind=virtual --quiet"
+                            " --grid 'collectives.channels=1,2' --csv /dev/";
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_EQ(lines(test::shell(sweep + "stdout | cat").text), 3);
+  const test::Outcome full = test::shell(sweep + "full");
+  EXPECT_EQ(full.status, 3);
+  EXPECT_EQ(full.text,
+            "ghostrank: cannot write /dev/full: No space left on device; choose another file\n");
+}
+
+// A file's rows stand behind what stdout has already.
+TEST(SweepCommand, WritesItsRowsToAFileThatIsStdout) {
+  const test::Scratch scratch;
+  test::put(scratch / "out", "earlier\n");
+  EXPECT_EQ(
+      test::shell(GHOSTRANK_BINARY " sweep " GHOSTRANK_TRANSCRIPTS
+                                   "/small.yaml -s fabric.kind=virtual --quiet -j 1"
+                                   " --grid 'collectives.channels=1,2' --csv /dev/stdout >> " +
+                  (scratch / "out"))
+          .status,
+      0);
+  const std::string text = test::contents(scratch / "out");
+  EXPECT_EQ(text.find("earlier\ncollectives.channels,"), 0u) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
 }
 
 TEST(SweepPicture, HasADotForEveryPointThatWasPlayed) {

@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "emulator/common/blob.h"
 #include "emulator/common/log.h"
 #include "emulator/engine.h"
 #include "emulator/process_checks.h"
@@ -110,6 +111,14 @@ std::vector<WorldRank> ranks_to_trace(const RunFlags& flags, const LoadedJob& jo
       first_of_nodes.emplace_back(rank);
   }
   return first_of_nodes;
+}
+
+// The ranks that process 0 traces: it writes the trace, so its flags count on every process.
+std::vector<WorldRank> traced_by_first(const std::vector<WorldRank>& mine, Control& control) {
+  const std::vector<std::string> all = control.all_gather(BlobWriter().put(mine).bytes());
+  std::vector<WorldRank> ranks;
+  if (!all.empty()) BlobReader(all[0]).get(ranks);
+  return ranks;
 }
 
 // Where the pairs go that are too many for the JSON; empty without --json.
@@ -256,21 +265,24 @@ void check_files(const RunFlags& flags, const JobSpec& spec, const Workload& wor
 int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
                   const Workload& workload, const World& world) {
   std::vector<Expectation> expectations;
-  for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
-  if (world.rank == 0) check_files(flags, job.spec, workload);
   RunOptions options;
-  options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
-  options.spill_path = pairs_path(flags);
-  options.link_times = !flags.heat_map.empty();
-  if (options.link_times) check_heat_map(job.spec, world.size);
   check_processes(job.spec, workload, world.size);
-
-  start_log(flags.log, world.rank);
+  const int mistaken = checked_here(world, job.spec.run, [&] {
+    for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
+    if (world.rank == 0) check_files(flags, job.spec, workload);
+    options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
+    options.spill_path = pairs_path(flags);
+    options.link_times = !flags.heat_map.empty();
+    if (options.link_times) check_heat_map(job.spec, world.size);
+    start_log(flags.log, world.rank);
+  });
+  if (mistaken != 0) return mistaken;
   log_info("ghostrank " GHOSTRANK_VERSION " (", build_facts().commit, "): job ", job.spec.file,
            ", ", workload.ranks, " ranks, process ", world.rank, " of ", world.size);
   const std::unique_ptr<Control> control = meet(world, job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {
+    options.trace_ranks = traced_by_first(options.trace_ranks, *control);
     if (!is_tuned(job.spec))
       return play(argv, flags, job, workload, options, expectations, *control, signals);
     const LoadedJob tuned = tuned_job(job, *control);

@@ -196,7 +196,7 @@ class Sweeper {
     }
     std::remove(result_of(point).c_str());
     std::remove(log_of(point).c_str());
-    if (!flags_.csv.empty() && flags_.csv != "-") write_whole(flags_.csv, sweep_csv(sweep_));
+    if (!flags_.csv.empty() && !is_in_place(flags_.csv)) write_whole(flags_.csv, sweep_csv(sweep_));
     if (!flags_.quiet) tell(point);
   }
 
@@ -295,7 +295,7 @@ int verb_sweep(const Argv& argv) {
   Plan plan = plan_of(flags);
   Sweep& sweep = plan.sweep;
   check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--picture", flags.picture}});
-  if (!flags.csv.empty() && flags.csv != "-") {
+  if (!flags.csv.empty() && !is_in_place(flags.csv)) {
     const std::size_t known = resume(sweep, flags.csv);
     if (known > 0 && !flags.quiet)
       std::fprintf(stderr, "%zu of %zu points are in %s already\n", known, sweep.rows.size(),

@@ -9,6 +9,7 @@
 
 #include "emulator/shard/measured/stalls.h"
 #include "profiles/error.h"
+#include "tools/arguments.h"
 #include "tools/text/table.h"
 
 namespace ghostrank {
@@ -38,6 +39,24 @@ std::unique_ptr<Control> meet(World world, const RunSpec& run) {
     line.told = true;
   };
   return Control::meet(world);
+}
+
+int checked_here(const World& world, const RunSpec& run, const std::function<void()>& check) {
+  try {
+    check();
+    return 0;
+  } catch (const Error& error) {
+    if (world.size == 1) throw;
+    failed(printable(as_typed(error.what())));
+    try {
+      const std::unique_ptr<Control> control = meet(world, run);
+      const bool here = error.exit_code() == static_cast<int>(ErrorKind::environment);
+      control->fail(error.what(), here ? Stop::machine : Stop::failed);
+      control->close();
+    } catch (const Error&) {  // nobody waits
+    }
+    return error.exit_code();
+  }
 }
 
 int failed(const std::string& why) {

@@ -167,6 +167,7 @@ class Endpoints final : public NetworkFabric {
   std::vector<Message> ready_;
 
   std::string provider_, transport_, failure_;
+  const std::uint64_t send_flags_;
   FabricStats stats_;
   std::uint64_t moved_before_ = 0;                  // stats_.moved at the last wait
   std::chrono::steady_clock::time_point moved_at_;  // when a wait last found that it had grown

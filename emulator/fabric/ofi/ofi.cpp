@@ -39,6 +39,13 @@ std::uint64_t frame_bytes_of(const OfiOptions& options, const fi_info& info) {
   return info.rx_attr->iov_limit >= 3 ? options.frame_bytes : 0;
 }
 
+// Provider sockets otherwise completes a send when the receiver's polling has taken the message. A
+// process whose ranks have ended polls no more, so what it need not wait for, as credits, would
+// never leave its sender.
+std::uint64_t send_flags_of(const std::string& provider) {
+  return FI_COMPLETION | (provider == "sockets" ? FI_INJECT_COMPLETE : 0);
+}
+
 // Returns how many receives to post on every endpoint.
 std::size_t receives_of(const OfiOptions& options, const fi_info& info) {
   const std::size_t all = options.keep_payload                ? kKeptReceives
@@ -61,7 +68,8 @@ Endpoints::Endpoints(const OfiOptions& options, OfiOpened opened)
       outgoing_(kOutgoing),
       endpoints_(std::move(opened.endpoints)),
       provider_(domain_.provider()),
-      transport_(transport_of(provider_)) {
+      transport_(transport_of(provider_)),
+      send_flags_(send_flags_of(provider_)) {
   std::memset(synthetic_.data(), 0xa5, kFragmentBytes);
   synthetic_.protect();
   register_buffers();

@@ -185,9 +185,9 @@ bool Endpoints::post_next(int flow) {
 ssize_t Endpoints::post(FlowState& state, const fi_msg& posting) {
   const auto e = static_cast<std::size_t>(state.flow.endpoint);
   fid_ep* const endpoint = endpoints_[e].handle.get();
-  if (state.next > 0) return fi_sendmsg(endpoint, &posting, FI_COMPLETION);
+  if (state.next > 0) return fi_sendmsg(endpoint, &posting, send_flags_);
   const InNamespace inside(options_.endpoints[e].network_namespace);
-  return fi_sendmsg(endpoint, &posting, FI_COMPLETION);
+  return fi_sendmsg(endpoint, &posting, send_flags_);
 }
 
 void Endpoints::on_sent(SendSlot& slot) {

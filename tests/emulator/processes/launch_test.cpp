@@ -137,6 +137,88 @@ TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
 }
 
 // script(1) stands in for the terminal.
+// Two processes of a job over loopback, with the same flags and some of their own, which may end
+// with redirections. Returns process 0's outcome, and process 1's in `other`.
+Outcome play_two(const std::string& flags, const std::string& zero, const std::string& one,
+                 Outcome& other) {
+  static int port = 32000 + getpid() % 500;
+  ++port;
+  const auto command = [&](int rank, const std::string& own) {
+    return "RANK=" + std::to_string(rank) +
+           " WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) +
+           " timeout 60 " GHOSTRANK_BINARY " " + flags + " " + own;
+  };
+  std::thread second([&] { other = shell(command(1, one)); });
+  const Outcome outcome = shell(command(0, zero));
+  second.join();
+  return outcome;
+}
+
+TEST(ABench, OfOtherCallsOnAnotherProcessIsRefused) {
+  const std::string common = "--ranks 4 --fabric ofi -b 4K -n 2";
+  const auto refused = [&](const std::string& zero, const std::string& one) {
+    Outcome other;
+    const Outcome outcome = play_two("bench " + common, zero, one, other);
+    EXPECT_EQ(outcome.status, 2) << outcome.text;
+    EXPECT_EQ(other.status, 2) << other.text;
+    return outcome.text;
+  };
+  EXPECT_NE(refused("reduce_scatter", "all_gather").find("all_gather, there reduce_scatter"),
+            std::string::npos);
+  EXPECT_NE(refused("all_reduce -o max", "all_reduce").find("-o is sum, there max"),
+            std::string::npos);
+  EXPECT_NE(refused("pairs", "incast").find("incast, there pairs"), std::string::npos);
+}
+
+class TwoProcesses : public ::testing::Test {
+ protected:
+  TwoProcesses() {
+    std::ofstream(job_) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                           "[10]}]}\ncluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1}\n"
+                           "fabric: {kind: ofi}\nscale: {dilation: 20}\nrun: {iterations: 2}\n";
+  }
+  ~TwoProcesses() override {
+    std::filesystem::remove(job_);
+    std::filesystem::remove(file_);
+  }
+  json written() const { return json::parse(std::ifstream(file_)); }
+
+  const std::string job_ = ::testing::TempDir() + "ghostrank_two_processes.yaml";
+  const std::string file_ = ::testing::TempDir() + "ghostrank_two_processes.json";
+  const std::string run_ = "run " + job_ + " --allow-unfaithful";
+};
+
+// Descriptors 0 to 2 would be those of the job's sockets.
+TEST_F(TwoProcesses, PlayThoughOneHasNoStandardDescriptors) {
+  Outcome other;
+  const Outcome outcome = play_two(run_, "--json " + file_ + " <&- >&- 2>&-", "", other);
+  EXPECT_EQ(outcome.status, 3);  // its table cannot be written
+  EXPECT_EQ(other.status, 0) << other.text;
+  EXPECT_EQ(written()["iterations"].size(), 2u);
+}
+
+TEST_F(TwoProcesses, TraceTheRanksThatProcessZeroNames) {
+  Outcome other;
+  const Outcome outcome =
+      play_two(run_ + " --quiet", "--trace " + file_ + " --trace-ranks 1-3", "", other);
+  ASSERT_EQ(outcome.status, 0) << outcome.text;
+  const json trace = written();
+  std::set<std::string> threads;
+  for (const json& event : trace["traceEvents"])
+    if (event["name"] == "thread_name") threads.insert(event["args"]["name"].get<std::string>());
+  for (const char* rank : {"rank 1 compute", "rank 2 compute", "rank 3 compute"})
+    EXPECT_TRUE(threads.contains(rank)) << rank;
+  EXPECT_FALSE(threads.contains("rank 0 compute"));
+}
+
+TEST_F(TwoProcesses, EndTogetherWhereOneCannotWriteItsFiles) {
+  Outcome other;
+  const Outcome outcome = play_two(run_, "--json /proc/nowhere/x", "", other);
+  EXPECT_EQ(outcome.status, 3) << outcome.text;
+  EXPECT_EQ(other.status, 3) << other.text;
+  EXPECT_NE(other.text.find("cannot write /proc/nowhere/x"), std::string::npos) << other.text;
+}
+
 TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
   if (shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
   const std::string job = ::testing::TempDir() + "ghostrank_waiting.yaml";

@@ -157,6 +157,29 @@ TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
   expect_reduced_right(job, 4u * (2'000'000u + 4u * 50'000u));
 }
 
+// Nobody waits for the credits of a call's last messages: their receiver may have ended.
+TEST(OverLibfabric, CreditsLeaveTheirSenderAlsoWhereTheirReceiverHasEnded) {
+  for (const char* provider : {"net", "sockets"}) {
+    SCOPED_TRACE(provider);
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.fabric.provider = provider;
+    job.spec.fabric.flows = FlowKind::connection;
+    job.spec.collectives.library = "nccl-2.30";
+    job.spec.run.stall_timeout_s = 10;
+    job.spec.run.warmup = 1;
+    job.spec.run.iterations = 3;
+    job.compute(100 * kPicosPerMicro).collective(Func::all_reduce, 3'000'000);
+    const auto outcomes = testing::run_processes(2, [&](const World& world) {
+      const auto control = Control::meet(world);
+      const Result result = job.run(*control);
+      control->close();
+      return result.interrupted;
+    });
+    testing::expect_all_ok(outcomes);
+    EXPECT_EQ(outcomes[0].said, "");
+  }
+}
+
 // Channels share NICs whose turns are often late; waiting messages keep their places.
 TEST(OverLibfabric, MessagesThatWaitForTheirTurnAreReducedRight) {
   SmallJob job(4, 2, FabricKind::ofi);

@@ -1,10 +1,13 @@
 #include "tools/report/files/output_files.h"
 
+#include <fcntl.h>
+
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
 #include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
+#include "tests/shell.h"
 #include "tests/tools/sample.h"
 
 namespace ghostrank {
@@ -74,6 +77,39 @@ TEST(WholeFiles, WriteToADeviceWithoutReplacingIt) {
 }
 
 TEST(WholeFiles, FailOnAFullDevice) { EXPECT_THROW(write_whole("/dev/full", "x"), Error); }
+
+// As /dev/stdout is, where a shell has opened a file for stdout.
+TEST(WholeFiles, GoToADescriptorThatAFileIsOpenOn) {
+  const Scratch scratch;
+  put(scratch / "out", "earlier\n");
+  const Fd out(open((scratch / "out").c_str(), O_WRONLY | O_APPEND));
+  const Fd in(open((scratch / "out").c_str(), O_RDONLY));
+  std::filesystem::create_symlink("/dev/fd/" + std::to_string(out.get()), scratch / "link");
+  std::filesystem::create_symlink("link", scratch / "further");
+  EXPECT_TRUE(is_in_place(scratch / "further"));
+  write_whole(scratch / "further", "first\n");
+  EXPECT_EQ(write(out.get(), "own\n", 4), 4);
+  write_whole(scratch / "link", "second\n");
+  EXPECT_EQ(contents(scratch / "out"), "earlier\nfirst\nown\nsecond\n");
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "link"}, {"--csv", scratch / "further"}}), 0);
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "link"}, {"--csv", scratch / "out"}}), 2);
+  EXPECT_EQ(exit_code_of({{"--json", "/dev/fd/" + std::to_string(in.get())}}), 3);
+}
+
+TEST(WholeFiles, NamedAsStdoutStandBeforeWhatIsPrintedThere) {
+  const Scratch scratch;
+  const std::string job = GHOSTRANK_TRANSCRIPTS "/small.yaml", out = scratch / "out";
+  put(out, "earlier\n");
+  const std::string run = GHOSTRANK_BINARY " run " + job + " -s fabric.kind=virtual ";
+  EXPECT_EQ(test::shell(run + "--csv /dev/stdout >> " + out).status, 0);
+  EXPECT_EQ(test::shell(run + "--quiet --json /dev/stdout >> " + out).status, 0);
+  const std::string text = contents(out);
+  EXPECT_EQ(text.find("earlier\njob,"), 0u) << text;
+  const std::size_t json = text.find("\n{");
+  EXPECT_LT(text.find("\nmodelled: "), json) << text;
+  EXPECT_NE(text.find("ghostrank/result/1", json), std::string::npos) << text;
+}
 
 TEST(OutputFiles, AreCheckedWithoutTouchingThem) {
   const Scratch scratch;

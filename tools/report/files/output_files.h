@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "switch/ports/fd.h"
+
 namespace ghostrank {
 
 struct Output {
@@ -16,8 +18,8 @@ struct Output {
   std::string path;  // empty: not asked for; "-": stdout
 };
 
-// True for "-" and for a device or a pipe: these are written in place, and nothing can lie beside
-// them.
+// True for "-", a device, a pipe, and a name of a descriptor of this process (/dev/stdout): these
+// are written in place, and nothing can lie beside them.
 bool is_in_place(const std::string& path);
 
 // Throws Error(usage) when two outputs are the same file, both are stdout, or one is a file that
@@ -28,7 +30,9 @@ void check_outputs(const std::vector<Output>& outputs);
 
 // A new version of the file `path`. It is written to a temporary file beside `path`; keep() renames
 // that to `path`, and the destructor removes it if keep() was not called. Devices and pipes are
-// written in place. Throws Error as check_outputs() does.
+// written in place. Where `path` names a descriptor that is open on a file, keep() writes to that
+// descriptor: it appends to what the process that opened it has written. Throws Error as
+// check_outputs() does.
 class Replacement {
  public:
   explicit Replacement(const std::string& path);
@@ -36,11 +40,12 @@ class Replacement {
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
 
-  const std::string& name() const { return name_.empty() ? path_ : name_; }  // write here
+  std::string name() const;  // write here
   void keep();
 
  private:
   std::string path_, name_;  // name_ is empty when path_ is written in place
+  Fd text_;                  // holds the text for a descriptor until keep()
 };
 
 // Writes a file as a whole: under another name first, then renamed. "-" is stdout. Throws

@@ -314,7 +314,9 @@ std::vector<BenchRow> play_tests(Plan& plan, const BenchFlags& flags, bool table
   };
   BenchWatch watch(plan.tests.size(), live, started);
   if (first) watch.set_timeout(flags.timeout_s, control);
-  Session session(plan.job, plan.workload, control, {}, watch);
+  const LoadedJob compared =
+      with_calls(plan.job, flags, std::string(name_of(plan.head.func)), plan.split.text);
+  Session session(compared, plan.workload, control, {}, watch);
   std::vector<BenchRow> rows;
   Agenda agenda(plan, flags.cycles);
   while (const std::optional<std::size_t> phase = agenda.next()) {

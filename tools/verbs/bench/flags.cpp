@@ -200,6 +200,35 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   return job;
 }
 
+LoadedJob with_calls(const LoadedJob& job, const BenchFlags& flags, const std::string& what,
+                     const std::string& split) {
+  LoadedJob out = job;
+  const auto text = [](const auto& number) {
+    return number ? std::to_string(*number) : std::string("default");
+  };
+  const std::vector<std::pair<std::string, std::string>> calls{
+      {"the test", what},
+      {"--minbytes", text(flags.first_bytes)},
+      {"--maxbytes", text(flags.last_bytes)},
+      {"--stepfactor", std::to_string(flags.factor)},
+      {"--stepbytes", std::to_string(flags.increment)},
+      {"--iters", flags.iterations ? "given" : "not given"},  // run.iterations has its value
+      {"--datatype", flags.type},
+      {"--op", flags.redop},
+      {"--root", flags.root},
+      {"--imbalance", text(flags.imbalance)},
+      {"--check", std::to_string(flags.checks)},
+      {"--agg_iters", std::to_string(flags.aggregated)},
+      {"--run_cycles", std::to_string(flags.cycles)},
+      {"--blocking 3", flags.apart ? "given" : "not given"},
+      {"the split", split.empty() ? "none" : split}};
+  for (const auto& [name, value] : calls) {
+    out.entries.push_back({name, value, "command line"});
+    out.config_json += "\n" + name + " " + value;  // what processes compare
+  }
+  return out;
+}
+
 std::vector<std::string> bench_facts(const LoadedJob& job, const Result& started) {
   const ClusterSpec& c = job.spec.cluster;
   const auto processes = static_cast<double>(std::max<std::size_t>(1, started.hosts.size()));

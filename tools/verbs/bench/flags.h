@@ -56,6 +56,11 @@ SizeRange range_of(const BenchFlags& flags, const SizeRange& standard);
 // then runs as fast as the hosts can. Throws Error(usage).
 LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int processes);
 
+// `job` with what its keys do not say, so that processes which would play different calls find that
+// out before the start: `what` is the collective or pattern, `split` the text of a Split.
+LoadedJob with_calls(const LoadedJob& job, const BenchFlags& flags, const std::string& what,
+                     const std::string& split);
+
 // The lines above a table: ranks, nodes, NICs, processes and transport.
 std::vector<std::string> bench_facts(const LoadedJob& job, const Result& started);
 

@@ -267,7 +267,7 @@ void dry_run(const Pattern& p) {
               humane_count(static_cast<double>(p.phases.size()), "phase").c_str());
 }
 
-void play(Pattern& p, bool live, Control& control) {
+void play(Pattern& p, const BenchFlags& flags, bool live, Control& control) {
   RunOptions options;
   if (p.traced) {
     for (const WorldRank r : each<WorldRank>(p.workload.ranks)) options.trace_ranks.push_back(r);
@@ -276,7 +276,8 @@ void play(Pattern& p, bool live, Control& control) {
     std::vector<std::string> facts = bench_facts(p.job, started);
     p.report.facts.insert(p.report.facts.begin(), facts.begin(), facts.end());
   });
-  Session session(p.job, p.workload, control, options, watch);
+  const LoadedJob compared = with_calls(p.job, flags, flags.what, "");
+  Session session(compared, p.workload, control, options, watch);
   for (std::size_t i = 0; i < p.phases.size(); ++i) {
     watch.begin(i, p.phase_names[i]);
     const Result result = session.play(p.phases[i]);
@@ -327,7 +328,7 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
   const std::unique_ptr<Control> control = meet(world, p.job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {
-    play(p, table && is_terminal(STDERR_FILENO), *control);
+    play(p, flags, table && is_terminal(STDERR_FILENO), *control);
     signals.run_ended();
     if (!first) return stopped_status(*control, signals.received());
     drop_empty_rows(p.report.table);
