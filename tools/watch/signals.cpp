@@ -1,6 +1,7 @@
 // See signals.h.
 #include "tools/watch/signals.h"
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <unistd.h>
