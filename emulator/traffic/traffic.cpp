@@ -497,7 +497,7 @@ class Planner {
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
   std::map<std::map<Call, std::uint64_t>, Picoseconds> busiest_;  // by the first group's calls
-  std::set<std::pair<WorldRank, WorldRank>> transfers_;  // of an iteration: from, to
+  std::set<std::pair<WorldRank, WorldRank>> transfers_;           // of an iteration: from, to
   // By kind of group, which may choose the algorithm, and call, whose `group` is a layout.
   std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<Walked>> walked_;
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;

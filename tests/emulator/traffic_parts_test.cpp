@@ -205,7 +205,7 @@ TEST(LongestChain, OfTheFirstLoopIsThatOfASmallCall) {
       return find_algorithm("nccl-2.30", Func::all_reduce, name)
           ->make({Func::all_reduce, 8, count}, node);
     };
-    const auto one = of(1 << 16), many = of(1 << 28);
+    const auto one = of(1 << 10), many = of(1 << 28);
     const int chain = longest_chain(*one, Loops::all);
     EXPECT_EQ(longest_chain(*one, Loops::first), chain) << name;
     EXPECT_EQ(longest_chain(*many, Loops::first), chain) << name;

@@ -253,7 +253,8 @@ TEST(AdaptiveRatios, SendWhatTheyChooseAndSumUpRight) {
   folder.write("rates.csv", "seconds,rate\n0,200Mbps\n0.06,20Mbps\n");
   for (const char* method : {"topk", "randomk"})
     for (const char* fabric :
-         {"{kind: virtual}", "{kind: virtual, network: packet}", "{kind: memory}"}) {
+         {"{kind: virtual}", "{kind: virtual, network: packet, queues: {retransmit_us: 100000}}",
+          "{kind: memory}"}) {
       SCOPED_TRACE(std::string(method) + " on " + fabric);
       const LoadedJob loaded =
           test::load_text(one_call(method, "fabric: " + std::string(fabric) +
