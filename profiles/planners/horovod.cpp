@@ -99,7 +99,7 @@ Workload plan_horovod(const JobSpec& spec) {
   };
   for (const HorovodCycle& found : cycles) {
     for (; number < found.number; ++number) {
-      out.compute(kClock, "cycle", cycle);
+      out.pace(kClock, "cycle", cycle);
       out.after(kCycles, kClock);
       if (number + 1 == found.number) {
         backward_to(found.layer);

@@ -56,7 +56,7 @@ struct Op {
   // and only the bytes are sure.
   enum class Within : std::uint8_t { group, pair, unknown };
   Within within = Within::group;
-  // compute: no work, but the time that a rate takes, which run.jitter does not vary.
+  // compute: no work, but the time that a rate or a timer takes, which run.jitter does not vary.
   bool pace = false;
   // Communication: the launch that this call belongs to, numbered from 1 (Workload::launches), and
   // its launch index; 0: none, the call starts alone.

@@ -107,7 +107,7 @@ class Writer {
   }
 
   // Horovod's wait for its next cycle, for a call that shares the cycle with no other.
-  void await_cycle() { out_.compute(kComm, "cycle", plan_.compute.cycle()); }
+  void await_cycle() { out_.pace(kComm, "cycle", plan_.compute.cycle()); }
 
   // Unpacks the sums of factors on the ranks that received them.
   void unpack_factors() {

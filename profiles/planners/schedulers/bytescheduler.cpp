@@ -150,7 +150,7 @@ Program iteration(const Plan& plan, bool inherits) {
   for (const Call& call : plan.calls) {
     for (const Partition& one : call.partitions)
       if (ended[one.module]) out.wait(*std::exchange(ended[one.module], std::nullopt));
-    out.compute(kComm, "cycle", plan.until_cycle);
+    out.pace(kComm, "cycle", plan.until_cycle);
     out.collective(kComm, "partition of " + plan.modules[call.partitions.front().module].name,
                    Func::all_reduce, kDataParallel, plan.gradients, call.numel, 0, ++tensor);
     if (plan.after_backward) finish(plan, call, out);

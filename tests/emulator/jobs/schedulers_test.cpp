@@ -18,7 +18,9 @@
 namespace ghostrank {
 namespace {
 
-Result play(const std::string& text) { return testing::play(test::load_text(text)); }
+Result play(const std::string& text, const std::vector<std::string>& set = {}) {
+  return testing::play(test::load_text(text, set));
+}
 
 using Layers = std::vector<test::LayersJob::Layer>;
 
@@ -73,6 +75,34 @@ TEST(Schedulers, DearNeedsTheLongerOfEachHalf) {
   const double byte = step(many("framework: bytescheduler, credit_bytes: 400000"));
   EXPECT_LT(byte, (20 + 1 + 2 * 20) * 240e-6 - 4e-3);
   EXPECT_GT(byte, 40 * 240e-6);
+}
+
+// Horovod's cycles are a timer's: run.jitter varies the computes that they find, not when they
+// come.
+TEST(Schedulers, CyclesAreTheSameWhateverComputesTake) {
+  const std::string text = one_layer(1, 2, "framework: horovod, cycle_ms: 20");
+  const Result even = play(text), uneven = play(text, {"run.jitter=0.3"});
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(uneven.iterations[i].seconds, even.iterations[i].seconds, 1e-9) << i;
+  for (const char* parallel :
+       {"framework: horovod", "framework: bytescheduler, launch: after_backward",
+        "framework: kfac, kfac_cost: rtx2080ti"}) {
+    const Workload workload = plan_workload(
+        test::load_text(
+            "model: cifar-resnet20\ndevice: rtx2080ti\ncluster: {nodes: 2, gpus_per_node: 1}\n"
+            "parallel: {" +
+            std::string(parallel) + "}\n")
+            .spec);
+    int cycles = 0;
+    const Program& program = workload.roles[0].iterations.back();
+    for (const OpList& stream : program.streams)
+      for (const Op& op : stream) {
+        if (op.kind != Op::Kind::compute || program.labels[op.label] != "cycle") continue;
+        EXPECT_TRUE(op.pace) << parallel;
+        ++cycles;
+      }
+    EXPECT_GT(cycles, 0) << parallel;
+  }
 }
 
 std::string random_text(std::mt19937& random, const std::string& fabric, int dilation,
