@@ -300,17 +300,23 @@ Workload plan_kfac(const JobSpec& spec) {
   plan.calls =
       factor_calls(spec, plan.scheme, plan.modules, plan.factors, plan.owners, plan.compute);
 
-  std::vector<RankStep> steps;  // the distinct ones
-  std::vector<std::uint32_t> order;
   const int cycle = std::lcm(kfac.factor_every, kfac.inverse_every);
-  for (int i = 0; i < cycle; ++i) {
-    const RankStep step{0, i % kfac.factor_every == 0, i % kfac.inverse_every == 0};
-    const auto same = std::find_if(steps.begin(), steps.end(), [&](const RankStep& one) {
-      return one.factors == step.factors && one.inverses == step.inverses;
-    });
-    order.push_back(static_cast<std::uint32_t>(same - steps.begin()));
-    if (same == steps.end()) steps.push_back(step);
-  }
+  using Updates = std::pair<bool, bool>;  // of factors, of inverses
+  const auto updates = [&](int i) {
+    return Updates(i % kfac.factor_every == 0, i % kfac.inverse_every == 0);
+  };
+  std::map<Updates, int> often;
+  for (int i = 0; i < cycle; ++i) ++often[updates(i)];
+  std::vector<Updates> distinct;  // the commonest comes last, as the steady state
+  for (const auto& [step, count] : often) distinct.push_back(step);
+  std::stable_sort(distinct.begin(), distinct.end(),
+                   [&](const Updates& a, const Updates& b) { return often[a] < often[b]; });
+  std::vector<RankStep> steps;
+  for (const auto& [factors, inverses] : distinct) steps.push_back({0, factors, inverses});
+  std::vector<std::uint32_t> order;
+  for (int i = 0; i < cycle; ++i)
+    order.push_back(static_cast<std::uint32_t>(
+        std::find(distinct.begin(), distinct.end(), updates(i)) - distinct.begin()));
   Workload workload = with_roles(plan, steps);
   if (steps.size() > 1) {
     workload.order = std::move(order);

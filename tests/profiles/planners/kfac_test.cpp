@@ -337,6 +337,11 @@ TEST(Kfac, UpdatesAsOftenAsItIsTold) {
     for (const std::size_t later : {1u, 2u, 3u})
       EXPECT_EQ(bytes(start + later, Func::broadcast), 0u);
   }
+  // The commonest step is the last program, which `plan` shows: 90 of 100 update nothing.
+  const Workload seldom = plan_of("variant: mpd, fac_update_freq: 10, kfac_update_freq: 100");
+  ASSERT_EQ(seldom.roles[0].iterations.size(), 3u);
+  EXPECT_EQ(program_number(seldom, 1), 2u);
+  EXPECT_EQ(sums(seldom, 2).bytes[Func::all_reduce], kGradients);
 }
 
 // Measured layers need no device, and have no factors.
