@@ -144,9 +144,9 @@ Tuned tune(const LoadedJob& job, Control& control) {
     out.trials.push_back({at, seconds});
   }
   if (out.trials.empty()) return out;
-  const Trial& best =
-      *std::min_element(out.trials.begin(), out.trials.end(),
-                        [](const Trial& a, const Trial& b) { return a.seconds < b.seconds; });
+  Trial best{start, before};
+  for (const Trial& trial : out.trials)
+    if (trial.seconds < best.seconds) best = trial;
   set(rule, best.at, out.parallel);
   out.note = "tuned in " + std::to_string(out.trials.size()) +
              " trials: " + text_of(rule, best.at) + ", a step of " + text_of(best.seconds) +

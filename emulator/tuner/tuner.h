@@ -1,5 +1,5 @@
 // Tunes a job before it is played (parallel.tune): plays a few steps with some settings, learns
-// from their time which to try next, and keeps the fastest.
+// from their time which to try next, and keeps the fastest, which may be the job's own.
 //
 //   dear     the fusion threshold, 1 to 256 MiB. Starts at the job's own, then where a Gaussian
 //            process (Matern 5/2) expects the largest improvement; 10 trials of two steps each.
@@ -51,7 +51,7 @@ struct Trial {
 Point next_trial(const TuningRule& rule, const std::vector<Trial>& trials, const Point& from_job);
 
 struct Tuned {
-  ParallelPlan parallel;      // the job's, with the settings of the fastest trial
+  ParallelPlan parallel;      // the job's, with the fastest settings
   std::vector<Trial> trials;  // in the order played
   std::string note;           // settings and gain, for reports
 };

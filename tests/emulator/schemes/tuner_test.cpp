@@ -111,6 +111,24 @@ TEST(Tune, FindsASmallerThresholdWhereOneGroupHidesNothing) {
   EXPECT_LT(fastest, 0.9 * step(job.spec.parallel));
 }
 
+// Horovod's samples have buffers of up to 64 MiB. Eight tensors of 16 MB that share one of 128 MiB
+// take one call, and every call takes 30 ms of latency.
+TEST(Tune, KeepsTheJobsOwnSizesWhereNoTrialIsFaster) {
+  const test::LayersJob::Layer layer{"[4000000]", 10, 20};
+  const LoadedJob job =
+      test::load_text(test::text_of({.layers = std::vector(8, layer),
+                                     .nodes = 4,
+                                     .cluster = "nic: {rate: 100Gbps, latency_us: 5000}",
+                                     .parallel = "framework: horovod, tune: bo"}) +
+                      "fabric: {kind: virtual}\nrun: {warmup: 1, iterations: 3}\n");
+  const auto control = Control::meet(World{});
+  const Tuned tuned = tune(job, *control);
+  EXPECT_EQ(tuned.trials.size(), 20u);
+  EXPECT_EQ(tuned.parallel.fusion_mb, 128);
+  EXPECT_EQ(tuned.parallel.cycle_ms, 1);
+  EXPECT_NE(tuned.note.find(", 0 % more"), std::string::npos) << tuned.note;
+}
+
 TEST(Tune, IsRefusedWhereItMeansNothing) {
   const auto error = [](const char* parallel) {
     return test::load_error(std::string("model: resnet50\ndevice: rtx2080ti\nparallel: {") +
