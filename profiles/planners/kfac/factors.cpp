@@ -5,7 +5,7 @@ namespace ghostrank {
 std::vector<Factor> factors_of(const Model& model, std::span<const Module> modules,
                                int samples_per_rank) {
   std::vector<Factor> out;
-  if (model.architecture == "gpt2") return out;
+  if (model.architecture == "gpt2" || model.architecture == "lstm") return out;
   for (std::size_t m = 0; m < modules.size(); ++m) {
     const Module& module = modules[m];
     if (module.outputs == 0) continue;

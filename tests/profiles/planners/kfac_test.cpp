@@ -68,6 +68,7 @@ TEST(Factors, AreOfLinearMapsAndConvolutionsAlone) {
   EXPECT_EQ(bert.size(), 2u * (12 * 6 + 3));  // pooler, and two in the heads: no vocabulary
   EXPECT_EQ(bert.front().dimension, 769u);
   EXPECT_TRUE(factors("gpt2").empty());
+  EXPECT_TRUE(factors("lstm-ptb-large").empty());  // an embedding, cells and the vocabulary
   // Latent attention has maps to the latents, from them and to the output; beside it are three of
   // the feed-forward part. A multi-token prediction module has one more, for its two inputs.
   const std::string latent = "{base: deepseek-v2-lite, layers: 2, experts: {count: 0}";
