@@ -11,6 +11,7 @@
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/fsdp/units.h"
+#include "profiles/planners/kfac/kfac.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/pipeline/memory.h"
 #include "profiles/planners/shared/tied_table.h"
@@ -174,6 +175,8 @@ StageMemory fullest_stage(const JobSpec& spec) {
     here.memory.weights = here.parameters * state.weights.of(sharers) + here.gathered;
     here.memory.gradients = here.parameters * state.gradients.of(sharers);
     here.memory.optimizer = here.parameters * state.optimizer.of(sharers);
+    if (spec.parallel.framework == Framework::kfac)
+      here.memory.optimizer += second_order_bytes(spec);
     here.memory.activations = activations_of(spec, pipeline, stage);
     if (here.memory.total() > fullest.memory.total()) fullest = here;
   }

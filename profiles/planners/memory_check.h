@@ -12,6 +12,7 @@
 // (stored_bytes() in device/compute.h), g: a gradient, o: fp32 moments:
 //
 //   ddp, horovod, ...    s + g + s o / 4
+//   kfac                 likewise, and factors and inverses (kfac/kfac.h)
 //   phub                 s + g, as its servers keep the momentum
 //   fsdp, torchtitan     4 + 4 + o, all sharded
 //   zero1                w + w + m + o, the last two sharded

@@ -10,6 +10,7 @@
 #include "profiles/error.h"
 #include "profiles/planners/kfac/calls.h"
 #include "profiles/planners/kfac/placement.h"
+#include "profiles/planners/memory_check.h"
 #include "profiles/planners/schedulers/fusion.h"
 #include "profiles/planners/shared/data_parallel.h"
 #include "profiles/workload/program_builder.h"
@@ -222,14 +223,13 @@ std::string gigabytes(double bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB";
 }
 
-// Factors and inverses in fp32. Inverting takes a copy of the factor, too.
+// Inverting takes a copy of the factor beside it and its inverse, in fp32. What does not fit
+// without factors is left to check_state_memory().
 void check_memory(const Plan& plan) {
   const JobSpec& spec = plan.spec;
   const double have = spec.device.memory_bytes;
   if (have <= 0) return;
-  double kept = 0;
   for (const Factor& factor : plan.factors) {
-    kept += 2 * 4 * factor.elements();
     if (3 * 4 * factor.elements() <= have) continue;
     throw Error(spec.source_of("model") + ": " + factor.name + " has dimension " +
                 std::to_string(factor.dimension) + ", and inverting it takes " +
@@ -238,12 +238,15 @@ void check_memory(const Plan& plan) {
                 "; use parallel.variant=ssgd, or a device with more memory "
                 "(device.memory_bytes=0: no check)");
   }
-  // If ranks send gradients, each keeps only what it inverts.
-  if (plan.scheme.sends_gradients || kept <= have) return;
-  throw Error(spec.source_of("model") + ": factors and inverses of all layers take " +
-              gigabytes(kept) + " and the device " + spec.device.name + " has " + gigabytes(have) +
-              "; use parallel.variant=dp, which keeps a rank's own, or a device with more memory "
-              "(device.memory_bytes=0: no check)");
+  const double all = gpu_memory(spec)->total(), kept = second_order_bytes(spec);
+  if (all <= have || all - kept > have) return;
+  throw Error(spec.source_of("model") + ": factors and inverses take " + gigabytes(kept) +
+              " beside " + gigabytes(all - kept) +
+              " of weights, gradients, optimizer state and activations, and the device " +
+              spec.device.name + " has " + gigabytes(have) + "; use " +
+              (plan.scheme.sends_gradients ? "parallel.variant=ssgd"
+                                           : "parallel.variant=dp, which keeps a rank's own") +
+              ", or a device with more memory (device.memory_bytes=0: no check)");
 }
 
 // Ranks that invert something have a role each, all others share one.
@@ -276,6 +279,22 @@ Workload with_roles(const Plan& plan, const std::vector<RankStep>& steps) {
 }
 
 }  // namespace
+
+double second_order_bytes(const JobSpec& spec) {
+  if (spec.parallel.kfac.variant == KfacVariant::ssgd) return 0;
+  StepTimes no_times;
+  no_times.layers.resize(spec.model->layers.size());
+  const std::vector<Factor> factors =
+      factors_of(*spec.model, modules_of(*spec.model, no_times), spec.parallel.micro_batch);
+  const KfacScheme scheme = kfac_scheme(spec);
+  const std::vector<int> owners = inverting_ranks(spec, scheme, factors);
+  std::map<int, double> kept;  // by rank; one stands for all where they keep the same
+  for (std::size_t f = 0; f < factors.size(); ++f)
+    kept[scheme.sends_gradients ? owners[f] : 0] += 2 * 4 * factors[f].elements();
+  double most = 0;
+  for (const auto& [rank, bytes] : kept) most = std::max(most, bytes);
+  return most;
+}
 
 Workload plan_kfac(const JobSpec& spec) {
   check_data_parallel(spec);

@@ -29,7 +29,7 @@
 //
 // With updates every n steps the steps between keep the factors or inverses that they have. PAD's
 // first step, which reduces nothing in hooks, is played like all others. Errors: Error(usage) for a
-// model without layers that have factors, a factor too large for the device, and parts that do not
+// model without layers that have factors, factors too large for the device, and parts that do not
 // go together. Threading: pure functions.
 #pragma once
 
@@ -39,5 +39,9 @@
 namespace ghostrank {
 
 Workload plan_kfac(const JobSpec& spec);
+
+// Bytes of factors and inverses, in fp32, on the rank that keeps most of them: those of all layers;
+// where ranks send gradients, those that it inverts itself.
+double second_order_bytes(const JobSpec& spec);
 
 }  // namespace ghostrank

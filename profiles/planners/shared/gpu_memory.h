@@ -11,7 +11,7 @@ namespace ghostrank {
 
 struct GpuMemory {
   double weights = 0, gradients = 0;
-  double optimizer = 0;    // moments, and an fp32 copy of weights of another type
+  double optimizer = 0;    // moments, an fp32 copy of weights of another type, K-FAC's matrices
   double activations = 0;  // kept for the backward pass
   double total() const { return weights + gradients + optimizer + activations; }
 };
