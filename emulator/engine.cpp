@@ -185,8 +185,11 @@ class Session::Play {
     }
     if (carries_over(workload_))
       result_.notes.push_back(
-          "streams outlive their iterations: the first measured one has nothing carried into it, "
-          "and the last one lasts until all is over");
+          workload_.jobs.empty()
+              ? "streams outlive their iterations: the first measured one has nothing carried into "
+                "it, and the last one lasts until all is over"
+              : "streams outlive their iterations: a job's first one, which has nothing carried "
+                "into it, is played and not measured");
     const auto plays = [&](Library library) {
       for (std::size_t job = 0; job < jobs_of(workload_); ++job)
         if (library_named(spec_.of_job(job).collectives.library) == library) return true;

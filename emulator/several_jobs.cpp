@@ -97,6 +97,20 @@ std::vector<JobReport> jobs_alone(const std::vector<Result>& alone) {
   return jobs;
 }
 
+// Whether streams of the job outlive its iterations. Then its first iteration has nothing carried
+// into it, and is not measured if there are others.
+bool carries(const Workload& workload, std::size_t job) {
+  return std::ranges::any_of(workload.roles, [&](const Role& role) {
+    return role.job == job && std::ranges::any_of(role.iterations, [](const Program& program) {
+             return carries_over(program);
+           });
+  });
+}
+
+void leave_out_first(std::vector<IterationReport>& iterations) {
+  if (iterations.size() > 1) iterations.erase(iterations.begin());
+}
+
 void stop(const std::string& why, Result& result) {
   result.interrupted = why;
   result.fidelity.faithful = false;
@@ -160,19 +174,25 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
     if (played.iterations.size() >= alone[j].iterations.size()) alone[j] = std::move(played);
     return why;
   };
-  const std::uint32_t of_each = phase.iterations;
-  std::vector<std::uint32_t> asked(jobs, of_each);
+  std::vector<std::uint32_t> of_each(jobs, phase.iterations);
+  for (std::size_t j = 0; j < jobs; ++j) of_each[j] += carries(workload, j) ? 1 : 0;
+  std::vector<std::uint32_t> asked = of_each;
   if (has_background_beside(job.spec)) asked.back() = 0;
   // Adds to what all played together, as far as the run came, what each played alone.
   const auto finish = [&](Result result) {
     if (result.jobs.empty()) result.jobs = jobs_alone(alone);
+    for (std::size_t j = 0; j < result.jobs.size(); ++j) {
+      result.jobs[j].alone = std::move(alone[j].iterations);
+      if (!carries(workload, j)) continue;
+      leave_out_first(result.jobs[j].alone);
+      leave_out_first(result.jobs[j].iterations);
+    }
     result.iterations.clear();
     if (!result.jobs.empty()) result.iterations = result.jobs.front().iterations;
     std::vector<Figure>& figures = result.fidelity.figures;
     if (result.iterations.empty()) figures.clear();
     for (std::size_t j = 0; j < result.jobs.size(); ++j) {
       JobReport& own = result.jobs[j];
-      own.alone = std::move(alone[j].iterations);
       if (asked[j] == 0 && !own.iterations.empty())  // it may have had time for fewer
         own.alone.resize(std::min(own.alone.size(), own.iterations.size()));
       judge_also(alone[j], own.name, result);
@@ -183,7 +203,7 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
   };
   std::vector<double> steps(jobs);
   for (std::size_t j = 0; j < jobs; ++j) {
-    if (!play_alone(j, of_each).empty()) {
+    if (!play_alone(j, of_each[j]).empty()) {
       Result result = alone[j];
       result.jobs.clear();
       result.notes.push_back("stopped while job " + workload.jobs[j].name +
@@ -212,7 +232,7 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
   }
   for (std::size_t j = 0; j < jobs && result.interrupted.empty(); ++j) {
     const std::size_t measured = result.jobs[j].iterations.size();
-    if (measured <= of_each) continue;
+    if (measured <= of_each[j]) continue;
     if (const std::string why = play_alone(j, measured); !why.empty()) stop(why, result);
   }
   return finish(std::move(result));

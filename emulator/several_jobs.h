@@ -11,6 +11,9 @@
 // so in virtual time a second try extends the first. A job that has ended more iterations by T than
 // were asked for then plays as many alone, because steps may differ.
 //
+// A job whose streams outlive its iterations has nothing carried into its first one, which is
+// played beside those that are asked for and left out.
+//
 // Background beside the jobs (profiles/planners/background/background.h) is the last of them, and
 // nobody waits for it: it is measured until T, and T does not depend on it.
 //

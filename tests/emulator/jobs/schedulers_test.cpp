@@ -105,6 +105,29 @@ TEST(Schedulers, CyclesAreTheSameWhateverComputesTake) {
   }
 }
 
+// What one step hands to the next is measured in all of a job's steps, not in all but the first.
+TEST(Schedulers, TakeAsLongBesideOtherJobsThatShareNothing) {
+  for (const char* framework : {"dear", "bytescheduler"}) {
+    const std::string
+        layers =
+            "model: {kind: layers, layers: [{parameters: [1000000], forward_us: 3000, backward_us: "
+            "6000}, {parameters: [1000000], forward_us: 3000, backward_us: 6000}]}",
+        parallel = ", parallel: {framework: " + std::string(framework) + "}}";
+    const Result result =
+        play("jobs:\n- {name: a, nodes: 0-3, file: {" + layers + parallel +
+             "}\n- {name: b, nodes: 4-5, file: {" + layers + parallel +
+             "}\ncluster: {nodes: 6, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, "
+             "latency_us: 0}}\nfabric: {kind: virtual}\nrun: {warmup: 1, iterations: 3}\n");
+    const double alone =
+        step(job_of(Layers(2, {"[1000000]", 3000, 6000}), "framework: " + std::string(framework)));
+    const JobReport& four = result.jobs.at(0);
+    ASSERT_GE(four.iterations.size(), 3u) << framework;
+    for (const auto& iterations : {four.iterations, four.alone})
+      for (const IterationReport& one : iterations)
+        EXPECT_NEAR(one.seconds, alone, 1e-6) << framework;
+  }
+}
+
 std::string random_text(std::mt19937& random, const std::string& fabric, int dilation,
                         const std::string& parallel) {
   std::ostringstream out;
