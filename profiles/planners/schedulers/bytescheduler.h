@@ -8,8 +8,7 @@
 // library while those under way fit the credit (one may always go); the library plays them in the
 // order in which it got them. So a partition overtakes those still queued, not those handed over.
 // The forward of a module waits for its partitions of the previous iteration, and steps its
-// parameters first. A credit of one partition is P3's order: slices by priority, one after the
-// other.
+// parameters first. A credit of 0 is P3's order: slices by priority, one after the other.
 //
 // With `launch: after_backward` it is played as its code for PyTorch runs where steps end in
 // torch.cuda.synchronize(). PyTorch 1.4 keeps the interpreter from other threads meanwhile, so rank

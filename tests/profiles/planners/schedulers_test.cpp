@@ -192,7 +192,8 @@ TEST(ByteScheduler, SendsWhatTheNextForwardNeedsFirst) {
     return text_of(partition_order(three, {partition, credit, 4}, cost));
   };
   // 2 is ready at 1 ms, 1 at 2 and 0 at 3; slices of one element, one under way: P3's order.
-  EXPECT_EQ(order(4, 4), "2:1 1:1 0:1 0:1 1:1 2:1 2:1 2:1 ");
+  for (const std::uint64_t credit : {0, 4})
+    EXPECT_EQ(order(4, credit), "2:1 1:1 0:1 0:1 1:1 2:1 2:1 2:1 ");
   // With a credit of three slices 2 fills it before 1 is ready.
   EXPECT_EQ(order(4, 12), "2:1 2:1 2:1 1:1 0:1 0:1 1:1 2:1 ");
   // Without cuts, and with credit for all: as the backward goes.
@@ -200,6 +201,14 @@ TEST(ByteScheduler, SendsWhatTheNextForwardNeedsFirst) {
   // A piece that is larger than the credit goes alone.
   EXPECT_EQ(order(4096, 0), "2:4 0:2 1:2 ");
   EXPECT_EQ(order(12, 12), "2:3 0:2 1:2 2:1 ");
+  // So slices of 3 elements go one by one without credit, while a credit of a slice lets a second
+  // one follow one of fewer elements.
+  const std::vector<Module> small{module_of(3), module_of(1), module_of(1)};
+  const auto sliced = [&](std::uint64_t credit) {
+    return text_of(partition_order(small, {12, credit, 4}, {10e-3, 0}));
+  };
+  EXPECT_EQ(sliced(0), "2:1 0:3 1:1 ");
+  EXPECT_EQ(sliced(12), "2:1 1:1 0:3 ");
   // A partition goes while some credit is left, even if it exceeds the credit: 2 + 2 of 3 elements.
   // When the first has ended, 0 is ready.
   EXPECT_EQ(text_of(partition_order(three, {8, 12, 4}, {0, 1.1e-3 / 4})), "2:2 2:2 0:2 1:2 ");
