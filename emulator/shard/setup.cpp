@@ -138,7 +138,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   GHOSTRANK_ASSERT(ranks_.size() + links_.size() <= kMostTargets);
   if (link_times_) watch_links();
   sent_on_links_.assign(links_.empty() ? 0 : ranks_.size(), 0);
-  entered_.assign(links_.empty() ? 0 : nics_.size(), 0);
+  entered_.assign(links_.empty() ? 0 : nics_.size(), {});
   in_turn_.clear();
   flowlets_.clear();
   timers_.clear();
