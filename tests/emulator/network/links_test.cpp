@@ -455,6 +455,23 @@ TEST(Links, AreBusyForNoLongerThanAStoppedRunPlayed) {
   }
 }
 
+// One of a leaf's two links is slow. Which of them a burst takes is drawn, so a step may do without
+// the slow one; whatever is drawn, both together are not faster than their rates.
+TEST(Links, APlansLeastStepHoldsWhateverFlowletsChoose) {
+  TopologySpec spec = leaf_spine(2, 2);
+  spec.routing = routing("flowlet");
+  spec.degraded = {{"leaf0-spine0", kRate / 100}};
+  SmallJob job = job_on(spec, 4);
+  job.collective(Func::all_to_all, 30'000);
+  job.spec.run.iterations = 40;
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  double shortest = 1e9;
+  for (const IterationReport& i : job.run().iterations) shortest = std::min(shortest, i.seconds);
+  EXPECT_LE(plan.step_seconds_at_least, shortest);
+  ASSERT_TRUE(plan.network);
+  EXPECT_DOUBLE_EQ(plan.network->tiers[0].utilisation_max, 1);
+}
+
 // ---- Memory ----
 
 TEST(Links, CarryRealDataInMemoryBetweenShards) {
