@@ -41,9 +41,7 @@ Shard::Shard(const Setup& setup)
       reanchor_(!virtual_ && setup.spec.fabric.colocated == Colocated::memory),
       wired_(!setup.flows.of(setup.host, setup.index).empty() || setup.switch_packets),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
-      // The spans of a trace are in the order of the clock.
-      runs_ahead_(setup.trace_ranks.empty() &&
-                  may_run_ahead(setup.spec, setup.workload, setup.cluster)),
+      runs_ahead_(may_run_ahead(setup.spec, setup.workload, setup.cluster)),
       schedules_(setup.spec, setup.workload, setup.cluster),
       agents_(
           setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
