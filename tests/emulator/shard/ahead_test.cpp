@@ -108,25 +108,24 @@ TEST(Ahead, ChangesNothingThatARunSays) {
   }
 }
 
-// Two streams come to calls that leave the node at one time, when a call inside it ends.
-TEST(Ahead, ATracedRunSaysTheSame) {
-  checking::Dice dice(0);
-  SmallJob job = random_job(dice);
-  job.spec.fabric.network = NetworkModel::loggp;
-  job.spec.run.jitter = 0;
-  Workload& w = job.workload;
-  w.group_names.push_back("aside");
-  for (int gpu = 0; gpu < kGpus; ++gpu)
-    w.groups.push_back({2, w.groups[static_cast<std::size_t>(kNodes + gpu)].members});
+// Two streams come to calls that leave the node at one time, when a delay ends.
+TEST(Ahead, TracedAndVerifiedRunsSayTheSame) {
+  SmallJob job(kNodes, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {100e9, 3 * kPicosPerMicro};
+  job.workload.group_names.push_back("aside");
+  job.workload.groups.push_back({1, job.workload.groups[0].members});
   ProgramBuilder out({"compute", "other"});
-  out.collective(1, "inside", Func::all_reduce, 0, DataType::float32, 1000);
+  out.compute(1, "work", 10 * kPicosPerMicro);
   out.after(0, 1);
-  out.collective(0, "across", Func::all_reduce, 1, DataType::float32, 5000);
-  out.collective(1, "aside", Func::all_gather, 2, DataType::float32, 500);
-  w.roles[0].iterations = {out.take()};
+  out.collective(0, "across", Func::all_reduce, 0, DataType::float32, 5000);
+  out.collective(1, "aside", Func::all_gather, 1, DataType::float32, 500);
+  job.program() = out.take();
+  const std::string plain = text_of(job.run());
   RunOptions traced;
   traced.trace_ranks = {WorldRank(1)};
-  EXPECT_EQ(text_of(job.run(nullptr, traced)), text_of(job.run()));
+  EXPECT_EQ(text_of(job.run(nullptr, traced)), plain);
+  job.spec.run.verify = true;
+  EXPECT_EQ(text_of(job.run()), plain);
 }
 
 }  // namespace
