@@ -95,6 +95,16 @@ Node Topology::node_of_link(std::uint32_t link) const {
   return graph.switches[graph.cables[link % graph.cables.size()].a].near;
 }
 
+LinkSpeed Topology::links_of(std::uint32_t leaf) const {
+  double bps = 0;
+  for (const SwitchGraph::Cable& cable : routes_->graph().cables) {
+    if ((cable.a != leaf && cable.b != leaf) || cable.failed) continue;
+    if (cable.bps == 0) return {};  // unlimited
+    bps += cable.bps;
+  }
+  return LinkSpeed::from_rate(bps, 0, speeds_.front().framing);
+}
+
 std::vector<Topology::Tier> Topology::tiers() const {
   if (links() == 0) return {};
   std::vector<Tier> up, down;

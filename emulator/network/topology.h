@@ -98,6 +98,8 @@ class Topology {
     return routes_->path(leaf_of_[from], leaf_of_[to], number);
   }
   std::uint32_t leaf_of(Nic nic) const { return leaf_of_[nic]; }
+  // All links from a leaf to other switches, as one; those to it are alike.
+  LinkSpeed links_of(std::uint32_t leaf) const;
   const SwitchRoutes& routes() const { return *routes_; }  // between leaves
   int hops(Nic from, Nic to) const {                       // links on each of these paths
     return routes_ ? routes_->hops(leaf_of_[from], leaf_of_[to]) : 0;

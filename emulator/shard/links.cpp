@@ -153,11 +153,13 @@ void Shard::depart(Event& event, OnLinks& way, Moment start, Picoseconds duratio
   const Nic to = nic_to(event, way.target);
   const Picoseconds stretch = cluster_.topology().stretch(way.from, to, path_of(way).links());
   event.t = {start.at + stretch, start.slip};
-  if (reanchor_) {  // no sooner than handed over, and behind what the NIC sent before
-    Picoseconds& before = entered_[way.from];
-    const Picoseconds head = std::max({event.t.at, now_ - duration, before});
+  if (reanchor_) {  // no sooner than handed over, and its ends behind those that the NIC sent
+                    // before
+    Passage& before = entered_[way.from];
+    const Picoseconds head =
+        std::max({event.t.at, now_ - duration, before.head, before.tail - duration});
     event.t = {head, start.slip + (head - event.t.at)};
-    before = head;
+    before = {head, head + duration};
   }
   way.tail = event.t.at + duration;
   event.kind = Event::Kind::link;

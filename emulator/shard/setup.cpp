@@ -41,9 +41,7 @@ Shard::Shard(const Setup& setup)
       reanchor_(!virtual_ && setup.spec.fabric.colocated == Colocated::memory),
       wired_(!setup.flows.of(setup.host, setup.index).empty() || setup.switch_packets),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
-      // The spans of a trace are in the order of the clock.
-      runs_ahead_(setup.trace_ranks.empty() &&
-                  may_run_ahead(setup.spec, setup.workload, setup.cluster)),
+      runs_ahead_(may_run_ahead(setup.spec, setup.workload, setup.cluster)),
       schedules_(setup.spec, setup.workload, setup.cluster),
       agents_(
           setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
@@ -138,7 +136,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   GHOSTRANK_ASSERT(ranks_.size() + links_.size() <= kMostTargets);
   if (link_times_) watch_links();
   sent_on_links_.assign(links_.empty() ? 0 : ranks_.size(), 0);
-  entered_.assign(links_.empty() ? 0 : nics_.size(), 0);
+  entered_.assign(links_.empty() ? 0 : nics_.size(), {});
   in_turn_.clear();
   flowlets_.clear();
   timers_.clear();

@@ -431,7 +431,7 @@ class Shard final : private NoteCarrier {
   std::vector<Link> links_;          // of the whole cluster; this shard uses those that it plays
   std::vector<LastNote> last_note_;  // by link; empty: no agents send
   std::vector<std::uint64_t> sent_on_links_;  // by local index
-  VectorBy<Nic, Picoseconds> entered_;        // when it last sent a first byte to a link
+  VectorBy<Nic, Passage> entered_;            // when its last message came to its first link
   InOrder in_turn_;                           // connections whose messages take several paths
   Flowlets flowlets_;
   // Of libraries that need permissions, where links have a rate.

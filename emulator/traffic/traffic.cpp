@@ -477,11 +477,29 @@ class Planner {
     }
     Picoseconds busiest_link = 0;
     for (const LinkCount& link : links_) busiest_link = std::max(busiest_link, link.busy);
+    const bool known = cluster_.topology().one_path();  // which links messages take
     plan_.step_seconds_at_least =
         std::max({plan_.compute_seconds, seconds(workload_.least), busiest_nic,
-                  seconds(busiest_link) / count, plan_.latency_seconds});
-    plan_.network = network_report(cluster_.topology(), links_, count,
-                                   count * plan_.step_seconds_at_least, true);
+                  seconds(known ? busiest_link : busiest_leaf()) / count, plan_.latency_seconds});
+    const double lasts = std::max(count * plan_.step_seconds_at_least, seconds(busiest_link));
+    plan_.network = network_report(cluster_.topology(), links_, count, lasts, true);
+  }
+
+  // How long the links of a leaf need together for what its NICs send or receive, whatever the
+  // routing chooses.
+  Picoseconds busiest_leaf() const {
+    const Topology& topology = cluster_.topology();
+    std::map<std::uint32_t, std::uint64_t> sent, received;
+    for (const auto& [nics, sum] : pairs_) {
+      if (topology.paths(nics.first, nics.second) == 0 || topology.is_switch(nics.first)) continue;
+      sent[topology.leaf_of(nics.first)] += sum.bytes;
+      received[topology.leaf_of(nics.second)] += sum.bytes;
+    }
+    Picoseconds busiest = 0;
+    for (const auto* of_leaves : {&sent, &received})
+      for (const auto& [leaf, bytes] : *of_leaves)
+        busiest = std::max(busiest, topology.links_of(leaf).serialise(bytes));
+    return busiest;
   }
 
   std::set<Connection>* const connections_;  // null: not asked for

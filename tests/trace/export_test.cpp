@@ -85,7 +85,9 @@ TEST_P(Export, GivesParamTracesThatReadAsTheSameCalls) {
 INSTANTIATE_TEST_SUITE_P(Plans, Export,
                          testing::Values("framework: ddp", "framework: fsdp",
                                          "framework: megatron, tp: 2, pp: 2, global_batch: 8",
-                                         "framework: megatron, pp: 4, global_batch: 4"),
+                                         "framework: megatron, pp: 4, global_batch: 4",
+                                         "framework: megatron, pp: 2, schedule: dualpipev, "
+                                         "global_batch: 8"),
                          [](const auto& one) { return "Plan" + std::to_string(one.index); });
 
 // Calls and bytes by function. SimAI's rows have collectives only, in bytes without a type.

@@ -29,8 +29,8 @@ bool has_queues(const Program& program) {
 }  // namespace
 
 bool may_run_ahead(const JobSpec& spec, const Workload& workload, const Cluster& cluster) {
-  if (spec.fabric.kind != FabricKind::virtual_time || spec.run.verify ||
-      spec.run.compute_slowdown > 0 || !cluster.schemes().empty() || carries_over(workload))
+  if (spec.fabric.kind != FabricKind::virtual_time || spec.run.compute_slowdown > 0 ||
+      !cluster.schemes().empty() || carries_over(workload))
     return false;
   for (const Role& role : workload.roles)
     for (const Program& program : role.iterations)

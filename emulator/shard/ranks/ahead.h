@@ -20,8 +20,8 @@ namespace ghostrank {
 
 // False where the order in which a rank's streams are played matters: run.compute_slowdown (a delay
 // depends on the calls in flight), several workers, streams that outlive their iteration, or
-// collectives of one kind of group on several streams (their order numbers them). False for agents
-// and verified runs, too.
+// collectives of one kind of group on several streams (their order numbers them). False for agents,
+// too.
 bool may_run_ahead(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
 }  // namespace ghostrank

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 #include "profiles/error.h"
@@ -56,16 +57,34 @@ class Player {
 
   std::optional<std::size_t> earliest() const {
     std::optional<std::size_t> best;
-    std::pair<Picoseconds, bool> least;
+    std::tuple<Picoseconds, bool, std::size_t> least;
     for (std::size_t s = 0; s < streams_.size(); ++s) {
       const std::optional<Picoseconds> at = reached(s);
       if (!at) continue;
-      const std::pair<Picoseconds, bool> mine{*at, op_of(s).kind == Op::Kind::compute};
+      const std::tuple mine{*at, op_of(s).kind == Op::Kind::compute, calls_before(s)};
       if (best && mine >= least) continue;
       best = s;
       least = mine;
     }
     return best;
+  }
+
+  // Calls of a stream that run beside its op without its having to wait for them.
+  std::size_t may_run(const Op& op, std::size_t s) const {
+    return op.kind == Op::Kind::collective ? workers(program_, s) - 1U : 0;
+  }
+
+  // How many calls have been issued up to the last one that must end before the stream's next op
+  // starts; 0: none must.
+  std::size_t calls_before(std::size_t s) const {
+    const Stream& stream = streams_[s];
+    const Op& op = op_of(s);
+    if (op.kind == Op::Kind::wait || op.kind == Op::Kind::record) return 0;
+    std::size_t last = 0;
+    for (const std::size_t call : stream.awaited) last = std::max(last, call + 1);
+    for (std::size_t i = 0; i + may_run(op, s) < stream.running.size(); ++i)
+      last = std::max(last, stream.running[i] + 1);
+    return last;
   }
 
   void advance(std::size_t s) {
@@ -91,8 +110,7 @@ class Player {
     IssuedOp one{&op, s, at, stream.now, std::exchange(stream.awaited, {})};
     // With several workers a stream's calls run together; otherwise each ends the one before it.
     const bool computes = op.kind == Op::Kind::compute;
-    const std::size_t may_run = op.kind == Op::Kind::collective ? workers(program_, s) - 1U : 0;
-    while (stream.running.size() > may_run) {
+    while (stream.running.size() > may_run(op, s)) {
       one.ends.push_back(stream.running.front());
       stream.running.erase(stream.running.begin());
     }

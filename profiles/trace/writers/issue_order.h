@@ -22,9 +22,10 @@ struct IssuedOp {
   std::vector<std::size_t> ends;   // calls issued before, by index: over before this one starts
 };
 
-// Returns the ops by start; at equal starts, computations last. Throws Error(usage) for what one
-// iteration does not hold: a stream that outlives it, a wait for the one before, a wait that
-// nothing ends.
+// Returns the ops by start. At equal starts computations are last, and calls that must wait for
+// later calls are behind others: a wait holds up what follows in a list, which may be what the
+// other rank waits for. Throws Error(usage) for what one iteration does not hold: a stream that
+// outlives it, a wait for the one before, a wait that nothing ends.
 std::vector<IssuedOp> issue_order(const Program& program);
 
 }  // namespace ghostrank

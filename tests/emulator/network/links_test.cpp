@@ -455,6 +455,23 @@ TEST(Links, AreBusyForNoLongerThanAStoppedRunPlayed) {
   }
 }
 
+// One of a leaf's two links is slow. Which of them a burst takes is drawn, so a step may do without
+// the slow one; whatever is drawn, both together are not faster than their rates.
+TEST(Links, APlansLeastStepHoldsWhateverFlowletsChoose) {
+  TopologySpec spec = leaf_spine(2, 2);
+  spec.routing = routing("flowlet");
+  spec.degraded = {{"leaf0-spine0", kRate / 100}};
+  SmallJob job = job_on(spec, 4);
+  job.collective(Func::all_to_all, 30'000);
+  job.spec.run.iterations = 40;
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  double shortest = 1e9;
+  for (const IterationReport& i : job.run().iterations) shortest = std::min(shortest, i.seconds);
+  EXPECT_LE(plan.step_seconds_at_least, shortest);
+  ASSERT_TRUE(plan.network);
+  EXPECT_DOUBLE_EQ(plan.network->tiers[0].utilisation_max, 1);
+}
+
 // ---- Memory ----
 
 TEST(Links, CarryRealDataInMemoryBetweenShards) {
@@ -477,6 +494,18 @@ TEST(Links, CarryRealDataInMemoryBetweenShards) {
     job.spec.dilation = 0;
     EXPECT_EQ(real.network->tiers[1].bytes, job.run().network->tiers[1].bytes);
   }
+}
+
+// Messages take less time than the machine needs for them, so several are late at once. A short one
+// stays behind the long ones of its connection, although the link is faster than the NIC.
+TEST(Links, KeepTheOrderOfMessagesThatMemorySendsLate) {
+  SmallJob job = job_on(leaf_spine(2, 1), 4, 2, FabricKind::memory);
+  job.spec.cluster.nic.rate_bps = 1e11;
+  job.spec.dilation = 1;
+  job.spec.run.iterations = 20;
+  job.spec.collectives.slice_bytes = 4096;
+  job.collective(Func::all_reduce, 20'000);  // in slices of 4,096 and 904 bytes
+  EXPECT_EQ(job.run().interrupted, "");
 }
 
 }  // namespace

@@ -217,7 +217,15 @@ TEST(ConfigJson, LoadsAgainToTheSameJob) {
       "model: " + folder.path("net.csv") + "\nscale: {dilation: 3}\n",
       "model: {kind: layers, name: \"1.10\", layers: [{name: 'true', parameters: [5], "
       "forward_us: 1.10}]}\n",
-      "model: {base: gpt2, layers: 2}\ndevice: {base: h100-sxm, efficiency: 0.41}\n"};
+      "model: {base: gpt2, layers: 2}\ndevice: {base: h100-sxm, efficiency: 0.41}\n",
+      // Keys beside which another may only have its default, which the JSON gives.
+      kHead + "cluster: {nodes: 4, topology: {kind: leaf_spine, uplink_rate: 50Gbps}}\n",
+      kHead +
+          "cluster: {nodes: 2, gpus_per_node: 1}\ncollectives: {allreduce: omnireduce}\n"
+          "servers: {count: 1}\ntensors: {overlap: \"shares: [0.5, 0.25, 0.25]\\n\"}\n",
+      kHead +
+          "cluster: {nodes: 2}\nparallel: {framework: byteps}\nservers: {count: 1}\n"
+          "compression: {method: onebit}\n"};
   for (const std::string& text : jobs) {
     const LoadedJob first = load_text(text);
     const LoadedJob again = load_text(first.config_json);
