@@ -85,6 +85,10 @@ void check_networks(const std::vector<Scale>& scales) {
   const auto [least, most] =
       std::minmax_element(scales.begin(), scales.end(),
                           [](const Scale& a, const Scale& b) { return per_bit(a) < per_bit(b); });
+  if (per_bit(*least) == 0 && per_bit(*most) > 0)
+    fail(least->description.mark,
+         "its all-reduces passed no network, as of a capture of one process or with --ranks; give "
+         "captures over one network");
   if (per_bit(*most) > kOtherNetwork * per_bit(*least))
     fail(most->description.mark,
          "its network is more than twice as slow as that of the capture "

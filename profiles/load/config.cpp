@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include <nlohmann/json.hpp>
 
@@ -199,6 +200,23 @@ void apply_override(YamlValue& root, const std::string& text) {
     fail({source, 1, 1},
          "no value for its keys; write for example -s " + std::string(of_group->path) + "=VALUE");
   set_path(root, path, std::move(value));
+}
+
+std::vector<std::string> keys_given_by(const std::string& text) {
+  YamlValue root;
+  root.kind = YamlValue::Kind::map;
+  apply_override(root, text);
+  std::vector<std::string> keys;
+  const std::function<void(const YamlValue&, const std::string&)> add =
+      [&](const YamlValue& map, const std::string& before) {
+        for (const YamlValue& one : map.children)
+          if (one.is_map())
+            add(one, before + one.key + ".");
+          else
+            keys.push_back(before + one.key);
+      };
+  add(root, "");
+  return keys;
 }
 
 bool gives(const std::vector<std::string>& overrides, std::string_view path) {

@@ -28,6 +28,9 @@ std::string environment_name(std::string_view path);
 // Applies "path=value"; the value is YAML.
 void apply_override(YamlValue& root, const std::string& text);
 
+// The keys that an override gives: its path, or those of the mapping that is its value.
+std::vector<std::string> keys_given_by(const std::string& text);
+
 // True if such overrides give the key `path` a value.
 bool gives(const std::vector<std::string>& overrides, std::string_view path);
 

@@ -12,6 +12,7 @@
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/device/compute.h"
 #include "profiles/input/idle.h"
+#include "profiles/planners/ddp.h"
 
 namespace ghostrank {
 namespace {
@@ -280,15 +281,21 @@ Notes unused_algorithms(const CollectiveSpec& spec, const std::map<std::string, 
 }
 
 // Says which numbers of a captured model's job are measured, computed and assumed.
-std::vector<std::string> captured_notes(const Model& model, int ranks) {
+std::vector<std::string> captured_notes(const JobSpec& spec) {
+  const Model& model = *spec.model;
   const CaptureFacts& facts = *model.capture;
+  const int ranks = spec.cluster.gpus();
   const auto captured = static_cast<int>(model.recorded.size());
-  const std::string steps = captured > 0 ? std::to_string(model.recorded.front().size()) : "0";
+  const bool steps = plays_recorded_steps(spec);
   std::vector<std::string> out{
-      "measured: delays of " + std::to_string(captured) + " of " + std::to_string(ranks) +
-      " ranks in " + steps + " steps, and DDP's buckets, by a capture (" + facts.backend +
-      ", torch " + facts.torch + "); what was fitted to captures, the profile's first lines say"};
-  if (captured < ranks)
+      "measured: " +
+      (steps ? "delays of " + std::to_string(captured) + " of " + std::to_string(ranks) +
+                   " ranks in " + std::to_string(model.recorded.front().size()) + " steps"
+             : std::string("medians of delays, which every rank has in every step")) +
+      (spec.parallel.framework == Framework::ddp ? ", and DDP's buckets" : "") +
+      ", by a capture (" + facts.backend + ", torch " + facts.torch +
+      "); what was fitted to captures, the profile's first lines say"};
+  if (steps && captured < ranks)
     out.push_back("assumed: the other " + std::to_string(ranks - captured) +
                   " ranks compute as those, with their steps shifted");
   out.emplace_back(
@@ -336,8 +343,7 @@ std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload)
     const JobSpec& own = spec.of_job(job);
     if (!own.model) continue;
     if (own.model->capture)
-      for (const std::string& note : captured_notes(*own.model, own.cluster.gpus()))
-        notes.push_back(of + note);
+      for (const std::string& note : captured_notes(own)) notes.push_back(of + note);
     else if (const std::string note = note_on_flops(*own.model); !note.empty() && !own.program)
       notes.push_back(of + note);
   }

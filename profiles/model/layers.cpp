@@ -253,7 +253,8 @@ Model make_layers(const Settings& settings, const Mark& mark) {
     fail(mark, "the model has no parameters; there is nothing to reduce");
   model.layers.front().forward += settings.micros("before_us");
   model.layers.back().backward += settings.micros("loss_us");
-  model.optimizer += settings.micros("after_us");
+  model.before_optimizer = settings.micros("after_us");
+  model.optimizer += model.before_optimizer;
   model.running_statistics = settings.integer("float_buffers");
   model.batch_counters = settings.integer("integer_buffers");
   model.buckets = bucket_tensors(settings, model, mark);

@@ -148,6 +148,8 @@ struct Model {
   // Buffers that DDP broadcasts, not parameters: elements of floating-point ones (a batch norm's
   // running means and variances) and of integers (its batch counters).
   std::uint64_t running_statistics = 0, batch_counters = 0;
+  // Part of `optimizer`: hosts' time before it, which a rank with a shard of it has as well.
+  Picoseconds before_optimizer = 0;
 
   std::size_t tensors() const;
   std::uint64_t parameters() const;

@@ -277,6 +277,11 @@ std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
   return buckets;
 }
 
+bool plays_recorded_steps(const JobSpec& spec) {
+  return spec.parallel.framework == Framework::ddp && !spec.model->recorded.empty() &&
+         !(spec.compression && spec.compression->adapts);
+}
+
 Workload plan_ddp(const JobSpec& spec) {
   check_data_parallel(spec);
   const Plan plan{
@@ -286,9 +291,9 @@ Workload plan_ddp(const JobSpec& spec) {
       buckets_of(spec),
       merges(spec, Merge::tensor),
       library_named(spec.collectives.library) == Library::gloo ? kGlooThreads : std::uint8_t{1}};
-  Workload workload = spec.model->recorded.empty()
-                          ? data_parallel_workload(spec, role_of(plan, launch_of(spec), {}, 0))
-                          : recorded_workload(spec, plan);
+  Workload workload = plays_recorded_steps(spec)
+                          ? recorded_workload(spec, plan)
+                          : data_parallel_workload(spec, role_of(plan, launch_of(spec), {}, 0));
   std::vector<std::size_t> tensors;
   for (const Bucket& bucket : plan.buckets) tensors.push_back(bucket.tensors);
   if (!spec.compression) workload.layouts = tensor_layouts(spec, tensors);

@@ -45,6 +45,10 @@ struct Bucket {
 std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
                                 std::uint64_t first_bytes, std::uint64_t cap_bytes);
 
+// True if a captured model's recorded steps are played one after the other, false if their medians
+// are: by other frameworks, and where a controller of ratios repeats one step.
+bool plays_recorded_steps(const JobSpec& spec);
+
 Workload plan_ddp(const JobSpec& spec);
 
 }  // namespace ghostrank

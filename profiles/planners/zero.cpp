@@ -300,7 +300,9 @@ void ZeroWriter::finish() {
   out_.after(kComm, kCompute);
   out_.collective(kComm, "gradient norm", Func::all_reduce, kDataParallel, DataType::float32, 1);
   out_.after(kCompute, kComm);
-  out_.compute(kCompute, "optimizer", times_.optimizer / static_cast<Picoseconds>(ranks_));
+  const Picoseconds whole = times_.optimizer - model_.before_optimizer;
+  out_.compute(kCompute, "optimizer",
+               model_.before_optimizer + whole / static_cast<Picoseconds>(ranks_));
   out_.after(kComm, kCompute);
   if (sharded_)
     gather_kept();

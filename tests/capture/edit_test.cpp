@@ -236,6 +236,8 @@ TEST(FitScales, RefusesCapturesThatContradictEachOther) {
             std::string::npos);
   EXPECT_NE(refusal(capture_at(2, 0), capture_at(4, 0, 300)).find("more than twice as slow"),
             std::string::npos);
+  EXPECT_NE(refusal(capture_at(2, 0), capture_at(1, 0, 0)).find("passed no network"),
+            std::string::npos);
   EXPECT_NE(refusal(capture_at(2, 60'000'000), capture_at(4, 0)).find("the backward would take -"),
             std::string::npos);
   YamlValue made_up = capture_at(2, 0);

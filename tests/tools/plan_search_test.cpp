@@ -185,6 +185,22 @@ TEST(PlanSearch, SaysWhatTheEnginePlaysOfEveryFramework) {
   EXPECT_EQ(seen.size(), 5u);
 }
 
+TEST(PlanSearch, TakesTheMediansOfACapturedModel) {
+  const std::string layers =
+      "{kind: layers, layers: [{parameters: [10000], forward_us: 1000, "
+      "backward_us: 2000}]";
+  const auto found = [&](const std::string& recorded) {
+    const std::string text = spread(layers + recorded + "}", "framework: ddp", 2);
+    return search_plans(test::load_text(text).spec, 100);
+  };
+  const PlanSearch medians = found(""), captured = found(
+                                            ", recorded_ns: [[[0, 9000000, 0, 9000000, "
+                                            "0, 0], [0, 8000000, 0, 8000000, 0, 0]]]");
+  ASSERT_TRUE(medians.own && captured.own);
+  EXPECT_EQ(captured.own->step, medians.own->step);
+  EXPECT_EQ(captured.own->compute, 3000 * kPicosPerMicro);
+}
+
 // Pipelines with uneven stages, sharding and recomputation, in too little memory to do without any
 // of them.
 TEST(PlanSearch, SplitsModelsAsTorchTitan) {

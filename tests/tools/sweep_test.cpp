@@ -123,6 +123,19 @@ TEST_F(SweepFile, WithAPointThatTheGridLacksIsRefusedBeforeItIsLost) {
               HasSubstr("a point that this grid does not have"));
 }
 
+TEST(SweepCommand, RefusesWhatAMappingOfItsGridTakesThePlaceOf) {
+  const auto refused = [](const std::string& flags) {
+    return test::shell(GHOSTRANK_BINARY " sweep " GHOSTRANK_TRANSCRIPTS "/small.yaml --dry-run " +
+                       flags)
+        .text;
+  };
+  EXPECT_THAT(
+      refused("-s cluster.nic.rate=5Gbps --grid 'cluster.nic={latency_us: 3},{rate: 1Gbps}'"),
+      HasSubstr("-s and the grid both give cluster.nic.rate; leave -s"));
+  EXPECT_THAT(refused("--seed 4 --grid 'run={seed: 1},{seed: 2}'"),
+              HasSubstr("--seed and run.seed of the grid both say the seed"));
+}
+
 // A pipe has nothing to go on from, and cannot be written again after each run.
 TEST(SweepCommand, WritesItsRowsToAPipeOnceAndFailsOnAFullDevice) {
   const std::string sweep = "timeout 60 " GHOSTRANK_BINARY " sweep " GHOSTRANK_TRANSCRIPTS

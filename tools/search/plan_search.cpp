@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
 
@@ -425,8 +426,17 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   return settings;
 }
 
-PlanSearch search_plans(const JobSpec& job, std::size_t keep,
+JobSpec with_medians(JobSpec job) {
+  if (!job.model || job.model->recorded.empty()) return job;
+  const auto model = std::make_shared<Model>(*job.model);
+  model->recorded.clear();
+  job.model = model;
+  return job;
+}
+
+PlanSearch search_plans(const JobSpec& given, std::size_t keep,
                         const std::vector<std::string>& fixed) {
+  const JobSpec job = with_medians(given);
   check(job);
   PlanSearch search;
   std::vector<PlanFound> fit;

@@ -53,7 +53,12 @@ struct PlanSearch {
 // What can stay as the job has it: "tp", "micro_batch", ...
 std::vector<std::string> plan_dimensions();
 
-// The best `keep`; all that fit, if there are no more. `fixed`: dimensions that are not varied.
+// The job with the medians of a captured model alone, which are what other frameworks than ddp
+// play: one recorded step of ddp's is not to be compared with them.
+JobSpec with_medians(JobSpec job);
+
+// The best `keep`; all that fit, if there are no more. `fixed`: dimensions that are not varied. A
+// captured model has its medians.
 PlanSearch search_plans(const JobSpec& job, std::size_t keep,
                         const std::vector<std::string>& fixed = {});
 

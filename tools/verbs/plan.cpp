@@ -33,10 +33,18 @@ void export_goal(const JobSpec& spec, const Workload& workload, const std::strin
   beside.keep();
 }
 
-// A program's ops name tensors but not the tables or layers in them.
+// A program's ops name tensors but not the tables or layers in them, and have sizes that stay.
 void check_programs(const JobSpec& spec) {
-  if (!spec.zipf && spec.tensor_rules.empty()) return;
-  const std::string key = spec.zipf ? "tensors.embeddings" : "tensors.overlap";
+  if (spec.compression && spec.compression->adapts)
+    throw Error(spec.source_of("compression.budget_ms") +
+                ": compression.budget_ms: --programs keeps the sizes of one step, which this key "
+                "changes from step to step; play the job itself, or leave the key out");
+  const std::string key = spec.zipf                    ? "tensors.embeddings"
+                          : !spec.tensor_rules.empty() ? "tensors.overlap"
+                          : spec.compression && !spec.gradients.parts.empty()
+                              ? "tensors.distribution"
+                              : "";
+  if (key.empty()) return;
   throw Error(spec.source_of(key) + ": " + key +
               ": --programs keeps no parts of tensors, whose content this key gives; play the "
               "job itself, or leave the key out");

@@ -40,6 +40,7 @@ double played_step(JobFlags flags, std::vector<std::string> settings) {
   flags.overrides.insert(flags.overrides.end(), settings.begin(), settings.end());
   LoadedJob job = load(flags);
   job.spec.device.memory_bytes = 0;  // the job's own plan may need more
+  job.spec = with_medians(std::move(job.spec));
   const Result result = play_quietly(job, in_steady_state(plan_workload(job.spec)));
   std::vector<double> all;
   for (const IterationReport& iteration : result.iterations) all.push_back(iteration.seconds);

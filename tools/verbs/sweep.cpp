@@ -39,12 +39,14 @@ struct SweepFlags {
 // Refuses flags that say what the grid says.
 SweepGrid grid_of(const SweepFlags& flags) {
   SweepGrid grid = parse_grid(flags.grid);
-  for (const SweepAxis& axis : grid.axes) {
-    if (axis.key == "run.seed" && flags.job.seed)
-      throw Error("--seed and run.seed of the grid both say the seed; leave --seed out");
-    if (gives(flags.job.overrides, axis.key))
-      throw Error("-s and the grid both give " + axis.key + "; leave -s " + axis.key + " out");
-  }
+  for (const SweepAxis& axis : grid.axes)
+    for (const std::string& value : axis.values)
+      for (const std::string& key : keys_given_by(axis.key + "=" + value)) {
+        if (key == "run.seed" && flags.job.seed)
+          throw Error("--seed and run.seed of the grid both say the seed; leave --seed out");
+        if (gives(flags.job.overrides, key))
+          throw Error("-s and the grid both give " + key + "; leave -s " + key + " out");
+      }
   return grid;
 }
 

@@ -433,11 +433,13 @@ void FsdpWriter::balance_experts() {
     reduce(kComm, "rows per expert", mesh_.data_group, DataType::float32, counts);
 }
 
-// Time for this rank's share of all parameters.
+// Time for this rank's share of all parameters, and that before it.
 Picoseconds FsdpWriter::optimizer_time() const {
   const double held = static_cast<double>(sum(&FsdpUnit::shard) + sum(&FsdpUnit::experts_shard));
   const double all = static_cast<double>(std::max<std::uint64_t>(model_.parameters(), 1));
-  return static_cast<Picoseconds>(static_cast<double>(times_.optimizer) * held / all);
+  const Picoseconds whole = times_.optimizer - model_.before_optimizer;
+  return model_.before_optimizer +
+         static_cast<Picoseconds>(static_cast<double>(whole) * held / all);
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ Workload plan_key_servers(const JobSpec& spec) {
   check_data_parallel(spec);
   const StepTimes times = step_times(spec);
   const bool on_gpu = spec.parallel.framework == Framework::byteps;
-  const Program program =
-      iteration(spec, modules_of(*spec.model, times), on_gpu ? times.optimizer : 0);
+  const Program program = iteration(spec, modules_of(*spec.model, times),
+                                    on_gpu ? times.optimizer : spec.model->before_optimizer);
   return data_parallel_workload(spec, {std::string(name_of(spec.parallel.framework)), {program}});
 }
 

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 
 #include "profiles/error.h"
+#include "profiles/input/files_read.h"
 #include "profiles/trace/readers/chakra_file.h"
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/goal_rank.h"
@@ -176,6 +177,7 @@ Trace import_trace(const std::vector<std::string>& given, const std::string& nam
     const auto more = trace_files(one, format);
     files.insert(files.end(), more.begin(), more.end());
   }
+  for (const std::string& file : files) note_read(file);
   if (!format) format = format_among(files);
   if (format) return read_by(*format, files, ranks);
   throw Error(files.front() + ": the format is none that is known; name it with --format (" +

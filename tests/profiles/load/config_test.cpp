@@ -212,20 +212,20 @@ TEST(Config, FillsEveryPartOfTheJob) {
 TEST(ConfigJson, LoadsAgainToTheSameJob) {
   const test::Folder folder;
   folder.write("net.csv", "0,7,1,2\n1,8,3,4\n");
+  const std::string layers =
+      "model: {kind: layers, layers: [{parameters: [5000]}]}\nfabric: {kind: virtual}\n";
   const std::vector<std::string> jobs{
       kHead + "cluster: {base: dgx-a100-200g, nic: {rate: 33.3Gbps}}\nrun: {seed: 5}\n",
       "model: " + folder.path("net.csv") + "\nscale: {dilation: 3}\n",
       "model: {kind: layers, name: \"1.10\", layers: [{name: 'true', parameters: [5], "
       "forward_us: 1.10}]}\n",
       "model: {base: gpt2, layers: 2}\ndevice: {base: h100-sxm, efficiency: 0.41}\n",
-      // Keys beside which another may only have its default, which the JSON gives.
-      kHead + "cluster: {nodes: 4, topology: {kind: leaf_spine, uplink_rate: 50Gbps}}\n",
-      kHead +
-          "cluster: {nodes: 2, gpus_per_node: 1}\ncollectives: {allreduce: omnireduce}\n"
-          "servers: {count: 1}\ntensors: {overlap: \"shares: [0.5, 0.25, 0.25]\\n\"}\n",
-      kHead +
-          "cluster: {nodes: 2}\nparallel: {framework: byteps}\nservers: {count: 1}\n"
-          "compression: {method: onebit}\n"};
+      // Beside each of these the job may not give certain keys, whose defaults the config has.
+      layers + "cluster: {topology: {kind: leaf_spine, uplink_rate: 90Gbps}}\n",
+      layers + "collectives: {allreduce: omnireduce}\nservers: {count: 2}\n" +
+          "tensors: {overlap: \"shares: [0.4, 0.1, 0.5]\\n\"}\n",
+      layers + "parallel: {framework: byteps}\nservers: {count: 2}\n" +
+          "compression: {method: topk}\n"};
   for (const std::string& text : jobs) {
     const LoadedJob first = load_text(text);
     const LoadedJob again = load_text(first.config_json);

@@ -157,6 +157,25 @@ TEST(Ddp, HasNoFirstIterationsWhereTensorsAreReducedOneByOne) {
     EXPECT_EQ(step.streams[1].size(), programs("")[0].streams[1].size());
 }
 
+// The controller repeats one step, and no recorded one stands for all.
+TEST(Ddp, PlaysTheMediansOfRecordedStepsWhereRatiosFollowABudget) {
+  const auto planned = [](const std::string& recorded) {
+    return plan_workload(test::load_text("model: {kind: layers, layers: [{parameters: [1000], "
+                                         "forward_us: 2, backward_us: 2}]" +
+                                         recorded +
+                                         "}\ncluster: {nodes: 2, gpus_per_node: 1}\n"
+                                         "compression: {method: topk, budget_ms: 5}\n")
+                             .spec);
+  };
+  const Workload medians = planned(""),
+                 recorded = planned(", recorded_ns: [[[1, 1, 1, 1, 1, 1], [9, 9, 9, 9, 9, 9]]]");
+  ASSERT_EQ(recorded.roles.size(), 1u);
+  ASSERT_EQ(recorded.roles[0].iterations.size(), medians.roles[0].iterations.size());
+  for (std::size_t i = 0; i < medians.roles[0].iterations.size(); ++i)
+    EXPECT_EQ(stream(recorded.roles[0].iterations[i], 0),
+              stream(medians.roles[0].iterations[i], 0));
+}
+
 // Its buckets are made in the order of registration, and reversed.
 TEST(Ddp, SumsWhichParametersWereUsedInEveryStepThatLooksForUnusedOnes) {
   std::string text = kSmall;

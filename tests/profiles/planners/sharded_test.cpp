@@ -43,6 +43,21 @@ TEST(Fsdp, MovesTheVolumesMeasuredOnLlama3) {
   EXPECT_NEAR(static_cast<double>(kept.bytes[Func::reduce_scatter]) * 8 / 32.121e9, 1, 1e-5);
 }
 
+// What hosts do before it is no part of the shard.
+TEST(Fsdp, AndZeroStepTheOptimizerOnTheShards) {
+  const std::string layers =
+      "{kind: layers, layers: [{parameters: [4000]}], after_us: 70, optimizer_us: 400}";
+  for (const char* framework : {"fsdp", "zero1", "zero2", "zero3"}) {
+    const Workload workload = plan_of(framework, 4, layers);
+    const Program& step = workload.roles[0].iterations.back();
+    Picoseconds optimizer = 0;
+    for (const Op& op : step.streams[0])
+      if (op.kind == Op::Kind::compute && step.labels[op.label] == "optimizer")
+        optimizer += op.duration;
+    EXPECT_EQ(optimizer, (70 + 100) * kPicosPerMicro) << framework;
+  }
+}
+
 // FSDP2 has NCCL divide sums of fp32 and bf16; it divides those of fp16 itself.
 TEST(Fsdp, AveragesGradientsByTheLibrary) {
   const auto reductions = [](const std::string& type) {

@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
 #include "profiles/input/input_file.h"
 #include "profiles/input/yaml.h"
+#include "profiles/trace/readers/import.h"
+#include "tests/profiles/support.h"
 #include "tests/shell.h"
 #include "tests/tools/sample.h"
+#include "tools/verbs/calibrate/calibrate.h"
 
 namespace ghostrank {
 namespace {
@@ -69,6 +73,22 @@ TEST(WholeFiles, NeverReplaceAnInput) {
   }
   EXPECT_EQ(contents(scratch / "job"), "schema");
   EXPECT_EQ(exit_code_of({{"--json", scratch / "other"}}), 0);
+}
+
+TEST(WholeFiles, NeverReplaceATrace) {
+  const Scratch scratch;
+  const std::string layers = "layer_index,numel,forward_pass_ns,backward_pass_ns\n0,10,1000,2000\n";
+  put(scratch / "net.csv", layers);
+  put(scratch / "kernels.json", layers);
+  import_trace({scratch / "net.csv"}, "", 0);
+  EXPECT_THROW(write_whole(scratch / "net.csv", "profile"), Error);
+  const std::string kernels = scratch / "kernels.json";
+  EXPECT_THAT(test::error_of([&] {
+                calibrate_device({"ghostrank", "device", "--kineto", kernels, "-o", kernels});
+              }),
+              testing::HasSubstr("it is an input of this command"));
+  EXPECT_EQ(contents(scratch / "net.csv"), layers);
+  EXPECT_EQ(contents(kernels), layers);
 }
 
 TEST(WholeFiles, WriteToADeviceWithoutReplacingIt) {

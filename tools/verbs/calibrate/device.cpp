@@ -12,6 +12,7 @@
 
 #include "profiles/device/kernels/tables.h"
 #include "profiles/error.h"
+#include "profiles/input/files_read.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/config.h"
@@ -308,6 +309,8 @@ int calibrate_device(const Argv& argv) {
   bool play = false;
   const Flags flags = given(argv, play);
   if (!play) return 0;
+  for (const auto* recorded : {&flags.kineto, &flags.nsys, &flags.vtrain})
+    for (const std::string& file : *recorded) note_read(file);
   check_outputs({{"--output", flags.output}});
   MeasuredDevice out;
   out.base = flags.base;
