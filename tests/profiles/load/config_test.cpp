@@ -217,7 +217,11 @@ TEST(ConfigJson, LoadsAgainToTheSameJob) {
       "model: " + folder.path("net.csv") + "\nscale: {dilation: 3}\n",
       "model: {kind: layers, name: \"1.10\", layers: [{name: 'true', parameters: [5], "
       "forward_us: 1.10}]}\n",
-      "model: {base: gpt2, layers: 2}\ndevice: {base: h100-sxm, efficiency: 0.41}\n"};
+      "model: {base: gpt2, layers: 2}\ndevice: {base: h100-sxm, efficiency: 0.41}\n",
+      kHead + "cluster: {nodes: 4, topology: {kind: leaf_spine, uplink_rate: 50Gbps}}\n",
+      kHead +
+          "cluster: {nodes: 4}\nservers: {count: 1}\nparallel: {framework: byteps}\n"
+          "compression: {method: onebit}\n"};
   for (const std::string& text : jobs) {
     const LoadedJob first = load_text(text);
     const LoadedJob again = load_text(first.config_json);
