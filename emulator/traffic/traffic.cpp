@@ -246,7 +246,8 @@ class Planner {
                                    ? times * workload_.groups[call.group].members.size()
                                    : plan_.intra_messages - inside_before;
     double serial = 0;
-    for (const auto& [nic, bytes] : touched_) serial = std::max(serial, nic_seconds(nic, bytes));
+    for (const auto& [nic, cell] : touched_)
+      serial = std::max(serial, nic_seconds(nic, std::max(cell.sent, cell.taken)));
     // A pattern's members all send at the same time, each to one.
     const GroupRank target = is_service(workload_, kind) ? call.target : kNoRank;
     GroupSeconds& group = group_seconds_[{index, call.group, target}];
@@ -410,13 +411,15 @@ class Planner {
     }
     row.wire_bytes += bytes;
     row.wire_messages += messages;
-    if (const Topology& topology = cluster_.topology(); !topology.is_switch(nics.source)) {
+    const Topology& topology = cluster_.topology();  // whose switches' NICs are never busy
+    if (!topology.is_switch(nics.source)) {
       egress_[nics.source] += egress * times;
-      touched_[nics.source] += egress;
-    } else {  // a switch's NIC is never busy, but the receiver's is
-      touched_[nics.target] += call.bytes;
+      touched_[nics.source].sent += egress;
     }
-    ingress_[nics.target] += cluster_.topology().is_switch(nics.target) ? 0 : bytes;
+    if (!topology.is_switch(nics.target)) {
+      ingress_[nics.target] += bytes;
+      touched_[nics.target].taken += call.bytes;
+    }
     LedgerCell& pair = pairs_[{nics.source, nics.target}];
     pair.bytes += bytes;
     pair.messages += messages;
@@ -519,7 +522,10 @@ class Planner {
   // By kind of group, which may choose the algorithm, and call, whose `group` is a layout.
   std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<Walked>> walked_;
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;
-  std::map<Nic, std::uint64_t> touched_;
+  struct BothWays {
+    std::uint64_t sent = 0, taken = 0;  // bytes
+  };
+  std::map<Nic, BothWays> touched_;  // by the call that is counted
   struct GroupSeconds {
     double serial = 0, chained = 0;
   };

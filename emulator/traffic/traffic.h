@@ -22,7 +22,8 @@ struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
   std::uint64_t buffer_bytes = 0;         // summed over calls, size as nccl-tests counts it
   std::uint64_t messages = 0, bytes = 0;  // all sends, inside nodes too
   std::uint64_t wire_messages = 0, wire_bytes = 0;  // between NICs of different emulated nodes
-  double seconds_at_least = 0;  // busiest NIC's bytes at its rate, in the longest group
+  // The bytes of the busiest NIC, in the busier direction, at its rate; in the longest group.
+  double seconds_at_least = 0;
   // Like seconds_at_least, but no call is shorter than its latencies, where messages are answered.
   double chained_seconds = 0;
   std::uint64_t wire_credits = 0;  // credits or permissions that answer wire_messages

@@ -108,7 +108,7 @@ inline CallContent content_of(const JobSpec& all, const Workload& workload, cons
                            : steps_differ(spec) ? std::min(iteration, planned - 1)
                                                 : 0;
   const std::uint32_t number = number_of(op.tensor);
-  const std::uint64_t key = tensor_key(spec.run.seed, group, number, of);
+  const std::uint64_t key = tensor_key(spec.run.seed, number_in_job(workload, group), number, of);
   if (compressed || states || in_pieces) {
     CompressionOptions options;
     if (compressed) options = options_of(spec, *whole);

@@ -54,8 +54,9 @@ constexpr std::array<std::string_view, 5> kOfEach{"collectives.", "servers.", "t
 constexpr std::array<std::string_view, 6> kServer{"servers.nics",           "servers.nic.",
                                                   "servers.cores",          "servers.add_GBps",
                                                   "servers.optimizer_GBps", "servers.memory_GBps"};
-constexpr std::array<std::string_view, 4> kSwitch{"switch.memory_slots", "switch.packet_rate_mpps",
-                                                  "switch.fails_at_us", "switch.away_us"};
+constexpr std::array<std::string_view, 6> kSwitch{"switch.memory_slots", "switch.packet_rate_mpps",
+                                                  "switch.trees",        "switch.trees_of",
+                                                  "switch.fails_at_us",  "switch.away_us"};
 // Groups that only a single job may have.
 constexpr std::array<std::string_view, 3> kAlone{"training.", "servers.fails",
                                                  "compression.budget_ms"};

@@ -81,6 +81,15 @@ std::string own_name(const Workload& workload, std::uint16_t kind) {
   return name.substr(workload.jobs[job_of_kind(workload, kind)].name.size() + 1);
 }
 
+std::uint32_t number_in_job(const Workload& workload, std::uint32_t group) {
+  if (workload.jobs.empty()) return group;
+  const std::size_t job = job_of_kind(workload, workload.groups[group].kind);
+  const auto first = std::partition_point(
+      workload.groups.begin(), workload.groups.end(),
+      [&](const Group& one) { return one.kind < workload.jobs[job].first_kind; });
+  return group - static_cast<std::uint32_t>(first - workload.groups.begin());
+}
+
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op) {
   if (op.kind != Op::Kind::collective || op.tensor == 0) return nullptr;
   const auto& all = workload.jobs.empty()

@@ -178,6 +178,8 @@ inline int ranks_of(const Workload& workload, std::size_t job) {
 // The job that a kind of group belongs to, and that job's name for it: "dp" of "a/dp".
 std::size_t job_of_kind(const Workload& workload, std::uint16_t kind);
 std::string own_name(const Workload& workload, std::uint16_t kind);
+// Number of a group among those of its job.
+std::uint32_t number_in_job(const Workload& workload, std::uint32_t group);
 bool carries_over(const Workload& workload);  // true if any of its programs does
 // The compressed tensor whose payloads the op exchanges; null if they are not compressed.
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op);

@@ -17,6 +17,7 @@
 #include "collectives/check/checker.h"
 #include "emulator/traffic/job_goal.h"
 #include "emulator/traffic/traffic.h"
+#include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
 #include "tests/algorithms/support.h"
@@ -320,6 +321,14 @@ TEST(GoalOfAJob, HasAllItsMessagesAndComputeAndComesToAnEnd) {
     EXPECT_NEAR(static_cast<double>(busiest) * 1e-9, plan.compute_seconds,
                 plan.compute_seconds * 0.01);  // whole nanoseconds
   }
+}
+
+TEST(GoalOfAJob, RefusesSchemesWhoseAgentsDecideAsTheyGo) {
+  const testing::TemporaryFile file("job.yaml", kDdp);
+  const LoadedJob job = load_job(file.path(), {"collectives.allreduce=sharp"});
+  std::ostringstream out;
+  EXPECT_THROW(write_goal(out, job.spec, plan_workload(job.spec)), Error);
+  EXPECT_EQ(out.str(), "");
 }
 
 // What is on one cpu takes turns.

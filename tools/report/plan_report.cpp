@@ -333,8 +333,10 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.traffic = facts.mean ? mean_traffic(job.spec, workload) : plan_traffic(job.spec, workload);
   if (job.spec.jobs.empty()) {  // of several jobs each has its own
     const auto last = static_cast<std::uint32_t>(distinct_iterations(workload) - 1);
-    facts.tensors = tensor_use(job.spec, workload, last);
     const RunSpec& run = job.spec.run;
+    // Densities may change from one to the next: a run tells that of its first measured iteration.
+    facts.tensors =
+        tensor_use(job.spec, workload, std::max(last, static_cast<std::uint32_t>(run.warmup)));
     facts.compression =
         steps_differ(job.spec)
             ? compression_use(job.spec, workload, static_cast<std::uint32_t>(run.warmup), 0,

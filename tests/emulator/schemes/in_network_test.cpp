@@ -120,6 +120,17 @@ TEST(InTheNetwork, EachFunctionTakesTheTimeOfItsBusierDirection) {
   }
 }
 
+// What goes up and what comes down pass a NIC at the same time.
+TEST(InTheNetwork, APlanCountsTheBusierDirectionOfACall) {
+  for (const char* scheme : {"switchml", "sharp"})
+    for (const int nodes : {4, 40}) {
+      SmallJob job = job_of(nodes, 1, scheme);
+      job.collective(Func::all_reduce, kPackets * 256, DataType::int32);
+      const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+      expect_within(seconds_of(job), plan.collectives.front().seconds_at_least, 0.03, scheme);
+    }
+}
+
 // What a distributed optimizer and FSDP gain: the reduce-scatter of one bucket fills the way up
 // while the all-gather of another fills the way down. Rings of both need each way twice.
 TEST(InTheNetwork, AReduceScatterAndAnAllGatherShareALinkInBothDirections) {

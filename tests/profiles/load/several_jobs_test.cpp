@@ -195,6 +195,12 @@ TEST_F(JobsInAFile, AgreeOnTheMachinesThatTheyShare) {
             "machines: give it once, beside jobs");
   folder_.write("c.yaml", kServed + "servers: {count: 1, placement: colocated, cores: 4}\n");
   EXPECT_EQ(load(outer(jobs)).spec.cluster.all_nodes(), 8 + 2);
+  const std::string sharp = kJob + "collectives: {allreduce: sharp}\n";
+  folder_.write("b.yaml", sharp + "switch: {trees: 1}\n");
+  folder_.write("c.yaml", sharp + "switch: {trees: 2}\n");
+  EXPECT_EQ(error(outer(jobs)),
+            "c.yaml:8:17: switch.trees is 2 in job c and 1 in b (b.yaml:8:17); both use the same "
+            "machines: give it once, beside jobs");
 }
 
 TEST_F(JobsInAFile, RefuseKeysOfTheFabricThatMeanNothingToAnyOfThem) {

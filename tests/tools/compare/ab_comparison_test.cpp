@@ -1,5 +1,6 @@
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -274,6 +275,26 @@ TEST(AbPlay, PlaysBlocksInMemoryAndKeepsEverythingInTheBundle) {
       ghostrank("compare " + kSmall + " --a run.jitter=0 --b run.jitter=0 --bundle " + bundle);
   EXPECT_EQ(again, 2);
   EXPECT_THAT(refused, HasSubstr("is not empty"));
+}
+
+// BytePS's theorem is of whole gradients.
+TEST(AbPlay, HoldsBytePSAgainstItsTheoremUnlessItCompresses) {
+  const test::Scratch scratch;
+  std::ofstream(scratch / "job.yaml") << R"(schema: ghostrank/job/1
+model: {kind: layers, name: m, layers: [{name: a, parameters: [100000], forward_us: 1, backward_us: 1}]}
+cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}
+parallel: {framework: byteps, mode: bound, partition_bytes: 4096}
+servers: {placement: mixed}
+fabric: {kind: virtual}
+)";
+  for (const bool compresses : {false, true}) {
+    const auto [status, text] =
+        ghostrank("compare " + (scratch / "job.yaml") +
+                  " --a servers.count=0 --b 'servers.count=1 compression.method=" +
+                  (compresses ? "onebit'" : "none'"));
+    ASSERT_EQ(status, 0) << text;
+    EXPECT_EQ(text.find("BytePS's theorem") == std::string::npos, compresses) << text;
+  }
 }
 
 // 75,000 messages within 5 ms are more than any machine sources: no run is faithful.

@@ -183,6 +183,20 @@ TEST(PlanReport, SaysWhichNumbersAreEstimatesAndHowTheyAreCounted) {
   EXPECT_EQ(nlohmann::json::parse(plan_json(exact))["collectives"][0]["exact"], true);
 }
 
+// From 0.4 in iteration 0 to 0.1 in iteration 8.
+TEST(PlanReport, TellsTheDensityOfTheFirstMeasuredIteration) {
+  const test::LayersJob layers{.layers = {{"[30000]"}}, .nodes = 4};
+  const LoadedJob job =
+      test::load_text(text_of(layers) +
+                          "collectives: {allreduce: sparcml}\n"
+                          "tensors: {density: 0.4, last_density: 0.1, block: 1}\n",
+                      {"run.warmup=4", "run.iterations=5"});
+  const PlanFacts facts = plan_facts(job, plan_workload(job.spec));
+  ASSERT_TRUE(facts.tensors.has_value());
+  EXPECT_NEAR(facts.tensors->density(), 0.2, 1e-4);
+  EXPECT_NEAR(facts.tensors->last_density.value(), 0.1, 1e-4);
+}
+
 TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
   EXPECT_EQ(iterations_csv(sample()),
             "job,provider,transport,ranks,dilation,iteration,seconds,compute_seconds,"

@@ -255,7 +255,7 @@ std::string bottleneck_of(const AbRun& run, const Json& servers, const JobSpec& 
   return link >= kExplains * exposed ? resource : "latency";
 }
 
-// BytePS's theorem, which needs NICs of one rate.
+// BytePS's theorem, which needs NICs of one rate and is of whole gradients.
 std::optional<double> predicted_seconds(const JobSpec& spec) {
   const ClusterSpec& cluster = spec.cluster;
   const double bps = cluster.nic.rate_bps;
@@ -263,7 +263,7 @@ std::optional<double> predicted_seconds(const JobSpec& spec) {
       !cluster.nic_rates && (cluster.servers.colocated || cluster.servers.count == 0 ||
                              cluster.servers.nic.rate_bps == bps);
   if (spec.parallel.framework != Framework::byteps || !spec.parallel.best_split || !spec.model ||
-      bps <= 0 || !one_rate)
+      spec.collectives.at_servers.compression || bps <= 0 || !one_rate)
     return std::nullopt;
   const int nodes = cluster.rank_nodes();
   const double bytes =
