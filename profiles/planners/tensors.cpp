@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiles/error.h"
+#include "profiles/input/idle.h"
 #include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/yaml.h"
@@ -108,7 +109,7 @@ void read_tensors(const Settings& in, const std::string& near, JobSpec& spec) {
                            "; write random, all, none, or the path of a file of measured overlaps "
                            "(there is no such file)");
   for (const char* key : {"tensors.density", "tensors.last_density"})
-    if (in.given(key))
+    if (is_changed(in.at(key)))
       fail(in.at(key).mark, std::string(key) + " follows from the measured overlaps of " +
                                 overlap.text + "; leave it out");
   MeasuredOverlaps measured = measured_overlaps(

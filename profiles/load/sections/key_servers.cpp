@@ -9,6 +9,7 @@
 
 #include "collectives/compress/byteps.h"
 #include "collectives/schemes/keyed/piece_compression.h"
+#include "profiles/input/idle.h"
 #include "profiles/planners/compression/piece_sizes.h"
 #include "profiles/planners/compression/times.h"
 
@@ -125,7 +126,7 @@ void compress_at_servers(const Settings& in, JobSpec& spec) {
            std::string(name_of(how.memory)) + " is not BytePS's; use none, residual or nesterov");
   for (const char* key : {"compression.communicator", "compression.gather_us",
                           "compression.gather_ns", "compression.merge"})
-    if (in.given(key))
+    if (is_changed(in.at(key)))
       refuse(key, "framework byteps exchanges pieces with servers, each by itself; leave it out");
   for (const char* key : {"parallel.asynchronous", "parallel.elastic"})
     if (in.boolean(key))

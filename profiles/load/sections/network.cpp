@@ -12,6 +12,7 @@
 #include "collectives/schemes/shared/racks.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/input/idle.h"
 #include "profiles/input/quantity.h"
 #include "profiles/job/leaf_spine.h"
 #include "profiles/job/switches.h"
@@ -46,7 +47,7 @@ double uplink_rate(const Settings& in) {
   if (!bps)
     fail(rate.mark, "cluster.topology.uplink_rate: " + quote(rate.text) +
                         " is neither auto nor a rate such as 400Gbps");
-  if (in.given("cluster.topology.oversubscription"))
+  if (is_changed(in.at("cluster.topology.oversubscription")))
     fail(rate.mark,
          "cluster.topology.uplink_rate and oversubscription both say how fast up-links are; leave "
          "one of them out");

@@ -217,7 +217,13 @@ TEST(ConfigJson, LoadsAgainToTheSameJob) {
       "model: " + folder.path("net.csv") + "\nscale: {dilation: 3}\n",
       "model: {kind: layers, name: \"1.10\", layers: [{name: 'true', parameters: [5], "
       "forward_us: 1.10}]}\n",
-      "model: {base: gpt2, layers: 2}\ndevice: {base: h100-sxm, efficiency: 0.41}\n"};
+      "model: {base: gpt2, layers: 2}\ndevice: {base: h100-sxm, efficiency: 0.41}\n",
+      kHead +
+          "cluster: {nodes: 4, topology: {kind: leaf_spine, leaves: 2, uplink_rate: 100Gbps}}\n"
+          "fabric: {kind: virtual}\n",
+      kHead +
+          "cluster: {nodes: 4}\nparallel: {framework: byteps}\nservers: {count: 2}\n"
+          "compression: {method: onebit}\nfabric: {kind: virtual}\n"};
   for (const std::string& text : jobs) {
     const LoadedJob first = load_text(text);
     const LoadedJob again = load_text(first.config_json);
@@ -237,6 +243,7 @@ TEST(ConfigJson, HoldsTheTextsOfFilesThatKeysName) {
   folder.write("links.json", R"({"links": [{"from": "n0-3", "to": "a"}]})");
   folder.write("places.txt", "0-3 4-7\n");
   folder.write("bins.csv", "magnitude,count\n0.001,10\n");
+  folder.write("overlap.yaml", "schema: ghostrank/overlap/1\nshares: [0.5, 0.2, 0.1, 0.1, 0.1]\n");
   folder.write("costs.csv", "method,elements,compress_ns,decompress_ns\ndgc,1000,1,2\n");
   const std::string head =
       "model: {kind: layers, layers: [{parameters: [5000]}]}\nfabric: {kind: virtual}\n"
@@ -251,7 +258,9 @@ TEST(ConfigJson, HoldsTheTextsOfFilesThatKeysName) {
            "[{tensors: '*', law: measured bins.csv}]}\n",
        {"links.json", "bins.csv"}},
       {head + "topology: {kind: leaf_spine, leaves: 2, places: 8, placement: places.txt}}\n",
-       {"places.txt"}}};
+       {"places.txt"}},
+      {head + "}\ncollectives: {allreduce: sparcml}\ntensors: {overlap: overlap.yaml}\n",
+       {"overlap.yaml"}}};
   for (const auto& [text, files] : jobs) {
     const std::string path = folder.write("job.yaml", text);
     const std::string config = load_job(path, {}).config_json;
