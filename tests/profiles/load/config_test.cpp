@@ -277,6 +277,18 @@ TEST(ConfigJson, HoldsTheTextsOfFilesThatKeysName) {
   }
 }
 
+// A time for an external switch claims that the switch is guarded.
+TEST(ConfigJson, ClaimsNothingOfAnExternalSwitchThatTheJobDoesNot) {
+  for (const bool claims : {false, true}) {
+    const LoadedJob first = load_text(
+        kHead + "cluster: {nodes: 2}\nfabric: {kind: ofi}\ncollectives: {allreduce: switchml}\n" +
+        "switch: {target: external, address: 10.0.0.254" +
+        (claims ? ", fallback_after_us: 1000000}" : "}"));
+    EXPECT_EQ(first.spec.collectives.in_switch.guarded, claims);
+    EXPECT_EQ(load_text(first.config_json).spec.collectives.in_switch.guarded, claims);
+  }
+}
+
 TEST(ConfigJson, IsReplayedFromAResult) {
   const LoadedJob first = load_text(kHead + "run: {iterations: 17}\n");
   const LoadedJob again = load_text(
