@@ -425,6 +425,14 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   return settings;
 }
 
+JobSpec searched(const LoadedJob& job) {
+  JobSpec spec = job.spec;
+  for (const ConfigEntry& entry : job.entries)
+    for (const Key& key : job_keys())
+      if (key.path == entry.path && key.standard == entry.value) spec.sources.erase(entry.path);
+  return spec;
+}
+
 PlanSearch search_plans(const JobSpec& job, std::size_t keep,
                         const std::vector<std::string>& fixed) {
   check(job);
