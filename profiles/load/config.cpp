@@ -245,7 +245,8 @@ std::vector<ConfigEntry> make_entries(const Settings& settings) {
 }
 
 std::string make_config_json(const Settings& settings,
-                             const std::map<std::string, YamlValue>& resolved) {
+                             const std::map<std::string, YamlValue>& resolved,
+                             const std::set<std::string_view>& if_given) {
   Json root = Json::object();
   for (const Setting& setting : settings.all()) {
     const std::string path(setting.key->path);
@@ -254,7 +255,7 @@ std::string make_config_json(const Settings& settings,
     if (const auto at = resolved.find(path); at != resolved.end())
       put_json(root, path, value_json(at->second));
     else if (setting.key->type != KeyType::profile &&
-             (setting.given || setting.key->standard != kAbsent))
+             (setting.given || (setting.key->standard != kAbsent && !if_given.contains(path))))
       put_json(root, path, setting_json(setting));
   }
   return dump(root, 2);

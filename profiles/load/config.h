@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +40,10 @@ YamlValue with_base(const YamlValue& name);
 
 std::vector<ConfigEntry> make_entries(const Settings& settings);
 
-// `resolved` holds the mappings that replace the keys of type `profile`.
+// `resolved` holds the mappings that replace the keys of type `profile`. The keys `if_given` are
+// written where the job gives them; of all others that have a default, this is written, too.
 std::string make_config_json(const Settings& settings,
-                             const std::map<std::string, YamlValue>& resolved);
+                             const std::map<std::string, YamlValue>& resolved,
+                             const std::set<std::string_view>& if_given);
 
 }  // namespace ghostrank

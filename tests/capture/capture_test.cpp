@@ -277,13 +277,18 @@ TEST_F(Capture, PlaysBucketsAsTheyWereUnlessTheJobSaysOtherwise) {
   folder.write("net.yaml", text);
   const std::string job = "model: '" + folder.path("net.yaml") +
                           "'\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n";
-  const auto reductions = [&](const std::string& parallel) {
-    const LoadedJob loaded = test::load_text(job + "parallel: {framework: ddp" + parallel + "}");
+  const auto calls = [](const LoadedJob& loaded) {
     const Workload workload = plan_workload(loaded.spec);
     std::vector<std::uint64_t> counts;
     for (const Op& op : workload.roles[0].iterations.back().streams[1])
       if (op.kind == Op::Kind::collective) counts.push_back(op.count);
     return counts;
+  };
+  // A result's job plays them again.
+  const auto reductions = [&](const std::string& parallel) {
+    const LoadedJob loaded = test::load_text(job + "parallel: {framework: ddp" + parallel + "}");
+    EXPECT_EQ(calls(test::load_text(loaded.config_json)), calls(loaded));
+    return calls(loaded);
   };
   EXPECT_EQ(reductions(""), (std::vector<std::uint64_t>{500000, 250000}));
   EXPECT_EQ(reductions(", first_bucket_mb: 100"), (std::vector<std::uint64_t>{750000}));

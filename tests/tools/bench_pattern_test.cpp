@@ -78,6 +78,24 @@ TEST(BenchPairs, AreObjectsInJsonAndLinesInCsv) {
   EXPECT_EQ(csv.substr(0, csv.find('\n', 24)), "src,dst,GBps,latency_us\n0,1,50,2");
 }
 
+// Of a run that was stopped between bandwidth and latency.
+TEST(BenchPairs, HaveNoFiguresThatWereNotMeasured) {
+  PatternReport report = three_pairs();
+  report.table.rows[5][3] = NAN;  // 2 to 1
+  report.interrupted = "interrupted on host 0";
+  EXPECT_EQ(outliers(report.table).size(), 2u);
+  const std::string text = pattern_text(report, Paint{});
+  EXPECT_NE(text.find("        2  9  -  -\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("latency: least 2 µs, median 2 µs, greatest 9 µs\n"), std::string::npos)
+      << text;
+  const auto json = nlohmann::json::parse(pattern_json(report, "{}"));
+  EXPECT_TRUE(json["rows"][5]["latency_us"].is_null());
+  EXPECT_EQ(json["interrupted"], "interrupted on host 0");
+  EXPECT_TRUE(numbers_csv(report.table).ends_with("\n2,1,50,\n"));
+  for (auto& row : report.table.rows) row[3] = NAN;
+  EXPECT_NE(pattern_text(report, Paint{}).find("latency: not measured\n"), std::string::npos);
+}
+
 TEST(BenchReport, SaysWhyPhasesWereNotFaithful) {
   PatternReport report;
   report.pattern = "incast";

@@ -351,6 +351,9 @@ TEST(BenchCsv, HasOneLinePerRowAndNothingWhereNothingWasChecked) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   EXPECT_NE(text.find("\n1048576,262144,float,sum,-1,64.702,"), std::string::npos);
   EXPECT_NE(text.find(",,20,1,112,3670016,true\n"), std::string::npos);
+  BenchRow large = row_of(1ull << 34, 0.515);
+  large.bytes = 103079215104;
+  EXPECT_NE(bench_csv(BenchHead{}, {large}).find(",112,103079215104,true\n"), std::string::npos);
 }
 
 }  // namespace

@@ -101,6 +101,22 @@ TEST(PlanSearch, LosesNoneOfTheBestByLeavingOut) {
   EXPECT_GT(left_out, 0u);
 }
 
+// Gradients have the type of each framework, and settings name no key that stays as it is.
+TEST(PlanSearch, TakesKeysAtTheirDefaultsForKeysThatAreLeftOut) {
+  std::string text = spread("gpt2-xl", "framework: zero2, micro_batch: 2", 2);
+  text.replace(text.find(", gradients: fp32"), 17, "");
+  const auto found = [](const LoadedJob& job) {
+    const PlanSearch search = search_plans(searched(job), 3);
+    std::vector<std::pair<Picoseconds, std::vector<std::string>>> plans;
+    for (const PlanFound& plan : search.best)
+      plans.emplace_back(plan.step, settings_of(searched(job), plan.choice));
+    return plans;
+  };
+  const LoadedJob job = test::load_text(text);
+  EXPECT_EQ(found(test::load_text(text, {"precision.gradients=auto"})), found(job));
+  EXPECT_EQ(found(test::load_text(job.config_json)), found(job));
+}
+
 // Plays each plan by its settings_of(). Calls share NICs in the engine, but not in the estimate.
 TEST(PlanSearch, SaysWhatTheEnginePlays) {
   const std::string text = job("gpt3-6.7b",

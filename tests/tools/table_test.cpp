@@ -23,6 +23,16 @@ TEST(Table, AlignsColumnsByCharactersNotBytes) {
             "long name  10.5 µs\n");
 }
 
+// Chinese, Japanese and Korean characters take two columns of a terminal.
+TEST(Table, AlignsNamesInWideCharacters) {
+  const Table table{{{"name"}, {"n"}}, {{"日本語", "1"}, {"한글 é", "2"}, {"layer", "3"}}};
+  EXPECT_EQ(render(table),
+            "name    n\n"
+            "日本語  1\n"
+            "한글 é  2\n"
+            "layer   3\n");
+}
+
 TEST(Table, PadsShortRowsAndLeavesNoTrailingBlanks) {
   const Table table{{{"a"}, {"b"}}, {{"x"}, {"y", "z"}}};
   EXPECT_EQ(render(table, 2), "  a  b\n  x\n  y  z\n");

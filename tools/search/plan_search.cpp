@@ -434,6 +434,14 @@ JobSpec with_medians(JobSpec job) {
   return job;
 }
 
+JobSpec searched(const LoadedJob& job) {
+  JobSpec spec = job.spec;
+  for (const ConfigEntry& entry : job.entries)
+    for (const Key& key : job_keys())
+      if (key.path == entry.path && key.standard == entry.value) spec.sources.erase(entry.path);
+  return spec;
+}
+
 PlanSearch search_plans(const JobSpec& given, std::size_t keep,
                         const std::vector<std::string>& fixed) {
   const JobSpec job = with_medians(given);

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "profiles/job/job.h"
+#include "profiles/load/load.h"
 #include "profiles/planners/shared/gpu_memory.h"
 
 namespace ghostrank {
@@ -49,6 +50,10 @@ struct PlanSearch {
   std::optional<PlanFound> own;  // the job's; empty if it is not legal, or cannot be estimated
   std::size_t looked_at = 0, illegal = 0, too_large = 0, left_out = 0, estimated = 0;
 };
+
+// The job as it is searched: a key that is given as its default says no more than one that is left
+// out, which changes with the framework. The job of a result gives all.
+JobSpec searched(const LoadedJob& job);
 
 // What can stay as the job has it: "tp", "micro_batch", ...
 std::vector<std::string> plan_dimensions();

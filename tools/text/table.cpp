@@ -2,9 +2,11 @@
 #include "tools/text/table.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <utility>
 
 namespace ghostrank {
 namespace {
@@ -33,12 +35,42 @@ std::string wrap(bool on, std::string_view code, std::string_view text) {
   return "\x1b[" + std::string(code) + "m" + printable(text) + "\x1b[0m";
 }
 
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0u) == 0x80u; }
+
+char32_t first_character(std::string_view utf8) {
+  const auto lead = static_cast<unsigned char>(utf8[0]);
+  char32_t character = lead < 0xc0   ? lead
+                       : lead < 0xe0 ? lead & 0x1fu
+                       : lead < 0xf0 ? lead & 0xfu
+                                     : lead & 7u;
+  for (std::size_t i = 1; i < utf8.size() && continues(utf8[i]); ++i)
+    character = character << 6 | (static_cast<unsigned char>(utf8[i]) & 0x3fu);
+  return character;
+}
+
+// Whether terminals show it two columns wide: Chinese, Japanese, Korean, full-width forms, emoji.
+bool is_wide(char32_t c) {
+  constexpr std::array<std::pair<char32_t, char32_t>, 10> kWide{{{0x1100, 0x115f},
+                                                                 {0x2e80, 0x303e},
+                                                                 {0x3041, 0xa4cf},
+                                                                 {0xac00, 0xd7a3},
+                                                                 {0xf900, 0xfaff},
+                                                                 {0xfe30, 0xfe6f},
+                                                                 {0xff01, 0xff60},
+                                                                 {0xffe0, 0xffe6},
+                                                                 {0x1f300, 0x1faff},
+                                                                 {0x20000, 0x3fffd}}};
+  return std::any_of(kWide.begin(), kWide.end(),
+                     [&](const auto& range) { return range.first <= c && c <= range.second; });
+}
+
 }  // namespace
 
 int display_width(std::string_view utf8) {
-  return static_cast<int>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;  // continuation bytes take no room
-  }));
+  int width = 0;
+  for (std::size_t i = 0; i < utf8.size(); ++i)
+    if (!continues(utf8[i])) width += is_wide(first_character(utf8.substr(i))) ? 2 : 1;
+  return width;
 }
 
 std::string printable(std::string_view utf8) {

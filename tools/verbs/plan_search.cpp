@@ -275,8 +275,9 @@ std::string json_of(const LoadedJob& job, const PlanSearch& search, const Played
 
 }  // namespace
 
-void show_search(const JobFlags& flags, const LoadedJob& job, const SearchFlags& wanted,
+void show_search(const JobFlags& flags, LoadedJob job, const SearchFlags& wanted,
                  const std::string& json, bool quiet) {
+  job.spec = searched(job);
   Patience searching("comparing plans", !quiet);
   PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best), wanted.keep);
   searching.end();

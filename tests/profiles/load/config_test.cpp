@@ -245,6 +245,7 @@ TEST(ConfigJson, HoldsTheTextsOfFilesThatKeysName) {
   folder.write("links.json", R"({"links": [{"from": "n0-3", "to": "a"}]})");
   folder.write("places.txt", "0-3 4-7\n");
   folder.write("bins.csv", "magnitude,count\n0.001,10\n");
+  folder.write("overlap.yaml", "schema: ghostrank/overlap/1\nshares: [0.5, 0.2, 0.1, 0.1, 0.1]\n");
   folder.write("costs.csv", "method,elements,compress_ns,decompress_ns\ndgc,1000,1,2\n");
   const std::string head =
       "model: {kind: layers, layers: [{parameters: [5000]}]}\nfabric: {kind: virtual}\n"
@@ -259,7 +260,9 @@ TEST(ConfigJson, HoldsTheTextsOfFilesThatKeysName) {
            "[{tensors: '*', law: measured bins.csv}]}\n",
        {"links.json", "bins.csv"}},
       {head + "topology: {kind: leaf_spine, leaves: 2, places: 8, placement: places.txt}}\n",
-       {"places.txt"}}};
+       {"places.txt"}},
+      {head + "}\ncollectives: {allreduce: sparcml}\ntensors: {overlap: overlap.yaml}\n",
+       {"overlap.yaml"}}};
   for (const auto& [text, files] : jobs) {
     const std::string path = folder.write("job.yaml", text);
     const std::string config = load_job(path, {}).config_json;
@@ -273,6 +276,18 @@ TEST(ConfigJson, HoldsTheTextsOfFilesThatKeysName) {
       EXPECT_NE(load_job(path, {}).config_json, config) << file;
       folder.write(file, before);
     }
+  }
+}
+
+// A time for an external switch claims that the switch is guarded.
+TEST(ConfigJson, ClaimsNothingOfAnExternalSwitchThatTheJobDoesNot) {
+  for (const bool claims : {false, true}) {
+    const LoadedJob first = load_text(
+        kHead + "cluster: {nodes: 2}\nfabric: {kind: ofi}\ncollectives: {allreduce: switchml}\n" +
+        "switch: {target: external, address: 10.0.0.254" +
+        (claims ? ", fallback_after_us: 1000000}" : "}"));
+    EXPECT_EQ(first.spec.collectives.in_switch.guarded, claims);
+    EXPECT_EQ(load_text(first.config_json).spec.collectives.in_switch.guarded, claims);
   }
 }
 

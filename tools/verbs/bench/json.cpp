@@ -178,6 +178,7 @@ std::string pattern_json(const PatternReport& report, const std::string& config_
                   {"rows", objects(report.table)},
                   {"flows", objects(report.flows)},
                   {"outliers", report.remarks},
+                  {"interrupted", report.interrupted.empty() ? Json() : Json(report.interrupted)},
                   {"messages", report.messages},
                   {"bytes", report.bytes},
                   {"dilation", {report.least_dilation, report.greatest_dilation}},

@@ -3,6 +3,7 @@
 #include "tools/verbs/bench/pattern.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <unistd.h>
@@ -122,8 +123,8 @@ Pattern pairs(const BenchFlags& flags, LoadedJob job, int processes) {
       const WorldRank to((from.value() + k) % ranks);
       if (!on_network(from, to)) continue;
       auto& row = report.table.rows[from.index() * static_cast<std::size_t>(ranks) + to.index()];
-      row.resize(4);
-      row[0] = from.value(), row[1] = to.value();
+      // A run that is stopped may have the one and not the other.
+      if (row.empty()) row = {double(from.value()), double(to.value()), NAN, NAN};
       if (bandwidth) {
         row[2] = rate_GBps(static_cast<double>(bytes) * messages, end);
       } else {
@@ -331,6 +332,7 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
     play(p, flags, table && is_terminal(STDERR_FILENO), *control);
     signals.run_ended();
     if (!first) return stopped_status(*control, signals.received());
+    if (control->stop() != Stop::none) p.report.interrupted = control->stop_reason();
     drop_empty_rows(p.report.table);
     if (flags.what == "pairs") p.report.remarks = outliers(p.report.table);
     const int columns = is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO)

@@ -17,7 +17,8 @@
 
 namespace ghostrank {
 
-struct NumberTable {  // a table of numbers with names fit for CSV and JSON
+// A table of numbers with names fit for CSV and JSON. NaN: not measured, empty and null there.
+struct NumberTable {
   std::vector<std::string> columns;
   std::vector<std::vector<double>> rows;
 };
@@ -35,6 +36,7 @@ struct PatternReport {
   double least_dilation = 0, greatest_dilation = 0;
   double messages = 0, bytes = 0;      // all measured phases together
   std::vector<HostReport> hosts = {};  // of the last phase
+  std::string interrupted = {};        // why it was stopped; empty: it was not
 };
 
 // Counts a phase's fidelity, dilation and traffic.

@@ -46,9 +46,11 @@ std::string table_text(const NumberTable& numbers) {
   return render(table);
 }
 
+// What was measured of a column.
 std::vector<double> column(const NumberTable& numbers, std::size_t index) {
   std::vector<double> values;
-  for (const auto& row : numbers.rows) values.push_back(row[index]);
+  for (const auto& row : numbers.rows)
+    if (!std::isnan(row[index])) values.push_back(row[index]);
   return values;
 }
 
@@ -62,6 +64,7 @@ std::string matrix_text(const PatternReport& report, std::size_t index) {
     table.rows[r][0] = std::to_string(r);
   }
   for (const auto& row : report.table.rows) {
+    if (std::isnan(row[index])) continue;
     table.rows[static_cast<std::size_t>(row[0])][static_cast<std::size_t>(row[1]) + 1] =
         significant(row[index], 3);
   }
@@ -69,7 +72,9 @@ std::string matrix_text(const PatternReport& report, std::size_t index) {
 }
 
 std::string spread_text(const PatternReport& report, std::size_t index, const std::string& name) {
-  const Spread s = spread_of(column(report.table, index));
+  const std::vector<double> measured = column(report.table, index);
+  if (measured.empty()) return name + ": not measured\n";
+  const Spread s = spread_of(measured);
   const std::string& unit = report.table.columns[index];
   return name + ": least " + shown(unit, s.least) + ", median " + shown(unit, s.middle) +
          ", greatest " + shown(unit, s.greatest) + "\n";
@@ -210,7 +215,7 @@ std::string numbers_csv(const NumberTable& numbers) {
   text += "\n";
   for (const auto& row : numbers.rows) {
     for (std::size_t i = 0; i < row.size(); ++i)
-      text += (i == 0 ? "" : ",") + significant(row[i], 10);
+      text += (i == 0 ? "" : ",") + (std::isnan(row[i]) ? "" : significant(row[i], 10));
     text += "\n";
   }
   return text;

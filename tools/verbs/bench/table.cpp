@@ -215,7 +215,7 @@ std::string bench_csv(const BenchHead& head, const std::vector<BenchRow>& rows) 
         std::to_string(shown_root(head.func, row.call)) +
         text_of(",%.10g,%.10g,%.10g,", row.seconds * 1e6, row.algbw_GBps, row.busbw_GBps) +
         (row.wrong ? std::to_string(*row.wrong) : "") +
-        text_of(",%d,%.10g,%.10g,%.10g,", row.iterations, row.dilation, row.messages, row.bytes) +
+        text_of(",%d,%.10g,%.15g,%.15g,", row.iterations, row.dilation, row.messages, row.bytes) +
         (row.fidelity.modelled   ? "modelled"
          : row.fidelity.faithful ? "true"
                                  : "false") +
