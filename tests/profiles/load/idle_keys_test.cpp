@@ -432,8 +432,11 @@ TEST(IdleKeys, BesideAnotherKeyAreNotedWhereThatIsGivenAndElseRefused) {
             "change servers.count");
   EXPECT_EQ(notes("servers: {count: 0, nics: 4}\n"),
             Lines{"no effect where servers.count is 0: servers.nics"});
-  EXPECT_EQ(notes("servers: {count: 2, nics: 4}\n"), Lines{});
-  EXPECT_EQ(notes("cluster: {nodes: 2}\nservers: {count: 2, nics: 4, placement: colocated}\n"),
+  const std::string served =
+      "cluster: {nodes: 2}\ncollectives: {allreduce: parameter_server}\n"
+      "servers: {count: 2, nics: 4";
+  EXPECT_EQ(notes(served + "}\n"), Lines{});
+  EXPECT_EQ(notes(served + ", placement: colocated}\n"),
             Lines{"no effect where servers.placement is colocated: servers.nics"});
   EXPECT_EQ(notes("cluster: {topology: {kind: nonblocking, spines: 3}}\n"),
             Lines{"no effect where cluster.topology.kind is nonblocking: cluster.topology.spines"});
@@ -444,12 +447,19 @@ TEST(IdleKeys, BesideAnotherKeyAreNotedWhereThatIsGivenAndElseRefused) {
 
 TEST(IdleKeys, OfSchemesAreNotedWhereTheJobChoseItsAlgorithms) {
   EXPECT_EQ(load_error(kHead + "switch: {slots: 8}\n"),
-            "job.yaml:4:17: switch.slots means nothing here: no collective is played by a scheme; "
-            "name one (collectives: {allreduce: switchml}), or leave it out");
+            "job.yaml:4:17: switch.slots means nothing here: no collective is played by switchml "
+            "or sharp or atp or omnireduce_switch; name one (collectives: {allreduce: switchml}), "
+            "or leave it out");
   const std::string job = "switch: {slots: 8}\nfabric: {packets: {loss: 0.1}}\n";
   EXPECT_EQ(notes(job + "collectives: {allreduce: ring}\n"),
-            Lines{"no effect where no collective is played by a scheme: switch.slots, "
-                  "fabric.packets.loss"});
+            (Lines{"no effect where no collective is played by switchml or sharp or atp or "
+                   "omnireduce_switch: switch.slots",
+                   "no effect where no collective is played by switchml or atp or omnireduce or "
+                   "omnireduce_switch: fabric.packets.loss"}));
+  EXPECT_EQ(load_error(kHead + "parallel: {framework: byteps}\nservers: {count: 1}\n" + job),
+            "job.yaml:6:17: switch.slots means nothing here: no collective is played by switchml "
+            "or sharp or atp or omnireduce_switch; name one (collectives: {allreduce: switchml}), "
+            "or leave it out");
   EXPECT_EQ(notes(job + "collectives: {allreduce: switchml}\n"), Lines{});
   const std::string omni = "omnireduce: {slots: 8}\nservers: {count: 1}\ncollectives: {allreduce: ";
   EXPECT_EQ(notes(omni + "switchml}\n"),
