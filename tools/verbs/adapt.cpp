@@ -14,6 +14,7 @@
 #include "emulator/step_trial.h"
 #include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
+#include "profiles/load/config.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/json/json.h"
@@ -38,6 +39,11 @@ struct AdaptFlags {
 
 LoadedJob load(const AdaptFlags& flags) {
   std::vector<std::string> overrides = flags.job.overrides;
+  for (const char* key : {"run.iterations", "run.warmup"})
+    if (gives(overrides, key))
+      throw Error(std::string("-s ") + key +
+                  " means nothing to adapt, which plays --steps; give "
+                  "that, or leave it out");
   const auto set = [&](const char* key, const std::string& value) {
     if (!value.empty()) overrides.push_back(std::string(key) + "=" + value);
   };

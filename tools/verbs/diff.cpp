@@ -63,6 +63,8 @@ int verb_diff(const Argv& argv) {
       "  ghostrank diff job.json n0.pcap --host 10.0.0.1=0 --host 10.0.0.2=1 --within 0.02\n\n"
       "Exit status: 0 ok; 1 a pair differs by more than --within; 2 usage, result or capture.");
   if (!parse(app, argv)) return 0;
+  if (csv.empty() && app.count("--interval") > 0)
+    throw Error("--interval is of --csv; add that, or leave it out");
   const StoredResult result = read_result(result_file);
   std::vector<WireHost> named;
   for (const std::string& host : hosts) named.push_back(parse_wire_host(host));
