@@ -387,6 +387,8 @@ std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload)
         notes.push_back(of + note);
     else if (const std::string note = note_on_flops(*own.model); !note.empty() && !own.program)
       notes.push_back(of + note);
+    if (own.model->measured && !own.program && own.sources.contains("device"))
+      notes.push_back(of + "the model's times are measured: device changes none of them");
   }
   return notes;
 }

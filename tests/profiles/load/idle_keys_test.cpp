@@ -22,6 +22,7 @@
 #include "profiles/load/sections/parallel.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/plan.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -518,6 +519,16 @@ TEST(IdleKeys, AlgorithmsOfCallsThatAreNeverMadeAreNoted) {
 }
 
 // A token of a layer of GPT-2 passes 12 h h weights, each with 2 FLOPs, and 4 s h FLOPs of scores.
+TEST(Notes, SayThatADeviceChangesNoMeasuredTimes) {
+  const auto notes_with = [](const std::string& device) {
+    const JobSpec spec = load_text(text_of(test::LayersJob{.layers = {{"[300]"}}}) + device).spec;
+    return notes_of(spec, plan_workload(spec));
+  };
+  EXPECT_EQ(notes_with("device: h100-sxm\n"),
+            Lines{"the model's times are measured: device changes none of them"});
+  EXPECT_EQ(notes_with(""), Lines{});
+}
+
 TEST(Notes, SayWhichShareOfTheFlopsAMaskLeavesOut) {
   const auto said = [](const std::string& model) {
     const JobSpec spec = load_text("model: " + model + "\ndevice: h100-sxm\n").spec;
