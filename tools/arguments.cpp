@@ -229,6 +229,16 @@ CLI::Validator between(std::int64_t least, std::int64_t most) {
           from + ".." + to, "between"};
 }
 
+CLI::Validator real_between(double least, double most) {
+  const std::string from = number_text(least), to = number_text(most);
+  return {[least, most, from, to](std::string& text) -> std::string {
+            const std::optional<double> number = parse_number(text);
+            if (number && *number >= least && *number <= most) return "";
+            return "'" + text + "' is no number from " + from + " to " + to;
+          },
+          from + ".." + to, "between"};
+}
+
 CLI::Validator one_of(const std::vector<std::string>& words) {
   return {[words](std::string& text) -> std::string {
             if (std::find(words.begin(), words.end(), text) != words.end()) return "";

@@ -53,6 +53,7 @@ CommandFacts described(int (*play)(const Argv&), const Argv& command);
 
 // Validators with our texts: "'x' is no number from 1 to 64", "'x' is none of a, b".
 CLI::Validator between(std::int64_t least, std::int64_t most);
+CLI::Validator real_between(double least, double most);  // neither nan nor infinity is
 CLI::Validator one_of(const std::vector<std::string>& words);
 
 // --log-level and --log-file (emulator/common/log.h).

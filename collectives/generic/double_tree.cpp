@@ -105,7 +105,7 @@ DoubleTree::DoubleTree(const Collective& c, const Communicator& comm)
   slice_elements_ = std::max<std::uint64_t>(1, comm.slice_bytes / c.element_bytes);
   const std::uint64_t slices = (shares_[0].count + slice_elements_ - 1) / slice_elements_;
   if (slices > std::numeric_limits<std::int32_t>::max())
-    throw std::invalid_argument("slices are too small to count");
+    throw std::invalid_argument("slices are too small to count; raise their size");
   slices_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, slices));
 }
 

@@ -120,7 +120,8 @@ Textbook::ChannelPlan Textbook::plan_channel(const Communicator& comm, const Nod
     const std::uint64_t elements_per_slice =
         std::max<std::uint64_t>(1, comm.slice_bytes / c.element_bytes);
     const std::uint64_t slices = (largest + elements_per_slice - 1) / elements_per_slice;
-    demand(slices <= std::numeric_limits<std::int32_t>::max(), "slices are too small to count");
+    demand(slices <= std::numeric_limits<std::int32_t>::max(),
+           "slices are too small to count; raise their size");
     if (slices > 1) {
       plan.slices = static_cast<std::uint32_t>(slices);
       plan.slice_elements = elements_per_slice;

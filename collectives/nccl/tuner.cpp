@@ -226,12 +226,15 @@ NcclChoice nccl_choose(const NcclTunerInput& in) {
       best = {algorithm, protocol, 0, time};
     }
   if (best.microseconds < 0)
-    throw std::invalid_argument(
-        "no algorithm and protocol that is allowed can do " + std::string(name_of(in.func)) +
-        " here" +
-        (in.overrides.algorithms.empty() ? "" : "; NCCL_ALGO is " + in.overrides.algorithms) +
-        (in.overrides.protocols.empty() ? ""
-                                        : "; the protocol is to be " + in.overrides.protocols));
+    throw std::invalid_argument("no algorithm and protocol that is allowed can do " +
+                                std::string(name_of(in.func)) + " here" +
+                                (in.overrides.algorithms.empty()
+                                     ? ""
+                                     : "; NCCL_ALGO is " + in.overrides.algorithms +
+                                           ": name algorithms by function, as in allreduce:tree") +
+                                (in.overrides.protocols.empty()
+                                     ? ""
+                                     : "; the protocol is to be " + in.overrides.protocols));
   best.max_channels = nccl_max_channels(in, best.algorithm, best.protocol);
   return best;
 }

@@ -30,6 +30,14 @@ Nic uplink(int leaf) { return Nic(-1 - leaf); }
 
 }  // namespace
 
+const std::string& source_of_algorithm(const JobSpec& spec, Func func, const std::string& group) {
+  const auto of_group = spec.collectives.groups.find(group);
+  if (of_group != spec.collectives.groups.end() && of_group->second.contains(func))
+    return spec.source_of("collectives.groups");
+  const std::string key = algorithm_key(func);
+  return spec.source_of(spec.sources.contains(key) ? key : "collectives.library");
+}
+
 namespace {
 
 // The row that plays a function in a kind of group; null: the library of the kind's job has none.
@@ -294,12 +302,12 @@ void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use)
 }
 
 void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error("collectives: " + std::string(row.library) + "/" + std::string(row.name) + " " +
-                why);
-  };
   const std::uint16_t kind = workload_.groups[group].kind;
   const JobSpec& own = settings_of(spec, workload_, kind);
+  const auto refuse = [&](const std::string& why) {
+    throw Error(source_of_algorithm(own, row.func, own_name(workload_, kind)) + ": " +
+                std::string(row.library) + "/" + std::string(row.name) + " " + why);
+  };
   SchemeUse use{group, row.library, row.name, nullptr, {}, WorldParty(parties())};
   use.parties.assign(members_of(group).begin(), members_of(group).end());
   Communicator comm;

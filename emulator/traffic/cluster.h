@@ -60,6 +60,10 @@ struct SwitchEnd {
   GroupRank position = 0;
 };
 
+// The source that an error about the algorithm of a group's calls names: that of its name, else of
+// the library's, or the job file.
+const std::string& source_of_algorithm(const JobSpec& spec, Func func, const std::string& group);
+
 class Cluster {
  public:
   // Throws Error(usage) if a scheme cannot serve a communicator or needs servers that the job

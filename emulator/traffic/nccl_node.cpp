@@ -48,7 +48,7 @@ NcclNodeOfJob::NcclNodeOfJob(const JobSpec& spec) : spec_(spec) {
     if (spec.collectives.node_cpu) machine.vendor = *spec.collectives.node_cpu;
     machine_ = std::make_shared<const NcclMachine>(std::move(machine));
   } catch (const std::invalid_argument& error) {
-    throw Error("collectives: " + std::string(error.what()));
+    throw Error(spec.source_of("collectives.library") + ": " + error.what());
   }
   if (machine_->gpu_count() < spec.cluster.gpus_per_node)
     throw Error("collectives.node_template: node '" + machine_->name + "' has " +
@@ -78,7 +78,7 @@ std::vector<std::int32_t> NcclNodeOfJob::gpus_that_matter(const std::vector<std:
       if (!std::is_sorted(own.begin(), own.end()) || !like_first(own, on_node.size() > 1))
         return gpus;
   } catch (const std::invalid_argument& error) {
-    throw Error("collectives: " + std::string(error.what()));
+    throw Error(spec_.source_of("collectives.library") + ": " + error.what());
   }
   // A send looks for the receiver's GPU on its own node.
   const auto longest = std::max_element(

@@ -33,12 +33,14 @@ std::string remedy(const Ends& ends, Call call) {
                        : "types it takes: " + types + "; use one of them, or another algorithm";
 }
 
-[[noreturn]] void refuse(const CollectiveSpec& spec, Func func, const std::string& group) {
+[[noreturn]] void refuse(const JobSpec& job, Func func, const std::string& group) {
+  const CollectiveSpec& spec = job.collectives;
   const std::string name(name_of(func));
   std::vector<std::string> known =
       (spec.own ? spec.own : std::make_shared<const Algorithms>())->names(spec.library, func);
   known.erase(known.begin());  // "auto"
-  const std::string what = "collectives: library '" + spec.library + "' has no " + name;
+  const std::string what =
+      source_of_algorithm(job, func, group) + ": library '" + spec.library + "' has no " + name;
   const std::string why(why_absent(spec.library, func));
   if (known.empty())
     throw Error(what + (why.empty() ? "" : " (" + why + ")") +
@@ -216,9 +218,9 @@ const Algorithm& Schedules::find(Func func, std::uint16_t kind) const {
   if (is_service(workload_, kind))
     return *find_algorithm("generic", func, func == Func::send_recv ? "direct" : "linear");
   const std::string group = own_name(workload_, kind);
-  const CollectiveSpec& wanted = settings_of(spec_, workload_, kind).collectives;
-  if (const Algorithm* found = wanted.row(func, group)) return *found;
-  refuse(wanted, func, group);
+  const JobSpec& own = settings_of(spec_, workload_, kind);
+  if (const Algorithm* found = own.collectives.row(func, group)) return *found;
+  refuse(own, func, group);
 }
 
 std::size_t Schedules::Hash::operator()(const Key& k) const {
@@ -317,7 +319,9 @@ std::unique_ptr<Schedule> Schedules::make(const Key& key, const Algorithm& algor
   try {
     return algorithm.make(c, communicator(key, algorithm));
   } catch (const std::invalid_argument& error) {  // the user can change the job
-    throw Error("collectives: " + std::string(error.what()));
+    throw Error(source_of_algorithm(settings_of(spec_, workload_, key.kind), key.func,
+                                    own_name(workload_, key.kind)) +
+                ": " + error.what());
   }
 }
 

@@ -57,9 +57,10 @@ struct Key {
 
   // Where the key has an effect, in words separated by blanks; empty: everywhere.
   std::string_view frameworks = "", libraries = "", fabrics = "";
-  std::array<Beside, 2> beside{};      // all must hold
-  bool schemes = false;                // only where a scheme plays a collective
-  std::string_view only_schemes = "";  // ... one of these, separated by blanks; empty: any
+  std::array<Beside, 2> beside{};  // all must hold
+  bool schemes = false;            // only where a scheme plays a collective
+  // ... one of these, separated by blanks, or a plugin's; empty: any
+  std::string_view only_schemes = "";
 
   // A copy with one more condition: Key{...}.of("megatron").where("parallel.cp", ...).
   constexpr Key of(std::string_view frameworks_with_it) const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -134,6 +136,29 @@ void put_json(Json& root, std::string_view path, Json value) {
   (*at)[std::string(path)] = std::move(value);
 }
 
+YamlValue tree_of(const std::vector<std::string>& overrides) {
+  YamlValue root;
+  root.kind = YamlValue::Kind::map;
+  for (const std::string& text : overrides) apply_override(root, text);
+  return root;
+}
+
+const YamlValue* value_at(const YamlValue& root, std::string_view path) {
+  const YamlValue* at = &root;
+  for (auto dot = path.find('.'); at && dot != std::string_view::npos; dot = path.find('.')) {
+    at = at->find(path.substr(0, dot));
+    path.remove_prefix(dot + 1);
+  }
+  return at ? at->find(path) : nullptr;
+}
+
+void each_value(const YamlValue& at, const std::string& path,
+                const std::function<void(const std::string&, const YamlValue&)>& visit) {
+  if (!at.is_map()) return visit(path, at);
+  for (const YamlValue& child : at.children)
+    each_value(child, path.empty() ? child.key : path + "." + child.key, visit);
+}
+
 }  // namespace
 
 YamlValue with_base(const YamlValue& name) {
@@ -202,34 +227,25 @@ void apply_override(YamlValue& root, const std::string& text) {
   set_path(root, path, std::move(value));
 }
 
-std::vector<std::string> keys_given_by(const std::string& text) {
-  YamlValue root;
-  root.kind = YamlValue::Kind::map;
-  apply_override(root, text);
-  std::vector<std::string> keys;
-  const std::function<void(const YamlValue&, const std::string&)> add =
-      [&](const YamlValue& map, const std::string& before) {
-        for (const YamlValue& one : map.children)
-          if (one.is_map())
-            add(one, before + one.key + ".");
-          else
-            keys.push_back(before + one.key);
-      };
-  add(root, "");
-  return keys;
+bool gives(const std::vector<std::string>& overrides, std::string_view path) {
+  const YamlValue root = tree_of(overrides);
+  const YamlValue* at = value_at(root, path);
+  return at && !at->is_map();
 }
 
-bool gives(const std::vector<std::string>& overrides, std::string_view path) {
-  YamlValue root;
-  root.kind = YamlValue::Kind::map;
-  for (const std::string& text : overrides) apply_override(root, text);
-  const YamlValue* at = &root;
-  for (auto dot = path.find('.'); at && dot != std::string_view::npos; dot = path.find('.')) {
-    at = at->find(path.substr(0, dot));
-    path.remove_prefix(dot + 1);
+std::string undone(const std::vector<std::string>& earlier, const std::vector<std::string>& later) {
+  YamlValue root = tree_of(earlier);
+  std::vector<std::pair<std::string, std::shared_ptr<const Source>>> given;
+  each_value(root, "", [&](const std::string& path, const YamlValue& value) {
+    given.emplace_back(path, value.mark.source);
+  });
+  for (const std::string& text : later) apply_override(root, text);
+  for (const auto& [path, source] : given) {
+    const YamlValue* now = value_at(root, path);
+    if (now && now->is_map()) now = now->find("base");  // a name of which keys were changed
+    if (!now || now->mark.source != source) return path;
   }
-  if (at) at = at->find(path);
-  return at && !at->is_map();
+  return {};
 }
 
 std::vector<ConfigEntry> make_entries(const Settings& settings) {

@@ -29,11 +29,12 @@ std::string environment_name(std::string_view path);
 // Applies "path=value"; the value is YAML.
 void apply_override(YamlValue& root, const std::string& text);
 
-// The keys that an override gives: its path, or those of the mapping that is its value.
-std::vector<std::string> keys_given_by(const std::string& text);
-
 // True if such overrides give the key `path` a value.
 bool gives(const std::vector<std::string>& overrides, std::string_view path);
+
+// The first key that `earlier` overrides give and that `later` ones give otherwise, or replace
+// together with what it is in; empty: none.
+std::string undone(const std::vector<std::string>& earlier, const std::vector<std::string>& later);
 
 // A name as the mapping {base: NAME}.
 YamlValue with_base(const YamlValue& name);

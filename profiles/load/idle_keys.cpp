@@ -102,6 +102,14 @@ class Search {
                  std::string(key.path));
     if (is_idle_to_ssgd(setting))
       notes_.add(" where parallel.variant is ssgd", std::string(key.path));
+    if (is_idle_to_merge(key.path))
+      notes_.add(" where compression.merge is " + in_.text("compression.merge"),
+                 std::string(key.path));
+    if (is_idle_without_zeros(key.path))
+      notes_.add(" where no scheme leaves out zeros and run.verify is false",
+                 std::string(key.path));
+    if (is_idle_without_servers(key.path))
+      notes_.add(" where no collective is played by a scheme", std::string(key.path));
   }
 
   // What the job itself puts in place of its device's numbers. A program or trace has no use for
@@ -171,9 +179,48 @@ class Search {
   }
 
   bool plays_scheme(const Key& key) const {
-    if (key.only_schemes.empty()) return !schemes_.empty();
-    return std::any_of(schemes_.begin(), schemes_.end(),
-                       [&](std::string_view scheme) { return is_among(key.only_schemes, scheme); });
+    return key.only_schemes.empty() ? !schemes_.empty() : plays_one_of(key.only_schemes);
+  }
+
+  // A plugin's scheme may look at everything that ours look at.
+  bool plays_one_of(std::string_view names) const {
+    return std::any_of(schemes_.begin(), schemes_.end(), [&](std::string_view scheme) {
+      return is_among(names, scheme) || !is_built_in(scheme);
+    });
+  }
+
+  static bool is_built_in(std::string_view scheme) {
+    return std::ranges::any_of(registry(), [&](const Algorithm& row) {
+      return row.library == kSchemes && row.name == scheme;
+    });
+  }
+
+  // What is in tensors is seen by schemes that leave out zeros, and by what is verified.
+  bool is_idle_without_zeros(std::string_view path) const {
+    const bool about_zeros = is_among(
+        "tensors.density tensors.last_density tensors.block tensors.overlap "
+        "tensors.embeddings tensors.zipf_exponent",
+        path);
+    return about_zeros && !in_.boolean("run.verify") &&
+           !plays_one_of("omnireduce omnireduce_switch sparse_all_gather sparcml");
+  }
+
+  // Servers of no use are nodes without traffic, but they take places in a topology, and ports of
+  // the switch that plays packets.
+  bool is_idle_without_servers(std::string_view path) const {
+    return (path == "servers.count" || path == "servers.placement") && schemes_.empty() &&
+           is_among("nonblocking single_switch", in_.text("cluster.topology.kind")) &&
+           in_.text("fabric.network") != "packet";
+  }
+
+  // Whether compression takes other tensors than the buckets that the key makes.
+  bool is_idle_to_merge(std::string_view path) const {
+    const bool sizes =
+        is_among("parallel.bucket_cap_mb parallel.first_bucket_mb parallel.fusion_mb", path);
+    if (!sizes && path != "parallel.launch") return false;
+    if (in_.text("compression.method") == "none") return false;
+    const std::string& merge = in_.text("compression.merge");
+    return merge == "model" || (merge == "tensor" && sizes);
   }
 
   bool is_for_packets_alone(const Setting& setting) const {
@@ -346,6 +393,8 @@ std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload)
       for (const std::string& note : captured_notes(own)) notes.push_back(of + note);
     else if (const std::string note = note_on_flops(*own.model); !note.empty() && !own.program)
       notes.push_back(of + note);
+    if (own.model->measured && !own.program && own.sources.contains("device"))
+      notes.push_back(of + "the model's times are measured: device changes none of them");
   }
   return notes;
 }

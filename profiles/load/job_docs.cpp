@@ -100,8 +100,9 @@ std::string meaning(const Key& key) {
       only.push_back((one.others ? "not with " : "only with ") + std::string(one.key) + ": " +
                      join(words(one.values), " or "));
   if (key.schemes)
-    only.push_back("only with " +
-                   (key.only_schemes.empty() ? "schemes" : join(words(key.only_schemes), " or ")));
+    only.push_back("only with " + (key.only_schemes.empty()
+                                       ? "schemes"
+                                       : join(words(key.only_schemes), " or ") + " or a plugin's"));
   return join(whose, ", ") + (whose.empty() ? "" : ": ") + std::string(key.doc) +
          (only.empty() ? "" : " (" + join(only, "; ") + ")");
 }

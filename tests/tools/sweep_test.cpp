@@ -131,7 +131,7 @@ TEST(SweepCommand, RefusesWhatAMappingOfItsGridTakesThePlaceOf) {
   };
   EXPECT_THAT(
       refused("-s cluster.nic.rate=5Gbps --grid 'cluster.nic={latency_us: 3},{rate: 1Gbps}'"),
-      HasSubstr("-s and the grid both give cluster.nic.rate; leave -s"));
+      HasSubstr("the grid's cluster.nic takes the place of -s cluster.nic.rate"));
   EXPECT_THAT(refused("--seed 4 --grid 'run={seed: 1},{seed: 2}'"),
               HasSubstr("--seed and run.seed of the grid both say the seed"));
 }

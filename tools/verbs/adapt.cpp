@@ -14,6 +14,7 @@
 #include "emulator/step_trial.h"
 #include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
+#include "profiles/load/config.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/json/json.h"
@@ -38,6 +39,11 @@ struct AdaptFlags {
 
 LoadedJob load(const AdaptFlags& flags) {
   std::vector<std::string> overrides = flags.job.overrides;
+  for (const char* key : {"run.iterations", "run.warmup"})
+    if (gives(overrides, key))
+      throw Error(std::string("-s ") + key +
+                  " means nothing to adapt, which plays --steps; give "
+                  "that, or leave it out");
   const auto set = [&](const char* key, const std::string& value) {
     if (!value.empty()) overrides.push_back(std::string(key) + "=" + value);
   };
@@ -223,21 +229,21 @@ int verb_adapt(const Argv& argv) {
       ->type_name("FILE");
   app.add_option("--budget-ms", flags.budget_ms,
                  "how much longer than its compute a step may take; default compression.budget_ms")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(real_between(0.001, 1e6))
       ->type_name("MS");
   app.add_option("--steps", flags.steps, "default 200")
       ->check(between(3, 1'000'000))
       ->type_name("N");
   app.add_option("--least", flags.least,
                  "ratio that is always sent; default compression.least_ratio")
-      ->check(CLI::Range(1e-9, 1.0))
+      ->check(real_between(1e-9, 1))
       ->type_name("SHARE");
   app.add_option("--most", flags.most, "and that is never exceeded; default compression.most_ratio")
-      ->check(CLI::Range(1e-9, 1.0))
+      ->check(real_between(1e-9, 1))
       ->type_name("SHARE");
   app.add_option("--fixed", flags.fixed, "ratios to compare with")
       ->delimiter(',')
-      ->check(CLI::Range(1e-9, 1.0))
+      ->check(real_between(1e-9, 1))
       ->type_name("R,R");
   const auto file = [&](const char* name, std::string& path, const char* what) {
     app.add_option(name, path, what)->type_name("FILE|-")->group("Output");

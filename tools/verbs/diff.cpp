@@ -17,7 +17,8 @@ int verb_diff(const Argv& argv) {
   std::vector<std::string> captures, hosts;
   std::vector<std::uint16_t> except;
   std::optional<double> iterations;
-  double within = 0, interval_s = 0.01;
+  double interval_s = 0.01;
+  std::optional<double> within;
   CLI::App app(
       "Compare the payload bytes of a result, pair by pair of hosts, with packet captures of a "
       "real run of the same job. Captures are classic pcap files of Ethernet frames, whose headers "
@@ -36,13 +37,13 @@ int verb_diff(const Argv& argv) {
       ->allow_extra_args(false)
       ->type_name("ADDRESS,...=NODES");
   app.add_option("--iterations", iterations, "in the capture; default: the number that fits best")
-      ->check(CLI::PositiveNumber)
+      ->check(real_between(1e-6, 1e9))
       ->type_name("N");
   app.add_option("--except-port", except, "leave out connections of this port, such as a store's")
       ->allow_extra_args(false)
       ->type_name("PORT");
   app.add_option("--within", within, "exit 1 if a pair differs by a larger share")
-      ->check(CLI::PositiveNumber)
+      ->check(real_between(0, 1e6))
       ->type_name("SHARE");
   app.add_option("--json", json, "the same as JSON; - is stdout")
       ->type_name("FILE|-")
@@ -51,7 +52,7 @@ int verb_diff(const Argv& argv) {
       ->type_name("FILE|-")
       ->group("Output");
   app.add_option("--interval", interval_s, "of --csv, in seconds")
-      ->check(CLI::Range(1e-6, 3600.0))
+      ->check(real_between(1e-6, 3600))
       ->capture_default_str()
       ->type_name("SECONDS")
       ->group("Output");
@@ -62,6 +63,8 @@ int verb_diff(const Argv& argv) {
       "  ghostrank diff job.json n0.pcap --host 10.0.0.1=0 --host 10.0.0.2=1 --within 0.02\n\n"
       "Exit status: 0 ok; 1 a pair differs by more than --within; 2 usage, result or capture.");
   if (!parse(app, argv)) return 0;
+  if (csv.empty() && app.count("--interval") > 0)
+    throw Error("--interval is of --csv; add that, or leave it out");
   const StoredResult result = read_result(result_file);
   std::vector<WireHost> named;
   for (const std::string& host : hosts) named.push_back(parse_wire_host(host));
@@ -74,12 +77,12 @@ int verb_diff(const Argv& argv) {
   if (!csv.empty()) write_whole(csv, wire_over_time_csv(diff, interval_s));
   if (!json.empty()) write_whole(json, wire_diff_json(diff, capture, result_file));
   if (json != "-" && csv != "-") std::fputs(wire_diff_text(diff, capture).c_str(), stdout);
-  if (within > 0)
+  if (within)
     for (const WireDiffRow& row : diff.rows)
-      if (!(std::abs(diff.difference(row)) <= within)) {
+      if (!(std::abs(diff.difference(row)) <= *within)) {
         std::fprintf(stderr, "ghostrank: %s to %s differs by more than %g of the ledger\n",
                      diff.hosts[row.source].name.c_str(), diff.hosts[row.target].name.c_str(),
-                     within);
+                     *within);
         return 1;
       }
   return 0;

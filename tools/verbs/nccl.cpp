@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "collectives/nccl/environment.h"
+#include "collectives/nccl/machine/templates.h"
 #include "collectives/nccl/settings/versions.h"
 #include "emulator/traffic/nccl_node.h"
 #include "profiles/error.h"
@@ -93,6 +94,12 @@ Communicator node_of(const CheckFlags& flags) {
                   " is a graph dump, which is what is to be checked; give the topology dump "
                   "(NCCL_TOPO_DUMP_FILE) or a kind of node");
     at.machine = parse_nccl_topology(text, flags.node);
+  } else if (flags.node != "auto") {
+    try {
+      nccl_template(flags.node);
+    } catch (const std::invalid_argument& error) {
+      throw Error(std::string("--node: ") + error.what());
+    }
   }
   at.environment = environment_of(flags.environment);
   check_environment(at.environment, "--env");

@@ -36,17 +36,29 @@ struct SweepFlags {
   bool quiet = false, allow_unfaithful = false, print_config = false, dry_run = false;
 };
 
-// Refuses flags that say what the grid says.
+std::vector<std::string> settings_of(const SweepAxis& axis) {
+  std::vector<std::string> settings;
+  for (const std::string& value : axis.values) settings.push_back(axis.key + "=" + value);
+  return settings;
+}
+
+// Refuses what would be without effect: -s and keys of the grid whose place others of the grid
+// take, and what the grid says of the seed beside --seed.
 SweepGrid grid_of(const SweepFlags& flags) {
   SweepGrid grid = parse_grid(flags.grid);
-  for (const SweepAxis& axis : grid.axes)
-    for (const std::string& value : axis.values)
-      for (const std::string& key : keys_given_by(axis.key + "=" + value)) {
-        if (key == "run.seed" && flags.job.seed)
-          throw Error("--seed and run.seed of the grid both say the seed; leave --seed out");
-        if (gives(flags.job.overrides, key))
-          throw Error("-s and the grid both give " + key + "; leave -s " + key + " out");
-      }
+  for (std::size_t a = 0; a < grid.axes.size(); ++a) {
+    const SweepAxis& axis = grid.axes[a];
+    const std::vector<std::string> settings = settings_of(axis);
+    if (flags.job.seed && !undone(settings, {"run.seed=0"}).empty())
+      throw Error("--seed and run.seed of the grid both say the seed; leave --seed out");
+    if (const std::string path = undone(flags.job.overrides, settings); !path.empty())
+      throw Error("the grid's " + axis.key + " takes the place of -s " + path +
+                  "; leave that out, or give it in the grid");
+    for (std::size_t b = 0; b < a; ++b)
+      if (const std::string path = undone(settings_of(grid.axes[b]), settings); !path.empty())
+        throw Error("--grid: " + axis.key + " takes the place of " + path +
+                    "; leave one of them out");
+  }
   return grid;
 }
 

@@ -29,13 +29,13 @@ std::vector<std::string_view> nccl_template_names() {
 NcclMachine nccl_template(std::string_view name) {
   std::string known;
   for (const Template& t : kTemplates) {
-    known += ' ' + std::string(t.name);
+    known += (known.empty() ? "" : ", ") + std::string(t.name);
     if (t.name != name) continue;
     NcclMachine machine = nccl_machine(t.shape);
     machine.name = name;
     return machine;
   }
-  throw std::invalid_argument("there is no node template '" + std::string(name) + "'; known are" +
+  throw std::invalid_argument("there is no node template '" + std::string(name) + "'; known are " +
                               known);
 }
 

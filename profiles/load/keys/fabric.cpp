@@ -6,6 +6,9 @@
 namespace ghostrank::job_tables {
 namespace {
 
+// Schemes that send packets, which may be lost; the others send messages.
+constexpr std::string_view kWithPackets = "switchml atp omnireduce omnireduce_switch";
+
 constexpr std::array kKeys{
     Key{"fabric.kind", KeyType::choice, "memory",
         "what carries messages: memory inside one process, libfabric, UDP packets (kept in order "
@@ -104,12 +107,12 @@ constexpr std::array kKeys{
     Key{"fabric.packets.loss", KeyType::number, "0",
         "share of schemes' packets between nodes that are lost on purpose, drawn from run.seed", 0,
         0.99}
-        .with_schemes(),
+        .with_schemes(kWithPackets),
     Key{"fabric.packets.duplicates", KeyType::number, "0", "share that comes twice", 0, 0.99}
-        .with_schemes(),
+        .with_schemes(kWithPackets),
     Key{"fabric.packets.reordering", KeyType::number, "0",
         "share that comes late, behind packets sent after it; on ofi they are sent late", 0, 0.99}
-        .with_schemes(),
+        .with_schemes(kWithPackets),
     Key{"fabric.packets.mtu", KeyType::integer, "9000",
         "bytes of the largest IP packet: of schemes' packets, of fabric.framing, and of "
         "fabric.network: packet",

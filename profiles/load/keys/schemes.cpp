@@ -6,6 +6,9 @@
 namespace ghostrank::job_tables {
 namespace {
 
+// Schemes whose packets a switch sums, and that send again what is lost.
+constexpr std::string_view kByPackets = "switchml atp omnireduce_switch";
+
 constexpr std::array kKeys{
     Key{"servers.count", KeyType::integer, "0",
         "machines for the helpers of schemes (collectives/agent.h), numbered after the nodes of "
@@ -38,7 +41,7 @@ constexpr std::array kKeys{
         .with_schemes(),
     Key{"servers.optimizer_GBps", KeyType::number, "10",
         "bytes of weights that a core steps a second, in 1e9; 0: takes no time", 0, 1e6}
-        .with_schemes(),
+        .with_schemes("phub phub_racks"),
     Key{"servers.memory_GBps", KeyType::number, "80",
         "bytes that the memory of such a machine reads and writes a second, for all cores, in 1e9: "
         "2 per byte copied, 3 per byte added, 5 per byte of weights stepped; 0: takes no time",
@@ -114,32 +117,32 @@ constexpr std::array kKeys{
         "slots of each communicator on the switch of a rail, and so the most packets that a worker "
         "has in flight",
         1, 16384}
-        .with_schemes(),
+        .with_schemes("switchml sharp atp omnireduce_switch"),
     Key{"switch.packet_elements", KeyType::choice, "256", "elements of a packet", 0, 0, "32 64 256"}
-        .with_schemes(),
+        .with_schemes("switchml omnireduce_switch"),
     Key{"switch.memory_slots", KeyType::integer, "8192",
         "slots of one switch, for all communicators that it serves; those of a rail and a rack of "
         "32 nodes share one",
         1, 1'000'000}
         .on("memory virtual")
-        .with_schemes(),
+        .with_schemes(kByPackets),
     Key{"switch.packet_rate_mpps", KeyType::number, "0",
         "millions of packets that one switch takes per second, of all communicators; 0: any number",
         0, 1e6}
         .on("memory virtual")
-        .with_schemes("switchml atp omnireduce_switch"),
+        .with_schemes(kByPackets),
     Key{"switch.trees", KeyType::integer, "1",
         "trees for streaming that a switch of sharp has active at a time; a communicator that gets "
         "none reduces around a ring",
         0, 1'000'000}
-        .with_schemes(),
+        .with_schemes("sharp"),
     Key{"switch.trees_of", KeyType::choice, "switch",
         "what has so many trees: the switch (Quantum), or each of its ports (Quantum-2)", 0, 0,
         "switch port"}
-        .with_schemes(),
+        .with_schemes("sharp"),
     Key{"switch.timeout_us", KeyType::auto_number, "auto",
         "time without an answer after which a packet is sent again; auto: 10000", 1, kMaxMicros}
-        .with_schemes(),
+        .with_schemes(kByPackets),
     Key{"switch.fallback_after_us", KeyType::number, "1000000",
         "silence of the switch after which the ranks sum without it, for the rest of the job; "
         "0: never (docs/switch.md)",

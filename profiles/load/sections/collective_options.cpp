@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "collectives/nccl/environment.h"
+#include "collectives/nccl/machine/templates.h"
 #include "profiles/error.h"
 #include "profiles/load/files/nccl_graph.h"
 #include "profiles/load/files/nccl_topology.h"
@@ -69,7 +70,14 @@ void read_library_environment(const Setting& environment, CollectiveSpec& out) {
 void read_nccl_graphs(const Setting& node_template, const std::string& near, CollectiveSpec& out) {
   const std::string& name = node_template.text;
   const bool in_place = is_nccl_graph_text(name);
-  if (!in_place && !is_nccl_graph_file(name)) return;
+  if (!in_place && !is_nccl_graph_file(name)) {
+    try {
+      if (name != "auto") nccl_template(name);
+    } catch (const std::invalid_argument& error) {
+      fail(node_template.mark, error.what());
+    }
+    return;
+  }
   const std::string text = nccl_graph_in_place(node_template, near).text;
   const std::string file = in_place ? "the XML in " + location(node_template.mark) : name;
   if (is_nccl_topology_text(text))

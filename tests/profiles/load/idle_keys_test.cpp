@@ -22,6 +22,7 @@
 #include "profiles/load/sections/parallel.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/plan.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -432,8 +433,11 @@ TEST(IdleKeys, BesideAnotherKeyAreNotedWhereThatIsGivenAndElseRefused) {
             "change servers.count");
   EXPECT_EQ(notes("servers: {count: 0, nics: 4}\n"),
             Lines{"no effect where servers.count is 0: servers.nics"});
-  EXPECT_EQ(notes("servers: {count: 2, nics: 4}\n"), Lines{});
-  EXPECT_EQ(notes("cluster: {nodes: 2}\nservers: {count: 2, nics: 4, placement: colocated}\n"),
+  const std::string served =
+      "cluster: {nodes: 2}\ncollectives: {allreduce: parameter_server}\n"
+      "servers: {count: 2, nics: 4";
+  EXPECT_EQ(notes(served + "}\n"), Lines{});
+  EXPECT_EQ(notes(served + ", placement: colocated}\n"),
             Lines{"no effect where servers.placement is colocated: servers.nics"});
   EXPECT_EQ(notes("cluster: {topology: {kind: nonblocking, spines: 3}}\n"),
             Lines{"no effect where cluster.topology.kind is nonblocking: cluster.topology.spines"});
@@ -444,12 +448,19 @@ TEST(IdleKeys, BesideAnotherKeyAreNotedWhereThatIsGivenAndElseRefused) {
 
 TEST(IdleKeys, OfSchemesAreNotedWhereTheJobChoseItsAlgorithms) {
   EXPECT_EQ(load_error(kHead + "switch: {slots: 8}\n"),
-            "job.yaml:4:17: switch.slots means nothing here: no collective is played by a scheme; "
-            "name one (collectives: {allreduce: switchml}), or leave it out");
+            "job.yaml:4:17: switch.slots means nothing here: no collective is played by switchml "
+            "or sharp or atp or omnireduce_switch; name one (collectives: {allreduce: switchml}), "
+            "or leave it out");
   const std::string job = "switch: {slots: 8}\nfabric: {packets: {loss: 0.1}}\n";
   EXPECT_EQ(notes(job + "collectives: {allreduce: ring}\n"),
-            Lines{"no effect where no collective is played by a scheme: switch.slots, "
-                  "fabric.packets.loss"});
+            (Lines{"no effect where no collective is played by switchml or sharp or atp or "
+                   "omnireduce_switch: switch.slots",
+                   "no effect where no collective is played by switchml or atp or omnireduce or "
+                   "omnireduce_switch: fabric.packets.loss"}));
+  EXPECT_EQ(load_error(kHead + "parallel: {framework: byteps}\nservers: {count: 1}\n" + job),
+            "job.yaml:6:17: switch.slots means nothing here: no collective is played by switchml "
+            "or sharp or atp or omnireduce_switch; name one (collectives: {allreduce: switchml}), "
+            "or leave it out");
   EXPECT_EQ(notes(job + "collectives: {allreduce: switchml}\n"), Lines{});
   const std::string omni = "omnireduce: {slots: 8}\nservers: {count: 1}\ncollectives: {allreduce: ";
   EXPECT_EQ(notes(omni + "switchml}\n"),
@@ -508,6 +519,16 @@ TEST(IdleKeys, AlgorithmsOfCallsThatAreNeverMadeAreNoted) {
 }
 
 // A token of a layer of GPT-2 passes 12 h h weights, each with 2 FLOPs, and 4 s h FLOPs of scores.
+TEST(Notes, SayThatADeviceChangesNoMeasuredTimes) {
+  const auto notes_with = [](const std::string& device) {
+    const JobSpec spec = load_text(text_of(test::LayersJob{.layers = {{"[300]"}}}) + device).spec;
+    return notes_of(spec, plan_workload(spec));
+  };
+  EXPECT_EQ(notes_with("device: h100-sxm\n"),
+            Lines{"the model's times are measured: device changes none of them"});
+  EXPECT_EQ(notes_with(""), Lines{});
+}
+
 TEST(Notes, SayWhichShareOfTheFlopsAMaskLeavesOut) {
   const auto said = [](const std::string& model) {
     const JobSpec spec = load_text("model: " + model + "\ndevice: h100-sxm\n").spec;

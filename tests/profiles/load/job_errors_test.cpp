@@ -266,6 +266,9 @@ TEST(JobErrors, RefuseWhatMeansNothingToTheLibrary) {
       text("library: nccl-2.30, protocol: LL128, max_channels: 4, channels: 8, node_template: "
            "hgx-h100-400g"),
       "");
+  EXPECT_EQ(text("library: nccl-2.28, node_template: hgx-h100"),
+            "job.yaml:4:50: there is no node template 'hgx-h100'; known are one-gpu, one-gpu-400g, "
+            "hgx-h100-400g, hgx-h100-200g, hgx-h100-4nic, hgx-h100-1nic, dgx-a100");
 }
 
 TEST(JobErrors, DoNotStrikeReservedKeysThatChangeNothing) {

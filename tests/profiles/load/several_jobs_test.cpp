@@ -139,7 +139,7 @@ TEST_F(JobsInAFile, HaveLibrariesServersAndCompressionOfTheirOwn) {
       load(outer("- {name: a, file: a.yaml, nodes: 0-1}\n"
                  "- {name: b, file: b.yaml, nodes: 2-3}\n"
                  "- {name: c, file: c.yaml, nodes: 4-6}\n",
-                 "fabric: {kind: virtual, packets: {loss: 0.001}}\n"));
+                 "fabric: {kind: virtual, packets: {mtu: 1500}}\n"));
   const auto of = [&](std::size_t job) -> const JobSpec& { return *all.spec.jobs[job].job; };
   EXPECT_EQ(of(0).collectives.library, "generic");
   EXPECT_EQ(of(1).collectives.algorithm(Func::all_reduce), "generic/parameter_server");
@@ -149,7 +149,7 @@ TEST_F(JobsInAFile, HaveLibrariesServersAndCompressionOfTheirOwn) {
   EXPECT_EQ(of(2).tensors->density, 0.1);
   EXPECT_EQ(all.spec.cluster.all_nodes(), 8 + 2);
   EXPECT_EQ(all.spec.cluster.servers.cores, 4);
-  EXPECT_EQ(all.spec.fabric.packets.loss, 0.001);
+  EXPECT_EQ(all.spec.fabric.packets.mtu, 1500);
   const LoadedJob again = load_job(folder_.write("config.json", all.config_json), {});
   EXPECT_EQ(again.config_json, all.config_json);
   const Workload workload = plan_workload(all.spec);
@@ -206,8 +206,9 @@ TEST_F(JobsInAFile, AgreeOnTheMachinesThatTheyShare) {
 TEST_F(JobsInAFile, RefuseKeysOfTheFabricThatMeanNothingToAnyOfThem) {
   EXPECT_EQ(error(outer("- {name: a, file: a.yaml, nodes: 0}\n",
                         "fabric: {kind: virtual, packets: {loss: 0.001}}\n")),
-            "both.yaml:3:41: fabric.packets.loss means nothing here: no collective is played by a "
-            "scheme; name one (collectives: {allreduce: switchml}), or leave it out");
+            "both.yaml:3:41: fabric.packets.loss means nothing here: no collective is played by "
+            "switchml or atp or omnireduce or omnireduce_switch; name one (collectives: "
+            "{allreduce: switchml}), or leave it out");
 }
 
 TEST_F(JobsInAFile, RefuseWhatOnlyAJobAloneMayHave) {

@@ -145,7 +145,7 @@ int calibrate_compression(const Argv& argv) {
       ->check(between(1, std::int64_t{1} << 30))
       ->type_name("N,N");
   app.add_option("--ratio", options.ratio, "what methods with a ratio send; default 0.01")
-      ->check(CLI::Range(1e-9, 1.0))
+      ->check(real_between(1e-9, 1))
       ->type_name("SHARE");
   app.add_option("--csv", csv, "the same as CSV; - is stdout")
       ->type_name("FILE|-")

@@ -100,11 +100,11 @@ Flags given(const Argv& argv, bool& play) {
   app.add_option("--gpu", flags.gpu, "which GPU, as CUDA numbers them; default 0")
       ->check(between(0, 1023));
   app.add_option("--seconds", flags.effort.seconds, "for each kernel, about; default 0.03")
-      ->check(CLI::Range(1e-4, 60.));
+      ->check(real_between(1e-4, 60));
   app.add_option("--rest", flags.effort.rest,
                  "let the GPU rest between runs, so many times as long as they take; default 1: "
                  "without a pause its power limit lowers the clocks more than training does")
-      ->check(CLI::Range(0., 100.));
+      ->check(real_between(0, 100));
   app.add_option("--name", flags.name, "the profile's name; default the base with -measured");
   app.add_option("-o,--output", flags.output, "where the profile goes; default stdout")
       ->type_name("FILE")

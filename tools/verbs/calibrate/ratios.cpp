@@ -133,7 +133,7 @@ int calibrate_ratios(const Argv& argv) {
       ->allow_extra_args(false);
   app.add_option("--ratio", ratios, "ratios asked for; default 0.1,0.01,0.001")
       ->delimiter(',')
-      ->check(CLI::Range(1e-6, 1.0))
+      ->check(real_between(1e-6, 1))
       ->type_name("R,R");
   app.add_option("--elements", setting.elements, "of a tensor (not of trained); default 200000")
       ->check(between(100, std::int64_t{1} << 28))

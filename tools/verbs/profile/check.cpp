@@ -129,7 +129,7 @@ std::string json_of(const Model& model, const std::vector<Row>& rows) {
 
 int profile_check(const Argv& argv) {
   std::string file, json;
-  double within = 0;
+  std::optional<double> within;
   bool print = false;
   CLI::App app(
       "Play a captured profile in virtual time, and say how far its steps are from those of the "
@@ -137,6 +137,7 @@ int profile_check(const Argv& argv) {
       "ghostrank profile check");
   app.add_option("profile", file, "as 'profile capture' wrote it")->required()->type_name("FILE");
   app.add_option("--within", within, "exit 1 if the medians of steps differ by a larger share")
+      ->check(real_between(0, 1e6))
       ->type_name("SHARE");
   app.add_option("--json", json, "the same as JSON; - is stdout")->type_name("FILE|-");
   app.add_flag("--print-job", print, "print the job that would be played; do not play it");
@@ -164,7 +165,7 @@ int profile_check(const Argv& argv) {
   const auto rows = rows_of(model, result);
   if (!json.empty()) write_whole(json, json_of(model, rows));
   if (json != "-") std::fputs(text_of(model, rows).c_str(), stdout);
-  if (within > 0 && !(std::abs(rows.front().error()) <= within))
+  if (within && !(std::abs(rows.front().error()) <= *within))
     return failed("the medians of steps differ by " + percent(rows.front().error()));
   return 0;
 }

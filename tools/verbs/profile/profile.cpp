@@ -235,6 +235,8 @@ int generate(const Argv& argv) {
       "  ghostrank profile generate gpt3-175b -s name=small -s layers=4 -o small.yaml\n"
       "  ghostrank profile generate resnet50 --device a100-sxm-80gb --micro-batch 64 -o r50.yaml");
   if (!parse(app, argv)) return 0;
+  if (device.empty() && app.count("--micro-batch") > 0)
+    throw Error("--micro-batch is of the times on --device; add that, or leave it out");
   YamlValue description = described_model(base, overrides);
   const auto model = std::make_shared<const Model>(make_model(description));
   if (!device.empty()) {
