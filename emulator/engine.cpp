@@ -27,6 +27,7 @@
 #include "emulator/result/network_report.h"
 #include "emulator/several_jobs.h"
 #include "emulator/traffic/tensor_use.h"
+#include "emulator/traffic/schedules.h"
 #include "emulator/traffic/traffic.h"
 #include "emulator/verify/gradient_states.h"
 #include "emulator/verify/verify.h"

@@ -135,4 +135,8 @@ class Schedules {
   std::size_t steps_left_ = StepTable::kMostSteps;
 };
 
+// Makes every schedule of the workload, so that a call that a library cannot do fails before the
+// start. Throws Error(usage).
+void check_schedules(const JobSpec& spec, const Workload& workload);
+
 }  // namespace ghostrank

@@ -581,22 +581,4 @@ int distinct_iterations(const Workload& workload) {
   return static_cast<int>(count);
 }
 
-void check_schedules(const JobSpec& spec, const Workload& workload) {
-  const Cluster cluster(spec, workload, 1);
-  Schedules schedules(spec, workload, cluster);
-  std::vector<std::vector<const Op*>> of_role;
-  for (const Role& role : workload.roles) {
-    std::vector<const Op*>& calls = of_role.emplace_back();
-    for (const Program& program : role.iterations)
-      for (const OpList& stream : program.streams)
-        for (const Op& op : stream.distinct())
-          if (op.kind == Op::Kind::collective) calls.push_back(&op);
-  }
-  for (const WorldRank rank : each<WorldRank>(workload.ranks))
-    for (const Op* op : of_role[workload.role_of[rank]]) {
-      const Membership& membership = cluster.membership(rank, op->group);
-      if (membership.position == 0) schedules.get(membership.group, *op);
-    }
-}
-
 }  // namespace ghostrank

@@ -92,10 +92,6 @@ struct Connection {
 // Every connection that any iteration of the job uses, sorted; those inside nodes too.
 std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload);
 
-// Makes every schedule of the workload, so that a call that a library cannot do fails before the
-// start. Throws Error(usage).
-void check_schedules(const JobSpec& spec, const Workload& workload);
-
 // The process of each emulated node.
 VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes);
 
