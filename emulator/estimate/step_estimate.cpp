@@ -8,6 +8,8 @@
 #include <queue>
 #include <set>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "emulator/shard/idle_call.h"
 #include "emulator/traffic/traffic.h"
@@ -349,14 +351,10 @@ struct StepEstimator::Followed {
     const GroupRank other = ((own + op.peer) % size + size) % size;
     const std::size_t theirs = workload_.role_of[members[other]];
     if (op.kind == Op::Kind::send) {
-      const Meeting& meeting = meetings_.at(g);
-      const Time time = times_.alone(spec_, workload_, g, meeting.beside, op, own, other);
-      Op receive = op;
-      receive.kind = Op::Kind::recv;
-      receive.peer = -op.peer;
-      const Picoseconds whole = std::max(time.whole, on_links(meeting, {receive}, other));
-      under_way_[{op.group, r, theirs}].push_back(stream.time + whole);
-      stream.time += time.sender;
+      const auto [known, fresh] = sends_.try_emplace(&op);
+      if (fresh) known->second = slowest_hop(g, op, own, theirs);
+      under_way_[{op.group, r, theirs}].push_back(stream.time + known->second.whole);
+      stream.time += known->second.sender;
       return true;
     }
     std::deque<Picoseconds>& arrivals = under_way_[{op.group, theirs, r}];
@@ -366,12 +364,39 @@ struct StepEstimator::Followed {
     return true;
   }
 
+  // A ring has several members of a role, and is as slow as its slowest hop: one between nodes, or
+  // one inside a node. Elsewhere there is only the hop from `own`.
+  Time slowest_hop(std::uint32_t g, const Op& send, GroupRank own, std::size_t theirs) {
+    const std::vector<WorldRank>& members = workload_.groups[g].members;
+    const Meeting& meeting = meetings_.at(g);
+    const auto size = static_cast<GroupRank>(members.size());
+    Op receive = send;
+    receive.kind = Op::Kind::recv;
+    receive.peer = -send.peer;
+    Time slowest;
+    bool seen[] = {false, false};
+    for (GroupRank k = 0; k < size; ++k) {
+      const GroupRank from = (own + k) % size, to = ((from + send.peer) % size + size) % size;
+      if (workload_.role_of[members[from]] != workload_.role_of[members[own]] ||
+          workload_.role_of[members[to]] != theirs ||
+          std::exchange(seen[node_of(members[from]) == node_of(members[to])], true))
+        continue;
+      const Time time = times_.alone(spec_, workload_, g, meeting.beside, send, from, to);
+      slowest.whole = std::max({slowest.whole, time.whole, on_links(meeting, {receive}, to)});
+      slowest.sender = std::max(slowest.sender, time.sender);
+    }
+    return slowest;
+  }
+
+  int node_of(WorldRank rank) const { return rank.value() / spec_.cluster.gpus_per_node; }
+
   StepEstimator& times_;
   const JobSpec& spec_;
   const Workload& workload_;
   std::optional<CallsOnLinks> on_links_;  // empty: no links are modelled
   std::vector<Role> roles_;
   std::map<std::uint32_t, Meeting> meetings_;  // by group
+  std::unordered_map<const Op*, Time> sends_;  // of the followed programs
   // Arrivals of transfers, by kind of group, sending and receiving role.
   std::map<std::tuple<std::uint16_t, std::size_t, std::size_t>, std::deque<Picoseconds>> under_way_;
 };

@@ -14,6 +14,7 @@
 #include "profiles/planners/kfac/kfac.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/pipeline/memory.h"
+#include "profiles/planners/shared/data_parallel.h"
 #include "profiles/planners/shared/tied_table.h"
 #include "profiles/planners/zero.h"
 
@@ -84,13 +85,15 @@ State state_of(const JobSpec& spec) {
     state.gradients = {weight, framework != Framework::zero1};
     state.optimizer = {optimizer_bytes(spec.precision), true};
   } else {
-    // FSDP casts the shards of reduced gradients to the stored weights' type. PHub's servers keep
-    // the momentum.
+    // FSDP casts the shards of reduced gradients to the stored weights' type. DDP has them in its
+    // buckets, too. PHub's servers keep the momentum.
     const bool sharded = !is_replicated(framework);
     const double stored = stored_bytes(spec),
-                 moments = framework == Framework::phub ? 0 : moments_of(spec.precision);
-    state = {
-        {stored, sharded}, {sharded ? stored : gradient, sharded}, {moments * stored, sharded}};
+                 moments = framework == Framework::phub ? 0 : moments_of(spec.precision),
+                 copies = copies_gradients(spec) && !spec.parallel.bucket_views ? 2 : 1;
+    state = {{stored, sharded},
+             {sharded ? stored : copies * gradient, sharded},
+             {moments * stored, sharded}};
   }
   return state;
 }

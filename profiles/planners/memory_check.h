@@ -11,7 +11,9 @@
 // parameters' type, m: its fp32 copy (4 if that type is not fp32, else 0), s: a stored weight
 // (stored_bytes() in device/compute.h), g: a gradient, o: fp32 moments:
 //
-//   ddp, horovod, ...    s + g + s o / 4
+//   ddp                  s + 2 g + s o / 4, as its buckets are copies of the gradients; one g with
+//                        gradient_as_bucket_view, or on a single rank
+//   horovod, ...         s + g + s o / 4
 //   kfac                 likewise, and factors and inverses (kfac/kfac.h)
 //   phub                 s + g, as its servers keep the momentum
 //   fsdp, torchtitan     4 + 4 + o, all sharded

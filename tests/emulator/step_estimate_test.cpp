@@ -92,6 +92,18 @@ TEST(StepEstimate, TransfersThatShareNicsAreNear) {
   }
 }
 
+// Rings of context parallelism over two nodes: two of their hops leave a node, none of them rank
+// 0's.
+TEST(StepEstimate, RingsAreAsSlowAsTheirSlowestHop) {
+  for (const char* parallel : {"cp: 16", "tp: 2, cp: 8", "cp: 16, cp_comm: a2a+p2p, cp_a2a: 2"}) {
+    SCOPED_TRACE(parallel);
+    const LoadedJob job = test::load_text(
+        megatron_job("micro_batch: 8, global_batch: 8, " + std::string(parallel), 2));
+    const Workload workload = plan_workload(job.spec);
+    EXPECT_NEAR(estimated(job, workload) / played(job, workload), 1, 0.2);
+  }
+}
+
 // Links with an eighth of the NICs' rate: all groups that make a call put their bytes on them, also
 // groups on other nodes, and more members than an estimate plays.
 TEST(StepEstimate, CallsTakeAsLongAsTheBusiestLink) {

@@ -156,7 +156,7 @@ TEST(PlanSearch, PutsPlansInOrderWhereLinksAreTheLimit) {
   EXPECT_LE(played.front(), 1.02 * *std::min_element(played.begin(), played.end()));
 }
 
-// Bytes per parameter: ddp 16; zero1 4 and 12 sharded. 2 FSDP replicas shard over half the ranks.
+// Bytes per parameter: ddp 20; zero1 4 and 12 sharded. 2 FSDP replicas shard over half the ranks.
 TEST(PlanSearch, ShardsAsMuchAsTheMemoryAsks) {
   const LoadedJob loaded =
       test::load_text(spread("llama3.2-3b", "framework: ddp, bucket_cap_mb: 50", 4, "60GiB"));

@@ -453,7 +453,8 @@ void StageWriter::await_parameters(const Slot& slot, int unit, LayerPart module)
 }
 
 // In the order of Megatron's finalize_model_grads: data-parallel gradients, gradients that sequence
-// parallelism left partial, the tied embedding, rows per expert; then the optimizer's norm.
+// parallelism left partial, the tied embedding, rows per expert; then the optimizer's: with fp16
+// whether the loss scale was too large for some gradient, and the norm.
 void StageWriter::finish_gradients() {
   std::uint64_t partial = 0, tied = 0, routed_layers = 0;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
@@ -482,10 +483,14 @@ void StageWriter::finish_gradients() {
   if (groups_.replicas != kNoGroup && routed_layers > 0)
     out_.collective(streams_.compute, "rows per expert", Func::all_reduce, groups_.replicas,
                     DataType::float32, routed_layers * plan_.model.experts.count);
-  for (const std::uint16_t group : {groups_.norm, groups_.expert_norm})
-    if (group != kNoGroup)
-      out_.collective(streams_.compute, "gradient norm", Func::all_reduce, group, DataType::float32,
-                      1);
+  const auto agree = [&](const char* what, Reduction reduction) {
+    for (const std::uint16_t group : {groups_.norm, groups_.expert_norm})
+      if (group != kNoGroup)
+        out_.collective(streams_.compute, what, Func::all_reduce, group, DataType::float32, 1, 0, 0,
+                        reduction);
+  };
+  if (plan_.activations == DataType::float16) agree("overflow", Reduction::max);
+  agree("gradient norm", Reduction::sum);
 }
 
 void StageWriter::gather_all() {

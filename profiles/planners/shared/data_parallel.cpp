@@ -12,11 +12,6 @@ namespace ghostrank {
 
 namespace {
 
-// True if DDP copies gradients into buckets and out of them. A single rank's script has no DDP.
-bool copies_gradients(const JobSpec& spec) {
-  return spec.parallel.framework == Framework::ddp && spec.cluster.gpus() > 1;
-}
-
 // Times of each layer's kernels and of copies out of buckets. The host runs ahead of the GPU, so it
 // holds the GPU up only where its launches of a whole step take longer than the kernels.
 StepTimes times_by_kernels(const JobSpec& spec, const ComputeModel& device) {
@@ -82,6 +77,10 @@ StepTimes times_by_flops(const JobSpec& spec, const ComputeModel& device) {
 }
 
 }  // namespace
+
+bool copies_gradients(const JobSpec& spec) {
+  return spec.parallel.framework == Framework::ddp && spec.cluster.gpus() > 1;
+}
 
 StepTimes step_times(const JobSpec& spec) {
   const Model& model = *spec.model;

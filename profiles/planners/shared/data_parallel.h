@@ -15,6 +15,9 @@ inline constexpr std::uint16_t kDataParallel = 0;  // kind of the group of all r
 
 StepTimes step_times(const JobSpec& spec);
 
+// True if DDP copies gradients into its buckets. A single rank's script has no DDP.
+bool copies_gradients(const JobSpec& spec);
+
 // Throws Error(usage) unless parallel.dp is all GPUs.
 void check_data_parallel(const JobSpec& spec);
 

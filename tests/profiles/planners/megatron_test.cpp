@@ -415,24 +415,29 @@ TEST(ExpertParallel, ReducesExpertsOverThoseThatHoldTheSame) {
 }
 
 // Experts have an optimizer of their own, whose norm is that of all ranks with parts of a replica;
-// the norm of a distributed optimizer is that of all ranks.
+// the norm of a distributed optimizer is that of all ranks. With fp16 they first agree whether a
+// gradient overflowed.
 TEST(ExpertParallel, AddsUpTheNormOfExpertsOnItsOwn) {
-  for (const bool sharded : {false, true}) {
-    Plan plan{.model = "mixtral-8x7b", .tp = 2, .pp = 2, .dp = 4, .sequence = true};
-    plan.sharded = sharded;
-    plan.more = ", ep: 4, expert_tp: 1";
-    const Workload workload = plan.workload();
-    for (const Role& role : workload.roles) {
-      CallSums dense = sums_of(role.iterations[0], workload, sharded ? "world" : "mp"),
-               experts = sums_of(role.iterations[0], workload, "expert_mp");
-      EXPECT_EQ(dense.bytes[Func::all_reduce], 4u);
-      EXPECT_EQ(experts.bytes[Func::all_reduce], sharded ? 0u : 4u);
-    }
-    for (const Group& group : workload.groups)
-      if (workload.group_names[group.kind] == "expert_mp") {
-        EXPECT_EQ(group.members.size(), 4u * 2);
+  for (const bool sharded : {false, true})
+    for (const DataType type : {DataType::bfloat16, DataType::float16}) {
+      Plan plan{.model = "mixtral-8x7b", .tp = 2, .pp = 2, .dp = 4, .sequence = true};
+      plan.sharded = sharded;
+      plan.more = ", ep: 4, expert_tp: 1";
+      JobSpec spec = plan.spec();
+      spec.precision.parameters = type;
+      const std::uint64_t bytes = type == DataType::float16 ? 8 : 4;
+      const Workload workload = plan_workload(spec);
+      for (const Role& role : workload.roles) {
+        CallSums dense = sums_of(role.iterations[0], workload, sharded ? "world" : "mp"),
+                 experts = sums_of(role.iterations[0], workload, "expert_mp");
+        EXPECT_EQ(dense.bytes[Func::all_reduce], bytes);
+        EXPECT_EQ(experts.bytes[Func::all_reduce], sharded ? 0 : bytes);
       }
-  }
+      for (const Group& group : workload.groups)
+        if (workload.group_names[group.kind] == "expert_mp") {
+          EXPECT_EQ(group.members.size(), 4u * 2);
+        }
+    }
 }
 
 TEST(ExpertParallel, SharesExpertsBetweenTensorParallelRanks) {

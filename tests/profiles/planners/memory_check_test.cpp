@@ -16,22 +16,43 @@ std::string error(const std::string& framework, const std::string& model, int no
                           ", gpus_per_node: 8}\nparallel: {framework: " + framework + more + "}\n");
 }
 
+const std::string kViews = ", gradient_as_bucket_view: true";
+
 // A device has 80 GiB. Llama-3 8B has 8.03e9 parameters of 16 bytes each. It keeps 69,632 elements
 // for each of 8,192 tokens in each of 32 layers, and logits: 41 GB.
 TEST(Memory, OfWholeModelsHasNoNodesThatHelp) {
   for (const char* framework : {"ddp", "horovod", "dear", "wfbp", "mgwfbp", "bytescheduler"}) {
-    EXPECT_EQ(error(framework, "llama3-8b", 100),
+    const std::string more = framework == std::string("ddp") ? kViews : "";
+    EXPECT_EQ(error(framework, "llama3-8b", 100, more),
               "job.yaml:1:8: a rank has at least 169 GB of weights, gradients, optimizer state and "
               "activations under " +
                   std::string(framework) +
                   " and the device h100-sxm has 86 GB; use parallel.framework=zero3 or fsdp, or a "
                   "device with more memory (device.memory_bytes=0: no check)");
-    EXPECT_EQ(error(framework, "llama3.2-3b", 1), "");
+    EXPECT_EQ(error(framework, "llama3.2-3b", 1, more), "");
   }
 }
 
+// Without views DDP's buckets are as large as all gradients (PyTorch's documentation of
+// gradient_as_bucket_view). A single GPU has no DDP.
+TEST(Memory, OfDdpHasGradientsAndBuckets) {
+  const auto gradients = [](int gpus, const std::string& more) {
+    const JobSpec spec = test::load_text(
+                             "model: gpt2-xl\ndevice: h100-sxm\nprecision: {parameters: bf16}\n"
+                             "cluster: {nodes: 1, gpus_per_node: " +
+                             std::to_string(gpus) + "}\nparallel: {framework: ddp" + more + "}\n")
+                             .spec;
+    return gpu_memory(spec)->gradients / static_cast<double>(spec.model->parameters());
+  };
+  EXPECT_DOUBLE_EQ(gradients(8, ""), 8);
+  EXPECT_DOUBLE_EQ(gradients(8, kViews), 4);
+  EXPECT_DOUBLE_EQ(gradients(1, ""), 4);
+  EXPECT_NE(error("ddp", "llama3.2-3b", 1), "");
+}
+
 TEST(Memory, OfActivationsNamesTheMicroBatchThatFits) {
-  EXPECT_NE(error("ddp", "llama3.2-3b", 1, ", micro_batch: 3").find("use parallel.micro_batch=1 "),
+  EXPECT_NE(error("ddp", "llama3.2-3b", 1, kViews + ", micro_batch: 3")
+                .find("use parallel.micro_batch=1 "),
             std::string::npos);
   for (const char* micro_batch : {"4", "1000000"})
     EXPECT_NE(error("fsdp", "llama3-8b", 1, std::string(", micro_batch: ") + micro_batch)

@@ -303,6 +303,22 @@ TEST(Zero, ReducesGradientsInTheTypeThatTheJobGives) {
     }
 }
 
+// Dynamic loss scaling needs to know whether a gradient overflowed.
+TEST(Zero, AgreesWithFp16WhetherAGradientOverflowed) {
+  for (const std::string stage : {"zero1", "zero2", "zero3"})
+    for (const std::string type : {"fp16", "bf16"}) {
+      const Workload workload = plan_workload(
+          test::load_text("model: gpt2\ndevice: h100-sxm\ncluster: {nodes: 4}\nprecision: "
+                          "{parameters: " +
+                          type + "}\nparallel: {framework: " + stage + "}\n")
+              .spec);
+      int overflows = 0;
+      for (const Op& op : workload.roles[0].iterations[0].streams[1])
+        overflows += op.kind == Op::Kind::collective && op.reduction == Reduction::max;
+      EXPECT_EQ(overflows, type == "fp16" ? 1 : 0) << stage;
+    }
+}
+
 // Layers with fewer elements than the reuse distance (1e9 by default) between their forward and
 // their backward are gathered once, others twice. The head uses the embedding's table: its backward
 // follows its forward at once, so it gathers the table a third time or, if nothing is kept, a
