@@ -54,11 +54,13 @@ std::vector<Op> calls_with(const Workload& workload, const Op& op) {
 struct Least {
   Picoseconds bytes = 0;    // while they pass the NICs
   Picoseconds latency = 0;  // of the messages that follow one another
+  double chained = 0;       // how many of the bytes these messages have
 };
 
 // Least duration of a call: of a ring over the group's nodes, whose members on a node share its
 // NICs (at most one each), or of an exchange, in which every member sends its own buffer. Groups
-// `beside` it send as much over the NICs that they share.
+// `beside` it send as much over the NICs that they share. A ring leaves a node behind its last
+// member, so messages that follow one another have that share of what each of its NICs sends.
 Least least_of_call(const JobSpec& spec, const Workload& workload, const Group& group,
                     const std::vector<std::uint32_t>& beside, const Op& op) {
   const ClusterSpec& cluster = spec.cluster;
@@ -82,9 +84,11 @@ Least least_of_call(const JobSpec& spec, const Workload& workload, const Group& 
   const double bytes = rounds * (ranks - 1) / ranks * buffer_of(workload, op, ranks) *
                        bytes_of(op.dtype) * (exchanges ? here : 1) * groups;
   const double rate = cluster.nic.rate_bps * static_cast<double>(nics.size());
+  const double leaves = exchanges ? 1 : 1. / here;  // of the hops
   const double hops = exchanges ? 1 : rounds * (ranks - 1);
-  return {rate > 0 ? std::llround(bytes * 8 / rate * 1e12) : 0,
-          std::llround(hops) * cluster.nic.latency};
+  const double hop = leaves * static_cast<double>(cluster.nic.latency) +
+                     (1 - leaves) * static_cast<double>(cluster.intra_node.latency);
+  return {rate > 0 ? std::llround(bytes * 8 / rate * 1e12) : 0, std::llround(hops * hop), leaves};
 }
 
 // Least duration of the op with the calls of its launch: their bytes share the NICs, while each
@@ -96,8 +100,10 @@ Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const 
     const Least one = least_of_call(spec, workload, group, beside, call);
     all.bytes += one.bytes;
     all.latency = std::max(all.latency, one.latency);
+    all.chained = std::max(all.chained, one.chained);
   }
-  return all.bytes + all.latency;
+  const auto chained = std::llround(static_cast<double>(all.bytes) * all.chained);
+  return std::max<Picoseconds>(all.bytes, chained + all.latency);
 }
 
 // The group, then the others of its kind that make its calls when it does, because their members

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 
 #include "emulator/common/moment.h"
 #include "profiles/job/job.h"
@@ -31,22 +32,32 @@ struct LinkSpeed {
   static LinkSpeed from_rate(double bits_per_second, Picoseconds latency, Framing framing = {}) {
     return {bits_per_second > 0 ? 8e12 / bits_per_second : 0, latency, framing};
   }
+  std::uint64_t on_wire(std::uint64_t bytes) const {
+    if (!framing.none()) [[unlikely]]
+      return framing.on_wire(bytes);
+    return bytes;
+  }
   Picoseconds serialise(std::uint64_t bytes) const {
     if (!limited()) return 0;
-    if (!framing.none()) [[unlikely]]
-      bytes = framing.on_wire(bytes);
-    const auto size = static_cast<std::int64_t>(bytes);  // int64 converts to double faster
+    const auto size = static_cast<std::int64_t>(on_wire(bytes));  // int64 converts to double faster
     return picoseconds(static_cast<double>(size) * ps_per_byte);
   }
 };
 
-// How much an ingress takes in, as time: what it would take for a message alone. A port whose rate
-// changes measures bytes instead.
+// How much an ingress takes in, as time: what it would take for a message alone, whose bytes come
+// evenly. Where rates change, bytes are measured instead, and come as the NICs' rates let them.
 struct AtOneRate {
   static double between(Picoseconds begin, Picoseconds end) {
     return static_cast<double>(end - begin);
   }
+  // How much of a message that is `work` and comes from `head` to `tail` has come until `t`.
+  static double come(double work, Picoseconds head, Picoseconds t, Picoseconds tail) {
+    return work / between(head, tail) * between(head, t);
+  }
   static Picoseconds duration(Picoseconds /*start*/, double work) { return picoseconds(work); }
+  static Picoseconds next_change(Picoseconds /*after*/) {
+    return std::numeric_limits<Picoseconds>::max();
+  }
 };
 
 // When an ingress was idle lately: bytes of a message came in then that has arrived as a whole only
@@ -54,19 +65,18 @@ struct AtOneRate {
 // the two with the least work between them become one. The work of a span is spread evenly in it.
 class IdleTimes {
  public:
-  // Takes what the ingress could have taken in of a message that came evenly from `head` to `tail`
-  // and is so much work, while it was idle. Returns how much that is.
+  // Takes what the ingress could have taken in of a message that came from `head` to `tail` and is
+  // so much work, while it was idle. Returns how much that is.
   template <typename Rate>
   double take(Picoseconds head, Picoseconds tail, double work, const Rate& rate) {
     int first = count_;
     while (first > 0 && spans_[first - 1].end > head) --first;
     if (first == count_) return 0;
     if (spans_[first].begin < head) cut(first++, head, rate);
-    const double pace = work / rate.between(head, tail);
     double taken = 0;
     int kept = first;
     for (int i = first; i < count_; ++i) {
-      const double come = std::min(work, pace * rate.between(head, spans_[i].end));
+      const double come = std::min(work, rate.come(work, head, spans_[i].end, tail));
       const double idle = spans_[i].idle(rate), takes = std::min(idle, come - taken);
       taken += takes;
       if (idle - takes < 1) continue;  // no time is left
@@ -160,9 +170,16 @@ struct Port {
       idle.add(ingress_free.at, head, 0, rate);
       ingress_free = {head, tail.slip};
     }
-    const double rest = work - idle.take(head, tail.at, work, rate);
-    const Picoseconds end = ingress_free.at + rate.duration(ingress_free.at, rest);
-    if (end < tail.at) idle.add(ingress_free.at, tail.at, rest, rate);
+    double taken = idle.take(head, tail.at, work, rate);
+    Picoseconds at = ingress_free.at;
+    for (Picoseconds until = 0; at < tail.at; at = until) {
+      until = std::min(tail.at, rate.next_change(at));
+      const double come = until == tail.at ? work : rate.come(work, head, until, tail.at);
+      const double most = rate.between(at, until), takes = std::min(most, come - taken);
+      if (most - takes >= 1) idle.add(at, until, takes, rate);
+      taken += takes;
+    }
+    const Picoseconds end = at + rate.duration(at, work - taken);
     return ingress_free = later(tail, {end, ingress_free.slip});
   }
 

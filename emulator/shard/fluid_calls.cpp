@@ -84,7 +84,7 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
   // Where only links are slow, the call alone takes its latency.
   const Picoseconds flowing = std::max<Picoseconds>(fluid.idle->duration - fluid.fill, 1);
   if (!fluid.route->needs.empty() && layout.bytes > 0) {
-    fluid.bytes = layout.bytes * layout.overhead;
+    fluid.bytes = layout.bytes;
     fluid.cap = fluid.bytes / static_cast<double>(flowing);
   }
   in_order_.push_back(&fluid);
@@ -152,6 +152,14 @@ std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const Fluid
   return out;
 }
 
+// Of a connection's messages, which count as equally large.
+std::uint64_t FluidCalls::bytes_on_wire(const LedgerCell& sent) const {
+  const Framing& framing = spec_.fabric.framing;
+  return framing.none() || sent.messages == 0
+             ? sent.bytes
+             : framing.on_wire(sent.bytes / sent.messages) * sent.messages;
+}
+
 FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
   const std::uint32_t group = std::exchange(key.site, cluster_.layout(key.site));
   if (key.target != kNoRank) key.pair = schedules_.pair_of(group, op, key.source, key.target);
@@ -163,22 +171,18 @@ FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
   else
     layout.schedule = {std::shared_ptr<const Schedule>(), schedules_.get(group, op).schedule.get()};
   layout.traffic = walk(*layout.schedule);
-  std::uint64_t most = 0, bytes = 0, on_wire = 0;
-  const Framing& framing = spec_.fabric.framing;
+  std::vector<std::uint64_t> on_wire;  // by edge
+  std::uint64_t most = 0;
   for (const CallTraffic::Edge& e : layout.traffic.edges) {
-    most = std::max(most, e.bytes);
     layout.messages = std::max(layout.messages, e.messages);
-    bytes += e.bytes;
-    on_wire += framing.none() || e.messages == 0
-                   ? e.bytes
-                   : framing.on_wire(e.bytes / e.messages) * e.messages;
+    most = std::max(most, on_wire.emplace_back(bytes_on_wire({e.bytes, e.messages})));
   }
   layout.bytes = static_cast<double>(most);
-  if (bytes > 0) layout.overhead = static_cast<double>(on_wire) / static_cast<double>(bytes);
   FluidPattern pattern;
   const std::uint32_t step = is_ragged(op.func) ? 1 : FluidPattern::kCoarse;
-  for (const CallTraffic::Edge& e : layout.traffic.edges) {
-    const double share = most > 0 ? static_cast<double>(e.bytes) / layout.bytes : 0;
+  for (std::size_t i = 0; i < on_wire.size(); ++i) {
+    const CallTraffic::Edge& e = layout.traffic.edges[i];
+    const double share = most > 0 ? static_cast<double>(on_wire[i]) / layout.bytes : 0;
     const double parts = std::ceil(share * FluidPattern::kWhole / step);
     pattern.edges.push_back({e.from, e.to, e.channel, static_cast<std::uint32_t>(parts) * step});
   }
@@ -467,11 +471,7 @@ std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) c
 void FluidCalls::add(LinkCount& count, std::uint32_t link, const LedgerCell& sent,
                      const Part& part) const {
   const LinkSpeed& speed = cluster_.topology().link(link);
-  const std::uint64_t on_wire =
-      speed.framing.none() || sent.messages == 0
-          ? sent.bytes
-          : speed.framing.on_wire(sent.bytes / sent.messages) * sent.messages;
-  const double busy = static_cast<double>(on_wire) / part.of * speed.ps_per_byte;
+  const double busy = static_cast<double>(bytes_on_wire(sent)) / part.of * speed.ps_per_byte;
   count.merge({part.in(sent.bytes), part.in(sent.messages), static_cast<Picoseconds>(busy + 0.5)});
 }
 

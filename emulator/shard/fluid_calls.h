@@ -58,8 +58,9 @@ struct FluidKey {
   bool operator==(const FluidKey&) const = default;
 };
 
-// Who sends to whom in a call, each connection's bytes as a share of the busiest one's. Calls of
-// different sizes have the same pattern, so a group's needs are found once for all of them.
+// Who sends to whom in a call, each connection's bytes on the wire as a share of the busiest one's.
+// Calls of different sizes have the same pattern, so a group's needs are found once for all of
+// them.
 struct FluidPattern {
   // Most calls differ from others of their kind by a few bytes at the most, which kCoarse hides.
   static constexpr std::uint32_t kWhole = 1 << 24, kCoarse = kWhole / 4096;
@@ -82,8 +83,7 @@ struct FluidLayout {
   std::shared_ptr<const Schedule> schedule;
   CallTraffic traffic;
   const FluidPattern* pattern = nullptr;
-  double bytes = 0;                           // of the busiest connection
-  double overhead = 1;                        // bytes that a link carries for each byte of payload
+  double bytes = 0;                           // on the wire, of the busiest connection
   std::uint64_t messages = 0;                 // of the connection that has most
   std::map<const FluidHops*, IdleCall> idle;  // of a collective
 };
@@ -210,6 +210,7 @@ class FluidCalls {
                           const FluidRoute& route);
   std::vector<std::uint64_t> idle_key(const FluidKey& key, const FluidLayout& layout,
                                       const FluidRoute& route) const;
+  std::uint64_t bytes_on_wire(const LedgerCell& sent) const;
   FluidLayout& layout_of(FluidKey key, const Op& op);
   const FluidRoute& route_of(const FluidKey& key, const FluidLayout& layout);
   bool inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const;

@@ -52,8 +52,14 @@ Picoseconds Shard::time_at_nic(Nic nic, Picoseconds start, std::uint64_t bytes) 
   const LinkSpeed& speed = cluster_.topology().nic(nic);
   const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr;
   if (!curve) return speed.serialise(bytes);
-  const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
-  return curve->duration(segment_.at + start, static_cast<double>(on_wire));
+  return curve->duration(segment_.at + start, static_cast<double>(speed.on_wire(bytes)));
+}
+
+// Returns how long a message takes from one NIC, which it enters at `start`, to another.
+inline Picoseconds Shard::time_between(const NicPair& nics, Picoseconds latency, Picoseconds start,
+                                       std::uint64_t bytes) const {
+  return SlowerRate(rate_of(nics.source), rate_of(nics.target), latency)
+      .duration(segment_.at + start, static_cast<double>(nic_.on_wire(bytes)));
 }
 
 // Returns the flight that a message is for, at its target on this shard; null: it has not begun.

@@ -128,9 +128,9 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
   come_in(f, route, m, t, !node && data && nic_.limited(), content);
 }
 
-// Sends a message between NICs whose rates change. How long it takes at a NIC depends on when it
-// starts there. The slower of the two NICs sets when the last byte arrives and holds up the
-// sender's NIC meanwhile, so that no message overtakes an earlier one of its connection. On a real
+// Sends a message between NICs whose rates change. How long it takes depends on when it starts. The
+// slower of the two NICs sets at each time how fast its bytes pass, and holds up the sender's NIC
+// meanwhile, so that no message overtakes an earlier one of its connection. On a real
 // network it then leaves at that pace; its receiver knows its start, but no latency, and says by
 // that when it is in (arrive_from_wire).
 void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
@@ -142,8 +142,7 @@ void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leav
   const bool wired = wired_ && hops == 0 && route.flow >= 0;
   const Picoseconds latency = wired ? 0 : topology.path_latency(source, target, hops);
   Moment t = data ? later(m.ready, nics_[source].egress_free) : m.ready;
-  const Picoseconds d =
-      std::max(time_at_nic(source, t.at, m.bytes), time_at_nic(target, t.at + latency, m.bytes));
+  const Picoseconds d = time_between(route.nics, latency, t.at, m.bytes);
   if (data) t = nics_[source].take_egress(m.ready, d);
   if (hops > 0)
     return m.kind == MessageKind::credit ? credit_by_links(f, route, m, d)
@@ -272,8 +271,10 @@ void Shard::arrive_from_wire(Message m) {
                 ", which this job does not have; do all processes run the same job?");
   const Location& p = cluster_.location(target);
   const Nic in = h.nic == 0 ? p.nic : cluster_.nic(p.node, h.nic - 1);
+  const WorldRank sender = workload_.groups[group].members[h.source];
   const Picoseconds floor =
-      h.start + (rates_ ? time_at_nic(in, h.start, h.bytes) : nic_.serialise(h.bytes));
+      h.start + (rates_ ? time_between({cluster_.location(sender).nic, in}, 0, h.start, h.bytes)
+                        : nic_.serialise(h.bytes));
   Event e;
   e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
   if (now_ > floor) {

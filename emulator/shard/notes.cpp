@@ -129,11 +129,12 @@ void Shard::pass_note(const LeavingNote& note, NoteOnWay& way, WorldParty party,
   }
   const Location& to = cluster_.location(party);
   const Picoseconds latency = topology.latency(note.from.nic, to.nic);
-  // The slower of the two NICs sets when the last byte arrives.
+  // The slower of the two NICs sets at each time how fast its bytes pass.
   const LinkSpeed& into = topology.nic(to.nic);
-  Picoseconds behind = way.duration;
-  if (rates_ || &into != &topology.nic(note.from.nic))
-    behind = std::max(behind, time_at_nic(to.nic, way.started.at + latency, note.bytes));
+  const NicPair nics{note.from.nic, to.nic};
+  const Picoseconds behind = rates_ || &into != &topology.nic(note.from.nic)
+                                 ? time_between(nics, latency, way.started.at, note.bytes)
+                                 : way.duration;
   stats_.packets.received += note.carriage == Carriage::packet;
   if (topology.links() > 0 && topology.paths(note.from.nic, to.nic) > 0)
     return note_by_links(note, way.tree, party, start, behind);
@@ -398,17 +399,16 @@ void Shard::schedule_note(Message m, Carriage carriage) {
   count_open_notes(1);
   Event e;
   const Location& to = cluster_.location(WorldParty(h.target));
-  const Picoseconds floor = h.start + time_at_nic(to.nic, h.start, h.bytes);
+  const WorldParty sender = cluster_.world_party(cluster_.schemes()[h.group], h.source);
+  const NicPair nics{cluster_.location(sender).nic, to.nic};
+  const Picoseconds floor = h.start + time_between(nics, 0, h.start, h.bytes);
   e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
   if (now_ > floor) {
     const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
     e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
   }
-  if (carriage == Carriage::reliable) {
-    const WorldParty sender = cluster_.world_party(cluster_.schemes()[h.group], h.source);
-    const Nic from = cluster_.location(sender).nic;
-    if (may_overtake(from, to.nic)) e.t.at = note_order_.in(from, to.nic, e.t.at, now_);
-  }
+  if (carriage == Carriage::reliable && may_overtake(nics.source, nics.target))
+    e.t.at = note_order_.in(nics.source, nics.target, e.t.at, now_);
   e.kind = cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival;
   e.rank = to.local;
   e.set_size(h.bytes, h.number);

@@ -429,49 +429,62 @@ void Shard::fire(Event& event) {
 
 namespace {
 
-// What an ingress takes in where its rate changes: bytes.
+// What an ingress takes in where rates change: bytes.
 struct AtRates {
-  const RateCurve& curve;
+  SlowerRate own;     // of the NIC
+  SlowerRate slower;  // of the message's NICs
   Picoseconds begin;  // of the segment
+  Picoseconds left;   // when that left its sender which comes at time 0
+  bool evenly;        // bytes come so, because a link is slower than the NICs
+
   double between(Picoseconds from, Picoseconds to) const {
-    return curve.bytes_between(begin + from, begin + to);
+    return own.bytes_between(begin + from, begin + to);
+  }
+  double come(double bytes, Picoseconds head, Picoseconds t, Picoseconds tail) const {
+    if (evenly) return AtOneRate::come(bytes, head, t, tail);
+    return bytes / slower.bytes_between(left + head, left + tail) *
+           slower.bytes_between(left + head, left + t);
   }
   Picoseconds duration(Picoseconds start, double bytes) const {
-    return curve.duration(begin + start, bytes);
+    return own.duration(begin + start, bytes);
+  }
+  Picoseconds next_change(Picoseconds after) const {
+    const Picoseconds change = slower.next_change(left + after);
+    return change == RateCurve::kEver ? change : change - left;
   }
 };
 
 }  // namespace
 
-// Returns how long a message takes at a NIC that it leaves at `end`.
-Picoseconds Shard::time_until(Nic nic, Picoseconds end, std::uint64_t bytes) const {
-  const LinkSpeed& speed = cluster_.topology().nic(nic);
-  const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr;
-  if (!curve) return speed.serialise(bytes);
-  const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
-  return curve->duration_until(segment_.at + end, static_cast<double>(on_wire));
+NicRate Shard::rate_of(Nic nic) const {
+  return {rates_ ? rates_->of(nic) : nullptr, cluster_.topology().nic(nic).ps_per_byte};
 }
 
 // Port::take_ingress of a message that may have come more slowly than the NIC takes it, or faster,
 // and of NICs whose rates change. `head`: when its first byte came; kNotYet: its bytes came at the
 // rate of the slower of its NICs.
 [[gnu::noinline]] Moment Shard::enter_nic(Nic nic, const Event& event, Picoseconds head) {
-  const std::uint64_t bytes = event.bytes();
+  const Topology& topology = cluster_.topology();
   const Picoseconds tail = event.t.at;
-  if (head == kNotYet) {
-    const Nic from = cluster_.location(sender_of(event)).nic;
-    head = tail - std::max(time_until(nic, tail, bytes), time_until(from, tail, bytes));
-  }
+  const Nic from = cluster_.location(sender_of(event)).nic;
   Port& port = nics_[nic];
-  const LinkSpeed& speed = cluster_.topology().nic(nic);
-  if (const RateCurve* curve = rates_ ? rates_->of(nic) : nullptr) {
-    const std::uint64_t on_wire = speed.framing.none() ? bytes : speed.framing.on_wire(bytes);
-    return port.take_ingress(event.t, head, static_cast<double>(on_wire),
-                             AtRates{*curve, segment_.at});
+  if (!rates_) {
+    const Picoseconds duration = topology.nic(nic).serialise(event.bytes());
+    if (head == kNotYet)
+      head = tail - std::max(duration, topology.nic(from).serialise(event.bytes()));
+    if (tail - head <= duration) return port.take_ingress(event.t, duration);
+    return port.take_ingress(event.t, head, static_cast<double>(duration), AtOneRate{});
   }
-  const Picoseconds duration = speed.serialise(bytes);
-  if (tail - head <= duration) return port.take_ingress(event.t, duration);
-  return port.take_ingress(event.t, head, static_cast<double>(duration), AtOneRate{});
+  if (!rate_of(nic).limited()) return event.t;
+  const Picoseconds latency = topology.path_latency(from, nic, topology.hops(from, nic));
+  const auto bytes = static_cast<double>(nic_.on_wire(event.bytes()));
+  const Picoseconds left = segment_.at - latency;
+  const SlowerRate slower(rate_of(from), rate_of(nic), latency);
+  const Picoseconds came = slower.duration_until(left + tail, bytes);
+  const bool evenly = head != kNotYet && tail - head > came;
+  if (head == kNotYet) head = tail - came;
+  return port.take_ingress(event.t, head, bytes,
+                           AtRates{SlowerRate(rate_of(nic)), slower, segment_.at, left, evenly});
 }
 
 [[gnu::noinline]] Picoseconds Shard::end_of_clock() {

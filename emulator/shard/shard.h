@@ -82,6 +82,7 @@
 namespace ghostrank {
 
 class PacketConnections;
+struct NicRate;
 class GradientStates;  // emulator/verify/gradient_states.h
 
 // Force-inlined: calls cost 20 % per message.
@@ -271,7 +272,9 @@ class Shard final : private NoteCarrier {
   Flight* flight_at_target(Route& route, const Event& e);
   GHOSTRANK_ON_THE_WAY Picoseconds time_at_nic(Nic nic, Picoseconds start,
                                                std::uint64_t bytes) const;
-  Picoseconds time_until(Nic nic, Picoseconds end, std::uint64_t bytes) const;
+  NicRate rate_of(Nic nic) const;
+  Picoseconds time_between(const NicPair& nics, Picoseconds latency, Picoseconds start,
+                           std::uint64_t bytes) const;
   Moment enter_nic(Nic nic, const Event& event, Picoseconds head);
   void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
                           const Block& slice);

@@ -1,49 +1,73 @@
 #include "profiles/job/nic_rates.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace ghostrank {
 
-std::size_t RateCurve::index(Picoseconds at) const {
+RateCurve::Piece RateCurve::piece(Picoseconds at) const {
   const auto after =
       std::upper_bound(changes_.begin(), changes_.end(), at,
                        [](Picoseconds t, const Change& change) { return t < change.from; });
-  return std::max<std::ptrdiff_t>(1, after - changes_.begin()) - 1;
+  const auto until = std::max(after, changes_.begin() + 1);
+  const auto from = until - 1;
+  return {from->ps_per_byte, from == changes_.begin() ? -kEver : from->from,
+          until == changes_.end() ? kEver : until->from};
 }
 
 Picoseconds RateCurve::duration(Picoseconds start, double bytes) const {
-  double left = bytes;
-  Picoseconds at = start;
-  for (std::size_t i = index(start);; ++i) {
-    const double takes = left * changes_[i].ps_per_byte;
-    if (i + 1 == changes_.size() || takes <= static_cast<double>(changes_[i + 1].from - at))
-      return at - start + picoseconds(takes);
-    left -= static_cast<double>(changes_[i + 1].from - at) / changes_[i].ps_per_byte;
-    at = changes_[i + 1].from;
-  }
+  return SlowerRate({this}).duration(start, bytes);
 }
 
 double RateCurve::bytes_between(Picoseconds begin, Picoseconds end) const {
-  double bytes = 0;
-  Picoseconds at = begin;
-  for (std::size_t i = index(begin);; ++i) {
-    const bool last = i + 1 == changes_.size() || end <= changes_[i + 1].from;
-    const Picoseconds until = last ? end : changes_[i + 1].from;
-    bytes += static_cast<double>(until - at) / changes_[i].ps_per_byte;
-    if (last) return bytes;
-    at = until;
-  }
+  return SlowerRate({this}).bytes_between(begin, end);
 }
 
 Picoseconds RateCurve::duration_until(Picoseconds end, double bytes) const {
+  return SlowerRate({this}).duration_until(end, bytes);
+}
+
+RateCurve::Piece SlowerRate::piece(Picoseconds at) const {
+  const auto sooner = [this](Picoseconds t) {
+    return std::abs(t) == RateCurve::kEver ? t : t - later_;
+  };
+  const RateCurve::Piece one = from_.piece(at), other = to_.piece(at + later_);
+  return {std::max(one.ps_per_byte, other.ps_per_byte), std::max(one.from, sooner(other.from)),
+          std::min(one.until, sooner(other.until))};
+}
+
+Picoseconds SlowerRate::duration(Picoseconds start, double bytes) const {
   double left = bytes;
-  Picoseconds at = end;
-  for (std::size_t i = index(end);; --i) {
-    const double takes = left * changes_[i].ps_per_byte;
-    if (i == 0 || takes <= static_cast<double>(at - changes_[i].from))
+  for (Picoseconds at = start;;) {
+    const RateCurve::Piece now = piece(at);
+    const double takes = left * now.ps_per_byte;
+    if (now.until == RateCurve::kEver || takes <= static_cast<double>(now.until - at))
+      return at - start + picoseconds(takes);
+    left -= static_cast<double>(now.until - at) / now.ps_per_byte;
+    at = now.until;
+  }
+}
+
+double SlowerRate::bytes_between(Picoseconds begin, Picoseconds end) const {
+  double bytes = 0;
+  for (Picoseconds at = begin; at < end;) {
+    const RateCurve::Piece now = piece(at);
+    const Picoseconds until = std::min(now.until, end);
+    bytes += static_cast<double>(until - at) / now.ps_per_byte;
+    at = until;
+  }
+  return bytes;
+}
+
+Picoseconds SlowerRate::duration_until(Picoseconds end, double bytes) const {
+  double left = bytes;
+  for (Picoseconds at = end;;) {
+    const RateCurve::Piece before = piece(at - 1);
+    const double takes = left * before.ps_per_byte;
+    if (before.from == -RateCurve::kEver || takes <= static_cast<double>(at - before.from))
       return end - at + picoseconds(takes);
-    left -= static_cast<double>(at - changes_[i].from) / changes_[i].ps_per_byte;
-    at = changes_[i].from;
+    left -= static_cast<double>(at - before.from) / before.ps_per_byte;
+    at = before.from;
   }
 }
 

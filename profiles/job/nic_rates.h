@@ -21,15 +21,21 @@ namespace ghostrank {
 
 class RateCurve {
  public:
+  static constexpr Picoseconds kEver = std::numeric_limits<Picoseconds>::max();
   struct Change {
     Picoseconds from = 0;
     double ps_per_byte = 0;  // above 0
+  };
+  struct Piece {  // a time in which a rate is constant
+    double ps_per_byte = 0;
+    Picoseconds from = -kEver, until = kEver;
   };
   // `changes` go upwards from time 0.
   explicit RateCurve(std::vector<Change> changes) : changes_(std::move(changes)) {}
 
   const std::vector<Change>& changes() const { return changes_; }
-  double ps_per_byte(Picoseconds at) const { return changes_[index(at)].ps_per_byte; }
+  double ps_per_byte(Picoseconds at) const { return piece(at).ps_per_byte; }
+  Piece piece(Picoseconds at) const;
   // How long the bytes take from `start` on. With one rate that is LinkSpeed::serialise, exactly.
   Picoseconds duration(Picoseconds start, double bytes) const;
   // How many bytes there is time for.
@@ -38,9 +44,38 @@ class RateCurve {
   Picoseconds duration_until(Picoseconds end, double bytes) const;
 
  private:
-  std::size_t index(Picoseconds at) const;  // of the change that holds at this time
-
   std::vector<Change> changes_;
+};
+
+// The rate of a NIC: a curve, or where that is null a constant; 0: unlimited.
+struct NicRate {
+  const RateCurve* curve = nullptr;
+  double ps_per_byte = 0;
+  bool limited() const { return curve || ps_per_byte > 0; }
+  RateCurve::Piece piece(Picoseconds at) const {
+    return curve ? curve->piece(at) : RateCurve::Piece{ps_per_byte};
+  }
+};
+
+// The rate at which bytes pass from one NIC to another: at each time that of the slower one. What
+// leaves the one at a time is `later` at the other. Times are those of the first one.
+class SlowerRate {
+ public:
+  explicit SlowerRate(NicRate from, NicRate to = {}, Picoseconds later = 0)
+      : from_(from), to_(to), later_(later) {}
+
+  // As of RateCurve.
+  Picoseconds duration(Picoseconds start, double bytes) const;
+  double bytes_between(Picoseconds begin, Picoseconds end) const;
+  Picoseconds duration_until(Picoseconds end, double bytes) const;
+  // When one of the rates changes next; RateCurve::kEver: never.
+  Picoseconds next_change(Picoseconds after) const { return piece(after).until; }
+
+ private:
+  RateCurve::Piece piece(Picoseconds at) const;
+
+  NicRate from_, to_;
+  Picoseconds later_;
 };
 
 class NicRates {

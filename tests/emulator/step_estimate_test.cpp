@@ -60,6 +60,18 @@ TEST(StepEstimate, IsNearTheStepOfTheEngine) {
   }
 }
 
+// Of 64 ranks, which are too many to be played, 8 are on each node: messages that follow one
+// another pass an eighth of the NICs' bytes, beside the others.
+TEST(StepEstimate, ARingOverNodesHidesLatenciesBehindItsBytes) {
+  for (const char* bucket : {"1", "100"}) {
+    LoadedJob job = test::load_text(
+        job_of("framework: ddp, launch: after_backward, bucket_cap_mb: " + std::string(bucket), 8));
+    job.spec.collectives.library = "generic";
+    const Workload workload = plan_workload(job.spec);
+    EXPECT_NEAR(estimated(job, workload) / played(job, workload), 1, 0.05) << bucket;
+  }
+}
+
 // The groups of one kind on a node share its NICs: 8 of tp 8, 4 of tp 4, 8 that hold FSDP's models
 // together. With 33 nodes they are too large to be played.
 TEST(StepEstimate, GroupsThatShareNicsCallAtTheSameTime) {

@@ -171,6 +171,20 @@ TEST(Flows, OfUnequalBlocksAloneTakeAsLongAsTheirMessages) {
   EXPECT_NEAR(seconds_of(flow.run()), seconds_of(loggp.run()), 0.002 * seconds_of(loggp.run()));
 }
 
+// Headers are most of what small messages are on the wire, and larger ones have no more of them.
+TEST(Flows, OfFewBytesAloneTakeTheirHeadersTimeToo) {
+  for (const Func func : {Func::gather, Func::scatter, Func::all_reduce, Func::barrier}) {
+    SmallJob flow = job_of(6, 3);
+    flow.spec.cluster.nic = {1e9, 0};
+    flow.spec.fabric.framing = {1448, 66, 0};
+    flow.collective(func, func == Func::barrier ? 0 : 1);
+    SmallJob loggp = flow;
+    loggp.spec.fabric.network = NetworkModel::loggp;
+    const Result a = flow.run(), b = loggp.run();
+    EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.001 * seconds_of(b)) << name_of(func);
+  }
+}
+
 // Transfers between many pairs of GPUs on different nodes, each in its own stream, one after the
 // other: seconds until each has arrived.
 std::vector<double> durations(NetworkModel network, const char* library, int nics,

@@ -60,6 +60,39 @@ TEST(NicRatesInJobs, OfTheSlowerNicSetWhenAMessageIsIn) {
   }
 }
 
+// Nodes of one NIC, with a curve each.
+SmallJob job_of(std::vector<RateCurve> curves) {
+  const auto nodes = static_cast<int>(curves.size());
+  SmallJob job(nodes, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {kRate, 0};
+  VectorBy<Nic, std::uint32_t> curve_of(nodes);
+  for (const Nic nic : curve_of.keys()) curve_of[nic] = static_cast<std::uint32_t>(nic.value());
+  job.spec.cluster.nic_rates =
+      std::make_shared<const NicRates>(std::move(curves), std::move(curve_of));
+  return job;
+}
+
+// 100 ms of bytes: at first the one NIC is slow, then the other.
+TEST(NicRatesInJobs, OfTheSlowerNicAtEachTimeLetBytesPass) {
+  const RateCurve falls({{0, kByte}, {100 * kMs, 10 * kByte}});
+  const RateCurve rises({{0, 10 * kByte}, {100 * kMs, kByte}});
+  struct Case {
+    TopologySpec::Kind fabric;
+    NetworkModel network = NetworkModel::loggp;
+  };
+  for (const Case& c : {Case{TopologySpec::Kind::nonblocking},
+                        Case{TopologySpec::Kind::nonblocking, NetworkModel::flow},
+                        Case{TopologySpec::Kind::leaf_spine}})
+    for (const auto& [from, to] : {std::pair{falls, rises}, std::pair{rises, falls}}) {
+      SmallJob two = job_of({from, to});
+      two.spec.cluster.topology.kind = c.fabric;
+      two.spec.cluster.topology.leaves = 2;
+      two.spec.fabric.network = c.network;
+      with_sends(two, {{0, 1}}, 125'000'000 / 4);
+      EXPECT_NEAR(seconds(two), 1, 1e-9);
+    }
+}
+
 // Every NIC of a ring of N sends and takes in 2 (N - 1) / N of the tensor, one block at a time.
 TEST(NicRatesInJobs, SlowARingFromTheMomentOnAtWhichTheyChange) {
   for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
@@ -127,6 +160,22 @@ TEST(NicRatesInJobs, CountWhatHasComeOfAnInterruptedMessage) {
   }
 }
 
+// Bytes come as slowly as the sender's NIC lets them, also while the receiver's is fast: half of
+// the long message comes beside the short one.
+TEST(NicRatesInJobs, OfAFastReceiverDoNotMakeAMessageComeSooner) {
+  for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
+    const RateCurve slow({{0, 10 * kByte}}), falls({{0, kByte}, {100 * kMs, 10 * kByte}});
+    SmallJob three = job_of({slow, slow, falls});
+    three.spec.fabric.network = network;
+    with_sends(three, {{0, 2}}, 25'000'000 / 4);  // 200 ms
+    Op late;
+    late.duration = 100 * kMs;
+    three.workload.roles[1].iterations[0].streams[0].push_back(late);
+    append_sends(three, {{1, 2}}, 12'500'000 / 4);
+    EXPECT_NEAR(seconds(three), 0.3, 1e-9);
+  }
+}
+
 // A message that waits for a link reaches its NIC after the rate has fallen.
 TEST(NicRatesInJobs, HoldForWhatWaitedForALink) {
   SmallJob four = job(4, {{0, kByte}, {5 * kMs, 10 * kByte}}, 2);
@@ -152,6 +201,19 @@ TEST(RateCurve, GoesBackwardsAsForwards) {
     // Half a picosecond at the end is up to nine times that at the start.
     EXPECT_LE(std::abs(curve.duration_until(start + lasts, bytes) - lasts), 5);
   }
+}
+
+// The slower of two curves, one of them seen later, piece by piece.
+TEST(SlowerRate, IsThatOfBothAtEachTime) {
+  const RateCurve from({{0, 1000}, {100, 4000}}), to({{0, 2000}, {70, 500}, {130, 8000}});
+  const SlowerRate both({&from}, {&to}, 20);
+  EXPECT_EQ(both.next_change(0), 50);
+  EXPECT_EQ(both.next_change(50), 100);
+  EXPECT_EQ(both.next_change(110), RateCurve::kEver);
+  EXPECT_DOUBLE_EQ(both.bytes_between(-100, 210), 150 / 2000. + 50 / 1000. + 10 / 4000. + .0125);
+  EXPECT_EQ(both.duration(0, 50 / 2000. + 50 / 1000. + 10 / 4000. + 0.01), 190);
+  EXPECT_EQ(both.duration_until(190, 50 / 2000. + 50 / 1000. + 10 / 4000. + 0.01), 190);
+  EXPECT_DOUBLE_EQ(SlowerRate({nullptr, 0}, {&to}).bytes_between(0, 80), 70 / 2000. + 10 / 500.);
 }
 
 TEST(NicRatesInJobs, OfPacketsAreThoseOfTheirTime) {

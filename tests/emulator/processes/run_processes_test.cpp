@@ -213,17 +213,18 @@ TEST(OverLibfabric, ASenderDoesNotWaitForItsTurnAtTheNic) {
   testing::expect_all_ok(outcomes);
 }
 
-// Half of the bytes take 0.25 s, the other half twice as long.
+// Of 512 KiB half take 0.25 s, the other half twice as long.
+std::shared_ptr<const NicRates> halved(VectorBy<Nic, std::uint32_t> curve_of) {
+  const RateCurve curve({{0, 1e12 / (1 << 20)}, {kPicosPerSecond / 4, 2e12 / (1 << 20)}});
+  return std::make_shared<const NicRates>(std::vector{curve}, std::move(curve_of));
+}
+
 TEST(OverLibfabric, MessagesLeaveAtRatesThatChange) {
   const auto outcomes = testing::run_processes(2, [](const World& world) {
     SmallJob job(2, 1, FabricKind::ofi);
     job.spec.dilation = 1;
     job.spec.cluster.nic.rate_bps = 8 << 20;
-    const Picoseconds half = kPicosPerSecond / 4;
-    job.spec.cluster.nic_rates = std::make_shared<const NicRates>(
-        std::vector<RateCurve>{RateCurve(
-            std::vector<RateCurve::Change>{{0, 1e12 / (1 << 20)}, {half, 2e12 / (1 << 20)}})},
-        VectorBy<Nic, std::uint32_t>(2, 0));
+    job.spec.cluster.nic_rates = halved({0, 0});
     job.spec.collectives.slice_bytes = 16 << 10;
     job.collective(Func::broadcast, 128 << 10);
     const auto control = Control::meet(world);
@@ -231,6 +232,24 @@ TEST(OverLibfabric, MessagesLeaveAtRatesThatChange) {
     if (world.rank == 0) {
       EXPECT_NEAR(result.iterations[0].seconds, 0.75, 0.1);
       EXPECT_LT(result.fidelity.rate_error, 0.05);
+    }
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+}
+
+TEST(OverLibfabric, AMessageIsInNoSoonerThanASlowSenderHasSentIt) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.dilation = 1;
+    job.spec.cluster.nic.rate_bps = 80 << 20;
+    job.spec.cluster.nic_rates = halved({0, NicRates::kConstant});
+    job.collective(Func::broadcast, 128 << 10);
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    if (world.rank == 0) {
+      EXPECT_NEAR(result.iterations[0].seconds, 0.75, 0.1);
     }
     control->close();
     return result.interrupted;
