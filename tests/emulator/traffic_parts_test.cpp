@@ -1,4 +1,5 @@
 // Where ranks are, what their schedules do, and when NICs are free.
+#include <limits>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -241,6 +242,12 @@ struct Halves {
   static Picoseconds duration(Picoseconds start, double work) {
     const double at_first = std::max(0.0, 1'000 - static_cast<double>(start));
     return static_cast<Picoseconds>(std::min(work, at_first) + 2 * std::max(0.0, work - at_first));
+  }
+  static double come(double work, Picoseconds head, Picoseconds t, Picoseconds tail) {
+    return work / between(head, tail) * between(head, t);
+  }
+  static Picoseconds next_change(Picoseconds after) {
+    return after < 1'000 ? 1'000 : std::numeric_limits<Picoseconds>::max();
   }
 
  private:
