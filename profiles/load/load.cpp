@@ -321,10 +321,6 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
 
 }  // namespace
 
-namespace {
-
-// Keys whose default is not what the job plays where it does not give them: sizes of buckets take
-// the place of a captured model's own, and a time for an external switch claims that it is guarded.
 std::set<std::string_view> keys_that_say_more(const JobSpec& spec) {
   std::set<std::string_view> keys;
   if (spec.model && !spec.model->buckets.empty())
@@ -332,8 +328,6 @@ std::set<std::string_view> keys_that_say_more(const JobSpec& spec) {
   if (spec.network_switch.target == SwitchTarget::external) keys.insert("switch.fallback_after_us");
   return keys;
 }
-
-}  // namespace
 
 void write_config(const Settings& in, std::map<std::string, YamlValue> resolved, LoadedJob& job) {
   job.entries = make_entries(in);

@@ -33,6 +33,10 @@ struct BesideJobs {
   std::set<std::string_view> schemes;  // that play collectives
 };
 
+// Keys whose default is not what the job plays where it does not give them: sizes of buckets take
+// the place of a captured model's own, and a time for an external switch claims that it is guarded.
+std::set<std::string_view> keys_that_say_more(const JobSpec& spec);
+
 // Reads keys_without_training() into `spec`. `jobs` is null for a job alone.
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
                   const BesideJobs* jobs = nullptr);

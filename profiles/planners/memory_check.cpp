@@ -224,10 +224,13 @@ int micro_batch_that_fits(const JobSpec& spec) {
 
 // A change with which the job fits, the least one first.
 std::string what_fits(const JobSpec& spec, const StageMemory& fullest) {
+  JobSpec other = spec;
+  other.parallel.bucket_views = true;
+  if (copies_gradients(spec) && fits(other)) return "use parallel.gradient_as_bucket_view=true";
   const int micro_batch = fullest.memory.activations > 0 ? micro_batch_that_fits(spec) : 0;
   if (micro_batch > 0) return "use parallel.micro_batch=" + std::to_string(micro_batch);
   const ParallelPlan& p = spec.parallel;
-  JobSpec other = spec;
+  other = spec;
   other.parallel.recompute = Recompute::full;
   const bool recomputes = p.framework == Framework::torchtitan || p.framework == Framework::fsdp;
   if (recomputes && spec.model->transformer && p.recompute == Recompute::none && fits(other))

@@ -294,13 +294,14 @@ void ZeroWriter::reduce_to_owners() {
                     numel, static_cast<std::int32_t>(rank), ++tensors_);
 }
 
-// With fp16 whether the loss scale was too large for some gradient; the norm of the gradients, then
-// the optimizer on the shards. Stages 1 and 2 gather the new parameters, stage 3 those that it
-// keeps, each by a call of its own.
+// With fp16 whether the loss scale was too large for some gradient (a byte in DeepSpeed, here a
+// float, which schemes on switches add, too); the norm of the gradients, then the optimizer on the
+// shards. Stages 1 and 2 gather the new parameters, stage 3 those that it keeps, each by a call of
+// its own.
 void ZeroWriter::finish() {
   out_.after(kComm, kCompute);
   if (spec_.precision.parameters == DataType::float16)
-    out_.collective(kComm, "overflow", Func::all_reduce, kDataParallel, DataType::uint8, 1, 0, 0,
+    out_.collective(kComm, "overflow", Func::all_reduce, kDataParallel, DataType::float32, 1, 0, 0,
                     Reduction::max);
   out_.collective(kComm, "gradient norm", Func::all_reduce, kDataParallel, DataType::float32, 1);
   out_.after(kCompute, kComm);

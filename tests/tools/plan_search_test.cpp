@@ -14,6 +14,7 @@
 #include "profiles/median.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/play.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -115,6 +116,19 @@ TEST(PlanSearch, TakesKeysAtTheirDefaultsForKeysThatAreLeftOut) {
   const LoadedJob job = test::load_text(text);
   EXPECT_EQ(found(test::load_text(text, {"precision.gradients=auto"})), found(job));
   EXPECT_EQ(found(test::load_text(job.config_json)), found(job));
+}
+
+// A captured model has buckets of its own, which sizes take the place of, at their defaults, too.
+TEST(PlanSearch, TakesSizesOfBucketsBesideACapturedModelsOwn) {
+  const test::LayersJob layers{.layers = {{"[20000000]", 10, 1e5}, {"[20000000]", 10, 1e5}},
+                               .nodes = 4};
+  const auto step = [&](std::vector<std::string> settings) {
+    settings.emplace_back("model.buckets=[2]");
+    const LoadedJob job = test::load_text(text_of(layers), settings);
+    return search_plans(searched(job), 1, {"framework"}).best.at(0).step;
+  };
+  EXPECT_LT(step({"parallel.bucket_cap_mb=25"}), step({}));
+  EXPECT_EQ(step({"parallel.bucket_cap_mb=25"}), step({"parallel.bucket_cap_mb=26"}));
 }
 
 // Plays each plan by its settings_of(). Calls share NICs in the engine, but not in the estimate.

@@ -335,8 +335,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
     const auto last = static_cast<std::uint32_t>(distinct_iterations(workload) - 1);
     const RunSpec& run = job.spec.run;
     // Densities may change from one to the next: a run tells that of its first measured iteration.
-    facts.tensors =
-        tensor_use(job.spec, workload, std::max(last, static_cast<std::uint32_t>(run.warmup)));
+    facts.tensors = tensor_use(job.spec, workload, static_cast<std::uint32_t>(run.warmup));
     facts.compression =
         steps_differ(job.spec)
             ? compression_use(job.spec, workload, static_cast<std::uint32_t>(run.warmup), 0,

@@ -6,11 +6,14 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include "emulator/estimate/step_estimate.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
 #include "profiles/load/job_schema.h"
+#include "profiles/load/tree.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/megatron/memory.h"
@@ -436,9 +439,11 @@ JobSpec with_medians(JobSpec job) {
 
 JobSpec searched(const LoadedJob& job) {
   JobSpec spec = job.spec;
+  const std::set<std::string_view> more = keys_that_say_more(spec);
   for (const ConfigEntry& entry : job.entries)
     for (const Key& key : job_keys())
-      if (key.path == entry.path && key.standard == entry.value) spec.sources.erase(entry.path);
+      if (key.path == entry.path && key.standard == entry.value && !more.contains(key.path))
+        spec.sources.erase(entry.path);
   return spec;
 }
 

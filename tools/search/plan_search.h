@@ -52,7 +52,8 @@ struct PlanSearch {
 };
 
 // The job as it is searched: a key that is given as its default says no more than one that is left
-// out, which changes with the framework. The job of a result gives all.
+// out, which changes with the framework (but for sizes of buckets beside a captured model's own).
+// The job of a result gives all.
 JobSpec searched(const LoadedJob& job);
 
 // What can stay as the job has it: "tp", "micro_batch", ...

@@ -7,7 +7,7 @@
 // Both are symmetric, so calls carry the upper triangle: d (d + 1) / 2 elements, fp32. A row of the
 // product that makes a factor is a sample, and of a convolution a position of the output, too (the
 // tokens of a linear map's input are averaged). Embeddings, the projection to the vocabulary, norms
-// and experts have no factors, nor have the cells of an LSTM, and GPT-2's layers, which PyTorch
+// and experts have no factors, nor have the cells of an LSTM or the layers of GPT-2, which PyTorch
 // holds as transposed 1-D convolutions. The rules are those of the published code of D-, SPD- and
 // DP-KFAC (kfac_pytorch).
 //
