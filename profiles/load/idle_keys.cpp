@@ -228,7 +228,9 @@ class Search {
            in_.text("fabric.kind") != "packets" && in_.text("fabric.network") != "packet";
   }
 
+  // By names, or by a framework that has schemes of its own.
   bool chooses_algorithms() const {
+    if (!schemes_.empty()) return true;
     const auto is_chosen = [&](Func func) { return in_.given(algorithm_key(func)); };
     for (int f = 0; f < kFuncs; ++f)
       if (is_chosen(static_cast<Func>(f))) return true;

@@ -54,9 +54,9 @@ constexpr std::array<std::string_view, 5> kOfEach{"collectives.", "servers.", "t
 constexpr std::array<std::string_view, 6> kServer{"servers.nics",           "servers.nic.",
                                                   "servers.cores",          "servers.add_GBps",
                                                   "servers.optimizer_GBps", "servers.memory_GBps"};
-constexpr std::array<std::string_view, 6> kSwitch{"switch.memory_slots", "switch.packet_rate_mpps",
-                                                  "switch.trees",        "switch.trees_of",
-                                                  "switch.fails_at_us",  "switch.away_us"};
+constexpr std::array<std::string_view, 4> kSwitch{"switch.memory_slots", "switch.packet_rate_mpps",
+                                                  "switch.fails_at_us", "switch.away_us"};
+constexpr std::array<std::string_view, 2> kTrees{"switch.trees", "switch.trees_of"};
 // Groups that only a single job may have.
 constexpr std::array<std::string_view, 3> kAlone{"training.", "servers.fails",
                                                  "compression.budget_ms"};
@@ -320,6 +320,9 @@ void check_agreement(const std::vector<Entry>& entries, const std::vector<Loaded
 }
 
 bool has_schemes(const LoadedJob& job) { return !named_schemes(job.spec.collectives).empty(); }
+bool has_trees(const LoadedJob& job) {
+  return named_schemes(job.spec.collectives).contains("sharp");
+}
 
 // A job of a result or of --print-config: its file as a mapping in place, in a file of the folder
 // `near`.
@@ -460,6 +463,7 @@ LoadedJob load_jobs(YamlValue root, const std::string& file) {
     check_job(entry, jobs.back());
     check_agreement(entries, jobs, kServer, has_servers);
     check_agreement(entries, jobs, kSwitch, has_schemes);
+    check_agreement(entries, jobs, kTrees, has_trees);
     if (!unused.empty()) notes.push_back(note_of_unused(entry, unused));
     for (const std::string& note : jobs.back().spec.notes)
       notes.push_back("job " + entry.name + ": " + note);

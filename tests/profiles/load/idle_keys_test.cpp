@@ -457,10 +457,9 @@ TEST(IdleKeys, OfSchemesAreNotedWhereTheJobChoseItsAlgorithms) {
                    "omnireduce_switch: switch.slots",
                    "no effect where no collective is played by switchml or atp or omnireduce or "
                    "omnireduce_switch: fabric.packets.loss"}));
-  EXPECT_EQ(load_error(kHead + "parallel: {framework: byteps}\nservers: {count: 1}\n" + job),
-            "job.yaml:6:17: switch.slots means nothing here: no collective is played by switchml "
-            "or sharp or atp or omnireduce_switch; name one (collectives: {allreduce: switchml}), "
-            "or leave it out");
+  EXPECT_EQ(notes("parallel: {framework: byteps}\nservers: {count: 1}\nswitch: {slots: 8}\n"),
+            Lines{"no effect where no collective is played by switchml or sharp or atp or "
+                  "omnireduce_switch: switch.slots"});
   EXPECT_EQ(notes(job + "collectives: {allreduce: switchml}\n"), Lines{});
   const std::string omni = "omnireduce: {slots: 8}\nservers: {count: 1}\ncollectives: {allreduce: ";
   EXPECT_EQ(notes(omni + "switchml}\n"),

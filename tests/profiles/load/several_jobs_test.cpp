@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "profiles/load/load.h"
@@ -201,6 +202,23 @@ TEST_F(JobsInAFile, AgreeOnTheMachinesThatTheyShare) {
   EXPECT_EQ(error(outer(jobs)),
             "c.yaml:8:17: switch.trees is 2 in job c and 1 in b (b.yaml:8:17); both use the same "
             "machines: give it once, beside jobs");
+}
+
+// What jobs must agree on stands beside them, also next to one that has no use for it.
+TEST_F(JobsInAFile, TakeWhatOnlySomeOfThemUse) {
+  folder_.write("b.yaml", kJob + "collectives: {allreduce: sharp}\nswitch: {trees: 2}\n");
+  folder_.write("c.yaml",
+                "model: resnet50\ndevice: a100-sxm-80gb\nparallel: {framework: byteps}\n"
+                "servers: {count: 1}\n");
+  const std::string jobs =
+      "- {name: b, file: b.yaml, nodes: 1}\n"
+      "- {name: c, file: c.yaml, nodes: 2}\n";
+  EXPECT_EQ(error(outer(jobs)), "");
+  const LoadedJob both =
+      load(outer(jobs, "switch: {memory_slots: 600}\nservers: {optimizer_GBps: 5}\n"));
+  EXPECT_EQ(both.spec.notes.back(),
+            "job c: no effect where no collective is played by switchml or atp or "
+            "omnireduce_switch: switch.memory_slots");
 }
 
 TEST_F(JobsInAFile, RefuseKeysOfTheFabricThatMeanNothingToAnyOfThem) {
