@@ -325,11 +325,7 @@ class Importer {
              ", stride " + std::to_string(stride));
       for (std::int64_t i = 0; i < size; ++i) group.members.emplace_back(first + i * stride);
     }
-    for (std::size_t i = 0; i < trace_.groups.size(); ++i)
-      if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
-        return static_cast<std::uint32_t>(i);
-    trace_.groups.push_back(std::move(group));
-    return static_cast<std::uint32_t>(trace_.groups.size() - 1);
+    return group_like(group, trace_);
   }
 
   void collective(const JsonNode& node, const Values& values, Func func, TraceEvent& event) {
@@ -413,8 +409,7 @@ Trace import_execution_trace(const std::vector<std::string>& files, int) {
   trace.position_unit = "node";
   Importer importer(trace);
   for (const std::string& file : files) importer.read(file, rank_in_name(file));
-  std::sort(trace.given.begin(), trace.given.end(),
-            [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });
+  std::ranges::sort(trace.given, {}, &TraceRank::rank);
   return trace;
 }
 

@@ -413,7 +413,7 @@ class Importer {
     for (std::size_t i = at->second; i < events.size(); ++i) {
       TraceEvent event = events[i];
       event.first_dep = event.deps = 0;
-      if (event.group != kNoIndex) event.group = group_like(mine.trace.groups[event.group]);
+      if (event.group != kNoIndex) event.group = group_like(mine.trace.groups[event.group], trace_);
       if (event.splits != kNoIndex) {
         trace_.splits.push_back(mine.trace.splits[event.splits]);
         event.splits = static_cast<std::uint32_t>(trace_.splits.size() - 1);
@@ -422,14 +422,6 @@ class Importer {
       if (!event.with_next) break;
     }
     return out;
-  }
-
-  std::uint32_t group_like(const TraceGroup& group) {
-    for (std::size_t i = 0; i < trace_.groups.size(); ++i)
-      if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
-        return static_cast<std::uint32_t>(i);
-    trace_.groups.push_back(group);
-    return static_cast<std::uint32_t>(trace_.groups.size() - 1);
   }
 
   std::int64_t integer(const JsonTape& json, const JsonNode& args, const char* key,
@@ -491,7 +483,7 @@ class Importer {
       fail("'Group size' is " + std::to_string(size) + " but there are " +
            std::to_string(group.members.size()) + " 'Process Group Ranks'");
     if (group.members.empty()) trace_.ranks = std::max(trace_.ranks, static_cast<int>(size));
-    return group_like(group);
+    return group_like(group, trace_);
   }
 
   void take_call(const JsonTape& json, const JsonNode& args, std::string_view name,
@@ -613,8 +605,7 @@ Trace import_kineto(const std::vector<std::string>& given, int) {
   Importer importer(trace, std::move(calls));
   for (const std::string& file : files) importer.read(file);
   importer.take_notes();
-  std::sort(trace.given.begin(), trace.given.end(),
-            [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });
+  std::ranges::sort(trace.given, {}, &TraceRank::rank);
   return trace;
 }
 
