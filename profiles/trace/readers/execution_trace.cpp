@@ -391,14 +391,27 @@ class Importer {
   std::vector<std::uint32_t> after_;
 };
 
-}  // namespace
-
 ExecutionCalls read_execution_calls(const std::string& path) {
   ExecutionCalls out;
   out.trace.position_unit = "node";
   Importer importer(out.trace);
   importer.read(path, rank_in_name(path));
   out.by_record = importer.take_records();
+  return out;
+}
+
+}  // namespace
+
+std::map<WorldRank, ExecutionCalls> take_execution_calls(std::vector<std::string>& files) {
+  std::map<WorldRank, ExecutionCalls> out;
+  std::erase_if(files, [&](const std::string& file) {
+    if (!is_execution_trace(trace_head(file, kTraceHead))) return false;
+    ExecutionCalls calls = read_execution_calls(file);
+    const WorldRank rank = calls.trace.given.front().rank;
+    if (!out.emplace(rank, std::move(calls)).second)
+      throw Error(file + ": a second execution trace of rank " + to_string(rank));
+    return true;
+  });
   return out;
 }
 

@@ -426,10 +426,7 @@ class Importer {
 
   std::int64_t integer(const JsonTape& json, const JsonNode& args, const char* key,
                        std::int64_t most) const {
-    const JsonNode* value = json.find(args, key);
-    std::optional<std::int64_t> number;
-    if (value && value->is_integer()) number = value->integer;
-    if (value && value->kind == JsonNode::Kind::string) number = parse_integer(value->text);
+    const std::optional<std::int64_t> number = id(json, args, key);
     if (!number || *number < 0 || *number > most)
       fail("'" + std::string(key) + "' is no integer from 0 to " + std::to_string(most));
     return *number;
@@ -575,20 +572,6 @@ class Importer {
   std::map<std::int64_t, std::int64_t> record_of_;  // by "External id" of the host's events
 };
 
-// The execution traces among the files, by rank, which are taken out of the list.
-std::map<WorldRank, ExecutionCalls> execution_calls(std::vector<std::string>& files) {
-  std::map<WorldRank, ExecutionCalls> out;
-  std::erase_if(files, [&](const std::string& file) {
-    if (!is_execution_trace(trace_head(file, kTraceHead))) return false;
-    ExecutionCalls calls = read_execution_calls(file);
-    const WorldRank rank = calls.trace.given.front().rank;
-    if (!out.emplace(rank, std::move(calls)).second)
-      throw Error(file + ": a second execution trace of rank " + to_string(rank));
-    return true;
-  });
-  return out;
-}
-
 }  // namespace
 
 Trace import_kineto(const std::vector<std::string>& given, int) {
@@ -599,7 +582,7 @@ Trace import_kineto(const std::vector<std::string>& given, int) {
   trace.notes.emplace_back(
       "what ties streams together is rebuilt from the kernels' times; idle time of a stream is "
       "kept");
-  std::map<WorldRank, ExecutionCalls> calls = execution_calls(files);
+  std::map<WorldRank, ExecutionCalls> calls = take_execution_calls(files);
   if (!calls.empty())
     trace.notes.emplace_back("calls are those of the execution traces, times those of the kernels");
   Importer importer(trace, std::move(calls));
