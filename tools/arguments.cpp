@@ -325,16 +325,6 @@ void print_config(const LoadedJob& job) {
   }
 }
 
-void add_reserved_flag(CLI::App& app, const std::string& name) {
-  app.add_option_function<std::vector<std::string>>(
-         name,
-         [name](const std::vector<std::string>&) { throw Error(name + " is not available yet"); },
-         "not available yet")
-      ->expected(0, 1)
-      ->trigger_on_parse()
-      ->group("");  // hidden from the help, because it cannot be used
-}
-
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& value,
                       const std::string& what) {
   return app

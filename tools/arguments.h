@@ -75,9 +75,6 @@ LoadedJob load(const JobFlags& flags);
 // --print-config: prints every key, its value and its origin to stdout.
 void print_config(const LoadedJob& job);
 
-// A flag that this version reserves: using it is an Error(usage).
-void add_reserved_flag(CLI::App& app, const std::string& name);
-
 // --seed, with the range of run.seed.
 CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const std::string& what);
 

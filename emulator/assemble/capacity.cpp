@@ -40,6 +40,29 @@ std::vector<int> flows_between(const Flows& flows, Host self, Host other) {
   return found;
 }
 
+// The least dilation at which collectives, each running as fast as its NICs and its chain of
+// messages allow, have their messages handled in time: messages that are not handled by then are
+// late, and kMostLate bounds their sum. `share`: the part of all messages that one thread handles.
+double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_per_message,
+                          double step) {
+  const auto late = [&](double dilation) {
+    double sum = 0;
+    for (const CollectiveTraffic& row : plan.collectives) {
+      const double messages = share * static_cast<double>(row.wire_messages + row.wire_credits);
+      sum += std::max(0.0, messages * seconds_per_message / dilation - row.chained_seconds);
+    }
+    return sum;
+  };
+  double above = 1;
+  while (late(above) > kMostLate * step) above *= 2;
+  double least = above / 2;  // too small, unless 1 suffices
+  while (above - least > 1) {
+    const double middle = std::ceil((least + above) / 2);
+    (late(middle) > kMostLate * step ? least : above) = middle;
+  }
+  return above;
+}
+
 }  // namespace
 
 double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
@@ -133,33 +156,6 @@ double measure_engine() {
   return static_cast<double>(monotonic_ns() - began) * 1e-9 /
          static_cast<double>(std::max<std::uint64_t>(1, shard.stats().messages));
 }
-
-namespace {
-
-// The least dilation at which collectives, each running as fast as its NICs and its chain of
-// messages allow, have their messages handled in time: messages that are not handled by then are
-// late, and kMostLate bounds their sum. `share`: the part of all messages that one thread handles.
-double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_per_message,
-                          double step) {
-  const auto late = [&](double dilation) {
-    double sum = 0;
-    for (const CollectiveTraffic& row : plan.collectives) {
-      const double messages = share * static_cast<double>(row.wire_messages + row.wire_credits);
-      sum += std::max(0.0, messages * seconds_per_message / dilation - row.chained_seconds);
-    }
-    return sum;
-  };
-  double above = 1;
-  while (late(above) > kMostLate * step) above *= 2;
-  double least = above / 2;  // too small, unless 1 suffices
-  while (above - least > 1) {
-    const double middle = std::ceil((least + above) / 2);
-    (late(middle) > kMostLate * step ? least : above) = middle;
-  }
-  return above;
-}
-
-}  // namespace
 
 Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, int threads,
                   double wire_bytes_per_second, double seconds_per_message) {

@@ -2,6 +2,7 @@
 // shard.h. Only shard/*.cpp include it.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "emulator/shard/shard.h"
@@ -60,6 +61,27 @@ inline Picoseconds Shard::time_between(const NicPair& nics, Picoseconds latency,
                                        std::uint64_t bytes) const {
   return SlowerRate(rate_of(nics.source), rate_of(nics.target), latency)
       .duration(segment_.at + start, static_cast<double>(nic_.on_wire(bytes)));
+}
+
+// Returns a message that came through the fabric, without its target: at its real arrival, but no
+// earlier than `floor`, when its bytes could have passed the NICs at their rate. The part of a
+// later arrival that the hosts (not the network) caused is slip.
+inline Event event_from_wire(const Header& h, Picoseconds floor, Picoseconds now,
+                             Picoseconds poll_lag) {
+  Event e;
+  e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
+  if (now > floor) {
+    const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag;
+    e.t = {now, e.t.slip + std::min(now - floor, ours)};
+  }
+  e.set_size(h.bytes, h.number);
+  e.group = h.group;
+  e.sequence = h.sequence;
+  e.source = h.source;
+  e.actor = h.actor;
+  e.channel = h.channel;
+  e.message = h.kind;
+  return e;
 }
 
 // Returns the flight that a message is for, at its target on this shard; null: it has not begun.

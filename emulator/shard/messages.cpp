@@ -248,9 +248,7 @@ void Shard::do_locals(Flight& f, ActorState& a) {
 
 // ---- Arriving ----
 
-// Takes a message that came through the fabric. Its time is its real arrival, but no earlier than
-// its bytes could have passed the NICs at their rate. The part of a later arrival that the hosts
-// (not the network) caused is slip.
+// Takes a message that came through the fabric.
 void Shard::arrive_from_wire(Message m) {
   const Header& h = m.header;
   if (h.kind == MessageKind::note) return note_from_wire(std::move(m));
@@ -275,20 +273,8 @@ void Shard::arrive_from_wire(Message m) {
   const Picoseconds floor =
       h.start + (rates_ ? time_between({cluster_.location(sender).nic, in}, 0, h.start, h.bytes)
                         : nic_.serialise(h.bytes));
-  Event e;
-  e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
-  if (now_ > floor) {
-    const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
-    e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
-  }
+  Event e = event_from_wire(h, floor, now_, poll_lag_);
   e.rank = p.local;
-  e.set_size(h.bytes, h.number);
-  e.group = h.group;
-  e.sequence = h.sequence;
-  e.source = h.source;
-  e.actor = h.actor;
-  e.channel = h.channel;
-  e.message = h.kind;
   e.via = h.nic;
   if (h.kind == MessageKind::data && nic_.limited()) e.kind = Event::Kind::ingress;
   if (m.payload) e.held = held_.put(Parcel{.message = std::move(m)});

@@ -393,31 +393,19 @@ void Shard::note_from_wire(Message m) {
   schedule_note(std::move(m), Carriage::reliable);
 }
 
-// Schedules a note at its real arrival, but no earlier than its bytes could have passed the NICs.
+// Schedules a note that came from another process.
 void Shard::schedule_note(Message m, Carriage carriage) {
   const Header& h = m.header;
   count_open_notes(1);
-  Event e;
   const Location& to = cluster_.location(WorldParty(h.target));
   const WorldParty sender = cluster_.world_party(cluster_.schemes()[h.group], h.source);
   const NicPair nics{cluster_.location(sender).nic, to.nic};
   const Picoseconds floor = h.start + time_between(nics, 0, h.start, h.bytes);
-  e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
-  if (now_ > floor) {
-    const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
-    e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
-  }
+  Event e = event_from_wire(h, floor, now_, poll_lag_);
   if (carriage == Carriage::reliable && may_overtake(nics.source, nics.target))
     e.t.at = note_order_.in(nics.source, nics.target, e.t.at, now_);
   e.kind = cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival;
   e.rank = to.local;
-  e.set_size(h.bytes, h.number);
-  e.group = h.group;
-  e.sequence = h.sequence;
-  e.source = h.source;
-  e.actor = h.actor;
-  e.channel = h.channel;
-  e.message = MessageKind::note;
   e.held = m.payload ? held_.put(Parcel{.message = std::move(m)}) : kNil;
   schedule(e);
 }

@@ -30,6 +30,31 @@ const ActorState* likely_actor(const Event& e) {
   return actors.empty() ? nullptr : &actors[e.actor < actors.size() ? e.actor : 0];
 }
 
+// What an ingress takes in where rates change: bytes.
+struct AtRates {
+  SlowerRate own;     // of the NIC
+  SlowerRate slower;  // of the message's NICs
+  Picoseconds begin;  // of the segment
+  Picoseconds left;   // when that left its sender which comes at time 0
+  bool evenly;        // bytes come so, because a link is slower than the NICs
+
+  double between(Picoseconds from, Picoseconds to) const {
+    return own.bytes_between(begin + from, begin + to);
+  }
+  double come(double bytes, Picoseconds head, Picoseconds t, Picoseconds tail) const {
+    if (evenly) return AtOneRate::come(bytes, head, t, tail);
+    return bytes / slower.bytes_between(left + head, left + tail) *
+           slower.bytes_between(left + head, left + t);
+  }
+  Picoseconds duration(Picoseconds start, double bytes) const {
+    return own.duration(begin + start, bytes);
+  }
+  Picoseconds next_change(Picoseconds after) const {
+    const Picoseconds change = slower.next_change(left + after);
+    return change == RateCurve::kEver ? change : change - left;
+  }
+};
+
 }  // namespace
 
 // ---- The loop ----
@@ -426,35 +451,6 @@ void Shard::fire(Event& event) {
     }
   }
 }
-
-namespace {
-
-// What an ingress takes in where rates change: bytes.
-struct AtRates {
-  SlowerRate own;     // of the NIC
-  SlowerRate slower;  // of the message's NICs
-  Picoseconds begin;  // of the segment
-  Picoseconds left;   // when that left its sender which comes at time 0
-  bool evenly;        // bytes come so, because a link is slower than the NICs
-
-  double between(Picoseconds from, Picoseconds to) const {
-    return own.bytes_between(begin + from, begin + to);
-  }
-  double come(double bytes, Picoseconds head, Picoseconds t, Picoseconds tail) const {
-    if (evenly) return AtOneRate::come(bytes, head, t, tail);
-    return bytes / slower.bytes_between(left + head, left + tail) *
-           slower.bytes_between(left + head, left + t);
-  }
-  Picoseconds duration(Picoseconds start, double bytes) const {
-    return own.duration(begin + start, bytes);
-  }
-  Picoseconds next_change(Picoseconds after) const {
-    const Picoseconds change = slower.next_change(left + after);
-    return change == RateCurve::kEver ? change : change - left;
-  }
-};
-
-}  // namespace
 
 NicRate Shard::rate_of(Nic nic) const {
   return {rates_ ? rates_->of(nic) : nullptr, cluster_.topology().nic(nic).ps_per_byte};

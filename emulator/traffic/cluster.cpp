@@ -28,18 +28,6 @@ constexpr int kNodesOfRack = 32;  // their NICs of one rail share a scheme's swi
 // In place of a NIC, the link from a leaf of the switch outside ghostrank to the spine.
 Nic uplink(int leaf) { return Nic(-1 - leaf); }
 
-}  // namespace
-
-const std::string& source_of_algorithm(const JobSpec& spec, Func func, const std::string& group) {
-  const auto of_group = spec.collectives.groups.find(group);
-  if (of_group != spec.collectives.groups.end() && of_group->second.contains(func))
-    return spec.source_of("collectives.groups");
-  const std::string key = algorithm_key(func);
-  return spec.source_of(spec.sources.contains(key) ? key : "collectives.library");
-}
-
-namespace {
-
 // The row that plays a function in a kind of group; null: the library of the kind's job has none.
 const Algorithm* row_of(const JobSpec& spec, const Workload& workload, Func func,
                         std::uint16_t kind) {
@@ -114,6 +102,14 @@ std::string count_of_helpers(const SchemeUse& use) {
 }
 
 }  // namespace
+
+const std::string& source_of_algorithm(const JobSpec& spec, Func func, const std::string& group) {
+  const auto of_group = spec.collectives.groups.find(group);
+  if (of_group != spec.collectives.groups.end() && of_group->second.contains(func))
+    return spec.source_of("collectives.groups");
+  const std::string key = algorithm_key(func);
+  return spec.source_of(spec.sources.contains(key) ? key : "collectives.library");
+}
 
 VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes) {
   if (processes > 1 && !spec.placement.host_of_node.empty()) return spec.placement.host_of_node;

@@ -31,6 +31,19 @@ bool steps_by_pytorch(Framework framework) {
          framework == Framework::fsdp || framework == Framework::torchtitan;
 }
 
+// Times to compress are those of a V100 unless the job has others, and so are those of memories.
+bool assumes_compression(const JobSpec& spec) {
+  const std::optional<CompressionSpec>& compression = spec.compression;
+  return compression && !(compression->measured_here && compression->memory == Memory::none);
+}
+
+// Tables and fits of another type say nothing of this job's products.
+bool is_of_another_type(const DeviceProfile& device, OperandType type, bool by_kernels) {
+  if (by_kernels && device.measured && !device.measured->has_products(type)) return true;
+  return device.calibrated_type &&
+         peak_tflops(device, *device.calibrated_type) != peak_tflops(device, type);
+}
+
 }  // namespace
 
 double stored_bytes(const JobSpec& spec) {
@@ -96,23 +109,6 @@ bool computes_by_kernels(const JobSpec& spec) {
   const Transformer& m = *spec.model->transformer;
   return spec.model->architecture != "bert" && !m.is_latent() && m.mtp == 0;
 }
-
-namespace {
-
-// Times to compress are those of a V100 unless the job has others, and so are those of memories.
-bool assumes_compression(const JobSpec& spec) {
-  const std::optional<CompressionSpec>& compression = spec.compression;
-  return compression && !(compression->measured_here && compression->memory == Memory::none);
-}
-
-// Tables and fits of another type say nothing of this job's products.
-bool is_of_another_type(const DeviceProfile& device, OperandType type, bool by_kernels) {
-  if (by_kernels && device.measured && !device.measured->has_products(type)) return true;
-  return device.calibrated_type &&
-         peak_tflops(device, *device.calibrated_type) != peak_tflops(device, type);
-}
-
-}  // namespace
 
 Calibration compute_calibration(const JobSpec& spec) {
   if (!spec.jobs.empty()) {

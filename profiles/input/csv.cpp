@@ -4,8 +4,6 @@
 #include <limits>
 #include <memory>
 
-#include "profiles/input/input_file.h"
-
 namespace ghostrank {
 namespace {
 
@@ -60,10 +58,6 @@ CsvTable parse_csv(std::string_view text, const std::string& path, std::string_v
     table.rows.push_back({fields_of(line, table.head.fields.size()), mark});
   }
   return table;
-}
-
-CsvTable read_csv(const std::string& path, std::string_view usual_head) {
-  return parse_csv(read_input(path), path, usual_head);
 }
 
 }  // namespace ghostrank

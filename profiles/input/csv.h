@@ -2,8 +2,7 @@
 // field of a row takes the rest of its line, commas included. Empty lines and those that begin with
 // # do not count.
 //
-// Errors: Error(usage) "FILE:LINE:1: what; what to do". Threading: pure functions, but for the
-// file.
+// Errors: Error(usage) "FILE:LINE:1: what; what to do". Threading: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +31,5 @@ struct CsvTable {
 // their first line names none of these columns; empty: a head is needed.
 CsvTable parse_csv(std::string_view text, const std::string& path,
                    std::string_view usual_head = "");
-CsvTable read_csv(const std::string& path, std::string_view usual_head = "");
 
 }  // namespace ghostrank

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "profiles/input/quantity.h"
+#include "profiles/input/value_at.h"
 
 namespace ghostrank {
 namespace {
@@ -73,17 +74,6 @@ void refuse_unknown(const YamlValue& map, const std::string& prefix, std::span<c
       fail(child.mark, path + " is " + description(child) + "; write a mapping of its keys");
     refuse_unknown(child, path, table);
   }
-}
-
-const YamlValue* find_path(const YamlValue& root, std::string_view path) {
-  const YamlValue* at = &root;
-  while (at) {
-    const auto dot = path.find('.');
-    at = at->find(path.substr(0, dot));
-    if (dot == std::string_view::npos) return at;
-    path.remove_prefix(dot + 1);
-  }
-  return nullptr;
 }
 
 std::string range_text(const Key& key) {
@@ -240,7 +230,7 @@ Setting default_of(const Key& key, const YamlValue& root, std::string_view what)
 }
 
 Setting setting_of(const Key& key, const YamlValue& root, std::string_view what) {
-  const YamlValue* value = find_path(root, key.path);
+  const YamlValue* value = value_at(root, key.path);
   if (!value) return default_of(key, root, what);
   Setting out;
   out.key = &key;

@@ -10,6 +10,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
+#include "profiles/input/value_at.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/load.h"
 #include "profiles/load/locate.h"
@@ -141,15 +142,6 @@ YamlValue tree_of(const std::vector<std::string>& overrides) {
   root.kind = YamlValue::Kind::map;
   for (const std::string& text : overrides) apply_override(root, text);
   return root;
-}
-
-const YamlValue* value_at(const YamlValue& root, std::string_view path) {
-  const YamlValue* at = &root;
-  for (auto dot = path.find('.'); at && dot != std::string_view::npos; dot = path.find('.')) {
-    at = at->find(path.substr(0, dot));
-    path.remove_prefix(dot + 1);
-  }
-  return at ? at->find(path) : nullptr;
 }
 
 void each_value(const YamlValue& at, const std::string& path,

@@ -56,36 +56,6 @@ YamlValue read_standard_input() {
   return parse_yaml(text, std::make_shared<Source>(Source{kStandardInput, kStandardInput, true}));
 }
 
-}  // namespace
-
-YamlValue read_job_tree(const std::string& path) {
-  YamlValue root = path == kStandardInput ? read_standard_input() : parse_yaml_file(path);
-  const YamlValue* schema = root.find("schema");
-  if (!schema || schema->text != kResultSchema) return root;
-  YamlValue* config = root.find("config");
-  if (!config || !config->is_map())
-    fail(root.mark, "a result without a config cannot be replayed; give a job file");
-  YamlValue job = std::move(*config);
-  return job;
-}
-
-void expand_cluster(YamlValue& root, const std::string& near) {
-  YamlValue* cluster = root.find("cluster");
-  if (!cluster) return;
-  if (cluster->is_scalar()) *cluster = with_base(*cluster);
-  if (!cluster->is_map()) return;
-  const YamlValue* base = cluster->find("base");
-  if (!base || base->text.empty()) return;
-  YamlValue full = resolve_profile(*cluster, kClusterProfile, near);
-  full.key = cluster->key;
-  full.key_mark = cluster->key_mark;
-  std::erase_if(full.children, [](const YamlValue& child) { return child.key == "name"; });
-  full.children.push_back(*base);
-  *cluster = std::move(full);
-}
-
-namespace {
-
 void read_cluster(const Settings& in, ClusterSpec& out) {
   out.nodes = in.small("cluster.nodes");
   out.storage_nodes = in.small("cluster.storage_nodes");
@@ -188,23 +158,6 @@ void read_run(const Settings& in, RunSpec& out) {
   out.probe_ms = in.small("run.probe_ms");
 }
 
-}  // namespace
-
-std::vector<JobVariant> read_variants(const Setting& setting) {
-  std::vector<JobVariant> out;
-  const YamlValue* map = mapping_of(setting, "{more-servers: 'servers.count=8'}");
-  if (!map) return out;
-  for (const YamlValue& one : map->children) {
-    if (!one.is_scalar())
-      fail(one.mark, "variant " + quote(one.key) + " is " + description(one) +
-                         "; write settings as for -s, as in 'servers.count=8 run.seed=2'");
-    out.push_back({one.key, one.text});
-  }
-  return out;
-}
-
-namespace {
-
 // DeepSpeed reduces gradients in the parameters' type unless its communication_data_type is given.
 void read_precision(const Settings& in, Framework framework, Precision& out) {
   out.parameters = *parse_data_type(in.text("precision.parameters"));
@@ -262,7 +215,76 @@ int gpus_of(const Settings& in) {
   return cluster.rank_nodes() * cluster.gpus_per_node;
 }
 
+JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
+                  const std::string& near) {
+  JobSpec spec;
+  spec.model = std::move(model);
+  if (spec.model) spec.model_name = spec.model->name;
+  if (device) spec.device = make_device(*device);
+  spec.parallel = read_parallel(in);
+  read_precision(in, spec.parallel.framework, spec.precision);
+  spec.background = read_background(in.at("background"));
+  read_setting(in, near, spec);
+  spec.compression = read_compression(in, *spec.collectives.own, spec.device, near);
+  spec.gradients = read_gradient_laws(in, spec.model.get(), near);
+  compress_at_servers(in, spec);
+  if (in.text("training.task") == "logistic")
+    spec.training = TrainingSpec{in.small("training.samples"), in.number("training.rate"),
+                                 in.number("training.vote")};
+  spec.variants = read_variants(in.at("variants"));
+  return spec;
+}
+
+// The settings of a job without a model; refers to `keys`.
+Settings cluster_settings(const std::string& base, const std::vector<std::string>& overrides,
+                          YamlValue& root, const std::vector<Key>& keys) {
+  root = parse_yaml(base, std::make_shared<Source>(Source{"default", "default", false}));
+  apply_environment(root);
+  for (const std::string& text : overrides) apply_override(root, text);
+  expand_cluster(root, "");
+  return Settings(root, keys, "job without a model");
+}
+
 }  // namespace
+
+YamlValue read_job_tree(const std::string& path) {
+  YamlValue root = path == kStandardInput ? read_standard_input() : parse_yaml_file(path);
+  const YamlValue* schema = root.find("schema");
+  if (!schema || schema->text != kResultSchema) return root;
+  YamlValue* config = root.find("config");
+  if (!config || !config->is_map())
+    fail(root.mark, "a result without a config cannot be replayed; give a job file");
+  YamlValue job = std::move(*config);
+  return job;
+}
+
+void expand_cluster(YamlValue& root, const std::string& near) {
+  YamlValue* cluster = root.find("cluster");
+  if (!cluster) return;
+  if (cluster->is_scalar()) *cluster = with_base(*cluster);
+  if (!cluster->is_map()) return;
+  const YamlValue* base = cluster->find("base");
+  if (!base || base->text.empty()) return;
+  YamlValue full = resolve_profile(*cluster, kClusterProfile, near);
+  full.key = cluster->key;
+  full.key_mark = cluster->key_mark;
+  std::erase_if(full.children, [](const YamlValue& child) { return child.key == "name"; });
+  full.children.push_back(*base);
+  *cluster = std::move(full);
+}
+
+std::vector<JobVariant> read_variants(const Setting& setting) {
+  std::vector<JobVariant> out;
+  const YamlValue* map = mapping_of(setting, "{more-servers: 'servers.count=8'}");
+  if (!map) return out;
+  for (const YamlValue& one : map->children) {
+    if (!one.is_scalar())
+      fail(one.mark, "variant " + quote(one.key) + " is " + description(one) +
+                         "; write settings as for -s, as in 'servers.count=8 run.seed=2'");
+    out.push_back({one.key, one.text});
+  }
+  return out;
+}
 
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
                   const BesideJobs* jobs) {
@@ -296,30 +318,6 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
   for (const Setting& setting : in.all())
     if (setting.given) spec.sources.emplace(std::string(setting.key->path), location(setting.mark));
 }
-
-namespace {
-
-JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
-                  const std::string& near) {
-  JobSpec spec;
-  spec.model = std::move(model);
-  if (spec.model) spec.model_name = spec.model->name;
-  if (device) spec.device = make_device(*device);
-  spec.parallel = read_parallel(in);
-  read_precision(in, spec.parallel.framework, spec.precision);
-  spec.background = read_background(in.at("background"));
-  read_setting(in, near, spec);
-  spec.compression = read_compression(in, *spec.collectives.own, spec.device, near);
-  spec.gradients = read_gradient_laws(in, spec.model.get(), near);
-  compress_at_servers(in, spec);
-  if (in.text("training.task") == "logistic")
-    spec.training = TrainingSpec{in.small("training.samples"), in.number("training.rate"),
-                                 in.number("training.vote")};
-  spec.variants = read_variants(in.at("variants"));
-  return spec;
-}
-
-}  // namespace
 
 std::set<std::string_view> keys_that_say_more(const JobSpec& spec) {
   std::set<std::string_view> keys;
@@ -403,20 +401,6 @@ LoadedJob load_tree(YamlValue root, const std::string& file) {
   write_config(*settings, std::move(resolved), job);
   return job;
 }
-
-namespace {
-
-// The settings of a job without a model; refers to `keys`.
-Settings cluster_settings(const std::string& base, const std::vector<std::string>& overrides,
-                          YamlValue& root, const std::vector<Key>& keys) {
-  root = parse_yaml(base, std::make_shared<Source>(Source{"default", "default", false}));
-  apply_environment(root);
-  for (const std::string& text : overrides) apply_override(root, text);
-  expand_cluster(root, "");
-  return Settings(root, keys, "job without a model");
-}
-
-}  // namespace
 
 ClusterSize load_cluster_size(const std::string& base, const std::vector<std::string>& overrides) {
   YamlValue root;

@@ -9,6 +9,7 @@
 #include "profiles/input/input_file.h"
 #include "profiles/input/keys.h"
 #include "profiles/input/shipped.h"
+#include "profiles/input/value_at.h"
 #include "profiles/job/job.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/model/model.h"
@@ -95,13 +96,6 @@ void drop_calibration(YamlValue& device, const YamlValue& own) {
     remove_key(device, key);
 }
 
-// The value of a key such as "experts.count"; null: there is none.
-const YamlValue* find_path(const YamlValue& map, std::string_view path) {
-  const auto dot = path.find('.');
-  const YamlValue* child = map.find(path.substr(0, dot));
-  return child && dot != path.npos ? find_path(*child, path.substr(dot + 1)) : child;
-}
-
 void remove_path(YamlValue& map, std::string_view path) {
   const auto dot = path.find('.');
   if (dot == path.npos) return remove_key(map, path);
@@ -115,8 +109,8 @@ void drop_idle(YamlValue& model, const YamlValue& own) {
   if (!kind) return;
   for (const Key& key : model_keys(kind->text))
     for (const Beside& one : key.beside) {
-      const YamlValue* other = one.key.empty() ? nullptr : find_path(own, one.key);
-      if (other && !holds(one, other->text) && !find_path(own, key.path))
+      const YamlValue* other = one.key.empty() ? nullptr : value_at(own, one.key);
+      if (other && !holds(one, other->text) && !value_at(own, key.path))
         remove_path(model, key.path);
     }
 }

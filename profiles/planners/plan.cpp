@@ -66,18 +66,6 @@ Workload plan(const JobSpec& spec) {
   return plan_ddp(spec);
 }
 
-}  // namespace
-
-std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
-  if (spec.program || spec.parallel.pp == 1) return std::nullopt;
-  if (spec.parallel.framework == Framework::megatron) return megatron_plan(spec).pipeline;
-  if (spec.parallel.framework != Framework::torchtitan) return std::nullopt;
-  Workload unused;
-  return fsdp_mesh(spec, unused).pipeline;
-}
-
-namespace {
-
 Workload plan_jobs(const JobSpec& spec) {
   std::vector<NamedWorkload> planned;
   for (const JobOnNodes& one : spec.jobs) {
@@ -88,6 +76,14 @@ Workload plan_jobs(const JobSpec& spec) {
 }
 
 }  // namespace
+
+std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
+  if (spec.program || spec.parallel.pp == 1) return std::nullopt;
+  if (spec.parallel.framework == Framework::megatron) return megatron_plan(spec).pipeline;
+  if (spec.parallel.framework != Framework::torchtitan) return std::nullopt;
+  Workload unused;
+  return fsdp_mesh(spec, unused).pipeline;
+}
 
 Workload plan_workload(const JobSpec& spec) {
   if (!spec.jobs.empty()) return plan_jobs(spec);

@@ -42,6 +42,17 @@ Sparsity measured_in(const YamlValue* list, const Mark& mark, std::uint64_t bloc
           std::make_shared<const std::vector<double>>(std::move(shares))};
 }
 
+// Kinds of group in which a collective names a tensor.
+std::set<std::uint16_t> kinds_with_tensors(const Workload& workload) {
+  std::set<std::uint16_t> kinds;
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations)
+      for (const OpList& stream : program.streams)
+        for (const Op& op : stream)
+          if (op.kind == Op::Kind::collective && op.tensor != 0) kinds.insert(op.group);
+  return kinds;
+}
+
 }  // namespace
 
 MeasuredOverlaps measured_overlaps(const YamlValue& root, std::uint64_t block) {
@@ -72,21 +83,6 @@ MeasuredOverlaps measured_overlaps(const YamlValue& root, std::uint64_t block) {
   }
   return out;
 }
-
-namespace {
-
-// Kinds of group in which a collective names a tensor.
-std::set<std::uint16_t> kinds_with_tensors(const Workload& workload) {
-  std::set<std::uint16_t> kinds;
-  for (const Role& role : workload.roles)
-    for (const Program& program : role.iterations)
-      for (const OpList& stream : program.streams)
-        for (const Op& op : stream)
-          if (op.kind == Op::Kind::collective && op.tensor != 0) kinds.insert(op.group);
-  return kinds;
-}
-
-}  // namespace
 
 void read_tensors(const Settings& in, const std::string& near, JobSpec& spec) {
   const Setting& overlap = in.at("tensors.overlap");

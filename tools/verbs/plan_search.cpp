@@ -100,10 +100,28 @@ std::string behind(const PlanFound& plan) {
   return humane_percent(1 - static_cast<double>(plan.compute) / static_cast<double>(plan.step));
 }
 
+// The table, which has a row for each plan, with the plans' times beside.
+std::string with_times(Table table, const PlanSearch& search,
+                       const std::vector<std::optional<double>>& steps) {
+  const bool any_played = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s; });
+  table.columns.push_back({"step", Align::right});
+  table.columns.push_back({"waits", Align::right});
+  if (any_played) table.columns.push_back({"played", Align::right});
+  table.columns.push_back({"behind the first"});
+  for (std::size_t i = 0; i < search.best.size(); ++i) {
+    const PlanFound& plan = search.best[i];
+    std::vector<std::string>& row = table.rows[i];
+    row.push_back(humane_seconds(seconds_of(plan.step)));
+    row.push_back(behind(plan));
+    if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
+    row.push_back(i == 0 ? "" : why_not(search.best.front(), steps.front(), plan, steps[i]));
+  }
+  return render(table);
+}
+
 // The table for frameworks that spread whole models over data-parallel ranks.
 std::string spread_table_of(const PlanSearch& search,
                             const std::vector<std::optional<double>>& steps) {
-  const bool any_played = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s; });
   Table table{{{"framework"},
                {"models", Align::right},
                {"units after forward"},
@@ -112,14 +130,9 @@ std::string spread_table_of(const PlanSearch& search,
                {"gradients", Align::right},
                {"optimizer", Align::right},
                {"activations", Align::right},
-               {"memory", Align::right},
-               {"step", Align::right},
-               {"waits", Align::right}},
+               {"memory", Align::right}},
               {}};
-  if (any_played) table.columns.push_back({"played", Align::right});
-  table.columns.push_back({"behind the first"});
-  for (std::size_t i = 0; i < search.best.size(); ++i) {
-    const PlanFound& plan = search.best[i];
+  for (const PlanFound& plan : search.best) {
     const bool fsdp = plan.choice.framework == Framework::fsdp;
     std::vector<std::string> row{std::string(name_of(plan.choice.framework)),
                                  fsdp ? std::to_string(plan.choice.replicate) : "",
@@ -134,13 +147,9 @@ std::string spread_table_of(const PlanSearch& search,
     } else {
       row.resize(row.size() + 5, "unknown");
     }
-    row.push_back(humane_seconds(seconds_of(plan.step)));
-    row.push_back(behind(plan));
-    if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
-    row.push_back(i == 0 ? "" : why_not(search.best.front(), steps.front(), plan, steps[i]));
     table.rows.push_back(std::move(row));
   }
-  return render(table);
+  return with_times(std::move(table), search, steps);
 }
 
 std::string table_of(const LoadedJob& job, const PlanSearch& search,
@@ -150,7 +159,6 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
   if (framework != Framework::megatron && !titan) return spread_table_of(search, steps);
   const bool context = job.spec.parallel.cp > 1,
              experts = job.spec.model->transformer->experts.count > 0;
-  const bool any_played = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s; });
   Table table{{{"tp", Align::right}, {"pp", Align::right}, {"dp", Align::right}}, {}};
   const auto column = [&](const char* name, bool shown = true, Align align = Align::right) {
     if (shown) table.columns.push_back({name, align});
@@ -163,12 +171,7 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
   column("optimizer", !titan, Align::left);
   column("models", titan);
   column("memory");
-  column("step");
-  column("waits");
-  column("played", any_played);
-  column("behind the first", true, Align::left);
-  for (std::size_t i = 0; i < search.best.size(); ++i) {
-    const PlanFound& plan = search.best[i];
+  for (const PlanFound& plan : search.best) {
     const PlanChoice& c = plan.choice;
     std::vector<std::string> row{std::to_string(c.tp), std::to_string(c.pp),
                                  std::to_string(plan.dp)};
@@ -179,13 +182,9 @@ std::string table_of(const LoadedJob& job, const PlanSearch& search,
     row.push_back(name_of(c.recompute));
     row.push_back(titan ? std::to_string(c.replicate) : c.sharded_optimizer ? "sharded" : "whole");
     row.push_back(humane_bytes(plan.memory->total()));
-    row.push_back(humane_seconds(seconds_of(plan.step)));
-    row.push_back(behind(plan));
-    if (any_played) row.push_back(steps[i] ? humane_seconds(*steps[i]) : "");
-    row.push_back(i == 0 ? "" : why_not(search.best.front(), steps.front(), plan, steps[i]));
     table.rows.push_back(std::move(row));
   }
-  return render(table);
+  return with_times(std::move(table), search, steps);
 }
 
 // The job's own plan beside the first: both played, or both estimated.

@@ -43,21 +43,6 @@ constexpr std::array kKeys{
 constexpr std::array<std::string_view, 5> kPatterns{"checkpoint", "data", "incast", "permutation",
                                                     "bisection"};  // by Pattern
 
-}  // namespace
-
-std::span<const Key> background_keys() { return kKeys; }
-
-std::string name_of(Pattern pattern) {
-  return std::string(kPatterns.at(static_cast<std::size_t>(pattern)));
-}
-
-Pattern pattern_named(std::string_view text) {
-  return static_cast<Pattern>(std::find(kPatterns.begin(), kPatterns.end(), text) -
-                              kPatterns.begin());
-}
-
-namespace {
-
 // Refuses keys that mean nothing to the pattern, and a pattern whose size nothing gives.
 void check_keys(const Settings& in, const Background& b) {
   const std::string pattern = "pattern: " + name_of(b.pattern);
@@ -73,6 +58,17 @@ void check_keys(const Settings& in, const Background& b) {
 }
 
 }  // namespace
+
+std::span<const Key> background_keys() { return kKeys; }
+
+std::string name_of(Pattern pattern) {
+  return std::string(kPatterns.at(static_cast<std::size_t>(pattern)));
+}
+
+Pattern pattern_named(std::string_view text) {
+  return static_cast<Pattern>(std::find(kPatterns.begin(), kPatterns.end(), text) -
+                              kPatterns.begin());
+}
 
 std::vector<Background> read_background(const Setting& setting) {
   if (!setting.raw || setting.raw->kind == YamlValue::Kind::null) return {};

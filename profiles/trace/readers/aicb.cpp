@@ -200,11 +200,7 @@ class Importer {
           rank.value() - rank.value() / shape.stride % shape.size * shape.stride;
       for (std::int64_t i = 0; i < shape.size; ++i)
         group.members.emplace_back(first + i * shape.stride);
-      for (std::size_t i = 0; i < trace_.groups.size(); ++i)
-        if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
-          return static_cast<std::uint32_t>(i);
-      trace_.groups.push_back(std::move(group));
-      return static_cast<std::uint32_t>(trace_.groups.size() - 1);
+      return group_like(group, trace_);
     }
     fail(line, "there is no communicator " + quote(name) + " in AICB");
   }

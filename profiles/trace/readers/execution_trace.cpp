@@ -325,11 +325,7 @@ class Importer {
              ", stride " + std::to_string(stride));
       for (std::int64_t i = 0; i < size; ++i) group.members.emplace_back(first + i * stride);
     }
-    for (std::size_t i = 0; i < trace_.groups.size(); ++i)
-      if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
-        return static_cast<std::uint32_t>(i);
-    trace_.groups.push_back(std::move(group));
-    return static_cast<std::uint32_t>(trace_.groups.size() - 1);
+    return group_like(group, trace_);
   }
 
   void collective(const JsonNode& node, const Values& values, Func func, TraceEvent& event) {
@@ -395,14 +391,27 @@ class Importer {
   std::vector<std::uint32_t> after_;
 };
 
-}  // namespace
-
 ExecutionCalls read_execution_calls(const std::string& path) {
   ExecutionCalls out;
   out.trace.position_unit = "node";
   Importer importer(out.trace);
   importer.read(path, rank_in_name(path));
   out.by_record = importer.take_records();
+  return out;
+}
+
+}  // namespace
+
+std::map<WorldRank, ExecutionCalls> take_execution_calls(std::vector<std::string>& files) {
+  std::map<WorldRank, ExecutionCalls> out;
+  std::erase_if(files, [&](const std::string& file) {
+    if (!is_execution_trace(trace_head(file, kTraceHead))) return false;
+    ExecutionCalls calls = read_execution_calls(file);
+    const WorldRank rank = calls.trace.given.front().rank;
+    if (!out.emplace(rank, std::move(calls)).second)
+      throw Error(file + ": a second execution trace of rank " + to_string(rank));
+    return true;
+  });
   return out;
 }
 
@@ -413,8 +422,7 @@ Trace import_execution_trace(const std::vector<std::string>& files, int) {
   trace.position_unit = "node";
   Importer importer(trace);
   for (const std::string& file : files) importer.read(file, rank_in_name(file));
-  std::sort(trace.given.begin(), trace.given.end(),
-            [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });
+  std::ranges::sort(trace.given, {}, &TraceRank::rank);
   return trace;
 }
 

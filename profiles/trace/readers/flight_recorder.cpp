@@ -428,8 +428,7 @@ Trace import_flight_recorder(const std::vector<std::string>& files, int) {
     ranks.push_back({rank.value_or(0), file, {}});
     Reader(trace, groups, ranks.back()).run();
   }
-  std::sort(ranks.begin(), ranks.end(),
-            [](const RankCalls& a, const RankCalls& b) { return a.rank < b.rank; });
+  std::ranges::sort(ranks, {}, &RankCalls::rank);
   drop_incomplete(groups, ranks, trace);
   drop_unmatched(ranks, trace);
   add_ranks(groups, ranks, trace);

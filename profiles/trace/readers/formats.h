@@ -33,6 +33,9 @@ Trace import_goal(const std::vector<std::string>& files, int ranks);
 Trace import_nsys(const std::vector<std::string>& files, int ranks);
 Trace import_layers(const std::vector<std::string>& files, int ranks);
 
+// Index of the group, which is added if new.
+std::uint32_t group_like(const TraceGroup& group, Trace& trace);
+
 // The note of a trace that does not name the roots of so many calls.
 inline std::string note_of_roots(std::uint64_t calls) {
   return std::to_string(calls) + " calls have a root that the format does not name: member 0";

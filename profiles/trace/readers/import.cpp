@@ -160,6 +160,14 @@ Trace read_by(const TraceFormat& format, const std::vector<std::string>& files, 
 
 }  // namespace
 
+std::uint32_t group_like(const TraceGroup& group, Trace& trace) {
+  for (std::size_t i = 0; i < trace.groups.size(); ++i)
+    if (trace.groups[i].name == group.name && trace.groups[i].members == group.members)
+      return static_cast<std::uint32_t>(i);
+  trace.groups.push_back(group);
+  return static_cast<std::uint32_t>(trace.groups.size() - 1);
+}
+
 bool is_execution_trace(std::string_view head) {
   return head.starts_with('{') && has(head, "\"schema\"") && has(head, "\"nodes\"");
 }

@@ -413,7 +413,7 @@ class Importer {
     for (std::size_t i = at->second; i < events.size(); ++i) {
       TraceEvent event = events[i];
       event.first_dep = event.deps = 0;
-      if (event.group != kNoIndex) event.group = group_like(mine.trace.groups[event.group]);
+      if (event.group != kNoIndex) event.group = group_like(mine.trace.groups[event.group], trace_);
       if (event.splits != kNoIndex) {
         trace_.splits.push_back(mine.trace.splits[event.splits]);
         event.splits = static_cast<std::uint32_t>(trace_.splits.size() - 1);
@@ -424,20 +424,9 @@ class Importer {
     return out;
   }
 
-  std::uint32_t group_like(const TraceGroup& group) {
-    for (std::size_t i = 0; i < trace_.groups.size(); ++i)
-      if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
-        return static_cast<std::uint32_t>(i);
-    trace_.groups.push_back(group);
-    return static_cast<std::uint32_t>(trace_.groups.size() - 1);
-  }
-
   std::int64_t integer(const JsonTape& json, const JsonNode& args, const char* key,
                        std::int64_t most) const {
-    const JsonNode* value = json.find(args, key);
-    std::optional<std::int64_t> number;
-    if (value && value->is_integer()) number = value->integer;
-    if (value && value->kind == JsonNode::Kind::string) number = parse_integer(value->text);
+    const std::optional<std::int64_t> number = id(json, args, key);
     if (!number || *number < 0 || *number > most)
       fail("'" + std::string(key) + "' is no integer from 0 to " + std::to_string(most));
     return *number;
@@ -491,7 +480,7 @@ class Importer {
       fail("'Group size' is " + std::to_string(size) + " but there are " +
            std::to_string(group.members.size()) + " 'Process Group Ranks'");
     if (group.members.empty()) trace_.ranks = std::max(trace_.ranks, static_cast<int>(size));
-    return group_like(group);
+    return group_like(group, trace_);
   }
 
   void take_call(const JsonTape& json, const JsonNode& args, std::string_view name,
@@ -583,20 +572,6 @@ class Importer {
   std::map<std::int64_t, std::int64_t> record_of_;  // by "External id" of the host's events
 };
 
-// The execution traces among the files, by rank, which are taken out of the list.
-std::map<WorldRank, ExecutionCalls> execution_calls(std::vector<std::string>& files) {
-  std::map<WorldRank, ExecutionCalls> out;
-  std::erase_if(files, [&](const std::string& file) {
-    if (!is_execution_trace(trace_head(file, kTraceHead))) return false;
-    ExecutionCalls calls = read_execution_calls(file);
-    const WorldRank rank = calls.trace.given.front().rank;
-    if (!out.emplace(rank, std::move(calls)).second)
-      throw Error(file + ": a second execution trace of rank " + to_string(rank));
-    return true;
-  });
-  return out;
-}
-
 }  // namespace
 
 Trace import_kineto(const std::vector<std::string>& given, int) {
@@ -607,14 +582,13 @@ Trace import_kineto(const std::vector<std::string>& given, int) {
   trace.notes.emplace_back(
       "what ties streams together is rebuilt from the kernels' times; idle time of a stream is "
       "kept");
-  std::map<WorldRank, ExecutionCalls> calls = execution_calls(files);
+  std::map<WorldRank, ExecutionCalls> calls = take_execution_calls(files);
   if (!calls.empty())
     trace.notes.emplace_back("calls are those of the execution traces, times those of the kernels");
   Importer importer(trace, std::move(calls));
   for (const std::string& file : files) importer.read(file);
   importer.take_notes();
-  std::sort(trace.given.begin(), trace.given.end(),
-            [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });
+  std::ranges::sort(trace.given, {}, &TraceRank::rank);
   return trace;
 }
 

@@ -1,16 +1,9 @@
-// Datagrams over UDP on loopback. A test can replace the kernel: this program's sendmmsg, sendmsg
-// and ppoll shadow the C library's.
+// Datagrams over UDP on loopback, whose kernel a test can replace.
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -24,14 +17,17 @@
 #include "emulator/packets/udp.h"
 #include "emulator/packets/udp_socket.h"
 #include "profiles/error.h"
+#include "tests/emulator/fabric/own_kernel.h"
 #include "tests/emulator/processes/processes.h"
 #include "tests/emulator/support.h"
 
+namespace ghostrank {
 namespace {
 
-// Returns how many of `count` messages the kernel takes, or a negated errno. Empty: the real call.
-std::function<int(const mmsghdr*, int count)> kernel_takes;
-std::atomic<int> calls{0};
+using testing::calls;
+using testing::kernel_refuses;
+using testing::kernel_takes;
+using testing::looks;
 
 std::size_t bytes_of_message(const msghdr& m) {
   std::size_t bytes = 0;
@@ -39,40 +35,6 @@ std::size_t bytes_of_message(const msghdr& m) {
   return bytes;
 }
 std::size_t bytes_of_message(const mmsghdr& m) { return bytes_of_message(m.msg_hdr); }
-
-// Returns the errno with which the kernel refuses a datagram of sendmsg; 0: it takes it.
-std::function<int(int fd, const msghdr&)> kernel_refuses;
-std::atomic<int> looks{0};  // calls of ppoll that do not wait
-
-}  // namespace
-
-extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
-  const int error = kernel_refuses ? kernel_refuses(fd, *message) : 0;
-  if (error == 0) return syscall(SYS_sendmsg, fd, message, flags);
-  errno = error;
-  return -1;
-}
-
-extern "C" int ppoll(pollfd* fds, nfds_t count, const timespec* limit, const sigset_t* mask) {
-  timespec left = limit ? *limit : timespec{};  // the kernel changes it
-  if (limit && left.tv_sec == 0 && left.tv_nsec == 0) ++looks;
-  return static_cast<int>(
-      syscall(SYS_ppoll, fds, count, limit ? &left : nullptr, mask, mask ? _NSIG / 8 : 0));
-}
-
-extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
-  ++calls;
-  int taken = static_cast<int>(count);
-  if (kernel_takes) taken = kernel_takes(messages, taken);
-  if (taken < 0) {
-    errno = -taken;
-    return -1;
-  }
-  return static_cast<int>(syscall(SYS_sendmmsg, fd, messages, taken, flags));
-}
-
-namespace ghostrank {
-namespace {
 
 constexpr std::uint64_t kNonce = 0x1234'5678'9abc'def0;
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -73,6 +74,13 @@ SmallJob all_reduce_of(int nodes, int gpus = 1, Picoseconds compute = 0) {
   if (compute > 0) job.compute(compute);
   job.collective(Func::all_reduce, kCount);
   return job;
+}
+
+// Compresses the tensor that the job reduces.
+void compress_by(std::string_view method, const CompressionOptions& options, SmallJob& job) {
+  for (const Compressor& known : compressors())
+    if (known.name == method) job.spec.compression = CompressionSpec{&known, options};
+  compress(job.spec, job.workload);
 }
 
 std::vector<double> seconds_of(const std::vector<IterationReport>& iterations) {
@@ -252,15 +260,11 @@ TEST(SeveralJobs, AreVerifiedInMemory) {
 TEST(SeveralJobs, RepeatTheLastPlannedStepOfDriftingGradients) {
   SmallJob brief(2, 1, FabricKind::virtual_time), slow = all_reduce_of(2, 1, 10 * kPicosPerMilli);
   brief.compute(kPicosPerMilli).collective(Func::all_reduce, 10'000, DataType::float32, 0, 1);
-  brief.spec.compression.emplace();
-  for (const Compressor& method : compressors())
-    if (method.name == "threshold") brief.spec.compression->method = &method;
-  brief.spec.compression->options.threshold = 0.001;
   brief.spec.gradients.laws.front().drift.scale = 0.9;
   brief.spec.run.verify = true;
   brief.spec.run.warmup = 1;
   brief.spec.run.iterations = 2;
-  compress(brief.spec, brief.workload);
+  compress_by("threshold", {.threshold = 0.001}, brief);
   const Placed first{brief, {0, 1}}, other{slow, {2, 3}};
   for (const auto& jobs : {std::vector{first, other}, std::vector{other, first}}) {
     SmallJob job = together(SmallJob(4, 1, FabricKind::virtual_time), jobs);
@@ -284,11 +288,7 @@ TEST(SeveralJobs, HaveLibrariesSchemesAndTensorsOfTheirOwn) {
   served.spec.cluster.servers.count = 2;
   topk.collective(Func::all_reduce, 10'000, DataType::float32, 0, 1);
   topk.spec.collectives.library = "gloo";
-  topk.spec.compression.emplace();
-  for (const Compressor& method : compressors())
-    if (method.name == "topk") topk.spec.compression->method = &method;
-  topk.spec.compression->options.ratio = 0.01;
-  compress(topk.spec, topk.workload);
+  compress_by("topk", {.ratio = 0.01}, topk);
   std::vector<Placed> jobs{{nccl, {4, 1}}, {served, {0, 5}}, {topk, {3, 2}}};
   SmallJob job = together(SmallJob(6, 2, FabricKind::memory), jobs);
   job.spec.run.verify = true;
@@ -507,13 +507,8 @@ bool add_scheme(std::mt19937& random, JobSpec& spec) {
 // Compresses a tensor that the job reduces by some method.
 void add_compression(std::mt19937& random, SmallJob& job) {
   job.collective(Func::all_reduce, 2'000, DataType::float32, 0, 1);
-  CompressionOptions options;
-  options.ratio = 0.05;
   const char* methods[] = {"topk", "qsgd", "powersgd", "onebit"};
-  const char* method = methods[random() % 4];
-  for (const Compressor& known : compressors())
-    if (known.name == method) job.spec.compression = CompressionSpec{&known, options};
-  compress(job.spec, job.workload);
+  compress_by(methods[random() % 4], {.ratio = 0.05}, job);
 }
 
 // Patterns among so many nodes. A bisection needs two halves.
@@ -595,68 +590,6 @@ TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
     EXPECT_EQ(result.verify->wrong_elements, 0u) << seed;
     EXPECT_GT(result.verify->checked_elements, 0u) << seed;
   }
-}
-
-// ---- Merge ----
-
-TEST(Merge, NumbersGroupsAndCountsOfEveryJob) {
-  SmallJob a(2, 1, FabricKind::memory), b(3, 1, FabricKind::memory);
-  a.collective(Func::all_gather_v, std::make_shared<std::vector<std::uint64_t>>(2, 5));
-  b.collective(Func::all_gather_v, std::make_shared<std::vector<std::uint64_t>>(3, 7));
-  const Workload all = merge({{"a", a.workload}, {"b", b.workload}});
-  EXPECT_EQ(all.ranks, 5);
-  EXPECT_EQ(all.group_names, (std::vector<std::string>{"a/all", "b/all"}));
-  EXPECT_EQ(all.groups[1].members,
-            (std::vector<WorldRank>{WorldRank(2), WorldRank(3), WorldRank(4)}));
-  const Op& op = all.roles[1].iterations[0].streams[0].front();
-  EXPECT_EQ(op.group, 1);
-  EXPECT_EQ(elements_of(all, op), 21u);
-  EXPECT_EQ(job_of(all, WorldRank(1)), 0);
-  EXPECT_EQ(job_of(all, WorldRank(2)), 1);
-}
-
-TEST(Merge, RefusesWhatOnlyAJobAloneMayHave) {
-  SmallJob job(2, 1, FabricKind::memory);
-  job.workload.servers = 1;
-  EXPECT_THROW(merge({{"a", job.workload}}), Error);
-}
-
-// ---- How many iterations ----
-
-std::vector<IterationReport> steps_of(std::size_t count, double seconds) {
-  IterationReport one;
-  one.seconds = seconds;
-  return std::vector<IterationReport>(count, one);
-}
-
-TEST(IterationsTogether, LastAsLongAsTheLongestJob) {
-  const std::vector<WorkloadJob> jobs(3);
-  const std::vector<std::uint32_t> counts = iterations_together(jobs, {1, 0.1, 4}, {3, 3, 3});
-  EXPECT_GE(counts[0], 13u);  // 12 s, and one more
-  EXPECT_GE(counts[1], 121u);
-  EXPECT_GE(counts[2], 4u);
-  EXPECT_LE(counts[1], 200u);
-  EXPECT_THROW(iterations_together(jobs, {1, 1e-9, 1}, {3, 3, 3}), Error);
-}
-
-TEST(CutOrExtend, MeasuresWhatEndedBeforeTheLastJobHadItsIterations) {
-  std::vector<JobReport> jobs(2);
-  jobs[0].iterations = steps_of(70, 0.1);
-  jobs[1].iterations = steps_of(4, 2);
-  EXPECT_FALSE(cut_or_extend(jobs, {3, 3}).has_value());
-  EXPECT_EQ(jobs[0].iterations.size(), 60u);  // until 6 s
-  EXPECT_EQ(jobs[1].iterations.size(), 3u);
-}
-
-TEST(CutOrExtend, WantsMoreOfAJobThatEndedTooEarly) {
-  std::vector<JobReport> jobs(2);
-  jobs[0].iterations = steps_of(50, 0.1);
-  jobs[1].iterations = steps_of(4, 2);
-  const auto more = cut_or_extend(jobs, {3, 3});
-  ASSERT_TRUE(more.has_value());
-  EXPECT_GE(more->at(0), 61u);
-  EXPECT_EQ(more->at(1), 4u);
-  EXPECT_EQ(jobs[0].iterations.size(), 50u);
 }
 
 }  // namespace

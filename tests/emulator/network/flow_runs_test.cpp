@@ -2,10 +2,8 @@
 // links are shared.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,10 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/common/dice.h"
 #include "collectives/routing.h"
 #include "profiles/error.h"
-#include "profiles/job/switches.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -435,184 +431,6 @@ TEST(Flows, AreTheSameEveryTime) {
   ASSERT_EQ(b.iterations.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(a.iterations[i].seconds, b.iterations[i].seconds);
   EXPECT_EQ(ledger_text(a), ledger_text(b));
-}
-
-// ---- Random jobs ----
-
-// A random topology, where links may have failed; every pair of NICs that may talk stays connected.
-void draw_topology(checking::Dice& dice, ClusterSpec& cluster) {
-  TopologySpec& spec = cluster.topology;
-  spec.oversubscription = static_cast<double>(1 + dice.below(4));
-  spec.spines = static_cast<int>(2 + dice.below(3));
-  spec.routing = &routings()[dice.below(routings().size())];
-  switch (dice.below(4)) {
-    case 0:
-      return;
-    case 1:
-      spec.kind = TopologySpec::Kind::leaf_spine;
-      spec.leaves = static_cast<int>(1 + dice.below(4));
-      break;
-    case 2:
-      spec.kind = TopologySpec::Kind::rail_optimised;
-      spec.leaves = cluster.nics_per_node * static_cast<int>(1 + dice.below(3));
-      break;
-    default:
-      spec.kind = TopologySpec::Kind::fat_tree;
-      spec.pods = 2;
-      spec.leaves = 4;
-      spec.cores = spec.spines;
-      spec.pod_oversubscription = static_cast<double>(1 + dice.below(7));
-      break;
-  }
-  if (dice.below(2) == 0) return;
-  const SwitchGraph graph = switches_of(cluster);
-  if (graph.cables.empty()) return;
-  const std::uint64_t cable = dice.below(graph.cables.size());
-  if (dice.below(2) == 0)
-    spec.failed = {cable_name(graph, static_cast<std::uint32_t>(cable))};
-  else
-    spec.degraded = {{cable_name(graph, static_cast<std::uint32_t>(cable)), 0.1 * kRate}};
-}
-
-// Rounds of collectives and of transfers by a random permutation, in which a sender may wait for
-// its receiver.
-SmallJob random_job(std::uint64_t seed) {
-  checking::Dice dice(seed);
-  const int gpus = static_cast<int>(1 + dice.below(2));
-  const int nodes = static_cast<int>(4 + 2 * dice.below(5));
-  SmallJob job = job_of(nodes, gpus);
-  constexpr const char* kLibraries[] = {"generic", "gloo", "nccl-2.28", "openmpi-4.1"};
-  job.spec.collectives.library = kLibraries[dice.below(4)];
-  job.spec.run.iterations = 2;
-  job.spec.run.jitter = dice.below(2) == 0 ? 0 : 0.1;
-  job.spec.run.seed = seed;
-  draw_topology(dice, job.spec.cluster);
-  constexpr Func kFuncs[] = {Func::all_reduce, Func::all_gather, Func::broadcast, Func::all_to_all};
-  std::vector<int> to(job.workload.ranks);
-  std::iota(to.begin(), to.end(), 0);
-  for (std::size_t i = to.size(); i-- > 1;) std::swap(to[i], to[dice.below(i + 1)]);
-  with_sends(job, {});
-  for (std::uint64_t rounds = 1 + dice.below(4); rounds > 0; --rounds) {
-    std::vector<std::pair<int, int>> pairs;
-    for (int r = 0; r < job.workload.ranks; ++r)
-      if (to[r] != r) pairs.push_back({r, to[r]});
-    Op op;
-    op.kind = Op::Kind::collective;
-    op.func = kFuncs[dice.below(4)];
-    op.count = 1000 * (1 + dice.below(300));
-    Op compute;
-    compute.duration = static_cast<Picoseconds>(dice.below(50)) * kPicosPerMicro;
-    for (Role& role : job.workload.roles) {
-      role.iterations[0].streams[0].push_back(compute);
-      role.iterations[0].streams[0].push_back(op);
-    }
-    append_sends(job, pairs);
-  }
-  return job;
-}
-
-// The least time that the busiest link or NIC needs, as a share of the time played.
-double least_share(const Result& result) {
-  double busiest = 0, total = 0;
-  for (const IterationReport& i : result.iterations) total += i.seconds;
-  if (result.network)
-    for (const LinkTier& tier : result.network->tiers)
-      busiest = std::max(busiest, tier.utilisation_max);
-  for (const NicTraffic& nic : result.nics) {
-    const double bits = 8 * std::max(nic.tx_bytes, nic.rx_bytes);
-    busiest =
-        std::max(busiest, bits / kRate * static_cast<double>(result.iterations.size()) / total);
-  }
-  return busiest;
-}
-
-TEST(Flows, OfRandomJobsSendTheSameAsMessagesAndFillNoLinkBeyondItsRate) {
-  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
-  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 60;
-  int with_links = 0, with_changes = 0;
-  for (std::uint64_t seed = 0; seed < jobs; ++seed) {
-    const SmallJob job = random_job(seed);
-    SCOPED_TRACE("job " + std::to_string(seed));
-    const TopologySpec& topology = job.spec.cluster.topology;
-    with_links += topology.kind != TopologySpec::Kind::nonblocking;
-    with_changes += !topology.failed.empty() || !topology.degraded.empty();
-    const Result flow = job.run(), again = job.run();
-    SmallJob same = job;
-    same.spec.fabric.network = NetworkModel::loggp;
-    const Result loggp = same.run();
-    ASSERT_EQ(flow.interrupted, "");
-    ASSERT_EQ(loggp.interrupted, "");
-    EXPECT_EQ(ledger_text(flow), ledger_text(loggp));
-    ASSERT_EQ(flow.iterations.size(), 2u);
-    for (std::size_t i = 0; i < 2; ++i)
-      EXPECT_EQ(flow.iterations[i].seconds, again.iterations[i].seconds);
-    EXPECT_EQ(testing::network_text(flow), testing::network_text(again));
-    EXPECT_LE(least_share(flow), 1 + 1e-9);
-    if (HasFailure()) return;  // one failing job is enough to look into
-  }
-  if (jobs >= 60) {
-    EXPECT_GE(with_links, 30);
-    EXPECT_GE(with_changes, 10);
-  }
-}
-
-// Whatever the queues do: the ledger is that of messages, data is right, no port carries more than
-// its rate, and with pauses nothing is lost.
-TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
-  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
-  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 6;
-  std::uint64_t drops = 0, marks = 0, pauses = 0;
-  for (std::uint64_t seed = 0; seed < jobs; ++seed) {
-    SmallJob job = random_job(seed);
-    SCOPED_TRACE("job " + std::to_string(seed));
-    checking::Dice dice(seed);
-    QueueSpec& queues = job.spec.fabric.queues;
-    queues.pause = dice.below(2) == 0;
-    queues.buffer = queues.pause ? 300'000 : 120'000;
-    queues.scheduling = dice.below(2) == 0 ? Scheduling::fifo : Scheduling::fair;
-    // Senders that nothing slows down keep each other out of a buffer that overflows: marks begin
-    // well before that.
-    if (!queues.pause) {
-      queues.mark_from = 10'000;
-      queues.mark_to = 80'000;
-      queues.mark_most = 0.2;
-    }
-    queues.control = &congestion_controls()[queues.pause && dice.below(2) == 0 ? 1 : 0];
-    queues.window = dice.below(2) == 0 ? 0 : 50'000;
-    queues.retransmit = 10'000 * kPicosPerMicro;
-    job.spec.fabric.network = NetworkModel::packet;
-    job.spec.run.verify = seed % 4 == 0;
-    const Result packets = job.run(), again = job.run();
-    ASSERT_EQ(packets.interrupted, "");
-    SmallJob same = job;
-    same.spec.fabric.network = NetworkModel::loggp;
-    const Result loggp = same.run();
-    EXPECT_EQ(ledger_text(packets), ledger_text(loggp));
-    if (job.spec.run.verify) {
-      EXPECT_EQ(packets.verify->wrong_elements, 0u);
-    }
-    ASSERT_EQ(packets.iterations.size(), 2u);
-    for (std::size_t i = 0; i < 2; ++i)
-      EXPECT_EQ(packets.iterations[i].seconds, again.iterations[i].seconds);
-    EXPECT_EQ(testing::network_text(packets), testing::network_text(again));
-    EXPECT_LE(least_share(packets), 1 + 1e-9);
-    std::uint64_t dropped = 0;
-    for (const LinkTier& tier : packets.network->tiers) {
-      dropped += tier.queue->drops;
-      marks += tier.queue->marks;
-      pauses += tier.queue->pauses;
-    }
-    if (queues.pause) {
-      EXPECT_EQ(dropped, 0u);
-    }
-    drops += dropped;
-    if (HasFailure()) return;  // one failing job is enough to look into
-  }
-  if (jobs >= 6) {
-    EXPECT_GT(drops, 0u);
-    EXPECT_GT(marks, 0u);
-    EXPECT_GT(pauses, 0u);
-  }
 }
 
 TEST(Flows, OfDifferentMembersWaitForEachOther) {

@@ -105,8 +105,7 @@ class Importer {
                     " export the others without it");
       add_rank(process, rank->second);
     }
-    std::sort(trace_.given.begin(), trace_.given.end(),
-              [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });
+    std::ranges::sort(trace_.given, {}, &TraceRank::rank);
     take_notes();
   }
 
