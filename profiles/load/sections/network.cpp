@@ -206,6 +206,28 @@ void read_leaves(const Settings& in, int nodes, SwitchSpec& sw) {
              std::to_string((nodes + kMostInRack - 1) / kMostInRack) + " leaves or more");
 }
 
+// What the run must know of a switch that it starts.
+void read_started(const Settings& in, const std::string& near, JobSpec& out) {
+  SwitchSpec& sw = out.network_switch;
+  const Setting& target = in.at("switch.target");
+  read_leaves(in, out.cluster.all_nodes(), sw);
+  if (sw.on_p4()) read_program(in, near, sw);
+  if (sw.ports.find("{node}") == std::string::npos)
+    fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
+         "switch.ports: the run starts the switch and must know its interfaces; name them with "
+         "{node}, as in port{node}");
+  if (sw.nics > 1 && sw.ports.find("{nic}") == std::string::npos)
+    fail(in.at("switch.ports").mark,
+         "switch.ports: nodes have " + std::to_string(sw.nics) +
+             " NICs (cluster.nics_per_node), and the switch a port for each; name them with {node} "
+             "and {nic}, as in port{node}r{nic}");
+  if (out.fabric.namespaces.empty())
+    fail(target.mark,
+         "switch.target: " + target.text +
+             " joins nodes that are network namespaces of this machine; set fabric.colocated: wire "
+             "and fabric.namespaces, or use switch.target: external");
+}
+
 }  // namespace
 
 void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out) {
@@ -264,23 +286,7 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
              " is less than half of 1/65536 (0.0000153), in whose steps switches lose packets; "
              "write 0, or 0.00001 or more");
   sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
-  if (!sw.started()) return;
-  read_leaves(in, out.cluster.all_nodes(), sw);
-  if (sw.on_p4()) read_program(in, near, sw);
-  if (sw.ports.find("{node}") == std::string::npos)
-    fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
-         "switch.ports: the run starts the switch and must know its interfaces; name them with "
-         "{node}, as in port{node}");
-  if (sw.nics > 1 && sw.ports.find("{nic}") == std::string::npos)
-    fail(in.at("switch.ports").mark,
-         "switch.ports: nodes have " + std::to_string(sw.nics) +
-             " NICs (cluster.nics_per_node), and the switch a port for each; name them with {node} "
-             "and {nic}, as in port{node}r{nic}");
-  if (out.fabric.namespaces.empty())
-    fail(target.mark,
-         "switch.target: " + target.text +
-             " joins nodes that are network namespaces of this machine; set fabric.colocated: wire "
-             "and fabric.namespaces, or use switch.target: external");
+  if (sw.started()) read_started(in, near, out);
 }
 
 QueueSpec read_queues(const Settings& in, const Algorithms& own) {
