@@ -51,11 +51,6 @@ bool splits_models(Framework framework) {
   return framework == Framework::megatron || framework == Framework::torchtitan;
 }
 
-bool is_of(Framework framework, std::string_view frameworks) {
-  const std::vector<std::string> all = words(frameworks);
-  return std::find(all.begin(), all.end(), name_of(framework)) != all.end();
-}
-
 // Samples of a step, which every plan keeps.
 int batch_of(const JobSpec& job) {
   const ParallelPlan& p = job.parallel;
@@ -344,6 +339,12 @@ bool is_alike(const PlanChoice& a, const PlanChoice& b, const std::vector<std::s
 
 }  // namespace
 
+std::string name_of(Recompute recompute) {
+  return recompute == Recompute::none        ? "none"
+         : recompute == Recompute::selective ? "selective"
+                                             : "full";
+}
+
 std::vector<std::string> plan_dimensions() {
   std::vector<std::string> names;
   for (const Dimension& one : kDimensions) names.emplace_back(one.name);
@@ -389,16 +390,13 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   const auto set = [&](const char* key, int value) {
     settings.push_back(std::string("parallel.") + key + "=" + std::to_string(value));
   };
-  const std::string recompute =
-      std::string("parallel.recompute=") + (p.recompute == Recompute::none        ? "none"
-                                            : p.recompute == Recompute::selective ? "selective"
-                                                                                  : "full");
+  const std::string recompute = "parallel.recompute=" + name_of(p.recompute);
   if (is_spread(choice.framework)) {
     settings.push_back("parallel.framework=" + std::string(name_of(choice.framework)));
     // What the job says of another framework goes back to its default.
     for (const Key& key : job_keys())
       if (job.sources.contains(std::string(key.path)) && !key.frameworks.empty() &&
-          !is_of(choice.framework, key.frameworks))
+          !is_among(key.frameworks, name_of(choice.framework)))
         settings.push_back(std::string(key.path) + "=" + std::string(key.standard));
     if (choice.framework == Framework::fsdp) {
       set("dp_replicate", choice.replicate);
