@@ -337,6 +337,38 @@ bool is_alike(const PlanChoice& a, const PlanChoice& b, const std::vector<std::s
   });
 }
 
+// The plans that the job can have and that fit its device, by their least times. Counts the others.
+std::vector<PlanFound> fitting_plans(const JobSpec& job, const std::vector<std::string>& fixed,
+                                     PlanSearch& search) {
+  std::vector<PlanFound> fit;
+  std::vector<PlanChoice> choices = choices_of(job, Kept{fixed});
+  std::erase_if(choices, [&](const PlanChoice& c) { return !is_alike(c, choice_of(job), fixed); });
+  search.looked_at = choices.size();
+  std::string why;  // the last one was not legal
+  for (const PlanChoice& choice : choices) {
+    try {
+      const PlanFound found = looked_at(job, choice);
+      if (is_too_large(job, found))
+        ++search.too_large;
+      else
+        fit.push_back(found);
+    } catch (const Error& error) {
+      ++search.illegal;
+      why = error.what();
+    }
+  }
+  if (fit.empty())
+    throw Error(search.too_large > 0
+                    ? "--search: no plan fits the device's memory, with recomputation neither; use "
+                      "more GPUs, or a device with more memory"
+                : choices.empty()
+                    ? "--search: no plan has what --keep leaves as it is; leave some of it out"
+                    : "--search: no plan is legal; the last one: " + why);
+  std::stable_sort(fit.begin(), fit.end(),
+                   [](const PlanFound& a, const PlanFound& b) { return a.least < b.least; });
+  return fit;
+}
+
 }  // namespace
 
 std::string name_of(Recompute recompute) {
@@ -445,32 +477,7 @@ PlanSearch search_plans(const JobSpec& given, std::size_t keep,
   const JobSpec job = with_medians(given);
   check(job);
   PlanSearch search;
-  std::vector<PlanFound> fit;
-  std::vector<PlanChoice> choices = choices_of(job, Kept{fixed});
-  std::erase_if(choices, [&](const PlanChoice& c) { return !is_alike(c, choice_of(job), fixed); });
-  search.looked_at = choices.size();
-  std::string why;  // the last one was not legal
-  for (const PlanChoice& choice : choices) {
-    try {
-      const PlanFound found = looked_at(job, choice);
-      if (is_too_large(job, found))
-        ++search.too_large;
-      else
-        fit.push_back(found);
-    } catch (const Error& error) {
-      ++search.illegal;
-      why = error.what();
-    }
-  }
-  if (fit.empty())
-    throw Error(search.too_large > 0
-                    ? "--search: no plan fits the device's memory, with recomputation neither; use "
-                      "more GPUs, or a device with more memory"
-                : choices.empty()
-                    ? "--search: no plan has what --keep leaves as it is; leave some of it out"
-                    : "--search: no plan is legal; the last one: " + why);
-  std::stable_sort(fit.begin(), fit.end(),
-                   [](const PlanFound& a, const PlanFound& b) { return a.least < b.least; });
+  std::vector<PlanFound> fit = fitting_plans(job, fixed, search);
   if (!job.background.empty() || job.cluster.storage_nodes > 0) {
     JobSpec first = with_choice(job, fit.front().choice);
     first.device.memory_bytes = 0;
