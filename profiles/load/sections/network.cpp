@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <regex>
@@ -13,6 +12,7 @@
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/idle.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/job/leaf_spine.h"
 #include "profiles/job/switches.h"
@@ -160,12 +160,9 @@ bool is_mac(const std::string& text) {
 }
 
 // The path of the file that a setting names; empty: it names none.
-std::string file_named(const Setting& setting, const std::string& near) {
-  namespace fs = std::filesystem;
+std::string file_of(const Setting& setting, const std::string& near) {
   if (setting.text.empty()) return "";
-  std::error_code ignored;
-  for (const fs::path& path : {fs::path(setting.text), fs::path(near) / setting.text})
-    if (fs::is_regular_file(path, ignored)) return path.string();
+  if (std::string path = file_named(setting.text, near); !path.empty()) return path;
   fail(setting.mark, std::string(setting.key->path) + ": there is no file " + quote(setting.text) +
                          ", nor next to the job; check the path");
 }
@@ -173,8 +170,8 @@ std::string file_named(const Setting& setting, const std::string& near) {
 // A program of the user's own, on a switch that the run starts.
 void read_program(const Settings& in, const std::string& near, SwitchSpec& sw) {
   const Setting &program = in.at("switch.program"), &entries = in.at("switch.entries");
-  sw.program = file_named(program, near);
-  sw.entries = file_named(entries, near);
+  sw.program = file_of(program, near);
+  sw.entries = file_of(entries, near);
   const bool dpdk = sw.target == SwitchTarget::dpdk;
   const std::string compiled = dpdk ? ".spec" : ".json",
                     compiler = dpdk ? "p4c-dpdk" : "p4c-bm2-ss";
