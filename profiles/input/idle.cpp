@@ -1,7 +1,5 @@
 #include "profiles/input/idle.h"
 
-#include <algorithm>
-
 #include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 
@@ -16,8 +14,7 @@ bool is_changed(const Setting& setting) {
 }
 
 bool holds(const Beside& condition, const std::string& value) {
-  const auto values = words(condition.values);
-  return (std::find(values.begin(), values.end(), value) == values.end()) == condition.others;
+  return is_among(condition.values, value) != condition.others;
 }
 
 std::string where_idle(const Settings& in, const Beside& condition) {

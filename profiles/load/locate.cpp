@@ -8,6 +8,7 @@
 #include "profiles/input/idle.h"
 #include "profiles/input/input_file.h"
 #include "profiles/input/keys.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/shipped.h"
 #include "profiles/input/value_at.h"
 #include "profiles/job/job.h"
@@ -35,8 +36,7 @@ bool looks_like_path(const std::string& text) {
 std::string find_file(const YamlValue& given, const ProfileKind& kind, const std::string& near) {
   const std::string& name = given.text;
   if (looks_like_path(name)) {
-    for (const fs::path& path : {fs::path(name), fs::path(near) / name})
-      if (is_file(path)) return path.string();
+    if (std::string path = file_named(name, near); !path.empty()) return path;
     fail(given.mark,
          "there is no " + std::string(kind.name) + " file " + quote(name) + "; check the path");
   }
@@ -72,9 +72,8 @@ void take_kernel_tables(YamlValue& device, const std::string& near) {
   for (const char* key : kKernelTables) {
     YamlValue* table = kernels->find(key);
     if (!table || !table->is_scalar() || !names_kernel_table(table->text)) continue;
-    const std::string path =
-        is_file(table->text) ? table->text : (fs::path(near) / table->text).string();
-    if (!is_file(path))
+    const std::string path = file_named(table->text, near);
+    if (path.empty())
       fail(table->mark, "there is no table of kernels " + quote(table->text) + "; check the path");
     table->text = read_input(path) + "\n";
     table->quoted = true;

@@ -133,24 +133,17 @@ TEST(VirtualTime, ComputeAndExposedCommunicationAddUpToTheStep) {
   EXPECT_NEAR(i.compute_seconds + i.exposed_comm_seconds, i.seconds, 1e-9);
 }
 
+Op at_event(Op::Kind kind, std::uint32_t event) { return {.kind = kind, .event = event}; }
+
 TEST(VirtualTime, OverlappedCommunicationIsExposedOnlyWhereComputeWaits) {
   SmallJob job = one_gpu_nodes(4);
   Program& p = job.program();
   p.stream_names = {"compute", "comm"};
   p.events = 2;
-  const auto op = [](Op::Kind kind, std::uint32_t event = 0) {
-    Op o;
-    o.kind = kind;
-    o.event = event;
-    return o;
-  };
-  Op reduce;
-  reduce.kind = Op::Kind::collective;
-  reduce.count = 400'000;
-  Op compute;
-  compute.duration = kPicosPerMilli / 10;
-  p.streams = {{compute, op(Op::Kind::record, 0), compute, op(Op::Kind::wait, 1)},
-               {op(Op::Kind::wait, 0), reduce, op(Op::Kind::record, 1)}};
+  const Op reduce{.kind = Op::Kind::collective, .count = 400'000},
+      compute{.duration = kPicosPerMilli / 10};
+  p.streams = {{compute, at_event(Op::Kind::record, 0), compute, at_event(Op::Kind::wait, 1)},
+               {at_event(Op::Kind::wait, 0), reduce, at_event(Op::Kind::record, 1)}};
   const double comm = 6 * (5e-6 + 400'000 * 8 / 100e9);
   const IterationReport i = job.run().iterations.at(0);
   expect_close(i.seconds, 1e-4 + comm);
@@ -165,22 +158,12 @@ TEST(VirtualTime, OnlyWhatAStreamComputesAfterItsCallsCountsAsCompute) {
   Program& p = job.program();
   p.stream_names = {"compute", "comm", "host"};
   p.events = 2;
-  const auto op = [](Op::Kind kind, std::uint32_t event = 0) {
-    Op o;
-    o.kind = kind;
-    o.event = event;
-    return o;
-  };
-  Op reduce;
-  reduce.kind = Op::Kind::collective;
-  reduce.count = 400'000;
-  Op encode, decode, finish;
-  encode.duration = kPicosPerMilli;
-  decode.duration = 2 * kPicosPerMilli;
-  finish.duration = 3 * kPicosPerMilli;
-  p.streams = {{op(Op::Kind::wait, 1)},
-               {encode, reduce, decode, op(Op::Kind::record, 0)},
-               {op(Op::Kind::wait, 0), finish, op(Op::Kind::record, 1)}};
+  const Op reduce{.kind = Op::Kind::collective, .count = 400'000},
+      encode{.duration = kPicosPerMilli}, decode{.duration = 2 * kPicosPerMilli},
+      finish{.duration = 3 * kPicosPerMilli};
+  p.streams = {{at_event(Op::Kind::wait, 1)},
+               {encode, reduce, decode, at_event(Op::Kind::record, 0)},
+               {at_event(Op::Kind::wait, 0), finish, at_event(Op::Kind::record, 1)}};
   const double comm = 6 * (5e-6 + 400'000 * 8 / 100e9);
   const IterationReport i = job.run().iterations.at(0);
   expect_close(i.seconds, 6e-3 + comm);
@@ -360,10 +343,7 @@ TEST(VirtualTime, SlowsComputesThatBeginBesideCommunication) {
     program.stream_names = {"compute", "comm"};
     program.streams.resize(2);
     job.compute(kPicosPerMicro).compute(1000 * kPicosPerMicro).compute(1000 * kPicosPerMicro);
-    Op op;
-    op.kind = Op::Kind::collective;
-    op.count = 1 << 10;
-    program.streams[1].push_back(op);
+    program.streams[1].push_back({.kind = Op::Kind::collective, .count = 1 << 10});
     return job.run().iterations.at(0).seconds;
   };
   const double alone = step(0);
@@ -381,15 +361,10 @@ TEST(VirtualTime, SlowsAComputeThatBeginsWithACall) {
     program.streams.resize(2);
     program.events = 1;
     job.compute(1000 * kPicosPerMicro);
-    Op op;
-    op.kind = Op::Kind::record;
-    program.streams[0].push_back(op);
+    program.streams[0].push_back(at_event(Op::Kind::record, 0));
     job.compute(1000 * kPicosPerMicro);
-    op.kind = Op::Kind::wait;
-    program.streams[1].push_back(op);
-    op.kind = Op::Kind::collective;
-    op.count = 1 << 10;
-    program.streams[1].push_back(op);
+    program.streams[1].push_back(at_event(Op::Kind::wait, 0));
+    program.streams[1].push_back({.kind = Op::Kind::collective, .count = 1 << 10});
     return job.run().iterations.at(0).seconds;
   };
   const double alone = step(0);

@@ -54,11 +54,6 @@ bool splits_models(Framework framework) {
   return framework == Framework::megatron || framework == Framework::torchtitan;
 }
 
-bool is_of(Framework framework, std::string_view frameworks) {
-  const std::vector<std::string> all = words(frameworks);
-  return std::find(all.begin(), all.end(), name_of(framework)) != all.end();
-}
-
 // Samples of a step, which every plan keeps.
 int batch_of(const JobSpec& job) {
   const ParallelPlan& p = job.parallel;
@@ -345,7 +340,45 @@ bool is_alike(const PlanChoice& a, const PlanChoice& b, const std::vector<std::s
   });
 }
 
+// The plans that the job can have and that fit its device, by their least times. Counts the others.
+std::vector<PlanFound> fitting_plans(const JobSpec& job, const std::vector<std::string>& fixed,
+                                     PlanSearch& search) {
+  std::vector<PlanFound> fit;
+  std::vector<PlanChoice> choices = choices_of(job, Kept{fixed});
+  std::erase_if(choices, [&](const PlanChoice& c) { return !is_alike(c, choice_of(job), fixed); });
+  search.looked_at = choices.size();
+  std::string why;  // the last one was not legal
+  for (const PlanChoice& choice : choices) {
+    try {
+      const PlanFound found = looked_at(job, choice);
+      if (is_too_large(job, found))
+        ++search.too_large;
+      else
+        fit.push_back(found);
+    } catch (const Error& error) {
+      ++search.illegal;
+      why = error.what();
+    }
+  }
+  if (fit.empty())
+    throw Error(search.too_large > 0
+                    ? "--search: no plan fits the device's memory, with recomputation neither; use "
+                      "more GPUs, or a device with more memory"
+                : choices.empty()
+                    ? "--search: no plan has what --keep leaves as it is; leave some of it out"
+                    : "--search: no plan is legal; the last one: " + why);
+  std::stable_sort(fit.begin(), fit.end(),
+                   [](const PlanFound& a, const PlanFound& b) { return a.least < b.least; });
+  return fit;
+}
+
 }  // namespace
+
+std::string name_of(Recompute recompute) {
+  return recompute == Recompute::none        ? "none"
+         : recompute == Recompute::selective ? "selective"
+                                             : "full";
+}
 
 std::vector<std::string> plan_dimensions() {
   std::vector<std::string> names;
@@ -392,16 +425,13 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   const auto set = [&](const char* key, int value) {
     settings.push_back(std::string("parallel.") + key + "=" + std::to_string(value));
   };
-  const std::string recompute =
-      std::string("parallel.recompute=") + (p.recompute == Recompute::none        ? "none"
-                                            : p.recompute == Recompute::selective ? "selective"
-                                                                                  : "full");
+  const std::string recompute = "parallel.recompute=" + name_of(p.recompute);
   if (is_spread(choice.framework)) {
     settings.push_back("parallel.framework=" + std::string(name_of(choice.framework)));
     // What the job says of another framework goes back to its default.
     for (const Key& key : job_keys())
       if (job.sources.contains(std::string(key.path)) && !key.frameworks.empty() &&
-          !is_of(choice.framework, key.frameworks))
+          !is_among(key.frameworks, name_of(choice.framework)))
         settings.push_back(std::string(key.path) + "=" + std::string(key.standard));
     if (choice.framework == Framework::fsdp) {
       set("dp_replicate", choice.replicate);
@@ -452,32 +482,7 @@ PlanSearch search_plans(const JobSpec& given, std::size_t keep,
   const JobSpec job = with_medians(given);
   check(job);
   PlanSearch search;
-  std::vector<PlanFound> fit;
-  std::vector<PlanChoice> choices = choices_of(job, Kept{fixed});
-  std::erase_if(choices, [&](const PlanChoice& c) { return !is_alike(c, choice_of(job), fixed); });
-  search.looked_at = choices.size();
-  std::string why;  // the last one was not legal
-  for (const PlanChoice& choice : choices) {
-    try {
-      const PlanFound found = looked_at(job, choice);
-      if (is_too_large(job, found))
-        ++search.too_large;
-      else
-        fit.push_back(found);
-    } catch (const Error& error) {
-      ++search.illegal;
-      why = error.what();
-    }
-  }
-  if (fit.empty())
-    throw Error(search.too_large > 0
-                    ? "--search: no plan fits the device's memory, with recomputation neither; use "
-                      "more GPUs, or a device with more memory"
-                : choices.empty()
-                    ? "--search: no plan has what --keep leaves as it is; leave some of it out"
-                    : "--search: no plan is legal; the last one: " + why);
-  std::stable_sort(fit.begin(), fit.end(),
-                   [](const PlanFound& a, const PlanFound& b) { return a.least < b.least; });
+  std::vector<PlanFound> fit = fitting_plans(job, fixed, search);
   if (!job.background.empty() || job.cluster.storage_nodes > 0) {
     JobSpec first = with_choice(job, fit.front().choice);
     first.device.memory_bytes = 0;

@@ -28,6 +28,8 @@
 
 namespace ghostrank {
 
+std::string name_of(Recompute recompute);  // as parallel.recompute has it
+
 struct PlanChoice {
   Framework framework = Framework::megatron;
   int tp = 1, pp = 1, cp = 1, ep = 1, interleave = 1, micro_batch = 1;

@@ -28,12 +28,6 @@ using Json = nlohmann::ordered_json;
 
 double seconds_of(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
 
-std::string name_of(Recompute recompute) {
-  return recompute == Recompute::none        ? "none"
-         : recompute == Recompute::selective ? "selective"
-                                             : "full";
-}
-
 // The step of the job with these settings, played in virtual time.
 double played_step(JobFlags flags, std::vector<std::string> settings) {
   settings.emplace_back("fabric.kind=virtual");

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <set>
 #include <tinyxml2.h>
 #include <vector>
 
 #include "profiles/error.h"
 #include "profiles/input/input_file.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/files/nccl_xml.h"
 
@@ -226,10 +226,7 @@ bool is_nccl_graph_file(std::string_view name) {
 }
 
 std::string read_nccl_graph_file(const std::string& name, const std::string& near) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  for (const fs::path& path : {fs::path(name), fs::path(near) / name})
-    if (fs::is_regular_file(path, ignored)) return read_input(path.string());
+  if (const std::string path = file_named(name, near); !path.empty()) return read_input(path);
   throw Error("there is no graph dump or topology file " + quote(name) + "; check the path");
 }
 

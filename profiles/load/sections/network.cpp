@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <regex>
@@ -13,6 +12,7 @@
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/idle.h"
+#include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/job/leaf_spine.h"
 #include "profiles/job/switches.h"
@@ -160,12 +160,9 @@ bool is_mac(const std::string& text) {
 }
 
 // The path of the file that a setting names; empty: it names none.
-std::string file_named(const Setting& setting, const std::string& near) {
-  namespace fs = std::filesystem;
+std::string file_of(const Setting& setting, const std::string& near) {
   if (setting.text.empty()) return "";
-  std::error_code ignored;
-  for (const fs::path& path : {fs::path(setting.text), fs::path(near) / setting.text})
-    if (fs::is_regular_file(path, ignored)) return path.string();
+  if (std::string path = file_named(setting.text, near); !path.empty()) return path;
   fail(setting.mark, std::string(setting.key->path) + ": there is no file " + quote(setting.text) +
                          ", nor next to the job; check the path");
 }
@@ -173,8 +170,8 @@ std::string file_named(const Setting& setting, const std::string& near) {
 // A program of the user's own, on a switch that the run starts.
 void read_program(const Settings& in, const std::string& near, SwitchSpec& sw) {
   const Setting &program = in.at("switch.program"), &entries = in.at("switch.entries");
-  sw.program = file_named(program, near);
-  sw.entries = file_named(entries, near);
+  sw.program = file_of(program, near);
+  sw.entries = file_of(entries, near);
   const bool dpdk = sw.target == SwitchTarget::dpdk;
   const std::string compiled = dpdk ? ".spec" : ".json",
                     compiler = dpdk ? "p4c-dpdk" : "p4c-bm2-ss";
@@ -204,6 +201,28 @@ void read_leaves(const Settings& in, int nodes, SwitchSpec& sw) {
     fail(in.at("switch.leaves").mark,
          given + "a switch sums for at most " + std::to_string(kMostInRack) + "; name " +
              std::to_string((nodes + kMostInRack - 1) / kMostInRack) + " leaves or more");
+}
+
+// What the run must know of a switch that it starts.
+void read_started(const Settings& in, const std::string& near, JobSpec& out) {
+  SwitchSpec& sw = out.network_switch;
+  const Setting& target = in.at("switch.target");
+  read_leaves(in, out.cluster.all_nodes(), sw);
+  if (sw.on_p4()) read_program(in, near, sw);
+  if (sw.ports.find("{node}") == std::string::npos)
+    fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
+         "switch.ports: the run starts the switch and must know its interfaces; name them with "
+         "{node}, as in port{node}");
+  if (sw.nics > 1 && sw.ports.find("{nic}") == std::string::npos)
+    fail(in.at("switch.ports").mark,
+         "switch.ports: nodes have " + std::to_string(sw.nics) +
+             " NICs (cluster.nics_per_node), and the switch a port for each; name them with {node} "
+             "and {nic}, as in port{node}r{nic}");
+  if (out.fabric.namespaces.empty())
+    fail(target.mark,
+         "switch.target: " + target.text +
+             " joins nodes that are network namespaces of this machine; set fabric.colocated: wire "
+             "and fabric.namespaces, or use switch.target: external");
 }
 
 }  // namespace
@@ -264,23 +283,7 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
              " is less than half of 1/65536 (0.0000153), in whose steps switches lose packets; "
              "write 0, or 0.00001 or more");
   sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
-  if (!sw.started()) return;
-  read_leaves(in, out.cluster.all_nodes(), sw);
-  if (sw.on_p4()) read_program(in, near, sw);
-  if (sw.ports.find("{node}") == std::string::npos)
-    fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
-         "switch.ports: the run starts the switch and must know its interfaces; name them with "
-         "{node}, as in port{node}");
-  if (sw.nics > 1 && sw.ports.find("{nic}") == std::string::npos)
-    fail(in.at("switch.ports").mark,
-         "switch.ports: nodes have " + std::to_string(sw.nics) +
-             " NICs (cluster.nics_per_node), and the switch a port for each; name them with {node} "
-             "and {nic}, as in port{node}r{nic}");
-  if (out.fabric.namespaces.empty())
-    fail(target.mark,
-         "switch.target: " + target.text +
-             " joins nodes that are network namespaces of this machine; set fabric.colocated: wire "
-             "and fabric.namespaces, or use switch.target: external");
+  if (sw.started()) read_started(in, near, out);
 }
 
 QueueSpec read_queues(const Settings& in, const Algorithms& own) {

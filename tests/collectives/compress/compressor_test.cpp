@@ -14,14 +14,10 @@
 #include "collectives/common/dice.h"
 #include "collectives/compress/byteps.h"
 #include "collectives/schemes/keyed/piece_compression.h"
+#include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
-
-const Compressor& method(std::string_view name) {
-  const auto all = compressors();
-  return *std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
-}
 
 TEST(Half, IsReadBackAsItWasWritten) {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -102,7 +98,7 @@ TEST(Compressors, TakePayloadsThatAreCutOrGarbled) {
 
 // By hand: 33 elements take two words; the first, the third and the last one are negative.
 TEST(BytePsForm, PacksTheSignsOfOneBit) {
-  const Compressor& one_bit = byteps_form(method("onebit"));
+  const Compressor& one_bit = byteps_form(method_named("onebit"));
   std::vector<float> tensor(33, 1);
   tensor[0] = -3;
   tensor[2] = -0.5f;
@@ -135,7 +131,7 @@ std::vector<float> there_and_back(const Compressor& m, const std::vector<float>&
 }
 
 TEST(TopK, KeepsTheLargestAndOfEqualOnesTheFirst) {
-  const Compressor& top = method("topk");
+  const Compressor& top = method_named("topk");
   using Floats = std::vector<float>;
   EXPECT_EQ(there_and_back(top, {1, -5, 3, 4, 0}, 0.4), (Floats{0, -5, 0, 4, 0}));
   EXPECT_EQ(there_and_back(top, {2, -2, 2, -2, 2}, 0.6), (Floats{2, -2, 2, 0, 0}));
@@ -150,16 +146,16 @@ TEST(TopK, KeepsTheLargestAndOfEqualOnesTheFirst) {
 }
 
 TEST(TopK, SendsAValueAndAPlaceForEachOfItsElements) {
-  const Compressor& top = method("topk");
+  const Compressor& top = method_named("topk");
   EXPECT_EQ(payload_bytes(top, 25'000'000, {0.01}), 2'000'000u);
   EXPECT_EQ(payload_bytes(top, 99, {0.01}), 8u);  // at least one element
   EXPECT_EQ(payload_bytes(top, 10, {1}), 80u);
-  EXPECT_EQ(payload_bytes(method("fp16"), 10, {0.01}), 20u);
+  EXPECT_EQ(payload_bytes(method_named("fp16"), 10, {0.01}), 20u);
 }
 
 // The checker's finding on fp16 or topk after `change`.
 std::string wrong(const char* name, void (*change)(Compressor&)) {
-  Compressor m = method(name);
+  Compressor m = method_named(name);
   change(m);
   return why_wrong(m);
 }

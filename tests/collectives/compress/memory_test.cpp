@@ -2,7 +2,6 @@
 // and method that makes no sense is refused with one that does, and NaN and infinity are not kept.
 #include "collectives/compress/memory.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "collectives/compressor.h"
 #include "collectives/gradients/gradient_law.h"
+#include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
@@ -19,11 +19,6 @@ namespace {
 using Floats = std::vector<float>;
 constexpr Memory kAll[] = {Memory::none, Memory::residual, Memory::efsignsgd,
                            Memory::dgc,  Memory::powersgd, Memory::nesterov};
-
-const Compressor& method(std::string_view name) {
-  const auto all = compressors();
-  return *std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
-}
 
 CompressionOptions options_of(int step, int rank) {
   CompressionOptions options;
@@ -113,7 +108,7 @@ TEST(Memories, ConserveGradientsWithEveryMethodTheyServe) {
 }
 
 TEST(Memories, OfNoneLosesWhatIsNotSent) {
-  const Books books = books_of(method("topk"), Memory::none, 30);
+  const Books books = books_of(method_named("topk"), Memory::none, 30);
   double lost = 0, put = 0;
   for (std::size_t i = 0; i < 400; ++i) {
     lost += std::abs(books.put[i] - books.sent[i]);
@@ -159,16 +154,16 @@ TEST(Memories, ServeTheMethodsThatTheyAreFor) {
 }
 
 TEST(Memories, RefuseOtherMethodsWithWhatTheyCanUse) {
-  EXPECT_EQ(why_refused(Memory::residual, method("signsgd")),
+  EXPECT_EQ(why_refused(Memory::residual, method_named("signsgd")),
             "payloads of signsgd are votes, which have no magnitude that something could be left "
             "of; use none, or method efsignsgd");
-  EXPECT_EQ(why_refused(Memory::residual, method("powersgd")),
+  EXPECT_EQ(why_refused(Memory::residual, method_named("powersgd")),
             "what powersgd sends follows from the gradients of all ranks; use powersgd");
-  EXPECT_EQ(why_refused(Memory::efsignsgd, method("topk")),
+  EXPECT_EQ(why_refused(Memory::efsignsgd, method_named("topk")),
             "it is that of method efsignsgd, not of topk; use residual");
-  EXPECT_EQ(why_refused(Memory::powersgd, method("signum")),
+  EXPECT_EQ(why_refused(Memory::powersgd, method_named("signum")),
             "it is that of method powersgd, not of signum; use none");
-  EXPECT_EQ(why_refused(Memory::dgc, method("qsgd")),
+  EXPECT_EQ(why_refused(Memory::dgc, method_named("qsgd")),
             "it forgets what was sent in full, and qsgd sends no element as it is; use a method "
             "that sends values, as dgc, topk or threshold, or memory residual");
 }

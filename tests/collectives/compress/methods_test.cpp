@@ -15,6 +15,7 @@
 #include "collectives/compress/sparsify/fits.h"
 #include "collectives/compressor.h"
 #include "collectives/gradients/gradient_law.h"
+#include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
@@ -22,14 +23,9 @@ namespace {
 using Floats = std::vector<float>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-const Compressor& method(std::string_view name) {
-  const auto all = compressors();
-  return *std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
-}
-
 Floats round_trip(std::string_view name, const Floats& tensor, CompressionOptions options = {}) {
   const std::vector<Floats> one{tensor};
-  return exchanged(method(name), one, {{options}});
+  return exchanged(method_named(name), one, {{options}});
 }
 
 Floats drawn(std::size_t elements, std::uint64_t seed) {
@@ -68,7 +64,7 @@ TEST(RandomRounding, HasTheRightMean) {
       const Floats back = round_trip(of, tensor, options);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(back[i]);
     }
-    const double unit = method(of).error(tensor, options);
+    const double unit = method_named(of).error(tensor, options);
     ASSERT_LE(unit, 1.001);  // the largest magnitude is 1
     for (std::size_t i = 0; i < sum.size(); ++i)
       EXPECT_NEAR(sum[i] / kDraws, static_cast<double>(tensor[i]), 6 * unit / 2 / 100) << i;
@@ -78,7 +74,7 @@ TEST(RandomRounding, HasTheRightMean) {
 TEST(SignSgd, IsAVoteOfRanks) {
   const std::vector<Floats> ranks{{1, -1, -2, 0}, {3, -1, 5, 0}, {-9, -1, -1, -1}};
   const std::vector<CompressionOptions> options(3);
-  EXPECT_EQ(exchanged(method("signsgd"), ranks, options), (Floats{1, -1, -1, 1}));
+  EXPECT_EQ(exchanged(method_named("signsgd"), ranks, options), (Floats{1, -1, -1, 1}));
 }
 
 TEST(OneBit, SendsTheMeansOfBothSigns) {
@@ -115,13 +111,13 @@ TEST(Threshold, SendsWhatExceedsIt) {
   CompressionOptions options;
   options.threshold = 0.5;
   EXPECT_EQ(round_trip("threshold", {0.5f, -0.6f, 0.4f, 7}, options), (Floats{0, -0.6f, 0, 7}));
-  EXPECT_EQ(payload_of(method("threshold"), Floats{0.1f, 0.2f}, options).size(), 0u);
+  EXPECT_EQ(payload_of(method_named("threshold"), Floats{0.1f, 0.2f}, options).size(), 0u);
 }
 
 TEST(Inceptionn, SendsBytesByExponents) {
   // 1.5: four bytes; 0.25: two; 2^-7: one; 2^-20: none; and a byte of classes for four elements.
   const Floats tensor{1.5f, -0.25f, 0x1p-7f, 0x1p-20f};
-  EXPECT_EQ(payload_of(method("inceptionn"), tensor, {}).size(), 1u + 4 + 2 + 1);
+  EXPECT_EQ(payload_of(method_named("inceptionn"), tensor, {}).size(), 1u + 4 + 2 + 1);
   EXPECT_EQ(round_trip("inceptionn", tensor), (Floats{1.5f, -0.25f, 0x1p-7f, 0}));
 }
 
@@ -131,7 +127,7 @@ TEST(Dithering, SendsTheDistancesSignsAndLevelsOfElementsInEliasCodes) {
   const Floats tensor{0, 1, 0, 0, -0.5f, 0.25f};
   CompressionOptions options;
   options.quantum = 4;
-  const std::vector<std::byte> payload = payload_of(method("dithering"), tensor, options);
+  const std::vector<std::byte> payload = payload_of(method_named("dithering"), tensor, options);
   ASSERT_EQ(payload.size(), 12u);
   std::uint32_t code, bits;
   float scale;
@@ -144,7 +140,7 @@ TEST(Dithering, SendsTheDistancesSignsAndLevelsOfElementsInEliasCodes) {
   EXPECT_EQ(round_trip("dithering", tensor, options), tensor);
   options.quantum = 3;  // natural: 1, 2, 4
   options.natural = true;
-  EXPECT_EQ(payload_of(method("dithering"), tensor, options), payload);
+  EXPECT_EQ(payload_of(method_named("dithering"), tensor, options), payload);
   EXPECT_EQ(round_trip("dithering", tensor, options), tensor);
 }
 
@@ -155,7 +151,8 @@ TEST(Dithering, IsAsLongAsTheDataDecide) {
   options.quantum = 1;
   Floats tensor(100'000, 0.0625f);
   tensor.front() = 1;  // the others have a level once in 16 times
-  const auto bytes = static_cast<double>(payload_of(method("dithering"), tensor, options).size());
+  const auto bytes =
+      static_cast<double>(payload_of(method_named("dithering"), tensor, options).size());
   double bits_of_distance = 0;
   for (std::uint32_t d = 1; d < 1000; ++d) {
     const int length = std::bit_width(d);
@@ -164,7 +161,7 @@ TEST(Dithering, IsAsLongAsTheDataDecide) {
   }
   const double expected = 100'000 / 16.0 * (2 + bits_of_distance) / 8;
   EXPECT_NEAR(bytes, expected, 0.03 * expected);
-  EXPECT_EQ(payload_of(method("dithering"), Floats(1000), options).size(), 8u);
+  EXPECT_EQ(payload_of(method_named("dithering"), Floats(1000), options).size(), 8u);
   tensor.back() = std::numeric_limits<float>::infinity();
   EXPECT_TRUE(std::isnan(round_trip("dithering", tensor, options).front()));
 }
@@ -174,14 +171,14 @@ TEST(Dithering, IsAsLongAsTheDataDecide) {
 TEST(Dithering, NumberOfBitsMayExceed32Bits) {
   const Floats tensor{0.5f, -1, 1};
   CompressionOptions options;
-  const std::vector<std::byte> short_one = payload_of(method("dithering"), tensor, options);
+  const std::vector<std::byte> short_one = payload_of(method_named("dithering"), tensor, options);
   const std::size_t code = short_one.size() - 8, words = std::size_t{1} << 29;
   std::vector<std::byte> payload(words + 8);
   std::memcpy(payload.data(), short_one.data(), code);
   std::memcpy(payload.data() + words + 4, short_one.data() + code + 4, 4);  // the scale
   Floats read(3), expected(3);
-  method("dithering").decompress(payload, options, read);
-  method("dithering").decompress(short_one, options, expected);
+  method_named("dithering").decompress(payload, options, read);
+  method_named("dithering").decompress(short_one, options, expected);
   EXPECT_EQ(read, expected);
   EXPECT_EQ(read[1], -1);
 }
@@ -191,7 +188,7 @@ TEST(Payloads, HaveTheBytesOfGrace) {
   const auto bytes = [](std::string_view name, auto change) {
     CompressionOptions options;
     change(options);
-    return payload_bytes(method(name), 1000, options);
+    return payload_bytes(method_named(name), 1000, options);
   };
   const auto as_is = [](CompressionOptions&) {};
   EXPECT_EQ(bytes("fp16", as_is), 2000u);

@@ -12,22 +12,18 @@
 #include "collectives/compressor.h"
 #include "collectives/gradients/gradient_law.h"
 #include "collectives/gradients/trained_network.h"
+#include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr const char* kMethods[] = {"sidco-e", "sidco-p", "sidco-gp"};
 
-const Compressor& method(std::string_view name) {
-  const auto all = compressors();
-  return *std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
-}
-
 // By kMethods: achieved ratio over asked ratio, the mean of the second half of the steps.
 template <typename Gradients>
 std::vector<double> achieved(double ratio, int steps, const Gradients& gradients) {
   std::vector<AchievedRatio> tried;
-  for (const char* name : kMethods) tried.emplace_back(method(name), ratio, false);
+  for (const char* name : kMethods) tried.emplace_back(method_named(name), ratio, false);
   std::vector<double> means(tried.size());
   for (int step = 0; step < steps; ++step) {
     const auto& tensor = gradients(step);
@@ -102,7 +98,7 @@ TEST(SidcoP, SendsOfAGammaLawWhatItsFitsSay) {
   options.ratio = 0.01;
   for (options.stages = 1; options.stages <= 7; ++options.stages) {
     const double expected = share_of_pareto_fits(options.ratio, options.stages) / options.ratio;
-    const std::uint64_t payload = method("sidco-p").measure(tensor, options);
+    const std::uint64_t payload = method_named("sidco-p").measure(tensor, options);
     const double sent = static_cast<double>(payload / 8) / 1e6 / options.ratio;
     EXPECT_NEAR(sent, expected, 0.03 * expected) << options.stages;
     if (options.stages > 1) {
@@ -132,7 +128,7 @@ TEST(GaussianKsgd, SendsWhatItsLastCountFound) {
   ASSERT_GT(above, 4 * 1000 / 3);
   CompressionOptions options;
   options.ratio = 0.01;
-  EXPECT_NEAR(static_cast<double>(method("gaussian_ksgd").measure(tensor, options)) / 8,
+  EXPECT_NEAR(static_cast<double>(method_named("gaussian_ksgd").measure(tensor, options)) / 8,
               static_cast<double>(above), 0.01 * static_cast<double>(above));
 }
 
@@ -165,8 +161,8 @@ TEST(Sidco, OfRatio1SendsAllButZeros) {
   CompressionOptions options;
   options.ratio = 1;
   for (const char* name : kMethods) {
-    EXPECT_EQ(method(name).measure(tensor, options), 8 * 998) << name;
-    EXPECT_EQ(method(name).measure(std::vector<float>(1000), options), 0) << name;
+    EXPECT_EQ(method_named(name).measure(tensor, options), 8 * 998) << name;
+    EXPECT_EQ(method_named(name).measure(std::vector<float>(1000), options), 0) << name;
   }
 }
 
@@ -191,7 +187,7 @@ TEST(Sidco, ReachesTheRatioOfRealGradients) {
 
 // What was not sent is part of the next step's tensor.
 TEST(AchievedRatio, WithFeedbackSendsWhatWasLeft) {
-  AchievedRatio topk(method("topk"), 0.5, true), dgc(method("dgc"), 0.5, true);
+  AchievedRatio topk(method_named("topk"), 0.5, true), dgc(method_named("dgc"), 0.5, true);
   const std::vector<float> first{4, 3, 1, 2}, zeros(4);
   EXPECT_EQ(topk.step(first, 1), 1);
   EXPECT_EQ(topk.step(zeros, 2), 1);  // 1 and 2 are left

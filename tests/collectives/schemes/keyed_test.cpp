@@ -17,6 +17,7 @@
 #include "collectives/schemes/keyed/key_schemes.h"
 #include "collectives/schemes/keyed/keys.h"
 #include "collectives/schemes/keyed/nesterov.h"
+#include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
@@ -419,12 +420,6 @@ TEST(ByCall, FindsOpenCallsByTheirNumbers) {
     ASSERT_EQ(seen.size(), open.size());
   }
   EXPECT_THROW(values.at(next), std::out_of_range);
-}
-
-const Compressor& method_named(std::string_view name) {
-  for (const Compressor& one : compressors())
-    if (one.name == name) return one;
-  throw std::invalid_argument(std::string(name));
 }
 
 // Every rank ends with the result of a reference that compresses node by node, bit by bit, in any

@@ -16,13 +16,13 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/compressor.h"
 #include "emulator/control/control.h"
 #include "profiles/error.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/compression/compression.h"
 #include "profiles/workload/merge.h"
 #include "tests/emulator/support.h"
+#include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
@@ -78,8 +78,7 @@ SmallJob all_reduce_of(int nodes, int gpus = 1, Picoseconds compute = 0) {
 
 // Compresses the tensor that the job reduces.
 void compress_by(std::string_view method, const CompressionOptions& options, SmallJob& job) {
-  for (const Compressor& known : compressors())
-    if (known.name == method) job.spec.compression = CompressionSpec{&known, options};
+  job.spec.compression = CompressionSpec{&method_named(method), options};
   compress(job.spec, job.workload);
 }
 

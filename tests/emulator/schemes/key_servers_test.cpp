@@ -17,6 +17,7 @@
 #include "profiles/error.h"
 #include "profiles/planners/compression/piece_sizes.h"
 #include "tests/emulator/support.h"
+#include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
@@ -42,12 +43,6 @@ SmallJob job_of(const char* scheme, int nodes, int servers, std::uint64_t bytes)
   s.add_GBps = s.optimizer_GBps = s.memory_GBps = 0;
   job.collective(Func::all_reduce, bytes / 4, DataType::float32, 0, 1);
   return job;
-}
-
-const Compressor* method_named(std::string_view name) {
-  for (const Compressor& one : compressors())
-    if (one.name == name) return &one;
-  throw std::invalid_argument(std::string(name));
 }
 
 double seconds_of(const SmallJob& job) { return job.run().iterations.at(0).seconds; }
@@ -196,7 +191,7 @@ SmallJob compressed_job(FabricKind kind) {
   job.spec.cluster.servers.count = 2;
   AtServers& servers = job.spec.collectives.at_servers;
   servers.partition_bytes = 64 << 10;
-  PieceCompression how{&byteps_form(*method_named("onebit")), {}, Memory::nesterov, 1 << 16};
+  PieceCompression how{&byteps_form(method_named("onebit")), {}, Memory::nesterov, 1 << 16};
   how.time = [](std::uint64_t elements) {
     return CodecTime{static_cast<Picoseconds>(elements) * 100, 1000};
   };
@@ -224,7 +219,7 @@ TEST(BytePs, SendsCompressedPiecesAndChecksThem) {
 // Where a method scales by the L2 norm, payloads grow with about the root of a piece's length.
 TEST(BytePs, SizesOfPiecesFollowFromTheLengthsNextToThem) {
   PieceCompression how;
-  how.method = method_named("dithering");
+  how.method = &method_named("dithering");
   how.options.l2 = true;
   how.options.quantum = 16;
   PieceSizes sizes(how, GradientLaw{}, 2, 1, 1);
@@ -240,7 +235,7 @@ TEST(BytePs, SendsAsMuchAsTheGradientsDecide) {
     const auto bytes = [&](FabricKind kind, bool verify) {
       SmallJob job = compressed_job(kind);
       PieceCompression how = *job.spec.collectives.at_servers.compression;
-      how.method = method_named("dithering");
+      how.method = &method_named("dithering");
       how.memory = natural ? Memory::nesterov : Memory::none;
       how.options.natural = natural;
       how.options.quantum = natural ? 5 : 16;
@@ -280,7 +275,7 @@ TEST(BytePs, ChargesCompressionToRootsAndServers) {
     job.spec.cluster.servers.cores = cores;
     AtServers& servers = job.spec.collectives.at_servers;
     servers.partition_bytes = kElements * 4;
-    PieceCompression how{&byteps_form(*method_named("onebit")), {}, Memory::none, 0};
+    PieceCompression how{&byteps_form(method_named("onebit")), {}, Memory::none, 0};
     how.time = [=](std::uint64_t) { return CodecTime{compress, decompress}; };
     servers.compression = std::make_shared<const PieceCompression>(how);
     return job.run();
