@@ -184,10 +184,13 @@ void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload
         " messages; GOAL is written for at most 50 million: take a smaller cluster or model");
   }
   const Cluster cluster(spec, workload, 1);
-  if (!cluster.schemes().empty())
-    throw Error(std::string(cluster.schemes().front().name) +
-                " has no schedule that could be written as GOAL: its agents decide as they go; "
-                "name other algorithms in collectives");
+  for (const SchemeUse& use : cluster.schemes())
+    if (std::ranges::any_of(plan.collectives, [&](const CollectiveTraffic& calls) {
+          return calls.calls > 0 && calls.algorithm == use.name;
+        }))
+      throw Error(std::string(use.name) +
+                  " has no schedule that could be written as GOAL: its agents decide as they go; "
+                  "name other algorithms in collectives");
   const Schedules schedules(spec, workload, cluster);
   out << "num_ranks " << workload.ranks << '\n';
   for (const WorldRank r : each<WorldRank>(workload.ranks))

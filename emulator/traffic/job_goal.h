@@ -20,7 +20,8 @@
 namespace ghostrank {
 
 // `iteration`: by default the steady state. Throws Error(usage) for a job of more than
-// kMostGoalMessages messages, and for one with schemes, whose agents have no schedule.
+// kMostGoalMessages messages, and for an iteration with calls by schemes, whose agents have no
+// schedule.
 inline constexpr double kMostGoalMessages = 5e7;
 void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload,
                 int iteration = 1 << 30);

@@ -160,7 +160,7 @@ void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm&
   const std::string scheme = std::string(row.library) + "/" + std::string(row.name);
   if (const std::string why = use.ends->refuses(call); !why.empty()) {
     const std::string func(name_of(op.func));
-    throw Error(own.source_of("collectives." + func) + ": collectives: " + scheme +
+    throw Error(source_of_algorithm(own, op.func, own_name(workload_, op.group)) + ": " + scheme +
                 " cannot serve " + func + " of group " + workload_.group_names[op.group] + ", of " +
                 std::string(name_of(op.dtype)) + ": " + why +
                 (why.find(';') == std::string::npos ? "; " + remedy(*use.ends, call) : ""));
@@ -186,7 +186,9 @@ void Schedules::refuse_broadcasts_in_launch(std::uint32_t group, const Op& op) c
            (nccl_plans_together(call.func) || call.func == Func::all_gather_v);
   });
   if (planned > 1)
-    throw Error("collectives: an all_gather_v of group " + workload_.group_names[op.group] +
+    throw Error(source_of_algorithm(settings_of(spec_, workload_, op.group), op.func,
+                                    own_name(workload_, op.group)) +
+                ": an all_gather_v of group " + workload_.group_names[op.group] +
                 " starts together with other calls, which NCCL plans with it; that is not "
                 "modelled: let it start alone");
 }

@@ -329,6 +329,12 @@ TEST(GoalOfAJob, RefusesSchemesWhoseAgentsDecideAsTheyGo) {
   std::ostringstream out;
   EXPECT_THROW(write_goal(out, job.spec, plan_workload(job.spec)), Error);
   EXPECT_EQ(out.str(), "");
+  // DDP broadcasts once, before the steady state.
+  const LoadedJob before = load_job(file.path(), {"collectives.broadcast=switchml"});
+  const Workload workload = plan_workload(before.spec);
+  write_goal(out, before.spec, workload);
+  EXPECT_NE(out.str(), "");
+  EXPECT_THROW(write_goal(out, before.spec, workload, 1), Error);
 }
 
 // What is on one cpu takes turns.
