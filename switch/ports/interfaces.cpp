@@ -2,7 +2,8 @@
 //
 // The whole batch of arrived frames is switched before anything is sent, so results cost one system
 // call per port and batch. Frames that a full interface does not take are dropped, as a switch
-// does; SwitchML's workers then retransmit.
+// does; SwitchML's workers then retransmit. A frame longer than its interface's MTU is dropped,
+// too.
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
@@ -124,7 +125,9 @@ class Interface {
   void flush() {
     for (unsigned sent = 0; sent < waiting_;) {
       const int n = sendmmsg(fd(), out_.messages.data() + sent, waiting_ - sent, MSG_DONTWAIT);
-      if (n <= 0 && errno != EINTR) {
+      if (n <= 0 && errno == EMSGSIZE) {
+        ++sent;
+      } else if (n <= 0 && errno != EINTR) {
         if (errno == ENETDOWN || errno == ENXIO) was_down_ = true;  // receive() will not see it
         break;
       }

@@ -139,6 +139,27 @@ TEST(SwitchOnInterfaces, EndAlsoIfASendHeardOfIt) {
       std::system_error);
 }
 
+// The frames behind one that the interface does not take still leave.
+TEST(SwitchOnInterfaces, DropAFrameThatIsTooLongAlone) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+  const Namespaces net;
+  if (!net.made()) GTEST_SKIP() << "network namespaces cannot be made here";
+  const auto ports = net.inside(-1, [] { return open_interfaces({{"p0", {}, {}}}); });
+  const int fd = net.inside(0, packet_socket);
+  const Bytes frame = chunk(0, 0, 0, 0, 64);
+  const auto send = [&](std::size_t bytes) {
+    std::byte* const room = ports->frame(0, bytes);
+    std::memset(room, 0, bytes);
+    std::memcpy(room, frame.data(), frame.size());
+  };
+  for (const std::size_t bytes : {frame.size(), std::size_t{5000}, frame.size(), std::size_t{5000}})
+    send(bytes);
+  ports->flush();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(receive(fd), frame) << i;
+  EXPECT_TRUE(receive(fd, 100).empty());
+  close(fd);
+}
+
 TEST(SwitchOnInterfaces, DealsSlotsOutToCores) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
   const Namespaces net;
