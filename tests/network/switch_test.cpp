@@ -391,6 +391,12 @@ TEST_F(SwitchedHosts, NameSlotsThatTheSwitchDoesNotHave) {
   }
 }
 
+// A smaller group would change nothing.
+TEST_F(SwitchedHosts, NameASchemeThatNoRealSwitchPlays) {
+  EXPECT_EQ(play(job("int32", " -s collectives.allreduce=atp")), 2);
+  EXPECT_TRUE(said().ends_with("use switch.target: model\n")) << said();
+}
+
 TEST_F(SwitchedHosts, EndTheirSwitchWhenTheyAreKilled) {
   const pid_t pid = start_long_run();
   kill(pid, SIGKILL);
