@@ -108,13 +108,12 @@ class SwitchSetup {
       if (spec_.network_switch.nics > 1) s.device = device.name;
       addresses_.put(end.scheme), addresses_.put(end.rail), addresses_.put(end.number);
       addresses_.put(s.binding.address), addresses_.put(device.mac);
-      Greeting& g = greetings_.emplace_back(Greeting{static_cast<std::size_t>(shard),
-                                                     static_cast<int>(sockets.size()) - 1,
-                                                     end,
-                                                     service,
-                                                     {},
-                                                     {}});
-      for (std::size_t i = service.greeting.size(); i > 0; --i) g.unsent.push_back(i - 1);
+      greetings_.push_back({static_cast<std::size_t>(shard),
+                            static_cast<int>(sockets.size()) - 1,
+                            end,
+                            service,
+                            {},
+                            {}});
     }
     packets_.push_back(open_switch_sockets(sockets, spec_.fabric.packets.mtu));
   }
@@ -209,7 +208,25 @@ class SwitchSetup {
 
   // ---- Greeting
 
+  // A scheme's greeting has a packet for every slot, or several that follow each other there: all
+  // ranks have the answers to one turn before the next one begins.
   void greet() {
+    std::size_t turns = 0;
+    for (const SchemeUse& u : cluster_.schemes()) {
+      if (!u.outside) continue;
+      const SwitchService service = *u.ends->switch_service();
+      turns = std::max(turns, (service.greeting.size() + service.slots - 1) / service.slots);
+    }
+    for (std::size_t turn = 0; turn < turns; ++turn) greet(turn);
+    log_info("the switch at ", spec_.network_switch.address, " has answered every rank");
+  }
+
+  void greet(std::size_t turn) {
+    for (Greeting& g : greetings_) {
+      const std::size_t slots = g.service.slots;
+      const std::size_t past = std::min((turn + 1) * slots, g.service.greeting.size());
+      for (std::size_t i = past; i > turn * slots; --i) g.unsent.push_back(i - 1);
+    }
     std::int64_t round_ns = kFirstRoundNs;
     std::uint64_t fewest = UINT64_MAX;
     for (int fruitless = 0;;) {
@@ -223,7 +240,6 @@ class SwitchSetup {
       if (fruitless == kPatience) give_up();
       round_ns = std::min(2 * round_ns, kLongestRoundNs);
     }
-    log_info("the switch at ", spec_.network_switch.address, " has answered every rank");
   }
 
   bool all_done() const {
@@ -316,11 +332,15 @@ class SwitchSetup {
       const auto left = g.unsent.size() + g.sent.size();
       throw Error(where + " does not answer: rank " + to_string(rank_of(g.end)) +
                       " has no result for " + std::to_string(left) + " of " +
-                      std::to_string(g.service.greeting.size()) +
+                      std::to_string(g.service.slots) +
                       " slots, and it sent to each several times; check that the switch runs, "
                       "serves this group's slots and addresses in packets of " +
                       std::to_string(g.service.elements) + " elements, and that UDP port " +
-                      std::to_string(g.service.port) + " passes",
+                      std::to_string(g.service.port) + " passes" +
+                      (spec_.network_switch.started()
+                           ? ""
+                           : "; a guarded switch that has served another run has to forget it "
+                             "first ('ghostrank switch reset')"),
                   ErrorKind::environment);
     }
     throw Error(where + " does not answer a rank of another process", ErrorKind::environment);

@@ -340,9 +340,9 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   if (outside_ && !use.helpers.empty() && (!use.outside || (many && !levels)))
     refuse("needs " + count_of_helpers(use) + " (" + std::string(name_of(use.helpers[0].kind)) +
            ") for a group of " + std::to_string(size) +
-           ", which the one switch of switch.target cannot play; use switch.target: model, or "
-           "groups of at most 32 nodes" +
-           (many ? ", or several switches: switch.leaves: 2 or more with switch.target: compiled "
+           ", which the one switch of switch.target cannot play; use switch.target: model" +
+           (many ? ", or groups of at most 32 nodes, or several switches: switch.leaves: 2 or more "
+                   "with switch.target: compiled "
                    "or dpdk, or leaves and a spine that run (docs/switch.md)"
                  : ""));
   if (use.outside && sw.leaves > 1 && !service->format.empty())

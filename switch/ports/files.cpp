@@ -17,14 +17,15 @@ struct Input {
 
 class Files final : public FramePorts {
  public:
+  // Opens all inputs first: where one cannot be read, no output has been emptied.
   explicit Files(const std::vector<PortName>& ports) {
     for (std::size_t p = 0; p < ports.size(); ++p) {
-      const PortName& port = ports[p];
-      writers_.push_back(port.out.empty() ? nullptr : std::make_unique<PcapWriter>(port.out));
-      if (port.in.empty()) continue;
-      Input input{static_cast<int>(p), std::make_unique<PcapReader>(port.in), {}};
+      if (ports[p].in.empty()) continue;
+      Input input{static_cast<int>(p), std::make_unique<PcapReader>(ports[p].in), {}};
       if (input.reader->next(input.next)) inputs_.push_back(std::move(input));
     }
+    for (const PortName& port : ports)
+      writers_.push_back(port.out.empty() ? nullptr : std::make_unique<PcapWriter>(port.out));
   }
 
   int count() const override { return static_cast<int>(writers_.size()); }

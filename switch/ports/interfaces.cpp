@@ -2,7 +2,11 @@
 //
 // The whole batch of arrived frames is switched before anything is sent, so results cost one system
 // call per port and batch. Frames that a full interface does not take are dropped, as a switch
-// does; SwitchML's workers then retransmit.
+// does; SwitchML's workers then retransmit. A frame longer than its interface's MTU is dropped,
+// too.
+//
+// The kernel takes the VLAN tag out of an arriving frame and gives it beside; here it is put back,
+// so that a frame leaves as it came.
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
@@ -24,7 +28,8 @@ namespace ghostrank::switchml {
 namespace {
 
 constexpr unsigned kBatch = 64;
-constexpr std::size_t kMostFrame = 9216;
+constexpr std::size_t kMostFrame = 9216, kTag = 4, kRoom = kTag + kMostFrame;
+constexpr std::size_t kTagAt = 12;  // behind both MAC addresses
 constexpr int kSocketBuffer = 8 << 20;
 
 // A classic BPF program that tells the kernel which of `shards` sockets gets a frame: SwitchML's
@@ -70,6 +75,7 @@ class Interface {
     setsockopt(fd(), SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
     const int yes = 1;
     setsockopt(fd(), SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
+    setsockopt(fd(), SOL_PACKET, PACKET_AUXDATA, &yes, sizeof yes);
     packet_mreq promiscuous{};
     promiscuous.mr_ifindex = address.sll_ifindex;
     promiscuous.mr_type = PACKET_MR_PROMISC;
@@ -77,8 +83,8 @@ class Interface {
     if (bind(fd(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
       fail("interface '" + name + "' cannot be bound");
     for (unsigned i = 0; i < kBatch; ++i) {
-      point(in_, i, kMostFrame);
-      point(out_, i, 0);
+      point(in_, i, kTag, kMostFrame);
+      point(out_, i, 0, 0);
     }
   }
   int fd() const { return fd_.get(); }
@@ -104,6 +110,10 @@ class Interface {
   // Receives at most a batch; returns how many frames. Throws std::system_error if the interface is
   // gone; one that is only down may come up again.
   unsigned receive() {
+    for (unsigned i = 0; i < kBatch; ++i) {
+      in_.messages[i].msg_hdr.msg_control = beside_[i].bytes.data();
+      in_.messages[i].msg_hdr.msg_controllen = beside_[i].bytes.size();
+    }
     const int n = recvmmsg(fd(), in_.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     // The kernel reports going down once, ahead of the frames that arrived before, and does not
     // report removal: after that, call is_gone() whenever no frame is there.
@@ -112,19 +122,30 @@ class Interface {
       throw std::system_error(ENODEV, std::generic_category(), "interface '" + name_ + "' is gone");
     return n < 0 ? 0 : static_cast<unsigned>(n);
   }
-  std::span<const std::byte> frame(unsigned i) const {
-    return {in_.bytes.get() + i * kMostFrame, in_.messages[i].msg_len};
+  // A frame of the last batch; asked for once.
+  std::span<const std::byte> frame(unsigned i) {
+    std::byte* const at = in_.bytes.get() + i * kRoom;
+    const std::size_t bytes = in_.messages[i].msg_len;
+    const tpacket_auxdata facts = facts_of(in_.messages[i].msg_hdr);
+    if ((facts.tp_status & TP_STATUS_VLAN_VALID) == 0 || bytes < kTagAt) return {at + kTag, bytes};
+    std::memmove(at, at + kTag, kTagAt);
+    const bool named = (facts.tp_status & TP_STATUS_VLAN_TPID_VALID) != 0;
+    store16(at + kTagAt, named ? facts.tp_vlan_tpid : std::uint16_t{ETH_P_8021Q});
+    store16(at + kTagAt + 2, facts.tp_vlan_tci);
+    return {at, kTag + bytes};
   }
 
   std::byte* room(std::size_t bytes) {
     if (waiting_ == kBatch) flush();
     out_.vectors[waiting_].iov_len = bytes;
-    return out_.bytes.get() + waiting_++ * kMostFrame;
+    return out_.bytes.get() + waiting_++ * kRoom;
   }
   void flush() {
     for (unsigned sent = 0; sent < waiting_;) {
       const int n = sendmmsg(fd(), out_.messages.data() + sent, waiting_ - sent, MSG_DONTWAIT);
-      if (n <= 0 && errno != EINTR) {
+      if (n <= 0 && errno == EMSGSIZE) {
+        ++sent;
+      } else if (n <= 0 && errno != EINTR) {
         if (errno == ENETDOWN || errno == ENXIO) was_down_ = true;  // receive() will not see it
         break;
       }
@@ -137,12 +158,23 @@ class Interface {
   struct Batch {
     std::array<mmsghdr, kBatch> messages{};
     std::array<iovec, kBatch> vectors{};
-    std::unique_ptr<std::byte[]> bytes = std::make_unique<std::byte[]>(kBatch * kMostFrame);
+    std::unique_ptr<std::byte[]> bytes = std::make_unique<std::byte[]>(kBatch * kRoom);
   };
-  static void point(Batch& batch, unsigned i, std::size_t bytes) {
-    batch.vectors[i] = {batch.bytes.get() + i * kMostFrame, bytes};
+  struct alignas(cmsghdr) Beside {
+    std::array<std::byte, CMSG_SPACE(sizeof(tpacket_auxdata))> bytes;
+  };
+  static void point(Batch& batch, unsigned i, std::size_t at, std::size_t bytes) {
+    batch.vectors[i] = {batch.bytes.get() + i * kRoom + at, bytes};
     batch.messages[i].msg_hdr.msg_iov = &batch.vectors[i];
     batch.messages[i].msg_hdr.msg_iovlen = 1;
+  }
+  static tpacket_auxdata facts_of(msghdr& message) {
+    tpacket_auxdata facts{};
+    const cmsghdr* const beside = CMSG_FIRSTHDR(&message);
+    if (beside != nullptr && beside->cmsg_level == SOL_PACKET &&
+        beside->cmsg_type == PACKET_AUXDATA)
+      std::memcpy(&facts, CMSG_DATA(beside), sizeof facts);
+    return facts;
   }
   bool is_gone() const {
     sockaddr_ll address{};
@@ -157,6 +189,7 @@ class Interface {
   std::string name_;
   Fd fd_;
   Batch in_, out_;
+  std::array<Beside, kBatch> beside_{};  // what the kernel says of each frame of in_
   unsigned waiting_ = 0;
   bool was_down_ = false;
 };

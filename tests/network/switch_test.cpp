@@ -155,6 +155,24 @@ TEST_F(ForeignSwitch, IsRefusedWhereItHasNoFreeSlotsOrAnotherFormat) {
   lab->stop(sw);
 }
 
+// Its rounds of an earlier run have the numbers of the next one's first packets.
+TEST_F(ForeignSwitch, IsRefusedWhereItHoldsSumsOfAnotherRun) {
+  turn_offloads_off();
+  const pid_t sw = start_switch("compiled", true);
+  const auto small = [&](const std::string& type) {
+    return play(job(type,
+                    " -s switch.target=external -s switch.mac=02:00:00:00:ff:01 "
+                    "-s run.iterations=1 -s run.warmup=0 "
+                    "-s 'model.layers=[{name: a, parameters: [70]}]'"));
+  };
+  EXPECT_EQ(small("int32"), 0) << said();
+  EXPECT_EQ(small("float32"), 3) << said();
+  EXPECT_NE(said().find("('ghostrank switch reset')"), std::string::npos) << said();
+  EXPECT_EQ(shell(GHOSTRANK_BINARY " switch reset --socket " + socket() + " a"), 0);
+  EXPECT_EQ(small("float32"), 0) << said();
+  lab->stop(sw);
+}
+
 // The switch is killed and started again while the run plays. The messages by which ranks agree
 // pass the same switch.
 class KilledSwitch : public ForeignSwitch, public ::testing::WithParamInterface<const char*> {};
@@ -371,6 +389,12 @@ TEST_F(SwitchedHosts, NameSlotsThatTheSwitchDoesNotHave) {
   } else {
     EXPECT_EQ(status, 0) << said();
   }
+}
+
+// A smaller group would change nothing.
+TEST_F(SwitchedHosts, NameASchemeThatNoRealSwitchPlays) {
+  EXPECT_EQ(play(job("int32", " -s collectives.allreduce=atp")), 2);
+  EXPECT_TRUE(said().ends_with("use switch.target: model\n")) << said();
 }
 
 TEST_F(SwitchedHosts, EndTheirSwitchWhenTheyAreKilled) {

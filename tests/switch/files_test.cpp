@@ -149,6 +149,13 @@ TEST_F(SwitchOnFiles, ServesTheLastSlot) {
   play({.elements = 32, .slots = 2, .repeat = 0.2, .first_slot = kMaxSlots - 2});
 }
 
+TEST_F(SwitchOnFiles, LeavesOutputsAloneWhereAnInputIsMissing) {
+  PcapWriter(out(0)).finish();
+  fs::resize_file(out(0), 1000);
+  EXPECT_THROW(open_files({{{}, {}, out(0)}, {{}, in(1), {}}}), std::runtime_error);
+  EXPECT_EQ(fs::file_size(out(0)), 1000);
+}
+
 TEST_F(SwitchOnFiles, TellsFilesFromInterfaces) {
   EXPECT_EQ(port_named("eth0").interface, "eth0");
   EXPECT_FALSE(port_named("eth0").xdp);

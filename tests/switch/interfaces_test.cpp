@@ -1,5 +1,6 @@
 // The compiled switch on real interfaces: four namespaces with a veth pair each, whose other ends
 // the switch holds. Workers are packet sockets of this process. Skipped without root.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -137,6 +138,53 @@ TEST(SwitchOnInterfaces, EndAlsoIfASendHeardOfIt) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       },
       std::system_error);
+}
+
+// The kernel takes the tag out of a frame that arrives, and tells it beside.
+TEST(SwitchOnInterfaces, LeaveFramesTheirVlanTags) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+  const Namespaces net;
+  if (!net.made()) GTEST_SKIP() << "network namespaces cannot be made here";
+  const auto ports = net.inside(-1, [] { return open_interfaces({{"p0", {}, {}}}); });
+  const int fd = net.inside(0, packet_socket);
+  const Bytes plain = chunk(0, 0, 0, 0, 64);
+  for (const std::uint16_t kind : {std::uint16_t{0x8100}, std::uint16_t{0x88a8}}) {
+    Bytes tagged = plain;
+    Bytes tag(4);
+    store16(tag.data(), kind);
+    store16(tag.data() + 2, 0x6005);
+    tagged.insert(tagged.begin() + 12, tag.begin(), tag.end());
+    for (const Bytes& frame : {tagged, plain}) {
+      ASSERT_EQ(write(fd, frame.data(), frame.size()), std::ssize(frame));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      int alike = 0;
+      for (Arrival arrival; ports->next(arrival);)
+        alike += std::ranges::equal(arrival.frame, frame) ? 1 : 0;
+      EXPECT_EQ(alike, 1) << std::hex << kind << ", " << frame.size();
+    }
+  }
+  close(fd);
+}
+
+// The frames behind one that the interface does not take still leave.
+TEST(SwitchOnInterfaces, DropAFrameThatIsTooLongAlone) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+  const Namespaces net;
+  if (!net.made()) GTEST_SKIP() << "network namespaces cannot be made here";
+  const auto ports = net.inside(-1, [] { return open_interfaces({{"p0", {}, {}}}); });
+  const int fd = net.inside(0, packet_socket);
+  const Bytes frame = chunk(0, 0, 0, 0, 64);
+  const auto send = [&](std::size_t bytes) {
+    std::byte* const room = ports->frame(0, bytes);
+    std::memset(room, 0, bytes);
+    std::memcpy(room, frame.data(), frame.size());
+  };
+  for (const std::size_t bytes : {frame.size(), std::size_t{5000}, frame.size(), std::size_t{5000}})
+    send(bytes);
+  ports->flush();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(receive(fd), frame) << i;
+  EXPECT_TRUE(receive(fd, 100).empty());
+  close(fd);
 }
 
 TEST(SwitchOnInterfaces, DealsSlotsOutToCores) {

@@ -174,8 +174,9 @@ std::vector<std::string> row_of(const Seen& seen, std::uint64_t began_ns,
                          : "chunk");
   if (packet.elements == 0) row.back() += ", a credit";
   row.push_back(switchml::text_of_ip(packet.source.ip));
-  for (const int n : {int{packet.slot}, int{packet.set}, static_cast<int>(packet.id),
-                      int{packet.e0}, int{packet.e1}})
+  for (const std::int64_t n :
+       {std::int64_t{packet.slot}, std::int64_t{packet.set}, std::int64_t{packet.id},
+        std::int64_t{packet.e0}, std::int64_t{packet.e1}})
     row.push_back(std::to_string(n));
   row.push_back(packet.elements == 0 ? "" : elements_of(packet.values, packet.elements));
   return row;

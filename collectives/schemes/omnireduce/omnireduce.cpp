@@ -58,11 +58,13 @@ class OmniReduce final : public Ends {
                           "omnireduce"};
     service.rails[0].resize(size());
     std::iota(service.rails[0].begin(), service.rails[0].end(), 0);
-    for (int slot = 0; slot < options().slots; ++slot)
-      service.greeting.push_back({.index = setup_.owner_of(slot).index | omnireduce::kSetBit,
-                                  .type = DataType::int32,
-                                  .elements = static_cast<std::uint64_t>(options().block),
-                                  .words = kGreetingWords});
+    // In both sets, since a switch that holds rounds of another run may do so in one.
+    for (const unsigned set : {0u, unsigned{omnireduce::kSetBit}})
+      for (int slot = 0; slot < options().slots; ++slot)
+        service.greeting.push_back({.index = setup_.owner_of(slot).index | set,
+                                    .type = DataType::int32,
+                                    .elements = static_cast<std::uint64_t>(options().block),
+                                    .words = kGreetingWords});
     return service;
   }
   std::string_view p4_program() const override {

@@ -62,8 +62,10 @@ class SwitchMl final : public MemberEnds {
   }
 
   const WireFormat* wire_format() const override { return &switchml::packets(); }
-  // The greeting is a round in set 1: after it every worker has its mark in set 1 and none in set
-  // 0, so that set 0 is free for the first chunk in each slot.
+  // The greeting is a round in set 0, and one in set 1: after it every worker has its mark in set 1
+  // and none in set 0, so that set 0 is free for the first chunk in each slot. A guarded switch
+  // that holds later rounds, of another run, does not answer; in set 0 it may hold some alone,
+  // which the first chunks would be taken for.
   std::optional<SwitchService> switch_service() const override {
     if (layout_->racks.racks == 0) return std::nullopt;
     const SwitchMlOptions& options = layout_->options;
@@ -76,14 +78,14 @@ class SwitchMl final : public MemberEnds {
                           {}};
     for (int rail = 0; rail < layout_->rails.rails(); ++rail)
       service.rails.push_back(layout_->rails.workers(rail));
-    for (int slot = 0; slot < options.slots; ++slot)
-      service.greeting.push_back(
-          {.tag = static_cast<std::uint8_t>(Reach::everyone),
-           .call = kGreetingJob,
-           .index = (options.first_slot + slot) | unsigned{switchml::kSetBit},
-           .type = DataType::int32,
-           .elements = static_cast<std::uint64_t>(options.elements),
-           .words = kGreetingWords});
+    for (const unsigned set : {0u, unsigned{switchml::kSetBit}})
+      for (int slot = 0; slot < options.slots; ++slot)
+        service.greeting.push_back({.tag = static_cast<std::uint8_t>(Reach::everyone),
+                                    .call = kGreetingJob,
+                                    .index = (options.first_slot + slot) | set,
+                                    .type = DataType::int32,
+                                    .elements = static_cast<std::uint64_t>(options.elements),
+                                    .words = kGreetingWords});
     return service;
   }
   std::string_view p4_program() const override { return "switch/p4/dpdk.p4"; }

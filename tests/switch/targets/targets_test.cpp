@@ -403,6 +403,17 @@ TEST_P(SwitchTargets, TreatHostileAndOrdinaryFramesAlike) {
   expect_alike(100);
 }
 
+// The compiled switch forwards a frame for which DPDK has no room.
+TEST_P(SwitchTargets, CountFramesThatAreTooLong) {
+  plan(job("a", GetParam(), 0, {0, 1}));
+  Bytes frame(2049);
+  std::memcpy(frame.data(), worker(1, 1).mac.data(), 6);
+  input({{2, frame}});
+  EXPECT_EQ(play("compiled")[1].size(), 1u);
+  EXPECT_TRUE(play("dpdk")[1].empty());
+  EXPECT_NE(counted("dpdk").find("\"malformed\":1,"), std::string::npos) << counted("dpdk");
+}
+
 // A leaf switch: sums go up, results come down.
 TEST_P(SwitchTargets, ActAsALeafAlike) {
   const int elements = GetParam();

@@ -230,6 +230,17 @@ TEST(SwitchShow, KeepsResultsOfOneTimeApart) {
   for (const PortName& port : ports) std::filesystem::remove(port.out);
 }
 
+TEST(SwitchShow, NumbersPacketsWithoutSign) {
+  const std::string file = testing::TempDir() + "show." + std::to_string(getpid()) + ".last";
+  PcapWriter in(file);
+  switchml::Bytes frame = switchml::chunk(0, 1, 0, 7, 32);
+  switchml::store32(frame.data() + switchml::kUdpHeaderBytes + 2, 0xffffffff);
+  std::memcpy(in.frame(0, frame.size()), frame.data(), frame.size());
+  in.finish();
+  EXPECT_THAT(switch_show({{{}, file, {}}}, 1), HasSubstr(" 4294967295 "));
+  std::filesystem::remove(file);
+}
+
 // Two workers; worker 1 has no block to send.
 TEST(SwitchShow, ReadsBlocksOfOmniReduce) {
   using namespace switchml;

@@ -250,7 +250,8 @@ switchml::SwitchCounters DpdkSwitch::counters() {
     c.received_bytes = port.at("received_bytes");
     c.sent = port.at("sent");
     c.sent_bytes = port.at("sent_bytes");
-    c.malformed = port.at("short").get<std::uint64_t>() + counted(0);
+    c.malformed = port.at("short").get<std::uint64_t>() + port.at("overlong").get<std::uint64_t>() +
+                  counted(0);
     c.strangers = counted(1);
     c.lost = counted(2);
     c.unknown = counted(3);
