@@ -33,6 +33,15 @@ TEST(Table, AlignsNamesInWideCharacters) {
             "layer   3\n");
 }
 
+// As file systems of macOS have them.
+TEST(Table, AlignsNamesWithMarksOfTheirOwn) {
+  const Table table{{{"name"}, {"n"}}, {{"e\u0301te\u0301", "1"}, {"mid", "2"}}};
+  EXPECT_EQ(render(table),
+            "name  n\n"
+            "e\u0301te\u0301   1\n"
+            "mid   2\n");
+}
+
 TEST(Table, PadsShortRowsAndLeavesNoTrailingBlanks) {
   const Table table{{{"a"}, {"b"}}, {{"x"}, {"y", "z"}}};
   EXPECT_EQ(render(table, 2), "  a  b\n  x\n  y  z\n");

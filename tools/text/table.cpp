@@ -2,8 +2,8 @@
 #include "tools/text/table.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
+#include <initializer_list>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <utility>
@@ -48,20 +48,21 @@ char32_t first_character(std::string_view utf8) {
   return character;
 }
 
-// Whether terminals show it two columns wide: Chinese, Japanese, Korean, full-width forms, emoji.
-bool is_wide(char32_t c) {
-  constexpr std::array<std::pair<char32_t, char32_t>, 10> kWide{{{0x1100, 0x115f},
-                                                                 {0x2e80, 0x303e},
-                                                                 {0x3041, 0xa4cf},
-                                                                 {0xac00, 0xd7a3},
-                                                                 {0xf900, 0xfaff},
-                                                                 {0xfe30, 0xfe6f},
-                                                                 {0xff01, 0xff60},
-                                                                 {0xffe0, 0xffe6},
-                                                                 {0x1f300, 0x1faff},
-                                                                 {0x20000, 0x3fffd}}};
-  return std::any_of(kWide.begin(), kWide.end(),
+using Ranges = std::initializer_list<std::pair<char32_t, char32_t>>;
+
+bool is_in(const Ranges& ranges, char32_t c) {
+  return std::any_of(ranges.begin(), ranges.end(),
                      [&](const auto& range) { return range.first <= c && c <= range.second; });
+}
+
+// How wide terminals show it: two columns of Chinese, Japanese, Korean, full-width forms and emoji,
+// none of marks on the character before, and of what joins characters.
+int columns_of(char32_t c) {
+  const Ranges wide{{0x1100, 0x115f},   {0x2e80, 0x303e},  {0x3041, 0xa4cf}, {0xac00, 0xd7a3},
+                    {0xf900, 0xfaff},   {0xfe30, 0xfe6f},  {0xff01, 0xff60}, {0xffe0, 0xffe6},
+                    {0x1f300, 0x1faff}, {0x20000, 0x3fffd}};
+  const Ranges none{{0x300, 0x36f}, {0x200b, 0x200f}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}};
+  return is_in(wide, c) ? 2 : is_in(none, c) ? 0 : 1;
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ bool is_wide(char32_t c) {
 int display_width(std::string_view utf8) {
   int width = 0;
   for (std::size_t i = 0; i < utf8.size(); ++i)
-    if (!continues(utf8[i])) width += is_wide(first_character(utf8.substr(i))) ? 2 : 1;
+    if (!continues(utf8[i])) width += columns_of(first_character(utf8.substr(i)));
   return width;
 }
 

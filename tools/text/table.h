@@ -41,7 +41,7 @@ struct Fact {
 };
 std::string render(const std::vector<Fact>& facts, int indent = 0);
 
-// Columns of a terminal: two for a wide character, as 日, else one.
+// Columns of a terminal: two for a wide character, as 日, none for a mark on another, else one.
 int display_width(std::string_view utf8);
 
 // The text with a '?' for each control character but ends of lines and tabs, so that a name in it
