@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/step_trial.h"
+#include "emulator/verify/call_content.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/play.h"
 #include "tests/layers_job.h"
@@ -155,6 +156,14 @@ TEST(CompressedStep, KnowsWhenTensorsAreReadyAndChangesTheirPayloads) {
       if (op.kind == Op::Kind::collective && compressed_tensor(changed, op))
         bytes.push_back(op.count * bytes_of(op.dtype));
   EXPECT_EQ(bytes, (std::vector<std::uint64_t>{8 * 500, 8 * 50, 8 * 600}));
+}
+
+// Elements times bytes have more than 64 bits.
+TEST(AdaptiveRatios, CountWhatHugeTensorsSend) {
+  const LoadedJob loaded = test::load_text(job("method: topk"));
+  const std::uint64_t elements = 8'000'000'000;
+  EXPECT_EQ(kept_in(*loaded.spec.compression, elements, 8 * (elements / 2)), elements / 2);
+  EXPECT_EQ(kept_in(*loaded.spec.compression, 3000, 8 * 7), 7u);
 }
 
 // Its pace holds back its own messages, not those of the gradients.
