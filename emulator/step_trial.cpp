@@ -34,7 +34,7 @@ Result play_one_step(const LoadedJob& job, const Workload& workload) {
 StepTrial::StepTrial(const LoadedJob& job, const Workload& workload)
     : job_(alone_in_virtual_time(job)),
       workload_(workload),
-      step_(compressed_step(workload)),
+      step_(compressed_step(job.spec, workload)),
       rates_(job.spec.cluster.nic_rates) {}
 
 StepTrial::Played StepTrial::play(double at, const std::vector<double>& ratios) {

@@ -29,7 +29,7 @@ std::string percent(double share) {
 AdaptiveRatios::AdaptiveRatios(const JobSpec& spec, const Workload& planned)
     : spec_(spec),
       planned_(planned),
-      step_(compressed_step(planned)),
+      step_(compressed_step(spec, planned)),
       workload_(with_ladder(spec, planned, step_)) {}
 
 void AdaptiveRatios::begin(double dilation) {

@@ -1,9 +1,12 @@
 #include "emulator/adapt/compressed_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <string>
+
+#include "profiles/planners/compression/times.h"
 
 namespace ghostrank {
 namespace {
@@ -32,7 +35,7 @@ bool exchanges(const Workload& workload, const OpList& stream) {
 
 }  // namespace
 
-CompressedStep compressed_step(const Workload& workload) {
+CompressedStep compressed_step(const JobSpec& spec, const Workload& workload) {
   const Program& program = workload.roles.front().iterations[steady_program(workload)];
   CompressedStep step;
   // When the compute stream records each event; it may record one again after a wait took it.
@@ -44,6 +47,8 @@ CompressedStep compressed_step(const Workload& workload) {
     if (op.kind == Op::Kind::record) recorded[op.event].push_back(now);
   }
   step.compute = now;
+  const double staged_call = 1e-9 * staging_time_ns(*spec.compression, 0);
+  step.staged_byte = 1e-9 * staging_time_ns(*spec.compression, workload.ranks - 1) - staged_call;
   for (std::size_t s = 1; s < program.streams.size(); ++s) {
     if (!exchanges(workload, program.streams[s])) continue;
     for (const Op& op : program.streams[s]) {
@@ -53,7 +58,8 @@ CompressedStep compressed_step(const Workload& workload) {
         recorded[op.event].pop_front();
         step.computed = std::max(step.computed, part.seconds);
       } else if (op.kind == Op::Kind::compute) {
-        part = {StreamPart::Kind::compute, seconds_of(op.duration), 0};
+        const bool stages = program.labels[op.label] == kStaging;
+        part = {StreamPart::Kind::compute, stages ? staged_call : seconds_of(op.duration), 0};
       } else if (const CompressedTensor* tensor = compressed_tensor(workload, op)) {
         part = {StreamPart::Kind::send, 0, step.calls.size()};
         step.calls.push_back({op.tensor, tensor->elements});
@@ -73,12 +79,18 @@ Program with_ratios(const JobSpec& spec, const Workload& workload, const Compres
     counts[step.calls[c].tensor] =
         spec.compression->method->size(step.calls[c].elements, options_at(spec, ratios[c]));
   Program changed = program;
-  for (OpList& stream : changed.streams)
+  for (OpList& stream : changed.streams) {
+    double received = 0;  // bytes, by the call before
     stream = stream.changed([&](Op op) {
-      if (op.kind == Op::Kind::collective && compressed_tensor(workload, op))
+      if (op.kind == Op::Kind::collective && compressed_tensor(workload, op)) {
         op.count = counts.at(op.tensor);
+        received = static_cast<double>(op.count * bytes_of(op.dtype)) * (workload.ranks - 1);
+      }
+      if (op.kind == Op::Kind::compute && received > 0 && program.labels[op.label] == kStaging)
+        op.duration = std::llround(1e3 * staging_time_ns(*spec.compression, received));
       return op;
     });
+  }
   return changed;
 }
 

@@ -31,10 +31,13 @@ struct CompressedStep {
   std::vector<StreamPart> stream;
   double computed = 0;  // when the last wait passes: the backward pass and all before it have ended
   double compute = 0;   // the compute stream alone, the optimizer included
+  // What a rank's host adds to each byte of its payload's size, as it stages those of the others
+  // (compression.gather_ns); not part of `stream`.
+  double staged_byte = 0;
 };
 
 // Returns the steady step of a plan by ddp. Requires a job that compresses.
-CompressedStep compressed_step(const Workload& workload);
+CompressedStep compressed_step(const JobSpec& spec, const Workload& workload);
 
 // Returns `program`, the step's program with any ratios, with ratios[i] for step.calls[i].
 Program with_ratios(const JobSpec& spec, const Workload& workload, const CompressedStep& step,

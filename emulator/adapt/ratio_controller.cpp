@@ -69,32 +69,37 @@ double RatioController::bytes(std::span<const double> ratios) const {
   return sum;
 }
 
+double RatioController::seconds_of(const SentTensor& call, double ratio) const {
+  return call_ + (byte_ + step_.staged_byte) * payload_(call, ratio);
+}
+
 double RatioController::end(std::span<const double> ratios) const {
   double now = 0;
   for (const StreamPart& part : step_.stream) {
     if (part.kind == StreamPart::Kind::wait) now = std::max(now, part.seconds);
     if (part.kind == StreamPart::Kind::compute) now += part.seconds;
     if (part.kind == StreamPart::Kind::send)
-      now += call_ + byte_ * payload_(step_.calls[part.call], ratios[part.call]);
+      now += seconds_of(step_.calls[part.call], ratios[part.call]);
   }
   return now;
 }
 
 void RatioController::fill_gaps(std::vector<double>& ratios) const {
-  if (byte_ <= 0) return;
+  const double byte = byte_ + step_.staged_byte;
+  if (byte <= 0) return;
   double now = 0;
   const StreamPart* last = nullptr;  // the call before
   for (const StreamPart& part : step_.stream) {
     if (part.kind == StreamPart::Kind::compute) now += part.seconds;
     if (part.kind == StreamPart::Kind::send) {
-      now += call_ + byte_ * payload_(step_.calls[part.call], ratios[part.call]);
+      now += seconds_of(step_.calls[part.call], ratios[part.call]);
       last = &part;
     }
     if (part.kind != StreamPart::Kind::wait) continue;
     if (last && now < part.seconds) {
       const SentTensor& call = step_.calls[last->call];
       double& ratio = ratios[last->call];
-      ratio = ratio_for(call, payload_(call, ratio) + (part.seconds - now) / byte_, ratio);
+      ratio = ratio_for(call, payload_(call, ratio) + (part.seconds - now) / byte, ratio);
     }
     now = std::max(now, part.seconds);
     last = nullptr;

@@ -5,6 +5,7 @@
 //      and at ten times that, tell `call` and `byte` apart. Later `byte` is that of the last step,
 //      because we expect the network to be as fast as it was then. `call` only falls: when a step's
 //      calls took less than `call` each.
+//      What the host adds to a byte that it stages is known, and added to `byte`.
 //   2. One ratio for all tensors: the largest with which the exchanges end in time (by bisection;
 //      what the stream computes and waits for is known from the plan).
 //   3. Wherever the stream would then wait for the next gradients, the tensor sent before the gap
@@ -41,6 +42,8 @@ class RatioController {
  private:
   void learn(double seconds_of_calls);
   std::vector<double> wanted() const;
+  // Of a call, and of the host that stages what it brings.
+  double seconds_of(const SentTensor& call, double ratio) const;
   double end(std::span<const double> ratios) const;
   double bytes(std::span<const double> ratios) const;
   void fill_gaps(std::vector<double>& ratios) const;

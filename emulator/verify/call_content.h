@@ -66,7 +66,9 @@ inline std::uint64_t kept_in(const CompressionSpec& compression, std::uint64_t e
                              std::uint64_t payload) {
   CompressionOptions all = compression.options;
   all.ratio = 1;
-  return elements * payload / compression.method->size(elements, all);
+  __extension__ using Wide = unsigned __int128;  // billions of elements, times their bytes
+  return static_cast<std::uint64_t>(Wide{elements} * payload /
+                                    compression.method->size(elements, all));
 }
 
 // The job's options with the tensor's shape. `tensor` must outlive the result.

@@ -112,16 +112,13 @@ class Pass {
     check_rank(tensor);
     auto& known = workload_.compressed;
     if (std::find(known.begin(), known.end(), tensor) == known.end()) known.push_back(tensor);
-    const bool gathers = method_.exchange == Func::all_gather;
     const CompressionTime time = compression_time(*spec_.compression, op.count);
     out.push_back(
         delay("compress", time.compress_ns + memory_time_ns(spec_.compression->memory, op.count)));
     const double received =
         method_.measure ? exchange_measured(op, tensor, out) : exchange_fixed(op, tensor, out);
-    if (const double staging =
-            1e3 * spec_.compression->gather_us + received * spec_.compression->gather_ns;
-        gathers && staging > 0)
-      out.push_back(delay("stage", staging));
+    if (const double staging = staging_time_ns(*spec_.compression, received); staging > 0)
+      out.push_back(delay(std::string(kStaging), staging));
     out.push_back(delay("decompress", decompressed(op.count, time)));
   }
 

@@ -83,6 +83,11 @@ bool names_shipped_costs(const std::string& text) {
   return !is_text(text) && text.find('/') == std::string::npos && !text.ends_with(kExtension);
 }
 
+double staging_time_ns(const CompressionSpec& spec, double received) {
+  if (spec.method->exchange != Func::all_gather) return 0;
+  return 1e3 * spec.gather_us + received * spec.gather_ns;
+}
+
 double memory_time_ns(Memory memory, std::uint64_t elements) {
   const MemoryWork work = work_of(memory);
   return work.passes * kMemoryPassNs * static_cast<double>(elements) +

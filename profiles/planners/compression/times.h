@@ -16,6 +16,12 @@
 
 namespace ghostrank {
 
+// The label of what a host adds to a gathering of payloads.
+inline constexpr std::string_view kStaging = "stage";
+
+// Nanoseconds that it takes where a rank receives so many bytes of them; 0 where none are gathered.
+double staging_time_ns(const CompressionSpec& spec, double received);
+
 // Nanoseconds that a rank's gradient memory takes, besides compression, for so many elements.
 double memory_time_ns(Memory memory, std::uint64_t elements);
 

@@ -1,6 +1,7 @@
 // The controller of ratios on a network that is a formula, what it knows of a planned step, and
 // jobs that it plays.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/step_trial.h"
+#include "emulator/verify/call_content.h"
 #include "profiles/planners/plan.h"
 #include "tests/emulator/play.h"
 #include "tests/layers_job.h"
@@ -136,7 +138,7 @@ std::string job(const std::string& compression, const std::string& framework = "
 TEST(CompressedStep, KnowsWhenTensorsAreReadyAndChangesTheirPayloads) {
   const LoadedJob loaded = test::load_text(job("method: topk, ratio: 0.1, merge: tensor"));
   const Workload workload = plan_workload(loaded.spec);
-  const CompressedStep step = compressed_step(workload);
+  const CompressedStep step = compressed_step(loaded.spec, workload);
   ASSERT_EQ(step.calls.size(), 3u);
   std::vector<std::uint64_t> elements;
   for (const SentTensor& call : step.calls) elements.push_back(call.elements);
@@ -157,13 +159,56 @@ TEST(CompressedStep, KnowsWhenTensorsAreReadyAndChangesTheirPayloads) {
   EXPECT_EQ(bytes, (std::vector<std::uint64_t>{8 * 500, 8 * 50, 8 * 600}));
 }
 
+// A host stages what its ranks receive, whatever the ratio that the step was planned with.
+TEST(CompressedStep, HostsStageWhatStepsSend) {
+  const std::string staged = "method: topk, merge: model, gather_us: 7, gather_ns: 50, ratio: ";
+  const LoadedJob loaded = test::load_text(job(staged + "0.01"), {"fabric.kind=virtual"});
+  const Workload workload = plan_workload(loaded.spec);
+  const CompressedStep step = compressed_step(loaded.spec, workload);
+  EXPECT_NEAR(step.staged_byte, 2 * 50e-9, 1e-18);  // of two other ranks
+  double staging = 0;
+  for (const StreamPart& part : step.stream)
+    if (std::abs(part.seconds - 7e-6) < 1e-12) staging += part.seconds;
+  EXPECT_NEAR(staging, 7e-6, 1e-12);  // without what bytes add
+
+  const std::vector<Ratios> all{{0.5}};
+  const double seconds = testing::play(loaded, with_ratios(loaded.spec, workload, step, all))
+                             .iterations.back()
+                             .seconds;
+  const LoadedJob half = test::load_text(job(staged + "0.5"), {"fabric.kind=virtual"});
+  const Workload planned = plan_workload(half.spec);
+  EXPECT_NEAR(seconds, testing::play(half, planned).iterations.back().seconds, 1e-9);
+}
+
+TEST(RatioController, LeavesTimeToStage) {
+  CompressedStep step = three();
+  step.staged_byte = 3e-9;
+  RatioController controller(step, {0.002, 1e-4, 1}, payload);
+  const Network network;
+  settle(controller, network);
+  Network staged = network;
+  staged.byte += step.staged_byte;
+  const Ratios& ratios = controller.ratios();
+  EXPECT_LE(staged.end(ratios), 0.032 + 1e-9);
+  EXPECT_GT(ratios[2] * kRung, 0.9e-3 / 32e-3);
+  EXPECT_GT(ratios[0] * kRung, 8.9e-3 / 32e-3);
+}
+
+// Elements times bytes have more than 64 bits.
+TEST(AdaptiveRatios, CountWhatHugeTensorsSend) {
+  const LoadedJob loaded = test::load_text(job("method: topk"));
+  const std::uint64_t elements = 8'000'000'000;
+  EXPECT_EQ(kept_in(*loaded.spec.compression, elements, 8 * (elements / 2)), elements / 2);
+  EXPECT_EQ(kept_in(*loaded.spec.compression, 3000, 8 * 7), 7u);
+}
+
 // Its pace holds back its own messages, not those of the gradients.
 TEST(CompressedStep, LeavesOutBackground) {
   const auto stream_with = [](const std::string& background) {
     const LoadedJob loaded = test::load_text(job("method: topk, ratio: 0.1, merge: tensor"),
                                              {"background=" + background});
     std::vector<std::pair<StreamPart::Kind, double>> parts;
-    for (const StreamPart& part : compressed_step(plan_workload(loaded.spec)).stream)
+    for (const StreamPart& part : compressed_step(loaded.spec, plan_workload(loaded.spec)).stream)
       parts.emplace_back(part.kind, part.seconds);
     return parts;
   };

@@ -252,7 +252,11 @@ std::string bottleneck_of(const AbRun& run, const Json& servers, const JobSpec& 
   const std::string resource = helper > nic ? "switch" : "link";
   if (link >= kSaturated && link >= compute) return resource;
   if (compute >= kSaturated) return "compute";
-  return link >= kExplains * exposed ? resource : "latency";
+  if (link >= kExplains * exposed) return resource;
+  // Devices compress on the stream of the calls: exposed, and none of the calls' time.
+  const bool compresses = spec.compression && run.collective_seconds &&
+                          *run.collective_seconds < (1 - kExplains) * exposed * step;
+  return compresses ? "compute" : "latency";
 }
 
 // BytePS's theorem, which needs NICs of one rate and is of whole gradients.
