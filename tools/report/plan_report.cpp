@@ -353,6 +353,11 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
     facts.notes.emplace_back(
         "payloads differ from step to step: traffic is the mean of the measured iterations, "
         "programs are those of the last one");
+  if (job.spec.compression && job.spec.compression->adapts)
+    facts.notes.emplace_back(
+        "compression.budget_ms: traffic is that of compression.least_ratio; steps send as much "
+        "more "
+        "as the network carries in time");
   for (std::string& note : estimate_notes(facts.traffic)) facts.notes.push_back(std::move(note));
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
   if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;

@@ -522,6 +522,7 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   spec.exchange = exchange;
   spec.min_bytes = in.integer("compression.min_bytes");
   spec.adapts = read_limits(in, method, exchange);
+  if (spec.adapts) spec.options.ratio = spec.adapts->least;  // a plan has what every step sends
   if (spec.merge == Merge::matrices && method.name == kPowerSgdOfParts.name)
     spec.method = &kPowerSgdOfParts;
   return spec;

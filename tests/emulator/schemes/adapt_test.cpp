@@ -283,6 +283,19 @@ TEST(AdaptiveRatios, FollowTheNetworkOfARun) {
   EXPECT_NE(result.notes.back().find("ratios chosen step by step"), std::string::npos);
 }
 
+// A step never takes less than the plan says, which has the least ratio.
+TEST(AdaptiveRatios, APlanSendsTheLeast) {
+  const LoadedJob loaded =
+      test::load_text(job("method: randomk, merge: model, budget_ms: 0.01, least_ratio: 0.002"),
+                      {"fabric.kind=virtual"});
+  const Workload workload = plan_workload(loaded.spec);
+  for (const OpList& stream : workload.roles[0].iterations.back().streams)
+    for (const Op& op : stream)
+      if (compressed_tensor(workload, op)) {
+        EXPECT_EQ(op.count, 18u);  // of 9,000
+      }
+}
+
 // One call a step, so that its payload follows from the step's share.
 std::string one_call(const std::string& method, const std::string& more) {
   return test::text_of({.layers = {{"[20000]", 1000, 2000}},
