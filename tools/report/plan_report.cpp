@@ -356,8 +356,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   if (job.spec.compression && job.spec.compression->adapts)
     facts.notes.emplace_back(
         "compression.budget_ms: traffic is that of compression.least_ratio; steps send as much "
-        "more "
-        "as the network carries in time");
+        "more as the network carries in time");
   for (std::string& note : estimate_notes(facts.traffic)) facts.notes.push_back(std::move(note));
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
   if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;
