@@ -32,10 +32,17 @@ void default_again() {
 
 void on_signal(int signal) {
   default_again();
+  std::signal(SIGHUP, SIG_IGN);  // both the shell and the kernel send it when a terminal closes
   received_signal.store(signal);
   std::signal(SIGALRM, give_up);
   alarm(kGraceSeconds);
   if (Control* control = stopped_by_signal.load()) control->request_stop(Stop::interrupted);
+}
+
+auto hang_up_handler() {
+  struct sigaction now {};
+  sigaction(SIGHUP, nullptr, &now);
+  return now.sa_handler;
 }
 
 }  // namespace
@@ -48,6 +55,7 @@ StopOnSignal::StopOnSignal(Control& control) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  if (hang_up_handler() != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
 }
 
 void StopOnSignal::run_ended() { alarm(0); }
@@ -55,6 +63,7 @@ void StopOnSignal::run_ended() { alarm(0); }
 StopOnSignal::~StopOnSignal() {
   alarm(0);
   default_again();
+  if (hang_up_handler() == on_signal) std::signal(SIGHUP, SIG_DFL);
   stopped_by_signal.store(nullptr);
 }
 

@@ -120,6 +120,25 @@ TEST(Signal, InTheFirstMillisecondsOfAProcessGivesItsStatus) {
   std::filesystem::remove(job);
 }
 
+// When a terminal closes, its shell and the kernel both send SIGHUP; timeout, too, sends it twice.
+TEST(Signal, OfAClosedTerminalKeepsTheResults) {
+  const std::string job = ::testing::TempDir() + "ghostrank_hang_up.yaml",
+                    json_file = job + ".json";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[1000], forward_us: 20000}]}\ncluster: {nodes: 2}\nscale: {dilation: 1}\n";
+  const std::string run = GHOSTRANK_BINARY " run " + job + " --quiet --allow-unfaithful --json " +
+                          json_file + " -s run.iterations=";
+  const Outcome stopped = shell("timeout --preserve-status -s HUP 2 " + run + "100000");
+  EXPECT_EQ(stopped.status, 129) << stopped.text;
+  const json result = json::parse(std::ifstream(json_file));
+  EXPECT_GT(result["iterations"].size(), 0u);
+  const Outcome detached = shell("trap '' HUP; " + run +
+                                 "50 & process=$!; sleep 0.7; kill -HUP $process; wait $process");
+  EXPECT_EQ(detached.status, 0) << detached.text;
+  std::filesystem::remove(json_file);
+  std::filesystem::remove(job);
+}
+
 // Even one process alone must check the network part of its job.
 TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
   const std::string job = ::testing::TempDir() + "ghostrank_alone.yaml";
