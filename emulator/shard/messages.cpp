@@ -269,10 +269,15 @@ void Shard::arrive_from_wire(Message m) {
                 ", which this job does not have; do all processes run the same job?");
   const Location& p = cluster_.location(target);
   const Nic in = h.nic == 0 ? p.nic : cluster_.nic(p.node, h.nic - 1);
-  const WorldRank sender = workload_.groups[group].members[h.source];
-  const Picoseconds floor =
-      h.start + (rates_ ? time_between({cluster_.location(sender).nic, in}, 0, h.start, h.bytes)
-                        : nic_.serialise(h.bytes));
+  const Location& from = cluster_.location(workload_.groups[group].members[h.source]);
+  const auto takes = [&](Nic nic) { return time_between({nic, in}, 0, h.start, h.bytes); };
+  Picoseconds duration = rates_ ? takes(from.nic) : nic_.serialise(h.bytes);
+  // NCCL chooses NICs, and a message does not say by which one it left. The fastest one of its node
+  // lets none overtake an earlier one of its connection.
+  if (rates_ && cluster_.machine(workload_.groups[group].kind))
+    for (int nic = 0; nic < cluster_.nics_per_node(); ++nic)
+      duration = std::min(duration, takes(cluster_.nic(from.node, nic)));
+  const Picoseconds floor = h.start + duration;
   Event e = event_from_wire(h, floor, now_, poll_lag_);
   e.rank = p.local;
   e.via = h.nic;

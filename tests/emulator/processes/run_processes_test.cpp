@@ -257,6 +257,27 @@ TEST(OverLibfabric, AMessageIsInNoSoonerThanASlowSenderHasSentIt) {
   testing::expect_all_ok(outcomes);
 }
 
+// NCCL's channels of the second NIC, which is faster than the GPU's own.
+TEST(OverLibfabric, MessagesByANicThatNcclChoosesStayInOrder) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.dilation = 1;
+    job.spec.cluster.nics_per_node = 2;
+    job.spec.cluster.nic.rate_bps = 1e9;
+    const std::vector slow{RateCurve({{0, 80'000}})};  // 0.1 Gb/s
+    job.spec.cluster.nic_rates = std::make_shared<const NicRates>(
+        slow, VectorBy<Nic, std::uint32_t>{0, NicRates::kConstant});
+    job.spec.collectives.library = "nccl-2.28";
+    job.spec.collectives.max_channels = 2;
+    job.collective(Func::broadcast, 400'000);
+    const auto control = Control::meet(world);
+    EXPECT_EQ(job.run(*control).interrupted, "");
+    control->close();
+    return "";
+  });
+  testing::expect_all_ok(outcomes);
+}
+
 // A million messages that nothing paces: few of them may be in memory, even at the start of the
 // segment, when nothing may leave yet.
 TEST(OverLibfabric, ASenderWithoutARateHasFewMessagesUnderWay) {
