@@ -1,6 +1,6 @@
 // The loader's notes on keys in virtual time, compared with runs: a key that the loader notes as
 // without effect changes nothing, and every other key changes something. Runs in virtual time
-// repeat to the picosecond, so chance plays no part.
+// repeat to the picosecond, so chance plays no part. Each run is played again from its result.
 #include <algorithm>
 #include <sstream>
 
@@ -284,11 +284,17 @@ TEST(IdleKeysInVirtualTime, AreThoseThatChangeNothing) {
     // Here `beside` cannot be loaded without the key itself.
     const bool alone = probe.key == "cluster.topology.kind";
     const std::string plain = ledger(test::load_text(kJob, alone ? Overrides{} : probe.beside));
+    const std::string played = ledger(job);
     if (notes_idle(job, probe.key)) {
-      EXPECT_EQ(ledger(job), plain);
+      EXPECT_EQ(played, plain);
     } else {
-      EXPECT_NE(ledger(job), plain);
+      EXPECT_NE(played, plain);
     }
+    // The config of a result gives every key, and plays the same.
+    const LoadedJob again = test::load_text(job.config_json);
+    EXPECT_EQ(again.config_json, job.config_json);
+    EXPECT_EQ(again.spec.notes, job.spec.notes);
+    EXPECT_EQ(ledger(again), played);
   }
 }
 
