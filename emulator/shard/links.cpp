@@ -153,8 +153,8 @@ void Shard::depart(Event& event, OnLinks& way, Moment start, Picoseconds duratio
   const Nic to = nic_to(event, way.target);
   const Picoseconds stretch = cluster_.topology().stretch(way.from, to, path_of(way).links());
   event.t = {start.at + stretch, start.slip};
-  if (reanchor_) {  // no sooner than handed over, and its ends behind those that the NIC sent
-                    // before
+  // No sooner than handed over, and both its ends behind those that the NIC sent before.
+  if (reanchor_) {
     Passage& before = entered_[way.from];
     const Picoseconds head =
         std::max({event.t.at, now_ - duration, before.head, before.tail - duration});
