@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "profiles/error.h"
@@ -13,7 +14,8 @@ using Kind = TraceEvent::Kind;
 
 constexpr std::size_t kMostTags = 10'000;
 
-using Key = std::pair<std::uint32_t, std::uint64_t>;  // traced tag, bytes
+// Communicator, traced tag, bytes.
+using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
 
 struct Message {
   std::uint32_t from = 0, to = 0;  // given ranks
@@ -50,7 +52,7 @@ class Tagging {
       for (std::uint32_t i = 0; i < order.partner[r].size(); ++i) {
         const TraceEvent& event = trace.given[r].events[i];
         if (event.kind != Kind::send || order.partner[r][i] == kNoIndex) continue;
-        const Key key(event.tag, event.stated);
+        const Key key(event.group, event.tag, event.stated);
         Pair& pair =
             pairs_.try_emplace({r, given_of_.at(WorldRank(event.peer))}, Pair{key}).first->second;
         pair.mixed |= pair.first != key;
@@ -62,7 +64,7 @@ class Tagging {
     const TraceEvent& one = trace_.given[r].events[event];
     if (one.kind != Kind::send || order_.partner[r][event] == kNoIndex) return;
     const Message message{r, given_of_.at(WorldRank(one.peer)), event, order_.partner[r][event]};
-    const Key key(one.tag, one.stated);
+    const Key key(one.group, one.tag, one.stated);
     const std::uint32_t received = index_[message.to][message.receive];
     auto& [first, mixed, lanes] = pairs_.at({r, message.to});
     const auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& open) {

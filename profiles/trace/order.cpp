@@ -112,6 +112,11 @@ class Ordering {
     return group >= trace_.groups.size() ? "of all ranks" : quote(trace_.groups[group].name);
   }
 
+  std::string name_of_lane(std::uint32_t group, std::uint32_t tag) const {
+    return group == kNoIndex ? "tag " + std::to_string(tag)
+                             : "communicator " + name_of_group(group);
+  }
+
   // Orders a rank by itself: dependencies, then start times, then file order.
   void order_alone(std::uint32_t r) {
     const TraceRank& rank = trace_.given[r];
@@ -241,9 +246,10 @@ class Ordering {
              "); give the traces of one step of one job");
   }
 
-  // Matches sends with receives among the given ranks.
+  // Matches sends with receives among the given ranks. Communicators keep their messages apart.
   void match_messages() {
-    using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // from, to, tag
+    // From, to, group, tag.
+    using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
     std::map<Key, std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> messages;
     partner_.resize(trace_.given.size());
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r)
@@ -254,22 +260,22 @@ class Ordering {
         const std::uint32_t other = given_of_[WorldRank(one.peer)];
         if (other == kNoIndex) continue;
         if (one.kind == Kind::send)
-          messages[{r, other, one.tag}].first.push_back(event);
+          messages[{r, other, one.group, one.tag}].first.push_back(event);
         else
-          messages[{other, r, one.tag}].second.push_back(event);
+          messages[{other, r, one.group, one.tag}].second.push_back(event);
       }
     for (const auto& [key, ends] : messages) {
-      const auto [from, to, tag] = key;
+      const auto [from, to, group, tag] = key;
       const auto& [sends, receives] = ends;
       const std::size_t both = std::min(sends.size(), receives.size());
       if (sends.size() > both)
         fail(from, sends[both],
-             "rank " + to_string(trace_.given[to].rank) + " never receives this message (tag " +
-                 std::to_string(tag) + "); give the traces of one step of one job");
+             "rank " + to_string(trace_.given[to].rank) + " never receives this message (" +
+                 name_of_lane(group, tag) + "); give the traces of one step of one job");
       if (receives.size() > both)
         fail(to, receives[both],
-             "rank " + to_string(trace_.given[from].rank) + " never sends this message (tag " +
-                 std::to_string(tag) + "); give the traces of one step of one job");
+             "rank " + to_string(trace_.given[from].rank) + " never sends this message (" +
+                 name_of_lane(group, tag) + "); give the traces of one step of one job");
       for (std::size_t i = 0; i < both; ++i) {
         if (at(from, sends[i]).stated != at(to, receives[i]).stated)
           fail(to, receives[i],

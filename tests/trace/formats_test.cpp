@@ -400,6 +400,29 @@ TEST_F(Formats, ParamCountsMessagesApartFromCollectives) {
   EXPECT_NE(program("1").find("wait"), std::string::npos) << "the send follows the all-reduce";
 }
 
+TEST_F(Formats, ParamMatchesMessagesWithinTheirGroup) {
+  for (const int rank : {0, 1}) {
+    std::string groups, calls;
+    for (const int group : {1, 2}) {
+      groups += R"({"comms": "init", "pg_id": )" + std::to_string(group) +
+                R"(, "global_ranks": [0, 1], "world_size": 2}, )";
+      const int at = rank == 0 ? group : 3 - group;  // rank 1 receives in the other order
+      const std::string size = std::to_string(8 * at);
+      calls += std::string(calls.empty() ? "" : ", ") + R"({"comms": ")" +
+               (rank == 0 ? "isend" : "irecv") + R"(", "req": )" + std::to_string(group) +
+               R"(, "use_batch": true, "pg_id": )" + std::to_string(at) +
+               R"(, "src_rank": 0, "dst_rank": 1, "dtype": "byte", "in_msg_size": )" + size +
+               R"(, "out_msg_size": )" + size + "}";
+    }
+    folder.write(std::to_string(rank) + ".json", "[" + groups + calls + "]");
+  }
+  const Workload played = test::played({folder.path("0.json"), folder.path("1.json")}).workload;
+  check_workload(played);
+  EXPECT_EQ(
+      program_of(played, 0),
+      "compute:\np2p 0:\nsend? p2p +1 uint8 8 isend\np2p 1:\nsend? p2p.1 +1 uint8 16 isend\n");
+}
+
 TEST_F(Formats, ExecutionTracesRefuseRanksFarApart) {
   const auto stride = [&](const std::string& values) {
     return refused("et_rank0.json",

@@ -1,6 +1,7 @@
 // Formats that only name calls: NCCL's log, PyTorch's Flight Recorder, and GOAL in binary form.
 #include <gtest/gtest.h>
 
+#include "profiles/workload/workload_check.h"
 #include "tests/trace/traces.h"
 
 namespace ghostrank {
@@ -147,12 +148,13 @@ TEST_F(CallReaders, RefuseLogsThatDoNotSayWhoARankIs) {
 }
 
 std::string entry(int sequence, const std::string& name, const std::string& in,
-                  const std::string& out, const std::string& state = "completed", int record = 0) {
-  return R"({"record_id": )" + std::to_string(record) +
-         R"(, "process_group": ["0", "default_pg"], "collective_seq_id": )" +
-         std::to_string(sequence) + R"(, "profiling_name": "nccl:)" + name +
-         R"(", "input_sizes": [)" + in + R"(], "input_dtypes": ["Float"], "output_sizes": [)" +
-         out + R"(], "output_dtypes": ["Float"], "state": ")" + state + "\"}";
+                  const std::string& out, const std::string& state = "completed", int record = 0,
+                  const std::string& group = "0") {
+  return R"({"record_id": )" + std::to_string(record) + R"(, "process_group": [")" + group +
+         R"(", "a group"], "collective_seq_id": )" + std::to_string(sequence) +
+         R"(, "profiling_name": "nccl:)" + name + R"(", "input_sizes": [)" + in +
+         R"(], "input_dtypes": ["Float"], "output_sizes": [)" + out +
+         R"(], "output_dtypes": ["Float"], "state": ")" + state + "\"}";
 }
 std::string dump(const std::string& entries) {
   return R"({"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg",)"
@@ -213,6 +215,31 @@ TEST_F(CallReaders, LeaveOutMessagesThatOneEndLacks) {
     EXPECT_EQ(found.stated.at("send"), wrapped ? 20u : 12u);
     EXPECT_EQ(found.stated.at("recv"), found.stated.at("send"));
     EXPECT_EQ(test::played(files).workload.ranks, 2);
+  }
+}
+
+// The ranks make the calls of two communicators in different orders, as on two streams.
+TEST_F(CallReaders, MatchMessagesWithinTheirCommunicator) {
+  std::string log;
+  for (const int pid : {10, 11})
+    log += log_init(pid, "0xa", pid - 10, 2, "0x1") + log_init(pid, "0xb", pid - 10, 2, "0x2");
+  log += log_call(10, "Send", 8, "0xa", 1) + log_call(10, "Send", 4, "0xb", 1) +
+         log_call(11, "Recv", 4, "0xb", 0) + log_call(11, "Recv", 8, "0xa", 0);
+  const auto ring = [](const std::string& first, const std::string& then) {
+    return dump(first + "," + then);
+  };
+  const std::string done = "completed";
+  folder.write("fr_rank_0", ring(entry(1, "send 0->1", "[8]", "[8]", done, 0, "0"),
+                                 entry(1, "send 0->1", "[4]", "[4]", done, 1, "1")));
+  folder.write("fr_rank_1", ring(entry(1, "recv 1<-0", "[4]", "[4]", done, 0, "1"),
+                                 entry(1, "recv 1<-0", "[8]", "[8]", done, 1, "0")));
+  for (const auto& files : {std::vector{folder.write("nccl.log", log)},
+                            std::vector{folder.path("fr_rank_0"), folder.path("fr_rank_1")}}) {
+    const Trace trace = import_trace(files, "", 0);
+    EXPECT_EQ(trace.left_out.count("sends and receives that the other end lacks"), 0u);
+    const Workload played = replay(trace, {}).workload;
+    check_workload(played);
+    EXPECT_EQ(summary_of(trace, 2).stated.at("recv"), 48u);
   }
 }
 

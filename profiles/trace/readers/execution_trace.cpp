@@ -372,7 +372,8 @@ class Importer {
     if (moved.bytes == 0) moved = outputs(node);
     event.stated = moved.bytes;
     event.dtype = played_as(moved.width);
-    const auto& members = trace_.groups[group_of(values)].members;
+    event.group = group_of(values);
+    const auto& members = trace_.groups[event.group].members;
     const std::int64_t peer = integer(values.at(-1), -1);
     if (peer < 0 || (!members.empty() && peer >= std::ssize(members)) || peer >= kMostTraceRanks)
       fail("there is no peer " + std::to_string(peer) + " in the process group");

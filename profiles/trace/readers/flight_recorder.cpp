@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "profiles/error.h"
 #include "profiles/trace/json_stream.h"
@@ -339,18 +340,19 @@ void drop_incomplete(const std::map<std::string, std::vector<WorldRank>>& groups
 
 // Leaves out sends and receives that the rank at the other end lacks, if it is given.
 void drop_unmatched(std::vector<RankCalls>& ranks, Trace& trace) {
-  using Ends = std::pair<int, int>;                // sender, receiver
+  using Ends = std::tuple<std::string, int, int>;  // process group, sender, receiver
   std::map<Ends, std::array<std::int64_t, 2>> of;  // how many receives, sends
   std::map<int, bool> wrapped;                     // by given rank
   const auto is_send = [](const TraceEvent& e) { return e.kind == TraceEvent::Kind::send; };
-  const auto ends_of = [&](const RankCalls& one, const TraceEvent& e) {
-    return is_send(e) ? Ends{one.rank, e.peer} : Ends{e.peer, one.rank};
+  const auto ends_of = [&](const RankCalls& one, const Call& call, const TraceEvent& e) {
+    const std::string& group = call.numbers.group;
+    return is_send(e) ? Ends{group, one.rank, e.peer} : Ends{group, e.peer, one.rank};
   };
   for (const RankCalls& one : ranks) {
     wrapped[one.rank] = one.wrapped;
     for (const Call& call : one.calls)
       if (!call.is_collective())
-        for (const TraceEvent& e : call.events) ++of[ends_of(one, e)][is_send(e)];
+        for (const TraceEvent& e : call.events) ++of[ends_of(one, call, e)][is_send(e)];
   }
   for (RankCalls& one : ranks) {
     std::map<std::pair<Ends, bool>, std::int64_t> seen;
@@ -359,7 +361,7 @@ void drop_unmatched(std::vector<RankCalls>& ranks, Trace& trace) {
       const auto lacking = std::erase_if(call.events, [&](const TraceEvent& e) {
         const auto other = wrapped.find(e.peer);
         if (other == wrapped.end()) return false;
-        const Ends ends = ends_of(one, e);
+        const Ends ends = ends_of(one, call, e);
         const std::int64_t own = of[ends][is_send(e)], theirs = of[ends][!is_send(e)];
         const std::int64_t number = seen[{ends, is_send(e)}]++;
         return other->second ? number < own - theirs : number >= theirs;
@@ -390,7 +392,7 @@ void add_ranks(const std::map<std::string, std::vector<WorldRank>>& groups,
     for (const Call& call : one.calls) {
       std::vector<std::uint32_t> ends;
       for (TraceEvent event : call.events) {
-        if (call.is_collective()) event.group = index.at(call.numbers.group);
+        event.group = index.at(call.numbers.group);
         roots += call.is_collective() && has_root(event.func);
         ends.push_back(add_event(rank, event, after));
       }

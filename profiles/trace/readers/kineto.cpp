@@ -508,7 +508,8 @@ class Importer {
       const std::int64_t peer =
           integer(json, args, sends ? "Dst Rank" : "Src Rank", kMostTraceRanks - 1);
       // A rank of the job, where execution traces have its position in the group.
-      const auto members = trace_.groups[group_of(json, args)].members;
+      event.group = group_of(json, args);
+      const auto& members = trace_.groups[event.group].members;
       const WorldRank other(static_cast<std::int32_t>(peer));
       if (!members.empty() && std::find(members.begin(), members.end(), other) == members.end())
         fail("the peer is no member");

@@ -205,8 +205,8 @@ class Importer {
     trace_.groups.push_back(std::move(group));
   }
 
-  std::uint32_t group_of(const JsonNode& element) {
-    const std::string name = group_name(element);
+  // That which an init or a call before has named; kNoIndex: none.
+  std::uint32_t known_group(const std::string& name) const {
     for (std::size_t i = 0; i < trace_.groups.size(); ++i) {
       const TraceGroup& group = trace_.groups[i];
       const bool member =
@@ -214,6 +214,12 @@ class Importer {
           std::find(group.members.begin(), group.members.end(), rank_->rank) != group.members.end();
       if (group.name == name && member) return static_cast<std::uint32_t>(i);
     }
+    return kNoIndex;
+  }
+
+  std::uint32_t group_of(const JsonNode& element) {
+    const std::string name = group_name(element);
+    if (const std::uint32_t known = known_group(name); known != kNoIndex) return known;
     // Traces without an init give the number of participating ranks.
     const std::int64_t size = integer(element, "world_size", kMostTraceRanks, 0);
     if (!name.empty() && name != "0" && size == 0)
@@ -338,6 +344,9 @@ class Importer {
     const std::int64_t peer =
         integer(element, sends ? "dst_rank" : "src_rank", kMostTraceRanks - 1);
     if (peer == rank_->rank.value()) fail("a message of a rank to itself");
+    // Other ranks need not say in what group they are that has no list of members.
+    const std::uint32_t group = known_group(group_name(element));
+    if (group != kNoIndex && !trace_.groups[group].members.empty()) event.group = group;
     event.peer = static_cast<std::int32_t>(peer);
   }
 
