@@ -21,8 +21,7 @@ constexpr std::uint32_t kTypeIpv4 = 0x0800, kTypeIpv6 = 0x86dd, kTypeVlan = 0x81
                         kTypeStacked = 0x88a8;
 constexpr std::uint32_t kProtocolTcp = 6, kProtocolUdp = 17;
 constexpr std::uint32_t kRocePort = 4791;
-constexpr std::uint32_t kSyn = 0x02, kFin = 0x01;
-constexpr std::uint32_t kPsnMask = 0xffffff;
+constexpr std::uint32_t kSyn = 0x02, kFin = 0x01, kRst = 0x04;
 
 std::uint32_t big(Bytes bytes, std::size_t at, std::size_t width) {
   std::uint32_t value = 0;
@@ -202,12 +201,47 @@ bool WireCapture::excepted(const Flow& flow) const {
   return except_.contains(flow.source_port) || except_.contains(flow.target_port);
 }
 
-void WireCapture::count(Seen& seen, std::uint64_t time_ns, std::size_t payload, std::size_t fresh) {
-  if (payload == 0 && fresh == 0) return;
+// Sequence numbers wrap around, so only their differences are compared.
+WireCapture::Extent WireCapture::extend(Seen& seen, Range packet) {
+  constexpr std::size_t kMostMissing = 1024;
+  const auto [from, to] = packet;
+  const std::uint32_t length = to - from;
+  const auto skipped = static_cast<std::int32_t>(from - seen.next);
+  Extent out;
+  if (static_cast<std::int32_t>(to - seen.next) > 0) {
+    out.ahead = to - seen.next;
+    out.fresh = std::min(length, out.ahead);
+    if (skipped > 0) {
+      if (seen.missing.size() == kMostMissing) seen.missing.erase(seen.missing.begin());
+      seen.missing.emplace_back(seen.next, from);
+    }
+    seen.next = to;
+  }
+  if (skipped >= 0 || seen.missing.empty()) return out;
+  std::vector<Range> left;
+  for (const Range& gap : seen.missing) {
+    const std::int64_t begin = static_cast<std::int32_t>(gap.first - from),
+                       end = static_cast<std::int32_t>(gap.second - from);
+    const auto first = std::max<std::int64_t>(begin, 0), last = std::min<std::int64_t>(end, length);
+    if (first >= last) {
+      left.push_back(gap);
+      continue;
+    }
+    out.fresh += static_cast<std::uint32_t>(last - first);
+    if (begin < first) left.emplace_back(gap.first, from);
+    if (last < end) left.emplace_back(to, gap.second);
+  }
+  seen.missing = std::move(left);
+  return out;
+}
+
+void WireCapture::count(Seen& seen, std::uint64_t time_ns, std::size_t payload, std::size_t counted,
+                        std::size_t fresh) {
+  if (payload == 0 && counted == 0) return;
   ++seen.traffic.packets;
-  seen.traffic.payload += fresh;
+  seen.traffic.payload += counted;
   seen.traffic.again += payload - std::min(payload, fresh);
-  if (fresh > 0) seen.traffic.over_time[time_ns / interval_ns_] += fresh;
+  if (counted > 0) seen.traffic.over_time[time_ns / interval_ns_] += counted;
 }
 
 void WireCapture::take_tcp(Datagram& packet, Flows& flows) {
@@ -219,23 +253,24 @@ void WireCapture::take_tcp(Datagram& packet, Flows& flows) {
   if (header < kTcp || header > packet.length)
     return void(++left_out_["headers that contradict themselves"]);
   const std::uint32_t flags = big(packet.bytes, 13, 1);
+  if (flags & kRst) return;  // no data, and its number may be 0
   const std::size_t payload = packet.length - header;
   std::uint32_t sequence = big(packet.bytes, 4, 4);
   Seen& seen = flows[packet.flow];
   if (flags & kSyn) {  // it takes a sequence number; the flow's ports may be those of an older one
     seen.begun = true;
     seen.next = ++sequence;
+    seen.missing.clear();
   } else if (!seen.begun) {
     if (payload == 0) return;
     seen.begun = seen.begun_before = true;
     seen.next = sequence;
   }
-  const std::uint32_t ahead = sequence + static_cast<std::uint32_t>(payload) - seen.next;
-  const bool fresh = ahead != 0 && ahead < 0x80000000u;
-  if (fresh) seen.next += ahead;
-  count(seen, packet.time_ns, payload, fresh ? ahead : 0);
+  const std::uint32_t end = sequence + static_cast<std::uint32_t>(payload);
+  const Extent extent = extend(seen, {sequence, end});
+  count(seen, packet.time_ns, payload, extent.ahead, extent.fresh);
   // A FIN takes one, too: acknowledgements that follow it have the next.
-  if (flags & kFin && sequence + static_cast<std::uint32_t>(payload) == seen.next) ++seen.next;
+  if (flags & kFin && end == seen.next) ++seen.next;
 }
 
 void WireCapture::take_udp(Datagram& packet, Flows& flows) {
@@ -255,13 +290,13 @@ void WireCapture::take_udp(Datagram& packet, Flows& flows) {
   packet.flow.read_response = is_read_response(opcode);
   // The source port follows from the queue pair, so it does not distinguish flows.
   packet.flow.source_port = 0;
-  const std::uint32_t number = big(packet.bytes, kUdp + 9, 3);
+  const std::uint32_t number = big(packet.bytes, kUdp + 9, 3) << 8;
   Seen& seen = flows[packet.flow];
-  const bool fresh = !seen.begun || ((number - seen.next) & kPsnMask) < 0x800000;
-  if (fresh) seen.next = (number + 1) & kPsnMask;
+  if (!seen.begun) seen.next = number;
   seen.begun = true;
+  const bool fresh = extend(seen, {number, number + (1 << 8)}).fresh > 0;
   const std::size_t payload = packet.length - around;
-  count(seen, packet.time_ns, payload, fresh ? payload : 0);
+  count(seen, packet.time_ns, payload, fresh ? payload : 0, fresh ? payload : 0);
 }
 
 }  // namespace ghostrank

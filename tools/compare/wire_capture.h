@@ -2,7 +2,8 @@
 // of addresses, over time. TCP is counted by sequence numbers: a byte that is sent again counts
 // once, and what the capture missed in mid-flow counts, too. RoCEv2 (UDP port 4791) is counted
 // packet by packet, because the operation says where the payload begins; a packet whose sequence
-// number has been seen does not count. The layouts are those of RFC 9293, RFC 8200 and the
+// number has been seen does not count. Packets may come in another order than they were sent. The
+// layouts are those of RFC 9293, RFC 8200 and the
 // InfiniBand Architecture Specification, volume 1, chapter 9 and annex A17.
 //
 // Errors are Error(usage) with the file and the offset. Threading: one owner per object.
@@ -17,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ghostrank {
 
@@ -63,10 +65,17 @@ class WireCapture {
     bool read_response = false;    // of RoCE; numbered as the requests of the other end
     auto operator<=>(const Flow&) const = default;
   };
+  // Of TCP a sequence number is a byte's; RoCE's has 24 bits, so here a packet of it has 256.
+  using Range = std::pair<std::uint32_t, std::uint32_t>;  // from, to
   struct Seen {
     WireTraffic traffic;
-    std::uint32_t next = 0;  // sequence number after all that was seen
+    std::uint32_t next = 0;      // sequence number after all that was seen
+    std::vector<Range> missing;  // before `next`, in no packet so far; the oldest first
     bool begun = false, begun_before = false;
+  };
+  struct Extent {
+    std::uint32_t ahead = 0;  // sequence numbers behind all that was seen, those skipped included
+    std::uint32_t fresh = 0;  // of the packet's own, those that no other packet had
   };
   using Flows = std::map<Flow, Seen>;
   // The packet after its IP header.
@@ -80,7 +89,10 @@ class WireCapture {
   void take(const PcapFrame& frame, Flows& flows);
   void take_tcp(Datagram& packet, Flows& flows);
   void take_udp(Datagram& packet, Flows& flows);
-  void count(Seen& seen, std::uint64_t time_ns, std::size_t payload, std::size_t fresh);
+  static Extent extend(Seen& seen, Range packet);
+  // `counted`: bytes to count now; `fresh`: of the packet's payload, what is not sent again.
+  void count(Seen& seen, std::uint64_t time_ns, std::size_t payload, std::size_t counted,
+             std::size_t fresh);
   bool excepted(const Flow& flow) const;
 
   std::set<std::uint16_t> except_;

@@ -62,7 +62,7 @@ std::string tcp(unsigned source, unsigned target, std::uint32_t sequence, unsign
   return big(source, 2) + big(target, 2) + big(sequence, 4) + big(0, 4) + "\x50" + big(flags, 1) +
          big(0, 6);
 }
-constexpr unsigned kSyn = 2, kAck = 16, kFin = 17;
+constexpr unsigned kSyn = 2, kAck = 16, kFin = 17, kRst = 4;
 
 // From 10.0.0.SOURCE port 1000 to 10.0.0.TARGET port 2000.
 void add_tcp(File& file, int source, int target, std::uint32_t sequence, std::size_t payload,
@@ -117,6 +117,18 @@ TEST(WireCapture, CountsEveryByteOfAConnectionOnce) {
   EXPECT_EQ(traffic.over_time, expected);
 }
 
+TEST(WireCapture, TellsPacketsThatComeLateFromThoseSentAgain) {
+  const Scratch scratch;
+  File file;
+  for (const std::uint32_t at : {0u, 3000u, 1000u, 2000u, 4500u, 4000u})
+    add_tcp(file, 1, 2, at, 1000);
+  add_tcp(file, 1, 2, 1500, 1000);  // again
+  for (const unsigned number : {0xffffffu, 1u, 0u, 2u, 0u}) add_roce(file, 0x07, number, 0, 64);
+  const WireTraffic traffic = only(read({file.write(scratch / "a.pcap")}));
+  EXPECT_EQ(traffic.payload, 5500u + 4 * 64);
+  EXPECT_EQ(traffic.again, 500u + 1000 + 64);
+}
+
 TEST(WireCapture, CountsNoByteForTheEndOfAConnection) {
   const Scratch scratch;
   File file;
@@ -125,6 +137,7 @@ TEST(WireCapture, CountsNoByteForTheEndOfAConnection) {
   add_tcp(file, 1, 2, 200, 0, kFin);  // after 50 bytes that were not captured
   add_tcp(file, 1, 2, 200, 0, kFin);  // again
   add_tcp(file, 1, 2, 201, 0, kAck);  // of the other end's FIN
+  add_tcp(file, 1, 2, 2'000'000'000, 0, kRst);
   const WireTraffic traffic = only(read({file.write(scratch / "a.pcap")}));
   EXPECT_EQ(traffic.payload, 100u);
   EXPECT_EQ(traffic.again, 0u);
