@@ -13,9 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     WireCapture capture({53}, 1'000'000);
     const std::string path = file.with(fuzz::text_of(data, size));
-    capture.add(path);
+    capture.add({path});
     const auto once = capture.pairs();
-    capture.add(path);  // the same connections again
+    capture.add({path});  // the same connections again
     const auto twice = capture.pairs();
     fuzz::require(once.size() == twice.size());
     for (const auto& [pair, traffic] : once) {

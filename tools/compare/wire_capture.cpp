@@ -94,6 +94,16 @@ bool is_read_response(std::uint32_t opcode) {
   return (opcode & 0x1f) >= 0x0d && (opcode & 0x1f) <= 0x10;
 }
 
+// When the first frame of a capture passed; 0 of an empty one.
+std::uint64_t begin_of(const std::string& file) {
+  try {
+    PcapFrame frame;
+    return PcapReader(file).next(frame) ? frame.time_ns : 0;
+  } catch (const std::runtime_error& error) {
+    throw Error(error.what());
+  }
+}
+
 }  // namespace
 
 std::string to_string(const NetAddress& address) {
@@ -120,8 +130,28 @@ std::uint64_t WireCapture::begun_before() const {
 
 double WireCapture::seconds() const { return static_cast<double>(last_ns_ - first_ns_) * 1e-9; }
 
-void WireCapture::add(const std::string& file) {
-  Flows flows;
+void WireCapture::add(const std::vector<std::string>& files) {
+  constexpr std::uint64_t kDisorder = 100'000;  // ns by which frames of several queues are swapped
+  std::vector<std::pair<std::uint64_t, std::string>> by_begin;
+  for (const std::string& file : files) by_begin.emplace_back(begin_of(file), file);
+  std::ranges::stable_sort(by_begin, {}, &std::pair<std::uint64_t, std::string>::first);
+  std::vector<Place> places;
+  for (const auto& [begin, file] : by_begin) {
+    // The one that ended last before this file begins.
+    Place* place = nullptr;
+    for (Place& one : places)
+      if (one.last_ns <= begin + kDisorder && (!place || place->last_ns < one.last_ns))
+        place = &one;
+    read(file, place ? *place : places.emplace_back());
+  }
+  for (const Place& place : places)
+    for (const auto& [flow, seen] : place.flows) {
+      const auto [known, fresh] = flows_.try_emplace(flow, seen);
+      if (!fresh && known->second.traffic.payload < seen.traffic.payload) known->second = seen;
+    }
+}
+
+void WireCapture::read(const std::string& file, Place& place) {
   try {
     PcapReader reader(file);
     note_read(file);
@@ -129,14 +159,11 @@ void WireCapture::add(const std::string& file) {
       if (frames_++ == 0) first_ns_ = last_ns_ = frame.time_ns;
       first_ns_ = std::min(first_ns_, frame.time_ns);
       last_ns_ = std::max(last_ns_, frame.time_ns);
-      take(frame, flows);
+      place.last_ns = std::max(place.last_ns, frame.time_ns);
+      take(frame, place.flows);
     }
   } catch (const std::runtime_error& error) {
     throw Error(error.what());
-  }
-  for (auto& [flow, seen] : flows) {
-    const auto [known, fresh] = flows_.try_emplace(flow, seen);
-    if (!fresh && known->second.traffic.payload < seen.traffic.payload) known->second = seen;
   }
 }
 

@@ -46,9 +46,10 @@ class WireCapture {
   WireCapture(std::set<std::uint16_t> except, std::uint64_t interval_ns)
       : except_(std::move(except)), interval_ns_(interval_ns) {}
 
-  // Captures taken in several places of one network may be added one after the other: a connection
-  // counts where most of it was seen.
-  void add(const std::string& file);
+  // Files that follow each other in time, as tcpdump -C and -G write them, are one capture, in
+  // whatever order they come. Captures taken in several places of one network may be given
+  // together: a connection counts where most of it was seen.
+  void add(const std::vector<std::string>& files);
 
   // By source and target. Both directions of a connection are pairs of their own.
   std::map<std::pair<NetAddress, NetAddress>, WireTraffic> pairs() const;
@@ -78,6 +79,11 @@ class WireCapture {
     std::uint32_t fresh = 0;  // of the packet's own, those that no other packet had
   };
   using Flows = std::map<Flow, Seen>;
+  // Of one place.
+  struct Place {
+    Flows flows;
+    std::uint64_t last_ns = 0;
+  };
   // The packet after its IP header.
   struct Datagram {
     Flow flow;
@@ -86,6 +92,7 @@ class WireCapture {
     std::uint64_t time_ns = 0;
   };
 
+  void read(const std::string& file, Place& place);
   void take(const PcapFrame& frame, Flows& flows);
   void take_tcp(Datagram& packet, Flows& flows);
   void take_udp(Datagram& packet, Flows& flows);

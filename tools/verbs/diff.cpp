@@ -27,7 +27,8 @@ int verb_diff(const Argv& argv) {
   app.add_option("result", result_file, "result of 'run --json'")
       ->required()
       ->type_name("RESULT.json");
-  app.add_option("captures", captures, "of one host, or of several at the same time")
+  app.add_option("captures", captures,
+                 "of one host, in one file or one after the other (tcpdump -C, -G), or of several")
       ->required()
       ->type_name("FILE.pcap");
   app.add_option(
@@ -70,7 +71,7 @@ int verb_diff(const Argv& argv) {
   for (const std::string& host : hosts) named.push_back(parse_wire_host(host));
   WireCapture capture({except.begin(), except.end()},
                       static_cast<std::uint64_t>(std::llround(interval_s * 1e9)));
-  for (const std::string& file : captures) capture.add(file);
+  capture.add(captures);
   check_outputs({{"--json", json}, {"--csv", csv}});
   const WireDiff diff = diff_wire(result, capture, std::move(named), iterations);
 

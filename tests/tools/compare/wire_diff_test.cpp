@@ -32,6 +32,7 @@ std::string little(std::uint64_t value) {
 // A classic pcap file in microseconds.
 class File {
  public:
+  explicit File(std::uint64_t time_us = 5'000'000) : time_us_(time_us) {}
   // `headers` is all that is captured of a frame of `length` bytes.
   File& frame(const std::string& headers, std::size_t length) {
     text_ += little(time_us_ / 1'000'000) + little(time_us_ % 1'000'000) + little(headers.size()) +
@@ -48,7 +49,7 @@ class File {
 
  private:
   std::string text_;
-  std::uint64_t time_us_ = 5'000'000;
+  std::uint64_t time_us_;
 };
 
 std::string ethernet(unsigned type) { return std::string(12, 'm') + big(type, 2); }
@@ -82,7 +83,7 @@ void add_roce(File& file, unsigned opcode, unsigned number, std::size_t extensio
 
 WireCapture read(const std::vector<std::string>& files, std::set<std::uint16_t> except = {}) {
   WireCapture capture(std::move(except), 2'000'000);
-  for (const std::string& file : files) capture.add(file);
+  capture.add(files);
   return capture;
 }
 WireTraffic only(const WireCapture& capture, const std::string& from = "10.0.0.1",
@@ -215,6 +216,23 @@ TEST(WireCapture, OfSeveralPlacesCountsAConnectionOnce) {
   EXPECT_EQ(only(capture).payload, 3000u);
   EXPECT_EQ(only(capture).again, 0u);
   EXPECT_EQ(only(capture, "10.0.0.3").payload, 77u);
+}
+
+TEST(WireCapture, GoesOnInTheFileThatFollows) {
+  const Scratch scratch;
+  File all, first, second(5'002'000);
+  for (const std::uint32_t at : {0u, 1000u, 2000u, 3000u}) add_tcp(all, 1, 2, at, 1000);
+  for (const std::uint32_t at : {0u, 1000u}) add_tcp(first, 1, 2, at, 1000);
+  for (const std::uint32_t at : {1000u, 2000u, 3000u}) add_tcp(second, 1, 2, at, 1000);
+  const std::string one = first.write(scratch / "a.pcap"), two = second.write(scratch / "b.pcap"),
+                    other = all.write(scratch / "c.pcap");
+  for (const auto& files :
+       {std::vector{one, two}, std::vector{two, one}, std::vector{two, other, one}}) {
+    const WireCapture capture = read(files);
+    EXPECT_EQ(only(capture).payload, 4000u);
+    EXPECT_EQ(capture.begun_before(), 1u);
+    EXPECT_EQ(only(capture).again, files.size() == 2 ? 1000u : 0u);
+  }
 }
 
 TEST(WireCapture, OfSeveralPlacesCountsAnOlderConnectionOnce) {
