@@ -148,6 +148,13 @@ TEST_F(Chakra, WhatDoesNotFitTogetherIsNamed) {
   EXPECT_EQ(test::error_in(folder, [&] { test::played({folder.path("u.*.et")}); }),
             "u.1.et: node 1: call 1 of communicator of all ranks is allreduce of 16 bytes but "
             "u.0.et: node 1 has allreduce of 8 bytes; give the traces of one step of one job");
+  folder.write("u.0.et", chakra({all_reduce(1, 8, {}, "a")}));
+  const std::string groups = folder.write("groups.json", R"({"a": "[0, 1]"})");
+  EXPECT_EQ(test::error_in(folder,
+                           [&] {
+                             test::played({groups, folder.path("u.0.et")}, 4);
+                           }),
+            "groups.json:1:1: communicator 'a' is no list of ranks, as [0, 1] is");
 }
 
 TEST_F(Chakra, ATruncatedGzipIsNamedWithItsPlace) {

@@ -56,6 +56,9 @@ class Importer {
                   ":1:1: communicators are a JSON object of lists of ranks, {\"0\": [0, 1]}");
     for (const JsonNode& one : json.children(json.root())) {
       TraceGroup group{std::string(one.key), {}};
+      if (one.kind != JsonNode::Kind::array)
+        throw Error(path + ":1:1: communicator " + quote(one.key) +
+                    " is no list of ranks, as [0, 1] is");
       for (const JsonNode& member : json.children(one)) {
         if (!member.is_integer() || member.integer < 0 || member.integer >= kMostTraceRanks)
           throw Error(path + ":1:1: communicator " + quote(one.key) +

@@ -182,12 +182,14 @@ class Importer {
 
   void define_group(const JsonNode& element) {
     TraceGroup group{group_name(element), {}};
-    if (const JsonNode* ranks = find(element, "global_ranks"))
+    if (const JsonNode* ranks = find(element, "global_ranks")) {
+      if (ranks->kind != JsonNode::Kind::array) fail("global_ranks is no list of ranks");
       for (const JsonNode& member : json_->children(*ranks)) {
         if (!member.is_integer() || member.integer < 0 || member.integer >= kMostTraceRanks)
           fail("global_ranks has a member that is no rank");
         group.members.emplace_back(member.integer);
       }
+    }
     const std::int64_t size = integer(element, "world_size", kMostTraceRanks, 0);
     if (!group.members.empty() && size > 0 && size != std::ssize(group.members))
       fail("world_size " + std::to_string(size) + " but " + std::to_string(group.members.size()) +
