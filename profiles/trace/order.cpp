@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "profiles/error.h"
+#include "profiles/workload/rooted.h"
 
 namespace ghostrank {
 namespace {
@@ -205,11 +206,13 @@ class Ordering {
     const auto [r0, first] = call.who.front();
     const auto [r, event] = call.who.back();
     const TraceEvent &a = at(r0, first), &b = at(r, event);
-    const bool ragged = is_ragged(a.func);
+    const bool ragged = is_ragged(a.func), rooted = has_root(a.func);
     check_step(r0, first, r, event);
-    if (a.func == b.func && a.peer == b.peer && (ragged || a.stated == b.stated)) return;
+    if (a.func == b.func && (!rooted || a.peer == b.peer) && (ragged || a.stated == b.stated))
+      return;
     const auto text = [&](const TraceEvent& one) {
-      return std::string(name_of(one.func)) + " of " + std::to_string(one.stated) + " bytes";
+      return std::string(name_of(one.func)) + " of " + std::to_string(one.stated) + " bytes" +
+             (has_root(one.func) ? ", root " + std::to_string(one.peer) : "");
     };
     fail(r, event,
          "call " + std::to_string(k + 1) + " of communicator " + name_of_group(group) + " is " +

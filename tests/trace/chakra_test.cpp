@@ -148,6 +148,15 @@ TEST_F(Chakra, WhatDoesNotFitTogetherIsNamed) {
   EXPECT_EQ(test::error_in(folder, [&] { test::played({folder.path("u.*.et")}); }),
             "u.1.et: node 1: call 1 of communicator of all ranks is allreduce of 16 bytes but "
             "u.0.et: node 1 has allreduce of 8 bytes; give the traces of one step of one job");
+  for (const std::uint64_t rank : {0, 1}) {
+    ChakraText broadcast = all_reduce(1, 8, {});
+    broadcast.attributes = {{"comm_type", 5}, {"comm_size", 8}, {"root_rank", rank}};
+    folder.write("u." + std::to_string(rank) + ".et", chakra({broadcast}));
+  }
+  EXPECT_EQ(test::error_in(folder, [&] { test::played({folder.path("u.*.et")}); }),
+            "u.1.et: node 1: call 1 of communicator of all ranks is broadcast of 8 bytes, root 1 "
+            "but u.0.et: node 1 has broadcast of 8 bytes, root 0; give the traces of one step of "
+            "one job");
   folder.write("u.0.et", chakra({all_reduce(1, 8, {}, "a")}));
   const std::string groups = folder.write("groups.json", R"({"a": "[0, 1]"})");
   EXPECT_EQ(test::error_in(folder,
