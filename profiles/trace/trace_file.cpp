@@ -65,6 +65,11 @@ std::string read_trace_file(const std::string& path) {
 }
 
 std::string trace_head(const std::string& path, std::size_t size) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored) &&
+      !std::filesystem::is_directory(path, ignored))
+    throw Error(path +
+                ": is no regular file, and its beginning is read twice; write it to one first");
   TraceFile file(path);
   std::string text(std::max(size, TraceFile::kLeast), '\0');
   std::size_t have = 0;

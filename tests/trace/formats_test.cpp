@@ -471,6 +471,9 @@ TEST_F(Formats, UnknownFilesAndFormatsAreNamed) {
                   .starts_with("x.bin: the format is none that is known"));
   EXPECT_EQ(test::error_in(folder, [&] { import_trace({folder.path("absent")}, "", 0); }),
             "absent: cannot be read; check the path");
+  EXPECT_EQ(
+      test::error_in(folder, [&] { import_trace({"/dev/null"}, "", 0); }),
+      "/dev/null: is no regular file, and its beginning is read twice; write it to one first");
 }
 
 }  // namespace
