@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "emulator/traffic/cluster.h"
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/load/locate.h"
@@ -23,8 +25,19 @@ namespace {
 
 constexpr std::size_t kMostFiles = 65536;
 
-// Programs of a profile, or those that a job's plan has.
-Workload programs_of(const std::string& file) {
+// Schemes over which calls of a job go. No format has their servers and switches, nor what they
+// leave out.
+std::string schemes_of(const JobSpec& spec, const Workload& workload) {
+  std::set<std::string> names;
+  const Cluster cluster(spec, workload, 1);
+  for (const SchemeUse& use : cluster.schemes()) names.emplace(use.name);
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+// Programs of a profile, or those that a job's plan has; `schemes`: of the latter.
+Workload programs_of(const std::string& file, std::string& schemes) {
   const YamlValue root = parse_yaml_file(file);
   const YamlValue* program = root.find("program");
   if (root.find("roles")) return read_program(root);
@@ -35,7 +48,9 @@ Workload programs_of(const std::string& file) {
   const LoadedJob job = load_job(file, {});
   if (!job.spec.jobs.empty())
     throw Error(job.spec.source_of("jobs") + ": jobs: one job is exported; name one's file");
-  return plan_workload(job.spec);
+  Workload planned = plan_workload(job.spec);
+  schemes = schemes_of(job.spec, planned);
+  return planned;
 }
 
 // What a format writes: a file for every rank, PREFIX followed by `before`, the rank and `after`,
@@ -89,7 +104,8 @@ int profile_export(const Argv& argv) {
       "  ghostrank profile export job.yaml --format param -o traces/rank");
   if (!parse(app, argv)) return 0;
   const Format& format = format_named(form);
-  const Workload workload = programs_of(file);
+  std::string schemes;
+  const Workload workload = programs_of(file, schemes);
   if (format.trace && static_cast<std::size_t>(workload.ranks) > kMostFiles)
     throw Error("a file for each of " + std::to_string(workload.ranks) +
                 " ranks is too many; export a job of at most 65536");
@@ -111,6 +127,9 @@ int profile_export(const Argv& argv) {
   }
   std::printf("wrote %s%s\n", wrote.front().c_str(),
               wrote.size() > 1 ? (" and " + wrote.back()).c_str() : "");
+  if (!schemes.empty())
+    std::printf("calls over %s are written as plain collectives of all their elements\n",
+                schemes.c_str());
   return 0;
 }
 
