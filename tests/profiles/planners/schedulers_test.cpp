@@ -135,6 +135,19 @@ TEST(Fusion, LeavesNoGroupWithoutParameters) {
   EXPECT_EQ(fuse_by_waiting(odd, kMilli), (Groups{{0, 2, 4}, {2, 5, 4}}));
 }
 
+// Gradients wait for the backward of modules without parameters behind them, too.
+TEST(Merging, CountsTheBackwardOfModulesWithoutParameters) {
+  const std::vector<Module> modules{module_of(0, 7 * kMilli), module_of(10'000),
+                                    module_of(0, 4 * kMilli), module_of(0, 2 * kMilli),
+                                    module_of(10'000)};
+  const std::vector<ReadyTensor> tensors = tensors_of(modules);
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].backward, 7 * kMilli);
+  EXPECT_EQ(tensors[1].backward, kMilli);
+  // A call of 2 ms is over when the next gradient comes.
+  EXPECT_EQ(merge_calls(tensors, 4, {1e-3, 1e-3 / 40'000}).size(), 2u);
+}
+
 // The cost of a call is 1 ms, and 1 ms per 10,000 elements.
 TEST(Merging, JoinsACallThatTheNextGradientCatchesUpWith) {
   const AllReduceCost cost{1e-3, 1e-3 / 40'000};
