@@ -47,6 +47,11 @@ TEST(Schedulers, OfOneLayerHideNothing) {
     EXPECT_NEAR(step(one_layer(3, 6, parallel)), 13.8e-3, 1e-7) << parallel;
 }
 
+// A job of nothing but communication: a reduce-scatter waits for the gather of the step before.
+TEST(Schedulers, WithoutComputeWaitForTheStepBefore) {
+  EXPECT_NEAR(step(one_layer(0, 0, "framework: dear")), 4.8e-3, 1e-7);
+}
+
 // Two equal layers: the second half of one layer's gather goes under the other's forward.
 TEST(Schedulers, DearHidesTheGatherUnderTheForward) {
   const auto two = [](const std::string& parallel) {

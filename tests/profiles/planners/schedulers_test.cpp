@@ -267,14 +267,14 @@ TEST(DeAR, ScattersUnderTheBackwardAndGathersUnderTheNextForward) {
             "<1; reduce-scatter 2(2); <1; reduce-scatter 1(17); <1; reduce-scatter 0(26); >2; ");
   EXPECT_EQ(stream_text(first, 2), "<2; all-gather 0(26); >0; ");
   const Program& later = role.iterations[1];
-  // The gather of group 1 waits for nothing in the forward; that of group 2 starts with module b.
+  // Each gather but the first starts with the module before its group.
   EXPECT_EQ(stream_text(later, 2),
-            "all-gather 1(17); >1; <2; all-gather 2(2); >1; <4; all-gather 0(26); >0; ");
+            "<1; all-gather 1(17); >2; <1; all-gather 2(2); >2; <4; all-gather 0(26); >0; ");
   EXPECT_EQ(stream_text(later, 1),
             "<3; reduce-scatter 2(2); <3; reduce-scatter 1(17); <3; reduce-scatter 0(26); >4; ");
   EXPECT_EQ(stream_text(later, 0),
-            "<<0; step a; forward a; <1; >2; step b; forward b; <1; step c; forward c; backward c; "
-            ">3; backward b; >3; backward a; >3; ");
+            "<<0; >1; step a; forward a; <2; >1; step b; forward b; <2; step c; forward c; "
+            "backward c; >3; backward b; >3; backward a; >3; ");
   for (const Program& program : role.iterations) {
     EXPECT_TRUE(outlives(program, 2));
     EXPECT_FALSE(outlives(program, 1));
