@@ -281,6 +281,26 @@ TEST(DeAR, ScattersUnderTheBackwardAndGathersUnderTheNextForward) {
   }
 }
 
+// Modules without parameters, whatever group they are in, wait for no gather and hold up no
+// reduce-scatter but those of the modules in front of them.
+TEST(DeAR, LetsModulesWithoutParametersPass) {
+  const std::string odd =
+      "model: {kind: layers, layers: [{name: in, forward_us: 9, backward_us: 9}, "
+      "{name: a, parameters: [100], forward_us: 10, backward_us: 20}, "
+      "{name: pool, forward_us: 9, backward_us: 9}, "
+      "{name: b, parameters: [64], forward_us: 10, backward_us: 20}]}\n"
+      "cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 1}\n";
+  for (const char* fusion : {"none", "waiting_time, wait_ms: 0.01"}) {
+    const Workload workload = plan_of(odd, std::string("framework: dear, fusion: ") + fusion);
+    const Program& program = workload.roles[0].iterations[1];
+    EXPECT_EQ(stream_text(program, 0),
+              "forward in; <<0; >1; forward a; forward pool; <2; forward b; backward b; >3; "
+              "backward pool; backward a; >3; backward in; >1; ")
+        << fusion;
+    EXPECT_EQ(stream_text(program, 2), "<1; all-gather 1(17); >2; <4; <1; all-gather 0(26); >0; ");
+  }
+}
+
 TEST(DeAR, ReducesAndBroadcastsInPlaceOfBothHalves) {
   const Workload workload = plan_of(kThree, "framework: dear, fusion: none, decouple: reduce");
   const Program& program = workload.roles[0].iterations[1];
