@@ -52,6 +52,16 @@ TEST(Schedulers, WithoutComputeWaitForTheStepBefore) {
   EXPECT_NEAR(step(one_layer(0, 0, "framework: dear")), 4.8e-3, 1e-7);
 }
 
+// Ranks that agree for 1.2 ms whether gradients are ready, and look every 0.1 ms: the step waits
+// for the last of these calls, and not for one after the other.
+TEST(Schedulers, CyclesThatFindNothingHoldUpNoGradients) {
+  const std::string text = test::text_of({.layers = {{"[1000000]", 5000, 5000}},
+                                          .nodes = 4,
+                                          .cluster = "nic: {rate: 10Gbps, latency_us: 200}",
+                                          .parallel = "framework: horovod, cycle_ms: 0.1"});
+  EXPECT_NEAR(step(text + "fabric: {kind: virtual}\n"), 10e-3 + 1.2e-3 + 1.2e-3 + 4.8e-3, 20e-6);
+}
+
 // Two equal layers: the second half of one layer's gather goes under the other's forward.
 TEST(Schedulers, DearHidesTheGatherUnderTheForward) {
   const auto two = [](const std::string& parallel) {
