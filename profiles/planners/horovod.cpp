@@ -87,6 +87,7 @@ Workload plan_horovod(const JobSpec& spec) {
                 " are played; use a larger parallel.cycle_ms");
 
   ProgramBuilder out({"compute", "clock", "cycles", "comm"});
+  out.at_once(kCycles, kMaxAtOnce);
   for (std::size_t i = 0; i < model.layers.size(); ++i)
     out.compute(kCompute, "forward " + model.layers[i].name, times.layers[i].forward);
   std::uint64_t number = 0;

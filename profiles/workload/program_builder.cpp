@@ -176,6 +176,7 @@ void ProgramBuilder::wait_previous(std::size_t stream, std::uint32_t event) {
   op.previous = true;
   op.event = event;
   program_.streams.at(stream).push_back(op);
+  ++known_[stream][stream];  // news to other streams, which come after the iteration before, too
 }
 
 // True if `other` holds ops that `stream` does not already come after.

@@ -11,12 +11,13 @@
 namespace ghostrank {
 namespace {
 
-// At most so many nodes, and ranks of a node, are drawn: gradients of more add up to the same
-// distribution on another scale, and sizes do not depend on the scale.
-constexpr int kMostNodes = 8, kMostRanks = 2;
-// A piece of up to this length is drawn whole, because its largest element decides much; if it is
-// shorter, several are drawn. All draws together take a second or two.
-constexpr std::uint64_t kMostDrawn = 1 << 20, kMostPieces = 16;
+// Gradients of all ranks are drawn, because sums of more of them are larger, and nearer to a normal
+// law. All draws of a length together take a second or two.
+constexpr std::uint64_t kMostDraws = 1 << 25;
+// A piece of up to the longest length is drawn whole, because its largest element decides much; if
+// it is shorter, several are drawn. So many ranks that not even the least length is left of the
+// draws are not drawn.
+constexpr std::uint64_t kLongest = 1 << 20, kLeast = 1 << 12, kMostPieces = 16;
 constexpr int kRoundsOfMemory = 3;
 
 // Sizes of pieces of two lengths, and what lies between them or beyond, by the power of the length
@@ -43,13 +44,15 @@ PieceSizes::PieceSizes(PieceCompression how, const GradientLaw& law, int nodes, 
                        std::uint64_t seed)
     : how_(std::move(how)),
       law_(law),
-      nodes_(std::min(nodes, kMostNodes)),
-      ranks_(std::min(ranks, kMostRanks)),
+      nodes_(std::clamp(static_cast<int>(kMostDraws / kLeast) / ranks, 1, nodes)),
+      ranks_(ranks),
       rounds_(how_.memory == Memory::none ? 1 : kRoundsOfMemory),
+      longest_(std::min(kLongest, std::bit_floor(kMostDraws / static_cast<std::uint64_t>(nodes_) /
+                                                 static_cast<std::uint64_t>(ranks_)))),
       seed_(seed) {}
 
 PayloadSizes PieceSizes::of(std::uint64_t elements) {
-  const std::uint64_t longer = std::min(std::bit_ceil(elements), kMostDrawn);
+  const std::uint64_t longer = std::min(std::bit_ceil(elements), longest_);
   const std::uint64_t shorter =
       elements == longer ? longer : std::max<std::uint64_t>(1, longer / 2);
   const std::lock_guard lock(mutex_);
@@ -65,7 +68,7 @@ const PayloadSizes& PieceSizes::known(std::uint64_t elements) {
 }
 
 PayloadSizes PieceSizes::mean(std::uint64_t elements) const {
-  const std::uint64_t pieces = std::clamp<std::uint64_t>(kMostDrawn / elements, 1, kMostPieces);
+  const std::uint64_t pieces = std::clamp<std::uint64_t>(longest_ / elements, 1, kMostPieces);
   PayloadSizes sum;
   for (std::uint64_t piece = 0; piece < pieces; ++piece) {
     const PayloadSizes one = drawn(elements, checking::mix(seed_ + elements) + piece);

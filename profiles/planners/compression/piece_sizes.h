@@ -1,6 +1,6 @@
 // How long the compressed pieces of BytePS's roots and servers are on average
 // (collectives/schemes/keyed/piece_compression.h), if sizes depend on the data and ranks hold no
-// real data: gradients are drawn by their law and go through the codecs of some nodes and of a
+// real data: gradients are drawn by their law and go through the codecs of all nodes and of a
 // server.
 //
 //   ranks of a node: draws > sum > codec of its root > payload: a piece
@@ -38,6 +38,7 @@ class PieceSizes {
   const PieceCompression how_;
   const GradientLaw law_;
   const int nodes_, ranks_, rounds_;  // that are drawn
+  const std::uint64_t longest_;       // piece that is drawn
   const std::uint64_t seed_;
   std::mutex mutex_;
   std::map<std::uint64_t, PayloadSizes> known_;  // by drawn elements

@@ -27,6 +27,13 @@ struct Plan {
   std::uint64_t padded(std::size_t g) const {
     return groups[g].numel + ranks - groups[g].numel % ranks;
   }
+  // The group's first module with parameters; no module if there is no such group.
+  std::size_t front(std::size_t g) const {
+    if (g == groups.size()) return modules.size();
+    std::size_t m = groups[g].first;
+    while (modules[m].numel == 0) ++m;
+    return m;
+  }
 };
 
 std::vector<FusedGroup> groups_of(const JobSpec& spec, const std::vector<Module>& modules) {
@@ -68,29 +75,33 @@ void second_half(ProgramBuilder& out, const Plan& plan, std::size_t g) {
                    plan.gradients, plan.padded(g) / plan.ranks);
 }
 
-void forward(ProgramBuilder& out, const Plan& plan, bool gathers) {
-  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
-    if (gathers) {
-      if (g > 0) out.after(kCompute, kGather);
-      if (g + 1 < plan.groups.size()) {
+// Only modules with parameters wait for a gather, or have gradients to scatter.
+void forward(ProgramBuilder& out, const Plan& plan, bool gathers, std::uint32_t gathered) {
+  std::size_t g = 0;  // the next group
+  for (std::size_t m = 0; m < plan.modules.size(); ++m) {
+    const Module& module = plan.modules[m];
+    if (gathers && m == plan.front(g)) {
+      if (g == 0)
+        out.wait_previous(kCompute, gathered);
+      else
+        out.after(kCompute, kGather);
+      if (++g < plan.groups.size()) {
         out.after(kGather, kCompute);
-        second_half(out, plan, g + 1);
+        second_half(out, plan, g);
       }
     }
-    for (std::size_t m = plan.groups[g].first; m < plan.groups[g].end; ++m) {
-      const Module& module = plan.modules[m];
-      if (gathers) out.compute(kCompute, "step " + module.name, module.optimizer);
-      out.compute(kCompute, "forward " + module.name, module.forward);
-    }
+    if (gathers) out.compute(kCompute, "step " + module.name, module.optimizer);
+    out.compute(kCompute, "forward " + module.name, module.forward);
   }
 }
 
 void backward(ProgramBuilder& out, const Plan& plan) {
-  for (std::size_t g = plan.groups.size(); g-- > 0;) {
-    for (std::size_t m = plan.groups[g].end; m-- > plan.groups[g].first;)
-      out.compute(kCompute, "backward " + plan.modules[m].name, plan.modules[m].backward);
+  std::size_t g = plan.groups.size();  // groups before it are to be scattered
+  for (std::size_t m = plan.modules.size(); m-- > 0;) {
+    out.compute(kCompute, "backward " + plan.modules[m].name, plan.modules[m].backward);
+    if (g == 0 || m != plan.front(g - 1)) continue;
     out.after(kScatter, kCompute);
-    first_half(out, plan, g);
+    first_half(out, plan, --g);
   }
 }
 
@@ -98,10 +109,10 @@ Program iteration(const Plan& plan, bool gathers) {
   ProgramBuilder out({"compute", "reduce_scatter", "all_gather"});
   out.outlives(kGather);
   const std::uint32_t gathered = out.carried_event();
-  if (gathers) out.wait_previous(kCompute, gathered);
-  forward(out, plan, gathers);
+  forward(out, plan, gathers, gathered);
   backward(out, plan);
   out.after(kGather, kScatter);
+  out.after(kGather, kCompute);
   second_half(out, plan, 0);
   out.record(kGather, gathered);
   return out.take();

@@ -7,11 +7,13 @@
 //   iteration  i                                                        | i + 1
 //
 // Groups of modules are fused (fusion.h). A group is reduce-scattered when the backward of its
-// modules has ended. When all groups are scattered the iteration ends and group 0 is gathered,
-// which outlives it. The forward waits for a group before its first module and then starts to
-// gather the next one: one gather ahead at most. Parameters are stepped module by module in front
-// of their forward. A group is padded by P minus its elements modulo P, and so by a whole P where P
-// divides them. The very first forward has nothing to gather.
+// modules has ended. When the backward has ended and all groups are scattered, the iteration ends
+// and group 0 is gathered, which outlives it. The forward waits for a group before its first module
+// and then starts to gather the next one: one gather ahead at most. Modules without parameters wait
+// for no gather, and no scatter waits for those in front of its group's first parameters.
+// Parameters are stepped module by module in front of their forward. A group is padded by P minus
+// its elements modulo P, and so by a whole P where P divides them. The very first forward has
+// nothing to gather.
 //
 // The rules follow the authors' published code (dear_pytorch), with all gradients of a module ready
 // when its backward ends. `decouple: reduce` plays a reduce to rank 0 and a broadcast in place of

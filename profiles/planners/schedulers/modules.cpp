@@ -96,7 +96,8 @@ std::vector<ReadyTensor> tensors_of(std::span<const Module> modules) {
   std::vector<ReadyTensor> out;
   for (std::size_t m = 0; m < modules.size(); ++m) {
     for (const std::uint64_t numel : modules[m].tensors) out.push_back({numel, m, 0});
-    if (!modules[m].tensors.empty()) out.back().backward = modules[m].backward;
+    // Modules without tensors hold up the gradients of those in front of them.
+    if (!out.empty()) out.back().backward += modules[m].backward;
   }
   return out;
 }

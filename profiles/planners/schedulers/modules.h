@@ -36,8 +36,9 @@ std::vector<Module> modules_of(const Model& model, const StepTimes& times);
 // A tensor as WFBP and its successors see it: one of a list in registration order.
 struct ReadyTensor {
   std::uint64_t numel = 0;
-  std::size_t module = 0;    // its gradient is ready when this module's backward has ended
-  Picoseconds backward = 0;  // the module's, at its last tensor; 0 at the others
+  std::size_t module = 0;  // its gradient is ready when this module's backward has ended
+  // At a module's last tensor: its own, and that of the modules without tensors behind it.
+  Picoseconds backward = 0;
 };
 std::vector<ReadyTensor> tensors_of(std::span<const Module> modules);
 

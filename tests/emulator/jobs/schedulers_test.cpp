@@ -47,6 +47,26 @@ TEST(Schedulers, OfOneLayerHideNothing) {
     EXPECT_NEAR(step(one_layer(3, 6, parallel)), 13.8e-3, 1e-7) << parallel;
 }
 
+// A job of nothing but communication: a reduce-scatter waits for the gather of the step before.
+// Both take three latencies, and 0.8 us for each of their messages.
+TEST(Schedulers, WithoutComputeWaitForTheStepBefore) {
+  const std::string text = test::text_of({.layers = {{"[1000]", 0, 0}},
+                                          .nodes = 4,
+                                          .cluster = "nic: {rate: 10Gbps, latency_us: 200}",
+                                          .parallel = "framework: dear"});
+  EXPECT_NEAR(step(text + "fabric: {kind: virtual}\n"), 2 * 3 * 200.8e-6, 1e-7);
+}
+
+// Ranks that agree for 1.2 ms whether gradients are ready, and look every 0.1 ms: the step waits
+// for the last of these calls, and not for one after the other.
+TEST(Schedulers, CyclesThatFindNothingHoldUpNoGradients) {
+  const std::string text = test::text_of({.layers = {{"[1000000]", 5000, 5000}},
+                                          .nodes = 4,
+                                          .cluster = "nic: {rate: 10Gbps, latency_us: 200}",
+                                          .parallel = "framework: horovod, cycle_ms: 0.1"});
+  EXPECT_NEAR(step(text + "fabric: {kind: virtual}\n"), 10e-3 + 1.2e-3 + 1.2e-3 + 4.8e-3, 20e-6);
+}
+
 // Two equal layers: the second half of one layer's gather goes under the other's forward.
 TEST(Schedulers, DearHidesTheGatherUnderTheForward) {
   const auto two = [](const std::string& parallel) {

@@ -228,6 +228,26 @@ TEST(BytePs, SizesOfPiecesFollowFromTheLengthsNextToThem) {
   EXPECT_NEAR(between, shorter * std::sqrt(1.5), 0.05 * between);
 }
 
+// Sums over more ranks exceed a threshold more often: those of normal gradients as a normal law
+// with the sum of their variances says.
+TEST(BytePs, SizesOfPiecesAreThoseOfTheSumsOfAllRanks) {
+  PieceCompression how;
+  how.method = &method_named("threshold");
+  how.options.threshold = 0.004;
+  const GradientLaw law{.kind = GradientLaw::Kind::gaussian};  // of mean magnitude 0.001
+  constexpr std::uint64_t kElements = 1 << 16;
+  const auto sent = [&](int gradients) {
+    const double deviation = law.scale * std::sqrt(std::acos(-1.0) / 2 * gradients);
+    return 8 * kElements * std::erfc(how.options.threshold / deviation / std::sqrt(2.0));
+  };
+  for (const int ranks : {1, 2, 8}) {
+    PieceSizes sizes(how, law, 20, ranks, 1);
+    EXPECT_NEAR(static_cast<double>(sizes.of(kElements).piece), sent(ranks), 0.02 * sent(ranks));
+  }
+  const auto sum = [&](int nodes) { return PieceSizes(how, law, nodes, 1, 1).of(kElements).sum; };
+  EXPECT_GT(static_cast<double>(sum(32)), 1.5 * static_cast<double>(sum(8)));
+}
+
 // Dithering: real data travel as they are encoded, the same bytes in memory and in virtual time;
 // without real data notes are as long as those are on average.
 TEST(BytePs, SendsAsMuchAsTheGradientsDecide) {

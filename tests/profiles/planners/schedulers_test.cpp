@@ -135,6 +135,19 @@ TEST(Fusion, LeavesNoGroupWithoutParameters) {
   EXPECT_EQ(fuse_by_waiting(odd, kMilli), (Groups{{0, 2, 4}, {2, 5, 4}}));
 }
 
+// Gradients wait for the backward of modules without parameters behind them, too.
+TEST(Merging, CountsTheBackwardOfModulesWithoutParameters) {
+  const std::vector<Module> modules{module_of(0, 7 * kMilli), module_of(10'000),
+                                    module_of(0, 4 * kMilli), module_of(0, 2 * kMilli),
+                                    module_of(10'000)};
+  const std::vector<ReadyTensor> tensors = tensors_of(modules);
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].backward, 7 * kMilli);
+  EXPECT_EQ(tensors[1].backward, kMilli);
+  // A call of 2 ms is over when the next gradient comes.
+  EXPECT_EQ(merge_calls(tensors, 4, {1e-3, 1e-3 / 40'000}).size(), 2u);
+}
+
 // The cost of a call is 1 ms, and 1 ms per 10,000 elements.
 TEST(Merging, JoinsACallThatTheNextGradientCatchesUpWith) {
   const AllReduceCost cost{1e-3, 1e-3 / 40'000};
@@ -254,17 +267,37 @@ TEST(DeAR, ScattersUnderTheBackwardAndGathersUnderTheNextForward) {
             "<1; reduce-scatter 2(2); <1; reduce-scatter 1(17); <1; reduce-scatter 0(26); >2; ");
   EXPECT_EQ(stream_text(first, 2), "<2; all-gather 0(26); >0; ");
   const Program& later = role.iterations[1];
-  // The gather of group 1 waits for nothing in the forward; that of group 2 starts with module b.
+  // Each gather but the first starts with the module before its group.
   EXPECT_EQ(stream_text(later, 2),
-            "all-gather 1(17); >1; <2; all-gather 2(2); >1; <4; all-gather 0(26); >0; ");
+            "<1; all-gather 1(17); >2; <1; all-gather 2(2); >2; <4; all-gather 0(26); >0; ");
   EXPECT_EQ(stream_text(later, 1),
             "<3; reduce-scatter 2(2); <3; reduce-scatter 1(17); <3; reduce-scatter 0(26); >4; ");
   EXPECT_EQ(stream_text(later, 0),
-            "<<0; step a; forward a; <1; >2; step b; forward b; <1; step c; forward c; backward c; "
-            ">3; backward b; >3; backward a; >3; ");
+            "<<0; >1; step a; forward a; <2; >1; step b; forward b; <2; step c; forward c; "
+            "backward c; >3; backward b; >3; backward a; >3; ");
   for (const Program& program : role.iterations) {
     EXPECT_TRUE(outlives(program, 2));
     EXPECT_FALSE(outlives(program, 1));
+  }
+}
+
+// Modules without parameters, whatever group they are in, wait for no gather and hold up no
+// reduce-scatter but those of the modules in front of them.
+TEST(DeAR, LetsModulesWithoutParametersPass) {
+  const std::string odd =
+      "model: {kind: layers, layers: [{name: in, forward_us: 9, backward_us: 9}, "
+      "{name: a, parameters: [100], forward_us: 10, backward_us: 20}, "
+      "{name: pool, forward_us: 9, backward_us: 9}, "
+      "{name: b, parameters: [64], forward_us: 10, backward_us: 20}]}\n"
+      "cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 1}\n";
+  for (const char* fusion : {"none", "waiting_time, wait_ms: 0.01"}) {
+    const Workload workload = plan_of(odd, std::string("framework: dear, fusion: ") + fusion);
+    const Program& program = workload.roles[0].iterations[1];
+    EXPECT_EQ(stream_text(program, 0),
+              "forward in; <<0; >1; forward a; forward pool; <2; forward b; backward b; >3; "
+              "backward pool; backward a; >3; backward in; >1; ")
+        << fusion;
+    EXPECT_EQ(stream_text(program, 2), "<1; all-gather 1(17); >2; <4; <1; all-gather 0(26); >0; ");
   }
 }
 
