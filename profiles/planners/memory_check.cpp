@@ -222,11 +222,30 @@ int micro_batch_that_fits(const JobSpec& spec) {
   return fit;
 }
 
+// Where the shards of data parallelism leave too much: a framework that splits the model's layers.
+std::string with_split_layers(const JobSpec& spec) {
+  const std::string more_memory = "a device with more memory";
+  const auto& model = spec.model->transformer;
+  if (!model || spec.model->architecture == "bert") return "use " + more_memory;
+  const bool by_torchtitan =
+      spec.model->architecture == "llama" && !model->is_latent() && !model->bias && model->mtp == 0;
+  const Framework splits = by_torchtitan ? Framework::torchtitan : Framework::megatron;
+  const ParallelPlan& p = spec.parallel;
+  return "use " +
+         (p.framework == splits ? ""
+                                : "parallel.framework=" + std::string(name_of(splits)) + " with ") +
+         (p.recompute == Recompute::full ? "" : "parallel.recompute=full and ") +
+         "more tensor-parallel ranks, or " + more_memory;
+}
+
 // A change with which the job fits, the least one first.
 std::string what_fits(const JobSpec& spec, const StageMemory& fullest) {
   JobSpec other = spec;
   other.parallel.bucket_views = true;
   if (copies_gradients(spec) && fits(other)) return "use parallel.gradient_as_bucket_view=true";
+  other = spec;
+  other.parallel.reshard = "always";
+  if (fits(other)) return "use parallel.reshard_after_forward=always";
   const int micro_batch = fullest.memory.activations > 0 ? micro_batch_that_fits(spec) : 0;
   if (micro_batch > 0) return "use parallel.micro_batch=" + std::to_string(micro_batch);
   const ParallelPlan& p = spec.parallel;
@@ -248,8 +267,7 @@ std::string what_fits(const JobSpec& spec, const StageMemory& fullest) {
     if (!recomputes && spec.model->transformer && fits(other))
       return "use parallel.framework=fsdp with parallel.recompute=full, or a device with more "
              "memory";
-    return "use parallel.framework=torchtitan with parallel.recompute=full or more tensor-parallel "
-           "ranks, or a device with more memory";
+    return with_split_layers(spec);
   }
   const double groups = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
   const double sharers = std::ceil(shared / (spec.device.memory_bytes - whole));

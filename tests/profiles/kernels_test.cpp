@@ -272,6 +272,22 @@ TEST(PipelineTime, IsTheClosedFormForEvenParts) {
     }
 }
 
+// What is computed again makes input gradients longer than weight gradients, so these fill less.
+TEST(PipelineTime, ABubbleIsToldWhereItDoesNotDependOnThePasses) {
+  const auto time = [](int, Pass pass) -> Picoseconds {
+    return pass == Pass::backward ? 30 : pass == Pass::input_backward ? 20 : 10;
+  };
+  for (const int chunks : {1, 2}) {
+    const Pipeline pipeline = pipeline_of(chunks > 1 ? "interleaved" : "1f1b", 4, chunks, 16);
+    const auto compute = static_cast<double>(16 * chunks * 40);
+    EXPECT_DOUBLE_EQ(*pipeline_bubble(pipeline),
+                     static_cast<double>(pipeline_time(pipeline, time)) / compute - 1);
+  }
+  const Pipeline filled = pipeline_of("zb-h1", 4, 1, 16);
+  EXPECT_EQ(pipeline_time(filled, time), 16 * 40 + 3 * 20);  // a third of F + I + W is 13
+  EXPECT_FALSE(pipeline_bubble(filled));
+}
+
 TEST(PipelineTime, ASlowPartHoldsUpAllOthers) {
   const auto time = [](int part, Pass) -> Picoseconds { return part == 3 ? 20 : 10; };
   const Picoseconds even = (16 + 3) * 20, slow = 16 * 40;

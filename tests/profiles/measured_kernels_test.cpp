@@ -1,6 +1,7 @@
 // Measured kernels of a device profile: the rows that their tables may have, and the times that
 // they predict for sizes that nobody measured.
 #include <cmath>
+#include <ctime>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -72,6 +73,21 @@ TEST(MeasuredKernels, PredictSizesBetweenBetterThanTheFormula) {
     EXPECT_GT(off(formula), .15) << s.m;
   }
   EXPECT_LT(held_out_error(grid(), bare()), .06);
+}
+
+// Four times as many products take about four times as long, not sixteen times.
+TEST(MeasuredKernels, AreHeldOutInTimeThatGrowsWithTheirNumber) {
+  const auto seconds = [](int products) {
+    KernelTables tables;
+    for (int i = 0; i < products; ++i) {
+      const ProductShape shape{1024. + 8 * i, 4096, 4096};
+      tables.products.push_back({shape, truth(shape)});
+    }
+    const std::clock_t begin = std::clock();  // processor time
+    EXPECT_LT(held_out_error(tables, bare()), .05);
+    return static_cast<double>(std::clock() - begin);
+  };
+  EXPECT_LT(seconds(160), 8 * seconds(40));
 }
 
 TEST(MeasuredKernels, SayLessOfSizesFarAway) {

@@ -251,6 +251,18 @@ TEST(StepFit, HoldsOutWhatAFitWithoutItPredicts) {
               1e-12);
 }
 
+// Times that all are 1 s at exp(-1.2), with a valley at exp(0.185), which is nearer to the start,
+// and a hill between the two.
+TEST(StepFit, FindsNumbersBehindAHill) {
+  const std::vector<FitNumber> numbers{{"number", std::exp(.5), std::exp(-3), std::exp(3), 1}};
+  const auto times = [](std::size_t row, const std::vector<double>& v) {
+    const double x = std::log(v[0]), far = std::pow(x + 1.2, 2);
+    return std::exp(.1 * static_cast<double>(1 + row) * far * (std::pow(x - .2, 2) + .02));
+  };
+  const StepFit fit = fit_steps(numbers, {1, 1, 1}, times);
+  EXPECT_NEAR(std::log(fit.values[0]), -1.2, .01);
+}
+
 TEST(StepFit, TakesNoNumberThatPredictsNothing) {
   const std::vector<FitNumber> numbers{{"slope", 1, 1e-3, 1e3, 1}, {"constant", 1, 1e-6, 1e3, 0}};
   const auto line = [](std::size_t row, const std::vector<double>& v) {

@@ -15,6 +15,8 @@ constexpr double kDifference = 0.02;  // of a logarithm, for slopes
 constexpr double kLongestStep = 0.7;  // of a logarithm, of one step
 constexpr double kDone = 1e-4;        // a step so short ends the search
 constexpr int kMostSteps = 20;
+constexpr double kFarStart = 1;  // of a logarithm, between starts
+constexpr std::size_t kStarts = 4;
 constexpr int kHeldOutSteps = 3;
 constexpr double kMatters = 0.01;
 constexpr double kFar = 0.05;  // a residual beyond it counts by its size, not its square
@@ -43,9 +45,35 @@ class Fitter {
       : numbers_(numbers), measured_(measured), predict_(predict), without_(measured.size()) {}
 
   StepFit fit() {
-    Vector at;
-    for (const FitNumber& n : numbers_) at.push_back(std::log(n.start));
-    at = clamped(at);
+    Vector best;
+    for (const Vector& start : starts()) {
+      const Vector at = descended(start);
+      if (best.empty() || cost(at) < cost(best)) best = at;
+    }
+    return around(best);
+  }
+
+ private:
+  // The best of a grid around the given start.
+  std::vector<Vector> starts() {
+    Vector own;
+    for (const FitNumber& n : numbers_) own.push_back(std::log(n.start));
+    std::vector<Vector> grid{clamped(own)};
+    for (std::size_t n = 0; n < own.size(); ++n)
+      for (std::size_t i = 0, end = grid.size(); i < end; ++i)
+        for (const double far : {-kFarStart, kFarStart}) {
+          Vector other = grid[i];
+          other[n] += far;
+          grid.push_back(clamped(other));
+        }
+    std::stable_sort(grid.begin(), grid.end(),
+                     [&](const Vector& a, const Vector& b) { return cost(a) < cost(b); });
+    grid.erase(std::unique(grid.begin(), grid.end()), grid.end());
+    grid.resize(std::min(grid.size(), kStarts));
+    return grid;
+  }
+
+  Vector descended(Vector at) {
     double damping = 1e-3;
     for (int i = 0; i < kMostSteps; ++i) {
       const Matrix slopes = slopes_at(at);
@@ -60,10 +88,9 @@ class Fitter {
       at = next;
       damping = std::max(1e-9, damping / 10);
     }
-    return around(at);
+    return at;
   }
 
- private:
   StepFit around(const Vector& at) {
     StepFit fit;
     const std::size_t rows = measured_.size();

@@ -181,7 +181,7 @@ double MeasuredKernels::attention(const FusedAttention& shape, OperandType type,
 }
 
 double held_out_error(const KernelTables& tables, const DeviceProfile& device) {
-  constexpr std::size_t kEnough = 3;
+  constexpr std::size_t kEnough = 3, kMostFits = 20;
   double sum = 0;
   std::size_t held = 0;
   const auto hold = [&](double predicted, double measured) {
@@ -190,19 +190,20 @@ double held_out_error(const KernelTables& tables, const DeviceProfile& device) {
   };
   std::map<OperandType, std::vector<MeasuredProduct>> by_type;
   for (const MeasuredProduct& one : tables.products) by_type[one.shape.type].push_back(one);
-  for (auto& [type, products] : by_type) {
+  for (const auto& [type, products] : by_type) {
     if (products.size() < kEnough) continue;
-    // Each in turn is the last, and left out.
-    for (std::size_t out = 0; out < products.size(); ++out) {
-      std::swap(products[out], products.back());
-      const std::span others(products.data(), products.size() - 1);
+    // Each fit takes as long as there are products, so of many several are left out at a time.
+    const std::size_t parts = std::min(products.size(), kMostFits);
+    for (std::size_t part = 0; part < parts; ++part) {
+      std::vector<MeasuredProduct> left_out, others;
+      for (std::size_t i = 0; i < products.size(); ++i)
+        (i % parts == part ? left_out : others).push_back(products[i]);
       const KernelFormula formula = fitted_formula(stated_of(device, type), others, bytes_of(type));
-      const ProductShape& shape = products.back().shape;
-      hold(formula.product(shape, bytes_of(type)) *
-               corrections_of(others, formula, bytes_of(type))
-                   .at(point_of(shape), static_cast<int>(shape.operands)),
-           products.back().seconds);
-      std::swap(products[out], products.back());
+      const Corrections corrections = corrections_of(others, formula, bytes_of(type));
+      for (const MeasuredProduct& one : left_out)
+        hold(formula.product(one.shape, bytes_of(type)) *
+                 corrections.at(point_of(one.shape), static_cast<int>(one.shape.operands)),
+             one.seconds);
     }
   }
   for (const auto& [type, word] : kOperandTypes) {

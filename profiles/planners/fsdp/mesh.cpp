@@ -189,7 +189,7 @@ Pipeline pipeline_for(const JobSpec& spec, int ranks) {
   if (p.pp == 1) {
     if (p.schedule != "1f1b")
       throw Error(spec.source_of("parallel.schedule") + ": schedule " + p.schedule +
-                  " needs pipeline stages; use parallel.pp=2 or more");
+                  " needs pipeline stages; use parallel.pp=2 or more, or parallel.schedule=1f1b");
     return out;
   }
   out.chunks = pipeline_chunks(p.schedule, p.interleave > 1 ? p.interleave : 2);

@@ -119,7 +119,7 @@ void check_schedule(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
   if (p.schedule != "1f1b" && p.pp == 1)
     throw Error(spec.source_of("parallel.schedule") + ": schedule " + p.schedule +
-                " needs pipeline stages; use parallel.pp=2 or more");
+                " needs pipeline stages; use parallel.pp=2 or more, or parallel.schedule=1f1b");
   const auto units = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
   if (p.schedule == "dualpipe" && p.pp % 2 != 0)
     refuse(

@@ -218,8 +218,10 @@ int fitting_last_stage(int layers, int stages, int chunks) {
 [[noreturn]] void refuse_stages(const JobSpec& spec, const Transformer& model,
                                 const Pipeline& pipeline, int units) {
   const int layers = static_cast<int>(model.layers), unit = pipeline.parts() / pipeline.stages;
+  // A single stage has no schedule but 1f1b.
   const auto legal = [&](int stages) {
-    return units % (stages * unit) == 0 && (!pipeline.is_bidirectional() || stages % 2 == 0);
+    return units % (stages * unit) == 0 && (!pipeline.is_bidirectional() || stages % 2 == 0) &&
+           (stages > 1 || pipeline.schedule == "1f1b");
   };
   std::string nearest;
   for (int below = pipeline.stages - 1; below >= 1 && nearest.empty(); --below)
@@ -234,7 +236,7 @@ int fitting_last_stage(int layers, int stages, int chunks) {
   const int last = pipeline.is_v() || pipeline.is_bidirectional() || pipeline.stages == 1
                        ? 0
                        : fitting_last_stage(layers, pipeline.stages, unit);
-  std::string uneven = ", or unequal parts: ";
+  std::string uneven = "unequal parts: ";
   if (last > 0)
     uneven += std::string(kLast) + "=" + number(last) +
               ", decoder_first_pipeline_num_layers, account_for_embedding_in_pipeline_split, "
@@ -243,8 +245,8 @@ int fitting_last_stage(int layers, int stages, int chunks) {
     uneven += kLayout;
   throw Error(spec.source_of("parallel.pp") + ": parallel.pp is " + number(pipeline.stages) +
               " but does not divide " + what +
-              (unit > 1 ? " into " + number(unit) + " parts per stage" : "") +
-              "; use parallel.pp=" + (nearest.empty() ? "1" : nearest) + uneven);
+              (unit > 1 ? " into " + number(unit) + " parts per stage" : "") + "; use " +
+              (nearest.empty() ? "" : "parallel.pp=" + nearest + ", or ") + uneven);
 }
 
 std::vector<int> evenly(const JobSpec& spec, const Transformer& model, const Pipeline& pipeline) {

@@ -242,8 +242,6 @@ std::optional<double> pipeline_bubble(const Pipeline& p) {
   const double waits = p.stages - 1, passes = p.micro_batches;
   if (p.schedule == "1f1b") return waits / passes;
   if (p.schedule == "interleaved" && round_of(p) == p.stages) return waits / (p.chunks * passes);
-  // With fewer micro-batches some stages lack weight gradients to fill their waits.
-  if (p.schedule == "zb-h1" && p.micro_batches >= p.stages) return waits / (3 * passes);
   return std::nullopt;
 }
 

@@ -77,9 +77,8 @@ int pipeline_chunks(const std::string& schedule, int interleave);
 int interleaved_warmup(const Pipeline& pipeline, int stage);
 
 // The pipeline bubble: idle time of a step over an ideal network as a share of its compute, if all
-// parts take equally long (`alike`: as far as their layers say) and each pass of a split backward
-// takes as long as the forward: (P-1)/M for 1f1b, (P-1)/(vM) interleaved, (P-1)/(3M) for zb-h1.
-// Empty: no closed form.
+// parts take equally long (`alike`: as far as their layers say): (P-1)/M for 1f1b, (P-1)/(vM)
+// interleaved. Empty: it depends on how long each pass takes, as where weight gradients fill waits.
 std::optional<double> pipeline_bubble(const Pipeline& pipeline);
 
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);

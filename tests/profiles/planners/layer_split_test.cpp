@@ -135,6 +135,10 @@ TEST(LayerSplit, SaysWhatDoesNotFitAndWhatWould) {
                   "schedule: dualpipev"),
             "parallel.pp is 16 but does not divide 126 layers into 2 parts per stage; use "
             "parallel.pp=9 or 21, or unequal parts: parallel.pipeline_model_parallel_layout");
+  // A single stage has no such schedule.
+  EXPECT_EQ(error({.model = "deepseek-v2-lite", .pp = 2, .micro_batches = 4}, "schedule: zbv"),
+            "parallel.pp is 2 but does not divide 27 layers into 2 parts per stage; use unequal "
+            "parts: parallel.pipeline_model_parallel_layout");
   EXPECT_EQ(error(deepseek, "decoder_last_pipeline_num_layers: 3"),
             "parallel.decoder_last_pipeline_num_layers: 61 layers without 3 leave 58 for the other "
             "15 stages, who must have as many each; change it by 13");

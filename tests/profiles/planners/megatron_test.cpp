@@ -512,6 +512,9 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error("tp: 2, pp: 32, schedule: interleaved, interleave: 2"),
             "parallel.interleave is 2 but a stage has 1 layers to cut in two chunks or more; use "
             "parallel.schedule=1f1b, or a smaller parallel.pp");
+  EXPECT_EQ(error("schedule: zbv"),
+            "schedule zbv needs pipeline stages; use parallel.pp=2 or more, or "
+            "parallel.schedule=1f1b");
   EXPECT_EQ(error("pp: 3, schedule: dualpipe", "nodes: 3", "{base: llama3-8b, layers: 33}"),
             "parallel.pp is 3 but schedule dualpipe needs stages in pairs; use another "
             "parallel.schedule, or an even parallel.pp with "

@@ -82,7 +82,25 @@ TEST(Memory, OfShardedModelsNamesWhatFits) {
     expect(error(framework, "llama3-70b", 64),
            "use parallel.framework=fsdp with parallel.recompute=full");
   for (const char* framework : {"fsdp", "zero3", "ddp"})
-    expect(error(framework, "llama3.1-405b", 1), "use parallel.framework=torchtitan with ");
+    expect(error(framework, "llama3.1-405b", 1),
+           "use parallel.framework=torchtitan with parallel.recompute=full and more "
+           "tensor-parallel ranks, or a device with more memory (");
+  // What the job has already is no advice, and neither is a framework that refuses the model.
+  expect(error("torchtitan", "{base: llama3-70b, sequence: 131072}", 1, again),
+         "has 86 GB; use more tensor-parallel ranks, or a device with more memory (");
+  expect(error("fsdp", "{base: gpt3-175b, sequence: 65536}", 1, again),
+         "has 86 GB; use parallel.framework=megatron with more tensor-parallel ranks, or a ");
+}
+
+// All weights of 70.55e9 x 2 B before the backward, where no unit is freed, do not fit any GPU.
+TEST(Memory, OfUnitsThatAreKeptAfterTheForwardSaysToFreeThem) {
+  for (const char* framework : {"fsdp", "torchtitan"}) {
+    const std::string said =
+        error(framework, "llama3-70b", 64, ", recompute: full, reshard_after_forward: never");
+    EXPECT_NE(said.find("use parallel.reshard_after_forward=always "), std::string::npos) << said;
+    EXPECT_EQ(
+        error(framework, "llama3-70b", 64, ", recompute: full, reshard_after_forward: always"), "");
+  }
 }
 
 // ResNet-50 keeps 21,075,968 elements and 1,605,632 bytes of a sample, and has 16 bytes for each of
