@@ -162,7 +162,8 @@ StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& wo
   if (source == kNoRank && !one_node && (own > kMostPlayed || all > kMostSharing))
     return {bytes_at_least(spec, workload, members, beside, op), 0};
   if (op.launch != 0 && source == kNoRank)
-    return {play_alone(spec, workload, group, op, kNoRank, kNoRank, nullptr, beside).duration, 0};
+    return {play_alone(spec, workload, group, op, kNoRank, kNoRank, nullptr, {}, beside).duration,
+            0};
   CallKey key{workload.group_names[members.kind], 0, {}, {}, op, source, target};
   if (is_ragged(op.func)) key.counts = *workload.counts[op.counts];
   const auto locate = [&](const Group& one) {
@@ -176,7 +177,7 @@ StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& wo
   for (const std::uint32_t g : beside) locate(workload.groups[g]);
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
-  const IdleCall idle = play_alone(spec, workload, group, op, source, target, nullptr, beside);
+  const IdleCall idle = play_alone(spec, workload, group, op, source, target, nullptr, {}, beside);
   return known_[std::move(key)] = {idle.duration, source == kNoRank ? 0 : idle.end[source]};
 }
 

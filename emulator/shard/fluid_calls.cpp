@@ -1,6 +1,7 @@
 #include "emulator/shard/fluid_calls.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -93,17 +94,21 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
 
 const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidLayout& layout,
                                     const FluidRoute& route) {
-  const Topology* const links = route.hops->empty() ? nullptr : &cluster_.topology();
+  const auto play = [&](GroupRank source, GroupRank target) {
+    FluidWays unused;
+    return route.ways->empty() ? play_alone(spec_, workload_, key.site, op, source, target, nullptr)
+                               : play_alone(spec_, workload_, key.site, op, source, target,
+                                            &cluster_.topology(), ways_of(route, unused));
+  };
   if (key.target == kNoRank) {
-    const auto known = layout.idle.find(route.hops);
+    const auto known = layout.idle.find(route.ways);
     if (known != layout.idle.end()) return known->second;
-    return layout.idle[route.hops] =
-               play_alone(spec_, workload_, key.site, op, kNoRank, kNoRank, links);
+    return layout.idle[route.ways] = play(kNoRank, kNoRank);
   }
   const auto [known, fresh] = idle_transfers_.try_emplace(idle_key(key, layout, route));
   IdleCall& idle = known->second;
   if (!fresh) return idle;
-  idle = play_alone(spec_, workload_, key.site, op, key.source, key.target, links);
+  idle = play(key.source, key.target);
   idle.end = {idle.end[key.source], idle.end[key.target]};
   return idle;
 }
@@ -117,8 +122,8 @@ std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const Fluid
   const Schedule& schedule = *layout.schedule;
   std::vector<std::uint64_t> out{key.kind, schedule.collective().element_bytes,
                                  static_cast<std::uint64_t>(schedule.protocol()),
-                                 route.hops->size()};
-  out.insert(out.end(), route.hops->begin(), route.hops->end());
+                                 route.ways->size()};
+  out.insert(out.end(), route.ways->begin(), route.ways->end());
   std::vector<Nic> sources, targets;
   const auto number = [](std::vector<Nic>& known, Nic nic) {
     const auto at = std::find(known.begin(), known.end(), nic);
@@ -276,18 +281,83 @@ void FluidCalls::find_needs(FluidRoute& route) {
   std::uninitialized_copy(needs.begin(), needs.end(), kept);
   route.needs = {kept, needs.size()};
   const Topology& topology = cluster_.topology();
-  FluidHops all;
   for (const FluidPattern::Edge& e : route.pattern->edges) {
     if (inside_node(route, e)) continue;
     const Connected edge = connected(route, e);
     const int hops = topology.hops(edge.nics.source, edge.nics.target);
     route.latency =
         std::max(route.latency, topology.path_latency(edge.nics.source, edge.nics.target, hops));
-    if (spec_.cluster.topology.link_latency > 0) all.push_back(static_cast<std::uint16_t>(hops));
   }
-  if (std::all_of(all.begin(), all.end(), [](std::uint16_t hops) { return hops == 0; }))
-    all.clear();
-  route.hops = &*hops_.insert(std::move(all)).first;
+  FluidWays ways;
+  ways_of(route, ways);
+  route.ways = &*ways_.insert(std::move(ways)).first;
+}
+
+// Returns the ways of the pattern's edges alone, and sets `out` to what they make of it. Links of a
+// way count together, as many as there are connections for, whichever they take: where a call's own
+// connections collide, the fair rates hold it back. So do links that are hardly slower than NICs.
+std::vector<IdleWay> FluidCalls::ways_of(const FluidRoute& route, FluidWays& out) const {
+  constexpr double kSlower = 1.1;
+  const Topology& topology = cluster_.topology();
+  std::vector<IdleWay> ways;
+  if (topology.links() == 0) return ways;
+  struct Taken {
+    std::array<std::uint32_t, 2> connections{};  // by direction
+    std::uint32_t paths = 0;
+    double link_bps = 0;  // of the slowest link on the fastest path
+    bool fast = false;    // some connection finds no link slower than its NICs
+  };
+  std::vector<Taken> taken;                                              // by way
+  std::map<std::uint32_t, std::uint32_t> numbers;                        // of leaves
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> known;  // ways by their leaves
+  bool delays = spec_.cluster.topology.link_latency > 0;
+  for (const FluidPattern::Edge& e : route.pattern->edges) {
+    if (inside_node(route, e)) continue;
+    const Connected edge = connected(route, e);
+    const auto [source, target] = edge.nics;
+    const auto links = static_cast<std::uint32_t>(topology.hops(source, target));
+    out.push_back(links);
+    if (links == 0) continue;
+    const std::uint32_t from = topology.leaf_of(source), to = topology.leaf_of(target);
+    for (const std::uint32_t leaf : {from, to})
+      out.push_back(
+          numbers.try_emplace(leaf, static_cast<std::uint32_t>(numbers.size())).first->second);
+    const auto [at, fresh] = known.try_emplace(std::minmax(from, to), ways.size());
+    if (fresh) {
+      ways.push_back({from, to, static_cast<int>(links)});
+      taken.emplace_back().paths = topology.paths(source, target);
+    }
+    Taken& way = taken[at->second];
+    ++way.connections[from == ways[at->second].a ? 0 : 1];
+    std::vector<double> slowest;  // link by path
+    for_each_link(edge, by_flowlets_ ? 1 : 0, [&](std::uint32_t link, const Part& part) {
+      slowest.resize(part.number + 1);
+      slowest.back() = std::max(slowest.back(), topology.link(link).ps_per_byte);
+    });
+    const double best = *std::min_element(slowest.begin(), slowest.end());
+    const double nics =
+        std::max(topology.nic(source).ps_per_byte, topology.nic(target).ps_per_byte);
+    way.fast |= best <= kSlower * nics;
+    if (best > 0) way.link_bps = std::max(way.link_bps, 8e12 / best);
+  }
+  const bool all = topology.routes_per() == Routing::Per::message;
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const Taken& way = taken[i];
+    if (way.fast) continue;
+    const std::uint32_t most = std::max(way.connections[0], way.connections[1]);
+    ways[i].bps = way.link_bps * (all ? way.paths : std::min(way.paths, most));
+    delays = true;
+  }
+  if (!delays || ways.empty()) {
+    out.clear();
+    return ways;
+  }
+  for (const IdleWay& way : ways) {
+    const auto bits = std::bit_cast<std::uint64_t>(way.bps);
+    out.push_back(static_cast<std::uint32_t>(bits));
+    out.push_back(static_cast<std::uint32_t>(bits >> 32));
+  }
+  return ways;
 }
 
 std::uint32_t FluidCalls::begin(Fluid& fluid) {

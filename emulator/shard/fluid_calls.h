@@ -74,9 +74,10 @@ struct FluidPattern {
   auto operator<=>(const FluidPattern&) const = default;
 };
 
-// Where links add latency: how many lie on the way of each of a pattern's edges. Calls of a layout
-// whose edges have as many take equally long alone.
-using FluidHops = std::vector<std::uint16_t>;
+// What links make of a pattern alone, where they add latency or are slower than NICs: for each edge
+// how many there are and between which leaves, numbered as they come; then the rate of each way
+// between two leaves. Calls of a layout for which this is the same take equally long alone.
+using FluidWays = std::vector<std::uint32_t>;
 
 // What all groups of a layout share: the schedule and what it sends.
 struct FluidLayout {
@@ -85,7 +86,7 @@ struct FluidLayout {
   const FluidPattern* pattern = nullptr;
   double bytes = 0;                           // on the wire, of the busiest connection
   std::uint64_t messages = 0;                 // of the connection that has most
-  std::map<const FluidHops*, IdleCall> idle;  // of a collective
+  std::map<const FluidWays*, IdleCall> idle;  // of a collective
 };
 
 // The network that a pattern needs where a group has its members.
@@ -97,7 +98,7 @@ struct alignas(64) FluidRoute {
   bool transfer = false;
   std::span<const FlowNetwork::Need> needs;
   Picoseconds latency = 0;          // of a message over the longest path
-  const FluidHops* hops = nullptr;  // empty: links add no latency
+  const FluidWays* ways = nullptr;  // empty: links add nothing
 };
 
 // A call of a group as a flow.
@@ -218,6 +219,7 @@ class FluidCalls {
   template <typename Visit>  // visit(link, part of the edge)
   void for_each_link(const Connected& edge, std::uint64_t flowlet, const Visit& visit) const;
   void find_needs(FluidRoute& route);
+  std::vector<IdleWay> ways_of(const FluidRoute& route, FluidWays& out) const;
   template <typename FlowletOf>  // flowlet_of(edge): its number
   std::vector<FlowNetwork::Need> needs_of(const FluidRoute& route,
                                           const FlowletOf& flowlet_of) const;
@@ -254,7 +256,7 @@ class FluidCalls {
   bool rates_told_ = false;      // follow_rates() has returned that time
   // By group, source and target.
   std::pmr::map<std::tuple<std::uint32_t, GroupRank, GroupRank>, FluidEnds> ends_{&memory_};
-  std::set<FluidHops> hops_;
+  std::set<FluidWays> ways_;
 };
 
 }  // namespace ghostrank

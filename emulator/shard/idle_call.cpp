@@ -36,20 +36,43 @@ JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes) {
   return lone;
 }
 
-// The job's switches, with links without a limit. `moved`: the group's members on their own nodes.
-TopologySpec idle_links(const JobSpec& spec, const Topology& topology, int nodes,
+// The leaves of the members' nodes and, between two of them, the links of the way as a chain that
+// nothing else takes. Its first link has the rate of the way. `moved`: the group's members on their
+// own nodes.
+TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
+                        const std::vector<IdleWay>& ways, int nodes,
                         const std::vector<WorldRank>& members,
                         const std::vector<WorldRank>& moved) {
-  SwitchGraph graph = topology.routes().graph();
-  graph.longest = topology.routes().longest();
-  for (SwitchGraph::Cable& cable : graph.cables) cable.bps = 0;
-  for (SwitchGraph::Switch& one : graph.switches) one.near = Node(0);
+  SwitchGraph graph;
+  graph.connected = false;                        // no messages pass between other leaves
+  std::map<std::uint32_t, std::uint32_t> leaves;  // by the number in the job
   const int nics = spec.cluster.nics_per_node;
   graph.leaf_of.resize(nodes * nics);
   for (std::size_t i = 0; i < members.size(); ++i)
-    for (int n = 0; n < nics; ++n)
-      graph.leaf_of[Nic(moved[i].value() / spec.cluster.gpus_per_node * nics + n)] =
+    for (int n = 0; n < nics; ++n) {
+      const std::uint32_t in_job =
           topology.leaf_of(Nic(spec.cluster.node_of(members[i]).value() * nics + n));
+      const auto leaf = leaves.try_emplace(in_job, static_cast<std::uint32_t>(leaves.size()));
+      graph.leaf_of[Nic(moved[i].value() / spec.cluster.gpus_per_node * nics + n)] =
+          leaf.first->second;
+    }
+  const auto add_switch = [&] {
+    graph.switches.push_back({std::to_string(graph.switches.size()), Node(0)});
+    return static_cast<std::uint32_t>(graph.switches.size() - 1);
+  };
+  while (graph.switches.size() < leaves.size()) add_switch();
+  graph.leaves = static_cast<std::uint32_t>(leaves.size());
+  for (const Nic nic : graph.leaf_of.keys()) ++graph.switches[graph.leaf_of[nic]].nics;
+  for (const IdleWay& way : ways) {
+    std::uint32_t at = leaves.at(way.a);
+    for (int link = 0; link < way.links; ++link) {
+      const std::uint32_t to = link + 1 == way.links ? leaves.at(way.b) : add_switch();
+      graph.cables.push_back({at, to, link == 0 ? way.bps : 0});
+      at = to;
+    }
+    graph.longest = std::max(graph.longest, way.links);
+  }
+  graph.tiers = {{"up", "down", 0, static_cast<std::uint32_t>(graph.cables.size())}};
   TopologySpec out;
   out.kind = TopologySpec::Kind::file;
   out.link_latency = spec.cluster.topology.link_latency;
@@ -129,15 +152,15 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload,
 
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
                     const Op& op, GroupRank source, GroupRank target, const Topology* topology,
-                    const std::vector<std::uint32_t>& beside) {
+                    const std::vector<IdleWay>& ways, const std::vector<std::uint32_t>& beside) {
   std::vector<std::uint32_t> groups{group};
   groups.insert(groups.end(), beside.begin(), beside.end());
   const Workload lone = lone_workload(spec, workload, groups, op, source, target);
   const int nodes = lone.ranks / spec.cluster.gpus_per_node;
   JobSpec job = lone_job(spec, settings_of(spec, workload, op.group), nodes);
   if (topology)
-    job.cluster.topology =
-        idle_links(spec, *topology, nodes, workload.groups[group].members, lone.groups[0].members);
+    job.cluster.topology = idle_links(spec, *topology, ways, nodes, workload.groups[group].members,
+                                      lone.groups[0].members);
   const Cluster cluster(job, lone, 1);
   const Flows flows(job, lone, cluster);
   const std::unique_ptr<Fabric> fabric = make_local_fabric();

@@ -1,7 +1,6 @@
 // How long a call takes when nothing else is under way: a shard of its own plays its schedule,
-// message by message, on idle NICs. Links between them have latency alone. So the result has the
-// library's credits, slices, channels and NVLink inside nodes, as fabric.network: loggp models
-// them.
+// message by message, on idle NICs and links. So the result has the library's credits, slices,
+// channels and NVLink inside nodes, as fabric.network: loggp models them.
 //
 // Units: emulated picoseconds from the time when all members have come. Errors: Error(usage) as
 // Schedules throws them. Threading: pure function.
@@ -17,6 +16,14 @@ namespace ghostrank {
 
 class Topology;
 
+// The way between two leaves whose NICs are members of a call.
+struct IdleWay {
+  std::uint32_t a = 0, b = 0;  // leaves
+  int links = 0;
+  // What the links of one direction that the call may take carry together; 0: NICs are no faster.
+  double bps = 0;
+};
+
 struct IdleCall {
   Picoseconds duration = 0;
   std::vector<Picoseconds> end;  // by group rank; of a transfer only of its two ends
@@ -24,11 +31,12 @@ struct IdleCall {
 
 // Plays `op`, a collective of `group` or a transfer from `source` to `target`. A collective of a
 // launch is played with the others that the launch has in the group, and takes as long as they.
-// `topology`: that of the job, whose links add their latency; null: there are none. Without it,
-// `beside` may name groups that make the same call at the same time and share its NICs; the times
-// are then those of the last of all.
+// `topology`: that of the job, with the `ways` of the call's messages; null: there are no links.
+// Without it, `beside` may name groups that make the same call at the same time and share its NICs;
+// the times are then those of the last of all.
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
                     const Op& op, GroupRank source, GroupRank target, const Topology* topology,
+                    const std::vector<IdleWay>& ways = {},
                     const std::vector<std::uint32_t>& beside = {});
 
 }  // namespace ghostrank

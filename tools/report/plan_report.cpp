@@ -292,7 +292,8 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
   for (Fact& fact : network_facts(t.network)) list.push_back(std::move(fact));
   if (facts.tensors) list.push_back({"tensors", tensor_line(*facts.tensors)});
   if (facts.compression) list.push_back({"compression", compression_line(*facts.compression)});
-  list.push_back({"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"});
+  list.push_back({"compute", humane_seconds(t.compute_seconds) + ", the longest of any " +
+                                 (facts.jobs.empty() ? "role" : "job's role")});
   if (facts.pipeline) list.push_back({"pipeline", pipeline_line(*facts.pipeline)});
   list.push_back({"step at least", humane_seconds(t.step_seconds_at_least) +
                                        (facts.jitters ? " without jitter" : "")});
@@ -303,6 +304,13 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
   list.push_back(
       {"least dilation", "depends on the hosts: 'ghostrank run' measures it before it starts"});
   return list;
+}
+
+// That of the jobs without the traffic beside them, for whose steps nobody waits.
+TrafficPlan traffic_of_jobs(JobSpec spec) {
+  spec.jobs.pop_back();
+  spec.background.clear();
+  return plan_traffic(spec, plan_workload(spec));
 }
 
 }  // namespace
@@ -331,6 +339,11 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.mean = job.spec.jobs.empty() && compression && compression->method->measure &&
                steps_differ(job.spec);
   facts.traffic = facts.mean ? mean_traffic(job.spec, workload) : plan_traffic(job.spec, workload);
+  if (has_background_beside(job.spec)) {
+    const TrafficPlan jobs = traffic_of_jobs(job.spec);
+    facts.traffic.compute_seconds = jobs.compute_seconds;
+    facts.traffic.step_seconds_at_least = jobs.step_seconds_at_least;
+  }
   if (job.spec.jobs.empty()) {  // of several jobs each has its own
     const auto last = static_cast<std::uint32_t>(distinct_iterations(workload) - 1);
     const RunSpec& run = job.spec.run;

@@ -96,6 +96,31 @@ TEST(Flows, AloneOverLinksWithLatencyTakeAsLongAsTheirMessages) {
       }
 }
 
+// Their messages wait for each other over links as over NICs.
+TEST(Flows, AloneOverSlowLinksTakeAsLongAsTheirMessages) {
+  for (const auto& [library, func] :
+       {std::pair{"generic", Func::all_reduce}, std::pair{"generic", Func::broadcast},
+        std::pair{"generic", Func::all_to_all}, std::pair{"nccl-2.28", Func::broadcast},
+        std::pair{"gloo", Func::all_reduce}})
+    for (const Picoseconds latency : {0 * kPicosPerMicro, 5 * kPicosPerMicro})
+      for (const std::uint64_t count : {4'000ULL, 250'000ULL}) {
+        SmallJob flow = job_of(16, 1);
+        flow.spec.collectives.library = library;
+        TopologySpec& topology = flow.spec.cluster.topology;
+        topology.kind = TopologySpec::Kind::leaf_spine;
+        topology.leaves = 16;
+        topology.spines = 1;
+        topology.uplink_bps = kRate / 4;
+        topology.link_latency = latency;
+        flow.collective(func, count);
+        SmallJob loggp = flow;
+        loggp.spec.fabric.network = NetworkModel::loggp;
+        const Result a = flow.run(), b = loggp.run();
+        EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.01 * seconds_of(b))
+            << library << ' ' << name_of(func) << ' ' << latency << ' ' << count;
+      }
+}
+
 // Of four members on a node, two and two share a NIC in one group, three do in the other.
 TEST(Flows, OfGroupsWhoseMembersShareNicsOtherwiseTakeTheirOwnTime) {
   SmallJob flow = job_of(4, 8);

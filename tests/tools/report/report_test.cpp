@@ -233,6 +233,26 @@ TEST(PlanReport, SaysThatItsLeastStepIsWithoutJitter) {
   }
 }
 
+// Nobody waits for traffic beside jobs, however long it takes.
+TEST(PlanReport, LeavesTrafficBesideJobsOutOfTheirLeastStep) {
+  const auto facts_of = [](const std::string& background) {
+    const LoadedJob job = test::load_text(
+        "jobs:\n"
+        "  - {name: a, file: {model: gpt2}, nodes: 0-1}\n"
+        "device: h100-sxm\n"
+        "precision: {parameters: bf16}\n"
+        "cluster: {nodes: 4, topology: {kind: leaf_spine, leaves: 2, placement: spread}}\n"
+        "fabric: {kind: virtual}\n" +
+        background);
+    return plan_facts(job, plan_workload(job.spec));
+  };
+  const PlanFacts alone = facts_of(""),
+                  beside = facts_of("background: [{pattern: permutation, bytes: 8GiB}]\n");
+  EXPECT_EQ(beside.traffic.step_seconds_at_least, alone.traffic.step_seconds_at_least);
+  EXPECT_EQ(beside.traffic.compute_seconds, alone.traffic.compute_seconds);
+  EXPECT_EQ(beside.traffic.wire_bytes, alone.traffic.wire_bytes + 16 * (8ULL << 30));
+}
+
 // A row for each link; adjacent bins of one shade are drawn as one shape, idle bins not at all.
 TEST(LinkHeatMap, HasARowForEachLink) {
   Result result;
