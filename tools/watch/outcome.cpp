@@ -41,15 +41,15 @@ std::unique_ptr<Control> meet(World world, const RunSpec& run) {
   return Control::meet(world);
 }
 
-int checked_here(const World& world, const RunSpec& run, const std::function<void()>& check) {
+int prepared_here(const World& world, const std::function<void()>& prepare) {
   try {
-    check();
+    prepare();
     return 0;
   } catch (const Error& error) {
     if (world.size == 1) throw;
     failed(printable(as_typed(error.what())));
     try {
-      const std::unique_ptr<Control> control = meet(world, run);
+      const std::unique_ptr<Control> control = meet(world, RunSpec{});
       const bool here = error.exit_code() == static_cast<int>(ErrorKind::environment);
       control->fail(error.what(), here ? Stop::machine : Stop::failed);
       control->close();

@@ -18,10 +18,10 @@ namespace ghostrank {
 // s, or soon after the job's stall timeout if that is shorter (silence_of_the_lost()).
 std::unique_ptr<Control> meet(World world, const RunSpec& run);
 
-// Calls `check` before the processes meet. If it throws Error, prints that, meets the others to
-// tell them why the job ends, and returns the error's exit status; else 0. For what this process
-// alone can find wrong, such as its own flags: the others would wait for it.
-int checked_here(const World& world, const RunSpec& run, const std::function<void()>& check);
+// Calls `prepare` before the processes meet. If it throws Error, prints that, meets the others to
+// tell them why the job ends, and returns the error's exit status; else 0. What this process alone
+// finds wrong, such as its own flags or its copy of the job, would leave the others waiting for it.
+int prepared_here(const World& world, const std::function<void()>& prepare);
 
 // Prints the reason on stderr; returns 1.
 int failed(const std::string& why);

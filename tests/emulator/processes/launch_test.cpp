@@ -238,6 +238,29 @@ TEST_F(TwoProcesses, EndTogetherWhereOneCannotWriteItsFiles) {
   EXPECT_NE(other.text.find("cannot write /proc/nowhere/x"), std::string::npos) << other.text;
 }
 
+// Each process has a copy of its own of the job and of the command line.
+TEST_F(TwoProcesses, EndAtOnceWhereOneHasAMistake) {
+  const auto ends = [&](const std::string& common, const std::string& zero, const std::string& one,
+                        int status, int status_of_one, const char* why) {
+    const auto began = std::chrono::steady_clock::now();
+    Outcome other;
+    const Outcome outcome = play_two(common, zero, one, other);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15)) << common;
+    EXPECT_EQ(outcome.status, status) << outcome.text;
+    EXPECT_EQ(other.status, status_of_one) << other.text;
+    EXPECT_NE(outcome.text.find(why), std::string::npos) << outcome.text;
+    EXPECT_NE(other.text.find(why), std::string::npos) << other.text;
+  };
+  ends(run_, "", "-s run.iteration=3", 3, 2, "did you mean run.iterations?");
+  ends(run_, "-s run.iteration=3", "", 2, 3, "did you mean run.iterations?");
+  ends(run_, "-s run.iteration=3", "-s run.iteration=3", 2, 2, "did you mean run.iterations?");
+  const std::string bench = "bench all_reduce --ranks 4 --fabric ofi -b 4K -n 2 --allow-unfaithful";
+  ends(bench, "--json /proc/nowhere/x", "", 3, 3, "cannot write /proc/nowhere/x");
+  ends(bench, "", "-s run.iteration=3", 3, 2, "did you mean run.iterations?");
+  ends("bench pairs --ranks 4 --fabric ofi -b 4K -n 2 --allow-unfaithful", "--svg /proc/nowhere/x",
+       "", 3, 3, "cannot write /proc/nowhere/x");
+}
+
 TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
   if (shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
   const std::string job = ::testing::TempDir() + "ghostrank_waiting.yaml";
