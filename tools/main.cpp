@@ -1,7 +1,7 @@
 // The ghostrank command: plays the verb, catches all errors here, returns the exit status.
 //
 //   0 ok;  1 the run failed, missed an expectation, or was not faithful;  2 usage, job or profile;
-//   3 environment;  130, 143 signals
+//   3 environment;  129, 130, 143 signals
 #include <atomic>
 #include <cerrno>
 #include <csignal>

@@ -139,6 +139,28 @@ TEST(Signal, OfAClosedTerminalKeepsTheResults) {
   std::filesystem::remove(job);
 }
 
+TEST(Signal, OfAClosedTerminalKeepsTheRunsOfCompareAndTheRowsOfSweep) {
+  const std::string job = ::testing::TempDir() + "ghostrank_hang_up_of_many.yaml",
+                    json_file = job + ".json";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[1000], forward_us: 20000}]}\ncluster: {nodes: 2}\nscale: {dilation: 1}\n"
+                        "run: {iterations: 10, warmup: 0}\n";
+  const auto stopped = [&](const std::string& words, const char* kept) {
+    std::filesystem::remove(json_file);
+    const Outcome outcome = shell("timeout --preserve-status -s HUP 3 " GHOSTRANK_BINARY " " +
+                                  words + " --quiet --allow-unfaithful --json " + json_file);
+    EXPECT_EQ(outcome.status, 129) << outcome.text;
+    const json result = json::parse(std::ifstream(json_file), nullptr, false);
+    EXPECT_GT(result.value(kept, json::array()).size(), 0u) << words << outcome.text;
+  };
+  stopped(
+      "compare " + job + " --runs 1000 --a cluster.nic.latency_us=2 --b cluster.nic.latency_us=3",
+      "runs");
+  stopped("sweep " + job + " --grid 'run.seed=1,2;run.iterations=10,1000000'", "rows");
+  std::filesystem::remove(json_file);
+  std::filesystem::remove(job);
+}
+
 // Even one process alone must check the network part of its job.
 TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
   const std::string job = ::testing::TempDir() + "ghostrank_alone.yaml";
