@@ -27,7 +27,7 @@ int prepared_here(const World& world, const std::function<void()>& prepare);
 int failed(const std::string& why);
 
 // Exit status: 0 if nothing stopped the run, 1 if it failed or lost a process, 3 if a machine did
-// not give what the run needed, 129, 130 or 143 for SIGHUP, SIGINT or SIGTERM.
+// not give what the run needed, 129, 130, 143 or 152 for SIGHUP, SIGINT, SIGTERM or SIGXCPU.
 int stopped_status(const Control& control, int signal);
 
 // Returns what `play` returns. If `play` throws Error because the run was interrupted, here or on

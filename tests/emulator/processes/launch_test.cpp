@@ -139,6 +139,22 @@ TEST(Signal, OfAClosedTerminalKeepsTheResults) {
   std::filesystem::remove(job);
 }
 
+// The signal comes again with every second of processor time.
+TEST(Signal, OfALimitOfProcessorTimeKeepsTheResults) {
+  const std::string job = ::testing::TempDir() + "ghostrank_cpu_limit.yaml",
+                    json_file = job + ".json";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[100000], forward_us: 100}]}\ncluster: {nodes: 16}\n"
+                        "fabric: {kind: virtual}\nrun: {iterations: 1000000}\n";
+  const Outcome stopped =
+      shell("ulimit -S -t 1; " GHOSTRANK_BINARY " run " + job + " --quiet --json " + json_file);
+  EXPECT_EQ(stopped.status, 128 + SIGXCPU) << stopped.text;
+  const json result = json::parse(std::ifstream(json_file), nullptr, false);
+  EXPECT_GT(result.value("iterations", json::array()).size(), 0u) << stopped.text;
+  std::filesystem::remove(json_file);
+  std::filesystem::remove(job);
+}
+
 TEST(Signal, OfAClosedTerminalKeepsTheRunsOfCompareAndTheRowsOfSweep) {
   const std::string job = ::testing::TempDir() + "ghostrank_hang_up_of_many.yaml",
                     json_file = job + ".json";
