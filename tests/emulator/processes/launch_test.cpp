@@ -155,6 +155,12 @@ TEST(Signal, OfALimitOfProcessorTimeKeepsTheResults) {
   std::filesystem::remove(job);
 }
 
+TEST(AStackThatIsTooSmall, IsAnErrorOfTheEnvironment) {
+  const Outcome outcome = shell("ulimit -S -s 64; " GHOSTRANK_BINARY " --version");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_NE(outcome.text.find("the stack is limited to 64 KiB"), std::string::npos) << outcome.text;
+}
+
 TEST(Signal, OfAClosedTerminalKeepsTheRunsOfCompareAndTheRowsOfSweep) {
   const std::string job = ::testing::TempDir() + "ghostrank_hang_up_of_many.yaml",
                     json_file = job + ".json";
