@@ -7,6 +7,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "collectives/schemes/shared/slot_timers.h"
+
 namespace ghostrank {
 namespace {
 
@@ -66,11 +68,18 @@ class Packets final : public WireFormat {
 class Worker final : public Agent {
  public:
   Worker(const SlotScheme& scheme, Picoseconds timeout)
-      : form_(scheme.form()), switch_(scheme.size()), timeout_(timeout), slots_(form_.slots) {}
+      : form_(scheme.form()),
+        switch_(scheme.size()),
+        timers_(static_cast<int>(form_.slots), timeout),
+        slots_(form_.slots) {}
 
   void on_call(Io& io, const Call& call) override {
     const std::uint64_t chunks = (call.collective.count + form_.elements - 1) / form_.elements;
     if (chunks == 0) return io.done(call.number);
+    if (open_.empty()) {
+      timers_.start_call();
+      timers_.arm(io);
+    }
     open_.push_back({call, chunks_, chunks});
     chunks_ += chunks;
     go_on(io);
@@ -85,15 +94,18 @@ class Worker final : public Agent {
     io.tensor(open->call.number)
         .write(first, result.content.first(result.content.empty() ? 0 : elements * kElement));
     slot.busy = false;
-    io.disarm(result.index / 2);
     if (--open->left == 0) {
       io.done(open->call.number);
       open_.erase(open);
     }
-    go_on(io);
+    open_.empty() ? io.disarm(0) : go_on(io);
   }
 
-  void on_timer(Io& io, std::uint32_t slot) override { send(io, slots_[slot].chunk); }
+  void on_timer(Io& io, std::uint32_t) override {
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot)
+      if (slots_[slot].busy && timers_.expired(slot)) send(io, slots_[slot].chunk);
+    timers_.arm(io);
+  }
 
  private:
   struct Open {
@@ -122,6 +134,7 @@ class Worker final : public Agent {
   void go_on(Io& io) {
     for (; next_ < chunks_ && !slots_[next_ % form_.slots].busy; ++next_) {
       slots_[next_ % form_.slots] = {true, next_};
+      timers_.begin(next_ % form_.slots);
       send(io, next_);
     }
   }
@@ -136,12 +149,12 @@ class Worker final : public Agent {
     std::ranges::copy(real, filled_.begin());
     if (!real.empty()) part.content = filled_;
     io.send(switch_, part, Carriage::packet);  // no room: the timer resends it
-    io.arm(part.index / 2, timeout_);
+    timers_.sent(part.index / 2);
   }
 
   const SlotForm& form_;
   const GroupParty switch_;
-  const Picoseconds timeout_;
+  SlotTimers timers_;
   std::deque<Open> open_;
   std::vector<Slot> slots_;
   std::uint64_t next_ = 0, chunks_ = 0;  // the next chunk to send; the chunks of all calls so far

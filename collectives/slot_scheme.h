@@ -9,9 +9,10 @@
 // Every rank is a worker and has at most one packet in each slot, so at most S packets in flight.
 // After the result of a chunk has come, its worker may reuse the slot, with the slot's other set;
 // the first set keeps the result for workers that missed it. A worker resends a packet that has no
-// answer after switch.timeout_us. So loss, duplicates and delay do no harm, as long as packets
-// between two parties stay in order. The scheme serves all-reduce alone: every rank sends and
-// receives the whole buffer. Zeros fill up a last packet that is not full.
+// answer after switch.timeout_us, or later where most packets have none by then. So loss,
+// duplicates and delay do no harm, as long as packets between two parties stay in order. The scheme
+// serves all-reduce alone: every rank sends and receives the whole buffer. Zeros fill up a last
+// packet that is not full.
 //
 //   | port 2 | slot * 2 + set 2 | call 4 | elements, 4 bytes each |        a packet, big-endian
 //

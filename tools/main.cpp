@@ -1,7 +1,7 @@
 // The ghostrank command: plays the verb, catches all errors here, returns the exit status.
 //
 //   0 ok;  1 the run failed, missed an expectation, or was not faithful;  2 usage, job or profile;
-//   3 environment;  130, 143 signals
+//   3 environment;  129, 130, 143 signals
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <new>
 #include <string>
+#include <sys/resource.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -49,6 +50,16 @@ void fill_missing_descriptors() {
     if (fcntl(fd, F_GETFD) == -1) open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+// Every thread gets as much stack as the limit says; reading a job alone takes more than 64 KiB.
+void check_stack() {
+  constexpr rlim_t kLeast = 512u << 10;
+  rlimit stack{};
+  if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= kLeast) return;
+  throw Error("the stack is limited to " + std::to_string(stack.rlim_cur >> 10) +
+                  " KiB; allow 512 or more (ulimit -s 8192)",
+              ErrorKind::environment);
+}
+
 }  // namespace
 }  // namespace ghostrank
 
@@ -57,6 +68,7 @@ int main(int argc, char** argv) {
   ghostrank::keep_memory_for_the_end();
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails with an error
   try {
+    ghostrank::check_stack();
     const int status = ghostrank::play_verb(ghostrank::Argv(argv, argv + argc));
     // A failed write of --json - has been reported already.
     const bool said = status == static_cast<int>(ghostrank::ErrorKind::environment);

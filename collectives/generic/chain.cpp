@@ -39,7 +39,9 @@ Transfer reduce_send(const ChannelView& s, int p, int k) {
 
 }  // namespace
 
-const Form kChainBroadcast{.rounds = rounds, .send = broadcast_send, .recv = broadcast_recv};
-const Form kChainReduce{.rounds = rounds, .send = reduce_send, .recv = reduce_recv};
+const Form kChainBroadcast{
+    .one_way = true, .rounds = rounds, .send = broadcast_send, .recv = broadcast_recv};
+const Form kChainReduce{
+    .one_way = true, .rounds = rounds, .send = reduce_send, .recv = reduce_recv};
 
 }  // namespace ghostrank

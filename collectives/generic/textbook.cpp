@@ -128,8 +128,8 @@ Textbook::ChannelPlan Textbook::plan_channel(const Communicator& comm, const Nod
       plan.in_parts |= form_.pace == Form::Pace::uneven;
     }
   }
-  plan.window = comm.flow_control.credits == 0 ? plan.slices
-                                               : std::min(comm.flow_control.credits, plan.slices);
+  const bool unbounded = comm.flow_control.credits == 0 || form_.one_way;
+  plan.window = unbounded ? plan.slices : std::min(comm.flow_control.credits, plan.slices);
   return plan;
 }
 

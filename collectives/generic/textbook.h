@@ -21,7 +21,8 @@
 //
 //               Number the slices over all rounds: a rank sends slice j after it has received slice
 //               j-W. In a cycle of waiting ranks each would wait for an ever earlier slice, so
-//               there is no such cycle and no deadlock.
+//               there is no such cycle and no deadlock. In a one-way form no cycle of ranks can
+//               wait: it keeps its R+1 steps, and passes slices on as they come.
 //   pace        If message sizes differ from round to round, each message is cut into slices by its
 //               own size, and a round is four steps, some of them empty, that keep W slices ahead:
 //               send the first W; receive and send slice by slice; send the rest; receive the rest.
@@ -184,6 +185,7 @@ struct Form {
   Unit unit = Unit::share;
   Ranks ranks = Ranks::rotated;
   Pace pace = Pace::even;
+  bool one_way = false;  // data passes from one end of the group to the other, never back
   int (*rounds)(const ChannelView&, int position) = nullptr;
   Transfer (*send)(const ChannelView&, int position, int round) = nullptr;
   Transfer (*recv)(const ChannelView&, int position, int round) = nullptr;

@@ -30,10 +30,6 @@ constexpr milliseconds kAttempt{5'000};  // to connect once
 constexpr milliseconds kVerdict{2'000};  // process 0 may have begun to wait later than this process
 constexpr std::size_t kMaxGreeting = 256;  // connections that have not greeted yet
 
-std::string where(const World& world) {
-  return world.master_address + ":" + std::to_string(world.master_port);
-}
-
 Error environment_error(const std::string& text) { return Error(text, ErrorKind::environment); }
 
 int poll_ms(steady_clock::duration left) {
@@ -104,7 +100,7 @@ bool is_loopback(const sockaddr* address) {
 }
 
 [[noreturn]] void throw_unlistenable(const World& world, int error) {
-  std::string text = "cannot listen on " + where(world) + ": " + std::strerror(error);
+  std::string text = "cannot listen on " + meeting_point(world) + ": " + std::strerror(error);
   if (error == EADDRINUSE)
     text +=
         "; set MASTER_PORT, or GHOSTRANK_PORT where the launcher holds MASTER_PORT, to a free "
@@ -127,7 +123,7 @@ class Rendezvous {
 
   Meeting meet() {
     const auto began = steady_clock::now();
-    log_info("waiting for ", missing(), " processes at ", where(world_));
+    log_info("waiting for ", missing(), " processes at ", meeting_point(world_));
     for (auto next = began + kTell; missing() > 0;) {
       const auto now = steady_clock::now();
       if (now >= deadline_) give_up();
@@ -277,7 +273,7 @@ class Rendezvous {
   }
 
   [[noreturn]] void give_up() {
-    std::string text = missing_text() + " did not come to " + where(world_) + " within " +
+    std::string text = missing_text() + " did not come to " + meeting_point(world_) + " within " +
                        std::to_string(world_.timeout.count()) + " s";
     for (const std::optional<ControlLink>& member : members_)
       if (member) send_briefly(member->socket, encode(FrameType::refused, text));
@@ -351,7 +347,7 @@ std::optional<ControlLink> greet(const World& world, Fd socket, steady_clock::ti
     const bool answered = frame.has_value();
     if (answered) {
       if (frame->type == FrameType::refused)
-        throw environment_error("process 0 at " + where(world) + " refused rank " +
+        throw environment_error("process 0 at " + meeting_point(world) + " refused rank " +
                                 std::to_string(world.rank) + ": " + frame->payload);
       if (const std::optional<Welcome> welcome = decode_welcome(*frame)) {
         link.hostname = welcome->hostname;
@@ -375,7 +371,7 @@ Meeting meet_first(const World& world) {
     if (socket.is_open()) {
       if (std::optional<ControlLink> link =
               greet(world, std::move(socket), deadline + kVerdict, problem)) {
-        log_info("met process 0 on ", link->hostname, " at ", where(world));
+        log_info("met process 0 on ", link->hostname, " at ", meeting_point(world));
         Meeting met;
         met.links.push_back(std::move(*link));
         return met;
@@ -384,12 +380,18 @@ Meeting meet_first(const World& world) {
     std::this_thread::sleep_for(kRetry);
   }
   throw environment_error("rank " + std::to_string(world.rank) + " did not meet process 0 at " +
-                          where(world) + " within " + std::to_string(world.timeout.count()) +
-                          " s: " + problem +
+                          meeting_point(world) + " within " +
+                          std::to_string(world.timeout.count()) + " s: " + problem +
                           "; check that it runs, MASTER_ADDR and MASTER_PORT, and firewalls");
 }
 
 }  // namespace
+
+std::string meeting_point(const World& world) {
+  const bool brackets = world.master_address.find(':') != std::string::npos;
+  return (brackets ? "[" + world.master_address + "]" : world.master_address) + ":" +
+         std::to_string(world.master_port);
+}
 
 std::string build_of(const World& world) {
   return world.build.empty() ? GHOSTRANK_VERSION : world.build;

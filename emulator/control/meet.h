@@ -1,6 +1,6 @@
 // The rendezvous: process 0 listens and the others greet it, until all have come or the time is
-// over. Used by control/ and assemble/core_setup.cpp. Turns strays (wrong greetings, garbage,
-// silence) away and counts them.
+// over. Used by control/, assemble/core_setup.cpp and tools/watch/outcome.cpp. Turns strays (wrong
+// greetings, garbage, silence) away and counts them.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,9 @@ struct Meeting {
       links;  // on process 0 to each other process, by rank; elsewhere to 0 alone
   std::uint64_t strays = 0;
 };
+
+// Where process 0 listens, as "10.0.0.1:29500" or "[fe80::1]:29500".
+std::string meeting_point(const World& world);
 
 // Listens at the address and port of `world`; with port 0 the kernel chooses one. Throws
 // Error(environment) if that fails.

@@ -78,8 +78,16 @@ std::optional<int> port_from_environment() {
   return port ? port : master_port;
 }
 
+// An IPv6 address may stand in brackets, as in URLs.
+std::optional<std::string> master_address() {
+  std::optional<std::string> address = text_of("MASTER_ADDR");
+  if (address && address->size() > 2 && address->front() == '[' && address->back() == ']')
+    address = address->substr(1, address->size() - 2);
+  return address;
+}
+
 void take_master(const char* size, World& world) {
-  const std::optional<std::string> address = text_of("MASTER_ADDR");
+  const std::optional<std::string> address = master_address();
   const std::optional<int> port = port_from_environment();
   const std::string processes =
       "environment: " + std::string(size) + " is " + std::to_string(world.size);
@@ -104,7 +112,7 @@ bool take_slurm(World& world) {
   constexpr const char* kOfStep = "SLURM_STEP_NUM_TASKS";
   take({kSlurm.rank, text_of(kOfStep) ? kOfStep : kSlurm.size}, world);
   if (world.size == 1) return true;
-  const std::optional<std::string> own = text_of("MASTER_ADDR");
+  const std::optional<std::string> own = master_address();
   const char* variable = text_of("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";
   const std::optional<std::string> list = text_of(variable);
   if (!own && !list)
@@ -155,7 +163,7 @@ void check_address(const World& world) {
 // The address at which process 0 listens: as the user says, else one that the others reach.
 std::string address_to_publish(const PmixSession& session) {
   if (const auto wanted = text_of("GHOSTRANK_ADDRESS")) return address_of(*wanted);
-  if (const auto master = text_of("MASTER_ADDR")) return *master;
+  if (const auto master = master_address()) return *master;
   return session.one_host() ? "127.0.0.1" : address_towards_any_of(session.other_hosts());
 }
 

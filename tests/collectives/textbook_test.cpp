@@ -95,6 +95,21 @@ TEST(Textbook, KeepsTheWindowFullButNoFuller) {
   EXPECT_EQ(second.on_recv, Combine::reduce);
 }
 
+// A rank in the middle that took most of the buffer before it sent would make a chain of n ranks
+// take n - 1 times as long.
+TEST(Textbook, PassesSlicesOfAChainOnAsTheyComeWithFewCreditsToo) {
+  for (const Form* form : {&kChainBroadcast, &kChainReduce}) {
+    const Func func = form == &kChainReduce ? Func::reduce : Func::broadcast;
+    const Textbook schedule(*form, {func, 3, 16, 4, 0}, {{}, 1, 4, {3}});
+    EXPECT_EQ(schedule.actor(1, 0).steps, 3);
+    const Step middle = schedule.step(1, 0, 1);
+    EXPECT_EQ(middle.slices, 16U);
+    EXPECT_EQ(middle.recv_from.size(), 1);
+    EXPECT_EQ(middle.send_to.size(), 1);
+    EXPECT_EQ(middle.recv, middle.send);
+  }
+}
+
 TEST(Textbook, RefusesWhatMakesNoSense) {
   const Communicator plain;
   EXPECT_THROW(Textbook(kRingAllReduce, {Func::all_reduce, 0, 1, 4, 0}, plain),

@@ -104,7 +104,7 @@ constexpr const char* kStatus =
     ".TP\n1\nthe run failed, missed an \\-\\-expect, was wrong or was not faithful\n"
     ".TP\n2\nthe command line, the job or a profile is wrong\n"
     ".TP\n3\nthe environment is: no provider, no permission, a peer that cannot be reached\n"
-    ".TP\n129, 130, 143\nstopped by SIGHUP, SIGINT or SIGTERM\n";
+    ".TP\n129, 130, 143, 152\nstopped by SIGHUP, SIGINT, SIGTERM or SIGXCPU\n";
 
 std::string see_also(const Command& command) {
   std::string text;

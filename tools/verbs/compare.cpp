@@ -45,7 +45,7 @@ int verb_compare(const Argv& argv) {
       "      --b collectives.allreduce=double_tree --runs 12 --margin 1% --bundle ab\n\n"
       "Exit status: 0 ok; 1 a run failed or was not faithful, or an --expect was missed; 2 usage "
       "or\n"
-      "job; 3 environment; 130, 143 stopped by a signal.");
+      "job; 3 environment; 129, 130, 143 stopped by a signal.");
   if (!parse(app, argv)) return 0;
   if (!of_job.redraw.empty()) only_redraws(app);
   if (compares_job(of_job, files)) return compare_job(argv, of_job, files, json);

@@ -159,11 +159,18 @@ std::string log_of(const std::string& log, int rank) {
   return rank == 0 ? log : log + "." + std::to_string(rank);
 }
 
+bool ignores_hang_up() {
+  struct sigaction now {};
+  sigaction(SIGHUP, nullptr, &now);
+  return now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 Interruption::Interruption() {
   sigemptyset(&waited_);
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&waited_, signal);
+  if (!ignores_hang_up()) sigaddset(&waited_, SIGHUP);  // blocked, it would come all the same
   sigprocmask(SIG_BLOCK, &waited_, &before_);
 }
 
@@ -173,7 +180,7 @@ Interruption::~Interruption() {
 }
 
 void Interruption::note(int signal) {
-  if (signal != SIGINT && signal != SIGTERM) return;
+  if (signal <= 0 || signal == SIGCHLD) return;
   received_ = received_ == 0 ? signal : received_;
 }
 

@@ -12,7 +12,8 @@
 
 namespace ghostrank {
 
-// Blocks SIGINT and SIGTERM while it lives; play_run() receives them.
+// Blocks SIGINT, SIGTERM and SIGHUP while it lives; play_run() receives them. SIGHUP stays ignored
+// where it was (nohup).
 class Interruption {
  public:
   Interruption();

@@ -262,21 +262,50 @@ void check_files(const RunFlags& flags, const JobSpec& spec, const Workload& wor
   }
 }
 
-int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
-                  const Workload& workload, const World& world) {
+Workload planned(const LoadedJob& job, bool quiet) {
+  const Patience patience("planning", !quiet);
+  return plan_workload(job.spec);
+}
+
+// --print-config and --dry-run, on process 0.
+void show(const RunFlags& flags, const World& world) {
+  const LoadedJob job = load(flags.job);
+  if (flags.print_config) {
+    if (world.rank == 0) print_config(job);
+    return;
+  }
+  const Workload workload = planned(job, flags.quiet);
+  if (world.rank == 0) show_plan(job, workload, {flags.json, "", flags.quiet});
+}
+
+// What a process knows before it meets the others.
+struct Prepared {
+  LoadedJob job;
+  Workload workload;
   std::vector<Expectation> expectations;
   RunOptions options;
-  check_processes(job.spec, workload, world.size);
-  const int mistaken = checked_here(world, job.spec.run, [&] {
-    for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
-    if (world.rank == 0) check_files(flags, job.spec, workload);
-    options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
-    options.spill_path = pairs_path(flags);
-    options.link_times = !flags.heat_map.empty();
-    if (options.link_times) check_heat_map(job.spec, world.size);
-    start_log(flags.log, world.rank);
-  });
-  if (mistaken != 0) return mistaken;
+};
+
+Prepared prepare(const RunFlags& flags, const World& world) {
+  Prepared p;
+  p.job = load(flags.job);
+  p.workload = planned(p.job, flags.quiet);
+  check_processes(p.job.spec, p.workload, world.size);
+  for (const std::string& text : flags.expect) p.expectations.push_back(parse_expectation(text));
+  if (world.rank == 0) check_files(flags, p.job.spec, p.workload);
+  p.options.trace_ranks = ranks_to_trace(flags, p.job, p.workload.ranks);
+  p.options.spill_path = pairs_path(flags);
+  p.options.link_times = !flags.heat_map.empty();
+  if (p.options.link_times) check_heat_map(p.job.spec, world.size);
+  start_log(flags.log, world.rank);
+  return p;
+}
+
+int meet_and_play(const Argv& argv, const RunFlags& flags, const World& world) {
+  Prepared prepared;
+  if (const int mistaken = prepared_here(world, [&] { prepared = prepare(flags, world); }))
+    return mistaken;
+  auto& [job, workload, expectations, options] = prepared;
   log_info("ghostrank " GHOSTRANK_VERSION " (", build_facts().commit, "): job ", job.spec.file,
            ", ", workload.ranks, " ranks, process ", world.rank, " of ", world.size);
   const std::unique_ptr<Control> control = meet(world, job.spec.run);
@@ -338,19 +367,11 @@ int verb_run(const Argv& argv) {
     throw Error(
         "--dry-run plays nothing; leave out --csv, --trace, --heatmap and --expect, or use "
         "'ghostrank plan'");
-  const LoadedJob job = load(flags.job);
-  if (flags.print_config) {
-    if (world.rank == 0) print_config(job);
+  if (flags.print_config || flags.dry_run) {
+    show(flags, world);
     return 0;
   }
-  Patience planning("planning", !flags.quiet);
-  const Workload workload = plan_workload(job.spec);
-  planning.end();
-  if (flags.dry_run) {
-    if (world.rank == 0) show_plan(job, workload, {flags.json, "", flags.quiet});
-    return 0;
-  }
-  return meet_and_play(argv, flags, job, workload, world);
+  return meet_and_play(argv, flags, world);
 }
 
 }  // namespace ghostrank

@@ -287,8 +287,8 @@ void add_flags(CLI::App& app, SweepFlags& flags) {
       "  ghostrank sweep job.yaml --csv sweep.csv --picture sweep.svg \\\n"
       "      --grid 'collectives.allreduce=ring,double_tree;cluster.nic.rate=10Gbps,25Gbps'\n\n"
       "Exit status: 0 ok; 1 a point failed or was not faithful; 2 usage or job; 3 environment; "
-      "130, 143\n"
-      "stopped by a signal.");
+      "129, 130,\n"
+      "143 stopped by a signal.");
 }
 
 }  // namespace
@@ -316,7 +316,8 @@ int verb_sweep(const Argv& argv) {
                    flags.csv.c_str());
   }
   const int at_once = flags.at_once > 0 ? flags.at_once : plan.real_time ? 1 : usable_cores();
-  const int signal = Sweeper(flags, sweep, at_once).play();
+  Sweeper sweeper(flags, sweep, at_once);  // holds signals back until the files are written
+  const int signal = sweeper.play();
   const int unwritten =
       write_each(std::vector<TextFile>{{flags.json, [&] { return sweep_json(sweep); }},
                                        {flags.csv, [&] { return sweep_csv(sweep); }},

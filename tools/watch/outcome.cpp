@@ -7,6 +7,7 @@
 #include <ctime>
 #include <unistd.h>
 
+#include "emulator/control/meet.h"
 #include "emulator/shard/measured/stalls.h"
 #include "profiles/error.h"
 #include "tools/arguments.h"
@@ -22,7 +23,7 @@ constexpr double kSilentWaitSeconds = 5;
 
 std::unique_ptr<Control> meet(World world, const RunSpec& run) {
   world.silence = silence_of_the_lost(run);
-  const std::string there = world.master_address + ":" + std::to_string(world.master_port);
+  const std::string there = meeting_point(world);
   // A terminal gets one line, repainted with the seconds waited; a log gets the line once.
   struct Line {
     const bool live = is_terminal(STDERR_FILENO);
@@ -41,15 +42,15 @@ std::unique_ptr<Control> meet(World world, const RunSpec& run) {
   return Control::meet(world);
 }
 
-int checked_here(const World& world, const RunSpec& run, const std::function<void()>& check) {
+int prepared_here(const World& world, const std::function<void()>& prepare) {
   try {
-    check();
+    prepare();
     return 0;
   } catch (const Error& error) {
     if (world.size == 1) throw;
     failed(printable(as_typed(error.what())));
     try {
-      const std::unique_ptr<Control> control = meet(world, run);
+      const std::unique_ptr<Control> control = meet(world, RunSpec{});
       const bool here = error.exit_code() == static_cast<int>(ErrorKind::environment);
       control->fail(error.what(), here ? Stop::machine : Stop::failed);
       control->close();

@@ -18,16 +18,16 @@ namespace ghostrank {
 // s, or soon after the job's stall timeout if that is shorter (silence_of_the_lost()).
 std::unique_ptr<Control> meet(World world, const RunSpec& run);
 
-// Calls `check` before the processes meet. If it throws Error, prints that, meets the others to
-// tell them why the job ends, and returns the error's exit status; else 0. For what this process
-// alone can find wrong, such as its own flags: the others would wait for it.
-int checked_here(const World& world, const RunSpec& run, const std::function<void()>& check);
+// Calls `prepare` before the processes meet. If it throws Error, prints that, meets the others to
+// tell them why the job ends, and returns the error's exit status; else 0. What this process alone
+// finds wrong, such as its own flags or its copy of the job, would leave the others waiting for it.
+int prepared_here(const World& world, const std::function<void()>& prepare);
 
 // Prints the reason on stderr; returns 1.
 int failed(const std::string& why);
 
 // Exit status: 0 if nothing stopped the run, 1 if it failed or lost a process, 3 if a machine did
-// not give what the run needed, 129, 130 or 143 for SIGHUP, SIGINT or SIGTERM.
+// not give what the run needed, 129, 130, 143 or 152 for SIGHUP, SIGINT, SIGTERM or SIGXCPU.
 int stopped_status(const Control& control, int signal);
 
 // Returns what `play` returns. If `play` throws Error because the run was interrupted, here or on

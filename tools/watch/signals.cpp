@@ -32,7 +32,8 @@ void default_again() {
 
 void on_signal(int signal) {
   default_again();
-  std::signal(SIGHUP, SIG_IGN);  // both the shell and the kernel send it when a terminal closes
+  std::signal(SIGHUP, SIG_IGN);   // both the shell and the kernel send it when a terminal closes
+  std::signal(SIGXCPU, SIG_IGN);  // it comes again with every second of processor time
   received_signal.store(signal);
   std::signal(SIGALRM, give_up);
   alarm(kGraceSeconds);
@@ -55,6 +56,7 @@ StopOnSignal::StopOnSignal(Control& control) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGXCPU, &action, nullptr);
   if (hang_up_handler() != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
 }
 
@@ -63,6 +65,7 @@ void StopOnSignal::run_ended() { alarm(0); }
 StopOnSignal::~StopOnSignal() {
   alarm(0);
   default_again();
+  std::signal(SIGXCPU, SIG_DFL);
   if (hang_up_handler() == on_signal) std::signal(SIGHUP, SIG_DFL);
   stopped_by_signal.store(nullptr);
 }

@@ -21,6 +21,8 @@ class SlotTimers {
  public:
   SlotTimers(int slots, Picoseconds timeout)
       : tick_(timeout / kTicks),
+        slowest_(static_cast<int>(std::clamp<Picoseconds>(
+            kLongest / std::max<Picoseconds>(timeout, 1), kSlowest, kMostTimes))),
         ticks_(static_cast<std::size_t>(slots)),
         ages_(static_cast<std::size_t>(slots)) {}
 
@@ -47,7 +49,7 @@ class SlotTimers {
     lateness_ += 2;
     if (lateness_ >= kPatience) {
       lateness_ = 0;
-      slower_ = std::min(2 * slower_, kSlowest);
+      slower_ = std::min(2 * slower_, slowest_);
     }
     return true;
   }
@@ -56,9 +58,13 @@ class SlotTimers {
 
  private:
   static constexpr int kPatience = 200, kTrust = 1000;
-  static constexpr int kSlowest = 64;  // times the time-out
+  // A time-out becomes 64 times as long, or as long as 64 times the default one. If it stayed below
+  // the round trip of a whole window, packets would be sent faster than they pass, for ever.
+  static constexpr int kSlowest = 64, kMostTimes = 1 << 20;
+  static constexpr Picoseconds kLongest = 640'000'000'000;
 
   Picoseconds tick_;
+  int slowest_;                    // times the time-out
   std::vector<int> ticks_, ages_;  // by slot: since its packet was last sent, and since begin()
   int lateness_ = 0;  // two for a time-out, one less for an answer; 0 when the time-out changes
   int slower_ = 1;

@@ -21,7 +21,7 @@ class Sharp final : public MemberEnds {
   std::vector<Helper> helpers() const override { return layout_->racks.helpers(layout_->rails, 0); }
   bool exact() const override { return layout_->racks.racks == 0; }
   std::string_view estimate() const override {
-    return "counted as if every communicator had a tree";
+    return "counted as if every communicator had a tree, without its asking for it";
   }
   std::string refuses(const Call& call) const override {
     if (call.collective.func == Func::all_reduce) return "";

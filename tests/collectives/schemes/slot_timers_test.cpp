@@ -57,12 +57,17 @@ TEST(SlotTimers, WaitNoLongerWhereAllSlotsAwaitALostPacketAtOnce) {
   }
 }
 
-TEST(SlotTimers, WaitSixtyFourTimesAsLongAtMost) {
-  SlotTimers timers(1, 1'000);
-  timers.start_call();
-  int ticks = 0;
-  for (int again = 0; again < 1'000; ++again) ticks = ticks_to_time_out(timers);
-  EXPECT_EQ(ticks, 64 * kBase);
+// Where the window's round trip is longer than that, every packet would be sent again for ever.
+TEST(SlotTimers, WaitSixtyFourTimesAsLongAtMostOrAsLongAsThatOfTheDefault) {
+  constexpr Picoseconds kDefault = 10'000'000'000;
+  for (const auto& [timeout, times] :
+       {std::pair{10 * kDefault, 64}, {kDefault, 64}, {kDefault / 16, 1024}}) {
+    SlotTimers timers(1, timeout);
+    timers.start_call();
+    int ticks = 0;
+    for (int again = 0; again < 2'000; ++again) ticks = ticks_to_time_out(timers);
+    EXPECT_EQ(ticks, times * kBase) << timeout;
+  }
 }
 
 }  // namespace

@@ -139,6 +139,50 @@ TEST(Signal, OfAClosedTerminalKeepsTheResults) {
   std::filesystem::remove(job);
 }
 
+// The signal comes again with every second of processor time.
+TEST(Signal, OfALimitOfProcessorTimeKeepsTheResults) {
+  const std::string job = ::testing::TempDir() + "ghostrank_cpu_limit.yaml",
+                    json_file = job + ".json";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[100000], forward_us: 100}]}\ncluster: {nodes: 16}\n"
+                        "fabric: {kind: virtual}\nrun: {iterations: 1000000}\n";
+  const Outcome stopped =
+      shell("ulimit -S -t 1; " GHOSTRANK_BINARY " run " + job + " --quiet --json " + json_file);
+  EXPECT_EQ(stopped.status, 128 + SIGXCPU) << stopped.text;
+  const json result = json::parse(std::ifstream(json_file), nullptr, false);
+  EXPECT_GT(result.value("iterations", json::array()).size(), 0u) << stopped.text;
+  std::filesystem::remove(json_file);
+  std::filesystem::remove(job);
+}
+
+TEST(AStackThatIsTooSmall, IsAnErrorOfTheEnvironment) {
+  const Outcome outcome = shell("ulimit -S -s 64; " GHOSTRANK_BINARY " --version");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_NE(outcome.text.find("the stack is limited to 64 KiB"), std::string::npos) << outcome.text;
+}
+
+TEST(Signal, OfAClosedTerminalKeepsTheRunsOfCompareAndTheRowsOfSweep) {
+  const std::string job = ::testing::TempDir() + "ghostrank_hang_up_of_many.yaml",
+                    json_file = job + ".json";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[1000], forward_us: 20000}]}\ncluster: {nodes: 2}\nscale: {dilation: 1}\n"
+                        "run: {iterations: 10, warmup: 0}\n";
+  const auto stopped = [&](const std::string& words, const char* kept) {
+    std::filesystem::remove(json_file);
+    const Outcome outcome = shell("timeout --preserve-status -s HUP 3 " GHOSTRANK_BINARY " " +
+                                  words + " --quiet --allow-unfaithful --json " + json_file);
+    EXPECT_EQ(outcome.status, 129) << outcome.text;
+    const json result = json::parse(std::ifstream(json_file), nullptr, false);
+    EXPECT_GT(result.value(kept, json::array()).size(), 0u) << words << outcome.text;
+  };
+  stopped(
+      "compare " + job + " --runs 1000 --a cluster.nic.latency_us=2 --b cluster.nic.latency_us=3",
+      "runs");
+  stopped("sweep " + job + " --grid 'run.seed=1,2;run.iterations=10,1000000'", "rows");
+  std::filesystem::remove(json_file);
+  std::filesystem::remove(job);
+}
+
 // Even one process alone must check the network part of its job.
 TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
   const std::string job = ::testing::TempDir() + "ghostrank_alone.yaml";
@@ -236,6 +280,29 @@ TEST_F(TwoProcesses, EndTogetherWhereOneCannotWriteItsFiles) {
   EXPECT_EQ(outcome.status, 3) << outcome.text;
   EXPECT_EQ(other.status, 3) << other.text;
   EXPECT_NE(other.text.find("cannot write /proc/nowhere/x"), std::string::npos) << other.text;
+}
+
+// Each process has a copy of its own of the job and of the command line.
+TEST_F(TwoProcesses, EndAtOnceWhereOneHasAMistake) {
+  const auto ends = [&](const std::string& common, const std::string& zero, const std::string& one,
+                        int status, int status_of_one, const char* why) {
+    const auto began = std::chrono::steady_clock::now();
+    Outcome other;
+    const Outcome outcome = play_two(common, zero, one, other);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15)) << common;
+    EXPECT_EQ(outcome.status, status) << outcome.text;
+    EXPECT_EQ(other.status, status_of_one) << other.text;
+    EXPECT_NE(outcome.text.find(why), std::string::npos) << outcome.text;
+    EXPECT_NE(other.text.find(why), std::string::npos) << other.text;
+  };
+  ends(run_, "", "-s run.iteration=3", 3, 2, "did you mean run.iterations?");
+  ends(run_, "-s run.iteration=3", "", 2, 3, "did you mean run.iterations?");
+  ends(run_, "-s run.iteration=3", "-s run.iteration=3", 2, 2, "did you mean run.iterations?");
+  const std::string bench = "bench all_reduce --ranks 4 --fabric ofi -b 4K -n 2 --allow-unfaithful";
+  ends(bench, "--json /proc/nowhere/x", "", 3, 3, "cannot write /proc/nowhere/x");
+  ends(bench, "", "-s run.iteration=3", 3, 2, "did you mean run.iterations?");
+  ends("bench pairs --ranks 4 --fabric ofi -b 4K -n 2 --allow-unfaithful", "--svg /proc/nowhere/x",
+       "", 3, 3, "cannot write /proc/nowhere/x");
 }
 
 TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/control/control.h"
+#include "emulator/control/meet.h"
 #include "emulator/control/node_list.h"
 #include "profiles/error.h"
 
@@ -85,6 +86,10 @@ TEST_F(Environment, IsReadCompletely) {
   EXPECT_EQ(world.timeout, 7s);
   set("GHOSTRANK_PORT", "29600");
   EXPECT_EQ(world_from_environment().master_port, 29600);
+  set("MASTER_ADDR", "[fe80::1]");
+  world = world_from_environment();
+  EXPECT_EQ(world.master_address, "fe80::1");
+  EXPECT_EQ(meeting_point(world), "[fe80::1]:29600");
 }
 
 TEST_F(Environment, KnowsOpenMpiWhereRankIsNotSet) {

@@ -176,7 +176,7 @@ TEST(PlanReport, SaysWhichNumbersAreEstimatesAndHowTheyAreCounted) {
     EXPECT_EQ(json["collectives"][0]["exact"], false);
     EXPECT_EQ(json["notes"].back().get<std::string>().rfind(note, 0), 0U);
   };
-  says("sharp", "counted as if every communicator had a tree");
+  says("sharp", "counted as if every communicator had a tree, without its asking for it");
   says("sparcml", "means over the data");
   const PlanFacts exact = plan_of("ring");
   EXPECT_EQ(plan_text(exact, Paint{}).find("messages and bytes are"), std::string::npos);

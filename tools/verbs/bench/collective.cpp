@@ -368,13 +368,22 @@ double call_seconds(const std::vector<IterationReport>& iterations, int average)
 }
 
 int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const World& world) {
-  Plan plan = plan_of(flags, func, world);
   const bool first = world.rank == 0;
   if (flags.print_config || flags.dry_run) {
+    const Plan plan = plan_of(flags, func, world);
     if (first && flags.print_config) print_config(plan.job);
     if (first && flags.dry_run) dry_run(plan);
     return 0;
   }
+  Plan plan;
+  const int mistaken = prepared_here(world, [&] {
+    plan = plan_of(flags, func, world);
+    if (first)
+      check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--log-file", flags.log.file}});
+    check_processes(plan.job.spec, plan.workload, world.size);
+    start_log(flags.log, world.rank);
+  });
+  if (mistaken != 0) return mistaken;
   const bool table = first && !flags.quiet && flags.json != "-" && flags.csv != "-";
   BenchIdentity identity;
   identity.argv = argv;
@@ -384,10 +393,6 @@ int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const
   identity.config_json = plan.job.config_json;
   identity.start_time = utc_now();
 
-  if (first)
-    check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--log-file", flags.log.file}});
-  check_processes(plan.job.spec, plan.workload, world.size);
-  start_log(flags.log, world.rank);
   const std::unique_ptr<Control> control = meet(world, plan.job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {

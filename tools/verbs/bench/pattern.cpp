@@ -310,22 +310,27 @@ void drop_empty_rows(NumberTable& numbers) {
 bool is_pattern(const std::string& what) { return kPatterns.contains(what); }
 
 int bench_pattern(const BenchFlags& flags, const World& world) {
-  Pattern p = build(flags, world.size);
   const bool first = world.rank == 0;
   if (flags.print_config || flags.dry_run) {
+    const Pattern p = build(flags, world.size);
     if (first && flags.print_config) print_config(p.job);
     if (first && flags.dry_run) dry_run(p);
     return 0;
   }
+  Pattern p;
+  const int mistaken = prepared_here(world, [&] {
+    p = build(flags, world.size);
+    if (first)
+      check_outputs({{"--json", flags.json},
+                     {"--csv", flags.csv},
+                     {"--svg", flags.svg},
+                     {"--log-file", flags.log.file}});
+    check_processes(p.job.spec, p.workload, world.size);
+    start_log(flags.log, world.rank);
+  });
+  if (mistaken != 0) return mistaken;
   const bool table =
       first && !flags.quiet && flags.json != "-" && flags.csv != "-" && flags.svg != "-";
-  if (first)
-    check_outputs({{"--json", flags.json},
-                   {"--csv", flags.csv},
-                   {"--svg", flags.svg},
-                   {"--log-file", flags.log.file}});
-  check_processes(p.job.spec, p.workload, world.size);
-  start_log(flags.log, world.rank);
   const std::unique_ptr<Control> control = meet(world, p.job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {
