@@ -537,8 +537,19 @@ class Planner {
 
 }  // namespace
 
-TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration) {
-  return Planner(spec, workload).plan({{iteration, 1}});
+SteadyProgram steady_program(const Workload& workload) {
+  const int programs = distinct_iterations(workload);
+  if (workload.order.empty()) return {programs - 1, 1};
+  std::vector<std::uint32_t> often(static_cast<std::size_t>(programs));
+  for (auto at = workload.order.end() - workload.cycle; at != workload.order.end(); ++at)
+    ++often[std::min<std::size_t>(*at, often.size() - 1)];
+  const auto most = std::max_element(often.rbegin(), often.rend());
+  return {static_cast<int>(often.rend() - most) - 1, *most};
+}
+
+TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, std::optional<int> number) {
+  const int program = number.value_or(steady_program(workload).number);
+  return Planner(spec, workload).plan({{program, 1}});
 }
 
 TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload) {
