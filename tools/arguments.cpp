@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <cstdio>
+#include <iterator>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -308,6 +309,15 @@ LoadedJob load(const JobFlags& flags) {
     }
   }
   return job;
+}
+
+void refuse_beside(const CLI::App& app, const std::string& flag,
+                   const std::vector<std::string>& others) {
+  std::vector<std::string> given;
+  std::copy_if(others.begin(), others.end(), std::back_inserter(given),
+               [&](const std::string& other) { return app.count(other) > 0; });
+  if (app.count(flag) > 0 && !given.empty())
+    throw Error(flag + " plays nothing; leave out " + join(given, ", "));
 }
 
 void print_config(const LoadedJob& job) {

@@ -72,6 +72,11 @@ struct JobFlags {
 void add_job_flags(CLI::App& app, JobFlags& flags);
 LoadedJob load(const JobFlags& flags);
 
+// Throws Error(usage) if the command line that was parsed has `flag`, which only prints what would
+// be played, and any of `others`, which would have no effect.
+void refuse_beside(const CLI::App& app, const std::string& flag,
+                   const std::vector<std::string>& others);
+
 // --print-config: prints every key, its value and its origin to stdout.
 void print_config(const LoadedJob& job);
 

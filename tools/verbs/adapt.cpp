@@ -254,6 +254,7 @@ int verb_adapt(const Argv& argv) {
   app.add_flag("--print-config", flags.print_config,
                "print every key, its value and origin; do not play");
   if (!parse(app, argv)) return 0;
+  refuse_beside(app, "--print-config", {"--json", "--csv"});
   if (flags.print_config) {
     print_config(load(flags));
     return 0;

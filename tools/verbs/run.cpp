@@ -96,7 +96,13 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
       "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 ghostrank run job.yaml\n\n"
       "Exit status: 0 ok; 1 failed, wrong, not faithful or short of an --expect; 2 usage or job;\n"
       "3 environment; 129, 130, 143 stopped by a signal.");
-  return parse(app, argv);
+  if (!parse(app, argv)) return false;
+  const std::vector<std::string> of_a_run{"--csv",     "--trace",    "--trace-ranks",
+                                          "--heatmap", "--log-file", "--expect"};
+  refuse_beside(app, "--dry-run", of_a_run);
+  refuse_beside(app, "--print-config", {"--json", "--dry-run"});
+  refuse_beside(app, "--print-config", of_a_run);
+  return true;
 }
 
 std::vector<WorldRank> ranks_to_trace(const RunFlags& flags, const LoadedJob& job, int ranks) {
@@ -329,15 +335,6 @@ int verb_run(const Argv& argv) {
   const World world = world_from_environment();
   if (flags.trace == "-") throw Error("--trace -: a trace needs a file; name one");
   if (flags.heat_map == "-") throw Error("--heatmap -: a picture needs a file; name one");
-  const bool wants_a_run =
-      !(flags.csv + flags.trace + flags.heat_map).empty() || !flags.expect.empty();
-  if (flags.print_config && (wants_a_run || !flags.json.empty()))
-    throw Error(
-        "--print-config plays nothing; leave out --json, --csv, --trace, --heatmap and --expect");
-  if (flags.dry_run && wants_a_run)
-    throw Error(
-        "--dry-run plays nothing; leave out --csv, --trace, --heatmap and --expect, or use "
-        "'ghostrank plan'");
   const LoadedJob job = load(flags.job);
   if (flags.print_config) {
     if (world.rank == 0) print_config(job);

@@ -300,12 +300,9 @@ int verb_sweep(const Argv& argv) {
       "ghostrank sweep");
   add_flags(app, flags);
   if (!parse(app, argv)) return 0;
-  if (flags.print_config || flags.dry_run) {
-    if (!(flags.json + flags.csv + flags.picture).empty())
-      throw Error(std::string(flags.dry_run ? "--dry-run" : "--print-config") +
-                  " plays nothing; leave out --json, --csv and --picture");
-    return show_points(flags);
-  }
+  for (const char* flag : {"--dry-run", "--print-config"})
+    refuse_beside(app, flag, {"--json", "--csv", "--picture"});
+  if (flags.print_config || flags.dry_run) return show_points(flags);
   Plan plan = plan_of(flags);
   Sweep& sweep = plan.sweep;
   check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--picture", flags.picture}});
