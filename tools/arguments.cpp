@@ -14,6 +14,7 @@
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
 #include "profiles/input/quantity.h"
+#include "profiles/load/config.h"
 #include "profiles/load/load.h"
 #include "tools/text/humane.h"
 
@@ -299,7 +300,14 @@ CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const s
       ->type_name("N");
 }
 
+void check_seed(const std::optional<std::uint64_t>& seed,
+                const std::vector<std::string>& overrides) {
+  if (seed && gives(overrides, "run.seed"))
+    throw Error("--seed and -s run.seed both say the seed; give one of them");
+}
+
 LoadedJob load(const JobFlags& flags) {
+  check_seed(flags.seed, flags.overrides);
   std::vector<std::string> overrides = flags.overrides;
   if (flags.seed) overrides.push_back("run.seed=" + std::to_string(*flags.seed));
   LoadedJob job = load_job(flags.path, overrides);

@@ -83,6 +83,10 @@ void print_config(const LoadedJob& job);
 // --seed, with the range of run.seed.
 CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const std::string& what);
 
+// Throws Error(usage) if --seed and -s both say the seed, of which only one could count.
+void check_seed(const std::optional<std::uint64_t>& seed,
+                const std::vector<std::string>& overrides);
+
 // An option that reads a size: "8", "4K", "128M", "8GiB".
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& value,
                       const std::string& what);

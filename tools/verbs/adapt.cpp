@@ -38,6 +38,7 @@ struct AdaptFlags {
 };
 
 LoadedJob load(const AdaptFlags& flags) {
+  check_seed(flags.job.seed, flags.job.overrides);
   std::vector<std::string> overrides = flags.job.overrides;
   for (const char* key : {"run.iterations", "run.warmup"})
     if (gives(overrides, key))

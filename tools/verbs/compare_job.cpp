@@ -10,6 +10,7 @@
 
 #include "emulator/control/control.h"
 #include "profiles/error.h"
+#include "profiles/load/config.h"
 #include "profiles/planners/plan.h"
 #include "tools/compare/ab/bundle.h"
 #include "tools/compare/ab/comparison.h"
@@ -80,11 +81,16 @@ LoadedJob load_variant(const std::string& path, const std::vector<std::string>& 
                        const Variant& variant) {
   std::vector<std::string> overrides = common;
   overrides.insert(overrides.end(), variant.settings.begin(), variant.settings.end());
+  LoadedJob job;
   try {
-    return load_job(path, overrides);
+    job = load_job(path, overrides);
   } catch (const Error& error) {
     throw Error("variant " + variant.name + ": " + error.what());
   }
+  if (gives(variant.settings, "run.seed"))
+    throw Error("variant " + variant.name +
+                " sets run.seed, which is the same for all variants of a block; give --seed");
+  return job;
 }
 
 void check_processes_of(const Plan& plan) {
@@ -135,6 +141,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
   if (files.size() != 1)
     throw Error("--a, --b and --variant compare variants of one job; name one job file");
   if (files[0] == "-") throw Error("compare reads its job once for every run; give it a file");
+  check_seed(flags.seed, flags.overrides);
   Plan plan;
   AbComparison& c = plan.comparison;
   c.variants = given_variants(flags) ? variants_of(flags) : variants_in(files[0], flags.overrides);
@@ -186,8 +193,8 @@ std::vector<std::string> words_of_run(const Plan& plan, std::size_t variant, std
   };
   set(plan.comparison.common);
   set(plan.comparison.variants[variant].settings);
-  words.insert(words.end(),
-               {"--seed", std::to_string(seed), "--json", result, "--quiet", "--allow-unfaithful"});
+  set({"run.seed=" + std::to_string(seed)});
+  words.insert(words.end(), {"--json", result, "--quiet", "--allow-unfaithful"});
   return words;
 }
 

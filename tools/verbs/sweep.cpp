@@ -43,8 +43,9 @@ std::vector<std::string> settings_of(const SweepAxis& axis) {
 }
 
 // Refuses what would be without effect: -s and keys of the grid whose place others of the grid
-// take, and what the grid says of the seed beside --seed.
+// take, and what -s and the grid say of the seed beside --seed.
 SweepGrid grid_of(const SweepFlags& flags) {
+  check_seed(flags.job.seed, flags.job.overrides);
   SweepGrid grid = parse_grid(flags.grid);
   for (std::size_t a = 0; a < grid.axes.size(); ++a) {
     const SweepAxis& axis = grid.axes[a];
