@@ -93,6 +93,17 @@ LoadedJob load_variant(const std::string& path, const std::vector<std::string>& 
   return job;
 }
 
+// Refuses -s for a key that every variant sets, too.
+void check_common(const std::vector<std::string>& common, const std::vector<Variant>& variants) {
+  for (const std::string& setting : common) {
+    const std::string key = undone({setting}, variants.front().settings);
+    if (!key.empty() && std::all_of(variants.begin(), variants.end(), [&](const Variant& variant) {
+          return undone({setting}, variant.settings) == key;
+        }))
+      throw Error("every variant takes the place of -s " + key + "; leave that out");
+  }
+}
+
 void check_processes_of(const Plan& plan) {
   if (world_from_environment().size > 1) {
     throw Error(
@@ -157,6 +168,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
   plan.job_path = files[0];
   for (const Variant& variant : c.variants)
     plan.jobs.push_back(load_variant(files[0], flags.overrides, variant));
+  check_common(flags.overrides, c.variants);
   c.job = std::filesystem::path(files[0]).stem();
   c.seed = flags.seed.value_or(plan.jobs[0].spec.run.seed);
   check_processes_of(plan);
