@@ -14,7 +14,7 @@
 #include "emulator/traffic/ledger.h"
 #include "emulator/traffic/longest_chain.h"
 #include "emulator/traffic/schedules.h"
-#include "emulator/verify/call_content.h"
+#include "emulator/traffic/scheme_traffic.h"
 
 namespace ghostrank {
 namespace {
@@ -276,9 +276,8 @@ class Planner {
     const Collective& c = schedules_.get(call.group, op).schedule->collective();
     row.buffer_bytes += times * call_elements(c) * c.element_bytes;
     if (!use.ends->exact()) row.estimate = use.ends->estimate();
-    const Sparsity sparsity = mean_sparsity(spec_, workload_, op, c.size, work_elements(c, 0));
     const std::vector<Ends::Edge> edges =
-        use.ends->traffic({0, c, op.dtype, sparsity, call.tensor});
+        scheme_traffic(spec_, workload_, op, *use.ends, c, work_elements(c, 0));
     const auto leaves = [&](const Ends::Edge& edge) {
       return cluster_.location(cluster_.world_party(use, edge.from)).node !=
              cluster_.location(cluster_.world_party(use, edge.to)).node;
