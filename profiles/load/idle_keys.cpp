@@ -97,6 +97,8 @@ class Search {
                       "; name one (collectives: {allreduce: " + one + "}), or leave it out",
                   chooses_algorithms());
     }
+    if (only_for_schemes && key.path.starts_with("fabric.packets.") && !plays_packets())
+      notes_.add(" where no scheme sends packets", std::string(key.path));
     if (is_idle_to_method(key.path))
       notes_.add(" where compression.method is " + in_.text("compression.method"),
                  std::string(key.path));
@@ -187,6 +189,12 @@ class Search {
     return std::any_of(schemes_.begin(), schemes_.end(), [&](std::string_view scheme) {
       return is_among(names, scheme) || !is_built_in(scheme);
     });
+  }
+
+  // OmniReduce sends packets or messages.
+  bool plays_packets() const {
+    return plays_one_of("switchml atp omnireduce_switch") ||
+           (plays_one_of("omnireduce") && in_.text("omnireduce.carriage") == "packets");
   }
 
   static bool is_built_in(std::string_view scheme) {
