@@ -36,9 +36,18 @@ struct SweepFlags {
   bool quiet = false, allow_unfaithful = false, print_config = false, dry_run = false;
 };
 
+// Without values that no job can be given: their points become rows with the error.
 std::vector<std::string> settings_of(const SweepAxis& axis) {
   std::vector<std::string> settings;
-  for (const std::string& value : axis.values) settings.push_back(axis.key + "=" + value);
+  for (const std::string& value : axis.values) {
+    const std::string setting = axis.key + "=" + value;
+    try {
+      undone({setting}, {});
+    } catch (const Error&) {
+      continue;
+    }
+    settings.push_back(setting);
+  }
   return settings;
 }
 
@@ -58,6 +67,7 @@ SweepGrid grid_of(const SweepFlags& flags) {
     for (std::size_t b = 0; b < a; ++b)
       if (const std::string path = undone(settings_of(grid.axes[b]), settings); !path.empty())
         throw Error("--grid: " + axis.key + " takes the place of " + path +
+                    (path == grid.axes[b].key ? "" : " in " + grid.axes[b].key) +
                     "; leave one of them out");
   }
   return grid;
