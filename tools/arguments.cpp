@@ -363,7 +363,9 @@ Environment environment_of(const std::vector<std::string>& given) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)
       throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
-    environment[text.substr(0, equals)] = text.substr(equals + 1);
+    const std::string name = text.substr(0, equals);
+    if (!environment.emplace(name, text.substr(equals + 1)).second)
+      throw Error("--env " + name + " is given twice; leave one out");
   }
   return environment;
 }

@@ -91,7 +91,8 @@ void check_seed(const std::optional<std::uint64_t>& seed,
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& value,
                       const std::string& what);
 
-// --env NAME=VALUE, each time it was given. Throws Error(usage) where "=" is missing.
+// --env NAME=VALUE, each time it was given. Throws Error(usage) where "=" is missing, or a name is
+// given twice.
 Environment environment_of(const std::vector<std::string>& given);
 
 // "0,8-15" -> 0, 8, 9, ... 15; sorted, each once. Throws Error(usage) on a rank beyond `ranks`.
