@@ -244,7 +244,11 @@ void report_servers(const SegmentReport& sum, const Cluster& cluster, const Work
     if (lasted > 0) server.busy += seconds(helper.busy) / (lasted * (is_switch ? 1 : cores));
     server.memory_bytes += helper.memory_bytes;
   }
-  for (auto& [node, server] : by_node) result.servers.push_back(std::move(server));
+  for (auto& [node, server] : by_node) {
+    // Work counts when it begins, and some may be left when the run ends.
+    server.busy = std::min(server.busy, 1.0);
+    result.servers.push_back(std::move(server));
+  }
 }
 
 }  // namespace ghostrank

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <cstdio>
+#include <iterator>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
 #include "profiles/input/quantity.h"
+#include "profiles/load/config.h"
 #include "profiles/load/load.h"
 #include "tools/text/humane.h"
 
@@ -298,7 +300,14 @@ CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const s
       ->type_name("N");
 }
 
+void check_seed(const std::optional<std::uint64_t>& seed,
+                const std::vector<std::string>& overrides) {
+  if (seed && gives(overrides, "run.seed"))
+    throw Error("--seed and -s run.seed both say the seed; give one of them");
+}
+
 LoadedJob load(const JobFlags& flags) {
+  check_seed(flags.seed, flags.overrides);
   std::vector<std::string> overrides = flags.overrides;
   if (flags.seed) overrides.push_back("run.seed=" + std::to_string(*flags.seed));
   LoadedJob job = load_job(flags.path, overrides);
@@ -308,6 +317,15 @@ LoadedJob load(const JobFlags& flags) {
     }
   }
   return job;
+}
+
+void refuse_beside(const CLI::App& app, const std::string& flag,
+                   const std::vector<std::string>& others) {
+  std::vector<std::string> given;
+  std::copy_if(others.begin(), others.end(), std::back_inserter(given),
+               [&](const std::string& other) { return app.count(other) > 0; });
+  if (app.count(flag) > 0 && !given.empty())
+    throw Error(flag + " plays nothing; leave out " + join(given, ", "));
 }
 
 void print_config(const LoadedJob& job) {
@@ -345,7 +363,9 @@ Environment environment_of(const std::vector<std::string>& given) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)
       throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
-    environment[text.substr(0, equals)] = text.substr(equals + 1);
+    const std::string name = text.substr(0, equals);
+    if (!environment.emplace(name, text.substr(equals + 1)).second)
+      throw Error("--env " + name + " is given twice; leave one out");
   }
   return environment;
 }

@@ -72,17 +72,27 @@ struct JobFlags {
 void add_job_flags(CLI::App& app, JobFlags& flags);
 LoadedJob load(const JobFlags& flags);
 
+// Throws Error(usage) if the command line that was parsed has `flag`, which only prints what would
+// be played, and any of `others`, which would have no effect.
+void refuse_beside(const CLI::App& app, const std::string& flag,
+                   const std::vector<std::string>& others);
+
 // --print-config: prints every key, its value and its origin to stdout.
 void print_config(const LoadedJob& job);
 
 // --seed, with the range of run.seed.
 CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const std::string& what);
 
+// Throws Error(usage) if --seed and -s both say the seed, of which only one could count.
+void check_seed(const std::optional<std::uint64_t>& seed,
+                const std::vector<std::string>& overrides);
+
 // An option that reads a size: "8", "4K", "128M", "8GiB".
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& value,
                       const std::string& what);
 
-// --env NAME=VALUE, each time it was given. Throws Error(usage) where "=" is missing.
+// --env NAME=VALUE, each time it was given. Throws Error(usage) where "=" is missing, or a name is
+// given twice.
 Environment environment_of(const std::vector<std::string>& given);
 
 // "0,8-15" -> 0, 8, 9, ... 15; sorted, each once. Throws Error(usage) on a rank beyond `ranks`.

@@ -109,8 +109,11 @@ std::vector<Topology::Tier> Topology::tiers() const {
   if (links() == 0) return {};
   std::vector<Tier> up, down;
   for (const SwitchGraph::Tier& tier : routes_->graph().tiers) {
-    up.push_back({tier.up, tier.first, tier.count});
-    down.push_back({tier.down, links() / 2 + tier.first, tier.count});
+    const auto first = routes_->graph().cables.begin() + tier.first;
+    const auto failed = static_cast<std::uint32_t>(std::count_if(
+        first, first + tier.count, [](const SwitchGraph::Cable& cable) { return cable.failed; }));
+    up.push_back({tier.up, tier.first, tier.count, failed});
+    down.push_back({tier.down, links() / 2 + tier.first, tier.count, failed});
   }
   up.insert(up.end(), down.rbegin(), down.rend());
   return up;

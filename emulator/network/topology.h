@@ -87,6 +87,7 @@ class Topology {
   struct Tier {
     std::string name;
     std::uint32_t first = 0, count = 0;
+    std::uint32_t failed = 0;  // of these: no path leads over them
   };
   std::vector<Tier> tiers() const;
   std::string description() const;  // "leaf_spine: 4 leaves, 8 spines, …"; empty: without links

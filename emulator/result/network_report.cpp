@@ -19,23 +19,30 @@ double mean_wait(const LinkCount& count) {
   return count.passed == 0 ? 0 : seconds(count.waited) / static_cast<double>(count.passed);
 }
 
-LinkTier tier_of(std::string name, std::span<const LinkCount> counts, double iterations,
-                 double of_seconds) {
+// `links`: the links of `counts` that have not failed.
+LinkTier tier_of(std::string name, std::span<const LinkCount> counts, std::size_t links,
+                 double iterations, double of_seconds) {
   LinkTier t;
   t.name = std::move(name);
-  t.links = static_cast<std::uint32_t>(counts.size());
+  t.links = static_cast<std::uint32_t>(links);
   LinkCount sum;
   for (const LinkCount& count : counts) {
     sum.merge(count);
     t.utilisation_max = std::max(t.utilisation_max, share(count.busy, of_seconds));
   }
-  t.utilisation_mean = share(sum.busy, of_seconds) / static_cast<double>(counts.size());
+  t.utilisation_mean = links > 0 ? share(sum.busy, of_seconds) / static_cast<double>(links) : 0;
   t.bytes = static_cast<double>(sum.bytes) / iterations;
   t.messages = static_cast<double>(sum.messages) / iterations;
   t.mean_wait_s = mean_wait(sum);
   t.longest_wait_s = seconds(sum.longest_wait);
   t.queue = sum.queue;
   return t;
+}
+
+LinkTier tier_of(const Topology::Tier& tier, const std::vector<LinkCount>& counts,
+                 double iterations, double of_seconds) {
+  return tier_of(tier.name, {counts.data() + tier.first, tier.count}, tier.count - tier.failed,
+                 iterations, of_seconds);
 }
 
 }  // namespace
@@ -48,8 +55,7 @@ std::optional<NetworkReport> network_report(const Topology& topology,
   out.topology = topology.description();
   out.routing = topology.routing();
   for (const Topology::Tier& tier : topology.tiers()) {
-    LinkTier t =
-        tier_of(tier.name, {counts.data() + tier.first, tier.count}, iterations, of_seconds);
+    LinkTier t = tier_of(tier, counts, iterations, of_seconds);
     if (planned) t.mean_wait_s.reset(), t.longest_wait_s.reset();
     t.queue.reset();
     out.tiers.push_back(std::move(t));
@@ -96,11 +102,11 @@ NetworkReport packet_report(const Topology& topology, const std::vector<LinkCoun
   out.model = "packet";
   const std::vector<Topology::Tier> tiers = topology.tiers();
   for (std::size_t t = 0; t < tiers.size(); ++t)
-    out.tiers[t] = tier_of(tiers[t].name, {counts.data() + tiers[t].first, tiers[t].count},
-                           iterations, of_seconds);
+    out.tiers[t] = tier_of(tiers[t], counts, iterations, of_seconds);
   const LinkCount* const nic = counts.data() + links;
-  out.tiers.insert(out.tiers.begin(), tier_of("nic-switch", {nic, nics}, iterations, of_seconds));
-  out.tiers.push_back(tier_of("switch-nic", {nic + nics, nics}, iterations, of_seconds));
+  out.tiers.insert(out.tiers.begin(),
+                   tier_of("nic-switch", {nic, nics}, nics, iterations, of_seconds));
+  out.tiers.push_back(tier_of("switch-nic", {nic + nics, nics}, nics, iterations, of_seconds));
   return out;
 }
 

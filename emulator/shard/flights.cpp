@@ -250,13 +250,15 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     row.without_lateness.add(seconds(std::max<Picoseconds>(0, took - late)), call, f.at);
   }
   StreamState& s = r.streams[f.stream];
+  // Where calls move the stream on; what it waits for meanwhile is counted by the wait.
   const auto expose = [&](const Moment& end) {
-    if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += end.at - s.now.at;
+    if (f.stream == 0)
+      (f.peer == kNoRank ? r.exposed : r.bubble) += std::max<Picoseconds>(0, end.at - s.now.at);
   };
-  if (f.op->launch == 0) expose(f.end);
   trace(r, f.stream, *f.op, f.at, f.start.at, f.end.at, f.slot);
   if (f.end.at >= s.now.at) s.cause = PathEnd(f.op->kind);
   if (s.busy_slots == 0) {
+    expose(f.end);
     s.now = f.end;
     s.phase = StreamState::Phase::ready;
   } else {
@@ -268,6 +270,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
       s.now = later(s.now, s.ended);
     }
     if (s.phase == StreamState::Phase::busy && (s.at_once > 1 || launch_ended)) {
+      expose(f.end);
       s.now = later(s.now, f.end);  // the stream waited for a free slot
       s.phase = StreamState::Phase::ready;
     }

@@ -281,7 +281,7 @@ void Cluster::add_schemes(const JobSpec& spec) {
 // Throws Error(usage) unless the switch knows the function's packets. Sets `all_functions` if not
 // every switch knows them. An external switch that ghostrank tells of the job may know any, and
 // refuses the others itself.
-void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use) {
+void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use) const {
   const SwitchSpec& sw = spec.network_switch;
   const SwitchService service = *use.ends->switch_service();
   if (std::ranges::count(service.of_every, func) > 0) return;
@@ -289,12 +289,14 @@ void Cluster::check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use)
   const bool told = !sw.socket.empty() && !sw.socket.starts_with(kControllerPrefix);
   const bool known = std::ranges::count(service.of_ours, func) > 0;
   if (known && (told || (sw.started() && sw.program.empty()))) return;
-  throw Error("collectives: the switch of switch.target knows no packets of " +
-              std::string(name_of(func)) + " by " + std::string(use.name) +
-              "; choose another algorithm for it, or use switch.target: model" +
-              (known ? ", or compiled or dpdk without switch.program, or name switch.socket of an "
-                       "external one"
-                     : ""));
+  const std::uint16_t kind = workload_.groups[use.group].kind;
+  throw Error(
+      source_of_algorithm(settings_of(spec, workload_, kind), func, own_name(workload_, kind)) +
+      ": the switch of switch.target knows no packets of " + std::string(name_of(func)) + " by " +
+      std::string(use.name) + "; choose another algorithm for it, or use switch.target: model" +
+      (known ? ", or compiled or dpdk without switch.program, or name switch.socket of an "
+               "external one"
+             : ""));
 }
 
 void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row) {

@@ -152,7 +152,7 @@ class Cluster {
   void add_schemes(const JobSpec& spec);
   void check_network(const JobSpec& spec) const;
   void add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row);
-  static void check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use);
+  void check_switch_knows(const JobSpec& spec, Func func, SchemeUse& use) const;
   Location helper_location(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;
   ServerLocation server_location(const JobSpec& spec, const SchemeUse& use,
                                  std::size_t helper) const;

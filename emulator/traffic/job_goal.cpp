@@ -175,8 +175,10 @@ const Program& program_of(const Workload& workload, WorldRank rank, int iteratio
 
 }  // namespace
 
-void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload, int iteration) {
-  const TrafficPlan plan = plan_traffic(spec, workload, iteration);
+void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload,
+                std::optional<int> iteration) {
+  const int number = iteration.value_or(steady_program(workload).number);
+  const TrafficPlan plan = plan_traffic(spec, workload, number);
   const double messages = static_cast<double>(plan.wire_messages + plan.intra_messages);
   if (messages > kMostGoalMessages) {
     throw Error(
@@ -194,7 +196,7 @@ void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload
   const Schedules schedules(spec, workload, cluster);
   out << "num_ranks " << workload.ranks << '\n';
   for (const WorldRank r : each<WorldRank>(workload.ranks))
-    out << RankOfJob(workload, cluster, schedules, r).write(program_of(workload, r, iteration));
+    out << RankOfJob(workload, cluster, schedules, r).write(program_of(workload, r, number));
 }
 
 }  // namespace ghostrank

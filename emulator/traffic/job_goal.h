@@ -14,16 +14,17 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 
 #include "profiles/job/job.h"
 
 namespace ghostrank {
 
-// `iteration`: by default the steady state. Throws Error(usage) for a job of more than
-// kMostGoalMessages messages, and for an iteration with calls by schemes, whose agents have no
-// schedule.
+// `iteration`: the program of that number, by default the steady one. Throws Error(usage) for a job
+// of more than kMostGoalMessages messages, and for an iteration with calls by schemes, whose agents
+// have no schedule.
 inline constexpr double kMostGoalMessages = 5e7;
 void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload,
-                int iteration = 1 << 30);
+                std::optional<int> iteration = std::nullopt);
 
 }  // namespace ghostrank

@@ -14,7 +14,7 @@
 #include "emulator/traffic/ledger.h"
 #include "emulator/traffic/longest_chain.h"
 #include "emulator/traffic/schedules.h"
-#include "emulator/verify/call_content.h"
+#include "emulator/traffic/scheme_traffic.h"
 
 namespace ghostrank {
 namespace {
@@ -276,9 +276,8 @@ class Planner {
     const Collective& c = schedules_.get(call.group, op).schedule->collective();
     row.buffer_bytes += times * call_elements(c) * c.element_bytes;
     if (!use.ends->exact()) row.estimate = use.ends->estimate();
-    const Sparsity sparsity = mean_sparsity(spec_, workload_, op, c.size, work_elements(c, 0));
     const std::vector<Ends::Edge> edges =
-        use.ends->traffic({0, c, op.dtype, sparsity, call.tensor});
+        scheme_traffic(spec_, workload_, op, *use.ends, c, work_elements(c, 0));
     const auto leaves = [&](const Ends::Edge& edge) {
       return cluster_.location(cluster_.world_party(use, edge.from)).node !=
              cluster_.location(cluster_.world_party(use, edge.to)).node;
@@ -537,8 +536,19 @@ class Planner {
 
 }  // namespace
 
-TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration) {
-  return Planner(spec, workload).plan({{iteration, 1}});
+SteadyProgram steady_program(const Workload& workload) {
+  const int programs = distinct_iterations(workload);
+  if (workload.order.empty()) return {programs - 1, 1};
+  std::vector<std::uint32_t> often(static_cast<std::size_t>(programs));
+  for (auto at = workload.order.end() - workload.cycle; at != workload.order.end(); ++at)
+    ++often[std::min<std::size_t>(*at, often.size() - 1)];
+  const auto most = std::max_element(often.rbegin(), often.rend());
+  return {static_cast<int>(often.rend() - most) - 1, *most};
+}
+
+TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, std::optional<int> number) {
+  const int program = number.value_or(steady_program(workload).number);
+  return Planner(spec, workload).plan({{program, 1}});
 }
 
 TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload) {

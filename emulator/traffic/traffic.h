@@ -47,9 +47,18 @@ struct TrafficPlan {
   std::optional<NetworkReport> network;  // empty: no links are modelled
 };
 
-// Traffic of iteration `iteration`, by default the steady state. Throws Error(usage) if an
-// algorithm is unknown.
-TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration = 1 << 30);
+// The program, by its number in every role, that most of the iterations play that repeat, and how
+// many of them; of several that as many play, the last one.
+struct SteadyProgram {
+  int number = 0;
+  std::uint32_t iterations = 1;
+};
+SteadyProgram steady_program(const Workload& workload);
+
+// Traffic of the program `number`, by default the steady one. Throws Error(usage) if an algorithm
+// is unknown.
+TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload,
+                         std::optional<int> number = std::nullopt);
 // The mean of the iterations that a run measures, whose sizes may differ.
 TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload);
 

@@ -183,17 +183,6 @@ inline Sparsity mean_sparsity(const JobSpec& all, const Workload& workload, cons
   const JobSpec& spec = settings_of(all, workload, op.group);
   if (op.tensor == 0 || !spec.tensors) return {};
   const auto layout = layout_of(workload, op);
-  if (!layout && spec.last_density > 0) {
-    MeanDensities sum;
-    const int first = spec.run.warmup, end = first + spec.run.iterations;
-    for (int i = first; i < end; ++i) {
-      const Sparsity one =
-          in_whole_blocks(sparsity_in(spec, static_cast<std::uint32_t>(i)), ranks, elements);
-      sum.density += one.density / (end - first);
-      sum.union_density += one.union_density(ranks) / (end - first);
-    }
-    return Sparsity::of_means(sum.density, sum.union_density, ranks, spec.tensors->block);
-  }
   Sparsity mean = in_whole_blocks(*spec.tensors, ranks, elements);
   if (!layout) return mean;
   mean.uneven = std::make_shared<const UnevenTensor>(UnevenTensor{*layout, mean});

@@ -215,6 +215,11 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source
   const Mark whole{source, 1, 1};
   if (text.size() > kMaxYamlBytes)
     fail(whole, "larger than " + std::to_string(kMaxYamlBytes >> 20) + " MiB; make it smaller");
+  // Encodings of two or four bytes a character begin with a mark or with an ASCII character, of
+  // which some bytes are 0.
+  if (text.starts_with("\xfe\xff") || text.starts_with("\xff\xfe") ||
+      text.substr(0, 4).find('\0') != std::string_view::npos)
+    fail(whole, "not UTF-8 but UTF-16 or UTF-32, or no text; save it as UTF-8");
   // yaml-cpp closes an open quote at the end of the text, but refuses the end of a document inside
   // one.
   constexpr std::string_view kEnd = "\n...\n";

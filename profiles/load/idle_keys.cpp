@@ -11,6 +11,8 @@
 #include "collectives/library.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/device/compute.h"
+#include "profiles/device/device.h"
+#include "profiles/device/kernels/measured.h"
 #include "profiles/input/idle.h"
 #include "profiles/planners/ddp.h"
 
@@ -34,22 +36,27 @@ std::string libraries_named(std::string_view families, const Algorithms& own) {
 // Collects one line per reason, with all keys that it applies to.
 class Notes {
  public:
-  void add(const std::string& reason, const std::string& key) {
-    const auto known = std::find_if(lines_.begin(), lines_.end(),
-                                    [&](const auto& line) { return line.first == reason; });
-    if (known == lines_.end())
-      lines_.emplace_back(reason, key);
-    else
-      known->second += ", " + key;
+  void add(const std::string& reason, const std::string& key) { note("no effect" + reason, key); }
+  void add_small(const std::string& reason, const std::string& key) {
+    note("little effect" + reason, key);
   }
 
   std::vector<std::string> lines() const {
     std::vector<std::string> out;
-    for (const auto& [reason, keys] : lines_) out.push_back("no effect" + reason + ": " + keys);
+    for (const auto& [what, keys] : lines_) out.push_back(what + ": " + keys);
     return out;
   }
 
  private:
+  void note(const std::string& what, const std::string& key) {
+    const auto known = std::find_if(lines_.begin(), lines_.end(),
+                                    [&](const auto& line) { return line.first == what; });
+    if (known == lines_.end())
+      lines_.emplace_back(what, key);
+    else
+      known->second += ", " + key;
+  }
+
   std::vector<std::pair<std::string, std::string>> lines_;
 };
 
@@ -97,6 +104,8 @@ class Search {
                       "; name one (collectives: {allreduce: " + one + "}), or leave it out",
                   chooses_algorithms());
     }
+    if (only_for_schemes && key.path.starts_with("fabric.packets.") && !plays_packets())
+      notes_.add(" where no scheme sends packets", std::string(key.path));
     if (is_idle_to_method(key.path))
       notes_.add(" where compression.method is " + in_.text("compression.method"),
                  std::string(key.path));
@@ -123,9 +132,30 @@ class Search {
                           spec_.parallel.framework == Framework::kfac;
     if (!by_flops && device.find("efficiency"))
       notes_.add(" where compute is by kernels", "device.efficiency");
-    if (const YamlValue* kernels = device.find("kernels"); kernels && !by_kernels)
-      for (const YamlValue& one : kernels->children)
-        notes_.add(kWithoutKernels, "device.kernels." + one.key);
+    const YamlValue* kernels = device.find("kernels");
+    if (!kernels) return;
+    for (const YamlValue& one : kernels->children) {
+      const std::string key = "device.kernels." + one.key;
+      if (!by_kernels)
+        notes_.add(kWithoutKernels, key);
+      else if (is_stated_beside_measured(one.key))
+        notes_.add_small(
+            " beside measured kernels, which products: '', transfers: '' and attention: '' leave "
+            "out",
+            key);
+    }
+  }
+
+  // Measured kernels take their own times and correct the formula for all others, whatever it says.
+  bool is_stated_beside_measured(std::string_view key) const {
+    const auto& measured = spec_.device.measured;
+    if (!measured) return false;
+    const KernelTables& tables = measured->tables();
+    const bool products =
+                   measured->has_products(operand_type(spec_.device, spec_.precision.parameters)),
+               transfers = !tables.transfers.empty();
+    return (key == "matmul" && products) || (key == "memory" && transfers) ||
+           (key == "launch_us" && products && transfers);
   }
 
   // A key of another framework or library is a mistake: no job plays two of them.
@@ -187,6 +217,12 @@ class Search {
     return std::any_of(schemes_.begin(), schemes_.end(), [&](std::string_view scheme) {
       return is_among(names, scheme) || !is_built_in(scheme);
     });
+  }
+
+  // OmniReduce sends packets or messages.
+  bool plays_packets() const {
+    return plays_one_of("switchml atp omnireduce_switch") ||
+           (plays_one_of("omnireduce") && in_.text("omnireduce.carriage") == "packets");
   }
 
   static bool is_built_in(std::string_view scheme) {

@@ -46,6 +46,23 @@ TEST(Yaml, NamesThePlaceOfASyntaxError) {
   EXPECT_EQ(error("a: b: c\n").substr(0, 27), "a.yaml:1:5: not valid YAML ");
 }
 
+// As editors of Windows save it, with and without a byte order mark.
+TEST(Yaml, RefusesTextThatIsNotUtf8) {
+  const std::string refused =
+      "a.yaml:1:1: not UTF-8 but UTF-16 or UTF-32, or no text; save it as UTF-8";
+  const std::string plain = "a: {n: 1}\n";
+  std::string little, big;
+  for (const char c : plain) {
+    little += c, little += '\0';
+    big += '\0', big += c;
+  }
+  EXPECT_EQ(error("\xff\xfe" + little), refused);
+  EXPECT_EQ(error("\xfe\xff" + big), refused);
+  EXPECT_EQ(error(little), refused);
+  EXPECT_EQ(error(big), refused);
+  EXPECT_EQ(error("\xef\xbb\xbf" + plain), "");  // the mark of UTF-8
+}
+
 TEST(Yaml, RefusesAKeyGivenTwice) {
   EXPECT_EQ(error("a: 1\nb: 2\na: 3\n"),
             "a.yaml:3:1: the key 'a' is given twice; remove one of them");

@@ -134,6 +134,18 @@ TEST(SweepCommand, RefusesWhatAMappingOfItsGridTakesThePlaceOf) {
       HasSubstr("the grid's cluster.nic takes the place of -s cluster.nic.rate"));
   EXPECT_THAT(refused("--seed 4 --grid 'run={seed: 1},{seed: 2}'"),
               HasSubstr("--seed and run.seed of the grid both say the seed"));
+  EXPECT_THAT(refused("--grid 'cluster={nodes: 2},{nodes: 4};cluster.nodes=2,4'"),
+              HasSubstr("--grid: cluster.nodes takes the place of cluster.nodes in cluster; "));
+}
+
+TEST(SweepCommand, PlaysTheOtherPointsWhereAValueIsNoYaml) {
+  const test::Outcome sweep =
+      test::shell(GHOSTRANK_BINARY " sweep " GHOSTRANK_TRANSCRIPTS
+                                   "/small.yaml -s fabric.kind=virtual --quiet --csv -"
+                                   " --grid 'cluster.nodes=2,a: b: c' 2>&1");
+  EXPECT_EQ(sweep.status, 1);
+  EXPECT_THAT(sweep.text, HasSubstr("a: b: c: -s 'cluster.nodes=a: b: c': not valid YAML"));
+  EXPECT_THAT(sweep.text, HasSubstr("\n2,"));
 }
 
 // A pipe has nothing to go on from, and cannot be written again after each run.

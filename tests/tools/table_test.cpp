@@ -33,6 +33,18 @@ TEST(Table, AlignsNamesInWideCharacters) {
             "layer   3\n");
 }
 
+// Emoji take two columns wherever Unicode has them, other symbols one.
+TEST(Table, AlignsNamesWithEmoji) {
+  const Table table{{{"name"}, {"n"}},
+                    {{"⚡ fast", "1"}, {"✅ ok", "2"}, {"🚀 go", "3"}, {"→ one", "4"}}};
+  EXPECT_EQ(render(table),
+            "name     n\n"
+            "⚡ fast  1\n"
+            "✅ ok    2\n"
+            "🚀 go    3\n"
+            "→ one    4\n");
+}
+
 // As file systems of macOS have them.
 TEST(Table, AlignsNamesWithMarksOfTheirOwn) {
   const Table table{{{"name"}, {"n"}}, {{"e\u0301te\u0301", "1"}, {"mid", "2"}}};

@@ -56,12 +56,12 @@ StreamFacts count(const OpList& ops) {
   return facts;
 }
 
-std::vector<StreamFacts> stream_facts(const Workload& workload) {
+std::vector<StreamFacts> stream_facts(const Workload& workload, std::size_t number) {
   std::vector<StreamFacts> list;
   for (std::size_t r = 0; r < workload.roles.size(); ++r) {
     const Role& role = workload.roles[r];
     if (role.iterations.empty()) continue;
-    const Program& steady = role.iterations.back();
+    const Program& steady = role.iterations[std::min(number, role.iterations.size() - 1)];
     for (std::size_t s = 0; s < steady.streams.size(); ++s) {
       StreamFacts facts = count(steady.streams[s]);
       facts.role = role.name;
@@ -333,7 +333,9 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.jitters = job.spec.run.jitter > 0;
   for (const std::uint16_t kind : workload.services)
     facts.background.push_back(service_facts(workload, kind));
-  facts.streams = stream_facts(workload);
+  const SteadyProgram steady = steady_program(workload);
+  facts.shown = steady.iterations;
+  facts.streams = stream_facts(workload, static_cast<std::size_t>(steady.number));
   facts.groups = group_facts(workload);
   const std::optional<CompressionSpec>& compression = job.spec.compression;
   facts.mean = job.spec.jobs.empty() && compression && compression->method->measure &&
@@ -345,7 +347,6 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
     facts.traffic.step_seconds_at_least = jobs.step_seconds_at_least;
   }
   if (job.spec.jobs.empty()) {  // of several jobs each has its own
-    const auto last = static_cast<std::uint32_t>(distinct_iterations(workload) - 1);
     const RunSpec& run = job.spec.run;
     // Densities may change from one to the next: a run tells that of its first measured iteration.
     facts.tensors = tensor_use(job.spec, workload, static_cast<std::uint32_t>(run.warmup));
@@ -353,7 +354,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
         steps_differ(job.spec)
             ? compression_use(job.spec, workload, static_cast<std::uint32_t>(run.warmup), 0,
                               static_cast<std::uint32_t>(run.iterations))
-            : compression_use(job.spec, workload, last);
+            : compression_use(job.spec, workload, static_cast<std::uint32_t>(steady.number));
   }
   if (!job.spec.program && job.spec.model) facts.parameters = job.spec.model->parameters();
   facts.flops = workload.flops_per_iteration;
@@ -388,7 +389,8 @@ std::string plan_text(const PlanFacts& facts, const Paint& paint) {
       ", nothing was sent\n";
   if (!facts.mean && facts.cycle > 1) {
     text += "from iteration " + std::to_string(facts.opening) + " on, every " +
-            std::to_string(facts.cycle) + " iterations are alike; shown is the commonest of them\n";
+            std::to_string(facts.cycle) + " iterations are alike; shown is the step of " +
+            std::to_string(facts.shown) + " of them\n";
   } else if (!facts.mean && facts.opening > 0) {
     text += "the steady state begins with iteration " + std::to_string(facts.opening) +
             "; before, the programs differ\n";

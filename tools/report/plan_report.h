@@ -46,6 +46,7 @@ struct PlanFacts {
   double nic_bps = 0;
   std::size_t opening = 0;            // first iterations that differ from the steady state
   std::uint32_t cycle = 1;            // the same programs repeat after so many iterations
+  std::uint32_t shown = 1;            // of these, those that play what is shown
   bool mean = false;                  // traffic is that of all measured iterations, as sizes differ
   bool jitters = false;               // compute varies: times here are without that
   std::uint64_t parameters = 0;       // of the model; 0: a job of programs

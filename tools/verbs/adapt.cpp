@@ -38,6 +38,7 @@ struct AdaptFlags {
 };
 
 LoadedJob load(const AdaptFlags& flags) {
+  check_seed(flags.job.seed, flags.job.overrides);
   std::vector<std::string> overrides = flags.job.overrides;
   for (const char* key : {"run.iterations", "run.warmup"})
     if (gives(overrides, key))
@@ -254,6 +255,7 @@ int verb_adapt(const Argv& argv) {
   app.add_flag("--print-config", flags.print_config,
                "print every key, its value and origin; do not play");
   if (!parse(app, argv)) return 0;
+  refuse_beside(app, "--print-config", {"--json", "--csv"});
   if (flags.print_config) {
     print_config(load(flags));
     return 0;

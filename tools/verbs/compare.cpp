@@ -47,6 +47,8 @@ int verb_compare(const Argv& argv) {
       "or\n"
       "job; 3 environment; 129, 130, 143 stopped by a signal.");
   if (!parse(app, argv)) return 0;
+  for (const char* flag : {"--dry-run", "--print-config"})
+    refuse_beside(app, flag, {"--json", "--csv", "--picture", "--bundle", "--expect"});
   if (!of_job.redraw.empty()) only_redraws(app);
   if (compares_job(of_job, files)) return compare_job(argv, of_job, files, json);
   for (const char* name :

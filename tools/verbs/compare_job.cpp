@@ -10,6 +10,7 @@
 
 #include "emulator/control/control.h"
 #include "profiles/error.h"
+#include "profiles/load/config.h"
 #include "profiles/planners/plan.h"
 #include "tools/compare/ab/bundle.h"
 #include "tools/compare/ab/comparison.h"
@@ -80,10 +81,26 @@ LoadedJob load_variant(const std::string& path, const std::vector<std::string>& 
                        const Variant& variant) {
   std::vector<std::string> overrides = common;
   overrides.insert(overrides.end(), variant.settings.begin(), variant.settings.end());
+  LoadedJob job;
   try {
-    return load_job(path, overrides);
+    job = load_job(path, overrides);
   } catch (const Error& error) {
     throw Error("variant " + variant.name + ": " + error.what());
+  }
+  if (gives(variant.settings, "run.seed"))
+    throw Error("variant " + variant.name +
+                " sets run.seed, which is the same for all variants of a block; give --seed");
+  return job;
+}
+
+// Refuses -s for a key that every variant sets, too.
+void check_common(const std::vector<std::string>& common, const std::vector<Variant>& variants) {
+  for (const std::string& setting : common) {
+    const std::string key = undone({setting}, variants.front().settings);
+    if (!key.empty() && std::all_of(variants.begin(), variants.end(), [&](const Variant& variant) {
+          return undone({setting}, variant.settings) == key;
+        }))
+      throw Error("every variant takes the place of -s " + key + "; leave that out");
   }
 }
 
@@ -135,6 +152,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
   if (files.size() != 1)
     throw Error("--a, --b and --variant compare variants of one job; name one job file");
   if (files[0] == "-") throw Error("compare reads its job once for every run; give it a file");
+  check_seed(flags.seed, flags.overrides);
   Plan plan;
   AbComparison& c = plan.comparison;
   c.variants = given_variants(flags) ? variants_of(flags) : variants_in(files[0], flags.overrides);
@@ -150,6 +168,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
   plan.job_path = files[0];
   for (const Variant& variant : c.variants)
     plan.jobs.push_back(load_variant(files[0], flags.overrides, variant));
+  check_common(flags.overrides, c.variants);
   c.job = std::filesystem::path(files[0]).stem();
   c.seed = flags.seed.value_or(plan.jobs[0].spec.run.seed);
   check_processes_of(plan);
@@ -186,8 +205,8 @@ std::vector<std::string> words_of_run(const Plan& plan, std::size_t variant, std
   };
   set(plan.comparison.common);
   set(plan.comparison.variants[variant].settings);
-  words.insert(words.end(),
-               {"--seed", std::to_string(seed), "--json", result, "--quiet", "--allow-unfaithful"});
+  set({"run.seed=" + std::to_string(seed)});
+  words.insert(words.end(), {"--json", result, "--quiet", "--allow-unfaithful"});
   return words;
 }
 

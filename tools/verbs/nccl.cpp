@@ -184,6 +184,11 @@ int nccl_check(const Argv& argv) {
       throw Error(flags.files.front() +
                   ": there is no communicator; log with NCCL_DEBUG=INFO and "
                   "NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH,TUNING,COLL");
+    for (const auto& [name, value] : environment_of(flags.environment))
+      if (const auto logged = log.environment.find(name);
+          logged != log.environment.end() && logged->second != value)
+        throw Error("--env " + name + "=" + value + ": the log says " + logged->second +
+                    "; leave it out");
     if (flags.job.empty()) {
       node.environment.insert(log.environment.begin(), log.environment.end());
       check_environment(node.environment, "the log");

@@ -115,6 +115,8 @@ void add_flags(CLI::App& app, PlanFlags& flags) {
 
 // What flags together must not ask.
 void check(const CLI::App& app, const PlanFlags& flags) {
+  refuse_beside(app, "--print-config",
+                {"--json", "--csv", "--programs", "--search", "--export", "--output"});
   if (flags.form.empty() && flags.output != "-")
     throw Error("--output is where --export goes; give --export goal, or use --json");
   if (flags.search && (!flags.form.empty() || !flags.programs.empty() || !flags.csv.empty()))

@@ -3,6 +3,7 @@
 // Every process of a job runs this. Process 0 prints and writes; the others only report errors.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <unistd.h>
@@ -96,7 +97,13 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
       "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 ghostrank run job.yaml\n\n"
       "Exit status: 0 ok; 1 failed, wrong, not faithful or short of an --expect; 2 usage or job;\n"
       "3 environment; 129, 130, 143 stopped by a signal.");
-  return parse(app, argv);
+  if (!parse(app, argv)) return false;
+  const std::vector<std::string> of_a_run{"--csv",     "--trace",    "--trace-ranks",
+                                          "--heatmap", "--log-file", "--expect"};
+  refuse_beside(app, "--dry-run", of_a_run);
+  refuse_beside(app, "--print-config", {"--json", "--dry-run"});
+  refuse_beside(app, "--print-config", of_a_run);
+  return true;
 }
 
 std::vector<WorldRank> ranks_to_trace(const RunFlags& flags, const LoadedJob& job, int ranks) {
@@ -323,13 +330,17 @@ int meet_and_play(const Argv& argv, const RunFlags& flags, const World& world) {
 }
 
 // The command line of each process: without --print-launch and its value. Launchers may leave the
-// environment behind, so what it says of the job becomes -s flags, which those of `argv` overrule.
+// environment behind, so what it says of the job becomes -s flags, which those of `argv` overrule,
+// and folders with profiles are set again.
 Argv launched(const Argv& argv) {
   constexpr std::string_view kFlag = "--print-launch";
   const auto is_launcher = [](const std::string& word) {
     return std::find(std::begin(kLaunchers), std::end(kLaunchers), word) != std::end(kLaunchers);
   };
-  Argv rest(argv.begin(), argv.begin() + 2);  // ghostrank run
+  Argv rest;
+  if (const char* folders = std::getenv("GHOSTRANK_PROFILES"))
+    rest = {"env", std::string("GHOSTRANK_PROFILES=") + folders};
+  rest.insert(rest.end(), argv.begin(), argv.begin() + 2);  // ghostrank run
   for (const std::string& text : environment_overrides()) rest.insert(rest.end(), {"-s", text});
   for (std::size_t i = 2; i < argv.size(); ++i) {
     if (argv[i] == kFlag) {
@@ -358,15 +369,6 @@ int verb_run(const Argv& argv) {
   const World world = world_from_environment();
   if (flags.trace == "-") throw Error("--trace -: a trace needs a file; name one");
   if (flags.heat_map == "-") throw Error("--heatmap -: a picture needs a file; name one");
-  const bool wants_a_run =
-      !(flags.csv + flags.trace + flags.heat_map).empty() || !flags.expect.empty();
-  if (flags.print_config && (wants_a_run || !flags.json.empty()))
-    throw Error(
-        "--print-config plays nothing; leave out --json, --csv, --trace, --heatmap and --expect");
-  if (flags.dry_run && wants_a_run)
-    throw Error(
-        "--dry-run plays nothing; leave out --csv, --trace, --heatmap and --expect, or use "
-        "'ghostrank plan'");
   if (flags.print_config || flags.dry_run) {
     show(flags, world);
     return 0;

@@ -36,15 +36,25 @@ struct SweepFlags {
   bool quiet = false, allow_unfaithful = false, print_config = false, dry_run = false;
 };
 
+// Without values that no job can be given: their points become rows with the error.
 std::vector<std::string> settings_of(const SweepAxis& axis) {
   std::vector<std::string> settings;
-  for (const std::string& value : axis.values) settings.push_back(axis.key + "=" + value);
+  for (const std::string& value : axis.values) {
+    const std::string setting = axis.key + "=" + value;
+    try {
+      undone({setting}, {});
+    } catch (const Error&) {
+      continue;
+    }
+    settings.push_back(setting);
+  }
   return settings;
 }
 
 // Refuses what would be without effect: -s and keys of the grid whose place others of the grid
-// take, and what the grid says of the seed beside --seed.
+// take, and what -s and the grid say of the seed beside --seed.
 SweepGrid grid_of(const SweepFlags& flags) {
+  check_seed(flags.job.seed, flags.job.overrides);
   SweepGrid grid = parse_grid(flags.grid);
   for (std::size_t a = 0; a < grid.axes.size(); ++a) {
     const SweepAxis& axis = grid.axes[a];
@@ -57,6 +67,7 @@ SweepGrid grid_of(const SweepFlags& flags) {
     for (std::size_t b = 0; b < a; ++b)
       if (const std::string path = undone(settings_of(grid.axes[b]), settings); !path.empty())
         throw Error("--grid: " + axis.key + " takes the place of " + path +
+                    (path == grid.axes[b].key ? "" : " in " + grid.axes[b].key) +
                     "; leave one of them out");
   }
   return grid;
@@ -300,12 +311,9 @@ int verb_sweep(const Argv& argv) {
       "ghostrank sweep");
   add_flags(app, flags);
   if (!parse(app, argv)) return 0;
-  if (flags.print_config || flags.dry_run) {
-    if (!(flags.json + flags.csv + flags.picture).empty())
-      throw Error(std::string(flags.dry_run ? "--dry-run" : "--print-config") +
-                  " plays nothing; leave out --json, --csv and --picture");
-    return show_points(flags);
-  }
+  for (const char* flag : {"--dry-run", "--print-config"})
+    refuse_beside(app, flag, {"--json", "--csv", "--picture"});
+  if (flags.print_config || flags.dry_run) return show_points(flags);
   Plan plan = plan_of(flags);
   Sweep& sweep = plan.sweep;
   check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--picture", flags.picture}});

@@ -223,6 +223,17 @@ std::string gigabytes(double bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB";
 }
 
+// Whether the job would fit with parallel.variant=dp, under which a rank keeps its own factors.
+bool fits_with_own_factors(const JobSpec& spec) {
+  JobSpec other = spec;
+  other.parallel.kfac.variant = KfacVariant::dp;
+  try {
+    return gpu_memory(other)->total() <= spec.device.memory_bytes;
+  } catch (const Error&) {  // its other keys do not go with dp
+    return false;
+  }
+}
+
 // Inverting takes a copy of the factor beside it and its inverse, in fp32. What does not fit
 // without factors is left to check_state_memory().
 void check_memory(const Plan& plan) {
@@ -244,8 +255,8 @@ void check_memory(const Plan& plan) {
               " beside " + gigabytes(all - kept) +
               " of weights, gradients, optimizer state and activations, and the device " +
               spec.device.name + " has " + gigabytes(have) + "; use " +
-              (plan.scheme.sends_gradients ? "parallel.variant=ssgd"
-                                           : "parallel.variant=dp, which keeps a rank's own") +
+              (fits_with_own_factors(spec) ? "parallel.variant=dp, which keeps a rank's own"
+                                           : "parallel.variant=ssgd") +
               ", or a device with more memory (device.memory_bytes=0: no check)");
 }
 

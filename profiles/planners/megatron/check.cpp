@@ -221,6 +221,11 @@ void check_model(const JobSpec& spec) {
     throw Error(spec.source_of("model") +
                 ": multi-token prediction with tied embeddings is not available; use " +
                 "tied_embeddings: false, or mtp_layers: 0");
+  // As Megatron's own arguments are checked.
+  if (model.transformer->mtp > 0 && model.transformer->learned_positions)
+    throw Error(spec.source_of("model") +
+                ": Megatron has no multi-token prediction with learned positions; use " +
+                "position_embeddings: rope, or mtp_layers: 0");
 }
 
 int expert_tp(const ParallelPlan& p) { return p.expert_tp > 0 ? p.expert_tp : p.tp; }

@@ -213,6 +213,31 @@ TEST(Links, CarryWhatTheLedgerSaysAndThePlanForesees) {
   }
 }
 
+// The three of leaf 0 carry what leaves it.
+TEST(Links, ThatFailedAreOfNoTier) {
+  TopologySpec spec = leaf_spine(2, 4, 2);
+  spec.failed = {"leaf0-spine1"};
+  SmallJob job = job_on(spec, 4, 1);
+  job.collective(Func::all_reduce, 1'000'000);
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  ASSERT_TRUE(plan.network);
+  for (const LinkTier& tier : plan.network->tiers) EXPECT_EQ(tier.links, 7u) << tier.name;
+  for (const NetworkModel model : {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
+    job.spec.fabric.network = model;
+    const Result result = job.run();
+    ASSERT_TRUE(result.network);
+    for (const LinkTier& tier : result.network->tiers)
+      if (tier.name == "leaf-spine" || tier.name == "spine-leaf") {
+        EXPECT_EQ(tier.links, 7u) << static_cast<int>(model);
+        double busy = 0;
+        for (const LinkLoad& link : result.network->hottest)
+          if (link.link.starts_with("leaf") == tier.name.starts_with("leaf"))
+            busy += link.utilisation;
+        EXPECT_NEAR(tier.utilisation_mean, busy / 7, 1e-9) << static_cast<int>(model);
+      }
+  }
+}
+
 // Gloo's receivers permit every message: a permission crosses the links and is no message.
 TEST(Links, CountNoPermissions) {
   SmallJob job = job_on(leaf_spine(4, 1), 4);

@@ -200,6 +200,19 @@ TEST(InTheNetwork, ASwitchAtItsPacketRateIsBusy) {
   EXPECT_NEAR(result.servers[0].busy, 1, 0.02);
 }
 
+// So slow that ranks send again before it has answered: it has packets left when they have all
+// sums.
+TEST(InTheNetwork, ASwitchIsNeverBusyForMoreThanItsTime) {
+  SmallJob job = job_of(4, 1);
+  job.spec.collectives.in_switch.packet_rate = 1e5;
+  job.spec.collectives.in_switch.timeout_ps = 2 * kPicosPerMilli;
+  job.collective(Func::all_reduce, 200 * 256, DataType::int32);
+  const Result result = job.run();
+  ASSERT_EQ(result.servers.size(), 1u);
+  EXPECT_LE(result.servers[0].busy, 1);
+  EXPECT_GT(result.servers[0].busy, 0.98);
+}
+
 // By messages of 32 KiB with a header of 16 bytes: up, then down.
 TEST(InTheNetwork, SharpTakesOneTensorAndARingWhereItHasNoTree) {
   constexpr std::uint64_t kMessages = 500;

@@ -83,6 +83,18 @@ TEST(SparseListsInTheNetwork, HaveOneIndexForEveryValueHoweverTheyLie) {
     }
 }
 
+// Sums are lists in some iterations and whole parts in others, so the plan is a mean over them.
+TEST(SparseListsInTheNetwork, AreCountedOnAverageWhereDensitiesChange) {
+  for (const char* scheme : {"sparse_all_gather", "sparcml"}) {
+    SmallJob job = lists_job(8, {0.8, 8, Overlap::random}, 80'000, scheme);
+    job.spec.last_density = 0.001;
+    job.spec.run.iterations = 8;
+    const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+    EXPECT_NEAR(static_cast<double>(plan.wire_bytes) / job.run().wire_bytes_per_iteration, 1, 0.01)
+        << scheme;
+  }
+}
+
 // One NIC is twenty times as slow: the short last piece of a list leaves while that NIC still takes
 // the long one before, and must not be in first. Else the call would end without the long piece.
 TEST(SparseListsInTheNetwork, KeepTheirOrderAtANicThatIsSlower) {

@@ -67,5 +67,21 @@ TEST(AQueueOfTwoWorkers, KeepsBothCollectivesBusyOnOneLink) {
   EXPECT_GT(two[1].duration, one[1].duration * 3 / 2);
 }
 
+// The first stream has a call of two workers in flight while it waits for another stream's call.
+TEST(AQueueOfTwoWorkers, IsExposedOnceWhereItsStreamWaitsMeanwhile) {
+  ProgramBuilder out({"compute", "comm"});
+  out.at_once(0, 2);
+  out.collective(0, "own", Func::all_reduce, 0, DataType::float32, kBig);
+  out.collective(1, "other", Func::all_reduce, 1, DataType::float32, kBig);
+  out.after(0, 1);
+  SmallJob job(2, 1, FabricKind::virtual_time);
+  job.workload.group_names.push_back("other");
+  job.workload.groups.push_back({1, job.workload.groups[0].members});
+  job.spec.cluster.nic.rate_bps = 10e9;
+  job.program() = out.take();
+  const Result result = job.run();
+  EXPECT_NEAR(result.iterations[0].exposed_comm_seconds, result.iterations[0].seconds, 1e-12);
+}
+
 }  // namespace
 }  // namespace ghostrank

@@ -506,6 +506,23 @@ TEST(IdleKeys, OfTheDeviceAreNotedWhereTheJobGivesThem) {
   EXPECT_EQ(notes_of(gpt, "device={base: h100-sxm, multiprocessors: 0, efficiency: 0.9}"), Lines{});
 }
 
+// The formula is fitted to measured products, and corrected by measured kernels of every kind.
+TEST(IdleKeys, StatedSharesAreNotedBesideMeasuredKernels) {
+  const auto notes_of = [](const std::string& kernels, const std::string& type = "bf16") {
+    return load_text("model: gpt2\nprecision: {parameters: " + type +
+                     "}\ndevice: {base: h200-measured, kernels: {" + kernels + "}}\n")
+        .spec.notes;
+  };
+  const std::string note =
+      "little effect beside measured kernels, which products: '', transfers: '' and attention: '' "
+      "leave out: device.kernels.";
+  EXPECT_EQ(notes_of("matmul: 0.1"), Lines{note + "matmul"});
+  EXPECT_EQ(notes_of("launch_us: 9, memory: 0.1, host_us: 1"),
+            Lines{note + "launch_us, device.kernels.memory"});
+  EXPECT_EQ(notes_of("matmul: 0.1, products: ''"), Lines{});
+  EXPECT_EQ(notes_of("host_us: 1"), Lines{});
+}
+
 TEST(IdleKeys, AlgorithmsOfCallsThatAreNeverMadeAreNoted) {
   const auto said = [](const std::string& collectives) {
     const JobSpec spec = load_text(kHead + "collectives: " + collectives + "\n").spec;

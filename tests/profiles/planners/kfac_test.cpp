@@ -403,6 +403,9 @@ TEST(Kfac, RefusesWhatCannotBe) {
   // the heads. Beside them are 5 GB; a rank's own fit.
   const std::string bert = "{base: bert-large, sequence: 64, positions: 512}\n";
   expect(small(bert, "11GiB"), "factors and inverses take 8.5 GB beside ");
+  // dp is advised where it helps.
+  expect(small(bert, "11GiB"), "use parallel.variant=dp, which keeps a rank's own, or a device");
+  expect(small(bert, "5300M"), "use parallel.variant=ssgd, or a device");
   const JobSpec fits =
       test::load_text("model: " + bert + kCluster + "parallel: {framework: kfac, variant: dp}\n")
           .spec;

@@ -187,6 +187,20 @@ TEST(LayerSplit, SaysWhatDoesNotFitAndWhatWould) {
             key + "modules of mtp stand in several parts; put all into one");
 }
 
+TEST(LayerSplit, RefusesMultiTokenPredictionThatMegatronLacks) {
+  const auto refused = [](const std::string& change) {
+    const Plan plan{.model = "{base: llama3-8b, mtp_layers: 1, " + change + "}"};
+    return test::error_of([&] { plan.workload(); });
+  };
+  EXPECT_NE(refused("position_embeddings: learned")
+                .find("no multi-token prediction with learned positions; use position_embeddings: "
+                      "rope, or mtp_layers: 0"),
+            std::string::npos);
+  EXPECT_NE(refused("tied_embeddings: true").find("with tied embeddings is not available"),
+            std::string::npos);
+  EXPECT_EQ(refused("position_embeddings: none"), "");
+}
+
 // ---- TorchTitan's rule ----
 
 TEST(LayerSplit, SpreadsLayersAsTorchTitanDoes) {

@@ -77,7 +77,6 @@ TEST(AbVariants, HaveNamesOfTheirOwn) {
   EXPECT_THROW(check_variants({}), Error);
   EXPECT_THROW(check_variants({v}), Error);
   EXPECT_THROW(check_variants({v, v}), Error);
-  EXPECT_THROW(check_variants({v, {"seeded", {"run.seed=1"}}}), Error);
   check_variants({v, {"other", v.settings}});  // an A/A comparison is one, too
 }
 

@@ -199,6 +199,35 @@ TEST(PlanReport, TellsTheDensityOfTheFirstMeasuredIteration) {
   }
 }
 
+// A program's own order need not end with the one that most iterations play.
+TEST(PlanReport, ShowsTheProgramThatMostIterationsPlay) {
+  const auto facts_of = [](const std::string& order) {
+    const LoadedJob job = test::load_text(
+        "schema: ghostrank/job/1\ncluster: {nodes: 2, gpus_per_node: 1}\nprogram:\n  ranks: 2\n" +
+        order +
+        "  groups: {dp: [0-1]}\n"
+        "  roles:\n"
+        "    - name: all\n"
+        "      ranks: 0-1\n"
+        "      iterations:\n"
+        "        - {comm: 'allreduce dp float32 1000'}\n"
+        "        - {comm: 'allreduce dp float32 3000'}\n");
+    return plan_facts(job, plan_workload(job.spec));
+  };
+  const auto bytes = [](const PlanFacts& facts) {
+    return facts.traffic.collectives.front().buffer_bytes;
+  };
+  const PlanFacts often = facts_of("  order: [0, 0, 0, 1]\n  cycle: 4\n");
+  EXPECT_EQ(bytes(often), 4000u);
+  EXPECT_NE(plan_text(often, Paint{})
+                .find("every 4 iterations are alike; shown is the step of 3 "
+                      "of them\n"),
+            std::string::npos)
+      << plan_text(often, Paint{});
+  EXPECT_EQ(bytes(facts_of("  order: [0, 0, 1, 1]\n  cycle: 4\n")), 12000u);
+  EXPECT_EQ(bytes(facts_of("  order: [1, 0]\n  cycle: 1\n")), 4000u);
+}
+
 TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
   EXPECT_EQ(iterations_csv(sample()),
             "job,provider,transport,ranks,dilation,iteration,seconds,compute_seconds,"

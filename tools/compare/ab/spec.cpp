@@ -100,11 +100,6 @@ void check_variants(const std::vector<Variant>& variants) {
         throw Error("two variants are named '" + variants[i].name +
                     "'; give each a name of its own");
     }
-    for (const std::string& setting : variants[i].settings) {
-      if (setting.starts_with("run.seed="))
-        throw Error("variant " + variants[i].name +
-                    " sets run.seed, which is the same for all variants of a block; give --seed");
-    }
   }
 }
 

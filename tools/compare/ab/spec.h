@@ -25,8 +25,7 @@ std::vector<std::string> parse_settings(const std::string& flag, const std::stri
 // "NAME:key=value key=value"; nothing after the colon is the job as it is.
 Variant parse_variant(const std::string& text);
 
-// Throws unless there are two variants or more, each with a name of its own and no setting of
-// run.seed, which is drawn for each block.
+// Throws unless there are two variants or more, each with a name of its own.
 void check_variants(const std::vector<Variant>& variants);
 
 // --until 'ci<1%' or 'ci<0.01': the half-width of every interval, relative to its ratio.

@@ -185,8 +185,8 @@ bool read_flags(const Argv& argv, BenchFlags& f) {
       "143 stopped by a signal.");
   if (!parse(app, argv)) return false;
   if (is_pattern(f.what)) check_pattern_flags(app);
-  if (f.dry_run && !(f.json + f.csv + f.svg).empty())
-    throw Error("--dry-run plays nothing; leave out --json, --csv and --svg");
+  for (const char* flag : {"--dry-run", "--print-config"})
+    refuse_beside(app, flag, {"--json", "--csv", "--svg", "--log-file"});
   return true;
 }
 

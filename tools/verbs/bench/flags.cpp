@@ -105,6 +105,7 @@ Overrides overrides_of(const BenchFlags& flags, std::optional<Func> func, int pr
 
 // Refuses a flag of bench beside -s for the same key, of which only one could count.
 void check_apart(const BenchFlags& flags) {
+  check_seed(flags.seed, flags.overrides);
   const auto check = [&](bool given, const char* flag, const char* key, const char* what) {
     if (given && gives(flags.overrides, key))
       throw Error(std::string(flag) + " and -s " + key + " both say " + what +
