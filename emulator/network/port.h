@@ -157,8 +157,10 @@ struct Port {
   // Returns when the message is in: `tail`, or later where they kept it from coming in.
   Moment take_ingress(const Moment& tail, Picoseconds duration) {
     const Picoseconds head = tail.at - duration;
-    if (head <= ingress_free.at)
+    if (head < ingress_free.at)
       return take_ingress(tail, head, static_cast<double>(duration), AtOneRate{});
+    if (head == ingress_free.at)  // right behind the last one, as from a sender without a pause
+      return ingress_free = later(tail, {tail.at, ingress_free.slip});
     idle.add(ingress_free.at, head, 0, AtOneRate{});
     return ingress_free = tail;
   }

@@ -37,10 +37,10 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
   }
   const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
   const WorldRank source = members[e.source];
-  if (e.kind == Event::Kind::arrival &&
-      cluster_.location(source).node != cluster_.location(r.party).node) {
+  if (e.kind == Event::Kind::arrival) {
     // A permission stays behind the data that came in before it.
-    const Moment& in = nics_[nic_of(e)].ingress_free;
+    const bool node = cluster_.location(source).node == cluster_.location(r.party).node;
+    const Moment& in = (node ? r.nvlink : nics_[nic_of(e)]).ingress_free;
     if (in.at > e.t.at) return deliver(e, in);
   }
   if (!f) return early_.push(r.early, e);

@@ -100,18 +100,19 @@ void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Lea
 }
 
 // Sends a message: over NVLink inside the node, through the modelled NICs inside this process, or
-// through the fabric when the egress port is free. Between nodes, credits and permissions skip the
-// NIC ports and overtake other connections' data, because they have a queue of their own; no actor
-// waits until a credit has left. `content` is moved out; null: the payload is synthetic.
+// through the fabric when the egress port is free. Credits and permissions skip the ports and
+// overtake other connections' data, because they have a queue of their own; no actor waits until a
+// credit has left. `content` is moved out; null: the payload is synthetic.
 void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content) {
   if (route.hop >= Route::Hop::packets)
     return route.hop == Route::Hop::packets ? leave_by_packets(r, f, route, m, content)
                                             : leave_changing_nic(r, f, route, m, content);
   const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
   const LinkSpeed& link = node ? intra_ : nic_;
+  const bool ports = data && link.limited();
   const Picoseconds d = link.serialise(m.bytes);
   Moment t = m.ready;
-  if (link.limited() && (node || data)) {
+  if (ports) {
     Port& port = node ? r.nvlink : nics_[route.nics.source];
     t = port.take_egress(t, d);
   }
@@ -125,7 +126,11 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
     if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
     if (copy_payload_) copy_as_much(m.bytes);
   }
-  come_in(f, route, m, t, !node && data && nic_.limited(), content);
+  come_in(f, route, m, t,
+          !ports ? Event::Kind::arrival
+          : node ? Event::Kind::nvlink
+                 : Event::Kind::ingress,
+          content);
 }
 
 // Sends a message between NICs whose rates change. How long it takes depends on when it starts. The
@@ -151,7 +156,7 @@ void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leav
   t.at += d + latency;
   if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
   if (copy_payload_) copy_as_much(m.bytes);
-  come_in(f, route, m, t, data, content);
+  come_in(f, route, m, t, data ? Event::Kind::ingress : Event::Kind::arrival, content);
 }
 
 // Credits skip the links as they skip NIC ports, because they have a queue of their own.
@@ -159,13 +164,13 @@ void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leav
                                               Picoseconds duration) {
   const Picoseconds latency =
       cluster_.topology().path_latency(route.nics.source, route.nics.target, route.flow);
-  come_in(f, route, m, {m.ready.at + duration + latency, m.ready.slip}, false, nullptr);
+  come_in(f, route, m, {m.ready.at + duration + latency, m.ready.slip}, Event::Kind::arrival,
+          nullptr);
 }
 
-// Schedules the arrival of a message whose last byte comes to the receiver's node at `t`.
-void Shard::come_in(Flight& f, Route& route, const Leaving& m, const Moment& t, bool through_nic,
+// Schedules the event of a message whose last byte comes to the receiver's NIC or GPU at `t`.
+void Shard::come_in(Flight& f, Route& route, const Leaving& m, const Moment& t, Event::Kind kind,
                     Payload* content) {
-  const Event::Kind kind = through_nic ? Event::Kind::ingress : Event::Kind::arrival;
   if (route.shard != index_) {
     Parcel p;
     if (content) p.message.payload = std::move(*content);

@@ -105,7 +105,8 @@ void Shard::pass_note_inside(const LeavingNote& note, NoteOnWay& way, const Loca
   const Picoseconds duration = intra_.serialise(note.bytes);
   if (intra_.limited()) t = ranks_[note.sender.local].nvlink.take_egress(t, duration);
   t.at += duration + intra_.latency;
-  deliver_note(note, to, t, Event::Kind::arrival, way.payload);
+  deliver_note(note, to, t, intra_.limited() ? Event::Kind::nvlink : Event::Kind::arrival,
+               way.payload);
 }
 
 // Takes the sender's NIC.

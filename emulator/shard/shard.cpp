@@ -368,9 +368,9 @@ void Shard::go_on_with(const Ready& next) {
 
 // Returns the party that sent a message; kNoParty: the event is no message.
 WorldParty Shard::sender_of(const Event& e) const {
-  const bool message = e.kind == Event::Kind::ingress || e.kind == Event::Kind::arrival ||
-                       e.kind == Event::Kind::delivery || e.kind == Event::Kind::link ||
-                       e.kind == Event::Kind::landing;
+  const bool message = e.kind == Event::Kind::ingress || e.kind == Event::Kind::nvlink ||
+                       e.kind == Event::Kind::arrival || e.kind == Event::Kind::delivery ||
+                       e.kind == Event::Kind::link || e.kind == Event::Kind::landing;
   if (!message) return kNoParty;
   if (e.message == MessageKind::note)
     return cluster_.world_party(cluster_.schemes()[e.group], e.source);
@@ -382,6 +382,19 @@ void Shard::fire(Event& event) {
   ++stats_.events;
   Picoseconds head = kNotYet;  // when the first byte came; kNotYet: not known
   const auto rank = [&]() -> RankState& { return ranks_[event.rank]; };  // not for links
+  // A message has come to its port, which lets it in at `in`.
+  const auto pass = [&](Port& port, const Moment& in) {
+    const bool note = event.message == MessageKind::note;
+    event.kind = Event::Kind::arrival;
+    if (!port.must_queue(event.t.at, in.at))
+      return note ? note_arrived(event) : arrive(rank(), event);
+    event.t = in;
+    if (!note) return schedule(event);
+    Event& e = schedule_from(ranks_.size() + event.rank, event.kind, in, event.rank);
+    const std::uint32_t order = e.order;
+    e = event;
+    e.order = order;
+  };
   switch (event.kind) {
     case Event::Kind::delay_done:
       if (!virtual_) {
@@ -407,17 +420,12 @@ void Shard::fire(Event& event) {
       const Moment in = rates_ || note || head != kNotYet
                             ? enter_nic(nic, event, head)
                             : port.take_ingress(event.t, nic_.serialise(event.bytes()));
-      event.kind = Event::Kind::arrival;
-      if (port.must_queue(event.t.at, in.at)) {
-        event.t = in;
-        if (!note) return schedule(event);
-        Event& e = schedule_from(ranks_.size() + event.rank, event.kind, in, event.rank);
-        const std::uint32_t order = e.order;
-        e = event;
-        e.order = order;
-        return;
-      }
-      return note ? note_arrived(event) : arrive(rank(), event);
+      return pass(port, in);
+    }
+    case Event::Kind::nvlink: {
+      of_agents_ += event.message == MessageKind::note;
+      Port& port = rank().nvlink;
+      return pass(port, port.take_ingress(event.t, intra_.serialise(event.bytes())));
     }
     case Event::Kind::arrival:
       if (event.message == MessageKind::note) [[unlikely]] {

@@ -267,7 +267,7 @@ class Shard final : private NoteCarrier {
   void leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
                           Payload* content);
   GHOSTRANK_ON_THE_WAY void come_in(Flight& f, Route& route, const Leaving& m, const Moment& t,
-                                    bool through_nic, Payload* content);
+                                    Event::Kind kind, Payload* content);
   void credit_by_links(Flight& f, Route& route, const Leaving& m, Picoseconds duration);
   Flight* flight_at_target(Route& route, const Event& e);
   GHOSTRANK_ON_THE_WAY Picoseconds time_at_nic(Nic nic, Picoseconds start,

@@ -280,6 +280,103 @@ TEST(VirtualTime, AnIncastIsServedAtTheRateOfTheIngress) {
   expect_close(seconds_of(job), 5e-6 + 7 * 1e6 * 8 / 100e9);
 }
 
+// The GPUs of one node, message by message or each call as one delay.
+SmallJob one_node(InsideNode how = InsideNode::messages) {
+  SmallJob job(1, 8, FabricKind::virtual_time);
+  job.spec.cluster.intra_node = {80e9, 3 * kPicosPerMicro};  // a microsecond for 10 kB
+  job.spec.fabric.inside_node = how;
+  return job;
+}
+
+TEST(VirtualTime, AnIncastInsideANodeIsServedAtTheRateOfTheReceiver) {
+  const auto ends_after = [](const std::vector<std::uint64_t>& microseconds) {
+    SmallJob job = one_node();
+    testing::with_sends(job, {});
+    for (std::size_t i = 0; i < microseconds.size(); ++i)
+      testing::append_sends(job, {{static_cast<int>(i) + 1, 0}}, 2500 * microseconds[i]);
+    return std::llround(seconds_of(job) * 1e12);
+  };
+  EXPECT_EQ(ends_after({5}), 8 * kPicosPerMicro);
+  EXPECT_EQ(ends_after({5, 5, 5, 5, 5, 5, 5}), 38 * kPicosPerMicro);
+  // The ingress is idle while the short ones are on their way alone, and never after.
+  EXPECT_EQ(ends_after({1, 2, 3, 4, 5, 6, 7}), 31 * kPicosPerMicro);
+  EXPECT_EQ(ends_after({7, 1, 1}), 12 * kPicosPerMicro);
+  EXPECT_EQ(ends_after({40, 1, 1}), 45 * kPicosPerMicro);
+}
+
+// What several of a node's communicators send to one GPU shares its port.
+TEST(VirtualTime, GroupsOfANodeShareTheIngressOfAGpu) {
+  SmallJob job = one_node();
+  Group evens{1, {}}, odds{2, {WorldRank(0)}};
+  for (int r = 0; r < 8; ++r) (r % 2 == 0 ? evens : odds).members.push_back(WorldRank(r));
+  job.workload.group_names = {"all", "evens", "odds"};
+  job.workload.groups.push_back(evens);
+  job.workload.groups.push_back(odds);
+  job.program().stream_names.push_back("other");
+  job.program().streams.push_back({});
+  testing::with_sends(job, {});
+  for (const Group& group : {evens, odds}) {
+    for (std::size_t i = 1; i < group.members.size(); ++i) {
+      Op op;
+      op.group = static_cast<std::uint16_t>(group.kind);
+      op.count = 10 * 2500;
+      op.kind = Op::Kind::send;
+      op.peer = -static_cast<int>(i);
+      job.workload.roles[static_cast<std::size_t>(group.members[i].value())]
+          .iterations[0]
+          .streams[0]
+          .push_back(op);
+      op.kind = Op::Kind::recv;
+      op.peer = static_cast<int>(i);
+      job.workload.roles[0].iterations[0].streams[group.kind - 1].push_back(op);
+    }
+  }
+  EXPECT_EQ(std::llround(seconds_of(job) * 1e12), 73 * kPicosPerMicro);
+}
+
+// A GPU sends and receives at its rate, in whatever pattern: as a delay and message by message.
+TEST(VirtualTime, CallsInsideANodeTakeTheBusiestGpusBytesEitherWay) {
+  const auto with = [](InsideNode how, Func func, const char* algorithm) {
+    SmallJob job = one_node(how);
+    job.spec.collectives.algorithm(func) = algorithm;
+    job.collective(func, 800'000);
+    return job;
+  };
+  const std::pair<Func, const char*> calls[] = {
+      {Func::gather, "linear"},       {Func::scatter, "linear"},
+      {Func::broadcast, "linear"},    {Func::all_to_all, "pairwise"},
+      {Func::all_reduce, "ring"},     {Func::all_reduce, "recursive_doubling"},
+      {Func::reduce_scatter, "ring"}, {Func::all_gather, "ring"},
+  };
+  for (const auto& [func, algorithm] : calls) {
+    SCOPED_TRACE(algorithm);
+    SCOPED_TRACE(static_cast<int>(func));
+    const double modelled = seconds_of(with(InsideNode::model, func, algorithm));
+    expect_close(seconds_of(with(InsideNode::messages, func, algorithm)), modelled);
+  }
+}
+
+// Links inside a node, and between nodes of one GPU whose NICs are as fast: the same time, with
+// credits and permissions, too.
+TEST(VirtualTime, GpusOfANodeAreLikeNodesOfOneGpu) {
+  const Func funcs[] = {Func::all_reduce, Func::all_gather, Func::broadcast, Func::all_to_all};
+  for (const char* library : {"generic", "gloo"})
+    for (const std::uint32_t credits : {0u, 1u, 3u})
+      for (const Func func : funcs) {
+        if (credits > 0 && std::string_view(library) != "generic") continue;
+        SCOPED_TRACE(std::string(library) + " " + std::to_string(static_cast<int>(func)));
+        const auto job = [&](SmallJob cluster) {
+          cluster.spec.collectives.library = library;
+          cluster.spec.collectives.credits = credits;
+          if (credits > 0) cluster.spec.collectives.slice_bytes = 20'000;
+          return cluster.collective(func, 800'003).collective(Func::reduce, 100'001);
+        };
+        SmallJob nodes = one_gpu_nodes(8), node = one_node();
+        nodes.spec.cluster.nic = node.spec.cluster.intra_node;
+        EXPECT_EQ(seconds_of(job(node)), seconds_of(job(nodes)));
+      }
+}
+
 TEST(VirtualTime, ADeadlockIsNamedNotWaitedFor) {
   SmallJob job = one_gpu_nodes(2);
   Op recv;

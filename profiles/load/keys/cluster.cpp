@@ -21,7 +21,7 @@ constexpr std::array kKeys{
         "one-way latency from NIC to NIC through an idle fabric; only recorded on ofi", 0,
         kMaxMicros},
     Key{"cluster.intra_node.rate", KeyType::rate, "3600Gbps",
-        "rate of a GPU's links inside its node", 0, kMaxRate},
+        "rate of a GPU's links inside its node, each direction", 0, kMaxRate},
     Key{"cluster.intra_node.latency_us", KeyType::number, "1", "one way inside a node", 0,
         kMaxMicros},
     Key{"cluster.intra_node.links", KeyType::string, kAbsent, "links between a node's GPUs", 0, 0,
