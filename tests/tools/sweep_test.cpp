@@ -167,6 +167,27 @@ TEST(SweepCommand, WritesItsRowsToAFileThatIsStdout) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
 }
 
+TEST(SweepCommand, PlaysItsPointsAgainWhenTheProgramsFileHasChanged) {
+  const test::Scratch scratch;
+  const auto program = [&](const std::string& time) {
+    test::put(scratch / "step.yaml",
+              "program:\n  ranks: 2\n  groups: {}\n  roles:\n    - name: all\n      ranks: 0-1\n"
+              "      iterations:\n        - compute: |\n            compute " +
+                  time + "\n");
+  };
+  test::put(scratch / "job.yaml",
+            "schema: ghostrank/job/1\ncluster: {nodes: 2, gpus_per_node: 1}\ntrace: step.yaml\n"
+            "fabric: {kind: virtual}\n");
+  const std::string sweep = GHOSTRANK_BINARY " sweep " + (scratch / "job.yaml") +
+                            " --grid 'run.iterations=1' --quiet --csv " + (scratch / "rows.csv");
+  program("1000000000");
+  EXPECT_EQ(test::shell(sweep).text, "");
+  EXPECT_THAT(test::contents(scratch / "rows.csv"), HasSubstr("\n1,0.001,"));
+  program("2000000000");
+  EXPECT_EQ(test::shell(sweep).text, "");
+  EXPECT_THAT(test::contents(scratch / "rows.csv"), HasSubstr("\n1,0.002,"));
+}
+
 TEST(SweepPicture, HasADotForEveryPointThatWasPlayed) {
   Sweep sweep{"job", parse_grid("method=none,topk;rate=1Gbps,10Gbps,25Gbps"), {}};
   sweep.rows.resize(6);
