@@ -151,6 +151,21 @@ TEST(SweepCommand, WritesItsRowsToAPipeOnceAndFailsOnAFullDevice) {
             "ghostrank: cannot write /dev/full: No space left on device; choose another file\n");
 }
 
+// A run that can write nothing, as on a full disk, leaves no words of its own.
+TEST(SweepCommand, AndCompareSayOfWhatARunWithoutWordsMayHaveDied) {
+  const std::string job = GHOSTRANK_TRANSCRIPTS "/small.yaml --quiet";
+  const std::string why = "it ended without a word: it was killed, or there is no room in ";
+  const test::Outcome sweep = test::shell("ulimit -f 0; " GHOSTRANK_BINARY " sweep " + job +
+                                          " --grid 'collectives.channels=1'");
+  EXPECT_EQ(sweep.status, 1);
+  EXPECT_THAT(sweep.text, HasSubstr(why));
+  const test::Outcome compare = test::shell("ulimit -f 0; " GHOSTRANK_BINARY " compare " + job +
+                                            " --a collectives.channels=1"
+                                            " --b collectives.channels=2");
+  EXPECT_EQ(compare.status, 3);
+  EXPECT_THAT(compare.text, HasSubstr(why));
+}
+
 // A file's rows stand behind what stdout has already.
 TEST(SweepCommand, WritesItsRowsToAFileThatIsStdout) {
   const test::Scratch scratch;

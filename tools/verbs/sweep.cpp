@@ -205,7 +205,6 @@ class Sweeper {
     } else {
       row.played = true;
       row.error = last_words(log_of(point));
-      if (row.error.empty()) row.error = "ended without a word";
     }
     std::remove(result_of(point).c_str());
     std::remove(log_of(point).c_str());
