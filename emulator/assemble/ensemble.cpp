@@ -18,10 +18,10 @@
 #include "emulator/host/cores.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
-#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/content_hash.h"
 #include "profiles/load/load.h"
+#include "profiles/load/program_file.h"
 
 namespace ghostrank {
 namespace {
@@ -81,29 +81,29 @@ class Assembly {
       throw Error("getrandom failed; the kernel's random source is needed for the run's nonce",
                   ErrorKind::environment);
     }
-    const auto& own = spec_.collectives.own;  // files and plug-ins, by content
     const std::uint64_t config = content_hash(job_.config_json);
-    const std::uint64_t algorithms = content_hash(own ? own->contents() : "");
+    const std::uint64_t files = hosts_ > 1 ? content_hash(contents_of_files(spec_)) : 0;
     BlobWriter hello;
-    hello.put(out_.nonce), hello.put(config), hello.put(algorithms), hello.put(host_name());
+    hello.put(out_.nonce), hello.put(config), hello.put(files), hello.put(host_name());
     std::vector<std::string> all = all_gather_or_throw(control_, hello.bytes());
-    std::uint64_t config0 = 0, algorithms0 = 0;
+    std::uint64_t config0 = 0, files0 = 0;
     std::vector<std::uint64_t> configs;
     for (std::size_t h = 0; h < all.size(); ++h) {
       BlobReader r(all[h]);
-      std::uint64_t nonce = 0, theirs = 0, their_algorithms = 0;
+      std::uint64_t nonce = 0, theirs = 0, their_files = 0;
       HostReport host;
-      r.get(nonce), r.get(theirs), r.get(their_algorithms), r.get(host.hostname);
+      r.get(nonce), r.get(theirs), r.get(their_files), r.get(host.hostname);
       require_whole(r, h);
       if (h == 0) {
         out_.nonce = nonce;
         config0 = theirs;
-        algorithms0 = their_algorithms;
+        files0 = their_files;
       }
       configs.push_back(theirs);
-      if (their_algorithms != algorithms0 && theirs == config0)
+      if (their_files != files0 && theirs == config0)
         refuse(h, host.hostname,
-               "its plugins or algorithm files differ; give all processes the same files");
+               "its plugins, algorithm files, programs or traces differ; give all processes the "
+               "same files");
       host.index = Host(h);
       host.provider = host.transport = virtual_ ? "virtual" : "memory";
       for (int s = 0; s < cluster_.shards(); ++s) {

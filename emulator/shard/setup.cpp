@@ -120,6 +120,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   ledger_.clear();
   spans_.begin();
   std::fill(nics_.begin(), nics_.end(), Port{});
+  lost_turns_.begin(!virtual_ && !wired_ && cluster_.shards() > 1 ? nics_.size() : 0);
   pacing_.begin(wired_ ? nics_.size() : 0);
   outboxes_.resize(static_cast<std::size_t>(cluster_.shards()) +
                    flows_.of(host_, index_).size() * (packets_ ? 2 : 1) + switch_flows_);

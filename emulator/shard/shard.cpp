@@ -417,9 +417,10 @@ void Shard::fire(Event& event) {
       const bool note = event.message == MessageKind::note;
       of_agents_ += note;
       Port& port = nics_[nic];
-      const Moment in = rates_ || note || head != kNotYet
-                            ? enter_nic(nic, event, head)
-                            : port.take_ingress(event.t, nic_.serialise(event.bytes()));
+      Moment in = rates_ || note || head != kNotYet
+                      ? enter_nic(nic, event, head)
+                      : port.take_ingress(event.t, nic_.serialise(event.bytes()));
+      if (lost_turns_.possible()) in = lost_turns_.charged(nic, event.t, in);
       return pass(port, in);
     }
     case Event::Kind::nvlink: {

@@ -53,6 +53,7 @@
 #include "emulator/shard/flights.h"
 #include "emulator/shard/fluid_calls.h"
 #include "emulator/shard/measured/held_up.h"
+#include "emulator/shard/measured/lost_turns.h"
 #include "emulator/shard/measured/pacing.h"
 #include "emulator/shard/measured/quiet_watch.h"
 #include "emulator/shard/measured/spans.h"
@@ -430,6 +431,7 @@ class Shard final : private NoteCarrier {
   ReadyQueue ready_;
   TiedEvents tied_;
   VectorBy<Nic, Port> nics_;         // of the whole cluster; this shard uses its nodes' only
+  LostTurns lost_turns_;             // at these NICs
   std::vector<Nic> own_nic_;         // of ranks and helpers, by local index
   std::vector<Link> links_;          // of the whole cluster; this shard uses those that it plays
   std::vector<LastNote> last_note_;  // by link; empty: no agents send

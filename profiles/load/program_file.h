@@ -45,6 +45,10 @@ std::string program_job(const LoadedJob& job, const Workload& workload, ProgramF
 // A file of these programs alone, for a job's `program` or `trace`. Its first lines are `comments`.
 std::string program_profile(const Workload& workload, const std::vector<std::string>& comments);
 
+// What a job has of files that its config only names: plug-ins and files of algorithms, programs
+// and traces as they are played. Equal texts stand for equal contents.
+std::string contents_of_files(const JobSpec& spec);
+
 // Checks every index and number, but not whether the programs fit together (workload_check.h does).
 // Throws Error(usage) with the line.
 Workload read_program(const YamlValue& program);

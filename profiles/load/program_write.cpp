@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiles/algorithms/algorithms.h"
+#include "profiles/input/content_hash.h"
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
 #include "profiles/load/program_text.h"
@@ -140,6 +142,15 @@ std::string program_profile(const Workload& workload, const std::vector<std::str
   std::string out;
   for (const std::string& line : comments) out += "# " + line + "\n";
   return out + "\n" + yaml_of(workload);
+}
+
+std::string contents_of_files(const JobSpec& spec) {
+  std::string text;
+  if (spec.collectives.own) text += spec.collectives.own->contents();
+  if (spec.program)
+    text += "program " + content_hash_text(program_profile(*spec.program, {})) + "\n";
+  for (const JobOnNodes& one : spec.jobs) text += contents_of_files(*one.job);
+  return text;
 }
 
 std::string program_job(const LoadedJob& job, const Workload& workload, ProgramForm form) {

@@ -326,6 +326,18 @@ TEST(BenchJson, HasTheKeysAndFormsOfNcclTests) {
   EXPECT_EQ(json["config"]["step_factor"], 2);
 }
 
+TEST(BenchJson, SaysAsTheFooterDoesThatTheRunWasStopped) {
+  BenchHead head;
+  BenchIdentity identity;
+  identity.config_json = "{}";
+  const std::vector<BenchRow> rows{row_of(64, 2e-6)};
+  EXPECT_TRUE(nlohmann::json::parse(bench_json(identity, head, rows))["errors"].empty());
+  head.interrupted = "host 1 (b) was lost";
+  const std::string why = "INCOMPLETE: 1 row measured; host 1 (b) was lost";
+  EXPECT_EQ(nlohmann::json::parse(bench_json(identity, head, rows))["errors"][0], why);
+  EXPECT_NE(bench_footer(head, rows).find("# " + why + "\n"), std::string::npos);
+}
+
 TEST(BenchJson, HasEveryIterationWhereAskedFor) {
   BenchHead head;
   head.per_iteration = true;

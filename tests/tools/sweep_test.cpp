@@ -163,6 +163,21 @@ TEST(SweepCommand, WritesItsRowsToAPipeOnceAndFailsOnAFullDevice) {
             "ghostrank: cannot write /dev/full: No space left on device; choose another file\n");
 }
 
+// A run that can write nothing, as on a full disk, leaves no words of its own.
+TEST(SweepCommand, AndCompareSayOfWhatARunWithoutWordsMayHaveDied) {
+  const std::string job = GHOSTRANK_TRANSCRIPTS "/small.yaml --quiet";
+  const std::string why = "it ended without a word: it was killed, or there is no room in ";
+  const test::Outcome sweep = test::shell("ulimit -f 0; " GHOSTRANK_BINARY " sweep " + job +
+                                          " --grid 'collectives.channels=1'");
+  EXPECT_EQ(sweep.status, 1);
+  EXPECT_THAT(sweep.text, HasSubstr(why));
+  const test::Outcome compare = test::shell("ulimit -f 0; " GHOSTRANK_BINARY " compare " + job +
+                                            " --a collectives.channels=1"
+                                            " --b collectives.channels=2");
+  EXPECT_EQ(compare.status, 3);
+  EXPECT_THAT(compare.text, HasSubstr(why));
+}
+
 // A file's rows stand behind what stdout has already.
 TEST(SweepCommand, WritesItsRowsToAFileThatIsStdout) {
   const test::Scratch scratch;
@@ -177,6 +192,27 @@ TEST(SweepCommand, WritesItsRowsToAFileThatIsStdout) {
   const std::string text = test::contents(scratch / "out");
   EXPECT_EQ(text.find("earlier\ncollectives.channels,"), 0u) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+}
+
+TEST(SweepCommand, PlaysItsPointsAgainWhenTheProgramsFileHasChanged) {
+  const test::Scratch scratch;
+  const auto program = [&](const std::string& time) {
+    test::put(scratch / "step.yaml",
+              "program:\n  ranks: 2\n  groups: {}\n  roles:\n    - name: all\n      ranks: 0-1\n"
+              "      iterations:\n        - compute: |\n            compute " +
+                  time + "\n");
+  };
+  test::put(scratch / "job.yaml",
+            "schema: ghostrank/job/1\ncluster: {nodes: 2, gpus_per_node: 1}\ntrace: step.yaml\n"
+            "fabric: {kind: virtual}\n");
+  const std::string sweep = GHOSTRANK_BINARY " sweep " + (scratch / "job.yaml") +
+                            " --grid 'run.iterations=1' --quiet --csv " + (scratch / "rows.csv");
+  program("1000000000");
+  EXPECT_EQ(test::shell(sweep).text, "");
+  EXPECT_THAT(test::contents(scratch / "rows.csv"), HasSubstr("\n1,0.001,"));
+  program("2000000000");
+  EXPECT_EQ(test::shell(sweep).text, "");
+  EXPECT_THAT(test::contents(scratch / "rows.csv"), HasSubstr("\n1,0.002,"));
 }
 
 TEST(SweepPicture, HasADotForEveryPointThatWasPlayed) {

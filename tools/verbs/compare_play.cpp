@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <netinet/in.h>
 #include <sys/prctl.h>
@@ -226,6 +227,9 @@ std::string last_words(const std::string& log) {
   for (std::string line; std::getline(in, line);) {
     if (!line.empty()) last = line;
   }
+  if (last.empty())
+    return "it ended without a word: it was killed, or there is no room in " +
+           std::filesystem::path(log).parent_path().string();
   constexpr std::string_view kName = "ghostrank: ";
   return last.starts_with(kName) ? last.substr(kName.size()) : last;
 }

@@ -50,7 +50,8 @@ RunOutcome play_run(const std::vector<std::string>& words, int processes, const 
 pid_t start_run(const std::vector<std::string>& words, const std::string& log,
                 const Interruption& interruption);
 
-// The last line of a log, without the program's name: why a run failed.
+// The last line of a log, without the program's name: why a run failed. Says of an empty one what
+// may have kept it so.
 std::string last_words(const std::string& log);
 
 }  // namespace ghostrank

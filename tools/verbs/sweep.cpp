@@ -11,9 +11,9 @@
 
 #include "emulator/control/control.h"
 #include "emulator/host/host_facts.h"
-#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/load/config.h"
+#include "profiles/load/program_file.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
@@ -107,8 +107,7 @@ Plan plan_of(const SweepFlags& flags) {
     try {
       const LoadedJob job = load_job(flags.job.path, settings_of(flags, sweep.grid, i));
       row.seed = std::to_string(job.spec.run.seed);
-      const auto& own = job.spec.collectives.own;  // files of algorithms, and plug-ins
-      row.config_hash = config_hash(job.config_json + (own ? own->contents() : ""));
+      row.config_hash = config_hash(job.config_json + contents_of_files(job.spec));
       plan.real_time = plan.real_time || job.spec.fabric.kind != FabricKind::virtual_time;
       any = true;
     } catch (const Error& error) {
@@ -217,7 +216,6 @@ class Sweeper {
     } else {
       row.played = true;
       row.error = last_words(log_of(point));
-      if (row.error.empty()) row.error = "ended without a word";
     }
     std::remove(result_of(point).c_str());
     std::remove(log_of(point).c_str());

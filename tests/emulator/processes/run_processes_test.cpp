@@ -418,9 +418,19 @@ TEST(OverLibfabric, ProcessesWhoseAlgorithmFilesDifferAreRefused) {
     return std::string("ran");
   });
   for (const auto& o : outcomes)
-    EXPECT_NE(o.said.find("plays another job than host 0: its plugins or algorithm"),
+    EXPECT_NE(o.said.find("plays another job than host 0: its plugins, algorithm"),
               std::string::npos)
         << o.said;
+}
+
+TEST(OverLibfabric, ProcessesWhoseProgramsDifferAreRefused) {
+  const auto outcomes = changed_by_process([](LoadedJob& job, int process) {
+    Workload program = small_job().workload;
+    program.flops_per_iteration = process;
+    job.spec.program = std::make_shared<const Workload>(std::move(program));
+  });
+  for (const auto& o : outcomes)
+    EXPECT_NE(o.said.find("programs or traces differ"), std::string::npos) << o.said;
 }
 
 TEST(OverLibfabric, AProviderThatDoesNotExistIsNamedWithTheOnesThatDo) {

@@ -16,6 +16,7 @@
 #include "emulator/shard/events/ready_queue.h"
 #include "emulator/shard/events/tied_events.h"
 #include "emulator/shard/flights.h"
+#include "emulator/shard/measured/lost_turns.h"
 #include "emulator/shard/measured/pacing.h"
 #include "emulator/shard/measured/quiet_watch.h"
 #include "emulator/shard/measured/spans.h"
@@ -34,6 +35,22 @@ Event event_from(GroupRank source, std::uint32_t sequence = 0) {
   e.source = source;
   e.sequence = sequence;
   return e;
+}
+
+// ---- LostTurns ----
+
+TEST(LostTurns, AWaitBehindWhatWasDueLaterIsSlip) {
+  LostTurns turns;
+  turns.begin(2);
+  const auto slip = [&](const Moment& came, Picoseconds in) {
+    return turns.charged(Nic(1), came, {in, came.slip}).slip;
+  };
+  EXPECT_EQ(slip({100, 0}, 100), 0);
+  EXPECT_EQ(slip({90, 0}, 150), 60) << "due before the one at 100, and behind it";
+  EXPECT_EQ(slip({110, 0}, 200), 0) << "waits for one that was due first";
+  EXPECT_EQ(slip({120, 15}, 250), 145) << "would have been first but for its lateness";
+  EXPECT_EQ(slip({130, 20}, 300), 20) << "as late as the others, and still behind them";
+  EXPECT_EQ(turns.charged(Nic(0), {50, 0}, {60, 0}).slip, 0) << "another NIC";
 }
 
 // ---- ReadyQueue ----

@@ -336,8 +336,7 @@ std::vector<BenchRow> play_tests(Plan& plan, const BenchFlags& flags, bool table
 int outcome(const BenchFlags& flags, const BenchHead& head, const std::vector<BenchRow>& rows,
             const Control& control, int signal) {
   if (control.stop() != Stop::none) {
-    failed("INCOMPLETE: " + humane_count(static_cast<double>(rows.size()), "row") + " measured; " +
-           control.stop_reason());
+    failed(incomplete(head, rows));
     return std::max(1, stopped_status(control, signal));
   }
   int status = 0;
@@ -400,6 +399,7 @@ int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const
     signals.run_ended();
     identity.end_time = utc_now();
     if (!first) return stopped_status(*control, signals.received());
+    if (control->stop() != Stop::none) plan.head.interrupted = control->stop_reason();
     if (table) std::fputs(bench_footer(plan.head, rows).c_str(), stdout);
     const int unwritten = write_each(
         std::vector<TextFile>{{flags.csv, [&] { return bench_csv(plan.head, rows); }},

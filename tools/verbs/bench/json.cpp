@@ -143,7 +143,10 @@ std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
   for (const BenchRow& row : rows) results.push_back(row_json(head, row));
   const std::uint64_t wrong = wrong_elements(rows);
   const std::optional<bool> fast = fast_enough(head, rows);
-  const std::string reason = unfaithful_reason(rows);
+  Json errors = Json::array();
+  if (!head.interrupted.empty()) errors.push_back(incomplete(head, rows));
+  if (const std::string reason = unfaithful_reason(rows); !reason.empty())
+    errors.push_back("not faithful: " + reason);
   Json hosts = Json::array();
   for (const HostReport& host : identity.hosts) {
     hosts.push_back(host_json(host));
@@ -159,7 +162,7 @@ std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
       {"out_of_bounds", {{"count", wrong}, {"okay", truth(wrong == 0)}}},
       {"average_bus_bandwidth",
        {{"bandwidth", average_busbw(rows)}, {"okay", fast ? truth(*fast) : "unchecked"}}},
-      {"errors", reason.empty() ? Json::array() : Json::array({"not faithful: " + reason})},
+      {"errors", std::move(errors)},
       {"ghostrank",
        {{"version", identity.version},
         {"build", build_json(identity.build)},

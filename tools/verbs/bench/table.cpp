@@ -99,7 +99,8 @@ std::string span_of(const std::vector<BenchRow>& rows, double BenchRow::*field) 
   return first == last ? first : first + " to " + last;
 }
 
-std::string verdict_of(const std::vector<BenchRow>& rows) {
+std::string verdict_of(const BenchHead& head, const std::vector<BenchRow>& rows) {
+  if (!head.interrupted.empty()) return incomplete(head, rows);
   if (rows.empty()) return "nothing was measured";
   if (rows.front().fidelity.modelled) return kModelledVerdict;
   const auto bad = std::count_if(rows.begin(), rows.end(),
@@ -110,6 +111,11 @@ std::string verdict_of(const std::vector<BenchRow>& rows) {
 }
 
 }  // namespace
+
+std::string incomplete(const BenchHead& head, const std::vector<BenchRow>& rows) {
+  return "INCOMPLETE: " + humane_count(static_cast<double>(rows.size()), "row") + " measured; " +
+         head.interrupted;
+}
 
 void judge_mean(BenchRow& row) {
   const double error = iteration_errors(row.each, row.late).mean;
@@ -200,7 +206,7 @@ std::string bench_footer(const BenchHead& head, const std::vector<BenchRow>& row
   }
   text += "# a call sent " + span_of(rows, &BenchRow::messages) + " messages, " +
           span_of(rows, &BenchRow::bytes) + " bytes, all ranks together\n";
-  return text + "# " + verdict_of(rows) +
+  return text + "# " + verdict_of(head, rows) +
          "\n#\n# Collective test concluded: " + perf_name(head.func) + "\n";
 }
 

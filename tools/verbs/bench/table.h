@@ -92,6 +92,7 @@ struct BenchHead {
   int skipped = 0;                      // leading iterations that -I leaves out
   std::optional<double> demanded_GBps;  // least average bus bandwidth; absent: none
   std::vector<std::string> facts;       // one per line, after nccl-tests' own header
+  std::string interrupted;              // why it was stopped; empty: it was not
 };
 
 std::string bench_header(const BenchHead& head);
@@ -118,6 +119,9 @@ double average_busbw(const std::vector<BenchRow>& rows);
 std::optional<bool> fast_enough(const BenchHead& head, const std::vector<BenchRow>& rows);
 // The reason of the first row that is not faithful; empty when all are.
 std::string unfaithful_reason(const std::vector<BenchRow>& rows);
+
+// "INCOMPLETE: 3 rows measured; why": of a bench that was stopped.
+std::string incomplete(const BenchHead& head, const std::vector<BenchRow>& rows);
 
 // The redop and root of a row; "none" and -1 for a collective without.
 std::string shown_redop(Func func, const BenchCall& call);
