@@ -85,13 +85,20 @@ TEST(Text, ShowsNamesThatCannotCommandTheTerminal) {
 }
 
 // mpirun gives its processes terminals but forwards their output through a pipe.
-TEST(Paint, TrustsNoTerminalOfMpirun) {
+TEST(Paint, TrustsNoDumbTerminalAndNoneOfMpirun) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_GE(terminal, 0);
   const test::Variable term("TERM", "xterm"), no_color("NO_COLOR", std::nullopt),
       alone("OMPI_COMM_WORLD_SIZE", std::nullopt);
   EXPECT_TRUE(is_terminal(terminal));
+  EXPECT_TRUE(is_smart_terminal(terminal));
   EXPECT_TRUE(paint_for(terminal).on);
+  {
+    const test::Variable dumb("TERM", "dumb");
+    EXPECT_TRUE(is_terminal(terminal));
+    EXPECT_FALSE(is_smart_terminal(terminal));
+    EXPECT_FALSE(paint_for(terminal).on);
+  }
   const test::Variable ranks("OMPI_COMM_WORLD_SIZE", "2");
   EXPECT_FALSE(is_terminal(terminal));
   EXPECT_FALSE(paint_for(terminal).on);

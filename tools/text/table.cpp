@@ -149,6 +149,11 @@ bool is_terminal(int file_descriptor) {
   return !forwarded && isatty(file_descriptor) == 1;
 }
 
+bool is_smart_terminal(int file_descriptor) {
+  const char* term = std::getenv("TERM");
+  return is_terminal(file_descriptor) && (term == nullptr || std::string_view(term) != "dumb");
+}
+
 int terminal_width(int file_descriptor) {
   constexpr int kUsual = 80;
   winsize size{};
@@ -157,10 +162,7 @@ int terminal_width(int file_descriptor) {
 
 Paint paint_for(int file_descriptor) {
   const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  const bool refused = (no_color != nullptr && *no_color != '\0') ||
-                       (term != nullptr && std::string_view(term) == "dumb");
-  return {is_terminal(file_descriptor) && !refused};
+  return {is_smart_terminal(file_descriptor) && (no_color == nullptr || *no_color == '\0')};
 }
 
 }  // namespace ghostrank

@@ -50,6 +50,9 @@ std::string printable(std::string_view utf8);
 
 // True when the descriptor is a terminal that a person watches, not one that mpirun forwards.
 bool is_terminal(int file_descriptor);
+
+// True when it is a terminal that understands commands, as to repaint a line: TERM is not dumb.
+bool is_smart_terminal(int file_descriptor);
 int terminal_width(int file_descriptor);  // columns; 80 if unknown
 
 // On for a terminal, unless NO_COLOR is set or TERM is "dumb".

@@ -140,7 +140,7 @@ WatchOptions watch_options(const RunFlags& flags, bool first) {
   if (!flags.json.empty() && !is_in_place(flags.json))
     options.partial_path = flags.json + ".partial.jsonl";
   options.announce = !flags.quiet;
-  const bool live = is_terminal(STDERR_FILENO) && flags.json != "-";
+  const bool live = is_smart_terminal(STDERR_FILENO) && flags.json != "-";
   options.progress =
       flags.quiet ? Progress::Mode::silent : (live ? Progress::Mode::live : Progress::Mode::plain);
   return options;

@@ -26,7 +26,7 @@ std::unique_ptr<Control> meet(World world, const RunSpec& run) {
   const std::string there = meeting_point(world);
   // A terminal gets one line, repainted with the seconds waited; a log gets the line once.
   struct Line {
-    const bool live = is_terminal(STDERR_FILENO);
+    const bool live = is_smart_terminal(STDERR_FILENO);
     bool told = false;
     ~Line() {  // also when nobody came, before the error
       if (live && told) std::fputs("\r\033[K", stderr);

@@ -24,7 +24,7 @@ double resident_bytes() {
 }  // namespace
 
 Patience::Patience(std::string what, bool on) : what_(std::move(what)), out_(stderr) {
-  if (on && is_terminal(STDERR_FILENO)) start(kFirst, kEach);
+  if (on && is_smart_terminal(STDERR_FILENO)) start(kFirst, kEach);
 }
 
 Patience::Patience(std::string what, std::FILE* out, std::chrono::milliseconds first,

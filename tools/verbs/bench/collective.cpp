@@ -304,7 +304,7 @@ std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std
 std::vector<BenchRow> play_tests(Plan& plan, const BenchFlags& flags, bool table, Control& control,
                                  BenchIdentity& identity) {
   const bool first = control.world().rank == 0;
-  const bool live = table && is_terminal(STDERR_FILENO);
+  const bool live = table && is_smart_terminal(STDERR_FILENO);
   Patience setting_up("setting up the ranks", live);
   const auto started = [&](const Result& result) {
     setting_up.end();

@@ -334,7 +334,7 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
   const std::unique_ptr<Control> control = meet(world, p.job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {
-    play(p, flags, table && is_terminal(STDERR_FILENO), *control);
+    play(p, flags, table && is_smart_terminal(STDERR_FILENO), *control);
     signals.run_ended();
     if (!first) return stopped_status(*control, signals.received());
     if (control->stop() != Stop::none) p.report.interrupted = control->stop_reason();
