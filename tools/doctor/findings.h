@@ -23,6 +23,7 @@ Findings look_at_timing();    // load, clock, how late this machine wakes up
 Findings look_at_cores();     // usable CPUs, and which interfaces they are near
 Findings look_at_network();   // interfaces, congestion control
 Findings look_at_limits();    // open files, locked memory, huge pages, scheduler statistics
+Findings look_at_switches();  // what each target of a switch needs
 Findings look_at_programs();  // GPU tools, launchers, PMIx
 
 // `control` is the kernel's TCP congestion control, `available` the list of those that are loaded,

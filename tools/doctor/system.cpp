@@ -9,6 +9,7 @@
 
 #include "emulator/control/world_pmix.h"
 #include "tools/doctor/findings.h"
+#include "tools/switching/child.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
@@ -154,6 +155,19 @@ Findings look_at_limits() {
                 : "boot a kernel with CONFIG_SCHED_INFO: without /proc/self/schedstat "
                   "a run cannot see that it waits for a core"});
   return findings;
+}
+
+Findings look_at_switches() {
+  const std::string dpdk = program_of_ours("ghostrank-dpdk");
+  std::string missing;
+  for (const char* program : {"simple_switch", "simple_switch_CLI", "p4c-bm2-ss"}) {
+    if (on_path(program).empty()) missing += (missing.empty() ? "" : ", ") + std::string(program);
+  }
+  return {
+      {"switch", "compiled", "always there"},
+      {"switch", "dpdk", dpdk.empty() ? "not built; it needs libdpdk-dev" : dpdk},
+      {"switch", "bmv2",
+       missing.empty() ? on_path("simple_switch") : "not on the path: " + missing + " (p4lang's)"}};
 }
 
 Findings look_at_programs() {

@@ -15,7 +15,7 @@ namespace {
 Findings look() {
   Findings all;
   for (Findings (*look_at)() : {look_at_fabric, look_at_timing, look_at_cores, look_at_network,
-                                look_at_limits, look_at_programs}) {
+                                look_at_limits, look_at_switches, look_at_programs}) {
     for (Finding& finding : look_at()) all.push_back(std::move(finding));
   }
   return all;
