@@ -37,6 +37,19 @@ std::vector<std::uint64_t> fused(const std::vector<std::uint64_t>& tensors,
   return buffers;
 }
 
+// How long the latencies of the controller's all-reduce take around a ring over all ranks; 0: it is
+// no ring, and a matter of few latencies.
+Picoseconds around_ring(const JobSpec& spec) {
+  const Algorithm* const row = spec.collectives.row(Func::all_reduce, "controller");
+  if (row == nullptr || row->name != "ring") return 0;
+  const ClusterSpec& cluster = spec.cluster;
+  const double ranks = cluster.gpus();
+  const double between = cluster.nodes > 1 ? cluster.nodes : 0;  // of the ring's hops
+  const double once = between * static_cast<double>(cluster.nic.latency) +
+                      (ranks - between) * static_cast<double>(cluster.intra_node.latency);
+  return std::llround(2 * (ranks - 1) / ranks * once);
+}
+
 }  // namespace
 
 std::vector<HorovodCycle> horovod_cycles(const Model& model, std::span<const LayerTime> times,
@@ -75,8 +88,9 @@ Workload plan_horovod(const JobSpec& spec) {
       by_tensor ? 0
                 : round_up(static_cast<std::uint64_t>(spec.parallel.fusion_mb * (1 << 20)),
                            spec.cluster.gpus_per_node * kAtomicUnit);
-  const Picoseconds cycle =
-      std::llround(spec.parallel.cycle_ms * 1e3 * static_cast<double>(kPicosPerMicro));
+  const Picoseconds cycle = std::max<Picoseconds>(
+      std::llround(spec.parallel.cycle_ms * 1e3 * static_cast<double>(kPicosPerMicro)),
+      around_ring(spec));
   const auto cycles = horovod_cycles(model, times.layers, element_bytes, threshold, cycle);
   const std::uint64_t words = (model.tensors() + kStatusBits + 63) / 64;
 
@@ -87,7 +101,7 @@ Workload plan_horovod(const JobSpec& spec) {
                 " are played; use a larger parallel.cycle_ms");
 
   ProgramBuilder out({"compute", "clock", "cycles", "comm"});
-  out.at_once(kCycles, kMaxAtOnce);
+  out.at_once(kCycles, kMaxAtOnce);  // so that no late answer holds up all later ones
   for (std::size_t i = 0; i < model.layers.size(); ++i)
     out.compute(kCompute, "forward " + model.layers[i].name, times.layers[i].forward);
   std::uint64_t number = 0;

@@ -10,10 +10,11 @@
 // In every cycle the ranks first agree on the ready tensors, even if there are none: an all-reduce
 // of one bit per cached tensor and of the status bits, on the controller's communicator. Cycles
 // count from the start of the forward. The layers' computed times decide what a cycle finds, so
-// cycles and buffers are the same in every step. Horovod begins no cycle before the last one's
-// ranks have agreed, and so has fewer of them where agreeing takes longer than a cycle; here those
-// that find nothing then go on beside later ones, and hold no gradients up. A tensor joins a buffer
-// while the sum fits, each tensor rounded up to 16 bytes; a larger tensor goes alone.
+// cycles and buffers are the same in every step. A cycle does not begin before the ranks have
+// agreed in the last one: cycles come every `cycle_ms`, or as often as the latencies of the
+// controller's ring let them. Where agreeing takes longer all the same (NICs are busy, another
+// algorithm has many steps), cycles go on side by side, and none holds up later ones. A tensor
+// joins a buffer while the sum fits, each tensor rounded up to 16 bytes; a larger one goes alone.
 //
 // The rules follow horovod/common (controller.cc, tensor fusion on GPUs). Not played: the cycles
 // after the one that finds the last gradients, whose number the network decides; and the

@@ -57,14 +57,20 @@ TEST(Schedulers, WithoutComputeWaitForTheStepBefore) {
   EXPECT_NEAR(step(text + "fabric: {kind: virtual}\n"), 2 * 3 * 200.8e-6, 1e-7);
 }
 
-// Ranks that agree for 1.2 ms whether gradients are ready, and look every 0.1 ms: the step waits
-// for the last of these calls, and not for one after the other.
-TEST(Schedulers, CyclesThatFindNothingHoldUpNoGradients) {
+// Ranks look every 0.1 ms for gradients, and agree on what they see in 1.2 ms around a ring, or in
+// 0.4 ms in two exchanges.
+TEST(Schedulers, HorovodWaitsForACycleAndForTheRanksToAgree) {
   const std::string text = test::text_of({.layers = {{"[1000000]", 5000, 5000}},
                                           .nodes = 4,
                                           .cluster = "nic: {rate: 10Gbps, latency_us: 200}",
-                                          .parallel = "framework: horovod, cycle_ms: 0.1"});
-  EXPECT_NEAR(step(text + "fabric: {kind: virtual}\n"), 10e-3 + 1.2e-3 + 1.2e-3 + 4.8e-3, 20e-6);
+                                          .parallel = "framework: horovod, cycle_ms: 0.1"}) +
+                           "fabric: {kind: virtual}\n";
+  const double call = 1.2e-3 + 4.8e-3;
+  // Around the ring, cycles are 1.2 ms apart: the ninth finds the gradients.
+  EXPECT_NEAR(step(text), 9 * 1.2e-3 + 1.2e-3 + call, 20e-6);
+  // Cycles that find nothing hold up none of them.
+  EXPECT_NEAR(step(text + "collectives: {groups: {controller: {allreduce: recursive_doubling}}}\n"),
+              10e-3 + 0.4e-3 + call, 20e-6);
 }
 
 // Two equal layers: the second half of one layer's gather goes under the other's forward.

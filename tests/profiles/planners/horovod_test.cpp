@@ -82,19 +82,37 @@ TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
             1u);
 }
 
-// Cycles: forward and backward time over the cycle time, rounded up to find the last gradients.
+// Cycles: forward and backward time over the time of one, rounded up to find the last gradients.
+void expect_cycles(const Workload& workload, Picoseconds cycle) {
+  const Program& program = workload.roles[0].iterations.back();
+  Picoseconds computed = 0;
+  for (const Op& op : program.streams[0])
+    if (op.kind == Op::Kind::compute && program.labels[op.label] != "optimizer")
+      computed += op.duration;
+  EXPECT_EQ(test::sums_of(program, workload, "controller").calls[Func::all_reduce],
+            static_cast<std::uint64_t>((computed + cycle - 1) / cycle));
+}
+
 TEST(Horovod, AsksInEveryCycleWhetherAnythingIsReady) {
-  for (const int cycle_us : {500, 1000, 5000, 1'000'000}) {
-    const Workload workload = plan_of(", cycle_ms: " + std::to_string(cycle_us / 1e3));
-    const Program& program = workload.roles[0].iterations.back();
-    Picoseconds computed = 0;
-    for (const Op& op : program.streams[0])
-      if (op.kind == Op::Kind::compute && program.labels[op.label] != "optimizer")
-        computed += op.duration;
-    const Picoseconds cycle = cycle_us * kPicosPerMicro;
-    EXPECT_EQ(test::sums_of(program, workload, "controller").calls[Func::all_reduce],
-              static_cast<std::uint64_t>((computed + cycle - 1) / cycle));
-  }
+  for (const int cycle_us : {500, 1000, 5000, 1'000'000})
+    expect_cycles(plan_of(", cycle_ms: " + std::to_string(cycle_us / 1e3)),
+                  cycle_us * kPicosPerMicro);
+}
+
+// Around a ring of 64 ranks, 16 of whose hops leave a node, the ranks take longer than a cycle.
+TEST(Horovod, BeginsNoCycleBeforeTheRanksHaveAgreed) {
+  const auto with = [](const std::string& algorithm) {
+    return plan_workload(test::load_text("model: resnet50\ndevice: v100-sxm2\n"
+                                         "cluster: {nodes: 16, gpus_per_node: 4, "
+                                         "nic: {latency_us: 100}, intra_node: {latency_us: 10}}\n"
+                                         "collectives: {groups: {controller: {allreduce: " +
+                                         algorithm +
+                                         "}}}\n"
+                                         "parallel: {framework: horovod, micro_batch: 64}\n")
+                             .spec);
+  };
+  expect_cycles(with("ring"), 2 * 63 * (16 * 100 + 48 * 10) * kPicosPerMicro / 64);
+  expect_cycles(with("recursive_doubling"), kMilli);
 }
 
 TEST(Horovod, RefusesMoreCyclesThanAreWorthPlaying) {
