@@ -238,7 +238,7 @@ TEST(WireCapture, GoesOnInTheFileThatFollows) {
 // Host 1 stops last, and host 2 goes on first.
 TEST(WireCapture, OfSeveralPlacesGoesOnInTheFilesThatFollow) {
   const Scratch scratch;
-  File first_of_1(5'000'500), first_of_2, then_of_1(5'008'000), then_of_2(5'007'000);
+  File first_of_1(5'000'500), first_of_2, then_of_1(5'008'000), then_of_2(5'007'500);
   for (const std::uint32_t at : {0u, 1000u}) {
     for (File* file : {&first_of_1, &first_of_2}) add_tcp(*file, 1, 2, at, 1000);
     add_tcp(first_of_1, 1, 3, at, 1000);
