@@ -1,8 +1,6 @@
 #include "profiles/trace/communicators.h"
 
 #include <algorithm>
-#include <optional>
-#include <set>
 
 #include "profiles/error.h"
 
@@ -10,6 +8,8 @@ namespace ghostrank {
 namespace {
 
 constexpr std::uint16_t kNoKind = 0xffff;
+// Name of communicators that are only numbered, which does not tell one kind from another.
+constexpr const char* kNumbered = "group";
 
 // The common part of names of one kind: "pp" of "pp_0" and "pp_1".
 std::string stem(std::string name) {
@@ -18,7 +18,7 @@ std::string stem(std::string name) {
   while (!name.empty() &&
          (std::isdigit(static_cast<unsigned char>(name.back())) || name.back() == '_'))
     name.pop_back();
-  return name.empty() ? "group" : name.substr(0, 64);
+  return name.empty() ? kNumbered : name.substr(0, 64);
 }
 
 }  // namespace
@@ -37,16 +37,24 @@ std::uint16_t Communicators::add_kind(const std::string& name, Workload& out) {
   return static_cast<std::uint16_t>(out.group_names.size() - 1);
 }
 
-void Communicators::place(std::uint32_t group, const std::vector<WorldRank>& members,
-                          Workload& out) {
-  std::uint16_t& kind = kind_[group];
-  for (std::uint16_t k = 0; k < taken_.size() && kind == kNoKind; ++k)
-    if (size_[k] == members.size() && std::none_of(members.begin(), members.end(),
-                                                   [&](WorldRank rank) { return taken_[k][rank]; }))
-      kind = k;
-  if (kind == kNoKind) return;
-  size_[kind] = members.size();
+std::uint16_t Communicators::first_fit(const std::string& name,
+                                       const std::vector<WorldRank>& members, bool like) const {
+  const auto fits = [&](std::uint16_t kind) {
+    return size_[kind] == members.size() &&
+           std::none_of(members.begin(), members.end(),
+                        [&](WorldRank rank) { return taken_[kind][rank]; });
+  };
+  for (auto at = kinds_of_.lower_bound({name, 0}); at != kinds_of_.end() && at->first == name; ++at)
+    if (fits(at->second)) return at->second;
+  for (std::uint16_t kind = 0; !like && kind < taken_.size(); ++kind)
+    if (fits(kind)) return kind;
+  return kNoKind;
+}
+
+void Communicators::join(std::uint16_t kind, const std::string& name,
+                         const std::vector<WorldRank>& members, Workload& out) {
   for (const WorldRank rank : members) taken_[kind][rank] = true;
+  kinds_of_.emplace(name, kind);
   out.groups.push_back({kind, members});
 }
 
@@ -61,17 +69,36 @@ Communicators::Communicators(const Trace& trace, const TraceOrder& order, int ra
       if (kind_[group] != kNoKind) continue;
       const bool world = group == trace.groups.size() || trace.groups[group].members.empty();
       const auto& members = world ? all : trace.groups[group].members;
-      place(group, members, out);
-      if (kind_[group] != kNoKind) continue;
       const std::string name =
           group == trace.groups.size() ? "world" : stem(trace.groups[group].name);
-      kind_[group] = add_kind(name, out);
-      size_.back() = members.size();
-      place(group, members, out);
+      kind_[group] = first_fit(name, members, false);
+      if (kind_[group] == kNoKind) {
+        kind_[group] = add_kind(name, out);
+        size_.back() = members.size();
+      }
+      join(kind_[group], name, members, out);
     }
-  if (static_cast<std::size_t>(ranks) > trace.given.size())
+  if (static_cast<std::size_t>(ranks) > trace.given.size()) {
+    place_named(trace, out);
     for (std::uint16_t kind = 0; kind < size_.size(); ++kind) infer_missing(trace, kind, out);
+  }
   first_of_messages_ = static_cast<std::uint16_t>(out.group_names.size());
+}
+
+// Adds communicators of ranks without a trace that the file names as those that are played.
+void Communicators::place_named(const Trace& trace, Workload& out) {
+  VectorBy<WorldRank, bool> traced(out.ranks);
+  for (const TraceRank& one : trace.given) traced[one.rank] = true;
+  for (std::size_t g = 0; g < trace.groups.size(); ++g) {
+    const TraceGroup& group = trace.groups[g];
+    const std::string name = stem(group.name);
+    if (kind_[g] != kNoKind || group.members.empty() || name == kNumbered ||
+        std::any_of(group.members.begin(), group.members.end(),
+                    [&](WorldRank rank) { return traced[rank]; }))
+      continue;
+    kind_[g] = first_fit(name, group.members, true);
+    if (kind_[g] != kNoKind) join(kind_[g], name, group.members, out);
+  }
 }
 
 void Communicators::add_messages(std::uint16_t tags, Workload& out) {

@@ -113,6 +113,11 @@ class Ordering {
     return group >= trace_.groups.size() ? "of all ranks" : quote(trace_.groups[group].name);
   }
 
+  WorldRank member(std::uint32_t group, std::int32_t at) const {
+    const bool all = group >= trace_.groups.size() || trace_.groups[group].members.empty();
+    return all ? WorldRank(at) : trace_.groups[group].members[at];
+  }
+
   std::string name_of_lane(std::uint32_t group, std::uint32_t tag) const {
     return group == kNoIndex ? "tag " + std::to_string(tag)
                              : "communicator " + name_of_group(group);
@@ -212,7 +217,7 @@ class Ordering {
       return;
     const auto text = [&](const TraceEvent& one) {
       return std::string(name_of(one.func)) + " of " + std::to_string(one.stated) + " bytes" +
-             (has_root(one.func) ? ", root " + std::to_string(one.peer) : "");
+             (has_root(one.func) ? ", root rank " + to_string(member(group, one.peer)) : "");
     };
     fail(r, event,
          "call " + std::to_string(k + 1) + " of communicator " + name_of_group(group) + " is " +

@@ -333,31 +333,46 @@ class Replaying {
     return streams;
   }
 
-  // A rank without a trace plays as the given rank with which it shares most communicators, or as
-  // the first given rank if it shares none.
+  // A rank without a trace plays as the given rank with which it shares most communicators; of
+  // several as the one whose places in communicators are most like its own, as those of the ranks
+  // of one stage are.
   void fill_missing() {
     Workload& workload = out_.workload;
     if (trace_.given.size() == static_cast<std::size_t>(ranks_)) return;
-    VectorBy<WorldRank, std::vector<std::size_t>> groups_of(ranks_);
-    for (std::size_t g = 0; g < workload.groups.size(); ++g)
-      if (workload.groups[g].members.size() < static_cast<std::size_t>(ranks_))
-        for (const WorldRank rank : workload.groups[g].members) groups_of[rank].push_back(g);
+    struct Place {
+      std::size_t group, at;
+      std::uint16_t kind;
+    };
+    VectorBy<WorldRank, std::vector<Place>> places_of(ranks_);
+    for (std::size_t g = 0; g < workload.groups.size(); ++g) {
+      const auto& [kind, members] = workload.groups[g];
+      if (members.size() == static_cast<std::size_t>(ranks_)) continue;
+      for (std::size_t i = 0; i < members.size(); ++i)
+        places_of[members[i]].push_back({g, i, kind});
+    }
+    // How many of one rank's places another has, too, as `same` says.
+    const auto count = [&](WorldRank rank, WorldRank other, const auto& same) {
+      return std::ranges::count_if(places_of[rank], [&](const Place& a) {
+        return std::ranges::any_of(places_of[other], [&](const Place& b) { return same(a, b); });
+      });
+    };
     for (const TraceRank& one : trace_.given)
       for (const WorldRank rank : one.also) workload.role_of[rank] = workload.role_of[one.rank];
     std::map<WorldRank, std::vector<WorldRank>> filled;  // by donor
     for (const WorldRank rank : each<WorldRank>(ranks_)) {
       std::uint16_t& role = workload.role_of[rank];
       if (role != 0xffff) continue;
-      const auto& own = groups_of[rank];
       const TraceRank* donor = nullptr;
-      std::ptrdiff_t most = -1;
+      std::pair<std::ptrdiff_t, std::ptrdiff_t> most(-1, 0);  // shared communicators, like places
       for (const TraceRank& one : trace_.given) {
-        const auto& theirs = groups_of[one.rank];
-        const auto shared = std::count_if(own.begin(), own.end(), [&](std::size_t g) {
-          return std::find(theirs.begin(), theirs.end(), g) != theirs.end();
+        const auto shared = count(
+            rank, one.rank, [](const Place& a, const Place& b) { return a.group == b.group; });
+        if (shared < most.first) continue;
+        const auto alike = count(rank, one.rank, [](const Place& a, const Place& b) {
+          return a.kind == b.kind && a.at == b.at;
         });
-        if (shared > most) {
-          most = shared;
+        if (std::pair(shared, alike) > most) {
+          most = {shared, alike};
           donor = &one;
         }
       }

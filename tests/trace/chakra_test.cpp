@@ -98,6 +98,8 @@ TEST_F(Chakra, ProcessGroupsAreReadFromTheTraceItself) {
   for (const std::string groups : {"['", "[{'pg_name': '7'}]", R"(['[{"pg_name": "7"'])"})
     EXPECT_EQ(refused(with_groups(groups)),
               "t.0.et: node 9: its process groups are no JSON; convert the trace again");
+  EXPECT_EQ(refused(with_groups(R"([{"pg_name": "7", "ranks": "[0, 2]"}])")),
+            "t.0.et: node 9: a process group whose ranks are no list");
 }
 
 TEST_F(Chakra, ControlThatFormsCyclesIsLeftOut) {
@@ -148,17 +150,21 @@ TEST_F(Chakra, WhatDoesNotFitTogetherIsNamed) {
   EXPECT_EQ(test::error_in(folder, [&] { test::played({folder.path("u.*.et")}); }),
             "u.1.et: node 1: call 1 of communicator of all ranks is allreduce of 16 bytes but "
             "u.0.et: node 1 has allreduce of 8 bytes; give the traces of one step of one job");
+  std::string groups = folder.write("groups.json", R"({"a": [1, 0]})");
   for (const std::uint64_t rank : {0, 1}) {
-    ChakraText broadcast = all_reduce(1, 8, {});
+    ChakraText broadcast = all_reduce(1, 8, {}, "a");
     broadcast.attributes = {{"comm_type", 5}, {"comm_size", 8}, {"root_rank", rank}};
     folder.write("u." + std::to_string(rank) + ".et", chakra({broadcast}));
   }
-  EXPECT_EQ(test::error_in(folder, [&] { test::played({folder.path("u.*.et")}); }),
-            "u.1.et: node 1: call 1 of communicator of all ranks is broadcast of 8 bytes, root 1 "
-            "but u.0.et: node 1 has broadcast of 8 bytes, root 0; give the traces of one step of "
+  EXPECT_EQ(test::error_in(folder,
+                           [&] {
+                             test::played({groups, folder.path("u.*.et")});
+                           }),
+            "u.1.et: node 1: call 1 of communicator 'a' is broadcast of 8 bytes, root rank 0 but "
+            "u.0.et: node 1 has broadcast of 8 bytes, root rank 1; give the traces of one step of "
             "one job");
   folder.write("u.0.et", chakra({all_reduce(1, 8, {}, "a")}));
-  const std::string groups = folder.write("groups.json", R"({"a": "[0, 1]"})");
+  groups = folder.write("groups.json", R"({"a": "[0, 1]"})");
   EXPECT_EQ(test::error_in(folder,
                            [&] {
                              test::played({groups, folder.path("u.0.et")}, 4);

@@ -423,6 +423,20 @@ TEST_F(Formats, ParamMatchesMessagesWithinTheirGroup) {
       "compute:\np2p 0:\nsend? p2p +1 uint8 8 isend\np2p 1:\nsend? p2p.1 +1 uint8 16 isend\n");
 }
 
+TEST_F(Formats, FoldersHaveRanksThatCallNothingAndOtherFormats) {
+  for (const int rank : {0, 1})
+    folder.write(std::to_string(rank) + ".json",
+                 R"([{"comms": "barrier", "pg_id": 0, "global_ranks": [0, 1], "req": 1}])");
+  folder.write("2.json", "[\n]\n");
+  folder.write("log", "h:1:1 [0] NCCL INFO x");
+  folder.write("notes.json", "{}");
+  folder.write("old.goal", "num_ranks 1\n");
+  const Trace trace = import_trace({folder.path("")}, "", 0);
+  EXPECT_EQ(trace.given.size(), 3u);
+  EXPECT_EQ(trace.notes.back(),
+            "not read, for another format than param: log (nccl-log) and 1 more");
+}
+
 TEST_F(Formats, ExecutionTracesRefuseRanksFarApart) {
   const auto stride = [&](const std::string& values) {
     return refused("et_rank0.json",

@@ -93,6 +93,23 @@ TEST_F(ReplayOfTraces, RanksWithoutATracePlayAsOneThatSharesACommunicator) {
   check_workload(replay.workload);
 }
 
+// Two stages of four ranks, of each the first. Rank 7 shares no communicator with either.
+TEST_F(ReplayOfTraces, CommunicatorsThatTheFileNamesAreTakenFromIt) {
+  const std::string groups = folder.write("groups.json", R"({
+      "mp.0": [0, 1, 4, 5], "mp.1": [2, 3, 6, 7], "dp.0": [0, 2], "dp.1": [1, 3], "dp.2": [4, 6],
+      "dp.3": [5, 7], "pp.0": [0, 4], "pp.1": [1, 5], "pp.2": [2, 6], "pp.3": [3, 7]})");
+  for (const int rank : {0, 4})
+    folder.write("t." + std::to_string(rank) + ".et",
+                 chakra({compute(1, 5 + rank, {}), all_reduce(2, 8, {1}, "mp.0"),
+                         all_reduce(3, 16, {2}, "dp." + std::to_string(rank / 2)),
+                         all_reduce(4, 32, {3}, "pp.0")}));
+  const Replay replay = test::played({groups, folder.path("t.*.et")});
+  check_workload(replay.workload);
+  EXPECT_EQ(replay.workload.role_of.rows(), (std::vector<std::uint16_t>{0, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(replay.workload.groups.size(), 10u);
+  EXPECT_EQ(replay.notes.size(), 2u) << "none was inferred";
+}
+
 TEST_F(ReplayOfTraces, CommunicatorsThatDoNotTileAreRefused) {
   const std::string groups = folder.write("groups.json", R"({"a": [0, 1, 3]})");
   const std::string rank = folder.write("t.0.et", chakra({all_reduce(1, 64, {}, "a")}));

@@ -124,34 +124,22 @@ NetAddress parse_address(const std::string& text) {
 }
 
 std::uint64_t WireCapture::begun_before() const {
-  return static_cast<std::uint64_t>(std::count_if(
-      flows_.begin(), flows_.end(), [](const auto& flow) { return flow.second.begun_before; }));
+  return static_cast<std::uint64_t>(
+      std::count_if(flows_.begin(), flows_.end(),
+                    [](const auto& flow) { return fullest(flow.second).begun_before; }));
 }
 
 double WireCapture::seconds() const { return static_cast<double>(last_ns_ - first_ns_) * 1e-9; }
 
 void WireCapture::add(const std::vector<std::string>& files) {
-  constexpr std::uint64_t kDisorder = 100'000;  // ns by which frames of several queues are swapped
   std::vector<std::pair<std::uint64_t, std::string>> by_begin;
   for (const std::string& file : files) by_begin.emplace_back(begin_of(file), file);
   std::ranges::stable_sort(by_begin, {}, &std::pair<std::uint64_t, std::string>::first);
-  std::vector<Place> places;
-  for (const auto& [begin, file] : by_begin) {
-    // The one that ended last before this file begins.
-    Place* place = nullptr;
-    for (Place& one : places)
-      if (one.last_ns <= begin + kDisorder && (!place || place->last_ns < one.last_ns))
-        place = &one;
-    read(file, place ? *place : places.emplace_back());
-  }
-  for (const Place& place : places)
-    for (const auto& [flow, seen] : place.flows) {
-      const auto [known, fresh] = flows_.try_emplace(flow, seen);
-      if (!fresh && known->second.traffic.payload < seen.traffic.payload) known->second = seen;
-    }
+  for (const auto& [begin_ns, file] : by_begin) read(file, begin_ns);
 }
 
-void WireCapture::read(const std::string& file, Place& place) {
+void WireCapture::read(const std::string& file, std::uint64_t begin_ns) {
+  files_.push_back({begin_ns, begin_ns});
   try {
     PcapReader reader(file);
     note_read(file);
@@ -159,17 +147,42 @@ void WireCapture::read(const std::string& file, Place& place) {
       if (frames_++ == 0) first_ns_ = last_ns_ = frame.time_ns;
       first_ns_ = std::min(first_ns_, frame.time_ns);
       last_ns_ = std::max(last_ns_, frame.time_ns);
-      place.last_ns = std::max(place.last_ns, frame.time_ns);
-      take(frame, place.flows);
+      files_.back().end_ns = std::max(files_.back().end_ns, frame.time_ns);
+      take(frame);
     }
   } catch (const std::runtime_error& error) {
     throw Error(error.what());
   }
 }
 
+// The flow as the file being read goes on with it: where the last file that ended before this one
+// began left it. It need not be of the same place, for several may change files at about one time.
+// A SYN of number `first` that was seen is the same connection, by a clock that differs.
+WireCapture::Seen& WireCapture::seen_of(const Flow& flow, std::optional<std::uint32_t> first) {
+  constexpr std::uint64_t kDisorder = 100'000;  // ns by which frames of several queues are swapped
+  const std::size_t now = files_.size() - 1;
+  std::vector<Seen>& places = flows_[flow];
+  Seen* before = nullptr;
+  for (Seen& one : places) {
+    if (one.file == now) return one;
+    const File& its = files_[one.file];
+    if (its.begin_ns < files_[now].begin_ns && its.end_ns <= files_[now].begin_ns + kDisorder &&
+        first != one.first && (!before || files_[before->file].end_ns < its.end_ns))
+      before = &one;
+  }
+  if (!before) before = &places.emplace_back();
+  before->file = now;
+  return *before;
+}
+
+const WireCapture::Seen& WireCapture::fullest(const std::vector<Seen>& places) {
+  return *std::ranges::max_element(places, {}, [](const Seen& one) { return one.traffic.payload; });
+}
+
 std::map<std::pair<NetAddress, NetAddress>, WireTraffic> WireCapture::pairs() const {
   std::map<std::pair<NetAddress, NetAddress>, WireTraffic> pairs;
-  for (const auto& [flow, seen] : flows_) {
+  for (const auto& [flow, places] : flows_) {
+    const Seen& seen = fullest(places);
     if (seen.traffic.packets == 0) continue;
     WireTraffic& sum = pairs[{flow.source, flow.target}];
     sum.payload += seen.traffic.payload;
@@ -180,7 +193,7 @@ std::map<std::pair<NetAddress, NetAddress>, WireTraffic> WireCapture::pairs() co
   return pairs;
 }
 
-void WireCapture::take(const PcapFrame& frame, Flows& flows) {
+void WireCapture::take(const PcapFrame& frame) {
   const Bytes bytes = frame.bytes;
   std::size_t at = kEthernet;
   if (bytes.size() < at) return void(++left_out_["cut within the headers"]);
@@ -219,8 +232,8 @@ void WireCapture::take(const PcapFrame& frame, Flows& flows) {
   if (bytes.size() < at + header) return void(++left_out_["cut within the headers"]);
   packet.length = in_header - header;
   packet.bytes = bytes.subspan(at + header);
-  if (protocol == kProtocolTcp) return take_tcp(packet, flows);
-  if (protocol == kProtocolUdp) return take_udp(packet, flows);
+  if (protocol == kProtocolTcp) return take_tcp(packet);
+  if (protocol == kProtocolUdp) return take_udp(packet);
   ++left_out_["neither TCP nor UDP"];
 }
 
@@ -271,7 +284,7 @@ void WireCapture::count(Seen& seen, std::uint64_t time_ns, std::size_t payload, 
   if (counted > 0) seen.traffic.over_time[time_ns / interval_ns_] += counted;
 }
 
-void WireCapture::take_tcp(Datagram& packet, Flows& flows) {
+void WireCapture::take_tcp(Datagram& packet) {
   if (packet.bytes.size() < kTcp) return void(++left_out_["cut within the headers"]);
   packet.flow.source_port = static_cast<std::uint16_t>(big(packet.bytes, 0, 2));
   packet.flow.target_port = static_cast<std::uint16_t>(big(packet.bytes, 2, 2));
@@ -283,10 +296,12 @@ void WireCapture::take_tcp(Datagram& packet, Flows& flows) {
   if (flags & kRst) return;  // no data, and its number may be 0
   const std::size_t payload = packet.length - header;
   std::uint32_t sequence = big(packet.bytes, 4, 4);
-  Seen& seen = flows[packet.flow];
-  if (flags & kSyn) {  // it takes a sequence number; the flow's ports may be those of an older one
+  std::optional<std::uint32_t> first;
+  if (flags & kSyn) first = ++sequence;  // it takes a sequence number
+  Seen& seen = seen_of(packet.flow, first);
+  if (first) {  // the flow's ports may be those of an older one
     seen.begun = true;
-    seen.next = ++sequence;
+    seen.first = seen.next = sequence;
     seen.missing.clear();
   } else if (!seen.begun) {
     if (payload == 0) return;
@@ -300,7 +315,7 @@ void WireCapture::take_tcp(Datagram& packet, Flows& flows) {
   if (flags & kFin && end == seen.next) ++seen.next;
 }
 
-void WireCapture::take_udp(Datagram& packet, Flows& flows) {
+void WireCapture::take_udp(Datagram& packet) {
   if (packet.bytes.size() < kUdp) return void(++left_out_["cut within the headers"]);
   packet.flow.source_port = static_cast<std::uint16_t>(big(packet.bytes, 0, 2));
   packet.flow.target_port = static_cast<std::uint16_t>(big(packet.bytes, 2, 2));
@@ -318,7 +333,7 @@ void WireCapture::take_udp(Datagram& packet, Flows& flows) {
   // The source port follows from the queue pair, so it does not distinguish flows.
   packet.flow.source_port = 0;
   const std::uint32_t number = big(packet.bytes, kUdp + 9, 3) << 8;
-  Seen& seen = flows[packet.flow];
+  Seen& seen = seen_of(packet.flow);
   if (!seen.begun) seen.next = number;
   seen.begun = true;
   const bool fresh = extend(seen, {number, number + (1 << 8)}).fresh > 0;

@@ -3,8 +3,8 @@
 // once, and what the capture missed in mid-flow counts, too. RoCEv2 (UDP port 4791) is counted
 // packet by packet, because the operation says where the payload begins; a packet whose sequence
 // number has been seen does not count. Packets may come in another order than they were sent. The
-// layouts are those of RFC 9293, RFC 8200 and the
-// InfiniBand Architecture Specification, volume 1, chapter 9 and annex A17.
+// layouts are those of RFC 9293, RFC 8200 and the InfiniBand Architecture Specification, volume 1,
+// chapter 9 and annex A17.
 //
 // Errors are Error(usage) with the file and the offset. Threading: one owner per object.
 #pragma once
@@ -13,6 +13,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -72,17 +73,16 @@ class WireCapture {
     WireTraffic traffic;
     std::uint32_t next = 0;      // sequence number after all that was seen
     std::vector<Range> missing;  // before `next`, in no packet so far; the oldest first
+    std::uint32_t first = 0;     // of TCP: the number after that of its SYN
+    std::size_t file = 0;        // the last that has the flow
     bool begun = false, begun_before = false;
   };
   struct Extent {
     std::uint32_t ahead = 0;  // sequence numbers behind all that was seen, those skipped included
     std::uint32_t fresh = 0;  // of the packet's own, those that no other packet had
   };
-  using Flows = std::map<Flow, Seen>;
-  // Of one place.
-  struct Place {
-    Flows flows;
-    std::uint64_t last_ns = 0;
+  struct File {
+    std::uint64_t begin_ns = 0, end_ns = 0;
   };
   // The packet after its IP header.
   struct Datagram {
@@ -92,10 +92,12 @@ class WireCapture {
     std::uint64_t time_ns = 0;
   };
 
-  void read(const std::string& file, Place& place);
-  void take(const PcapFrame& frame, Flows& flows);
-  void take_tcp(Datagram& packet, Flows& flows);
-  void take_udp(Datagram& packet, Flows& flows);
+  void read(const std::string& file, std::uint64_t begin_ns);
+  void take(const PcapFrame& frame);
+  void take_tcp(Datagram& packet);
+  void take_udp(Datagram& packet);
+  Seen& seen_of(const Flow& flow, std::optional<std::uint32_t> first = std::nullopt);
+  static const Seen& fullest(const std::vector<Seen>& places);
   static Extent extend(Seen& seen, Range packet);
   // `counted`: bytes to count now; `fresh`: of the packet's payload, what is not sent again.
   void count(Seen& seen, std::uint64_t time_ns, std::size_t payload, std::size_t counted,
@@ -104,7 +106,8 @@ class WireCapture {
 
   std::set<std::uint16_t> except_;
   std::uint64_t interval_ns_;
-  Flows flows_;  // of all files
+  std::map<Flow, std::vector<Seen>> flows_;  // by place of capture
+  std::vector<File> files_;                  // the last one is being read
   std::map<std::string_view, std::uint64_t> left_out_;
   std::uint64_t frames_ = 0, first_ns_ = 0, last_ns_ = 0;
 };

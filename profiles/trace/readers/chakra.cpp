@@ -151,6 +151,8 @@ class Importer {
       const JsonNode* name = tape->find(one, "pg_name");
       const JsonNode* ranks = tape->find(one, "ranks");
       if (!name || !ranks) fail(node, "a process group without pg_name or ranks");
+      if (ranks->kind != JsonNode::Kind::array)
+        fail(node, "a process group whose ranks are no list");
       TraceGroup group{name->kind == JsonNode::Kind::string ? std::string(name->text)
                                                             : std::to_string(name->integer),
                        {}};

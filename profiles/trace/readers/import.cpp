@@ -116,12 +116,18 @@ const TraceFormat* format_among(const std::vector<std::string>& files) {
 // True if a reader takes the file beside those of its own format.
 bool goes_along(const TraceFormat& format, const TraceFormat* its, const std::string& file) {
   if (format.name == "chakra") return file.ends_with(".json");
+  if (format.name == "param") {  // of a rank that calls nothing: "[ ]"
+    const std::string head = trace_head(file, kTraceHead);
+    return begins_with(head, '[') && head.find_first_not_of(" \t\r\n[]") == std::string::npos;
+  }
   return format.name == "kineto" && its && its->name == "pytorch-et";
 }
 
 // Files that a name stands for: itself; for a pattern "a*b" the files that match; for a folder the
-// files of one format, which this function recognizes if `format` is null.
-std::vector<std::string> trace_files(const std::string& name, const TraceFormat*& format) {
+// files of one format, which this function recognizes if `format` is null. `others`: traces in the
+// folder of other formats.
+std::vector<std::string> trace_files(const std::string& name, const TraceFormat*& format,
+                                     std::vector<std::string>& others) {
   std::error_code ignored;
   const bool folder = fs::is_directory(name, ignored);
   if (!folder && (fs::exists(name, ignored) || !has(fs::path(name).filename().string(), "*")))
@@ -142,7 +148,10 @@ std::vector<std::string> trace_files(const std::string& name, const TraceFormat*
     if (!format) format = format_among(all);
     for (const std::string& file : all) {
       const TraceFormat* its = format_of(file);
-      if (format && (its == format || goes_along(*format, its, file))) out.push_back(file);
+      if (format && (its == format || goes_along(*format, its, file)))
+        out.push_back(file);
+      else if (its)
+        others.push_back(fs::path(file).filename().string() + " (" + std::string(its->name) + ")");
     }
   }
   if (out.empty()) throw Error(name + ": there is no trace; check the path");
@@ -180,16 +189,22 @@ Trace import_trace(const std::vector<std::string>& given, const std::string& nam
     if (one.name == name) format = &one;
   if (!format && !name.empty())
     throw Error("there is no format " + quote(name) + "; known: " + names());
-  std::vector<std::string> files;
+  std::vector<std::string> files, others;
   for (const std::string& one : given) {
-    const auto more = trace_files(one, format);
+    const auto more = trace_files(one, format, others);
     files.insert(files.end(), more.begin(), more.end());
   }
   for (const std::string& file : files) note_read(file);
   if (!format) format = format_among(files);
-  if (format) return read_by(*format, files, ranks);
-  throw Error(files.front() + ": the format is none that is known; name it with --format (" +
-              names() + ")");
+  if (!format)
+    throw Error(files.front() + ": the format is none that is known; name it with --format (" +
+                names() + ")");
+  Trace trace = read_by(*format, files, ranks);
+  if (!others.empty())
+    trace.notes.push_back(
+        "not read, for another format than " + std::string(format->name) + ": " + others.front() +
+        (others.size() > 1 ? " and " + std::to_string(others.size() - 1) + " more" : ""));
+  return trace;
 }
 
 }  // namespace ghostrank

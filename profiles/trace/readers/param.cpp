@@ -210,11 +210,10 @@ class Importer {
   // That which an init or a call before has named; kNoIndex: none.
   std::uint32_t known_group(const std::string& name) const {
     for (std::size_t i = 0; i < trace_.groups.size(); ++i) {
-      const TraceGroup& group = trace_.groups[i];
-      const bool member =
-          group.members.empty() ||
-          std::find(group.members.begin(), group.members.end(), rank_->rank) != group.members.end();
-      if (group.name == name && member) return static_cast<std::uint32_t>(i);
+      const auto& [its_name, members] = trace_.groups[i];
+      if (its_name == name && (members.empty() || std::find(members.begin(), members.end(),
+                                                            rank_->rank) != members.end()))
+        return static_cast<std::uint32_t>(i);
     }
     return kNoIndex;
   }

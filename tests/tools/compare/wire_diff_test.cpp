@@ -235,6 +235,38 @@ TEST(WireCapture, GoesOnInTheFileThatFollows) {
   }
 }
 
+// Host 1 stops last, and host 2 goes on first.
+TEST(WireCapture, OfSeveralPlacesGoesOnInTheFilesThatFollow) {
+  const Scratch scratch;
+  File first_of_1(5'000'500), first_of_2, then_of_1(5'008'000), then_of_2(5'007'500);
+  for (const std::uint32_t at : {0u, 1000u}) {
+    for (File* file : {&first_of_1, &first_of_2}) add_tcp(*file, 1, 2, at, 1000);
+    add_tcp(first_of_1, 1, 3, at, 1000);
+    for (File* file : {&then_of_1, &then_of_2}) add_tcp(*file, 1, 2, at + 2000, 1000);
+    add_tcp(then_of_1, 1, 3, at + 2000, 1000);
+  }
+  const WireCapture capture =
+      read({first_of_1.write(scratch / "a.pcap"), first_of_2.write(scratch / "b.pcap"),
+            then_of_1.write(scratch / "c.pcap"), then_of_2.write(scratch / "d.pcap")});
+  for (const char* target : {"10.0.0.2", "10.0.0.3"}) {
+    EXPECT_EQ(only(capture, "10.0.0.1", target).payload, 4000u);
+    EXPECT_EQ(only(capture, "10.0.0.1", target).again, 0u);
+  }
+}
+
+TEST(WireCapture, OfSeveralPlacesCountsAConnectionOnceWhateverTheirClocksAre) {
+  const Scratch scratch;
+  File sender, receiver(15'000'000);
+  for (File* file : {&sender, &receiver}) {
+    add_tcp(*file, 1, 2, 99, 0, kSyn);
+    add_tcp(*file, 1, 2, 100, 1000);
+  }
+  const WireTraffic traffic =
+      only(read({sender.write(scratch / "a.pcap"), receiver.write(scratch / "b.pcap")}));
+  EXPECT_EQ(traffic.payload, 1000u);
+  EXPECT_EQ(traffic.again, 0u);
+}
+
 TEST(WireCapture, OfSeveralPlacesCountsAnOlderConnectionOnce) {
   const Scratch scratch;
   File sender, receiver;
