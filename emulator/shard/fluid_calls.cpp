@@ -294,23 +294,33 @@ void FluidCalls::find_needs(FluidRoute& route) {
 }
 
 // Returns the ways of the pattern's edges alone, and sets `out` to what they make of it. Links of a
-// way count together, as many as there are connections for, whichever they take: where a call's own
-// connections collide, the fair rates hold it back. So do links that are hardly slower than NICs.
+// way count together, as many as there are connections for, whichever they take, but no more than
+// begin or end it: where a call's own connections collide, or links are hardly slower than NICs,
+// the fair rates hold it back.
 std::vector<IdleWay> FluidCalls::ways_of(const FluidRoute& route, FluidWays& out) const {
   constexpr double kSlower = 1.1;
   const Topology& topology = cluster_.topology();
   std::vector<IdleWay> ways;
-  if (topology.links() == 0) return ways;
+  const auto first_link = 2 * static_cast<std::uint32_t>(cluster_.nics());
+  const double fastest =
+      std::min(topology.own().ps_per_byte, topology.nic(Nic(cluster_.nics() - 1)).ps_per_byte);
+  const bool slow = std::any_of(route.needs.begin(), route.needs.end(), [&](const auto& need) {
+    return need.resource >= first_link &&
+           topology.link(need.resource - first_link).ps_per_byte > kSlower * fastest;
+  });
+  bool delays = topology.links() > 0 && spec_.cluster.topology.link_latency > 0;
+  if (!slow && !delays) return ways;
+  const SwitchRoutes& routes = topology.routes();
   struct Taken {
     std::array<std::uint32_t, 2> connections{};  // by direction
     std::uint32_t paths = 0;
     double link_bps = 0;  // of the slowest link on the fastest path
+    double ends_bps = 0;  // of the links at either leaf on which its paths begin
     bool fast = false;    // some connection finds no link slower than its NICs
   };
   std::vector<Taken> taken;                                              // by way
   std::map<std::uint32_t, std::uint32_t> numbers;                        // of leaves
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> known;  // ways by their leaves
-  bool delays = spec_.cluster.topology.link_latency > 0;
   for (const FluidPattern::Edge& e : route.pattern->edges) {
     if (inside_node(route, e)) continue;
     const Connected edge = connected(route, e);
@@ -330,22 +340,29 @@ std::vector<IdleWay> FluidCalls::ways_of(const FluidRoute& route, FluidWays& out
     Taken& way = taken[at->second];
     ++way.connections[from == ways[at->second].a ? 0 : 1];
     std::vector<double> slowest;  // link by path
+    double first = 0, last = 0;
     for_each_link(edge, by_flowlets_ ? 1 : 0, [&](std::uint32_t link, const Part& part) {
+      last = topology.link(link).ps_per_byte;
+      if (slowest.empty()) first = last;
       slowest.resize(part.number + 1);
-      slowest.back() = std::max(slowest.back(), topology.link(link).ps_per_byte);
+      slowest.back() = std::max(slowest.back(), last);
     });
     const double best = *std::min_element(slowest.begin(), slowest.end());
     const double nics =
         std::max(topology.nic(source).ps_per_byte, topology.nic(target).ps_per_byte);
     way.fast |= best <= kSlower * nics;
-    if (best > 0) way.link_bps = std::max(way.link_bps, 8e12 / best);
+    if (best == 0) continue;
+    way.link_bps = std::max(way.link_bps, 8e12 / best);
+    way.ends_bps = std::max(way.ends_bps, 8e12 * std::min(routes.first_hops(from, to) / first,
+                                                          routes.first_hops(to, from) / last));
   }
   const bool all = topology.routes_per() == Routing::Per::message;
   for (std::size_t i = 0; i < ways.size(); ++i) {
     const Taken& way = taken[i];
     if (way.fast) continue;
     const std::uint32_t most = std::max(way.connections[0], way.connections[1]);
-    ways[i].bps = way.link_bps * (all ? way.paths : std::min(way.paths, most));
+    ways[i].bps =
+        std::min(way.link_bps * (all ? way.paths : std::min(way.paths, most)), way.ends_bps);
     delays = true;
   }
   if (!delays || ways.empty()) {

@@ -63,14 +63,18 @@ TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
   while (graph.switches.size() < leaves.size()) add_switch();
   graph.leaves = static_cast<std::uint32_t>(leaves.size());
   for (const Nic nic : graph.leaf_of.keys()) ++graph.switches[graph.leaf_of[nic]].nics;
+  // Without latency one link will do. Routes from every leaf take memory for every switch, so that
+  // the switches of an all-to-all's chains would be too many.
+  const bool chains = spec.cluster.topology.link_latency > 0;
   for (const IdleWay& way : ways) {
     std::uint32_t at = leaves.at(way.a);
-    for (int link = 0; link < way.links; ++link) {
-      const std::uint32_t to = link + 1 == way.links ? leaves.at(way.b) : add_switch();
+    const int links = chains ? way.links : 1;
+    for (int link = 0; link < links; ++link) {
+      const std::uint32_t to = link + 1 == links ? leaves.at(way.b) : add_switch();
       graph.cables.push_back({at, to, link == 0 ? way.bps : 0});
       at = to;
     }
-    graph.longest = std::max(graph.longest, way.links);
+    graph.longest = std::max(graph.longest, links);
   }
   graph.tiers = {{"up", "down", 0, static_cast<std::uint32_t>(graph.cables.size())}};
   TopologySpec out;

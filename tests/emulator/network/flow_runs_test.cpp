@@ -121,6 +121,26 @@ TEST(Flows, AloneOverSlowLinksTakeAsLongAsTheirMessages) {
       }
 }
 
+// All paths between two leaves begin on one link, however many cores they choose from.
+TEST(Flows, AloneOverPathsOfOneSlowLinkTakeAsLongAsTheirMessages) {
+  for (const Routing& routing : routings()) {
+    SmallJob flow = job_of(16, 1);
+    TopologySpec& topology = flow.spec.cluster.topology;
+    topology.kind = TopologySpec::Kind::fat_tree;
+    topology.pods = 2;
+    topology.leaves = 8;
+    topology.spines = 1;
+    topology.cores = 4;
+    topology.uplink_bps = kRate / 4;
+    topology.routing = &routing;
+    flow.collective(Func::broadcast, kCount);
+    SmallJob loggp = flow;
+    loggp.spec.fabric.network = NetworkModel::loggp;
+    const Result a = flow.run(), b = loggp.run();
+    EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.01 * seconds_of(b)) << routing.name;
+  }
+}
+
 // Of four members on a node, two and two share a NIC in one group, three do in the other.
 TEST(Flows, OfGroupsWhoseMembersShareNicsOtherwiseTakeTheirOwnTime) {
   SmallJob flow = job_of(4, 8);
