@@ -96,7 +96,7 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
       "  ghostrank run job.yaml -s 'hosts=[{name: s1}, {name: s2}]' --print-launch\n"
       "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 ghostrank run job.yaml\n\n"
       "Exit status: 0 ok; 1 failed, wrong, not faithful or short of an --expect; 2 usage or job;\n"
-      "3 environment; 129, 130, 143 stopped by a signal.");
+      "3 environment; 129, 130, 143, 152 stopped by a signal.");
   if (!parse(app, argv)) return false;
   const std::vector<std::string> of_a_run{"--csv",     "--trace",    "--trace-ranks",
                                           "--heatmap", "--log-file", "--expect"};

@@ -49,6 +49,9 @@ int prepared_here(const World& world, const std::function<void()>& prepare) {
   } catch (const Error& error) {
     if (world.size == 1) throw;
     failed(printable(as_typed(error.what())));
+    if (is_terminal(STDERR_FILENO))
+      std::fprintf(stderr, "waiting up to %lld s to tell the other processes (Ctrl-C ends this)\n",
+                   static_cast<long long>(world.timeout.count()));
     try {
       const std::unique_ptr<Control> control = meet(world, RunSpec{});
       const bool here = error.exit_code() == static_cast<int>(ErrorKind::environment);

@@ -19,8 +19,9 @@ namespace ghostrank {
 std::unique_ptr<Control> meet(World world, const RunSpec& run);
 
 // Calls `prepare` before the processes meet. If it throws Error, prints that, meets the others to
-// tell them why the job ends, and returns the error's exit status; else 0. What this process alone
-// finds wrong, such as its own flags or its copy of the job, would leave the others waiting for it.
+// tell them why the job ends, for world.timeout at most, and returns the error's exit status; else
+// 0. What this process alone finds wrong, such as its own flags or its copy of the job, would leave
+// the others waiting for it.
 int prepared_here(const World& world, const std::function<void()>& prepare);
 
 // Prints the reason on stderr; returns 1.

@@ -311,13 +311,24 @@ TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
   std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
                         "[10]}]}\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n"
                         "fabric: {kind: ofi}\nrun: {iterations: 1}\n";
-  const std::string said =
-      shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
-            std::to_string(30000 + getpid() % 2000) +
-            " GHOSTRANK_TIMEOUT_S=2 script -qec '" GHOSTRANK_BINARY " run " + job + "' /dev/null")
-          .text;
+  const auto alone = [&](int rank, const char* flags) {
+    return shell("RANK=" + std::to_string(rank) +
+                 " WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
+                 std::to_string(30000 + getpid() % 2000) +
+                 " GHOSTRANK_TIMEOUT_S=2 script -qec '" GHOSTRANK_BINARY " run " + job + flags +
+                 "' /dev/null");
+  };
+  const std::string said = alone(0, "").text;
   EXPECT_NE(said.find("waiting at 127.0.0.1:"), std::string::npos) << said;
   EXPECT_NE(said.find("\r\033[Kghostrank: "), std::string::npos) << said;
+  for (const int rank : {0, 1}) {
+    const Outcome mistaken = alone(rank, " -s run.iteration=3");
+    EXPECT_EQ(mistaken.status, 2);
+    EXPECT_NE(mistaken.text.find("did you mean run.iterations?\r\n"
+                                 "waiting up to 2 s to tell the other processes (Ctrl-C"),
+              std::string::npos)
+        << mistaken.text;
+  }
   std::filesystem::remove(job);
 }
 

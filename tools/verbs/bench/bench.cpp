@@ -182,7 +182,7 @@ bool read_flags(const Argv& argv, BenchFlags& f) {
       "  ghostrank bench pairs --ranks 16 --fabric virtual --svg pairs.svg\n"
       "  RANK=0 WORLD_SIZE=4 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 ghostrank bench pairs\n\n"
       "Exit status: 0 ok; 1 failed, wrong or not faithful; 2 usage; 3 environment; 129, 130,\n"
-      "143 stopped by a signal.");
+      "143, 152 stopped by a signal.");
   if (!parse(app, argv)) return false;
   if (is_pattern(f.what)) check_pattern_flags(app);
   for (const char* flag : {"--dry-run", "--print-config"})
