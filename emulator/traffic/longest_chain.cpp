@@ -11,13 +11,20 @@ namespace {
 
 constexpr int kAllChannels = -1;
 constexpr int kNobody = -1;
+constexpr LinkSpeed kMessages{.latency = 1};  // counts them
 
-// Plays the call with messages that take 1 and no other times. An actor runs until it waits for a
-// message or for a step of another actor, which then puts it back on the list. What an actor waits
-// for is decided by the schedule alone, so the order of the list does not matter.
+// Plays the call with messages that take a latency and the time of their bytes at their actors'
+// links, and no other times; in exact numbers, so that sums are those of their bytes. An actor runs
+// until it waits for a message or for a step of another actor, which then puts it back on the list.
+// What an actor waits for is decided by the schedule alone, so the order of the list does not
+// matter.
 class Chain {
  public:
-  Chain(const Schedule& schedule, int channel, Loops loops) : schedule_(schedule) {
+  Chain(const Schedule& schedule, int channel, Loops loops, const LinkSpeed& link)
+      : schedule_(schedule),
+        link_(link),
+        latency_(static_cast<double>(link.latency)),
+        timed_(link.limited()) {
     for (GroupRank r = 0; r < schedule.collective().size; ++r) {
       first_of_rank_.push_back(static_cast<int>(actors_.size()));
       for (int a = 0; a < schedule.actors(r); ++a) {
@@ -33,7 +40,7 @@ class Chain {
 
   std::size_t steps() const { return steps_; }
 
-  int length() {
+  double length() {
     for (int a = 0; a < static_cast<int>(actors_.size()); ++a) ready_.push_back(a);
     while (!ready_.empty()) {
       const int a = ready_.back();
@@ -44,8 +51,11 @@ class Chain {
   }
 
  private:
+  struct Arrival {
+    double at, duration;  // when the last byte is there; how long its bytes take
+  };
   struct Connection {  // all-to-alls have many
-    std::vector<int> arrivals;
+    std::vector<Arrival> arrivals;
     std::uint32_t taken = 0;  // of the arrivals
     int waiting = kNobody;    // actor
   };
@@ -57,13 +67,16 @@ class Chain {
     GroupRank rank;
     int index, channel, steps;
     bool plays;
-    int k = 0, time = 0;
+    int k = 0;
+    double time = 0;
+    double sent = 0;               // when its link has sent all so far
+    double busy_from = 0, in = 0;  // its link receives all the time between
     bool loaded = false, begun = false;
     std::uint32_t slice = 0;
     int peer = 0;
     Step step{};
     Last from{}, to{};
-    std::vector<int> ends{};     // when each step ended
+    std::vector<double> ends{};  // when each step ended
     std::vector<int> waiting{};  // actors that wait for one of its steps
   };
 
@@ -116,16 +129,38 @@ class Chain {
         from.waiting = a;
         return false;
       }
-      actor.time = std::max(actor.time, from.arrivals[from.taken++]);
+      come_in(actor, from.arrivals[from.taken++]);
     }
     return true;
   }
 
+  // The actor goes on no sooner than its link can have received the bytes, in whatever order.
+  void come_in(ActorAt& actor, const Arrival& message) {
+    const double head = message.at - message.duration;
+    if (head >= actor.in) {
+      actor.busy_from = head;
+      actor.in = message.at;
+    } else {
+      actor.in += message.duration - std::max(0.0, actor.busy_from - head);
+      actor.busy_from = std::min(actor.busy_from, head);
+    }
+    actor.time = std::max({actor.time, message.at, actor.in});
+    longest_ = std::max(longest_, actor.time);
+  }
+
   void send(ActorAt& actor, GroupRank peer) {
+    double duration = 0;
+    if (timed_) {
+      const std::uint64_t elements = slice_of(actor.step.send, actor.step, actor.slice).count;
+      duration =
+          link_.ps_per_byte *
+          static_cast<double>(link_.on_wire(elements * schedule_.collective().element_bytes));
+    }
+    actor.sent = std::max(actor.sent, actor.time) + duration;
     if (actor.to.peer != peer) actor.to = {peer, &connection(actor.channel, actor.rank, peer)};
     Connection& to = *actor.to.connection;
-    longest_ = std::max(longest_, actor.time + 1);
-    to.arrivals.push_back(actor.time + 1);
+    longest_ = std::max(longest_, actor.sent + latency_);
+    to.arrivals.push_back({actor.sent + latency_, duration});
     if (to.waiting != kNobody) ready_.push_back(std::exchange(to.waiting, kNobody));
   }
 
@@ -135,8 +170,11 @@ class Chain {
   }
 
   const Schedule& schedule_;
+  const LinkSpeed link_;
+  const double latency_;
+  const bool timed_;
   std::size_t steps_ = 0;
-  int longest_ = 0;
+  double longest_ = 0;
   std::vector<ActorAt> actors_;
   std::vector<int> first_of_rank_, ready_;
   std::unordered_map<std::uint64_t, Connection> connections_;
@@ -145,14 +183,18 @@ class Chain {
 }  // namespace
 
 int longest_chain(const Schedule& schedule, Loops loops) {
-  return Chain(schedule, kAllChannels, loops).length();
+  return static_cast<int>(Chain(schedule, kAllChannels, loops, kMessages).length());
+}
+
+Picoseconds longest_time(const Schedule& schedule, Loops loops, const LinkSpeed& link) {
+  return picoseconds(Chain(schedule, kAllChannels, loops, link).length());
 }
 
 std::optional<int> chain_of_a_channel(const Schedule& schedule, std::size_t most, Loops loops) {
   if (schedule.actors(0) == 0) return 0;
-  Chain chain(schedule, schedule.actor(0, 0).channel, loops);
+  Chain chain(schedule, schedule.actor(0, 0).channel, loops, kMessages);
   if (chain.steps() > most) return std::nullopt;
-  return chain.length();
+  return static_cast<int>(chain.length());
 }
 
 }  // namespace ghostrank

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "collectives/schedule.h"
+#include "emulator/network/port.h"
 
 namespace ghostrank {
 
@@ -19,6 +20,11 @@ enum class Loops { all, first };
 
 // Messages on the longest chain of a call.
 int longest_chain(const Schedule& schedule, Loops loops);
+
+// How long the call takes at least on idle links of this speed, in which a message waits for those
+// that its actor has sent or received before. Messages of different actors do not wait for each
+// other.
+Picoseconds longest_time(const Schedule& schedule, Loops loops, const LinkSpeed& link);
 
 // As longest_chain(), of the actors of one channel alone, that of rank 0's first: at most as long.
 // nullopt: they have more than `most` steps.

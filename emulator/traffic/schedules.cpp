@@ -395,8 +395,10 @@ const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op&
   }
   const std::uint64_t busiest =
       std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
+  // Long messages that wait for each other take longer than the busiest member's bytes.
   call.duration =
-      longest_chain(*one.schedule, Loops::first) * link.latency + link.serialise(busiest);
+      std::max(longest_time(*one.schedule, Loops::first, link),
+               longest_chain(*one.schedule, Loops::first) * link.latency + link.serialise(busiest));
   one.call = call;
   return *one.call;
 }
