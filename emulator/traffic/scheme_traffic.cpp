@@ -11,7 +11,7 @@ namespace ghostrank {
 namespace {
 
 // Of a run's iterations so many are looked at, in the middle of as many equal parts.
-constexpr int kMostLooks = 64;
+constexpr int kMostLooks = 16;
 
 struct EdgeSum {
   double bytes = 0, messages = 0;

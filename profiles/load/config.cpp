@@ -196,12 +196,14 @@ void apply_environment(YamlValue& root) {
   }
 }
 
-std::vector<std::string> environment_overrides() {
-  std::vector<std::string> overrides;
-  for (const Key& key : job_keys())
-    if (const char* text = std::getenv(environment_name(key.path).c_str()))
-      overrides.push_back(std::string(key.path) + "=" + text);
-  return overrides;
+std::vector<std::string> job_variables() {
+  std::vector<std::string> variables;
+  const auto add = [&](const std::string& name) {
+    if (const char* text = std::getenv(name.c_str())) variables.push_back(name + "=" + text);
+  };
+  add("GHOSTRANK_PROFILES");
+  for (const Key& key : job_keys()) add(environment_name(key.path));
+  return variables;
 }
 
 void apply_override(YamlValue& root, const std::string& text) {

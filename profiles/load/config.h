@@ -22,8 +22,9 @@ void set_path(YamlValue& root, const std::string& path, YamlValue value);
 
 // Applies variables such as GHOSTRANK_RUN_SEED=7, which sets run.seed.
 void apply_environment(YamlValue& root);
-// What it applies, as overrides: "run.seed=7".
-std::vector<std::string> environment_overrides();
+// The variables that are set and say what a job is, those of profiles included:
+// "GHOSTRANK_RUN_SEED=7".
+std::vector<std::string> job_variables();
 std::string environment_name(std::string_view path);
 
 // Applies "path=value"; the value is YAML.

@@ -3,7 +3,6 @@
 // Every process of a job runs this. Process 0 prints and writes; the others only report errors.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <unistd.h>
@@ -330,18 +329,15 @@ int meet_and_play(const Argv& argv, const RunFlags& flags, const World& world) {
 }
 
 // The command line of each process: without --print-launch and its value. Launchers may leave the
-// environment behind, so what it says of the job becomes -s flags, which those of `argv` overrule,
-// and folders with profiles are set again.
+// environment behind, so what it says of the job is set again.
 Argv launched(const Argv& argv) {
   constexpr std::string_view kFlag = "--print-launch";
   const auto is_launcher = [](const std::string& word) {
     return std::find(std::begin(kLaunchers), std::end(kLaunchers), word) != std::end(kLaunchers);
   };
-  Argv rest;
-  if (const char* folders = std::getenv("GHOSTRANK_PROFILES"))
-    rest = {"env", std::string("GHOSTRANK_PROFILES=") + folders};
+  Argv rest = job_variables();
+  if (!rest.empty()) rest.insert(rest.begin(), "env");
   rest.insert(rest.end(), argv.begin(), argv.begin() + 2);  // ghostrank run
-  for (const std::string& text : environment_overrides()) rest.insert(rest.end(), {"-s", text});
   for (std::size_t i = 2; i < argv.size(); ++i) {
     if (argv[i] == kFlag) {
       if (i + 1 < argv.size() && is_launcher(argv[i + 1])) ++i;
