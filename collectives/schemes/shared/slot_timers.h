@@ -58,10 +58,10 @@ class SlotTimers {
 
  private:
   static constexpr int kPatience = 200, kTrust = 1000;
-  // A time-out becomes 64 times as long, or as long as 64 times the default one. If it stayed below
-  // the round trip of a whole window, packets would be sent faster than they pass, for ever.
+  // A time-out becomes 64 times as long, or as long as the default one. If it stayed below the
+  // round trip of a whole window, packets would be sent faster than they pass, for ever.
   static constexpr int kSlowest = 64, kMostTimes = 1 << 20;
-  static constexpr Picoseconds kLongest = 640'000'000'000;
+  static constexpr Picoseconds kLongest = 10'000'000'000;
 
   Picoseconds tick_;
   int slowest_;                    // times the time-out
