@@ -19,6 +19,7 @@ struct Event {
   enum class Kind : std::uint8_t {
     delay_done,  // streams of `rank` go on
     ingress,     // a message for `rank` reaches the NIC by which it comes in
+    nvlink,      // a message for `rank` from its own node reaches its NVLink port
     arrival,     // a message for `rank` has passed that NIC or its NVLink port, or passes none
     delivery,    // the same, after a delay at its rank
     post,        // the egress port may send the message `held` through the fabric
@@ -29,7 +30,6 @@ struct Event {
     fluid,       // a call that is a flow begins or ends; `held`: its number in FluidCalls
     rates,       // flows have come or gone: all get their rates
     packets,     // packets of the modelled network go on
-    nvlink,      // a message for `rank` from its own node reaches its NVLink port
   };
   Moment t;
   // arrival: the flight that the sender believes it is for; the target checks it, and searches
