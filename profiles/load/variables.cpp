@@ -16,7 +16,9 @@ constexpr std::string_view kPrefix = "GHOSTRANK_";
 
 constexpr std::array kVariables{
     Variable{"GHOSTRANK_PROFILES", "folders with profiles, separated by colons"},
-    Variable{"GHOSTRANK_TIMEOUT_S", "seconds until processes have met and are connected; 30"},
+    Variable{"GHOSTRANK_TIMEOUT_S",
+             "seconds until processes have met and are connected, also for one that has a mistake "
+             "of its own and tells the others; 30"},
     Variable{"GHOSTRANK_PORT", "where process 0 listens, in place of `MASTER_PORT`"},
     Variable{"GHOSTRANK_ADDRESS",
              "over PMIx (mpirun, `srun --mpi=pmix`): the address or interface on which process 0 "
