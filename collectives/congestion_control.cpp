@@ -98,10 +98,10 @@ std::unique_ptr<SenderRate> make_dcqcn(double nic_rate) {
   return std::make_unique<Dcqcn>(nic_rate);
 }
 
-constexpr CongestionControl kRows[]{{"dcqcn", make_dcqcn, kBetweenNotices}, {"none"}};
+constexpr CongestionControl kControls[]{{"dcqcn", make_dcqcn, kBetweenNotices}, {"none"}};
 
 }  // namespace
 
-std::span<const CongestionControl> congestion_controls() { return kRows; }
+std::span<const CongestionControl> congestion_controls() { return kControls; }
 
 }  // namespace ghostrank

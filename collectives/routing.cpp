@@ -31,13 +31,13 @@ std::uint32_t by_hash_of_flowlet(const RoutedFlow& flow) {
                                     flow.paths);
 }
 
-constexpr Routing kRows[]{{"ecmp", by_hash},
-                          {"static", by_target},
-                          {"spray", in_turn, Routing::Per::message},
-                          {"flowlet", by_hash_of_flowlet, Routing::Per::flowlet}};
+constexpr Routing kRoutings[]{{"ecmp", by_hash},
+                              {"static", by_target},
+                              {"spray", in_turn, Routing::Per::message},
+                              {"flowlet", by_hash_of_flowlet, Routing::Per::flowlet}};
 
 }  // namespace
 
-std::span<const Routing> routings() { return kRows; }
+std::span<const Routing> routings() { return kRoutings; }
 
 }  // namespace ghostrank

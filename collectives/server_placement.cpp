@@ -22,9 +22,9 @@ ServerLocation mixed(const PlacedHelper& helper, const ServerSites& sites) {
   return {place - sites.count, round % sites.nics_per_node};
 }
 
-constexpr ServerPlacement kRows[]{{"dedicated", dedicated},
-                                  {"colocated", colocated, /*machines=*/false},
-                                  {"mixed", mixed, /*machines=*/true, /*everywhere=*/true}};
+constexpr ServerPlacement kPlacements[]{{"dedicated", dedicated},
+                                        {"colocated", colocated, /*machines=*/false},
+                                        {"mixed", mixed, /*machines=*/true, /*everywhere=*/true}};
 
 }  // namespace
 
@@ -41,6 +41,6 @@ std::string why_no_location(const ServerLocation& location, const ServerPlacemen
   return "";
 }
 
-std::span<const ServerPlacement> server_placements() { return kRows; }
+std::span<const ServerPlacement> server_placements() { return kPlacements; }
 
 }  // namespace ghostrank

@@ -34,7 +34,7 @@ const Cause& cause_of(const SegmentSummary& sum) {
   return kCauses[0];
 }
 
-std::string percent(double share) {
+std::string rounded_percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, share < 0.1 ? "%.2f %%" : "%.0f %%", share * 100);
   return text;
@@ -306,13 +306,13 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation, 
   f.loop_busy = sum.loop_busy;
   const auto say = [&](bool bad, const std::string& what, double value, double limit) {
     if (bad)
-      f.reason += (f.reason.empty() ? "" : "; ") + what + " " + percent(value) + " (at most " +
-                  percent(limit) + ")";
+      f.reason += (f.reason.empty() ? "" : "; ") + what + " " + rounded_percent(value) +
+                  " (at most " + rounded_percent(limit) + ")";
   };
   say(f.critical_lateness > kMostCritical, "lateness on the critical path", f.critical_lateness,
       kMostCritical);
   if (!f.reason.empty() && !wired && sum.held_up > kMostHeldUp)
-    f.reason += ", " + std::string(cause_of(sum).what) + " " + percent(sum.held_up);
+    f.reason += ", " + std::string(cause_of(sum).what) + " " + rounded_percent(sum.held_up);
   say(f.rate_error > kMostRateError, "paced rate off by", f.rate_error, kMostRateError);
   say(wired && sum.held_up > kMostHeldUp, std::string(cause_of(sum).what), sum.held_up,
       kMostHeldUp);

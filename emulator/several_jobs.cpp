@@ -41,11 +41,11 @@ class Relay final : public Observer {
 };
 
 constexpr double kSlack = 1.25;  // the others may make a job slower, and its last iteration later
-constexpr double kMostIterations = 1e7;  // of a job, kept in memory
+constexpr double kMostKeptIterations = 1e7;  // of a job, kept in memory
 constexpr double kAlike = 1e-9;  // ends that differ by less, relatively, are at the same time
 
 std::uint32_t at_most(double iterations, const std::string& job) {
-  if (iterations > kMostIterations)
+  if (iterations > kMostKeptIterations)
     throw Error("jobs: while the others are measured, job " + job +
                 " would play more than 10,000,000 iterations; give it longer steps, or play fewer "
                 "run.iterations");

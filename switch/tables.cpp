@@ -12,7 +12,7 @@ namespace {
 
 int own_groups_of(const JobPlan& job) { return static_cast<int>(job.workers.size()); }
 
-std::size_t sources_of(const JobPlan& job) {
+std::size_t source_rows_of(const JobPlan& job) {
   return 2 * static_cast<std::size_t>(job.slots) * (job.workers.size() + (job.uplink ? 1 : 0)) *
          (job.all_functions ? 2 : 1);
 }
@@ -111,12 +111,12 @@ JobResources Allocation::admit(const JobPlan& job) {
     throw std::invalid_argument(who + " has packets of " + std::to_string(job.elements) +
                                 " elements, the program is for " + std::to_string(elements_));
   std::vector<std::pair<int, int>> numbers, slots, groups;
-  std::size_t sources = sources_of(job);
+  std::size_t sources = source_rows_of(job);
   for (const auto& [name, other] : admitted_) {
     numbers.emplace_back(other.resources.job, 1);
     slots.emplace_back(other.resources.first_slot, other.job.slots);
     groups.emplace_back(other.resources.first_group, own_groups_of(other.job));
-    sources += sources_of(other.job);
+    sources += source_rows_of(other.job);
   }
   const JobResources resources{first_free(0, kMostJobs - 1, 1, numbers),
                                first_free(0, slots_ - 1, job.slots, slots),

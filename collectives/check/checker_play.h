@@ -26,6 +26,7 @@
 #include "collectives/check/checker.h"
 #include "collectives/check/contract.h"
 #include "collectives/check/contributions.h"
+#include "collectives/check/str.h"
 
 namespace ghostrank::checking {
 
@@ -38,8 +39,6 @@ struct Failure {
 [[noreturn]] inline void fail(std::string text, CheckReport::Where at = {}) {
   throw Failure{std::move(text), at};
 }
-inline std::string str(std::uint64_t n) { return std::to_string(n); }
-inline std::string str(int n) { return std::to_string(n); }
 
 struct Message {
   std::uint64_t count = 0;

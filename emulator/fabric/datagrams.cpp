@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "emulator/common/monotonic.h"
+#include "emulator/common/ready_sockets.h"
 #include "emulator/common/require_fd.h"
 #include "emulator/fabric/reliable.h"
 #include "emulator/fabric/udp_address.h"
@@ -23,9 +24,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::size_t kBatch = 32;     // datagrams of one system call
-constexpr int kBufferBytes = 4 << 20;  // asked of the kernel, which may give less
-constexpr int kReadySockets = 32;
+constexpr std::size_t kBatch = 32;                // datagrams of one system call
+constexpr int kBufferBytes = 4 << 20;             // asked of the kernel, which may give less
 constexpr std::chrono::microseconds kRetry{500};  // after the kernel had no room
 
 struct Head {
@@ -78,10 +78,9 @@ class Datagrams final : public NetworkFabric {
 
   int poll(std::vector<Message>& arrived) override {
     const std::size_t before = arrived.size();
-    std::array<epoll_event, kReadySockets> ready{};
-    const int count = epoll_wait(epoll_.get(), ready.data(), kReadySockets, 0);
-    for (int i = 0; i < count; ++i)
-      if (ready[i].data.u64 < kWake) receive(static_cast<int>(ready[i].data.u64), arrived);
+    for_ready_sockets(epoll_.get(), [&](std::uint64_t socket) {
+      if (socket < kWake) receive(static_cast<int>(socket), arrived);
+    });
     const std::int64_t now = monotonic_ns();
     for (const auto& f : flows_) {
       if (!f->sender.empty()) {

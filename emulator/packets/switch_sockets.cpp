@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "emulator/common/ready_sockets.h"
 #include "emulator/common/require_fd.h"
 #include "emulator/host/network_namespace.h"
 #include "emulator/packets/segments.h"
@@ -20,7 +21,6 @@ namespace {
 
 constexpr std::size_t kBatch = 64;     // datagrams of one system call
 constexpr int kBufferBytes = 4 << 20;  // asked of the kernel, which may give less
-constexpr int kReadySockets = 32;
 constexpr std::size_t kIpAndUdp = 28;
 
 sockaddr_in ipv4(const std::string& address, std::uint16_t port, const char* what) {
@@ -175,9 +175,8 @@ class SwitchSockets final : public Packets {
   }
   int poll(std::vector<Message>& arrived) override {
     const std::size_t before = arrived.size();
-    std::array<epoll_event, kReadySockets> ready{};
-    const int count = epoll_wait(epoll_.get(), ready.data(), kReadySockets, 0);
-    for (int i = 0; i < count; ++i) receive(*members_[ready[i].data.u64], arrived);
+    for_ready_sockets(epoll_.get(),
+                      [&](std::uint64_t member) { receive(*members_[member], arrived); });
     stats_.received += arrived.size() - before;
     return static_cast<int>(arrived.size() - before);
   }

@@ -1,13 +1,13 @@
 #include "emulator/packets/udp.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <sys/epoll.h>
 #include <utility>
 
+#include "emulator/common/ready_sockets.h"
 #include "emulator/common/require_fd.h"
 #include "emulator/packets/datagram.h"
 #include "emulator/packets/udp_socket.h"
@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::size_t kJoinedBytes = 65535;  // largest piece of joined datagrams
 constexpr int kLooks = 4;  // successive reads of one socket; then the others follow
-constexpr int kReadySockets = 32;
 
 class Udp final : public UdpPackets {
  public:
@@ -81,9 +80,8 @@ class Udp final : public UdpPackets {
     if (sockets_.size() == 1) {
       receive(*sockets_.front(), arrived);
     } else {
-      std::array<epoll_event, kReadySockets> ready;
-      const int count = epoll_wait(epoll_.get(), ready.data(), kReadySockets, 0);
-      for (int i = 0; i < count; ++i) receive(*sockets_[ready[i].data.u64], arrived);
+      for_ready_sockets(epoll_.get(),
+                        [&](std::uint64_t socket) { receive(*sockets_[socket], arrived); });
     }
     const std::size_t count = arrived.size() - before;
     stats_.received += count;

@@ -35,10 +35,12 @@ std::vector<OpTimes> distinct_ops(const OpList& ops) {
   return distinct;
 }
 
-class Planner {
+}  // namespace
+
+class TrafficPlanner {
  public:
-  Planner(const JobSpec& spec, const Workload& workload,
-          std::set<Connection>* connections = nullptr)
+  TrafficPlanner(const JobSpec& spec, const Workload& workload,
+                 std::set<Connection>* connections = nullptr)
       : connections_(connections),
         workload_(workload),
         spec_(spec),
@@ -534,8 +536,6 @@ class Planner {
   VectorBy<Nic, std::uint64_t> egress_, ingress_;
 };
 
-}  // namespace
-
 SteadyProgram steady_program(const Workload& workload) {
   const int programs = distinct_iterations(workload);
   if (workload.order.empty()) return {programs - 1, 1};
@@ -548,7 +548,7 @@ SteadyProgram steady_program(const Workload& workload) {
 
 TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, std::optional<int> number) {
   const int program = number.value_or(steady_program(workload).number);
-  return Planner(spec, workload).plan({{program, 1}});
+  return TrafficPlanner(spec, workload).plan({{program, 1}});
 }
 
 TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload) {
@@ -556,15 +556,15 @@ TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload) {
   std::map<int, std::uint64_t> measured;
   for (int i = spec.run.warmup; i < spec.run.warmup + spec.run.iterations; ++i)
     ++measured[std::min(static_cast<int>(program_number(workload, i)), last)];
-  return Planner(spec, workload).plan(measured);
+  return TrafficPlanner(spec, workload).plan(measured);
 }
 
 struct CallsOnLinks::State {
-  Planner planner;
+  TrafficPlanner planner;
 };
 
 CallsOnLinks::CallsOnLinks(const JobSpec& spec, const Workload& workload)
-    : state_(new State{Planner(spec, workload)}) {}
+    : state_(new State{TrafficPlanner(spec, workload)}) {}
 CallsOnLinks::~CallsOnLinks() = default;
 
 Picoseconds CallsOnLinks::busiest(const std::vector<std::uint32_t>& groups,
@@ -575,7 +575,7 @@ Picoseconds CallsOnLinks::busiest(const std::vector<std::uint32_t>& groups,
 std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload) {
   std::set<Connection> all;
   for (int i = 0; i < distinct_iterations(workload); ++i)
-    Planner(spec, workload, &all).plan({{i, 1}});
+    TrafficPlanner(spec, workload, &all).plan({{i, 1}});
   return {all.begin(), all.end()};
 }
 

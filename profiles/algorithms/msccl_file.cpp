@@ -18,7 +18,7 @@ namespace {
 
 using tinyxml2::XMLElement;
 
-constexpr std::size_t kMostBytes = 64u << 20;
+constexpr std::size_t kMostXmlBytes = 64u << 20;
 constexpr std::int64_t kMostRanks = 4096, kMostChannels = 1024;
 constexpr std::int64_t kMostThreadblocks = 8192;  // sum over all ranks
 constexpr std::int64_t kMostSteps = 1 << 20;
@@ -113,7 +113,7 @@ void Reader::check_name(const XMLElement& at, const char* wanted) const {
 }
 
 MscclAlgorithm Reader::read(std::string_view text) {
-  if (text.size() > kMostBytes) fail(1, "the file is larger than 64 MiB");
+  if (text.size() > kMostXmlBytes) fail(1, "the file is larger than 64 MiB");
   tinyxml2::XMLDocument document;
   if (document.Parse(text.data(), text.size()) != tinyxml2::XML_SUCCESS)
     fail(std::max(1, document.ErrorLineNum()),

@@ -23,12 +23,6 @@ std::string list(const Numbers& numbers) {
   return out + "]";
 }
 
-std::string micros(Nanos nanos) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f", static_cast<double>(nanos) * 1e-3);
-  return text;
-}
-
 // Median over all ranks and steps of what `take` finds in one.
 template <class Take>
 Nanos middle(const Captured& captured, const Take& take) {
@@ -55,8 +49,8 @@ std::string layer_lines(const Captured& captured) {
     const auto forward = [i](const CaptureDelays& step) { return step.forward[i]; };
     const auto backward = [i](const CaptureDelays& step) { return step.backward[i]; };
     out += "  - {name: " + yaml_quoted(layer.name) + ", parameters: " + list(layer.parameters) +
-           ", forward_us: " + micros(middle(captured, forward)) +
-           ", backward_us: " + micros(middle(captured, backward)) + "}\n";
+           ", forward_us: " + micros_text(middle(captured, forward)) +
+           ", backward_us: " + micros_text(middle(captured, backward)) + "}\n";
   }
   return out;
 }
@@ -83,6 +77,12 @@ std::string capture_lines(const Captured& captured, const CaptureNetwork& networ
 
 }  // namespace
 
+std::string micros_text(double nanos) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3f", nanos * 1e-3);
+  return text;
+}
+
 std::string yaml_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -106,7 +106,7 @@ std::string capture_profile(const Captured& captured, const CaptureNetwork& netw
   for (const std::string& line : comments) out += commented(line);
   const auto delay = [&](const char* key, Nanos CaptureDelays::*member) {
     const auto take = [member](const CaptureDelays& step) { return step.*member; };
-    return std::string(key) + ": " + micros(middle(captured, take)) + "\n";
+    return std::string(key) + ": " + micros_text(middle(captured, take)) + "\n";
   };
   out += "schema: ghostrank/model/1\nkind: layers\nname: " + yaml_quoted(name) +
          "\ndtype: " + captured.type + "\n" + delay("before_us", &CaptureDelays::before) +

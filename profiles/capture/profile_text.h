@@ -17,6 +17,10 @@ struct CaptureNetwork {
 std::string capture_profile(const Captured& captured, const CaptureNetwork& network,
                             const std::string& name, const std::vector<std::string>& comments);
 
+// Microseconds, as a profile states times.
+std::string micros_text(double nanos);
+inline std::string micros_text(Nanos nanos) { return micros_text(static_cast<double>(nanos)); }
+
 // A text in double quotes, as YAML reads it.
 std::string yaml_quoted(const std::string& text);
 

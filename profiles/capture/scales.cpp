@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "profiles/capture/edit.h"
+#include "profiles/capture/profile_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"
@@ -104,12 +105,6 @@ double fit_of(const std::vector<Scale>& scales, int ranks, const Of& of) {
   return fit_scale(points, ranks).value;
 }
 
-std::string micros(double nanos) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3f", nanos * 1e-3);
-  return text;
-}
-
 std::string millis(double nanos) {
   char text[40];
   std::snprintf(text, sizeof text, "%.4g ms", nanos * 1e-6);
@@ -125,8 +120,8 @@ void put_network(YamlValue& capture, const std::vector<Scale>& scales, int ranks
          "no rate for " +
              std::to_string(ranks) + "; capture nearer to that number");
   const std::string rate = measured_rate_text(1 / bit);
-  const std::string one_way =
-      micros(std::max(0.0, fit_of(scales, ranks, latency)) / static_cast<double>(kPicosPerNano));
+  const std::string one_way = micros_text(std::max(0.0, fit_of(scales, ranks, latency)) /
+                                          static_cast<double>(kPicosPerNano));
   put_scalar(capture, "nic_rate", rate);
   put_scalar(capture, "nic_latency_us", one_way);
   comments.push_back("fitted: the network, " + rate + " and " + one_way +
@@ -250,7 +245,7 @@ void stretch_medians(YamlValue& model, const Scale& largest, const std::vector<d
   std::size_t at = 0;
   const auto next = [&] {
     const std::size_t column = at++;
-    return micros(median(largest.columns[column]) * factor[column]);
+    return micros_text(median(largest.columns[column]) * factor[column]);
   };
   put_scalar(model, "before_us", next());
   for (const char* key : {"forward_us", "loss_us", "backward_us"}) {

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profiles/job/leaf_ports.h"
+
 namespace ghostrank {
 namespace {
 
-constexpr int kPortsDown = 32;     // of a leaf: half of a 64-port switch
 constexpr int kMostSpines = 64;    // where the job gives no number
 constexpr int kNodesOfARail = 32;  // nodes that share the leaves of their rails
-
-int ceiling(std::int64_t a, std::int64_t b) { return static_cast<int>((a + b - 1) / b); }
 
 }  // namespace
 

@@ -8,14 +8,13 @@
 
 #include "collectives/common/dice.h"
 #include "profiles/error.h"
+#include "profiles/job/leaf_ports.h"
 #include "profiles/job/leaf_spine.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr int kLeavesOfAPod = 32, kPortsDown = 32, kMostUp = 64;  // where the job gives no number
-
-int ceiling(std::int64_t a, std::int64_t b) { return static_cast<int>((a + b - 1) / b); }
+constexpr int kLeavesOfAPod = 32, kMostUp = 64;  // where the job gives no number
 
 std::string count(std::int64_t n, const char* one, const char* many) {
   return std::to_string(n) + " " + (n == 1 ? one : many);

@@ -6,19 +6,16 @@
 #include <memory>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/input/value_at.h"
 #include "profiles/load/job_schema.h"
+#include "profiles/load/json.h"
 #include "profiles/load/load.h"
 #include "profiles/load/locate.h"
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool is_profile(std::string_view top) { return top == "model" || top == "device"; }
 
@@ -121,11 +118,6 @@ Json setting_json(const Setting& setting) {
     default:
       return setting.text;
   }
-}
-
-// Text from files may hold bytes that are not UTF-8.
-std::string dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 void put_json(Json& root, std::string_view path, Json value) {
@@ -248,7 +240,7 @@ std::vector<ConfigEntry> make_entries(const Settings& settings) {
     if (!setting.key->available) continue;
     const bool in_place = setting.raw && (setting.raw->is_map() || setting.raw->is_list());
     entries.push_back({std::string(setting.key->path),
-                       in_place ? dump(value_json(*setting.raw), -1) : setting.text,
+                       in_place ? json_text(value_json(*setting.raw)) : setting.text,
                        setting.given ? origin(setting.mark) : "default"});
   }
   return entries;
@@ -268,7 +260,7 @@ std::string make_config_json(const Settings& settings,
              (setting.given || (setting.key->standard != kAbsent && !if_given.contains(path))))
       put_json(root, path, setting_json(setting));
   }
-  return dump(root, 2);
+  return json_text(root, 2);
 }
 
 }  // namespace ghostrank

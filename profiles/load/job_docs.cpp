@@ -2,11 +2,10 @@
 // reference in docs/job-format.md with the output of these functions.
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "profiles/device/device.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/job_schema.h"
+#include "profiles/load/json.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/sections/hosts.h"
 #include "profiles/load/variables.h"
@@ -15,8 +14,6 @@
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool has_default(const Key& key) { return key.standard != kAbsent && key.standard != kRequired; }
 

@@ -35,9 +35,6 @@
 namespace ghostrank {
 namespace {
 
-// Far above any cluster, far below overflow of a rank's number.
-constexpr std::int64_t kMaxRanks = 1 << 24;
-
 constexpr const char* kStandardInput = "standard input";
 
 std::string read_all(std::istream& in) {

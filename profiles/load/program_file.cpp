@@ -15,7 +15,6 @@ namespace ghostrank {
 namespace {
 
 constexpr std::size_t kMaxKinds = 1000, kMaxRoles = 65'536;
-constexpr std::int64_t kMaxRanks = 1 << 24;
 
 const YamlValue& child(const YamlValue& map, const char* key, YamlValue::Kind kind,
                        const char* form) {

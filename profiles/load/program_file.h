@@ -26,6 +26,7 @@
 // or with a job that has one. Threading: pure functions, but for those that name a file.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@
 #include "profiles/workload/program.h"
 
 namespace ghostrank {
+
+// Far above any cluster, far below overflow of a rank's number.
+inline constexpr std::int64_t kMaxRanks = 1 << 24;
 
 enum class ProgramForm : std::uint8_t { yaml, json };
 

@@ -2,10 +2,9 @@
 // lines.
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/input/content_hash.h"
+#include "profiles/load/json.h"
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
 #include "profiles/load/program_text.h"
@@ -14,13 +13,6 @@
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Text from files may hold bytes that are not UTF-8.
-std::string dump(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string players_of(const Workload& workload, std::size_t role) {
   std::vector<WorldRank> players;
@@ -111,23 +103,23 @@ std::string yaml_of(const Workload& workload) {
   const Json head = head_of(workload);
   for (const auto& [key, value] : head.items()) {
     if (key != "groups") {
-      out += "  " + key + ": " + dump(value) + "\n";
+      out += "  " + key + ": " + json_text(value) + "\n";
       continue;
     }
     out += "  groups:\n";
     for (const auto& [kind, members] : value.items())
-      out += "    " + dump(kind) + ": " + dump(members) + "\n";
+      out += "    " + json_text(kind) + ": " + json_text(members) + "\n";
     if (value.empty()) out += "    {}\n";
   }
   out += "  roles:\n";
   for (const Json& role : roles_of(workload)) {
-    out += "    - name: " + dump(role["name"]) + "\n      ranks: " + dump(role["ranks"]) +
+    out += "    - name: " + json_text(role["name"]) + "\n      ranks: " + json_text(role["ranks"]) +
            "\n      iterations:\n";
     for (const Json& streams : role["iterations"]) {
       const char* margin = "        - ";
       for (const auto& [name, ops] : streams.items()) {
         const std::string& lines = ops.get_ref<const std::string&>();
-        out += margin + dump(name) + (lines.empty() ? ": ''\n" : ": |\n");
+        out += margin + json_text(name) + (lines.empty() ? ": ''\n" : ": |\n");
         out += indented(lines, "            ");
         margin = "          ";
       }
@@ -160,12 +152,12 @@ std::string program_job(const LoadedJob& job, const Workload& workload, ProgramF
     std::string out =
         "# Written by 'ghostrank plan --programs'. What every rank does stands under "
         "program; model,\n# device, precision and parallel say where it came from.\n";
-    for (const auto& [key, value] : root.items()) out += key + ": " + dump(value) + "\n";
+    for (const auto& [key, value] : root.items()) out += key + ": " + json_text(value) + "\n";
     return out + "\n" + yaml_of(workload);
   }
   root["program"] = head_of(workload);
   root["program"]["roles"] = roles_of(workload);
-  return dump(root, 1) + "\n";
+  return json_text(root, 1) + "\n";
 }
 
 }  // namespace ghostrank

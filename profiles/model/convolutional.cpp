@@ -12,7 +12,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::array kKeys{
+constexpr std::array kConvolutionalKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "convolutional"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
     Key{"architecture", KeyType::choice, kRequired, "family", 0, 0,
@@ -143,7 +143,7 @@ std::vector<std::int64_t> list_of(const Settings& settings, std::string_view key
 
 }  // namespace
 
-std::span<const Key> convolutional_keys() { return kKeys; }
+std::span<const Key> convolutional_keys() { return kConvolutionalKeys; }
 
 Model make_convolutional(const Settings& settings, const Mark& mark) {
   Model model;

@@ -15,9 +15,9 @@ namespace {
 
 constexpr double kMaxMicros = 1e9;  // a layer of more than 1000 s means wrong units
 constexpr double kMaxNumel = 1e12;
-constexpr std::size_t kMaxLayers = 100'000;
+constexpr std::size_t kMaxListed = 100'000;
 
-constexpr std::array kKeys{
+constexpr std::array kListKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "layers"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
     Key{"dtype", KeyType::choice, "float32", "type of parameters and gradients", 0, 0,
@@ -222,7 +222,7 @@ std::vector<std::size_t> bucket_tensors(const Settings& settings, const Model& m
 
 }  // namespace
 
-std::span<const Key> layers_keys() { return kKeys; }
+std::span<const Key> layers_keys() { return kListKeys; }
 std::span<const Key> layer_keys() { return kLayerKeys; }
 std::span<const Key> capture_keys() { return kCaptureKeys; }
 
@@ -230,8 +230,8 @@ Model make_layers(const Settings& settings, const Mark& mark) {
   const YamlValue& list = *settings.at("layers").raw;
   if (!list.is_list() || list.children.empty())
     fail(list.mark, "layers is " + description(list) + "; list at least one layer");
-  if (list.children.size() > kMaxLayers)
-    fail(list.mark, "more than " + std::to_string(kMaxLayers) + " layers; list fewer");
+  if (list.children.size() > kMaxListed)
+    fail(list.mark, "more than " + std::to_string(kMaxListed) + " layers; list fewer");
   Model model;
   model.name = settings.text("name");
   model.measured = true;
@@ -282,8 +282,8 @@ YamlValue read_layer_csv(const std::string& text, const std::string& file,
       columns = columns_of(row, mark);
       continue;
     }
-    if (layers.children.size() == kMaxLayers)
-      fail(mark, "more than " + std::to_string(kMaxLayers) + " layers; list fewer");
+    if (layers.children.size() == kMaxListed)
+      fail(mark, "more than " + std::to_string(kMaxListed) + " layers; list fewer");
     layers.children.push_back(csv_layer(row, columns, mark));
   }
   const Mark top{source, 1, 1};

@@ -13,15 +13,17 @@
 // cross layer 4 in rank, the dots 2 n n width with n vectors; lookups 0.
 #include <array>
 
+#include "profiles/model/max_width.h"
 #include "profiles/model/model.h"
+#include "profiles/real.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr double kMaxWidth = 1e6, kMaxRows = 1e12, kMaxLookups = 1e5;
+constexpr double kMaxRows = 1e12, kMaxLookups = 1e5;
 constexpr std::size_t kMaxTables = 10'000;
 
-constexpr std::array kKeys{
+constexpr std::array kRecommendationKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "recommendation"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
     Key{"dense_features", KeyType::integer, kAbsent, "numbers of a sample besides its ids", 1,
@@ -75,8 +77,6 @@ std::vector<EmbeddingTable> tables_of(const Settings& settings) {
   for (std::size_t t = 0; t < rows.size(); ++t) out.push_back({rows[t], lookups[t]});
   return out;
 }
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 // Appends one MLP layer per width, the first with `in` inputs; returns the last width.
 std::uint64_t add_products(Model& model, const std::string& name, std::uint64_t in,
@@ -155,7 +155,7 @@ void add_filtering(Model& model, const Settings& settings) {
 
 }  // namespace
 
-std::span<const Key> recommendation_keys() { return kKeys; }
+std::span<const Key> recommendation_keys() { return kRecommendationKeys; }
 
 Model make_recommendation(const Settings& settings, const Mark&) {
   Model model;

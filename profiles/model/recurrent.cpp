@@ -7,21 +7,23 @@
 // 8 T (in + h) h, the prediction 2 T h V; lookups 0.
 #include <array>
 
+#include "profiles/model/max_width.h"
 #include "profiles/model/model.h"
+#include "profiles/real.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr double kMaxWidth = 1e6, kMaxWords = 1e9, kMaxLayers = 1000;
+constexpr double kMaxWords = 1e9, kMaxCellLayers = 1000;
 
-constexpr std::array kKeys{
+constexpr std::array kRecurrentKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "recurrent"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
     Key{"architecture", KeyType::choice, "lstm", "of the cells", 0, 0, "lstm"},
     Key{"vocabulary", KeyType::integer, kRequired, "words that are known", 1, kMaxWords},
     Key{"width", KeyType::integer, kRequired, "numbers of a word's embedding", 1, kMaxWidth},
     Key{"hidden", KeyType::integer, kRequired, "units of a layer", 1, kMaxWidth},
-    Key{"layers", KeyType::integer, kRequired, "of cells", 1, kMaxLayers},
+    Key{"layers", KeyType::integer, kRequired, "of cells", 1, kMaxCellLayers},
     Key{"sequence", KeyType::integer, kRequired, "words of a sample", 1, kMaxWidth},
     Key{"cells", KeyType::choice, "pytorch", "whose tensors a layer has", 0, 0,
         "pytorch tensorflow"},
@@ -29,8 +31,6 @@ constexpr std::array kKeys{
         "gradients of the embedding: dense, as all others; none: they are not exchanged with them, "
         "as TensorFlow's sparse ones",
         0, 0, "dense none"}};
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 Layer cells(const std::string& name, std::uint64_t in, std::uint64_t hidden, std::uint64_t words,
             bool joined) {
@@ -48,7 +48,7 @@ Layer cells(const std::string& name, std::uint64_t in, std::uint64_t hidden, std
 
 }  // namespace
 
-std::span<const Key> recurrent_keys() { return kKeys; }
+std::span<const Key> recurrent_keys() { return kRecurrentKeys; }
 
 Model make_recurrent(const Settings& settings, const Mark&) {
   const auto get = [&](std::string_view key) {

@@ -14,15 +14,16 @@
 #include <array>
 #include <limits>
 
+#include "profiles/model/max_width.h"
 #include "profiles/model/model.h"
+#include "profiles/real.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr double kMaxWidth = 1e6, kMaxTokens = 1e7, kMaxVocabulary = 1e8, kMaxLayers = 1e4,
-                 kMaxExperts = 1e5;
+constexpr double kMaxTokens = 1e7, kMaxVocabulary = 1e8, kMaxLayers = 1e4, kMaxExperts = 1e5;
 
-constexpr std::array kKeys{
+constexpr std::array kTransformerKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "transformer"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
     Key{"architecture", KeyType::choice, kAbsent,
@@ -144,8 +145,6 @@ class Writer {
   const Mark& mark_;
   std::uint64_t tensors_ = 0;
 };
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 // Elements of the matrices that every token passes in one layer's attention.
 double attention_weights(const Transformer& config) {
@@ -420,7 +419,7 @@ Transformer config_of(const Settings& settings) {
 
 }  // namespace
 
-std::span<const Key> transformer_keys() { return kKeys; }
+std::span<const Key> transformer_keys() { return kTransformerKeys; }
 
 double masked_flops(const Model& model) {
   if (!model.transformer || model.architecture == "bert") return 0;

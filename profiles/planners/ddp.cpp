@@ -7,12 +7,11 @@
 #include "collectives/library.h"
 #include "profiles/planners/shared/data_parallel.h"
 #include "profiles/planners/shared/tensor_layouts.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
-
-constexpr std::size_t kCompute = 0, kComm = 1;
 
 // Everything that the programs of the iterations share.
 struct Plan {

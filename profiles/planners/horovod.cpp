@@ -5,12 +5,13 @@
 
 #include "profiles/error.h"
 #include "profiles/planners/shared/round_up.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kClock = 1, kCycles = 2, kComm = 3;
+constexpr std::size_t kClock = 1, kCycles = 2, kFused = 3;
 constexpr std::uint16_t kController = kDataParallel + 1;
 constexpr std::uint64_t kAlignment = 16;  // bytes; tensors in a fused buffer are rounded up to it
 // Bytes; the fusion buffer is a multiple of this times the local ranks.
@@ -123,13 +124,13 @@ Workload plan_horovod(const JobSpec& spec) {
       out.collective(kCycles, "what is ready", Func::all_reduce, kController, DataType::int64,
                      words);
     }
-    out.after(kComm, kCycles);
+    out.after(kFused, kCycles);
     for (const std::uint64_t elements : found.buffers)
-      out.collective(kComm, "fused gradients", Func::all_reduce, kDataParallel,
+      out.collective(kFused, "fused gradients", Func::all_reduce, kDataParallel,
                      spec.precision.gradients, elements, 0, ++tensor);
   }
   backward_to(0);
-  out.after(kCompute, kComm);
+  out.after(kCompute, kFused);
   out.compute(kCompute, "optimizer", times.optimizer);
 
   Workload workload = data_parallel_workload(spec, {"horovod", {out.take()}});

@@ -10,12 +10,13 @@
 #include "profiles/error.h"
 #include "profiles/planners/ddp.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kComm = 1, kGrads = 2, kInput = 3;
+constexpr std::size_t kGrads = 2, kInput = 3;
 constexpr std::uint64_t kRowBytes = 4;        // of an element: tables are fp32
 constexpr std::uint64_t kOptimizerBytes = 4;  // per row: row-wise Adagrad
 constexpr int kMostRanks = 4096;              // an all-to-all has a count for every pair

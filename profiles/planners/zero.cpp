@@ -7,12 +7,12 @@
 #include "profiles/planners/shared/data_parallel.h"
 #include "profiles/planners/shared/round_up.h"
 #include "profiles/planners/shared/tied_table.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kComm = 1;
 constexpr std::uint64_t kBucket = 500'000'000;
 
 // ---- Parameters (zero3) ----

@@ -10,12 +10,10 @@
 namespace ghostrank {
 namespace {
 
-using Kind = TraceEvent::Kind;
-
 constexpr std::size_t kMostTags = 10'000;
 
 // Communicator, traced tag, bytes.
-using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
+using MessageKey = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
 
 struct Message {
   std::uint32_t from = 0, to = 0;  // given ranks
@@ -25,13 +23,13 @@ struct Message {
 // What a tag of a pair of ranks holds of a step so far. Of messages that follow each other only the
 // last is kept: what follows it follows all of them.
 struct Lane {
-  Key key;                              // of the latest messages
+  MessageKey key;                       // of the latest messages
   std::vector<Message> before, latest;  // `latest` follow all of `before`
   std::uint32_t received = 0;           // position of the last receive in its sequence
 };
 
 struct Pair {
-  Key first;
+  MessageKey first;
   bool mixed = false;  // not all messages have the first one's key
   std::vector<Lane> lanes;
 };
@@ -51,8 +49,8 @@ class Tagging {
     for (std::uint32_t r = 0; r < trace.given.size(); ++r)
       for (std::uint32_t i = 0; i < order.partner[r].size(); ++i) {
         const TraceEvent& event = trace.given[r].events[i];
-        if (event.kind != Kind::send || order.partner[r][i] == kNoIndex) continue;
-        const Key key(event.group, event.tag, event.stated);
+        if (event.kind != TraceKind::send || order.partner[r][i] == kNoIndex) continue;
+        const MessageKey key(event.group, event.tag, event.stated);
         Pair& pair =
             pairs_.try_emplace({r, given_of_.at(WorldRank(event.peer))}, Pair{key}).first->second;
         pair.mixed |= pair.first != key;
@@ -62,9 +60,9 @@ class Tagging {
   // First fit, in the order of the sender.
   void send(std::uint32_t r, std::uint32_t event) {
     const TraceEvent& one = trace_.given[r].events[event];
-    if (one.kind != Kind::send || order_.partner[r][event] == kNoIndex) return;
+    if (one.kind != TraceKind::send || order_.partner[r][event] == kNoIndex) return;
     const Message message{r, given_of_.at(WorldRank(one.peer)), event, order_.partner[r][event]};
-    const Key key(one.group, one.tag, one.stated);
+    const MessageKey key(one.group, one.tag, one.stated);
     const std::uint32_t received = index_[message.to][message.receive];
     auto& [first, mixed, lanes] = pairs_.at({r, message.to});
     const auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& open) {
@@ -100,7 +98,7 @@ class Tagging {
                        [&](const Message& earlier) { return follows(earlier, later); });
   }
 
-  void add(const Message& message, const Key& key, bool mixed, Lane& lane) const {
+  void add(const Message& message, const MessageKey& key, bool mixed, Lane& lane) const {
     if (lane.key != key) {
       lane.key = key;
       lane.before = std::exchange(lane.latest, {});

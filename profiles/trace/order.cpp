@@ -12,7 +12,6 @@
 namespace ghostrank {
 namespace {
 
-using Kind = TraceEvent::Kind;
 using EventKey = std::pair<std::uint32_t, std::uint32_t>;
 using Heap = std::priority_queue<EventKey, std::vector<EventKey>, std::greater<>>;
 
@@ -181,7 +180,7 @@ class Ordering {
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r) {
       call_of_[r].assign(trace_.given[r].events.size(), 0);
       for (const std::uint32_t event : alone_[r]) {
-        if (at(r, event).kind != Kind::collective) continue;
+        if (at(r, event).kind != TraceKind::collective) continue;
         const std::uint32_t group = std::min<std::uint32_t>(
             at(r, event).group, static_cast<std::uint32_t>(trace_.groups.size()));
         check_member(r, event, group);
@@ -263,11 +262,11 @@ class Ordering {
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r)
       for (const std::uint32_t event : alone_[r]) {
         const TraceEvent& one = at(r, event);
-        if (one.kind != Kind::send && one.kind != Kind::recv) continue;
+        if (one.kind != TraceKind::send && one.kind != TraceKind::recv) continue;
         partner_[r].resize(trace_.given[r].events.size(), kNoIndex);
         const std::uint32_t other = given_of_[WorldRank(one.peer)];
         if (other == kNoIndex) continue;
-        if (one.kind == Kind::send)
+        if (one.kind == TraceKind::send)
           messages[{r, other, one.group, one.tag}].first.push_back(event);
         else
           messages[{other, r, one.group, one.tag}].second.push_back(event);
@@ -301,7 +300,7 @@ class Ordering {
   // Called when all dependencies of an event in its own rank are done.
   void reach(std::uint32_t r, std::uint32_t event) {
     const TraceEvent& one = at(r, event);
-    if (one.kind == Kind::collective) {
+    if (one.kind == TraceKind::collective) {
       const std::uint32_t group =
           std::min<std::uint32_t>(one.group, static_cast<std::uint32_t>(trace_.groups.size()));
       Call& call = calls_[group][call_of_[r][event]];
@@ -309,7 +308,7 @@ class Ordering {
       for (const auto& [member, its] : call.who) emit(member, its);
       return;
     }
-    if (one.kind == Kind::recv && partner_[r][event] != kNoIndex) {
+    if (one.kind == TraceKind::recv && partner_[r][event] != kNoIndex) {
       const std::uint32_t from = given_of_[WorldRank(one.peer)];
       if (graphs_[from].left[partner_[r][event]] != kDone) {
         graphs_[r].left[event] = kPosted;
@@ -317,7 +316,7 @@ class Ordering {
       }
     }
     emit(r, event);
-    if (one.kind != Kind::send || partner_[r][event] == kNoIndex) return;
+    if (one.kind != TraceKind::send || partner_[r][event] == kNoIndex) return;
     const std::uint32_t to = given_of_[WorldRank(one.peer)];
     if (graphs_[to].left[partner_[r][event]] == kPosted) emit(to, partner_[r][event]);
   }

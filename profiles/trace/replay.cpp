@@ -18,8 +18,6 @@
 namespace ghostrank {
 namespace {
 
-using Kind = TraceEvent::Kind;
-
 bool same(const Program& a, const Program& b) {
   if (a.stream_names != b.stream_names || a.labels != b.labels || a.events != b.events)
     return false;
@@ -120,12 +118,12 @@ class Replaying {
           throw Error(rank.file + ": rank " + to_string(also) + " twice, or in a job of " +
                       std::to_string(ranks_) + " ranks; each rank has one trace");
       for (const TraceEvent& event : rank.events) {
-        const bool message = event.kind == Kind::send || event.kind == Kind::recv;
+        const bool message = event.kind == TraceKind::send || event.kind == TraceKind::recv;
         if (message && (event.peer < 0 || event.peer >= ranks_ || event.peer == rank.rank.value()))
           fail(rank, event,
                "there is no peer " + std::to_string(event.peer) + " in a job of " +
                    std::to_string(ranks_) + " ranks");
-        if (event.kind != Kind::collective) continue;
+        if (event.kind != TraceKind::collective) continue;
         const int size = size_of(trace_, event.group, ranks_);
         if (event.peer < 0 || event.peer >= size)
           fail(rank, event,
@@ -154,7 +152,7 @@ class Replaying {
     for (std::size_t r = 0; r < trace_.given.size(); ++r)
       for (std::uint32_t i = 0; i < trace_.given[r].events.size(); ++i) {
         const TraceEvent& event = trace_.given[r].events[i];
-        if (event.kind != Kind::collective || event.splits == kNoIndex) continue;
+        if (event.kind != TraceKind::collective || event.splits == kNoIndex) continue;
         auto& rows = calls[{event.group, order_.call[r][i]}];
         rows.resize(size_of(trace_, event.group, ranks_));
         rows[position(event.group, trace_.given[r].rank)] = trace_.splits[event.splits];
@@ -181,7 +179,7 @@ class Replaying {
   // messages differ in tag or size.
   void give_tags() {
     const auto is_message = [](const TraceEvent& event) {
-      return event.kind == Kind::send || event.kind == Kind::recv;
+      return event.kind == TraceKind::send || event.kind == TraceKind::recv;
     };
     const bool messages =
         std::any_of(trace_.given.begin(), trace_.given.end(), [&](const TraceRank& rank) {
@@ -224,7 +222,7 @@ class Replaying {
   std::vector<std::string> tracks_of(const TraceRank& rank, std::vector<std::size_t>& track) const {
     std::vector<double> busy(rank.tracks.size());
     for (const TraceEvent& event : rank.events)
-      if (event.kind == Kind::compute)
+      if (event.kind == TraceKind::compute)
         busy[event.track] += 1 + static_cast<double>(event.duration) + event.flops;
     std::vector<std::size_t> by(rank.tracks.size());
     std::iota(by.begin(), by.end(), 0);
@@ -261,7 +259,7 @@ class Replaying {
     // In the order of the file, because ranks that do the same share it.
     out.label_of.resize(trace_.names.size(), kNoIndex);
     for (const TraceEvent& event : rank.events) {
-      if (event.kind == Kind::join || out.label_of[event.name] != kNoIndex) continue;
+      if (event.kind == TraceKind::join || out.label_of[event.name] != kNoIndex) continue;
       out.label_of[event.name] = static_cast<std::uint32_t>(out.labels.size());
       out.labels.push_back(trace_.names[event.name]);
     }
@@ -295,35 +293,36 @@ class Replaying {
           after.push_back(dep);
       Op op;
       op.dtype = event.dtype;
-      if (event.kind == Kind::compute) op.duration = duration(rank, event);
+      if (event.kind == TraceKind::compute) op.duration = duration(rank, event);
       const int size = size_of(trace_, event.group, ranks_);
-      const bool alone = event.kind == Kind::collective && size < 2;
+      const bool alone = event.kind == TraceKind::collective && size < 2;
       alone_ += alone;
-      if (event.kind == Kind::join || alone || (event.kind == Kind::compute && op.duration == 0)) {
+      if (event.kind == TraceKind::join || alone ||
+          (event.kind == TraceKind::compute && op.duration == 0)) {
         streams.join(i, after.data(), after.size());
         continue;
       }
       op.label = names.label_of[event.name];
-      if (event.kind == Kind::compute) {
+      if (event.kind == TraceKind::compute) {
         streams.on_track(i, names.track_of[event.track], op, after.data(), after.size());
         continue;
       }
       op.count = sized(trace_, event, size).count;
-      if (event.kind == Kind::collective) {
+      if (event.kind == TraceKind::collective) {
         op.kind = Op::Kind::collective;
         op.func = event.func;
         op.peer = has_root(event.func) ? event.peer : 0;  // formats may name one for every call
         op.group = communicators_->kind(event.group);
         if (event.splits != kNoIndex) op.counts = counts_of_.at({event.group, order_.call[r][i]});
         const TraceEvent* const before = i > 0 ? &rank.events[i - 1] : nullptr;
-        if (before && before->with_next && before->kind == Kind::collective &&
+        if (before && before->with_next && before->kind == TraceKind::collective &&
             before->group == event.group && before->step == event.step)
           op.launch_index = 1;  // a mark for TraceStreams
         streams.on_communicator(i, op.group, out_.workload.group_names[op.group], op, after.data(),
                                 after.size());
         continue;
       }
-      op.kind = event.kind == Kind::send ? Op::Kind::send : Op::Kind::recv;
+      op.kind = event.kind == TraceKind::send ? Op::Kind::send : Op::Kind::recv;
       op.peer = offset(WorldRank(event.peer), rank.rank);
       op.within = Op::Within::unknown;
       const bool tagged = !tags_.of.empty() && !tags_.of[r].empty();
@@ -420,7 +419,8 @@ int ranks_named(const Trace& trace) {
   for (const TraceRank& rank : trace.given) {
     last = std::max(last, rank.rank.value());
     for (const TraceEvent& event : rank.events)
-      if (event.kind == Kind::send || event.kind == Kind::recv) last = std::max(last, event.peer);
+      if (event.kind == TraceKind::send || event.kind == TraceKind::recv)
+        last = std::max(last, event.peer);
   }
   for (const TraceGroup& group : trace.groups)
     for (const WorldRank member : group.members) last = std::max(last, member.value());
@@ -431,7 +431,7 @@ bool knows_ranks(const Trace& trace) {
   if (trace.ranks > 0 || trace.given.size() > 1) return true;
   return std::none_of(trace.given.front().events.begin(), trace.given.front().events.end(),
                       [&](const TraceEvent& event) {
-                        return event.kind == Kind::collective &&
+                        return event.kind == TraceKind::collective &&
                                size_of(trace, event.group, 0) == 0;
                       });
 }

@@ -51,6 +51,7 @@ struct TraceEvent {
   double flops = 0;                       // of a computation of unknown duration
   std::uint64_t position = 0;             // line, byte or number of the node in the file
 };
+using TraceKind = TraceEvent::Kind;
 
 struct TraceRank {
   WorldRank rank;

@@ -9,9 +9,9 @@
 namespace ghostrank {
 namespace {
 
-class Check {
+class CarryCheck {
  public:
-  Check(const Workload& workload, const Role& role, const std::string& source)
+  CarryCheck(const Workload& workload, const Role& role, const std::string& source)
       : workload_(workload), role_(role), source_(source) {}
 
   void run() const {
@@ -126,7 +126,7 @@ class Check {
 }  // namespace
 
 void check_carried(const Workload& workload, const std::string& source) {
-  for (const Role& role : workload.roles) Check(workload, role, source).run();
+  for (const Role& role : workload.roles) CarryCheck(workload, role, source).run();
 }
 
 }  // namespace ghostrank

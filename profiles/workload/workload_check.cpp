@@ -104,10 +104,10 @@ bool same_call(const Op& a, const Op& b) {
          a.floats == b.floats;
 }
 
-class Check {
+class WorkloadCheck {
  public:
-  Check(const Workload& workload, Parts parts, std::size_t iteration, std::size_t repetitions,
-        const std::string& source)
+  WorkloadCheck(const Workload& workload, Parts parts, std::size_t iteration,
+                std::size_t repetitions, const std::string& source)
       : workload_(workload), parts_(std::move(parts)), source_(source) {
     collect_patterns();
     std::vector<const Program*> programs;  // by role
@@ -468,11 +468,11 @@ class EventCheck {
 // Plays an iteration. Returns whether some body is repeated more often than it was played.
 bool check_iteration(const Workload& workload, std::size_t iteration, std::size_t repetitions,
                      const std::string& source) {
-  Check check(workload, whole_roles(workload), iteration, repetitions, source);
+  WorkloadCheck check(workload, whole_roles(workload), iteration, repetitions, source);
   if (!check.run()) {
     // A rank may wait for another of its role, which is further ahead.
     auto parts = cut_roles(workload, iteration);
-    if (!parts || !Check(workload, std::move(*parts), iteration, repetitions, source).run())
+    if (!parts || !WorkloadCheck(workload, std::move(*parts), iteration, repetitions, source).run())
       check.report_stuck();
   }
   return check.left_some();

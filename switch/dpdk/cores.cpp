@@ -11,7 +11,7 @@ namespace {
 
 // Most instructions of a round, enough for some hundreds of packets; and of one call of run(). The
 // core checks after every call whether frames still come.
-constexpr std::uint32_t kInstructions = 100'000, kBetweenLooks = 500;
+constexpr std::uint32_t kMostInstructions = 100'000, kBetweenLooks = 500;
 constexpr std::chrono::microseconds kPause{50};
 
 }  // namespace
@@ -71,7 +71,8 @@ void Cores::work(Core& core, const std::atomic<bool>& stop, int bell,
     {
       const std::lock_guard held(core.running);
       core.ports.look_again();
-      for (std::uint32_t run = 0; run < kInstructions && !core.ports.idle(); run += kBetweenLooks)
+      for (std::uint32_t run = 0; run < kMostInstructions && !core.ports.idle();
+           run += kBetweenLooks)
         core.pipeline.run(kBetweenLooks);
       if (core.ports.idle()) core.pipeline.drain();
       more = !frames.finished() || !core.ports.idle();

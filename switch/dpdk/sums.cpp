@@ -8,17 +8,16 @@
 namespace ghostrank::dpdk {
 namespace {
 
-using Words = std::vector<std::string>;
-using Code = std::vector<Words>;  // without labels
+using Instruction = std::vector<std::string>;  // its words
 
-Words words_of(const std::string& line) {
+Instruction instruction_in(const std::string& line) {
   std::istringstream in(line);
-  Words words;
+  Instruction words;
   for (std::string word; in >> word;) words.push_back(word);
   return words;
 }
 
-bool is(const Words& w, const char* op, std::size_t words) {
+bool is(const Instruction& w, const char* op, std::size_t words) {
   return w.size() == words && w[0] == op;  // a label adds words or comes first
 }
 
@@ -52,7 +51,7 @@ std::map<std::string, std::uint32_t> widths_of_registers(
   };
   for (const auto* list : lists_of(spec)) {
     for (const std::string& line : *list) {
-      Words w = words_of(line);
+      Instruction w = instruction_in(line);
       if (w.size() > 2 && w[1] == ":") w.erase(w.begin(), w.begin() + 2);
       if (is(w, "regrd", 4)) seen[w[2]].insert(width(w[1]));
       if (is(w, "regwr", 4)) seen[w[1]].insert(width(w[3]));
@@ -76,8 +75,8 @@ struct Facts {
 std::vector<std::string> shortened(const std::vector<std::string>& list, std::size_t at,
                                    const Facts& facts, std::string& carrier) {
   if (at + 2 >= list.size()) return {};
-  const Words read = words_of(list[at]), add = words_of(list[at + 1]),
-              write = words_of(list[at + 2]);
+  const Instruction read = instruction_in(list[at]), add = instruction_in(list[at + 1]),
+                    write = instruction_in(list[at + 2]);
   if (!is(read, "regrd", 4) || !is(add, "add", 3) || !is(write, "regwr", 4)) return {};
   const std::string &t = read[1], &r = read[2], &i = read[3];
   const auto width = facts.registers.find(r);
@@ -118,7 +117,7 @@ std::vector<std::string> shorten(const std::vector<std::string>& list, const Fac
 bool reads_more_than_it_says(Spec& spec) {
   for (const auto* list : lists_of(spec)) {
     for (const std::string& line : *list) {
-      for (const std::string& word : words_of(line)) {
+      for (const std::string& word : instruction_in(line)) {
         if (word == "hash" || word == "learn" || word == "extern" || word == "selector")
           return true;
       }
@@ -134,7 +133,7 @@ bool read_unwritten(Spec& spec, const std::string& field) {
   for (const auto* list : lists_of(spec)) {
     bool written = false;
     for (const std::string& line : *list) {
-      Words w = words_of(line);
+      Instruction w = instruction_in(line);
       if (w.size() > 2 && w[1] == ":") {
         written = false;
         w.erase(w.begin(), w.begin() + 2);

@@ -11,7 +11,7 @@ constexpr std::size_t kRoundAt = kUdpHeaderBytes, kIndexAt = kRoundAt + 4, kNext
 constexpr std::array kSizes{0, 32, 64, 256};
 
 // `known_by`: offset of the UDP port that identifies the packets.
-Kind parse_by(std::size_t known_by, std::span<const std::byte> frame, Packet& packet) {
+Kind parse_sparse_by(std::size_t known_by, std::span<const std::byte> frame, Packet& packet) {
   const std::byte* f = frame.data();
   if (!holds_udp(frame) || load16(f + known_by) != kSparsePort) return Kind::other;
   const auto size = std::ranges::find_if(
@@ -32,11 +32,11 @@ Kind parse_by(std::size_t known_by, std::span<const std::byte> frame, Packet& pa
 }  // namespace
 
 Kind parse_sparse(std::span<const std::byte> frame, Packet& packet) {
-  return parse_by(kUdpAt + 2, frame, packet);
+  return parse_sparse_by(kUdpAt + 2, frame, packet);
 }
 
 Kind parse_sparse_result(std::span<const std::byte> frame, Packet& packet) {
-  return parse_by(kUdpAt, frame, packet);
+  return parse_sparse_by(kUdpAt, frame, packet);
 }
 
 void write_sparse_header(const Packet& packet, std::byte* f) {

@@ -3,14 +3,10 @@
 #include <set>
 
 #include "collectives/check/agents/world.h"
+#include "collectives/check/str.h"
 #include "collectives/wire_format.h"
 
 namespace ghostrank::checking {
-namespace {
-
-std::string str(std::uint64_t n) { return std::to_string(n); }
-
-}  // namespace
 
 void AgentWorld::check_note(std::span<const GroupParty> to, const Note& note,
                             Carriage carriage) const {

@@ -5,10 +5,10 @@
 #include <map>
 #include <utility>
 
+#include "collectives/check/str.h"
+
 namespace ghostrank::checking {
 namespace {
-
-std::string str(std::uint64_t n) { return std::to_string(n); }
 
 std::string_view word_for(Carriage carriage) {
   return carriage == Carriage::packet ? "packets" : "reliable notes";

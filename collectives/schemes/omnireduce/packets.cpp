@@ -36,9 +36,9 @@ struct Wanted {
 };
 constexpr std::size_t kMostWanted = kMostWords / sizeof(Wanted);  // of a note
 
-class Member final : public Agent {
+class PacketMember final : public Agent {
  public:
-  Member(const Setup& setup, GroupRank self)
+  PacketMember(const Setup& setup, GroupRank self)
       : setup_(setup),
         self_(self),
         walk_(setup.shape()),
@@ -272,7 +272,7 @@ class Member final : public Agent {
 }  // namespace
 
 std::unique_ptr<Agent> packet_member(const Setup& setup, GroupRank self) {
-  return std::make_unique<Member>(setup, self);
+  return std::make_unique<PacketMember>(setup, self);
 }
 
 }  // namespace ghostrank::omnireduce

@@ -48,15 +48,16 @@ Note block_in(const Note& note, std::size_t i, int block) {
   return part;
 }
 
-bool well_formed(const Note& note, const Setup& setup) {
+// Whether a note can be a Message.
+bool is_message(const Note& note, const Setup& setup) {
   return note.words.size() % 4 == 0 &&
          note.words.size() / 4 <= static_cast<std::size_t>(setup.options.columns) &&
          note.elements == note.words.size() / 4 * setup.options.block;
 }
 
-class Member final : public Agent {
+class ReliableMember final : public Agent {
  public:
-  explicit Member(const Setup& setup) : setup_(setup), walk_(setup.shape()) {}
+  explicit ReliableMember(const Setup& setup) : setup_(setup), walk_(setup.shape()) {}
 
   void on_call(Io& io, const Call& call) override {
     calls_.push_back(call);
@@ -64,7 +65,7 @@ class Member final : public Agent {
   }
 
   void on_note(Io& io, GroupParty from, const Note& sums) override {
-    if (calls_.empty() || sums.call != call().number || !well_formed(sums, setup_)) return;
+    if (calls_.empty() || sums.call != call().number || !is_message(sums, setup_)) return;
     const int slot = setup_.slot_of(from, sums.index);
     Tensor& tensor = io.tensor(call().number);
     bool owes = false;
@@ -135,13 +136,13 @@ class Member final : public Agent {
   Message message_;
 };
 
-class Aggregator final : public Agent {
+class ReliableAggregator final : public Agent {
  public:
-  explicit Aggregator(const Setup& setup)
+  explicit ReliableAggregator(const Setup& setup)
       : setup_(setup), shape_(setup.shape()), cost_(setup), slots_(setup.options.slots) {}
 
   void on_note(Io& io, GroupParty from, const Note& note) override {
-    if (from >= setup_.ranks || note.index >= slots_.size() || !well_formed(note, setup_)) return;
+    if (from >= setup_.ranks || note.index >= slots_.size() || !is_message(note, setup_)) return;
     Slot& slot = slots_[note.index];
     if (slot.open == 0) begin(slot, note);
     cost_.begin(io, note.index, note.type);
@@ -254,10 +255,10 @@ class Aggregator final : public Agent {
 }  // namespace
 
 std::unique_ptr<Agent> reliable_member(const Setup& setup) {
-  return std::make_unique<Member>(setup);
+  return std::make_unique<ReliableMember>(setup);
 }
 std::unique_ptr<Agent> reliable_aggregator(const Setup& setup) {
-  return std::make_unique<Aggregator>(setup);
+  return std::make_unique<ReliableAggregator>(setup);
 }
 
 }  // namespace ghostrank::omnireduce

@@ -6,9 +6,9 @@
 namespace ghostrank::omnireduce {
 namespace {
 
-class Aggregator final : public Agent {
+class PacketAggregator final : public Agent {
  public:
-  explicit Aggregator(const Setup& setup)
+  explicit PacketAggregator(const Setup& setup)
       : setup_(setup),
         cost_(setup),
         rounds_(setup.options.slots, setup.ranks),
@@ -53,7 +53,7 @@ class Aggregator final : public Agent {
 }  // namespace
 
 std::unique_ptr<Agent> packet_aggregator(const Setup& setup) {
-  return std::make_unique<Aggregator>(setup);
+  return std::make_unique<PacketAggregator>(setup);
 }
 
 }  // namespace ghostrank::omnireduce

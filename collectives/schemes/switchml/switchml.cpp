@@ -43,7 +43,7 @@ constexpr std::array<std::byte, 6> kGreetingWords{std::byte{0xff}, std::byte{0xf
                                                   std::byte{0xff}};
 
 // Packets of a call between a worker, or a rack's switch, and the switch above it.
-struct Packets {
+struct CallPackets {
   std::uint64_t all = 0, full_up = 0, full_down = 0;
 };
 
@@ -168,7 +168,7 @@ class SwitchMl final : public MemberEnds {
   void add_pair(std::vector<Edge>& edges, GroupParty lower, GroupParty upper, const Call& call,
                 const RailShare& share, const Alone& alone) const {
     const std::uint64_t chunks = share.chunks();
-    Packets p{packets_of(call, share), chunks + alone.zeros, alone.chunks + alone.zeros};
+    CallPackets p{packets_of(call, share), chunks + alone.zeros, alone.chunks + alone.zeros};
     if (share.reach() == Reach::everyone) p.full_up = p.full_down = p.all;
     if (share.reach() == Reach::from_one) p = {p.all, alone.chunks, chunks - alone.chunks};
     const auto bytes = [&](std::uint64_t full) {

@@ -2,13 +2,11 @@
 
 #include <initializer_list>
 
+#include "profiles/device/kernels/element_bytes.h"
+#include "profiles/real.h"
+
 namespace ghostrank {
 namespace {
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
-
-constexpr double kMaskByte = 1;  // of dropout, per element
-constexpr double kFloat = 4;     // bytes; rotary positions and the loss compute in float32
 
 class EagerWriter {
  public:

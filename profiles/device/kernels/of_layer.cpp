@@ -1,12 +1,11 @@
 #include "profiles/device/kernels/of_layer.h"
 
+#include "profiles/device/kernels/element_bytes.h"
+#include "profiles/real.h"
+
 namespace ghostrank {
 namespace {
 
-double real(std::uint64_t n) { return static_cast<double>(n); }
-
-constexpr double kMaskByte = 1;  // of dropout, per element
-constexpr double kFloat = 4;     // bytes; softmax and loss compute in float32
 constexpr double kMatrices = 4;  // the fused softmax takes score matrices in batches of so many
 
 class LayerWriter {

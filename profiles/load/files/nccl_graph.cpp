@@ -23,7 +23,7 @@ constexpr int kMaxChannels = 64, kMaxGpus = 1024;
 constexpr std::array<std::string_view, 9> kPathTypes{"LOC", "NVL", "NVB", "PIX", "PXB",
                                                      "P2C", "PXN", "PHB", "SYS"};
 
-struct Reader : NcclXml {
+struct GraphReader : NcclXml {
   int path_type(const XMLElement& e, const char* name) const {
     const std::string text = attribute(e, name);
     const auto at = std::find(kPathTypes.begin(), kPathTypes.end(), text);
@@ -47,7 +47,7 @@ struct RawGraph {
   std::vector<RawChannel> channels;
 };
 
-RawChannel read_channel(const Reader& in, const XMLElement& e) {
+RawChannel read_channel(const GraphReader& in, const XMLElement& e) {
   RawChannel channel;
   channel.line = e.GetLineNum();
   for (auto* child = e.FirstChildElement(); child; child = child->NextSiblingElement()) {
@@ -70,7 +70,7 @@ RawChannel read_channel(const Reader& in, const XMLElement& e) {
   return channel;
 }
 
-RawGraph read_graph(const Reader& in, const XMLElement& e) {
+RawGraph read_graph(const GraphReader& in, const XMLElement& e) {
   RawGraph graph;
   graph.element = &e;
   graph.pattern = static_cast<int>(in.integer(e, "pattern", 1, 6));
@@ -108,7 +108,7 @@ int index_of(const std::set<std::int64_t>& numbers, std::int64_t number) {
   return static_cast<int>(std::distance(numbers.begin(), numbers.find(number)));
 }
 
-NcclGraph make_graph(const Reader& in, const RawGraph& raw, const std::set<std::int64_t>& gpus,
+NcclGraph make_graph(const GraphReader& in, const RawGraph& raw, const std::set<std::int64_t>& gpus,
                      const std::set<std::int64_t>& nics, bool hopper) {
   NcclGraph graph;
   graph.links = raw.links;
@@ -129,7 +129,7 @@ NcclGraph make_graph(const Reader& in, const RawGraph& raw, const std::set<std::
   return graph;
 }
 
-std::vector<NcclHead> make_heads(const Reader& in, const RawGraph& raw,
+std::vector<NcclHead> make_heads(const GraphReader& in, const RawGraph& raw,
                                  const std::set<std::int64_t>& gpus,
                                  const std::set<std::int64_t>& nics) {
   std::vector<NcclHead> heads;
@@ -149,7 +149,7 @@ struct RawGraphs {
   RawGraph ring, tree, nvls;
 };
 
-RawGraphs read_graphs(const Reader& in, const XMLElement& root) {
+RawGraphs read_graphs(const GraphReader& in, const XMLElement& root) {
   RawGraphs graphs;
   std::set<std::int64_t> ids;
   for (auto* e = root.FirstChildElement(); e; e = e->NextSiblingElement()) {
@@ -186,7 +186,8 @@ NcclNode::Tree tree_of(int pattern) {
 
 std::shared_ptr<const NcclGraphs> parse_nccl_graphs(std::string_view text,
                                                     const std::string& file) {
-  const Reader in{{file, "give the file that NCCL_GRAPH_DUMP_FILE or NCCL_TOPO_DUMP_FILE wrote"}};
+  const GraphReader in{
+      {file, "give the file that NCCL_GRAPH_DUMP_FILE or NCCL_TOPO_DUMP_FILE wrote"}};
   if (text.size() > kMaxGraphBytes) in.fail_at(1, "the file is larger than 1 MiB");
   tinyxml2::XMLDocument document;
   const XMLElement& root = in.parse(document, text, "graphs");

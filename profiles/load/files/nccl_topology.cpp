@@ -44,9 +44,9 @@ int broadcom_generation(std::uint64_t id, int level) {
   return 0;
 }
 
-class Reader {
+class MachineReader {
  public:
-  explicit Reader(const std::string& file)
+  explicit MachineReader(const std::string& file)
       : in_{file, "give the file that NCCL_TOPO_DUMP_FILE wrote"} {}
 
   NcclMachine read(std::string_view text);
@@ -84,7 +84,7 @@ class Reader {
   bool has_cpu_ = false;
 };
 
-NcclMachine::Uplink Reader::uplink(const Element& pci, NcclMachine::Uplink above) const {
+NcclMachine::Uplink MachineReader::uplink(const Element& pci, NcclMachine::Uplink above) const {
   // NCCL writes an empty width for a device that /sys does not have.
   const char* lanes = pci.Attribute("link_width");
   std::int64_t width = lanes && *lanes ? in_.integer(pci, "link_width", 0, 64) : 0;
@@ -100,7 +100,7 @@ NcclMachine::Uplink Reader::uplink(const Element& pci, NcclMachine::Uplink above
   return above;
 }
 
-void Reader::read_cpu(const Element& e) {
+void MachineReader::read_cpu(const Element& e) {
   if (machine_.cpus.size() == kMostCpus) in_.fail_at(e.GetLineNum(), "there are over 16 CPUs");
   if (const char* host = e.Attribute("host_hash")) hosts_.insert(host);
   if (hosts_.size() > 1) refuse(e, "a system of several hosts");
@@ -130,7 +130,7 @@ void Reader::read_cpu(const Element& e) {
   }
 }
 
-void Reader::read_pci(const Element& e, NcclMachine::Uplink above, int depth) {
+void MachineReader::read_pci(const Element& e, NcclMachine::Uplink above, int depth) {
   if (depth > kMostDepth) in_.fail_at(e.GetLineNum(), "PCI devices are nested too deeply");
   const NcclMachine::Uplink up = uplink(e, above);
   const Element* gpu = e.FirstChildElement("gpu");
@@ -140,7 +140,7 @@ void Reader::read_pci(const Element& e, NcclMachine::Uplink above, int depth) {
   if (!gpu && !nic) read_bridge(e, up, depth);
 }
 
-void Reader::read_bridge(const Element& e, NcclMachine::Uplink up, int depth) {
+void MachineReader::read_bridge(const Element& e, NcclMachine::Uplink up, int depth) {
   if (e.FirstChildElement("pcilink")) refuse(e, "a link between PCIe switches");
   if (!e.FirstChildElement("pci")) return;
   std::uint64_t id = 0;
@@ -160,7 +160,8 @@ void Reader::read_bridge(const Element& e, NcclMachine::Uplink up, int depth) {
     read_pci(*child, up, depth + 1);
 }
 
-void Reader::read_gpu(const Element& gpu, const Element& pci, const NcclMachine::Uplink& up) {
+void MachineReader::read_gpu(const Element& gpu, const Element& pci,
+                             const NcclMachine::Uplink& up) {
   const auto dev = static_cast<int>(in_.integer(gpu, "dev", 0, kMostDevices - 1));
   const auto sm = static_cast<int>(in_.integer(gpu, "sm", 10, 999));
   if (gpus_.empty()) machine_.compute_capability = sm;
@@ -183,7 +184,7 @@ void Reader::read_gpu(const Element& gpu, const Element& pci, const NcclMachine:
     in_.fail_at(gpu.GetLineNum(), "there are two GPUs with dev " + std::to_string(dev));
 }
 
-void Reader::read_nics(const Element& nic, const NcclMachine::Uplink& up) {
+void MachineReader::read_nics(const Element& nic, const NcclMachine::Uplink& up) {
   for (auto* e = nic.FirstChildElement("net"); e; e = e->NextSiblingElement("net")) {
     if (!e->Attribute("dev")) continue;  // NCCL leaves it out, too
     const auto dev = static_cast<int>(in_.integer(*e, "dev", 0, kMostDevices - 1));
@@ -201,7 +202,7 @@ void Reader::read_nics(const Element& nic, const NcclMachine::Uplink& up) {
   }
 }
 
-void Reader::finish(const Element& root) {
+void MachineReader::finish(const Element& root) {
   const auto demand_all = [&](const auto& devices, const char* what) {
     if (!devices.empty() && devices.rbegin()->first + 1 != static_cast<int>(devices.size()))
       in_.fail_at(root.GetLineNum(), std::string("the ") + what +
@@ -234,7 +235,7 @@ void Reader::finish(const Element& root) {
   for (const auto& [dev, nic] : nics_) machine_.nics.push_back(nic);
 }
 
-NcclMachine Reader::read(std::string_view text) {
+NcclMachine MachineReader::read(std::string_view text) {
   if (text.size() > kMaxGraphBytes) in_.fail_at(1, "the file is larger than 1 MiB");
   tinyxml2::XMLDocument document;
   const Element& root = in_.parse(document, text, "system");
@@ -262,7 +263,7 @@ bool is_nccl_topology_text(std::string_view text) {
 
 std::shared_ptr<const NcclMachine> parse_nccl_topology(std::string_view text,
                                                        const std::string& file) {
-  return std::make_shared<const NcclMachine>(Reader(file).read(text));
+  return std::make_shared<const NcclMachine>(MachineReader(file).read(text));
 }
 
 }  // namespace ghostrank

@@ -20,9 +20,9 @@ std::string name_of(Nic nic, const ClusterSpec& cluster) {
          std::to_string(nic.value() % cluster.nics_per_node);
 }
 
-class Reader {
+class RatesReader {
  public:
-  Reader(CsvTable table, const ClusterSpec& cluster)
+  RatesReader(CsvTable table, const ClusterSpec& cluster)
       : cluster_(cluster),
         table_(std::move(table)),
         servers_(cluster.rank_nodes() * cluster.nics_per_node),
@@ -132,7 +132,7 @@ class Reader {
 
 NicRates parse_nic_rates(std::string_view text, const std::string& path,
                          const ClusterSpec& cluster) {
-  return Reader(parse_csv(text, path, "seconds,rate"), cluster).read();
+  return RatesReader(parse_csv(text, path, "seconds,rate"), cluster).read();
 }
 
 std::shared_ptr<const NicRates> read_nic_rates(const Setting& file, const std::string& near,

@@ -21,7 +21,7 @@ struct Wanted {
   int ranks = 0;
 };
 
-constexpr const char* kForm =
+constexpr const char* kTraceForm =
     "write a path, a list of paths, or {files: PATH, format: NAME, ranks: N}";
 
 void add_files(YamlValue& value, Wanted& out) {
@@ -30,10 +30,10 @@ void add_files(YamlValue& value, Wanted& out) {
     return;
   }
   if (!value.is_list() || value.children.empty())
-    fail(value.mark, "trace: " + description(value) + " names no files; " + kForm);
+    fail(value.mark, "trace: " + description(value) + " names no files; " + kTraceForm);
   for (YamlValue& child : value.children) {
     if (!child.is_scalar())
-      fail(child.mark, "trace: " + description(child) + " is no path; " + kForm);
+      fail(child.mark, "trace: " + description(child) + " is no path; " + kTraceForm);
     out.files.push_back(&child);
   }
 }
@@ -55,10 +55,10 @@ Wanted wanted_in(YamlValue& value) {
         fail(child.mark, "trace.ranks: " + description(child) + " is no number of ranks");
       out.ranks = static_cast<int>(*ranks);
     } else {
-      fail(child.key_mark, "trace: unknown key " + quote(child.key) + "; " + kForm);
+      fail(child.key_mark, "trace: unknown key " + quote(child.key) + "; " + kTraceForm);
     }
   }
-  if (out.files.empty()) fail(value.mark, std::string("trace: no files; ") + kForm);
+  if (out.files.empty()) fail(value.mark, std::string("trace: no files; ") + kTraceForm);
   return out;
 }
 

@@ -9,12 +9,11 @@
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/background/pattern.h"
 #include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/shared/round_up.h"
 #include "profiles/planners/torchrec.h"
 
 namespace ghostrank {
 namespace {
-
-std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 // Bytes per parameter of Megatron and ZeRO: the fp32 weight, the optimizer's moments and, if the
 // parameters' type is not fp32, the weight in that type.

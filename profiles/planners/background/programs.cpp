@@ -9,6 +9,7 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/planners/background/pattern.h"
+#include "profiles/planners/shared/round_up.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
@@ -16,8 +17,6 @@ namespace {
 
 constexpr std::uint64_t kMostChunks = 100'000;  // of a rank in one step
 constexpr double kLongestStep = 24 * 3600;      // seconds; clocks count picoseconds in 64 bits
-
-std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 // Bytes of the first `parts` of `over` parts.
 std::uint64_t bytes_until(std::uint64_t bytes, int parts, int over) {

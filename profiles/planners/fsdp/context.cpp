@@ -10,13 +10,11 @@
 // and return home after the last block. Blocks take equal time because of head-and-tail balancing.
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/layers.h"
+#include "profiles/planners/shared/two_streams.h"
+#include "profiles/real.h"
 
 namespace ghostrank {
 namespace {
-
-constexpr std::size_t kCompute = 0;
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 // Width of the scores' product with a head's keys plus that with its values.
 double scores_width(const Transformer& model) {

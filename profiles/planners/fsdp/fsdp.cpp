@@ -14,12 +14,12 @@
 #include "profiles/planners/pipeline/streams.h"
 #include "profiles/planners/shared/data_parallel.h"
 #include "profiles/planners/shared/tied_table.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kComm = 1;
 constexpr double kStored = 4;             // bytes of a shard's element
 constexpr std::size_t kChunksAtOnce = 3;  // chunks whose parameters torch's pipeline runtime keeps
 

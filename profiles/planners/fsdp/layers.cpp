@@ -1,11 +1,10 @@
 #include "profiles/planners/fsdp/layers.h"
 
 #include "profiles/model/model.h"
+#include "profiles/planners/shared/two_streams.h"
 
 namespace ghostrank {
 namespace {
-
-constexpr std::size_t kCompute = 0;
 
 Picoseconds part(Picoseconds time, double share) {
   return static_cast<Picoseconds>(static_cast<double>(time) * share);

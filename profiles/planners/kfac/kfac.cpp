@@ -13,12 +13,13 @@
 #include "profiles/planners/memory_check.h"
 #include "profiles/planners/schedulers/fusion.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kComm = 1, kHost = 2;
+constexpr std::size_t kHost = 2;
 
 struct Plan {
   const JobSpec& spec;

@@ -11,7 +11,7 @@ namespace ghostrank {
 namespace {
 
 // A step of a ring launches all kernels, each on a part of the keys.
-GpuWork part_of(const GpuWork& work, int ranks) { return {work.time / ranks, work.launching}; }
+GpuWork ring_step_of(const GpuWork& work, int ranks) { return {work.time / ranks, work.launching}; }
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void PassWriter::await_ring() {
 void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) {
   for (int step = 0; step < ranks; ++step) {
     if (step + 1 < ranks) ring_step(group, ranks, kv_label_, k_elements_ + v_elements_);
-    compute(half.label, part_of(half.core.forward, ranks));
+    compute(half.label, ring_step_of(half.core.forward, ranks));
     await_ring();
   }
 }
@@ -47,7 +47,7 @@ void PassWriter::ring_backward(std::uint16_t group, int ranks, const Half& half)
   for (int step = 0; step < ranks; ++step) {
     const bool alone = step == 0 || step + 1 == ranks;
     ring_step(group, ranks, step == 0 ? kv_label_ : dkv_label_, alone ? kv : 2 * kv);
-    compute(half.label, part_of(half.core.input, ranks));
+    compute(half.label, ring_step_of(half.core.input, ranks));
     await_ring();
   }
 }

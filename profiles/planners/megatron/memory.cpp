@@ -5,11 +5,10 @@
 
 #include "profiles/planners/megatron/routing.h"
 #include "profiles/planners/pipeline/memory.h"
+#include "profiles/real.h"
 
 namespace ghostrank {
 namespace {
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 // Sizes of a layer's tensors on one rank, in bytes.
 class Activations {

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "profiles/device/compute.h"
+#include "profiles/real.h"
 
 namespace ghostrank {
 namespace {
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 class Registration {
  public:

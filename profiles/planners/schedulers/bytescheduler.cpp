@@ -11,12 +11,13 @@
 
 #include "profiles/error.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kComm = 1, kHost = 2;
+constexpr std::size_t kHost = 2;
 // To finish a tensor, and for each tensor among which it is looked up by name: the authors' code
 // for SGD, run by CPython 3.11 on a Xeon with a Horovod that answers at once.
 constexpr Picoseconds kFinish = 13 * kPicosPerMicro, kLookup = kPicosPerMicro * 2 / 5;
@@ -75,7 +76,7 @@ struct Call {
   std::uint64_t numel = 0;
 };
 
-struct Plan {
+struct PartitionPlan {
   std::vector<Module> modules;
   std::vector<Call> calls;
   DataType gradients;
@@ -99,7 +100,7 @@ std::vector<Call> calls_of(const std::vector<Partition>& order, const PartitionR
 
 // By module: whether its first partition to go waits for its backward. It need not if an earlier
 // partition has waited for the backward of a module nearer to the input, which ends later.
-std::vector<bool> awaited_backwards(const Plan& plan) {
+std::vector<bool> awaited_backwards(const PartitionPlan& plan) {
   std::vector<bool> out(plan.modules.size());
   std::size_t reached = plan.modules.size();
   for (const Call& call : plan.calls)
@@ -113,14 +114,14 @@ std::vector<bool> awaited_backwards(const Plan& plan) {
 
 // What the host's poller does when a call has ended. On ranks but the first it walks backward
 // through the call's tensors, so the front of the model is ready last.
-void finish(const Plan& plan, const Call& call, ProgramBuilder& out) {
+void finish(const PartitionPlan& plan, const Call& call, ProgramBuilder& out) {
   const auto tensors = std::count_if(call.partitions.begin(), call.partitions.end(),
                                      [](const Partition& one) { return one.ends_tensor; });
   out.after(kHost, kComm);
   out.compute(kHost, "finish tensors", tensors * plan.finish);
 }
 
-Program iteration(const Plan& plan, bool inherits) {
+Program iteration(const PartitionPlan& plan, bool inherits) {
   std::vector<std::string> streams{"compute", "comm"};
   if (plan.after_backward) streams.emplace_back("host");
   ProgramBuilder out(streams);
@@ -219,7 +220,7 @@ Workload plan_bytescheduler(const JobSpec& spec) {
                 std::to_string(kMostPartitions) +
                 " are played; use a larger parallel.partition_bytes");
   const bool after_backward = spec.parallel.launch == Launch::after_backward;
-  Plan plan{
+  PartitionPlan plan{
       modules_of(*spec.model, step_times(spec)), {}, spec.precision.gradients, after_backward};
   if (after_backward) {
     plan.until_cycle = static_cast<Picoseconds>(

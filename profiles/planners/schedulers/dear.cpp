@@ -8,16 +8,17 @@
 #include "profiles/planners/schedulers/fusion.h"
 #include "profiles/planners/schedulers/modules.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kScatter = 1, kGather = 2;
+constexpr std::size_t kScatter = 1, kGather = 2;
 constexpr std::uint16_t kGatherers = kDataParallel + 1;
 constexpr double kMebibyte = 1 << 20;
 
-struct Plan {
+struct DearPlan {
   std::vector<Module> modules;
   std::vector<FusedGroup> groups;
   DataType gradients;
@@ -57,7 +58,7 @@ std::vector<FusedGroup> groups_of(const JobSpec& spec, const std::vector<Module>
                       parallel.threshold_mb * kMebibyte);
 }
 
-void first_half(ProgramBuilder& out, const Plan& plan, std::size_t g) {
+void first_half(ProgramBuilder& out, const DearPlan& plan, std::size_t g) {
   if (plan.reduce)
     out.collective(kScatter, "reduce " + std::to_string(g), Func::reduce, kDataParallel,
                    plan.gradients, plan.groups[g].numel, 0, g + 1);
@@ -66,7 +67,7 @@ void first_half(ProgramBuilder& out, const Plan& plan, std::size_t g) {
                    kDataParallel, plan.gradients, plan.padded(g) / plan.ranks, 0, g + 1);
 }
 
-void second_half(ProgramBuilder& out, const Plan& plan, std::size_t g) {
+void second_half(ProgramBuilder& out, const DearPlan& plan, std::size_t g) {
   if (plan.reduce)
     out.collective(kGather, "broadcast " + std::to_string(g), Func::broadcast, kGatherers,
                    plan.gradients, plan.groups[g].numel);
@@ -76,7 +77,7 @@ void second_half(ProgramBuilder& out, const Plan& plan, std::size_t g) {
 }
 
 // Only modules with parameters wait for a gather, or have gradients to scatter.
-void forward(ProgramBuilder& out, const Plan& plan, bool gathers, std::uint32_t gathered) {
+void forward(ProgramBuilder& out, const DearPlan& plan, bool gathers, std::uint32_t gathered) {
   std::size_t g = 0;  // the next group
   for (std::size_t m = 0; m < plan.modules.size(); ++m) {
     const Module& module = plan.modules[m];
@@ -95,7 +96,7 @@ void forward(ProgramBuilder& out, const Plan& plan, bool gathers, std::uint32_t 
   }
 }
 
-void backward(ProgramBuilder& out, const Plan& plan) {
+void backward(ProgramBuilder& out, const DearPlan& plan) {
   std::size_t g = plan.groups.size();  // groups before it are to be scattered
   for (std::size_t m = plan.modules.size(); m-- > 0;) {
     out.compute(kCompute, "backward " + plan.modules[m].name, plan.modules[m].backward);
@@ -105,7 +106,7 @@ void backward(ProgramBuilder& out, const Plan& plan) {
   }
 }
 
-Program iteration(const Plan& plan, bool gathers) {
+Program iteration(const DearPlan& plan, bool gathers) {
   ProgramBuilder out({"compute", "reduce_scatter", "all_gather"});
   out.outlives(kGather);
   const std::uint32_t gathered = out.carried_event();
@@ -122,11 +123,11 @@ Program iteration(const Plan& plan, bool gathers) {
 
 Workload plan_dear(const JobSpec& spec) {
   check_data_parallel(spec);
-  Plan plan{modules_of(*spec.model, step_times(spec)),
-            {},
-            spec.precision.gradients,
-            static_cast<std::uint64_t>(spec.cluster.gpus()),
-            spec.parallel.decouple_reduce};
+  DearPlan plan{modules_of(*spec.model, step_times(spec)),
+                {},
+                spec.precision.gradients,
+                static_cast<std::uint64_t>(spec.cluster.gpus()),
+                spec.parallel.decouple_reduce};
   plan.groups = groups_of(spec, plan.modules);
   Workload workload =
       data_parallel_workload(spec, {"dear", {iteration(plan, false), iteration(plan, true)}});

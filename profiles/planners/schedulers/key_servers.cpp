@@ -5,12 +5,11 @@
 
 #include "profiles/planners/schedulers/modules.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
-
-constexpr std::size_t kCompute = 0, kComm = 1;
 
 Program iteration(const JobSpec& spec, const std::vector<Module>& modules, Picoseconds optimizer) {
   ProgramBuilder out({"compute", "comm"});

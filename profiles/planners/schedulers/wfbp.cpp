@@ -6,12 +6,11 @@
 #include "profiles/planners/schedulers/fusion.h"
 #include "profiles/planners/schedulers/modules.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/two_streams.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
 namespace {
-
-constexpr std::size_t kCompute = 0, kComm = 1;
 
 std::vector<FusedGroup> calls_of(const JobSpec& spec, const std::vector<ReadyTensor>& tensors) {
   if (spec.parallel.framework == Framework::mgwfbp)

@@ -20,12 +20,12 @@
 namespace ghostrank {
 namespace {
 
-struct Call {
+struct CallName {
   std::string_view name;
   TraceEvent::Kind kind;
   Func func;
 };
-constexpr Call kCalls[] = {
+constexpr CallName kCallNames[] = {
     {"all_reduce", TraceEvent::Kind::collective, Func::all_reduce},
     {"broadcast", TraceEvent::Kind::collective, Func::broadcast},
     {"reduce", TraceEvent::Kind::collective, Func::reduce},
@@ -61,9 +61,9 @@ struct Section {
   std::map<std::string, std::size_t> column;
 };
 
-class Importer {
+class AicbImporter {
  public:
-  Importer(const std::string& path, int ranks, Trace& trace)
+  AicbImporter(const std::string& path, int ranks, Trace& trace)
       : path_(path), world_(ranks), trace_(trace) {}
 
   void run() {
@@ -214,8 +214,8 @@ class Importer {
     std::vector<std::uint32_t> after;
     for (const auto& [line, row] : section.rows) {
       const std::string name = after_dot(field(section, row, "comm_type"));
-      const Call* call = nullptr;
-      for (const Call& one : kCalls)
+      const CallName* call = nullptr;
+      for (const CallName& one : kCallNames)
         if (one.name == name) call = &one;
       if (!call) fail(line, quote(field(section, row, "comm_type")) + " is no call of AICB");
       ++trace_.used;
@@ -297,7 +297,7 @@ Trace import_aicb(const std::vector<std::string>& files, int ranks) {
   if (files.size() != 1)
     throw Error(files[1] + ": a second log of AICB; one file describes all ranks");
   Trace trace;
-  Importer(files.front(), ranks, trace).run();
+  AicbImporter(files.front(), ranks, trace).run();
   return trace;
 }
 

@@ -30,10 +30,10 @@ constexpr CommType kCommTypes[] = {{Func::all_reduce, false},     {Func::reduce,
                                    {Func::all_to_all, false},     {Func::reduce_scatter, false},
                                    {Func::reduce_scatter, false}, {Func::barrier, false}};
 
-constexpr std::int64_t kBarrier = 9;
+constexpr std::int64_t kBarrierType = 9;
 
 // PREFIX.RANK.et; also .et.gz.
-std::optional<int> rank_in_name(const std::string& path) {
+std::optional<int> rank_in_extension(const std::string& path) {
   std::filesystem::path name = std::filesystem::path(path).filename();
   if (name.extension() == ".gz") name = name.stem();
   if (name.extension() == ".et") name = name.stem();
@@ -43,9 +43,9 @@ std::optional<int> rank_in_name(const std::string& path) {
   return static_cast<int>(*rank);
 }
 
-class Importer {
+class ChakraImporter {
  public:
-  explicit Importer(Trace& trace) : trace_(trace) {}
+  explicit ChakraImporter(Trace& trace) : trace_(trace) {}
 
   // {"0": [0, 1], "pp_1": [2, 3]}
   void read_groups(const std::string& path) {
@@ -223,7 +223,7 @@ class Importer {
       return compute(node, event);
     }
     const bool barrier = node.type == ChakraNode::coll && (node.has & ChakraNode::comm_type) &&
-                         node.values[0] == kBarrier;
+                         node.values[0] == kBarrierType;
     if (!(node.has & ChakraNode::comm_size) && !barrier)
       fail(node, "communication without comm_size");
     event.stated =
@@ -349,14 +349,14 @@ Trace import_chakra(const std::vector<std::string>& files, int) {
   trace.format = "chakra";
   trace.unit = "microseconds; every rank has a clock of its own";
   trace.position_unit = "node";
-  Importer importer(trace);
+  ChakraImporter importer(trace);
   std::vector<std::pair<int, std::string>> ranks;
   for (const std::string& file : files) {
     if (trace_head(file, 1) == "{") {
       importer.read_groups(file);
       continue;
     }
-    const auto rank = rank_in_name(file);
+    const auto rank = rank_in_extension(file);
     if (!rank && files.size() > 1)
       throw Error(file + ": which rank's trace is this? name the files PREFIX.RANK.et");
     ranks.emplace_back(rank.value_or(0), file);

@@ -21,9 +21,9 @@ constexpr std::uint32_t kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5;
 // Field numbers of et_def.proto.
 constexpr std::uint32_t kLastNodeField = 10;
 
-class Reader {
+class ChakraReader {
  public:
-  Reader(const std::string& text, const std::string& path) : text_(text), path_(path) {}
+  ChakraReader(const std::string& text, const std::string& path) : text_(text), path_(path) {}
 
   [[noreturn]] void fail(std::uint64_t byte, const std::string& what) const {
     throw Error(path_ + ": byte " + std::to_string(byte) + ": " + what);
@@ -232,7 +232,7 @@ class Reader {
 
 ChakraHead read_chakra(const std::string& text, const std::string& path,
                        const std::function<void(const ChakraNode&, std::uint64_t offset)>& node) {
-  Reader reader(text, path);
+  ChakraReader reader(text, path);
   const auto first = reader.next();
   if (!first) reader.fail(0, "the file is empty; a Chakra trace begins with its metadata");
   ChakraHead head = reader.head(*first);

@@ -47,9 +47,9 @@ struct Tensors {
   std::uint32_t width = 0;
 };
 
-class Importer {
+class ExecutionTraceImporter {
  public:
-  explicit Importer(Trace& trace) : trace_(trace) {}
+  explicit ExecutionTraceImporter(Trace& trace) : trace_(trace) {}
 
   // The calls of the last file, by the number that Kineto gives them, too.
   std::map<std::int64_t, std::uint32_t> take_records() { return std::move(records_); }
@@ -395,7 +395,7 @@ class Importer {
 ExecutionCalls read_execution_calls(const std::string& path) {
   ExecutionCalls out;
   out.trace.position_unit = "node";
-  Importer importer(out.trace);
+  ExecutionTraceImporter importer(out.trace);
   importer.read(path, rank_in_name(path));
   out.by_record = importer.take_records();
   return out;
@@ -421,7 +421,7 @@ Trace import_execution_trace(const std::vector<std::string>& files, int) {
   trace.format = "pytorch-et";
   trace.unit = "none: execution traces have no times of devices";
   trace.position_unit = "node";
-  Importer importer(trace);
+  ExecutionTraceImporter importer(trace);
   for (const std::string& file : files) importer.read(file, rank_in_name(file));
   std::ranges::sort(trace.given, {}, &TraceRank::rank);
   return trace;

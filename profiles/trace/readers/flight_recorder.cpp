@@ -56,9 +56,9 @@ struct RankCalls {
   bool wrapped = false;  // the ring has dropped entries
 };
 
-class Reader {
+class DumpReader {
  public:
-  Reader(Trace& trace, std::map<std::string, std::vector<WorldRank>>& groups, RankCalls& out)
+  DumpReader(Trace& trace, std::map<std::string, std::vector<WorldRank>>& groups, RankCalls& out)
       : trace_(trace), groups_(groups), out_(out) {}
 
   void run() {
@@ -428,7 +428,7 @@ Trace import_flight_recorder(const std::vector<std::string>& files, int) {
     if (!seen.insert(rank.value_or(0)).second)
       throw Error(file + ": a second dump of rank " + std::to_string(rank.value_or(0)));
     ranks.push_back({rank.value_or(0), file, {}});
-    Reader(trace, groups, ranks.back()).run();
+    DumpReader(trace, groups, ranks.back()).run();
   }
   std::ranges::sort(ranks, {}, &RankCalls::rank);
   drop_incomplete(groups, ranks, trace);

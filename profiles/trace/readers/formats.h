@@ -19,6 +19,8 @@ namespace ghostrank {
 inline constexpr std::int64_t kMostTraceRanks = 1 << 24;
 inline constexpr std::size_t kMostTraceEvents = std::size_t{1} << 27;     // per rank
 inline constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 44;  // per call
+// Of one computation, or of all kernels together: 11 days.
+inline constexpr std::int64_t kMostTraceNanos = 1'000'000'000'000'000;
 
 Trace import_execution_trace(const std::vector<std::string>& files, int ranks);
 Trace import_kineto(const std::vector<std::string>& files, int ranks);

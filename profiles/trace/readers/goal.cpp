@@ -23,9 +23,9 @@
 namespace ghostrank {
 namespace {
 
-class Reader {
+class GoalTextReader {
  public:
-  Reader(const std::string& path, Trace& trace)
+  GoalTextReader(const std::string& path, Trace& trace)
       : path_(path), trace_(trace), text_(read_trace_file(path)) {}
 
   void run() {
@@ -227,7 +227,7 @@ Trace import_goal(const std::vector<std::string>& files, int) {
   if (trace_head(files.front(), kGoalMark.size()) == kGoalMark)
     return import_goal_binary(files.front());
   Trace trace;
-  Reader(files.front(), trace).run();
+  GoalTextReader(files.front(), trace).run();
   return trace;
 }
 

@@ -29,9 +29,9 @@ struct Operation {
   std::uint32_t ends = 0, ends_at = 0, starts = 0, starts_at = 0;
 };
 
-class Reader {
+class GoalBinaryReader {
  public:
-  Reader(const std::string& path, Trace& trace)
+  GoalBinaryReader(const std::string& path, Trace& trace)
       : path_(path), trace_(trace), bytes_(read_trace_file(path)) {}
 
   void run() {
@@ -109,8 +109,7 @@ class Reader {
     event.tag = one.tag;
     nics_ |= one.nic > 0;
     if (one.type == 3) {
-      constexpr std::uint64_t kMostNanos = 1'000'000'000'000'000;
-      if (one.size > kMostNanos) fail(where, "a computation of more than 10^15 ns");
+      if (one.size > kMostTraceNanos) fail(where, "a computation of more than 10^15 ns");
       event.kind = TraceEvent::Kind::compute;
       event.duration = static_cast<Picoseconds>(one.size) * kPicosPerNano;
       event.tag = 0;
@@ -165,7 +164,7 @@ class Reader {
 
 Trace import_goal_binary(const std::string& path) {
   Trace trace;
-  Reader(path, trace).run();
+  GoalBinaryReader(path, trace).run();
   return trace;
 }
 

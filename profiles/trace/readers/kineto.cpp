@@ -41,11 +41,10 @@ namespace {
 
 constexpr std::int64_t kMostDevice = 1 << 20;
 constexpr double kMostMicros = 4e15;  // as nanoseconds, two of them in 63 bits
-constexpr std::int64_t kMostNanos = 1'000'000'000'000'000;  // of all kernels together: 11 days
 
-class Importer {
+class KinetoImporter {
  public:
-  Importer(Trace& trace, std::map<WorldRank, ExecutionCalls> calls)
+  KinetoImporter(Trace& trace, std::map<WorldRank, ExecutionCalls> calls)
       : trace_(trace), calls_(std::move(calls)) {}
 
   void read(const std::string& path) {
@@ -147,7 +146,7 @@ class Importer {
     const std::int64_t first = std::ranges::min_element(kernels_, {}, &DeviceKernel::start)->start;
     for (DeviceKernel& kernel : kernels_) {
       line_ = kernel.event.position;
-      if (kernel.end - first > kMostNanos)
+      if (kernel.end - first > kMostTraceNanos)
         fail("a kernel ends over 11 days after the first one began; times are microseconds");
       kernel.start = (kernel.start - first) * kPicosPerNano;
       kernel.end = (kernel.end - first) * kPicosPerNano;
@@ -586,7 +585,7 @@ Trace import_kineto(const std::vector<std::string>& given, int) {
   std::map<WorldRank, ExecutionCalls> calls = take_execution_calls(files);
   if (!calls.empty())
     trace.notes.emplace_back("calls are those of the execution traces, times those of the kernels");
-  Importer importer(trace, std::move(calls));
+  KinetoImporter importer(trace, std::move(calls));
   for (const std::string& file : files) importer.read(file);
   importer.take_notes();
   std::ranges::sort(trace.given, {}, &TraceRank::rank);

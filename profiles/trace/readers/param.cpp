@@ -38,9 +38,9 @@ namespace {
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 43;
 
-class Importer {
+class ParamImporter {
  public:
-  explicit Importer(Trace& trace) : trace_(trace) {}
+  explicit ParamImporter(Trace& trace) : trace_(trace) {}
 
   void read_rank(const std::string& path, int rank) {
     const JsonTape json = parse_json(read_trace_file(path), path);
@@ -370,7 +370,7 @@ Trace import_param(const std::vector<std::string>& files, int) {
   trace.position_unit = "element";
   trace.notes.emplace_back(
       "times between calls hold communication as well as computation: no delays are made of them");
-  Importer importer(trace);
+  ParamImporter importer(trace);
   std::map<int, std::string> ranks;
   for (const std::string& file : files) {
     const auto rank = rank_at_end(file);

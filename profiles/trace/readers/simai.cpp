@@ -66,9 +66,9 @@ struct Head {
   bool sends = false;  // pp_comm is above 0
 };
 
-class Importer {
+class SimaiImporter {
  public:
-  Importer(const std::string& path, int ranks, Trace& trace)
+  SimaiImporter(const std::string& path, int ranks, Trace& trace)
       : path_(path), ranks_(ranks), trace_(trace), text_(read_trace_file(path)) {
     split();
   }
@@ -213,18 +213,17 @@ class Importer {
   void read_row(const std::vector<Word>& words) {
     if (words.size() != 12)
       fail(words.front(), std::to_string(words.size()) + " fields; a row has 12");
-    constexpr std::uint64_t kMostNanos = 1'000'000'000'000'000;
     Row row;
     row.name = words[0].text;
     row.line = words[0].line;
     if (!parse_integer(words[1].text)) fail(words[1], "the second field is an integer, mostly -1");
     for (std::size_t p = 0; p < 3; ++p) {
-      row.passes[p].compute_ns = number(words[2 + 3 * p], "nanoseconds", kMostNanos);
+      row.passes[p].compute_ns = number(words[2 + 3 * p], "nanoseconds", kMostTraceNanos);
       row.passes[p].comm = {words[3 + 3 * p].text,
                             number(words[4 + 3 * p], "bytes", kMostTraceBytes), words[3 + 3 * p]};
       func_of(row.passes[p].comm);
     }
-    row.update_ns = number(words[11], "nanoseconds", kMostNanos);
+    row.update_ns = number(words[11], "nanoseconds", kMostTraceNanos);
     rows_.push_back(std::move(row));
   }
 
@@ -375,7 +374,7 @@ Trace import_simai(const std::vector<std::string>& files, int ranks) {
   if (files.size() != 1)
     throw Error(files[1] + ": a second workload of SimAI; one file describes all ranks");
   Trace trace;
-  Importer(files.front(), ranks, trace).run();
+  SimaiImporter(files.front(), ranks, trace).run();
   return trace;
 }
 

@@ -16,7 +16,7 @@ struct Named {
   std::string_view name;
   TorchName is;
 };
-constexpr Named kCalls[] = {
+constexpr Named kTorchCalls[] = {
     {"allreduce", {TorchCall::collective, Func::all_reduce}},
     {"all_reduce", {TorchCall::collective, Func::all_reduce}},
     {"allreduce_coalesced", {TorchCall::collective, Func::all_reduce}},
@@ -100,7 +100,7 @@ std::optional<TorchName> torch_call(std::string_view name) {
   std::string known = lower(name);
   if (known.starts_with("nccl:")) known.erase(0, 5);
   if (known.starts_with("c10d::")) known.erase(0, 6);
-  for (const Named& one : kCalls)
+  for (const Named& one : kTorchCalls)
     if (one.name == known) return one.is;
   return std::nullopt;
 }

@@ -86,9 +86,9 @@ std::string group_name(const Workload& workload, std::size_t group) {
   return workload.group_names[workload.groups[group].kind] + "." + std::to_string(instance);
 }
 
-class Writer {
+class ChakraWriter {
  public:
-  Writer(const Workload& workload, WorldRank rank, std::size_t iteration)
+  ChakraWriter(const Workload& workload, WorldRank rank, std::size_t iteration)
       : workload_(workload), rank_(rank) {
     const Role& role = workload.roles[workload.role_of[rank]];
     program_ = &role.iterations[std::min(iteration, role.iterations.size() - 1)];
@@ -244,7 +244,7 @@ class Writer {
 }  // namespace
 
 std::string chakra_trace(const Workload& workload, WorldRank rank, std::size_t iteration) {
-  return Writer(workload, rank, iteration).run();
+  return ChakraWriter(workload, rank, iteration).run();
 }
 
 std::string chakra_groups(const Workload& workload) {

@@ -62,9 +62,9 @@ const Named& named(Func func) {
   return *found;
 }
 
-class Writer {
+class ParamWriter {
  public:
-  Writer(const Workload& workload, WorldRank rank) : workload_(workload), rank_(rank) {}
+  ParamWriter(const Workload& workload, WorldRank rank) : workload_(workload), rank_(rank) {}
 
   std::string run(std::size_t iteration) {
     const Role& role = workload_.roles[workload_.role_of[rank_]];
@@ -185,7 +185,7 @@ class Writer {
 }  // namespace
 
 std::string param_trace(const Workload& workload, WorldRank rank, std::size_t iteration) {
-  return Writer(workload, rank).run(iteration);
+  return ParamWriter(workload, rank).run(iteration);
 }
 
 }  // namespace ghostrank

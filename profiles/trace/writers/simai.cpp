@@ -44,9 +44,9 @@ std::string_view simai_name(const Op& op) {
 
 std::uint64_t nanos(Picoseconds time) { return (time + kPicosPerNano / 2) / kPicosPerNano; }
 
-class Writer {
+class SimaiWriter {
  public:
-  explicit Writer(const Workload& workload) : workload_(workload) {}
+  explicit SimaiWriter(const Workload& workload) : workload_(workload) {}
 
   std::string run(std::size_t iteration) {
     const Program& program = program_of_all(iteration);
@@ -251,7 +251,7 @@ class Writer {
 }  // namespace
 
 std::string simai_workload(const Workload& workload, std::size_t iteration) {
-  return Writer(workload).run(iteration);
+  return SimaiWriter(workload).run(iteration);
 }
 
 }  // namespace ghostrank

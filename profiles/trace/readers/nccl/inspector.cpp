@@ -21,9 +21,9 @@
 namespace ghostrank {
 namespace {
 
-class Reader {
+class InspectorReader {
  public:
-  Reader(const std::string& path, NcclRecords& out) : path_(path), out_(out) {}
+  InspectorReader(const std::string& path, NcclRecords& out) : path_(path), out_(out) {}
 
   void run() {
     JsonLines lines(path_);
@@ -141,15 +141,15 @@ class Reader {
   // A record's time is from the start of the first channel's kernel to the end of the last one's.
   void take_times(const JsonTape& tape, const JsonNode& times, const std::string& kind,
                   NcclRecord& record) const {
-    constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
+    constexpr std::int64_t kLatestMicros = std::int64_t{1} << 53;
     const std::string enqueued = kind + "_start_ts";
     if (tape.find(times, enqueued))
-      record.enqueued_us = integer(tape, times, enqueued, kMostMicros);
+      record.enqueued_us = integer(tape, times, enqueued, kLatestMicros);
     const JsonNode* events = tape.find(times, "kernel_events");
     if (!events) return;
     for (const JsonNode& one : tape.children(*events)) {
-      const auto start = integer(tape, one, "kernel_start_ts", kMostMicros);
-      const auto stop = integer(tape, one, "kernel_stop_ts", kMostMicros);
+      const auto start = integer(tape, one, "kernel_start_ts", kLatestMicros);
+      const auto stop = integer(tape, one, "kernel_stop_ts", kLatestMicros);
       if (start == 0 || stop < start) continue;
       record.start_us = record.start_us < 0 ? start : std::min(record.start_us, start);
       record.stop_us = std::max(record.stop_us, stop);
@@ -197,7 +197,7 @@ Trace import_inspector(const std::vector<std::string>& files, int) {
   trace.format = "inspector";
   trace.unit = "microseconds since 1970, of each host's clock";
   NcclRecords records;
-  for (const std::string& file : files) Reader(file, records).run();
+  for (const std::string& file : files) InspectorReader(file, records).run();
   if (records.records.empty())
     throw Error(files.front() +
                 ":1:1: there are no collectives, sends or receives in it; were all of them below "

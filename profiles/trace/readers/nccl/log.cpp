@@ -28,9 +28,9 @@ namespace {
 // Bytes of NCCL's data types, by number.
 constexpr std::array<std::uint64_t, 12> kBytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
-class Reader {
+class LogReader {
  public:
-  Reader(const std::string& path, NcclRecords& out, Trace& trace)
+  LogReader(const std::string& path, NcclRecords& out, Trace& trace)
       : path_(path), out_(out), trace_(trace) {}
 
   void run() {
@@ -202,7 +202,7 @@ Trace import_nccl_log(const std::vector<std::string>& files, int) {
   trace.format = "nccl-log";
   trace.unit = "none";
   NcclRecords records;
-  for (const std::string& file : files) Reader(file, records, trace).run();
+  for (const std::string& file : files) LogReader(file, records, trace).run();
   import_records(records, files.front(), trace);
   return trace;
 }
