@@ -1,14 +1,20 @@
-// A variable of the environment, set for the length of a scope.
+// Variables of the environment: read as numbers, and set for the length of a scope.
 //
-// Threading: no other thread may use the environment meanwhile.
+// Threading: while one is set, no other thread may use the environment.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace ghostrank::test {
+
+inline std::uint64_t number_in(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
 
 // Sets the variable, or removes it where there is no value; the destructor restores what was there.
 class Variable {

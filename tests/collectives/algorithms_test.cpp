@@ -15,17 +15,13 @@
 #include "collectives/libraries.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/calls.h"
+#include "tests/collectives/nodes.h"
 
 namespace ghostrank {
 namespace {
 
 using testing::call;
-
-std::vector<std::int32_t> nodes_of(int size, int ranks_per_node) {
-  std::vector<std::int32_t> node_of;
-  for (int r = 0; r < size; ++r) node_of.push_back(r / ranks_per_node);
-  return node_of;
-}
+using testing::nodes_of;
 
 std::string describe(const Algorithm& row, const Collective& c, const Communicator& comm) {
   return std::string(row.name) + ' ' + std::string(name_of(row.func)) + ", size " +

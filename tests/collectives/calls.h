@@ -31,4 +31,8 @@ inline Collective call(Func func, int size, std::uint64_t count, GroupRank root 
           (root + 1) % std::max(1, size)};
 }
 
+inline Collective all_reduce(int size, std::uint64_t count) {
+  return {Func::all_reduce, size, count, 4, 0};
+}
+
 }  // namespace ghostrank::testing

@@ -12,11 +12,11 @@
 namespace ghostrank {
 namespace {
 
-using testing::AssertionResult;
+using ::testing::AssertionResult;
 
 AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << '"' << text << "\" does not contain \"" << part << '"';
+  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << '"' << text << "\" does not contain \"" << part << '"';
 }
 
 std::string error_of(const Schedule& schedule) {

@@ -10,21 +10,18 @@
 #include "collectives/check/checker.h"
 #include "collectives/common/powers.h"
 #include "collectives/schedule.h"
+#include "tests/collectives/nodes.h"
 
 namespace ghostrank {
 namespace {
+
+using testing::nodes_of;
 
 CheckReport proved(const Collective& c, const char* name, const Communicator& comm = {}) {
   const CheckReport report =
       check(*find_algorithm("generic", c.func, name)->make(c, comm), {.pairs = true});
   EXPECT_TRUE(report.ok) << report.error;
   return report;
-}
-
-std::vector<std::int32_t> nodes_of(int size, int ranks_per_node) {
-  std::vector<std::int32_t> node_of;
-  for (int r = 0; r < size; ++r) node_of.push_back(r / ranks_per_node);
-  return node_of;
 }
 
 TEST(DoubleTree, GivesNoRankChildrenInBothTrees) {

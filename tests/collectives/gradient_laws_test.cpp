@@ -11,7 +11,7 @@
 namespace ghostrank {
 namespace {
 
-double mean_magnitude(std::span<const float> values) {
+double mean_of_magnitudes(std::span<const float> values) {
   double sum = 0;
   for (const float value : values) sum += std::abs(value);
   return sum / static_cast<double>(values.size());
@@ -39,9 +39,9 @@ TEST(GradientLaws, GiveEveryPartOfATensorItsOwn) {
   std::vector<float> tensor(80'000);
   laws.draw(1, 0, 10'000, 80'000, tensor);
   const std::span<const float> drawn(tensor);
-  EXPECT_NEAR(mean_magnitude(drawn.first(20'000)), 1, 0.03);
-  EXPECT_NEAR(mean_magnitude(drawn.subspan(20'000, 50'000)), 10, 0.3);
-  EXPECT_NEAR(mean_magnitude(drawn.last(10'000)), 1, 0.04);
+  EXPECT_NEAR(mean_of_magnitudes(drawn.first(20'000)), 1, 0.03);
+  EXPECT_NEAR(mean_of_magnitudes(drawn.subspan(20'000, 50'000)), 10, 0.3);
+  EXPECT_NEAR(mean_of_magnitudes(drawn.last(10'000)), 1, 0.04);
 }
 
 // A sample holds each part's share of the tensor, give or take one gradient.
@@ -81,7 +81,7 @@ TEST(GradientLaws, DriftByTheirFactorsUntilTheyStay) {
     laws.draw(i, i, 0, tensor.size(), tensor);
     laws.draw(i, i, 0, again.size(), again);
     EXPECT_EQ(tensor, again);
-    EXPECT_NEAR(mean_magnitude(tensor), drifting.in(i).scale, 0.02 * drifting.in(i).scale);
+    EXPECT_NEAR(mean_of_magnitudes(tensor), drifting.in(i).scale, 0.02 * drifting.in(i).scale);
   }
 }
 

@@ -58,7 +58,7 @@ Collective collective(const Recorded& call, Func func) {
 }
 
 // The sends of a rank, in the file's form.
-std::string sent_by(const Schedule& schedule, GroupRank r) {
+std::string sent_text(const Schedule& schedule, GroupRank r) {
   std::string text, last;
   int equal = 0;
   const auto end_run = [&] {
@@ -84,7 +84,7 @@ std::string sent_by(const Schedule& schedule, GroupRank r) {
 
 std::string sent_by_all(const Schedule& schedule) {
   std::string text;
-  for (GroupRank r = 0; r < schedule.collective().size; ++r) text += " |" + sent_by(schedule, r);
+  for (GroupRank r = 0; r < schedule.collective().size; ++r) text += " |" + sent_text(schedule, r);
   return text;
 }
 

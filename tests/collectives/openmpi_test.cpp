@@ -26,7 +26,7 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
-std::vector<Message> sent_by(const Schedule& schedule, GroupRank r) {
+std::vector<Message> blocks_sent_by(const Schedule& schedule, GroupRank r) {
   std::vector<Message> sent;
   for (int k = 0; k < schedule.actor(r, 0).steps; ++k) {
     const Step step = schedule.step(r, 0, k);
@@ -39,29 +39,29 @@ TEST(OpenMpiRing, SendsItsOwnBlockFirstToRankPlus1AndLongBlocksComeFirst) {
   const auto schedule = row(Func::all_reduce, "ring").make({Func::all_reduce, 4, 10, 4, 0}, {});
   // Blocks of 3, 3, 2, 2 elements.
   const Block b0{0, 3}, b1{3, 3}, b2{6, 2}, b3{8, 2};
-  EXPECT_EQ(sent_by(*schedule, 1),
+  EXPECT_EQ(blocks_sent_by(*schedule, 1),
             (std::vector<Message>{{2, b1}, {2, b0}, {2, b3}, {2, b2}, {2, b1}, {2, b0}}));
 }
 
 TEST(OpenMpiRing, TurnsToRecursiveDoublingForFewerElementsThanRanks) {
   const auto schedule = row(Func::all_reduce, "ring").make({Func::all_reduce, 4, 3, 4, 0}, {});
-  EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{1, {0, 3}}, {2, {0, 3}}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 0), (std::vector<Message>{{1, {0, 3}}, {2, {0, 3}}}));
 }
 
 TEST(OpenMpiRabenseifner, HalvesWithGrowingDistanceAndKeepsTheLeftPartOnTheLowerRank) {
   const auto schedule =
       row(Func::all_reduce, "rabenseifner").make({Func::all_reduce, 4, 10, 4, 0}, {});
-  EXPECT_EQ(sent_by(*schedule, 0),
+  EXPECT_EQ(blocks_sent_by(*schedule, 0),
             (std::vector<Message>{{1, {5, 5}}, {2, {2, 3}}, {2, {0, 2}}, {1, {0, 5}}}));
-  EXPECT_EQ(sent_by(*schedule, 3),
+  EXPECT_EQ(blocks_sent_by(*schedule, 3),
             (std::vector<Message>{{2, {0, 5}}, {1, {5, 2}}, {1, {7, 3}}, {2, {5, 5}}}));
 }
 
 TEST(OpenMpiRabenseifner, FoldsByExchangingHalves) {
   const auto schedule =
       row(Func::all_reduce, "rabenseifner").make({Func::all_reduce, 3, 5, 4, 0}, {});
-  EXPECT_EQ(sent_by(*schedule, 1), (std::vector<Message>{{0, {0, 2}}, {0, {2, 3}}}));
-  EXPECT_EQ(sent_by(*schedule, 0),
+  EXPECT_EQ(blocks_sent_by(*schedule, 1), (std::vector<Message>{{0, {0, 2}}, {0, {2, 3}}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 0),
             (std::vector<Message>{{1, {2, 3}}, {2, {2, 3}}, {2, {0, 2}}, {1, {0, 5}}}));
 }
 
@@ -69,29 +69,30 @@ TEST(OpenMpiRabenseifner, IsLinearForFewerElementsThanSurvivors) {
   const auto schedule =
       row(Func::all_reduce, "rabenseifner").make({Func::all_reduce, 5, 3, 4, 0}, {});
   EXPECT_EQ(schedule->step(0, 0, 1).recv_from[0], 4);  // the last rank first
-  EXPECT_EQ(sent_by(*schedule, 3), (std::vector<Message>{{0, {0, 3}}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 3), (std::vector<Message>{{0, {0, 3}}}));
 }
 
 TEST(OpenMpiRabenseifner, ReducesUpABinomialTreeToTheRoot) {
   const auto schedule = row(Func::reduce, "rabenseifner").make({Func::reduce, 4, 10, 4, 1}, {});
-  EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{1, {5, 5}}, {2, {2, 3}}, {1, {0, 5}}}));
-  EXPECT_EQ(sent_by(*schedule, 1), (std::vector<Message>{{0, {0, 5}}, {3, {7, 3}}}));
-  EXPECT_EQ(sent_by(*schedule, 2).back(), (Message{0, {2, 3}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 0),
+            (std::vector<Message>{{1, {5, 5}}, {2, {2, 3}}, {1, {0, 5}}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 1), (std::vector<Message>{{0, {0, 5}}, {3, {7, 3}}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 2).back(), (Message{0, {2, 3}}));
 }
 
 TEST(OpenMpiRabenseifner, HandsSurvivor0sWindowToARootThatWasFolded) {
   // 6 ranks: 0 1 and 2 3 are pairs; 0, 2, 4 and 5 survive.
   const auto schedule = row(Func::reduce, "rabenseifner").make({Func::reduce, 6, 8, 4, 3}, {});
-  EXPECT_EQ(sent_by(*schedule, 0).back(), (Message{3, {0, 2}}));
-  EXPECT_EQ(sent_by(*schedule, 4).back(), (Message{3, {2, 2}}));
-  EXPECT_EQ(sent_by(*schedule, 2).back(), (Message{3, {4, 4}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 0).back(), (Message{3, {0, 2}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 4).back(), (Message{3, {2, 2}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 2).back(), (Message{3, {4, 4}}));
 }
 
 TEST(OpenMpiReduce, OverAnInOrderTreeEndsOnTheLastRankWhichTellsTheRoot) {
   const auto schedule = row(Func::reduce, "in-order_binary").make({Func::reduce, 9, 1, 4, 4}, {});
   const GroupRank parents[] = {1, 3, 3, 8, 5, 7, 7, 8, 4};
   for (GroupRank r = 0; r < 9; ++r)
-    EXPECT_EQ(sent_by(*schedule, r), (std::vector<Message>{{parents[r], {0, 1}}})) << r;
+    EXPECT_EQ(blocks_sent_by(*schedule, r), (std::vector<Message>{{parents[r], {0, 1}}})) << r;
   EXPECT_EQ(schedule->step(8, 0, 1).recv_from[0], 7);  // the left child first
 }
 
@@ -105,10 +106,10 @@ TEST(OpenMpiButterfly, SendsBlocksToTheMirroredSurvivor) {
   const auto schedule =
       row(Func::reduce_scatter, "butterfly").make({Func::reduce_scatter, 6, 10, 4, 0}, {});
   // Survivors 1, 3, 4, 5 take blocks 0 1, 2 3, 4, 5.
-  EXPECT_EQ(sent_by(*schedule, 2), (std::vector<Message>{{3, {0, 60}}}));
-  EXPECT_EQ(sent_by(*schedule, 3),
+  EXPECT_EQ(blocks_sent_by(*schedule, 2), (std::vector<Message>{{3, {0, 60}}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 3),
             (std::vector<Message>{{1, {0, 40}}, {5, {50, 10}}, {4, {40, 10}}}));
-  EXPECT_EQ(sent_by(*schedule, 4),
+  EXPECT_EQ(blocks_sent_by(*schedule, 4),
             (std::vector<Message>{{5, {40, 20}}, {1, {0, 20}}, {2, {20, 10}}, {3, {30, 10}}}));
 }
 
@@ -116,32 +117,35 @@ TEST(OpenMpiBroadcast, OfASplitTreeExchangesHalvesBetweenItsSides) {
   const auto schedule =
       row(Func::broadcast, "split_binary_tree").make({Func::broadcast, 6, 5, 4, 1}, {});
   const Block left{0, 3}, right{3, 2};
-  EXPECT_EQ(sent_by(*schedule, 1), (std::vector<Message>{{2, left}, {3, right}, {0, right}}));
-  EXPECT_EQ(sent_by(*schedule, 2), (std::vector<Message>{{4, left}, {0, left}, {3, left}}));
-  EXPECT_EQ(sent_by(*schedule, 5), (std::vector<Message>{{4, right}}));
-  EXPECT_TRUE(sent_by(*schedule, 0).empty());
+  EXPECT_EQ(blocks_sent_by(*schedule, 1),
+            (std::vector<Message>{{2, left}, {3, right}, {0, right}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 2), (std::vector<Message>{{4, left}, {0, left}, {3, left}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 5), (std::vector<Message>{{4, right}}));
+  EXPECT_TRUE(blocks_sent_by(*schedule, 0).empty());
 }
 
 TEST(OpenMpiBroadcast, ScattersAndGathersByDoublingWithWhatIsLeftPassedOn) {
   const auto schedule =
       row(Func::broadcast, "scatter_allgather").make({Func::broadcast, 5, 9, 4, 0}, {});
   const Block last{8, 1};  // blocks of 2
-  EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{4, last},
-                                                         {2, {4, 4}},
-                                                         {1, {2, 2}},
-                                                         {1, {0, 2}},
-                                                         {2, {0, 4}},
-                                                         {4, {0, 8}},
-                                                         {2, last},
-                                                         {1, last}}));
-  EXPECT_EQ(sent_by(*schedule, 2),
+  EXPECT_EQ(blocks_sent_by(*schedule, 0), (std::vector<Message>{{4, last},
+                                                                {2, {4, 4}},
+                                                                {1, {2, 2}},
+                                                                {1, {0, 2}},
+                                                                {2, {0, 4}},
+                                                                {4, {0, 8}},
+                                                                {2, last},
+                                                                {1, last}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 2),
             (std::vector<Message>{{3, {6, 2}}, {3, {4, 2}}, {0, {4, 4}}, {3, last}}));
 }
 
 TEST(OpenMpiNeighborExchange, TakesTurnsWithTheNeighboursOfItsPair) {
   const auto schedule = row(Func::all_gather, "neighbor").make({Func::all_gather, 6, 1, 4, 0}, {});
-  EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{1, {0, 1}}, {5, {0, 2}}, {1, {4, 2}}}));
-  EXPECT_EQ(sent_by(*schedule, 3), (std::vector<Message>{{2, {3, 1}}, {4, {2, 2}}, {2, {4, 2}}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 0),
+            (std::vector<Message>{{1, {0, 1}}, {5, {0, 2}}, {1, {4, 2}}}));
+  EXPECT_EQ(blocks_sent_by(*schedule, 3),
+            (std::vector<Message>{{2, {3, 1}}, {4, {2, 2}}, {2, {4, 2}}}));
 }
 
 TEST(OpenMpiLinear, SendsDownwardsBeforeItReceives) {
@@ -250,7 +254,8 @@ TEST(OpenMpiFixed, PlaysWhatTheRulesChoose) {
   const Collective c{Func::all_reduce, 6, 3000, 4, 0};
   const auto schedule = row(c.func, "auto").make(c, {});
   const auto chosen = row(c.func, "rabenseifner").make(c, {});
-  for (GroupRank r = 0; r < c.size; ++r) EXPECT_EQ(sent_by(*schedule, r), sent_by(*chosen, r));
+  for (GroupRank r = 0; r < c.size; ++r)
+    EXPECT_EQ(blocks_sent_by(*schedule, r), blocks_sent_by(*chosen, r));
 }
 
 TEST(OpenMpiFixed, CountsAllBlocksOfAReduceScatterButOneOfAnAllGather) {

@@ -162,7 +162,7 @@ TEST(Link, GivesItsSlipToWhatWaitsForIt) {
   EXPECT_EQ(link.pass({100, 110, 1}, 10, 100).slip, 1);
 }
 
-class Groups : public testing::Test {
+class Groups : public ::testing::Test {
  protected:
   Groups() {
     std::string name = (std::filesystem::temp_directory_path() / "groups-XXXXXX").string();

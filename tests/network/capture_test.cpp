@@ -15,6 +15,7 @@
 
 #include "emulator/control/world_pmix.h"
 #include "tests/lab/pcap.h"
+#include "tests/network/ledger.h"
 #include "tests/network/namespaces.h"
 #include "tests/shell.h"
 
@@ -26,6 +27,8 @@ using testing::kHosts;
 using testing::kPort;
 using testing::Lab;
 using testing::read_file;
+using testing::sent_by_host;
+using testing::start_hosts;
 using Namespaces = testing::Namespaces;
 
 class Captures : public Namespaces {
@@ -45,23 +48,6 @@ constexpr char kShortJob[] =
     "scale: {dilation: 20}\n"
     "run: {iterations: 3, warmup: 0, probe_ms: 0}\n";
 
-// Payload bytes and messages per ordered pair of hosts, summed over the measured iterations. Host h
-// plays node h.
-struct Sent {
-  double bytes = 0, messages = 0;
-};
-std::map<std::pair<int, int>, Sent> sent_by_host(const json& result) {
-  std::map<std::pair<int, int>, Sent> sent;
-  const auto iterations = static_cast<double>(result["iterations"].size());
-  const auto node = [](const std::string& nic) { return std::stoi(nic.substr(1)); };  // "n3.nic0"
-  for (const json& pair : result["traffic"]["pairs"]) {
-    Sent& s = sent[{node(pair["src"]), node(pair["dst"])}];
-    s.bytes += pair["bytes"].get<double>() * iterations;
-    s.messages += pair["messages"].get<double>() * iterations;
-  }
-  return sent;
-}
-
 using HostPair = std::pair<int, int>;
 
 struct Captured {
@@ -71,13 +57,6 @@ struct Captured {
   json result;
   std::vector<std::string> files;  // of the capture, by host
 };
-
-// Starts one process per host.
-std::vector<pid_t> start_hosts(Lab& lab, const std::string& arguments) {
-  std::vector<pid_t> hosts;
-  for (int h = 0; h < kHosts; ++h) hosts.push_back(lab.start_host(h, kHosts, arguments));
-  return hosts;
-}
 
 // Starts one process that plays all hosts, outside of their namespaces.
 std::vector<pid_t> start_one(Lab& lab, const std::string& arguments) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -17,5 +19,12 @@ class Namespaces : public ::testing::Test {
   }
   std::unique_ptr<Lab> lab;
 };
+
+// Starts a process on each of the kHosts hosts.
+inline std::vector<pid_t> start_hosts(Lab& lab, const std::string& arguments) {
+  std::vector<pid_t> hosts;
+  for (int h = 0; h < kHosts; ++h) hosts.push_back(lab.start_host(h, kHosts, arguments));
+  return hosts;
+}
 
 }  // namespace ghostrank::testing

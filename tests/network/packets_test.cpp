@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/network/ledger.h"
 #include "tests/network/namespaces.h"
 #include "tests/shell.h"
 
@@ -25,6 +26,9 @@ using nlohmann::json;
 using testing::kHosts;
 using testing::Lab;
 using testing::read_file;
+using testing::Sent;
+using testing::sent_by_host;
+using testing::start_hosts;
 using Namespaces = testing::Namespaces;
 
 // Sums of 20,000 elements at a server beside the ranks of node 0, verified. Ranks retransmit
@@ -39,12 +43,6 @@ std::string packets_job(const Lab& lab, const std::string& settings) {
                        "scale: {dilation: 2}\n"
                        "run: {iterations: 3, warmup: 0, probe_ms: 0, verify: true}\n") +
          " --allow-unfaithful --json " + lab.file("result.json") + settings;
-}
-
-std::vector<pid_t> start_hosts(Lab& lab, const std::string& arguments) {
-  std::vector<pid_t> hosts;
-  for (int h = 0; h < kHosts; ++h) hosts.push_back(lab.start_host(h, kHosts, arguments));
-  return hosts;
 }
 
 // 79 packets from each of six ranks to the server, and as many back to each, in every iteration.
@@ -137,23 +135,6 @@ Counted since(const Counted& before, const Counted& now) {
   return {now.bytes - before.bytes, now.datagrams - before.datagrams};
 }
 
-// Bytes and messages of all steps, by the nodes that send and receive.
-struct Sent {
-  double bytes = 0, messages = 0;
-};
-std::map<std::pair<int, int>, Sent> sent_by_node(const json& result) {
-  std::map<std::pair<int, int>, Sent> sent;
-  for (const json& pair : result["traffic"]["pairs"]) {
-    const auto node = [&](const char* end) {
-      return std::stoi(pair[end].get<std::string>().substr(1));
-    };
-    Sent& one = sent[{node("src"), node("dst")}];
-    one.bytes += kSteps * pair["bytes"].get<double>();
-    one.messages += kSteps * pair["messages"].get<double>();
-  }
-  return sent;
-}
-
 // A datagram has headers of Ethernet, IP, UDP and ghostrank's packets; a message has 64 bytes more.
 // Beside the ledger there are the messages that prove the paths to the three others before the
 // start, and packets that were sent again.
@@ -189,7 +170,7 @@ TEST_F(Namespaces, PatternsOfBackgroundCrossInPacketsAsTheLedgerSays) {
     ASSERT_EQ(lab->finish(pid, std::chrono::seconds(60)), 0) << lab->output(0);
     const json result = json::parse(read_file(lab->file("result.json")));
     EXPECT_EQ(result["verify"]["wrong_elements"], 0);
-    const auto ledger = sent_by_node(result);
+    const auto ledger = sent_by_host(result);
     const std::map<int, int> targets = targets_of(pattern, ledger);
     const double ranks = pattern == "incast" ? 1 : 2;
     std::array<Sent, kHosts> out, in;

@@ -17,14 +17,14 @@ namespace {
 using test::load_error;
 using test::load_text;
 
-constexpr double kPeak = 100;  // TFLOP/s
+constexpr double kPeakTflops = 100;
 
 // Ten multiprocessors of 10 TFLOP/s each, memory of 10 TB/s; a kernel starts in no time.
 DeviceProfile ten() {
   DeviceProfile device;
   device.multiprocessors = 10;
   device.memory_GBps = 10'000;
-  device.peak_tflops = {{"bfloat16", kPeak}};
+  device.peak_tflops = {{"bfloat16", kPeakTflops}};
   return device;
 }
 
@@ -67,7 +67,7 @@ TEST(Kernels, SharesAndStartsComeFromTheDevice) {
               2 * fast.product(4096, 4096, 4096, 1, 2).seconds + 7e-6, 1e-12);
 }
 
-LayerShape gpt() {
+LayerShape gpt_layer() {
   LayerShape shape;
   shape.tokens = shape.own_tokens = 2 * 1024;
   shape.hidden = shape.query = shape.key = 1024;
@@ -87,13 +87,13 @@ TEST(LayerKernels, CountTheProductsOfALayer) {
   DeviceProfile endless = ten();  // no bytes to wait for, no waves lost
   endless.multiprocessors = 1;
   endless.memory_GBps = 1e9;
-  const LayerKernels layer = layer_kernels(model_of(endless), gpt());
+  const LayerKernels layer = layer_kernels(model_of(endless), gpt_layer());
   const double s = 1024, h = 1024, tokens = 2 * s;
   const double flops = 24 * tokens * h * h + 4 * tokens * s * h;
   const double forward = sum_of(layer, &KernelTimes::forward).seconds;
   // The fill adds a quarter at k = 1024, and more to the scores, whose k is the width of a head.
-  EXPECT_GT(forward, flops / (kPeak * 1e12));
-  EXPECT_LT(forward, 2 * flops / (kPeak * 1e12));
+  EXPECT_GT(forward, flops / (kPeakTflops * 1e12));
+  EXPECT_LT(forward, 2 * flops / (kPeakTflops * 1e12));
   const double backward =
       sum_of(layer, &KernelTimes::input).seconds + sum_of(layer, &KernelTimes::weight).seconds;
   EXPECT_NEAR(backward / forward, 2, .3);
@@ -101,7 +101,7 @@ TEST(LayerKernels, CountTheProductsOfALayer) {
 
 TEST(LayerKernels, SoftmaxIsFusedForBatchesOfFourMatrices) {
   const KernelModel device = model_of(ten());
-  LayerShape shape = gpt();
+  LayerShape shape = gpt_layer();
   const int fused = layer_kernels(device, shape).core.forward.launches;
   shape.tokens = shape.own_tokens = 1024;
   shape.heads = 2;
@@ -112,7 +112,7 @@ TEST(LayerKernels, SoftmaxIsFusedForBatchesOfFourMatrices) {
 
 TEST(LayerKernels, FusedAttentionSparesMemoryAndTheMaskedHalf) {
   const KernelModel device = model_of(ten());
-  LayerShape shape = gpt();
+  LayerShape shape = gpt_layer();
   const Kernels unfused = layer_kernels(device, shape).core.forward;
   shape.fused_attention = true;
   EXPECT_LT(layer_kernels(device, shape).core.forward.seconds, unfused.seconds / 2);
@@ -120,7 +120,7 @@ TEST(LayerKernels, FusedAttentionSparesMemoryAndTheMaskedHalf) {
 
 TEST(LayerKernels, SequenceParallelismDividesNormsOnly) {
   const KernelModel device = model_of(ten());
-  LayerShape shape = gpt();
+  LayerShape shape = gpt_layer();
   const LayerKernels whole = layer_kernels(device, shape);
   shape.own_tokens /= 8;
   const LayerKernels part = layer_kernels(device, shape);
@@ -130,7 +130,7 @@ TEST(LayerKernels, SequenceParallelismDividesNormsOnly) {
 
 TEST(LayerKernels, AProductThatAddsGradientsSavesAKernelUnlessItWaitsForTheBuffer) {
   const KernelModel device = model_of(ten());
-  LayerShape shape = gpt();
+  LayerShape shape = gpt_layer();
   const Kernels apart = layer_kernels(device, shape).fc1.weight;
   shape.fused_accumulation = true;
   const Kernels fused = layer_kernels(device, shape).fc1.weight;

@@ -3,19 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/profiles/cluster.h"
+
 namespace ghostrank {
 namespace {
 
+using test::cluster_of;
 using Kind = TopologySpec::Kind;
-
-ClusterSpec cluster_of(int nodes, int nics, Kind kind) {
-  ClusterSpec cluster;
-  cluster.nodes = nodes;
-  cluster.nics_per_node = nics;
-  cluster.nic.rate_bps = 400e9;
-  cluster.topology.kind = kind;
-  return cluster;
-}
 
 TEST(LeafSpine, HasThirtyTwoNicsOnALeafAndLinksAsFastAsNics) {
   ClusterSpec cluster = cluster_of(64, 8, Kind::leaf_spine);

@@ -1,8 +1,6 @@
 // Fabrics as switches and cables: sizes of fat trees, placements, links that fail, files of links.
 #include "profiles/job/switches.h"
 
-#include <functional>
-
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
@@ -10,30 +8,15 @@
 #include "profiles/load/files/places.h"
 #include "profiles/load/files/topology.h"
 #include "profiles/load/load.h"
+#include "tests/profiles/cluster.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
+using test::cluster_of;
+using test::error_of;
 using Kind = TopologySpec::Kind;
-
-ClusterSpec cluster_of(int nodes, int nics, Kind kind) {
-  ClusterSpec cluster;
-  cluster.nodes = nodes;
-  cluster.nics_per_node = nics;
-  cluster.nic.rate_bps = 400e9;
-  cluster.topology.kind = kind;
-  return cluster;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // The fabric of Llama 3's report: 2 nodes in a rack, 192 racks in a pod, 8 pods, 1:7 above pods.
 ClusterSpec published() {

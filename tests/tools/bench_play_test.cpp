@@ -18,7 +18,7 @@ namespace ghostrank {
 namespace {
 
 constexpr double kLatency = 2e-6, kBytesPerSecond = 50e9;  // 400 Gb/s
-constexpr double kTiny = 1e-9;                             // rounding to picoseconds
+constexpr double kRounding = 1e-9;                         // to picoseconds
 
 LoadedJob virtual_job(int nodes, const std::vector<std::string>& more = {}) {
   std::vector<std::string> overrides{"fabric.kind=virtual",
@@ -49,23 +49,23 @@ TEST(BenchInVirtualTime, ARingAllReduceTakesTwiceRanksLessOneSteps) {
   for (const int n : {2, 5, 8, 64}) {
     const auto count = static_cast<std::uint64_t>(n) * 1000;
     const double step = kLatency + 4000 / kBytesPerSecond;
-    EXPECT_NEAR(time_of(Func::all_reduce, n, count, 7), 2 * (n - 1) * step, kTiny) << n;
+    EXPECT_NEAR(time_of(Func::all_reduce, n, count, 7), 2 * (n - 1) * step, kRounding) << n;
   }
 }
 
 TEST(BenchInVirtualTime, AllGatherAndReduceScatterTakeHalfOfIt) {
   const double step = kLatency + 4096 / kBytesPerSecond;
-  EXPECT_NEAR(time_of(Func::all_gather, 16, 1024, 3), 15 * step, kTiny);
-  EXPECT_NEAR(time_of(Func::reduce_scatter, 16, 1024, 3), 15 * step, kTiny);
+  EXPECT_NEAR(time_of(Func::all_gather, 16, 1024, 3), 15 * step, kRounding);
+  EXPECT_NEAR(time_of(Func::reduce_scatter, 16, 1024, 3), 15 * step, kRounding);
 }
 
 TEST(BenchInVirtualTime, SendrecvIsOneMessageToTheNextRank) {
   EXPECT_NEAR(time_of(Func::send_recv, 6, 1 << 20, 4), kLatency + 4.0 * (1 << 20) / kBytesPerSecond,
-              kTiny);
+              kRounding);
 }
 
 TEST(BenchInVirtualTime, ABarrierTakesTheLatencyOfItsRounds) {
-  EXPECT_NEAR(time_of(Func::barrier, 32, 0, 3), 5 * kLatency, kTiny);
+  EXPECT_NEAR(time_of(Func::barrier, 32, 0, 3), 5 * kLatency, kRounding);
 }
 
 TEST(BenchInVirtualTime, TheTimeOfACallIsThatOfTheRanksAskedFor) {
@@ -75,10 +75,10 @@ TEST(BenchInVirtualTime, TheTimeOfACallIsThatOfTheRanksAskedFor) {
   const Workload w = collective_phases({Func::broadcast, 2, {{250'000}}});
   const std::vector<IterationReport> one = play(job, w, {{0, 0, 1, false}}).iterations;
   const double message = kLatency + 1e6 / kBytesPerSecond;
-  EXPECT_NEAR(call_seconds(one, 0), 0, kTiny);
-  EXPECT_NEAR(call_seconds(one, 1), message / 2, kTiny);
-  EXPECT_NEAR(call_seconds(one, 2), 0, kTiny);
-  EXPECT_NEAR(call_seconds(one, 3), message, kTiny);
+  EXPECT_NEAR(call_seconds(one, 0), 0, kRounding);
+  EXPECT_NEAR(call_seconds(one, 1), message / 2, kRounding);
+  EXPECT_NEAR(call_seconds(one, 2), 0, kRounding);
+  EXPECT_NEAR(call_seconds(one, 3), message, kRounding);
   EXPECT_EQ(call_seconds({}, 1), 0);
 }
 
@@ -90,10 +90,10 @@ TEST(BenchSession, PhasesPlayTheirOwnProgramsWhateverCameBefore) {
   };
   const Result small = play(job, w, {{1, 2, 3, false}, {0, 1, 2, false}});
   EXPECT_EQ(small.iterations.size(), 2u);
-  EXPECT_NEAR(call_seconds(small.iterations, 1), seconds(1600), kTiny);
+  EXPECT_NEAR(call_seconds(small.iterations, 1), seconds(1600), kRounding);
   EXPECT_NEAR(small.wire_bytes_per_iteration, 6 * 1600, 1e-6);
   const Result large = play(job, w, {{0, 0, 1, false}, {1, 0, 1, false}});
-  EXPECT_NEAR(call_seconds(large.iterations, 1), seconds(16'000'000), kTiny);
+  EXPECT_NEAR(call_seconds(large.iterations, 1), seconds(16'000'000), kRounding);
 }
 
 TEST(BenchSession, BlocksOfAVVariantAreUnevenAndRight) {
@@ -129,7 +129,8 @@ TEST(BenchPatterns, InAnIncastOneNicReceivesWhatAllSend) {
   // Requests leave one after the other; the first answer takes its latency, then the answers queue.
   const double expected = 2 * kLatency + 8 * 1e6 / kBytesPerSecond;
   ASSERT_EQ(result.iterations.size(), 3u);
-  for (const IterationReport& i : result.iterations) EXPECT_NEAR(i.rank0_seconds, expected, kTiny);
+  for (const IterationReport& i : result.iterations)
+    EXPECT_NEAR(i.rank0_seconds, expected, kRounding);
 }
 
 TEST(BenchPatterns, AFlowRunsAtTheRateOfItsNics) {
@@ -145,7 +146,7 @@ TEST(BenchPatterns, AFlowRunsAtTheRateOfItsNics) {
       last = std::max(last, seconds(span.start + span.duration));
     }
   }
-  for (const double e : end) EXPECT_NEAR(e, kLatency + 10 * 1e6 / kBytesPerSecond, kTiny);
+  for (const double e : end) EXPECT_NEAR(e, kLatency + 10 * 1e6 / kBytesPerSecond, kRounding);
 }
 
 TEST(BenchPatterns, APairBouncesAByteThereAndBackThoughItIsItsOwnOpposite) {
@@ -159,7 +160,7 @@ TEST(BenchPatterns, APairBouncesAByteThereAndBackThoughItIsItsOwnOpposite) {
   for (const Span& span : result.spans) {
     if (span.label == kFlowLabel) end = std::max(end, seconds(span.start + span.duration));
   }
-  EXPECT_NEAR(end, 5 * 2 * kLatency, 5 * kTiny);
+  EXPECT_NEAR(end, 5 * 2 * kLatency, 5 * kRounding);
 }
 
 TEST(Split, DealsRanksOutAsNcclTestsDoes) {

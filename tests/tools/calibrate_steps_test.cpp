@@ -16,7 +16,7 @@
 namespace ghostrank {
 namespace {
 
-const char* const kJob =
+const char* const kGptJob =
     "schema: ghostrank/job/1\n"
     "model: {kind: transformer, name: gpt, architecture: gpt2, layers: 8, hidden: 1024, heads: 16, "
     "ffn: 4096, sequence: 1024, vocabulary: 50304, tied_embeddings: true, "
@@ -64,7 +64,7 @@ bool has(const std::vector<std::string>& notes, const std::string& part) {
 
 TEST(CalibrateSteps, FindsTheNumbersThatMadeTheSteps) {
   const test::Folder folder;
-  folder.write("job.yaml", kJob);
+  folder.write("job.yaml", kGptJob);
   const auto steps =
       steps_on(folder, {"device.kernels.matmul=0.5", "device.kernels.memory=0.4"}, {});
   auto runs = read(folder, csv_of(kPlans, steps));
@@ -93,7 +93,7 @@ const std::vector<std::string> kBatches{"micro_batch=1", "micro_batch=2", "micro
                                         "micro_batch=4", "micro_batch=6", "micro_batch=8"};
 
 std::string job_of(const std::string& parallel) {
-  const std::string job = kJob;
+  const std::string job = kGptJob;
   return job.substr(0, job.find("parallel:")) + "parallel: " + parallel + "\n";
 }
 
@@ -134,7 +134,7 @@ TEST(CalibrateSteps, LeavesMeasuredKernelsOut) {
 
 TEST(CalibrateSteps, SaysWhichRunContradictsTheOthers) {
   const test::Folder folder;
-  folder.write("job.yaml", kJob);
+  folder.write("job.yaml", kGptJob);
   std::vector<double> off(kPlans.size(), 1);
   off[4] = 1.6;
   auto runs = read(folder, csv_of(kPlans, steps_on(folder, {}, off)));
@@ -148,7 +148,7 @@ TEST(CalibrateSteps, SaysWhichRunContradictsTheOthers) {
 // The fit ends at a bound: first of the host's launch time, then of the share of peak FLOP/s.
 TEST(CalibrateSteps, SaysWhetherRunsAreFasterOrSlowerThanTheDeviceCanBe) {
   const test::Folder folder;
-  folder.write("job.yaml", kJob);
+  folder.write("job.yaml", kGptJob);
   const auto notes_of = [&](const std::string& setting, double times) {
     const auto steps = steps_on(folder, {setting}, std::vector<double>(kPlans.size(), times));
     auto runs = read(folder, csv_of(kPlans, steps), {"device.kernels.host_us=100"});
@@ -164,7 +164,7 @@ TEST(CalibrateSteps, SaysWhetherRunsAreFasterOrSlowerThanTheDeviceCanBe) {
 
 TEST(CalibrateSteps, FitsTheEfficiencyWhereModelsAreComputedByFlops) {
   const test::Folder folder;
-  folder.write("job.yaml", kJob);
+  folder.write("job.yaml", kGptJob);
   const std::vector<std::string> flops{"device={base: h100-sxm, multiprocessors: 0}"};
   auto with = flops;
   with.emplace_back("device.efficiency=0.3");
@@ -180,7 +180,7 @@ TEST(CalibrateSteps, FitsTheEfficiencyWhereModelsAreComputedByFlops) {
 
 TEST(CalibrateSteps, ReadsWhatSpreadsheetsWrite) {
   const test::Folder folder;
-  folder.write("job.yaml", kJob);
+  folder.write("job.yaml", kGptJob);
   const auto runs = read(folder, "\xEF\xBB\xBFjob,plan,seconds\r\njob.yaml,\"tp=2 pp=1\",2.5\r\n");
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0].seconds, 2.5);
@@ -197,7 +197,7 @@ TEST(CalibrateSteps, IsAskedForByFromAmongItsOptions) {
 
 TEST(CalibrateSteps, RefusesRunsThatGroundNothing) {
   const test::Folder folder;
-  folder.write("job.yaml", kJob);
+  folder.write("job.yaml", kGptJob);
   const auto refused = [&](const std::string& csv) {
     return test::error_of([&] {
       auto runs = read(folder, csv);

@@ -1,13 +1,13 @@
 // The targets of links exist: every relative link of a Markdown file, and every source path that a
 // README or a comment gives in full.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
@@ -17,11 +17,6 @@ namespace fs = std::filesystem;
 const fs::path kRoot = GHOSTRANK_SOURCE_DIR;
 const char* const kRooms[] = {"collectives", "docs",  "emulator", "profiles",
                               "switch",      "tests", "tools"};
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::vector<fs::path> files_with(const std::vector<std::string>& extensions) {
   std::vector<fs::path> found{kRoot / "README.md"};
@@ -44,7 +39,7 @@ TEST(Documents, LinkToFilesThatExist) {
   const std::regex link(R"(\]\(([^)#: ]+)(#[^)]*)?\))");
   int links = 0;
   for (const fs::path& file : files_with({".md"}))
-    each_match(text_of(file), link, [&](const std::string& target) {
+    each_match(test::read_file(file), link, [&](const std::string& target) {
       ++links;
       EXPECT_TRUE(fs::exists(file.parent_path() / target)) << file << " links to " << target;
     });
@@ -56,7 +51,7 @@ TEST(Documents, NameSourceFilesThatExist) {
       R"((?:^|[^\w./-])((?:collectives|emulator|profiles|switch|tests|tools)/[\w/]+\.(?:h|cpp|py|sh|p4))\b)");
   int named = 0;
   for (const fs::path& file : files_with({".md", ".h", ".cpp", ".txt"}))
-    each_match(text_of(file), path, [&](const std::string& name) {
+    each_match(test::read_file(file), path, [&](const std::string& name) {
       ++named;
       EXPECT_TRUE(fs::exists(kRoot / name)) << file << " names " << name;
     });

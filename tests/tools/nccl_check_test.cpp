@@ -2,9 +2,6 @@
 // four nodes of one GPU and two NICs (tests/nccl_trace). The others are written by hand, in the
 // forms of NCCL's source: rings and trees after the published orders of an HGX H100, the choices
 // after logs of real clusters (NVIDIA/nccl issue 1752: 64 nodes of 8).
-#include <fstream>
-#include <sstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,14 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::string log_of_512() { return text_of(GHOSTRANK_TRANSCRIPTS "/nccl.log"); }
+std::string log_of_512() { return test::read_file(GHOSTRANK_TRANSCRIPTS "/nccl.log"); }
 
 std::string recorded(const std::string& name) {
   return read_trace_file(GHOSTRANK_NCCL_RECORDED "/own/" + name);

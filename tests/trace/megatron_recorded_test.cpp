@@ -16,19 +16,19 @@ using test::load_text;
 
 constexpr int kRanks = 4;
 
-struct Recorded {
+struct RecordedPlan {
   const char* name;
   const char* model;     // what differs from the base
   const char* parallel;  // of the plan
   std::uint64_t micro_batches;
   bool tensor = false, sequence = false, stages = false;  // parallelism of two ranks
 };
-void PrintTo(const Recorded& recorded, std::ostream* out) { *out << recorded.name; }
+void PrintTo(const RecordedPlan& recorded, std::ostream* out) { *out << recorded.name; }
 
 constexpr const char* kGpt = "base: gpt2, ffn: 512";
 constexpr const char* kLlama = "base: llama2-7b, ffn: 384, kv_heads: 2";
 
-const std::vector<Recorded> kAll{
+const std::vector<RecordedPlan> kRecordedPlans{
     {"tp-sp-zero", kGpt,
      "tp: 2, global_batch: 8, sequence_parallel: true, distributed_optimizer: true, bucket_size: "
      "100000",
@@ -47,7 +47,7 @@ const std::vector<Recorded> kAll{
      "overlap_param_gather: false",
      2}};
 
-Workload planned(const Recorded& recorded) {
+Workload planned(const RecordedPlan& recorded) {
   const std::string model = recorded.model;
   const std::string layers = model.find("layers:") == std::string::npos ? ", layers: 2" : "";
   return plan_workload(load_text("schema: ghostrank/job/1\n"
@@ -62,7 +62,7 @@ Workload planned(const Recorded& recorded) {
                            .spec);
 }
 
-Trace traced(const Recorded& recorded) {
+Trace traced(const RecordedPlan& recorded) {
   std::vector<std::string> files;
   for (int rank = 0; rank < kRanks; ++rank)
     files.push_back(std::string(GHOSTRANK_SOURCE_DIR "/tests/trace/recorded/kineto-megatron-") +
@@ -215,10 +215,10 @@ std::string text_of(const Calls& calls) {
   return out;
 }
 
-class MegatronRecorded : public testing::TestWithParam<Recorded> {};
+class MegatronRecorded : public testing::TestWithParam<RecordedPlan> {};
 
 TEST_P(MegatronRecorded, HasTheCallsOfThePlan) {
-  const Recorded& recorded = GetParam();
+  const RecordedPlan& recorded = GetParam();
   const std::string name = recorded.name;
   const Trace trace = traced(recorded);
   const Workload plan = planned(recorded);
@@ -249,11 +249,12 @@ TEST_P(MegatronRecorded, HasTheCallsOfThePlan) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, MegatronRecorded, testing::ValuesIn(kAll), [](const auto& of) {
-  std::string name = of.param.name;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Of, MegatronRecorded, testing::ValuesIn(kRecordedPlans),
+                         [](const auto& of) {
+                           std::string name = of.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace ghostrank

@@ -76,9 +76,9 @@ std::string to(std::uint64_t comm, std::uint64_t bytes, int peer, int schema = 2
 constexpr std::uint64_t kWorld = 0x8000'0000'0000'0abc;
 
 // The SQL of an export. Times in nanoseconds; every process has one thread.
-class Export {
+class NsysExport {
  public:
-  explicit Export(const std::string& version = "3.24.14") {
+  explicit NsysExport(const std::string& version = "3.24.14") {
     sql = kTables;
     insert("META_DATA_EXPORT", "'EXPORT_SCHEMA_VERSION', '" + version + "'");
   }
@@ -132,7 +132,7 @@ class Export {
 
 class Nsys : public testing::Test {
  protected:
-  std::string write(const Export& one, const std::string& name = "report.sqlite") {
+  std::string write(const NsysExport& one, const std::string& name = "report.sqlite") {
     EXPECT_EQ(test::write_sqlite(folder.path(name), one.sql), "");
     return folder.path(name);
   }
@@ -150,8 +150,8 @@ class Nsys : public testing::Test {
 
 // Two processes of one export: a gemm, an all-reduce of 4 KiB beside a second gemm, the optimizer
 // after both.
-Export two_ranks(const std::string& version = "3.24.14") {
-  Export out(version);
+NsysExport two_ranks(const std::string& version = "3.24.14") {
+  NsysExport out(version);
   for (const int p : {10, 11}) {
     out.range(p, 0, 50, "ncclCommInitRankConfig", member(kWorld, 2, p - 10));
     out.range(p, 100, 900, "iteration 1");
@@ -167,7 +167,7 @@ Export two_ranks(const std::string& version = "3.24.14") {
 
 // A process's steps begin with its ranges that are named like steps and lie in no other such one.
 TEST_F(Nsys, PlaysStepAfterStep) {
-  Export out = two_ranks();
+  NsysExport out = two_ranks();
   for (const int p : {10, 11}) {
     out.range(p, 1000, 2000, "iteration 2");
     out.range(p, 1100, 1300, "train_step 2");
@@ -217,7 +217,7 @@ TEST_F(Nsys, RanksOfSeveralFilesAreThoseOfTheLargestCommunicator) {
   constexpr std::uint64_t kPair = 0x77;
   std::vector<std::string> files;
   for (const int rank : {3, 1, 0, 2}) {  // a process 5 on each of four machines
-    Export one;
+    NsysExport one;
     one.range(5, 0, 50, "ncclCommInitRank", member(kWorld, 4, rank));
     one.range(5, 60, 70, "ncclCommSplit", member(kPair + rank % 2, 2, rank / 2));
     one.range(5, 100, 120, "ncclBroadcast", to(kPair + rank % 2, 64, 1, 3));
@@ -235,7 +235,7 @@ TEST_F(Nsys, RanksOfSeveralFilesAreThoseOfTheLargestCommunicator) {
 
 // PyTorch's coalesced calls, which one kernel serves.
 TEST_F(Nsys, AGroupsCollectivesAreOneLaunch) {
-  Export all;
+  NsysExport all;
   for (const int p : {0, 1}) {
     all.range(p + 1, 0, 50, "ncclCommInitRank", member(kWorld, 2, p));
     all.range(p + 1, 100, 101, "ncclGroupStart");
@@ -257,7 +257,7 @@ TEST_F(Nsys, AGroupsCollectivesAreOneLaunch) {
 }
 
 TEST_F(Nsys, AGroupsMessagesStartTogetherAndTakeItsKernelsTime) {
-  Export all;
+  NsysExport all;
   for (const int p : {0, 1}) {
     all.range(p + 1, 0, 50, "ncclCommInitRank", member(kWorld, 2, p));
     all.range(p + 1, 100, 101, "ncclGroupStart");
@@ -282,7 +282,7 @@ TEST_F(Nsys, AGroupsMessagesStartTogetherAndTakeItsKernelsTime) {
 }
 
 TEST_F(Nsys, WhereSizesAreAbsentTimesAreKeptAndBytesAreNot) {
-  Export one = two_ranks();
+  NsysExport one = two_ranks();
   one.sql += "UPDATE NVTX_EVENTS SET binaryData = NULL;";
   const Trace trace = import_trace({write(one)}, "", 0);
   const TraceSummary found = summary_of(trace, 2);
@@ -296,7 +296,7 @@ TEST_F(Nsys, WhereSizesAreAbsentTimesAreKeptAndBytesAreNot) {
 
 TEST_F(Nsys, ReadsPayloadsAsJson) {
   for (const bool consolidated : {false, true}) {
-    Export one = two_ranks();
+    NsysExport one = two_ranks();
     const std::string text = R"({"NCCL communicator ID": 9223372036854778556, )"
                              R"("Message size [bytes]": 4096, "Reduction operation": "Sum"})";
     one.sql += "UPDATE NVTX_EVENTS SET binaryData = NULL, " +
@@ -314,7 +314,7 @@ TEST_F(Nsys, ReadsPayloadsAsJson) {
 TEST_F(Nsys, CapturesThatBeginLateNeedAllRanks) {
   std::vector<std::string> files;
   for (const int rank : {1, 0}) {
-    Export one;
+    NsysExport one;
     one.range(5, 100, 120, "ncclAllGather", sized(kWorld, 64));
     one.kernel(5, 200, 300 + rank, 9, "ncclDevKernel_AllGather_RING_LL", 110);
     one.kernel(5, 400, 500 + rank, 7, "gemm", 130);
@@ -334,7 +334,7 @@ TEST_F(Nsys, CapturesThatBeginLateNeedAllRanks) {
 }
 
 TEST_F(Nsys, CopiesStandForKernelsWhereNcclLaunchedNone) {
-  Export one = two_ranks();
+  NsysExport one = two_ranks();
   for (const int p : {10, 11}) {
     one.range(p, 300, 320, "ncclAllGather", sized(kWorld, 1024));
     one.copy(p, 9800, 9900, 20, 310);
@@ -348,13 +348,13 @@ TEST_F(Nsys, CopiesStandForKernelsWhereNcclLaunchedNone) {
 }
 
 TEST_F(Nsys, GraphsAndOtherDevicesAreTracksOfTheirOwn) {
-  Export one;
+  NsysExport one;
   one.kernel(5, 100, 200, 7, "gemm", 50);
   one.kernel(5, 100, 250, 7, "gemm", 60, 3);
   one.sql +=
       "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId "
       "INTEGER, streamId INTEGER, globalPid INTEGER);";
-  one.insert("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "200, 900, 0, 7, " + Export::pid(5));
+  one.insert("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "200, 900, 0, 7, " + NsysExport::pid(5));
   const std::string file = write(one);
   EXPECT_TRUE(has_note(import_trace({file}, "", 0), "1 CUDA graphs were recorded whole"));
   EXPECT_EQ(program_of(test::played({file}).workload, 0),
@@ -363,7 +363,7 @@ TEST_F(Nsys, GraphsAndOtherDevicesAreTracksOfTheirOwn) {
 }
 
 TEST_F(Nsys, RefusesWhatItCannotKnow) {
-  Export one = two_ranks();
+  NsysExport one = two_ranks();
   one.range(10, 60, 70, "ncclCommInitRank", member(kWorld, 2, 1));
   EXPECT_NE(refused(one.sql).find("is another process before"), std::string::npos);
 
@@ -476,7 +476,7 @@ TEST_F(Nsys, IsCountedAsAnIndependentDecoderDoesAndPlaysInAJob) {
   const test::Outcome played = test::shell(binary + " run " + job + " --json -");
   ASSERT_EQ(played.status, 0) << played.text;
   EXPECT_GT(nlohmann::json::parse(played.text)["traffic"]["wire_bytes_per_iteration"], 4096);
-  Export old = two_ranks("3.11.0");
+  NsysExport old = two_ranks("3.11.0");
   EXPECT_EQ(
       test::shell(binary + " profile import " + write(old, "old.sqlite") + " --json -").status, 2);
 }

@@ -17,12 +17,12 @@ using test::shell;
 
 const std::string kFolder = GHOSTRANK_SOURCE_DIR "/tests/trace/recorded/";
 
-struct Recorded {
+struct RecordedRun {
   const char* name;
   std::vector<std::string> files;
   int ranks, steps;
 };
-void PrintTo(const Recorded& recorded, std::ostream* out) { *out << recorded.name; }
+void PrintTo(const RecordedRun& recorded, std::ostream* out) { *out << recorded.name; }
 
 std::vector<std::string> of_four(const std::string& name) {
   std::vector<std::string> out;
@@ -30,7 +30,7 @@ std::vector<std::string> of_four(const std::string& name) {
   return out;
 }
 
-const std::vector<Recorded> kAll{
+const std::vector<RecordedRun> kRecordedRuns{
     {"eager", {"kineto-eager"}, 1, 2},
     {"compile", {"kineto-compile"}, 1, 2},
     {"reduce_overhead", {"kineto-reduce-overhead"}, 1, 2},
@@ -49,16 +49,17 @@ const std::vector<Recorded> kAll{
     {"megatron_interleaved", of_four("kineto-megatron-interleaved"), 4, 1},
     {"megatron_experts", of_four("kineto-megatron-experts"), 4, 1}};
 
-std::vector<std::string> paths(const Recorded& recorded) {
+std::vector<std::string> paths(const RecordedRun& recorded) {
   std::vector<std::string> out;
   for (const std::string& file : recorded.files) out.push_back(kFolder + file + ".json.gz");
   return out;
 }
 
-Trace imported(const Recorded& recorded) { return import_trace(paths(recorded), "", 0); }
+Trace imported(const RecordedRun& recorded) { return import_trace(paths(recorded), "", 0); }
 
-const Recorded& named(const std::string& name) {
-  return *std::find_if(kAll.begin(), kAll.end(), [&](const auto& one) { return one.name == name; });
+const RecordedRun& named(const std::string& name) {
+  return *std::find_if(kRecordedRuns.begin(), kRecordedRuns.end(),
+                       [&](const auto& one) { return one.name == name; });
 }
 
 // Durations of the device's kernels, copies and fills, without NCCL's calls, summed by step.
@@ -71,7 +72,7 @@ std::vector<Picoseconds> device_time(const Trace& trace) {
   return out;
 }
 
-class RecordedTraces : public testing::TestWithParam<Recorded> {};
+class RecordedTraces : public testing::TestWithParam<RecordedRun> {};
 
 TEST_P(RecordedTraces, HaveTheCallsAndTheDeviceTimeThatADecoderFinds) {
   if (shell("python3 -c ''").status != 0) GTEST_SKIP() << "there is no python3";
@@ -107,7 +108,7 @@ TEST_P(RecordedTraces, PlayAllCallsInEveryStep) {
   EXPECT_EQ(played, calls);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, RecordedTraces, testing::ValuesIn(kAll),
+INSTANTIATE_TEST_SUITE_P(Of, RecordedTraces, testing::ValuesIn(kRecordedRuns),
                          [](const auto& of) { return std::string(of.param.name); });
 
 // One launch of a graph stands for all kernels of a step: each is in its step, with a time of its
@@ -123,12 +124,13 @@ TEST(RecordedTracesOfGraphs, HaveTheKernelsThatEagerTrainingHas) {
 
 // Kernels of coalesced calls do not say what they do. In each of 3 steps a rank sends and receives
 // in one batch and coalesces three all-reduces of 65,536 floats.
-const Recorded kCoalesced{"coalesced", {"kineto-coalesced-rank0", "kineto-coalesced-rank1"}, 2, 3};
-const Recorded kCoalescedJoined{"coalesced_joined",
-                                {"kineto-coalesced-rank0", "kineto-coalesced-rank1",
-                                 "et-coalesced-rank0", "et-coalesced-rank1"},
-                                2,
-                                3};
+const RecordedRun kCoalesced{
+    "coalesced", {"kineto-coalesced-rank0", "kineto-coalesced-rank1"}, 2, 3};
+const RecordedRun kCoalescedJoined{"coalesced_joined",
+                                   {"kineto-coalesced-rank0", "kineto-coalesced-rank1",
+                                    "et-coalesced-rank0", "et-coalesced-rank1"},
+                                   2,
+                                   3};
 
 TEST(RecordedTracesCoalesced, HaveTheCallsThatTheHostRecorded) {
   TraceSummary alone = summary_of(imported(kCoalesced), 2);

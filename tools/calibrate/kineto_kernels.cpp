@@ -13,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-class Reader {
+class KinetoReader {
  public:
   void read(const std::string& path) {
     path_ = &path;
@@ -152,7 +152,7 @@ class Reader {
 }  // namespace
 
 RecordedKernels read_kineto_kernels(const std::vector<std::string>& paths) {
-  Reader reader;
+  KinetoReader reader;
   for (const std::string& path : paths) reader.read(path);
   return reader.result();
 }

@@ -18,9 +18,9 @@ namespace {
 
 constexpr double kLongest = 1e6;  // seconds of a step
 
-class Reader {
+class RunsReader {
  public:
-  Reader(std::string csv, std::string job, const std::vector<std::string>& overrides)
+  RunsReader(std::string csv, std::string job, const std::vector<std::string>& overrides)
       : csv_(std::move(csv)), job_(std::move(job)), overrides_(overrides) {}
 
   std::vector<MeasuredRun> read() {
@@ -185,7 +185,7 @@ class Reader {
 
 std::vector<MeasuredRun> read_measured_runs(const std::string& csv, const std::string& job,
                                             const std::vector<std::string>& overrides) {
-  return Reader(csv, job, overrides).read();
+  return RunsReader(csv, job, overrides).read();
 }
 
 }  // namespace ghostrank

@@ -59,7 +59,7 @@ std::optional<TorchOp> op_named(std::string_view text) {
   return op;
 }
 
-class Reader {
+class NsysReader {
  public:
   void read(const std::string& path) {
     SqliteFile file(path);
@@ -218,7 +218,7 @@ class Reader {
 }  // namespace
 
 RecordedKernels read_nsys_kernels(const std::vector<std::string>& paths) {
-  Reader reader;
+  NsysReader reader;
   for (const std::string& path : paths) reader.read(path);
   return reader.result();
 }

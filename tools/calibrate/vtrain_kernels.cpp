@@ -99,9 +99,9 @@ void check_job(const JobSpec& spec) {
            "vTrain's layer keeps its scores in memory; set parallel.attention: unfused");
 }
 
-class Reader {
+class VtrainReader {
  public:
-  explicit Reader(const JobSpec& spec)
+  explicit VtrainReader(const JobSpec& spec)
       : layer_(layer_of(spec, megatron_layer_shape(megatron_plan(spec)))) {}
 
   void read(const std::string& path) {
@@ -311,7 +311,7 @@ class Reader {
 
 RecordedKernels read_vtrain_kernels(const std::vector<std::string>& paths, const JobSpec& spec) {
   check_job(spec);
-  Reader reader(spec);
+  VtrainReader reader(spec);
   for (const std::string& path : paths) reader.read(path);
   return reader.result();
 }

@@ -18,6 +18,7 @@
 #include "tools/report/jobs_report.h"
 #include "tools/report/network_text.h"
 #include "tools/report/nic_traffic.h"
+#include "tools/report/real.h"
 #include "tools/report/result_json.h"
 #include "tools/report/tensor_report.h"
 #include "tools/text/humane.h"
@@ -153,8 +154,6 @@ std::vector<std::string> estimate_notes(const TrafficPlan& traffic) {
                       c.estimate + "; a run may differ");
   return notes;
 }
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 std::string programs_table(const PlanFacts& facts) {
   Table table{{{"role"},

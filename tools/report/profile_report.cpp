@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/report/real.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr int kBar = 30;  // characters of the longest bar
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 // "291.6 GFLOP", "383.9 TFLOP"
 std::string flop(double n) {

@@ -19,7 +19,7 @@
 namespace ghostrank {
 namespace {
 
-using Json = nlohmann::json;
+using UnorderedJson = nlohmann::json;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::string_view kPairsHeader = "src,dst,bytes,messages";
@@ -27,12 +27,12 @@ constexpr std::string_view kPairsHeader = "src,dst,bytes,messages";
 // A JSON value with its file and path, for error messages.
 class Field {
  public:
-  Field(const Json& json, std::string file, std::string path)
+  Field(const UnorderedJson& json, std::string file, std::string path)
       : json_(json), file_(std::move(file)), path_(std::move(path)) {}
 
   Field operator[](const std::string& key) const {
     const std::string path = path_.empty() ? key : path_ + "." + key;
-    static const Json nothing;
+    static const UnorderedJson nothing;
     if (json_.is_null()) return {nothing, file_, path};
     if (!json_.is_object()) fail("is not an object");
     const auto found = json_.find(key);
@@ -68,15 +68,15 @@ class Field {
   }
 
  private:
-  const Json& json_;
+  const UnorderedJson& json_;
   std::string file_, path_;
 };
 
-Json parse(const std::string& file) {
+UnorderedJson parse(const std::string& file) {
   const std::string text = read_input(file, "give a result file of 'run --json'", kMostBytes);
   try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    return UnorderedJson::parse(text);
+  } catch (const UnorderedJson::parse_error& error) {
     const auto at = std::min<std::size_t>(error.byte, text.size());
     std::size_t line = 1, column = 1;
     for (std::size_t i = 0; i + 1 < at; ++i) {
@@ -85,7 +85,7 @@ Json parse(const std::string& file) {
     }
     throw Error(file + ":" + std::to_string(line) + ":" + std::to_string(column) +
                 ": not valid JSON; give a result file of 'run --json'");
-  } catch (const Json::out_of_range&) {
+  } catch (const UnorderedJson::out_of_range&) {
     throw Error(file + ": a number in it is too large; give a result file of 'run --json'");
   }
 }
@@ -148,7 +148,7 @@ void read_traffic(StoredResult& result, const Field& traffic) {
 }  // namespace
 
 StoredResult read_result(const std::string& file) {
-  const Json json = parse(file);
+  const UnorderedJson json = parse(file);
   const Field root(json, file, "");
   if (const std::string schema = root["schema"].text(); schema != "ghostrank/result/1") {
     throw Error(file + ": schema is '" + schema +

@@ -170,10 +170,10 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
          std::to_string(width) + "\"/>\n";
 }
 
-constexpr double kNode = 11;  // radius
-constexpr double kApart = 4;  // between the arrows of two directions
-constexpr double kGap = 4;    // between two nodes
-constexpr double kHead = 7;   // length of an arrow's head
+constexpr double kNode = 11;    // radius
+constexpr double kApart = 4;    // between the arrows of two directions
+constexpr double kNodeGap = 4;  // between two nodes
+constexpr double kHead = 7;     // length of an arrow's head
 constexpr int kPanelsAcross = 3;
 
 // From the rim of one node to the rim of the other, beside the arrow of the other direction.
@@ -201,9 +201,9 @@ struct PanelSize {
 // Large enough that no two nodes overlap; wider only, where that suffices.
 PanelSize size_of(const SvgGraph& panel) {
   constexpr double kSameRow = 1e-6, kRounding = 1e-6;
-  double wide = 2 * kNode + kGap;  // what a node needs
+  double wide = 2 * kNode + kNodeGap;  // what a node needs
   const double high = wide;
-  for (const SvgNode& node : panel.nodes) wide = std::max(wide, text_width(node.name) + kGap);
+  for (const SvgNode& node : panel.nodes) wide = std::max(wide, text_width(node.name) + kNodeGap);
   const auto least = [&](const auto& of_pair) {
     double all = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < panel.nodes.size(); ++i)

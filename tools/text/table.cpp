@@ -11,7 +11,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kGap = 2;
+constexpr int kColumnGap = 2;
 
 std::string padding(int width) {
   return std::string(static_cast<std::size_t>(std::max(width, 0)), ' ');
@@ -109,7 +109,7 @@ std::string render(const Table& table, int indent) {
   const auto add = [&](const auto& cell_at, const Paint& last) {
     std::string line = padding(indent);
     for (std::size_t i = 0; i < widths.size(); ++i) {
-      if (i > 0) line += padding(kGap);
+      if (i > 0) line += padding(kColumnGap);
       append_cell(line, cell_at(i), widths[i], table.columns[i].align,
                   i + 1 == widths.size() ? last : Paint{});
     }
@@ -131,7 +131,7 @@ std::string render(const std::vector<Fact>& facts, int indent) {
   std::string text;
   for (const Fact& fact : facts) {
     std::string line = padding(indent);
-    append_cell(line, fact.name, width + kGap, Align::left);
+    append_cell(line, fact.name, width + kColumnGap, Align::left);
     append_line(text, line + printable(fact.value));
   }
   return text;

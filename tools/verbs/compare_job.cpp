@@ -31,7 +31,7 @@ constexpr int kMaxRunsFactor = 8;  // without --max-runs, --until stops at this 
 constexpr int kMostRuns = 10'000, kMostProcesses = 1024;
 
 // The plan of a comparison, checked whole before the first run.
-struct Plan {
+struct ComparisonPlan {
   AbComparison comparison;
   std::vector<LoadedJob> jobs;  // of the variants
   std::string job_path;
@@ -104,7 +104,7 @@ void check_common(const std::vector<std::string>& common, const std::vector<Vari
   }
 }
 
-void check_processes_of(const Plan& plan) {
+void check_processes_of(const ComparisonPlan& plan) {
   if (world_from_environment().size > 1) {
     throw Error(
         "compare starts the processes of every run; start compare itself once, with "
@@ -123,7 +123,7 @@ void check_processes_of(const Plan& plan) {
 }
 
 // Every variant gets the slicing and the channels with which it is fastest.
-void tune(Plan& plan, bool quiet) {
+void tune(ComparisonPlan& plan, bool quiet) {
   AbComparison& c = plan.comparison;
   for (std::size_t i = 0; i < c.variants.size(); ++i) {
     Variant& variant = c.variants[i];
@@ -147,13 +147,13 @@ void tune(Plan& plan, bool quiet) {
   }
 }
 
-Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
-             const std::vector<std::string>& files) {
+ComparisonPlan plan_of(const Argv& argv, const CompareJobFlags& flags,
+                       const std::vector<std::string>& files) {
   if (files.size() != 1)
     throw Error("--a, --b and --variant compare variants of one job; name one job file");
   if (files[0] == "-") throw Error("compare reads its job once for every run; give it a file");
   check_seed(flags.seed, flags.overrides);
-  Plan plan;
+  ComparisonPlan plan;
   AbComparison& c = plan.comparison;
   c.variants = given_variants(flags) ? variants_of(flags) : variants_in(files[0], flags.overrides);
   c.version = GHOSTRANK_VERSION;
@@ -185,7 +185,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
 }
 
 // --print-config and --dry-run: every variant under a head with its name and settings.
-void show_variants(const Plan& plan, const CompareJobFlags& flags) {
+void show_variants(const ComparisonPlan& plan, const CompareJobFlags& flags) {
   for (std::size_t v = 0; v < plan.jobs.size(); ++v) {
     const Variant& variant = plan.comparison.variants[v];
     std::string head = "# " + variant.name + ":";
@@ -196,8 +196,8 @@ void show_variants(const Plan& plan, const CompareJobFlags& flags) {
   }
 }
 
-std::vector<std::string> words_of_run(const Plan& plan, std::size_t variant, std::uint64_t seed,
-                                      const std::string& result) {
+std::vector<std::string> words_of_run(const ComparisonPlan& plan, std::size_t variant,
+                                      std::uint64_t seed, const std::string& result) {
   std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"), "run",
                                  plan.job_path};
   const auto set = [&](const std::vector<std::string>& settings) {
@@ -214,7 +214,7 @@ std::vector<std::string> words_of_run(const Plan& plan, std::size_t variant, std
 // every run.
 class Player {
  public:
-  Player(Plan& plan, const CompareJobFlags& flags, const std::string& json)
+  Player(ComparisonPlan& plan, const CompareJobFlags& flags, const std::string& json)
       : plan_(plan), quiet_(flags.quiet), retries_left_(plan.jobs.size(), plan.retries) {
     if (flags.bundle.empty()) {
       scratch_ = std::make_unique<TemporaryFolder>();
@@ -322,7 +322,7 @@ class Player {
     return 0;
   }
 
-  Plan& plan_;
+  ComparisonPlan& plan_;
   bool quiet_;
   std::vector<std::size_t> retries_left_;  // by variant
   std::unique_ptr<Bundle> bundle_;
@@ -333,7 +333,7 @@ class Player {
 };
 
 // Prints the expectations that the comparison missed; returns the exit status.
-int outcome_of(const Plan& plan, const CompareJobFlags& flags, const AbSummary& summary) {
+int outcome_of(const ComparisonPlan& plan, const CompareJobFlags& flags, const AbSummary& summary) {
   int status = 0;
   if (!summary.faithful && !flags.allow_unfaithful)
     status = failed("not faithful: " + summary.unfaithful +
@@ -441,7 +441,7 @@ bool compares_job(const CompareJobFlags& f, const std::vector<std::string>& file
 int compare_job(const Argv& argv, const CompareJobFlags& flags,
                 const std::vector<std::string>& files, const std::string& json) {
   if (!flags.redraw.empty()) return redraw_bundle(flags, files);
-  Plan plan = plan_of(argv, flags, files);
+  ComparisonPlan plan = plan_of(argv, flags, files);
   if (flags.print_config || flags.dry_run) {
     show_variants(plan, flags);
     return 0;

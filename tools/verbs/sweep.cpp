@@ -86,16 +86,16 @@ std::vector<std::string> settings_of(const SweepFlags& flags, const SweepGrid& g
 // A grid loaded whole before its first run, so that a mistyped key costs no time. A point whose
 // values do not go together becomes a row with an error; if no point is left, that is the user's
 // error.
-struct Plan {
+struct SweepPlan {
   Sweep sweep;
   bool real_time = false;  // some point plays in real time
 };
 
-Plan plan_of(const SweepFlags& flags) {
+SweepPlan plan_of(const SweepFlags& flags) {
   if (world_from_environment().size > 1)
     throw Error("sweep starts the processes of its runs; start sweep itself once");
   if (flags.job.path == "-") throw Error("sweep reads its job for every point; give it a file");
-  Plan plan;
+  SweepPlan plan;
   Sweep& sweep = plan.sweep;
   sweep.grid = grid_of(flags);
   sweep.job = std::filesystem::path(flags.job.path).stem();
@@ -312,7 +312,7 @@ int verb_sweep(const Argv& argv) {
   for (const char* flag : {"--dry-run", "--print-config"})
     refuse_beside(app, flag, {"--json", "--csv", "--picture"});
   if (flags.print_config || flags.dry_run) return show_points(flags);
-  Plan plan = plan_of(flags);
+  SweepPlan plan = plan_of(flags);
   Sweep& sweep = plan.sweep;
   check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--picture", flags.picture}});
   if (!flags.csv.empty() && !is_in_place(flags.csv)) {

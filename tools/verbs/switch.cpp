@@ -44,7 +44,7 @@ namespace {
 using switchml::CompiledSwitch;
 using switchml::PortName;
 
-struct RunFlags {
+struct SwitchRunFlags {
   std::string plan, target = "compiled", program, compiled, entries, socket, json;
   std::vector<std::string> ports;
   bool in_order = false, as_written = false, with_parent = false;
@@ -55,7 +55,7 @@ std::atomic<bool> stop_requested{false};
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-bool read_run_flags(const Argv& argv, RunFlags& flags) {
+bool read_run_flags(const Argv& argv, SwitchRunFlags& flags) {
   CLI::App app("Start a programmable switch.", "ghostrank switch run");
   app.add_option("--target", flags.target,
                  "compiled: C++; dpdk: the P4 program on DPDK; bmv2: on simple_switch")
@@ -144,7 +144,7 @@ bool on_files(const std::vector<PortName>& ports) {
 }
 
 // Checks that no output is an input of this command, and that no two are one file.
-void check_files(const RunFlags& flags, const std::vector<PortName>& ports) {
+void check_files(const SwitchRunFlags& flags, const std::vector<PortName>& ports) {
   for (const std::string& read : {flags.plan, flags.program, flags.entries, flags.compiled})
     if (!read.empty()) note_read(read);
   std::vector<Output> outputs{{"--json", flags.json}};
@@ -168,7 +168,7 @@ void check_xdp(const std::vector<PortName>& ports, const std::string& target, in
 
 void stop_on_signal(int) { stop_requested = true; }
 
-void check_target(const RunFlags& flags) {
+void check_target(const SwitchRunFlags& flags) {
   const bool dpdk = flags.target == "dpdk", bmv2 = flags.target == "bmv2";
   if (!dpdk && !bmv2 && flags.target != "compiled")
     throw Error("there is no target '" + flags.target + "'; known are compiled, dpdk and bmv2");
@@ -188,7 +188,7 @@ void check_target(const RunFlags& flags) {
     throw Error("which jobs? name a plan with --plan (docs/switch.md)");
 }
 
-void write_counters(const RunFlags& flags, const std::string& title, RunningSwitch& sw,
+void write_counters(const SwitchRunFlags& flags, const std::string& title, RunningSwitch& sw,
                     const SwitchTime& time) {
   const switchml::SwitchCounters counters = sw.counters();
   if (flags.json != "-") {
@@ -205,7 +205,7 @@ double seconds_since(std::chrono::steady_clock::time_point began) {
 // The control socket, if --socket names one.
 class ControlSocket {
  public:
-  ControlSocket(const RunFlags& flags, RunningSwitch& sw) {
+  ControlSocket(const SwitchRunFlags& flags, RunningSwitch& sw) {
     if (!flags.socket.empty()) control_.emplace(flags.socket, sw);
   }
   std::vector<switchml::Watch> watches() {
@@ -226,7 +226,7 @@ std::optional<Error> play_until_gone(const std::function<void()>& play) {
   return std::nullopt;
 }
 
-void run_dpdk_switch(const RunFlags& flags) {
+void run_dpdk_switch(const SwitchRunFlags& flags) {
   std::optional<switchml::SwitchPlan> plan;
   if (flags.entries.empty())
     plan = read_switch_plan(flags.plan, static_cast<int>(flags.ports.size()));
@@ -248,7 +248,8 @@ void run_dpdk_switch(const RunFlags& flags) {
   if (ended) throw Error(*ended);
 }
 
-void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
+void run_compiled_switch(const SwitchRunFlags& flags, const std::vector<PortName>& ports,
+                         bool files) {
   CompiledSwitch sw(read_switch_plan(flags.plan, static_cast<int>(ports.size())));
   RunningCompiled running(sw, stop_requested);
   const auto began = std::chrono::steady_clock::now();
@@ -268,7 +269,7 @@ void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& por
   if (ended) throw Error(*ended);
 }
 
-void run_on_cores(const RunFlags& flags, const std::vector<PortName>& ports) {
+void run_on_cores(const SwitchRunFlags& flags, const std::vector<PortName>& ports) {
   const auto began = std::chrono::steady_clock::now();
   const double processor = processor_seconds();
   const switchml::SwitchPlan plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
@@ -286,7 +287,7 @@ void run_on_cores(const RunFlags& flags, const std::vector<PortName>& ports) {
   }
 }
 
-void run_bmv2_switch(const RunFlags& flags, const std::vector<PortName>& ports) {
+void run_bmv2_switch(const SwitchRunFlags& flags, const std::vector<PortName>& ports) {
   std::optional<switchml::SwitchPlan> plan;
   if (flags.entries.empty()) plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
   const auto began = std::chrono::steady_clock::now();
@@ -299,7 +300,7 @@ void run_bmv2_switch(const RunFlags& flags, const std::vector<PortName>& ports) 
 }
 
 int run_switch(const Argv& argv) {
-  RunFlags flags;
+  SwitchRunFlags flags;
   if (!read_run_flags(argv, flags)) return 0;
   check_target(flags);
   std::vector<PortName> ports;

@@ -21,7 +21,7 @@ namespace ghostrank {
 namespace {
 
 using Floats = std::vector<float>;
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Floats round_trip(std::string_view name, const Floats& tensor, CompressionOptions options = {}) {
   const std::vector<Floats> one{tensor};
@@ -218,12 +218,13 @@ TEST(OddTensors, AreTakenByEveryMethod) {
       EXPECT_NEAR(round_trip(m.name, one)[0], -3, m.error(one, {}) * (1 + 1e-6));
     }
     for (const Floats& odd :
-         {Floats{NAN, 1, 2, 3}, Floats{kInf, -kInf, 1, 0}, Floats{NAN, NAN}, Floats{-kInf},
+         {Floats{NAN, 1, 2, 3}, Floats{kInfinity, -kInfinity, 1, 0}, Floats{NAN, NAN},
+          Floats{-kInfinity},
           Floats{std::numeric_limits<float>::max(), 1, -std::numeric_limits<float>::max()}})
       EXPECT_EQ(round_trip(m.name, odd).size(), odd.size());
   }
   for (const char* name : {"qsgd", "terngrad", "8bit", "dithering", "efsignsgd"})
-    for (const float odd : {kInf, NAN})
+    for (const float odd : {kInfinity, NAN})
       for (const float x : round_trip(name, {odd, 1, 0, -2}))
         EXPECT_FALSE(std::isfinite(x)) << name << ' ' << odd;
   EXPECT_TRUE(std::isnan(round_trip("dgc", {NAN, 1, 2, 3})[0]));

@@ -14,7 +14,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kRanks = 8, kSamples = 32, kFeatures = 40, kMostSteps = 900;
+constexpr int kTrainingRanks = 8, kSamples = 32, kFeatures = 40, kMostSteps = 900;
 // Small, so that error feedback's delay of about 1 / ratio steps matters little.
 constexpr float kRate = 0.3f;
 using Floats = std::vector<float>;
@@ -30,7 +30,7 @@ std::vector<std::vector<Sample>> make_data() {
   const auto unit = [&] { return static_cast<float>(dice.below(2001)) * 1e-3f - 1; };
   Floats rule(kFeatures);
   for (float& w : rule) w = 2 * unit();
-  std::vector<std::vector<Sample>> data(kRanks);
+  std::vector<std::vector<Sample>> data(kTrainingRanks);
   for (auto& own : data)
     for (int s = 0; s < kSamples; ++s) {
       Sample sample{Floats(kFeatures), 0};
@@ -59,7 +59,7 @@ double loss_of(const Floats& w, const std::vector<std::vector<Sample>>& data) {
       const double p = std::clamp(predicted(w, s.x), 1e-9, 1 - 1e-9);
       loss -= s.y > 0 ? std::log(p) : std::log(1 - p);
     }
-  return loss / (kRanks * kSamples);
+  return loss / (kTrainingRanks * kSamples);
 }
 
 Floats gradient(const Floats& w, const std::vector<Sample>& own) {
@@ -76,25 +76,25 @@ Floats gradient(const Floats& w, const std::vector<Sample>& own) {
 int steps_to(double goal, const Compressor* method, bool feedback) {
   const auto data = make_data();
   Floats w(kFeatures);
-  std::vector<Floats> residual(kRanks, Floats(kFeatures));
+  std::vector<Floats> residual(kTrainingRanks, Floats(kFeatures));
   for (int step = 0; step <= kMostSteps; ++step) {
     if (loss_of(w, data) < goal) return step;
     std::vector<Floats> tensors;
-    std::vector<CompressionOptions> options(kRanks);
-    for (std::size_t r = 0; r < kRanks; ++r) {
+    std::vector<CompressionOptions> options(kTrainingRanks);
+    for (std::size_t r = 0; r < kTrainingRanks; ++r) {
       tensors.push_back(gradient(w, data[r]));
       options[r].ratio = 0.1;
       options[r].threshold = 0.02;
       options[r].rows = 8;
       options[r].shared_seed = static_cast<std::uint64_t>(step);
-      options[r].seed = static_cast<std::uint64_t>(step) * kRanks + r;
+      options[r].seed = static_cast<std::uint64_t>(step) * kTrainingRanks + r;
       if (feedback)
         for (std::size_t f = 0; f < kFeatures; ++f) tensors[r][f] += residual[r][f];
     }
     Floats sum(kFeatures);
     if (method) {
       sum = exchanged(*method, tensors, options);
-      for (std::size_t r = 0; feedback && r < kRanks; ++r) {
+      for (std::size_t r = 0; feedback && r < kTrainingRanks; ++r) {
         const std::vector<Floats> own{tensors[r]};
         const Floats sent = exchanged(*method, own, std::span(&options[r], 1));
         for (std::size_t f = 0; f < kFeatures; ++f) residual[r][f] = tensors[r][f] - sent[f];
@@ -104,7 +104,7 @@ int steps_to(double goal, const Compressor* method, bool feedback) {
         for (std::size_t f = 0; f < kFeatures; ++f) sum[f] += t[f];
     }
     // A vote has no magnitude, so it needs a small rate of its own.
-    const float rate = method && method->majority ? 0.02f : kRate / kRanks;
+    const float rate = method && method->majority ? 0.02f : kRate / kTrainingRanks;
     for (std::size_t f = 0; f < kFeatures; ++f) w[f] -= rate * sum[f];
   }
   return kMostSteps + 1;

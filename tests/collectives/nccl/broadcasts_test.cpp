@@ -23,7 +23,7 @@ Collective gather_of(std::vector<std::uint64_t> counts, std::uint32_t element_by
 }
 
 // One GPU a node: 4 channels, rings in the order of the ranks.
-Communicator single_gpus(int nodes) {
+Communicator single_gpus_simple(int nodes) {
   Communicator comm;
   comm.node = "hgx-h100-400g";
   comm.channels = 0;
@@ -52,7 +52,7 @@ Sends sends(const Schedule& schedule, GroupRank r) {
 
 // 4 MiB of traffic on 4 channels: 1 MiB each. The block of 1 MiB comes first and fills channel 0.
 TEST(NcclBroadcasts, AreOnePlanWhoseCallsShareTheChannels) {
-  const auto schedule = made("nccl-2.28", gather_of({3 * kMi, 1 * kMi, 0}), single_gpus(3));
+  const auto schedule = made("nccl-2.28", gather_of({3 * kMi, 1 * kMi, 0}), single_gpus_simple(3));
   EXPECT_EQ(schedule->played(), "broadcasts/Simple");
   EXPECT_EQ(sends(*schedule, 0), (Sends{{1, {512, 512}}, {2, {512, 512}}, {3, {512, 512}}}));
   EXPECT_EQ(sends(*schedule, 1),
@@ -63,7 +63,7 @@ TEST(NcclBroadcasts, AreOnePlanWhoseCallsShareTheChannels) {
 // Every channel has a quarter of both blocks: 768 KiB of rank 0's, which is two chunks, and 256 KiB
 // of rank 1's. A rank begins with its own, and then goes up the ring.
 TEST(NcclBroadcasts, TakeTurnsOnEveryChannelInTheNewerVersion) {
-  const auto schedule = made("nccl-2.30", gather_of({3 * kMi, 1 * kMi, 0}), single_gpus(3));
+  const auto schedule = made("nccl-2.30", gather_of({3 * kMi, 1 * kMi, 0}), single_gpus_simple(3));
   EXPECT_EQ(schedule->played(), "broadcasts/Simple");
   const auto everywhere = [](const std::vector<std::uint64_t>& messages) {
     return Sends{{0, messages}, {1, messages}, {2, messages}, {3, messages}};
@@ -75,7 +75,8 @@ TEST(NcclBroadcasts, TakeTurnsOnEveryChannelInTheNewerVersion) {
 
 // Parts end at multiples of 256 bytes: 1 MiB + 4 bytes in quarters of 262,145 bytes.
 TEST(NcclBroadcasts, AreCutAtLinesInTheNewerVersion) {
-  const auto schedule = made("nccl-2.30", gather_of({kMi / 4 + 1, kMi / 4 + 1}, 4), single_gpus(2));
+  const auto schedule =
+      made("nccl-2.30", gather_of({kMi / 4 + 1, kMi / 4 + 1}, 4), single_gpus_simple(2));
   std::vector<std::uint64_t> bytes;
   for (int a = 0; a < schedule->actors(0); ++a)
     bytes.push_back(schedule->step(0, a, 0).send.count * 4);
@@ -84,7 +85,7 @@ TEST(NcclBroadcasts, AreCutAtLinesInTheNewerVersion) {
 
 TEST(NcclBroadcasts, OfOneBlockAreABroadcast) {
   for (const char* library : kLibraries) {
-    const Communicator comm = single_gpus(4);
+    const Communicator comm = single_gpus_simple(4);
     const auto schedule = made(library, gather_of({0, 0, 5 * kMi, 0}), comm);
     const auto broadcast = find_algorithm(library, Func::broadcast, "auto")
                                ->make({Func::broadcast, 4, 5 * kMi, 1, 2}, comm);
@@ -127,7 +128,7 @@ TEST(NcclBroadcasts, AreProvedOnOneChannelWithTheirClosedForm) {
 }
 
 TEST(NcclBroadcasts, RefuseWhatTheyAreNot) {
-  Communicator comm = single_gpus(2);
+  Communicator comm = single_gpus_simple(2);
   comm.environment.clear();
   // NCCL would send the small block by LL and the large one by Simple.
   EXPECT_THROW(made("nccl-2.28", gather_of({64, 256 * kMi}), comm), std::invalid_argument);
@@ -137,9 +138,9 @@ TEST(NcclBroadcasts, RefuseWhatTheyAreNot) {
     for (const int ranks : {most, most + 1}) {
       const Collective c = gather_of(std::vector<std::uint64_t>(ranks, 64));
       if (ranks == most) {
-        EXPECT_NO_THROW(made(library, c, single_gpus(ranks))) << library;
+        EXPECT_NO_THROW(made(library, c, single_gpus_simple(ranks))) << library;
       } else {
-        EXPECT_THROW(made(library, c, single_gpus(ranks)), std::invalid_argument) << library;
+        EXPECT_THROW(made(library, c, single_gpus_simple(ranks)), std::invalid_argument) << library;
       }
     }
 }

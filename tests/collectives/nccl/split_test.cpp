@@ -8,7 +8,8 @@
 namespace ghostrank {
 namespace {
 
-NcclTask all_reduce(std::uint64_t count, int max_channels, Protocol protocol = Protocol::simple) {
+NcclTask all_reduce_task(std::uint64_t count, int max_channels,
+                         Protocol protocol = Protocol::simple) {
   return {Func::all_reduce, 8, count, 4, protocol, max_channels};
 }
 
@@ -26,33 +27,33 @@ std::uint64_t total(const NcclSplit& split) {
 }
 
 TEST(NcclSplit, GivesEveryChannelTheSameOfALargeTask) {
-  EXPECT_EQ(alone(all_reduce(10 << 18, 16), 16), (NcclSplit{0, 16, 163840, 163840, 163840}));
+  EXPECT_EQ(alone(all_reduce_task(10 << 18, 16), 16), (NcclSplit{0, 16, 163840, 163840, 163840}));
 }
 
 TEST(NcclSplit, GivesTheLastChannelWhatIsLeft) {
   // 100,000 bytes: cells of 16 KiB, two of them for a channel's 50,000 bytes of traffic (2.30).
-  const NcclSplit split = alone(all_reduce(25000, 4), 4);
+  const NcclSplit split = alone(all_reduce_task(25000, 4), 4);
   EXPECT_EQ(split, (NcclSplit{0, 4, 8192, 8192, 424}));
 }
 
 TEST(NcclSplit, UsesNoMoreChannelsThanTheTaskMay) {
-  EXPECT_EQ(alone(all_reduce(10 << 18, 2), 16).channels, 2);
-  EXPECT_EQ(alone(all_reduce(10 << 18, 16), 3).channels, 3);
+  EXPECT_EQ(alone(all_reduce_task(10 << 18, 2), 16).channels, 2);
+  EXPECT_EQ(alone(all_reduce_task(10 << 18, 16), 3).channels, 3);
 }
 
 TEST(NcclSplit, GoesByHalfTheTrafficInTheOlderVersion) {
   // 64 KiB: cells of 16 KiB for 2.30, of 8 KiB for 2.28.
-  EXPECT_EQ(alone(all_reduce(16384, 16), 16), (NcclSplit{0, 4, 4096, 4096, 4096}));
-  EXPECT_EQ(alone(all_reduce(16384, 16), 16, NcclVersion::v2_28),
+  EXPECT_EQ(alone(all_reduce_task(16384, 16), 16), (NcclSplit{0, 4, 4096, 4096, 4096}));
+  EXPECT_EQ(alone(all_reduce_task(16384, 16), 16, NcclVersion::v2_28),
             (NcclSplit{0, 8, 2048, 2048, 2048}));
 }
 
 TEST(NcclSplit, CountsLlFourTimes) {
-  EXPECT_EQ(alone(all_reduce(16384, 16, Protocol::ll), 16).channels, 16);
+  EXPECT_EQ(alone(all_reduce_task(16384, 16, Protocol::ll), 16).channels, 16);
 }
 
 TEST(NcclSplit, HasNothingForATaskWithoutElements) {
-  EXPECT_EQ(alone(all_reduce(0, 4), 4).channels, 0);
+  EXPECT_EQ(alone(all_reduce_task(0, 4), 4).channels, 0);
 }
 
 TEST(NcclSplit, LosesNoElement) {
@@ -77,7 +78,7 @@ TEST(NcclSplit, LosesNoElement) {
 
 TEST(NcclSplit, PacksTheTasksOfAGroupBehindEachOther) {
   // 3 x 64 KiB of traffic on 4 channels: 48 KiB each, rounded up to 2 cells of 32 KiB of traffic.
-  const std::vector<NcclTask> tasks(3, all_reduce(8192, 4));
+  const std::vector<NcclTask> tasks(3, all_reduce_task(8192, 4));
   const auto splits = nccl_split(tasks, 4, NcclVersion::v2_30);
   ASSERT_EQ(splits.size(), 3U);
   for (const NcclSplit& split : splits) EXPECT_EQ(total(split), 8192U);
@@ -88,7 +89,7 @@ TEST(NcclSplit, PacksTheTasksOfAGroupBehindEachOther) {
 
 TEST(NcclSplit, LetsNeighboursShareAChannel) {
   // 3 x 128 KiB of traffic on 2 channels: 192 KiB each, so the second task is split.
-  const std::vector<NcclTask> tasks(3, all_reduce(16384, 2));
+  const std::vector<NcclTask> tasks(3, all_reduce_task(16384, 2));
   const auto splits = nccl_split(tasks, 2, NcclVersion::v2_30);
   EXPECT_EQ(splits[0], (NcclSplit{0, 1, 16384, 0, 0}));
   EXPECT_EQ(splits[1], (NcclSplit{0, 2, 8192, 0, 8192}));
@@ -98,7 +99,7 @@ TEST(NcclSplit, LetsNeighboursShareAChannel) {
 TEST(NcclSplit, CountsAnUnfilledCellAsFull) {
   // 4097 elements are two cells of 4096: more than a channel's share, although their traffic is
   // less.
-  const std::vector<NcclTask> tasks(2, all_reduce(4097, 2));
+  const std::vector<NcclTask> tasks(2, all_reduce_task(4097, 2));
   const auto splits = nccl_split(tasks, 2, NcclVersion::v2_30);
   EXPECT_EQ(splits[0], (NcclSplit{0, 1, 4097, 0, 0}));
   EXPECT_EQ(splits[1], (NcclSplit{1, 1, 4097, 0, 0}));
@@ -110,7 +111,7 @@ TEST(NcclSplit, KeepsAllTasksOfALargeGroupOnItsChannels) {
       for (int n = 1; n <= 40; ++n) {
         std::vector<NcclTask> tasks;
         for (int i = 0; i < n; ++i)
-          tasks.push_back(all_reduce(static_cast<std::uint64_t>(1 + i * i * 997), channels));
+          tasks.push_back(all_reduce_task(static_cast<std::uint64_t>(1 + i * i * 997), channels));
         const auto splits = nccl_split(tasks, channels, version);
         for (int i = 0; i < n; ++i) {
           const NcclSplit& split = splits[i];

@@ -14,17 +14,14 @@
 #include "collectives/nccl/found.h"
 #include "collectives/nccl/nccl.h"
 #include "collectives/schedule.h"
+#include "tests/collectives/nodes.h"
 
 namespace ghostrank::nccl_testing {
 
+using testing::nodes_of;
+
 inline constexpr Protocol kProtocols[] = {Protocol::simple, Protocol::ll, Protocol::ll128};
 inline constexpr const char* kLibraries[] = {"nccl-2.28", "nccl-2.30"};
-
-inline std::vector<std::int32_t> nodes_of(int size, int ranks_per_node) {
-  std::vector<std::int32_t> node_of;
-  for (int r = 0; r < size; ++r) node_of.push_back(r / ranks_per_node);
-  return node_of;
-}
 
 inline Communicator communicator(int channels, Protocol protocol = Protocol::simple) {
   Communicator comm;

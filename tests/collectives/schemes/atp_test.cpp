@@ -18,7 +18,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr AtpOptions kSmall{.window = 6, .aggregators = 6, .timeout = 200'000'000};
+constexpr AtpOptions kFewAggregators{.window = 6, .aggregators = 6, .timeout = 200'000'000};
 
 Communicator on_nodes(int nodes, int gpus) {
   Communicator comm;
@@ -31,7 +31,7 @@ TEST(Atp, SumsRightWhateverBecomesOfPacketsAndHoweverFewAggregatorsThereAre) {
     for (const auto& [nodes, gpus] :
          {std::pair(1, 2), std::pair(2, 1), std::pair(5, 1), std::pair(3, 2)})
       for (const std::uint64_t count : {0, 1, 63, 1'500}) {
-        AtpOptions options = kSmall;
+        AtpOptions options = kFewAggregators;
         options.aggregators = aggregators;
         const auto ends = atp_ends(nodes * gpus, options, on_nodes(nodes, gpus));
         const AgentProof proof = prove(*ends, {Func::all_reduce, nodes * gpus, count, 4, 0}, 36);
@@ -43,7 +43,7 @@ TEST(Atp, SumsRightWhateverBecomesOfPacketsAndHoweverFewAggregatorsThereAre) {
 
 TEST(Atp, HoldsAllFourClaims) {
   for (const int aggregators : {0, 3, 6}) {
-    AtpOptions options = kSmall;
+    AtpOptions options = kFewAggregators;
     options.aggregators = aggregators;
     const auto calls = calls_like({Func::all_reduce, 4, 300, 4, 0}, DataType::float32, 2);
     for (const Claim& claim : check_claims(*atp_ends(4, options), calls, 9)) {
@@ -54,7 +54,7 @@ TEST(Atp, HoldsAllFourClaims) {
 }
 
 std::vector<float> all_reduced(const std::vector<std::vector<float>>& numbers) {
-  const auto ends = atp_ends(static_cast<int>(numbers.size()), kSmall);
+  const auto ends = atp_ends(static_cast<int>(numbers.size()), kFewAggregators);
   const Collective c{Func::all_reduce, ends->size(), numbers[0].size(), 4, 0};
   std::vector<std::vector<std::byte>> tensors;
   for (const auto& of_rank : numbers)
@@ -91,23 +91,27 @@ TEST(Atp, AnOverflowStaysMarked) {
     const auto bytes = std::as_bytes(std::span(of_rank));
     tensors.emplace_back(bytes.begin(), bytes.end());
   }
-  const auto ends = atp_ends(3, kSmall);
+  const auto ends = atp_ends(3, kFewAggregators);
   testing::SmallWorld world(*ends, {0, {Func::all_reduce, 3, 1, 4, 0}, DataType::int32}, tensors);
   std::int32_t result = 0;
   std::memcpy(&result, world.play()[2].data(), sizeof result);
   EXPECT_EQ(result, much[0] - 1'000 + 5);
   // The checker's whole numbers, up to 2^32, overflow all the time; the sums are right.
   const auto calls = calls_like({Func::all_reduce, 3, 500, 4, 0}, DataType::int32, 2);
-  const AgentReport report = check(*atp_ends(3, kSmall), calls, {});
+  const AgentReport report = check(*atp_ends(3, kFewAggregators), calls, {});
   EXPECT_TRUE(report.ok) << report.error;
 }
 
 TEST(Atp, RefusesWhatItCannotServe) {
-  EXPECT_THROW(atp_ends(33, kSmall), std::invalid_argument);
-  EXPECT_NO_THROW(atp_ends(64, kSmall, on_nodes(32, 2)));
+  EXPECT_THROW(atp_ends(33, kFewAggregators), std::invalid_argument);
+  EXPECT_NO_THROW(atp_ends(64, kFewAggregators, on_nodes(32, 2)));
   EXPECT_THROW(atp_ends(4, {.window = 0}), std::invalid_argument);
-  EXPECT_NE(atp_ends(2, kSmall)->refuses({0, {Func::all_reduce, 2, 1, 8, 0}, DataType::int64}), "");
-  EXPECT_NE(atp_ends(2, kSmall)->refuses({0, {Func::broadcast, 2, 1, 4, 0}, DataType::int32}), "");
+  EXPECT_NE(
+      atp_ends(2, kFewAggregators)->refuses({0, {Func::all_reduce, 2, 1, 8, 0}, DataType::int64}),
+      "");
+  EXPECT_NE(
+      atp_ends(2, kFewAggregators)->refuses({0, {Func::broadcast, 2, 1, 4, 0}, DataType::int32}),
+      "");
 }
 
 }  // namespace

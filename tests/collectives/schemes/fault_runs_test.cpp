@@ -2,7 +2,6 @@
 // and faults are drawn from the run's number, and the agent checker plays them with real data.
 // GHOSTRANK_FAULT_RUNS=N plays N runs (default 1000), from GHOSTRANK_FAULT_SEED on (default 0).
 #include <array>
-#include <cstdlib>
 #include <set>
 #include <string>
 
@@ -11,9 +10,13 @@
 #include "collectives/check/agents/checker.h"
 #include "collectives/common/dice.h"
 #include "collectives/schedule.h"
+#include "tests/collectives/schemes/switched.h"
+#include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
+
+using testing::kFuncsOfSwitches;
 
 constexpr std::array kNames{"switchml",
                             "sharp",
@@ -25,8 +28,6 @@ constexpr std::array kNames{"switchml",
                             "parameter_server",
                             "byteps",
                             "phub"};
-constexpr std::array kServed{Func::all_reduce, Func::reduce_scatter, Func::all_gather,
-                             Func::broadcast, Func::reduce};
 constexpr std::array kRates{0.0, 0.0, 0.01, 0.03, 0.1};
 
 struct FaultRun {
@@ -82,14 +83,15 @@ Sparsity some_sparsity(checking::Dice& dice, int ranks) {
   return drawn.refuses(ranks).empty() ? drawn : Sparsity{};
 }
 
-FaultRun drawn(std::uint64_t seed) {
+FaultRun drawn_run(std::uint64_t seed) {
   checking::Dice dice(seed ^ 0xfa017);
   FaultRun run;
   int ranks = 0;
   const Communicator comm = some_communicator(dice, ranks);
   std::string_view scheme = kNames[dice.below(kNames.size())];
   if (scheme == "phub" && dice.happens(0.5)) scheme = "phub_racks";
-  const Func func = scheme == kNames[0] ? kServed[dice.below(kServed.size())] : Func::all_reduce;
+  const Func func = scheme == kNames[0] ? kFuncsOfSwitches[dice.below(kFuncsOfSwitches.size())]
+                                        : Func::all_reduce;
   const Algorithm* row = find_algorithm(kSchemes, func, scheme);
   run.name = std::string(scheme) + " " + std::string(name_of(func)) + " of " +
              std::to_string(ranks) + " ranks";
@@ -123,19 +125,14 @@ FaultRun drawn(std::uint64_t seed) {
   return run;
 }
 
-std::uint64_t asked(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
-  const std::uint64_t first = asked("GHOSTRANK_FAULT_SEED", 0);
-  const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 1000);
+  const std::uint64_t first = test::number_in("GHOSTRANK_FAULT_SEED", 0);
+  const std::uint64_t runs = test::number_in("GHOSTRANK_FAULT_RUNS", 1000);
   std::uint64_t packets = 0, lost = 0, played = 0;
   std::set<std::string> schemes;
   double expected = 0;
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
-    const FaultRun run = drawn(seed);
+    const FaultRun run = drawn_run(seed);
     if (!run.ends) continue;
     const AgentReport report = check(*run.ends, run.calls, run.options);
     ASSERT_TRUE(report.ok) << "run " << seed << ", " << run.name << ": " << report.error;
@@ -157,7 +154,7 @@ TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
 // If ATP's server answered a resent packet to all workers, not to the one that resends, the copies
 // would delay answers behind a slow switch, and the waiting workers would resend without end.
 TEST(FaultRuns, OfManyWorkersAtASlowSwitchEndSoon) {
-  const FaultRun run = drawn(10'024'926);
+  const FaultRun run = drawn_run(10'024'926);
   ASSERT_EQ(run.name, "atp allreduce of 87 ranks");
   AgentCheckOptions options = run.options;
   options.most_events = 1'000'000;

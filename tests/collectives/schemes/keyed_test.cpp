@@ -17,10 +17,13 @@
 #include "collectives/schemes/keyed/key_schemes.h"
 #include "collectives/schemes/keyed/keys.h"
 #include "collectives/schemes/keyed/nesterov.h"
+#include "tests/collectives/calls.h"
 #include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
+
+using testing::all_reduce;
 
 using Make = std::unique_ptr<Ends> (*)(int, const Communicator&);
 constexpr std::pair<const char*, Make> kSchemesWithKeys[] = {
@@ -37,10 +40,6 @@ Communicator on_nodes(int ranks, int gpus, int places, int beside = 0) {
   comm.at_servers.partition_bytes = comm.at_servers.chunk_bytes = 64;
   comm.at_servers.big_array = 20;
   return comm;
-}
-
-Collective all_reduce(int size, std::uint64_t count) {
-  return {Func::all_reduce, size, count, 4, 0};
 }
 
 TEST(KeyServers, SumRightAndSendWhatTheySayOnNodesOfEverySize) {

@@ -10,9 +10,12 @@
 
 #include "collectives/check/agents/checker.h"
 #include "collectives/wire_format.h"
+#include "tests/collectives/calls.h"
 
 namespace ghostrank {
 namespace {
+
+using testing::all_reduce;
 
 constexpr OmniReduceOptions kReliable{
     .aggregators = 2, .block = 16, .columns = 3, .slots = 2, .timeout = 200'000'000};
@@ -28,10 +31,6 @@ constexpr OmniReduceOptions kSwitch{.in_switch = true,
                                     .columns = 1,
                                     .slots = 3,
                                     .timeout = 200'000'000};
-
-Collective all_reduce(int size, std::uint64_t count) {
-  return {Func::all_reduce, size, count, 4, 0};
-}
 
 TEST(OmniReduce, SumsRightForEveryTypeWhateverBecomesOfPackets) {
   for (const OmniReduceOptions& options : {kReliable, kPackets, kSwitch})

@@ -13,13 +13,13 @@
 #include "collectives/schemes/switchml.h"
 #include "switch/quantise.h"
 #include "tests/collectives/schemes/small_world.h"
+#include "tests/collectives/schemes/switched.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr SwitchMlOptions kSmall{.slots = 5, .elements = 32, .timeout = 200'000'000};
-constexpr Func kFuncsOfSwitches[] = {Func::all_reduce, Func::reduce_scatter, Func::all_gather,
-                                     Func::broadcast, Func::reduce};
+using testing::kFewSlots;
+using testing::kFuncsOfSwitches;
 
 // `gpus` ranks on each node; each NIC serves `sharing` of them.
 Communicator nodes_of(int nodes, int gpus, int sharing = 1) {
@@ -85,7 +85,7 @@ TEST(SwitchMl, ServesEveryFunctionAndTypeWhateverBecomesOfPackets) {
     for (const Func func : kFuncsOfSwitches)
       for (const std::uint64_t count : {0, 33, 700}) {
         const int size = s.nodes * s.gpus;
-        const auto ends = switchml_ends(size, kSmall, nodes_of(s.nodes, s.gpus, s.sharing));
+        const auto ends = switchml_ends(size, kFewSlots, nodes_of(s.nodes, s.gpus, s.sharing));
         const AgentProof proof = prove(*ends, {func, size, count, 4, size - 1}, 36);
         ASSERT_TRUE(proof.report.ok) << name_of(func) << " of " << count << ", " << s.nodes << " x "
                                      << s.gpus << ": " << proof.report.error;
@@ -107,22 +107,22 @@ TEST(SwitchMl, TwoLevelsOfSwitchesServeMoreThan32Workers) {
     const AgentReport lossy = check(*ends, calls, {.misfortunes = {.loss = 0.03}});
     EXPECT_TRUE(lossy.ok) << name_of(func) << ": " << lossy.error;
   }
-  const auto racks = switchml_ends(66, kSmall, nodes_of(33, 2));
+  const auto racks = switchml_ends(66, kFewSlots, nodes_of(33, 2));
   EXPECT_EQ(racks->helpers().size(), 2u * 3u);
   const AgentProof proof = prove(*racks, {Func::all_reduce, 66, 200, 4, 0}, 12);
   EXPECT_TRUE(proof.report.ok) << proof.report.error;
 }
 
 TEST(SwitchMl, Serves1024WorkersAndNoMore) {
-  const auto ends = switchml_ends(1024, kSmall);
+  const auto ends = switchml_ends(1024, kFewSlots);
   EXPECT_EQ(ends->helpers().size(), 33u);
   for (const DataType type : {DataType::int32, DataType::float32}) {
     const auto calls = calls_like({Func::all_reduce, 1024, 70, 4, 0}, type, 2);
     const AgentReport report = check(*ends, calls, {.misfortunes = {.loss = 0.01}});
     EXPECT_TRUE(report.ok) << report.error;
   }
-  EXPECT_THROW(switchml_ends(1025, kSmall), std::invalid_argument);
-  EXPECT_NO_THROW(switchml_ends(2048, kSmall, nodes_of(1024, 2)));
+  EXPECT_THROW(switchml_ends(1025, kFewSlots), std::invalid_argument);
+  EXPECT_NO_THROW(switchml_ends(2048, kFewSlots, nodes_of(1024, 2)));
 }
 
 // Plays an all-reduce of these numbers of each rank; returns rank 0's result.
@@ -148,7 +148,7 @@ TEST(SwitchMl, FloatsOfAnySizeStayWithinTheBoundOfTheirBlock) {
   std::mt19937 random(7);
   for (const DataType type : {DataType::float32, DataType::bfloat16, DataType::float16})
     for (const int workers : {1, 2, 8, 40}) {
-      const auto ends = switchml_ends(workers, kSmall);
+      const auto ends = switchml_ends(workers, kFewSlots);
       std::vector<std::vector<float>> numbers(workers);
       constexpr std::size_t kElements = 32 * 12 + 5;
       for (auto& of_rank : numbers)
@@ -182,7 +182,7 @@ TEST(SwitchMl, ZeroTinyHugeInfiniteAndNoNumbersHaveDefinedSums) {
     std::vector<float> block(32, 0.0f), other(32, 0.0f);
     block[0] = a;
     other[0] = b;
-    const auto sums = all_reduced(*switchml_ends(2, kSmall), DataType::float32, {block, other});
+    const auto sums = all_reduced(*switchml_ends(2, kFewSlots), DataType::float32, {block, other});
     for (std::size_t i = 1; i < 32; ++i) EXPECT_EQ(sums[i], 0) << a << " " << b;
     return sums[0];
   };
@@ -199,7 +199,7 @@ TEST(SwitchMl, ZeroTinyHugeInfiniteAndNoNumbersHaveDefinedSums) {
   }
   // Of float16 and bfloat16, sums beyond the type's range are infinite.
   const std::vector<std::vector<float>> half(2, std::vector<float>(3, 60'000.0f));
-  EXPECT_EQ(all_reduced(*switchml_ends(2, kSmall), DataType::float16, half)[0], kInfinity);
+  EXPECT_EQ(all_reduced(*switchml_ends(2, kFewSlots), DataType::float16, half)[0], kInfinity);
 }
 
 }  // namespace

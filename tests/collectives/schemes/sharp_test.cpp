@@ -8,27 +8,21 @@
 #include "collectives/check/agents/checker.h"
 #include "collectives/schemes/shared/numbers.h"
 #include "tests/collectives/schemes/small_world.h"
+#include "tests/collectives/schemes/switched.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr SharpOptions kSmall{.outstanding = 3, .bytes = 256};
+using testing::on_nics;
 
-Communicator on_nics(int nodes, int gpus, int first = 0) {
-  Communicator comm;
-  for (int r = 0; r < nodes * gpus; ++r) {
-    comm.node_of.push_back(r / gpus);
-    comm.nic_of.push_back(first + r);
-  }
-  return comm;
-}
+constexpr SharpOptions kFewAtOnce{.outstanding = 3, .bytes = 256};
 
 TEST(Sharp, SumsRightWithATreeAndWithout) {
   for (const int trees : {0, 1})
     for (const auto& [nodes, gpus] :
          {std::pair(1, 3), std::pair(2, 1), std::pair(5, 2), std::pair(33, 1)})
       for (const std::uint64_t count : {0, 1, 65, 3'000}) {
-        SharpOptions options = kSmall;
+        SharpOptions options = kFewAtOnce;
         options.trees = trees;
         const auto ends = sharp_ends(nodes * gpus, options, on_nics(nodes, gpus));
         const AgentProof proof =
@@ -59,16 +53,17 @@ bool gets_a_tree(const SharpOptions& options, const Communicator& comm, Site& si
 
 TEST(Sharp, ASecondTreeOfAQuantumSwitchIsRefused) {
   Site site;
-  EXPECT_TRUE(gets_a_tree(kSmall, on_nics(4, 1), site));
+  EXPECT_TRUE(gets_a_tree(kFewAtOnce, on_nics(4, 1), site));
   EXPECT_EQ(site.get<SharpTrees>().active, 1);
-  EXPECT_FALSE(gets_a_tree(kSmall, on_nics(4, 1, 4), site)) << "on other ports of the same switch";
+  EXPECT_FALSE(gets_a_tree(kFewAtOnce, on_nics(4, 1, 4), site))
+      << "on other ports of the same switch";
   EXPECT_EQ(site.get<SharpTrees>().active, 1);
   EXPECT_EQ(site.get<SharpTrees>().refused, 1);
 }
 
 TEST(Sharp, AQuantum2SwitchHasATreeOnEachPort) {
   Site site;
-  SharpOptions options = kSmall;
+  SharpOptions options = kFewAtOnce;
   options.per_port = true;
   EXPECT_TRUE(gets_a_tree(options, on_nics(4, 1), site));
   EXPECT_TRUE(gets_a_tree(options, on_nics(4, 1, 4), site)) << "on other ports";
@@ -78,8 +73,8 @@ TEST(Sharp, AQuantum2SwitchHasATreeOnEachPort) {
 }
 
 TEST(Sharp, RefusesWhatItCannotServe) {
-  EXPECT_THROW(sharp_ends(1025, kSmall), std::invalid_argument);
-  const auto ends = sharp_ends(2, kSmall);
+  EXPECT_THROW(sharp_ends(1025, kFewAtOnce), std::invalid_argument);
+  const auto ends = sharp_ends(2, kFewAtOnce);
   EXPECT_NE(ends->refuses({0, {Func::all_gather, 2, 1, 4, 0}, DataType::int32}), "");
 }
 

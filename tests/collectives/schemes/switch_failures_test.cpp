@@ -3,7 +3,6 @@
 // overtaken. GHOSTRANK_FAULT_RUNS=N plays N runs (default 1000), from GHOSTRANK_FAULT_SEED on
 // (default 0).
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -13,28 +12,17 @@
 #include "collectives/common/dice.h"
 #include "collectives/schemes/omnireduce.h"
 #include "collectives/schemes/switchml.h"
+#include "tests/collectives/schemes/switched.h"
+#include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::kFuncsOfSwitches;
+using testing::on_nics;
+
 constexpr Picoseconds kMillisecond = 1'000'000'000;
 constexpr Picoseconds kTimeout = kMillisecond / 5;
-constexpr std::array kServed{Func::all_reduce, Func::reduce_scatter, Func::all_gather,
-                             Func::broadcast, Func::reduce};
-
-Communicator nodes_of(int nodes, int gpus) {
-  Communicator comm;
-  for (int r = 0; r < nodes * gpus; ++r) {
-    comm.node_of.push_back(r / gpus);
-    comm.nic_of.push_back(r);
-  }
-  return comm;
-}
-
-std::uint64_t asked(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 struct Play {
   std::string name;
@@ -43,7 +31,7 @@ struct Play {
   AgentCheckOptions options;
 };
 
-Play drawn(std::uint64_t seed) {
+Play drawn_play(std::uint64_t seed) {
   checking::Dice dice(seed ^ 0x5e17c4fa);
   // Most plays have few nodes and few rounds per slot, because faults meet the rarest moments as
   // often there as in long plays. 34 nodes have two levels of switches.
@@ -67,8 +55,9 @@ Play drawn(std::uint64_t seed) {
                                               .slots = options.slots,
                                               .timeout = options.timeout,
                                               .fallback = options.fallback})
-                    : switchml_ends(ranks, options, nodes_of(nodes, gpus));
-  const Func func = sparse ? Func::all_reduce : kServed[dice.below(kServed.size())];
+                    : switchml_ends(ranks, options, on_nics(nodes, gpus));
+  const Func func =
+      sparse ? Func::all_reduce : kFuncsOfSwitches[dice.below(kFuncsOfSwitches.size())];
   const std::uint64_t count = dice.below(!is_long ? 200 : nodes > 8 ? 500 : 1'500);
   constexpr std::array kTypes{DataType::int32, DataType::float32, DataType::bfloat16};
   const DataType type = sparse ? DataType::int32 : kTypes[dice.below(kTypes.size())];
@@ -136,11 +125,11 @@ TEST(SwitchFailures, LeaveWrongSumsAndIdleWorkersWhereNobodyAgrees) {
 }
 
 TEST(SwitchFailures, OfEveryKindLeaveRightSums) {
-  const std::uint64_t first = asked("GHOSTRANK_FAULT_SEED", 0);
-  const std::uint64_t runs = asked("GHOSTRANK_FAULT_RUNS", 1000);
+  const std::uint64_t first = test::number_in("GHOSTRANK_FAULT_SEED", 0);
+  const std::uint64_t runs = test::number_in("GHOSTRANK_FAULT_RUNS", 1000);
   AgentReport all;
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
-    const Play run = drawn(seed);
+    const Play run = drawn_play(seed);
     const AgentReport report = check(*run.ends, run.calls, run.options);
     ASSERT_TRUE(report.ok) << "run " << seed << ", " << run.name << ": " << report.error;
     all.packets += report.packets;

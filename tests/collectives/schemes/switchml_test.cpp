@@ -8,20 +8,19 @@
 
 #include "collectives/check/agents/checker.h"
 #include "collectives/wire_format.h"
+#include "tests/collectives/calls.h"
+#include "tests/collectives/schemes/switched.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr SwitchMlOptions kSmall{.slots = 5, .elements = 32, .timeout = 200'000'000};
-
-Collective all_reduce(int size, std::uint64_t count) {
-  return {Func::all_reduce, size, count, 4, 0};
-}
+using testing::all_reduce;
+using testing::kFewSlots;
 
 TEST(SwitchMl, SumsRightForEveryTypeThatItServesWhateverBecomesOfPackets) {
   for (const int size : {1, 2, 3, 8, 32})
     for (const std::uint64_t count : {0, 1, 32, 33, 1000}) {
-      const auto ends = switchml_ends(size, kSmall);
+      const auto ends = switchml_ends(size, kFewSlots);
       const AgentProof proof = prove(*ends, all_reduce(size, count), size < 32 ? 60 : 12);
       EXPECT_TRUE(proof.report.ok)
           << size << " ranks, count " << count << ": " << proof.report.error;
@@ -30,7 +29,7 @@ TEST(SwitchMl, SumsRightForEveryTypeThatItServesWhateverBecomesOfPackets) {
 }
 
 SwitchMlOptions without_guard() {
-  SwitchMlOptions options = kSmall;
+  SwitchMlOptions options = kFewSlots;
   options.guard = false;
   return options;
 }
@@ -55,7 +54,7 @@ TEST(SwitchMl, HoldsFourClaimsWithItsGuardAndThreeWithout) {
     const auto calls = calls_like(all_reduce(4, 2000), type, 3);
     for (const bool guard : {true, false})
       for (const Claim& claim :
-           check_claims(*switchml_ends(4, guard ? kSmall : without_guard()), calls, 60)) {
+           check_claims(*switchml_ends(4, guard ? kFewSlots : without_guard()), calls, 60)) {
         EXPECT_EQ(claim.holds(), guard || claim.misfortune != "reordering") << claim.text();
         EXPECT_EQ(claim.claimed, claim.holds());
         EXPECT_TRUE(!claim.claimed || claim.met > 100) << claim.misfortune << claim.met;
@@ -78,7 +77,7 @@ TEST(SwitchMl, IsWrongWherePacketsOvertakeAndNobodyIsOnGuard) {
   };
   for (const Shape& shape : {Shape{4, {}, 2000, 100}, Shape{34, racks, 400, 20}}) {
     const Overtaken bare(switchml_ends(shape.ranks, without_guard(), shape.comm));
-    const Overtaken guarded(switchml_ends(shape.ranks, kSmall, shape.comm));
+    const Overtaken guarded(switchml_ends(shape.ranks, kFewSlots, shape.comm));
     const auto calls = calls_like(all_reduce(shape.ranks, shape.count), DataType::int32, 3);
     int wrong = 0;
     for (std::uint64_t seed = 0; seed < shape.plays; ++seed) {
@@ -95,12 +94,12 @@ TEST(SwitchMl, IsWrongWherePacketsOvertakeAndNobodyIsOnGuard) {
 TEST(SwitchMl, AFloatMayBeOffByItsBoundAndNoMore) {
   // With 8 ranks, a rank's numbers are up to 2^24 / 8 = 2^21, so the exponent is 22.
   const Call call{0, all_reduce(8, 100), DataType::float32};
-  EXPECT_NEAR(switchml_ends(8, kSmall)->error_bound(call, 0x1p21), 64 * 0x1p22 / 0x1p32, 1e-9);
-  EXPECT_EQ(switchml_ends(8, kSmall)->error_bound({0, call.collective, DataType::int32}, 1), 0);
+  EXPECT_NEAR(switchml_ends(8, kFewSlots)->error_bound(call, 0x1p21), 64 * 0x1p22 / 0x1p32, 1e-9);
+  EXPECT_EQ(switchml_ends(8, kFewSlots)->error_bound({0, call.collective, DataType::int32}, 1), 0);
 }
 
 TEST(SwitchMl, PacketsAreThoseOfItsWire) {
-  const auto ends = switchml_ends(2, kSmall);
+  const auto ends = switchml_ends(2, kFewSlots);
   std::vector<std::int32_t> values(32, 0);
   values[0] = 0x01020304;
   const std::array<std::byte, 6> words{std::byte{0}, std::byte{0},    std::byte{1},

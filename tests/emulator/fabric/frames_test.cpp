@@ -17,7 +17,7 @@ using namespace testing;
 
 // ---- on their own
 
-struct Buffer {
+struct WrittenFrame {
   std::vector<std::byte> bytes = std::vector<std::byte>(kMostFrameBytes);
   std::size_t used = 0;
   bool append(const Message& message, std::size_t room = kMostFrameBytes) {
@@ -29,7 +29,7 @@ struct Buffer {
 };
 
 TEST(Frame, GivesBackWhatWasPutInInOrder) {
-  Buffer frame;
+  WrittenFrame frame;
   for (std::uint32_t i = 0; i < 10; ++i) {
     Message m = make_message(i * 7, 1, i);
     if (i % 2 == 0) m.payload = random_bytes(m.header.bytes, i);
@@ -48,7 +48,7 @@ TEST(Frame, GivesBackWhatWasPutInInOrder) {
 }
 
 TEST(Frame, TakesNoMoreThanItsRoom) {
-  Buffer frame;
+  WrittenFrame frame;
   EXPECT_FALSE(frame.append(make_message(1000, 0, 0), 1000));
   EXPECT_TRUE(frame.append(make_message(1000, 0, 0), 1064));
   EXPECT_FALSE(frame.append(make_message(0, 0, 1), 1127));
@@ -57,7 +57,7 @@ TEST(Frame, TakesNoMoreThanItsRoom) {
 }
 
 TEST(Frame, IsRefusedAsAWholeWhenAnythingIsWrong) {
-  Buffer frame;
+  WrittenFrame frame;
   frame.append(make_message(10, 0, 0));
   frame.append(make_message(20, 0, 1));
   std::vector<FramedMessage> messages;
@@ -68,7 +68,7 @@ TEST(Frame, IsRefusedAsAWholeWhenAnythingIsWrong) {
   }
   Message nested = make_message(0, 0, 2);
   nested.header.kind = kFrameKind;
-  Buffer other;
+  WrittenFrame other;
   other.append(make_message(10, 0, 0));
   other.append(nested);
   EXPECT_FALSE(parse_frame(other.span(), messages));
@@ -78,7 +78,7 @@ TEST(Frame, IsRefusedAsAWholeWhenAnythingIsWrong) {
 TEST(Frame, ThatIsMalformedIsAStrayAndLeavesNoTrace) {
   Reassembly inbox(kNonce, 1, false);
   std::vector<Message> ready;
-  Buffer frame;
+  WrittenFrame frame;
   frame.append(make_message(10, 0, 0));
   frame.append(make_message(20, 0, 1));
   Header h;
@@ -100,7 +100,7 @@ TEST(Frame, ThatIsMalformedIsAStrayAndLeavesNoTrace) {
 TEST(Frame, ThatComesBeforeItsTurnWaits) {
   Reassembly inbox(kNonce, 1, false);
   std::vector<Message> ready;
-  Buffer frame;
+  WrittenFrame frame;
   frame.append(make_message(10, 0, 1));
   frame.append(make_message(20, 0, 2));
   Header h;

@@ -34,7 +34,7 @@ std::uint64_t seed_of(int source, int target, std::uint32_t ordinal) {
 }
 
 // Every process sends every size several times to every other, interleaved at random.
-std::string exchange(const World& world, const std::string& provider) {
+std::string exchange_every_size(const World& world, const std::string& provider) {
   Joined j = join(world, options_for(provider, true));
   std::mt19937 random(static_cast<unsigned>(world.rank));
   std::vector<int> order;
@@ -83,8 +83,8 @@ std::string exchange(const World& world, const std::string& provider) {
 
 TEST_P(EveryProvider, DeliversEverythingOnceInOrderAndUnchanged) {
   for (const int size : {2, 4})
-    expect_all_ok(
-        run_processes(size, [](const World& world) { return exchange(world, GetParam()); }));
+    expect_all_ok(run_processes(
+        size, [](const World& world) { return exchange_every_size(world, GetParam()); }));
 }
 
 TEST_P(EveryProvider, SurvivesBothSidesSendingMoreThanFits) {

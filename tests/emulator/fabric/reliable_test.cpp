@@ -104,12 +104,12 @@ class Channel {
   std::uint64_t new_ = 0, acknowledged_ = 0;  // packets
 };
 
-constexpr std::uint64_t kSizes[] = {0, 1, 136, 137, 200, 5000, 64, 333};
+constexpr std::uint64_t kSizesAroundAPacket[] = {0, 1, 136, 137, 200, 5000, 64, 333};
 
 void expect_all(const std::vector<Message>& arrived, std::uint32_t count, bool real) {
   ASSERT_EQ(arrived.size(), count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t bytes = kSizes[i % std::size(kSizes)];
+    const std::uint64_t bytes = kSizesAroundAPacket[i % std::size(kSizesAroundAPacket)];
     ASSERT_EQ(arrived[i].header.sequence, i);
     ASSERT_EQ(arrived[i].header.bytes, bytes);
     ASSERT_EQ(arrived[i].payload != nullptr, real && bytes > 0);
@@ -128,7 +128,8 @@ TEST(ReliablePackets, BringEveryMessageOnceInOrderAndWhole) {
       Channel channel(fate, ++seed, real);
       std::vector<Message> messages;
       for (std::uint32_t i = 0; i < 400; ++i)
-        messages.push_back(message_of(i, kSizes[i % std::size(kSizes)], real));
+        messages.push_back(
+            message_of(i, kSizesAroundAPacket[i % std::size(kSizesAroundAPacket)], real));
       expect_all(channel.play(std::move(messages)), 400, real);
       if (fate.loss > 0) {
         EXPECT_GT(channel.sent_again(), 0u);

@@ -26,13 +26,15 @@ std::string small_job(const std::string& host_us, const std::string& hop_us,
          "run: {warmup: 0, iterations: 1}\n";
 }
 
-double step(const std::string& text) {
+double step_seconds(const std::string& text) {
   const LoadedJob job = test::load_text(text);
   return testing::play(job, plan_workload(job.spec)).iterations.back().seconds;
 }
 
 TEST(HostLaunches, SetThePaceOfShortKernels) {
-  const auto at = [](const char* host_us) { return step(small_job(host_us, "0", "tp: 2")); };
+  const auto at = [](const char* host_us) {
+    return step_seconds(small_job(host_us, "0", "tp: 2"));
+  };
   const double none = at("0"), some = at("50"), twice = at("100");
   EXPECT_GT(some, 10 * none);
   EXPECT_NEAR((twice - none) / (some - none), 2, .02);
@@ -40,15 +42,15 @@ TEST(HostLaunches, SetThePaceOfShortKernels) {
 
 TEST(HostLaunches, RunAheadOfCallsUnlessTheHostWaitsForThem) {
   const std::string waiting = "tp: 2, blocking_wait: true";
-  const double launches = step(small_job("50", "0", "tp: 2")),
-               calls = step(small_job("0", "100", "tp: 2")),
-               ahead = step(small_job("50", "100", "tp: 2")),
-               held = step(small_job("50", "100", waiting));
+  const double launches = step_seconds(small_job("50", "0", "tp: 2")),
+               calls = step_seconds(small_job("0", "100", "tp: 2")),
+               ahead = step_seconds(small_job("50", "100", "tp: 2")),
+               held = step_seconds(small_job("50", "100", waiting));
   EXPECT_LT(ahead, .9 * (launches + calls));
   EXPECT_GT(held, 1.05 * ahead);
   // A waiting host launches nothing while a call goes on, but the call itself.
   EXPECT_LE(held, launches + calls);
-  EXPECT_EQ(step(small_job("0", "100", waiting)), calls);
+  EXPECT_EQ(step_seconds(small_job("0", "100", waiting)), calls);
 }
 
 }  // namespace

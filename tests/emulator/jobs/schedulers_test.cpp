@@ -40,11 +40,11 @@ std::string one_layer(double forward_ms, double backward_ms, const std::string& 
 }
 
 // One step in the middle: the first inherits nothing, the last waits for all of its own.
-double step(const std::string& text) { return play(text).iterations.at(1).seconds; }
+double middle_step(const std::string& text) { return play(text).iterations.at(1).seconds; }
 
 TEST(Schedulers, OfOneLayerHideNothing) {
   for (const char* parallel : {"framework: wfbp", "framework: mgwfbp", "framework: dear"})
-    EXPECT_NEAR(step(one_layer(3, 6, parallel)), 13.8e-3, 1e-7) << parallel;
+    EXPECT_NEAR(middle_step(one_layer(3, 6, parallel)), 13.8e-3, 1e-7) << parallel;
 }
 
 // A job of nothing but communication: a reduce-scatter waits for the gather of the step before.
@@ -54,7 +54,7 @@ TEST(Schedulers, WithoutComputeWaitForTheStepBefore) {
                                           .nodes = 4,
                                           .cluster = "nic: {rate: 10Gbps, latency_us: 200}",
                                           .parallel = "framework: dear"});
-  EXPECT_NEAR(step(text + "fabric: {kind: virtual}\n"), 2 * 3 * 200.8e-6, 1e-7);
+  EXPECT_NEAR(middle_step(text + "fabric: {kind: virtual}\n"), 2 * 3 * 200.8e-6, 1e-7);
 }
 
 // Ranks look every 0.1 ms for gradients, and agree on what they see in 1.2 ms around a ring, or in
@@ -67,10 +67,11 @@ TEST(Schedulers, HorovodWaitsForACycleAndForTheRanksToAgree) {
                            "fabric: {kind: virtual}\n";
   const double call = 1.2e-3 + 4.8e-3;
   // Around the ring, cycles are 1.2 ms apart: the ninth finds the gradients.
-  EXPECT_NEAR(step(text), 9 * 1.2e-3 + 1.2e-3 + call, 20e-6);
+  EXPECT_NEAR(middle_step(text), 9 * 1.2e-3 + 1.2e-3 + call, 20e-6);
   // Cycles that find nothing hold up none of them.
-  EXPECT_NEAR(step(text + "collectives: {groups: {controller: {allreduce: recursive_doubling}}}\n"),
-              10e-3 + 0.4e-3 + call, 20e-6);
+  EXPECT_NEAR(
+      middle_step(text + "collectives: {groups: {controller: {allreduce: recursive_doubling}}}\n"),
+      10e-3 + 0.4e-3 + call, 20e-6);
 }
 
 // Two equal layers: the second half of one layer's gather goes under the other's forward.
@@ -79,12 +80,12 @@ TEST(Schedulers, DearHidesTheGatherUnderTheForward) {
     return job_of(Layers(2, {"[1000000]", 5000, 5000}), parallel);
   };
   // Compute takes 20 ms. One call of 4.8 ms is left after the backward, of the front layer.
-  EXPECT_NEAR(step(two("framework: wfbp")), 24.8e-3, 1e-7);
+  EXPECT_NEAR(middle_step(two("framework: wfbp")), 24.8e-3, 1e-7);
   // Both halves of 2.4 ms of the front layer are left: its scatter, and its gather before the
   // forward, which leaves room for that of the other layer.
-  EXPECT_NEAR(step(two("framework: dear, fusion: none")), 24.8e-3, 1e-6);
+  EXPECT_NEAR(middle_step(two("framework: dear, fusion: none")), 24.8e-3, 1e-6);
   // Fused: nothing overlaps, neither under the backward nor under the forward.
-  EXPECT_NEAR(step(two("framework: dear")), 29.6e-3, 1e-6);
+  EXPECT_NEAR(middle_step(two("framework: dear")), 29.6e-3, 1e-6);
 }
 
 // Where communication takes longer than the backward, the forward hides what WFBP exposes.
@@ -93,12 +94,12 @@ TEST(Schedulers, DearNeedsTheLongerOfEachHalf) {
     return job_of(Layers(20, {"[100000]", 240, 240}), parallel);
   };
   // A layer's call takes 480 us, its halves 240 us each, as do its forward and its backward.
-  EXPECT_NEAR(step(many("framework: wfbp")), (20 + 1 + 2 * 20) * 240e-6, 1e-6);
+  EXPECT_NEAR(middle_step(many("framework: wfbp")), (20 + 1 + 2 * 20) * 240e-6, 1e-6);
   // Each half lies under its pass, but for one layer's.
-  EXPECT_NEAR(step(many("framework: dear, fusion: none")), (20 + 1 + 20 + 1) * 240e-6, 2e-6);
+  EXPECT_NEAR(middle_step(many("framework: dear, fusion: none")), (20 + 1 + 20 + 1) * 240e-6, 2e-6);
   // In the backward's order the first layer's call is the last: priorities bring it forward, and
   // the forward hides the rest.
-  const double byte = step(many("framework: bytescheduler, credit_bytes: 400000"));
+  const double byte = middle_step(many("framework: bytescheduler, credit_bytes: 400000"));
   EXPECT_LT(byte, (20 + 1 + 2 * 20) * 240e-6 - 4e-3);
   EXPECT_GT(byte, 40 * 240e-6);
 }
@@ -144,8 +145,8 @@ TEST(Schedulers, TakeAsLongBesideOtherJobsThatShareNothing) {
              "}\n- {name: b, nodes: 4-5, file: {" + layers + parallel +
              "}\ncluster: {nodes: 6, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, "
              "latency_us: 0}}\nfabric: {kind: virtual}\nrun: {warmup: 1, iterations: 3}\n");
-    const double alone =
-        step(job_of(Layers(2, {"[1000000]", 3000, 6000}), "framework: " + std::string(framework)));
+    const double alone = middle_step(
+        job_of(Layers(2, {"[1000000]", 3000, 6000}), "framework: " + std::string(framework)));
     const JobReport& four = result.jobs.at(0);
     ASSERT_GE(four.iterations.size(), 3u) << framework;
     for (const auto& iterations : {four.iterations, four.alone})
@@ -253,7 +254,7 @@ TEST(Schedulers, TheTraceOfDearHasScattersUnderTheBackwardAndGathersUnderTheForw
 constexpr int kDimensions[] = {28, 1, 50, 4096, 4097, 4096, 4097, 1};
 
 double kfac_step(const std::string& parallel) {
-  return step(
+  return middle_step(
       "model: {kind: convolutional, architecture: vgg, convolutions: [1], image: 32, classes: 1}\n"
       "device: {name: d, peak_tflops: {fp32: 1}, efficiency: 0.5, memory_GBps: 1000}\n"
       "cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, latency_us: "

@@ -23,11 +23,11 @@ std::string wide_job(const std::string& rate, const std::string& more) {
          "run: {warmup: 0, iterations: 1}\n";
 }
 
-struct Step {
+struct PlayedStep {
   double seconds = 0, compute = 0, at_least = 0;
 };
 
-Step step(const std::string& rate, const std::string& more) {
+PlayedStep step(const std::string& rate, const std::string& more) {
   const LoadedJob job = test::load_text(wide_job(rate, more));
   const Workload workload = plan_workload(job.spec);
   const IterationReport played = testing::play(job, workload).iterations.back();
@@ -40,7 +40,7 @@ constexpr const char* kParts = "sequence_parallel: true, tp_comm_overlap: true";
 
 // Most of the exposed calls go; what is left is never below the compute.
 TEST(TpOverlap, HidesMostOfTheCalls) {
-  const Step whole = step("3Tbps", kWhole), parts = step("3Tbps", kParts);
+  const PlayedStep whole = step("3Tbps", kWhole), parts = step("3Tbps", kParts);
   EXPECT_LT(parts.seconds - parts.compute, .6 * (whole.seconds - whole.compute));
   EXPECT_GE(parts.seconds, parts.at_least);
   EXPECT_GE(parts.at_least, .95 * parts.compute);
@@ -51,14 +51,14 @@ TEST(TpOverlap, HidesMostOfTheCalls) {
 
 // Calls that take far longer than products show whole, but for the products that they hide.
 TEST(TpOverlap, HidesNoMoreThanTheProducts) {
-  const Step whole = step("50Gbps", kWhole), parts = step("50Gbps", kParts);
+  const PlayedStep whole = step("50Gbps", kWhole), parts = step("50Gbps", kParts);
   EXPECT_LT(parts.seconds, 1.02 * whole.seconds);
   EXPECT_GT(parts.seconds, whole.seconds - whole.compute);
 }
 
 TEST(AsyncAllReduce, HidesAProductOfTheWeights) {
-  const Step beside = step("3Tbps", ""),
-             after = step("3Tbps", "async_tensor_model_parallel_allreduce: false");
+  const PlayedStep beside = step("3Tbps", ""),
+                   after = step("3Tbps", "async_tensor_model_parallel_allreduce: false");
   EXPECT_GT(after.seconds, 1.05 * beside.seconds);
   EXPECT_NEAR(after.compute, beside.compute, 1e-6 * beside.compute);
 }

@@ -4,22 +4,14 @@
 #include <numeric>
 #include <random>
 
+#include "tests/emulator/network/leaf_spine.h"
+
 namespace ghostrank::testing {
 namespace {
 
-constexpr double kRate = 100e9;
-constexpr Picoseconds kLatency = 2 * kPicosPerMicro;
+constexpr Picoseconds kNicLatency = 2 * kPicosPerMicro;
 constexpr Framing kFraming{1024, 82, 16};  // as fabric.framing: rocev2 with a path MTU of 1,024
 constexpr int kMembers = 8;                // of a lone collective
-
-TopologySpec leaves(int leaves, int spines, double oversubscription) {
-  TopologySpec spec;
-  spec.kind = TopologySpec::Kind::leaf_spine;
-  spec.leaves = leaves;
-  spec.spines = spines;
-  spec.oversubscription = oversubscription;
-  return spec;
-}
 
 TopologySpec with_slow_link(TopologySpec spec, const std::string& link, double bps) {
   spec.degraded.emplace_back(link, bps);
@@ -118,42 +110,42 @@ std::function<void(SmallJob&, double)> sends(std::vector<Sent> transfers) {
 const std::vector<ContendedCase>& contended_cases() {
   static const std::vector<ContendedCase> kCases{
       {"incast 7:1, one switch", 8, {}, sends(incast(8, 7))},
-      {"incast 15:1 between leaves", 16, leaves(4, 2, 2), sends(incast(16, 15))},
+      {"incast 15:1 between leaves", 16, leaf_spine(4, 2, 2), sends(incast(16, 15))},
       {"incast 4:1 of 1, 2, 3 and 4 parts",
        8,
        {},
        sends({{0, 7, 2e6}, {1, 7, 4e6}, {2, 7, 6e6}, {3, 7, 8e6}})},
       {"1:7 from one NIC", 8, {}, sends({{0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}, {0, 6}, {0, 7}})},
-      {"permutation, ECMP collisions", 16, leaves(4, 4, 1), sends(permutation(16, 1))},
-      {"permutation, another", 16, leaves(4, 4, 1), sends(permutation(16, 7))},
-      {"permutation, 4:1 oversubscribed", 16, leaves(4, 1, 4), sends(permutation(16, 3))},
-      {"a long flow and one on each of its links", 8, leaves(4, 1, 2),
+      {"permutation, ECMP collisions", 16, leaf_spine(4, 4, 1), sends(permutation(16, 1))},
+      {"permutation, another", 16, leaf_spine(4, 4, 1), sends(permutation(16, 7))},
+      {"permutation, 4:1 oversubscribed", 16, leaf_spine(4, 1, 4), sends(permutation(16, 3))},
+      {"a long flow and one on each of its links", 8, leaf_spine(4, 1, 2),
        sends({{0, 2}, {1, 4}, {6, 3, 6e6}})},
-      {"an incast and its victim", 8, leaves(2, 1, 2), sends({{0, 4}, {1, 4}, {2, 4}, {3, 5}})},
-      {"flows that come while others pass", 8, leaves(2, 1, 4),
+      {"an incast and its victim", 8, leaf_spine(2, 1, 2), sends({{0, 4}, {1, 4}, {2, 4}, {3, 5}})},
+      {"flows that come while others pass", 8, leaf_spine(2, 1, 4),
        sends({{0, 4, 6e6}, {1, 5, 3e6, 200}, {2, 6, 3e6, 400}, {3, 7, 1e6, 700}})},
-      {"a degraded link", 8, with_slow_link(leaves(2, 2, 1), "leaf0-spine0", 50e9),
+      {"a degraded link", 8, with_slow_link(leaf_spine(2, 2, 1), "leaf0-spine0", 50e9),
        sends({{0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 5}, {1, 6}})},
-      {"all-reduce ring, 4:1 oversubscribed, ranks at alternate leaves", 8, leaves(2, 1, 4),
+      {"all-reduce ring, 4:1 oversubscribed, ranks at alternate leaves", 8, leaf_spine(2, 1, 4),
        [](SmallJob& job, double scale) {
          add(job, scale, Func::all_reduce, 16e6, {0, 4, 1, 5, 2, 6, 3, 7});
        }},
-      {"two rings crossing, 2:1 oversubscribed", 16, leaves(4, 2, 2),
+      {"two rings crossing, 2:1 oversubscribed", 16, leaf_spine(4, 2, 2),
        [](SmallJob& job, double scale) {
          add(job, scale, Func::all_reduce, 16e6, every(0, 2, 8));
          add(job, scale, Func::all_reduce, 16e6, every(1, 2, 8));
        }},
-      {"four rings of one rank per leaf, ECMP", 16, leaves(4, 4, 1),
+      {"four rings of one rank per leaf, ECMP", 16, leaf_spine(4, 4, 1),
        [](SmallJob& job, double scale) {
          for (int ring = 0; ring < 4; ++ring)
            add(job, scale, Func::all_reduce, 16e6, every(ring, 4, 4));
        }},
-      {"a ring and transfers across it", 8, leaves(2, 1, 2),
+      {"a ring and transfers across it", 8, leaf_spine(2, 1, 2),
        [](SmallJob& job, double scale) {
          add(job, scale, Func::all_gather, 4e6, {0, 4, 1, 5});
          add(job, scale, {{2, 6, 16e6}, {3, 7, 16e6}});
        }},
-      {"all-to-all, 4:1 oversubscribed", 8, leaves(2, 1, 4),
+      {"all-to-all, 4:1 oversubscribed", 8, leaf_spine(2, 1, 4),
        [](SmallJob& job, double scale) { add(job, scale, Func::all_to_all, 2e6, every(0, 1, 8)); }},
   };
   return kCases;
@@ -170,7 +162,7 @@ SmallJob contended_job(const ContendedCase& contended, NetworkModel model, Queue
                        double scale) {
   SmallJob job(contended.nodes, 1, FabricKind::virtual_time);
   JobSpec& spec = job.spec;
-  spec.cluster.nic = {kRate, kLatency};
+  spec.cluster.nic = {kNicRate, kNicLatency};
   spec.cluster.topology = contended.topology;
   spec.collectives.algorithm(Func::all_to_all) = "linear";
   spec.fabric.network = model;
@@ -204,7 +196,7 @@ const std::vector<LoneCollective>& lone_collectives() {
 
 SmallJob lone_job(const LoneCollective& lone, NetworkModel model, std::uint64_t bytes) {
   SmallJob job(kMembers, 1, FabricKind::virtual_time);
-  job.spec.cluster.nic = {kRate, kLatency};
+  job.spec.cluster.nic = {kNicRate, kNicLatency};
   job.spec.collectives.algorithm(lone.func) = lone.algorithm;
   job.spec.fabric.network = model;
   job.spec.fabric.framing = kFraming;
@@ -215,12 +207,12 @@ SmallJob lone_job(const LoneCollective& lone, NetworkModel model, std::uint64_t 
 double closed_form(const LoneCollective& lone, NetworkModel model, std::uint64_t bytes) {
   const std::uint64_t message = lone.share_of == 0 ? 0 : bytes / lone.share_of;
   const auto wire = [](std::uint64_t size) {
-    return static_cast<double>(kFraming.on_wire(size)) * 8 / kRate;
+    return static_cast<double>(kFraming.on_wire(size)) * 8 / kNicRate;
   };
   // The switch has all of a packet before it sends it on; the first is the largest.
   const double stored =
       model == NetworkModel::packet ? wire(std::min<std::uint64_t>(message, 1024)) : 0;
-  return lone.steps * (seconds(kLatency) + wire(message) + stored);
+  return lone.steps * (seconds(kNicLatency) + wire(message) + stored);
 }
 
 }  // namespace ghostrank::testing

@@ -13,37 +13,29 @@
 
 #include "collectives/routing.h"
 #include "profiles/error.h"
+#include "tests/emulator/network/leaf_spine.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
 
 using testing::append_sends;
+using testing::kCount;
+using testing::kLatency;
+using testing::kNicRate;
+using testing::kSerial;
+using testing::leaf_spine;
 using testing::ledger_text;
+using testing::seconds_of;
 using testing::SmallJob;
 using testing::with_sends;
 
-constexpr double kRate = 100e9;
-constexpr std::uint64_t kCount = 250'000;
-constexpr double kLatency = 6e-6, kSerial = kCount * 4 * 8 / kRate;
-
 SmallJob job_of(int nodes, int gpus, NetworkModel network = NetworkModel::flow) {
   SmallJob job(nodes, gpus, FabricKind::virtual_time);
-  job.spec.cluster.nic = {kRate, 6 * kPicosPerMicro};
+  job.spec.cluster.nic = {kNicRate, 6 * kPicosPerMicro};
   job.spec.fabric.network = network;
   return job;
 }
-
-TopologySpec leaf_spine(int leaves, int spines, double oversubscription) {
-  TopologySpec spec;
-  spec.kind = TopologySpec::Kind::leaf_spine;
-  spec.leaves = leaves;
-  spec.spines = spines;
-  spec.oversubscription = oversubscription;
-  return spec;
-}
-
-double seconds_of(const Result& result) { return result.iterations.at(0).seconds; }
 
 // ---- Alone on an idle network ----
 
@@ -80,7 +72,7 @@ TEST(Flows, AloneOverLinksWithLatencyTakeAsLongAsTheirMessages) {
         topology.kind = kind;
         topology.placement = placement;
         topology.leaves = 4;
-        topology.uplink_bps = 100 * kRate;
+        topology.uplink_bps = 100 * kNicRate;
         topology.link_latency = 5 * kPicosPerMicro;
         if (kind == TopologySpec::Kind::fat_tree) topology.pods = 2;
         if (func == Func::send_recv)
@@ -110,7 +102,7 @@ TEST(Flows, AloneOverSlowLinksTakeAsLongAsTheirMessages) {
         topology.kind = TopologySpec::Kind::leaf_spine;
         topology.leaves = 16;
         topology.spines = 1;
-        topology.uplink_bps = kRate / 4;
+        topology.uplink_bps = kNicRate / 4;
         topology.link_latency = latency;
         flow.collective(func, count);
         SmallJob loggp = flow;
@@ -131,7 +123,7 @@ TEST(Flows, AloneOverPathsOfOneSlowLinkTakeAsLongAsTheirMessages) {
     topology.leaves = 8;
     topology.spines = 1;
     topology.cores = 4;
-    topology.uplink_bps = kRate / 4;
+    topology.uplink_bps = kNicRate / 4;
     topology.routing = &routing;
     flow.collective(Func::broadcast, kCount);
     SmallJob loggp = flow;
@@ -413,7 +405,7 @@ TEST(Flows, OfUnlimitedNicsTakeTheTimeOfTheirLinks) {
   for (const NetworkModel network : {NetworkModel::loggp, NetworkModel::flow}) {
     SmallJob job = job_of(4, 1, network);
     job.spec.cluster.topology = leaf_spine(2, 1, 1);
-    job.spec.cluster.topology.uplink_bps = kRate;
+    job.spec.cluster.topology.uplink_bps = kNicRate;
     job.spec.cluster.nic.rate_bps = 0;
     with_sends(job, {{0, 2}, {1, 3}});
     EXPECT_NEAR(seconds_of(job.run()), 2 * kSerial + kLatency, 0.01 * kSerial);

@@ -15,17 +15,19 @@
 #include "emulator/network/topology.h"
 #include "emulator/shard/on_the_way/in_order.h"
 #include "profiles/error.h"
+#include "tests/emulator/network/leaf_spine.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::kCount;
+using testing::kLatency;
+using testing::kNicRate;
+using testing::kSerial;
+using testing::leaf_spine;
 using testing::SmallJob;
 using testing::with_sends;
-
-constexpr double kRate = 100e9;
-constexpr std::uint64_t kCount = 250'000;  // elements of a message
-constexpr double kLatency = 6e-6, kSerial = kCount * 4 * 8 / kRate;
 
 const Routing* routing(std::string_view name) {
   for (const Routing& row : routings())
@@ -33,19 +35,10 @@ const Routing* routing(std::string_view name) {
   return nullptr;
 }
 
-TopologySpec leaf_spine(int leaves, int spines, double oversubscription = 1) {
-  TopologySpec spec;
-  spec.kind = TopologySpec::Kind::leaf_spine;
-  spec.leaves = leaves;
-  spec.spines = spines;
-  spec.oversubscription = oversubscription;
-  return spec;
-}
-
 SmallJob job_on(const TopologySpec& topology, int nodes, int gpus = 1,
                 FabricKind kind = FabricKind::virtual_time) {
   SmallJob job(nodes, gpus, kind);
-  job.spec.cluster.nic = {kRate, 6 * kPicosPerMicro};
+  job.spec.cluster.nic = {kNicRate, 6 * kPicosPerMicro};
   job.spec.cluster.topology = topology;
   return job;
 }
@@ -96,7 +89,7 @@ TEST(Links, OfLowRatesFillANicTogether) {
   TopologySpec slow = leaf_spine(12, 1);
   std::vector<std::pair<int, int>> pairs;
   for (int r = 0; r < 10; ++r) {
-    slow.degraded.emplace_back("leaf" + std::to_string(r) + "-spine0", kRate / 10);
+    slow.degraded.emplace_back("leaf" + std::to_string(r) + "-spine0", kNicRate / 10);
     pairs.push_back({r, 11});
   }
   SmallJob job = job_on(slow, 12);
@@ -318,7 +311,7 @@ TEST(Routing, ByTargetLetsShiftsCollideNowhere) {
 TEST(Routing, MessageByMessageUsesEveryWayAndKeepsTheOrder) {
   const auto step = [](const char* name) {
     TopologySpec spec = leaf_spine(2, 2);
-    spec.uplink_bps = kRate / 2;
+    spec.uplink_bps = kNicRate / 2;
     spec.routing = routing(name);
     SmallJob job = job_on(spec, 2);
     job.spec.collectives.slice_bytes = 10'000;
@@ -339,7 +332,7 @@ TEST(Routing, ByFlowletDrawsAWayForEachBurst) {
     TopologySpec spec = leaf_spine(2, 8);
     spec.routing = routing("flowlet");
     spec.flowlet_gap = gap;
-    spec.uplink_bps = kRate;  // a burst is over when its sender has sent it
+    spec.uplink_bps = kNicRate;  // a burst is over when its sender has sent it
     SmallJob job = job_on(spec, 2);
     job.spec.fabric.network = model;
     job.spec.fabric.queues.buffer = 4 << 20;
@@ -485,7 +478,7 @@ TEST(Links, AreBusyForNoLongerThanAStoppedRunPlayed) {
 TEST(Links, APlansLeastStepHoldsWhateverFlowletsChoose) {
   TopologySpec spec = leaf_spine(2, 2);
   spec.routing = routing("flowlet");
-  spec.degraded = {{"leaf0-spine0", kRate / 100}};
+  spec.degraded = {{"leaf0-spine0", kNicRate / 100}};
   SmallJob job = job_on(spec, 4);
   job.collective(Func::all_to_all, 30'000);
   job.spec.run.iterations = 40;

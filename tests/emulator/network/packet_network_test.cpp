@@ -13,7 +13,7 @@ namespace ghostrank {
 namespace {
 
 using Port = PacketNetwork::Port;
-using Connection = PacketNetwork::Connection;
+using PacketConnection = PacketNetwork::Connection;
 
 constexpr std::uint32_t kPayload = 1000;
 constexpr double kPsPerByte = 80;                  // 100 Gb/s
@@ -65,7 +65,7 @@ TEST(PacketNetwork, PassesAMessageAloneStoreAndForward) {
     PacketNetwork net = network(hops, queues(true));
     std::vector<Port> path;
     for (int p = 0; p < hops; ++p) path.push_back(p);
-    const Connection c = net.connect(path);
+    const PacketConnection c = net.connect(path);
     net.send(c, 250 * kPayload, 1, 7);
     net.send(c, 0, 2, 7);
     const auto came = play(net);
@@ -221,8 +221,8 @@ TEST(PacketNetwork, SharesMaxMinFairlyWithFairQueuesAndWindows) {
 TEST(PacketNetwork, DividesAPortByBytesWhereQueuesAreFair) {
   // Two connections with packets of different sizes, and windows of equal bytes.
   PacketNetwork net = network(3, queues(true, Scheduling::fair));
-  const Connection a = net.connect(std::vector<Port>{0, 2}),
-                   b = net.connect(std::vector<Port>{1, 2});
+  const PacketConnection a = net.connect(std::vector<Port>{0, 2}),
+                         b = net.connect(std::vector<Port>{1, 2});
   for (int i = 0; i < 4000; ++i) net.send(a, kPayload, i, 0);
   for (int i = 0; i < 16000; ++i) net.send(b, kPayload / 4, 10'000 + i, 0);
   std::map<bool, int> came;
@@ -307,7 +307,7 @@ TEST(PacketNetwork, DeliversInOrderWhateverIsLost) {
         const auto from = static_cast<Port>(same() % hosts), to = static_cast<Port>(same() % hosts);
         const std::vector<Port> path{from, static_cast<Port>(hosts + (from + to) % hosts),
                                      static_cast<Port>(2 * hosts + to)};
-        const Connection c = net.connect(path);
+        const PacketConnection c = net.connect(path);
         sent.emplace_back();
         for (Picoseconds at = 0; sent.back().size() < 10; at += same() % (20 * kPicosPerMicro)) {
           net.send(c, same() % 50'000, messages, at);

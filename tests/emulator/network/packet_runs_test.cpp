@@ -13,15 +13,15 @@
 #include "profiles/error.h"
 #include "profiles/job/nic_rates.h"
 #include "tests/emulator/network/contended.h"
+#include "tests/emulator/network/leaf_spine.h"
 
 namespace ghostrank {
 namespace {
 
 using testing::ContendedCase;
 using testing::Queues;
+using testing::seconds_of;
 using testing::SmallJob;
-
-double seconds_of(const Result& result) { return result.iterations.at(0).seconds; }
 
 const LinkTier& tier(const Result& result, const std::string& name) {
   for (const LinkTier& t : result.network->tiers)

@@ -1,6 +1,5 @@
 // Random jobs whose calls travel as flows and as packets: beside the same jobs message by message.
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -11,17 +10,18 @@
 #include "collectives/common/dice.h"
 #include "collectives/routing.h"
 #include "profiles/job/switches.h"
+#include "tests/emulator/network/leaf_spine.h"
 #include "tests/emulator/support.h"
+#include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
 
 using testing::append_sends;
+using testing::kNicRate;
 using testing::ledger_text;
 using testing::SmallJob;
 using testing::with_sends;
-
-constexpr double kRate = 100e9;
 
 // A random topology, where links may have failed; every pair of NICs that may talk stays connected.
 void draw_topology(checking::Dice& dice, ClusterSpec& cluster) {
@@ -55,7 +55,7 @@ void draw_topology(checking::Dice& dice, ClusterSpec& cluster) {
   if (dice.below(2) == 0)
     spec.failed = {cable_name(graph, static_cast<std::uint32_t>(cable))};
   else
-    spec.degraded = {{cable_name(graph, static_cast<std::uint32_t>(cable)), 0.1 * kRate}};
+    spec.degraded = {{cable_name(graph, static_cast<std::uint32_t>(cable)), 0.1 * kNicRate}};
 }
 
 // Rounds of collectives and of transfers by a random permutation, in which a sender may wait for
@@ -65,7 +65,7 @@ SmallJob random_job(std::uint64_t seed) {
   const int gpus = static_cast<int>(1 + dice.below(2));
   const int nodes = static_cast<int>(4 + 2 * dice.below(5));
   SmallJob job(nodes, gpus, FabricKind::virtual_time);
-  job.spec.cluster.nic = {kRate, 6 * kPicosPerMicro};
+  job.spec.cluster.nic = {kNicRate, 6 * kPicosPerMicro};
   job.spec.fabric.network = NetworkModel::flow;
   constexpr const char* kLibraries[] = {"generic", "gloo", "nccl-2.28", "openmpi-4.1"};
   job.spec.collectives.library = kLibraries[dice.below(4)];
@@ -107,14 +107,13 @@ double least_share(const Result& result) {
   for (const NicTraffic& nic : result.nics) {
     const double bits = 8 * std::max(nic.tx_bytes, nic.rx_bytes);
     busiest =
-        std::max(busiest, bits / kRate * static_cast<double>(result.iterations.size()) / total);
+        std::max(busiest, bits / kNicRate * static_cast<double>(result.iterations.size()) / total);
   }
   return busiest;
 }
 
 TEST(Flows, OfRandomJobsSendTheSameAsMessagesAndFillNoLinkBeyondItsRate) {
-  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
-  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 60;
+  const std::uint64_t jobs = test::number_in("GHOSTRANK_RANDOM_JOBS", 60);
   int with_links = 0, with_changes = 0;
   for (std::uint64_t seed = 0; seed < jobs; ++seed) {
     const SmallJob job = random_job(seed);
@@ -145,8 +144,7 @@ TEST(Flows, OfRandomJobsSendTheSameAsMessagesAndFillNoLinkBeyondItsRate) {
 // Whatever the queues do: the ledger is that of messages, data is right, no port carries more than
 // its rate, and with pauses nothing is lost.
 TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
-  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
-  const std::uint64_t jobs = asked ? std::strtoull(asked, nullptr, 10) : 6;
+  const std::uint64_t jobs = test::number_in("GHOSTRANK_RANDOM_JOBS", 6);
   std::uint64_t drops = 0, marks = 0, pauses = 0;
   for (std::uint64_t seed = 0; seed < jobs; ++seed) {
     SmallJob job = random_job(seed);

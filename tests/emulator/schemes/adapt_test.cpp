@@ -128,7 +128,7 @@ TEST(RatioController, IsNotMisledByASlowBeginning) {
   EXPECT_LE(most[2], 2 * 0.9e-3 / 0.8);
 }
 
-std::string job(const std::string& compression, const std::string& framework = "ddp") {
+std::string three_tensor_job(const std::string& compression, const std::string& framework = "ddp") {
   return test::text_of({.layers = {{"[3000]", 10, 20}, {"[5000, 1000]", 30, 40}},
                         .nodes = 3,
                         .parallel = "framework: " + framework}) +
@@ -136,7 +136,8 @@ std::string job(const std::string& compression, const std::string& framework = "
 }
 
 TEST(CompressedStep, KnowsWhenTensorsAreReadyAndChangesTheirPayloads) {
-  const LoadedJob loaded = test::load_text(job("method: topk, ratio: 0.1, merge: tensor"));
+  const LoadedJob loaded =
+      test::load_text(three_tensor_job("method: topk, ratio: 0.1, merge: tensor"));
   const Workload workload = plan_workload(loaded.spec);
   const CompressedStep step = compressed_step(loaded.spec, workload);
   ASSERT_EQ(step.calls.size(), 3u);
@@ -162,7 +163,8 @@ TEST(CompressedStep, KnowsWhenTensorsAreReadyAndChangesTheirPayloads) {
 // A host stages what its ranks receive, whatever the ratio that the step was planned with.
 TEST(CompressedStep, HostsStageWhatStepsSend) {
   const std::string staged = "method: topk, merge: model, gather_us: 7, gather_ns: 50, ratio: ";
-  const LoadedJob loaded = test::load_text(job(staged + "0.01"), {"fabric.kind=virtual"});
+  const LoadedJob loaded =
+      test::load_text(three_tensor_job(staged + "0.01"), {"fabric.kind=virtual"});
   const Workload workload = plan_workload(loaded.spec);
   const CompressedStep step = compressed_step(loaded.spec, workload);
   EXPECT_NEAR(step.staged_byte, 2 * 50e-9, 1e-18);  // of two other ranks
@@ -175,7 +177,7 @@ TEST(CompressedStep, HostsStageWhatStepsSend) {
   const double seconds = testing::play(loaded, with_ratios(loaded.spec, workload, step, all))
                              .iterations.back()
                              .seconds;
-  const LoadedJob half = test::load_text(job(staged + "0.5"), {"fabric.kind=virtual"});
+  const LoadedJob half = test::load_text(three_tensor_job(staged + "0.5"), {"fabric.kind=virtual"});
   const Workload planned = plan_workload(half.spec);
   EXPECT_NEAR(seconds, testing::play(half, planned).iterations.back().seconds, 1e-9);
 }
@@ -196,7 +198,7 @@ TEST(RatioController, LeavesTimeToStage) {
 
 // Elements times bytes have more than 64 bits.
 TEST(AdaptiveRatios, CountWhatHugeTensorsSend) {
-  const LoadedJob loaded = test::load_text(job("method: topk"));
+  const LoadedJob loaded = test::load_text(three_tensor_job("method: topk"));
   const std::uint64_t elements = 8'000'000'000;
   EXPECT_EQ(kept_in(*loaded.spec.compression, elements, 8 * (elements / 2)), elements / 2);
   EXPECT_EQ(kept_in(*loaded.spec.compression, 3000, 8 * 7), 7u);
@@ -205,8 +207,8 @@ TEST(AdaptiveRatios, CountWhatHugeTensorsSend) {
 // Its pace holds back its own messages, not those of the gradients.
 TEST(CompressedStep, LeavesOutBackground) {
   const auto stream_with = [](const std::string& background) {
-    const LoadedJob loaded = test::load_text(job("method: topk, ratio: 0.1, merge: tensor"),
-                                             {"background=" + background});
+    const LoadedJob loaded = test::load_text(
+        three_tensor_job("method: topk, ratio: 0.1, merge: tensor"), {"background=" + background});
     std::vector<std::pair<StreamPart::Kind, double>> parts;
     for (const StreamPart& part : compressed_step(loaded.spec, plan_workload(loaded.spec)).stream)
       parts.emplace_back(part.kind, part.seconds);
@@ -221,7 +223,8 @@ TEST(AdaptiveRatios, OfWhatNoRatioDecidesAreRefused) {
   const auto refused = [](const std::string& compression, const std::string& framework = "ddp",
                           const std::vector<std::string>& more = {}) {
     return test::error_of([&] {
-      plan_workload(test::load_text(job(compression + ", budget_ms: 1", framework), more).spec);
+      plan_workload(
+          test::load_text(three_tensor_job(compression + ", budget_ms: 1", framework), more).spec);
     });
   };
   EXPECT_NE(refused("method: dgc").find("what dgc sends does not follow from a ratio alone"),
@@ -285,9 +288,9 @@ TEST(AdaptiveRatios, FollowTheNetworkOfARun) {
 
 // A step never takes less than the plan says, which has the least ratio.
 TEST(AdaptiveRatios, APlanSendsTheLeast) {
-  const LoadedJob loaded =
-      test::load_text(job("method: randomk, merge: model, budget_ms: 0.01, least_ratio: 0.002"),
-                      {"fabric.kind=virtual"});
+  const LoadedJob loaded = test::load_text(
+      three_tensor_job("method: randomk, merge: model, budget_ms: 0.01, least_ratio: 0.002"),
+      {"fabric.kind=virtual"});
   const Workload workload = plan_workload(loaded.spec);
   for (const OpList& stream : workload.roles[0].iterations.back().streams)
     for (const Op& op : stream)

@@ -25,7 +25,7 @@ namespace {
 
 using testing::play;
 
-std::string job(const std::string& more, const std::string& framework = "ddp") {
+std::string verified_job(const std::string& more, const std::string& framework = "ddp") {
   return test::text_of({.layers = {{"[3000, 20]"}, {"[5000]"}},
                         .nodes = 3,
                         .gpus_per_node = 2,
@@ -78,11 +78,11 @@ TEST(Compression, OfEveryMethodGivesTheSumWithinItsErrorOnEveryFabric) {
               (std::string(kind) == "memory" || *tensors != 0 || std::string(framework) != "ddp"))
             continue;
           SCOPED_TRACE(std::string(kind) + " " + method + " " + framework + " " + tensors);
-          const Result result = play(test::load_text(
-              job(std::string("fabric: {kind: ") + kind +
-                      "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "50" : "auto") +
-                      "}\ncompression: {method: " + method + "}\n" + tensors,
-                  framework)));
+          const Result result = play(test::load_text(verified_job(
+              std::string("fabric: {kind: ") + kind +
+                  "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "50" : "auto") +
+                  "}\ncompression: {method: " + method + "}\n" + tensors,
+              framework)));
           EXPECT_EQ(result.interrupted, "");
           EXPECT_GT(result.verify->checked_elements, 2u * 6 * 8020);
           EXPECT_EQ(result.verify->wrong_elements, 0u);
@@ -92,7 +92,7 @@ TEST(Compression, OfEveryMethodGivesTheSumWithinItsErrorOnEveryFabric) {
 // A buffer of 8,020 elements becomes as many halves, or 80 values and indices.
 TEST(Compression, ExchangesPayloadsInPlaceOfGradients) {
   const auto traffic = [](const std::string& compression) {
-    const LoadedJob loaded = test::load_text(job(compression));
+    const LoadedJob loaded = test::load_text(verified_job(compression));
     return plan_traffic(loaded.spec, plan_workload(loaded.spec));
   };
   const auto buffer = [](const TrafficPlan& plan, const std::string& op) {
@@ -115,9 +115,9 @@ TEST(Compression, IsPlannedWithTheMeanOfItsSteps) {
        {"method: threshold, threshold: 0.003}\ntensors: {drift: {scale: 0.8}}\n",
         "method: dgc, ratio: 0.1, memory: dgc}\n"}) {
     SCOPED_TRACE(differ);
-    const LoadedJob loaded =
-        test::load_text(job(std::string("fabric: {kind: virtual}\ncompression: {") + differ),
-                        {"run.verify=false", "run.warmup=2", "run.iterations=6"});
+    const LoadedJob loaded = test::load_text(
+        verified_job(std::string("fabric: {kind: virtual}\ncompression: {") + differ),
+        {"run.verify=false", "run.warmup=2", "run.iterations=6"});
     const Workload workload = plan_workload(loaded.spec);
     const TrafficPlan mean = mean_traffic(loaded.spec, workload);
     const Result result = play(loaded, workload);
@@ -135,7 +135,7 @@ TEST(Compression, IsPlannedWithTheMeanOfItsSteps) {
 
 TEST(Compression, CostsWhatTheMethodSaysAndIsInTheResult) {
   const auto step = [](const std::string& compression) {
-    return play(test::load_text(job("fabric: {kind: virtual}\n" + compression),
+    return play(test::load_text(verified_job("fabric: {kind: virtual}\n" + compression),
                                 {"cluster.nic.rate=0", "cluster.nic.latency_us=0",
                                  "cluster.intra_node.rate=0", "cluster.intra_node.latency_us=0"}));
   };
@@ -163,7 +163,8 @@ TEST(Compression, CostsWhatAMeasuredTableSays) {
       "topk,4000,320,1,1,0.1,compute,\"a, b\"\n");
   const auto step = [](const std::string& compression) {
     return play(test::load_text(
-                    job("fabric: {kind: virtual}\ncompression: {method: topk, merge: tensor" +
+                    verified_job(
+                        "fabric: {kind: virtual}\ncompression: {method: topk, merge: tensor" +
                         compression + "}\n"),
                     {"cluster.nic.rate=0", "cluster.nic.latency_us=0", "cluster.intra_node.rate=0",
                      "cluster.intra_node.latency_us=0"}))
@@ -187,7 +188,8 @@ TEST(Compression, OfAnUnusableTableIsRefusedWithItsPlace) {
   const auto refused = [](const std::string& text, const std::string& method) {
     const std::string costs = text.empty() ? "nonesuch.csv" : table_file(text);
     return test::error_of([&] {
-      test::load_text(job("compression: {method: " + method + ", costs: " + costs + "}\n"));
+      test::load_text(
+          verified_job("compression: {method: " + method + ", costs: " + costs + "}\n"));
     });
   };
   const auto expect = [](const std::string& error, const std::string& part) {
@@ -207,7 +209,7 @@ TEST(Compression, OfAnUnusableTableIsRefusedWithItsPlace) {
 TEST(Compression, CostsWhatAShippedTableSays) {
   const auto at = [](std::string_view method, std::uint64_t elements) {
     const LoadedJob loaded = test::load_text(
-        job("compression: {method: " + std::string(method) + ", costs: h200-pytorch}\n"));
+        verified_job("compression: {method: " + std::string(method) + ", costs: h200-pytorch}\n"));
     return compression_time(*loaded.spec.compression, elements);
   };
   for (const Compressor& method : compressors()) {
@@ -221,14 +223,14 @@ TEST(Compression, CostsWhatAShippedTableSays) {
   EXPECT_NE(test::error_of([&] { at("dithering", 1); }).find("has no row of 'dithering'"),
             std::string::npos);
   EXPECT_NE(test::error_of([] {
-              test::load_text(job("compression: {method: topk, costs: h2}\n"));
+              test::load_text(verified_job("compression: {method: topk, costs: h2}\n"));
             }).find("write v100, h200-pytorch, or the path"),
             std::string::npos);
 }
 
 TEST(Compression, IsPlayedFromProgramsAsItWasPlanned) {
-  const LoadedJob planned =
-      test::load_text(job("fabric: {kind: virtual}\ncompression: {method: topk, ratio: 0.2}\n"));
+  const LoadedJob planned = test::load_text(
+      verified_job("fabric: {kind: virtual}\ncompression: {method: topk, ratio: 0.2}\n"));
   const Workload workload = plan_workload(planned.spec);
   for (const ProgramForm form : {ProgramForm::yaml, ProgramForm::json}) {
     const LoadedJob again = test::load_text(program_job(planned, workload, form));
@@ -239,28 +241,28 @@ TEST(Compression, IsPlayedFromProgramsAsItWasPlanned) {
   }
 }
 
-std::string refused(const std::string& more, const std::string& framework = "ddp") {
+std::string refused_compression(const std::string& more, const std::string& framework = "ddp") {
   const std::string error =
-      test::error_of([&] { plan_workload(test::load_text(job(more, framework)).spec); });
+      test::error_of([&] { plan_workload(test::load_text(verified_job(more, framework)).spec); });
   return error.empty() ? error : error.substr(error.find("job.yaml"));
 }
 
 TEST(Compression, ThatDoesNotComposeIsRefusedWithWhatDoes) {
-  EXPECT_EQ(refused("compression: {method: top}\n"),
+  EXPECT_EQ(refused_compression("compression: {method: top}\n"),
             "job.yaml:12:23: compression.method is 'top'; did you mean topk?");
-  EXPECT_EQ(refused("compression: {method: topk, communicator: all_reduce}\n"),
+  EXPECT_EQ(refused_compression("compression: {method: topk, communicator: all_reduce}\n"),
             "job.yaml:12:43: compression.communicator: payloads of topk cannot be added up, and so "
             "are gathered; use all_gather or auto");
-  EXPECT_EQ(refused("compression: {method: fp16, communicator: all_gather}\n"),
+  EXPECT_EQ(refused_compression("compression: {method: fp16, communicator: all_gather}\n"),
             "job.yaml:12:43: compression.communicator: payloads of fp16 are added up, and so "
             "all-reduced; use all_reduce or auto");
-  EXPECT_EQ(refused("compression: {method: topk, ratio: 0}\n"),
+  EXPECT_EQ(refused_compression("compression: {method: topk, ratio: 0}\n"),
             "job.yaml:12:36: compression.ratio is '0'; write a number from 1e-09 to 1");
-  EXPECT_EQ(refused("compression: {method: topk}\n", "zero2"),
+  EXPECT_EQ(refused_compression("compression: {method: topk}\n", "zero2"),
             "job.yaml:12:23: topk does not go with framework zero2, which scatters sums of "
             "gradients or reduces parts of them: payloads are of whole tensors; use "
             "parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
-  EXPECT_EQ(refused("compression: {method: topk}\nprecision: {gradients: int32}\n"),
+  EXPECT_EQ(refused_compression("compression: {method: topk}\nprecision: {gradients: int32}\n"),
             "job.yaml:13:24: gradients of int32 cannot be compressed; use fp32 or bf16, or "
             "compression.method=none");
 }
@@ -291,10 +293,10 @@ TEST(Compression, OfMatricesRefusesARankLargerThanOne) {
   });
   EXPECT_NE(error.find("rank 65 is larger than a matrix of 256 x 64 "), std::string::npos) << error;
   EXPECT_NE(error.find("use at most 64"), std::string::npos) << error;
-  EXPECT_EQ(refused("compression: {method: qsgd, merge: model}\n", "horovod"),
+  EXPECT_EQ(refused_compression("compression: {method: qsgd, merge: model}\n", "horovod"),
             "job.yaml:12:36: only ddp can hold all gradients back for one call; use "
             "parallel.framework=ddp, or compression.merge=bucket");
-  EXPECT_EQ(refused("compression: {method: qsgd, merge: tensor}\n", "wfbp"),
+  EXPECT_EQ(refused_compression("compression: {method: qsgd, merge: tensor}\n", "wfbp"),
             "job.yaml:12:36: framework wfbp merges tensors by a rule of its own; use "
             "parallel.framework=ddp or horovod, or compression.merge=bucket");
 }
@@ -376,7 +378,8 @@ TEST(Compression, PutsOnTheWireWhatItsCommunicatorCosts) {
   for (const char* method : {"fp16", "randomk, ratio: 0.1", "qsgd", "topk, ratio: 0.1", "onebit"}) {
     SCOPED_TRACE(method);
     const Result result = play(test::load_text(
-        job("fabric: {kind: virtual}\ncollectives: {allreduce: ring}\ncompression: {method: " +
+        verified_job(
+            "fabric: {kind: virtual}\ncollectives: {allreduce: ring}\ncompression: {method: " +
             std::string(method) + "}\n"),
         {"cluster.nodes=5", "cluster.gpus_per_node=1", "run.warmup=2", "run.verify=false"}));
     double bytes = 0;

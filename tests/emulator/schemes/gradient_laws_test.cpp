@@ -16,13 +16,13 @@
 namespace ghostrank {
 namespace {
 
-std::string job(const std::string& more) {
+std::string two_layer_job(const std::string& more) {
   return test::text_of({.layers = {{"[30000, 20]"}, {"[50000]"}}, .nodes = 3}) + more;
 }
 
 // What all ranks together send of the gradients, as a share, by iteration.
 std::vector<double> sent_shares(const std::string& more) {
-  const LoadedJob loaded = test::load_text(job(more));
+  const LoadedJob loaded = test::load_text(two_layer_job(more));
   const Workload workload = plan_workload(loaded.spec);
   std::vector<double> shares;
   for (const Program& program : workload.roles[0].iterations) {
@@ -35,7 +35,9 @@ std::vector<double> sent_shares(const std::string& more) {
   return shares;
 }
 
-Result play(const std::string& more) { return testing::play(test::load_text(job(more))); }
+Result played(const std::string& more) {
+  return testing::play(test::load_text(two_layer_job(more)));
+}
 
 // Laplace's magnitudes exceed t with the probability exp(-t / scale).
 TEST(GradientLawsInJobs, DecideWhatEachPartOfABucketSendsInEveryIteration) {
@@ -88,9 +90,9 @@ TEST(GradientLawsInJobs, AreThoseOfRealDataInEveryIteration) {
         continue;
       SCOPED_TRACE(std::string(kind) + ": " + compression);
       const Result result =
-          play(std::string("compression: {method: ") + compression + "}\nfabric: {kind: " + kind +
-               "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "50" : "auto") + "}\n" +
-               rules + "run: {warmup: 1, iterations: 3, verify: true}\n");
+          played(std::string("compression: {method: ") + compression + "}\nfabric: {kind: " + kind +
+                 "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "50" : "auto") + "}\n" +
+                 rules + "run: {warmup: 1, iterations: 3, verify: true}\n");
       EXPECT_EQ(result.interrupted, "");
       EXPECT_GT(result.verify->checked_elements, 3u * 3 * 80'020);
       EXPECT_EQ(result.verify->wrong_elements, 0u);
@@ -99,9 +101,9 @@ TEST(GradientLawsInJobs, AreThoseOfRealDataInEveryIteration) {
 
 // A step sends ever less; a result and a plan tell the mean of the measured steps.
 TEST(GradientLawsInJobs, ResultsTellWhatTheMeasuredStepsSendOnAverage) {
-  const LoadedJob loaded = test::load_text(
-      job("compression: {method: threshold, threshold: 0.001}\ntensors: {drift: {scale: 0.9}}\n"
-          "fabric: {kind: virtual}\nrun: {warmup: 2, iterations: 3}\n"));
+  const LoadedJob loaded = test::load_text(two_layer_job(
+      "compression: {method: threshold, threshold: 0.001}\ntensors: {drift: {scale: 0.9}}\n"
+      "fabric: {kind: virtual}\nrun: {warmup: 2, iterations: 3}\n"));
   const Workload workload = plan_workload(loaded.spec);
   double bytes = 0;
   for (const std::uint32_t step : {2, 3, 4})

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/emulator/schemes/scale.h"
 #include "tests/emulator/support.h"
 #include "tests/one_of.h"
 
@@ -14,12 +15,13 @@ namespace ghostrank {
 namespace {
 
 using test::one_of;
+using testing::kSwitchedNicRate;
 using testing::SmallJob;
 
-constexpr double kRate = 10e9;  // bits per second
 constexpr std::uint64_t kPackets = 16'000;
-constexpr double kFull = (1024 + 10) * 8 / kRate, kFullOfOne = (1024 + 12) * 8 / kRate,
-                 kCredit = 12 * 8 / kRate;
+constexpr double kFull = (1024 + 10) * 8 / kSwitchedNicRate,
+                 kFullOfOne = (1024 + 12) * 8 / kSwitchedNicRate,
+                 kCredit = 12 * 8 / kSwitchedNicRate;
 
 SmallJob job_of(int nodes, int gpus, const char* scheme = "switchml") {
   SmallJob job(nodes, gpus, FabricKind::virtual_time);
@@ -27,7 +29,7 @@ SmallJob job_of(int nodes, int gpus, const char* scheme = "switchml") {
        {Func::all_reduce, Func::reduce_scatter, Func::all_gather, Func::broadcast, Func::reduce})
     if (func == Func::all_reduce || std::string(scheme) != "sharp")
       job.spec.collectives.algorithm(func) = scheme;
-  job.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+  job.spec.cluster.nic = {kSwitchedNicRate, 2 * kPicosPerMicro};
   return job;
 }
 
@@ -47,7 +49,7 @@ void beside(SmallJob& job, Func func, std::uint64_t count) {
   program.streams[1].push_back(op);
 }
 
-double seconds_of(const SmallJob& job) {
+double uninterrupted_seconds(const SmallJob& job) {
   const Result result = job.run();
   EXPECT_EQ(result.interrupted, "");
   return result.iterations.at(0).seconds;
@@ -56,7 +58,7 @@ double seconds_of(const SmallJob& job) {
 double ring_seconds(SmallJob job, Func func) {
   job.spec.collectives.algorithm(func) = "ring";
   job.spec.collectives.slice_bytes = 64 << 10;
-  return seconds_of(job);
+  return uninterrupted_seconds(job);
 }
 
 void expect_within(double seconds, double bound, double share, const std::string& what) {
@@ -69,7 +71,7 @@ TEST(InTheNetwork, AnAllReduceTakesOneTensorAndTheRingTwiceThatLessOnePart) {
   for (const int nodes : {4, 8, 16, 32}) {
     SmallJob job = job_of(nodes, 1);
     job.collective(Func::all_reduce, kPackets * 256, DataType::int32);
-    const double seconds = seconds_of(job), bound = kPackets * kFull;
+    const double seconds = uninterrupted_seconds(job), bound = kPackets * kFull;
     expect_within(seconds, bound, 0.01, std::to_string(nodes));
     const double ratio = 2.0 * (nodes - 1) / nodes * 1024 / 1034;
     EXPECT_NEAR(ring_seconds(job, Func::all_reduce) / seconds / ratio, 1, 0.01) << nodes;
@@ -84,7 +86,7 @@ TEST(InTheNetwork, TwoLevelsOfSwitchesAreAsFast) {
     SmallJob job = job_of(nodes, 1);
     job.spec.cluster.nic.latency = kPicosPerMicro / 1000;
     job.collective(Func::all_reduce, packets * 256, DataType::int32);
-    const double seconds = seconds_of(job);
+    const double seconds = uninterrupted_seconds(job);
     expect_within(seconds, static_cast<double>(packets) * kFull, 0.01, std::to_string(nodes));
     const double ratio = 2.0 * (nodes - 1) / nodes * 1024 / 1034;
     EXPECT_NEAR(ring_seconds(job, Func::all_reduce) / seconds / ratio, 1, 0.01) << nodes;
@@ -94,11 +96,11 @@ TEST(InTheNetwork, TwoLevelsOfSwitchesAreAsFast) {
 // 64 GPUs on 8 nodes are 8 workers on each of 8 rails; each rail carries an eighth.
 TEST(InTheNetwork, RailsShareATensorThatTheNodesHaveSummed) {
   SmallJob job = job_of(8, 8);
-  job.spec.cluster.intra_node.rate_bps = 100 * kRate;
+  job.spec.cluster.intra_node.rate_bps = 100 * kSwitchedNicRate;
   job.collective(Func::all_reduce, kPackets * 256, DataType::int32);
   const TrafficPlan plan = plan_traffic(job.spec, job.workload);
   EXPECT_EQ(plan.wire_messages, 2 * 64 * kPackets / 8);
-  expect_within(seconds_of(job), kPackets / 8 * kFull, 0.01, "8 rails");
+  expect_within(uninterrupted_seconds(job), kPackets / 8 * kFull, 0.01, "8 rails");
 }
 
 TEST(InTheNetwork, EachFunctionTakesTheTimeOfItsBusierDirection) {
@@ -116,7 +118,7 @@ TEST(InTheNetwork, EachFunctionTakesTheTimeOfItsBusierDirection) {
         Case{Func::reduce, kPackets * 256, kPackets * kFullOfOne}}) {
     SmallJob job = job_of(kNodes, 1);
     job.collective(c.func, c.count, DataType::int32);
-    expect_within(seconds_of(job), c.bound, 0.01, std::string(name_of(c.func)));
+    expect_within(uninterrupted_seconds(job), c.bound, 0.01, std::string(name_of(c.func)));
   }
 }
 
@@ -127,7 +129,8 @@ TEST(InTheNetwork, APlanCountsTheBusierDirectionOfACall) {
       SmallJob job = job_of(nodes, 1, scheme);
       job.collective(Func::all_reduce, kPackets * 256, DataType::int32);
       const TrafficPlan plan = plan_traffic(job.spec, job.workload);
-      expect_within(seconds_of(job), plan.collectives.front().seconds_at_least, 0.03, scheme);
+      expect_within(uninterrupted_seconds(job), plan.collectives.front().seconds_at_least, 0.03,
+                    scheme);
     }
 }
 
@@ -144,12 +147,12 @@ TEST(InTheNetwork, AReduceScatterAndAnAllGatherShareALinkInBothDirections) {
   // Up: all elements of the one, a part of the other and credits; down likewise.
   const double up = kPackets * kFullOfOne + part * kFullOfOne + parts * kCredit;
   const double down = part * kFullOfOne + parts * kCredit + parts * kFullOfOne + part * kCredit;
-  expect_within(seconds_of(job), std::max(up, down), 0.01, "both");
+  expect_within(uninterrupted_seconds(job), std::max(up, down), 0.01, "both");
   SmallJob rings = job;
   rings.spec.collectives.algorithm(Func::all_gather) = "ring";
   const double ring = ring_seconds(rings, Func::reduce_scatter);
-  EXPECT_NEAR(ring / (2 * parts * 1024 * 8 / kRate), 1, 0.02);
-  EXPECT_GT(ring / seconds_of(job), 1.5);
+  EXPECT_NEAR(ring / (2 * parts * 1024 * 8 / kSwitchedNicRate), 1, 0.02);
+  EXPECT_GT(ring / uninterrupted_seconds(job), 1.5);
 }
 
 // A switch that takes fewer packets than its ports bring is the bottleneck, for all jobs together.
@@ -161,15 +164,15 @@ TEST(InTheNetwork, ASwitchTakesPacketsAtItsOwnRate) {
     job.spec.collectives.in_switch.memory_slots = 512 * communicators;
     job.collective(Func::all_reduce, 2000 * 256, DataType::int32);
     if (communicators == 2) beside(job, Func::all_reduce, 2000 * 256);
-    expect_within(seconds_of(job), communicators * kNodes * 2000 / 1e6, 0.01,
+    expect_within(uninterrupted_seconds(job), communicators * kNodes * 2000 / 1e6, 0.01,
                   std::to_string(communicators));
   }
   SmallJob job(kNodes, 1, FabricKind::virtual_time);
   job.spec.collectives.algorithm(Func::all_reduce) = "omnireduce_switch";
-  job.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+  job.spec.cluster.nic = {kSwitchedNicRate, 2 * kPicosPerMicro};
   job.spec.collectives.in_switch.packet_rate = 1e6;
   job.collective(Func::all_reduce, 2000 * 256, DataType::int32, 0, 1);
-  expect_within(seconds_of(job), kNodes * 2000 / 1e6, 0.01, "omnireduce_switch");
+  expect_within(uninterrupted_seconds(job), kNodes * 2000 / 1e6, 0.01, "omnireduce_switch");
 }
 
 // The copies of a broadcast pass a link between the leaves once, and the plan counts them so.
@@ -216,15 +219,15 @@ TEST(InTheNetwork, ASwitchIsNeverBusyForMoreThanItsTime) {
 // By messages of 32 KiB with a header of 16 bytes: up, then down.
 TEST(InTheNetwork, SharpTakesOneTensorAndARingWhereItHasNoTree) {
   constexpr std::uint64_t kMessages = 500;
-  constexpr double kMessage = (32'768 + 16) * 8 / kRate;
+  constexpr double kMessage = (32'768 + 16) * 8 / kSwitchedNicRate;
   for (const int nodes : {4, 8, 40}) {
     SmallJob job = job_of(nodes, 1, "sharp");
     job.collective(Func::all_reduce, kMessages * 8192, DataType::float32);
-    expect_within(seconds_of(job), kMessages * kMessage, 0.03, std::to_string(nodes));
+    expect_within(uninterrupted_seconds(job), kMessages * kMessage, 0.03, std::to_string(nodes));
     if (nodes == 40) continue;
     job.spec.collectives.in_switch.trees = 0;
-    expect_within(seconds_of(job), 2 * (nodes - 1.0) / nodes * kMessages * kMessage, 0.03,
-                  std::to_string(nodes) + " around a ring");
+    expect_within(uninterrupted_seconds(job), 2 * (nodes - 1.0) / nodes * kMessages * kMessage,
+                  0.03, std::to_string(nodes) + " around a ring");
   }
 }
 
@@ -232,10 +235,10 @@ TEST(InTheNetwork, SharpTakesOneTensorAndARingWhereItHasNoTree) {
 TEST(InTheNetwork, OneCommunicatorsSwitchesAreSeveralWhereNodesAreInAnotherOrder) {
   SmallJob job = job_of(64, 1, "sharp");
   job.collective(Func::all_reduce, 500 * 8192, DataType::float32);
-  const double in_order = seconds_of(job);
+  const double in_order = uninterrupted_seconds(job);
   std::vector<WorldRank>& ranks = job.workload.groups[0].members;
   std::rotate(ranks.begin() + 16, ranks.begin() + 40, ranks.begin() + 56);
-  EXPECT_NEAR(seconds_of(job) / in_order, 1, 1e-3);
+  EXPECT_NEAR(uninterrupted_seconds(job) / in_order, 1, 1e-3);
 }
 
 // Two communicators of the same nodes ask one switch for a tree each.
@@ -258,8 +261,8 @@ TEST(InTheNetwork, OnlyTheFirstCommunicatorGetsATreeOfASwitchThatHasOne) {
 
 // ---- ATP ----
 
-constexpr std::uint64_t kInAtp = 62;                      // elements of a packet
-constexpr double kAtpPacket = (26 + 4 * 62) * 8 / kRate;  // seconds at a NIC
+constexpr std::uint64_t kInAtp = 62;                                 // elements of a packet
+constexpr double kAtpPacket = (26 + 4 * 62) * 8 / kSwitchedNicRate;  // seconds at a NIC
 
 SmallJob atp_job(int nodes, int window, int aggregators, int servers = 1) {
   SmallJob job = job_of(nodes, 1, "atp");
@@ -308,7 +311,7 @@ TEST(InTheNetwork, AtpIsRightAtEveryShareWithLosses) {
 TEST(InTheNetwork, AtpEndsWithLossesForEverySeed) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     SmallJob job = job_of(8, 1, "atp");
-    job.spec.cluster.nic.rate_bps = 10 * kRate;
+    job.spec.cluster.nic.rate_bps = 10 * kSwitchedNicRate;
     job.spec.cluster.servers.count = 1;
     job.spec.cluster.servers.nic = job.spec.cluster.nic;
     job.spec.fabric.packets.loss = 0.01;
@@ -405,7 +408,7 @@ TEST(InTheNetwork, RandomJobsLeaveRealDataRight) {
 
 TEST(InTheNetwork, RailsRacksAndFunctionsAreTheSameForEveryNumberOfShards) {
   SmallJob job = job_of(40, 2);
-  job.spec.cluster.intra_node.rate_bps = 10 * kRate;
+  job.spec.cluster.intra_node.rate_bps = 10 * kSwitchedNicRate;
   job.spec.collectives.in_switch.packet_rate = 50e6;
   job.collective(Func::all_reduce, 40'000, DataType::float32)
       .collective(Func::all_gather, 1'000, DataType::bfloat16)
@@ -441,7 +444,7 @@ TEST(Schemes, ReportTheMemoryThatServersAndSwitchesHeld) {
   const auto held = [](const char* scheme, bool fails = false) {
     SmallJob job(4, 1, FabricKind::virtual_time);
     job.spec.collectives.algorithm(Func::all_reduce) = scheme;
-    job.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+    job.spec.cluster.nic = {kSwitchedNicRate, 2 * kPicosPerMicro};
     job.spec.cluster.servers.count = 1;
     job.spec.cluster.servers.nic = job.spec.cluster.nic;
     job.spec.collectives.in_switch = {.slots = 16, .packet_elements = 64};

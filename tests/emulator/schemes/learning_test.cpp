@@ -21,14 +21,15 @@ namespace {
 using testing::play;
 
 // Eight ranks, whose 200 gradients are one tensor, or three.
-std::string job(const std::string& more, const std::string& parameters = "[200]") {
+std::string learning_job(const std::string& more, const std::string& parameters = "[200]") {
   return test::text_of({.layers = {{parameters}}, .nodes = 4, .gpus_per_node = 2}) +
          "run: {iterations: 60, warmup: 0, verify: true}\n" + more;
 }
 
-Result play(const std::string& compression, const std::vector<std::string>& overrides = {}) {
+Result trained(const std::string& compression, const std::vector<std::string>& overrides = {}) {
   const Result result = play(test::load_text(
-      job("training: {task: logistic}\nfabric: {kind: virtual}\n" + compression), overrides));
+      learning_job("training: {task: logistic}\nfabric: {kind: virtual}\n" + compression),
+      overrides));
   EXPECT_EQ(result.interrupted, "");
   EXPECT_GT(result.verify->checked_elements, 0u);
   EXPECT_EQ(result.verify->wrong_elements, 0u);
@@ -38,7 +39,7 @@ Result play(const std::string& compression, const std::vector<std::string>& over
 
 std::vector<double> losses(const std::string& compression,
                            const std::vector<std::string>& overrides = {}) {
-  return play(compression, overrides).training->loss;
+  return trained(compression, overrides).training->loss;
 }
 
 // The gradient is the derivative of the loss: by differences, rank by rank.
@@ -85,8 +86,8 @@ TEST(Learning, WithErrorFeedbackReachesTheLossOfNone) {
 // are added up in the order of ranks.
 TEST(Learning, ThroughTheEngineIsThatOfTheMathematics) {
   const LoadedJob loaded = test::load_text(
-      job("training: {task: logistic}\nfabric: {kind: virtual}\n"
-          "compression: {method: topk, ratio: 0.05, memory: residual, merge: tensor}\n"));
+      learning_job("training: {task: logistic}\nfabric: {kind: virtual}\n"
+                   "compression: {method: topk, ratio: 0.05, memory: residual, merge: tensor}\n"));
   const LogisticTask task(8, 32, 200, loaded.spec.run.seed);
   std::vector<GradientState> states;
   for (int r = 0; r < 8; ++r) states.emplace_back(loaded.spec, 200, &task, r);
@@ -136,13 +137,13 @@ TEST(Memories, FollowGradientsIntoOtherBuckets) {
   for (const char* method : {"topk, memory: residual", "sidco-e, memory: residual",
                              "dgc, memory: dgc", "powersgd, memory: powersgd"})
     for (const char* kind : {"memory", "virtual"}) {
-      const Result result =
-          play(test::load_text(job(std::string("fabric: {kind: ") + kind + "}\nscale: {dilation: " +
-                                       (std::string(kind) == "memory" ? "2" : "auto") +
-                                       "}\ncompression: {ratio: 0.05, method: " + method + "}\n",
-                                   "[3000, 20, 5000]"),
-                               {"parallel.first_bucket_mb=0.01", "parallel.bucket_cap_mb=0.01",
-                                "run.iterations=3", "run.warmup=1"}));
+      const Result result = play(test::load_text(
+          learning_job(std::string("fabric: {kind: ") + kind + "}\nscale: {dilation: " +
+                           (std::string(kind) == "memory" ? "2" : "auto") +
+                           "}\ncompression: {ratio: 0.05, method: " + method + "}\n",
+                       "[3000, 20, 5000]"),
+          {"parallel.first_bucket_mb=0.01", "parallel.bucket_cap_mb=0.01", "run.iterations=3",
+           "run.warmup=1"}));
       EXPECT_EQ(result.interrupted, "") << method;
       EXPECT_EQ(result.verify->wrong_elements, 0u) << method;
       EXPECT_FALSE(result.training.has_value());
@@ -173,7 +174,8 @@ TEST(Memories, OfRanksThatSendNothingGoOn) {
 TEST(Memories, ChangeWhatIsSentFromStepToStep) {
   const auto ratios = [](const std::string& memory) {
     const LoadedJob loaded = test::load_text(
-        job("compression: {method: threshold, threshold: 0.004, merge: tensor" + memory + "}\n",
+        learning_job(
+            "compression: {method: threshold, threshold: 0.004, merge: tensor" + memory + "}\n",
             "[200000]"),
         {"run.verify=false", "run.iterations=8"});
     const Workload workload = plan_workload(loaded.spec);
@@ -191,7 +193,8 @@ TEST(Memories, ChangeWhatIsSentFromStepToStep) {
 TEST(Memories, CostPassesOverTheTensor) {
   const auto step = [](const std::string& memory) {
     return play(test::load_text(
-                    job("fabric: {kind: virtual}\ncompression: {method: topk, merge: tensor" +
+                    learning_job(
+                        "fabric: {kind: virtual}\ncompression: {method: topk, merge: tensor" +
                         memory + "}\n"),
                     {"run.iterations=1", "run.verify=false"}))
         .iterations.back()
@@ -202,39 +205,44 @@ TEST(Memories, CostPassesOverTheTensor) {
   EXPECT_NEAR(step(", memory: dgc") - step(""), 1e-9 * (11 * passes + 4 * 5000), 1e-11);
 }
 
-std::string refused(const std::string& more, const std::vector<std::string>& overrides = {}) {
+std::string refused_learning(const std::string& more,
+                             const std::vector<std::string>& overrides = {}) {
   const std::string error =
-      test::error_of([&] { plan_workload(test::load_text(job(more), overrides).spec); });
+      test::error_of([&] { plan_workload(test::load_text(learning_job(more), overrides).spec); });
   return error.empty() ? error : error.substr(error.find("job.yaml"));
 }
 
 TEST(Memories, ThatDoNotComposeAreRefusedWithWhatDoes) {
-  EXPECT_EQ(refused("compression: {method: qsgd, memory: dgc}\n"),
+  EXPECT_EQ(refused_learning("compression: {method: qsgd, memory: dgc}\n"),
             "job.yaml:11:37: compression.memory dgc: it forgets what was sent in full, and qsgd "
             "sends no element as it is; use a method that sends values, as dgc, topk or "
             "threshold, or memory residual");
-  EXPECT_EQ(refused("compression: {method: topk, memory: residual}\nfabric: {kind: ofi}\n"),
-            "job.yaml:11:37: in verified runs ranks compare what they received with what others "
-            "kept, which other processes do not know; use fabric.kind=memory or virtual, or "
-            "run.verify=false");
-  EXPECT_NE(test::error_of([] {
-              plan_workload(test::load_text(job("compression: {method: dgc, memory: dgc}\n"),
-                                            {"run.min_seconds=1"})
-                                .spec);
-            }).find("payloads of dgc change their sizes from step to step"),
-            std::string::npos);
+  EXPECT_EQ(
+      refused_learning("compression: {method: topk, memory: residual}\nfabric: {kind: ofi}\n"),
+      "job.yaml:11:37: in verified runs ranks compare what they received with what others "
+      "kept, which other processes do not know; use fabric.kind=memory or virtual, or "
+      "run.verify=false");
+  EXPECT_NE(
+      test::error_of([] {
+        plan_workload(test::load_text(learning_job("compression: {method: dgc, memory: dgc}\n"),
+                                      {"run.min_seconds=1"})
+                          .spec);
+      }).find("payloads of dgc change their sizes from step to step"),
+      std::string::npos);
 }
 
 TEST(Learning, IsRefusedWhereNothingCanBeLearned) {
   const std::string learn = "training: {task: logistic}\n";
-  EXPECT_EQ(refused(learn, {"run.verify=false"}),
+  EXPECT_EQ(refused_learning(learn, {"run.verify=false"}),
             "job.yaml:11:18: training.task: only ranks with real data can learn; add "
             "run.verify=true");
-  EXPECT_NE(refused(learn, {"parallel.framework=zero2"}).find("does not reduce whole gradients"),
-            std::string::npos);
-  EXPECT_NE(refused(learn, {"precision.gradients=bf16"}).find("use precision.gradients=fp32"),
-            std::string::npos);
-  EXPECT_NE(refused(learn, {"training.samples=1000000"}).find("take more than 1 GiB"),
+  EXPECT_NE(
+      refused_learning(learn, {"parallel.framework=zero2"}).find("does not reduce whole gradients"),
+      std::string::npos);
+  EXPECT_NE(
+      refused_learning(learn, {"precision.gradients=bf16"}).find("use precision.gradients=fp32"),
+      std::string::npos);
+  EXPECT_NE(refused_learning(learn, {"training.samples=1000000"}).find("take more than 1 GiB"),
             std::string::npos);
 }
 

@@ -11,20 +11,20 @@
 
 #include "emulator/verify/call_content.h"
 #include "profiles/error.h"
+#include "tests/emulator/schemes/scale.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::kBlock;
+using testing::kSparseNicRate;
 using testing::SmallJob;
-
-constexpr std::uint64_t kBlock = 256;
-constexpr double kRate = 100e9;
 
 SmallJob omni_job(int nodes, int aggregators, const Sparsity& sparsity, std::uint64_t elements) {
   SmallJob job(nodes, 1, FabricKind::virtual_time);
   job.spec.collectives.algorithm(Func::all_reduce) = "omnireduce";
-  job.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+  job.spec.cluster.nic = {kSparseNicRate, 2 * kPicosPerMicro};
   job.spec.cluster.servers = {.count = aggregators, .nic = job.spec.cluster.nic};
   if (sparsity.density < 1) job.spec.tensors = sparsity;
   if (elements > 0) job.collective(Func::all_reduce, elements, DataType::float32, 0, 1);
@@ -310,7 +310,7 @@ double busiest_nic(const SmallJob& job, std::uint64_t elements, bool colocated) 
     most = std::max(
         {most, sends[at] + (shared ? sends[beside] : 0), takes[at] + (shared ? takes[beside] : 0)});
   }
-  return most * (kBlock * 4 + 4) * 8 / kRate;
+  return most * (kBlock * 4 + 4) * 8 / kSparseNicRate;
 }
 
 // OMN-2, at 105 MB. What the means leave out: of eight aggregators the fullest one is drawn 1 to 2
@@ -331,7 +331,7 @@ TEST(OmniReduceInTheNetwork, TakesTheTimeOfItsLargerDensity) {
         SmallJob job = omni_job(kRanks, kRanks, sparsity, elements);
         job.spec.cluster.servers.colocated = colocated;
         job.spec.collectives.omnireduce.slots = 16;
-        const double whole = static_cast<double>(elements) * 4 * 8 / kRate;
+        const double whole = static_cast<double>(elements) * 4 * 8 / kSparseNicRate;
         const double mean = colocated ? (density + u) * (kRanks - 1) / kRanks * whole
                                       : std::max(density, u) * whole;
         const double took = time_of(job), busiest = busiest_nic(job, elements, colocated);
@@ -360,14 +360,15 @@ std::uint64_t rounds_of_slowest_slot(const SmallJob& job, std::uint64_t elements
 TEST(OmniReduceInTheNetwork, TakesAtLeastItsBoundAndTheRoundsOfItsSlowestSlot) {
   constexpr int kRanks = 8;
   constexpr std::uint64_t kElements = 4000 * kBlock;
-  constexpr double kMessage = (kBlock * 4 + 4 + 4) * 8 / kRate, kTrip = 2 * (2e-6 + kMessage);
+  constexpr double kMessage = (kBlock * 4 + 4 + 4) * 8 / kSparseNicRate,
+                   kTrip = 2 * (2e-6 + kMessage);
   std::printf("density  us  bound  busiest NIC  first blocks  slowest slot\n");
   for (const double density : {0.2, 0.1, 0.04, 0.02, 0.01}) {
     const Sparsity sparsity{density, kBlock, Overlap::random};
     SmallJob job = omni_job(kRanks, kRanks, sparsity, kElements);
     job.spec.collectives.omnireduce.slots = 4;
     const double bound =
-        std::max(density, sparsity.union_density(kRanks)) * kElements * 4 * 8 / kRate;
+        std::max(density, sparsity.union_density(kRanks)) * kElements * 4 * 8 / kSparseNicRate;
     const double took = time_of(job), busiest = busiest_nic(job, kElements, false);
     const double first = kRanks * 4.0 * job.spec.collectives.omnireduce.columns * kMessage;
     const double slowest = static_cast<double>(rounds_of_slowest_slot(job, kElements)) * kTrip;

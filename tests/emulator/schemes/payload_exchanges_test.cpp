@@ -22,7 +22,7 @@ namespace {
 using testing::play;
 
 // 8,021 gradients on six ranks, which 6 does not divide.
-std::string job(const std::string& more) {
+std::string one_tensor_job(const std::string& more) {
   return test::text_of({.layers = {{"[3000, 20, 5001]"}}, .nodes = 6}) +
          "run: {iterations: 2, verify: true}\n" + more;
 }
@@ -41,10 +41,10 @@ TEST(PayloadExchanges, GiveTheSumWithinItsErrorOnEveryFabric) {
       for (const char* tensors : {"", "tensors: {density: 0.1, block: 100}\n"}) {
         if (*tensors != 0 && std::string(kind) == "memory") continue;
         SCOPED_TRACE(std::string(kind) + " " + how + " " + tensors);
-        const Result result = play(test::load_text(
-            job(std::string("fabric: {kind: ") + kind +
-                "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "2" : "auto") +
-                "}\ncompression: {" + how + "}\n" + tensors)));
+        const Result result = play(test::load_text(one_tensor_job(
+            std::string("fabric: {kind: ") + kind +
+            "}\nscale: {dilation: " + (std::string(kind) == "memory" ? "2" : "auto") +
+            "}\ncompression: {" + how + "}\n" + tensors)));
         EXPECT_EQ(result.interrupted, "");
         EXPECT_GT(result.verify->checked_elements, 2u * 6 * 8021);
         EXPECT_EQ(result.verify->wrong_elements, 0u);
@@ -96,7 +96,8 @@ double bytes_of(const Result& result) {
 TEST(PayloadExchanges, PutOnTheWireWhatGraceSaysOfThem) {
   const auto bytes = [](const std::string& method, const std::string& communicator) {
     return play(test::load_text(
-        job("fabric: {kind: virtual}\ncollectives: {allreduce: ring}\ncompression: {method: " +
+        one_tensor_job(
+            "fabric: {kind: virtual}\ncollectives: {allreduce: ring}\ncompression: {method: " +
             method + ", communicator: " + communicator + "}\n"),
         {"run.verify=false", "run.warmup=2"}));
   };
@@ -123,10 +124,10 @@ TEST(PayloadExchanges, PutOnTheWireWhatGraceSaysOfThem) {
 // gathered, to the last bit.
 TEST(PayloadExchanges, AreLearnedFrom) {
   const auto losses = [](const std::string& compression) {
-    const Result result = play(
-        test::load_text(job("training: {task: logistic}\nfabric: {kind: virtual}\ncompression: {" +
-                            compression + "}\n"),
-                        {"run.iterations=40"}));
+    const Result result = play(test::load_text(
+        one_tensor_job("training: {task: logistic}\nfabric: {kind: virtual}\ncompression: {" +
+                       compression + "}\n"),
+        {"run.iterations=40"}));
     EXPECT_EQ(result.verify->wrong_elements, 0u) << compression;
     return result.training->loss;
   };
@@ -199,15 +200,15 @@ TEST(CommunicationHooks, SendBucketByBucketWhatPytorchDoes) {
 }
 
 TEST(CommunicationHooks, AreWrittenIntoProgramsAndReadAgain) {
-  const LoadedJob planned = test::load_text(
-      job("fabric: {kind: virtual}\ncompression: {method: powersgd, merge: matrices}\n"));
+  const LoadedJob planned = test::load_text(one_tensor_job(
+      "fabric: {kind: virtual}\ncompression: {method: powersgd, merge: matrices}\n"));
   const Workload workload = plan_workload(planned.spec);
   ASSERT_FALSE(workload.compressed.empty());
   EXPECT_EQ(workload.compressed.front().parts.size(), 3u);
   for (const char* communicator : {"broadcast", "all_to_all"}) {
-    const LoadedJob other =
-        test::load_text(job("fabric: {kind: virtual}\ncompression: {method: qsgd, communicator: " +
-                            std::string(communicator) + "}\n"));
+    const LoadedJob other = test::load_text(
+        one_tensor_job("fabric: {kind: virtual}\ncompression: {method: qsgd, communicator: " +
+                       std::string(communicator) + "}\n"));
     const LoadedJob again =
         test::load_text(program_job(other, plan_workload(other.spec), ProgramForm::yaml));
     EXPECT_EQ(play(again).verify->wrong_elements, 0u);
@@ -219,8 +220,9 @@ TEST(CommunicationHooks, AreWrittenIntoProgramsAndReadAgain) {
 }
 
 std::string refused(const std::string& compression) {
-  const std::string error = test::error_of(
-      [&] { plan_workload(test::load_text(job("compression: {" + compression + "}\n")).spec); });
+  const std::string error = test::error_of([&] {
+    plan_workload(test::load_text(one_tensor_job("compression: {" + compression + "}\n")).spec);
+  });
   return error.empty() ? error : error.substr(error.find("job.yaml"));
 }
 

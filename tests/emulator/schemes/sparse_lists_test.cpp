@@ -7,21 +7,21 @@
 #include <gtest/gtest.h>
 
 #include "profiles/job/nic_rates.h"
+#include "tests/emulator/schemes/scale.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::kBlock;
+using testing::kSparseNicRate;
 using testing::SmallJob;
-
-constexpr std::uint64_t kBlock = 256;
-constexpr double kRate = 100e9;
 
 SmallJob lists_job(int nodes, const Sparsity& sparsity, std::uint64_t elements,
                    const std::string& scheme = "sparse_all_gather") {
   SmallJob job(nodes, 1, FabricKind::virtual_time);
   job.spec.collectives.algorithm(Func::all_reduce) = scheme;
-  job.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+  job.spec.cluster.nic = {kSparseNicRate, 2 * kPicosPerMicro};
   if (sparsity.density < 1) job.spec.tensors = sparsity;
   return job.collective(Func::all_reduce, elements, DataType::float32, 0, 1);
 }
@@ -60,13 +60,13 @@ TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
       Result result = job.run();
       double sent = (kRanks - 1) * density * whole;
       EXPECT_NEAR(result.wire_bytes_per_iteration / kRanks / sent, 1, 0.01);
-      EXPECT_NEAR(result.iterations[0].seconds / (sent * 8 / kRate), 1, 0.05);
+      EXPECT_NEAR(result.iterations[0].seconds / (sent * 8 / kSparseNicRate), 1, 0.05);
       job.spec.collectives.algorithm(Func::all_reduce) = "sparcml";
       result = job.run();
       // Sums that fill more than half of a part travel without indices.
       sent = (kRanks - 1.0) / kRanks * (density * whole + (u > 0.5 ? whole / 2 : u * whole));
       EXPECT_NEAR(result.wire_bytes_per_iteration / kRanks / sent, 1, 0.01);
-      EXPECT_NEAR(result.iterations[0].seconds / (sent * 8 / kRate), 1, 0.05);
+      EXPECT_NEAR(result.iterations[0].seconds / (sent * 8 / kSparseNicRate), 1, 0.05);
     }
 }
 
@@ -110,7 +110,7 @@ TEST(SparseListsInTheNetwork, KeepTheirOrderAtANicThatIsSlower) {
     job.spec.run.verify = true;
     job.spec.run.iterations = 3;
     const std::string even = testing::ledger_text(job.run());
-    const RateCurve slow({{0, 20 * 8e12 / kRate}});
+    const RateCurve slow({{0, 20 * 8e12 / kSparseNicRate}});
     VectorBy<Nic, std::uint32_t> curve_of(kRanks, NicRates::kConstant);
     curve_of[Nic(2)] = 0;
     job.spec.cluster.nic_rates =

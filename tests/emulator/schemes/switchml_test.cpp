@@ -4,19 +4,19 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tests/emulator/schemes/scale.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::kSwitchedNicRate;
 using testing::SmallJob;
-
-constexpr double kRate = 10e9;
 
 SmallJob switch_job(FabricKind kind, int nodes) {
   SmallJob job(nodes, 1, kind);
   job.spec.collectives.algorithm(Func::all_reduce) = "switchml";
-  job.spec.cluster.nic = {kRate, 4 * kPicosPerMicro};
+  job.spec.cluster.nic = {kSwitchedNicRate, 4 * kPicosPerMicro};
   job.spec.run.iterations = 2;
   return job;
 }
@@ -68,7 +68,7 @@ TEST(SwitchMlInTheNetwork, LossesAreNotDeterministic) {
 // that.
 TEST(SwitchMlInTheNetwork, TakesTheTimeOfOneTensor) {
   constexpr std::uint64_t kElements = 4'000'000, kPackets = kElements / 256;
-  const double wire = static_cast<double>(kPackets) * (1024 + 10) * 8 / kRate;
+  const double wire = static_cast<double>(kPackets) * (1024 + 10) * 8 / kSwitchedNicRate;
   for (const int nodes : {2, 4, 16}) {
     SmallJob job = switch_job(FabricKind::virtual_time, nodes);
     job.collective(Func::all_reduce, kElements, DataType::int32);
@@ -78,7 +78,7 @@ TEST(SwitchMlInTheNetwork, TakesTheTimeOfOneTensor) {
     job.spec.collectives.algorithm(Func::all_reduce) = "ring";
     job.spec.collectives.slice_bytes = 64 << 10;
     const double ring = job.run().iterations[0].seconds;
-    const double payload = static_cast<double>(kElements) * 4 * 8 / kRate;
+    const double payload = static_cast<double>(kElements) * 4 * 8 / kSwitchedNicRate;
     EXPECT_NEAR(ring / payload, 2.0 * (nodes - 1) / nodes, 0.05) << nodes;
   }
 }
@@ -88,7 +88,7 @@ TEST(SwitchMlInTheNetwork, IsAsFastAsItsSlotsAllow) {
   SmallJob job = switch_job(FabricKind::virtual_time, 2);
   job.spec.collectives.in_switch.slots = 4;
   job.collective(Func::all_reduce, 256 * 4 * 100, DataType::int32);
-  const double packet = 1034 * 8 / kRate, round_trip = 4e-6 + 2 * packet;
+  const double packet = 1034 * 8 / kSwitchedNicRate, round_trip = 4e-6 + 2 * packet;
   EXPECT_NEAR(job.run().iterations[0].seconds, 100 * round_trip, 100 * round_trip * 0.2);
   EXPECT_GT(job.run().iterations[0].seconds, 99 * 4e-6);
 }

@@ -13,10 +13,13 @@
 #include "emulator/traffic/flows.h"
 #include "profiles/job/nic_rates.h"
 #include "tests/emulator/fabric/fabric_double.h"
+#include "tests/emulator/shard/ops.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
+
+using testing::compute;
 
 constexpr GroupRank kHoldsUp = 1;
 
@@ -39,12 +42,6 @@ class Recorder final : public testing::FabricDouble {
   };
   std::vector<Sent> sent;
 };
-
-Op compute(Picoseconds duration) {
-  Op op;
-  op.duration = duration;
-  return op;
-}
 
 Op send_two_ranks_on(std::uint64_t count) {
   Op op;

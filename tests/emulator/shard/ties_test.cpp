@@ -5,18 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "collectives/routing.h"
+#include "tests/emulator/shard/ops.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::compute;
 using testing::SmallJob;
-
-Op compute(Picoseconds duration) {
-  Op op;
-  op.duration = duration;
-  return op;
-}
 
 Op transfer(Op::Kind kind, std::int32_t peer, std::uint64_t count) {
   Op op;

@@ -207,23 +207,23 @@ TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
   expect_popped_to_stay(8, false);
 }
 
-struct Slot {
+struct QueueSlot {
   EventKey key;
-  bool operator<(const Slot& other) const { return key.before(other.key); }
+  bool operator<(const QueueSlot& other) const { return key.before(other.key); }
 };
 
 // Slots come in order, nearly in order, in no order, or long before they are due.
 TEST(NearlySorted, HasTheLeastFirstHoweverSlotsCome) {
   std::mt19937 random(17);
   for (const int most_late : {1, 3, 1000}) {
-    NearlySorted<Slot> sorted;
-    std::set<Slot> expected;
+    NearlySorted<QueueSlot> sorted;
+    std::set<QueueSlot> expected;
     std::uint64_t tie = 0;
     for (int i = 0; i < 30000; ++i) {
       const Picoseconds now = expected.empty() ? 0 : expected.begin()->key.at;
       const bool far = random() % 16 == 0;
       const auto late = static_cast<Picoseconds>(random() % most_late);
-      const Slot slot{{now + (far ? 5000 : 100 + late), ++tie}};
+      const QueueSlot slot{{now + (far ? 5000 : 100 + late), ++tie}};
       const bool grows = i / 3000 % 2 == 0;
       if (expected.empty() || random() % 4 < (grows ? 2U : 1U)) {
         sorted.push(slot);
@@ -237,7 +237,7 @@ TEST(NearlySorted, HasTheLeastFirstHoweverSlotsCome) {
       ASSERT_EQ(sorted.empty(), expected.empty());
       if (expected.empty()) continue;
       ASSERT_EQ(sorted.first().key.tie, expected.begin()->key.tie);
-      const Slot* const second = sorted.second();
+      const QueueSlot* const second = sorted.second();
       const bool known = second != nullptr;
       ASSERT_TRUE(!known || (expected.contains(*second) && sorted.first() < *second));
     }

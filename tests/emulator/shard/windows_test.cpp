@@ -14,11 +14,13 @@
 #include "emulator/shard/ranks/first_sends.h"
 #include "emulator/shard/ranks/jitter.h"
 #include "tests/emulator/fabric/fabric_double.h"
+#include "tests/emulator/shard/ops.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::compute;
 using testing::SmallJob;
 
 Op op_of(Op::Kind kind, std::uint16_t group = 0, std::uint64_t count = 0) {
@@ -29,13 +31,7 @@ Op op_of(Op::Kind kind, std::uint16_t group = 0, std::uint64_t count = 0) {
   return op;
 }
 
-Op compute(Picoseconds duration) {
-  Op op;
-  op.duration = duration;
-  return op;
-}
-
-Op transfer(Op::Kind kind, int peer, std::uint64_t count) {
+Op transfer_to_stage(Op::Kind kind, int peer, std::uint64_t count) {
   Op op = op_of(kind, 1, count);
   op.peer = peer;
   return op;
@@ -46,10 +42,10 @@ constexpr int kReplicas = 4;
 
 // A pipeline of `stages` on nodes of one rank; each stage is a role, its replicas are neighbours.
 // Stream 1 reduces a bucket after each record of stream 0.
-struct Pipeline {
+struct PipelineJob {
   SmallJob job;
 
-  explicit Pipeline(int stages) : job(stages * kReplicas, 1, FabricKind::virtual_time) {
+  explicit PipelineJob(int stages) : job(stages * kReplicas, 1, FabricKind::virtual_time) {
     job.spec.cluster.nic = {100e9, 2 * kPicosPerMicro};
     job.spec.run.iterations = 2;
     Workload& w = job.workload;
@@ -80,9 +76,9 @@ struct Pipeline {
   void micro_batch(Picoseconds duration, std::uint64_t count) {
     const int stages = static_cast<int>(job.workload.roles.size());
     for (int s = 0; s < stages; ++s) {
-      if (s > 0) stream(s, 0).push_back(transfer(Op::Kind::recv, -1, count));
+      if (s > 0) stream(s, 0).push_back(transfer_to_stage(Op::Kind::recv, -1, count));
       stream(s, 0).push_back(compute(duration));
-      if (s + 1 < stages) stream(s, 0).push_back(transfer(Op::Kind::send, 1, count));
+      if (s + 1 < stages) stream(s, 0).push_back(transfer_to_stage(Op::Kind::send, 1, count));
     }
   }
   void reduce(int stage, std::uint64_t count) {
@@ -94,7 +90,7 @@ struct Pipeline {
 
 TEST(Shards, HaveEqualSharesOfEveryRole) {
   for (const int shards : {2, 4}) {
-    Pipeline p(3);
+    PipelineJob p(3);
     p.job.spec.run.shards = shards;
     const Cluster cluster(p.job.spec, p.job.workload, 1);
     std::map<std::pair<int, std::uint16_t>, int> ranks;
@@ -108,7 +104,7 @@ TEST(Shards, HaveEqualSharesOfEveryRole) {
       EXPECT_EQ(cluster.location(WorldRank(r)).shard,
                 cluster.location(WorldRank(2 * kReplicas + r)).shard);
   }
-  Pipeline uneven(5);  // 20 nodes, of which each role has 4
+  PipelineJob uneven(5);  // 20 nodes, of which each role has 4
   uneven.job.spec.run.shards = 3;
   const Cluster cluster(uneven.job.spec, uneven.job.workload, 1);
   for (int shard = 0; shard < 3; ++shard) {
@@ -117,20 +113,20 @@ TEST(Shards, HaveEqualSharesOfEveryRole) {
   }
 }
 
-constexpr int kNodes = 16;
+constexpr int kLinkedNodes = 16;
 
 // Nodes of one rank, two on each leaf.
 SmallJob over_links() {
-  SmallJob job(kNodes, 1, FabricKind::virtual_time);
+  SmallJob job(kLinkedNodes, 1, FabricKind::virtual_time);
   job.spec.cluster.nic = {100e9, 2 * kPicosPerMicro};
   job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
-  job.spec.cluster.topology.leaves = kNodes / 2;
+  job.spec.cluster.topology.leaves = kLinkedNodes / 2;
   job.spec.run.shards = 2;
   return job;
 }
 
 // The rank at `rank` with a program that it has just begun.
-RankState beginning(const Pipeline& p, int rank) {
+RankState beginning(const PipelineJob& p, int rank) {
   RankState r;
   r.party = WorldRank(rank);
   r.role = &p.job.workload.roles[p.job.workload.role_of[WorldRank(rank)]];
@@ -141,7 +137,7 @@ RankState beginning(const Pipeline& p, int rank) {
 }
 
 TEST(FirstSends, AreAfterTheComputingThatACallWaitsFor) {
-  Pipeline p(2);
+  PipelineJob p(2);
   p.micro_batch(300, 10);
   p.micro_batch(40, 10);
   p.reduce(0, 100);
@@ -183,7 +179,7 @@ TEST(FirstSends, AreAfterTheComputingThatACallWaitsFor) {
 
 // A delay that varies is at least as long as its shortest draw.
 TEST(FirstSends, AllowForTheShortestDelays) {
-  Pipeline p(2);
+  PipelineJob p(2);
   p.micro_batch(1'000'000, 10);
   p.reduce(0, 100);
   p.job.spec.run.shards = 2;
@@ -242,7 +238,7 @@ std::vector<ShardStats> played_by_two(const SmallJob& job) {
 // Replicas send messages for milliseconds, a thousand times the lookahead, before they meet.
 TEST(FirstSends, LetShardsGoOnUntilReplicasMeet) {
   for (const double jitter : {0.0, 0.02}) {
-    Pipeline p(3);
+    PipelineJob p(3);
     p.job.spec.run.shards = 2;
     p.job.spec.run.jitter = jitter;
     for (int m = 0; m < 50; ++m) p.micro_batch(30 * kPicosPerMicro, 100'000);
@@ -257,13 +253,14 @@ TEST(FirstSends, LetShardsGoOnWhileMessagesCrossTheirOwnLinks) {
   SmallJob job = over_links();
   Workload& w = job.workload;
   w.group_names.push_back("pair");
-  for (int r = 0; r < kNodes; r += 4) {
+  for (int r = 0; r < kLinkedNodes; r += 4) {
     Group pair{1, {}};
     for (const int member : {r, r + 2}) pair.members.push_back(WorldRank(member));
     w.groups.push_back(pair);
   }
   w.roles.push_back({"other", w.roles[0].iterations});
-  for (int r = 0; r < kNodes; ++r) w.role_of[WorldRank(r)] = static_cast<std::uint16_t>(r % 2);
+  for (int r = 0; r < kLinkedNodes; ++r)
+    w.role_of[WorldRank(r)] = static_cast<std::uint16_t>(r % 2);
   OpList& calls = job.program().streams[0];
   for (int n = 0; n < 50; ++n) calls.push_back(op_of(Op::Kind::collective, 1, 100'000));
   for (Role& role : w.roles) {
@@ -278,7 +275,7 @@ TEST(FirstSends, ChangeNoResult) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    Pipeline p(2 + static_cast<int>(random() % 3));
+    PipelineJob p(2 + static_cast<int>(random() % 3));
     const int stages = static_cast<int>(p.job.workload.roles.size());
     p.job.spec.collectives.library = random() % 2 ? "generic" : "nccl-2.28";
     for (int m = 0; m < 6; ++m) {

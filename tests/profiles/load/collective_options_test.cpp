@@ -3,15 +3,15 @@
 
 #include "profiles/error.h"
 #include "profiles/load/load.h"
+#include "tests/profiles/load/texts.h"
 #include "tests/profiles/support.h"
 #include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
 
+using test::kHead;
 using test::load_error;
-
-const std::string kHead = "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n";
 
 CollectiveSpec collectives(const std::string& text,
                            const std::vector<std::string>& overrides = {}) {

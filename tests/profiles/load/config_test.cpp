@@ -17,16 +17,16 @@
 #include "profiles/load/load.h"
 #include "profiles/load/variables.h"
 #include "profiles/planners/plan.h"
+#include "tests/profiles/load/texts.h"
 #include "tests/profiles/support.h"
 #include "tests/variable.h"
 
 namespace ghostrank {
 namespace {
 
+using test::kHead;
 using test::load_text;
 using test::Variable;
-
-const std::string kHead = "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n";
 
 ConfigEntry entry(const LoadedJob& job, const std::string& path) {
   const auto at = std::find_if(job.entries.begin(), job.entries.end(),

@@ -12,7 +12,7 @@ namespace {
 using test::load_error;
 using test::load_text;
 
-const std::string kHead =
+const std::string kEightNodes =
     "model: {kind: layers, layers: [{parameters: [5]}]}\n"
     "cluster: {nodes: 8, nics_per_node: 2}\n";
 
@@ -20,13 +20,13 @@ const std::vector<std::string> kSeveral{"fabric.kind=ofi"};  // in one process n
 
 std::vector<int> placed(const std::string& rest) {
   std::vector<int> hosts;
-  for (const Host host : load_text(kHead + rest, kSeveral).spec.placement.host_of_node)
+  for (const Host host : load_text(kEightNodes + rest, kSeveral).spec.placement.host_of_node)
     hosts.push_back(host.value());
   return hosts;
 }
 
 TEST(Hosts, AreReadWithCoresAndRails) {
-  const JobSpec job = load_text(kHead +
+  const JobSpec job = load_text(kEightNodes +
                                     "hosts:\n"
                                     "- {name: s1, cores: 0-3}\n"
                                     "- {name: s2, cores: '0-1,6', nics: [{device: eth1, rail: 1}, "
@@ -48,7 +48,7 @@ TEST(Hosts, AreReadWithCoresAndRails) {
 
 TEST(Hosts, SayWhatIsWrongWithThem) {
   const auto text = [](const std::string& hosts) {
-    return load_error(kHead + "hosts: " + hosts + "\n");
+    return load_error(kEightNodes + "hosts: " + hosts + "\n");
   };
   EXPECT_EQ(text("s1"),
             "job.yaml:3:8: hosts is 's1'; write a list, as in [{name: s1, cores: 0-15}]");
@@ -89,7 +89,7 @@ TEST(Placement, IsWrittenOutInTheResolvedJobSoThatAReplayNeedsNoFile) {
   const test::Folder folder;
   const std::string file = folder.write("nodes.txt", "0-2,7 s1\n3-6 s2\n");
   const std::string hosts = "hosts: [{name: s1, cores: 0-3, nics: [{device: eth0}]}, {name: s2}]\n";
-  const LoadedJob first = load_text(kHead + hosts + "placement: " + file + "\n", kSeveral);
+  const LoadedJob first = load_text(kEightNodes + hosts + "placement: " + file + "\n", kSeveral);
   EXPECT_EQ(first.config_json.find("nodes.txt"), std::string::npos);
   const LoadedJob again = load_text(first.config_json);
   EXPECT_EQ(again.config_json, first.config_json);
@@ -104,7 +104,7 @@ TEST(Placement, SaysWhichLineIsWrong) {
   const auto text = [&](const std::string& lines, const std::string& hosts = "") {
     const std::string file = folder.write("nodes.txt", lines);
     return test::error_of(
-        [&] { load_text(kHead + hosts + "placement: " + file + "\n", kSeveral); });
+        [&] { load_text(kEightNodes + hosts + "placement: " + file + "\n", kSeveral); });
   };
   const auto has = [](const std::string& said, const std::string& part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
@@ -119,7 +119,7 @@ TEST(Placement, SaysWhichLineIsWrong) {
   has(text("0-7 twin\n", hosts), "nodes.txt:1:1: hosts has 2 entries called 'twin'");
   has(text("0-7 3\n", hosts), "nodes.txt:1:1: there is no host '3'");
   has(text("0-7 s1\n"), "nodes.txt:1:1: there is no host 's1'; write the number of a process");
-  EXPECT_EQ(load_error(kHead + "placement: nowhere.txt\n", kSeveral),
+  EXPECT_EQ(load_error(kEightNodes + "placement: nowhere.txt\n", kSeveral),
             "job.yaml:3:12: placement is 'nowhere.txt'; write blocked, cyclic, or the path of a "
             "file with lines of NODES HOST (there is no such file)");
 }

@@ -23,11 +23,13 @@
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/plan.h"
 #include "tests/layers_job.h"
+#include "tests/profiles/load/texts.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
+using test::kHead;
 using test::load_error;
 using test::load_text;
 
@@ -373,7 +375,6 @@ TEST(IdleKeys, RowsNameWhatThereIs) {
   }
 }
 
-const std::string kHead = "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n";
 using Lines = std::vector<std::string>;
 
 Lines notes(const std::string& text, const std::vector<std::string>& overrides = {}) {

@@ -3,14 +3,14 @@
 
 #include "profiles/error.h"
 #include "profiles/load/load.h"
+#include "tests/profiles/load/texts.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
 
+using test::kHead;
 using test::load_error;
-
-const std::string kHead = "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n";
 
 TEST(JobErrors, SuggestTheNearestKey) {
   EXPECT_EQ(load_error(kHead + "cluster:\n  node: 4\n"),

@@ -9,10 +9,13 @@
 #include "profiles/error.h"
 #include "profiles/load/files/nccl_graph.h"
 #include "profiles/load/load.h"
+#include "tests/profiles/load/texts.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
+
+using test::replaced;
 
 // Four GPUs and two NICs: rings that cross NICs, a balanced tree.
 const std::string kFour = R"(<graphs version="1">
@@ -37,13 +40,7 @@ Communicator on_dump(const std::string& text, int ranks, int per_node) {
   return comm;
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
-
-std::string error_of(const std::string& text) {
+std::string graph_error(const std::string& text) {
   try {
     parse_nccl_graphs(text, "graph.xml");
   } catch (const Error& error) {
@@ -133,29 +130,30 @@ TEST(NcclGraphFile, OfANodeWithoutNicsIsForOneNodeOnly) {
 TEST(NcclGraphFile, RefusesWhatIsWrongWithItsLine) {
   const std::string remedy =
       "; give the file that NCCL_GRAPH_DUMP_FILE or NCCL_TOPO_DUMP_FILE wrote";
-  EXPECT_EQ(error_of(replaced(kFour, "dev=\"3\"", "dev=\"2\"")),
+  EXPECT_EQ(graph_error(replaced(kFour, "dev=\"3\"", "dev=\"2\"")),
             "graph.xml:4: a channel must name every GPU of the node once" + remedy);
-  EXPECT_EQ(error_of(replaced(kFour, "nchannels=\"2\"", "nchannels=\"3\"")),
+  EXPECT_EQ(graph_error(replaced(kFour, "nchannels=\"2\"", "nchannels=\"3\"")),
             "graph.xml:2: nchannels is 3, but there are 2" + remedy);
-  EXPECT_EQ(error_of(replaced(kFour, "typeintra=\"NVL\"", "typeintra=\"NVX\"")),
+  EXPECT_EQ(graph_error(replaced(kFour, "typeintra=\"NVL\"", "typeintra=\"NVX\"")),
             "graph.xml:2: typeintra is 'NVX', which is no type of path" + remedy);
-  EXPECT_EQ(error_of(replaced(kFour, " samechannels=\"0\"", "")),
+  EXPECT_EQ(graph_error(replaced(kFour, " samechannels=\"0\"", "")),
             "graph.xml:2: <graph> has no attribute samechannels" + remedy);
-  EXPECT_EQ(error_of(replaced(kFour, "id=\"1\"", "id=\"0\"")),
+  EXPECT_EQ(graph_error(replaced(kFour, "id=\"1\"", "id=\"0\"")),
             "graph.xml:7: there are two graphs with id 0" + remedy);
-  EXPECT_EQ(error_of(replaced(kFour, "id=\"1\"", "id=\"2\"")),
+  EXPECT_EQ(graph_error(replaced(kFour, "id=\"1\"", "id=\"2\"")),
             "graph.xml:1: there is no graph of the tree (id 1)" + remedy);
-  EXPECT_EQ(error_of(replaced(kFour, "<net dev=\"1\"/></channel>", "</channel>")),
+  EXPECT_EQ(graph_error(replaced(kFour, "<net dev=\"1\"/></channel>", "</channel>")),
             "graph.xml:4: a channel has two NICs or none" + remedy);
-  EXPECT_EQ(error_of(replaced(kFour, "speedintra=\"20\"", "speedintra=\"nan\"")),
+  EXPECT_EQ(graph_error(replaced(kFour, "speedintra=\"20\"", "speedintra=\"nan\"")),
             "graph.xml:2: speedintra is 'nan', not a number from 0 to 1e6" + remedy);
   for (const char* text : {"<graphs version=\"1\"><graph", "schema: ghostrank/job/1"})
-    EXPECT_NE(error_of(text).find("this is not XML"), std::string::npos) << text;
-  EXPECT_EQ(error_of(replaced(kFour, "</graphs>", std::string(kMaxGraphBytes, ' ') + "</graphs>")),
-            "graph.xml:1: the file is larger than 1 MiB" + remedy);
+    EXPECT_NE(graph_error(text).find("this is not XML"), std::string::npos) << text;
+  EXPECT_EQ(
+      graph_error(replaced(kFour, "</graphs>", std::string(kMaxGraphBytes, ' ') + "</graphs>")),
+      "graph.xml:1: the file is larger than 1 MiB" + remedy);
 }
 
-const std::string kJob =
+const std::string kTwoNodes =
     "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n"
     "cluster: {nodes: 2, gpus_per_node: 4, nics_per_node: 2}\n";
 
@@ -163,7 +161,7 @@ TEST(NcclGraphFile, IsFoundNextToTheJobAndKeptInItsConfiguration) {
   const test::Folder folder;
   folder.write("graph.xml", kFour);
   const std::string job = folder.write(
-      "job.yaml", kJob + "collectives: {library: nccl-2.28, node_template: graph.xml}\n");
+      "job.yaml", kTwoNodes + "collectives: {library: nccl-2.28, node_template: graph.xml}\n");
   const LoadedJob loaded = load_job(job, {});
   ASSERT_NE(loaded.spec.collectives.graphs, nullptr);
   EXPECT_EQ(loaded.spec.collectives.graphs->node.gpus, 4);

@@ -10,10 +10,13 @@
 #include "profiles/error.h"
 #include "profiles/load/files/nccl_topology.h"
 #include "profiles/load/load.h"
+#include "tests/profiles/load/texts.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
 namespace {
+
+using test::replaced;
 
 std::string busid(int n) {
   const std::string digits = std::to_string(n);
@@ -61,12 +64,6 @@ std::string file_of(const Shape& s) {
     text += "</cpu>\n";
   }
   return text + "</system>\n";
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
 }
 
 void expect_same_graphs(const NcclMachine& a, const NcclMachine& b, const std::vector<int>& gpus) {
@@ -131,7 +128,7 @@ TEST(NcclTopologyFile, KnowsNvlinksFromGpuToGpu) {
   EXPECT_EQ(graphs->nvls.channels, 0);
 }
 
-std::string error_of(const std::string& text) {
+std::string topology_error(const std::string& text) {
   try {
     parse_nccl_topology(text, "topo.xml");
   } catch (const Error& error) {
@@ -142,12 +139,12 @@ std::string error_of(const std::string& text) {
 
 TEST(NcclTopologyFile, IsRefusedWhereItIsWrong) {
   const std::string good = file_of(kHgxH100);
-  EXPECT_EQ(error_of(good), "");
-  EXPECT_NE(error_of("<system").find("topo.xml:"), std::string::npos);
-  EXPECT_NE(error_of("<graphs version=\"1\"/>").find("not <system>"), std::string::npos);
-  EXPECT_NE(error_of("<system version=\"1\"/>").find("there is no GPU"), std::string::npos);
+  EXPECT_EQ(topology_error(good), "");
+  EXPECT_NE(topology_error("<system").find("topo.xml:"), std::string::npos);
+  EXPECT_NE(topology_error("<graphs version=\"1\"/>").find("not <system>"), std::string::npos);
+  EXPECT_NE(topology_error("<system version=\"1\"/>").find("there is no GPU"), std::string::npos);
   const auto error = [&](const std::string& from, const std::string& to) {
-    return error_of(replaced(good, from, to));
+    return topology_error(replaced(good, from, to));
   };
   EXPECT_NE(error("dev=\"0\" sm", "dev=\"9\" sm").find("not of a whole node"), std::string::npos);
   EXPECT_NE(error("dev=\"0\" sm", "dev=\"1\" sm").find("two GPUs with dev 1"), std::string::npos);

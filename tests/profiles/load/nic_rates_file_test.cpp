@@ -18,7 +18,7 @@ ClusterSpec cluster() {
 
 NicRates rates_in(const std::string& text) { return parse_nic_rates(text, "rates.csv", cluster()); }
 
-std::string refused(const std::string& text) {
+std::string refused_rates(const std::string& text) {
   const std::string error = test::error_of([&] { rates_in(text); });
   return error.empty() ? error : error.substr(error.find("rates.csv"));
 }
@@ -71,34 +71,40 @@ TEST(NicRates, TakeTheTimesFromTheirColumnWhereverItStands) {
 }
 
 TEST(NicRates, AreRefusedWithTheirPlace) {
-  EXPECT_EQ(refused("0,1Gbps\n"), "");  // a file of two columns may lack its head
-  EXPECT_EQ(refused("time,rate\n0,1Gbps\n")
+  EXPECT_EQ(refused_rates("0,1Gbps\n"), "");  // a file of two columns may lack its head
+  EXPECT_EQ(refused_rates("time,rate\n0,1Gbps\n")
                 .find("rates.csv:1:1: a file of rates begins with the head seconds,rate"),
             0u);
-  EXPECT_EQ(refused("seconds,rate\n").find("rates.csv:1:1: there is no row"), 0u);
-  EXPECT_EQ(refused("seconds,rate\n1,1Gbps\n").find("rates.csv:2:1: '1' is no time of a row"), 0u);
-  EXPECT_EQ(refused("seconds,rate\n0,1Gbps\n0,2Gbps\n").find("rates.csv:3:1: '0' is no time"), 0u);
-  EXPECT_EQ(refused("seconds,rate\n0,none\n").find("rates.csv:2:1: the row has no rate from 1Kbps"),
+  EXPECT_EQ(refused_rates("seconds,rate\n").find("rates.csv:1:1: there is no row"), 0u);
+  EXPECT_EQ(refused_rates("seconds,rate\n1,1Gbps\n").find("rates.csv:2:1: '1' is no time of a row"),
             0u);
-  EXPECT_EQ(refused("seconds,rate\n0,unlimited\n").find("rates.csv:2:1: the row has no rate"), 0u);
-  EXPECT_EQ(refused("seconds,rate,n0\n0,1Gbps\n").find("rates.csv:2:1: the row has no rate"), 0u);
-  EXPECT_EQ(refused("seconds,rate\n0,1Gbps\n2,9Gbps\n")
+  EXPECT_EQ(refused_rates("seconds,rate\n0,1Gbps\n0,2Gbps\n").find("rates.csv:3:1: '0' is no time"),
+            0u);
+  EXPECT_EQ(
+      refused_rates("seconds,rate\n0,none\n").find("rates.csv:2:1: the row has no rate from 1Kbps"),
+      0u);
+  EXPECT_EQ(refused_rates("seconds,rate\n0,unlimited\n").find("rates.csv:2:1: the row has no rate"),
+            0u);
+  EXPECT_EQ(refused_rates("seconds,rate,n0\n0,1Gbps\n").find("rates.csv:2:1: the row has no rate"),
+            0u);
+  EXPECT_EQ(refused_rates("seconds,rate\n0,1Gbps\n2,9Gbps\n")
                 .find("rates.csv:3:1: a rate of 9Gbps for n0.nic0, whose own is 8Gbps; set "
                       "cluster.nic.rate"),
             0u);
   EXPECT_EQ(
-      refused("seconds,n3\n0,1Gbps\n")
+      refused_rates("seconds,n3\n0,1Gbps\n")
           .find("rates.csv:1:1: the column 'n3': this cluster has n0 to n2, each with nic0 to "
                 "nic1"),
       0u);
-  EXPECT_EQ(refused("seconds,n0,n0.nic1\n0,1Gbps,1Gbps\n")
+  EXPECT_EQ(refused_rates("seconds,n0,n0.nic1\n0,1Gbps,1Gbps\n")
                 .find("rates.csv:1:1: two columns name n0.nic1"),
             0u);
-  EXPECT_EQ(refused("seconds,rate,rate\n0,1Gbps,2Gbps\n")
+  EXPECT_EQ(refused_rates("seconds,rate,rate\n0,1Gbps,2Gbps\n")
                 .find("rates.csv:1:1: two columns are named rate"),
             0u);
-  EXPECT_EQ(refused("seconds,leaf0\n0,1Gbps\n").find("rates.csv:1:1: the column 'leaf0' names no"),
-            0u);
+  EXPECT_EQ(
+      refused_rates("seconds,leaf0\n0,1Gbps\n").find("rates.csv:1:1: the column 'leaf0' names no"),
+      0u);
 }
 
 TEST(NicRates, OfAJobNeedTheirFile) {

@@ -15,22 +15,23 @@ namespace ghostrank {
 namespace {
 
 // Tensors in order: a.0, a.1, b.0.
-std::string job(const std::string& tensors, const std::string& parallel = "framework: ddp") {
+std::string job_with_laws(const std::string& tensors,
+                          const std::string& parallel = "framework: ddp") {
   return test::text_of({.layers = {{"[3000, 21]"}, {"[5000]"}}, .nodes = 2, .parallel = parallel}) +
          "compression: {method: dgc}\n" + tensors;
 }
 
 GradientLaws laws_of(const std::string& tensors) {
-  return test::load_text(job(tensors)).spec.gradients;
+  return test::load_text(job_with_laws(tensors)).spec.gradients;
 }
 
 std::string refused(const std::string& tensors, const std::string& parallel = "framework: ddp") {
-  const std::string error =
-      test::error_of([&] { plan_workload(test::load_text(job(tensors, parallel)).spec); });
+  const std::string error = test::error_of(
+      [&] { plan_workload(test::load_text(job_with_laws(tensors, parallel)).spec); });
   return error.empty() ? error : error.substr(error.find("job.yaml"));
 }
 
-using Kind = GradientLaw::Kind;
+using Law = GradientLaw::Kind;
 
 TEST(GradientLawsOfJobs, AreThoseOfTheFirstRuleThatNamesATensor) {
   const GradientLaws laws = laws_of(
@@ -44,16 +45,16 @@ TEST(GradientLawsOfJobs, AreThoseOfTheFirstRuleThatNamesATensor) {
   ASSERT_EQ(laws.laws.size(), 3u);
   // As plans reduce them: the last tensor first.
   EXPECT_EQ(laws.parts, (std::vector<GradientLaws::Part>{{5000, 0}, {21, 1}, {3000, 2}}));
-  EXPECT_EQ(laws.laws[0], (GradientLaw{Kind::laplace, 1, 0.5, {}, {0.9, 1}}));
-  EXPECT_EQ(laws.laws[1], (GradientLaw{Kind::gaussian, 1, 0.5, {}, {0.9, 1}}));
-  EXPECT_EQ(laws.laws[2], (GradientLaw{Kind::gamma, 0.5, 2, {}, {1, 1.1, 3}}));
+  EXPECT_EQ(laws.laws[0], (GradientLaw{Law::laplace, 1, 0.5, {}, {0.9, 1}}));
+  EXPECT_EQ(laws.laws[1], (GradientLaw{Law::gaussian, 1, 0.5, {}, {0.9, 1}}));
+  EXPECT_EQ(laws.laws[2], (GradientLaw{Law::gamma, 0.5, 2, {}, {1, 1.1, 3}}));
 }
 
 TEST(GradientLawsOfJobs, AreOneLawUnlessRulesDiffer) {
   for (const char* one :
        {"tensors: {distribution: gaussian}\n", "tensors: {distribution: [{law: gaussian}]}\n"}) {
     const GradientLaws laws = laws_of(one);
-    EXPECT_EQ(laws.laws, std::vector{(GradientLaw{Kind::gaussian})});
+    EXPECT_EQ(laws.laws, std::vector{(GradientLaw{Law::gaussian})});
     EXPECT_TRUE(laws.parts.empty());
   }
 }
@@ -127,8 +128,8 @@ TEST(GradientLawsOfJobs, AreRefusedWhereTheyDriftTooFar) {
 // Every bucket begins where the one before it ends. The first iteration has one bucket of 8021.
 TEST(GradientLawsOfJobs, BeginABucketWhereTheOneBeforeEnds) {
   const LoadedJob loaded = test::load_text(
-      job("tensors: {distribution: [{tensors: 'a.*', law: gaussian}, {law: laplace}]}\n",
-          "framework: ddp, bucket_cap_mb: 0.01, first_bucket_mb: 0.01"));
+      job_with_laws("tensors: {distribution: [{tensors: 'a.*', law: gaussian}, {law: laplace}]}\n",
+                    "framework: ddp, bucket_cap_mb: 0.01, first_bucket_mb: 0.01"));
   const Workload workload = plan_workload(loaded.spec);
   std::set<std::pair<std::uint64_t, std::uint64_t>> places;  // first, elements
   for (const CompressedTensor& tensor : workload.compressed)

@@ -10,8 +10,6 @@
 namespace ghostrank {
 namespace {
 
-constexpr Picoseconds kMilli = 1000 * kPicosPerMicro;
-
 // Three layers; the gradients of the last are ready first.
 Model three() {
   Model model;
@@ -23,9 +21,10 @@ using Buffers = std::vector<std::uint64_t>;
 
 TEST(HorovodCycles, FuseWhatIsReadyWhenACycleComes) {
   // Ready at 3.4 (c), 3.9 (b) and 5.2 ms (a).
-  const std::vector<LayerTime> times{
-      {kMilli, 13 * kMilli / 10}, {kMilli, kMilli / 2}, {kMilli, 4 * kMilli / 10}};
-  const auto cycles = horovod_cycles(three(), times, 4, 1 << 20, kMilli);
+  const std::vector<LayerTime> times{{kPicosPerMilli, 13 * kPicosPerMilli / 10},
+                                     {kPicosPerMilli, kPicosPerMilli / 2},
+                                     {kPicosPerMilli, 4 * kPicosPerMilli / 10}};
+  const auto cycles = horovod_cycles(three(), times, 4, 1 << 20, kPicosPerMilli);
   ASSERT_EQ(cycles.size(), 2u);
   EXPECT_EQ(cycles[0].layer, 1u);
   EXPECT_EQ(cycles[0].number, 4u);
@@ -34,9 +33,10 @@ TEST(HorovodCycles, FuseWhatIsReadyWhenACycleComes) {
   EXPECT_EQ(cycles[1].number, 6u);
   EXPECT_EQ(cycles[1].buffers, (Buffers{1000}));  // alone, so without padding
   // The first of longer cycles finds all; a cycle at the instant of a layer's end finds the layer.
-  EXPECT_EQ(horovod_cycles(three(), times, 4, 1 << 20, 6 * kMilli)[0].buffers,
+  EXPECT_EQ(horovod_cycles(three(), times, 4, 1 << 20, 6 * kPicosPerMilli)[0].buffers,
             (Buffers{12 + 4 + 8 + 1000}));
-  const HorovodCycle at_once = horovod_cycles(three(), times, 4, 1 << 20, 39 * kMilli / 10)[0];
+  const HorovodCycle at_once =
+      horovod_cycles(three(), times, 4, 1 << 20, 39 * kPicosPerMilli / 10)[0];
   EXPECT_EQ(at_once.number, 1u);
   EXPECT_EQ(at_once.layer, 1u);
 }
@@ -44,14 +44,14 @@ TEST(HorovodCycles, FuseWhatIsReadyWhenACycleComes) {
 TEST(HorovodCycles, CutBuffersAtTheThreshold) {
   const std::vector<LayerTime> times(3);
   const auto buffers = [&](std::uint64_t threshold) {
-    return horovod_cycles(three(), times, 4, threshold, kMilli).at(0).buffers;
+    return horovod_cycles(three(), times, 4, threshold, kPicosPerMilli).at(0).buffers;
   };
   EXPECT_EQ(buffers(0), (Buffers{10, 1, 6, 1000}));
   EXPECT_EQ(buffers(64), (Buffers{12 + 4, 6, 1000}));
   EXPECT_EQ(buffers(96), (Buffers{12 + 4 + 8, 1000}));
 }
 
-Workload plan_of(const std::string& more) {
+Workload horovod_workload(const std::string& more) {
   return plan_workload(test::load_text("model: resnet50\ndevice: v100-sxm2\n"
                                        "cluster: {nodes: 2, gpus_per_node: 4}\n"
                                        "parallel: {framework: horovod, micro_batch: 64" +
@@ -62,7 +62,7 @@ Workload plan_of(const std::string& more) {
 TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
   for (const char* more : {"", ", fusion_mb: 0", ", fusion_mb: 4, cycle_ms: 5", ", cycle_ms: 0.01",
                            ", cycle_ms: 1000"}) {
-    const Workload workload = plan_of(more);
+    const Workload workload = horovod_workload(more);
     const Program& program = workload.roles[0].iterations.back();
     EXPECT_TRUE(test::streams_end(program));
     test::CallSums sums = test::sums_of(program, workload, "dp");
@@ -73,11 +73,11 @@ TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
     EXPECT_EQ(bits.bytes[Func::all_reduce], bits.calls[Func::all_reduce] * 24);
     EXPECT_GE(bits.calls[Func::all_reduce], 1u);
   }
-  const Workload apart = plan_of(", fusion_mb: 0");
+  const Workload apart = horovod_workload(", fusion_mb: 0");
   test::CallSums sums = test::sums_of(apart.roles[0].iterations[0], apart, "dp");
   EXPECT_EQ(sums.calls[Func::all_reduce], 161u);
   EXPECT_EQ(sums.bytes[Func::all_reduce], 25557032u * 4);
-  const Workload together = plan_of(", cycle_ms: 1000");
+  const Workload together = horovod_workload(", cycle_ms: 1000");
   EXPECT_EQ(test::sums_of(together.roles[0].iterations[0], together, "dp").calls[Func::all_reduce],
             1u);
 }
@@ -95,7 +95,7 @@ void expect_cycles(const Workload& workload, Picoseconds cycle) {
 
 TEST(Horovod, AsksInEveryCycleWhetherAnythingIsReady) {
   for (const int cycle_us : {500, 1000, 5000, 1'000'000})
-    expect_cycles(plan_of(", cycle_ms: " + std::to_string(cycle_us / 1e3)),
+    expect_cycles(horovod_workload(", cycle_ms: " + std::to_string(cycle_us / 1e3)),
                   cycle_us * kPicosPerMicro);
 }
 
@@ -112,7 +112,7 @@ TEST(Horovod, BeginsNoCycleBeforeTheRanksHaveAgreed) {
                              .spec);
   };
   expect_cycles(with("ring"), 2 * 63 * (16 * 100 + 48 * 10) * kPicosPerMicro / 64);
-  expect_cycles(with("recursive_doubling"), kMilli);
+  expect_cycles(with("recursive_doubling"), kPicosPerMilli);
 }
 
 TEST(Horovod, RefusesMoreCyclesThanAreWorthPlaying) {

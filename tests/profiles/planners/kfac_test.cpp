@@ -153,14 +153,14 @@ TEST(Placement, BlocksGiveFactorsToRanksWithout) {
   EXPECT_EQ(place_blocks(Dimensions{3, 2, 1}, 4), (std::vector<int>{0, 1, 2}));
 }
 
-Workload plan_of(const std::string& parallel, const std::string& model = "resnet50") {
+Workload kfac_workload(const std::string& parallel, const std::string& model = "resnet50") {
   return plan_workload(test::load_text("model: " + model + "\n" + kCluster +
                                        "parallel: {framework: kfac, micro_batch: 32" +
                                        (parallel.empty() ? "" : ", " + parallel) + "}\n")
                            .spec);
 }
 
-test::CallSums sums(const Workload& workload, std::size_t step = 0) {
+test::CallSums kfac_sums(const Workload& workload, std::size_t step = 0) {
   return test::sums_of(workload.roles[0].iterations.at(step), workload, "dp");
 }
 
@@ -169,7 +169,7 @@ constexpr std::uint64_t kGradients = 4 * 25'557'032ull, kFactors = 4 * (62'348'6
 TEST(Kfac, SendsWhatItsVariantSends) {
   const auto expect = [](const std::string& parallel, std::uint64_t all_reduced,
                          std::uint64_t reduced, std::uint64_t broadcast) {
-    const Workload workload = plan_of(parallel);
+    const Workload workload = kfac_workload(parallel);
     for (const Role& role : workload.roles)
       for (const Program& program : role.iterations) {
         EXPECT_TRUE(test::streams_end(program)) << parallel;
@@ -192,8 +192,8 @@ TEST(Kfac, SendsWhatItsVariantSends) {
 
 TEST(Kfac, FusesFactorsByEveryRule) {
   const auto calls = [](const std::string& parallel) {
-    const Workload workload = plan_of(parallel), gradients = plan_of("variant: ssgd");
-    test::CallSums with = sums(workload), without = sums(gradients);
+    const Workload workload = kfac_workload(parallel), gradients = kfac_workload("variant: ssgd");
+    test::CallSums with = kfac_sums(workload), without = kfac_sums(gradients);
     EXPECT_EQ(with.bytes[Func::all_reduce], kGradients + kFactors) << parallel;
     return with.calls[Func::all_reduce] - without.calls[Func::all_reduce];
   };
@@ -217,7 +217,7 @@ TEST(Kfac, FusesFactorsByEveryRule) {
 
 // Ranks that invert compute longer; all ranks play the same calls.
 TEST(Kfac, GivesEveryRankItsOwnInverses) {
-  const Workload workload = plan_of("variant: spd");
+  const Workload workload = kfac_workload("variant: spd");
   EXPECT_EQ(workload.roles.size(), 35u);  // 34 ranks that invert; one for all others
   std::size_t inverses = 0;
   for (const Role& role : workload.roles) {
@@ -226,9 +226,9 @@ TEST(Kfac, GivesEveryRankItsOwnInverses) {
       inverses += program.labels[op.label].starts_with("inverse") ? 1 : 0;
   }
   EXPECT_EQ(inverses, 35u * 74 + 34);
-  EXPECT_EQ(plan_of("variant: d").roles.size(), 1u);
+  EXPECT_EQ(kfac_workload("variant: d").roles.size(), 1u);
   // Under DP a rank computes its own factors alone.
-  const Workload apart = plan_of("variant: dp");
+  const Workload apart = kfac_workload("variant: dp");
   EXPECT_EQ(apart.roles.size(), 55u);
   std::size_t all = 0;
   for (const Role& role : apart.roles) {
@@ -245,7 +245,7 @@ TEST(Kfac, GivesEveryRankItsOwnInverses) {
 
 // Hooks compute factors between the passes of modules, so calls of factors run beside later passes.
 TEST(Kfac, HooksComputeAInFrontOfTheForwardAndGBehindTheBackward) {
-  const Workload workload = plan_of("variant: spd, factor_fusion: none");
+  const Workload workload = kfac_workload("variant: spd, factor_fusion: none");
   const Program& program = workload.roles[0].iterations[0];
   std::vector<std::string> labels;
   for (const Op& op : program.streams[0])
@@ -273,7 +273,7 @@ double seconds(const Workload& workload, std::size_t stream, const std::string& 
 TEST(Kfac, PacksAndUnpacksTriangles) {
   const double once = static_cast<double>(kFactors) / 4 / 616e9;
   const auto expect = [](const std::string& parallel, double packs, double unpacks) {
-    const Workload workload = plan_of(parallel);
+    const Workload workload = kfac_workload(parallel);
     EXPECT_NEAR(seconds(workload, 0, "pack "), packs, 1e-9) << parallel;
     EXPECT_NEAR(seconds(workload, 0, "unpack "), unpacks, 1e-9) << parallel;
   };
@@ -290,7 +290,7 @@ TEST(Kfac, PacksAndUnpacksTriangles) {
 // waits for the cycle: groups of gradients, broadcasts, and what hooks send.
 TEST(Kfac, AsksHorovodForEveryTensor) {
   const auto part = [](const std::string& parallel, std::size_t stream, const char* what) {
-    return seconds(plan_of("kfac_cost: rtx2080ti, " + parallel), stream, what) * 1e6 / 64;
+    return seconds(kfac_workload("kfac_cost: rtx2080ti, " + parallel), stream, what) * 1e6 / 64;
   };
   constexpr double kTensors = 161, kEach = 108;
   const double request = part("variant: ssgd", 2, "requests") / kTensors;
@@ -310,7 +310,7 @@ TEST(Kfac, AsksHorovodForEveryTensor) {
   EXPECT_NEAR(in_front("spd, inverse_placement: none"), 0, 1e-6);
   EXPECT_NEAR(in_front("pad"), kEach, 1e-6);  // inverses alone
   EXPECT_NEAR(in_front("dp"), 54, 1e-6);
-  test::CallSums calls = sums(plan_of("variant: ssgd"));
+  test::CallSums calls = kfac_sums(kfac_workload("variant: ssgd"));
   const auto groups = static_cast<double>(calls.calls[Func::all_reduce]);
   const double cycle = part("variant: ssgd", 1, "cycle") / groups;
   EXPECT_GT(cycle, 1);
@@ -320,15 +320,15 @@ TEST(Kfac, AsksHorovodForEveryTensor) {
   EXPECT_NEAR(cycles("d"), groups, 1e-6);
   EXPECT_NEAR(cycles("mpd"), groups + kEach, 1e-6);
   EXPECT_NEAR(cycles("spd, factor_fusion: none, inverse_placement: none"), groups + kEach, 1e-6);
-  EXPECT_EQ(seconds(plan_of("variant: d"), 1, "requests"), 0);
+  EXPECT_EQ(seconds(kfac_workload("variant: d"), 1, "requests"), 0);
 }
 
 TEST(Kfac, UpdatesAsOftenAsItIsTold) {
-  const Workload workload = plan_of("variant: mpd, fac_update_freq: 2, kfac_update_freq: 4");
+  const Workload workload = kfac_workload("variant: mpd, fac_update_freq: 2, kfac_update_freq: 4");
   ASSERT_EQ(workload.roles[0].iterations.size(), 3u);
   EXPECT_EQ(workload.cycle, 4u);
   const auto bytes = [&](std::size_t iteration, Func func) {
-    test::CallSums found = sums(workload, program_number(workload, iteration));
+    test::CallSums found = kfac_sums(workload, program_number(workload, iteration));
     return found.bytes[func];
   };
   for (const std::size_t start : {0u, 4u, 400u}) {
@@ -340,10 +340,10 @@ TEST(Kfac, UpdatesAsOftenAsItIsTold) {
       EXPECT_EQ(bytes(start + later, Func::broadcast), 0u);
   }
   // The commonest step is the last program, which `plan` shows: 90 of 100 update nothing.
-  const Workload seldom = plan_of("variant: mpd, fac_update_freq: 10, kfac_update_freq: 100");
+  const Workload seldom = kfac_workload("variant: mpd, fac_update_freq: 10, kfac_update_freq: 100");
   ASSERT_EQ(seldom.roles[0].iterations.size(), 3u);
   EXPECT_EQ(program_number(seldom, 1), 2u);
-  EXPECT_EQ(sums(seldom, 2).bytes[Func::all_reduce], kGradients);
+  EXPECT_EQ(kfac_sums(seldom, 2).bytes[Func::all_reduce], kGradients);
 }
 
 // Measured layers need no device, and have no factors.
@@ -366,7 +366,7 @@ TEST(Kfac, OfMeasuredLayersIsSsgdAlone) {
 
 TEST(Kfac, RefusesWhatCannotBe) {
   const auto error = [](const std::string& parallel, const std::string& model = "resnet50") {
-    return test::error_of([&] { plan_of(parallel, model); });
+    return test::error_of([&] { kfac_workload(parallel, model); });
   };
   const auto expect = [](const std::string& said, const std::string& part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/planners/megatron/buffers.h"
+#include "profiles/planners/shared/round_up.h"
 #include "tests/profiles/planners/megatron_support.h"
 #include "tests/profiles/programs.h"
 
@@ -17,8 +18,6 @@ namespace {
 using test::CallSums;
 using test::sums_of;
 using Plan = test::MegatronJob;
-
-std::uint64_t round_up(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 
 TEST(MegatronBuckets, PadAsTheDistributedOptimizerDoes) {
   const std::vector<Parameter> parameters{

@@ -16,7 +16,6 @@
 namespace ghostrank {
 namespace {
 
-constexpr Picoseconds kMilli = 1000 * kPicosPerMicro;
 constexpr double kMebibyte = 1 << 20;
 
 std::vector<Module> modules(const std::string& model) {
@@ -100,7 +99,7 @@ TEST(Fusion, BySizeGivesTheGroupsOfDeAR) {
   EXPECT_EQ(large.front(), 119.23);
 }
 
-Module module_of(std::uint64_t numel, Picoseconds backward = kMilli) {
+Module module_of(std::uint64_t numel, Picoseconds backward = kPicosPerMilli) {
   Module out;
   out.name = "m";
   if (numel > 0) out.tensors = {numel};
@@ -117,9 +116,9 @@ TEST(Fusion, OtherRulesCutWhereTheySay) {
   EXPECT_EQ(fuse_by_count(five, 2), (Groups{{0, 2, 3}, {2, 4, 7}, {4, 5, 5}}));
   EXPECT_EQ(fuse_by_count(five, 1).size(), 5u);
   // Ready 1, 2, ... ms after the start of the backward: the last three within 2 ms.
-  EXPECT_EQ(fuse_by_waiting(five, 2 * kMilli), (Groups{{0, 2, 3}, {2, 5, 12}}));
-  EXPECT_EQ(fuse_by_waiting(five, kMilli / 2).size(), 5u);
-  EXPECT_EQ(fuse_by_waiting(five, 10 * kMilli), (Groups{{0, 5, 15}}));
+  EXPECT_EQ(fuse_by_waiting(five, 2 * kPicosPerMilli), (Groups{{0, 2, 3}, {2, 5, 12}}));
+  EXPECT_EQ(fuse_by_waiting(five, kPicosPerMilli / 2).size(), 5u);
+  EXPECT_EQ(fuse_by_waiting(five, 10 * kPicosPerMilli), (Groups{{0, 5, 15}}));
   // A module of the threshold's size does not join.
   EXPECT_EQ(fuse_by_size(five, 4, 12),
             (Groups{{0, 1, 1}, {1, 2, 2}, {2, 3, 3}, {3, 4, 4}, {4, 5, 5}}));
@@ -132,18 +131,18 @@ TEST(Fusion, LeavesNoGroupWithoutParameters) {
   const Groups two{{0, 3, 4}, {3, 5, 4}};
   EXPECT_EQ(fuse_by_size(odd, 4, 1), two);
   EXPECT_EQ(fuse_by_count(odd, 1), two);
-  EXPECT_EQ(fuse_by_waiting(odd, kMilli), (Groups{{0, 2, 4}, {2, 5, 4}}));
+  EXPECT_EQ(fuse_by_waiting(odd, kPicosPerMilli), (Groups{{0, 2, 4}, {2, 5, 4}}));
 }
 
 // Gradients wait for the backward of modules without parameters behind them, too.
 TEST(Merging, CountsTheBackwardOfModulesWithoutParameters) {
-  const std::vector<Module> modules{module_of(0, 7 * kMilli), module_of(10'000),
-                                    module_of(0, 4 * kMilli), module_of(0, 2 * kMilli),
-                                    module_of(10'000)};
+  const std::vector<Module> modules{module_of(0, 7 * kPicosPerMilli), module_of(10'000),
+                                    module_of(0, 4 * kPicosPerMilli),
+                                    module_of(0, 2 * kPicosPerMilli), module_of(10'000)};
   const std::vector<ReadyTensor> tensors = tensors_of(modules);
   ASSERT_EQ(tensors.size(), 2u);
-  EXPECT_EQ(tensors[0].backward, 7 * kMilli);
-  EXPECT_EQ(tensors[1].backward, kMilli);
+  EXPECT_EQ(tensors[0].backward, 7 * kPicosPerMilli);
+  EXPECT_EQ(tensors[1].backward, kPicosPerMilli);
   // A call of 2 ms is over when the next gradient comes.
   EXPECT_EQ(merge_calls(tensors, 4, {1e-3, 1e-3 / 40'000}).size(), 2u);
 }
@@ -154,8 +153,9 @@ TEST(Merging, JoinsACallThatTheNextGradientCatchesUpWith) {
   const auto merged = [&](std::vector<std::pair<std::uint64_t, double>> tensors) {
     std::vector<ReadyTensor> list;  // elements, milliseconds of backward
     for (const auto& [numel, milliseconds] : tensors)
-      list.push_back({numel, list.size(),
-                      static_cast<Picoseconds>(milliseconds * static_cast<double>(kMilli))});
+      list.push_back(
+          {numel, list.size(),
+           static_cast<Picoseconds>(milliseconds * static_cast<double>(kPicosPerMilli))});
     return merge_calls(list, 4, cost);
   };
   // The next gradient comes 0.5 ms later: within the call, and waiting costs less than a call.

@@ -36,7 +36,7 @@ std::string text_of(const Slot& slot, const std::map<int, int>& first) {
 
 // Lists passes, and the sends (s) and receives (r) launched together: in square brackets if the
 // stage waits for them, in angle brackets if it continues. Round brackets: a later wait.
-std::string text_of(const Pipeline& pipeline, int stage) {
+std::string actions_of(const Pipeline& pipeline, int stage) {
   const std::vector<Slot> slots = pipeline_slots(pipeline, stage);
   std::map<int, int> first;
   for (const Slot& slot : slots) {
@@ -72,7 +72,7 @@ std::string text_of(const Pipeline& pipeline, int stage) {
 // micro-batches. The first stage alternates from its fifth forward on.
 TEST(StageActions, OfInterleavedStagesLaunchReceivesBeforeTheyNeedThem) {
   const Pipeline two{"interleaved", 2, 2, 4};
-  EXPECT_EQ(text_of(two, 0),
+  EXPECT_EQ(actions_of(two, 0),
             "F0.0 [sF0.0] F1.0 [rF0.1 sF1.0] F0.1 [rF1.1 sF0.1] F1.1 [sF1.1] <rB0.1> "
             "F2.0 <sF2.0> (sF2.0) (rB0.1) B0.1 <rB1.1 sB0.1> "
             "F3.0 <rF2.1 sF3.0> (sF3.0) (rB1.1) B1.1 <rB0.0 sB1.1> (sB0.1) "
@@ -80,7 +80,7 @@ TEST(StageActions, OfInterleavedStagesLaunchReceivesBeforeTheyNeedThem) {
             "(rF3.1) F3.1 <sF3.1> (sF3.1) (rB1.0) B1.0 <rB2.1> "
             "(rB2.1) B2.1 [rB3.1 sB2.1] B3.1 [rB2.0 sB3.1] B2.0 [rB3.0] B3.0");
   // Two micro-batches all fit in the warm-up.
-  EXPECT_EQ(text_of({"interleaved", 2, 2, 2}, 0),
+  EXPECT_EQ(actions_of({"interleaved", 2, 2, 2}, 0),
             "F0.0 [sF0.0] F1.0 [rF0.1 sF1.0] F0.1 [rF1.1 sF0.1] F1.1 [sF1.1] [rB0.1] "
             "B0.1 [rB1.1 sB0.1] B1.1 [rB0.0 sB1.1] B0.0 [rB1.0] B1.0");
 }
@@ -89,25 +89,25 @@ TEST(StageActions, OfInterleavedStagesLaunchReceivesBeforeTheyNeedThem) {
 // transfers.
 TEST(StageActions, OfDualPipeAreBatchesBeforeItsPasses) {
   const Pipeline four{"dualpipe", 4, 2, 8};
-  EXPECT_EQ(text_of(four, 0),
+  EXPECT_EQ(actions_of(four, 0),
             "F0.0 [sF0.0] F1.0 [sF1.0] F2.0 [rF0.1] F0.1 [sF2.0] B0.1 [rF1.1 sB0.1] W F1.1 "
             "F3.0+B1.1 [rB0.0 rF2.1 sB1.1 sF3.0] F2.1+B0.0 B2.1 [rB1.0 rF3.1 sB2.1] F3.1+B1.0 "
             "B3.1 [rB2.0 sB3.1] B2.0 W [rB3.0] B3.0 W");
-  EXPECT_EQ(text_of(four, 1),
+  EXPECT_EQ(actions_of(four, 1),
             "[rF0.0] F0.0 [rF0.1 rF1.0 sF0.0] F0.1 [sF0.1] F1.0 [rF1.1 rF2.0 sF1.0] F1.1 F2.0 "
             "[rB0.1 sF1.1] B0.1 [rB0.0 rF2.1 sB0.1 sF2.0] F2.1+B0.0 [rB1.1 rF3.0 sB0.0 sF2.1] "
             "F3.0+B1.1 [rB1.0 rF3.1 sB1.1 sF3.0] F3.1+B1.0 [rB2.1 sB1.0 sF3.1] B2.1 [rB2.0 sB2.1] "
             "B2.0 [rB3.1 sB2.0] B3.1 [rB3.0 sB3.1] B3.0 [sB3.0] W W");
-  EXPECT_EQ(text_of({"dualpipe", 2, 2, 4}, 0),
+  EXPECT_EQ(actions_of({"dualpipe", 2, 2, 4}, 0),
             "F0.0 [rF0.1 sF0.0] F0.1 F1.0 B0.1 [rB0.0 rF1.1 sB0.1 sF1.0] F1.1+B0.0 B1.1 "
             "[rB1.0 sB1.1] B1.0 W");
 }
 
 TEST(StageActions, OfOneForwardOneBackwardAreBatchesWhereTheyAlternate) {
   const Pipeline two{"1f1b", 2, 1, 3};
-  EXPECT_EQ(text_of(two, 0),
+  EXPECT_EQ(actions_of(two, 0),
             "F0.0 [sF0.0] F1.0 [rB0.0 sF1.0] B0.0 F2.0 [rB1.0 sF2.0] B1.0 [rB2.0] B2.0");
-  EXPECT_EQ(text_of(two, 1),
+  EXPECT_EQ(actions_of(two, 1),
             "[rF0.0] F0.0 B0.0 [rF1.0 sB0.0] F1.0 B1.0 [rF2.0 sB1.0] F2.0 B2.0 [sB2.0]");
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using test::CallSums;
 
-struct Plan {
+struct DlrmJob {
   std::string model = "dlrm-dcnv2";
   int ranks = 8;
   int batch = 16;
@@ -65,7 +65,7 @@ TEST(Dlrm, HasTheParametersOfItsBenchmark) {
 TEST(Torchrec, ExchangesRowsOfWholeTables) {
   for (const int ranks : {2, 7, 8, 64})
     for (const char* placement : {"greedy", "random"}) {
-      const Plan plan{
+      const DlrmJob plan{
           .ranks = ranks, .batch = 10, .more = std::string(", table_placement: ") + placement};
       const Workload workload = plan.workload();
       const auto others = static_cast<std::uint64_t>(ranks - 1);
@@ -82,7 +82,7 @@ TEST(Torchrec, ExchangesRowsOfWholeTables) {
 TEST(Torchrec, ReducesAndScattersTheRowsOfSplitTables) {
   for (const int ranks : {4, 6, 32}) {
     const Workload workload =
-        Plan{.ranks = ranks, .batch = 12, .more = ", row_wise_above: 1000000"}.workload();
+        DlrmJob{.ranks = ranks, .batch = 12, .more = ", row_wise_above: 1000000"}.workload();
     const Program& program = workload.roles[0].iterations[0];
     const auto n = static_cast<std::uint64_t>(ranks);
     CallSums split = test::sums_of(program, workload, "embeddings");
@@ -104,7 +104,7 @@ TEST(Torchrec, ReducesAndScattersTheRowsOfSplitTables) {
 }
 
 TEST(Torchrec, ReducesDenseGradientsInBucketsBesideTheBackward) {
-  const Workload workload = Plan{}.workload();
+  const Workload workload = DlrmJob{}.workload();
   const Program& program = workload.roles[0].iterations[0];
   const Model model = test::shipped_model("dlrm-dcnv2");
   const std::uint64_t dense = model.parameters() - 204184588ULL * 128;
@@ -134,16 +134,16 @@ TEST(TablePlacement, IsDrawnFromTheSeed) {
 
 // A lookup takes the time to read its rows; ranks that look up equally many share a role.
 TEST(Torchrec, TakesTimeForEveryRowLookedUp) {
-  const Workload workload = Plan{.ranks = 2}.workload();
+  const Workload workload = DlrmJob{.ranks = 2}.workload();
   ASSERT_EQ(workload.roles.size(), 1u);  // 107 ids each
   const Op& lookup = workload.roles[0].iterations[0].streams[0][0];
   const double seconds = 32.0 * 107 * 128 * 4 / 3.35e12;
   EXPECT_NEAR(static_cast<double>(lookup.duration) * 1e-12, seconds, seconds * 0.01);
-  EXPECT_GT(Plan{.ranks = 16}.workload().roles.size(), 4u);
+  EXPECT_GT(DlrmJob{.ranks = 16}.workload().roles.size(), 4u);
 }
 
 TEST(Torchrec, RefusesWhatDoesNotFit) {
-  const auto error = [](const Plan& plan) { return test::error_of([&] { plan.workload(); }); };
+  const auto error = [](const DlrmJob& plan) { return test::error_of([&] { plan.workload(); }); };
   EXPECT_NE(error({.ranks = 1, .device = "h100-sxm"})
                 .find("rank 0 has tables of 105 GB and the device h100-sxm has 86 GB; use "
                       "parallel.row_wise_above=39999999 or more GPUs"),

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/profiles/planners/llama3_8b.h"
 #include "tests/profiles/planners/titan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
@@ -16,12 +17,12 @@ namespace {
 
 using test::CallSums;
 using test::expect_sound;
+using test::kLlamaHidden;
+using test::kLlamaKeys;
+using test::kLlamaLayers;
+using test::kLlamaTokens;
 using test::sums_of;
 using test::Titan;
-
-// Llama-3 8B: 32 layers, 8192 tokens of 4096 in bf16, 8 heads of keys and as many of values, 128
-// wide.
-constexpr std::uint64_t kLayers = 32, kTokens = 8192, kHidden = 4096, kKeys = 2 * 8 * 128;
 
 Picoseconds computed(const Workload& workload, const std::string& label) {
   Picoseconds sum = 0;
@@ -49,9 +50,9 @@ TEST(TorchTitanRecompute, PlaysAForwardAgainBeforeItsBackward) {
       expect_sound(workload, titan.more);
       const Program& program = workload.roles[0].iterations[0];
       CallSums sums = sums_of(program, workload, "tp");
-      const std::uint64_t part = micro_batches * kTokens * kHidden * 2 / 2;
+      const std::uint64_t part = micro_batches * kLlamaTokens * kLlamaHidden * 2 / 2;
       const auto calls = [](int per_layer) {
-        return static_cast<std::uint64_t>(per_layer) * kLayers + 2;
+        return static_cast<std::uint64_t>(per_layer) * kLlamaLayers + 2;
       };
       EXPECT_EQ(sums.bytes[Func::all_gather], calls(gathers) * part) << recompute;
       EXPECT_EQ(sums.bytes[Func::reduce_scatter], calls(scatters) * part) << recompute;
@@ -70,7 +71,7 @@ TEST(TorchTitanRecompute, TakesTheTimeOfTheForwardOrHalfOfIt) {
   EXPECT_EQ(computed(full, "again "), forward);  // no embedding, no head
   titan.more = ", recompute: selective";
   EXPECT_NEAR(static_cast<double>(computed(titan.workload(), "again ")),
-              static_cast<double>(forward) / 2, kLayers);
+              static_cast<double>(forward) / 2, kLlamaLayers);
 }
 
 // Framework fsdp computes the same again, and gathers nothing more: the parameters are there.
@@ -96,7 +97,7 @@ TEST(FsdpRecompute, IsThatOfTorchTitan) {
     EXPECT_EQ(gathered(workload), gathered(none)) << recompute;
     const double share = recompute == std::string("full") ? 1 : 0.5;
     EXPECT_NEAR(static_cast<double>(computed(workload, "again layers.")),
-                share * static_cast<double>(forward), kLayers);
+                share * static_cast<double>(forward), kLlamaLayers);
     EXPECT_EQ(computed(workload, "forward layers."), forward);
   }
   EXPECT_NE(
@@ -116,11 +117,11 @@ TEST(TorchTitanRecompute, RoutesRowsAgainUnlessTheyAreKept) {
     titan.more = std::string(", ep: 4, recompute: ") + recompute;
     const Workload workload = titan.workload();
     expect_sound(workload, titan.more);
-    const std::uint64_t rows = kMixtralTokens * kTopK * kHidden * 2, per_expert = 8 * 8;
+    const std::uint64_t rows = kMixtralTokens * kTopK * kLlamaHidden * 2, per_expert = 8 * 8;
     CallSums sums = sums_of(workload.roles[0].iterations[0], workload, "ep");
     EXPECT_EQ(sums.bytes[Func::all_to_all] * 4,
-              kLayers * (static_cast<std::uint64_t>(exchanges) * rows +
-                         static_cast<std::uint64_t>(counts) * per_expert))
+              kLlamaLayers * (static_cast<std::uint64_t>(exchanges) * rows +
+                              static_cast<std::uint64_t>(counts) * per_expert))
         << recompute;
   }
 }
@@ -159,7 +160,8 @@ TEST(TorchTitanContext, SharesKeysAndValues) {
           const Workload workload = titan.workload();
           expect_sound(workload, titan.more);
           CallSums sums = sums_of(workload.roles[0].iterations[0], workload, "cp");
-          const std::uint64_t keys = 2 * kLayers * kTokens / cp * kKeys / tp;  // two micro-batches
+          const std::uint64_t keys =
+              2 * kLlamaLayers * kLlamaTokens / cp * kLlamaKeys / tp;  // two micro-batches
           const auto again = static_cast<std::uint64_t>(times);
           EXPECT_EQ(sums.bytes[Func::all_gather], gathered ? again * keys * 2 : 0) << titan.more;
           EXPECT_EQ(sums.sent, cp * keys * 4 + (gathered ? 0 : again * (cp - 1) * keys * 2))
@@ -175,7 +177,7 @@ TEST(TorchTitanContext, SplitsTheSequenceAndSharesTheParameters) {
   const Workload split = titan.workload();
   expect_sound(split, titan.more);
   const Program& program = split.roles[0].iterations[0];
-  EXPECT_EQ(sums_of(program, split, "pp.forward").sent, 4 * kTokens / 4 * kHidden * 2);
+  EXPECT_EQ(sums_of(program, split, "pp.forward").sent, 4 * kLlamaTokens / 4 * kLlamaHidden * 2);
   EXPECT_EQ(split.samples_per_iteration, 8);
   titan.global_batch = 16;
   titan.more = ", pp: 2, reshard_after_forward: never";

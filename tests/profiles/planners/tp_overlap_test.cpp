@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/planners/plan.h"
+#include "tests/profiles/planners/llama3_8b.h"
 #include "tests/profiles/planners/megatron_support.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
@@ -10,12 +11,14 @@ namespace ghostrank {
 namespace {
 
 using test::CallSums;
+using test::kLlamaHidden;
+using test::kLlamaLayers;
+using test::kLlamaTokens;
 using test::sums_of;
 
 using Plan = test::MegatronJob;
 
-constexpr std::uint64_t kLayers = 32, kHidden = 4096, kSequence = 8192;
-constexpr std::uint64_t kStates = kSequence * kHidden * 2;  // bytes of a micro-batch, whole
+constexpr std::uint64_t kStates = kLlamaTokens * kLlamaHidden * 2;  // bytes of a micro-batch, whole
 
 Plan sequence_parallel(int tp, bool overlap) {
   Plan plan{.tp = tp, .dp = 2, .micro_batches = 3, .sequence = true, .per_node = tp};
@@ -36,7 +39,7 @@ TEST_P(TpOverlap, MovesTheSameBytesInParts) {
   const auto tp = static_cast<std::uint64_t>(GetParam());
   CallSums whole = tp_sums(sequence_parallel(GetParam(), false)),
            parts = tp_sums(sequence_parallel(GetParam(), true));
-  const std::uint64_t halves = 2 * kLayers * 3, ring = (tp - 1) * kStates / tp;
+  const std::uint64_t halves = 2 * kLlamaLayers * 3, ring = (tp - 1) * kStates / tp;
   EXPECT_EQ(whole.sent, 0u);
   EXPECT_EQ(parts.sent, 2 * halves * ring);
   EXPECT_EQ(parts.received, parts.sent);
@@ -101,7 +104,7 @@ TEST(TensorParallelGradients, AreReducedBesideAProductOrAfterIt) {
     return products;
   };
   const CallSums beside = tp_sums(plan);
-  EXPECT_EQ(beside_a_call(), 2 * kLayers + 1);
+  EXPECT_EQ(beside_a_call(), 2 * kLlamaLayers + 1);
   plan.more = ", async_tensor_model_parallel_allreduce: false";
   const CallSums behind = tp_sums(plan);
   EXPECT_EQ(beside_a_call(), 0u);

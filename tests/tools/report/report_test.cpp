@@ -172,9 +172,9 @@ TEST(PlanReport, SaysWhichNumbersAreEstimatesAndHowTheyAreCounted) {
     const std::string note = "allreduce of dp by " + scheme + ": messages and bytes are " + what;
     EXPECT_NE(plan_text(facts, Paint{}).find("  - " + note), std::string::npos)
         << plan_text(facts, Paint{});
-    const auto json = nlohmann::json::parse(plan_json(facts));
-    EXPECT_EQ(json["collectives"][0]["exact"], false);
-    EXPECT_EQ(json["notes"].back().get<std::string>().rfind(note, 0), 0U);
+    const auto parsed = nlohmann::json::parse(plan_json(facts));
+    EXPECT_EQ(parsed["collectives"][0]["exact"], false);
+    EXPECT_EQ(parsed["notes"].back().get<std::string>().rfind(note, 0), 0U);
   };
   says("sharp", "counted as if every communicator had a tree, without its asking for it");
   says("sparcml", "means over the data");

@@ -27,7 +27,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{1};  // for the last copies to leave
 constexpr int kMostTries = 4;
-constexpr int kPatienceMs = 100;  // between looks at `stop` and at the interfaces
 constexpr int kSlotsOf256 = 4096, kSlots = 16384;
 // Frames that wait at a port. simple_switch drops what comes above its 64, which a round of every
 // slot at once exceeds.
@@ -241,7 +240,7 @@ void Bmv2Switch::run(const std::vector<switchml::Watch>& watches, const std::ato
   std::vector<pollfd> polled{{switch_->child().output_fd(), POLLIN, 0}};
   for (const switchml::Watch& watch : watches) polled.push_back({watch.fd, POLLIN, 0});
   while (!stop && !stopped_ && !gone_.any() && Clock::now() < end) {
-    if (poll(polled.data(), polled.size(), kPatienceMs) <= 0) continue;
+    if (poll(polled.data(), polled.size(), GoneInterface::kPatienceMs) <= 0) continue;
     if (polled[0].revents != 0 && !switch_->child().read_output()) switch_->fail_ended();
     for (std::size_t w = 0; w < watches.size(); ++w)
       if (polled[w + 1].revents != 0) watches[w].ready();

@@ -24,8 +24,6 @@ using switchml::JobPlan;
 using switchml::JobResources;
 using switchml::SwitchPlan;
 
-constexpr int kPatienceMs = 100;  // between looks at `stop` and at the interfaces
-
 std::string runner() {
   if (std::string path = program_of_ours("ghostrank-dpdk"); !path.empty()) return path;
   throw Error(
@@ -150,7 +148,7 @@ void DpdkSwitch::run(const std::vector<switchml::Watch>& watches, const std::ato
       this->stop();
       told = true;
     }
-    if (poll(polled.data(), polled.size(), kPatienceMs) <= 0) continue;
+    if (poll(polled.data(), polled.size(), GoneInterface::kPatienceMs) <= 0) continue;
     for (std::size_t w = 0; w < watches.size(); ++w) {
       if (polled[w + 1].revents != 0) watches[w].ready();
     }

@@ -16,6 +16,8 @@ namespace ghostrank {
 
 class GoneInterface {
  public:
+  static constexpr int kPatienceMs = 100;  // between calls of any()
+
   // Ports that are files are never gone.
   explicit GoneInterface(const std::vector<switchml::PortName>& ports) {
     for (const switchml::PortName& port : ports)

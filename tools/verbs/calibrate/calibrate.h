@@ -7,6 +7,8 @@
 
 namespace ghostrank {
 
+inline constexpr int kRepetitions = 5;  // of a measurement on this machine; the median counts
+
 int calibrate_host(const Argv& argv);
 int calibrate_compression(const Argv& argv);
 int calibrate_steps(const Argv& argv);

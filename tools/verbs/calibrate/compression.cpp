@@ -22,10 +22,9 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kRepetitions = 5;
 constexpr double kMemoryBound = 0.5;  // of a copy's speed and above
 
-struct Row {
+struct MethodSpeed {
   std::string method;
   std::uint64_t elements = 0, payload_bytes = 0;
   double compress_ns = 0, decompress_ns = 0;  // an element
@@ -52,12 +51,13 @@ double time_of(const std::function<void()>& work) {
   return median(std::move(times));
 }
 
-Row measure(const Compressor& method, std::uint64_t elements, const CompressionOptions& options) {
+MethodSpeed measure(const Compressor& method, std::uint64_t elements,
+                    const CompressionOptions& options) {
   std::vector<float> tensor(elements), back(elements);
   GradientLaw{}.draw(1, tensor);
   std::vector<std::byte> payload = payload_of(method, tensor, options);
   const auto n = static_cast<double>(elements);
-  Row row{std::string(method.name), elements, payload.size()};
+  MethodSpeed row{std::string(method.name), elements, payload.size()};
   row.copy_ns = time_of([&] { std::copy(tensor.begin(), tensor.end(), back.begin()); }) / n;
   row.compress_ns = time_of([&] { method.compress(tensor, options, payload.data()); }) / n;
   CompressionOptions last = options;
@@ -75,11 +75,11 @@ Row measure(const Compressor& method, std::uint64_t elements, const CompressionO
   return row;
 }
 
-std::string bound_of(const Row& row) {
+std::string bound_of(const MethodSpeed& row) {
   return row.copy_ns >= kMemoryBound * row.compress_ns ? "memory" : "compute";
 }
 
-std::string table_of(const std::vector<Row>& rows) {
+std::string table_of(const std::vector<MethodSpeed>& rows) {
   Table table{{{"method"},
                {"elements", Align::right},
                {"payload", Align::right},
@@ -88,7 +88,7 @@ std::string table_of(const std::vector<Row>& rows) {
                {"of a copy", Align::right},
                {"bound by"}},
               {}};
-  for (const Row& row : rows)
+  for (const MethodSpeed& row : rows)
     table.rows.push_back({row.method, humane_count(static_cast<double>(row.elements)),
                           humane_bytes(static_cast<double>(row.payload_bytes)),
                           significant(row.compress_ns, 3) + " ns",
@@ -98,9 +98,9 @@ std::string table_of(const std::vector<Row>& rows) {
          std::to_string(kRepetitions) + "\n\n" + render(table);
 }
 
-std::string csv_of(const std::vector<Row>& rows) {
+std::string csv_of(const std::vector<MethodSpeed>& rows) {
   std::string text = "method,elements,payload_bytes,compress_ns,decompress_ns,copy_ns,bound,cpu\n";
-  for (const Row& row : rows)
+  for (const MethodSpeed& row : rows)
     text += row.method + "," + std::to_string(row.elements) + "," +
             std::to_string(row.payload_bytes) + "," + significant(row.compress_ns, 6) + "," +
             significant(row.decompress_ns, 6) + "," + significant(row.copy_ns, 6) + "," +
@@ -152,7 +152,7 @@ int calibrate_compression(const Argv& argv) {
       ->group("Output");
   if (!parse(app, argv)) return 0;
   check_outputs({{"--csv", csv}});
-  std::vector<Row> rows;
+  std::vector<MethodSpeed> rows;
   for (const Compressor* method : chosen(names))
     for (const std::uint64_t size : sizes) rows.push_back(measure(*method, size, options));
   if (!csv.empty()) write_whole(csv, csv_of(rows));

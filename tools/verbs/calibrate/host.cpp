@@ -25,7 +25,6 @@ namespace {
 
 constexpr std::size_t kFloats = std::size_t{16} << 20;  // of an array: larger than most caches
 constexpr std::size_t kPiece = std::size_t{64} << 10;   // floats of a key
-constexpr int kRepetitions = 5;
 
 struct Speeds {
   int cores = 1;

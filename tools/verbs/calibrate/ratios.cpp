@@ -27,13 +27,13 @@ namespace {
 
 constexpr std::string_view kFeedback = "trained feedback";
 
-struct Setting {
+struct RatioSetting {
   std::uint64_t elements = 200'000;
   int steps = 60;  // the second half counts: stages have adapted by then
   std::uint64_t seed = 1;
 };
 
-struct Row {
+struct RatioRow {
   std::string law, method;
   double ratio = 0;
   double mean = 0, deviation = 0;  // of achieved over asked, over steps
@@ -49,7 +49,7 @@ std::vector<const Compressor*> estimators() {
 // A step's gradients; they stay until the next step.
 using Source = std::function<std::span<const float>(int step)>;
 
-Source source_of(const std::string& law, const Setting& setting) {
+Source source_of(const std::string& law, const RatioSetting& setting) {
   if (law == "trained" || law == kFeedback) {
     auto network = std::make_shared<TrainedNetwork>(setting.seed);
     return [network](int) { return network->step(); };
@@ -62,11 +62,11 @@ Source source_of(const std::string& law, const Setting& setting) {
   };
 }
 
-std::vector<Row> measure(const std::string& law, const std::vector<double>& ratios,
-                         const Setting& setting) {
+std::vector<RatioRow> measure(const std::string& law, const std::vector<double>& ratios,
+                              const RatioSetting& setting) {
   const Source gradients = source_of(law, setting);
   const bool feedback = law == kFeedback;
-  std::vector<Row> rows;
+  std::vector<RatioRow> rows;
   std::vector<AchievedRatio> tried;
   for (const double ratio : ratios)
     for (const Compressor* method : estimators()) {
@@ -84,13 +84,13 @@ std::vector<Row> measure(const std::string& law, const std::vector<double>& rati
       rows[i].deviation += achieved * achieved / counted;
     }
   }
-  for (Row& row : rows)
+  for (RatioRow& row : rows)
     row.deviation = std::sqrt(std::max(0.0, row.deviation - row.mean * row.mean));
   return rows;
 }
 
 // A line for each law and ratio, a column for each method.
-std::string table_of(const std::vector<Row>& rows, const Setting& setting) {
+std::string table_of(const std::vector<RatioRow>& rows, const RatioSetting& setting) {
   Table table{{{"gradients"}, {"ratio", Align::right}}, {}};
   for (const Compressor* method : estimators())
     table.columns.push_back({std::string(method->name), Align::right});
@@ -104,9 +104,9 @@ std::string table_of(const std::vector<Row>& rows, const Setting& setting) {
          std::to_string(setting.steps) + " steps\n\n" + render(table);
 }
 
-std::string csv_of(const std::vector<Row>& rows) {
+std::string csv_of(const std::vector<RatioRow>& rows) {
   std::string text = "law,method,ratio,achieved_mean,achieved_deviation\n";
-  for (const Row& row : rows)
+  for (const RatioRow& row : rows)
     text += row.law + "," + row.method + "," + significant(row.ratio, 6) + "," +
             significant(row.mean, 6) + "," + significant(row.deviation, 6) + "\n";
   return text;
@@ -118,7 +118,7 @@ int calibrate_ratios(const Argv& argv) {
   std::vector<std::string> laws{"laplace",    "gamma 0.5",  "gamma 2", "gaussian",
                                 "pareto 0.1", "pareto 0.2", "trained", "trained feedback"};
   std::vector<double> ratios{0.1, 0.01, 0.001};
-  Setting setting;
+  RatioSetting setting;
   std::string csv;
   CLI::App app(
       "Measure how near methods of compression that estimate a threshold come to the ratio asked "
@@ -147,9 +147,9 @@ int calibrate_ratios(const Argv& argv) {
       ->group("Output");
   if (!parse(app, argv)) return 0;
   check_outputs({{"--csv", csv}});
-  std::vector<Row> rows;
+  std::vector<RatioRow> rows;
   for (const std::string& law : laws) {
-    const std::vector<Row> more = measure(law, ratios, setting);
+    const std::vector<RatioRow> more = measure(law, ratios, setting);
     rows.insert(rows.end(), more.begin(), more.end());
   }
   if (!csv.empty()) write_whole(csv, csv_of(rows));

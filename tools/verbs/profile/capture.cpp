@@ -30,7 +30,7 @@
 namespace ghostrank {
 namespace {
 
-struct Flags {
+struct CaptureFlags {
   std::string out = "run.profile.yaml", records, name, merge, gradients, layers = kLayersByModule;
   std::vector<std::string> command;
   int block = 5, gradient_block = 256, ranks = 0;
@@ -41,7 +41,7 @@ double seconds_of(Nanos nanos) { return static_cast<double>(nanos) * 1e-9; }
 
 // Runs the command with the hooks on its path. Its input and output are ours, but a profile that
 // goes to stdout has that for itself.
-void run_hooked(const Flags& flags, const std::string& records, const char* mode) {
+void run_hooked(const CaptureFlags& flags, const std::string& records, const char* mode) {
   const char* path = std::getenv("PYTHONPATH");
   const std::string paths =
       capture_hooks_folder() + (path && *path ? ":" + std::string(path) : std::string());
@@ -230,7 +230,7 @@ void write_gradients(const std::string& prefix, const std::vector<CapturedRank>&
                kMagnitudesByTensor, kOverlap, kOverlapByTensor);
 }
 
-void write_profile(const Flags& flags, const std::string& records,
+void write_profile(const CaptureFlags& flags, const std::string& records,
                    const std::vector<Nanos>& plain) {
   const std::vector<CapturedRank> ranks = read_capture(records);
   Captured captured = merge_capture(ranks);
@@ -262,7 +262,7 @@ void write_profile(const Flags& flags, const std::string& records,
 }  // namespace
 
 int profile_capture(const Argv& argv) {
-  Flags flags;
+  CaptureFlags flags;
   CLI::App app(
       "Run a training script, unchanged, and write what it did as a profile: PyTorch's "
       "DistributedDataParallel, on CPUs over gloo or on GPUs over NCCL.",

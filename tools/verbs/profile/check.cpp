@@ -88,7 +88,7 @@ std::vector<Row> rows_of(const Model& model, const Result& result) {
           {"step, 90th of 100", quantile(real, 0.9), quantile(emulated, 0.9)}};
 }
 
-std::string percent(double share) {
+std::string signed_percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%+.2f %%", 100 * share);
   return text;
@@ -99,8 +99,8 @@ std::string text_of(const Model& model, const std::vector<Row>& rows) {
       {{""}, {"real run", Align::right}, {"emulated", Align::right}, {"difference", Align::right}},
       {}};
   for (const Row& row : rows)
-    table.rows.push_back(
-        {row.what, humane_seconds(row.real), humane_seconds(row.emulated), percent(row.error())});
+    table.rows.push_back({row.what, humane_seconds(row.real), humane_seconds(row.emulated),
+                          signed_percent(row.error())});
   return model.name + ": " + std::to_string(model.recorded.front().size()) + " recorded steps of " +
          std::to_string(model.capture->ranks) + " ranks against " +
          std::to_string(model.capture->held_out.size()) + " that the capture did not use\n\n" +
@@ -166,7 +166,7 @@ int profile_check(const Argv& argv) {
   if (!json.empty()) write_whole(json, json_of(model, rows));
   if (json != "-") std::fputs(text_of(model, rows).c_str(), stdout);
   if (within && !(std::abs(rows.front().error()) <= *within))
-    return failed("the medians of steps differ by " + percent(rows.front().error()));
+    return failed("the medians of steps differ by " + signed_percent(rows.front().error()));
   return 0;
 }
 

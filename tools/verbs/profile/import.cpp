@@ -27,13 +27,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Flags {
+struct ImportFlags {
   std::vector<std::string> files;
   std::string format, out, json, device, precision = "fp32";
   int ranks = 0;
 };
 
-YamlValue named(const std::string& text) {
+YamlValue device_named(const std::string& text) {
   YamlValue name;
   name.kind = YamlValue::Kind::scalar;
   name.text = text;
@@ -86,18 +86,18 @@ std::string text_of(const Trace& trace, const TraceSummary& summary, int ranks,
   return text;
 }
 
-JobSpec device_spec(const Flags& flags) {
+JobSpec device_spec(const ImportFlags& flags) {
   JobSpec spec;
   spec.file = "--device";
   if (!flags.device.empty())
-    spec.device = make_device(resolve_profile(named(flags.device), kDeviceProfile, ""));
+    spec.device = make_device(resolve_profile(device_named(flags.device), kDeviceProfile, ""));
   spec.precision.parameters = *parse_data_type(flags.precision);
   return spec;
 }
 
 // Writes layers as a model, any other trace as the programs of the ranks.
-void write_profile(const Flags& flags, const Trace& trace, const std::vector<std::string>& notes,
-                   const std::optional<Replay>& played) {
+void write_profile(const ImportFlags& flags, const Trace& trace,
+                   const std::vector<std::string>& notes, const std::optional<Replay>& played) {
   if (trace.model) {
     write_whole(flags.out,
                 "schema: " + std::string(kModelProfile.schema) + "\n" + yaml_text(*trace.model));
@@ -110,7 +110,7 @@ void write_profile(const Flags& flags, const Trace& trace, const std::vector<std
   write_whole(flags.out, program_profile(played->workload, comments));
 }
 
-void add_flags(CLI::App& app, Flags& flags) {
+void add_flags(CLI::App& app, ImportFlags& flags) {
   std::string formats;
   for (const TraceFormat& format : trace_formats())
     formats += "  " + std::string(format.name) + std::string(16 - format.name.size(), ' ') +
@@ -139,7 +139,7 @@ void add_flags(CLI::App& app, Flags& flags) {
 }  // namespace
 
 int profile_import(const Argv& argv) {
-  Flags flags;
+  ImportFlags flags;
   CLI::App app("Read a trace of a real run: count what is in it, write it as a profile.",
                "ghostrank profile import");
   add_flags(app, flags);
