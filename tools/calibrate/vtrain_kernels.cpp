@@ -13,6 +13,7 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/planners/megatron/plan.h"
+#include "profiles/real.h"
 #include "tools/calibrate/product_names.h"
 
 namespace ghostrank {
@@ -40,8 +41,6 @@ struct LayerKernel {
 
 // Two products of one linear layer's backward, or of one of the core: in either order.
 using Pair = std::array<ProductShape, 2>;
-
-double real(std::uint64_t n) { return static_cast<double>(n); }
 
 // The products of a layer with unfused attention, and what its softmax and norms pass over.
 struct Layer {

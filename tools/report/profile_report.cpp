@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/report/real.h"
+#include "profiles/real.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
