@@ -137,7 +137,7 @@ WatchOptions watch_options(const RunFlags& flags, bool first) {
   WatchOptions options;
   options.first = first;
   if (!flags.json.empty() && !is_in_place(flags.json))
-    options.partial_path = flags.json + ".partial.jsonl";
+    options.kept_beside = flags.json;
   options.announce = !flags.quiet;
   const bool live = is_smart_terminal(STDERR_FILENO) && flags.json != "-";
   options.progress =
