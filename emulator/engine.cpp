@@ -28,6 +28,7 @@
 #include "emulator/several_jobs.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/tensor_use.h"
+#include "emulator/traffic/time_outs.h"
 #include "emulator/traffic/traffic.h"
 #include "emulator/verify/gradient_states.h"
 #include "emulator/verify/verify.h"
@@ -171,6 +172,8 @@ class Session::Play {
 
   void note_limits() {
     for (std::string& note : notes_of(spec_, workload_)) result_.notes.push_back(std::move(note));
+    for (std::string& note : short_time_outs(spec_, workload_, cluster_))
+      result_.notes.push_back(std::move(note));
     if (is_network(spec_.fabric.kind)) {
       if (!wired_) {
         result_.notes.push_back(spec_.fabric.kind == FabricKind::packets

@@ -4,7 +4,7 @@
 #include <sys/prctl.h>
 #include <system_error>
 
-#include "profiles/error.h"
+#include "profiles/job/key_error.h"
 
 namespace ghostrank {
 namespace {
@@ -23,10 +23,12 @@ void stop_and_wake(ShardShared& shared) {
 }  // namespace
 
 EngineThreads::EngineThreads(const std::vector<std::unique_ptr<Shard>>& shards,
-                             const Segment& segment, ShardShared& shared, Control& control)
+                             const Segment& segment, ShardShared& shared, Control& control,
+                             const JobSpec& spec)
     : segment_(segment),
       shared_(shared),
       control_(control),
+      spec_(spec),
       prepared_(static_cast<std::ptrdiff_t>(shards.size())) {
   threads_.reserve(shards.size());
   shared_.failure.reserve(kRoomForReason);  // so that out-of-memory can still be reported
@@ -94,6 +96,8 @@ void EngineThreads::end_run() noexcept {
     } catch (const std::system_error& error) {
       reason.assign("an engine thread cannot be started: ").append(error.what());
       shared_.of_machine = true;
+    } catch (const KeyError& error) {
+      reason = spec_.source_of(error.key()) + ": " + error.what();
     } catch (const Error& error) {
       reason = error.what();
     } catch (const std::exception& error) {

@@ -19,7 +19,7 @@ class EngineThreads {
   // Starts the threads, which prepare the segment. All arguments must outlive this object; a stop
   // of `control` stops the threads.
   EngineThreads(const std::vector<std::unique_ptr<Shard>>& shards, const Segment& segment,
-                ShardShared& shared, Control& control);
+                ShardShared& shared, Control& control, const JobSpec& spec);
   ~EngineThreads();  // stops and joins threads that still run
   EngineThreads(const EngineThreads&) = delete;
   EngineThreads& operator=(const EngineThreads&) = delete;
@@ -38,6 +38,7 @@ class EngineThreads {
   const Segment& segment_;
   ShardShared& shared_;
   Control& control_;
+  const JobSpec& spec_;
   Clock clock_ = Clock::virtual_time();
   std::latch prepared_, go_{1};
   bool gone_ = false;

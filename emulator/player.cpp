@@ -195,7 +195,7 @@ Clock Player::start_clock() {
 }
 
 void Player::play_shards(ShardShared& shared) {
-  EngineThreads threads(shards_, segment_, shared, control_);
+  EngineThreads threads(shards_, segment_, shared, control_, spec_);
   threads.wait_until_prepared();
   clock_ = start_clock();
   threads.go(clock_);

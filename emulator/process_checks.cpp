@@ -28,17 +28,21 @@ std::uint64_t buffer_elements(const Workload& workload, const Op& op) {
 
 void check_spread(const JobSpec& spec, int processes) {
   if (processes > 1 && !is_network(spec.fabric.kind)) {
-    throw Error("fabric.kind: memory and virtual run in one process, here are " +
+    throw Error(spec.source_of("fabric.kind") +
+                ": fabric.kind: memory and virtual run in one process, here are " +
                 std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
   }
   if (processes > 1 && spec.fabric.kind == FabricKind::packets)
-    throw Error("fabric.kind: packets joins the namespaces of one process, here are " +
+    throw Error(spec.source_of("fabric.kind") +
+                ": fabric.kind: packets joins the namespaces of one process, here are " +
                 std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
   if (spec.run.shards > 1 && spec.fabric.kind == FabricKind::packets)
-    throw Error("run.shards: fabric.kind packets has one engine thread, not " +
+    throw Error(spec.source_of("run.shards") +
+                ": run.shards: fabric.kind packets has one engine thread, not " +
                 std::to_string(spec.run.shards) + "; leave it out");
   if (processes > spec.cluster.all_nodes()) {
-    throw Error("cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
+    throw Error(spec.source_of("cluster.nodes") +
+                ": cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
                 " emulated nodes cannot be spread over " + std::to_string(processes) +
                 " processes (WORLD_SIZE); start at most one per node");
   }
@@ -52,7 +56,8 @@ void check_processes(const JobSpec& spec, const Workload& workload, int processe
   if (!spec.run.verify) return;
   if (spec.fabric.colocated == Colocated::model) {
     throw Error(
-        "run.verify: fabric.colocated model moves no data that could be verified; use memory");
+        spec.source_of("run.verify") +
+        ": run.verify: fabric.colocated model moves no data that could be verified; use memory");
   }
   std::uint64_t largest = 0;
   for (const Role& role : workload.roles) {
@@ -71,7 +76,8 @@ void check_processes(const JobSpec& spec, const Workload& workload, int processe
   const double need = 2.0 * static_cast<double>(largest) * workload.ranks / processes;
   const auto have = static_cast<double>(available_memory_bytes());
   if (have > 0 && need > 0.8 * have) {
-    throw Error("run.verify: real data for every rank needs about " +
+    throw Error(spec.source_of("run.verify") +
+                ": run.verify: real data for every rank needs about " +
                 std::to_string(static_cast<long>(need / 1e9)) + " GB here, available are " +
                 std::to_string(static_cast<long>(have / 1e9)) +
                 " GB; use a smaller model or fewer ranks, or turn verify off");

@@ -213,7 +213,8 @@ class Assembly {
     const bool wired = !flows_.flows().empty();
     const bool probe = wired && spec_.run.probe_ms > 0;
     if (wired && !probe && spec_.dilation == 0) {
-      throw Error("scale.dilation: auto needs run.probe_ms > 0, or give a number");
+      throw Error(spec_.source_of("scale.dilation") +
+                  ": scale.dilation: auto needs run.probe_ms > 0, or give a number");
     }
     if (probe) {
       out_.wire_bytes_per_second =

@@ -204,8 +204,8 @@ class FlowSetup {
         if (e.host != host_ || !asked.insert({inside, bound_[other].plain}).second) continue;
         const InNamespace entered(inside);
         if (!is_short_cut(bound_[other].plain)) continue;
-        throw Error("fabric.colocated: wire: what node " + to_string(e.node) + " (" +
-                        bound_[mine].plain + ") sends to node " +
+        throw Error(spec_.source_of("fabric.colocated") + ": fabric.colocated: wire: what node " +
+                        to_string(e.node) + " (" + bound_[mine].plain + ") sends to node " +
                         to_string(flows_.endpoints()[other].node) + " (" + bound_[other].plain +
                         ") would not leave this machine, as both addresses are local " +
                         (inside.empty() ? "here" : "in namespace " + inside) +

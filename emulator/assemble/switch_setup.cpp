@@ -81,7 +81,7 @@ class SwitchSetup {
   std::uint16_t port_of(std::uint32_t scheme) const {
     const std::uint32_t port = spec_.network_switch.worker_port + kPortStep * served(scheme);
     if (port > 0xffff - kPortStep)
-      throw Error("switch.worker_port: " +
+      throw Error(spec_.source_of("switch.worker_port") + ": switch.worker_port: " +
                   std::to_string(served(static_cast<std::uint32_t>(cluster_.schemes().size()))) +
                   " communicators need a UDP port in sixteen each, from " +
                   std::to_string(spec_.network_switch.worker_port) +
@@ -198,7 +198,8 @@ class SwitchSetup {
         const WorldRank rank = rank_of(worker.first);
         const auto [other, fresh] = seen.emplace(std::pair(which.first, worker.second.ip), rank);
         if (fresh) continue;
-        throw Error("switch.target: ranks " + to_string(other->second) + " and " + to_string(rank) +
+        throw Error(spec_.source_of("switch.target") + ": switch.target: ranks " +
+                    to_string(other->second) + " and " + to_string(rank) +
                     " of one group both send from " + worker.second.ip +
                     ", and a switch tells its workers apart by their addresses; give every node a "
                     "network namespace of its own (fabric.namespaces), and in it every NIC an "

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "profiles/error.h"
+#include "profiles/job/key_error.h"
 #include "switch/assert.h"
 
 namespace ghostrank {
@@ -48,8 +48,9 @@ SwitchRoutes::SwitchRoutes(SwitchGraph graph)
   find_places();
   longest_ = graph_.longest > 0 ? graph_.longest : find_longest();
   if (longest_ > Path::kMost)
-    throw Error("cluster.topology: some NICs are " + std::to_string(longest_) +
-                " links apart; at most " + std::to_string(Path::kMost) + " are supported");
+    throw KeyError("cluster.topology.kind",
+                   "cluster.topology: some NICs are " + std::to_string(longest_) +
+                       " links apart; at most " + std::to_string(Path::kMost) + " are supported");
 }
 
 void SwitchRoutes::find_alike() {
@@ -161,10 +162,12 @@ std::uint32_t SwitchRoutes::id(std::uint32_t from, std::uint32_t to, std::uint32
   const std::uint32_t units = std::bit_ceil((words + kUnit - 1) / kUnit);
   const std::uint32_t id = (units_ + units - 1) / units * units;
   if (id >= kMostIds)
-    throw Error("cluster.topology: messages take more than " + std::to_string(ids_.size()) +
-                " paths between switches, which are too many to keep; choose a routing that keeps "
-                "a connection on one path (cluster.topology.routing: ecmp), or describe fewer "
-                "switches or links");
+    throw KeyError(
+        "cluster.topology.routing",
+        "cluster.topology: messages take more than " + std::to_string(ids_.size()) +
+            " paths between switches, which are too many to keep; choose a routing that keeps "
+            "a connection on one path (cluster.topology.routing: ecmp), or describe fewer "
+            "switches or links");
   units_ = id + units;
   if (id / kChunk == store_.size()) {
     store_.push_back(std::make_unique<Chunk>());

@@ -8,7 +8,7 @@
 
 #include "emulator/common/random.h"
 #include "emulator/network/five_tuple.h"
-#include "profiles/error.h"
+#include "profiles/job/key_error.h"
 
 namespace ghostrank {
 namespace {
@@ -65,7 +65,7 @@ Topology::Topology(const JobSpec& spec)
         speeds_.push_back(LinkSpeed::from_rate(cable.bps, spec_.link_latency, spec.fabric.framing));
       speed_of_link_.push_back(at->second);
     }
-  routes_ = std::make_unique<SwitchRoutes>(std::move(graph));
+  routes_ = with_source(spec, [&] { return std::make_unique<SwitchRoutes>(std::move(graph)); });
 }
 
 Nic Topology::add_switch(Nic near) {
@@ -142,8 +142,10 @@ std::uint32_t Topology::paths(Nic from, Nic to) const {
     return "n" + std::to_string(nic.value() / nics_per_node_) + ".nic" +
            std::to_string(nic.value() % nics_per_node_);
   };
-  throw Error("cluster.topology: no path leads from " + name(from) + " to " + name(to) +
-              "; use a library that changes rails inside nodes, or a topology that connects them");
+  throw KeyError(
+      "cluster.topology.kind",
+      "cluster.topology: no path leads from " + name(from) + " to " + name(to) +
+          "; use a library that changes rails inside nodes, or a topology that connects them");
 }
 
 std::uint32_t Topology::choose(const RoutedConnection& connection, Nic from, Nic to,
@@ -154,9 +156,10 @@ std::uint32_t Topology::choose(const RoutedConnection& connection, Nic from, Nic
   flow.target_place = is_switch(to) ? static_cast<std::uint32_t>(to.index()) : routes_->place(to);
   const std::uint32_t chosen = routing_->choose(flow);
   if (chosen >= flow.paths)
-    throw Error("cluster.topology.routing: " + std::string(routing_->name) + " chose path " +
-                std::to_string(chosen) + " of " + std::to_string(flow.paths) +
-                "; they are counted from 0");
+    throw KeyError("cluster.topology.routing",
+                   "cluster.topology.routing: " + std::string(routing_->name) + " chose path " +
+                       std::to_string(chosen) + " of " + std::to_string(flow.paths) +
+                       "; they are counted from 0");
   return chosen;
 }
 

@@ -383,7 +383,8 @@ void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& c
   if (leaves.size() > 1) {
     if (use.ends->switch_service()->rails.size() > 1)
       throw Error(
-          "switch.leaves: a group of " + std::to_string(use.parties.size()) +
+          spec.source_of("switch.leaves") + ": switch.leaves: a group of " +
+          std::to_string(use.parties.size()) +
           " ranks has several NICs of a node and crosses leaves, which have one link each to "
           "the spine; give its nodes one NIC (cluster.nics_per_node), let the scheme serve "
           "groups of one rank per node (collectives.groups), or use one switch");
@@ -423,7 +424,7 @@ Location Cluster::switch_location(const JobSpec& spec, const SchemeUse& use, con
   // Jobs that share switches agree on their memory.
   const JobSpec& own = settings_of(spec, workload_, workload_.groups[use.group].kind);
   if (const int most = own.collectives.in_switch.memory_slots; here.slots > most)
-    throw Error("switch.memory_slots: the switch " +
+    throw Error(own.source_of("switch.memory_slots") + ": switch.memory_slots: the switch " +
                 (rack < 0 ? std::string("above the racks") : "of rack " + std::to_string(rack)) +
                 " on rail " + std::to_string(rail) + " has " + std::to_string(most) +
                 " slots, and the job's communicators ask for " + std::to_string(here.slots) +
@@ -475,7 +476,8 @@ ServerLocation Cluster::server_location(const JobSpec& spec, const SchemeUse& us
   ServerLocation chosen = row.place(
       {use.helpers[helper].kind, helpers_of_job_[job], static_cast<int>(helper), nodes}, sites);
   if (const std::string wrong = why_no_location(chosen, row, sites); !wrong.empty())
-    throw Error("servers.placement: " + std::string(row.name) + " " + wrong);
+    throw Error(own.source_of("servers.placement") +
+                ": servers.placement: " + std::string(row.name) + " " + wrong);
   if (spec.jobs.empty()) return chosen;
   if (chosen.node < own_nodes) {
     chosen.node = spec.jobs[job].nodes[static_cast<std::size_t>(chosen.node)].value();

@@ -51,7 +51,8 @@ NcclNodeOfJob::NcclNodeOfJob(const JobSpec& spec) : spec_(spec) {
     throw Error(spec.source_of("collectives.library") + ": " + error.what());
   }
   if (machine_->gpu_count() < spec.cluster.gpus_per_node)
-    throw Error("collectives.node_template: node '" + machine_->name + "' has " +
+    throw Error(spec.source_of("collectives.node_template") +
+                ": collectives.node_template: node '" + machine_->name + "' has " +
                 std::to_string(machine_->gpu_count()) + " GPUs, cluster.gpus_per_node is " +
                 std::to_string(spec.cluster.gpus_per_node) +
                 "; choose another template, or auto for a node like the cluster's");

@@ -145,7 +145,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
     refuse_broadcasts_in_launch(group, op);
     play.schedule = make(key, find(op.func, op.group), collective_of(workload_, op, size));
     if (play.schedule->nics() > 0 && cluster_.nics_per_node() > kMostChosenNics)
-      throw Error("cluster.nics_per_node: library " +
+      throw Error(spec_.source_of("cluster.nics_per_node") + ": cluster.nics_per_node: library " +
                   settings_of(spec_, workload_, op.group).collectives.library +
                   " chooses among at most " + std::to_string(kMostChosenNics) +
                   " NICs of a node; lower it");

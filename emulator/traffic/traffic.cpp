@@ -15,6 +15,7 @@
 #include "emulator/traffic/longest_chain.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/scheme_traffic.h"
+#include "profiles/job/key_error.h"
 
 namespace ghostrank {
 namespace {
@@ -64,18 +65,7 @@ class TrafficPlanner {
 
   // The mean of iterations, each of which counts so often.
   TrafficPlan plan(const std::map<int, std::uint64_t>& iterations) {
-    std::uint64_t count = 0;
-    for (const auto& [iteration, times] : iterations) {
-      count_ops(iteration, times);
-      double latency = 0;
-      note_transfers();
-      for (const auto& [call, in_one] : std::exchange(calls_, {}))
-        latency = std::max(latency, add_call(call, in_one * times));
-      plan_.latency_seconds += latency * static_cast<double>(times);
-      count += times;
-    }
-    finish(count);
-    return std::move(plan_);
+    return with_source(spec_, [&] { return counted(iterations); });
   }
 
   // As CallsOnLinks::busiest().
@@ -118,6 +108,21 @@ class TrafficPlanner {
     std::uint16_t launch_index = 0;
     auto operator<=>(const Call&) const = default;
   };
+
+  TrafficPlan counted(const std::map<int, std::uint64_t>& iterations) {
+    std::uint64_t count = 0;
+    for (const auto& [iteration, times] : iterations) {
+      count_ops(iteration, times);
+      double latency = 0;
+      note_transfers();
+      for (const auto& [call, in_one] : std::exchange(calls_, {}))
+        latency = std::max(latency, add_call(call, in_one * times));
+      plan_.latency_seconds += latency * static_cast<double>(times);
+      count += times;
+    }
+    finish(count);
+    return std::move(plan_);
+  }
 
   void count_ops(int iteration, std::uint64_t times) {
     double longest = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <vector>
 
 namespace ghostrank {
 namespace {
@@ -13,6 +12,8 @@ std::vector<std::string>& files() {
 }
 
 }  // namespace
+
+const std::vector<std::string>& files_read() { return files(); }
 
 void note_read(const std::string& path) {
   if (std::find(files().begin(), files().end(), path) == files().end()) files().push_back(path);

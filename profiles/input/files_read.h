@@ -4,10 +4,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace ghostrank {
 
 void note_read(const std::string& path);
+const std::vector<std::string>& files_read();  // by the names under which they were read
 
 // True if writing `path` would replace one of them, under any name.
 bool was_read(const std::string& path);

@@ -16,6 +16,7 @@
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
+#include "profiles/load/named_files.h"
 #include "profiles/load/program_file.h"
 #include "profiles/load/sections/collective_options.h"
 #include "profiles/load/sections/collectives.h"
@@ -244,13 +245,16 @@ Settings cluster_settings(const std::string& base, const std::vector<std::string
 
 }  // namespace
 
-YamlValue read_job_tree(const std::string& path) {
+YamlValue read_job_tree(const std::string& path, NamedFiles* played) {
   YamlValue root = path == kStandardInput ? read_standard_input() : parse_yaml_file(path);
   const YamlValue* schema = root.find("schema");
   if (!schema || schema->text != kResultSchema) return root;
   YamlValue* config = root.find("config");
   if (!config || !config->is_map())
     fail(root.mark, "a result without a config cannot be replayed; give a job file");
+  const NamedFiles files = files_played(root);
+  find_files(*config, files, folder_of(path));
+  if (played) *played = files;
   YamlValue job = std::move(*config);
   return job;
 }
@@ -351,11 +355,15 @@ std::vector<Key> keys_without_training() {
 
 LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides) {
   const std::string file = path == "-" ? kStandardInput : find_job_file(path);
-  YamlValue root = read_job_tree(file);
+  NamedFiles played;
+  YamlValue root = read_job_tree(file, &played);
   if (!root.is_map()) fail(root.mark, "a job is a mapping of keys; found " + description(root));
   apply_environment(root);
   for (const std::string& text : overrides) apply_override(root, text);
-  return root.find("jobs") ? load_jobs(std::move(root), file) : load_tree(std::move(root), file);
+  LoadedJob job =
+      root.find("jobs") ? load_jobs(std::move(root), file) : load_tree(std::move(root), file);
+  for (std::string& note : notes_of_changed(played, job)) job.spec.notes.push_back(std::move(note));
+  return job;
 }
 
 LoadedJob load_tree(YamlValue root, const std::string& file) {

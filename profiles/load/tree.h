@@ -12,11 +12,13 @@
 #include "profiles/input/keys.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/load.h"
+#include "profiles/load/named_files.h"
 
 namespace ghostrank {
 
-// The tree of a job file, or of the job in a result file. "standard input" is read, too.
-YamlValue read_job_tree(const std::string& path);
+// The tree of a job file, or of the job in a result file. "standard input" is read, too. `played`:
+// receives the files that a result's job names.
+YamlValue read_job_tree(const std::string& path, NamedFiles* played = nullptr);
 // A cluster given by name, or with a base, becomes a mapping with all that its profile says.
 void expand_cluster(YamlValue& root, const std::string& near);
 

@@ -47,5 +47,20 @@ TEST(AFullDisk, EndsTheKeepingOfIterationsWithAWordAndNotTheRun) {
   EXPECT_GT(std::filesystem::file_size(json), 1000u);
 }
 
+TEST(AFullDisk, EndsTheKeepingOfComparedRunsWithOneWord) {
+  const Scratch scratch;
+  const std::string json = scratch / "out.json";
+  std::filesystem::create_symlink("/dev/full", json + ".partial.jsonl");
+  const Outcome o = shell(GHOSTRANK_BINARY " compare " + kSmall +
+                          " --quiet -s fabric.kind=virtual -s run.jitter=0.1 --runs 2"
+                          " --a run.warmup=1 --b run.warmup=0 --json " +
+                          json);
+  EXPECT_EQ(o.status, 0) << o.text;
+  const std::string word = "ghostrank: runs are no longer kept in " + json +
+                           ".partial.jsonl: No space left on device; the comparison goes on\n";
+  EXPECT_EQ(o.text, word);
+  EXPECT_GT(std::filesystem::file_size(json), 1000u);
+}
+
 }  // namespace
 }  // namespace ghostrank

@@ -1,5 +1,7 @@
 // From a trace to programs: the order of events, ranks without a trace, messages that overtake each
 // other; and `trace` in a job.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "profiles/load/load.h"
@@ -224,6 +226,28 @@ TEST_F(ReplayOfTraces, AJobPlaysATraceAndSaysSo) {
                   load_job(folder.write("job.yaml", cluster + "trace: run/\nmodel: gpt2-xl\n"), {});
                 }),
             "job.yaml:2:8: a job plays a trace or a model; leave one of them out");
+}
+
+TEST_F(ReplayOfTraces, ADeviceBesideTimesIsSaidToHaveNoEffectInEachJob) {
+  const std::string note = "no effect on a trace that gives times and no FLOPs: device";
+  const std::string cluster = "cluster: {nodes: 1, gpus_per_node: 1, nics_per_node: 1}\n",
+                    device = "device: h100-sxm\n";
+  const auto job = [&](const char* name, const std::string& text) {
+    return folder.write(std::string(name) + ".yaml", cluster + text + "trace: " + name + ".et\n");
+  };
+  folder.write("timed.et", chakra({compute(1, 5, {})}));
+  folder.write("counted.et", chakra({{1, 4, 0, {}, {{"num_ops", 1'000'000}}}}));
+  const auto notes = [](const std::string& path) { return load_job(path, {}).spec.notes; };
+  EXPECT_EQ(notes(job("timed", device)).back(), note);
+  EXPECT_NE(notes(job("timed", "")).back(), note);
+  EXPECT_NE(notes(job("counted", device)).back(), note);
+  job("timed", device);
+  const auto both = notes(folder.write(
+      "both.yaml",
+      "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\njobs: [{name: a, file: "
+      "timed.yaml, nodes: '0'}, {name: b, file: counted.yaml, nodes: '1'}]\n"));
+  EXPECT_EQ(std::count(both.begin(), both.end(), "job a: " + note), 1);
+  EXPECT_EQ(std::count(both.begin(), both.end(), "job b: " + note), 0);
 }
 
 TEST_F(ReplayOfTraces, OneTraceStandsForAsManyRanksAsTheClusterHas) {

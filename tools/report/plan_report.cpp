@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "emulator/traffic/tensor_use.h"
+#include "emulator/traffic/time_outs.h"
 #include "profiles/device/device.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
@@ -371,6 +372,9 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
         "compression.budget_ms: traffic is that of compression.least_ratio; steps send as much "
         "more as the network carries in time");
   for (std::string& note : estimate_notes(facts.traffic)) facts.notes.push_back(std::move(note));
+  if (facts.traffic.sends_packets)
+    for (std::string& note : short_time_outs(job.spec, workload, Cluster(job.spec, workload, 1)))
+      facts.notes.push_back(std::move(note));
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
   if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;
   return facts;

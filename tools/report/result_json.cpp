@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/input/content_hash.h"
+#include "profiles/load/named_files.h"
 #include "tools/report/jobs_report.h"
 #include "tools/report/json/json.h"
 #include "tools/report/json/machine_json.h"
@@ -264,7 +265,17 @@ Json capacity_json(const Capacity& c) {
 }
 
 Json config_json(const Result& result) {
-  return result.config_json.empty() ? Json::object() : Json::parse(result.config_json);
+  if (result.config_json.empty()) return Json::object();
+  Json config = Json::parse(result.config_json);
+  config.erase("files");  // which stand beside it
+  return config;
+}
+
+Json files_json(const Result& result) {
+  Json json = Json::object();
+  for (const auto& [name, file] : files_in(result.config_json))
+    json[name] = {{"path", file.path}, {"hash", file.hash}};
+  return json;
 }
 
 Json to_json(const Result& result) {
@@ -275,6 +286,7 @@ Json to_json(const Result& result) {
             {"job", result.job_name},
             {"started_utc", result.started_utc},
             {"config", config_json(result)},
+            {"files", files_json(result)},
             {"hosts", hosts_json(result)},
             {"ranks", result.ranks},
             {"dilation", count_json(result.dilation)},
@@ -346,14 +358,15 @@ std::string result_hash(const Result& result) {
   if (!result.fidelity.modelled || !result.interrupted.empty()) return "";
   Json json = to_json(result);
   for (const char* key :
-       {"version", "build", "argv", "job", "started_utc", "hosts", "wall_seconds",
+       {"version", "build", "argv", "job", "started_utc", "files", "hosts", "wall_seconds",
         "played_wall_seconds", "switch", "interfaces", "stalls", "fidelity", "capacity", "notes"})
     json.erase(key);
   if (json["config"].contains("run")) json["config"]["run"].erase("shards");
   if (json["network"].is_object()) json["network"].erase("topology");  // names a file by its path
   for (const char* key : {"pairs", "pairs_file"}) json["traffic"].erase(key);
   json["pairs"] = pairs_json(result);  // wherever they are written
-  return content_hash_text(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return content_hash_text(with_contents(text, files_in(result.config_json)));
 }
 
 bool is_result_path(const std::string& path) {

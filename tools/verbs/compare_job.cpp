@@ -20,6 +20,7 @@
 #include "tools/report/plan_report.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/compare_play.h"
+#include "tools/watch/kept_lines.h"
 #include "tools/watch/outcome.h"
 #include "tools/watch/patience.h"
 
@@ -210,8 +211,7 @@ std::vector<std::string> words_of_run(const ComparisonPlan& plan, std::size_t va
   return words;
 }
 
-// Plays blocks of runs. Saves them in the bundle after every block, and in FILE.partial.jsonl after
-// every run.
+// Plays blocks of runs, and saves them in the bundle after every block.
 class Player {
  public:
   Player(ComparisonPlan& plan, const CompareJobFlags& flags, const std::string& json)
@@ -224,15 +224,8 @@ class Player {
       for (const LoadedJob& job : plan.jobs) configs.push_back(job.config_json);
       bundle_->begin(plan.comparison.variants, configs, plan.comparison.version);
     }
-    if (json.empty() || json == "-") return;
-    partial_path_ = json + ".partial.jsonl";
-    partial_ = std::fopen(partial_path_.c_str(), "we");
+    if (!json.empty() && !is_in_place(json)) kept_.open(json);
   }
-  ~Player() {
-    if (partial_ != nullptr) std::fclose(partial_);
-  }
-  Player(const Player&) = delete;
-  Player& operator=(const Player&) = delete;
 
   // Returns the exit status: 0, or that of a failed run or of the signal.
   int play() {
@@ -255,10 +248,8 @@ class Player {
     return status;
   }
 
-  // The whole result has been written: removes the runs saved on the way.
-  void result_saved() const {
-    if (partial_ != nullptr) std::remove(partial_path_.c_str());
-  }
+  // The whole result has been written.
+  void result_saved() { kept_.remove(); }
 
  private:
   int play_block(std::size_t block) {
@@ -314,10 +305,9 @@ class Player {
                    humane_seconds(run.step_seconds).c_str(),
                    run.faithful || run.modelled ? "" : (", NOT faithful: " + run.reason).c_str(),
                    run.retried ? "; playing it again" : "");
-    if (partial_ != nullptr) {
-      std::fputs((to_json(run).dump() + "\n").c_str(), partial_);
-      std::fflush(partial_);
-    }
+    if (const std::string why = kept_.keep(to_json(run).dump() + "\n"); !why.empty())
+      std::fprintf(stderr, "ghostrank: runs are no longer kept in %s: %s; the comparison goes on\n",
+                   kept_.path().c_str(), why.c_str());
     c.runs.push_back(std::move(run));
     return 0;
   }
@@ -327,8 +317,7 @@ class Player {
   std::vector<std::size_t> retries_left_;  // by variant
   std::unique_ptr<Bundle> bundle_;
   std::unique_ptr<TemporaryFolder> scratch_;
-  std::string partial_path_;
-  std::FILE* partial_ = nullptr;
+  KeptLines kept_;  // of every run
   Interruption interruption_;
 };
 

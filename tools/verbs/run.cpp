@@ -19,6 +19,7 @@
 #include "profiles/error.h"
 #include "profiles/load/config.h"
 #include "profiles/load/load.h"
+#include "profiles/load/named_files.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/expectation.h"
 #include "tools/report/files/output_files.h"
@@ -136,8 +137,7 @@ std::string pairs_path(const RunFlags& flags) {
 WatchOptions watch_options(const RunFlags& flags, bool first) {
   WatchOptions options;
   options.first = first;
-  if (!flags.json.empty() && !is_in_place(flags.json))
-    options.partial_path = flags.json + ".partial.jsonl";
+  if (!flags.json.empty() && !is_in_place(flags.json)) options.kept_beside = flags.json;
   options.announce = !flags.quiet;
   const bool live = is_smart_terminal(STDERR_FILENO) && flags.json != "-";
   options.progress =
@@ -193,7 +193,7 @@ Result identity_of(const Argv& argv, const LoadedJob& job) {
   identity.version = GHOSTRANK_VERSION;
   identity.build = build_facts();
   identity.argv = argv;
-  identity.config_json = job.config_json;
+  identity.config_json = with_files(job.config_json, named_files(job));
   identity.job_name = std::filesystem::path(job.spec.file).stem();
   identity.started_utc = utc_now();
   return identity;

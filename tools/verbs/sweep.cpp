@@ -13,7 +13,7 @@
 #include "emulator/host/host_facts.h"
 #include "profiles/error.h"
 #include "profiles/load/config.h"
-#include "profiles/load/program_file.h"
+#include "profiles/load/named_files.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
@@ -107,7 +107,7 @@ SweepPlan plan_of(const SweepFlags& flags) {
     try {
       const LoadedJob job = load_job(flags.job.path, settings_of(flags, sweep.grid, i));
       row.seed = std::to_string(job.spec.run.seed);
-      row.config_hash = config_hash(job.config_json + contents_of_files(job.spec));
+      row.config_hash = config_hash(with_contents(job.config_json, named_files(job)));
       plan.real_time = plan.real_time || job.spec.fabric.kind != FabricKind::virtual_time;
       any = true;
     } catch (const Error& error) {

@@ -1,12 +1,9 @@
 // See run_watch.h.
 #include "tools/watch/run_watch.h"
 
-#include <cerrno>
-#include <cstring>
-#include <unistd.h>
+#include <cstdio>
 #include <utility>
 
-#include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "tools/report/result_json.h"
 #include "tools/report/run_report.h"
@@ -22,17 +19,12 @@ RunWatch::RunWatch(const LoadedJob& job, Result identity, WatchOptions options)
                   options_.first && options_.progress == Progress::Mode::live),
       progress_(stderr, options_.progress, job.spec.run.warmup, job.spec.run.iterations) {}
 
-RunWatch::~RunWatch() {
-  if (partial_ != nullptr) std::fclose(partial_);
-}
-
 void RunWatch::keep(const std::string& line) {
-  if (partial_ == nullptr) return;
-  if (std::fputs(line.c_str(), partial_) >= 0 && std::fflush(partial_) == 0) return;
+  const std::string why = kept_.keep(line);
+  if (why.empty()) return;
   progress_.clear();
   std::fprintf(stderr, "ghostrank: iterations are no longer kept in %s: %s; the run goes on\n",
-               options_.partial_path.c_str(), std::strerror(errno));
-  std::fclose(std::exchange(partial_, nullptr));
+               kept_.path().c_str(), why.c_str());
 }
 
 void RunWatch::on_start(const Result& started) {
@@ -40,29 +32,19 @@ void RunWatch::on_start(const Result& started) {
   if (options_.announce) {
     std::fputs(announcement(job_, started, paint_for(STDERR_FILENO)).c_str(), stderr);
   }
-  if (options_.partial_path.empty()) return;
-  partial_ = std::fopen(options_.partial_path.c_str(), "w");
-  if (partial_ == nullptr) {
-    throw Error("cannot write " + options_.partial_path + ": " + std::strerror(errno) +
-                    "; choose another --json file",
-                ErrorKind::environment);
-  }
-  kept_ = true;
+  if (options_.kept_beside.empty()) return;
+  kept_.open(options_.kept_beside);
   identity_.hosts = started.hosts;
   identity_.ranks = started.ranks;
   identity_.dilation = started.dilation;
   keep(partial_header(identity_));
 }
 
-// Begins the partial file afresh, because iterations may be measured again.
-void RunWatch::begin_to_keep() {
-  if (partial_ == nullptr) return;
-  std::rewind(partial_);
-  if (ftruncate(fileno(partial_), 0) == 0) keep(partial_header(identity_));
-}
-
 void RunWatch::on_play(int iterations, bool measured) {
-  if (measured) begin_to_keep();
+  if (measured) {  // maybe once more
+    kept_.empty();
+    keep(partial_header(identity_));
+  }
   progress_.plays(iterations, measured);
 }
 
@@ -89,10 +71,6 @@ void RunWatch::on_dilation(double from, double to, const std::string& why) {
 
 void RunWatch::ended() { progress_.clear(); }
 
-void RunWatch::result_saved() {
-  if (!kept_) return;
-  if (partial_ != nullptr) std::fclose(std::exchange(partial_, nullptr));
-  std::remove(options_.partial_path.c_str());
-}
+void RunWatch::result_saved() { kept_.remove(); }
 
 }  // namespace ghostrank

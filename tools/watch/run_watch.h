@@ -1,22 +1,22 @@
 // Watches a run from the terminal: says what will happen before it starts, shows progress, and
-// keeps the iterations that have ended in FILE.partial.jsonl until the whole result is written.
+// keeps the iterations that have ended (KeptLines).
 //
 // Threading: called from the thread that called run_job.
 #pragma once
 
-#include <cstdio>
 #include <functional>
 #include <string>
 
 #include "emulator/engine.h"
 #include "profiles/load/load.h"
+#include "tools/watch/kept_lines.h"
 #include "tools/watch/patience.h"
 #include "tools/watch/progress.h"
 
 namespace ghostrank {
 
 struct WatchOptions {
-  std::string partial_path;  // empty: nothing is kept
+  std::string kept_beside;  // the result's file; empty: nothing is kept
   Progress::Mode progress = Progress::Mode::plain;
   bool announce = true;  // the block before the start
   bool first = true;     // process 0, which hears of the start
@@ -25,9 +25,6 @@ struct WatchOptions {
 class RunWatch final : public Observer {
  public:
   RunWatch(const LoadedJob& job, Result identity, WatchOptions options);
-  ~RunWatch() override;
-  RunWatch(const RunWatch&) = delete;
-  RunWatch& operator=(const RunWatch&) = delete;
 
   void on_start(const Result& started) override;
   void on_play(int iterations, bool measured) override;
@@ -39,7 +36,6 @@ class RunWatch final : public Observer {
   void result_saved();  // the kept iterations are no longer needed
 
  private:
-  void begin_to_keep();
   void keep(const std::string& line);
 
   const LoadedJob& job_;
@@ -47,8 +43,7 @@ class RunWatch final : public Observer {
   WatchOptions options_;
   Patience setting_up_;  // until the start
   Progress progress_;
-  std::FILE* partial_ = nullptr;
-  bool kept_ = false;  // the partial file has been created
+  KeptLines kept_;
 };
 
 }  // namespace ghostrank

@@ -1,6 +1,6 @@
 // Time-outs of the packets that a rank has in flight, one per slot. One timer of the agent ticks
 // for all slots, kTicks times per time-out, so that a slot costs no event; a packet is sent again
-// at most a tick late. Where more than half of the packets time out, answers are late rather than
+// at most a tick early. Where more than half of the packets time out, answers are late rather than
 // lost, and the time-out doubles; once most are answered in time again, it halves. So losses cost a
 // time-out each, however many there are in a call, also where all slots await one at once.
 // SlotTimers also keeps how long each slot's packet has waited in all.

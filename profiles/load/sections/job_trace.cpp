@@ -141,8 +141,17 @@ void replay_in_job(const JobTrace& job, bool has_device, JobSpec& spec) {
     fail(job.mark, "the trace has " + std::to_string(named) + " ranks but the cluster " +
                        std::to_string(cluster) +
                        " GPUs; they must be as many (cluster.nodes, cluster.gpus_per_node)");
-  Replay played = replay(job.trace, {named, cost_on_device(spec, has_device)});
+  bool by_flops = false;
+  auto cost = cost_on_device(spec, has_device);
+  if (has_device)
+    cost = [&by_flops, on_device = std::move(cost)](double flops, double bytes) {
+      by_flops = true;
+      return on_device(flops, bytes);
+    };
+  Replay played = replay(job.trace, {named, std::move(cost)});
   for (std::string& note : trace_notes(job.trace, played)) spec.notes.push_back(std::move(note));
+  if (has_device && !by_flops)
+    spec.notes.emplace_back("no effect on a trace that gives times and no FLOPs: device");
   spec.program = std::make_shared<const Workload>(std::move(played.workload));
 }
 

@@ -386,14 +386,31 @@ TEST(Routing, ThatChoosesAWayThereIsNotIsNamed) {
   TopologySpec spec = leaf_spine(2, 2);
   spec.routing = &kWrong;
   SmallJob job = job_on(spec, 2);
+  job.spec.sources["cluster.topology.routing"] = "job.yaml:9:5";
   try {
     with_sends(job, {{0, 1}}).run();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("cluster.topology.routing: wrong chose path 2 of 2"),
+    EXPECT_NE(std::string(error.what())
+                  .find("job.yaml:9:5: cluster.topology.routing: wrong chose path 2 of 2"),
               std::string::npos)
         << error.what();
     EXPECT_EQ(error.exit_code(), 2);
+  }
+}
+
+TEST(RailsAlone, NameTheLineOfTheJobWhereNoPathLeads) {
+  SmallJob job(2, 2, FabricKind::virtual_time);
+  job.spec.cluster.topology.kind = TopologySpec::Kind::rail_only;
+  job.spec.sources["cluster.topology.kind"] = "job.yaml:7:22";
+  try {
+    with_sends(job, {{0, 3}}).run();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what())
+                  .find("job.yaml:7:22: cluster.topology: no path leads from n0.nic0 to n1.nic1; "),
+              0U)
+        << error.what();
   }
 }
 

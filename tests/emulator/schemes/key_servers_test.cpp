@@ -9,43 +9,23 @@
 
 #include "collectives/compress/byteps.h"
 #include "collectives/schemes/keyed/keys.h"
-#include "collectives/schemes/keyed/nesterov.h"
-#include "collectives/schemes/keyed/nesterov_reference.h"
 #include "collectives/schemes/keyed/piece_compression.h"
 #include "collectives/server_placement.h"
-#include "emulator/verify/verify.h"
-#include "profiles/error.h"
 #include "profiles/planners/compression/piece_sizes.h"
+#include "tests/emulator/schemes/server_job.h"
 #include "tests/emulator/support.h"
 #include "tests/method_named.h"
 
 namespace ghostrank {
 namespace {
 
-using testing::SmallJob;
-
-constexpr double kRate = 80e9;  // bits per second: 10 GB/s
+using testing::kServerJobRate, testing::seconds_of, testing::server_job, testing::SmallJob;
 
 const ServerPlacement& placement_named(std::string_view name) {
   for (const ServerPlacement& row : server_placements())
     if (row.name == name) return row;
   throw std::invalid_argument(std::string(name));
 }
-
-// One call of `bytes` on `nodes` nodes of a GPU each, with machines that take no time to sum.
-SmallJob job_of(const char* scheme, int nodes, int servers, std::uint64_t bytes) {
-  SmallJob job(nodes, 1, FabricKind::virtual_time);
-  job.spec.collectives.algorithm(Func::all_reduce) = scheme;
-  job.spec.cluster.nic = {kRate, kPicosPerMicro};
-  ServerSpec& s = job.spec.cluster.servers;
-  s.count = servers;
-  s.nic = {kRate, kPicosPerMicro};
-  s.add_GBps = s.optimizer_GBps = s.memory_GBps = 0;
-  job.collective(Func::all_reduce, bytes / 4, DataType::float32, 0, 1);
-  return job;
-}
-
-double seconds_of(const SmallJob& job) { return job.run().iterations.at(0).seconds; }
 
 // BPS-3. All workers push in one order, so the n pushes of a partition of p bytes come to its
 // server together. The theorem has no such partitions. What they add to it:
@@ -67,12 +47,12 @@ TEST(BytePs, TakesTheTimeOfItsTheorem) {
     for (const auto& [n, servers] : kCases) {
       if (parts == 2000 && n > 16) continue;  // for the time that it takes
       const std::uint64_t bytes = static_cast<std::uint64_t>(parts * n) * kPartition;
-      const double unit = static_cast<double>(bytes) * 8 / kRate;  // M / B
+      const double unit = static_cast<double>(bytes) * 8 / kServerJobRate;  // M / B
       double alone = 0;
       for (const int k : servers) {
         SCOPED_TRACE(std::to_string(n) + " workers, " + std::to_string(k) +
                      " servers, M = " + std::to_string(parts) + " n p");
-        SmallJob job = job_of("byteps", n, k, bytes);
+        SmallJob job = server_job("byteps", n, k, bytes);
         job.spec.cluster.servers.placement = &placement_named("mixed");
         AtServers& options = job.spec.collectives.at_servers;
         options.bound = true;
@@ -90,87 +70,19 @@ TEST(BytePs, TakesTheTimeOfItsTheorem) {
     }
 }
 
-// PHB-3: k NICs of one box, each as fast as a worker's.
-TEST(Phub, TakesTheTimeOfItsBusiestNic) {
-  constexpr int kWorkers = 8;
-  constexpr std::uint64_t kBytes = 64 << 20;
-  for (const int k : {1, 2, 4, 8}) {
-    SmallJob job = job_of("phub", kWorkers, 1, kBytes);
-    job.spec.cluster.nics_per_node = 8;
-    job.spec.cluster.servers.nics = k;
-    const double least =
-        std::max(1.0, static_cast<double>(kWorkers) / k) * static_cast<double>(kBytes) * 8 / kRate;
-    EXPECT_NEAR(seconds_of(job), least, 0.02 * least) << k << " NICs";
-  }
-}
-
-// Racks of m nodes each, a box of k NICs in each. A NIC of a box receives the pushes of its rack
-// and its share of what boxes send each other, (m + 2 (r - 1) / r) S / k, and sends as much. Where
-// the workers' NICs are the slower ones, the exchange takes what these need. Where those of the
-// boxes are, sums of other racks wait behind pushes, of which a NIC of the model holds any number:
-// results are late, and at worst follow the pushes.
-TEST(PhubRacks, TakeTheTimeOfTheBusiestNicAndSendTheBytesOfTheRule) {
-  constexpr std::uint64_t kBytes = 64 << 20;
-  const double unit = static_cast<double>(kBytes) * 8 / kRate;
-  for (const auto& [racks, in_rack] : {std::pair(2, 4), std::pair(4, 2), std::pair(4, 4)})
-    for (const int k : {1, 2, 4, 8}) {
-      SCOPED_TRACE(std::to_string(racks) + " racks of " + std::to_string(in_rack) + " nodes, " +
-                   std::to_string(k) + " NICs");
-      SmallJob job = job_of("phub_racks", racks * in_rack, racks, kBytes);
-      job.spec.cluster.nics_per_node = 8;
-      job.spec.cluster.servers.nics = k;
-      const Result result = job.run();
-      const double across = 2.0 * (racks - 1) / racks;
-      const double took = result.iterations.at(0).seconds / unit;
-      EXPECT_GT(took, std::max(1.0, (in_rack + across) / k));
-      EXPECT_LT(took, 1.02 * std::max(1.0, (2 * in_rack + across) / k));
-      if (k >= 2 * in_rack) {
-        EXPECT_NEAR(took, 1, 0.02);
-      }
-      const int first = 8 * racks * in_rack;  // NIC of a box
-      double between_boxes = 0;
-      for (const PairTraffic& pair : result.pairs)
-        if (pair.source_nic.value() >= first && pair.target_nic.value() >= first)
-          between_boxes += pair.bytes;
-      EXPECT_EQ(between_boxes, racks * across * static_cast<double>(kBytes));
-    }
-}
-
-// With NICs for other racks alone nothing waits behind pushes: the time is that of the busiest NIC,
-// whichever it is.
-TEST(PhubRacks, TakeTheTimeOfTheBusiestNicWhereRacksHaveNicsOfTheirOwn) {
-  constexpr std::uint64_t kBytes = 64 << 20;
-  const double unit = static_cast<double>(kBytes) * 8 / kRate;
-  for (const auto& [racks, in_rack] : {std::pair(2, 4), std::pair(4, 2), std::pair(4, 4)})
-    for (const auto& [nodes_nics, rack_nics] :
-         {std::pair(1, 1), std::pair(2, 1), std::pair(4, 2)}) {
-      SCOPED_TRACE(std::to_string(racks) + " racks of " + std::to_string(in_rack) + " nodes, " +
-                   std::to_string(nodes_nics) + " NICs for them, " + std::to_string(rack_nics) +
-                   " for other racks");
-      SmallJob job = job_of("phub_racks", racks * in_rack, racks, kBytes);
-      job.spec.cluster.nics_per_node = 8;
-      job.spec.cluster.servers.nics = nodes_nics + rack_nics;
-      job.spec.collectives.at_servers.rack_nics = rack_nics;
-      const double least = std::max({1.0, static_cast<double>(in_rack) / nodes_nics,
-                                     2.0 * (racks - 1) / racks / static_cast<double>(rack_nics)}) *
-                           unit;
-      EXPECT_NEAR(seconds_of(job), least, 0.02 * least);
-    }
-}
-
 // One dedicated server is a worker's NIC for all: n M / B. It acknowledges a push, and lets a root
 // pull, only when all have pushed a part of a big array: pushes and results take turns.
 TEST(ParameterServer, TakesTheTimeOfItsOnlyServerTwice) {
   constexpr std::uint64_t kBytes = 32 << 20;
-  SmallJob job = job_of("parameter_server", 4, 1, kBytes);
-  const double once = 4 * static_cast<double>(kBytes) * 8 / kRate;
+  SmallJob job = server_job("parameter_server", 4, 1, kBytes);
+  const double once = 4 * static_cast<double>(kBytes) * 8 / kServerJobRate;
   EXPECT_NEAR(seconds_of(job), 2 * once, 0.02 * once);
 }
 
 TEST(KeyServers, ChargeSumsToCoresAndToTheMemoryThatTheyShare) {
   constexpr std::uint64_t kBytes = 32 << 20;
   const auto with = [&](int cores, double add, double memory) {
-    SmallJob job = job_of("byteps", 4, 1, kBytes);
+    SmallJob job = server_job("byteps", 4, 1, kBytes);
     job.spec.collectives.at_servers.partition_bytes = 256 << 10;
     ServerSpec& s = job.spec.cluster.servers;
     s.cores = cores, s.add_GBps = add, s.memory_GBps = memory;
@@ -291,7 +203,7 @@ TEST(BytePs, SendsAsMuchAsTheGradientsDecide) {
 TEST(BytePs, ChargesCompressionToRootsAndServers) {
   constexpr std::uint64_t kPieces = 32, kElements = 16'384;
   const auto with = [](Picoseconds compress, Picoseconds decompress, int cores) {
-    SmallJob job = job_of("byteps", 4, 1, kPieces * kElements * 4);
+    SmallJob job = server_job("byteps", 4, 1, kPieces * kElements * 4);
     job.spec.cluster.servers.cores = cores;
     AtServers& servers = job.spec.collectives.at_servers;
     servers.partition_bytes = kElements * 4;
@@ -305,7 +217,7 @@ TEST(BytePs, ChargesCompressionToRootsAndServers) {
   const double headers = 2 * 64 * kPieces;  // a push and a pull, or what answers them
   EXPECT_EQ(free.servers.at(0).rx_bytes, 4 * (payload + headers));
   EXPECT_EQ(free.servers.at(0).tx_bytes, 4 * (payload + headers));
-  SmallJob plain = job_of("byteps", 4, 1, kPieces * kElements * 4);
+  SmallJob plain = server_job("byteps", 4, 1, kPieces * kElements * 4);
   plain.spec.collectives.at_servers.partition_bytes = kElements * 4;
   const double share =
       (payload + headers) / (static_cast<double>(kPieces * kElements * 4) + headers);
@@ -323,7 +235,7 @@ TEST(BytePs, ChargesCompressionToRootsAndServers) {
 TEST(BytePs, TracesThePiecesOfATensorStageByStage) {
   SmallJob job = compressed_job(FabricKind::virtual_time);
   job.spec.collectives.at_servers.credit_bytes = 1;
-  job.spec.cluster.nic = job.spec.cluster.servers.nic = {kRate, kPicosPerMicro};
+  job.spec.cluster.nic = job.spec.cluster.servers.nic = {kServerJobRate, kPicosPerMicro};
   job.compute(1000).collective(Func::all_reduce, 40'000, DataType::float32, 0, 1);
   RunOptions options;
   options.trace_ranks = {WorldRank(2), WorldRank(3)};  // the second node: a root and its mate
@@ -360,7 +272,7 @@ TEST(BytePs, TracesThePiecesOfATensorStageByStage) {
 
 TEST(KeyServers, ReportWhatTheyHeardDidAndHold) {
   constexpr std::uint64_t kBytes = 1 << 20;
-  SmallJob job = job_of("byteps", 4, 2, kBytes);
+  SmallJob job = server_job("byteps", 4, 2, kBytes);
   job.spec.collectives.at_servers.partition_bytes = 64 << 10;
   job.spec.run.iterations = 3;
   job.spec.cluster.servers.add_GBps = 1;
@@ -504,7 +416,7 @@ TEST(BytePs, ASecondDeadServerEndsTheRun) {
 // the largest of the nodes' own sums.
 TEST(BytePs, AsynchronousServersLetNodesGoAhead) {
   const auto seconds = [](bool waits) {
-    SmallJob job = job_of("byteps", 4, 2, 0);
+    SmallJob job = server_job("byteps", 4, 2, 0);
     job.program().streams[0] = {};
     job.compute(1000 * kPicosPerMicro)
         .collective(Func::all_reduce, 10'000, DataType::float32, 0, 1);
@@ -518,93 +430,6 @@ TEST(BytePs, AsynchronousServersLetNodesGoAhead) {
     return all;
   };
   EXPECT_LT(seconds(false), 0.85 * seconds(true));
-}
-
-// PHB-2: ten iterations after two warm-up ones, after which weights begin anew.
-SmallJob training_job(FabricKind kind, const char* scheme = "phub") {
-  SmallJob job(4, 2, kind);
-  job.spec.collectives.algorithm(Func::all_reduce) = scheme;
-  job.spec.cluster.servers.count = 2;
-  job.spec.collectives.at_servers.chunk_bytes = 4096;
-  job.spec.run.verify = true;
-  job.spec.run.warmup = 2;
-  job.spec.run.iterations = 10;
-  job.collective(Func::all_reduce, 20'001, DataType::float32, 0, 1)
-      .collective(Func::all_reduce, 5'000, DataType::bfloat16, 0, 2)
-      .collective(Func::all_reduce, 3'000, DataType::float16, 0, 3)
-      .collective(Func::all_reduce, 700, DataType::int32, 0, 4)
-      .collective(Func::all_reduce, 1001);
-  return job;
-}
-
-TEST(Phub, AnswersWithTheWeightsOfNesterovsSteps) {
-  for (const FabricKind kind : {FabricKind::virtual_time, FabricKind::memory})
-    for (const bool racks : {false, true}) {
-      SmallJob job = training_job(kind, racks ? "phub_racks" : "phub");
-      if (racks) job.spec.tensors = Sparsity{0.1, 64};
-      const Result result = job.run();
-      EXPECT_EQ(result.interrupted, "");
-      EXPECT_EQ(result.verify->wrong_elements, 0U);
-      EXPECT_EQ(result.verify->checked_elements, 10U * 8 * (20'001 + 5'000 + 3'000 + 700 + 1'001));
-    }
-  for (const char* scheme : {"phub", "phub_racks"})
-    testing::expect_alike_with_shards(training_job(FabricKind::virtual_time, scheme), {2, 4});
-}
-
-// A rank that receives sums, or weights that missed a step, has wrong elements.
-TEST(Phub, WeightsThatAreSumsOrLateAreWrong) {
-  constexpr std::uint64_t kCount = 3000;
-  const Collective c{Func::all_reduce, 2, kCount, 4, 0};
-  TensorResult weights;
-  weights.reference = std::make_unique<NesterovReference>(Nesterov{});
-  std::vector<float> right(kCount), sums(kCount);
-  const auto wrong = [&](std::uint64_t salt, const std::vector<float>& result) {
-    RankCall call{c, DataType::float32, 0, salt, false};
-    call.expected = &weights;
-    return check_work(call, {0, kCount}, reinterpret_cast<const std::byte*>(result.data())).wrong;
-  };
-  std::vector<float> moments(kCount), late;
-  for (std::uint64_t salt = 1; salt <= 10; ++salt) {
-    for_each_tile(0, kCount, [&](std::uint64_t index, std::uint64_t n) {
-      ValueTile tile;
-      sum_values(salt, index, n, tile.data());
-      std::copy_n(tile.begin(), n, sums.begin() + static_cast<std::ptrdiff_t>(index));
-    });
-    late = right;
-    take_step({}, right, moments, sums);
-    EXPECT_EQ(wrong(salt, right), 0U);
-    EXPECT_GT(wrong(salt, sums), kCount * 9 / 10);
-    EXPECT_GT(wrong(salt, late), kCount * 9 / 10);
-    right[7] += 1;
-    EXPECT_EQ(wrong(salt, right), 1U);
-    right[7] -= 1;
-  }
-}
-
-TEST(Phub, RefusesWhatIsNoGradient) {
-  SmallJob job = training_job(FabricKind::virtual_time);
-  job.spec.training = TrainingSpec{};
-  try {
-    job.run();
-    FAIL() << "trained";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("training.task: servers of schemes/phub step weights"),
-              std::string::npos)
-        << error.what();
-  }
-}
-
-TEST(Phub, HoldsWeightsAndMomentumOfNamedTensorsOnly) {
-  for (const std::uint32_t tensor : {0U, 1U}) {
-    SmallJob job = job_of("phub", 4, 1, 0);
-    job.program().streams[0] = {};
-    job.collective(Func::all_reduce, 1 << 18, DataType::float32, 0, tensor);
-    job.spec.cluster.servers.optimizer_GBps = 1;
-    const Result result = job.run();
-    ASSERT_EQ(result.servers.size(), 1U);
-    EXPECT_EQ(result.servers[0].memory_bytes, (2 * 4 + (tensor > 0 ? 2 : 0)) * (1ULL << 20));
-    EXPECT_EQ(result.servers[0].busy > 0, tensor > 0);
-  }
 }
 
 }  // namespace

@@ -52,6 +52,36 @@ TEST(SwitchMlInTheNetwork, LossesChangeNoSum) {
   EXPECT_GT(result.packets->lost_on_purpose, 100u);
 }
 
+TEST(SwitchMlInTheNetwork, ATimeOutBelowARoundTripOfItsWindowIsNamed) {
+  const auto with = [](double micros) {
+    SmallJob job = switch_job(FabricKind::virtual_time, 4);
+    job.spec.run.iterations = 1;
+    job.spec.collectives.in_switch.timeout_ps = static_cast<Picoseconds>(micros * kPicosPerMicro);
+    return job.collective(Func::all_reduce, 1 << 20, DataType::float32);
+  };
+  const auto planned = [](const SmallJob& job) {
+    return static_cast<double>(plan_traffic(job.spec, job.workload).wire_messages);
+  };
+  const auto about_time_outs = [](const Result& result) {
+    std::string text;
+    for (const std::string& note : result.notes)
+      if (note.starts_with("switch.timeout_us: ")) text += note;
+    return text;
+  };
+  const SmallJob hasty = with(100);
+  const Result again = hasty.run();
+  EXPECT_GT(again.messages_per_iteration, 2 * planned(hasty));
+  const std::string note = about_time_outs(again), last = "use at least ";
+  ASSERT_NE(note.find(last), std::string::npos) << note;
+  const double least = std::stod(note.substr(note.find(last) + last.size()));
+  // 512 packets of 256 elements and a header, one in nine short; and the latency to the switch.
+  EXPECT_NEAR(least, 4.0 / 3 * (512 * 1034 * 8 / kRate * 1e6 + 4), 10) << note;
+  const SmallJob patient = with(least);
+  const Result once = patient.run();
+  EXPECT_EQ(once.messages_per_iteration, planned(patient));
+  EXPECT_EQ(about_time_outs(once), "");
+}
+
 TEST(SwitchMlInTheNetwork, LossesAreNotDeterministic) {
   SmallJob job = switch_job(FabricKind::virtual_time, 4);
   job.collective(Func::all_reduce, 20'000, DataType::float32);

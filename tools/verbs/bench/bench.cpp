@@ -96,10 +96,12 @@ void add_measuring_flags(CLI::App& app, BenchFlags& f) {
                "3: a barrier between iterations, which is not counted; 0, 2: none (the default)")
             ->type_name("{0,2,3}"));
   group(app.add_option("-I,--per_iter_timing", f.per_iteration,
-                       "1: least, greatest, 99th percentile and variation of the iterations, too"));
+                       "1: least, greatest, 99th percentile and variation of the iterations, too")
+            ->check(between(0, 1)));
   group(app.add_option("-K,--per_iter_skip", f.skipped, "leading iterations that -I leaves out")
             ->check(between(0, 1'000'000)));
-  group(app.add_option("-S,--report_timestamps", f.timestamps, "1: the time of day in every row"));
+  group(app.add_option("-S,--report_timestamps", f.timestamps, "1: the time of day in every row")
+            ->check(between(0, 1)));
   group(app.add_option("-T,--timeout", f.timeout_s,
                        "a size may take so many seconds, or the run fails; 0: as long as it takes")
             ->check(between(0, 1'000'000)));

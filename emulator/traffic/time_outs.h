@@ -1,0 +1,20 @@
+// Whether the packets of schemes wait long enough for their answers: a time-out below the round
+// trip of those in flight sends packets again that are not lost.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/traffic/cluster.h"
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+// A note for each time-out that is shorter than the round trip, on an idle network, of the packets
+// that the largest call has in flight.
+std::vector<std::string> short_time_outs(const JobSpec& spec, const Workload& workload,
+                                         const Cluster& cluster);
+
+}  // namespace ghostrank
