@@ -94,6 +94,16 @@ TEST_F(ReplayOfTraces, RanksWithoutATracePlayAsOneThatSharesACommunicator) {
 }
 
 // Two stages of four ranks, of each the first. Rank 7 shares no communicator with either.
+// The stage of rank 1 would be played as that of rank 0, and their messages match all the same.
+TEST_F(ReplayOfTraces, StagesWithoutATraceAreNamed) {
+  const Replay replay = play({chakra({send(1, 0, 1, 0, {}), receive(2, 1, 0, 0, {1})})}, 2);
+  EXPECT_EQ(replay.notes,
+            (std::vector<std::string>{
+                "ranks 1 have no trace of their own and play as rank 0",
+                "ranks 1 exchange messages with ranks that have a trace and have none: if they are "
+                "another stage of a pipeline, whose work is another, give a trace of each stage"}));
+}
+
 TEST_F(ReplayOfTraces, CommunicatorsThatTheFileNamesAreTakenFromIt) {
   const std::string groups = folder.write("groups.json", R"({
       "mp.0": [0, 1, 4, 5], "mp.1": [2, 3, 6, 7], "dp.0": [0, 2], "dp.1": [1, 3], "dp.2": [4, 6],
