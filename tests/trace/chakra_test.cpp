@@ -59,6 +59,26 @@ TEST_F(Chakra, SizesAreThoseOfAstraSim) {
             "all_to_all world uint8 100 n3\nbarrier world uint8 0 n4\n");
 }
 
+// Types as PyTorch's converter writes them. What is none, or does not divide the size, is bytes.
+TEST_F(Chakra, ElementsHaveTheWidthOfTheFirstTensor) {
+  std::vector<ChakraText> calls;
+  for (const char* types :
+       {"['Tensor(float)']", "['Tensor(long int)']", R"(["GenericList[Tensor(c10::Half)]","Int"])",
+        "['Tensor(unsigned char)']", "['Tensor(quaternion)']", "['Int']", "['Tensor("}) {
+    calls.push_back(all_reduce(calls.size(), 400, {}));
+    calls.back().types = types;
+  }
+  calls.push_back(all_reduce(calls.size(), 401, {}));
+  calls.back().types = "['Tensor(float)']";
+  folder.write("t.0.et", chakra(calls));
+  EXPECT_EQ(test::program_of(test::played({folder.path("t.0.et")}, 2).workload, 0),
+            "compute:\n"
+            "world:\nallreduce world float32 100 n0\nallreduce world int64 50 n1\n"
+            "allreduce world bfloat16 200 n2\nallreduce world uint8 400 n3\n"
+            "allreduce world uint8 400 n4\nallreduce world uint8 400 n5\n"
+            "allreduce world uint8 400 n6\nallreduce world uint8 401 n7\n");
+}
+
 TEST_F(Chakra, CollectivesOfTheHostGiveTheirTimeOnly) {
   ChakraText host = all_reduce(1, 400, {});
   host.host = true;

@@ -34,6 +34,16 @@ Totals totals(const Workload& workload) {
   return out;
 }
 
+// Elements of calls and messages that all ranks make, by bytes of an element.
+std::map<std::size_t, std::uint64_t> widths(const Workload& workload) {
+  std::map<std::size_t, std::uint64_t> out;
+  for (const std::uint16_t role : workload.role_of)
+    for (const OpList& stream : workload.roles[role].iterations.back().streams)
+      for (const Op& op : stream)
+        if (communicates(op)) out[bytes_of(op.dtype)] += op.count;
+  return out;
+}
+
 double compute_seconds(const Workload& workload, WorldRank rank) {
   const std::uint16_t role = workload.role_of[rank];
   Picoseconds sum = 0;
@@ -76,6 +86,7 @@ TEST_P(Export, GivesChakraThatReadsAsTheSameCalls) {
   check_workload(read);
   EXPECT_EQ(read.ranks, planned.ranks);
   EXPECT_EQ(totals(read), totals(planned));
+  EXPECT_EQ(widths(read), widths(planned));
   for (const WorldRank rank : each<WorldRank>(planned.ranks))
     EXPECT_NEAR(compute_seconds(read, rank), compute_seconds(planned, rank), 1e-3);
 }

@@ -14,6 +14,7 @@
 #include "profiles/trace/order.h"
 #include "profiles/trace/readers/chakra_file.h"
 #include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/torch_names.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {
@@ -31,6 +32,16 @@ constexpr CommType kCommTypes[] = {{Func::all_reduce, false},     {Func::reduce,
                                    {Func::reduce_scatter, false}, {Func::barrier, false}};
 
 constexpr std::int64_t kBarrier = 9;
+
+// Bytes of an element of the first tensor that types of inputs name, as in ['Tensor(float)'] or
+// ['GenericList[Tensor(c10::Half)]']; 0: they name none that is known.
+std::uint32_t first_element_bytes(std::string_view types) {
+  constexpr std::string_view kTensor = "Tensor(";
+  const std::size_t at = types.find(kTensor);
+  if (at == types.npos) return 0;
+  const std::string_view rest = types.substr(at + kTensor.size());
+  return torch_bytes(rest.substr(0, rest.find(')'))).value_or(0);
+}
 
 // PREFIX.RANK.et; also .et.gz.
 std::optional<int> rank_in_name(const std::string& path) {
@@ -231,6 +242,8 @@ class Importer {
     event.tag = node.tag;
     event.duration = micros(node, node.duration_us);
     if (event.stated > kMostTraceBytes) fail(node, "comm_size is more than 2^44 bytes");
+    const std::uint32_t width = first_element_bytes(node.input_types);
+    if (width > 0 && event.stated % width == 0) event.dtype = played_as(width);
     if (node.type != ChakraNode::coll) return transfer(node, event);
     collective(node, event);
   }
