@@ -177,12 +177,23 @@ class Importer {
     return true;
   }
 
-  std::uint32_t group_of(const ChakraNode& node) {
+  static std::string group_name(const ChakraNode& node) {
+    return node.pg_name.data() ? std::string(node.pg_name) : std::to_string(node.values[4]);
+  }
+
+  // kNoIndex: the node names none, or none that the files define.
+  std::uint32_t known_group(const ChakraNode& node) const {
     if (!(node.has & ChakraNode::group)) return kNoIndex;
-    const std::string name =
-        node.pg_name.data() ? std::string(node.pg_name) : std::to_string(node.values[4]);
+    const std::string name = group_name(node);
     for (std::size_t i = 0; i < trace_.groups.size(); ++i)
       if (trace_.groups[i].name == name) return static_cast<std::uint32_t>(i);
+    return kNoIndex;
+  }
+
+  std::uint32_t group_of(const ChakraNode& node) const {
+    const std::uint32_t known = known_group(node);
+    if (known != kNoIndex || !(node.has & ChakraNode::group)) return known;
+    const std::string name = group_name(node);
     if (name.empty() || name == "0") return kNoIndex;
     fail(node, "communicator " + quote(name) +
                    " is defined nowhere; give the file with the communicators, too "
@@ -286,6 +297,7 @@ class Importer {
                      ", whose file this is; name files PREFIX.RANK.et");
     if (other == rank_->rank.index()) fail(node, "a message of a rank to itself");
     event.peer = other;
+    event.group = known_group(node);
   }
 
   void collective(const ChakraNode& node, TraceEvent& event) {
