@@ -245,5 +245,27 @@ TEST_F(ReplayOfTraces, OneTraceStandsForAsManyRanksAsTheClusterHas) {
             "trace: ranks 1-31 have no trace of their own and play as rank 0");
 }
 
+// As sends and receives of NCCL they would wait for room in its FIFOs.
+TEST(ReplayOfMessages, ThoseOfGoalAreNoCallsOfALibrary) {
+  const Folder folder;
+  const std::string goal = folder.write(
+      "two.goal",
+      "num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 0\n}\nrank 1 {\nl1: recv 8b from 0 tag 0\n}\n");
+  const auto algorithm = [&](const std::string& collectives) {
+    const JobSpec spec = test::load_text(
+                             "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n"
+                             "collectives: {library: " +
+                             collectives + "}\ntrace: " + goal)
+                             .spec;
+    const bool noted = std::any_of(spec.notes.begin(), spec.notes.end(), [](const auto& note) {
+      return note.starts_with("trace: messages are played as they are");
+    });
+    return spec.collectives.algorithm(Func::send_recv) + (noted ? ", noted" : "");
+  };
+  EXPECT_EQ(algorithm("nccl-2.28"), "generic/direct, noted");
+  EXPECT_EQ(algorithm("nccl-2.28, send_recv: p2p"), "p2p");
+  EXPECT_EQ(algorithm("generic"), "auto");
+}
+
 }  // namespace
 }  // namespace ghostrank
