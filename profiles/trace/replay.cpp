@@ -381,6 +381,26 @@ class Replaying {
     for (const auto& [donor, ranks] : filled)
       out_.notes.push_back("ranks " + runs_of(ranks) +
                            " have no trace of their own and play as rank " + to_string(donor));
+    note_filled_peers(filled);
+  }
+
+  // A rank that exchanges messages with one that has a trace may be of another stage of a pipeline,
+  // which does other work.
+  void note_filled_peers(const std::map<WorldRank, std::vector<WorldRank>>& filled) {
+    std::set<WorldRank> missing;
+    for (const auto& [donor, ranks] : filled) missing.insert(ranks.begin(), ranks.end());
+    std::set<WorldRank> peers;
+    for (const TraceRank& one : trace_.given)
+      for (const TraceEvent& event : one.events)
+        if ((event.kind == Kind::send || event.kind == Kind::recv) &&
+            missing.contains(WorldRank(event.peer)))
+          peers.insert(WorldRank(event.peer));
+    if (peers.empty()) return;
+    const std::vector<WorldRank> sorted(peers.begin(), peers.end());
+    out_.notes.push_back("ranks " + runs_of(sorted) +
+                         " exchange messages with ranks that have a trace and have none: if they "
+                         "are another stage of a pipeline, whose work is another, give a trace of "
+                         "each stage");
   }
 
   void take_notes() {

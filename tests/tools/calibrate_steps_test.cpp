@@ -97,6 +97,21 @@ std::string job_of(const std::string& parallel) {
   return job.substr(0, job.find("parallel:")) + "parallel: " + parallel + "\n";
 }
 
+// bf16 and fp16 have one peak on this device.
+TEST(CalibrateSteps, HoldsForTypesOfThePeakOfItsRuns) {
+  const test::Folder folder;
+  const std::string job = job_of("{framework: megatron, attention: unfused}");
+  std::string half = job;
+  half.replace(half.find("bf16"), 4, "fp16");
+  folder.write("job.yaml", job);
+  folder.write("half.yaml", half);
+  const auto steps = steps_on(folder, {"device.kernels.matmul=0.5"}, {}, kBatches);
+  std::string csv = csv_of(kBatches, steps);
+  csv.replace(csv.rfind("job.yaml"), 3, "half");
+  auto runs = read(folder, csv);
+  EXPECT_EQ(fit_device(runs, false).device.calibrated_type, OperandType::bf16);
+}
+
 // Their first step is unlike the others: DDP has its final buckets only behind it.
 TEST(CalibrateSteps, FitsToStepsThatGoOn) {
   for (const char* framework : {"ddp", "zero1"}) {

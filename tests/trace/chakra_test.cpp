@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/trace/readers/chakra_file.h"
+#include "profiles/workload/workload_check.h"
 #include "tests/trace/traces.h"
 #include "tests/world_ranks.h"
 
@@ -57,6 +58,50 @@ TEST_F(Chakra, SizesAreThoseOfAstraSim) {
             "compute:\n"
             "world:\nall_gather world uint8 400 n1\nreduce_scatter world uint8 100 n2\n"
             "all_to_all world uint8 100 n3\nbarrier world uint8 0 n4\n");
+}
+
+// Types as PyTorch's converter writes them. What is none, or does not divide the size, is bytes.
+TEST_F(Chakra, ElementsHaveTheWidthOfTheFirstTensor) {
+  std::vector<ChakraText> calls;
+  for (const char* types :
+       {"['Tensor(float)']", "['Tensor(long int)']", R"(["GenericList[Tensor(c10::Half)]","Int"])",
+        "['Tensor(unsigned char)']", "['Tensor(quaternion)']", "['Int']", "['Tensor("}) {
+    calls.push_back(all_reduce(calls.size(), 400, {}));
+    calls.back().types = types;
+  }
+  calls.push_back(all_reduce(calls.size(), 401, {}));
+  calls.back().types = "['Tensor(float)']";
+  folder.write("t.0.et", chakra(calls));
+  EXPECT_EQ(test::program_of(test::played({folder.path("t.0.et")}, 2).workload, 0),
+            "compute:\n"
+            "world:\nallreduce world float32 100 n0\nallreduce world int64 50 n1\n"
+            "allreduce world bfloat16 200 n2\nallreduce world uint8 400 n3\n"
+            "allreduce world uint8 400 n4\nallreduce world uint8 400 n5\n"
+            "allreduce world uint8 400 n6\nallreduce world uint8 401 n7\n");
+}
+
+// Rank 1 takes the messages of two communicators in the other order.
+TEST_F(Chakra, MessagesOfCommunicatorsAreMatchedByThem) {
+  const auto message = [](bool sends, std::uint64_t id, std::uint64_t bytes, const char* group) {
+    ChakraText out = sends ? send(id, 0, 1, 0, {}) : receive(id, 0, 1, 0, {});
+    out.attributes[2].second = bytes;
+    out.group = group;
+    return out;
+  };
+  for (const bool named : {true, false}) {
+    std::vector<std::string> files;
+    if (named) files.push_back(folder.write("groups.json", R"({"a": [0, 1], "b": [0, 1]})"));
+    for (const bool sends : {true, false}) {
+      const bool swapped = !sends && named;
+      files.push_back(
+          folder.write(sends ? "t.0.et" : "t.1.et",
+                       chakra({message(sends, 1, swapped ? 40 : 64, swapped ? "b" : "a"),
+                               message(sends, 2, swapped ? 64 : 40, swapped ? "a" : "b")})));
+    }
+    const Trace trace = import_trace(files, "", 0);
+    EXPECT_EQ(trace.given[0].events[1].group == kNoIndex, !named) << "else by tag alone";
+    check_workload(replay(trace, {2, {}}).workload);
+  }
 }
 
 TEST_F(Chakra, CollectivesOfTheHostGiveTheirTimeOnly) {

@@ -34,6 +34,16 @@ Totals totals(const Workload& workload) {
   return out;
 }
 
+// Elements of calls and messages that all ranks make, by bytes of an element.
+std::map<std::size_t, std::uint64_t> widths(const Workload& workload) {
+  std::map<std::size_t, std::uint64_t> out;
+  for (const std::uint16_t role : workload.role_of)
+    for (const OpList& stream : workload.roles[role].iterations.back().streams)
+      for (const Op& op : stream)
+        if (communicates(op)) out[bytes_of(op.dtype)] += op.count;
+  return out;
+}
+
 double compute_seconds(const Workload& workload, WorldRank rank) {
   const std::uint16_t role = workload.role_of[rank];
   Picoseconds sum = 0;
@@ -52,6 +62,16 @@ Workload plan_of(const std::string& parallel) {
 }
 constexpr auto kLast = static_cast<std::size_t>(-1);
 
+// The PARAM traces of all ranks.
+std::vector<std::string> written_as_param(const Workload& workload, const test::Folder& folder) {
+  const IssueOrders orders(workload, kLast);
+  std::vector<std::string> files;
+  for (const WorldRank rank : each<WorldRank>(workload.ranks))
+    files.push_back(
+        folder.write("rank" + to_string(rank) + ".json", param_trace(workload, orders, rank)));
+  return files;
+}
+
 class Export : public testing::TestWithParam<const char*> {};
 
 TEST_P(Export, GivesChakraThatReadsAsTheSameCalls) {
@@ -66,6 +86,7 @@ TEST_P(Export, GivesChakraThatReadsAsTheSameCalls) {
   check_workload(read);
   EXPECT_EQ(read.ranks, planned.ranks);
   EXPECT_EQ(totals(read), totals(planned));
+  EXPECT_EQ(widths(read), widths(planned));
   for (const WorldRank rank : each<WorldRank>(planned.ranks))
     EXPECT_NEAR(compute_seconds(read, rank), compute_seconds(planned, rank), 1e-3);
 }
@@ -73,11 +94,7 @@ TEST_P(Export, GivesChakraThatReadsAsTheSameCalls) {
 TEST_P(Export, GivesParamTracesThatReadAsTheSameCalls) {
   const test::Folder folder;
   const Workload planned = plan_of(GetParam());
-  std::vector<std::string> files;
-  for (const WorldRank rank : each<WorldRank>(planned.ranks))
-    files.push_back(
-        folder.write("rank" + to_string(rank) + ".json", param_trace(planned, rank, kLast)));
-  const Workload read = test::played(files).workload;
+  const Workload read = test::played(written_as_param(planned, folder)).workload;
   check_workload(read);
   EXPECT_EQ(read.ranks, planned.ranks);
   EXPECT_EQ(totals(read), totals(planned));
@@ -213,7 +230,7 @@ TEST(ParamTraces, StartCallsWithoutWaitingAndSayWhenComputationsLetThemStart) {
   workload.groups = {{0, {WorldRank(1), WorldRank(0)}}};
   workload.counts = {
       std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{1, 2, 3, 4})};
-  EXPECT_EQ(param_trace(workload, WorldRank(0), kLast),
+  EXPECT_EQ(param_trace(workload, IssueOrders(workload, kLast), WorldRank(0)),
             R"([
 {"comms":"init","req":0,"pg_id":0,"pg_desc":"ep","global_ranks":[1,0],"world_size":2},
 {"comms":"broadcast","req":2,"pg_id":0,"world_size":2,"startTime_ns":30000,"markers":["weights"],"dtype":"int","in_msg_size":5,"out_msg_size":5,"root":0},
@@ -224,16 +241,63 @@ TEST(ParamTraces, StartCallsWithoutWaitingAndSayWhenComputationsLetThemStart) {
 )");
 }
 
+// Two streams, each with a call and a computation that waits for it. By itself each rank would list
+// the call first that its own computations hold up less, and wait for it before the other one.
+//   rank 0   C A D | B E        rank 1   A D | C B E
+TEST(ParamTraces, AgreeOnOneOrderOfAllRanks) {
+  Workload workload;
+  workload.ranks = 2;
+  for (const int late : {0, 1}) {
+    ProgramBuilder b({"one", "other"});
+    b.compute(late, "C", 10 * kPicosPerMicro);
+    for (const int s : {0, 1}) {
+      b.collective(s, s == 0 ? "A" : "B", Func::all_reduce, static_cast<std::uint16_t>(s),
+                   DataType::float32, 10);
+      b.compute(s, "after", 5 * kPicosPerMicro);
+    }
+    workload.roles.push_back({"rank " + std::to_string(late), {b.take()}});
+  }
+  workload.role_of = {0, 1};
+  workload.group_names = {"a", "b"};
+  workload.groups = {{0, {WorldRank(0), WorldRank(1)}}, {1, {WorldRank(0), WorldRank(1)}}};
+  check_workload(workload);
+  const test::Folder folder;
+  const Workload read = test::played(written_as_param(workload, folder)).workload;
+  check_workload(read);
+  EXPECT_EQ(totals(read), totals(workload));
+}
+
+// A launch that receives before it sends, at both ends.
+TEST(ParamTraces, StartTheCallsOfALaunchTogether) {
+  Workload workload;
+  workload.ranks = 2;
+  ProgramBuilder b({"compute"});
+  b.begin_launch();
+  b.recv(0, b.label("in"), 0, 1, DataType::float32, 10);
+  b.send(0, b.label("out"), 0, 1, DataType::float32, 10);
+  b.end_launch(workload.launches);
+  workload.roles = {{"all", {b.take()}}};
+  workload.role_of.assign(2, 0);
+  workload.group_names = {"ring"};
+  workload.groups = {{0, {WorldRank(0), WorldRank(1)}}};
+  check_workload(workload);
+  const test::Folder folder;
+  const Workload read = test::played(written_as_param(workload, folder)).workload;
+  check_workload(read);
+  EXPECT_EQ(totals(read), totals(workload));
+}
+
 TEST(ExportRefusals, NameWhatAFormatLacks) {
   Workload uneven = plan_of("framework: ddp");
   Op op;
   op.kind = Op::Kind::collective;
   op.func = Func::all_gather_v;
   uneven.roles[0].iterations.back().streams[1].push_back(op);
-  for (auto* const write : {chakra_trace, param_trace})
-    EXPECT_NE(
-        test::error_of([&] { write(uneven, WorldRank(0), kLast); }).find("calls of uneven sizes"),
-        std::string::npos);
+  const IssueOrders orders(uneven, kLast);
+  for (const std::string& error :
+       {test::error_of([&] { chakra_trace(uneven, WorldRank(0), kLast); }),
+        test::error_of([&] { param_trace(uneven, orders, WorldRank(0)); })})
+    EXPECT_NE(error.find("calls of uneven sizes"), std::string::npos) << error;
 }
 
 }  // namespace

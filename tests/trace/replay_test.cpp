@@ -96,6 +96,16 @@ TEST_F(ReplayOfTraces, RanksWithoutATracePlayAsOneThatSharesACommunicator) {
 }
 
 // Two stages of four ranks, of each the first. Rank 7 shares no communicator with either.
+// The stage of rank 1 would be played as that of rank 0, and their messages match all the same.
+TEST_F(ReplayOfTraces, StagesWithoutATraceAreNamed) {
+  const Replay replay = play({chakra({send(1, 0, 1, 0, {}), receive(2, 1, 0, 0, {1})})}, 2);
+  EXPECT_EQ(replay.notes,
+            (std::vector<std::string>{
+                "ranks 1 have no trace of their own and play as rank 0",
+                "ranks 1 exchange messages with ranks that have a trace and have none: if they are "
+                "another stage of a pipeline, whose work is another, give a trace of each stage"}));
+}
+
 TEST_F(ReplayOfTraces, CommunicatorsThatTheFileNamesAreTakenFromIt) {
   const std::string groups = folder.write("groups.json", R"({
       "mp.0": [0, 1, 4, 5], "mp.1": [2, 3, 6, 7], "dp.0": [0, 2], "dp.1": [1, 3], "dp.2": [4, 6],
@@ -257,6 +267,28 @@ TEST_F(ReplayOfTraces, OneTraceStandsForAsManyRanksAsTheClusterHas) {
   EXPECT_EQ(plan_workload(job.spec).groups.front().members.size(), 32U);
   EXPECT_EQ(job.spec.notes.back(),
             "trace: ranks 1-31 have no trace of their own and play as rank 0");
+}
+
+// As sends and receives of NCCL they would wait for room in its FIFOs.
+TEST(ReplayOfMessages, ThoseOfGoalAreNoCallsOfALibrary) {
+  const Folder folder;
+  const std::string goal = folder.write(
+      "two.goal",
+      "num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 0\n}\nrank 1 {\nl1: recv 8b from 0 tag 0\n}\n");
+  const auto algorithm = [&](const std::string& collectives) {
+    const JobSpec spec = test::load_text(
+                             "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n"
+                             "collectives: {library: " +
+                             collectives + "}\ntrace: " + goal)
+                             .spec;
+    const bool noted = std::any_of(spec.notes.begin(), spec.notes.end(), [](const auto& note) {
+      return note.starts_with("trace: messages are played as they are");
+    });
+    return spec.collectives.algorithm(Func::send_recv) + (noted ? ", noted" : "");
+  };
+  EXPECT_EQ(algorithm("nccl-2.28"), "generic/direct, noted");
+  EXPECT_EQ(algorithm("nccl-2.28, send_recv: p2p"), "p2p");
+  EXPECT_EQ(algorithm("generic"), "auto");
 }
 
 }  // namespace

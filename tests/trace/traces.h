@@ -37,6 +37,7 @@ struct ChakraText {
   std::string group{};
   bool host = false;
   std::vector<std::uint64_t> control{};
+  std::string types{};  // of its inputs
 
   std::string text() const {
     std::string out = field(1, id) + field(2, "n" + std::to_string(id)) +
@@ -46,6 +47,7 @@ struct ChakraText {
     if (!deps.empty()) out += field(5, packed);
     for (const std::uint64_t one : control) out += field(4, one);
     if (micros > 0) out += field(7, micros);
+    if (!types.empty()) out += field(8, field(3, types));
     for (const auto& [name, value] : attributes) out += field(10, field(1, name) + field(9, value));
     if (!group.empty()) out += field(10, field(1, std::string("pg_name")) + field(29, group));
     out += field(10, field(1, std::string("is_cpu_op")) + field(27, host ? 1 : 0));

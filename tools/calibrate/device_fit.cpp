@@ -166,14 +166,17 @@ void check_enough(const std::vector<MeasuredRun>& runs) {
               std::to_string(kFewestRuns) + " at least, better twenty");
 }
 
-// Empty if runs differ.
+// The type of the runs' products, or one of the same peak, for which a calibration holds alike;
+// empty if they differ.
 std::optional<OperandType> operand_type_of(const std::vector<MeasuredRun>& runs) {
   const auto of = [](const MeasuredRun& run) {
     return operand_type(run.job.spec.device, run.job.spec.precision.parameters);
   };
+  const DeviceProfile& device = runs.front().job.spec.device;
   const OperandType type = of(runs.front());
-  const bool same = std::all_of(runs.begin(), runs.end(),
-                                [&](const MeasuredRun& run) { return of(run) == type; });
+  const bool same = std::all_of(runs.begin(), runs.end(), [&](const MeasuredRun& run) {
+    return peak_tflops(device, of(run)) == peak_tflops(device, type);
+  });
   return same ? std::optional(type) : std::nullopt;
 }
 

@@ -132,6 +132,20 @@ std::function<Picoseconds(double, double)> cost_on_device(const JobSpec& spec, b
   };
 }
 
+namespace {
+
+// GOAL has the messages that libraries send, not calls of libraries.
+void play_messages_as_they_are(JobSpec& spec) {
+  std::string& algorithm = spec.collectives.algorithm(Func::send_recv);
+  if (spec.collectives.library == "generic" || algorithm != "auto") return;
+  algorithm = "generic/direct";
+  spec.notes.push_back("trace: messages are played as they are, not as sends and receives of " +
+                       spec.collectives.library +
+                       ", because GOAL has those of the wire; collectives.send_recv names others");
+}
+
+}  // namespace
+
 void replay_in_job(const JobTrace& job, bool has_device, JobSpec& spec) {
   const int cluster = spec.cluster.rank_nodes() * spec.cluster.gpus_per_node;
   const int named = job.ranks > 0            ? job.ranks
@@ -141,6 +155,7 @@ void replay_in_job(const JobTrace& job, bool has_device, JobSpec& spec) {
     fail(job.mark, "the trace has " + std::to_string(named) + " ranks but the cluster " +
                        std::to_string(cluster) +
                        " GPUs; they must be as many (cluster.nodes, cluster.gpus_per_node)");
+  if (job.trace.format == "goal") play_messages_as_they_are(spec);
   bool by_flops = false;
   auto cost = cost_on_device(spec, has_device);
   if (has_device)

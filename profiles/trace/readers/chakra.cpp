@@ -14,6 +14,7 @@
 #include "profiles/trace/order.h"
 #include "profiles/trace/readers/chakra_file.h"
 #include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/torch_names.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {
@@ -31,6 +32,16 @@ constexpr CommType kCommTypes[] = {{Func::all_reduce, false},     {Func::reduce,
                                    {Func::reduce_scatter, false}, {Func::barrier, false}};
 
 constexpr std::int64_t kBarrierType = 9;
+
+// Bytes of an element of the first tensor that types of inputs name, as in ['Tensor(float)'] or
+// ['GenericList[Tensor(c10::Half)]']; 0: they name none that is known.
+std::uint32_t first_element_bytes(std::string_view types) {
+  constexpr std::string_view kTensor = "Tensor(";
+  const std::size_t at = types.find(kTensor);
+  if (at == types.npos) return 0;
+  const std::string_view rest = types.substr(at + kTensor.size());
+  return torch_bytes(rest.substr(0, rest.find(')'))).value_or(0);
+}
 
 // PREFIX.RANK.et; also .et.gz.
 std::optional<int> rank_in_extension(const std::string& path) {
@@ -166,12 +177,23 @@ class ChakraImporter {
     return true;
   }
 
-  std::uint32_t group_of(const ChakraNode& node) {
+  static std::string group_name(const ChakraNode& node) {
+    return node.pg_name.data() ? std::string(node.pg_name) : std::to_string(node.values[4]);
+  }
+
+  // kNoIndex: the node names none, or none that the files define.
+  std::uint32_t known_group(const ChakraNode& node) const {
     if (!(node.has & ChakraNode::group)) return kNoIndex;
-    const std::string name =
-        node.pg_name.data() ? std::string(node.pg_name) : std::to_string(node.values[4]);
+    const std::string name = group_name(node);
     for (std::size_t i = 0; i < trace_.groups.size(); ++i)
       if (trace_.groups[i].name == name) return static_cast<std::uint32_t>(i);
+    return kNoIndex;
+  }
+
+  std::uint32_t group_of(const ChakraNode& node) const {
+    const std::uint32_t known = known_group(node);
+    if (known != kNoIndex || !(node.has & ChakraNode::group)) return known;
+    const std::string name = group_name(node);
     if (name.empty() || name == "0") return kNoIndex;
     fail(node, "communicator " + quote(name) +
                    " is defined nowhere; give the file with the communicators, too "
@@ -231,6 +253,8 @@ class ChakraImporter {
     event.tag = node.tag;
     event.duration = micros(node, node.duration_us);
     if (event.stated > kMostTraceBytes) fail(node, "comm_size is more than 2^44 bytes");
+    const std::uint32_t width = first_element_bytes(node.input_types);
+    if (width > 0 && event.stated % width == 0) event.dtype = played_as(width);
     if (node.type != ChakraNode::coll) return transfer(node, event);
     collective(node, event);
   }
@@ -273,6 +297,7 @@ class ChakraImporter {
                      ", whose file this is; name files PREFIX.RANK.et");
     if (other == rank_->rank.index()) fail(node, "a message of a rank to itself");
     event.peer = other;
+    event.group = known_group(node);
   }
 
   void collective(const ChakraNode& node, TraceEvent& event) {

@@ -59,7 +59,7 @@ class ChakraReader {
 
   void node(std::string_view message, ChakraNode& out) const {
     out.id = out.start_us = out.duration_us = 0;
-    out.name = out.pg_name = out.input_values = {};
+    out.name = out.pg_name = out.input_values = out.input_types = {};
     out.type = ChakraNode::invalid;
     out.host = false;
     out.control.clear();
@@ -152,6 +152,7 @@ class ChakraReader {
       fields(bytes,
              [&](std::uint32_t part, std::uint32_t type, std::uint64_t, std::string_view text) {
                if (part == 1) out.input_values = text;
+               if (part == 3) out.input_types = text;
                return part <= 3 && type == kBytes;
              });
     if (field == 10) attribute(out, bytes);

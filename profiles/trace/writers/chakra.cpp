@@ -35,8 +35,10 @@ enum NodeField : std::uint32_t {
   kData,
   kStart,
   kDuration,
+  kInputs,
   kAttr = 10
 };
+constexpr std::uint32_t kTypes = 3;  // field of IOInfo
 enum AttributeField : std::uint32_t { kAttrName = 1, kInt64 = 9, kBool = 27, kString = 29 };
 enum NodeType : std::uint64_t { kMetadata = 1, kCompute = 4, kSend, kReceive, kCollective };
 
@@ -46,6 +48,27 @@ void attribute(std::string& node, std::string_view name, AttributeField kind, co
   field(out, kAttrName, name);
   field(out, kind, value);
   field(node, kAttr, out);
+}
+
+// The type of an op's elements as PyTorch's execution traces name it.
+std::string_view tensor_type(const Op& op) {
+  if (op.floats && op.dtype == DataType::int64) return "double";
+  if (op.floats && op.dtype == DataType::uint8) return "c10::Float8_e4m3fn";
+  switch (op.dtype) {
+    case DataType::int32:
+      return "int";
+    case DataType::float32:
+      return "float";
+    case DataType::bfloat16:
+      return "c10::BFloat16";
+    case DataType::int64:
+      return "long int";
+    case DataType::uint8:
+      return "unsigned char";
+    case DataType::float16:
+      return "c10::Half";
+  }
+  throw Error("a type of elements that PyTorch does not have");
 }
 
 // Bytes that Chakra calls the size of a call, and its CollectiveCommType.
@@ -194,6 +217,11 @@ class ChakraWriter {
       const bool collective = op.kind == Op::Kind::collective;
       field(node, kType, collective ? kCollective : op.kind == Op::Kind::send ? kSend : kReceive);
       if (!packed.empty()) field(node, kData, packed);
+      if (!collective || op.func != Func::barrier) {
+        std::string inputs;
+        field(inputs, kTypes, "['Tensor(" + std::string(tensor_type(op)) + ")']");
+        field(node, kInputs, inputs);
+      }
       collective ? write_call(node, op) : write_message(node, op);
     }
     attribute(node, "is_cpu_op", kBool, std::uint64_t{0});

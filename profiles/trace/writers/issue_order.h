@@ -5,10 +5,16 @@
 // and what its stream waits for has been reached. Waits and records are left out; an op lists the
 // calls that must end before it starts.
 //
-// Units: picoseconds from the start of the iteration. Threading: pure function.
+// A wait holds up all that follows it in a list. Lists that ranks make alone may therefore hold
+// each other up for ever; those that they make together do not: a collective is issued by all
+// members at once, a receive after its send, so all lists agree with one order of the whole job.
+//
+// Units: picoseconds from the start of the iteration. Threading: pure functions; an IssueOrders may
+// be read by any number of threads.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "profiles/workload/program.h"
@@ -23,9 +29,30 @@ struct IssuedOp {
 };
 
 // Returns the ops by start. At equal starts computations are last, and calls that must wait for
-// later calls are behind others: a wait holds up what follows in a list, which may be what the
-// other rank waits for. Throws Error(usage) for what one iteration does not hold: a stream that
-// outlives it, a wait for the one before, a wait that nothing ends.
+// later calls are behind others. Throws Error(usage) for what one iteration does not hold: a stream
+// that outlives it, a wait for the one before, a wait that nothing ends.
 std::vector<IssuedOp> issue_order(const Program& program);
+
+// The same of all ranks of a workload, together. Keeps 16 bytes for each op of each rank, and
+// refers to the workload.
+class IssueOrders {
+ public:
+  // `iteration`: number of the programs; a role with fewer plays its last. Throws as issue_order().
+  IssueOrders(const Workload& workload, std::size_t iteration);
+
+  const Program& program(WorldRank rank) const;
+  std::vector<IssuedOp> of(WorldRank rank) const;
+
+  struct Turn {  // of a stream: the op at this position is issued
+    Picoseconds start = 0;
+    std::uint32_t at = 0;
+    std::uint8_t stream = 0;
+  };
+
+ private:
+  const Workload& workload_;
+  const std::size_t iteration_;
+  VectorBy<WorldRank, std::vector<Turn>> turns_;
+};
 
 }  // namespace ghostrank

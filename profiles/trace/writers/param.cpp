@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
-#include "profiles/trace/writers/issue_order.h"
 
 namespace ghostrank {
 namespace {
@@ -66,11 +65,10 @@ class ParamWriter {
  public:
   ParamWriter(const Workload& workload, WorldRank rank) : workload_(workload), rank_(rank) {}
 
-  std::string run(std::size_t iteration) {
-    const Role& role = workload_.roles[workload_.role_of[rank_]];
-    const Program& program = role.iterations[std::min(iteration, role.iterations.size() - 1)];
+  std::string run(const IssueOrders& orders) {
+    const Program& program = orders.program(rank_);
     define_groups();
-    for (const IssuedOp& one : issue_order(program)) {
+    for (const IssuedOp& one : orders.of(rank_)) {
       for (const std::size_t call : one.ends) await(call);
       if (one.op->kind != Op::Kind::compute) start(program, one);
       ++issued_;
@@ -184,8 +182,8 @@ class ParamWriter {
 
 }  // namespace
 
-std::string param_trace(const Workload& workload, WorldRank rank, std::size_t iteration) {
-  return ParamWriter(workload, rank).run(iteration);
+std::string param_trace(const Workload& workload, const IssueOrders& orders, WorldRank rank) {
+  return ParamWriter(workload, rank).run(orders);
 }
 
 }  // namespace ghostrank

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -57,15 +58,32 @@ Workload programs_of(const std::string& file, std::string& schemes) {
 // and a file for all, PREFIX followed by `more`. Some have only one of them.
 struct Format {
   std::string name, about, before, after;
-  std::function<std::string(const Workload&, WorldRank, std::size_t iteration)> trace;
+  using TraceOf = std::function<std::string(WorldRank)>;
+  std::function<TraceOf(const Workload&, std::size_t iteration)> traces;
   std::string more;
   std::function<std::string(const Workload&, std::size_t iteration)> whole;
 };
 const std::vector<Format>& formats() {
   static const std::vector<Format> all{
-      {"chakra", "execution traces, schema 0.0.4", ".", ".et", chakra_trace, ".groups.json",
+      {"chakra", "execution traces, schema 0.0.4", ".", ".et",
+       [](const Workload& workload, std::size_t iteration) {
+         return [&workload, iteration](WorldRank rank) {
+           return chakra_trace(workload, rank, iteration);
+         };
+       },
+       ".groups.json",
        [](const Workload& workload, std::size_t) { return chakra_groups(workload); }},
-      {"param", "PARAM's basic comms traces", "", ".json", param_trace, "", {}},
+      {"param",
+       "PARAM's basic comms traces",
+       "",
+       ".json",
+       [](const Workload& workload, std::size_t iteration) {
+         const auto orders = std::make_shared<const IssueOrders>(workload, iteration);
+         return
+             [&workload, orders](WorldRank rank) { return param_trace(workload, *orders, rank); };
+       },
+       "",
+       {}},
       {"simai", "a workload of SimAI", "", "", {}, ".txt", simai_workload}};
   return all;
 }
@@ -106,7 +124,7 @@ int profile_export(const Argv& argv) {
   const Format& format = format_named(form);
   std::string schemes;
   const Workload workload = programs_of(file, schemes);
-  if (format.trace && static_cast<std::size_t>(workload.ranks) > kMostFiles)
+  if (format.traces && static_cast<std::size_t>(workload.ranks) > kMostFiles)
     throw Error("a file for each of " + std::to_string(workload.ranks) +
                 " ranks is too many; export a job of at most 65536");
   const std::size_t number = iteration < 0
@@ -116,9 +134,10 @@ int profile_export(const Argv& argv) {
     return out + format.before + std::to_string(rank) + format.after;
   };
   std::vector<std::string> wrote;
-  if (format.trace) {
+  if (format.traces) {
+    const Format::TraceOf trace = format.traces(workload, number);
     for (const WorldRank rank : each<WorldRank>(workload.ranks))
-      write_whole(path(rank.value()), format.trace(workload, rank, number));
+      write_whole(path(rank.value()), trace(rank));
     wrote.push_back(path(0) + " to " + path(workload.ranks - 1));
   }
   if (format.whole) {
