@@ -20,6 +20,7 @@
 #include "emulator/host/hosts.h"
 #include "profiles/error.h"
 #include "profiles/input/content_hash.h"
+#include "profiles/load/compared_job.h"
 #include "profiles/load/load.h"
 #include "profiles/load/program_file.h"
 
@@ -81,7 +82,7 @@ class Assembly {
       throw Error("getrandom failed; the kernel's random source is needed for the run's nonce",
                   ErrorKind::environment);
     }
-    const std::uint64_t config = content_hash(job_.config_json);
+    const std::uint64_t config = content_hash(config_without_paths(job_));
     const std::uint64_t files = hosts_ > 1 ? content_hash(contents_of_files(spec_)) : 0;
     BlobWriter hello;
     hello.put(out_.nonce), hello.put(config), hello.put(files), hello.put(host_name());
@@ -126,11 +127,12 @@ class Assembly {
   // the jobs differ, and now exchange their keys.
   std::string differing_keys(std::size_t host) {
     constexpr std::size_t kShown = 3;
+    const std::vector<ComparedKey> keys = compared_keys(job_);
     BlobWriter mine;
-    mine.put(static_cast<std::uint64_t>(job_.entries.size()));
-    for (const ConfigEntry& entry : job_.entries)
-      mine.put(entry.path), mine.put(content_hash(entry.value)),
-          mine.put(entry.value.substr(0, kLongestSent));
+    mine.put(static_cast<std::uint64_t>(keys.size()));
+    for (const ComparedKey& key : keys)
+      mine.put(key.path), mine.put(content_hash(key.given)), mine.put(content_hash(key.resolved)),
+          mine.put(key.given.substr(0, kLongestSent));
     const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
     std::string differ;
     std::size_t found = 0;
@@ -139,13 +141,16 @@ class Assembly {
     for (first.get(count), other.get(count_there); count > 0 && !first.bad() && !other.bad();
          --count) {
       std::string path, path_there, value, value_there;
-      std::uint64_t hash = 0, hash_there = 0;
-      first.get(path), first.get(hash), first.get(value);
-      other.get(path_there), other.get(hash_there), other.get(value_there);
-      if (hash == hash_there || found++ >= kShown) continue;
+      std::uint64_t given = 0, given_there = 0, resolved = 0, resolved_there = 0;
+      first.get(path), first.get(given), first.get(resolved), first.get(value);
+      other.get(path_there), other.get(given_there), other.get(resolved_there),
+          other.get(value_there);
+      const bool same_name = given == given_there;  // of a file or profile, whose text may differ
+      if ((same_name && resolved == resolved_there) || found++ >= kShown) continue;
       differ += (differ.empty() ? "" : ", ") + path + " is " +
-                where_it_differs(value_there, value) + ", there " +
-                where_it_differs(value, value_there);
+                where_it_differs(value_there, value) + ", " +
+                (same_name ? "whose text is another one there"
+                           : "there " + where_it_differs(value, value_there));
     }
     return (differ.empty() ? "its job file or flags differ"
                            : differ + (found > kShown ? ", ..." : "")) +

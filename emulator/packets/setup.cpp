@@ -123,10 +123,11 @@ class PacketSetup {
     for (const auto& [pair, flow] : packet_flows_) missing.push_back({pair});
     std::int64_t round_ns = kFirstRoundNs;
     std::size_t fewest = SIZE_MAX;
-    for (int fruitless = 0; !missing.empty();) {
+    for (int fruitless = 0;;) {
       send_hellos(missing, round_ns < kFirstRoundNs * 2 ? 1 : 2);
       listen(monotonic_ns() + round_ns);
-      missing = all_missing();
+      missing = all_missing();  // every process takes part, also one whose parties send no packets
+      if (missing.empty()) return;
       fruitless = missing.size() < fewest ? 0 : fruitless + 1;
       fewest = std::min(fewest, missing.size());
       if (fruitless == kPatience) give_up(missing);

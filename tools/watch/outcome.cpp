@@ -12,6 +12,7 @@
 #include "profiles/error.h"
 #include "tools/arguments.h"
 #include "tools/text/table.h"
+#include "tools/version.h"
 
 namespace ghostrank {
 
@@ -23,6 +24,8 @@ constexpr double kSilentWaitSeconds = 5;
 
 std::unique_ptr<Control> meet(World world, const RunSpec& run) {
   world.silence = silence_of_the_lost(run);
+  if (world.build.empty())
+    world.build = std::string(GHOSTRANK_VERSION) + " " + build_facts().commit;
   const std::string there = meeting_point(world);
   // A terminal gets one line, repainted with the seconds waited; a log gets the line once.
   struct Line {

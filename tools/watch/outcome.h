@@ -14,8 +14,9 @@
 
 namespace ghostrank {
 
-// Meets the job's other processes. From then on a process that says nothing counts as lost after 20
-// s, or soon after the job's stall timeout if that is shorter (silence_of_the_lost()).
+// Meets the job's other processes, which must be of the same commit. From then on a process that
+// says nothing counts as lost after 20 s, or soon after the job's stall timeout if that is shorter
+// (silence_of_the_lost()).
 std::unique_ptr<Control> meet(World world, const RunSpec& run);
 
 // Calls `prepare` before the processes meet. If it throws Error, prints that, meets the others to

@@ -18,7 +18,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "emulator/control/control.h"
 #include "emulator/control/world_pmix.h"
+#include "profiles/error.h"
 #include "tests/shell.h"
 
 namespace ghostrank {
@@ -231,6 +233,28 @@ TEST(ABench, OfOtherCallsOnAnotherProcessIsRefused) {
   EXPECT_NE(refused("all_reduce -o max", "all_reduce").find("-o is sum, there max"),
             std::string::npos);
   EXPECT_NE(refused("pairs", "incast").find("incast, there pairs"), std::string::npos);
+}
+
+// This test stands for a program of the same version whose commit is another one.
+TEST(AnotherCommit, IsRefusedBeforeItPlays) {
+  World world;
+  world.rank = 1;
+  world.size = 2;
+  world.master_port = 20000 + getpid() % 10000;
+  world.timeout = std::chrono::seconds(10);
+  std::thread first([&] {
+    shell("GHOSTRANK_TIMEOUT_S=5 RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
+          std::to_string(world.master_port) +
+          " timeout 10 " GHOSTRANK_BINARY " bench pairs --ranks 2 --fabric ofi");
+  });
+  std::string refused = "met";
+  try {
+    Control::meet(world)->close();
+  } catch (const Error& error) {
+    refused = error.what();
+  }
+  first.join();
+  EXPECT_NE(refused.find("; install the same ghostrank everywhere"), std::string::npos) << refused;
 }
 
 class TwoProcesses : public ::testing::Test {

@@ -102,6 +102,16 @@ TEST(PacketsOfProcesses, ThatAreLostDoubledOrLateOnPurposeAreSurvived) {
   });
 }
 
+// The second server has no helper, because there is one communicator with one.
+TEST(PacketsOfProcesses, AreSentBesideAProcessThatHasNone) {
+  SmallJob job = packets_job("with-words");
+  job.spec.cluster.servers.count = 2;
+  play(job, 4, [&](const Result& result) {
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    EXPECT_EQ(testing::ledger_text(result), plan_text(job));
+  });
+}
+
 // Without verification the elements are not real, but the packets' words are.
 TEST(PacketsOfProcesses, CarryTheirWordsWithoutVerification) {
   SmallJob job = packets_job("with-words");

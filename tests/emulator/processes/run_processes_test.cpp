@@ -377,6 +377,29 @@ TEST(OverLibfabric, ProcessesWithDifferentJobsSayWhichKeysDiffer) {
         << o.said;
 }
 
+TEST(OverLibfabric, ProcessesNameTheFileWhoseTextDiffers) {
+  const auto outcomes = changed_by_process([](LoadedJob& job, int process) {
+    job.config_json = R"({"cluster": {"nic": {"rates": "seconds,rate\n0,)" +
+                      std::to_string(1 + process) + R"(Gbps\n"}}})";
+    job.entries = {{"run.seed", "1", "default"}, {"cluster.nic.rates", "rates.csv", "-s"}};
+  });
+  for (const auto& o : outcomes)
+    EXPECT_NE(o.said.find("host 0: cluster.nic.rates is rates.csv, whose text is another one "
+                          "there; start"),
+              std::string::npos)
+        << o.said;
+}
+
+TEST(OverLibfabric, ProcessesKeepTheSameProgramAndTraceWhereTheyLike) {
+  const auto outcomes = changed_by_process([](LoadedJob& job, int process) {
+    const std::string path = "/home/user" + std::to_string(process) + "/step.yaml";
+    job.config_json = R"({"program": ")" + path + R"(", "trace": [")" + path + R"("], "a": 1})";
+    job.entries = {{"program", path, "FILE"}, {"trace", path, "FILE"}};
+    job.spec.program = std::make_shared<const Workload>(small_job().workload);
+  });
+  for (const auto& o : outcomes) EXPECT_EQ(o.said, "ran");
+}
+
 TEST(OverLibfabric, ALongSettingIsShownFromWhereItDiffers) {
   const std::string same(100, 'x');
   const auto outcomes = changed_by_process([&](LoadedJob& job, int process) {
