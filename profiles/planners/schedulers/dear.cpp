@@ -20,6 +20,7 @@ constexpr double kMebibyte = 1 << 20;
 struct Plan {
   std::vector<Module> modules;
   std::vector<FusedGroup> groups;
+  Picoseconds before_forward;
   DataType gradients;
   std::uint64_t ranks;
   bool reduce;  // reduce and broadcast in place of reduce-scatter and all-gather
@@ -77,6 +78,7 @@ void second_half(ProgramBuilder& out, const Plan& plan, std::size_t g) {
 
 // Only modules with parameters wait for a gather, or have gradients to scatter.
 void forward(ProgramBuilder& out, const Plan& plan, bool gathers, std::uint32_t gathered) {
+  out.compute(kCompute, "before the forward", plan.before_forward);
   std::size_t g = 0;  // the next group
   for (std::size_t m = 0; m < plan.modules.size(); ++m) {
     const Module& module = plan.modules[m];
@@ -124,9 +126,11 @@ Workload plan_dear(const JobSpec& spec) {
   check_data_parallel(spec);
   Plan plan{modules_of(*spec.model, step_times(spec)),
             {},
+            spec.model->before_forward,
             spec.precision.gradients,
             static_cast<std::uint64_t>(spec.cluster.gpus()),
             spec.parallel.decouple_reduce};
+  plan.modules.front().forward -= plan.before_forward;  // played before it
   plan.groups = groups_of(spec, plan.modules);
   Workload workload =
       data_parallel_workload(spec, {"dear", {iteration(plan, false), iteration(plan, true)}});
