@@ -16,7 +16,8 @@
 // channels there are more pairs of trees.
 //
 // Broadcast and reduce: both trees consist of all ranks but the root, counted from it around the
-// group. The root sends to (in a reduce: receives from) the two ranks at the top of the trees.
+// group. The root sends to (in a reduce: receives from) the two ranks at the top of the trees, a
+// slice to each in turn, so that both trees are filled at once.
 //
 // Steps about 4 log2 n, half of that for broadcast and reduce, because a position serves its two
 // children one after the other in either direction. Bytes 2(n-1) S in total; broadcast and reduce
@@ -57,6 +58,7 @@ class DoubleTree final : public Schedule {
   int actors(GroupRank) const override { return 2 * static_cast<int>(shares_.size()); }
   Actor actor(GroupRank r, int a) const override;
   Step step(GroupRank r, int a, int k) const override;
+  StepOf dependency(GroupRank r, int a, int k) const override;
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
     return 2 * channel + (parent(channel, dst) == src ? 1 : 0);
   }
@@ -64,6 +66,8 @@ class DoubleTree final : public Schedule {
  private:
   bool rooted() const { return collective().func != Func::all_reduce; }
   bool is_root(GroupRank r) const { return rooted() && r == collective().root; }
+  // Whether the rank sends to all trees, a slice to each in turn.
+  bool takes_turns(GroupRank r) const { return is_root(r) && collective().func == Func::broadcast; }
   int n() const { return collective().size - (rooted() ? 1 : 0); }  // positions in the trees
 
   // The label of a rank in the trees of even channels, and in those of odd channels.
@@ -119,16 +123,28 @@ Actor DoubleTree::actor(GroupRank r, int a) const {
     idle |= down != (collective().func == Func::broadcast);
   else
     idle |= down && parent(channel, r) == kNoRank;
-  return {channel, idle ? 0 : 1};
+  const int slices = static_cast<int>(slices_);
+  return {channel, idle ? 0 : takes_turns(r) ? slices : 1};
 }
 
-Step DoubleTree::step(GroupRank r, int a, int) const {
+// A slice follows that of the tree before, or those of all trees that came before it.
+StepOf DoubleTree::dependency(GroupRank, int a, int k) const {
+  return a > 1 ? StepOf{a - 2, k} : StepOf{2 * static_cast<int>(shares_.size()) - 1, k - 1};
+}
+
+Step DoubleTree::step(GroupRank r, int a, int k) const {
   const int channel = a / 2;
   const GroupRank above = parent(channel, r);
   Step step;
   step.recv = step.send = shares_[channel];
   step.slices = slices_;
   step.slice_elements = slice_elements_;
+  if (takes_turns(r)) {
+    step.send = slice_of(shares_[channel], step, static_cast<std::uint32_t>(k));
+    step.recv = step.send;
+    step.slices = 1;
+    step.depends = a > 1 || k > 0;
+  }
   if (a % 2 == 1) {
     step.recv_from = above;
     step.send_to = children(channel, r);

@@ -295,10 +295,10 @@ void FluidCalls::find_needs(FluidRoute& route) {
 
 // Returns the ways of the pattern's edges alone, and sets `out` to what they make of it. Links of a
 // way count together, as many as there are connections for, whichever they take, but no more than
-// begin or end it: where a call's own connections collide, or links are hardly slower than NICs,
-// the fair rates hold it back.
+// begin or end it: where a call's own connections collide, the fair rates hold it back. Where the
+// routing chooses for every message, they are chains side by side, each with its own rate.
 std::vector<IdleWay> FluidCalls::ways_of(const FluidRoute& route, FluidWays& out) const {
-  constexpr double kSlower = 1.1;
+  constexpr double kSlower = 1 + 1e-9;  // rates are quotients
   const Topology& topology = cluster_.topology();
   std::vector<IdleWay> ways;
   const auto first_link = 2 * static_cast<std::uint32_t>(cluster_.nics());
@@ -363,6 +363,11 @@ std::vector<IdleWay> FluidCalls::ways_of(const FluidRoute& route, FluidWays& out
     const std::uint32_t most = std::max(way.connections[0], way.connections[1]);
     ways[i].bps =
         std::min(way.link_bps * (all ? way.paths : std::min(way.paths, most)), way.ends_bps);
+    if (all) {
+      ways[i].chains =
+          std::max(1U, static_cast<std::uint32_t>(std::lround(ways[i].bps / way.link_bps)));
+      ways[i].bps /= ways[i].chains;
+    }
     delays = true;
   }
   if (!delays || ways.empty()) {
@@ -373,6 +378,7 @@ std::vector<IdleWay> FluidCalls::ways_of(const FluidRoute& route, FluidWays& out
     const auto bits = std::bit_cast<std::uint64_t>(way.bps);
     out.push_back(static_cast<std::uint32_t>(bits));
     out.push_back(static_cast<std::uint32_t>(bits >> 32));
+    out.push_back(way.chains);
   }
   return ways;
 }

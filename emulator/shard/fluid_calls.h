@@ -76,7 +76,8 @@ struct FluidPattern {
 
 // What links make of a pattern alone, where they add latency or are slower than NICs: for each edge
 // how many there are and between which leaves, numbered as they come; then the rate of each way
-// between two leaves. Calls of a layout for which this is the same take equally long alone.
+// between two leaves, and its chains. Calls of a layout for which this is the same take equally
+// long alone.
 using FluidWays = std::vector<std::uint32_t>;
 
 // What all groups of a layout share: the schedule and what it sends.

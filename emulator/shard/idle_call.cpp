@@ -36,8 +36,8 @@ JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes) {
   return lone;
 }
 
-// The leaves of the members' nodes and, between two of them, the links of the way as a chain that
-// nothing else takes. Its first link has the rate of the way. `moved`: the group's members on their
+// The leaves of the members' nodes and, between two of them, the links of the way as chains that
+// nothing else takes. The first link of a chain has its rate. `moved`: the group's members on their
 // own nodes.
 TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
                         const std::vector<IdleWay>& ways, int nodes,
@@ -65,21 +65,26 @@ TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
   for (const Nic nic : graph.leaf_of.keys()) ++graph.switches[graph.leaf_of[nic]].nics;
   // Without latency one link will do. Routes from every leaf take memory for every switch, so that
   // the switches of an all-to-all's chains would be too many.
-  const bool chains = spec.cluster.topology.link_latency > 0;
+  const bool whole = spec.cluster.topology.link_latency > 0;
+  bool sprays = false;
   for (const IdleWay& way : ways) {
-    std::uint32_t at = leaves.at(way.a);
-    const int links = chains ? way.links : 1;
-    for (int link = 0; link < links; ++link) {
-      const std::uint32_t to = link + 1 == links ? leaves.at(way.b) : add_switch();
-      graph.cables.push_back({at, to, link == 0 ? way.bps : 0});
-      at = to;
+    const int links = whole ? way.links : 1;
+    for (std::uint32_t chain = 0; chain < way.chains; ++chain) {
+      std::uint32_t at = leaves.at(way.a);
+      for (int link = 0; link < links; ++link) {
+        const std::uint32_t to = link + 1 == links ? leaves.at(way.b) : add_switch();
+        graph.cables.push_back({at, to, link == 0 ? way.bps : 0});
+        at = to;
+      }
     }
+    sprays |= way.chains > 1;
     graph.longest = std::max(graph.longest, links);
   }
   graph.tiers = {{"up", "down", 0, static_cast<std::uint32_t>(graph.cables.size())}};
   TopologySpec out;
   out.kind = TopologySpec::Kind::file;
   out.link_latency = spec.cluster.topology.link_latency;
+  if (sprays) out.routing = spec.cluster.topology.routing;
   out.file = std::make_shared<const SwitchGraph>(std::move(graph));
   return out;
 }

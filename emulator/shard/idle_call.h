@@ -20,8 +20,8 @@ class Topology;
 struct IdleWay {
   std::uint32_t a = 0, b = 0;  // leaves
   int links = 0;
-  // What the links of one direction that the call may take carry together; 0: NICs are no faster.
-  double bps = 0;
+  double bps = 0;            // of each of its chains of links; 0: NICs are no faster
+  std::uint32_t chains = 1;  // side by side; of several the routing chooses one for each message
 };
 
 struct IdleCall {

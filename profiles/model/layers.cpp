@@ -251,7 +251,8 @@ Model make_layers(const Settings& settings, const Mark& mark) {
   }
   if (model.parameters() == 0)
     fail(mark, "the model has no parameters; there is nothing to reduce");
-  model.layers.front().forward += settings.micros("before_us");
+  model.before_forward = settings.micros("before_us");
+  model.layers.front().forward += model.before_forward;
   model.layers.back().backward += settings.micros("loss_us");
   model.before_optimizer = settings.micros("after_us");
   model.optimizer += model.before_optimizer;

@@ -150,6 +150,8 @@ struct Model {
   std::uint64_t running_statistics = 0, batch_counters = 0;
   // Part of `optimizer`: hosts' time before it, which a rank with a shard of it has as well.
   Picoseconds before_optimizer = 0;
+  // Part of the first layer's forward: hosts' time before it, as for data.
+  Picoseconds before_forward = 0;
 
   std::size_t tensors() const;
   std::uint64_t parameters() const;

@@ -27,6 +27,7 @@
 // too, because there both neighbours of a rank are the same rank.
 // Bytes over the network and inside the nodes together: 2(n-1) S.
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -47,6 +48,10 @@ class NcclNvlsTree final : public Schedule {
         heads_(static_cast<int>(plan_.graphs->heads.size())),
         head_(ranks_, kNoHead) {
     for (int h = 0; h < heads_; ++h) head_[plan_.graphs->heads[h].local] = h;
+    const int nodes = plan_.nodes.nodes();
+    for (int which = 0; which < 2; ++which)
+      for (int node = 0; node < nodes; ++node)
+        trees_[which].push_back(nccl_double_tree(nodes, node, which));
     set_played(plan_.name());
   }
 
@@ -56,31 +61,36 @@ class NcclNvlsTree final : public Schedule {
     const NcclChannelPart& part = part_of(a);
     const std::uint64_t loop = part.chunk * heads_;
     const auto loops = static_cast<int>((part.count + loop - 1) / loop);
-    const int steps = steps_per_loop(links(r, part), a);
+    const int steps = steps_per_loop(tree_of(r, part), a);
     return {part.channel, loops * steps, steps};
   }
   Step step(GroupRank r, int a, int k) const override;
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
     const int part = channel - plan_.split.first;
     if (static_cast<std::size_t>(part) >= parts_.size()) return actors(dst);  // none
-    const Links tree = links(dst, parts_[part]);
-    const bool from_above = src == tree.parent || src == neighbour(dst, 1);
-    return 2 * part + (from_above && !tree.alone ? 1 : 0);
+    const NcclTreeNode& tree = tree_of(dst, parts_[part]);
+    const bool above = !alone(tree) && (src == neighbour(dst, 1) || src == parent(tree, dst));
+    return 2 * part + (above ? 1 : 0);
   }
 
  private:
-  struct Links {
-    GroupRank parent = kNoRank;
-    Peers children;
-    bool root = false;   // on the node at the top of the tree
-    bool alone = false;  // the `up` actor does all the work
-  };
   const NcclChannelPart& part_of(int a) const { return parts_[a / 2]; }
-  Links links(GroupRank r, const NcclChannelPart& part) const;
+  // The rank's node in the tree of the part's channel.
+  const NcclTreeNode& tree_of(GroupRank r, const NcclChannelPart& part) const {
+    return trees_[part.channel % 2][static_cast<std::size_t>(plan_.nodes.node_of(r))];
+  }
+  // Whether the `up` actor does all the work.
+  bool alone(const NcclTreeNode& tree) const { return tree.up < 0 || ranks_ == 2; }
+  GroupRank parent(const NcclTreeNode& tree, GroupRank r) const {
+    const int local = plan_.nodes.local_of(r);
+    if (tree.up < 0 || head_of(local) == kNoHead) return kNoRank;
+    return plan_.nodes.rank_at(tree.up, local);
+  }
+  Peers children(const NcclTreeNode& tree, GroupRank r) const;
   // The steps of the ring inside the node, plus those of the tree.
-  int steps_per_loop(const Links& tree, int a) const {
-    if (a % 2 == 1) return tree.alone ? 0 : 1 + ranks_;
-    return tree.alone ? 2 * ranks_ + (tree.root ? 1 : 2) : ranks_ + 1;
+  int steps_per_loop(const NcclTreeNode& tree, int a) const {
+    if (a % 2 == 1) return alone(tree) ? 0 : 1 + ranks_;
+    return alone(tree) ? 2 * ranks_ + (tree.up < 0 ? 1 : 2) : ranks_ + 1;
   }
   GroupRank neighbour(GroupRank r, int distance) const {
     const int local = (plan_.nodes.local_of(r) + distance + ranks_) % ranks_;
@@ -95,20 +105,16 @@ class NcclNvlsTree final : public Schedule {
   std::vector<NcclChannelPart> parts_;
   int ranks_, heads_;      // of a node
   std::vector<int> head_;  // by local rank: the number of its part, or kNoHead
+  std::array<std::vector<NcclTreeNode>, 2> trees_;  // of even and of odd channels, by node
 };
 
-NcclNvlsTree::Links NcclNvlsTree::links(GroupRank r, const NcclChannelPart& part) const {
+Peers NcclNvlsTree::children(const NcclTreeNode& tree, GroupRank r) const {
   const int local = plan_.nodes.local_of(r);
-  const NcclTreeNode tree =
-      nccl_double_tree(plan_.nodes.nodes(), plan_.nodes.node_of(r), part.channel % 2);
-  Links links;
-  links.root = tree.up < 0;
-  links.alone = links.root || ranks_ == 2;
-  if (head_of(local) == kNoHead) return links;
-  if (tree.up >= 0) links.parent = plan_.nodes.rank_at(tree.up, local);
+  Peers out;
+  if (head_of(local) == kNoHead) return out;
   for (const int child : tree.child)
-    if (child >= 0) links.children.push(plan_.nodes.rank_at(child, local));
-  return links;
+    if (child >= 0) out.push(plan_.nodes.rank_at(child, local));
+  return out;
 }
 
 // Part `head` of a loop; the last loop splits the remaining elements evenly.
@@ -141,25 +147,21 @@ Step NcclNvlsTree::around(GroupRank r, const NcclChannelPart& part, int loop, in
 
 Step NcclNvlsTree::step(GroupRank r, int a, int k) const {
   const NcclChannelPart& part = part_of(a);
-  const Links tree = links(r, part);
+  const NcclTreeNode& tree = tree_of(r, part);
   const int per_loop = steps_per_loop(tree, a), loop = k / per_loop;
   int i = k % per_loop;
+  const bool up = a % 2 == 0, turns = up && i == ranks_;
+  if (up && i < ranks_) return around(r, part, loop, i, 1);
+  if (up) i -= ranks_ + (tree.up < 0 ? 0 : 1);
+  if (!turns && i > 0) return around(r, part, loop, i - 1, -1);
   Step step;
   const int head = head_of(plan_.nodes.local_of(r));
   if (head != kNoHead) step.send = step.recv = block_of(part, loop, head);
-  if (a % 2 == 0) {
-    if (i < ranks_) return around(r, part, loop, i, 1);
-    if (i == ranks_) {
-      step.recv_from = tree.children;
-      step.on_recv = Combine::reduce;
-      step.send_to = tree.parent == kNoRank ? tree.children : Peers(tree.parent);
-      return step;
-    }
-    i -= ranks_ + (tree.root ? 0 : 1);
-  }
-  if (i > 0) return around(r, part, loop, i - 1, -1);
-  step.recv_from = tree.parent;
-  step.send_to = tree.children;
+  const GroupRank above = parent(tree, r);
+  const Peers below = children(tree, r);
+  step.recv_from = turns ? below : Peers(above);
+  step.send_to = turns && above != kNoRank ? Peers(above) : below;
+  if (turns) step.on_recv = Combine::reduce;
   return step;
 }
 

@@ -12,8 +12,9 @@ namespace ghostrank {
 namespace {
 
 // Gradients of all ranks are drawn, because sums of more of them are larger, and nearer to a normal
-// law. All draws of a length together take a second or two.
-constexpr std::uint64_t kMostDraws = 1 << 25;
+// law. So many draws take half a second, and are made once in each round: pieces of all lengths are
+// cut out of the nodes' sums. Sums beyond kMostKept (64 MiB) are drawn for each length anew.
+constexpr std::uint64_t kMostDraws = 1 << 25, kMostKept = 1 << 24;
 // A piece of up to the longest length is drawn whole, because its largest element decides much; if
 // it is shorter, several are drawn. So many ranks that not even the least length is left of the
 // draws are not drawn.
@@ -49,6 +50,8 @@ PieceSizes::PieceSizes(PieceCompression how, const GradientLaw& law, int nodes, 
       rounds_(how_.memory == Memory::none ? 1 : kRoundsOfMemory),
       longest_(std::min(kLongest, std::bit_floor(kMostDraws / static_cast<std::uint64_t>(nodes_) /
                                                  static_cast<std::uint64_t>(ranks_)))),
+      kept_(std::min(longest_, std::bit_floor(kMostKept / static_cast<std::uint64_t>(nodes_) /
+                                              static_cast<std::uint64_t>(rounds_)))),
       seed_(seed) {}
 
 PayloadSizes PieceSizes::of(std::uint64_t elements) {
@@ -67,43 +70,60 @@ const PayloadSizes& PieceSizes::known(std::uint64_t elements) {
   return found->second;
 }
 
-PayloadSizes PieceSizes::mean(std::uint64_t elements) const {
-  const std::uint64_t pieces = std::clamp<std::uint64_t>(longest_ / elements, 1, kMostPieces);
+PayloadSizes PieceSizes::mean(std::uint64_t elements) {
+  const std::uint64_t whole = elements <= kept_ ? kept_ : longest_;
+  const std::uint64_t pieces = std::clamp<std::uint64_t>(whole / elements, 1, kMostPieces);
   PayloadSizes sum;
   for (std::uint64_t piece = 0; piece < pieces; ++piece) {
-    const PayloadSizes one = drawn(elements, checking::mix(seed_ + elements) + piece);
+    const PayloadSizes one = drawn(elements, piece);
     sum.piece += one.piece;
     sum.sum += one.sum;
   }
   return {sum.piece / pieces, sum.sum / pieces};
 }
 
-PayloadSizes PieceSizes::drawn(std::uint64_t elements, std::uint64_t seed) const {
+std::vector<float> PieceSizes::sum_of_ranks(std::uint64_t elements, std::uint64_t seed) const {
+  std::vector<float> sum(elements), gradient(elements);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    law_.draw(checking::mix(seed + static_cast<std::uint64_t>(rank)), gradient);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+  }
+  return sum;
+}
+
+std::vector<float> PieceSizes::piece_of_node(int round, int node, std::uint64_t elements,
+                                             std::uint64_t piece) {
+  const auto number = static_cast<std::uint64_t>(round) * static_cast<std::uint64_t>(nodes_) +
+                      static_cast<std::uint64_t>(node);
+  const auto ranks = static_cast<std::uint64_t>(ranks_);
+  if (elements > kept_)
+    return sum_of_ranks(elements, checking::mix(seed_ + elements + piece) + number * ranks);
+  while (sums_.size() <= number)
+    sums_.push_back(sum_of_ranks(kept_, checking::mix(seed_) + sums_.size() * ranks));
+  const float* const begin = sums_[number].data() + piece * elements;
+  return {begin, begin + elements};
+}
+
+PayloadSizes PieceSizes::drawn(std::uint64_t elements, std::uint64_t piece) {
   const std::uint64_t element = bytes_of(how_.method->payload);
-  const auto key = static_cast<std::uint32_t>(checking::mix(seed));  // codecs draw by it
+  // Codecs draw by it.
+  const auto key =
+      static_cast<std::uint32_t>(checking::mix(checking::mix(seed_ + elements) + piece));
   std::vector<PieceCodec> roots;
   for (int node = 0; node < nodes_; ++node)
     roots.emplace_back(how_, how_.memory, key, node, elements);
   PieceCodec server(how_, how_.server_memory(), key, nodes_, elements);
-  std::vector<float> gradient(elements);
-  const auto add = [](std::vector<float>& sum, const std::vector<float>& more) {
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
-  };
-  std::uint64_t draw = 0;
   PayloadSizes sizes;
   for (int round = 0; round < rounds_; ++round) {
     std::uint64_t pushed = 0;
     std::vector<float> sum(elements);
-    for (PieceCodec& root : roots) {
-      std::vector<float> of_node(elements);
-      for (int rank = 0; rank < ranks_; ++rank) {
-        law_.draw(checking::mix(seed + ++draw), gradient);
-        add(of_node, gradient);
-      }
-      const std::vector<std::byte> payload = root.compress(std::move(of_node));
+    for (int node = 0; node < nodes_; ++node) {
+      const std::vector<std::byte> payload = roots[static_cast<std::size_t>(node)].compress(
+          piece_of_node(round, node, elements, piece));
       pushed += payload.size() / element;
-      add(sum, PieceCodec::decompressed(how_, key, static_cast<std::uint64_t>(round), payload,
-                                        elements));
+      const std::vector<float> received =
+          PieceCodec::decompressed(how_, key, static_cast<std::uint64_t>(round), payload, elements);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += received[i];
     }
     sizes = {pushed / static_cast<std::uint64_t>(nodes_),
              server.compress(std::move(sum)).size() / element};

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "collectives/gradients/gradient_law.h"
 #include "collectives/schemes/keyed/piece_compression.h"
@@ -31,17 +32,23 @@ class PieceSizes {
 
  private:
   const PayloadSizes& known(std::uint64_t elements);  // hold mutex_
-  PayloadSizes mean(std::uint64_t elements) const;
-  // Of one piece of every node, and their sum.
-  PayloadSizes drawn(std::uint64_t elements, std::uint64_t seed) const;
+  PayloadSizes mean(std::uint64_t elements);
+  // Of piece `piece` of every node, and their sum.
+  PayloadSizes drawn(std::uint64_t elements, std::uint64_t piece);
+  // What the ranks of a node have of it, added up.
+  std::vector<float> piece_of_node(int round, int node, std::uint64_t elements,
+                                   std::uint64_t piece);
+  std::vector<float> sum_of_ranks(std::uint64_t elements, std::uint64_t seed) const;
 
   const PieceCompression how_;
   const GradientLaw law_;
   const int nodes_, ranks_, rounds_;  // that are drawn
   const std::uint64_t longest_;       // piece that is drawn
+  const std::uint64_t kept_;          // of it, in sums_
   const std::uint64_t seed_;
   std::mutex mutex_;
   std::map<std::uint64_t, PayloadSizes> known_;  // by drawn elements
+  std::vector<std::vector<float>> sums_;         // of the ranks of a node: by round and node
 };
 
 }  // namespace ghostrank

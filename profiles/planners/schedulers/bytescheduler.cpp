@@ -79,6 +79,7 @@ struct Call {
 struct PartitionPlan {
   std::vector<Module> modules;
   std::vector<Call> calls;
+  Picoseconds before_forward = 0;
   DataType gradients;
   bool after_backward = false;
   Picoseconds until_cycle = 0, finish = 0;  // until a call's cycle; to finish a tensor; else 0
@@ -130,6 +131,7 @@ Program iteration(const PartitionPlan& plan, bool inherits) {
   for (const Call& call : plan.calls)
     for (const Partition& one : call.partitions) ++left[one.module];
   std::vector<std::uint32_t> reduced(plan.modules.size());
+  out.compute(kCompute, "before the forward", plan.before_forward);
   for (std::size_t m = 0; m < plan.modules.size(); ++m) {
     const Module& module = plan.modules[m];
     if (left[m] > 0) reduced[m] = out.carried_event();
@@ -220,8 +222,12 @@ Workload plan_bytescheduler(const JobSpec& spec) {
                 std::to_string(kMostPartitions) +
                 " are played; use a larger parallel.partition_bytes");
   const bool after_backward = spec.parallel.launch == Launch::after_backward;
-  PartitionPlan plan{
-      modules_of(*spec.model, step_times(spec)), {}, spec.precision.gradients, after_backward};
+  PartitionPlan plan{modules_of(*spec.model, step_times(spec)),
+                     {},
+                     spec.model->before_forward,
+                     spec.precision.gradients,
+                     after_backward};
+  plan.modules.front().forward -= plan.before_forward;  // played before it
   if (after_backward) {
     plan.until_cycle = static_cast<Picoseconds>(
         std::llround(spec.parallel.cycle_ms / 2 * 1e3 * static_cast<double>(kPicosPerMicro)));

@@ -21,6 +21,7 @@ constexpr double kMebibyte = 1 << 20;
 struct DearPlan {
   std::vector<Module> modules;
   std::vector<FusedGroup> groups;
+  Picoseconds before_forward;
   DataType gradients;
   std::uint64_t ranks;
   bool reduce;  // reduce and broadcast in place of reduce-scatter and all-gather
@@ -78,6 +79,7 @@ void second_half(ProgramBuilder& out, const DearPlan& plan, std::size_t g) {
 
 // Only modules with parameters wait for a gather, or have gradients to scatter.
 void forward(ProgramBuilder& out, const DearPlan& plan, bool gathers, std::uint32_t gathered) {
+  out.compute(kCompute, "before the forward", plan.before_forward);
   std::size_t g = 0;  // the next group
   for (std::size_t m = 0; m < plan.modules.size(); ++m) {
     const Module& module = plan.modules[m];
@@ -125,9 +127,11 @@ Workload plan_dear(const JobSpec& spec) {
   check_data_parallel(spec);
   DearPlan plan{modules_of(*spec.model, step_times(spec)),
                 {},
+                spec.model->before_forward,
                 spec.precision.gradients,
                 static_cast<std::uint64_t>(spec.cluster.gpus()),
                 spec.parallel.decouple_reduce};
+  plan.modules.front().forward -= plan.before_forward;  // played before it
   plan.groups = groups_of(spec, plan.modules);
   Workload workload =
       data_parallel_workload(spec, {"dear", {iteration(plan, false), iteration(plan, true)}});

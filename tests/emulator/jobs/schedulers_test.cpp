@@ -47,6 +47,15 @@ TEST(Schedulers, OfOneLayerHideNothing) {
     EXPECT_NEAR(middle_step(one_layer(3, 6, parallel)), 13.8e-3, 1e-7) << parallel;
 }
 
+// Gathers, and all-reduces whose sums the forward needs, go on while a step gets its data.
+TEST(Schedulers, TheTimeBeforeTheForwardHidesWhatItWaitsFor) {
+  for (const char* parallel : {"framework: dear", "framework: bytescheduler"}) {
+    std::string text = one_layer(3, 6, parallel);
+    text.insert(text.find("  layers:"), "  before_us: 2400\n");
+    EXPECT_NEAR(step(text), 13.8e-3, 1e-7) << parallel;
+  }
+}
+
 // A job of nothing but communication: a reduce-scatter waits for the gather of the step before.
 // Both take three latencies, and 0.8 us for each of their messages.
 TEST(Schedulers, WithoutComputeWaitForTheStepBefore) {

@@ -133,6 +133,30 @@ TEST(Flows, AloneOverPathsOfOneSlowLinkTakeAsLongAsTheirMessages) {
   }
 }
 
+// A message has the rate of the link that the routing chooses for it, of however many, and links
+// hardly slower than NICs hold it up, too.
+TEST(Flows, AloneOverSeveralSlowLinksTakeAsLongAsTheirMessages) {
+  const Routing& spray = *std::find_if(routings().begin(), routings().end(), [](const Routing& r) {
+    return r.per == Routing::Per::message;
+  });
+  for (const auto& [spines, share] :
+       {std::pair{4, 0.5}, std::pair{4, 0.25}, std::pair{1, 0.909}, std::pair{1, 0.95}}) {
+    SmallJob flow = job_of(16, 1);
+    flow.spec.collectives.library = "nccl-2.28";
+    TopologySpec& topology = flow.spec.cluster.topology;
+    topology.kind = TopologySpec::Kind::leaf_spine;
+    topology.leaves = 16;
+    topology.spines = spines;
+    topology.uplink_bps = kRate * share;
+    topology.routing = &spray;
+    flow.collective(Func::broadcast, kCount);
+    SmallJob loggp = flow;
+    loggp.spec.fabric.network = NetworkModel::loggp;
+    const Result a = flow.run(), b = loggp.run();
+    EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.02 * seconds_of(b)) << spines << ' ' << share;
+  }
+}
+
 // Of four members on a node, two and two share a NIC in one group, three do in the other.
 TEST(Flows, OfGroupsWhoseMembersShareNicsOtherwiseTakeTheirOwnTime) {
   SmallJob flow = job_of(4, 8);

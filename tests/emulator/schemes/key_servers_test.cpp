@@ -160,6 +160,20 @@ TEST(BytePs, SizesOfPiecesAreThoseOfTheSumsOfAllRanks) {
   EXPECT_GT(static_cast<double>(sum(32)), 1.5 * static_cast<double>(sum(8)));
 }
 
+// Pieces of all lengths are cut out of the same gradients, which are drawn once: two halves of a
+// piece send what it sends.
+TEST(BytePs, SizesOfPiecesOfAllLengthsComeFromOneDraw) {
+  PieceCompression how;
+  how.method = &method_named("threshold");
+  how.options.threshold = 0.004;
+  PieceSizes sizes(how, GradientLaw{}, 2, 4, 1);
+  const std::uint64_t whole = sizes.of(1 << 20).piece;
+  EXPECT_GT(whole, 100'000U);
+  for (int parts = 2; parts <= 16; parts *= 2)
+    EXPECT_NEAR(static_cast<double>(sizes.of((1 << 20) / parts).piece * parts),
+                static_cast<double>(whole), 4 * parts);
+}
+
 // Dithering: real data travel as they are encoded, the same bytes in memory and in virtual time;
 // without real data notes are as long as those are on average.
 TEST(BytePs, SendsAsMuchAsTheGradientsDecide) {
