@@ -8,7 +8,7 @@
 namespace ghostrank {
 namespace {
 
-struct Place {
+struct Point {
   double x, y;
 };
 
@@ -20,8 +20,8 @@ std::string picture_of(const char* library, Func func, const char* algorithm, in
 }
 
 // Centres of the ranks' circles in all panels, in the picture's order.
-std::vector<Place> places(const std::string& svg) {
-  std::vector<Place> out;
+std::vector<Point> places(const std::string& svg) {
+  std::vector<Point> out;
   const std::regex circle("<circle cx=\"([0-9.]+)\" cy=\"([0-9.]+)\"");
   for (std::sregex_iterator at(svg.begin(), svg.end(), circle), end; at != end; ++at)
     out.push_back({std::stod((*at)[1]), std::stod((*at)[2])});
@@ -43,7 +43,7 @@ TEST(SchedulePicture, HasAnArrowForEveryPairThatARingUses) {
 
 TEST(SchedulePicture, DrawsATreeFromItsRootDown) {
   const std::string svg = picture_of("generic", Func::broadcast, "binomial", 8);
-  const std::vector<Place> at = places(svg);
+  const std::vector<Point> at = places(svg);
   ASSERT_EQ(at.size(), 8u);
   EXPECT_EQ(count(svg, "<title>"), 7u);
   for (std::size_t r = 1; r < 8; ++r) EXPECT_GT(at[r].y, at[0].y) << r;
@@ -57,7 +57,7 @@ TEST(SchedulePicture, DrawsATreeFromItsRootDown) {
 TEST(SchedulePicture, FindsTheRootsOfADoubleTree) {
   const int ranks = 8;
   const std::string svg = picture_of("generic", Func::all_reduce, "double_tree", ranks);
-  const std::vector<Place> at = places(svg);
+  const std::vector<Point> at = places(svg);
   ASSERT_EQ(at.size(), 2u * ranks);
   EXPECT_EQ(count(svg, "<title>"), 2u * 2 * (ranks - 1));
   for (std::size_t tree = 0; tree < 2; ++tree) {
@@ -83,7 +83,7 @@ TEST(SchedulePicture, HasAPanelForChannelsThatAreNotAlike) {
 
 TEST(SchedulePicture, DrawsManyRanksApart) {
   for (const char* algorithm : {"ring", "double_tree"}) {
-    const std::vector<Place> at = places(picture_of("generic", Func::all_reduce, algorithm, 128));
+    const std::vector<Point> at = places(picture_of("generic", Func::all_reduce, algorithm, 128));
     for (std::size_t i = 0; i < 128; ++i)
       for (std::size_t j = 0; j < i; ++j)
         EXPECT_GE(std::hypot(at[i].x - at[j].x, at[i].y - at[j].y), 22)
