@@ -392,7 +392,7 @@ class Replaying {
     std::set<WorldRank> peers;
     for (const TraceRank& one : trace_.given)
       for (const TraceEvent& event : one.events)
-        if ((event.kind == Kind::send || event.kind == Kind::recv) &&
+        if ((event.kind == TraceKind::send || event.kind == TraceKind::recv) &&
             missing.contains(WorldRank(event.peer)))
           peers.insert(WorldRank(event.peer));
     if (peers.empty()) return;
