@@ -24,6 +24,9 @@ constexpr std::uint32_t kNoEdge = 0xffffffff;
 // which begin anew whenever nobody uses the resource, are exact to less.
 constexpr double kContended = 1 + 1e-9;
 
+// Prefetch distances, in flows of one time.
+constexpr std::size_t kFlowsAhead = 9, kListsAhead = 6, kResourcesAhead = 3;
+
 bool less(double a, double b) { return a < b * (1 - kAlike); }
 
 }  // namespace
@@ -33,27 +36,13 @@ FlowNetwork::FlowNetwork(std::size_t resources) : resources_(resources), held_ba
 void FlowNetwork::clear() {
   flows_.clear();
   rate_.clear();
+  bottleneck_.clear();
+  is_wanted_.clear();
   free_.clear();
   come_.clear();
   freed_.clear();
   std::fill(resources_.begin(), resources_.end(), Resource{});
   std::fill(held_back_.begin(), held_back_.end(), 0.0);
-}
-
-// Fetches the resources of a flow together: in a large network none is in the cache. Force-inlined:
-// out of line, GCC drops this call because it has no side effects.
-[[gnu::always_inline]] inline void FlowNetwork::fetch(const Flow& f) const {
-  constexpr std::size_t kMost = 16;
-  const std::span<const Need> needs = f.needs.first(std::min(f.needs.size(), kMost));
-  for (const Need& need : needs) {
-    const Resource& r = resources_[need.resource];
-    __builtin_prefetch(&r.users);
-    __builtin_prefetch(&r.most);
-  }
-  for (const Need& need : needs) {
-    const std::vector<User>& users = resources_[need.resource].users;
-    if (!users.empty()) __builtin_prefetch(&users.back());
-  }
 }
 
 FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, double cap,
@@ -64,23 +53,33 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
     id = static_cast<Id>(flows_.size());
     flows_.emplace_back();
     rate_.emplace_back();
+    bottleneck_.emplace_back();
+    is_wanted_.emplace_back();
   } else {
     id = free_.back();
     free_.pop_back();
+    if (free_.size() >= kFlowsAhead) fetch_flow(free_[free_.size() - kFlowsAhead]);
   }
   Flow& f = flows_[id];
   f.needs = needs;
   f.left = bytes;
   f.cap = cap;
   f.since = f.held_since = now;
-  f.bottleneck = kOwnCap;
+  bottleneck_[id] = kOwnCap;
   rate_[id] = 0;
   f.in_use = true;
-  fetch(f);
+  fetch(f, 0, kAhead);
   f.places.resize(needs.size());
-  for (std::uint32_t need = 0; need < needs.size(); ++need) come(id, need);
-  come_.push_back(id);
+  for (std::uint32_t need = 0; need < needs.size(); ++need) {
+    if (need % kAhead == 0) fetch(f, need + kAhead, kAhead);
+    come(id, need);
+  }
+  has_come(id);
   return id;
+}
+
+void FlowNetwork::has_come(Id id) {
+  if (!std::exchange(flows_[id].has_come, true)) come_.push_back(id);
 }
 
 void FlowNetwork::come(Id id, std::uint32_t need) {
@@ -106,7 +105,7 @@ void FlowNetwork::give(std::uint32_t resource, double share) {
   Resource& r = resources_[resource];
   if (r.time == share) return;
   r.time = share;
-  for (const User& u : r.users) come_.push_back(u.flow);  // to be chosen again
+  for (const User& u : r.users) has_come(u.flow);  // to be chosen again
   update_contention(resource);
 }
 
@@ -122,7 +121,7 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
     r.held = 0;
     for (const User& u : r.users) {
       list_contended(resource, u);
-      r.held += flows_[u.flow].bottleneck == resource;
+      r.held += bottleneck_[u.flow] == resource;
       used += rate_[u.flow] * u.ps_per_byte;
       r.above = std::max(r.above, rate_[u.flow]);
     }
@@ -144,10 +143,13 @@ void FlowNetwork::remove(Id id) {
   const Picoseconds at = rate_[id] > 0 ? end(id) : f.since;
   note_held(id, at);
   f.in_use = false;
-  fetch(f);
-  for (std::uint32_t need = 0; need < f.needs.size(); ++need) leave(id, need, at);
+  fetch(f, 0, kAhead);
+  for (std::uint32_t need = 0; need < f.needs.size(); ++need) {
+    if (need % kAhead == 0) fetch(f, need + kAhead, kAhead);
+    leave(id, need, at);
+  }
   f.contended.clear();
-  std::erase(come_, id);
+  if (std::exchange(f.has_come, false)) std::erase(come_, id);
   free_.push_back(id);
 }
 
@@ -168,9 +170,9 @@ void FlowNetwork::leave(Id id, std::uint32_t need, Picoseconds at) {
     r.need -= ps_per_byte;
   }
   if (r.contended) {
-    r.held -= f.bottleneck == resource;
+    r.held -= bottleneck_[id] == resource;
     // Only those that it holds back can become faster.
-    if (r.held > 0) freed_.push_back(resource);
+    if (r.held > 0 && !std::exchange(r.freed, true)) freed_.push_back(resource);
   }
   update_contention(resource);
 }
@@ -194,8 +196,8 @@ void FlowNetwork::use(std::uint32_t resource, double more, Picoseconds now) {
 // The flow has had its rate and its bottleneck since f.held_since.
 void FlowNetwork::note_held(Id id, Picoseconds until) {
   Flow& f = flows_[id];
-  if (f.bottleneck != kOwnCap)
-    held_back_[f.bottleneck] += static_cast<double>(until - f.held_since) * (1 - rate_[id] / f.cap);
+  if (const std::uint32_t by = bottleneck_[id]; by != kOwnCap)
+    held_back_[by] += static_cast<double>(until - f.held_since) * (1 - rate_[id] / f.cap);
   f.held_since = until;
 }
 
@@ -203,14 +205,26 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
   altered_.clear();
   wanted_.clear();
   still_wanted_ = 0;
-  for (const Id id : come_) want(id);
-  for (const std::uint32_t resource : freed_)
+  for (const Id id : come_) {
+    flows_[id].has_come = false;
+    want(id);
+  }
+  for (const std::uint32_t resource : freed_) {
+    resources_[resource].freed = false;
     for (const User& u : resources_[resource].users)
-      if (flows_[u.flow].bottleneck == resource) want(u.flow);
+      if (bottleneck_[u.flow] == resource) want(u.flow);
+  }
   come_.clear();
   freed_.clear();
-  for (const Id id : wanted_) {
-    if (!flows_[id].wanted) continue;  // settled with one before it
+  // Flows that come at one time may be so many that the first ones are no longer in the cache.
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (i + kFlowsAhead < wanted_.size()) {
+      fetch_flow(wanted_[i + kFlowsAhead]);
+      fetch_lists(wanted_[i + kListsAhead]);
+      fetch_contended(wanted_[i + kResourcesAhead]);
+    }
+    const Id id = wanted_[i];
+    if (!is_wanted_[id]) continue;  // settled with one before it
     choose(id);
     settle_part(now);
   }
@@ -220,7 +234,7 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
 }
 
 void FlowNetwork::want(Id id) {
-  if (std::exchange(flows_[id].wanted, true)) return;
+  if (std::exchange(is_wanted_[id], 1) != 0) return;
   wanted_.push_back(id);
   ++still_wanted_;
 }
@@ -246,21 +260,24 @@ void FlowNetwork::settle_part(Picoseconds now) {
 void FlowNetwork::choose(Id id) {
   Flow& f = flows_[id];
   const double before = rate_[id];
+  const std::uint32_t bottleneck = bottleneck_[id];
   rate_[id] = kInA;
-  still_wanted_ -= f.wanted;
-  f.wanted = false;
+  still_wanted_ -= std::exchange(is_wanted_[id], 0);
   const auto member = static_cast<std::uint32_t>(members_.size());
   const auto first = static_cast<std::uint32_t>(edges_.size());
   edges_.resize(first + f.contended.size());
   Edge* edge = edges_.data() + first;
-  for (const Contended& n : f.contended) {
+  for (std::size_t i = 0; i < f.contended.size(); ++i) {
+    if (i + kAhead < f.contended.size())
+      __builtin_prefetch(&resources_[f.contended[i + kAhead].resource]);
+    const Contended& n = f.contended[i];
     const std::uint32_t slot = slot_of(n.resource);
     Slot& s = slots_[slot];
     ++s.members;
     --s.outside;
     s.outside_use -= before * n.ps_per_byte;
     s.outside_need -= n.ps_per_byte;
-    s.outside_held -= f.bottleneck == n.resource;
+    s.outside_held -= bottleneck == n.resource;
     const auto number = static_cast<std::uint32_t>(edge - edges_.data());
     *edge++ = {slot, member, std::exchange(s.edges, number), n.ps_per_byte};
   }
@@ -288,15 +305,15 @@ inline std::uint32_t FlowNetwork::slot_of(std::uint32_t resource) {
 void FlowNetwork::choose_the_wanted() {
   for (; looked_at_ < slots_.size() && still_wanted_ > 0; ++looked_at_)
     for (const User& u : resources_[slots_[looked_at_].number].users)
-      if (flows_[u.flow].wanted) choose(u.flow);
+      if (is_wanted_[u.flow]) choose(u.flow);
 }
 
 // Gives a member the fair rate that was computed.
 void FlowNetwork::alter(const Member& m, Picoseconds now) {
   Flow& f = flows_[m.flow];
   rate_[m.flow] = m.before;
-  if (m.fair != m.before || m.bottleneck != f.bottleneck) note_held(m.flow, now);
-  f.bottleneck = m.bottleneck;
+  if (m.fair != m.before || m.bottleneck != bottleneck_[m.flow]) note_held(m.flow, now);
+  bottleneck_[m.flow] = m.bottleneck;
   if (std::abs(m.fair - m.before) <= kSame * m.before) return;
   const double more = m.fair - m.before;
   for (const Contended& n : f.contended)
@@ -440,7 +457,7 @@ bool FlowNetwork::choose_the_unfairly_treated() {
       const double rate = rate_[u.flow];
       if (rate == kInA) continue;
       if (rate > most || less(held, rate) ||
-          (freed && flows_[u.flow].bottleneck == number && (!full || less(rate, fastest))))
+          (freed && bottleneck_[u.flow] == number && (!full || less(rate, fastest))))
         choose(u.flow);  // slots_ may move
       else
         above = std::max(above, rate);

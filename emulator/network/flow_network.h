@@ -20,6 +20,7 @@
 // Units: picoseconds, bytes. Errors: none. Threading: one owner.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -70,12 +71,31 @@ class FlowNetwork {
   // When the flow's last byte passes, at its present rate; rounded up.
   Picoseconds end(Id id) const;
   double rate(Id id) const { return rate_[id]; }
-  std::uint32_t bottleneck(Id id) const { return flows_[id].bottleneck; }
+  std::uint32_t bottleneck(Id id) const { return bottleneck_[id]; }
   // Total time by which flows took longer so far than at their caps, because this resource held
   // them back. Summed over resources it is exactly the cost of sharing.
   Picoseconds held_back(std::uint32_t resource) const { return std::llround(held_back_[resource]); }
   std::size_t flows() const { return flows_.size() - free_.size(); }
   std::uint64_t solved() const { return solved_; }  // rates computed so far
+
+  // Prefetch what remove() touches: call fetch_flow() well before fetch_lists(), and that well
+  // before fetch_resources(). Force-inlined: out of line, GCC drops these calls because they have
+  // no side effects.
+  [[gnu::always_inline]] void fetch_flow(Id id) const {
+    __builtin_prefetch(&flows_[id]);
+    __builtin_prefetch(&flows_[id].left);
+    __builtin_prefetch(&rate_[id]);
+    __builtin_prefetch(&bottleneck_[id]);
+  }
+  [[gnu::always_inline]] void fetch_lists(Id id) const {
+    const Flow& f = flows_[id];
+    __builtin_prefetch(f.needs.data());
+    __builtin_prefetch(f.places.data());
+    __builtin_prefetch(f.contended.data());
+  }
+  [[gnu::always_inline]] void fetch_resources(Id id) const {
+    if (flows_[id].in_use) fetch(flows_[id], 0, kAhead);
+  }
 
  private:
   // Where a flow is listed for one of its needs, so that it is found at once: flows may have
@@ -94,12 +114,10 @@ class FlowNetwork {
     std::vector<Contended> contended;  // those of `needs` at such resources, in any order
     double left = 0, cap = 0;
     Picoseconds since = 0;
-    // Its bottleneck, and since when.
-    Picoseconds held_since = 0;
-    std::uint32_t bottleneck = kOwnCap;
+    Picoseconds held_since = 0;  // since when it has its bottleneck
     bool in_use = false;
-    bool wanted = false;   // to be settled
-    bool altered = false;  // its rate has changed in this settle()
+    bool has_come = false;  // is in come_
+    bool altered = false;   // its rate has changed in this settle()
   };
   struct User {
     Id flow;
@@ -117,6 +135,7 @@ class FlowNetwork {
     // Rarely read.
     double most = 0;  // time that the users take, each at its cap
     bool contended = false;
+    bool freed = false;     // is in freed_
     Picoseconds noted = 0;  // until when `times_` knows its use
   };
 
@@ -147,7 +166,28 @@ class FlowNetwork {
     double time, need;  // as of the resource
   };
 
-  void fetch(const Flow& f) const;
+  static constexpr std::size_t kAhead = 8;  // how many resources are fetched together
+
+  // Fetches the resources of some needs together: in a large network none is in the cache.
+  [[gnu::always_inline]] void fetch(const Flow& f, std::size_t first, std::size_t most) const {
+    if (first >= f.needs.size()) return;
+    const auto needs = f.needs.subspan(first, std::min(f.needs.size() - first, most));
+    for (const Need& need : needs) {
+      const Resource& r = resources_[need.resource];
+      __builtin_prefetch(&r.users);
+      __builtin_prefetch(&r.most);
+    }
+    for (const Need& need : needs) {
+      const std::vector<User>& users = resources_[need.resource].users;
+      if (!users.empty()) __builtin_prefetch(&users.back());
+    }
+  }
+  [[gnu::always_inline]] void fetch_contended(Id id) const {
+    const std::vector<Contended>& contended = flows_[id].contended;
+    for (std::size_t i = 0; i < std::min(contended.size(), kAhead); ++i)
+      __builtin_prefetch(&resources_[contended[i].resource]);
+  }
+  void has_come(Id id);
   void come(Id id, std::uint32_t need);
   void leave(Id id, std::uint32_t need, Picoseconds at);
   void list_contended(std::uint32_t resource, const User& user);
@@ -167,7 +207,10 @@ class FlowNetwork {
   double raise(const Slot& s, double level) const;
 
   std::vector<Flow> flows_;
-  std::vector<double> rate_;  // by flow; kInA: it is a member of A
+  // By flow, apart from it, because those of all users of a resource are asked for.
+  std::vector<double> rate_;               // kInA: it is a member of A
+  std::vector<std::uint32_t> bottleneck_;  // kOwnCap: its cap
+  std::vector<std::uint8_t> is_wanted_;    // whether it is to be settled
   std::vector<Id> free_;
   std::vector<Resource> resources_;
   std::vector<double> held_back_;  // by resource

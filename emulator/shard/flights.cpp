@@ -77,7 +77,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
     f.group |= kPointToPoint;
     PairCounter& pair = pair_of(r, group, f.peer, receives);
     f.sequence = transfer_sequence(pair.count++, source, target);
-    if (fluids_ && between_nodes(group, source, target)) {
+    if (fluids_ && (pair.ends || between_nodes(group, source, target))) {
       transfer_as_fluid(r, f, pair);
       return Started::busy;
     }

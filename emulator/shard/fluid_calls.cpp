@@ -10,6 +10,8 @@
 namespace ghostrank {
 namespace {
 
+constexpr std::size_t kAhead = 4;  // prefetch distance, in calls that begin
+
 FluidKey key_of(std::uint32_t site, const Op& op) {
   FluidKey key{site,   op.group, op.func, op.dtype, is_ragged(op.func) ? op.counts : op.count,
                op.peer};
@@ -391,6 +393,7 @@ std::uint32_t FluidCalls::begin(Fluid& fluid) {
   }
   const std::uint32_t number = free_.back();
   free_.pop_back();
+  if (free_.size() >= kAhead) __builtin_prefetch(&active_[free_[free_.size() - kAhead]], 1);
   active_[number] = {&fluid};
   return number;
 }

@@ -182,6 +182,22 @@ class FluidCalls {
   const Look* look_sooner(FlowNetwork::Id flow);
   void looked(FlowNetwork::Id flow) { looks_[flow].at = Look::kNone; }  // it has come
   FlowNetwork& network() { return network_; }
+  // Prefetch what the end of a flow touches: call fetch_call() well before fetch_lists(), and that
+  // well before fetch_resources().
+  [[gnu::always_inline]] void fetch_call(std::uint32_t call, FlowNetwork::Id flow) const {
+    __builtin_prefetch(&active_[call]);
+    __builtin_prefetch(&active_[call].arrived);
+    __builtin_prefetch(&looks_[flow]);
+    network_.fetch_flow(flow);
+  }
+  [[gnu::always_inline]] void fetch_lists(std::uint32_t call, FlowNetwork::Id flow) const {
+    __builtin_prefetch(active_[call].members);
+    __builtin_prefetch(active_[call].fluid);
+    network_.fetch_lists(flow);
+  }
+  [[gnu::always_inline]] void fetch_resources(FlowNetwork::Id flow) const {
+    network_.fetch_resources(flow);
+  }
   void watch(LinkTimes* times);  // notes there when links are busy
   // Where the rates of NICs change: gives them those of `now`. Returns when they change next; -1 if
   // they never do, if no flow is under way, or if an earlier call has returned that time.

@@ -30,6 +30,12 @@ const ActorState* likely_actor(const Event& e) {
   return actors.empty() ? nullptr : &actors[e.actor < actors.size() ? e.actor : 0];
 }
 
+template <typename Object>
+[[gnu::always_inline]] inline void fetch_all(const Object& object) {
+  for (std::size_t line = 0; line < sizeof object; line += 64)
+    __builtin_prefetch(reinterpret_cast<const char*>(&object) + line);
+}
+
 // What an ingress takes in where rates change: bytes.
 struct AtRates {
   SlowerRate own;     // of the NIC
@@ -285,9 +291,33 @@ void Shard::prefetch() const {
   __builtin_prefetch(reinterpret_cast<const char*>(actor->credits.get()) + 64);
 }
 
+// The same where calls are flows.
+void Shard::prefetch_flows() const {
+  const auto is_end = [](const Event& e) { return e.kind == Event::Kind::fluid && e.sequence > 0; };
+  if (const Event* later = timers_.ahead(kFlightsAhead)) {
+    if (is_end(*later)) {
+      fluids_->fetch_call(later->held, later->actor);
+    } else if (later->rank < ranks_.size()) {
+      fetch_all(ranks_[later->rank]);
+      if (later->flight) fetch_all(*later->flight);
+    }
+  }
+  if (const Event* soon = timers_.ahead(kActorsAhead)) {
+    if (is_end(*soon)) {
+      fluids_->fetch_lists(soon->held, soon->actor);
+    } else if (soon->rank < ranks_.size()) {
+      const RankState& r = ranks_[soon->rank];
+      for (const StreamState& s : r.streams) __builtin_prefetch(&s);
+      __builtin_prefetch(r.pair_sequence.data());
+    }
+  }
+  if (const Event* next = timers_.ahead(kCreditsAhead); next && is_end(*next))
+    fluids_->fetch_resources(next->actor);
+}
+
 Event& Shard::pop() {
   const bool cold = timers_.size() >= kCachedEvents;
-  if (cold) prefetch();
+  if (cold) fluids_ ? prefetch_flows() : prefetch();
   Event& event = timers_.pop();
   if (const std::uint32_t next = timers_.first_rank(); cold && next < ranks_.size()) {
     __builtin_prefetch(&ranks_[next].streams);

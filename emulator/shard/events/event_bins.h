@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,19 +29,22 @@
 
 namespace ghostrank {
 
-template <typename Event>
+// `kMostShift`: no bin is wider than 2^kMostShift ps. Above 20 an event is sorted by a longer
+// number.
+template <typename Event, int kMostShift = 20>
 class EventBins {
  public:
-  // `width`: of a bin, made a power of two, at most 2^20 ps; 0: it takes no events. `by_rank`:
+  // `width`: of a bin, made a power of two, at most 2^kMostShift; 0: it takes no events. `by_rank`:
   // events of one time are in the order of their ranks, then of their pushes; else of their pushes.
   EventBins(Picoseconds width, bool by_rank)
-      : width_(width), shift_(shift_of(width)), by_rank_(by_rank), bins_(width == 0 ? 0 : kBins) {}
+      : width_(width), shift_(shift_of(width)), by_rank_(by_rank) {}
   Picoseconds width() const { return width_; }
 
   // Returns the slot of a new event, which holds old values; null: the event belongs elsewhere. No
   // event that is pushed from here on is due before `now`.
   Event* push(Picoseconds at, std::uint32_t rank, Picoseconds now) {
-    if (bins_.empty()) return nullptr;
+    if (width_ == 0) return nullptr;
+    if (bins_.empty()) bins_.resize(kBins);
     const std::int64_t number = at >> shift_;
     if (!is_sorted()) sorted_ = std::max(sorted_, std::min(now >> shift_, next_ - 1));
     if (number <= sorted_ || number >= sorted_ + kBins) return nullptr;
@@ -48,8 +52,8 @@ class EventBins {
     if (bin.in_last == kBlock && !lengthen(bin, number)) return nullptr;
     ++bin.size;
     Block& block = *bin.last;
-    block.keys[bin.in_last] = static_cast<std::uint64_t>(at - (number << shift_)) << kTimeAt |
-                              std::uint64_t{by_rank_ ? rank : 0} << kRankAt;
+    block.keys[bin.in_last] = static_cast<Order>(at - (number << shift_)) << kTimeAt |
+                              Order{by_rank_ ? rank : 0} << kRankAt;
     return &block.events[bin.in_last++];
   }
 
@@ -78,7 +82,7 @@ class EventBins {
         if (bin.size <= kFetched) __builtin_prefetch(slots_[i], 1);
       }
     }
-    std::sort(order_.begin(), order_.end());
+    if (!std::is_sorted(order_.begin(), order_.end())) std::sort(order_.begin(), order_.end());
     at_ = 0;
     bin = Bin{};
     sorted_ = next_;
@@ -113,13 +117,15 @@ class EventBins {
   static constexpr std::int64_t kBins = 4096, kNone = std::numeric_limits<std::int64_t>::max();
   static constexpr std::uint32_t kBlock = 7, kFetched = 64;
   // What an event is sorted by, in one number: its time in its bin, its rank, its order there.
-  static constexpr int kMostShift = 20, kRankBits = 24, kIndexBits = 20;
+  static constexpr int kRankBits = 24, kIndexBits = 20;
   static constexpr int kRankAt = kIndexBits, kTimeAt = kIndexBits + kRankBits;
   static constexpr std::uint32_t kMostInBin = 1u << kIndexBits;
+  __extension__ using Wide = unsigned __int128;
+  using Order = std::conditional_t<kMostShift + kTimeAt <= 64, std::uint64_t, Wide>;
 
   struct alignas(64) Block {
     Block* next;  // of the last block of a bin: the first one
-    std::array<std::uint64_t, kBlock> keys;
+    std::array<Order, kBlock> keys;
     std::array<Event, kBlock> events;
   };
   struct Bin {
@@ -133,7 +139,9 @@ class EventBins {
     return shift;
   }
   Bin& bin_of(std::int64_t number) { return bins_[static_cast<std::size_t>(number % kBins)]; }
-  Event& event_of(std::uint64_t order) const { return *slots_[order % kMostInBin]; }
+  Event& event_of(Order order) const {
+    return *slots_[static_cast<std::uint64_t>(order) % kMostInBin];
+  }
 
   // Adds a block to a bin; false: the bin is full.
   bool lengthen(Bin& bin, std::int64_t number) {
@@ -167,7 +175,7 @@ class EventBins {
   std::array<std::uint64_t, kBins / 64> full_{};  // bit i: bin i has events
   std::int64_t sorted_ = -1;                      // number of the bin that was sorted last
   std::int64_t next_ = kNone;                     // of the first one behind it that has events
-  std::vector<std::uint64_t> order_;              // of the events of the sorted bin
+  std::vector<Order> order_;                      // of the events of the sorted bin
   std::vector<Event*> slots_;                     // of its events, in the order of their pushes
   std::size_t at_ = 0;                            // in it: the first event that is left
   std::vector<Block*> now_, spent_;  // of the sorted bin; of the one that pop() took from last

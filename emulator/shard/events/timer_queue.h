@@ -3,8 +3,10 @@
 //
 // Most events come nearly sorted: a message sent now arrives one latency from now, and so does the
 // next. A few sorted runs therefore take each event that is no earlier than their last one. The
-// rest goes to bins (event_bins.h), or to a heap where the bins do not reach; far events go to a
-// heap of their own, to keep the other one low. A run is a list of blocks of events, so the caller
+// rest goes to bins (event_bins.h), to wide ones where those do not reach, and to a heap where
+// neither do. Far events go to the wide bins, too, or to a heap of their own, to keep the other one
+// low. A heap is for few events: of thousands each pop touches many that are not in the cache, and
+// it cannot tell what comes next. A run is a list of blocks of events, so the caller
 // can look ahead and prefetch. push() returns the slot of the event for the caller to fill at once
 // (all but those three fields), and pop() returns the slot where it lies: copying an event while
 // its stores are still on their way to the cache would stall.
@@ -35,7 +37,9 @@ class TimerQueue {
   // `bin`: the width of a bin, a part of the least time from an event to the next that it causes;
   // 0: no bins.
   explicit TimerQueue(Ties ties = Ties::by_rank, Picoseconds bin = 0)
-      : ties_(ties), bins_(bin, ties == Ties::by_rank) {}
+      : ties_(ties),
+        bins_(bin, ties == Ties::by_rank),
+        far_bins_(ties == Ties::by_rank ? kFarBin : 0, true) {}
 
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
@@ -62,7 +66,10 @@ class TimerQueue {
 
   // For far deadlines: kept out of the sorted runs, which they would block.
   Event& push_far(Picoseconds at, std::uint32_t rank) {
-    return push_to_heap(kFar, new_key(at, rank), rank);
+    const EventKey key = new_key(at, rank);
+    if (size_ >= kMany)
+      if (Event* const event = push_to_far_bin(key, rank)) return *event;
+    return push_to_heap(kFar, key, rank);
   }
 
   // For sources, numbered from 0, each of which brings its own events nearly sorted.
@@ -84,9 +91,10 @@ class TimerQueue {
     know_first();
     now_ = first_of_[first_].at;
     --size_;
-    Event& event = first_ < kRuns      ? pop_from_run()
-                   : first_ == kBinned ? pop_from_bin()
-                                       : pop_from_heap();
+    Event& event = first_ < kRuns         ? pop_from_run()
+                   : first_ == kBinned    ? pop_from_bin(bins_)
+                   : first_ == kFarBinned ? pop_from_bin(far_bins_)
+                                          : pop_from_heap();
     know_first();
     return event;
   }
@@ -103,8 +111,9 @@ class TimerQueue {
   std::uint32_t first_rank() const { return rank_in(first_of_[first_]); }
 
   // Returns the event `n` events behind the first one, unless others come between; null: unknown.
-  const Event* ahead(std::size_t n) const {
+  [[gnu::always_inline]] const Event* ahead(std::size_t n) const {
     if (first_ == kBinned) return bins_.ahead(n);
+    if (first_ == kFarBinned) return far_bins_.ahead(n);
     if (first_ >= kRuns) return nullptr;
     const Run& run = runs_[first_];
     if (n >= run.size) return nullptr;
@@ -152,7 +161,8 @@ class TimerQueue {
         if (is(*at++)) return true;
       }
     }
-    return heaps_[0].any(is) || heaps_[1].any(is) || sources_.any(is) || bins_.any(is);
+    return heaps_[0].any(is) || heaps_[1].any(is) || sources_.any(is) || bins_.any(is) ||
+           far_bins_.any(is);
   }
 
   // Frees the blocks that hold no pending event. Call it when there is time.
@@ -160,6 +170,7 @@ class TimerQueue {
     spare_.clear();
     sources_.trim();
     bins_.trim();
+    far_bins_.trim();
   }
 
   void clear() { *this = TimerQueue(ties_, bins_.width()); }
@@ -168,7 +179,9 @@ class TimerQueue {
   // An event is in a run, a heap, a bin or a source. Runs, heaps and the bins are numbered as
   // queues; the near heap's queue has the sources, too.
   static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kBinned = kRuns + 2,
-                               kQueues = kRuns + 3;
+                               kFarBinned = kRuns + 3, kQueues = kRuns + 4;
+  static constexpr Picoseconds kFarBin = Picoseconds{1} << 26;  // 67 us; its bins reach 0.27 s
+  static constexpr std::size_t kMany = 512;  // with fewer events a heap is as fast as bins
   static constexpr std::size_t kBlock = 32;  // events per block; more than callers look ahead
 
   struct alignas(64) Block {
@@ -219,22 +232,30 @@ class TimerQueue {
   }
 
   void find_first() {
-    static_assert(kQueues == 7);
+    static_assert(kQueues == 8);
     const auto earlier = [this](std::size_t a, std::size_t b) {
       return first_of_[b].before(first_of_[a]) ? b : a;
     };
-    first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(earlier(4, 5), 6));
+    first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(earlier(4, 5), earlier(6, 7)));
     others_ = kLastOfAll;
     for (std::size_t queue = 0; queue < kQueues; ++queue)
       if (queue != first_ && first_of_[queue].before(others_)) others_ = first_of_[queue];
   }
   // Of a bin that is not sorted only the begin is known; no event of the bin is earlier.
   void know_first() {
-    while (first_ == kBinned && !bins_.is_sorted()) [[unlikely]] sort_bin();
+    for (;;) {
+      if (first_ == kBinned && !bins_.is_sorted()) [[unlikely]]
+        sort_bin(bins_);
+      else if (first_ == kFarBinned && !far_bins_.is_sorted()) [[unlikely]]
+        sort_bin(far_bins_);
+      else
+        return;
+    }
   }
-  [[gnu::noinline]] void sort_bin() {
-    bins_.sort_next();
-    note_next(key_of(bins_.first()));
+  template <typename Bins>
+  [[gnu::noinline]] void sort_bin(Bins& bins) {
+    bins.sort_next();
+    note_next(key_of(bins.first()));
   }
 
   Event& pop_from_run() {
@@ -248,10 +269,11 @@ class TimerQueue {
     return event;
   }
 
-  [[gnu::noinline]] Event& pop_from_bin() {
-    Event& event = bins_.pop();
-    const Picoseconds begins = bins_.begins();
-    note_next(bins_.is_sorted()        ? key_of(bins_.first())
+  template <typename Bins>
+  [[gnu::noinline]] Event& pop_from_bin(Bins& bins) {
+    Event& event = bins.pop();
+    const Picoseconds begins = bins.begins();
+    note_next(bins.is_sorted()         ? key_of(bins.first())
               : begins < kLastOfAll.at ? EventKey{begins, 0}
                                        : kLastOfAll);
     return event;
@@ -281,12 +303,22 @@ class TimerQueue {
   }
 
   [[gnu::noinline]] Event& push_unsorted(const EventKey& key, std::uint32_t rank) {
-    Event* const binned = bins_.push(key.at, rank, now_);
-    if (binned == nullptr) return push_to_heap(kNear, key, rank);
+    if (Event* const event = push_to_bin(bins_, kBinned, key, rank)) return *event;
+    if (size_ >= kMany)
+      if (Event* const event = push_to_far_bin(key, rank)) return *event;
+    return push_to_heap(kNear, key, rank);
+  }
+  [[gnu::noinline]] Event* push_to_far_bin(const EventKey& key, std::uint32_t rank) {
+    return push_to_bin(far_bins_, kFarBinned, key, rank);
+  }
+  template <typename Bins>
+  Event* push_to_bin(Bins& bins, std::size_t queue, const EventKey& key, std::uint32_t rank) {
+    Event* const event = bins.push(key.at, rank, now_);
+    if (event == nullptr) return nullptr;
     ++size_;
-    if (!bins_.is_sorted() && bins_.begins() < first_of_[kBinned].at)
-      note_first({bins_.begins(), 0}, kBinned);
-    return marked(*binned, key.at, rank);
+    if (!bins.is_sorted() && bins.begins() < first_of_[queue].at)
+      note_first({bins.begins(), 0}, queue);
+    return &marked(*event, key.at, rank);
   }
 
   [[gnu::noinline]] Event& push_to_heap(std::size_t queue, EventKey key, std::uint32_t rank) {
@@ -325,7 +357,8 @@ class TimerQueue {
   std::size_t size_ = 0;
   std::size_t first_ = 0;                      // queue of the first event of all
   std::array<EventKey, kQueues> first_of_ = {  // first key of every queue
-      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
+      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll,
+      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
   EventKey others_ = kLastOfAll;  // no later than the first key of any queue but first_
   bool near_has_source_ = false;  // the first event of kNear is a source's, not in the heap
   std::array<Run, kRuns> runs_;
@@ -336,6 +369,7 @@ class TimerQueue {
   Picoseconds now_ = 0;  // when the event was due that pop() returned last
   Ties ties_;
   EventBins<Event> bins_;
+  EventBins<Event, 26> far_bins_;
   EventSources<Event> sources_;
   Look look_ = nullptr;
   const void* caller_ = nullptr;

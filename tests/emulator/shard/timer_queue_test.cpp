@@ -101,6 +101,45 @@ TEST(TimerQueue, KeepsItsOrderWhateverTheWidthOfItsBins) {
   }
 }
 
+// Thousands of events wait, as the computes of a large job do: many at one time, most in the order
+// of their ranks, some beyond the last of the wide bins.
+TEST(TimerQueue, KeepsTheOrderOfThousandsOfFarEvents) {
+  std::mt19937 random(29);
+  using Key = std::tuple<Picoseconds, std::uint32_t, int>;  // time, rank, number
+  for (const Picoseconds width : {0, 250'000}) {
+    TimerQueue<Numbered> queue(TimerQueue<Numbered>::Ties::by_rank, width);
+    std::set<Key> pending;
+    Picoseconds now = 0;
+    int ahead = 0;
+    for (int i = 0; i < 60'000;) {
+      if (pending.size() < 4000) {
+        const std::array<Picoseconds, 4> spread{1'000, 50'000'000, 30'000'000'000, 900'000'000'000};
+        const Picoseconds at =
+            now + static_cast<Picoseconds>(random()) * 256 % spread[random() % 4];
+        const bool far = random() % 4 != 0;
+        const auto together = random() % 8 == 0 ? 300u : 1u;
+        for (std::uint32_t rank = 0; rank < together; ++rank, ++i) {
+          (far ? queue.push_far(at, rank) : queue.push(at, rank)).number = i;
+          pending.emplace(at, rank, i);
+        }
+      }
+      for (auto n = random() % 100; n > 0 && !pending.empty(); --n) {
+        const Numbered& popped = queue.pop();
+        ASSERT_EQ(Key(popped.t.at, popped.rank, popped.number), *pending.begin());
+        pending.erase(pending.begin());
+        now = popped.t.at;
+        ahead += queue.ahead(6) != nullptr;
+      }
+      if (random() % 512 != 0) continue;
+      std::set<int> seen;
+      EXPECT_FALSE(queue.any([&](const Numbered& e) { return !seen.insert(e.number).second; }));
+      EXPECT_EQ(seen.size(), pending.size());
+      queue.trim();
+    }
+    EXPECT_GT(ahead, 20'000);  // a heap does not tell what comes next
+  }
+}
+
 // Sorted runs of several blocks, and both heaps.
 TEST(TimerQueue, FindsWhatIsPendingAndNothingElse) {
   std::mt19937 random(17);
