@@ -147,7 +147,7 @@ TEST(Flows, AloneOverSeveralSlowLinksTakeAsLongAsTheirMessages) {
     topology.kind = TopologySpec::Kind::leaf_spine;
     topology.leaves = 16;
     topology.spines = spines;
-    topology.uplink_bps = kRate * share;
+    topology.uplink_bps = kNicRate * share;
     topology.routing = &spray;
     flow.collective(Func::broadcast, kCount);
     SmallJob loggp = flow;
