@@ -39,7 +39,7 @@ std::string hash_of_many(const fs::path& name) {
   if (pattern.find('*') == std::string::npos) return "";
   std::string all;
   for (const fs::path file : files_read())
-    if (file.parent_path() == in && fnmatch(pattern.c_str(), file.filename().c_str(), 0) == 0)
+    if (in / file.filename() == file && fnmatch(pattern.c_str(), file.filename().c_str(), 0) == 0)
       all += file.filename().string() + " " + hash_of_file(file) + "\n";
   return content_hash_text(all);
 }

@@ -115,5 +115,24 @@ TEST(NamedFiles, OfATraceAreAllThatAPatternNames) {
   EXPECT_NE(hash(), before);
 }
 
+TEST(NamedFiles, OfATraceAreThoseInAFolderHoweverItIsWritten) {
+  const Scratch folder;
+  std::filesystem::create_directory(folder / "traces");
+  const std::string goal = "num_ranks 1\nrank 0 {\nl1: calc 1000\n}\n";
+  for (const char* written : {"traces", "traces/", "./traces//"}) {
+    SCOPED_TRACE(written);
+    put(folder / "job.yaml",
+        "cluster: {nodes: 1, gpus_per_node: 1, nics_per_node: 1}\nfabric: {kind: virtual}\n"
+        "trace: " +
+            std::string(written) + "\n");
+    const auto hash = [&](const std::string& text) {
+      put(folder / "traces/a.goal", text);
+      const NamedFiles files = named_files(load_job(folder / "job.yaml", {}));
+      return files.empty() ? "" : files.begin()->second.hash;
+    };
+    EXPECT_NE(hash(goal), hash("// another\n" + goal));
+  }
+}
+
 }  // namespace
 }  // namespace ghostrank
