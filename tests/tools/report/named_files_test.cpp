@@ -134,5 +134,13 @@ TEST(NamedFiles, OfATraceAreThoseInAFolderHoweverItIsWritten) {
   }
 }
 
+TEST(NamedFiles, AreStringsOfTheirOwn) {
+  const NamedFiles files{{"a.xml", {"/a.xml", "01"}}, {"b\"c", {"/b", "02"}}};
+  const Json json{{"a.xml", "a.xml"}, {"b", {"b\"c", "\\", "a.xml of \"a.xml\""}}};
+  EXPECT_EQ(with_contents(json.dump(), files),
+            (Json{{"01", "01"}, {"b", {"02", "\\", "a.xml of \"a.xml\""}}}.dump()));
+  EXPECT_EQ(with_contents(json.dump(), {}), json.dump());
+}
+
 }  // namespace
 }  // namespace ghostrank
