@@ -93,6 +93,20 @@ TEST(NamedFiles, OfAResultAreFoundFromAnywhereAndToldWhenTheyHaveChanged) {
   EXPECT_EQ(notes(again()), "mine prog ");
 }
 
+TEST(NamedFiles, OfOneOfSeveralJobsMakeTheHashOfItsReplay) {
+  const Place place;
+  const Scratch outer;
+  std::filesystem::create_directory_symlink(place.folder / ".", outer / "own");
+  put(outer / "both.yaml",
+      "cluster: {nodes: 8, gpus_per_node: 1, nics_per_node: 1}\n"
+      "fabric: {kind: virtual}\nrun: {iterations: 1}\n"
+      "jobs: [{name: a, file: own/job.yaml, nodes: 0-3}, {name: b, file: own/job.yaml, nodes: "
+      "4-7}]\n");
+  const Json first = place.play(outer / "both.yaml", outer / "result.json");
+  EXPECT_EQ(first["files"].size(), 2U) << first["files"];
+  EXPECT_EQ(place.play(outer / "result.json", outer / "again.json")["hash"], first["hash"]);
+}
+
 TEST(NamedFiles, OfATraceAreAllThatAPatternNames) {
   const Scratch folder;
   const std::string goal = "num_ranks 1\nrank 0 {\nl1: calc 1000\n}\n";
