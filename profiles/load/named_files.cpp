@@ -1,8 +1,11 @@
 #include "profiles/load/named_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fnmatch.h>
 #include <fstream>
+#include <functional>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -24,7 +27,7 @@ using Json = nlohmann::ordered_json;
 std::string hash_of_file(const std::string& path) {
   std::uint64_t hash = content_hash("");
   std::ifstream file(path, std::ios::binary);
-  std::vector<char> block(1 << 20);
+  std::vector<char> block(1 << 16);
   while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0)
     hash = content_hash({block.data(), static_cast<std::size_t>(file.gcount())}, hash);
   return hash_text(hash);
@@ -39,7 +42,7 @@ std::string hash_of_many(const fs::path& name) {
   if (pattern.find('*') == std::string::npos) return "";
   std::string all;
   for (const fs::path file : files_read())
-    if (file.parent_path() == in && fnmatch(pattern.c_str(), file.filename().c_str(), 0) == 0)
+    if (in / file.filename() == file && fnmatch(pattern.c_str(), file.filename().c_str(), 0) == 0)
       all += file.filename().string() + " " + hash_of_file(file) + "\n";
   return content_hash_text(all);
 }
@@ -123,14 +126,24 @@ NamedFiles files_in(const std::string& config_json) {
   return files;
 }
 
-std::string with_contents(std::string json, const NamedFiles& files) {
-  for (const auto& [name, file] : files) {
-    const std::string from = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace),
-                      to = Json(file.hash).dump();
-    for (std::size_t at = 0; (at = json.find(from, at)) != std::string::npos; at += to.size())
-      json.replace(at, from.size(), to);
+std::string with_contents(const std::string& json, const NamedFiles& files) {
+  std::map<std::string, std::string, std::less<>> texts;
+  for (const auto& [name, file] : files)
+    texts[Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)] = Json(file.hash).dump();
+  if (texts.empty()) return json;
+  std::string out;
+  for (std::size_t at = 0, end = 0; at < json.size(); at = end) {
+    end = std::min(json.find('"', at), json.size());
+    out.append(json, at, end - at);
+    if (end == json.size()) break;
+    at = end++;  // a string begins
+    while (end < json.size() && json[end] != '"') end += json[end] == '\\' ? 2 : 1;
+    end = std::min(end + 1, json.size());
+    const std::string_view text = std::string_view(json).substr(at, end - at);
+    const auto named = texts.find(text);
+    out += named == texts.end() ? text : std::string_view(named->second);
   }
-  return json;
+  return out;
 }
 
 NamedFiles files_played(const YamlValue& result) {

@@ -28,7 +28,7 @@ NamedFiles named_files(const LoadedJob& job);
 // a config; JSON with hashes in place of the names.
 std::string with_files(const std::string& config_json, const NamedFiles& files);
 NamedFiles files_in(const std::string& config_json);
-std::string with_contents(std::string json, const NamedFiles& files);
+std::string with_contents(const std::string& json, const NamedFiles& files);
 
 // For a result's job: reads its `files`; puts paths in place of names in its config that are found
 // neither here nor in the folder `near`; returns a note for each file that has changed.

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/input/content_hash.h"
 #include "profiles/load/named_files.h"
 #include "tools/report/jobs_report.h"
@@ -364,7 +365,10 @@ std::string result_hash(const Result& result) {
   if (json["config"].contains("run")) json["config"]["run"].erase("shards");
   if (json["network"].is_object()) json["network"].erase("topology");  // names a file by its path
   for (const char* key : {"pairs", "pairs_file"}) json["traffic"].erase(key);
-  json["pairs"] = pairs_json(result);  // wherever they are written
+  json["pairs"] = pairs_json(result);     // wherever they are written
+  for (Json& call : json["collectives"])  // one of `jobs` has names of its own for its files
+    if (Algorithms::names_file(call["algorithm"].get_ref<const std::string&>()))
+      call.erase("algorithm");
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return content_hash_text(with_contents(text, files_in(result.config_json)));
 }

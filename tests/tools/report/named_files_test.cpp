@@ -93,6 +93,20 @@ TEST(NamedFiles, OfAResultAreFoundFromAnywhereAndToldWhenTheyHaveChanged) {
   EXPECT_EQ(notes(again()), "mine prog ");
 }
 
+TEST(NamedFiles, OfOneOfSeveralJobsMakeTheHashOfItsReplay) {
+  const Place place;
+  const Scratch outer;
+  std::filesystem::create_directory_symlink(place.folder / ".", outer / "own");
+  put(outer / "both.yaml",
+      "cluster: {nodes: 8, gpus_per_node: 1, nics_per_node: 1}\n"
+      "fabric: {kind: virtual}\nrun: {iterations: 1}\n"
+      "jobs: [{name: a, file: own/job.yaml, nodes: 0-3}, {name: b, file: own/job.yaml, nodes: "
+      "4-7}]\n");
+  const Json first = place.play(outer / "both.yaml", outer / "result.json");
+  EXPECT_EQ(first["files"].size(), 2U) << first["files"];
+  EXPECT_EQ(place.play(outer / "result.json", outer / "again.json")["hash"], first["hash"]);
+}
+
 TEST(NamedFiles, OfATraceAreAllThatAPatternNames) {
   const Scratch folder;
   const std::string goal = "num_ranks 1\nrank 0 {\nl1: calc 1000\n}\n";
@@ -113,6 +127,33 @@ TEST(NamedFiles, OfATraceAreAllThatAPatternNames) {
   EXPECT_EQ(hash(), before);
   put(folder / "a.goal", "// another\n" + goal);
   EXPECT_NE(hash(), before);
+}
+
+TEST(NamedFiles, OfATraceAreThoseInAFolderHoweverItIsWritten) {
+  const Scratch folder;
+  std::filesystem::create_directory(folder / "traces");
+  const std::string goal = "num_ranks 1\nrank 0 {\nl1: calc 1000\n}\n";
+  for (const char* written : {"traces", "traces/", "./traces//"}) {
+    SCOPED_TRACE(written);
+    put(folder / "job.yaml",
+        "cluster: {nodes: 1, gpus_per_node: 1, nics_per_node: 1}\nfabric: {kind: virtual}\n"
+        "trace: " +
+            std::string(written) + "\n");
+    const auto hash = [&](const std::string& text) {
+      put(folder / "traces/a.goal", text);
+      const NamedFiles files = named_files(load_job(folder / "job.yaml", {}));
+      return files.empty() ? "" : files.begin()->second.hash;
+    };
+    EXPECT_NE(hash(goal), hash("// another\n" + goal));
+  }
+}
+
+TEST(NamedFiles, AreStringsOfTheirOwn) {
+  const NamedFiles files{{"a.xml", {"/a.xml", "01"}}, {"b\"c", {"/b", "02"}}};
+  const Json json{{"a.xml", "a.xml"}, {"b", {"b\"c", "\\", "a.xml of \"a.xml\""}}};
+  EXPECT_EQ(with_contents(json.dump(), files),
+            (Json{{"01", "01"}, {"b", {"02", "\\", "a.xml of \"a.xml\""}}}.dump()));
+  EXPECT_EQ(with_contents(json.dump(), {}), json.dump());
 }
 
 }  // namespace
