@@ -167,7 +167,7 @@ class Session::Play {
     }
     const int threads = std::min(cluster_.shards(), usable_cores());
     return needs_of(spec_, plan, cluster_.hosts(), threads, ensemble_.wire_bytes_per_second,
-                    ensemble_.seconds_per_message);
+                    ensemble_.seconds_per_message, phase_.iterations);
   }
 
   void note_limits() {

@@ -63,6 +63,14 @@ double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_
   return above;
 }
 
+// No play ends before its last message has arrived, although no step waits for one that is not
+// answered. `wired`: whether one goes between nodes of a process; between processes the latency of
+// the real network takes the place of the job's.
+double latency_at_the_end(const JobSpec& spec, const TrafficPlan& plan, bool wired) {
+  return seconds(std::max(wired ? spec.cluster.nic.latency : 0,
+                          plan.intra_messages > 0 ? spec.cluster.intra_node.latency : 0));
+}
+
 }  // namespace
 
 double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
@@ -158,7 +166,7 @@ double measure_engine() {
 }
 
 Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, int threads,
-                  double wire_bytes_per_second, double seconds_per_message) {
+                  double wire_bytes_per_second, double seconds_per_message, int iterations) {
   Capacity c;
   c.wire_bytes_per_second = wire_bytes_per_second;
   c.seconds_per_message = seconds_per_message;
@@ -217,7 +225,11 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
     c.wire_messages = messages;
     c.local_messages = load.wired + load.inside;
   }
-  const double step = std::max(plan.step_seconds_at_least, 1e-9);
+  const bool wired =
+      std::any_of(loads.begin(), loads.end(), [](const Load& load) { return load.wired > 0; });
+  const double step =
+      std::max({plan.step_seconds_at_least,
+                latency_at_the_end(spec, plan, wired) / std::max(1, iterations), 1e-9});
   const double share = plan.wire_messages == 0
                            ? 0
                            : most_handled / static_cast<double>(plan.wire_messages) / threads;

@@ -28,9 +28,9 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
 // time.
 double measure_engine();
 
-// Returns the needs of the busiest process and the dilation that follows. The `threads` of a
-// process share its messages evenly; they do not make bytes faster.
+// Returns the needs of the busiest process and the dilation that follows, of a play of so many
+// iterations. The `threads` of a process share its messages evenly; they do not make bytes faster.
 Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, int threads,
-                  double wire_bytes_per_second, double seconds_per_message);
+                  double wire_bytes_per_second, double seconds_per_message, int iterations = 1);
 
 }  // namespace ghostrank

@@ -145,8 +145,8 @@ class Assembly {
       first.get(path), first.get(given), first.get(resolved), first.get(value);
       other.get(path_there), other.get(given_there), other.get(resolved_there),
           other.get(value_there);
-      const bool same_name = given == given_there;  // of a file or profile, whose text may differ
-      if ((same_name && resolved == resolved_there) || found++ >= kShown) continue;
+      if (resolved == resolved_there || found++ >= kShown) continue;
+      const bool same_name = given == given_there;  // of a file or profile
       differ += (differ.empty() ? "" : ", ") + path + " is " +
                 where_it_differs(value_there, value) + ", " +
                 (same_name ? "whose text is another one there"

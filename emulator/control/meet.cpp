@@ -37,6 +37,13 @@ int poll_ms(steady_clock::duration left) {
   return static_cast<int>(std::clamp<long>(ms, 0, 1000));
 }
 
+// Whether two builds are one as far as they say: "0.1.0 3cf1..." names a version and a commit; one
+// of a source archive, which names none, is one with every build of its version.
+bool are_one_build(const std::string& a, const std::string& b) {
+  const auto version = [](const std::string& build) { return build.substr(0, build.find(' ')); };
+  return a == b || (version(a) == version(b) && (version(a) == a || version(b) == b));
+}
+
 void set_up(const Fd& socket) {
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -245,7 +252,7 @@ class Rendezvous {
     if (h.job_id != own_.job_id)
       return "job id differs: " + h.job_id + ", here " + own_.job_id +
              "; another job uses this address, or GHOSTRANK_JOB_ID is not alike everywhere";
-    if (h.build != own_.build)
+    if (!are_one_build(h.build, own_.build))
       return "build " + h.build + ", here " + own_.build +
              "; install the same ghostrank everywhere";
     if (h.size != own_.size)

@@ -60,7 +60,7 @@ class Datagrams final : public NetworkFabric {
       flows_.push_back(std::make_unique<Flow>(
           Flow{sockets_[static_cast<std::size_t>(flow.endpoint)].get(), to, flow.their_index,
                ReliableSender(options_.mtu - to.ip_and_udp() - sizeof(Head)),
-               ReliableReceiver(options_.keep_payload)}));
+               ReliableReceiver(options_.keep_payload), flow.name}));
     }
   }
 
@@ -129,6 +129,7 @@ class Datagrams final : public NetworkFabric {
     std::uint32_t there = 0;  // its number at the other end
     ReliableSender sender;
     ReliableReceiver receiver;
+    std::string name;      // of the other end, for errors
     bool owes = false;     // an acknowledgement; after poll(): the kernel had no room for it
     bool blocked = false;  // the kernel had no room
   };
@@ -231,12 +232,22 @@ class Datagrams final : public NetworkFabric {
         ++stats_.again;
         return false;
       }
-      if (errno == EMSGSIZE || errno == EINVAL)
-        failure_ = std::string("a datagram cannot be sent: ") + std::strerror(errno) +
-                   "; let fabric.packets.mtu be what the interfaces carry";
+      if (errno == EMSGSIZE || errno == EINVAL) failure_ = cannot_be_sent(f, message, errno);
     }
     f.owes = false;  // its head acknowledges
     return true;
+  }
+
+  std::string cannot_be_sent(const Flow& f, const msghdr& message, int error) const {
+    std::size_t bytes = f.to.ip_and_udp();
+    for (std::size_t i = 0; i < message.msg_iovlen; ++i) bytes += message.msg_iov[i].iov_len;
+    const std::string mtu = std::to_string(options_.mtu), address = f.to.text();
+    return "a packet of " + std::to_string(bytes) + " bytes cannot be sent to " + f.name + " (" +
+           address.substr(0, address.find(' ')) + "): " + std::strerror(error) +
+           "; set fabric.packets.mtu (" + mtu +
+           ") to what every interface and switch between them carries (ip link shows it), or raise "
+           "theirs (ip link set DEVICE mtu " +
+           mtu + ")";
   }
 
   void receive(int socket, std::vector<Message>& arrived) {

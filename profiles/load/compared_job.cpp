@@ -39,8 +39,7 @@ std::vector<ComparedKey> compared_keys(const LoadedJob& job) {
     std::string pointer = "/" + entry.path;
     std::replace(pointer.begin(), pointer.end(), '.', '/');
     const ConfigTree::json_pointer at(pointer);
-    keys.push_back(
-        {entry.path, entry.value, tree.contains(at) ? tree.at(at).dump() : std::string()});
+    keys.push_back({entry.path, entry.value, tree.contains(at) ? tree.at(at).dump() : entry.value});
   }
   return keys;
 }

@@ -15,7 +15,7 @@ std::string config_without_paths(const LoadedJob& job);
 
 struct ComparedKey {
   std::string path, given;  // as in LoadedJob::entries
-  std::string resolved;     // with the texts of files and profiles that it names; empty: as given
+  std::string resolved;     // with the texts of files and profiles that it names
 };
 
 // The keys of that text.

@@ -102,7 +102,7 @@ class Search {
       return idle(setting, " where " + played,
                   std::string(key.path) + " means nothing here: " + played +
                       "; name one (collectives: {allreduce: " + one + "}), or leave it out",
-                  chooses_algorithms());
+                  chooses_algorithms() || (!key.schemes && chooses_packets()));
     }
     if (only_for_schemes && key.path.starts_with("fabric.packets.") && !plays_packets())
       notes_.add(" where no scheme sends packets", std::string(key.path));
@@ -262,6 +262,11 @@ class Search {
   bool is_for_packets_alone(const Setting& setting) const {
     return setting.key->path == "fabric.packets.mtu" && in_.text("fabric.framing") == "none" &&
            in_.text("fabric.kind") != "packets" && in_.text("fabric.network") != "packet";
+  }
+
+  // Whether the job says what else has packets, which another file or flag may turn off.
+  bool chooses_packets() const {
+    return in_.given("fabric.kind") || in_.given("fabric.framing") || in_.given("fabric.network");
   }
 
   // By names, or by a framework that has schemes of its own.

@@ -69,6 +69,21 @@ TEST(AutoDilation, KnowsWhatTheWireAloneNeeds) {
   EXPECT_EQ(needs_of(spec, plan, 1, 1, 0, 1e-6).wire_dilation, 1);
 }
 
+TEST(AutoDilation, CountsTheLatencyThatNoPlayOfOneProcessEndsBefore) {
+  JobSpec spec;
+  spec.cluster.nodes = 2;
+  spec.cluster.nic.latency = 2 * kPicosPerMicro;
+  TrafficPlan plan;  // 20 messages of 0 B, which nothing answers
+  plan.wire_messages = plan.collectives.emplace_back().wire_messages = 20;
+  plan.pairs = {{Nic(0), Nic(spec.cluster.nics_per_node), 0, 20}};
+  const auto dilation = [&](int processes, int iterations) {
+    return needs_of(spec, plan, processes, 1, 0, kMessage, iterations).dilation_needed;
+  };
+  EXPECT_EQ(dilation(1, 1), 400);  // 2 us of work, of which 5 ns may be late
+  EXPECT_EQ(dilation(1, 10), 4000);
+  EXPECT_GT(dilation(2, 1), 400'000);
+}
+
 TEST(TrafficPlan, LetsNoCallEndBeforeItsLongestChainOfMessages) {
   SmallJob job(8, 1, FabricKind::memory);
   job.spec.cluster.nic.latency = 10 * kPicosPerMicro;

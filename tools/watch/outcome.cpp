@@ -24,8 +24,8 @@ constexpr double kSilentWaitSeconds = 5;
 
 std::unique_ptr<Control> meet(World world, const RunSpec& run) {
   world.silence = silence_of_the_lost(run);
-  if (world.build.empty())
-    world.build = std::string(GHOSTRANK_VERSION) + " " + build_facts().commit;
+  if (const std::string commit = build_facts().commit; world.build.empty() && commit != "unknown")
+    world.build = std::string(GHOSTRANK_VERSION) + " " + commit;
   const std::string there = meeting_point(world);
   // A terminal gets one line, repainted with the seconds waited; a log gets the line once.
   struct Line {

@@ -130,6 +130,37 @@ TEST(Meeting, RefusesTheWrongOnesWithAReasonAndGoesOn) {
   EXPECT_EQ(said(7), "met");
 }
 
+TEST(Meeting, IsOfOneCommitWhereTheBuildsNameOne) {
+  const auto meet = [](const std::vector<std::string>& builds, const std::vector<int>& ranks) {
+    const int port = free_port();
+    std::vector<World> worlds;
+    for (std::size_t i = 0; i < builds.size(); ++i) {
+      worlds.push_back(local_world(ranks[i], 3, port));
+      worlds.back().build = builds[i];
+    }
+    const auto outcomes = run_worlds(worlds, [&builds](const World& world) {
+      if (world.rank == 2) std::this_thread::sleep_for(900ms);  // the refused ones come before
+      if (world.rank == 1 && world.build == builds[builds.size() - 2])
+        std::this_thread::sleep_for(300ms);
+      try {
+        Control::meet(world)->close();
+      } catch (const Error& e) {
+        return std::string(e.what());
+      }
+      return std::string("met");
+    });
+    expect_all_ok(outcomes);
+    return outcomes;
+  };
+  const auto some =
+      meet({"1.2 abc", "1.2 abd", "1.2 ab", "1.3", "1.2", "1.2 abc"}, {0, 1, 1, 1, 1, 2});
+  for (const std::size_t i : {1, 2, 3})
+    EXPECT_TRUE(contains(some[i].said, ", here 1.2 abc; install the same ghostrank everywhere"))
+        << some[i].said;
+  for (const std::size_t i : {0, 4, 5}) EXPECT_EQ(some[i].said, "met");
+  for (const auto& o : meet({"1.2", "1.2 abc", "1.2"}, {0, 1, 2})) EXPECT_EQ(o.said, "met");
+}
+
 TEST(Meeting, IsNotDisturbedByStrangers) {
   const int port = free_port();
   std::vector<World> worlds{local_world(0, 2, port), local_world(1, 2, port)};

@@ -377,6 +377,23 @@ TEST_F(MessagesOverUdp, FillPacketsOfTheMtuThatRoutersMayNotCut) {
   }
 }
 
+TEST_F(MessagesOverUdp, ThatNoInterfaceCarriesAreNamedWithWhatToDo) {
+  open("127.0.0.1");
+  std::size_t refused = 0;
+  kernel_refuses = [&](int, const msghdr& message) {
+    if (bytes_of_message(message) <= 1372) return 0;
+    refused = bytes_of_message(message);
+    return EMSGSIZE;
+  };
+  Message m = note(1, 10'000, false);
+  here->try_send(0, m);
+  EXPECT_EQ(here->failure(),
+            "a packet of " + std::to_string(refused + 28) +
+                " bytes cannot be sent to host 1 (127.0.0.1): Message too long; set "
+                "fabric.packets.mtu (1500) to what every interface and switch between them carries "
+                "(ip link shows it), or raise theirs (ip link set DEVICE mtu 1500)");
+}
+
 // The probe has the CPU of the first engine thread, but others have theirs.
 TEST_F(MessagesOverUdp, AreProbedByAThreadThatStaysAwakeWhereTheRunsThreadsDo) {
   const std::vector<int> cpus = cpus_of_this_thread();

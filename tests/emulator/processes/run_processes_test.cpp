@@ -390,6 +390,16 @@ TEST(OverLibfabric, ProcessesNameTheFileWhoseTextDiffers) {
         << o.said;
 }
 
+TEST(OverLibfabric, ProcessesNameNoFileOfOneTextInTwoPlaces) {
+  const auto outcomes = changed_by_process([](LoadedJob& job, int process) {
+    job.config_json = R"({"run": {"seed": )" + std::to_string(process) + R"(}, "model": "text"})";
+    job.entries = {{"model", "/home/user" + std::to_string(process) + "/model.yaml", "FILE"},
+                   {"run.seed", std::to_string(process), "-s"}};
+  });
+  for (const auto& o : outcomes)
+    EXPECT_NE(o.said.find("host 0: run.seed is 1, there 0; start"), std::string::npos) << o.said;
+}
+
 TEST(OverLibfabric, ProcessesKeepTheSameProgramAndTraceWhereTheyLike) {
   const auto outcomes = changed_by_process([](LoadedJob& job, int process) {
     const std::string path = "/home/user" + std::to_string(process) + "/step.yaml";

@@ -420,6 +420,10 @@ TEST(IdleKeys, SomeValuesNeedMoreThanTheirKey) {
   EXPECT_EQ(notes("fabric: {packets: {mtu: 1500}, framing: udp}\n"), Lines{});
   EXPECT_EQ(notes("fabric: {packets: {mtu: 1500}}\ncollectives: {allreduce: ring}\n"),
             Lines{"no effect where no collective is played by a scheme: fabric.packets.mtu"});
+  const std::string packets = "fabric: {kind: packets, packets: {mtu: 1500}}\n";
+  EXPECT_EQ(notes(packets), Lines{});
+  EXPECT_EQ(notes(packets, {"fabric.kind=virtual"}),
+            Lines{"no effect where no collective is played by a scheme: fabric.packets.mtu"});
   EXPECT_EQ(notes("compression: {method: fp16, ratio: 0.5}\n"),
             Lines{"no effect where compression.method is fp16: compression.ratio"});
   EXPECT_EQ(notes("compression: {method: topk, ratio: 0.5}\n"), Lines{});
