@@ -281,7 +281,9 @@ class Replaying {
 
   // The events of one step.
   TraceStreams streams_of(std::size_t r, std::uint32_t step, const Names& names) {
-    TraceStreams streams(names.tracks, trace_.given[r].events.size());
+    // GOAL's messages are those of the wire; in other formats they are calls, which may wait for
+    // room.
+    TraceStreams streams(names.tracks, trace_.given[r].events.size(), trace_.format == "goal");
     const TraceRank& rank = trace_.given[r];
     std::vector<std::uint32_t> after;
     for (const std::uint32_t i : sequences_[r][step]) {

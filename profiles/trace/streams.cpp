@@ -15,7 +15,8 @@ constexpr std::size_t kMostTracks = kMostStreams - kMostMessageStreams - 100;
 
 }  // namespace
 
-TraceStreams::TraceStreams(std::vector<std::string> tracks, std::size_t events) : done_(events) {
+TraceStreams::TraceStreams(std::vector<std::string> tracks, std::size_t events, bool sends_leave)
+    : sends_leave_(sends_leave), done_(events) {
   if (tracks.size() > kMostTracks) tracks.resize(kMostTracks);
   for (std::string& track : tracks) add_stream(std::move(track), kTrack);
 }
@@ -130,22 +131,61 @@ void TraceStreams::on_communicator(std::uint32_t event, std::uint16_t kind, cons
   append(event, at->second, op);
 }
 
-// Takes a stream whose last message ends before this one may start, else a new stream, else shares
-// one.
 void TraceStreams::on_message_stream(std::uint32_t event, const Op& op, const std::uint32_t* deps,
                                      std::size_t count) {
   collect(deps, count);
+  const std::uint32_t stream = message_stream(op);
+  append(event, stream, op);
+  for (const Point& point : after_)
+    if (point.first != stream) streams_[point.first].items[point.second - 1].frees = stream;
+}
+
+// Whether the stream's last message is a send to the same rank that starts no later than `op`,
+// which comes after after_. Messages to one rank leave one after the other anyway.
+bool TraceStreams::sends_before(std::uint32_t stream, const Op& op) const {
+  const Op& last = streams_[stream].items.back().op;
+  if (!sends_leave_ || op.kind != Op::Kind::send || last.kind != Op::Kind::send ||
+      op.peer != last.peer)
+    return false;
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    const auto& learnt = streams_[stream].learnt[s];
+    if (s != stream && !learnt.empty() &&
+        std::none_of(after_.begin(), after_.end(),
+                     [&](const Point& point) { return known(point, s) >= learnt.back().known; }))
+      return false;
+  }
+  return true;
+}
+
+// A stream whose last message does not hold up one that comes after after_, else a new stream, else
+// a shared one. Of streams that are free at one moment the engine starts those of lower numbers
+// first, so a message takes one behind those of the messages before it that wait for the same.
+std::uint32_t TraceStreams::message_stream(const Op& op) {
+  const auto number = [&](std::uint32_t stream) {  // grows with it
+    return streams_[stream].items.front().event + std::uint64_t{1};
+  };
+  std::uint64_t before = 0;
+  for (const Point& point : after_)
+    if (const std::uint32_t stream = streams_[point.first].items[point.second - 1].frees;
+        stream != kNoIndex)
+      before = std::max(before, number(stream));
+  std::uint32_t out_of_turn = kNoIndex;
   for (const std::uint32_t stream : messages_) {
     const auto last = static_cast<std::uint32_t>(streams_[stream].items.size());
-    for (const Point& point : after_)
-      if (known(point, stream) == last) return append(event, stream, op);
+    const bool ended = std::any_of(after_.begin(), after_.end(), [&](const Point& point) {
+      return known(point, stream) == last;
+    });
+    if (!ended && !sends_before(stream, op)) continue;
+    if (number(stream) >= before) return stream;
+    out_of_turn = stream;
   }
   if (messages_.size() < kMostMessageStreams) {
     messages_.push_back(add_stream("p2p", kMessages));
-    return append(event, messages_.back(), op);
+    return messages_.back();
   }
+  if (out_of_turn != kNoIndex) return out_of_turn;
   ++crowded_;
-  append(event, messages_[next_message_++ % messages_.size()], op);
+  return messages_[next_message_++ % messages_.size()];
 }
 
 bool TraceStreams::follows(std::uint32_t earlier, std::uint32_t later) const {

@@ -19,7 +19,9 @@ namespace ghostrank {
 
 class TraceStreams {
  public:
-  TraceStreams(std::vector<std::string> tracks, std::size_t events);
+  // `sends_leave`: a send is over when it starts, so that it holds up no later one to the same
+  // rank.
+  TraceStreams(std::vector<std::string> tracks, std::size_t events, bool sends_leave);
 
   // Each takes an event and its `deps`, the events of the same rank that it comes after. A join is
   // no op.
@@ -44,6 +46,7 @@ class TraceStreams {
     Op op;
     std::uint32_t event = 0;
     std::uint32_t first_wait = 0, waits = 0;  // in waits_
+    std::uint32_t frees = kNoIndex;  // of the streams whose messages come after it, the last one
   };
   struct Learnt {  // from item `position` on, the stream comes after `known` items of another
     std::uint32_t position = 0, known = 0;
@@ -64,8 +67,11 @@ class TraceStreams {
   std::uint32_t known(const Point& at, std::uint32_t of) const;
   void collect(const std::uint32_t* deps, std::size_t count);
   void append(std::uint32_t event, std::uint32_t stream, const Op& op);
+  std::uint32_t message_stream(const Op& op);
+  bool sends_before(std::uint32_t stream, const Op& op) const;
   void learn(std::uint32_t stream, const Point& from);
 
+  bool sends_leave_ = false;
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> messages_;  // streams of messages
   std::size_t next_message_ = 0;

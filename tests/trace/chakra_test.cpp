@@ -104,6 +104,28 @@ TEST_F(Chakra, MessagesOfCommunicatorsAreMatchedByThem) {
   }
 }
 
+TEST_F(Chakra, MessagesThatOneEndNamesAreMatchedByTheirTag) {
+  folder.write("groups.json", R"({"a": [0, 1]})");
+  ChakraText named = send(1, 0, 1, 0, {});
+  named.group = "a";
+  folder.write("t.0.et", chakra({named}));
+  folder.write("t.1.et", chakra({receive(1, 0, 1, 0, {})}));
+  check_workload(
+      test::played({folder.path("groups.json"), folder.path("t.0.et"), folder.path("t.1.et")}, 2)
+          .workload);
+}
+
+// PyTorch's other ranks have no tensor there, and the types of a call must agree.
+TEST_F(Chakra, ScattersAreBytesBecauseOnlyTheRootHasInputs) {
+  for (const int rank : {0, 1}) {
+    ChakraText scatter = all_reduce(1, 400, {});
+    scatter.attributes[0].second = 4;
+    scatter.types = rank == 0 ? "['GenericList[Tensor(float)]']" : "['GenericList[]']";
+    folder.write("t." + std::to_string(rank) + ".et", chakra({scatter}));
+  }
+  check_workload(test::played({folder.path("t.0.et"), folder.path("t.1.et")}, 2).workload);
+}
+
 TEST_F(Chakra, CollectivesOfTheHostGiveTheirTimeOnly) {
   ChakraText host = all_reduce(1, 400, {});
   host.host = true;

@@ -159,6 +159,16 @@ TEST_F(Formats, ParamOverlapsWhatIsWaitedForLater) {
   EXPECT_EQ(*replay.workload.counts.front(), (std::vector<std::uint64_t>{2, 4, 2, 4}));
 }
 
+TEST_F(Formats, ParamRanksLieBelowTheWorldSize) {
+  for (const int rank : {0, 2})
+    folder.write("rank" + std::to_string(rank) + ".json",
+                 R"([{"comms": "barrier", "pg_id": 0, "world_size": 2}])");
+  EXPECT_NE(test::error_of([&] {
+              test::played({folder.path("*.json")});
+            }).find("rank2.json: by its name a trace of rank 2, but world_size is 2"),
+            std::string::npos);
+}
+
 TEST_F(Formats, ParamStartsABatchTogether) {
   for (const int rank : {0, 1}) {
     const std::string ends = R"("src_rank": )" + std::to_string(1 - rank) + R"(, "dst_rank": )" +

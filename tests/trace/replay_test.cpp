@@ -178,8 +178,8 @@ TEST(ReplayOfMessages, ThoseWithoutAnOrderKeepTheirTraceTagsApart) {
 TEST(ReplayOfMessages, ThoseOfOneTagAndSizeShareALaneInAnyOrderAndOtherSizesDoNot) {
   EXPECT_EQ(programs_of_goal("send 64b to 1\nsend 64b to 1\nsend 32b to 1\n",
                              "recv 64b from 0\nrecv 64b from 0\nrecv 32b from 0\n"),
-            "compute:\np2p 0:\nsend? p2p +1 uint8 64 send\np2p 1:\nsend? p2p +1 uint8 64 send\n"
-            "p2p 2:\nsend? p2p.1 +1 uint8 32 send\n"
+            "compute:\np2p 0:\nsend? p2p +1 uint8 64 send\nsend? p2p +1 uint8 64 send\n"
+            "send? p2p.1 +1 uint8 32 send\n"
             "compute:\np2p 0:\nrecv? p2p +1 uint8 64 recv\np2p 1:\nrecv? p2p +1 uint8 64 recv\n"
             "p2p 2:\nrecv? p2p.1 +1 uint8 32 recv\n");
 }
@@ -193,6 +193,20 @@ TEST(ReplayOfMessages, OneThatFollowsAllOfALaneAtBothEndsSharesIt) {
       "c requires a\nc requires b\n";
   EXPECT_NE(programs_of_goal(sends, receives).find("p2p.1"), std::string::npos);
   EXPECT_EQ(programs_of_goal(sends, receives + "c requires b\n").find("p2p.1"), std::string::npos);
+}
+
+// Of streams that are free at one moment the engine starts the one of the lower number first. When
+// both sends may start, the stream of the receive is free for the second one only.
+TEST(ReplayOfMessages, StartAtOneMomentInTheOrderOfTheFile) {
+  const std::string program = programs_of_goal(
+      "x: recv 8b from 1 tag 1\na: calc 9\nb: send 64b to 1 tag 2\nc: calc 0\n"
+      "d: send 16b to 1 tag 2\nb requires a\nc irequires b\nd requires a\nd requires x\n",
+      "x: send 8b to 0 tag 1\nb: recv 64b from 0 tag 2\nd: recv 16b from 0 tag 2\n"
+      "d requires b\n");
+  EXPECT_EQ(program.substr(0, program.find("compute:", 1)),
+            "compute:\ncompute 9000 calc\nrecord 0\n"
+            "p2p 0:\nrecv? p2p +1 uint8 8 recv\nrecord 1\n"
+            "p2p 1:\nwait 0\nsend? p2p +1 uint8 64 send\nwait 1\nsend? p2p +1 uint8 16 send\n");
 }
 
 TEST_F(ReplayOfTraces, MessagesWithoutAPartnerAndDeadlocksAreNamed) {

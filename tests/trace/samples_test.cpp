@@ -113,6 +113,11 @@ TEST(TracesThroughGoal, ComeBackAsTheyWere) {
   EXPECT_EQ(results[0]["traffic"], results[1]["traffic"]);
   EXPECT_NEAR(results[0]["step_time"]["median"].get<double>(),
               results[1]["step_time"]["median"].get<double>(), 1e-8);
+  // A profile no longer says that it was GOAL, so its notes say how to play it.
+  const Outcome imported =
+      shell(GHOSTRANK_BINARY " profile import " + goal + " -o " + folder.path("profile.yaml"));
+  EXPECT_NE(imported.text.find("collectives.send_recv: generic/direct"), std::string::npos)
+      << imported.text;
 }
 
 // Some editors begin a text with a byte-order mark. What a file says, and where its errors are,

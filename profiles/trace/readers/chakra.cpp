@@ -7,6 +7,8 @@
 // all-to-all the rank's input.
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <tuple>
 
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
@@ -97,6 +99,34 @@ class ChakraImporter {
       throw Error(path + ": byte 1: schema version " + quote(head.version) +
                   " is not read; versions 0.0.4 and 1.0.0 are: convert the trace");
     resolve();
+  }
+
+  // Messages between two ranks whose ends name different communicators, or one of which names none,
+  // are matched by their tag alone, as simulators match all.
+  void match_names() {
+    using Lane = std::tuple<std::int32_t, std::int32_t, std::uint32_t>;  // from, to, tag
+    std::map<Lane, std::map<std::uint32_t, std::int64_t>> unmatched;     // sends, by communicator
+    const auto each_message = [&](const auto& take) {
+      for (TraceRank& rank : trace_.given)
+        for (TraceEvent& event : rank.events) {
+          const std::int32_t own = rank.rank.value();
+          if (event.kind == TraceEvent::Kind::send)
+            take(event, Lane{own, event.peer, event.tag}, 1);
+          else if (event.kind == TraceEvent::Kind::recv)
+            take(event, Lane{event.peer, own, event.tag}, -1);
+        }
+    };
+    each_message([&](const TraceEvent& event, const Lane& lane, int sends) {
+      unmatched[lane][event.group] += sends;
+    });
+    std::erase_if(unmatched, [](const auto& one) {
+      return std::all_of(one.second.begin(), one.second.end(),
+                         [](const auto& group) { return group.second == 0; });
+    });
+    if (unmatched.empty()) return;
+    each_message([&](TraceEvent& event, const Lane& lane, int) {
+      if (unmatched.contains(lane)) event.group = kNoIndex;
+    });
   }
 
  private:
@@ -311,6 +341,8 @@ class ChakraImporter {
     event.kind = TraceEvent::Kind::collective;
     event.func = kCommTypes[type].func;
     event.blocks = kCommTypes[type].blocks;
+    // Only the root has inputs.
+    if (event.func == Func::scatter) event.dtype = DataType::uint8;
     event.group = group_of(node);
     event.peer = node.has & ChakraNode::root ? static_cast<std::int32_t>(node.values[7]) : 0;
   }
@@ -394,6 +426,7 @@ Trace import_chakra(const std::vector<std::string>& files, int) {
     importer.read_rank(ranks[i].second, ranks[i].first);
   }
   if (ranks.empty()) throw Error(files.front() + ": these are communicators; give the traces, too");
+  importer.match_names();
   return trace;
 }
 

@@ -15,7 +15,7 @@ struct GoalDependency {
   bool on_start = false;  // `event irequires on`: waits for all that `on` waits for
 };
 
-// Gives the rank's events, which have none yet, their dependencies. Appends a join for each event
+// Gives the rank's events, which have none yet, their dependencies. Puts a join before each event
 // whose start others depend on: the join marks that start.
 void add_goal_dependencies(TraceRank& rank, const std::vector<GoalDependency>& all);
 

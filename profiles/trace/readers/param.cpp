@@ -381,6 +381,11 @@ Trace import_param(const std::vector<std::string>& files, int) {
       throw Error(file + ": a second trace of rank " + std::to_string(rank.value_or(0)));
   }
   for (const auto& [rank, file] : ranks) importer.read_rank(file, rank);
+  if (const auto& [last, file] = *ranks.rbegin(); trace.ranks > 0 && last >= trace.ranks)
+    throw Error(file + ": by its name a trace of rank " + std::to_string(last) +
+                ", but world_size is " + std::to_string(trace.ranks) +
+                "; name the files rank0.json to rank" + std::to_string(trace.ranks - 1) +
+                ".json, or give each group's init with its global_ranks");
   return trace;
 }
 

@@ -156,6 +156,10 @@ int profile_import(const Argv& argv) {
     ranks = played->workload.ranks;
   }
   notes = trace_notes(trace, played ? *played : Replay{});
+  if (trace.format == "goal" && !flags.out.empty())
+    notes.emplace_back(
+        "messages are those of the wire: play the profile with collectives.send_recv: "
+        "generic/direct where collectives.library is not generic");
   const TraceSummary summary = summary_of(trace, ranks);
   if (!flags.out.empty()) write_profile(flags, trace, notes, played);
   if (!flags.json.empty()) write_whole(flags.json, json_of(trace, summary, ranks, notes));
