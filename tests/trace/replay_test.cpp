@@ -95,7 +95,6 @@ TEST_F(ReplayOfTraces, RanksWithoutATracePlayAsOneThatSharesACommunicator) {
   check_workload(replay.workload);
 }
 
-// Two stages of four ranks, of each the first. Rank 7 shares no communicator with either.
 // The stage of rank 1 would be played as that of rank 0, and their messages match all the same.
 TEST_F(ReplayOfTraces, StagesWithoutATraceAreNamed) {
   const Replay replay = play({chakra({send(1, 0, 1, 0, {}), receive(2, 1, 0, 0, {1})})}, 2);
@@ -106,6 +105,7 @@ TEST_F(ReplayOfTraces, StagesWithoutATraceAreNamed) {
                 "another stage of a pipeline, whose work is another, give a trace of each stage"}));
 }
 
+// Two stages of four ranks, of each the first. Rank 7 shares no communicator with either.
 TEST_F(ReplayOfTraces, CommunicatorsThatTheFileNamesAreTakenFromIt) {
   const std::string groups = folder.write("groups.json", R"({
       "mp.0": [0, 1, 4, 5], "mp.1": [2, 3, 6, 7], "dp.0": [0, 2], "dp.1": [1, 3], "dp.2": [4, 6],
