@@ -145,7 +145,7 @@ class Shard final : private NoteCarrier {
   HeldUp::Instant instant() const;
   // Force-inlined: out of line, GCC drops this call because it has no side effects.
   GHOSTRANK_ON_THE_WAY void prefetch() const;
-  [[gnu::noipa]] void prefetch_flows() const;  // else dropped likewise
+  [[gnu::noinline]] void prefetch_flows() const;
   Event& pop();
   GHOSTRANK_ON_THE_WAY void fire(Event& event);
   void fire_tied(const Event& first);
