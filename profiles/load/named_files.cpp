@@ -8,12 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/input/content_hash.h"
 #include "profiles/input/files_read.h"
 #include "profiles/input/named_text.h"
+#include "profiles/load/json.h"
 #include "profiles/load/load.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/program_file.h"
@@ -22,7 +21,6 @@ namespace ghostrank {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 std::string hash_of_file(const std::string& path) {
   std::uint64_t hash = content_hash("");

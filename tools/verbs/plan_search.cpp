@@ -8,14 +8,13 @@
 #include <optional>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "emulator/estimate/step_estimate.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/plan.h"
 #include "tools/quiet_play.h"
 #include "tools/report/files/output_files.h"
+#include "tools/report/json/json.h"
 #include "tools/search/plan_search.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
@@ -23,8 +22,6 @@
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double seconds_of(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
 

@@ -5,14 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "profiles/error.h"
+#include "profiles/load/json.h"
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string_view torch_type(const Op& op) {
   if (op.floats && op.dtype == DataType::int64) return "double";

@@ -1,9 +1,9 @@
 #include "tools/report/json/machine_json.h"
 
+#include "tools/report/json/json.h"
+
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 

@@ -13,15 +13,12 @@
 #include <vector>
 #include <zlib.h>
 
-#include <nlohmann/json.hpp>
-
 #include "profiles/error.h"
 #include "tools/report/files/output_files.h"
+#include "tools/report/json/json.h"
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::uint8_t kStage = 4;  // Span::kind
 constexpr std::array<std::string_view, 5> kCategories{"compute", "collective", "p2p", "wait",

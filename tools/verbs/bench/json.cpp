@@ -1,10 +1,10 @@
 // The JSON of bench. For collectives it has exactly nccl-tests' form: booleans are strings, the
 // root is a text of six characters, times are microseconds. Patterns use schema ghostrank/bench/1.
 // See bench/table.h and bench/pattern.h.
+#include "tools/report/json/json.h"
+
 #include <array>
 #include <cstdio>
-
-#include <nlohmann/json.hpp>
 
 #include "collectives/nccl/settings/versions.h"
 #include "tools/report/json/machine_json.h"
@@ -14,8 +14,6 @@
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kJsonVersion = 2;
 

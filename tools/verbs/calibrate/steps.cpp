@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "tools/calibrate/device_fit.h"
 #include "tools/report/files/output_files.h"
+#include "tools/report/json/json.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/calibrate/calibrate.h"
@@ -14,8 +14,6 @@
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string off(double predicted, double measured) {
   char text[32];

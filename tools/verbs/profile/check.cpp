@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "profiles/capture/merge.h"
 #include "profiles/error.h"
@@ -18,6 +17,7 @@
 #include "tools/quiet_play.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
+#include "tools/report/json/json.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/profile/capture.h"
@@ -25,8 +25,6 @@
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Model captured_model(const std::string& path) {
   YamlValue name;

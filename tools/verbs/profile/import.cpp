@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "profiles/device/device.h"
 #include "profiles/error.h"
@@ -18,14 +17,13 @@
 #include "profiles/workload/workload_check.h"
 #include "tools/arguments.h"
 #include "tools/report/files/output_files.h"
+#include "tools/report/json/json.h"
 #include "tools/report/profile_report.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 
 namespace ghostrank {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct ImportFlags {
   std::vector<std::string> files;
