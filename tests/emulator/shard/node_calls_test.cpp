@@ -100,6 +100,7 @@ SmallJob nccl_call(Func func, const char* algorithm, std::uint64_t bytes) {
   SmallJob job(1, 8, FabricKind::virtual_time);
   job.spec.cluster.intra_node = {3600e9, kPicosPerMicro};
   job.spec.collectives.library = "nccl-2.28";
+  job.spec.collectives.protocol = "Simple";
   job.spec.collectives.algorithm(func) = algorithm;
   return job.collective(func, bytes / 4, DataType::float32, 3);
 }
