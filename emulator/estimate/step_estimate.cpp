@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "emulator/shard/idle_call.h"
+#include "emulator/traffic/schedules.h"
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
 
@@ -35,20 +36,6 @@ double buffer_of(const Workload& workload, const Op& op, double ranks) {
     default:
       return elements;
   }
-}
-
-// The collectives of the op's launch in its communicator; the op alone if it has no launch.
-std::vector<Op> calls_with(const Workload& workload, const Op& op) {
-  if (op.launch == 0) return {op};
-  std::vector<Op> calls;
-  const GroupedCalls& launch = workload.launches[op.launch - 1];
-  for (std::size_t i = 0; i < launch.size(); ++i) {
-    if (launch[i].kind != Op::Kind::collective || launch[i].group != op.group) continue;
-    Op& call = calls.emplace_back(launch[i]);
-    call.launch = op.launch;
-    call.launch_index = static_cast<std::uint16_t>(i);
-  }
-  return calls;
 }
 
 struct Least {

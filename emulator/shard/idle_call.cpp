@@ -89,12 +89,16 @@ TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
   return out;
 }
 
-// The calls of the op's launch that its communicator makes; the op alone if it has no launch.
-OpList calls_with(const Op& op, Workload& lone, const Workload& workload) {
-  if (op.launch == 0) return {op};
-  std::vector<Op> calls;
-  for (const Op& call : workload.launches[op.launch - 1])
-    if (call.kind == Op::Kind::collective && call.group == op.group) calls.push_back(call);
+// The op, with the other calls of its launch in its group. Adds the launch and counts to `lone`.
+OpList calls_of(const Op& op, Workload& lone, const Workload& workload) {
+  std::vector<Op> calls = calls_with(workload, op);
+  for (Op& call : calls) {
+    call.label = call.tensor = call.launch = 0;
+    call.launch_index = 0;
+    if (!is_ragged(call.func)) continue;
+    lone.counts.push_back(workload.counts[call.counts]);
+    call.counts = static_cast<std::uint32_t>(lone.counts.size() - 1);
+  }
   make_launch(calls, lone.launches);
   OpList out;
   for (const Op& call : calls) out.push_back(call);
@@ -124,7 +128,6 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload,
   for (std::uint16_t kind = 0; kind < workload.group_names.size(); ++kind)
     lone.group_names.push_back(own_name(workload, kind));
   lone.services = workload.services;
-  lone.counts = workload.counts;
   std::map<int, int> node;  // by the number that it has in the job
   for (const std::uint32_t g : groups)
     for (const WorldRank rank : workload.groups[g].members) node[rank.value() / gpus] = 0;
@@ -142,7 +145,7 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload,
   op.tensor = 0;
   lone.roles.push_back(role_of("others", {}));
   if (source == kNoRank) {
-    lone.roles.push_back(role_of("members", calls_with(op, lone, workload)));
+    lone.roles.push_back(role_of("members", calls_of(op, lone, workload)));
     for (const Group& moved : lone.groups)
       for (const WorldRank rank : moved.members) lone.role_of[rank] = 1;
   } else {
@@ -157,19 +160,8 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload,
   return lone;
 }
 
-}  // namespace
-
-IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                    const Op& op, GroupRank source, GroupRank target, const Topology* topology,
-                    const std::vector<IdleWay>& ways, const std::vector<std::uint32_t>& beside) {
-  std::vector<std::uint32_t> groups{group};
-  groups.insert(groups.end(), beside.begin(), beside.end());
-  const Workload lone = lone_workload(spec, workload, groups, op, source, target);
-  const int nodes = lone.ranks / spec.cluster.gpus_per_node;
-  JobSpec job = lone_job(spec, settings_of(spec, workload, op.group), nodes);
-  if (topology)
-    job.cluster.topology = idle_links(spec, *topology, ways, nodes, workload.groups[group].members,
-                                      lone.groups[0].members);
+// Plays the job, and returns when each member of its first group has ended its calls.
+IdleCall play(const JobSpec& job, const Workload& lone) {
   const Cluster cluster(job, lone, 1);
   const Flows flows(job, lone, cluster);
   const std::unique_ptr<Fabric> fabric = make_local_fabric();
@@ -191,8 +183,7 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
   shared.fabrics.push_back(fabric.get());
   shard.prepare({}, shared);
   shard.play(Clock::virtual_time());
-  if (!shared.failure.empty())
-    throw Error("fabric.network: a call alone failed: " + shared.failure);
+  if (!shared.failure.empty()) throw Error("a call alone failed: " + shared.failure);
   IdleCall idle{0, std::vector<Picoseconds>(lone.groups[0].members.size())};
   for (const Span& span : shard.take_spans()) {
     const Picoseconds end = span.start + span.duration;
@@ -201,6 +192,31 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
     idle.duration = std::max(idle.duration, end);
   }
   return idle;
+}
+
+}  // namespace
+
+IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
+                    const Op& op, GroupRank source, GroupRank target, const Topology* topology,
+                    const std::vector<IdleWay>& ways, const std::vector<std::uint32_t>& beside) {
+  std::vector<std::uint32_t> groups{group};
+  groups.insert(groups.end(), beside.begin(), beside.end());
+  const Workload lone = lone_workload(spec, workload, groups, op, source, target);
+  const int nodes = lone.ranks / spec.cluster.gpus_per_node;
+  JobSpec job = lone_job(spec, settings_of(spec, workload, op.group), nodes);
+  if (topology)
+    job.cluster.topology = idle_links(spec, *topology, ways, nodes, workload.groups[group].members,
+                                      lone.groups[0].members);
+  return play(job, lone);
+}
+
+Picoseconds play_in_node(const JobSpec& spec, const Workload& workload, std::uint32_t group,
+                         const Op& op, Picoseconds latency) {
+  const Workload lone = lone_workload(spec, workload, {group}, op, kNoRank, kNoRank);
+  JobSpec job = lone_job(spec, settings_of(spec, workload, op.group), 1);
+  job.fabric.inside_node = InsideNode::messages;
+  job.cluster.intra_node.latency = latency;
+  return play(job, lone).duration;
 }
 
 }  // namespace ghostrank

@@ -185,9 +185,7 @@ bool Shard::wait_for_clock(RankState& r, std::uint8_t stream, const Op* next) {
         next->kind == Op::Kind::wait)
       return false;
     const std::uint32_t group = cluster_.membership(r.id(), next->group).group;
-    if (next->kind == Op::Kind::collective && next->launch == 0 && model_nodes_ &&
-        !segment_.verify && workload_.groups[group].members.size() > 1 &&
-        cluster_.inside_node(group) && schedules_.can_be_delay(group, *next))
+    if (next->kind == Op::Kind::collective && next->launch == 0 && is_one_delay(group, *next))
       return false;
   }
   delay(r, s);

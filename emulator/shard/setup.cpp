@@ -43,6 +43,7 @@ Shard::Shard(const Setup& setup)
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
       runs_ahead_(may_run_ahead(setup.spec, setup.workload, setup.cluster)),
       schedules_(setup.spec, setup.workload, setup.cluster),
+      node_calls_(setup.spec, setup.workload, schedules_),
       agents_(
           setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
           setup.cluster.helpers_of(setup.host, setup.index),
@@ -115,6 +116,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   segment_ = segment;
   shared_ = &shared;
   if (!cpus_.empty()) bind_this_thread(cpus_);
+  if (!virtual_) play_node_calls();
   stats_ = {};
   stats_.rows.resize(schedules_.rows().size());
   ledger_.clear();

@@ -60,6 +60,7 @@
 #include "emulator/shard/measured/statistics.h"
 #include "emulator/shard/measured/switch_slips.h"
 #include "emulator/shard/measured/unanswered.h"
+#include "emulator/shard/node_calls.h"
 #include "emulator/shard/on_the_way/connections.h"
 #include "emulator/shard/on_the_way/helper_backlogs.h"
 #include "emulator/shard/on_the_way/in_order.h"
@@ -227,7 +228,9 @@ class Shard final : private NoteCarrier {
   void for_actors_on(Flight& f, int channel, Visit visit);
   void start_launch(RankState& r, std::uint8_t stream);
   void pass_turn(RankState& r, Flight& f, const ActorState& ended);
+  bool is_one_delay(std::uint32_t group, const Op& op) const;
   void meet_in_node(RankState& r, Flight& f);
+  void play_node_calls();
   bool between_nodes(std::uint32_t group, GroupRank a, GroupRank b) const;
   void end_calls(Flight* first, Moment t);
   void end_call_of(RankState& r, Flight& f);
@@ -415,6 +418,7 @@ class Shard final : private NoteCarrier {
   Picoseconds now_ = 0;  // the clock as last read
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
+  NodeCalls node_calls_;
   // Ranks, then helpers; helpers play no program.
   std::vector<RankState> ranks_;
   std::size_t players_ = 0;  // number of ranks in ranks_

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "collectives/schedule.h"
-#include "emulator/network/port.h"
 
 namespace ghostrank {
 
@@ -20,12 +19,6 @@ enum class Loops { all, first };
 
 // Messages on the longest chain of a call.
 int longest_chain(const Schedule& schedule, Loops loops);
-
-// How long the call takes at least on idle links of this speed, in which a message waits for those
-// that its actor has sent or received before. Messages of different actors wait for each other only
-// at a rank's ends: actors that receive none send theirs at once, one actor after the other, and
-// those of actors that send none come in one after the other.
-Picoseconds longest_time(const Schedule& schedule, Loops loops, const LinkSpeed& link);
 
 // As longest_chain(), of the actors of one channel alone, that of rank 0's first: at most as long.
 // nullopt: they have more than `most` steps.

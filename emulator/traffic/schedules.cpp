@@ -10,8 +10,6 @@
 #include "collectives/nccl/group.h"
 #include "collectives/nccl/traced.h"
 #include "emulator/fabric/wire.h"
-#include "emulator/traffic/call_traffic.h"
-#include "emulator/traffic/longest_chain.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
@@ -87,6 +85,19 @@ Collective collective_of(const Workload& workload, const Op& op, int size) {
                 std::to_string(given) + "; correct the plan or trace it was made from");
   }
   return c;
+}
+
+std::vector<Op> calls_with(const Workload& workload, const Op& op) {
+  if (op.launch == 0) return {op};
+  std::vector<Op> calls;
+  const GroupedCalls& launch = workload.launches[op.launch - 1];
+  for (std::size_t i = 0; i < launch.size(); ++i) {
+    if (launch[i].kind != Op::Kind::collective || launch[i].group != op.group) continue;
+    Op& call = calls.emplace_back(launch[i]);
+    call.launch = op.launch;
+    call.launch_index = static_cast<std::uint16_t>(i);
+  }
+  return calls;
 }
 
 Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster)
@@ -378,43 +389,6 @@ std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const O
 
 const Algorithm& Schedules::algorithm(std::uint32_t group, const Op& op) const {
   return played_row(find(op.func, op.group), *get(group, op).schedule);
-}
-
-const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op& op,
-                                                  const LinkSpeed& link) {
-  Play& one = made_.at(key_of(group, op));
-  if (one.call) return *one.call;
-  const Collective& c = one.schedule->collective();
-  std::vector<std::uint64_t> out(c.size), in(out.size());
-  NodeCall call;
-  for (const CallTraffic::Edge& edge : walk(*one.schedule).edges) {
-    out[edge.from] += edge.bytes;
-    in[edge.to] += edge.bytes;
-    call.sent.bytes += edge.bytes;
-    call.sent.messages += edge.messages;
-  }
-  const std::uint64_t busiest =
-      std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
-  // Long messages that wait for each other take longer than the busiest member's bytes.
-  call.duration =
-      std::max(longest_time(*one.schedule, Loops::first, link),
-               longest_chain(*one.schedule, Loops::first) * link.latency + link.serialise(busiest));
-  one.call = call;
-  return *one.call;
-}
-
-Picoseconds Schedules::time_inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link) {
-  if (op.launch == 0) return inside_node(group, op, link).duration;
-  Picoseconds all = 0;
-  const GroupedCalls& launch = workload_.launches[op.launch - 1];
-  for (std::size_t i = 0; i < launch.size(); ++i) {
-    if (launch[i].kind != Op::Kind::collective || launch[i].group != op.group) continue;
-    Op call = launch[i];
-    call.launch = op.launch;
-    call.launch_index = static_cast<std::uint16_t>(i);
-    all += inside_node(group, call, link).duration;
-  }
-  return all;
 }
 
 void check_schedules(const JobSpec& spec, const Workload& workload) {

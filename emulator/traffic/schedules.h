@@ -12,13 +12,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "collectives/exactness.h"
-#include "emulator/network/port.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/ledger.h"
 #include "emulator/traffic/step_table.h"
@@ -29,24 +27,20 @@ namespace ghostrank {
 // are missing or do not fit the group.
 Collective collective_of(const Workload& workload, const Op& op, int size);
 
+// The calls that the op's launch makes in its group, in their order; without a launch the op alone.
+std::vector<Op> calls_with(const Workload& workload, const Op& op);
+
 class Schedules {
  public:
   // Throws Error(usage) if the library lacks an algorithm for a function of the workload, or cannot
   // do what the job asks.
   Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
-  // A call of a group inside one node, as one delay: the longest chain of messages of a loop at the
-  // link's latency, plus the bytes of the busiest member at the link's rate.
-  struct NodeCall {
-    Picoseconds duration = 0;
-    LedgerCell sent;  // sum over all members
-  };
   struct Play {
     std::unique_ptr<const Schedule> schedule;  // of a scheme: the call without steps
     const Algorithm* scheme = nullptr;         // not null: its agents play the call
     std::uint16_t row = 0;
-    std::optional<NodeCall> call;  // computed when first asked for
-    mutable StepTable steps;       // computed when first asked for
+    mutable StepTable steps;  // computed when first asked for
   };
   // The schedule of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
@@ -66,10 +60,6 @@ class Schedules {
   bool can_be_delay(std::uint32_t group, const Op& op) const {
     return !get(group, op).schedule->flow_control().posting.needed();
   }
-  const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
-  // How long the op takes inside its node. Calls of one launch share the link, so each takes as
-  // long as all.
-  Picoseconds time_inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
 
   // The row that a call really plays, whose closed form applies if it has one.
   const Algorithm& algorithm(std::uint32_t group, const Op& op) const;

@@ -334,32 +334,6 @@ TEST(VirtualTime, GroupsOfANodeShareTheIngressOfAGpu) {
   EXPECT_EQ(std::llround(seconds_of(job) * 1e12), 73 * kPicosPerMicro);
 }
 
-// A GPU sends and receives at its rate, in whatever pattern, and passes on what it has: as a delay
-// and message by message.
-TEST(VirtualTime, CallsInsideANodeTakeAsLongEitherWay) {
-  const auto with = [](InsideNode how, Func func, const char* algorithm) {
-    SmallJob job = one_node(how);
-    job.spec.collectives.algorithm(func) = algorithm;
-    job.collective(func, 800'000);
-    return job;
-  };
-  const std::pair<Func, const char*> calls[] = {
-      {Func::gather, "linear"},       {Func::scatter, "linear"},
-      {Func::broadcast, "linear"},    {Func::all_to_all, "pairwise"},
-      {Func::all_reduce, "ring"},     {Func::all_reduce, "recursive_doubling"},
-      {Func::reduce_scatter, "ring"}, {Func::all_gather, "ring"},
-      {Func::broadcast, "chain"},     {Func::reduce, "chain"},
-      {Func::reduce, "binomial"},     {Func::all_reduce, "double_tree"},
-      {Func::reduce, "double_tree"},  {Func::broadcast, "double_tree"},
-  };
-  for (const auto& [func, algorithm] : calls) {
-    SCOPED_TRACE(algorithm);
-    SCOPED_TRACE(static_cast<int>(func));
-    const double modelled = seconds_of(with(InsideNode::model, func, algorithm));
-    expect_close(seconds_of(with(InsideNode::messages, func, algorithm)), modelled);
-  }
-}
-
 // Its root sends a slice to each tree in turn: the buffer takes 320 us, and few slices come after.
 TEST(VirtualTime, ADoubleTreesBroadcastFillsBothTreesAtOnce) {
   for (const InsideNode how : {InsideNode::model, InsideNode::messages}) {

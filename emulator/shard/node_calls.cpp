@@ -1,0 +1,42 @@
+#include "emulator/shard/node_calls.h"
+
+#include <vector>
+
+#include "collectives/library.h"
+#include "emulator/shard/idle_call.h"
+#include "emulator/traffic/call_traffic.h"
+#include "emulator/traffic/longest_chain.h"
+
+namespace ghostrank {
+
+std::size_t NodeCalls::Hash::operator()(const Key& k) const {
+  const std::uint64_t launch = static_cast<std::uint64_t>(k.launch) << 16 | k.launch_index;
+  return std::hash<const Schedule*>()(k.schedule) ^ launch * 0x9e3779b97f4a7c15ULL;
+}
+
+const NodeCalls::Call& NodeCalls::of(std::uint32_t group, const Op& op) {
+  const Schedule& schedule = *schedules_.get(group, op).schedule;
+  const auto [at, is_new] = calls_.try_emplace({&schedule, op.launch, op.launch_index});
+  Call& call = at->second;
+  if (!is_new) return call;
+  for (const CallTraffic::Edge& edge : walk(schedule).edges) {
+    call.sent.bytes += edge.bytes;
+    call.sent.messages += edge.messages;
+  }
+  const Op first = calls_with(workload_, op).front();
+  call.duration =
+      first.launch_index == op.launch_index ? play(group, op) : of(group, first).duration;
+  return call;
+}
+
+Picoseconds NodeCalls::play(std::uint32_t group, const Op& op) const {
+  const Picoseconds latency = spec_.cluster.intra_node.latency;
+  if (library_named(schedules_.algorithm(group, op).library) != Library::nccl)
+    return play_in_node(spec_, workload_, group, op, latency);
+  int chain = 0;
+  for (const Op& call : calls_with(workload_, op))
+    chain += longest_chain(*schedules_.get(group, call).schedule, Loops::first);
+  return chain * latency + play_in_node(spec_, workload_, group, op, 0);
+}
+
+}  // namespace ghostrank
