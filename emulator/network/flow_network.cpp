@@ -19,10 +19,17 @@ constexpr double kUnfixed =
     std::numeric_limits<double>::infinity();  // of a member: not computed yet
 constexpr double kInA = -1;                   // in rate_: the flow is a member
 constexpr std::uint32_t kNoEdge = 0xffffffff;
+constexpr std::uint32_t kMostNeeds = 0x7fffffff;  // of a flow
 
 // A resource whose users can take more time than this is contended. Sums of changes to `most`,
 // which begin anew whenever nobody uses the resource, are exact to less.
 constexpr double kContended = 1 + 1e-9;
+
+// A flow with more needs than this has a ceiling below its cap: it may cross hundreds of links that
+// hold it back nowhere, because it is slower elsewhere. Others would not earn its cost.
+constexpr std::size_t kFew = 8;
+// A ceiling that changes is so many times the rate; above so many times the rate it is lowered.
+constexpr double kRoom = 1.25, kMuchRoom = 1.6;
 
 // Prefetch distances, in flows of one time.
 constexpr std::size_t kFlowsAhead = 9, kListsAhead = 6, kResourcesAhead = 3;
@@ -70,10 +77,13 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   f.in_use = true;
   fetch(f, 0, kAhead);
   f.places.resize(needs.size());
+  const bool few = needs.size() <= kFew;
+  f.ceiling = few ? cap : 0;
   for (std::uint32_t need = 0; need < needs.size(); ++need) {
     if (need % kAhead == 0) fetch(f, need + kAhead, kAhead);
     come(id, need);
   }
+  if (!few) set_ceiling(id, kRoom * equal_share(f));
   has_come(id);
   return id;
 }
@@ -89,6 +99,7 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
   f.places[need].user = static_cast<std::uint32_t>(r.users.size());
   r.users.push_back({id, need, ps_per_byte});
   r.most += f.cap * ps_per_byte;
+  r.ceilings += f.ceiling * ps_per_byte;
   r.need += ps_per_byte;
   if (r.contended) list_contended(resource, r.users.back());
   update_contention(resource);
@@ -97,7 +108,28 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
 void FlowNetwork::list_contended(std::uint32_t resource, const User& user) {
   Flow& f = flows_[user.flow];
   f.places[user.need].contended = static_cast<std::uint32_t>(f.contended.size());
-  f.contended.push_back({resource, user.need, user.ps_per_byte});
+  f.contended.push_back(
+      {resource, user.need & kMostNeeds, resources_[resource].slack, user.ps_per_byte});
+}
+
+// Returns the rate of the flow if its resources gave all of their users the same.
+double FlowNetwork::equal_share(const Flow& f) const {
+  double rate = f.cap;
+  for (const Need& need : f.needs) {
+    const Resource& r = resources_[need.resource];
+    rate = std::min(rate, r.time / r.need);
+  }
+  return rate;
+}
+
+void FlowNetwork::set_ceiling(Id id, double ceiling) {
+  Flow& f = flows_[id];
+  ceiling = std::min(ceiling, f.cap);
+  const double more = ceiling - std::exchange(f.ceiling, ceiling);
+  for (const auto& [resource, ps_per_byte] : f.needs) {
+    resources_[resource].ceilings += more * ps_per_byte;
+    update_contention(resource);
+  }
 }
 
 void FlowNetwork::give(std::uint32_t resource, double share) {
@@ -109,22 +141,24 @@ void FlowNetwork::give(std::uint32_t resource, double share) {
   update_contention(resource);
 }
 
-// Lists the resource at its users while they can take more time than it gives, and only then.
+// Lists the resource at its users while they can take more time than it gives, and only then; and
+// notes there whether it is slack, which it is while their ceilings forbid it.
 void FlowNetwork::update_contention(std::uint32_t resource) {
   Resource& r = resources_[resource];
-  const bool contended = r.most > kContended * r.time;
-  if (contended == r.contended) return;
+  const bool contended = r.most > kContended * r.time, slack = r.ceilings <= kContended * r.time;
+  if (contended == r.contended) {
+    if (contended && slack != r.slack) set_slack(resource, slack);
+    return;
+  }
   r.contended = contended;
+  r.slack = slack;
   if (contended) {
     double used = 0;
-    r.above = 0;
-    r.held = 0;
     for (const User& u : r.users) {
       list_contended(resource, u);
-      r.held += bottleneck_[u.flow] == resource;
       used += rate_[u.flow] * u.ps_per_byte;
-      r.above = std::max(r.above, rate_[u.flow]);
     }
+    note_users(resource);
     if (resource < first_watched_) r.used = used;
     return;
   }
@@ -135,6 +169,34 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
     f.places[f.contended[at].need].contended = at;
     f.contended.pop_back();
   }
+}
+
+void FlowNetwork::set_slack(std::uint32_t resource, bool slack) {
+  Resource& r = resources_[resource];
+  r.slack = slack;
+  for (const User& u : r.users) {
+    Flow& f = flows_[u.flow];
+    f.contended[f.places[u.need].contended].slack = slack;
+  }
+  if (!slack)
+    note_users(resource);
+  else if (r.held > 0)
+    has_time(resource);  // full, but for rounding
+}
+
+// Finds what is not kept up to date while the resource holds nobody back.
+void FlowNetwork::note_users(std::uint32_t resource) {
+  Resource& r = resources_[resource];
+  r.above = 0;
+  r.held = 0;
+  for (const User& u : r.users) {
+    r.held += bottleneck_[u.flow] == resource;
+    r.above = std::max(r.above, rate_[u.flow]);
+  }
+}
+
+void FlowNetwork::has_time(std::uint32_t resource) {
+  if (!std::exchange(resources_[resource].freed, true)) freed_.push_back(resource);
 }
 
 void FlowNetwork::remove(Id id) {
@@ -164,15 +226,15 @@ void FlowNetwork::leave(Id id, std::uint32_t need, Picoseconds at) {
   r.users.pop_back();
   if (r.contended || resource >= first_watched_) use(resource, -rate_[id] * ps_per_byte, at);
   if (r.users.empty()) {
-    r.most = r.need = r.used = 0;
+    r.most = r.ceilings = r.need = r.used = 0;
   } else {
     r.most -= f.cap * ps_per_byte;
+    r.ceilings -= f.ceiling * ps_per_byte;
     r.need -= ps_per_byte;
   }
-  if (r.contended) {
+  if (r.contended && !r.slack) {
     r.held -= bottleneck_[id] == resource;
-    // Only those that it holds back can become faster.
-    if (r.held > 0 && !std::exchange(r.freed, true)) freed_.push_back(resource);
+    if (r.held > 0) has_time(resource);  // only those that it holds back can become faster
   }
   update_contention(resource);
 }
@@ -244,17 +306,40 @@ void FlowNetwork::settle_part(Picoseconds now) {
   do {
     choose_the_wanted();
     fill();
-  } while (choose_the_unfairly_treated());
+  } while (raise_ceilings() || choose_the_unfairly_treated());
   for (const Slot& s : slots_) {
     Resource& r = resources_[s.number];
     r.held = s.outside_held + s.here;
     r.above = s.here > 0 ? s.level : std::max(r.above, s.fastest);
   }
   for (const Member& m : members_) alter(m, now);
+  for (const Member& m : members_)
+    if (m.fair * kMuchRoom < flows_[m.flow].ceiling && flows_[m.flow].needs.size() > kFew)
+      set_ceiling(m.flow, kRoom * m.fair);
+  forget_members();
+}
+
+void FlowNetwork::forget_members() {
   members_.clear();
   edges_.clear();
   slots_.clear();
   looked_at_ = 0;
+}
+
+// Raises the ceilings of members that are to be faster than theirs, so that fewer resources are
+// slack, and chooses all members anew. Returns whether there are any.
+bool FlowNetwork::raise_ceilings() {
+  const auto is_above = [this](const Member& m) { return m.fair > flows_[m.flow].ceiling; };
+  if (std::none_of(members_.begin(), members_.end(), is_above)) return false;
+  for (const Member& m : members_) rate_[m.flow] = m.before;
+  again_.clear();
+  for (const Member& m : members_) {
+    if (is_above(m)) set_ceiling(m.flow, kRoom * m.fair);
+    again_.push_back(m.flow);
+  }
+  forget_members();
+  for (const Id id : again_) choose(id);
+  return true;
 }
 
 void FlowNetwork::choose(Id id) {
@@ -265,12 +350,11 @@ void FlowNetwork::choose(Id id) {
   still_wanted_ -= std::exchange(is_wanted_[id], 0);
   const auto member = static_cast<std::uint32_t>(members_.size());
   const auto first = static_cast<std::uint32_t>(edges_.size());
-  edges_.resize(first + f.contended.size());
-  Edge* edge = edges_.data() + first;
   for (std::size_t i = 0; i < f.contended.size(); ++i) {
-    if (i + kAhead < f.contended.size())
+    if (i + kAhead < f.contended.size() && !f.contended[i + kAhead].slack)
       __builtin_prefetch(&resources_[f.contended[i + kAhead].resource]);
     const Contended& n = f.contended[i];
+    if (n.slack) continue;
     const std::uint32_t slot = slot_of(n.resource);
     Slot& s = slots_[slot];
     ++s.members;
@@ -278,8 +362,8 @@ void FlowNetwork::choose(Id id) {
     s.outside_use -= before * n.ps_per_byte;
     s.outside_need -= n.ps_per_byte;
     s.outside_held -= bottleneck == n.resource;
-    const auto number = static_cast<std::uint32_t>(edge - edges_.data());
-    *edge++ = {slot, member, std::exchange(s.edges, number), n.ps_per_byte};
+    const auto number = static_cast<std::uint32_t>(edges_.size());
+    edges_.push_back({slot, member, std::exchange(s.edges, number), n.ps_per_byte});
   }
   members_.push_back(
       {id, kOwnCap, before, f.cap, kUnfixed, first, static_cast<std::uint32_t>(edges_.size())});
@@ -334,6 +418,7 @@ void FlowNetwork::alter(const Member& m, Picoseconds now) {
 // because other resources hold back all of A that uses them.
 void FlowNetwork::fill() {
   solved_ += members_.size();
+  edges_filled_ += edges_.size();
   levels_.begin(slots_.size());
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& s = slots_[i];

@@ -15,7 +15,10 @@
 // So a flow that comes or goes costs as much as the part of the network that feels it, and flows
 // that come at one time to different parts cost no more than if they had come one by one. A
 // resource that its users cannot fill, each at its cap, holds nobody back; only the others, which
-// are contended, are looked at.
+// are contended, are looked at. Of these a flow with many needs would crowd each part that it is
+// in, though most hold it back nowhere. So it has a ceiling, some times its rate, and a contended
+// resource that its users cannot fill, each at its ceiling, is slack and not looked at. A flow
+// whose fair rate turns out to be above its ceiling gets a higher one, and A is filled again.
 //
 // Units: picoseconds, bytes. Errors: none. Threading: one owner.
 #pragma once
@@ -77,6 +80,8 @@ class FlowNetwork {
   Picoseconds held_back(std::uint32_t resource) const { return std::llround(held_back_[resource]); }
   std::size_t flows() const { return flows_.size() - free_.size(); }
   std::uint64_t solved() const { return solved_; }  // rates computed so far
+  // Resources looked at for them: counted once for each flow that uses them, at every filling.
+  std::uint64_t looked_at() const { return edges_filled_; }
 
   // Prefetch what remove() touches: call fetch_flow() well before fetch_lists(), and that well
   // before fetch_resources(). Force-inlined: out of line, GCC drops these calls because they have
@@ -105,7 +110,9 @@ class FlowNetwork {
     std::uint32_t contended = 0;  // in Flow::contended, while the resource is
   };
   struct Contended {
-    std::uint32_t resource, need;  // need: its number among the flow's
+    std::uint32_t resource;
+    std::uint32_t need : 31;  // its number among the flow's
+    bool slack : 1;           // as of the resource
     double ps_per_byte;
   };
   struct alignas(64) Flow {
@@ -113,6 +120,7 @@ class FlowNetwork {
     std::vector<Place> places;         // by need
     std::vector<Contended> contended;  // those of `needs` at such resources, in any order
     double left = 0, cap = 0;
+    double ceiling = 0;  // the rate is no higher; at most `cap`
     Picoseconds since = 0;
     Picoseconds held_since = 0;  // since when it has its bottleneck
     bool in_use = false;
@@ -129,12 +137,14 @@ class FlowNetwork {
     double time = 1;         // that it gives per unit of time
     double need = 0;         // of all users, for a byte of each
     double used = 0;         // by all users; of a NIC only while it is contended
-    double above = 0;        // no user is faster
-    std::uint32_t held = 0;  // users whose bottleneck it is
+    double above = 0;        // no user is faster; unknown while it is slack
+    std::uint32_t held = 0;  // users whose bottleneck it is; unknown while it is slack
     std::uint32_t slot = 0;  // in slots_, if that one is of this resource
     // Rarely read.
-    double most = 0;  // time that the users take, each at its cap
+    double most = 0;      // time that the users take, each at its cap
+    double ceilings = 0;  // the same, each at its ceiling
     bool contended = false;
+    bool slack = false;     // while it is contended
     bool freed = false;     // is in freed_
     Picoseconds noted = 0;  // until when `times_` knows its use
   };
@@ -192,8 +202,15 @@ class FlowNetwork {
   void leave(Id id, std::uint32_t need, Picoseconds at);
   void list_contended(std::uint32_t resource, const User& user);
   void update_contention(std::uint32_t resource);
+  void set_slack(std::uint32_t resource, bool slack);
+  void note_users(std::uint32_t resource);
+  void has_time(std::uint32_t resource);
+  double equal_share(const Flow& f) const;
+  void set_ceiling(Id id, double ceiling);
   void want(Id id);
   void settle_part(Picoseconds now);
+  void forget_members();
+  bool raise_ceilings();
   void choose(Id id);
   std::uint32_t slot_of(std::uint32_t resource);
   void choose_the_wanted();
@@ -216,7 +233,7 @@ class FlowNetwork {
   std::vector<double> held_back_;  // by resource
   std::vector<Id> come_;
   std::vector<std::uint32_t> freed_;  // resources of flows that left
-  std::vector<Id> wanted_, altered_;
+  std::vector<Id> wanted_, altered_, again_;
   std::size_t still_wanted_ = 0;  // of wanted_
   std::vector<Member> members_;
   std::vector<Edge> edges_;
@@ -224,7 +241,7 @@ class FlowNetwork {
   std::size_t looked_at_ = 0;  // of slots_, by choose_the_wanted()
   LowestLevel levels_;         // of slots_
   std::vector<std::uint32_t> by_cap_;
-  std::uint64_t solved_ = 0;
+  std::uint64_t solved_ = 0, edges_filled_ = 0;
   LinkTimes* times_ = nullptr;
   std::uint32_t first_watched_ = 0xffffffff;
 };

@@ -170,6 +170,38 @@ TEST(FlowNetwork, SolvesARingAcrossFullLinksInFewRounds) {
   EXPECT_LE(net.solved() - before, 3 * kLinks);
 }
 
+// Rings that share hundreds of links, and are slower elsewhere, are settled without those links.
+TEST(FlowNetwork, LooksOnlyAtLinksThatMayHoldARingBack) {
+  constexpr std::uint32_t kLinks = 300, kTrunk = kLinks;
+  FlowNetwork net(kLinks + 1);
+  Needs ring;
+  for (std::uint32_t i = 0; i < kLinks; ++i) ring.push_back({i, 1.0});
+  ring.push_back({kTrunk, 10.0});
+  std::vector<FlowNetwork::Id> rings;
+  for (int i = 0; i < 4; ++i) rings.push_back(net.add(ring, 1e6, 0.5, 0));
+  net.settle(0);
+  for (const auto id : rings) EXPECT_DOUBLE_EQ(net.rate(id), 0.025);
+  const std::uint64_t before = net.looked_at();
+  net.remove(rings.back());
+  EXPECT_EQ(net.settle(5).size(), 3u);
+  EXPECT_DOUBLE_EQ(net.rate(rings[0]), 0.1 / 3);
+  EXPECT_LE(net.looked_at() - before, 20u);
+  // As transfers take what they can of a link, it holds them back beside the rings.
+  const Needs one{{7, 1.0}};
+  const auto a = net.add(one, 1e6, 1.0, 9), b = net.add(one, 1e6, 1.0, 9);
+  net.settle(9);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.45);  // beside three rings of a thirtieth each
+  net.remove(rings[0]);
+  net.remove(rings[1]);
+  net.settle(20);
+  EXPECT_DOUBLE_EQ(net.rate(rings[2]), 0.1);
+  EXPECT_DOUBLE_EQ(net.rate(b), 0.45);
+  net.give(kTrunk, 0.5);
+  net.settle(30);
+  EXPECT_DOUBLE_EQ(net.rate(rings[2]), 0.05);
+  EXPECT_DOUBLE_EQ(net.rate(b), 0.475);
+}
+
 // ---- Random networks ----
 
 struct Network {
@@ -212,11 +244,38 @@ std::map<std::size_t, double> filled(const Network& n) {
   return rate;
 }
 
+// Plays a random network: up to three of its flows come or leave at a time, and every third time
+// in half of the networks a resource gives another share of its time. Then all rates are fair.
+void check_random_network(std::uint64_t seed, Network n, checking::Dice& dice) {
+  const std::size_t resources = n.time.size();
+  FlowNetwork net(resources);
+  for (int step = 0; step < 60; ++step) {
+    for (std::uint64_t changes = 1 + dice.below(3); changes > 0; --changes) {
+      const std::size_t i = dice.below(n.needs.size());
+      if (const auto at = n.under_way.find(i); at != n.under_way.end()) {
+        net.remove(at->second);
+        n.under_way.erase(at);
+      } else {
+        n.under_way[i] = net.add(n.needs[i], 1e9, n.cap[i], step);
+      }
+    }
+    if (seed % 2 == 0 && dice.below(3) == 0) {
+      const std::size_t r = dice.below(resources);
+      n.time[r] = 0.125 * static_cast<double>(1 + dice.below(8));
+      net.give(static_cast<std::uint32_t>(r), n.time[r]);
+    }
+    net.settle(step);
+    for (const auto& [i, rate] : filled(n))
+      EXPECT_NEAR(net.rate(n.under_way[i]), rate, 1e-7 * rate)
+          << "seed " << seed << " step " << step << " flow " << i;
+    if (::testing::Test::HasFailure()) break;
+  }
+}
+
 TEST(FlowNetwork, IsFairAfterEveryChangeOfRandomNetworks) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
     checking::Dice dice(seed);
     const std::size_t resources = 1 + dice.below(12);
-    FlowNetwork net(resources);
     Network n;
     n.time.assign(resources, 1);
     for (int i = 0; i < 40; ++i) {
@@ -229,26 +288,38 @@ TEST(FlowNetwork, IsFairAfterEveryChangeOfRandomNetworks) {
       n.needs.push_back(std::move(needs));
       n.cap.push_back(dice.below(3) == 0 ? 0.05 * static_cast<double>(1 + dice.below(20)) : kNoCap);
     }
-    for (int step = 0; step < 60; ++step) {
-      for (std::uint64_t changes = 1 + dice.below(3); changes > 0; --changes) {
-        const std::size_t i = dice.below(n.needs.size());
-        if (const auto at = n.under_way.find(i); at != n.under_way.end()) {
-          net.remove(at->second);
-          n.under_way.erase(at);
-        } else {
-          n.under_way[i] = net.add(n.needs[i], 1e9, n.cap[i], step);
-        }
-      }
-      if (seed % 2 == 0 && dice.below(3) == 0) {
-        const std::size_t r = dice.below(resources);
-        n.time[r] = 0.125 * static_cast<double>(1 + dice.below(8));
-        net.give(static_cast<std::uint32_t>(r), n.time[r]);
-      }
-      net.settle(step);
-      for (const auto& [i, rate] : filled(n))
-        ASSERT_NEAR(net.rate(n.under_way[i]), rate, 1e-7 * rate)
-            << "seed " << seed << " step " << step;
-    }
+    check_random_network(seed, std::move(n), dice);
+  }
+}
+
+// Rings across many links of leaves and some slower ones between pods, beside transfers over a few
+// of them: as they come and leave, their ceilings rise and fall, and links become slack and not.
+Network rings_and_transfers(std::uint64_t seed, checking::Dice& dice) {
+  const std::size_t leaves = 30 + dice.below(60), trunks = 1 + dice.below(6);
+  const double trunk =
+      0.25 * static_cast<double>(1 + dice.below(16));  // to a leaf's time for a byte
+  Network n;
+  n.time.assign(leaves + trunks, 1);
+  for (int i = 0; i < 40; ++i) {
+    const bool ring = dice.below(2) == 0;
+    std::map<std::uint32_t, double> chosen;
+    for (std::uint64_t k = ring ? leaves / 2 : 1 + dice.below(2); k > 0; --k)
+      chosen[static_cast<std::uint32_t>(dice.below(leaves))] += ring ? 0.5 : 1;
+    if (ring || dice.below(4) == 0)
+      chosen[static_cast<std::uint32_t>(leaves + dice.below(trunks))] += trunk;
+    Needs needs;
+    for (const auto& [r, ps] : chosen) needs.push_back({r, ps});
+    n.needs.push_back(std::move(needs));
+    n.cap.push_back(seed % 3 == 0 ? 1 : 0.1 * static_cast<double>(1 + dice.below(20)));
+  }
+  return n;
+}
+
+TEST(FlowNetwork, IsFairAfterEveryChangeOfRandomRingsAndTransfers) {
+  for (std::uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
+    checking::Dice dice(seed);
+    Network n = rings_and_transfers(seed, dice);
+    check_random_network(seed, std::move(n), dice);
   }
 }
 
