@@ -88,7 +88,7 @@ TEST_P(Export, GivesChakraThatReadsAsTheSameCalls) {
   EXPECT_EQ(totals(read), totals(planned));
   EXPECT_EQ(widths(read), widths(planned));
   for (const WorldRank rank : each<WorldRank>(planned.ranks))
-    EXPECT_NEAR(compute_seconds(read, rank), compute_seconds(planned, rank), 1e-3);
+    EXPECT_NEAR(compute_seconds(read, rank), compute_seconds(planned, rank), 1e-6);
 }
 
 TEST_P(Export, GivesParamTracesThatReadAsTheSameCalls) {
