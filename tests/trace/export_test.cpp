@@ -1,5 +1,7 @@
 // Programs written in other projects' forms, and read again: the same calls, bytes and, where the
 // form has them, computations.
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "profiles/planners/plan.h"
@@ -41,6 +43,16 @@ std::map<std::size_t, std::uint64_t> widths(const Workload& workload) {
     for (const OpList& stream : workload.roles[role].iterations.back().streams)
       for (const Op& op : stream)
         if (communicates(op)) out[bytes_of(op.dtype)] += op.count;
+  return out;
+}
+
+// Kinds of groups in which there are collectives.
+std::set<std::uint16_t> kinds_called(const Workload& workload) {
+  std::set<std::uint16_t> out;
+  for (const Role& role : workload.roles)
+    for (const OpList& stream : role.iterations.back().streams)
+      for (const Op& op : stream)
+        if (op.kind == Op::Kind::collective) out.insert(op.group);
   return out;
 }
 
@@ -87,6 +99,10 @@ TEST_P(Export, GivesChakraThatReadsAsTheSameCalls) {
   EXPECT_EQ(read.ranks, planned.ranks);
   EXPECT_EQ(totals(read), totals(planned));
   EXPECT_EQ(widths(read), widths(planned));
+  for (const std::uint16_t kind : kinds_called(planned))
+    EXPECT_EQ(
+        std::count(read.group_names.begin(), read.group_names.end(), planned.group_names[kind]), 1)
+        << planned.group_names[kind];
   for (const WorldRank rank : each<WorldRank>(planned.ranks))
     EXPECT_NEAR(compute_seconds(read, rank), compute_seconds(planned, rank), 1e-6);
 }
