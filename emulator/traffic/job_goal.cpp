@@ -58,6 +58,8 @@ class RankOfJob {
         rank_(rank),
         calls_(workload.group_names.size()) {}
 
+  bool some_wait() const { return some_wait_; }
+
   // Streams advance until they wait for an event that is not recorded yet.
   std::string write(const Program& program) {
     std::vector<StreamAt> streams(program.streams.size());
@@ -138,6 +140,7 @@ class RankOfJob {
   Labels collective(const Op& op, const Membership& membership, const Labels& after) {
     const std::uint32_t group = membership.group;
     const Schedule& schedule = *schedules_.get(group, op).schedule;
+    note(schedule);
     const int channels = channels_of(schedule), first = kTransferTags + calls_[op.group];
     calls_[op.group] += channels;
     return goal_.call(
@@ -153,9 +156,15 @@ class RankOfJob {
     const bool sends = op.kind == Op::Kind::send;
     const auto schedule = schedules_.transfer(group, op, sends ? membership.position : peer,
                                               sends ? peer : membership.position);
+    note(*schedule);
     return goal_.call(
         *schedule, membership.position, members,
         [&](int channel) { return tag_of(op.group, channel); }, after);
+  }
+
+  void note(const Schedule& schedule) {
+    const FlowControl flow = schedule.flow_control();
+    some_wait_ |= flow.credits > 0 || flow.posting.needed();
   }
 
   const Workload& workload_;
@@ -163,6 +172,7 @@ class RankOfJob {
   const Schedules& schedules_;
   const WorldRank rank_;
   RankGoal goal_;
+  bool some_wait_ = false;
   std::vector<int> calls_;  // by kind of group: number of tags that calls have used
   std::map<std::uint32_t, std::queue<int>> recorded_;  // by event: labels that no wait has taken
 };
@@ -175,7 +185,7 @@ const Program& program_of(const Workload& workload, WorldRank rank, int iteratio
 
 }  // namespace
 
-void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload,
+bool write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload,
                 std::optional<int> iteration) {
   const int number = iteration.value_or(steady_program(workload).number);
   const TrafficPlan plan = plan_traffic(spec, workload, number);
@@ -195,8 +205,13 @@ void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload
                   "name other algorithms in collectives");
   const Schedules schedules(spec, workload, cluster);
   out << "num_ranks " << workload.ranks << '\n';
-  for (const WorldRank r : each<WorldRank>(workload.ranks))
-    out << RankOfJob(workload, cluster, schedules, r).write(program_of(workload, r, number));
+  bool some_wait = false;
+  for (const WorldRank r : each<WorldRank>(workload.ranks)) {
+    RankOfJob rank(workload, cluster, schedules, r);
+    out << rank.write(program_of(workload, r, number));
+    some_wait |= rank.some_wait();
+  }
+  return some_wait;
 }
 
 }  // namespace ghostrank

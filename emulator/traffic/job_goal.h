@@ -20,11 +20,12 @@
 
 namespace ghostrank {
 
-// `iteration`: the program of that number, by default the steady one. Throws Error(usage) for a job
-// of more than kMostGoalMessages messages, and for an iteration with calls by schemes, whose agents
-// have no schedule.
+// `iteration`: the program of that number, by default the steady one. Returns whether messages wait
+// for room or permission of their receivers, which GOAL does not have: there they leave at once,
+// and their senders go on. Throws Error(usage) for a job of more than kMostGoalMessages messages,
+// and for an iteration with calls by schemes, whose agents have no schedule.
 inline constexpr double kMostGoalMessages = 5e7;
-void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload,
+bool write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload,
                 std::optional<int> iteration = std::nullopt);
 
 }  // namespace ghostrank

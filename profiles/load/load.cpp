@@ -233,6 +233,12 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   return spec;
 }
 
+// True if the job gives the key another value than its default.
+bool chosen(const Settings& in, std::string_view path) {
+  const Setting& setting = in.at(path);
+  return setting.given && setting.text != setting.key->standard;
+}
+
 // The settings of a job without a model; refers to `keys`.
 Settings cluster_settings(const std::string& base, const std::vector<std::string>& overrides,
                           YamlValue& root, const std::vector<Key>& keys) {
@@ -394,7 +400,8 @@ LoadedJob load_tree(YamlValue root, const std::string& file) {
   job.spec.file = file;
   job.spec.program = program;
   if (trace)
-    replay_in_job(*trace, settings->given("device"), job.spec);
+    replay_in_job(*trace, {settings->given("device"), chosen(*settings, "precision.parameters")},
+                  job.spec);
   else if (program)
     check_program_size(job.spec, *settings);
   else

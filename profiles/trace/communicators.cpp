@@ -11,13 +11,14 @@ constexpr std::uint16_t kNoKind = 0xffff;
 // Name of communicators that are only numbered, which does not tell one kind from another.
 constexpr const char* kNumbered = "group";
 
-// The common part of names of one kind: "pp" of "pp_0" and "pp_1".
+// The common part of names of one kind: "pp" of "pp_0" and "pp_1", and of "pp.0".
 std::string stem(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) <= ' ' || c == '\\') c = '_';
   while (!name.empty() &&
          (std::isdigit(static_cast<unsigned char>(name.back())) || name.back() == '_'))
     name.pop_back();
+  if (name.ends_with('.')) name.pop_back();  // "dp.0", as Chakra exports write it
   return name.empty() ? kNumbered : name.substr(0, 64);
 }
 

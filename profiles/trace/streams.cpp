@@ -111,6 +111,8 @@ void TraceStreams::append(std::uint32_t event, std::uint32_t stream, const Op& o
     learn(stream, point);
   }
   streams_[stream].items.push_back(item);
+  if (op.kind != Op::Kind::send)
+    streams_[stream].received = static_cast<std::uint32_t>(streams_[stream].items.size());
   done_[event] = {stream, static_cast<std::uint32_t>(streams_[stream].items.size())};
 }
 
@@ -137,29 +139,37 @@ void TraceStreams::on_message_stream(std::uint32_t event, const Op& op, const st
   const std::uint32_t stream = message_stream(op);
   append(event, stream, op);
   for (const Point& point : after_)
-    if (point.first != stream) streams_[point.first].items[point.second - 1].frees = stream;
+    if (point.first != stream && !is_without_turn(op))
+      streams_[point.first].items[point.second - 1].frees = stream;
 }
 
-// Whether the stream's last message is a send to the same rank that starts no later than `op`,
-// which comes after after_. Messages to one rank leave one after the other anyway.
+// Whether it does not matter which message of its moment begins first: a receive takes no NIC.
+bool TraceStreams::is_without_turn(const Op& op) const {
+  return sends_leave_ && op.kind == Op::Kind::recv;
+}
+
+// Whether the stream's last message is a send that starts no later than `op`, which comes after
+// after_. Where sends are over when they start, it holds up nothing.
 bool TraceStreams::sends_before(std::uint32_t stream, const Op& op) const {
-  const Op& last = streams_[stream].items.back().op;
-  if (!sends_leave_ || op.kind != Op::Kind::send || last.kind != Op::Kind::send ||
-      op.peer != last.peer)
+  const Stream& its = streams_[stream];
+  if (!sends_leave_ || op.kind != Op::Kind::send || its.items.back().op.kind != Op::Kind::send)
     return false;
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    const auto& learnt = streams_[stream].learnt[s];
-    if (s != stream && !learnt.empty() &&
-        std::none_of(after_.begin(), after_.end(),
-                     [&](const Point& point) { return known(point, s) >= learnt.back().known; }))
+  const auto ended = [&](std::uint32_t of, std::uint32_t items) {
+    return items == 0 || std::any_of(after_.begin(), after_.end(),
+                                     [&](const Point& point) { return known(point, of) >= items; });
+  };
+  if (!ended(stream, its.received)) return false;
+  for (std::uint32_t s = 0; s < streams_.size(); ++s)
+    if (const auto& learnt = its.learnt[s];
+        s != stream && !learnt.empty() && !ended(s, learnt.back().known))
       return false;
-  }
   return true;
 }
 
 // A stream whose last message does not hold up one that comes after after_, else a new stream, else
 // a shared one. Of streams that are free at one moment the engine starts those of lower numbers
-// first, so a message takes one behind those of the messages before it that wait for the same.
+// first, so a message takes one behind those of the messages before it that wait for the same;
+// sends take one stream, if they can, and have its order.
 std::uint32_t TraceStreams::message_stream(const Op& op) {
   const auto number = [&](std::uint32_t stream) {  // grows with it
     return streams_[stream].items.front().event + std::uint64_t{1};
@@ -167,18 +177,24 @@ std::uint32_t TraceStreams::message_stream(const Op& op) {
   std::uint64_t before = 0;
   for (const Point& point : after_)
     if (const std::uint32_t stream = streams_[point.first].items[point.second - 1].frees;
-        stream != kNoIndex)
+        stream != kNoIndex && !is_without_turn(op))
       before = std::max(before, number(stream));
-  std::uint32_t out_of_turn = kNoIndex;
+  std::uint32_t free = kNoIndex, out_of_turn = kNoIndex;
   for (const std::uint32_t stream : messages_) {
     const auto last = static_cast<std::uint32_t>(streams_[stream].items.size());
+    const bool sends = sends_before(stream, op);
     const bool ended = std::any_of(after_.begin(), after_.end(), [&](const Point& point) {
       return known(point, stream) == last;
     });
-    if (!ended && !sends_before(stream, op)) continue;
-    if (number(stream) >= before) return stream;
-    out_of_turn = stream;
+    if (!ended && !sends) continue;
+    if (number(stream) < before)
+      out_of_turn = stream;
+    else if (sends)
+      return stream;
+    else if (free == kNoIndex)
+      free = stream;
   }
+  if (free != kNoIndex) return free;
   if (messages_.size() < kMostMessageStreams) {
     messages_.push_back(add_stream("p2p", kMessages));
     return messages_.back();

@@ -55,6 +55,7 @@ class TraceStreams {
     std::string name;
     std::uint32_t kind = 0;  // its communicator's kind, kTrack or kMessages
     std::vector<Item> items;
+    std::uint32_t received = 0;  // number of items up to the last that is no send
     // number of items before it, event
     std::vector<std::pair<std::uint32_t, std::uint32_t>> records;
     std::vector<std::vector<Learnt>> learnt;  // by stream
@@ -68,6 +69,7 @@ class TraceStreams {
   void collect(const std::uint32_t* deps, std::size_t count);
   void append(std::uint32_t event, std::uint32_t stream, const Op& op);
   std::uint32_t message_stream(const Op& op);
+  bool is_without_turn(const Op& op) const;
   bool sends_before(std::uint32_t stream, const Op& op) const;
   void learn(std::uint32_t stream, const Point& from);
 

@@ -298,6 +298,20 @@ program:
             compute 1000000
 )";
 
+TEST(GoalOfAJob, SaysWhetherItsMessagesWaitForReceivers) {
+  for (const auto& [library, waits] :
+       {std::pair("generic", false), std::pair("nccl-2.28", true), std::pair("gloo", true)}) {
+    const testing::TemporaryFile file(
+        "job.yaml", std::string("model: gpt2\ndevice: h100-sxm\nparallel: {framework: ddp}\n"
+                                "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n"
+                                "collectives: {library: ") +
+                        library + "}\n");
+    const LoadedJob job = load_job(file.path(), {});
+    std::ostringstream out;
+    EXPECT_EQ(write_goal(out, job.spec, plan_workload(job.spec)), waits) << library;
+  }
+}
+
 TEST(GoalOfAJob, HasAllItsMessagesAndComputeAndComesToAnEnd) {
   for (const char* text : {kMegatron, kDdp, kCarried, kLaunched}) {
     const testing::TemporaryFile file("job.yaml", text);

@@ -169,6 +169,28 @@ TEST_F(Formats, ParamRanksLieBelowTheWorldSize) {
             std::string::npos);
 }
 
+TEST_F(Formats, ParamTakesANumberThatIsPartOfANameForNoRank) {
+  const std::string barrier = R"([{"comms": "barrier", "pg_id": 0, "world_size": 4}])";
+  const auto rank = [&](const std::string& name) {
+    return import_trace({folder.write(name, barrier)}, "", 0).given.front().rank.value();
+  };
+  EXPECT_EQ(rank("resnet50.json"), 0);
+  EXPECT_EQ(import_trace({folder.path("resnet50.json")}, "", 0).notes.back(),
+            folder.path("resnet50.json") +
+                ": its name says no rank (as trace_3.json does): taken as rank 0's");
+  for (const char* name : {"3.json", "rank3.json", "myRank3.json", "resnet50_3.json", "run-3.json"})
+    EXPECT_EQ(rank(name), 3) << name;
+  // Files that differ in nothing else are ranks.
+  const Trace all =
+      import_trace({folder.write("gpt2.json", barrier), folder.write("gpt1.json", barrier)}, "", 0);
+  ASSERT_EQ(all.given.size(), 2U);
+  EXPECT_EQ(all.given.back().rank.value(), 2);
+  EXPECT_NE(test::error_of([&] {
+              import_trace({folder.path("gpt1.json"), folder.path("resnet50.json")}, "", 0);
+            }).find("which rank's trace is this?"),
+            std::string::npos);
+}
+
 TEST_F(Formats, ParamStartsABatchTogether) {
   for (const int rank : {0, 1}) {
     const std::string ends = R"("src_rank": )" + std::to_string(1 - rank) + R"(, "dst_rank": )" +
@@ -461,6 +483,34 @@ TEST_F(Formats, ExecutionTracesRefuseRanksFarApart) {
   EXPECT_EQ(stride("1, 8388607, 3"),
             "et_rank0.json: the trace names 16777216 ranks, but there are to be 4; they must be as "
             "many");
+}
+
+TEST_F(Formats, ExecutionTracesRefuseTensorsOfAnotherForm) {
+  EXPECT_EQ(refused("et_rank0.json",
+                    R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [
+                       {"id": 2, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {"values":
+                        [[[1, 1, 0, 16, 2]], 5, ["1", ""], 0, "allreduce", [], [], 0, 1, 2]},
+                        "outputs": {"values": []}}]})"),
+            "et_rank0.json: node 2: tensors that are not [id, storage, offset, elements, bytes of "
+            "one, device], so their sizes are not known");
+}
+
+// What a row has and is not played.
+TEST_F(Formats, RowsSayWhatIsLeftOutOfThem) {
+  using Left = std::map<std::string, std::uint64_t>;
+  const auto left = [&](const std::string& name, const std::string& text) {
+    return import_trace({folder.write(name, text)}, "", 4).left_out;
+  };
+  EXPECT_EQ(left("w.txt", "MICRO\n1\na -1 1 ALLREDUCE 8 1 ALLREDUCE 0 1 ALLREDUCE 8 1\n"),
+            (Left{{"collectives of activations, which MICRO does not play", 1}}));
+  const auto row = [](const char* count) {
+    return std::string(kColumns) + "CommType.all_reduce,CommGroup.tp_group,2,64,fwd,,,,,,," +
+           count + "\n";
+  };
+  EXPECT_EQ(left("log.csv", row("1")), Left{});
+  EXPECT_EQ(left("log.csv", row("3")),
+            (Left{{"repeats of rows (count): a row is played once", 2}}));
+  EXPECT_EQ(refused("log.csv", row("-1")), "log.csv:2:1: count '-1' is no number of times");
 }
 
 TEST_F(Formats, GoalKeepsItsGraph) {

@@ -49,6 +49,10 @@ TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
                                   ",\n {\"cat\": \"kernel\", \"ts\": -5}]}"),
             "k.json:2:1: ts is no time in microseconds");
   const std::string cut = "{\"traceEvents\": [" + kernel("a", 1, 1, 1);
+  EXPECT_EQ(refused("k.json",
+                    R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a", "ts": 1, "dur": 1,
+                        "args": {"stream": "seven"}}]})"),
+            "k.json:1:1: stream is no number");
   EXPECT_EQ(refused("k.json", cut), "k.json:1:" + std::to_string(cut.size() + 1) +
                                         ": the file ends too early; it is cut off");
 }

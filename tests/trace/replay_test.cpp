@@ -265,6 +265,13 @@ TEST_F(ReplayOfTraces, ADeviceBesideTimesIsSaidToHaveNoEffectInEachJob) {
   EXPECT_EQ(notes(job("timed", device)).back(), note);
   EXPECT_NE(notes(job("timed", "")).back(), note);
   EXPECT_NE(notes(job("counted", device)).back(), note);
+  const std::string type = "precision: {parameters: bf16}\n";
+  EXPECT_EQ(notes(job("timed", device + type)).back(), note + ", precision.parameters");
+  EXPECT_EQ(notes(job("timed", type)).back(),
+            "no effect on a trace that gives times and no FLOPs: precision.parameters");
+  EXPECT_NE(notes(job("timed", "precision: {parameters: fp32}\n")).back(),
+            "no effect on a trace that gives times and no FLOPs: precision.parameters");
+  EXPECT_EQ(notes(job("counted", device + type)).back().find("no effect"), std::string::npos);
   job("timed", device);
   const auto both = notes(folder.write(
       "both.yaml",

@@ -2,6 +2,7 @@
 #include "profiles/planners/plan.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -22,15 +23,25 @@
 namespace ghostrank {
 namespace {
 
-void export_goal(const JobSpec& spec, const Workload& workload, const std::string& output) {
+bool write_goal_to(const std::string& output, const JobSpec& spec, const Workload& workload) {
   if (output == "-") return write_goal(std::cout, spec, workload);
   Replacement beside(output);
   std::ofstream file(beside.name());
-  write_goal(file, spec, workload);
+  const bool some_wait = write_goal(file, spec, workload);
   if (!file.flush())
     throw Error("--output: " + output + " cannot be written: " + std::strerror(errno),
                 ErrorKind::environment);
   beside.keep();
+  return some_wait;
+}
+
+void export_goal(const JobSpec& spec, const Workload& workload, const std::string& output,
+                 bool quiet) {
+  if (!write_goal_to(output, spec, workload) || quiet) return;
+  std::fprintf(stderr,
+               "note: messages of %s wait for room or permission of their receivers, which GOAL "
+               "does not have: there they leave at once, so a replay may take another time\n",
+               spec.collectives.library.c_str());
 }
 
 // A program's ops name tensors but not the tables or layers in them, and have sizes that stay.
@@ -163,7 +174,7 @@ int verb_plan(const Argv& argv) {
     write_whole(flags.programs,
                 program_job(job, workload, is_json ? ProgramForm::json : ProgramForm::yaml));
   }
-  if (!flags.form.empty()) export_goal(job.spec, workload, flags.output);
+  if (!flags.form.empty()) export_goal(job.spec, workload, flags.output, flags.quiet);
   return 0;
 }
 

@@ -146,7 +146,7 @@ void play_messages_as_they_are(JobSpec& spec) {
 
 }  // namespace
 
-void replay_in_job(const JobTrace& job, bool has_device, JobSpec& spec) {
+void replay_in_job(const JobTrace& job, const TraceKeys& given, JobSpec& spec) {
   const int cluster = spec.cluster.rank_nodes() * spec.cluster.gpus_per_node;
   const int named = job.ranks > 0            ? job.ranks
                     : knows_ranks(job.trace) ? ranks_named(job.trace)
@@ -157,16 +157,18 @@ void replay_in_job(const JobTrace& job, bool has_device, JobSpec& spec) {
                        " GPUs; they must be as many (cluster.nodes, cluster.gpus_per_node)");
   if (job.trace.format == "goal") play_messages_as_they_are(spec);
   bool by_flops = false;
-  auto cost = cost_on_device(spec, has_device);
-  if (has_device)
+  auto cost = cost_on_device(spec, given.device);
+  if (given.device)
     cost = [&by_flops, on_device = std::move(cost)](double flops, double bytes) {
       by_flops = true;
       return on_device(flops, bytes);
     };
   Replay played = replay(job.trace, {named, std::move(cost)});
   for (std::string& note : trace_notes(job.trace, played)) spec.notes.push_back(std::move(note));
-  if (has_device && !by_flops)
-    spec.notes.emplace_back("no effect on a trace that gives times and no FLOPs: device");
+  std::string idle = given.device ? "device" : "";
+  if (given.type) idle += (idle.empty() ? "" : ", ") + std::string("precision.parameters");
+  if (!idle.empty() && !by_flops)
+    spec.notes.push_back("no effect on a trace that gives times and no FLOPs: " + idle);
   spec.program = std::make_shared<const Workload>(std::move(played.workload));
 }
 

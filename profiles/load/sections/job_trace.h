@@ -30,8 +30,14 @@ std::unique_ptr<JobTrace> take_trace(YamlValue& job, const std::string& near, in
 // Turns a trace that is a profile into the job's program or model; call it before take_program().
 void take_trace_profile(YamlValue& job, const std::string& near);
 
+// What the job gives for computations in FLOPs; a note says so where the trace has none.
+struct TraceKeys {
+  bool device = false;
+  bool type = false;  // precision.parameters, and not its default
+};
+
 // Sets the program and the notes of `spec`, whose other members must be complete.
-void replay_in_job(const JobTrace& trace, bool has_device, JobSpec& spec);
+void replay_in_job(const JobTrace& trace, const TraceKeys& given, JobSpec& spec);
 
 // Time of a computation on the job's device, from FLOPs and bytes; empty without a device.
 std::function<Picoseconds(double flops, double bytes)> cost_on_device(const JobSpec& spec,

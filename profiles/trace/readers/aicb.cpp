@@ -219,6 +219,7 @@ class AicbImporter {
         if (one.name == name) call = &one;
       if (!call) fail(line, quote(field(section, row, "comm_type")) + " is no call of AICB");
       ++trace_.used;
+      count_repeats(section, row, line);
       TraceEvent event;
       event.kind = call->kind;
       event.func = call->func;
@@ -241,6 +242,16 @@ class AicbImporter {
       const std::uint32_t at = add_event(rank, event, after);
       if (call->kind != TraceEvent::Kind::send) after = {at};
     }
+  }
+
+  void count_repeats(const Section& section, const std::vector<std::string>& row,
+                     std::uint64_t line) {
+    const std::string text = field(section, row, "count");
+    const auto count = text.empty() ? std::optional<std::int64_t>(1) : parse_integer(text);
+    if (!count || *count < 0) fail(line, "count " + quote(text) + " is no number of times");
+    if (*count > 1)
+      trace_.left_out["repeats of rows (count): a row is played once"] +=
+          static_cast<std::uint64_t>(*count - 1);
   }
 
   // Returns false if the row has no time: then there is nothing to play.

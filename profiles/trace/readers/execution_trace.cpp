@@ -294,7 +294,14 @@ class ExecutionTraceImporter {
 
   Tensors inputs(const Values& values) const {
     Tensors out;
-    if (values.call > 0) add_tensors(*values.all.front(), out);
+    if (values.call == 0) return out;
+    const JsonNode& list = *values.all.front();
+    add_tensors(list, out);
+    // Without tensors the name has the fourth place.
+    if (values.call > 3 && list.kind == JsonNode::Kind::array && list.size > 0 && out.width == 0)
+      fail(
+          "tensors that are not [id, storage, offset, elements, bytes of one, device], so their "
+          "sizes are not known");
     return out;
   }
   Tensors outputs(const JsonNode& node) const {

@@ -421,13 +421,14 @@ Trace import_flight_recorder(const std::vector<std::string>& files, int) {
   std::map<std::string, std::vector<WorldRank>> groups;
   std::vector<RankCalls> ranks;
   std::set<int> seen;
-  for (const std::string& file : files) {
-    const auto rank = rank_at_end(file);
-    if (!rank && files.size() > 1)
-      throw Error(file + ": which rank's dump is this? name the files ..._rank_0, ..._rank_1");
-    if (!seen.insert(rank.value_or(0)).second)
-      throw Error(file + ": a second dump of rank " + std::to_string(rank.value_or(0)));
-    ranks.push_back({rank.value_or(0), file, {}});
+  const std::vector<std::optional<int>> named = ranks_in_names(files);
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    if (!named[f] && files.size() > 1)
+      throw Error(files[f] + ": which rank's dump is this? name the files ..._rank_0, ..._rank_1");
+    if (!named[f]) trace.notes.push_back(note_of_rank_0(files[f]));
+    if (!seen.insert(named[f].value_or(0)).second)
+      throw Error(files[f] + ": a second dump of rank " + std::to_string(named[f].value_or(0)));
+    ranks.push_back({named[f].value_or(0), files[f], {}});
     DumpReader(trace, groups, ranks.back()).run();
   }
   std::ranges::sort(ranks, {}, &RankCalls::rank);

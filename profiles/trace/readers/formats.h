@@ -51,4 +51,13 @@ bool is_execution_trace(std::string_view head);
 // file for each.
 std::optional<int> rank_at_end(const std::string& path);
 
+// By file, its rank_at_end(), where that is no part of a name as in "resnet50.json": where it
+// stands alone, behind a separator or behind "rank", or where several files differ in it alone.
+std::vector<std::optional<int>> ranks_in_names(const std::vector<std::string>& files);
+
+// The note of a file whose name says no rank.
+inline std::string note_of_rank_0(const std::string& file) {
+  return file + ": its name says no rank (as trace_3.json does): taken as rank 0's";
+}
+
 }  // namespace ghostrank

@@ -171,8 +171,11 @@ class KinetoImporter {
     kernel.end = kernel.start + nanos(json, "dur");
     const JsonNode* name = json.find(json.root(), "name");
     const JsonNode* args = json.find(json.root(), "args");
-    if (const JsonNode* stream = args ? json.find(*args, "stream") : nullptr)
-      kernel.stream = stream->integer;
+    if (args && json.find(*args, "stream")) {
+      const auto stream = id(json, *args, "stream");
+      if (!stream) fail("stream is no number");
+      kernel.stream = *stream;
+    }
     if (const JsonNode* device = args ? json.find(*args, "device") : nullptr;
         device && device->is_integer()) {
       if (device->integer < 0 || device->integer > kMostDevice) fail("device is no number of one");

@@ -12,6 +12,7 @@
 // device a GEMM costs its FLOPs, an embedding look-up its bytes. Sizes are elements of one rank's
 // buffers.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -25,13 +26,40 @@
 
 namespace ghostrank {
 
-std::optional<int> rank_at_end(const std::string& path) {
+namespace {
+
+// A file's name before its extensions, as far as it is followed by digits, and these.
+std::pair<std::string, std::string> parts_of_name(const std::string& path) {
   std::string stem = std::filesystem::path(path).filename().string();
-  stem.resize(stem.find('.') == std::string::npos ? stem.size() : stem.find('.'));
+  stem.resize(std::min(stem.find('.'), stem.size()));
   const auto digits = stem.find_last_not_of("0123456789") + 1;
-  const auto rank = parse_integer(stem.substr(digits));
+  return {stem.substr(0, digits), stem.substr(digits)};
+}
+
+bool precedes_a_rank(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name.empty() || !std::isalnum(static_cast<unsigned char>(name.back())) ||
+         name.ends_with("rank");
+}
+
+}  // namespace
+
+std::optional<int> rank_at_end(const std::string& path) {
+  const auto rank = parse_integer(parts_of_name(path).second);
   if (!rank || *rank >= kMostTraceRanks) return std::nullopt;
   return static_cast<int>(*rank);
+}
+
+std::vector<std::optional<int>> ranks_in_names(const std::vector<std::string>& files) {
+  std::map<std::string, int> alike;
+  for (const std::string& file : files) ++alike[parts_of_name(file).first];
+  std::vector<std::optional<int>> out;
+  for (const std::string& file : files) {
+    const std::string before = parts_of_name(file).first;
+    const bool counts = alike[before] > 1 || precedes_a_rank(before);
+    out.push_back(counts ? rank_at_end(file) : std::nullopt);
+  }
+  return out;
 }
 
 namespace {
@@ -372,13 +400,14 @@ Trace import_param(const std::vector<std::string>& files, int) {
       "times between calls hold communication as well as computation: no delays are made of them");
   ParamImporter importer(trace);
   std::map<int, std::string> ranks;
-  for (const std::string& file : files) {
-    const auto rank = rank_at_end(file);
-    if (!rank && files.size() > 1)
-      throw Error(file +
+  const std::vector<std::optional<int>> named = ranks_in_names(files);
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    if (!named[f] && files.size() > 1)
+      throw Error(files[f] +
                   ": which rank's trace is this? name the files rank0.json, rank1.json, ...");
-    if (!ranks.emplace(rank.value_or(0), file).second)
-      throw Error(file + ": a second trace of rank " + std::to_string(rank.value_or(0)));
+    if (!named[f]) trace.notes.push_back(note_of_rank_0(files[f]));
+    if (!ranks.emplace(named[f].value_or(0), files[f]).second)
+      throw Error(files[f] + ": a second trace of rank " + std::to_string(named[f].value_or(0)));
   }
   for (const auto& [rank, file] : ranks) importer.read_rank(file, rank);
   if (const auto& [last, file] = *ranks.rbegin(); trace.ranks > 0 && last >= trace.ranks)

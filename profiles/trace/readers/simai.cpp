@@ -319,7 +319,12 @@ class SimaiImporter {
   void play() {
     if (policy_->only_weights) {
       // Rows run one after the other; their computations are placeholders.
-      for (const Row& row : rows_) communicate(row, 2, 0, last_);
+      for (const Row& row : rows_) {
+        for (const std::size_t pass : {0, 1})
+          if (func_of(row.passes[pass].comm) && row.passes[pass].comm.bytes > 0)
+            ++trace_.left_out["collectives of activations, which MICRO does not play"];
+        communicate(row, 2, 0, last_);
+      }
       trace_.notes.emplace_back(
           "MICRO: the collectives of the rows one after the other, nothing else");
       return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collectives/common/data_type.h"
@@ -166,6 +167,7 @@ class ChakraWriter {
 
   void write_stream(std::size_t s) {
     const std::size_t at_once = workers(*program_, s);
+    computed_ = 0;
     std::size_t waits = 0;
     std::vector<Gate> gates;
     std::vector<std::uint64_t> running;  // collectives in flight, at most `at_once`
@@ -198,6 +200,16 @@ class ChakraWriter {
     }
   }
 
+  // The stream's next computation in whole microseconds. What is rounded off one is added to those
+  // behind it, so that their sum is right.
+  std::uint64_t micros(Picoseconds duration) {
+    const auto rounded = [](Picoseconds time) {
+      return (time + kPicosPerMicro / 2) / kPicosPerMicro;
+    };
+    const Picoseconds before = std::exchange(computed_, computed_ + duration);
+    return static_cast<std::uint64_t>(rounded(computed_) - rounded(before));
+  }
+
   void write_node(const Op& op, std::size_t stream, std::size_t at,
                   const std::vector<std::uint64_t>& after) {
     std::string node, packed;
@@ -211,7 +223,7 @@ class ChakraWriter {
     } else if (op.kind == Op::Kind::compute) {
       field(node, kType, kCompute);
       if (!packed.empty()) field(node, kData, packed);
-      field(node, kDuration, (op.duration + kPicosPerMicro / 2) / kPicosPerMicro);
+      field(node, kDuration, micros(op.duration));
       if (stream > 0) attribute(node, "stream", kInt64, static_cast<std::uint64_t>(stream));
     } else {
       const bool collective = op.kind == Op::Kind::collective;
@@ -266,6 +278,7 @@ class ChakraWriter {
   const Program* program_ = nullptr;
   std::vector<std::vector<std::uint64_t>> awaited_;  // by stream: the record of each wait
   std::uint64_t next_ = 0;
+  Picoseconds computed_ = 0;  // so far, by the stream
   std::string out_;
 };
 

@@ -2,7 +2,8 @@
 //
 // Streams become dependencies: an op comes after the one before it on its stream (with n workers,
 // after the n-th one before it), and after what it waits for. Times are whole
-// microseconds, rounded. Sizes are ASTRA-sim's, as the reader takes them (docs/traces.md).
+// microseconds; what is rounded off one is added to the stream's next. Sizes are ASTRA-sim's, as
+// the reader takes them (docs/traces.md).
 //
 // Threading: pure functions.
 #pragma once

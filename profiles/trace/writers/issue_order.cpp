@@ -1,9 +1,9 @@
 #include "profiles/trace/writers/issue_order.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <map>
-#include <queue>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -20,9 +20,49 @@ using Calls = std::vector<std::size_t>;
 struct Reached {
   const Op* op = nullptr;
   std::size_t stream = 0, at = 0;
+  std::size_t place = 0;  // among the calls of its launch
   Picoseconds time = 0;
   Calls ends;
 };
+
+// Whose turn it is: the op at this place of those that the stream has reached, so much later than
+// the stream came to it. Packed as numbers of seven bits a byte, with what is 0 left out: a byte
+// for most ops.
+struct Turn {
+  std::size_t stream = 0, place = 0;
+  Picoseconds late = 0;
+};
+
+void pack(std::uint64_t number, std::string& to) {
+  for (; number > 127; number >>= 7) to += static_cast<char>((number & 127) | 128);
+  to += static_cast<char>(number);
+}
+
+std::uint64_t unpack(const std::string& from, std::size_t& at) {
+  std::uint64_t number = 0;
+  for (int shift = 0;; shift += 7) {
+    const auto byte = static_cast<unsigned char>(from[at++]);
+    number |= static_cast<std::uint64_t>(byte & 127) << shift;
+    if (byte < 128) return number;
+  }
+}
+
+void pack(const Turn& turn, std::string& to) {
+  const bool more = turn.place > 0 || turn.late > 0;
+  pack(2 * turn.stream + more, to);
+  if (!more) return;
+  pack(turn.place, to);
+  pack(static_cast<std::uint64_t>(turn.late), to);
+}
+
+Turn unpack_turn(const std::string& from, std::size_t& at) {
+  const std::uint64_t head = unpack(from, at);
+  Turn turn{head / 2};
+  if (head % 2 == 0) return turn;
+  turn.place = unpack(from, at);
+  turn.late = static_cast<Picoseconds>(unpack(from, at));
+  return turn;
+}
 
 // The streams of a rank. Whoever plays them issues the ops that they reach, in any order.
 class RankStreams {
@@ -87,15 +127,15 @@ class RankStreams {
           waits_[op.event] = s;
           return;
         }
-        const Point& point = points_[op.event].front();
+        const Point point = std::move(points_[op.event].front());
         stream.now = std::max(stream.now, point.at);
         stream.awaited.insert(stream.awaited.end(), point.calls.begin(), point.calls.end());
-        points_[op.event].pop();
+        points_[op.event].erase(points_[op.event].begin());
       } else if (op.kind == Op::Kind::record) {
         Calls calls =
             stream.awaited;  // a wait for this point implies the stream's own waits before
         calls.insert(calls.end(), stream.running.begin(), stream.running.end());
-        points_[op.event].push({stream.now, std::move(calls)});
+        points_[op.event].push_back({stream.now, std::move(calls)});
       } else {
         return reach(s);
       }
@@ -122,8 +162,9 @@ class RankStreams {
     }
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    std::size_t place = 0;
     do {
-      reached_.push_back({&ops[stream.at], s, stream.at, stream.now, ends});
+      reached_.push_back({&ops[stream.at], s, stream.at, place++, stream.now, ends});
       ++stream.reached;
       ++stream.at;
     } while (first.launch != 0 && stream.at < ops.size() && ops[stream.at].launch == first.launch &&
@@ -132,8 +173,8 @@ class RankStreams {
 
   const Program* program_;
   std::vector<Stream> streams_;
-  std::vector<std::queue<Point>> points_;  // by event: those that no wait has taken
-  std::vector<std::size_t> waits_;         // by event: the stream that waits for it
+  std::vector<std::vector<Point>> points_;  // by event: those that no wait has taken
+  std::vector<std::size_t> waits_;          // by event: the stream that waits for it
   std::vector<Reached> reached_;
   std::size_t issued_ = 0;
 };
@@ -181,7 +222,7 @@ class IssuingTogether {
       ranks_.push_back(RankStreams(played_program(workload, rank, iteration)));
   }
 
-  VectorBy<WorldRank, std::vector<IssueOrders::Turn>> run() {
+  VectorBy<WorldRank, std::string> run() {
     for (const WorldRank rank : each<WorldRank>(workload_.ranks)) collect(rank);
     while (!ready_.empty()) {
       const auto next = ready_.begin();
@@ -279,8 +320,7 @@ class IssuingTogether {
 
   void issue(const Member& member, Picoseconds time) {
     const Reached& one = member.one;
-    turns_[member.rank].push_back(
-        {time, static_cast<std::uint32_t>(one.at), static_cast<std::uint8_t>(one.stream)});
+    pack({one.stream, one.place, time - one.time}, turns_[member.rank]);
     ranks_[member.rank].issue(one, time);
     if (one.op->kind != Op::Kind::send) return;
     Lane& lane = lanes_[lane_of(member)];
@@ -299,7 +339,7 @@ class IssuingTogether {
   std::map<std::pair<std::size_t, std::size_t>, Call> calls_;           // by group and number
   std::map<LaneKey, Lane> lanes_;
   std::map<Priority, std::vector<Member>> ready_;
-  VectorBy<WorldRank, std::vector<IssueOrders::Turn>> turns_;
+  VectorBy<WorldRank, std::string> turns_;
 };
 
 }  // namespace
@@ -315,16 +355,18 @@ const Program& IssueOrders::program(WorldRank rank) const {
 
 std::vector<IssuedOp> IssueOrders::of(WorldRank rank) const {
   RankStreams streams(program(rank));
-  std::map<std::pair<std::size_t, std::size_t>, Reached> waiting;  // by stream and position
+  std::map<std::pair<std::size_t, std::size_t>, Reached> waiting;  // by stream and place
   std::vector<IssuedOp> order;
-  order.reserve(turns_[rank].size());
-  for (const Turn& turn : turns_[rank]) {
+  const std::string& turns = turns_[rank];
+  for (std::size_t at = 0; at < turns.size();) {
     for (Reached& one : streams.take_reached()) {
-      const std::pair key(one.stream, one.at);
+      const std::pair key(one.stream, one.place);
       waiting.emplace(key, std::move(one));
     }
-    auto next = waiting.extract({turn.stream, turn.at});
-    order.push_back(streams.issue(std::move(next.mapped()), turn.start));
+    const Turn turn = unpack_turn(turns, at);
+    auto next = waiting.extract({turn.stream, turn.place});
+    const Picoseconds start = next.mapped().time + turn.late;
+    order.push_back(streams.issue(std::move(next.mapped()), start));
   }
   return order;
 }

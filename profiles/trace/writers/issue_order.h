@@ -14,7 +14,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "profiles/workload/program.h"
@@ -33,7 +33,7 @@ struct IssuedOp {
 // that outlives it, a wait for the one before, a wait that nothing ends.
 std::vector<IssuedOp> issue_order(const Program& program);
 
-// The same of all ranks of a workload, together. Keeps 16 bytes for each op of each rank, and
+// The same of all ranks of a workload, together. Keeps about a byte for each op of each rank, and
 // refers to the workload.
 class IssueOrders {
  public:
@@ -43,16 +43,10 @@ class IssueOrders {
   const Program& program(WorldRank rank) const;
   std::vector<IssuedOp> of(WorldRank rank) const;
 
-  struct Turn {  // of a stream: the op at this position is issued
-    Picoseconds start = 0;
-    std::uint32_t at = 0;
-    std::uint8_t stream = 0;
-  };
-
  private:
   const Workload& workload_;
   const std::size_t iteration_;
-  VectorBy<WorldRank, std::vector<Turn>> turns_;
+  VectorBy<WorldRank, std::string> turns_;  // packed (issue_order.cpp)
 };
 
 }  // namespace ghostrank

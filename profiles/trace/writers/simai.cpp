@@ -124,11 +124,10 @@ class SimaiWriter {
     check_one_computes(program, ops);
     std::vector<Item> items;
     std::vector<std::size_t> overlapping;  // calls, by number of the op
-    std::size_t last = 0;                  // of their items
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const bool computes = ops[i].op->kind == Op::Kind::compute;
-      if (computes && ends_any(ops[i], overlapping)) {
-        items[last].update = rest(ops, i, overlapping.back());
+      if (ends_any(ops[i], overlapping) && (computes || blocks(ops, i))) {
+        add_end(program, ops, i, overlapping.back(), items);
         break;
       }
       if (computes || items.empty() || items.back().call)
@@ -146,7 +145,6 @@ class SimaiWriter {
       items.back().blocks = !behind && blocks(ops, i);
       if (items.back().blocks) continue;
       overlapping.push_back(i);
-      last = items.size() - 1;
     }
     return items;
   }
@@ -170,23 +168,42 @@ class SimaiWriter {
     });
   }
 
-  // Returns the time of the ops from `from` on, which wait for the overlapping calls, `last` the
-  // last of them. Throws unless all are computations of one stream and wait for one communicator.
-  static Picoseconds rest(const std::vector<IssuedOp>& ops, std::size_t from, std::size_t last) {
-    Picoseconds sum = 0;
-    for (std::size_t i = from; i < ops.size(); ++i) {
-      if (ops[i].op->kind != Op::Kind::compute || ops[i].stream != ops[from].stream)
-        throw Error(
-            "a call that overlaps computation is awaited before the end, which SimAI's rows cannot "
-            "say; export another format");
-      sum += ops[i].op->duration;
-    }
+  // Adds the ops from `from` on, which wait for the overlapping calls, `last` the last of them.
+  // They must follow each other; then it is the same whether all calls come before all
+  // computations.
+  static void add_end(const Program& program, const std::vector<IssuedOp>& ops, std::size_t from,
+                      std::size_t last, std::vector<Item>& items) {
     for (const std::size_t call : ops[from].ends)
       if (ops[call].op->group != ops[last].op->group)
         throw Error(
             "calls of two communicators overlap until the end, and SimAI processes the result of "
             "one; export another format");
-    return sum;
+    Picoseconds sum = 0;
+    for (std::size_t i = from; i < ops.size(); ++i) {
+      if (i > from && !follows_last(ops, i))
+        throw Error(
+            "a call that overlaps computation is awaited before the end, which SimAI's rows cannot "
+            "say; export another format");
+      if (ops[i].op->kind == Op::Kind::compute) {
+        sum += ops[i].op->duration;
+        continue;
+      }
+      if (items.back().call)
+        items.emplace_back().label = label_of(program, ops[i].stream, ops[i].at);
+      items.back().call = ops[i].op;
+      items.back().blocks = false;
+    }
+    const auto awaited = std::find_if(items.rbegin(), items.rend(),
+                                      [](const Item& one) { return one.call && !one.blocks; });
+    awaited->update = sum;
+  }
+
+  // Whether the op starts when the one before it has ended. Only one stream computes.
+  static bool follows_last(const std::vector<IssuedOp>& ops, std::size_t at) {
+    const IssuedOp &before = ops[at - 1], &op = ops[at];
+    if (before.op->kind != Op::Kind::compute)
+      return std::find(op.ends.begin(), op.ends.end(), at - 1) != op.ends.end();
+    return before.stream == op.stream || op.start >= before.start + before.op->duration;
   }
 
   // True if the next computation waits for the call, or for one that does, or there is none.
