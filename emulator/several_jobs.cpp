@@ -9,6 +9,7 @@
 
 #include "emulator/result/figures.h"
 #include "profiles/error.h"
+#include "profiles/job/key_error.h"
 #include "profiles/planners/background/background.h"
 
 namespace ghostrank {
@@ -46,9 +47,11 @@ constexpr double kAlike = 1e-9;  // ends that differ by less, relatively, are at
 
 std::uint32_t at_most(double iterations, const std::string& job) {
   if (iterations > kMostKeptIterations)
-    throw Error("jobs: while the others are measured, job " + job +
-                " would play more than 10,000,000 iterations; give it longer steps, or play fewer "
-                "run.iterations");
+    throw KeyError(
+        "jobs",
+        "jobs: while the others are measured, job " + job +
+            " would play more than 10,000,000 iterations; give it longer steps, or play fewer "
+            "run.iterations");
   return static_cast<std::uint32_t>(iterations);
 }
 
@@ -216,12 +219,13 @@ Result play_jobs(const LoadedJob& job, const Workload& workload, Control& contro
                   " takes no time; give it a model or programs that compute or send");
   }
   phase.job = kEveryJob;
-  phase.of_job = iterations_together(workload.jobs, steps, asked);
+  phase.of_job =
+      with_source(job.spec, [&] { return iterations_together(workload.jobs, steps, asked); });
   relay.on = true;
   Result result = session.play(phase);
   relay.on = false;
   while (result.interrupted.empty()) {
-    const auto more = cut_or_extend(result.jobs, asked);
+    const auto more = with_source(job.spec, [&] { return cut_or_extend(result.jobs, asked); });
     if (!more) break;
     phase.of_job = *more;
     Result again = session.play(phase);

@@ -15,6 +15,7 @@
 #include "emulator/host/network_namespace.h"
 #include "emulator/packets/setup.h"
 #include "profiles/error.h"
+#include "profiles/job/key_error.h"
 #include "profiles/planners/shared/machine_memory.h"
 
 namespace ghostrank {
@@ -76,7 +77,8 @@ class FlowSetup {
     const std::uint64_t files = kFilesPerShard * shards_ +
                                 (kFilesPerEndpoint + kFilesPerNamespace) * endpoints +
                                 kFilesPerFlow * ends + 64 + packet_files;
-    const std::string what = "fabric.flows: " + std::to_string(ends) + " connections from " +
+    const std::string what = spec_.source_of("fabric.flows") +
+                             ": fabric.flows: " + std::to_string(ends) + " connections from " +
                              std::to_string(endpoints) + " endpoints of this process need about ";
     const std::string otherwise = ", or choose fewer flows with fabric.flows: nic or process";
     rlimit limit{};
@@ -228,7 +230,7 @@ class FlowSetup {
       list.push_back({position_[flow.end[near]], bound_[other].blob, std::move(name),
                       static_cast<std::uint32_t>(flow.index[far])});
     }
-    out_.fabrics[shard]->connect(list);
+    with_source(spec_, [&] { out_.fabrics[shard]->connect(list); });
   }
 
   // Sends an empty message over every flow from its end `from`, and waits for those that arrive

@@ -15,6 +15,7 @@
 #include "emulator/host/network_namespace.h"
 #include "emulator/packets/switch_sockets.h"
 #include "profiles/error.h"
+#include "profiles/job/key_error.h"
 
 namespace ghostrank {
 namespace {
@@ -115,7 +116,8 @@ class SwitchSetup {
                             {},
                             {}});
     }
-    packets_.push_back(open_switch_sockets(sockets, spec_.fabric.packets.mtu));
+    packets_.push_back(
+        with_source(spec_, [&] { return open_switch_sockets(sockets, spec_.fabric.packets.mtu); }));
   }
 
   // Lets the rank's machine find the switch, which need not answer ARP; returns the rank's own

@@ -193,13 +193,11 @@ struct StepEstimator::Followed {
     for (std::size_t r = 0; r < roles_.size(); ++r) {
       const Program& program = workload.roles[r].iterations.back();
       roles_[r].program = &program;
-      roles_[r].streams.resize(program.streams.size());
+      for (std::size_t stream = 0; stream < program.streams.size(); ++stream)
+        roles_[r].streams.push_back({std::vector<Picoseconds>(workers(program, stream))});
       roles_[r].events.resize(program.events);
-      if (carries_over(program) || std::any_of(program.at_once.begin(), program.at_once.end(),
-                                               [](std::uint8_t workers) { return workers > 1; }))
-        throw Error(
-            "a step whose streams outlive it, or have several workers, is played: it "
-            "cannot be estimated");
+      if (carries_over(program))
+        throw Error("a step whose streams outlive it is played: it cannot be estimated");
     }
   }
 
@@ -222,17 +220,24 @@ struct StepEstimator::Followed {
     StepEstimate out;
     for (const Role& role : roles_) {
       out.compute = std::max(out.compute, role.compute);
-      for (const Stream& stream : role.streams) out.step = std::max(out.step, stream.time);
+      for (const Stream& stream : role.streams) out.step = std::max(out.step, stream.end());
     }
     return out;
   }
 
  private:
   struct Stream {
-    std::size_t next = 0;  // op
-    Picoseconds time = 0;  // when the ops before it have ended
-    bool come = false;     // it has reached its next call
-    std::size_t call = 0;  // that call's number in its communicator
+    std::vector<Picoseconds> workers;  // when each has ended its last call
+    std::size_t next = 0;              // op
+    Picoseconds time = 0;              // when a call may begin, if a worker is free
+    bool come = false;                 // it has reached its next call
+    std::size_t call = 0;              // that call's number in its communicator
+
+    // When all ops so far have ended.
+    Picoseconds end() const {
+      return std::max(time, *std::max_element(workers.begin(), workers.end()));
+    }
+    Picoseconds& first_free() { return *std::min_element(workers.begin(), workers.end()); }
   };
   struct Role {
     WorldRank rank;
@@ -264,6 +269,7 @@ struct StepEstimator::Followed {
     const OpList& ops = role.program->streams[s];
     if (stream.next == ops.size()) return false;
     const Op& op = ops[stream.next];
+    if (op.kind != Op::Kind::collective && op.kind != Op::Kind::wait) stream.time = stream.end();
     switch (op.kind) {
       case Op::Kind::compute:
         stream.time += op.duration;
@@ -312,15 +318,17 @@ struct StepEstimator::Followed {
     if (!stream.come) {
       stream.come = true;
       ++call.come;
-      call.start = std::max(call.start, stream.time);
+      call.start = std::max({call.start, stream.time, stream.first_free()});
     }
     if (call.come < meeting.members) return false;
     // A launch takes its time once, at its first call in the communicator.
     const bool counted = op.launch != 0 && !is_first(op);
     stream.time = call.start;
+    Picoseconds& worker = stream.first_free();
+    worker = call.start;
     if (!counted) {
       const Time time = times_.alone(spec_, workload_, g, meeting.beside, op, kNoRank, kNoRank);
-      stream.time += std::max(time.whole, on_links(meeting, calls_with(workload_, op), kNoRank));
+      worker += std::max(time.whole, on_links(meeting, calls_with(workload_, op), kNoRank));
     }
     ++call.ended;
     for (; !meeting.calls.empty() && meeting.calls.front().ended == meeting.members;

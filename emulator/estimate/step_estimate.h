@@ -3,14 +3,14 @@
 // (tests/emulator/step_estimate_test.cpp).
 //
 // It follows one rank of every role through its program, stream by stream and event by event.
-// Computation takes its time. A call begins when all followed members have come, and takes as long
-// as it does alone (shard/idle_call.h) or, with too many members on several nodes, as long as its
-// bytes need at least. Where GPUs share NICs, groups of one kind whose members have the same roles
-// call at the same time, so "alone" means: with those that share its nodes. Where links are
-// modelled, a call lasts at least as long as the busiest link needs for all such groups of the
-// cluster. The sender of a transfer does not wait for its receiver. The hops of a ring all take as
-// long as the slowest of them. So the ranks of a role are taken as equal, other calls do not share
-// NICs or links, and nothing jitters.
+// Computation takes its time, and workers of a stream call at the same time. A call begins when all
+// followed members have come, and takes as long as it does alone (shard/idle_call.h) or, with too
+// many members on several nodes, as long as its bytes need at least. Where GPUs share NICs, groups
+// of one kind whose members have the same roles call at the same time, so "alone" means: with those
+// that share its nodes. Where links are modelled, a call lasts at least as long as the busiest link
+// needs for all such groups of the cluster. The sender of a transfer does not wait for its
+// receiver. The hops of a ring all take as long as the slowest of them. So the ranks of a role are
+// taken as equal, other calls do not share NICs or links, and nothing jitters.
 //
 // Errors: Error(usage) for programs that it cannot follow, and as play_alone() throws them.
 // Threading: one thread.

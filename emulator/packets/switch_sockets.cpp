@@ -15,6 +15,7 @@
 #include "emulator/host/network_namespace.h"
 #include "emulator/packets/segments.h"
 #include "profiles/error.h"
+#include "profiles/job/key_error.h"
 
 namespace ghostrank {
 namespace {
@@ -60,10 +61,11 @@ class Member {
                   ErrorKind::environment);
     // Connected, so that the kernel drops packets from other senders.
     if (connect(fd_.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0)
-      throw Error("switch.address: " + wanted.switch_address + " cannot be reached from " +
-                      wanted.binding.address + ": " + std::strerror(errno) +
-                      "; give the switch an address in the network of the ranks",
-                  ErrorKind::environment);
+      throw KeyError("switch.address",
+                     "switch.address: " + wanted.switch_address + " cannot be reached from " +
+                         wanted.binding.address + ": " + std::strerror(errno) +
+                         "; give the switch an address in the network of the ranks",
+                     ErrorKind::environment);
     cuts_ = udp::can_cut(fd());
   }
 

@@ -59,12 +59,17 @@ void check_groups(const JobSpec& spec, const Workload& workload, std::size_t job
 }
 
 // Throws Error(usage) unless every message of a call of so many elements can say its bytes.
-void check_size(const Workload& workload, const Op& op, std::uint64_t elements) {
+void check_size(const JobSpec& spec, const Workload& workload, const Op& op,
+                std::uint64_t elements) {
   constexpr std::uint64_t kTebi = std::uint64_t{1} << 40;
   const std::uint32_t element = bytes_of(op.dtype);
   if (elements <= kMostBytes / element) return;
   const bool transfer = op.kind != Op::Kind::collective;
-  throw Error(std::string(name_of(transfer ? Func::send_recv : op.func)) + " of group " +
+  const JobSpec& own = settings_of(spec, workload, op.group);
+  std::string from;  // empty: calls of `bench`
+  for (const char* key : {"model", "program", "trace"})  // a program may name its model, too
+    if (own.sources.contains(key)) from = own.source_of(key) + ": " + key + ": ";
+  throw Error(from + std::string(name_of(transfer ? Func::send_recv : op.func)) + " of group " +
               workload.group_names[op.group] + ": a call has " + std::to_string(elements) +
               " elements of " + std::to_string(element) + " bytes, and at most " +
               std::to_string((kMostBytes + 1) / kTebi) + " TiB can be played; make it smaller");
@@ -128,7 +133,7 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
 
 void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
   if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv) {
-    check_size(workload_, op, op.count);
+    check_size(spec_, workload_, op, op.count);
     const Algorithm& row = find(Func::send_recv, op.group);
     transfer_algorithm_[op.group] = &row;
     const Exactness exactness = exactness_of_transfer(row, op.within != Op::Within::unknown);
@@ -145,7 +150,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
       continue;
     }
     const auto size = static_cast<int>(workload_.groups[group].members.size());
-    check_size(workload_, op, call_elements(collective_of(workload_, op, size)));
+    check_size(spec_, workload_, op, call_elements(collective_of(workload_, op, size)));
     if (const Algorithm& row = find(op.func, op.group); row.ends) {
       play.scheme = &row;
       play.schedule = std::make_unique<EmptySchedule>(collective_of(workload_, op, size));

@@ -14,7 +14,8 @@ namespace ghostrank {
 
 class KeyError : public Error {
  public:
-  KeyError(std::string key, const std::string& text) : Error(text), key_(std::move(key)) {}
+  KeyError(std::string key, const std::string& text, ErrorKind kind = ErrorKind::usage)
+      : Error(text, kind), key_(std::move(key)) {}
   const std::string& key() const { return key_; }
 
  private:
@@ -27,7 +28,8 @@ auto with_source(const JobSpec& spec, const Act& act) {
   try {
     return act();
   } catch (const KeyError& error) {
-    throw Error(spec.source_of(error.key()) + ": " + error.what());
+    throw Error(spec.source_of(error.key()) + ": " + error.what(),
+                static_cast<ErrorKind>(error.exit_code()));
   }
 }
 

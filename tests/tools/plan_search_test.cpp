@@ -267,6 +267,35 @@ TEST(PlanSearch, SplitsModelsAsTorchTitan) {
   }
 }
 
+// Shards are gathered and scattered beside all-reduces of several models, over the same NICs.
+TEST(PlanSearch, CountsCallsOfAllKindsOnANic) {
+  const std::string text =
+      spread("{base: llama3.2-1b, layers: 4, sequence: 512, vocabulary: 8000}",
+             "framework: torchtitan, dp_replicate: 2, global_batch: 48", 4, "0");
+  const LoadedJob loaded = test::load_text(text);
+  const PlanSearch search =
+      search_plans(loaded.spec, 1, {"tp", "pp", "micro_batch", "dp_replicate"});
+  ASSERT_TRUE(search.own.has_value());
+  const Result result = testing::play(loaded);
+  const double share = static_cast<double>(search.own->step) * 1e-12 / result.iterations[0].seconds;
+  EXPECT_GE(share, 0.95);
+  EXPECT_LE(share, 1.005);
+}
+
+// Gloo's process group reduces two buckets at once.
+TEST(PlanSearch, FollowsTheWorkersOfAStream) {
+  const test::LayersJob layers{
+      .layers = {{"[20000]", 10, 20}, {"[20000]", 10, 20}, {"[20000]", 10, 20}}, .nodes = 4};
+  const std::vector<std::string> settings{"collectives.library=gloo", "parallel.bucket_cap_mb=0.05",
+                                          "parallel.first_bucket_mb=0.05", "fabric.kind=virtual"};
+  const LoadedJob loaded = test::load_text(text_of(layers), settings);
+  const PlanSearch search = search_plans(searched(loaded), 1, {"framework"});
+  ASSERT_TRUE(search.own.has_value());
+  const Result result = testing::play(loaded, in_steady_state(plan_workload(loaded.spec)));
+  EXPECT_NEAR(static_cast<double>(search.own->step) * 1e-12 / result.iterations.back().seconds, 1,
+              0.03);
+}
+
 TEST(PlanSearch, KnowsTheJobsOwnPlan) {
   const LoadedJob loaded =
       test::load_text(job("gpt2-medium", ", tp: 2, global_batch: 64, sequence_parallel: true", 4));

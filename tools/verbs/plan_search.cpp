@@ -207,7 +207,7 @@ std::string text_of(const LoadedJob& job, const PlanSearch& search, const Played
   text += ", " + count(search.estimated) + " were estimated\n";
   if (job.spec.cluster.topology.kind != TopologySpec::Kind::nonblocking)
     text +=
-        "links: estimates add up calls of one kind alone; play plans where several kinds meet\n";
+        "links: estimates do not know when calls of several kinds meet; play plans where they do\n";
   if (job.spec.device.memory_bytes <= 0)
     text += "memory is not checked: device.memory_bytes is 0\n";
   else if (!search.best.front().memory)

@@ -12,6 +12,7 @@
 #include <rdma/fi_errno.h>
 
 #include "emulator/fabric/ofi/endpoint.h"
+#include "profiles/job/key_error.h"
 
 namespace ghostrank::ofi {
 namespace {
@@ -157,11 +158,11 @@ std::string Endpoints::checked_address(const FabricFlow& flow) const {
 
 void Endpoints::connect(const std::vector<FabricFlow>& flows) {
   if (flows.size() > kMaxFlows)
-    throw Error("fabric.flows: " + std::to_string(flows.size()) +
-                " flows are more than one engine thread can tell apart (" +
-                std::to_string(kMaxFlows) +
-                "); raise run.shards, or choose fewer with "
-                "fabric.flows: nic or process");
+    throw KeyError("fabric.flows", "fabric.flows: " + std::to_string(flows.size()) +
+                                       " flows are more than one engine thread can tell apart (" +
+                                       std::to_string(kMaxFlows) +
+                                       "); raise run.shards, or choose fewer with "
+                                       "fabric.flows: nic or process");
   std::map<std::string, fi_addr_t> known;
   for (const FabricFlow& flow : flows) {
     FlowState state;

@@ -35,27 +35,34 @@ struct Overrides {
     if (value) add(path, std::to_string(*value), origin);
   }
 
+  // The flag that was typed for what an error begins with, and the rest of the error; empty: none.
+  std::optional<std::string> as_typed(const std::string& text) const {
+    for (const std::string& override : texts) {
+      const auto typed = origins.find(override.substr(0, override.find('=')));
+      const std::string before = "-s " + quote(override);
+      if (typed == origins.end() || !typed->second.starts_with("-") || !text.starts_with(before))
+        continue;
+      return typed->second + text.substr(before.size());
+    }
+    return std::nullopt;
+  }
+
   // Names the flag that was typed in the error, not the key that it stands for.
   template <typename Load>
   auto named(const Load& load) const {
     try {
       return load();
     } catch (const Error& error) {
-      const std::string text = error.what();
-      for (const std::string& override : texts) {
-        const auto typed = origins.find(override.substr(0, override.find('=')));
-        const std::string before = "-s " + quote(override);
-        if (typed == origins.end() || !typed->second.starts_with("-") || !text.starts_with(before))
-          continue;
-        throw Error(typed->second + text.substr(before.size()),
-                    static_cast<ErrorKind>(error.exit_code()));
-      }
-      throw;
+      const std::optional<std::string> typed = as_typed(error.what());
+      if (!typed) throw;
+      throw Error(*typed, static_cast<ErrorKind>(error.exit_code()));
     }
   }
 
   LoadedJob load(const std::string& base) const {
-    return named([&] { return load_cluster_job(base, texts); });
+    LoadedJob job = named([&] { return load_cluster_job(base, texts); });
+    for (auto& [key, source] : job.spec.sources) source = as_typed(source).value_or(source);
+    return job;
   }
 };
 
