@@ -1,9 +1,10 @@
 // Time-outs of the packets that a rank has in flight, one per slot. One timer of the agent ticks
 // for all slots, kTicks times per time-out, so that a slot costs no event; a packet is sent again
-// at most a tick early. Where more than half of the packets time out, answers are late rather than
-// lost, and the time-out doubles; once most are answered in time again, it halves. So losses cost a
-// time-out each, however many there are in a call, also where all slots await one at once.
-// SlotTimers also keeps how long each slot's packet has waited in all.
+// when its time-out is over, never before, and at most a tick later. Where more than half of the
+// packets time out, answers are late rather than lost, and the time-out doubles; once most are
+// answered in time again, it halves. So losses cost a time-out each, however many there are in a
+// call, also where all slots await one at once. SlotTimers also keeps how long each slot's packet
+// has waited in all.
 //
 // Threading: one owner.
 #pragma once
@@ -20,7 +21,7 @@ namespace ghostrank {
 class SlotTimers {
  public:
   SlotTimers(int slots, Picoseconds timeout)
-      : tick_(timeout / kTicks),
+      : tick_((timeout + kTicks - 1) / kTicks),
         slowest_(static_cast<int>(std::clamp<Picoseconds>(
             kLongest / std::max<Picoseconds>(timeout, 1), kSlowest, kMostTimes))),
         ticks_(static_cast<std::size_t>(slots)),
@@ -45,7 +46,8 @@ class SlotTimers {
   // Counts a tick of a slot that awaits an answer; true: send its packet again.
   bool expired(std::size_t slot) {
     if (ages_[slot] < std::numeric_limits<int>::max()) ++ages_[slot];
-    if (++ticks_[slot] < kTicks * slower_) return false;
+    // The first tick after sent() may come at once: it ends no whole one.
+    if (++ticks_[slot] <= kTicks * slower_) return false;
     lateness_ += 2;
     if (lateness_ >= kPatience) {
       lateness_ = 0;

@@ -1,6 +1,8 @@
 // When packets without an answer are sent again.
 #include "collectives/schemes/shared/slot_timers.h"
 
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
 namespace ghostrank {
@@ -8,10 +10,10 @@ namespace {
 
 constexpr int kBase = SlotTimers::kTicks;
 
-// Ticks until the packet of slot 0 is sent again.
+// Whole ticks until the packet of slot 0 is sent again. The first one may come right after sent().
 int ticks_to_time_out(SlotTimers& timers) {
   timers.sent(0);
-  int ticks = 1;
+  int ticks = 0;
   while (!timers.expired(0)) ++ticks;
   return ticks;
 }
@@ -51,7 +53,7 @@ TEST(SlotTimers, WaitNoLongerWhereAllSlotsAwaitALostPacketAtOnce) {
   for (int round = 0; round < 20; ++round) {
     for (int packet = 0; packet < 100 * kSlots; ++packet) timers.begin(packet % kSlots);
     for (int slot = 0; slot < kSlots; ++slot) timers.sent(slot);
-    for (int tick = 1; tick <= kBase; ++tick)
+    for (int tick = 0; tick <= kBase; ++tick)
       for (int slot = 0; slot < kSlots; ++slot)
         ASSERT_EQ(timers.expired(slot), tick == kBase) << round;
   }
@@ -67,6 +69,32 @@ TEST(SlotTimers, WaitSixtyFourTimesAsLongAtMostOrAsLongAsThatOfTheDefault) {
     int ticks = 0;
     for (int again = 0; again < 2'000; ++again) ticks = ticks_to_time_out(timers);
     EXPECT_EQ(ticks, times * kBase) << timeout;
+  }
+}
+
+// Arms a timer, and keeps how long for.
+class OneTimer final : public Io {
+ public:
+  using Io::send;
+  bool send(std::span<const GroupParty>, const Note&, Carriage) override { return true; }
+  void arm(std::uint32_t, Picoseconds after) override { tick = after; }
+  void disarm(std::uint32_t) override {}
+  void spend(Picoseconds) override {}
+  void done(std::uint32_t) override {}
+  Tensor& tensor(std::uint32_t) override { std::abort(); }
+  Picoseconds tick = 0;
+};
+
+TEST(SlotTimers, SendNothingAgainBeforeItsTimeIsOver) {
+  for (const Picoseconds timeout : {1, 7, 1'000, 1'000'003}) {
+    SlotTimers timers(1, timeout);
+    timers.start_call();
+    OneTimer io;
+    timers.arm(io);
+    timers.begin(0);
+    const Picoseconds waited = ticks_to_time_out(timers) * io.tick;
+    EXPECT_GE(waited, timeout);
+    EXPECT_LT(waited, timeout + kBase);
   }
 }
 
