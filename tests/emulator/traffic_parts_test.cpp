@@ -113,7 +113,7 @@ TEST(Cluster, GivesSlotsOfTheSwitchToGroupsThatUseIt) {
 TEST(Cluster, GivesASchemeTheSlotsThatItHas) {
   testing::SmallJob job = on_switch(2, 2, {{0, 2}, {1, 3}});
   job.spec.cluster.nics_per_node = 1;
-  job.spec.collectives.own = load_plugins({GHOSTRANK_AGENTS_PLUGIN});
+  job.spec.collectives.own = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
   job.spec.collectives.algorithm(Func::all_reduce) = "test/many-slots";
   EXPECT_EQ(first_slots(job), (std::vector<int>{0, 1000}));
 }
