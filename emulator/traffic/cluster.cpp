@@ -370,7 +370,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
 }
 
 // Gives the communicator slots that no other one has on a NIC of its ranks; where it crosses
-// leaves, nor on their links to the spine. Each communicator has switch.slots of them.
+// leaves, nor on their links to the spine. A scheme says how many it has.
 void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& comm) {
   std::set<Nic> ways;
   std::set<int> leaves;
@@ -391,7 +391,8 @@ void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& c
     for (const int leaf : leaves) ways.insert(uplink(leaf));
   }
   for (const Nic way : ways) use.first_slot = std::max(use.first_slot, next_slot_[way]);
-  for (const Nic way : ways) next_slot_[way] = use.first_slot + spec.collectives.in_switch.slots;
+  const int end = use.first_slot + use.ends->switch_service()->slots;
+  for (const Nic way : ways) next_slot_[way] = end;
   comm.in_switch.first_slot = use.first_slot;
 }
 

@@ -12,8 +12,8 @@
 
 namespace ghostrank {
 
-// A note for each time-out that is shorter than the round trip, on an idle network, of the packets
-// that the largest call has in flight.
+// A note for each time-out that is shorter than the round trip, on an idle network without links
+// between switches, of the packets that all groups have in flight in the largest call.
 std::vector<std::string> short_time_outs(const JobSpec& spec, const Workload& workload,
                                          const Cluster& cluster);
 

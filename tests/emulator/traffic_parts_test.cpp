@@ -14,6 +14,7 @@
 #include "emulator/traffic/longest_chain.h"
 #include "emulator/traffic/step_table.h"
 #include "profiles/error.h"
+#include "tests/emulator/plugins.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -106,6 +107,15 @@ TEST(Cluster, GivesSlotsOfTheSwitchToGroupsThatUseIt) {
   EXPECT_EQ(first_slots(job), (std::vector<int>{0, 0, 16}));
   job.spec.cluster.nics_per_node = 2;
   EXPECT_EQ(first_slots(job), (std::vector<int>{0, 0, 0}));
+}
+
+// A plug-in's scheme has as many slots as it says, not switch.slots (16 here).
+TEST(Cluster, GivesASchemeTheSlotsThatItHas) {
+  testing::SmallJob job = on_switch(2, 2, {{0, 2}, {1, 3}});
+  job.spec.cluster.nics_per_node = 1;
+  job.spec.collectives.own = testing::load_plugins({GHOSTRANK_AGENTS_PLUGIN});
+  job.spec.collectives.algorithm(Func::all_reduce) = "test/many-slots";
+  EXPECT_EQ(first_slots(job), (std::vector<int>{0, 1000}));
 }
 
 // A leaf has one link to the spine, on which packets are told apart by their slots alone.

@@ -372,7 +372,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
         "compression.budget_ms: traffic is that of compression.least_ratio; steps send as much "
         "more as the network carries in time");
   for (std::string& note : estimate_notes(facts.traffic)) facts.notes.push_back(std::move(note));
-  if (facts.traffic.sends_packets)
+  if (facts.traffic.sends_packets || job.spec.network_switch.outside())
     for (std::string& note : short_time_outs(job.spec, workload, Cluster(job.spec, workload, 1)))
       facts.notes.push_back(std::move(note));
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;

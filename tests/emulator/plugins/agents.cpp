@@ -6,6 +6,7 @@
 //   announced   like at-server; an empty note of the same size precedes each contribution
 //   deaf        like in-packets, but the servers ignore block 77 of a call: it is sent for ever
 //   greedy      like at-server with a note per element: sends until there is no room, then goes on
+//   many-slots  a switch of 1,000 slots (collectives/slot_scheme.h)
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,6 +19,7 @@
 
 #include "collectives/agent.h"
 #include "collectives/plugin.h"
+#include "collectives/slot_scheme.h"
 
 namespace {
 
@@ -232,6 +234,8 @@ Algorithm row(std::string_view name, const Options& o) {
           }};
 }
 
+constexpr SlotForm kManySlots{.name = "many-slots", .port = 0x51c1, .slots = 1000};
+
 const Algorithm kRows[]{
     row("at-server", {}),
     row("in-packets", {.block = 256, .servers = 2, .carriage = Carriage::packet}),
@@ -240,6 +244,12 @@ const Algorithm kRows[]{
     row("deaf",
         {.block = 256, .servers = 2, .carriage = Carriage::packet, .unheard = kUnheardBlock}),
     row("greedy", {.block = 1}),
+    {.library = "test",
+     .func = Func::all_reduce,
+     .name = "many-slots",
+     .ends = [](int size, const Communicator& comm) -> std::unique_ptr<Ends> {
+       return std::make_unique<SlotScheme>(size, comm, kManySlots);
+     }},
 };
 
 }  // namespace

@@ -74,8 +74,8 @@ TEST(SwitchMlInTheNetwork, ATimeOutBelowARoundTripOfItsWindowIsNamed) {
   const std::string note = about_time_outs(again), last = "use at least ";
   ASSERT_NE(note.find(last), std::string::npos) << note;
   const double least = std::stod(note.substr(note.find(last) + last.size()));
-  // 512 packets of 256 elements and a header, one in nine short; and the latency to the switch.
-  EXPECT_NEAR(least, 4.0 / 3 * (512 * 1034 * 8 / kSwitchedNicRate * 1e6 + 4), 10) << note;
+  // 512 packets of 256 elements and a header; and the latency to the switch.
+  EXPECT_NEAR(least, 512 * 1034 * 8 / kSwitchedNicRate * 1e6 + 4, 10) << note;
   const SmallJob patient = with(least);
   const Result once = patient.run();
   EXPECT_EQ(once.messages_per_iteration, planned(patient));

@@ -282,6 +282,24 @@ TEST(PlanReport, LeavesTrafficBesideJobsOutOfTheirLeastStep) {
   EXPECT_EQ(beside.traffic.wire_bytes, alone.traffic.wire_bytes + 16 * (8ULL << 30));
 }
 
+// 64 packets of 1,034 bytes take 5.3 ms at 100 Mb/s.
+TEST(PlanReport, NamesTimeOutsThatAreTooShortForARealSwitch) {
+  const auto notes_with = [](const std::string& timeout_us) {
+    const LoadedJob job = test::load_text(
+        "model: {kind: layers, name: m, layers: [{parameters: [1000000]}]}\n"
+        "cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 100Mbps}}\n"
+        "collectives: {allreduce: switchml}\n"
+        "switch: {target: external, address: 10.1.0.9, slots: 64, timeout_us: " +
+        timeout_us + "}\nfabric: {kind: packets, colocated: wire}\n");
+    std::string text;
+    for (const std::string& note : plan_facts(job, plan_workload(job.spec)).notes)
+      if (note.starts_with("switch.timeout_us: ")) text += note;
+    return text;
+  };
+  EXPECT_NE(notes_with("5000").find("64 packets of 1034 bytes"), std::string::npos);
+  EXPECT_EQ(notes_with("6000"), "");
+}
+
 // A row for each link; adjacent bins of one shade are drawn as one shape, idle bins not at all.
 TEST(LinkHeatMap, HasARowForEachLink) {
   Result result;
