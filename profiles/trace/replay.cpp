@@ -106,17 +106,26 @@ class Replaying {
     throw Error(position_text(trace_, rank, event) + ": " + what);
   }
 
+  void take_trace_of(WorldRank rank, const std::string& file,
+                     std::map<WorldRank, const std::string*>& file_of) const {
+    if (rank < WorldRank(0) || rank.value() >= ranks_)
+      throw Error(file + ": a trace of rank " + to_string(rank) + " in a job of " +
+                  std::to_string(ranks_) + " ranks; give the traces of one job");
+    const auto [first, fresh] = file_of.emplace(rank, &file);
+    if (!fresh)
+      throw Error(
+          file + ": a second trace of rank " + to_string(rank) + ", which " + *first->second +
+          " is of, too" +
+          (trace_.format == "kineto" ? " (by distributedInfo; without, a trace is rank 0's)" : "") +
+          "; each rank has one");
+  }
+
   // Checks that ranks, peers, roots, splits and members fit the job.
   void check_members() const {
-    std::set<WorldRank> seen;
+    std::map<WorldRank, const std::string*> file_of;
     for (const TraceRank& rank : trace_.given) {
-      if (rank.rank < WorldRank(0) || rank.rank.value() >= ranks_ || !seen.insert(rank.rank).second)
-        throw Error(rank.file + ": a trace of rank " + to_string(rank.rank) + " in a job of " +
-                    std::to_string(ranks_) + " ranks; each rank has one trace");
-      for (const WorldRank also : rank.also)
-        if (also < WorldRank(0) || also.value() >= ranks_ || !seen.insert(also).second)
-          throw Error(rank.file + ": rank " + to_string(also) + " twice, or in a job of " +
-                      std::to_string(ranks_) + " ranks; each rank has one trace");
+      take_trace_of(rank.rank, rank.file, file_of);
+      for (const WorldRank also : rank.also) take_trace_of(also, rank.file, file_of);
       for (const TraceEvent& event : rank.events) {
         const bool message = event.kind == TraceKind::send || event.kind == TraceKind::recv;
         if (message && (event.peer < 0 || event.peer >= ranks_ || event.peer == rank.rank.value()))

@@ -19,8 +19,7 @@ namespace ghostrank {
 
 class TraceStreams {
  public:
-  // `sends_leave`: a send is over when it starts, so that it holds up no later one to the same
-  // rank.
+  // `sends_leave`: a send is over when it starts, so that it holds up no later one.
   TraceStreams(std::vector<std::string> tracks, std::size_t events, bool sends_leave);
 
   // Each takes an event and its `deps`, the events of the same rank that it comes after. A join is

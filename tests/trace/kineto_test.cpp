@@ -57,6 +57,18 @@ TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
                                         ": the file ends too early; it is cut off");
 }
 
+TEST_F(Formats, TwoTracesOfOneRankAreRefusedByTheirNames) {
+  const std::string text = "{\"traceEvents\": [" + kernel("a", 1, 1, 1) + "]}";
+  const std::string first = folder.write("first.json", text);
+  const std::string second = folder.write("second.json", text);
+  EXPECT_EQ(test::error_in(folder,
+                           [&] {
+                             test::played({first, second});
+                           }),
+            "second.json: a second trace of rank 0, which first.json is of, too (by "
+            "distributedInfo; without, a trace is rank 0's); each rank has one");
+}
+
 TEST_F(Formats, KinetoKeepsTheStreamsOfDevicesApart) {
   std::string events;
   for (const char* device : {"1", "3"}) {

@@ -148,7 +148,7 @@ TEST(ReplayOfMembers, RefusesRanksBelowZero) {
   EXPECT_EQ(test::error_of([&] {
               replay(trace, {2, {}});
             }),
-            "t: rank -5 twice, or in a job of 2 ranks; each rank has one trace");
+            "t: a trace of rank -5 in a job of 2 ranks; give the traces of one job");
 }
 
 // Programs of a job of two ranks, in GOAL; rank 1 receives what rank 0 sends, in its order.

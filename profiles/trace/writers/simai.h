@@ -4,10 +4,9 @@
 // A pass is the rows' forward part from the first to the last, each computation followed by a call
 // that blocks, then their backward part from the last to the first, where calls of weight gradients
 // do not block. So the ops until the first call that overlaps computation become forward rows, all
-// others backward rows in reverse; computations that wait for overlapping calls are the update time
-// of the last of them.
-// Times are whole nanoseconds, rounded. Sizes are SimAI's, as the reader takes them
-// (docs/traces.md).
+// others backward rows in reverse. What follows at the end on overlapping calls must be a chain:
+// its calls overlap, too, and its computations are the update time of the last call. Times are
+// whole nanoseconds, rounded. Sizes are SimAI's, as the reader takes them (docs/traces.md).
 //
 // Threading: pure functions.
 #pragma once

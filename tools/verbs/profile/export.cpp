@@ -55,9 +55,10 @@ Workload programs_of(const std::string& file, std::string& schemes) {
 }
 
 // What a format writes: a file for every rank, PREFIX followed by `before`, the rank and `after`,
-// and a file for all, PREFIX followed by `more`. Some have only one of them.
+// and a file for all, PREFIX followed by `more`. Some have only one of them. `lacks`: what it does
+// not hold (docs/traces.md has all).
 struct Format {
-  std::string name, about, before, after;
+  std::string name, about, lacks, before, after;
   using TraceOf = std::function<std::string(WorldRank)>;
   std::function<TraceOf(const Workload&, std::size_t iteration)> traces;
   std::string more;
@@ -65,7 +66,8 @@ struct Format {
 };
 const std::vector<Format>& formats() {
   static const std::vector<Format> all{
-      {"chakra", "execution traces, schema 0.0.4", ".", ".et",
+      {"chakra", "execution traces, schema 0.0.4",
+       "times below a microsecond, communicators of messages", ".", ".et",
        [](const Workload& workload, std::size_t iteration) {
          return [&workload, iteration](WorldRank rank) {
            return chakra_trace(workload, rank, iteration);
@@ -75,6 +77,7 @@ const std::vector<Format>& formats() {
        [](const Workload& workload, std::size_t) { return chakra_groups(workload); }},
       {"param",
        "PARAM's basic comms traces",
+       "computations, of which startTime_ns has the times",
        "",
        ".json",
        [](const Workload& workload, std::size_t iteration) {
@@ -84,7 +87,14 @@ const std::vector<Format>& formats() {
        },
        "",
        {}},
-      {"simai", "a workload of SimAI", "", "", {}, ".txt", simai_workload}};
+      {"simai",
+       "a workload of SimAI",
+       "types of elements, waits for a single one of the calls that overlap",
+       "",
+       "",
+       {},
+       ".txt",
+       simai_workload}};
   return all;
 }
 
@@ -146,6 +156,7 @@ int profile_export(const Argv& argv) {
   }
   std::printf("wrote %s%s\n", wrote.front().c_str(),
               wrote.size() > 1 ? (" and " + wrote.back()).c_str() : "");
+  std::printf("not held by %s: %s\n", format.name.c_str(), format.lacks.c_str());
   if (!schemes.empty())
     std::printf("calls over %s are written as plain collectives of all their elements\n",
                 schemes.c_str());
