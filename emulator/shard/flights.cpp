@@ -178,23 +178,24 @@ void Shard::begin_actor(Flight& f, int index, const Step*& steps) {
   load_step(f, a);
 }
 
-// Whether a collective of a schedule is one delay inside a node.
+// Whether a collective is one delay inside a node.
 bool Shard::is_one_delay(std::uint32_t group, const Op& op) const {
   return model_nodes_ && !segment_.verify && workload_.groups[group].members.size() > 1 &&
          cluster_.inside_node(group) && schedules_.can_be_delay(group, op);
 }
 
-// Finds the times of all calls inside nodes, for which there is no time in a segment whose clock is
-// real.
+// Finds the times of all calls inside nodes, unless the run is stopped: there is no time for it in
+// a segment whose clock is real.
 void Shard::play_node_calls() {
   for (const RankState& r : std::span(ranks_).first(players_))
     for (const Program& program : r.role->iterations)
       for (const OpList& stream : program.streams)
         for (const Op& op : stream.distinct()) {
+          if (stopped()) return;
           if (op.kind != Op::Kind::collective) continue;
           const auto [group, position] = cluster_.membership(r.id(), op.group);
-          if (position == 0 && !schedules_.get(group, op).scheme && is_one_delay(group, op))
-            node_calls_.of(group, op);
+          if (position == 0 && is_one_delay(group, op))
+            node_calls_.of(group, op, *schedules_.get(group, op).schedule);
         }
 }
 
@@ -206,7 +207,7 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   r.flights.append(&f);
   const NodeMeetings::Meeting* met = meetings_.come(f, f.schedule->collective().size);
   if (!met) return;
-  const NodeCalls::Call& call = node_calls_.of(f.group, *f.op);
+  const NodeCalls::Call& call = node_calls_.of(f.group, *f.op, *f.schedule);
   ledger_.add_intra(f.row, call.sent);
   const Moment end{met->last.at + call.duration, met->last.slip};
   if (runs_ahead_ && f.op->launch == 0) return end_calls(&f, end);

@@ -89,9 +89,8 @@ TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
   return out;
 }
 
-// The op, with the other calls of its launch in its group. Adds the launch and counts to `lone`.
-OpList calls_of(const Op& op, Workload& lone, const Workload& workload) {
-  std::vector<Op> calls = calls_with(workload, op);
+// Calls of the workload as one launch of `lone`, to which their counts are added.
+OpList launch_of(std::vector<Op> calls, Workload& lone, const Workload& workload) {
   for (Op& call : calls) {
     call.label = call.tensor = call.launch = 0;
     call.launch_index = 0;
@@ -111,18 +110,19 @@ Role role_of(const std::string& name, const OpList& ops) {
 
 Op end_of_transfer(const Op& op, Op::Kind kind, GroupRank peer) {
   Op end = op;
-  end.launch = 0;
+  end.label = end.tensor = end.launch = 0;
   end.launch_index = 0;
   end.kind = kind;
   end.peer = peer;
   return end;
 }
 
-// The groups alone, their members on the GPUs that they have, on nodes numbered from 0. Ranks keep
-// their order, in which messages pass that arrive at one time.
+// The calls alone, in each of the groups, or the message from source to target that the first call
+// stands for. Members are on the GPUs that they have, on nodes numbered from 0; ranks keep their
+// order, in which messages pass that arrive at one time.
 Workload lone_workload(const JobSpec& spec, const Workload& workload,
-                       const std::vector<std::uint32_t>& groups, Op op, GroupRank source,
-                       GroupRank target) {
+                       const std::vector<std::uint32_t>& groups, const std::vector<Op>& calls,
+                       GroupRank source, GroupRank target) {
   const int gpus = spec.cluster.gpus_per_node;
   Workload lone;
   for (std::uint16_t kind = 0; kind < workload.group_names.size(); ++kind)
@@ -141,14 +141,13 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload,
   }
   lone.ranks = nodes * gpus;
   lone.role_of.assign(lone.ranks, std::uint16_t{0});
-  op.label = 0;
-  op.tensor = 0;
   lone.roles.push_back(role_of("others", {}));
   if (source == kNoRank) {
-    lone.roles.push_back(role_of("members", calls_of(op, lone, workload)));
+    lone.roles.push_back(role_of("members", launch_of(calls, lone, workload)));
     for (const Group& moved : lone.groups)
       for (const WorldRank rank : moved.members) lone.role_of[rank] = 1;
   } else {
+    const Op& op = calls.front();
     lone.roles.push_back(role_of("sender", {end_of_transfer(op, Op::Kind::send, target - source)}));
     lone.roles.push_back(
         role_of("receiver", {end_of_transfer(op, Op::Kind::recv, source - target)}));
@@ -201,7 +200,8 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
                     const std::vector<IdleWay>& ways, const std::vector<std::uint32_t>& beside) {
   std::vector<std::uint32_t> groups{group};
   groups.insert(groups.end(), beside.begin(), beside.end());
-  const Workload lone = lone_workload(spec, workload, groups, op, source, target);
+  const std::vector<Op> calls = source == kNoRank ? calls_with(workload, op) : std::vector<Op>{op};
+  const Workload lone = lone_workload(spec, workload, groups, calls, source, target);
   const int nodes = lone.ranks / spec.cluster.gpus_per_node;
   JobSpec job = lone_job(spec, settings_of(spec, workload, op.group), nodes);
   if (topology)
@@ -211,9 +211,9 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
 }
 
 Picoseconds play_in_node(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                         const Op& op, Picoseconds latency) {
-  const Workload lone = lone_workload(spec, workload, {group}, op, kNoRank, kNoRank);
-  JobSpec job = lone_job(spec, settings_of(spec, workload, op.group), 1);
+                         const std::vector<Op>& calls, Picoseconds latency) {
+  const Workload lone = lone_workload(spec, workload, {group}, calls, kNoRank, kNoRank);
+  JobSpec job = lone_job(spec, settings_of(spec, workload, calls.front().group), 1);
   job.fabric.inside_node = InsideNode::messages;
   job.cluster.intra_node.latency = latency;
   return play(job, lone).duration;

@@ -39,9 +39,9 @@ IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t
                     const std::vector<IdleWay>& ways = {},
                     const std::vector<std::uint32_t>& beside = {});
 
-// How long `op`, a collective of a group inside one node, takes alone, message by message, with
-// this latency inside the node. A launch is played as by play_alone().
+// How long collectives of a group inside one node take, message by message, with this latency
+// inside the node, alone but for each other: they are one launch.
 Picoseconds play_in_node(const JobSpec& spec, const Workload& workload, std::uint32_t group,
-                         const Op& op, Picoseconds latency);
+                         const std::vector<Op>& calls, Picoseconds latency);
 
 }  // namespace ghostrank

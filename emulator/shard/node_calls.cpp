@@ -1,5 +1,6 @@
 #include "emulator/shard/node_calls.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "collectives/library.h"
@@ -14,8 +15,7 @@ std::size_t NodeCalls::Hash::operator()(const Key& k) const {
   return std::hash<const Schedule*>()(k.schedule) ^ launch * 0x9e3779b97f4a7c15ULL;
 }
 
-const NodeCalls::Call& NodeCalls::of(std::uint32_t group, const Op& op) {
-  const Schedule& schedule = *schedules_.get(group, op).schedule;
+const NodeCalls::Call& NodeCalls::of(std::uint32_t group, const Op& op, const Schedule& schedule) {
   const auto [at, is_new] = calls_.try_emplace({&schedule, op.launch, op.launch_index});
   Call& call = at->second;
   if (!is_new) return call;
@@ -23,20 +23,30 @@ const NodeCalls::Call& NodeCalls::of(std::uint32_t group, const Op& op) {
     call.sent.bytes += edge.bytes;
     call.sent.messages += edge.messages;
   }
-  const Op first = calls_with(workload_, op).front();
-  call.duration =
-      first.launch_index == op.launch_index ? play(group, op) : of(group, first).duration;
+  const std::vector<Op> calls = delays_with(group, op);
+  const Op& first = calls.front();
+  call.duration = first.launch_index == op.launch_index
+                      ? play(group, calls)
+                      : of(group, first, *schedules_.get(group, first).schedule).duration;
   return call;
 }
 
-Picoseconds NodeCalls::play(std::uint32_t group, const Op& op) const {
+std::vector<Op> NodeCalls::delays_with(std::uint32_t group, const Op& op) const {
+  std::vector<Op> calls = calls_with(workload_, op);
+  std::erase_if(calls, [&](const Op& call) { return !schedules_.can_be_delay(group, call); });
+  return calls;
+}
+
+Picoseconds NodeCalls::play(std::uint32_t group, const std::vector<Op>& calls) const {
   const Picoseconds latency = spec_.cluster.intra_node.latency;
-  if (library_named(schedules_.algorithm(group, op).library) != Library::nccl)
-    return play_in_node(spec_, workload_, group, op, latency);
+  const bool is_nccl = std::any_of(calls.begin(), calls.end(), [&](const Op& call) {
+    return library_named(schedules_.algorithm(group, call).library) == Library::nccl;
+  });
+  if (!is_nccl) return play_in_node(spec_, workload_, group, calls, latency);
   int chain = 0;
-  for (const Op& call : calls_with(workload_, op))
+  for (const Op& call : calls)
     chain += longest_chain(*schedules_.get(group, call).schedule, Loops::first);
-  return chain * latency + play_in_node(spec_, workload_, group, op, 0);
+  return chain * latency + play_in_node(spec_, workload_, group, calls, 0);
 }
 
 }  // namespace ghostrank

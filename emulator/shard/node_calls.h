@@ -4,7 +4,8 @@
 //
 // NCCL's calls are played over links without latency, and take the latencies of their longest chain
 // besides, those of later loops left out. That is the form of published all-reduces
-// (docs/accuracy.md); messages would hide most latencies behind each other's bytes.
+// (docs/accuracy.md); messages would hide most latencies behind each other's bytes. So does a
+// launch with one of NCCL's.
 //
 // Units: emulated picoseconds from the time when all members have come. Errors: as play_in_node().
 // Threading: one owner (a shard).
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/ledger.h"
@@ -25,12 +27,12 @@ class NodeCalls {
       : spec_(spec), workload_(workload), schedules_(schedules) {}
 
   struct Call {
-    Picoseconds duration = 0;  // of a call of a launch: until all calls of the launch have ended
+    Picoseconds duration = 0;  // of a call of a launch: until all that are delays have ended
     LedgerCell sent;           // sum over all members
   };
-  // A collective of a group inside a node, whose schedule may be a delay
-  // (Schedules::can_be_delay). Played when first asked for.
-  const Call& of(std::uint32_t group, const Op& op);
+  // A collective of a group inside a node which can be a delay (Schedules::can_be_delay), with its
+  // schedule. Played when first asked for.
+  const Call& of(std::uint32_t group, const Op& op, const Schedule& schedule);
 
  private:
   struct Key {
@@ -42,7 +44,9 @@ class NodeCalls {
   struct Hash {
     std::size_t operator()(const Key& k) const;
   };
-  Picoseconds play(std::uint32_t group, const Op& op) const;
+  // The calls of the op's launch in the group that are delays.
+  std::vector<Op> delays_with(std::uint32_t group, const Op& op) const;
+  Picoseconds play(std::uint32_t group, const std::vector<Op>& calls) const;
 
   const JobSpec& spec_;
   const Workload& workload_;

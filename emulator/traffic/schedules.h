@@ -55,10 +55,11 @@ class Schedules {
   const Step* steps(const Play& play, GroupRank position) {
     return play.steps.of(*play.schedule, position, steps_left_);
   }
-  // Whether a call inside a node may be one delay: not where senders wait for permissions, which
-  // take time of their own.
+  // Whether a call inside a node may be one delay: not where agents play it, nor where senders wait
+  // for permissions, which take time of their own.
   bool can_be_delay(std::uint32_t group, const Op& op) const {
-    return !get(group, op).schedule->flow_control().posting.needed();
+    const Play& play = get(group, op);
+    return !play.scheme && !play.schedule->flow_control().posting.needed();
   }
 
   // The row that a call really plays, whose closed form applies if it has one.

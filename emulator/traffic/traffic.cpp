@@ -213,7 +213,7 @@ class TrafficPlanner {
   bool is_one_delay(const Call& call) const {
     return models_nodes_ && call.target == kNoRank &&
            workload_.groups[call.group].members.size() > 1 && cluster_.inside_node(call.group) &&
-           !scheme_of(call) && schedules_.can_be_delay(call.group, *ops_.at(call));
+           schedules_.can_be_delay(call.group, *ops_.at(call));
   }
 
   std::shared_ptr<const Schedule> schedule_of(const Call& call) const {

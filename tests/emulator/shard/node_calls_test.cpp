@@ -96,6 +96,23 @@ TEST(NodeCalls, OfALaunchTakeAsLongAsItsMessages) {
   }
 }
 
+// What agents play of a launch is no part of the delay.
+TEST(NodeCalls, OfALaunchGoOnBesideItsServers) {
+  SmallJob job(1, 8, FabricKind::virtual_time);
+  job.spec.cluster.intra_node = {3600e9, kPicosPerMicro};
+  job.spec.cluster.servers.count = 1;
+  job.spec.collectives.algorithm(Func::all_reduce) = "parameter_server";
+  std::vector<Op> calls(2);
+  for (Op& call : calls) call.kind = Op::Kind::collective;
+  calls[0].func = Func::broadcast, calls[0].count = 5000;
+  calls[1].func = Func::all_reduce, calls[1].count = 100'000;
+  make_launch(calls, job.workload.launches);
+  for (const Op& call : calls) job.program().streams[0].push_back(call);
+  const Either time = either(job);
+  EXPECT_GT(time.model, 0);
+  EXPECT_EQ(time.model, time.messages);
+}
+
 SmallJob nccl_call(Func func, const char* algorithm, std::uint64_t bytes) {
   SmallJob job(1, 8, FabricKind::virtual_time);
   job.spec.cluster.intra_node = {3600e9, kPicosPerMicro};
