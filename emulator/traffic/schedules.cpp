@@ -66,7 +66,7 @@ void check_size(const JobSpec& spec, const Workload& workload, const Op& op,
   if (elements <= kMostBytes / element) return;
   const bool transfer = op.kind != Op::Kind::collective;
   const JobSpec& own = settings_of(spec, workload, op.group);
-  std::string from;  // empty: calls of `bench`
+  std::string from;                                      // empty: calls of `bench`
   for (const char* key : {"model", "program", "trace"})  // a program may name its model, too
     if (own.sources.contains(key)) from = own.source_of(key) + ": " + key + ": ";
   throw Error(from + std::string(name_of(transfer ? Func::send_recv : op.func)) + " of group " +

@@ -1,9 +1,10 @@
+#include "tools/cuda/products.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "tools/cuda/check.h"
-#include "tools/cuda/products.h"
 
 namespace ghostrank::cuda {
 namespace {

@@ -1,3 +1,5 @@
+#include "tools/cuda/repeat.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -6,7 +8,6 @@
 
 #include "tools/cuda/check.h"
 #include "tools/cuda/memory.h"
-#include "tools/cuda/repeat.h"
 
 namespace ghostrank::cuda {
 namespace {
