@@ -436,7 +436,7 @@ TEST(OmniReduceInTheNetwork, GoesOnWhenItsSwitchForgetsOrIsGone) {
     for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
       SmallJob job = omni_job(4, 1, {0.3, 64, Overlap::random}, 0);
       job.spec.fabric.kind = kind;
-      job.spec.dilation = kind == FabricKind::memory ? 100 : 0;  // time for busy machines
+      job.spec.dilation = kind == FabricKind::memory ? 100 : 0;
       job.collective(Func::all_reduce, 100'000, DataType::int32, 0, 1);
       job.spec.collectives.algorithm(Func::all_reduce) = "omnireduce_switch";
       job.spec.collectives.in_switch = {.slots = 16,
