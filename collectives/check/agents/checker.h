@@ -52,7 +52,7 @@ struct AgentCheckOptions {
   int overlap = 1;            // calls that a rank may have open at the same time
   bool real_data = true;      // false: tensors have no elements to read, as in runs without verify
   std::uint64_t datagram_bytes = 8'900;  // the largest packet
-  std::uint64_t most_events = 2'000'000;
+  std::uint64_t most_events = 1'000'000;
 };
 
 struct AgentReport {
