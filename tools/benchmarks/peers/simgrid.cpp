@@ -116,8 +116,9 @@ Played play_as_flows(int hosts) {
   const Result result = run_job(job.job, job.workload, *control, options, nobody);
   std::map<std::pair<int, std::uint8_t>, double> ends;
   for (const Span& s : result.spans)
-    ends[{s.rank.value(), s.stream}] =
-        static_cast<double>(s.start + s.duration) / static_cast<double>(kPicosPerSecond);
+    if (s.kind == 2)  // a wait for the step's end would be a stream's last
+      ends[{s.rank.value(), s.stream}] =
+          static_cast<double>(s.start + s.duration) / static_cast<double>(kPicosPerSecond);
   Played played{result.hosts.front().cpu_seconds, {}};
   for (const Transfer& t : transfers) played.ends.push_back(ends.at({t.to, t.stream}));
   return played;
