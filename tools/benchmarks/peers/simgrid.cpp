@@ -1,197 +1,20 @@
-// The modelled networks beside SimGrid. `flow`: the same transfers, at the same times, over the
-// same links of a contended fat tree. Both share links max-min fairly; links have no latency, so
-// SimGrid, too, gives all transfers of a link equal shares. `loggp`: the ring of simgrid_ring.cpp.
+// The modelled networks beside SimGrid: `flow` with the transfers of simgrid_transfers.cpp, `loggp`
+// with the ring of simgrid_ring.cpp.
 #include "tools/benchmarks/peers/simgrid.h"
 
-#include <algorithm>
-#include <cmath>
-#include <ctime>
-#include <map>
-#include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
-#include "collectives/common/dice.h"
-#include "collectives/routing.h"
-#include "emulator/network/topology.h"
 #include "tools/benchmarks/found.h"
 #include "tools/benchmarks/jobs.h"
 
 namespace ghostrank::bench {
 namespace {
 
-namespace sg = simgrid::s4u;
-
 constexpr int kHosts[]{64, 256, 1024};
-constexpr int kEach = 8;           // transfers that a host sends
-constexpr double kWithin = 20e-3;  // seconds in which all of them begin
-
 constexpr int kRing = 1024, kAnsweringRing = 128;
-
-struct Transfer {
-  int from = 0, to = 0;
-  std::uint64_t bytes = 0;
-  Picoseconds at = 0;
-  std::uint8_t stream = 0;  // of the receiver
-};
-
-// Random transfers between hosts, ordered by when they begin.
-std::vector<Transfer> transfers_between(int hosts) {
-  checking::Dice dice(1);
-  std::vector<Transfer> out;
-  for (int from = 0; from < hosts; ++from)
-    for (int i = 0; i < kEach; ++i) {
-      const int away = 1 + static_cast<int>(dice.below(static_cast<std::uint64_t>(hosts) - 1));
-      const std::uint64_t bytes = std::uint64_t{1} << (20 + dice.below(6));
-      const auto at = dice.below(static_cast<std::uint64_t>(kWithin * kPicosPerSecond));
-      out.push_back({from, (from + away) % hosts, bytes, static_cast<Picoseconds>(at)});
-    }
-  std::sort(out.begin(), out.end(),
-            [](const Transfer& a, const Transfer& b) { return a.at < b.at; });
-  return out;
-}
-
-// A leaf's up-links carry half of what its hosts can send, a pod's a quarter. Paths follow from the
-// receiver alone, so that ghostrank and SimGrid take the same ones.
-ClusterSpec cluster_of(int hosts) {
-  ClusterSpec cluster;
-  cluster.nodes = hosts;
-  cluster.gpus_per_node = cluster.nics_per_node = 1;
-  cluster.nic = {kBitsPerSecond, 0};
-  TopologySpec& topology = cluster.topology;
-  topology.kind = TopologySpec::Kind::fat_tree;
-  topology.pods = 4;
-  topology.leaves = hosts / 16;
-  topology.oversubscription = topology.pod_oversubscription = 2;
-  const auto rows = routings();
-  topology.routing = &*std::find_if(rows.begin(), rows.end(),
-                                    [](const Routing& row) { return row.name == "static"; });
-  return cluster;
-}
-
-// A job in which every transfer has a stream of its own at both ends. Stores the receiver's stream
-// in `transfers`.
-BenchJob job_of(int hosts, std::vector<Transfer>& transfers) {
-  BenchJob b = collective_job(FabricKind::virtual_time, hosts, hosts, {}, 0);
-  JobSpec& spec = b.job.spec;
-  spec.cluster = cluster_of(hosts);
-  spec.fabric.network = NetworkModel::flow;
-  spec.run.warmup = 0;
-  b.workload.roles.assign(hosts, {"host", {Program{}}});
-  for (int i = 0; i < hosts; ++i) {
-    b.workload.role_of[WorldRank(i)] = static_cast<std::uint16_t>(i);
-    b.workload.roles[i].iterations[0].labels = {"op"};
-  }
-  const auto stream = [&](int host, OpList ops) {
-    Program& program = b.workload.roles[host].iterations[0];
-    program.streams.push_back(std::move(ops));
-    program.stream_names.push_back("transfer");
-    return static_cast<std::uint8_t>(program.streams.size() - 1);
-  };
-  for (Transfer& t : transfers) {
-    Op before, op;
-    before.duration = t.at;
-    op.kind = Op::Kind::send;
-    op.count = t.bytes / 4;
-    op.peer = t.to - t.from;
-    stream(t.from, {before, op});
-    op.kind = Op::Kind::recv;
-    op.peer = t.from - t.to;
-    t.stream = stream(t.to, {op});
-  }
-  return b;
-}
-
-Played play_as_flows(int hosts) {
-  std::vector<Transfer> transfers = transfers_between(hosts);
-  const BenchJob job = job_of(hosts, transfers);
-  RunOptions options;
-  for (int i = 0; i < hosts; ++i) options.trace_ranks.push_back(WorldRank(i));
-  const auto control = Control::meet(World{});
-  Observer nobody;
-  const Result result = run_job(job.job, job.workload, *control, options, nobody);
-  std::map<std::pair<int, std::uint8_t>, double> ends;
-  for (const Span& s : result.spans)
-    ends[{s.rank.value(), s.stream}] =
-        static_cast<double>(s.start + s.duration) / static_cast<double>(kPicosPerSecond);
-  Played played{result.hosts.front().cpu_seconds, {}};
-  for (const Transfer& t : transfers) played.ends.push_back(ends.at({t.to, t.stream}));
-  return played;
-}
-
-Played play_in_simgrid(int hosts) {
-  const std::vector<Transfer> transfers = transfers_between(hosts);
-  JobSpec spec;
-  spec.cluster = cluster_of(hosts);
-  spec.fabric.kind = FabricKind::virtual_time;
-  const Topology topology(spec);
-
-  const auto engine = make_engine();
-  sg::NetZone* const zone = sg::create_full_zone("cluster");
-  std::vector<sg::Host*> host;
-  std::vector<sg::Link*> out, in, link;
-  const auto new_link = [&](const std::string& kind, std::size_t i, double bits_per_second) {
-    return zone->create_link(kind + std::to_string(i), bits_per_second / 8)->set_latency(0)->seal();
-  };
-  for (int i = 0; i < hosts; ++i) {
-    host.push_back(zone->create_host("host" + std::to_string(i), 1e9)->seal());
-    out.push_back(new_link("out", i, kBitsPerSecond));
-    in.push_back(new_link("in", i, kBitsPerSecond));
-  }
-  for (std::uint32_t i = 0; i < topology.links(); ++i)
-    link.push_back(new_link("link", i, 8e12 / topology.link(i).ps_per_byte));
-  std::set<std::pair<int, int>> routed;
-  for (const Transfer& t : transfers) {
-    if (!routed.insert({t.from, t.to}).second) continue;
-    std::vector<sg::LinkInRoute> route{sg::LinkInRoute(out[t.from])};
-    const Nic from(t.from), to(t.to);
-    if (topology.paths(from, to) > 0) {
-      const RoutedConnection connection{0, 0, WorldRank(t.from), WorldRank(t.to)};
-      const Path path = topology.path(from, to, topology.choose(connection, from, to));
-      for (int i = 0; i < path.links; ++i) route.emplace_back(link[path.link[i]]);
-    }
-    route.emplace_back(in[t.to]);
-    zone->add_route(host[t.from]->get_netpoint(), host[t.to]->get_netpoint(), nullptr, nullptr,
-                    route, false);
-  }
-  zone->seal();
-
-  std::vector<sg::CommPtr> comms;
-  sg::Actor::create("sender", host[0], [&] {
-    for (const Transfer& t : transfers) {
-      sg::this_actor::sleep_until(static_cast<double>(t.at) / static_cast<double>(kPicosPerSecond));
-      comms.push_back(sg::Comm::sendto_async(host[t.from], host[t.to], t.bytes));
-    }
-    sg::Comm::wait_all(comms);
-  });
-  const std::clock_t began = std::clock();
-  engine->run();
-  Played played{static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, {}};
-  for (const sg::CommPtr& comm : comms) played.ends.push_back(comm->get_finish_time());
-  return played;
-}
-
-// How far the durations of the transfers are apart, as a share of SimGrid's.
-struct Apart {
-  double worst = 0, mean = 0;
-};
-Apart apart(int hosts) {
-  const std::vector<Transfer> transfers = transfers_between(hosts);
-  const Played flows = play_as_flows(hosts), simgrid = play_in_simgrid(hosts);
-  Apart out;
-  for (std::size_t i = 0; i < transfers.size(); ++i) {
-    const double began =
-        static_cast<double>(transfers[i].at) / static_cast<double>(kPicosPerSecond);
-    const double off = std::abs(flows.ends[i] - simgrid.ends[i]) / (simgrid.ends[i] - began);
-    out.worst = std::max(out.worst, off);
-    out.mean += off / static_cast<double>(transfers.size());
-  }
-  return out;
-}
 
 void Plays(benchmark::State& state, Played (*play)(int)) {
   const auto hosts = static_cast<int>(state.range(0));
@@ -206,8 +29,8 @@ void Plays(benchmark::State& state, Played (*play)(int)) {
 void Answers(benchmark::State& state) {
   const auto hosts = static_cast<int>(state.range(0));
   for (auto _ : state) {
-    const auto worst = in_child([&] { return apart(hosts).worst; });
-    const auto mean = in_child([&] { return apart(hosts).mean; });
+    const auto worst = in_child([&] { return transfers_apart(hosts).worst; });
+    const auto mean = in_child([&] { return transfers_apart(hosts).mean; });
     if (!worst || !mean) return state.SkipWithError("the run did not end well");
     state.counters["worst"] = worst->said;
     state.counters["mean"] = mean->said;
@@ -215,21 +38,18 @@ void Answers(benchmark::State& state) {
 }
 // How far the durations of smaller rings are from those of `loggp`.
 void RingAnswers(benchmark::State& state, Played (*play)(int)) {
-  const auto took = [](Played (*ring)(int)) {
-    return in_child([ring] { return ring(kAnsweringRing).ends.at(0); });
-  };
   for (auto _ : state) {
-    const auto ours = took(play_ring_by_loggp), theirs = took(play);
-    if (!ours || !theirs) return state.SkipWithError("the run did not end well");
-    state.counters["apart"] = std::abs(ours->said / theirs->said - 1);
+    const auto apart = ring_apart(kAnsweringRing, play);
+    if (!apart) return state.SkipWithError("the run did not end well");
+    state.counters["apart"] = *apart;
   }
 }
 void sizes(benchmark::internal::Benchmark* b) {
   for (const int hosts : kHosts) b->Arg(hosts);
   b->UseManualTime()->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
 }
-BENCHMARK_CAPTURE(Plays, flow, play_as_flows)->Apply(sizes);
-BENCHMARK_CAPTURE(Plays, simgrid, play_in_simgrid)->Apply(sizes);
+BENCHMARK_CAPTURE(Plays, flow, play_transfers_as_flows)->Apply(sizes);
+BENCHMARK_CAPTURE(Plays, simgrid, play_transfers_in_simgrid)->Apply(sizes);
 void ring(benchmark::internal::Benchmark* b) {
   b->Arg(kRing)->UseManualTime()->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
 }
@@ -243,18 +63,6 @@ BENCHMARK(Answers)->Arg(kHosts[0])->Arg(kHosts[1])->Arg(kHosts[2])->Iterations(1
 
 }  // namespace
 
-std::unique_ptr<sg::Engine> make_engine() {
-  static std::string name = "bench", quiet = "--log=root.thres:warning";
-  static char* argv[] = {name.data(), quiet.data(), nullptr};
-  int argc = 2;
-  auto engine = std::make_unique<sg::Engine>(&argc, argv);
-  for (const char* setting :
-       {"network/model:CM02", "network/crosstraffic:no", "network/TCP-gamma:0",
-        "surf/precision:1e-12", "maxmin/precision:1e-9"})
-    sg::Engine::set_config(setting);
-  return engine;
-}
-
 Section section(const Found& found) {
   std::vector<report::Row> rows{{"hosts", "transfers", "`flow`", "SimGrid", "times as fast",
                                  "durations apart, mean", "worst"}};
@@ -265,7 +73,7 @@ Section section(const Found& found) {
     const auto billionths = [&](const char* which) {
       return figure(found.median("Answers" + at, which), 1, 1e-9) + "e-9";
     };
-    rows.push_back({std::to_string(hosts), std::to_string(hosts * kEach),
+    rows.push_back({std::to_string(hosts), std::to_string(hosts * kTransfersEach),
                     figure(flow, 1, 1e-3) + " ms", figure(simgrid, 1, 1e-3) + " ms",
                     ratio(simgrid, flow), billionths("mean"), billionths("worst")});
   }

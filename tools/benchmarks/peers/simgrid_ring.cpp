@@ -1,5 +1,6 @@
 // A ring all-reduce on links that nothing shares, played three ways: by `loggp`, by SimGrid's
 // actors and by SMPI. All send the same messages, whose latency and rate are the same.
+#include <cmath>
 #include <ctime>
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
@@ -106,6 +107,15 @@ Played play_ring_by_smpi(int ranks) {
   const Played played = run(*engine);
   SMPI_finalize();
   return played;
+}
+
+std::optional<double> ring_apart(int ranks, Played (*play)(int ranks)) {
+  const auto took = [&](Played (*ring)(int)) {
+    return in_child([&] { return ring(ranks).ends.at(0); });
+  };
+  const auto ours = took(play_ring_by_loggp), theirs = took(play);
+  if (!ours || !theirs) return std::nullopt;
+  return std::abs(ours->said / theirs->said - 1);
 }
 
 }  // namespace ghostrank::bench
