@@ -125,6 +125,67 @@ TEST_F(Formats, KinetoTakesRootsFromTheHost) {
   EXPECT_EQ(std::ranges::count(unnamed.notes, note), 1);
 }
 
+// Events list only the first members of a large group; distributedInfo has all.
+TEST_F(Formats, KinetoTakesMembersThatEventsCutShort) {
+  const auto trace_of = [](const std::string& group, const std::string& listed, int size) {
+    return R"({"distributedInfo": {"rank": 1, "world_size": 4, "pg_config": [
+                 {"pg_name": "7", "ranks": [1, 3]}, {"pg_name": "9", "ranks": "[1, 2, ...]"}]},
+               "traceEvents": [)" +
+           kernel("ncclDevKernel_AllReduce", 9, 1, 4,
+                  R"(, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8,
+                     "Out msg nelems": 8, "Process Group Name": ")" +
+                      group + R"(", "Process Group Ranks": ")" + listed + R"(", "Group size": )" +
+                      std::to_string(size)) +
+           "]}";
+  };
+  const auto members = [&](const std::string& text) {
+    std::string out;
+    const Trace trace = import_trace({folder.write("k.json", text)}, "", 0);
+    for (const WorldRank rank : trace.groups.at(0).members) out += to_string(rank) + " ";
+    return out;
+  };
+  EXPECT_EQ(members(trace_of("7", "[1, ...]", 2)), "1 3 ");
+  EXPECT_EQ(members(trace_of("0", "[0, 1, ...]", 4)), "0 1 2 3 ");  // the job
+  const std::string before =
+      "k.json:3:1: 'Process Group Ranks' is cut short, and the distributedInfo before the events "
+      "does not have all ";
+  const std::string advice = "; give the ranks' execution traces, too";
+  EXPECT_EQ(refused("k.json", trace_of("8", "[1, ...]", 3)),
+            before + "3 members of process group '8'" + advice);
+  EXPECT_EQ(refused("k.json", trace_of("7", "[2, ...]", 2)),
+            before + "2 members of process group '7'" + advice);
+  EXPECT_EQ(refused("k.json", trace_of("9", "[1, 2, ...]", 3)),
+            before + "3 members of process group '9'" + advice);
+}
+
+// The profiler starts while NCCL is at work: of a call that was launched before nothing is known.
+TEST_F(Formats, KinetoLeavesOutCallsThatWereLaunchedBefore) {
+  const auto trace_of = [](double start_of_unknown) {
+    return R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [
+                 {"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "ts": 20, "dur": 1,
+                  "args": {"correlation": 5}},)" +
+           kernel("ncclDevKernel_Generic", 9, start_of_unknown, 4, R"(, "correlation": 3)") + "," +
+           kernel("ncclDevKernel_Generic", 9, 30, 4,
+                  R"(, "correlation": 5)" + std::string(kReduce)) +
+           "]}";
+  };
+  const Trace trace = import_trace({folder.write("k.json", trace_of(10))}, "", 0);
+  EXPECT_EQ(trace.used, 1u);
+  EXPECT_EQ(trace.left_out,
+            (Counts64{{"events that are none of the device's", 1},
+                      {"kernels of NCCL that were launched before the trace began", 1}}));
+  EXPECT_EQ(refused("k.json", trace_of(40)),
+            "k.json:3:1: a kernel of NCCL without 'Collective name'; record with a PyTorch from "
+            "2.3 on, or give the ranks' execution traces, too");
+}
+
+TEST_F(Formats, KinetoTakesCallsThatRcclPlaysByMsccl) {
+  const std::string file = folder.write(
+      "k.json", R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [)" +
+                    kernel("mscclKernel_Sum_half_Simple_false", 9, 1, 4, kReduce) + "]}");
+  EXPECT_EQ(summary_of(import_trace({file}, "", 0), 2).ops, (Counts64{{"allreduce", 1}}));
+}
+
 // Two steps of the profiler, the second slower: a backward, an all-reduce after it, an optimizer.
 // The second optimizer has no launch event: it belongs to the step of its stream's kernel before.
 TEST_F(Formats, KinetoPlaysStepAfterStep) {

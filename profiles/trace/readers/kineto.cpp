@@ -13,8 +13,11 @@
 // step in which the host launched it ("correlation").
 //
 // With the execution trace of the same rank beside it, kernels of NCCL take their call from there:
-// PyTorch before 2.3 gives the kernel no arguments, later ones cut lists of many members short. The
+// PyTorch before 2.3 gives the kernel no arguments, later ones cut long lists of splits short. The
 // host's event leads from the kernel ("External id") to the call ("Record function id").
+//
+// A kernel of NCCL at the beginning of a stream whose launch the trace does not have was launched
+// before the trace began, and is left out: nothing says which call it is.
 //
 // The kernel of coalesced calls has neither. The host launched it in a range "nccl:coalesced"; the
 // calls are those that the same thread recorded before, since the last such range, and that have no
@@ -34,6 +37,8 @@
 #include "profiles/trace/readers/device_kernels.h"
 #include "profiles/trace/readers/execution_trace.h"
 #include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/kineto_groups.h"
+#include "profiles/trace/readers/kineto_launches.h"
 #include "profiles/trace/readers/torch_names.h"
 
 namespace ghostrank {
@@ -56,6 +61,7 @@ class KinetoImporter {
     record_of_.clear();
     groups_.clear();
     recorded_.clear();
+    members_ = {};
     own_.reset();
     device_.reset();
     for_each_element(
@@ -63,6 +69,11 @@ class KinetoImporter {
         [&](std::string_view key, const JsonTape& json) {
           if (key == "distributedInfo") take_info(json);
         });
+    sort_host();
+    if (const std::size_t left = launches_.leave_out_earlier(kernels_, correlations_); left > 0) {
+      trace_.used -= left;
+      trace_.left_out["kernels of NCCL that were launched before the trace began"] += left;
+    }
     if (kernels_.empty())
       throw Error(path +
                   ":1:1: there are no kernels of a device; record with ProfilerActivity.CUDA");
@@ -71,7 +82,6 @@ class KinetoImporter {
     rank_->rank = WorldRank(own_.value_or(0));
     rank_->file = path;
     rank_->tracks = {"compute"};
-    sort_host();
     take_calls();
     if (calls_.empty()) take_roots();
     take_steps();
@@ -93,11 +103,6 @@ class KinetoImporter {
   }
 
  private:
-  // A launch by the host; times are nanoseconds.
-  struct Launch {
-    std::int64_t correlation = 0, at = 0, thread = 0;
-    auto operator<=>(const Launch&) const = default;
-  };
   struct Range {
     std::int64_t thread = 0, begin = 0, end = 0;
     auto operator<=>(const Range&) const = default;
@@ -118,6 +123,7 @@ class KinetoImporter {
   }
 
   void take_info(const JsonTape& json) {
+    members_.take_info(json);
     if (const JsonNode* rank = json.find(json.root(), "rank"); rank && rank->is_integer()) {
       if (rank->integer < 0 || rank->integer >= kMostTraceRanks)
         fail("distributedInfo names no rank");
@@ -186,7 +192,8 @@ class KinetoImporter {
     kernel.event.name = trace_.name(name ? name->text : "kernel");
     kernel.event.position = line;
     const JsonNode* call = args ? json.find(*args, "Collective name") : nullptr;
-    const bool nccl = name && name->text.starts_with("nccl");
+    // RCCL plays some calls by kernels of MSCCL.
+    const bool nccl = name && (name->text.starts_with("nccl") || name->text.starts_with("msccl"));
     if (args) kernel.external = id(json, *args, "External id");
     correlations_.push_back(args ? id(json, *args, "correlation").value_or(-1) : -1);
     if (nccl && (!calls_.empty() || !call))
@@ -220,7 +227,7 @@ class KinetoImporter {
     const JsonNode* args = json.find(json.root(), "args");
     const auto correlation = args ? id(json, *args, "correlation") : std::nullopt;
     if (correlation && *correlation >= 0)
-      launches_.push_back({*correlation, nanos(json, "ts"), thread_of(json)});
+      launches_.add({*correlation, nanos(json, "ts"), thread_of(json)});
   }
 
   std::int64_t thread_of(const JsonTape& json) const {
@@ -235,19 +242,11 @@ class KinetoImporter {
   }
 
   void sort_host() {
-    std::sort(launches_.begin(), launches_.end());
+    launches_.sort();
     std::sort(groups_.begin(), groups_.end());
     std::sort(recorded_.begin(), recorded_.end(), [](const HostCall& a, const HostCall& b) {
       return std::pair{a.thread, a.begin} < std::pair{b.thread, b.begin};
     });
-  }
-
-  // The launch of the kernel `k`; null: unknown.
-  const Launch* launch_of(std::size_t k) const {
-    const auto at = std::lower_bound(launches_.begin(), launches_.end(), Launch{correlations_[k]});
-    const bool known =
-        correlations_[k] >= 0 && at != launches_.end() && at->correlation == correlations_[k];
-    return known ? &*at : nullptr;
   }
 
   void take_steps() {
@@ -259,7 +258,7 @@ class KinetoImporter {
       all_steps_.push_back(duration);
     }
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
-      const Launch* const launch = launch_of(k);
+      const KinetoLaunch* const launch = launches_.of(correlations_[k]);
       launched.push_back(launch ? launch->at : -1);
     }
     trace_.steps = std::max(trace_.steps, put_into_steps(kernels_, launched, begins));
@@ -374,7 +373,7 @@ class KinetoImporter {
 
   // The range in which the host launched the kernel `k`; null: none.
   const Range* group_of_kernel(std::size_t k) const {
-    const Launch* const launch = launch_of(k);
+    const KinetoLaunch* const launch = launches_.of(correlations_[k]);
     if (!launch) return nullptr;
     const auto after = std::upper_bound(
         groups_.begin(), groups_.end(),
@@ -441,43 +440,35 @@ class KinetoImporter {
                                                  : std::to_string(value->integer);
   }
 
-  // "[0, 1]", or a list; Kineto cuts long ones short with "...".
-  std::vector<std::int64_t> numbers(const JsonTape& json, const JsonNode& args,
-                                    const char* key) const {
-    std::vector<std::int64_t> out;
+  // "[0, 1]", or a list.
+  NumberList numbers(const JsonTape& json, const JsonNode& args, const char* key) const {
     const JsonNode* value = json.find(args, key);
-    if (!value) return out;
-    const auto add = [&](std::int64_t number) {
-      if (number < 0) fail("'" + std::string(key) + "' has a negative number");
-      out.push_back(number);
-    };
-    if (value->kind == JsonNode::Kind::array) {
-      for (const JsonNode& one : json.children(*value)) add(one.integer);
-      return out;
-    }
-    const std::string list(value->text);
-    for (std::size_t at = list.find_first_of("0123456789-"); at != std::string::npos;
-         at = list.find_first_of("0123456789-", at)) {
-      const std::size_t end = std::min(list.find_first_not_of("0123456789-", at), list.size());
-      const auto number = parse_integer(list.substr(at, end - at));
-      if (!number) fail("'" + std::string(key) + "' is no list of numbers");
-      add(*number);
-      at = end;
-    }
-    if (list.find("...") != std::string::npos)
-      fail("'" + std::string(key) + "' is cut short; the members are needed");
-    return out;
+    if (!value) return {};
+    auto list = number_list(json, *value);
+    if (!list) fail("'" + std::string(key) + "' is no list of numbers from 0");
+    return std::move(*list);
   }
 
   std::uint32_t group_of(const JsonTape& json, const JsonNode& args) {
     TraceGroup group{text(json, args, "Process Group Name"), {}};
-    for (const std::int64_t rank : numbers(json, args, "Process Group Ranks")) {
+    const std::int64_t size = integer(json, args, "Group size", kMostTraceRanks);
+    NumberList ranks = numbers(json, args, "Process Group Ranks");
+    if (ranks.cut) {
+      auto all = members_.members(group.name, ranks.numbers, size);
+      if (!all)
+        fail(
+            "'Process Group Ranks' is cut short, and the distributedInfo before the events does "
+            "not have all " +
+            std::to_string(size) + " members of process group " + quote(group.name) +
+            "; give the ranks' execution traces, too");
+      ranks.numbers = std::move(*all);
+    }
+    for (const std::int64_t rank : ranks.numbers) {
       if (rank >= kMostTraceRanks) fail("'Process Group Ranks' has a member that is no rank");
       group.members.emplace_back(rank);
     }
     const std::set<WorldRank> unique(group.members.begin(), group.members.end());
     if (unique.size() != group.members.size()) fail("'Process Group Ranks' has a rank twice");
-    const std::int64_t size = integer(json, args, "Group size", kMostTraceRanks);
     if (!group.members.empty() && std::ssize(group.members) != size)
       fail("'Group size' is " + std::to_string(size) + " but there are " +
            std::to_string(group.members.size()) + " 'Process Group Ranks'");
@@ -537,7 +528,9 @@ class KinetoImporter {
   void splits(const JsonTape& json, const JsonNode& args, std::uint64_t out, TraceEvent& event) {
     std::vector<std::uint64_t> counts;
     std::uint64_t sum = 0;
-    for (const std::int64_t rows : numbers(json, args, "In split size")) {
+    const NumberList given = numbers(json, args, "In split size");
+    if (given.cut) fail("'In split size' is cut short; give the ranks' execution traces, too");
+    for (const std::int64_t rows : given.numbers) {
       if (rows > (std::int64_t{1} << 40)) fail("'In split size' is too large");
       counts.push_back(static_cast<std::uint64_t>(rows));
       sum += counts.back();
@@ -563,9 +556,10 @@ class KinetoImporter {
   std::vector<DeviceKernel> kernels_;
   std::vector<std::int64_t> correlations_;  // by kernel; -1: none
   using Times = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  std::vector<Launch> launches_;
+  KinetoLaunches launches_;
   std::vector<Range> groups_;  // "nccl:coalesced"
   std::vector<HostCall> recorded_;
+  KinetoGroups members_;
   std::uint64_t unknown_roots_ = 0;
   bool joined_ = false;                        // calls of several tensors are played as one
   std::set<std::int64_t> used_;                // calls of the execution trace that have a kernel
