@@ -106,25 +106,48 @@ TEST_F(Formats, ExecutionTracesTellGroupsOfAddressesApart) {
   EXPECT_EQ(*replay.workload.counts.front(), (std::vector<std::uint64_t>{1, 3, 1, 3}));
 }
 
+// Of PyTorch 2.2: calls name the backend, whose group the definition names, and their size.
+TEST_F(Formats, ExecutionTracesTakeGroupsOfBackends) {
+  const std::string groups =
+      R"([{\"pg_name\": \"7\", \"backend_id\": 82149104, \"ranks\": [], \"group_size\": 4},)"
+      R"( {\"pg_name\": \"8\", \"backend_id\": 82149105, \"ranks\": [1, 3], \"group_size\": 2}])";
+  const std::string file = folder.write("et.json", R"({"schema": "1.0.2-chakra.0.0.4", "nodes": [
+        {"id": 2, "name": "## process_group:init ##", "inputs": {"values": [")" +
+                                                       groups + R"("]}},
+        {"id": 3, "name": "record_param_comms", "inputs": {"values":
+          [[[8, 9, 0, 5, 4, "cuda:0"]], 1, 82149104, 3, "allreduce", [], [], 4]}},
+        {"id": 4, "name": "record_param_comms", "inputs": {"values":
+          [[[8, 9, 0, 7, 4, "cuda:0"]], 1, 82149105, 1, "allreduce", [], [], 2]}}]})");
+  const Trace trace = import_trace({file}, "", 0);
+  EXPECT_EQ(trace.given[0].rank, WorldRank(3));
+  ASSERT_EQ(trace.groups.size(), 2U);
+  EXPECT_EQ(trace.groups[0].name, "7");
+  EXPECT_EQ(trace.groups[0].members.size(), 4U);
+  EXPECT_EQ(trace.groups[1].name, "8");
+  EXPECT_EQ(trace.groups[1].members, (std::vector{WorldRank(1), WorldRank(3)}));
+}
+
 TEST_F(Formats, ExecutionTracesReadGroupsThatPythonPrinted) {
   for (const int rank : {0, 1, 2}) {
     const std::string pair = std::to_string(94594108284448 + rank),
                       job = std::to_string(94594108280000 + rank);
-    folder.write(
-        "rank" + std::to_string(rank) + ".json",
-        R"({"schema": "1.0.1", "nodes": [
-                   {"id": 2, "name": "## process_group:init ##", "inputs": ["[{'pg_id': )" +
-            job + R"(, 'backend_config': 'cuda:nccl', 'ranks': {0: 0, 1: 1, 2: 2}}, {'pg_id': )" +
-            pair + R"(, 'backend_config': 'cuda:nccl', 'ranks': {0: 0, 2: 1}}]"]},
+    const std::string groups = "[{'pg_id': 9, 'backend_id': " + job +
+                               ", 'backend_config': 'cuda:nccl', 'ranks': {0: 0, 1: 1, 2: 2}}, "
+                               "{'pg_id': 8, 'backend_id': " +
+                               pair + ", 'ranks': {0: 0, 2: 1}}]";
+    folder.write("rank" + std::to_string(rank) + ".json",
+                 R"({"schema": "1.0.1", "nodes": [
+                   {"id": 2, "name": "## process_group:init ##", "inputs": [")" +
+                     groups + R"("]},
                    {"id": 3, "name": "record_param_comms", "inputs":
                     [[[8, 9, 0, 5, 4, "cuda:0"]], 1, )" +
-            job + ", " + std::to_string(rank) + R"(, "allreduce", [], []]})" +
-            (rank == 1
-                 ? ""
-                 : R"(, {"id": 4, "name": "record_param_comms", "inputs":
+                     job + ", " + std::to_string(rank) + R"(, "allreduce", [], []]})" +
+                     (rank == 1 ? ""
+                                : R"(, {"id": 4, "name": "record_param_comms", "inputs":
                                     [[[8, 9, 0, 7, 4, "cuda:0"]], 1, )" +
-                       pair + ", " + std::to_string(rank / 2) + R"(, "allreduce", [], []]})") +
-            "]}");
+                                      pair + ", " + std::to_string(rank / 2) +
+                                      R"(, "allreduce", [], []]})") +
+                     "]}");
   }
   const Trace trace = import_trace({folder.path("rank*.json")}, "", 0);
   ASSERT_EQ(trace.groups.size(), 2U);

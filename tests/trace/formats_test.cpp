@@ -462,6 +462,12 @@ TEST_F(Formats, UnknownFilesAndFormatsAreNamed) {
                   .starts_with("x.bin: the format is none that is known"));
   EXPECT_EQ(test::error_in(folder, [&] { import_trace({folder.path("absent")}, "", 0); }),
             "absent: cannot be read; check the path");
+  const std::string unpack = ", and only single files packed by gzip are read; unpack it";
+  EXPECT_EQ(refused("k.json.zst", "\x28\xb5\x2f\xfd..."), "k.json.zst: is packed by zstd" + unpack);
+  EXPECT_EQ(refused("k.tar", std::string(257, 'a') + "ustar"), "k.tar: is packed by tar" + unpack);
+  EXPECT_EQ(test::error_in(
+                folder, [&] { import_trace({folder.write("k.zip", "PK\x03\x04")}, "kineto", 0); }),
+            "k.zip: is packed by zip" + unpack);
   EXPECT_EQ(
       test::error_in(folder, [&] { import_trace({"/dev/null"}, "", 0); }),
       "/dev/null: is no regular file, and its beginning is read twice; write it to one first");

@@ -66,7 +66,18 @@ TEST_F(Formats, TwoTracesOfOneRankAreRefusedByTheirNames) {
                              test::played({first, second});
                            }),
             "second.json: a second trace of rank 0, which first.json is of, too (by "
-            "distributedInfo; without, a trace is rank 0's); each rank has one");
+            "distributedInfo; without, by the files' names); each rank has one");
+}
+
+// Traces without distributedInfo.
+TEST_F(Formats, KinetoTakesRanksFromNamesOfSeveralFiles) {
+  const std::string text = "{\"traceEvents\": [" + kernel("a", 1, 1, 1) + "]}";
+  folder.write("rank-2.Jul_15.pt.trace.json", text);
+  folder.write("rank-1.Jul_15.pt.trace.json", text);
+  const Trace trace = import_trace({folder.path("rank*.json")}, "", 0);
+  ASSERT_EQ(trace.given.size(), 2U);
+  EXPECT_EQ(trace.given[0].rank, WorldRank(1));
+  EXPECT_EQ(trace.given[1].rank, WorldRank(2));
 }
 
 TEST_F(Formats, KinetoKeepsTheStreamsOfDevicesApart) {
@@ -177,6 +188,51 @@ TEST_F(Formats, KinetoLeavesOutCallsThatWereLaunchedBefore) {
   EXPECT_EQ(refused("k.json", trace_of(40)),
             "k.json:3:1: a kernel of NCCL without 'Collective name'; record with a PyTorch from "
             "2.3 on, or give the ranks' execution traces, too");
+}
+
+// Up to PyTorch 2.0 neither the host's events nor the kernels have the numbers of the execution
+// trace: the third call's kernel was launched within the third event.
+TEST_F(Formats, KinetoJoinsExecutionTracesByOrder) {
+  const auto node = [](int record, const std::string& inputs) {
+    return R"({"id": )" + std::to_string(record + 100) + R"(, "rf_id": )" + std::to_string(record) +
+           R"(, "name": "record_param_comms", "inputs": [)" + inputs + "]}";
+  };
+  const auto event = [](const std::string& category, const std::string& name, double at,
+                        const std::string& args) {
+    return R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + name +
+           R"(", "tid": 5, "ts": )" + std::to_string(at) + R"(, "dur": 10, "args": {)" + args +
+           "}},";
+  };
+  const auto host = [&](double at, int external) {
+    return event("cpu_op", "record_param_comms", at,
+                 R"("External id": )" + std::to_string(external));
+  };
+  const std::string calls =
+      node(7, R"([[1, 2, 0, 6, 4, "cuda:0"]], 1, 94594108284448, 0, "allreduce", [], [])") + "," +
+      node(8, R"(1, 0, 0, "wait", [], [])") + "," +
+      node(9, R"([[1, 2, 0, 5, 2, "cuda:0"]], 2, 94594108284448, 0, "broadcast", [], [])");
+  const std::string graph =
+      folder.write("graph.json", R"({"schema": "1.0.1", "nodes": [)" + calls + "]}");
+  const auto trace_of = [&](const std::string& hosts) {
+    return folder.write(
+        "k.json",
+        R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [)" + hosts +
+            event("cuda_runtime", "cudaLaunchKernel", 5, R"("correlation": 11)") +
+            event("cuda_runtime", "cudaLaunchKernel", 65, R"("correlation": 12)") +
+            kernel("ncclKernel_AllReduce", 9, 10, 4, R"(, "External id": 11, "correlation": 11)") +
+            "," +
+            kernel("ncclKernel_Broadcast", 9, 70, 4, R"(, "External id": 12, "correlation": 12)") +
+            "]}");
+  };
+  const std::string whole = trace_of(host(1, 11) + host(30, 20) + host(60, 21));
+  const Trace trace = import_trace({whole, graph}, "", 0);
+  EXPECT_EQ(summary_of(trace, 2).stated, (Counts64{{"allreduce", 24}, {"broadcast", 10}}));
+  EXPECT_EQ(test::error_in(folder,
+                           [&] {
+                             import_trace({trace_of(host(1, 11) + host(60, 21)), graph}, "", 0);
+                           }),
+            "k.json: the host recorded 2 calls and waits, but there are 3 in graph.json; record "
+            "both over the same steps");
 }
 
 TEST_F(Formats, KinetoTakesCallsThatRcclPlaysByMsccl) {

@@ -12,10 +12,11 @@
 // other calls block. The trace has no device times, so there are no delays between calls; all other
 // nodes are left out.
 //
-// Up to PyTorch 2.1 a process group is an address, which differs from process to process: groups
-// are numbered in the order of their definitions, then of their first calls, and the only one has
-// no name. The group of a wait is 0 there. A group that says neither its size nor its members is of
-// all ranks.
+// In PyTorch before 2.3 a process group is an address, which differs from process to process. Its
+// definition has the name, or none up to 2.1: then groups are numbered in the order of definitions,
+// then of first calls, and the only one has no name. The group of a wait is 0 there. First rank and
+// stride are missing, in older versions the size, too: a group that says neither its size nor its
+// members is of all ranks.
 #include "profiles/trace/readers/execution_trace.h"
 
 #include <algorithm>
@@ -56,8 +57,13 @@ class ExecutionTraceImporter {
  public:
   explicit ExecutionTraceImporter(Trace& trace) : trace_(trace) {}
 
-  // The calls of the last file, by the number that Kineto gives them, too.
+  // The calls of the last file, by the number that Kineto gives them, too, and the numbers of all
+  // that its record_param_comms recorded.
   std::map<std::int64_t, std::uint32_t> take_records() { return std::move(records_); }
+  std::vector<std::int64_t> take_numbers() {
+    std::sort(numbers_.begin(), numbers_.end());
+    return std::move(numbers_);
+  }
 
   // `rank`: of the file, if its name says so; `otherwise`: if the calls do not say it either.
   void read(const std::string& path, std::optional<int> rank, int otherwise = 0) {
@@ -77,6 +83,7 @@ class ExecutionTraceImporter {
     requests_.clear();
     after_.clear();
     records_.clear();
+    numbers_.clear();
     for (const JsonNode& node : json.children(*nodes)) take(node);
     rank_->rank = own_.value_or(WorldRank(otherwise));
     for (TraceEvent& event : rank_->events)
@@ -145,8 +152,8 @@ class ExecutionTraceImporter {
     const std::string group = group_in(values);
     if (const auto named = name_of_address_.find(group); named != name_of_address_.end())
       return named->second;
-    const bool of_wait = group == "0" && values.name() == "wait" && name_of_address_.size() == 1;
-    return of_wait ? name_of_address_.begin()->second : group;
+    const bool of_wait = group == "0" && values.name() == "wait" && names_.size() == 1;
+    return of_wait ? *names_.begin() : group;
   }
 
   static bool is_address(const std::string& group) {
@@ -157,20 +164,26 @@ class ExecutionTraceImporter {
   // Gives names to the groups that are addresses.
   void name_groups(const JsonNode& nodes) {
     name_of_address_.clear();
-    const auto add = [&](const std::string& group) {
-      if (is_address(group))
-        name_of_address_.try_emplace(group, std::to_string(name_of_address_.size()));
-    };
+    std::size_t unnamed = 0;
     for (const JsonNode& node : json_->children(nodes))
       if (name_of(node).find(kGroupsNode) != std::string_view::npos)
-        each_group(node,
-                   [&](const std::string& group, const std::vector<WorldRank>&) { add(group); });
-    for (const JsonNode& node : json_->children(nodes))
-      if (is_call(node)) {
-        take_id(node);
-        add(group_in(values_of(node)));
-      }
-    if (name_of_address_.size() == 1) name_of_address_.begin()->second = "";
+        each_group(node, [&](const Defined& group) {
+          const std::string name = group.name.empty() ? std::to_string(unnamed++) : group.name;
+          for (const std::string& address : group.addresses)
+            name_of_address_.try_emplace(address, name);
+        });
+    for (const JsonNode& node : json_->children(nodes)) {
+      if (!is_call(node)) continue;
+      take_id(node);
+      const std::string group = group_in(values_of(node));
+      if (is_address(group) && name_of_address_.try_emplace(group, std::to_string(unnamed)).second)
+        ++unnamed;
+    }
+    names_.clear();
+    for (const auto& [address, name] : name_of_address_) names_.insert(name);
+    if (unnamed != 1 || names_.size() != 1) return;
+    for (auto& [address, name] : name_of_address_) name.clear();
+    names_ = {""};
   }
 
   // In some versions the number is [number, is p2p].
@@ -209,8 +222,9 @@ class ExecutionTraceImporter {
   void take(const JsonNode& node) {
     take_id(node);
     if (name_of(node).find(kGroupsNode) != std::string_view::npos) {
-      each_group(node, [&](const std::string& group, const std::vector<WorldRank>& members) {
-        members_of_[group] = members;
+      each_group(node, [&](const Defined& group) {
+        members_of_[group.name] = group.members;
+        for (const std::string& address : group.addresses) members_of_[address] = group.members;
       });
       ++trace_.used;
       return;
@@ -222,10 +236,17 @@ class ExecutionTraceImporter {
     communicate(node);
   }
 
-  // Calls `take` with the name and the members of each group that the node defines, as
+  struct Defined {
+    std::string name;                    // empty: it has none
+    std::vector<std::string> addresses;  // by which calls may name it
+    std::vector<WorldRank> members;      // empty: not known
+  };
+
+  // Calls `take` for each group that the node defines, as
   //
-  //   [{"pg_name": "1", "ranks": [0, 2], ...}, ...]                  ranks are all if it is empty
-  //   [{'pg_id': 94594108284448, 'ranks': {0: 0, 2: 1}, ...}, ...]   up to PyTorch 2.1
+  //   [{"pg_name": "1", "ranks": [0, 2], "group_size": 2, ...}, ...]
+  //   [{"pg_name": "1", "backend_id": 82149104, "ranks": [], "group_size": 4, ...}, ...]  all ranks
+  //   [{'pg_id': 94594108284448, 'backend_id': 94594108284000, 'ranks': {0: 0, 2: 1}, ...}, ...]
   template <typename Take>
   void each_group(const JsonNode& node, Take take) {
     take_id(node);
@@ -236,25 +257,29 @@ class ExecutionTraceImporter {
       const bool python = text.text.starts_with("[{'");
       const JsonTape groups =
           parse_json(python ? json_of_python(text.text) : std::string(text.text), rank_->file);
-      for (const JsonNode& one : groups.children(groups.root())) {
-        const JsonNode* name = groups.find(one, python ? "pg_id" : "pg_name");
-        const JsonNode* ranks = groups.find(one, "ranks");
-        if (!name || !ranks) continue;
-        std::vector<WorldRank> members;
-        for (const JsonNode& rank : groups.children(*ranks)) {
-          const auto number = ranks->kind == JsonNode::Kind::object
-                                  ? parse_integer(std::string(rank.key)).value_or(-1)
-                              : rank.is_integer() ? rank.integer
-                                                  : -1;
-          if (number < 0 || number >= kMostTraceRanks)
-            fail("a process group with a member that is no rank");
-          members.emplace_back(number);
-        }
-        take(name->kind == JsonNode::Kind::string ? std::string(name->text)
-                                                  : std::to_string(name->integer),
-             members);
-      }
+      for (const JsonNode& one : groups.children(groups.root())) take(defined(groups, one));
     }
+  }
+
+  Defined defined(const JsonTape& json, const JsonNode& group) const {
+    Defined out;
+    const auto text = [](const JsonNode& value) {
+      return value.is_integer() ? std::to_string(value.integer) : std::string(value.text);
+    };
+    if (const JsonNode* name = json.find(group, "pg_name")) out.name = text(*name);
+    for (const char* key : {"pg_id", "backend_id"})
+      if (const JsonNode* address = json.find(group, key)) out.addresses.push_back(text(*address));
+    const JsonNode* ranks = json.find(group, "ranks");
+    if (!ranks) return out;
+    for (const JsonNode& rank : json.children(*ranks)) {
+      const bool key = ranks->kind == JsonNode::Kind::object;
+      const std::int64_t number =
+          key ? parse_integer(std::string(rank.key)).value_or(-1) : integer(&rank, -1);
+      if (number < 0 || number >= kMostTraceRanks)
+        fail("a process group with a member that is no rank");
+      out.members.emplace_back(number);
+    }
+    return out;
   }
 
   // What Python prints of lists and dictionaries with texts and numbers: texts have quotes of JSON,
@@ -279,6 +304,7 @@ class ExecutionTraceImporter {
   }
 
   void communicate(const JsonNode& node) {
+    if (const auto record = record_of(node)) numbers_.push_back(*record);
     const Values values = values_of(node);
     const auto known = torch_call(values.name());
     if (!known) fail("call " + quote(values.name()) + " is none of PyTorch's");
@@ -396,11 +422,14 @@ class ExecutionTraceImporter {
   std::uint32_t group_of(const Values& values) {
     TraceGroup group{group_name(values), {}};
     const auto defined = members_of_.find(group_in(values));
-    const std::int64_t size = integer(values.at(5), 0);
+    // Behind the name stand splits, and then the size alone, or it comes third.
+    const bool alone = values.at(3) && !values.at(4);
+    const std::int64_t size = integer(values.at(alone ? 3 : 5), 0);
     if (defined != members_of_.end() && !defined->second.empty()) {
       group.members = defined->second;
     } else if (size > 0) {
-      const std::int64_t first = integer(values.at(3), 0), stride = integer(values.at(4), 1);
+      const std::int64_t first = alone ? 0 : integer(values.at(3), 0),
+                         stride = integer(values.at(4), 1);
       constexpr std::int64_t kLast = kMostTraceRanks - 1;
       const bool fits = size <= kMostTraceRanks && first >= 0 && first <= kLast && stride >= 0;
       // A division, because the product may overflow.
@@ -470,10 +499,12 @@ class ExecutionTraceImporter {
   std::optional<WorldRank> own_;  // rank, once it is known
   std::uint64_t id_ = 0;
   std::map<std::string, std::string> name_of_address_;        // of process groups
+  std::set<std::string> names_;                               // of those
   std::map<std::string, std::vector<WorldRank>> members_of_;  // as the trace defines them
   std::set<Request> waited_;
   std::map<Request, std::vector<std::uint32_t>> requests_;
   std::map<std::int64_t, std::uint32_t> records_;
+  std::vector<std::int64_t> numbers_;
   std::vector<std::uint32_t> after_;
 };
 
@@ -483,6 +514,7 @@ ExecutionCalls read_execution_calls(const std::string& path) {
   ExecutionTraceImporter importer(out.trace);
   importer.read(path, rank_in_name(path));
   out.by_record = importer.take_records();
+  out.records = importer.take_numbers();
   return out;
 }
 

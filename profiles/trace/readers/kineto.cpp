@@ -14,10 +14,8 @@
 //
 // With the execution trace of the same rank beside it, kernels of NCCL take their call from there:
 // PyTorch before 2.3 gives the kernel no arguments, later ones cut long lists of splits short. The
-// host's event leads from the kernel ("External id") to the call ("Record function id").
-//
-// A kernel of NCCL at the beginning of a stream whose launch the trace does not have was launched
-// before the trace began, and is left out: nothing says which call it is.
+// host's event leads from the kernel ("External id") to the call ("Record function id"), or, up to
+// PyTorch 2.0, its place among these events (kineto_records.h).
 //
 // The kernel of coalesced calls has neither. The host launched it in a range "nccl:coalesced"; the
 // calls are those that the same thread recorded before, since the last such range, and that have no
@@ -39,6 +37,7 @@
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/kineto_groups.h"
 #include "profiles/trace/readers/kineto_launches.h"
+#include "profiles/trace/readers/kineto_records.h"
 #include "profiles/trace/readers/torch_names.h"
 
 namespace ghostrank {
@@ -52,13 +51,15 @@ class KinetoImporter {
   KinetoImporter(Trace& trace, std::map<WorldRank, ExecutionCalls> calls)
       : trace_(trace), calls_(std::move(calls)) {}
 
-  void read(const std::string& path) {
+  // `rank`: if the file does not say it.
+  void read(const std::string& path, int rank) {
     path_ = &path;
     kernels_.clear();
     correlations_.clear();
     launches_.clear();
     steps_.clear();
     record_of_.clear();
+    unnumbered_.clear();
     groups_.clear();
     recorded_.clear();
     members_ = {};
@@ -79,9 +80,11 @@ class KinetoImporter {
                   ":1:1: there are no kernels of a device; record with ProfilerActivity.CUDA");
     count_from_the_first_kernel();
     rank_ = &trace_.given.emplace_back();
-    rank_->rank = WorldRank(own_.value_or(0));
+    rank_->rank = WorldRank(own_.value_or(rank));
     rank_->file = path;
     rank_->tracks = {"compute"};
+    if (const auto mine = calls_.find(rank_->rank); mine != calls_.end() && record_of_.empty())
+      record_of_ = unnumbered_.number(mine->second, path, launches_, kernels_, correlations_);
     take_calls();
     if (calls_.empty()) take_roots();
     take_steps();
@@ -192,8 +195,8 @@ class KinetoImporter {
     kernel.event.name = trace_.name(name ? name->text : "kernel");
     kernel.event.position = line;
     const JsonNode* call = args ? json.find(*args, "Collective name") : nullptr;
-    // RCCL plays some calls by kernels of MSCCL.
-    const bool nccl = name && (name->text.starts_with("nccl") || name->text.starts_with("msccl"));
+    const bool nccl =  // RCCL plays some calls by MSCCL
+        name && (name->text.starts_with("nccl") || name->text.starts_with("msccl"));
     if (args) kernel.external = id(json, *args, "External id");
     correlations_.push_back(args ? id(json, *args, "correlation").value_or(-1) : -1);
     if (nccl && (!calls_.empty() || !call))
@@ -274,7 +277,9 @@ class KinetoImporter {
     HostCall call{thread_of(json), nanos(json, "ts"), *external, {}, {}};
     if (!calls_.empty()) {
       const auto record = id(json, *args, "Record function id");
-      if (!record) return;
+      if (!record)
+        return unnumbered_.add(
+            {call.begin, call.begin + nanos(json, "dur"), call.thread, *external});
       record_of_.emplace(*external, *record);
     } else {
       const JsonNode* kind = json.find(*args, "Collective name");
@@ -440,7 +445,6 @@ class KinetoImporter {
                                                  : std::to_string(value->integer);
   }
 
-  // "[0, 1]", or a list.
   NumberList numbers(const JsonTape& json, const JsonNode& args, const char* key) const {
     const JsonNode* value = json.find(args, key);
     if (!value) return {};
@@ -559,6 +563,7 @@ class KinetoImporter {
   KinetoLaunches launches_;
   std::vector<Range> groups_;  // "nccl:coalesced"
   std::vector<HostCall> recorded_;
+  KinetoRecords unnumbered_;  // without "Record function id"
   KinetoGroups members_;
   std::uint64_t unknown_roots_ = 0;
   bool joined_ = false;                        // calls of several tensors are played as one
@@ -583,7 +588,9 @@ Trace import_kineto(const std::vector<std::string>& given, int) {
   if (!calls.empty())
     trace.notes.emplace_back("calls are those of the execution traces, times those of the kernels");
   KinetoImporter importer(trace, std::move(calls));
-  for (const std::string& file : files) importer.read(file);
+  const std::vector<std::optional<int>> named = ranks_in_names(files);
+  for (std::size_t f = 0; f < files.size(); ++f)
+    importer.read(files[f], files.size() > 1 ? named[f].value_or(0) : 0);
   importer.take_notes();
   std::ranges::sort(trace.given, {}, &TraceRank::rank);
   return trace;
