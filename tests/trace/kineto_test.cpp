@@ -173,7 +173,7 @@ TEST_F(Formats, KinetoTakesMembersThatEventsCutShort) {
 TEST_F(Formats, KinetoLeavesOutCallsThatWereLaunchedBefore) {
   const auto trace_of = [](double start_of_unknown) {
     return R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [
-                 {"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "ts": 20, "dur": 1,
+                 {"ph": "X", "cat": "xpu_runtime", "name": "zeCommandListAppendLaunchKernel", "ts": 20, "dur": 1,
                   "args": {"correlation": 5}},)" +
            kernel("ncclDevKernel_Generic", 9, start_of_unknown, 4, R"(, "correlation": 3)") + "," +
            kernel("ncclDevKernel_Generic", 9, 30, 4,
@@ -233,6 +233,28 @@ TEST_F(Formats, KinetoJoinsExecutionTracesByOrder) {
                            }),
             "k.json: the host recorded 2 calls and waits, but there are 3 in graph.json; record "
             "both over the same steps");
+}
+
+// Kernels of another library are their call, several one; beside NCCL's they are a computation.
+TEST_F(Formats, KinetoTakesCallsOfOtherLibraries) {
+  const auto of = [](int external) {
+    return R"(, "External id": )" + std::to_string(external) + kReduce;
+  };
+  const std::string file = folder.write(
+      "k.json", R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [)" +
+                    kernel("checkForNaN", 9, 1, 2, of(4)) + "," +
+                    kernel("ncclDevKernel_AllReduce", 9, 3, 4, of(4)) + "," +
+                    kernel("oneccl_first", 9, 10, 2, of(5)) + "," +
+                    kernel("oneccl_second", 9, 12, 2, of(5)) + "," + kernel("adam", 9, 20, 2) +
+                    "]}");
+  const Trace trace = import_trace({file}, "", 0);
+  EXPECT_EQ(trace.used, 5u);
+  EXPECT_EQ(summary_of(trace, 2).ops, (Counts64{{"allreduce", 2}, {"compute", 2}}));
+  EXPECT_EQ(program_of(replay(trace, {}).workload, 0),
+            "stream 9:\ncompute 2000000 checkForNaN\nrecord 0\nwait 1\n"
+            "compute 6000000 idle\ncompute 2000000 adam\n"
+            "group:\nwait 0\nallreduce group bfloat16 8 ncclDevKernel_AllReduce\n"
+            "allreduce group bfloat16 8 oneccl_first\nrecord 1\n");
 }
 
 TEST_F(Formats, KinetoTakesCallsThatRcclPlaysByMsccl) {

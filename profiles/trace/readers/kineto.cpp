@@ -24,7 +24,6 @@
 // A kernel does not name the root of its call. The host's event of the call does ("Rank").
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -37,6 +36,7 @@
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/kineto_groups.h"
 #include "profiles/trace/readers/kineto_launches.h"
+#include "profiles/trace/readers/kineto_others.h"
 #include "profiles/trace/readers/kineto_records.h"
 #include "profiles/trace/readers/torch_names.h"
 
@@ -61,6 +61,7 @@ class KinetoImporter {
     record_of_.clear();
     unnumbered_.clear();
     groups_.clear();
+    others_.clear();
     recorded_.clear();
     members_ = {};
     own_.reset();
@@ -70,6 +71,7 @@ class KinetoImporter {
         [&](std::string_view key, const JsonTape& json) {
           if (key == "distributedInfo") take_info(json);
         });
+    settle_others(others_, kernels_);
     sort_host();
     if (const std::size_t left = launches_.leave_out_earlier(kernels_, correlations_); left > 0) {
       trace_.used -= left;
@@ -106,10 +108,6 @@ class KinetoImporter {
   }
 
  private:
-  struct Range {
-    std::int64_t thread = 0, begin = 0, end = 0;
-    auto operator<=>(const Range&) const = default;
-  };
   struct HostCall {
     std::int64_t thread = 0, begin = 0, external = 0;
     TraceEvent event;     // without an execution trace
@@ -203,9 +201,17 @@ class KinetoImporter {
       kernel.call = true;  // take_calls() finds out which
     else if (nccl)
       take_call(json, *args, call->text, kernel);
+    else if (call && calls_.empty())
+      take_other(json, *args, call->text);
     if (!kernel.call) kernel.event.kind = TraceEvent::Kind::compute;
     ++trace_.used;
     kernels_.push_back(kernel);
+  }
+
+  void take_other(const JsonTape& json, const JsonNode& args, std::string_view name) {
+    DeviceKernel kernel;
+    take_call(json, args, name, kernel);
+    others_.push_back({kernels_.size(), kernel.event});
   }
 
   std::optional<std::int64_t> id(const JsonTape& json, const JsonNode& args,
@@ -226,7 +232,7 @@ class KinetoImporter {
   }
 
   void take_launch(const JsonTape& json, std::string_view cat) {
-    if (cat != "cuda_runtime" && cat != "cuda_driver") return;
+    if (!cat.ends_with("_runtime") && !cat.ends_with("_driver")) return;  // cuda_, xpu_, ...
     const JsonNode* args = json.find(json.root(), "args");
     const auto correlation = args ? id(json, *args, "correlation") : std::nullopt;
     if (correlation && *correlation >= 0)
@@ -241,12 +247,12 @@ class KinetoImporter {
     const JsonNode* name = json.find(json.root(), "name");
     if (cat != "user_annotation" || !name || name->text != "nccl:coalesced") return;
     const std::int64_t begin = nanos(json, "ts");
-    groups_.push_back({thread_of(json), begin, begin + nanos(json, "dur")});
+    groups_.add({thread_of(json), begin, begin + nanos(json, "dur")});
   }
 
   void sort_host() {
     launches_.sort();
-    std::sort(groups_.begin(), groups_.end());
+    groups_.sort();
     std::sort(recorded_.begin(), recorded_.end(), [](const HostCall& a, const HostCall& b) {
       return std::pair{a.thread, a.begin} < std::pair{b.thread, b.begin};
     });
@@ -309,18 +315,19 @@ class KinetoImporter {
     std::set<std::int64_t> own;  // by External id: calls that have a kernel or a copy
     for (const DeviceKernel& kernel : kernels_)
       if (kernel.external) own.insert(*kernel.external);
-    std::map<const Range*, DeviceKernel*> first_of;  // by group
+    std::map<const KinetoRange*, DeviceKernel*> first_of;  // by group
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
       DeviceKernel& kernel = kernels_[k];
       if (!kernel.call || kernel.event.kind != TraceEvent::Kind::join) continue;
       line_ = kernel.event.position;
+      const KinetoLaunch* const launch = launches_.of(correlations_[k]);
       std::vector<TraceEvent> calls;
       if (kernel.external && record_of_.contains(*kernel.external)) {
         calls = recorded(record_of_.at(*kernel.external));
         if (calls.empty())
           fail("call " + std::to_string(record_of_.at(*kernel.external)) +
                " of this kernel is not in " + calls_.at(rank_->rank).trace.given.front().file);
-      } else if (const Range* const group = group_of_kernel(k)) {
+      } else if (const KinetoRange* const group = launch ? groups_.around(*launch) : nullptr) {
         const auto [first, fresh] = first_of.emplace(group, &kernel);
         if (!fresh) {  // a further kernel of the group: its first kernel has the calls
           first->second->start = std::min(first->second->start, kernel.start);
@@ -376,22 +383,9 @@ class KinetoImporter {
     }
   }
 
-  // The range in which the host launched the kernel `k`; null: none.
-  const Range* group_of_kernel(std::size_t k) const {
-    const KinetoLaunch* const launch = launches_.of(correlations_[k]);
-    if (!launch) return nullptr;
-    const auto after = std::upper_bound(
-        groups_.begin(), groups_.end(),
-        Range{launch->thread, launch->at, std::numeric_limits<std::int64_t>::max()});
-    if (after == groups_.begin()) return nullptr;
-    const Range& group = *std::prev(after);
-    return group.thread == launch->thread && group.end >= launch->at ? &group : nullptr;
-  }
-
   // The calls that the group's thread recorded since its last group, except those in `own`.
-  std::vector<TraceEvent> calls_of(const Range& group, const std::set<std::int64_t>& own) {
-    const bool first = &group == &groups_.front() || (&group - 1)->thread != group.thread;
-    const std::int64_t from = first ? 0 : (&group - 1)->end;
+  std::vector<TraceEvent> calls_of(const KinetoRange& group, const std::set<std::int64_t>& own) {
+    const std::int64_t from = groups_.end_before(group);
     std::vector<TraceEvent> out;
     const auto begin = [](const HostCall& call) { return std::pair{call.thread, call.begin}; };
     auto at = std::ranges::lower_bound(recorded_, std::pair{group.thread, from}, {}, begin);
@@ -561,7 +555,8 @@ class KinetoImporter {
   std::vector<std::int64_t> correlations_;  // by kernel; -1: none
   using Times = std::vector<std::pair<std::int64_t, std::int64_t>>;
   KinetoLaunches launches_;
-  std::vector<Range> groups_;  // "nccl:coalesced"
+  KinetoRanges groups_;  // "nccl:coalesced"
+  std::vector<OtherKernel> others_;
   std::vector<HostCall> recorded_;
   KinetoRecords unnumbered_;  // without "Record function id"
   KinetoGroups members_;

@@ -1,10 +1,13 @@
 // Launches by the host in a Kineto trace, by the number ("correlation") that a kernel shares with
-// its launch. Times are nanoseconds of the file's clock. Threading: a value.
+// its launch, and ranges of the host in which they lie. Times are nanoseconds of the file's clock.
+// Threading: values.
 #pragma once
 
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -59,6 +62,38 @@ class KinetoLaunches {
 
  private:
   std::vector<KinetoLaunch> all_;
+};
+
+struct KinetoRange {
+  std::int64_t thread = 0, begin = 0, end = 0;
+  auto operator<=>(const KinetoRange&) const = default;
+};
+
+// Ranges of which those of one thread do not overlap.
+class KinetoRanges {
+ public:
+  void clear() { all_.clear(); }
+  void add(const KinetoRange& range) { all_.push_back(range); }
+  void sort() { std::sort(all_.begin(), all_.end()); }
+
+  // The range in which the launch lies; null: none. After sort().
+  const KinetoRange* around(const KinetoLaunch& launch) const {
+    constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+    const auto after =
+        std::upper_bound(all_.begin(), all_.end(), KinetoRange{launch.thread, launch.at, kLast});
+    if (after == all_.begin()) return nullptr;
+    const KinetoRange& range = *std::prev(after);
+    return range.thread == launch.thread && range.end >= launch.at ? &range : nullptr;
+  }
+
+  // The end of the range before this one of around() on its thread; 0: there is none.
+  std::int64_t end_before(const KinetoRange& range) const {
+    const bool first = &range == &all_.front() || (&range - 1)->thread != range.thread;
+    return first ? 0 : (&range - 1)->end;
+  }
+
+ private:
+  std::vector<KinetoRange> all_;
 };
 
 }  // namespace ghostrank
