@@ -37,8 +37,9 @@ struct Sweep {
 // 16 hexadecimal digits of a resolved job (FNV-1a): equal jobs have equal hashes.
 std::string config_hash(const std::string& config_json);
 
-// Fills the figures of a row from what the point's run wrote with --json. Throws
-// Error(environment) when the file is no such result.
+// Fills the figures of a row from what the point's run wrote with --json; where that is of another
+// job than the row's config_hash, the error. Throws Error(environment) when the file is no such
+// result.
 void read_figures(SweepRow& row, const std::string& result_file);
 
 // Rows that have been played, in the order of the grid.
