@@ -116,6 +116,8 @@ TEST_F(SweepFile, OfAnotherSweepIsRefused) {
   EXPECT_EQ(resume(sweep, path_), 0u);
   std::filesystem::remove(path_);
   EXPECT_EQ(resume(sweep, path_), 0u);
+  EXPECT_THAT(test::error_of([&] { resume(sweep, "/proc/self/mem"); }),  // no page at address 0
+              HasSubstr("cannot be read, and its rows would be lost"));
 }
 
 TEST_F(SweepFile, WithAPointThatTheGridLacksIsRefusedBeforeItIsLost) {

@@ -2,8 +2,8 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -84,6 +84,21 @@ double median_over(const Json& iterations, const char* key) {
   return median(std::move(values));
 }
 
+// Empty if there is no such file.
+std::string text_in(const std::string& file) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(file, unknown)) return "";
+  std::ifstream in(file, std::ios::binary);
+  std::string text;
+  std::array<char, 4096> block;
+  while (in.read(block.data(), block.size()) || in.gcount() > 0)
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+  if (!in.is_open() || in.bad())
+    throw Error(file + ": cannot be read, and its rows would be lost; name another file",
+                ErrorKind::environment);
+  return text;
+}
+
 // The hash of the job that a run says it has played, as the sweep forms those of its points.
 std::string played_hash(const Json& result) {
   NamedFiles files;
@@ -156,8 +171,7 @@ std::string sweep_json(const Sweep& sweep) {
 }
 
 std::size_t resume(Sweep& sweep, const std::string& csv_file) {
-  std::ifstream in(csv_file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = text_in(csv_file);
   if (text.empty()) return 0;
   const std::vector<CsvRecord> records = csv_records(text);
   const std::vector<std::string> header = header_of(sweep);

@@ -51,7 +51,7 @@ std::string sweep_json(const Sweep& sweep);
 
 // Takes from a CSV that sweep_csv() wrote the rows whose configuration, seed and version are those
 // of the sweep's rows, if they have no error; returns how many. A missing or empty file has none.
-// Throws Error(usage) when the file is something else.
+// Throws Error(usage) when the file is something else, Error(environment) when it cannot be read.
 std::size_t resume(Sweep& sweep, const std::string& csv_file);
 
 // Throughput (or the step time, where samples are not counted): a row for each combination of the
