@@ -30,6 +30,10 @@ Collective collective_of(const Workload& workload, const Op& op, int size);
 // The calls that the op's launch makes in its group, in their order; without a launch the op alone.
 std::vector<Op> calls_with(const Workload& workload, const Op& op);
 
+// Whether a send or receive within a kind of group is one message, whoever else is in the group: of
+// all libraries but NCCL.
+bool is_direct(const JobSpec& spec, const Workload& workload, std::uint16_t kind);
+
 class Schedules {
  public:
   // Throws Error(usage) if the library lacks an algorithm for a function of the workload, or cannot
@@ -47,6 +51,8 @@ class Schedules {
   // The schedule of a send or receive between two members of the group (positions).
   std::shared_ptr<const Schedule> transfer(std::uint32_t group, const Op& op, GroupRank source,
                                            GroupRank target) const;
+  // is_direct() of a kind of group that has sends and receives.
+  bool is_direct(std::uint16_t kind) const;
   // Of a transfer in a communicator of its two ranks, returns a number for their GPUs and whether
   // they share a node; else 0. Transfers with the same number and ranks are alike.
   std::uint32_t pair_of(std::uint32_t group, const Op& op, GroupRank source,
