@@ -312,8 +312,13 @@ void Shard::prefetch_flows() const {
       __builtin_prefetch(r.pair_sequence.data());
     }
   }
-  if (const Event* next = timers_.ahead(kCreditsAhead); next && is_end(*next))
-    fluids_->fetch_resources(next->actor);
+  if (const Event* next = timers_.ahead(kCreditsAhead)) {
+    if (is_end(*next)) {
+      fluids_->fetch_resources(next->actor);
+    } else if (next->rank < ranks_.size()) {
+      for (const PairCounter& c : ranks_[next->rank].pair_sequence) __builtin_prefetch(c.ends);
+    }
+  }
 }
 
 Event& Shard::pop() {
