@@ -309,7 +309,7 @@ void Shard::prefetch_flows() const {
     } else if (soon->rank < ranks_.size()) {
       const RankState& r = ranks_[soon->rank];
       for (const StreamState& s : r.streams) __builtin_prefetch(&s);
-      __builtin_prefetch(r.pair_sequence.data());
+      for (const PairCounter& c : r.pair_sequence) __builtin_prefetch(&c);
     }
   }
   if (const Event* next = timers_.ahead(kCreditsAhead)) {
