@@ -165,7 +165,7 @@ StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& wo
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
   const IdleCall idle = play_alone(spec, workload, group, op, source, target, nullptr, {}, beside);
-  return known_[std::move(key)] = {idle.duration, source == kNoRank ? 0 : idle.end[source]};
+  return known_[std::move(key)] = {idle.duration, source == kNoRank ? 0 : idle.end.front()};
 }
 
 // The ranks that are followed, one of every role, and how far each has come.

@@ -17,11 +17,10 @@ constexpr double kFull = 1 - 1e-9;
 constexpr double kNoRate = std::numeric_limits<double>::max();  // above all rates
 constexpr double kUnfixed =
     std::numeric_limits<double>::infinity();  // of a member: not computed yet
-constexpr double kInA = -1;                   // in rate_: the flow is a member
+constexpr double kInA = -1;                   // a State::rate: the flow is a member
 constexpr std::uint32_t kNoEdge = 0xffffffff;
-constexpr std::uint32_t kMostNeeds = 0x7fffffff;  // of a flow
 
-// A resource whose users can take more time than this is contended. Sums of changes to `most`,
+// A resource whose users can take more time than this is contended. Sums of changes to `ceilings`,
 // which begin anew whenever nobody uses the resource, are exact to less.
 constexpr double kContended = 1 + 1e-9;
 
@@ -42,9 +41,7 @@ FlowNetwork::FlowNetwork(std::size_t resources) : resources_(resources), held_ba
 
 void FlowNetwork::clear() {
   flows_.clear();
-  rate_.clear();
-  bottleneck_.clear();
-  is_wanted_.clear();
+  states_.clear();
   free_.clear();
   come_.clear();
   freed_.clear();
@@ -59,9 +56,7 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   if (free_.empty()) {
     id = static_cast<Id>(flows_.size());
     flows_.emplace_back();
-    rate_.emplace_back();
-    bottleneck_.emplace_back();
-    is_wanted_.emplace_back();
+    states_.emplace_back();
   } else {
     id = free_.back();
     free_.pop_back();
@@ -72,8 +67,7 @@ FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, doub
   f.left = bytes;
   f.cap = cap;
   f.since = f.held_since = now;
-  bottleneck_[id] = kOwnCap;
-  rate_[id] = 0;
+  states_[id] = {};
   f.in_use = true;
   fetch(f, 0, kAhead);
   f.places.resize(needs.size());
@@ -98,7 +92,6 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
   Resource& r = resources_[resource];
   f.places[need].user = static_cast<std::uint32_t>(r.users.size());
   r.users.push_back({id, need, ps_per_byte});
-  r.most += f.cap * ps_per_byte;
   r.ceilings += f.ceiling * ps_per_byte;
   r.need += ps_per_byte;
   if (r.contended) list_contended(resource, r.users.back());
@@ -108,8 +101,7 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
 void FlowNetwork::list_contended(std::uint32_t resource, const User& user) {
   Flow& f = flows_[user.flow];
   f.places[user.need].contended = static_cast<std::uint32_t>(f.contended.size());
-  f.contended.push_back(
-      {resource, user.need & kMostNeeds, resources_[resource].slack, user.ps_per_byte});
+  f.contended.push_back({resource, user.need, user.ps_per_byte});
 }
 
 // Returns the rate of the flow if its resources gave all of their users the same.
@@ -141,24 +133,23 @@ void FlowNetwork::give(std::uint32_t resource, double share) {
   update_contention(resource);
 }
 
-// Lists the resource at its users while they can take more time than it gives, and only then; and
-// notes there whether it is slack, which it is while their ceilings forbid it.
+// Lists the resource at its users while they can take more time than it gives, and only then.
 void FlowNetwork::update_contention(std::uint32_t resource) {
   Resource& r = resources_[resource];
-  const bool contended = r.most > kContended * r.time, slack = r.ceilings <= kContended * r.time;
-  if (contended == r.contended) {
-    if (contended && slack != r.slack) set_slack(resource, slack);
-    return;
-  }
+  const bool contended = r.ceilings > kContended * r.time;
+  if (contended == r.contended) return;
   r.contended = contended;
-  r.slack = slack;
-  if (contended) {
+  if (contended) {  // finds what is not kept up to date while it holds nobody back
     double used = 0;
+    r.above = 0;
+    r.held = 0;
     for (const User& u : r.users) {
       list_contended(resource, u);
-      used += rate_[u.flow] * u.ps_per_byte;
+      const State& state = states_[u.flow];
+      r.held += state.bottleneck == resource;
+      r.above = std::max(r.above, state.rate);
+      used += state.rate * u.ps_per_byte;
     }
-    note_users(resource);
     if (resource < first_watched_) r.used = used;
     return;
   }
@@ -169,30 +160,7 @@ void FlowNetwork::update_contention(std::uint32_t resource) {
     f.places[f.contended[at].need].contended = at;
     f.contended.pop_back();
   }
-}
-
-void FlowNetwork::set_slack(std::uint32_t resource, bool slack) {
-  Resource& r = resources_[resource];
-  r.slack = slack;
-  for (const User& u : r.users) {
-    Flow& f = flows_[u.flow];
-    f.contended[f.places[u.need].contended].slack = slack;
-  }
-  if (!slack)
-    note_users(resource);
-  else if (r.held > 0)
-    has_time(resource);  // full, but for rounding
-}
-
-// Finds what is not kept up to date while the resource holds nobody back.
-void FlowNetwork::note_users(std::uint32_t resource) {
-  Resource& r = resources_[resource];
-  r.above = 0;
-  r.held = 0;
-  for (const User& u : r.users) {
-    r.held += bottleneck_[u.flow] == resource;
-    r.above = std::max(r.above, rate_[u.flow]);
-  }
+  if (r.held > 0) has_time(resource);  // full, but for rounding
 }
 
 void FlowNetwork::has_time(std::uint32_t resource) {
@@ -202,7 +170,7 @@ void FlowNetwork::has_time(std::uint32_t resource) {
 void FlowNetwork::remove(Id id) {
   Flow& f = flows_[id];
   GHOSTRANK_ASSERT(f.in_use);
-  const Picoseconds at = rate_[id] > 0 ? end(id) : f.since;
+  const Picoseconds at = rate(id) > 0 ? end(id) : f.since;
   note_held(id, at);
   f.in_use = false;
   fetch(f, 0, kAhead);
@@ -224,16 +192,15 @@ void FlowNetwork::leave(Id id, std::uint32_t need, Picoseconds at) {
   r.users[place] = last;
   flows_[last.flow].places[last.need].user = place;
   r.users.pop_back();
-  if (r.contended || resource >= first_watched_) use(resource, -rate_[id] * ps_per_byte, at);
+  if (r.contended || resource >= first_watched_) use(resource, -rate(id) * ps_per_byte, at);
   if (r.users.empty()) {
-    r.most = r.ceilings = r.need = r.used = 0;
+    r.ceilings = r.need = r.used = 0;
   } else {
-    r.most -= f.cap * ps_per_byte;
     r.ceilings -= f.ceiling * ps_per_byte;
     r.need -= ps_per_byte;
   }
-  if (r.contended && !r.slack) {
-    r.held -= bottleneck_[id] == resource;
+  if (r.contended) {
+    r.held -= bottleneck(id) == resource;
     if (r.held > 0) has_time(resource);  // only those that it holds back can become faster
   }
   update_contention(resource);
@@ -242,7 +209,7 @@ void FlowNetwork::leave(Id id, std::uint32_t need, Picoseconds at) {
 Picoseconds FlowNetwork::end(Id id) const {
   const Flow& f = flows_[id];
   return f.since + static_cast<Picoseconds>(
-                       std::min(std::ceil(f.left / rate_[id]), static_cast<double>(kTooLong)));
+                       std::min(std::ceil(f.left / rate(id)), static_cast<double>(kTooLong)));
 }
 
 // The users take `more` of the resource's time from `now` on.
@@ -258,8 +225,8 @@ void FlowNetwork::use(std::uint32_t resource, double more, Picoseconds now) {
 // The flow has had its rate and its bottleneck since f.held_since.
 void FlowNetwork::note_held(Id id, Picoseconds until) {
   Flow& f = flows_[id];
-  if (const std::uint32_t by = bottleneck_[id]; by != kOwnCap)
-    held_back_[by] += static_cast<double>(until - f.held_since) * (1 - rate_[id] / f.cap);
+  if (const std::uint32_t by = bottleneck(id); by != kOwnCap)
+    held_back_[by] += static_cast<double>(until - f.held_since) * (1 - rate(id) / f.cap);
   f.held_since = until;
 }
 
@@ -274,7 +241,7 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
   for (const std::uint32_t resource : freed_) {
     resources_[resource].freed = false;
     for (const User& u : resources_[resource].users)
-      if (bottleneck_[u.flow] == resource) want(u.flow);
+      if (bottleneck(u.flow) == resource) want(u.flow);
   }
   come_.clear();
   freed_.clear();
@@ -286,7 +253,7 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
       fetch_contended(wanted_[i + kResourcesAhead]);
     }
     const Id id = wanted_[i];
-    if (!is_wanted_[id]) continue;  // settled with one before it
+    if (!states_[id].is_wanted) continue;  // settled with one before it
     choose(id);
     settle_part(now);
   }
@@ -296,7 +263,7 @@ std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
 }
 
 void FlowNetwork::want(Id id) {
-  if (std::exchange(is_wanted_[id], 1) != 0) return;
+  if (std::exchange(states_[id].is_wanted, true)) return;
   wanted_.push_back(id);
   ++still_wanted_;
 }
@@ -326,12 +293,12 @@ void FlowNetwork::forget_members() {
   looked_at_ = 0;
 }
 
-// Raises the ceilings of members that are to be faster than theirs, so that fewer resources are
-// slack, and chooses all members anew. Returns whether there are any.
+// Raises the ceilings of members that are to be faster than theirs, so that more resources are
+// contended, and chooses all members anew. Returns whether there are any.
 bool FlowNetwork::raise_ceilings() {
   const auto is_above = [this](const Member& m) { return m.fair > flows_[m.flow].ceiling; };
   if (std::none_of(members_.begin(), members_.end(), is_above)) return false;
-  for (const Member& m : members_) rate_[m.flow] = m.before;
+  for (const Member& m : members_) states_[m.flow].rate = m.before;
   again_.clear();
   for (const Member& m : members_) {
     if (is_above(m)) set_ceiling(m.flow, kRoom * m.fair);
@@ -344,40 +311,41 @@ bool FlowNetwork::raise_ceilings() {
 
 void FlowNetwork::choose(Id id) {
   Flow& f = flows_[id];
-  const double before = rate_[id];
-  const std::uint32_t bottleneck = bottleneck_[id];
-  rate_[id] = kInA;
-  still_wanted_ -= std::exchange(is_wanted_[id], 0);
-  const auto member = static_cast<std::uint32_t>(members_.size());
-  const auto first = static_cast<std::uint32_t>(edges_.size());
-  for (std::size_t i = 0; i < f.contended.size(); ++i) {
-    if (i + kAhead < f.contended.size() && !f.contended[i + kAhead].slack)
-      __builtin_prefetch(&resources_[f.contended[i + kAhead].resource]);
+  State& state = states_[id];
+  const double before = std::exchange(state.rate, kInA);
+  still_wanted_ -= std::exchange(state.is_wanted, false);
+  const std::size_t needs = f.contended.size();
+  edges_.reserve(needs);
+  slots_.reserve(needs);
+  members_.reserve(1);
+  const std::uint32_t member = members_.size(), first = edges_.size();
+  for (std::size_t i = 0; i < needs; ++i) {
+    if (i + kAhead < needs) __builtin_prefetch(&resources_[f.contended[i + kAhead].resource]);
     const Contended& n = f.contended[i];
-    if (n.slack) continue;
     const std::uint32_t slot = slot_of(n.resource);
     Slot& s = slots_[slot];
     ++s.members;
     --s.outside;
     s.outside_use -= before * n.ps_per_byte;
     s.outside_need -= n.ps_per_byte;
-    s.outside_held -= bottleneck == n.resource;
-    const auto number = static_cast<std::uint32_t>(edges_.size());
-    edges_.push_back({slot, member, std::exchange(s.edges, number), n.ps_per_byte});
+    s.outside_held -= state.bottleneck == n.resource;
+    const std::uint32_t number = edges_.size();
+    edges_.add() = {slot, member, std::exchange(s.edges, number), n.ps_per_byte};
   }
-  members_.push_back(
-      {id, kOwnCap, before, f.cap, kUnfixed, first, static_cast<std::uint32_t>(edges_.size())});
+  members_.add() = {id, kOwnCap, before, f.cap, kUnfixed, first, edges_.size()};
 }
 
+// There is room for another slot.
 inline std::uint32_t FlowNetwork::slot_of(std::uint32_t resource) {
   Resource& r = resources_[resource];
   if (r.slot < slots_.size() && slots_[r.slot].number == resource) return r.slot;
-  r.slot = static_cast<std::uint32_t>(slots_.size());
-  Slot& s = slots_.emplace_back();
+  r.slot = slots_.size();
+  Slot& s = slots_.add();
   s.number = resource;
   s.edges = kNoEdge;
   s.time = r.time;
   s.need = r.need;
+  s.members = 0;
   s.outside_use = r.used;
   s.outside_need = r.need;
   s.outside = static_cast<std::uint32_t>(r.users.size());
@@ -389,15 +357,16 @@ inline std::uint32_t FlowNetwork::slot_of(std::uint32_t resource) {
 void FlowNetwork::choose_the_wanted() {
   for (; looked_at_ < slots_.size() && still_wanted_ > 0; ++looked_at_)
     for (const User& u : resources_[slots_[looked_at_].number].users)
-      if (is_wanted_[u.flow]) choose(u.flow);
+      if (states_[u.flow].is_wanted) choose(u.flow);
 }
 
 // Gives a member the fair rate that was computed.
 void FlowNetwork::alter(const Member& m, Picoseconds now) {
   Flow& f = flows_[m.flow];
-  rate_[m.flow] = m.before;
-  if (m.fair != m.before || m.bottleneck != bottleneck_[m.flow]) note_held(m.flow, now);
-  bottleneck_[m.flow] = m.bottleneck;
+  State& state = states_[m.flow];
+  state.rate = m.before;
+  if (m.fair != m.before || m.bottleneck != state.bottleneck) note_held(m.flow, now);
+  state.bottleneck = m.bottleneck;
   if (std::abs(m.fair - m.before) <= kSame * m.before) return;
   const double more = m.fair - m.before;
   for (const Contended& n : f.contended)
@@ -406,7 +375,7 @@ void FlowNetwork::alter(const Member& m, Picoseconds now) {
     use(f.needs[n].resource, more * f.needs[n].ps_per_byte, now);
   f.left = std::max(0.0, f.left - m.before * static_cast<double>(now - f.since));
   f.since = now;
-  rate_[m.flow] = m.fair;
+  state.rate = m.fair;
   if (!std::exchange(f.altered, true)) altered_.push_back(m.flow);
 }
 
@@ -492,7 +461,7 @@ double FlowNetwork::raise(const Slot& s, double level) const {
   for (;;) {
     double free = s.free, load = s.load, next = kNoRate;  // next: the lowest rate above `level`
     for (const User& u : users) {
-      const double rate = rate_[u.flow];
+      const double rate = states_[u.flow].rate;
       const bool faster = rate > level;
       free -= faster ? 0 : std::max(rate, 0.0) * u.ps_per_byte;
       load += faster ? u.ps_per_byte : 0;
@@ -518,8 +487,8 @@ void FlowNetwork::fix(Member& m, double rate, std::uint32_t bottleneck) {
 
 // Chooses flows outside A whose rates are not fair beside those of A: faster than a flow of A on
 // the full resource that holds that one back; faster than an overfull resource allows; slower than
-// the fastest on their own bottleneck; or held back by a resource that has time left.
-// Returns whether there are any.
+// the fastest on their own bottleneck; or held back by a resource that has time left. If there are
+// any, chooses those that will not be fair beside these, too, and returns true.
 bool FlowNetwork::choose_the_unfairly_treated() {
   const std::size_t before = members_.size(), slots = slots_.size();
   for (std::size_t i = 0; i < slots; ++i) {
@@ -539,17 +508,29 @@ bool FlowNetwork::choose_the_unfairly_treated() {
     const double fastest = std::max(r.above, s.fastest);
     double above = 0;
     for (const User& u : r.users) {
-      const double rate = rate_[u.flow];
+      const auto [rate, bottleneck, is_wanted] = states_[u.flow];
       if (rate == kInA) continue;
       if (rate > most || less(held, rate) ||
-          (freed && bottleneck_[u.flow] == number && (!full || less(rate, fastest))))
+          (freed && bottleneck == number && (!full || less(rate, fastest))))
         choose(u.flow);  // slots_ may move
       else
         above = std::max(above, rate);
     }
     r.above = above;
   }
-  return members_.size() > before;
+  if (members_.size() == before) return false;
+  choose_the_held_back();
+  return true;
+}
+
+// Chooses all flows that are held back by a resource of A, and by those of these flows.
+void FlowNetwork::choose_the_held_back() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].outside_held == 0) continue;
+    const std::uint32_t number = slots_[i].number;
+    for (const User& u : resources_[number].users)
+      if (bottleneck(u.flow) == number && rate(u.flow) != kInA) choose(u.flow);
+  }
 }
 
 }  // namespace ghostrank

@@ -10,15 +10,15 @@
 //   settle()   for each flow that has come, or whose bottleneck has become free:
 //              A = the flow, and others of these that it meets
 //              repeat: fill A progressively beside all others, whose rates stay
-//                      add to A the flows that are then unfairly fast or slow
+//                      add to A the flows that are then unfairly fast or slow, and those that are
+//                      held back by a resource of A, because its time is shared anew
 //
 // So a flow that comes or goes costs as much as the part of the network that feels it, and flows
 // that come at one time to different parts cost no more than if they had come one by one. A
-// resource that its users cannot fill, each at its cap, holds nobody back; only the others, which
-// are contended, are looked at. Of these a flow with many needs would crowd each part that it is
-// in, though most hold it back nowhere. So it has a ceiling, some times its rate, and a contended
-// resource that its users cannot fill, each at its ceiling, is slack and not looked at. A flow
-// whose fair rate turns out to be above its ceiling gets a higher one, and A is filled again.
+// resource that its users cannot fill, each at its ceiling, holds nobody back; only the others,
+// which are contended, are looked at. A flow's ceiling is its cap. But one with many needs would
+// crowd each part that it is in, though most hold it back nowhere, so its ceiling is some times its
+// rate. If its fair rate turns out to be above that, it gets a higher one, and A is filled again.
 //
 // Units: picoseconds, bytes. Errors: none. Threading: one owner.
 #pragma once
@@ -73,8 +73,8 @@ class FlowNetwork {
 
   // When the flow's last byte passes, at its present rate; rounded up.
   Picoseconds end(Id id) const;
-  double rate(Id id) const { return rate_[id]; }
-  std::uint32_t bottleneck(Id id) const { return bottleneck_[id]; }
+  double rate(Id id) const { return states_[id].rate; }
+  std::uint32_t bottleneck(Id id) const { return states_[id].bottleneck; }
   // Total time by which flows took longer so far than at their caps, because this resource held
   // them back. Summed over resources it is exactly the cost of sharing.
   Picoseconds held_back(std::uint32_t resource) const { return std::llround(held_back_[resource]); }
@@ -89,8 +89,7 @@ class FlowNetwork {
   [[gnu::always_inline]] void fetch_flow(Id id) const {
     __builtin_prefetch(&flows_[id]);
     __builtin_prefetch(&flows_[id].left);
-    __builtin_prefetch(&rate_[id]);
-    __builtin_prefetch(&bottleneck_[id]);
+    __builtin_prefetch(&states_[id]);
   }
   [[gnu::always_inline]] void fetch_lists(Id id) const {
     const Flow& f = flows_[id];
@@ -110,9 +109,7 @@ class FlowNetwork {
     std::uint32_t contended = 0;  // in Flow::contended, while the resource is
   };
   struct Contended {
-    std::uint32_t resource;
-    std::uint32_t need : 31;  // its number among the flow's
-    bool slack : 1;           // as of the resource
+    std::uint32_t resource, need;  // its number among the flow's
     double ps_per_byte;
   };
   struct alignas(64) Flow {
@@ -127,6 +124,12 @@ class FlowNetwork {
     bool has_come = false;  // is in come_
     bool altered = false;   // its rate has changed in this settle()
   };
+  // Of a flow, apart from it, because those of all users of a resource are asked for.
+  struct State {
+    double rate = 0;  // kInA: it is a member of A
+    std::uint32_t bottleneck = kOwnCap;
+    bool is_wanted = false;  // to be settled
+  };
   struct User {
     Id flow;
     std::uint32_t need;  // its number among the flow's
@@ -137,14 +140,12 @@ class FlowNetwork {
     double time = 1;         // that it gives per unit of time
     double need = 0;         // of all users, for a byte of each
     double used = 0;         // by all users; of a NIC only while it is contended
-    double above = 0;        // no user is faster; unknown while it is slack
-    std::uint32_t held = 0;  // users whose bottleneck it is; unknown while it is slack
+    double above = 0;        // no user is faster; unknown unless it is contended
+    std::uint32_t held = 0;  // users whose bottleneck it is; unknown unless it is contended
     std::uint32_t slot = 0;  // in slots_, if that one is of this resource
     // Rarely read.
-    double most = 0;      // time that the users take, each at its cap
-    double ceilings = 0;  // the same, each at its ceiling
+    double ceilings = 0;  // time that the users take, each at its ceiling
     bool contended = false;
-    bool slack = false;     // while it is contended
     bool freed = false;     // is in freed_
     Picoseconds noted = 0;  // until when `times_` knows its use
   };
@@ -176,6 +177,27 @@ class FlowNetwork {
     double time, need;  // as of the resource
   };
 
+  // A list that is filled again and again: it keeps its memory, and new values are old ones.
+  template <typename Value>
+  class List {
+   public:
+    // Makes room for `more` values, which may move all.
+    void reserve(std::size_t more) {
+      if (size_ + more > values_.size()) values_.resize(2 * (size_ + more));
+    }
+    Value& add() { return values_[size_++]; }  // there is room
+    void clear() { size_ = 0; }
+    std::uint32_t size() const { return size_; }
+    Value& operator[](std::size_t i) { return values_[i]; }
+    const Value& operator[](std::size_t i) const { return values_[i]; }
+    auto begin() const { return values_.begin(); }
+    auto end() const { return values_.begin() + size_; }
+
+   private:
+    std::vector<Value> values_;
+    std::uint32_t size_ = 0;
+  };
+
   static constexpr std::size_t kAhead = 8;  // how many resources are fetched together
 
   // Fetches the resources of some needs together: in a large network none is in the cache.
@@ -185,7 +207,7 @@ class FlowNetwork {
     for (const Need& need : needs) {
       const Resource& r = resources_[need.resource];
       __builtin_prefetch(&r.users);
-      __builtin_prefetch(&r.most);
+      __builtin_prefetch(&r.ceilings);
     }
     for (const Need& need : needs) {
       const std::vector<User>& users = resources_[need.resource].users;
@@ -202,8 +224,6 @@ class FlowNetwork {
   void leave(Id id, std::uint32_t need, Picoseconds at);
   void list_contended(std::uint32_t resource, const User& user);
   void update_contention(std::uint32_t resource);
-  void set_slack(std::uint32_t resource, bool slack);
-  void note_users(std::uint32_t resource);
   void has_time(std::uint32_t resource);
   double equal_share(const Flow& f) const;
   void set_ceiling(Id id, double ceiling);
@@ -217,6 +237,7 @@ class FlowNetwork {
   void fill();
   void fix(Member& m, double rate, std::uint32_t bottleneck);
   bool choose_the_unfairly_treated();
+  void choose_the_held_back();
   void alter(const Member& m, Picoseconds now);
   void use(std::uint32_t resource, double more, Picoseconds now);
   void note_held(Id id, Picoseconds until);
@@ -224,10 +245,7 @@ class FlowNetwork {
   double raise(const Slot& s, double level) const;
 
   std::vector<Flow> flows_;
-  // By flow, apart from it, because those of all users of a resource are asked for.
-  std::vector<double> rate_;               // kInA: it is a member of A
-  std::vector<std::uint32_t> bottleneck_;  // kOwnCap: its cap
-  std::vector<std::uint8_t> is_wanted_;    // whether it is to be settled
+  std::vector<State> states_;  // by flow
   std::vector<Id> free_;
   std::vector<Resource> resources_;
   std::vector<double> held_back_;  // by resource
@@ -235,9 +253,9 @@ class FlowNetwork {
   std::vector<std::uint32_t> freed_;  // resources of flows that left
   std::vector<Id> wanted_, altered_, again_;
   std::size_t still_wanted_ = 0;  // of wanted_
-  std::vector<Member> members_;
-  std::vector<Edge> edges_;
-  std::vector<Slot> slots_;
+  List<Member> members_;
+  List<Edge> edges_;
+  List<Slot> slots_;
   std::size_t looked_at_ = 0;  // of slots_, by choose_the_wanted()
   LowestLevel levels_;         // of slots_
   std::vector<std::uint32_t> by_cap_;

@@ -96,23 +96,20 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
 
 const IdleCall& FluidCalls::idle_of(const FluidKey& key, const Op& op, FluidLayout& layout,
                                     const FluidRoute& route) {
-  const auto play = [&](GroupRank source, GroupRank target) {
+  const auto play = [&] {
     FluidWays unused;
-    return route.ways->empty() ? play_alone(spec_, workload_, key.site, op, source, target, nullptr)
-                               : play_alone(spec_, workload_, key.site, op, source, target,
-                                            &cluster_.topology(), ways_of(route, unused));
+    return route.ways->empty()
+               ? play_alone(spec_, workload_, key.site, op, route.source, route.target, nullptr)
+               : play_alone(spec_, workload_, key.site, op, route.source, route.target,
+                            &cluster_.topology(), ways_of(route, unused));
   };
-  if (key.target == kNoRank) {
+  if (key.target == kNoRank || schedules_.is_direct(key.kind)) {
     const auto known = layout.idle.find(route.ways);
-    if (known != layout.idle.end()) return known->second;
-    return layout.idle[route.ways] = play(kNoRank, kNoRank);
+    return known != layout.idle.end() ? known->second : layout.idle[route.ways] = play();
   }
   const auto [known, fresh] = idle_transfers_.try_emplace(idle_key(key, layout, route));
-  IdleCall& idle = known->second;
-  if (!fresh) return idle;
-  idle = play(key.source, key.target);
-  idle.end = {idle.end[key.source], idle.end[key.target]};
-  return idle;
+  if (fresh) known->second = play();
+  return known->second;
 }
 
 // All that decides how long a transfer between nodes takes on an idle network: its kind of group,
@@ -138,7 +135,7 @@ std::vector<std::uint64_t> FluidCalls::idle_key(const FluidKey& key, const Fluid
     out.push_back(static_cast<std::uint64_t>(actors));
     for (int a = 0; a < actors; ++a) {
       const Actor actor = schedule.actor(end, a);
-      const NicPair nics = connected(route, {key.source, key.target, actor.channel, 0}).nics;
+      const NicPair nics = connected(route, {0, 1, actor.channel, 0}).nics;
       out.push_back(number(sources, nics.source) << 32 | number(targets, nics.target));
       Step before;
       for (int k = 0; k < actor.steps; ++k) {
@@ -168,13 +165,22 @@ std::uint64_t FluidCalls::bytes_on_wire(const LedgerCell& sent) const {
 }
 
 FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
-  const std::uint32_t group = std::exchange(key.site, cluster_.layout(key.site));
-  if (key.target != kNoRank) key.pair = schedules_.pair_of(group, op, key.source, key.target);
+  const bool transfer = key.target != kNoRank;
+  const std::uint32_t group = key.site;
+  const GroupRank source = key.source, target = key.target;
+  if (transfer && schedules_.is_direct(key.kind)) {
+    key.site = 0;
+    key.source = 0;
+    key.target = 1;
+  } else {
+    key.site = cluster_.layout(group);
+    if (transfer) key.pair = schedules_.pair_of(group, op, source, target);
+  }
   const auto [made, fresh] = layouts_.try_emplace(key);
   FluidLayout& layout = made->second;
   if (!fresh) return layout;
-  if (key.target != kNoRank)
-    layout.schedule = schedules_.transfer(group, op, key.source, key.target);
+  if (transfer)
+    layout.schedule = schedules_.transfer(group, op, source, target);
   else
     layout.schedule = {std::shared_ptr<const Schedule>(), schedules_.get(group, op).schedule.get()};
   layout.traffic = walk(*layout.schedule);
@@ -191,38 +197,47 @@ FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
     const CallTraffic::Edge& e = layout.traffic.edges[i];
     const double share = most > 0 ? static_cast<double>(on_wire[i]) / layout.bytes : 0;
     const double parts = std::ceil(share * FluidPattern::kWhole / step);
-    pattern.edges.push_back({e.from, e.to, e.channel, static_cast<std::uint32_t>(parts) * step});
+    pattern.edges.push_back({transfer ? 0 : e.from, transfer ? 1 : e.to, e.channel,
+                             static_cast<std::uint32_t>(parts) * step});
   }
   layout.pattern = &*patterns_.insert(std::move(pattern)).first;
   return layout;
 }
 
 const FluidRoute& FluidCalls::route_of(const FluidKey& key, const FluidLayout& layout) {
-  const auto [made, fresh] = routes_.try_emplace({key.site, layout.pattern, key.target != kNoRank});
+  const GroupRank source = key.target != kNoRank ? key.source : kNoRank;
+  const auto [made, fresh] = routes_.try_emplace({key.site, layout.pattern, source, key.target});
   FluidRoute& route = made->second;
   if (!fresh) return route;
   route.number = static_cast<std::uint32_t>(routes_.size());
   route.pattern = layout.pattern;
   route.schedule = layout.schedule.get();
   route.group = key.site;
-  route.transfer = key.target != kNoRank;
+  route.source = source;
+  route.target = key.target;
   find_needs(route);
   kept_.push_back(layout.schedule);  // a route outlives the cache of transfers
   return route;
 }
 
+std::pair<GroupRank, GroupRank> FluidCalls::ranks_of(const FluidRoute& route,
+                                                     const FluidPattern::Edge& e) const {
+  return route.target == kNoRank ? std::pair(e.from, e.to) : std::pair(route.source, route.target);
+}
+
 bool FluidCalls::inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const {
   const std::vector<WorldRank>& members = workload_.groups[route.group].members;
-  return cluster_.location(members[e.from]).node == cluster_.location(members[e.to]).node;
+  const auto [from, to] = ranks_of(route, e);
+  return cluster_.location(members[from]).node == cluster_.location(members[to]).node;
 }
 
 FluidCalls::Connected FluidCalls::connected(const FluidRoute& route,
                                             const FluidPattern::Edge& e) const {
   const std::vector<WorldRank>& members = workload_.groups[route.group].members;
-  const std::uint32_t pair = route.transfer ? kPointToPoint : 0;
-  return {
-      nics_of(cluster_, *route.schedule, members, e.from, e.to, e.channel),
-      {route.group | pair, static_cast<std::uint16_t>(e.channel), members[e.from], members[e.to]}};
+  const std::uint32_t pair = route.target != kNoRank ? kPointToPoint : 0;
+  const auto [from, to] = ranks_of(route, e);
+  return {nics_of(cluster_, *route.schedule, members, from, to, e.channel),
+          {route.group | pair, static_cast<std::uint16_t>(e.channel), members[from], members[to]}};
 }
 
 template <typename Visit>
@@ -248,6 +263,7 @@ std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidRoute& route,
   const Topology& topology = cluster_.topology();
   const auto nics = static_cast<std::uint32_t>(cluster_.nics());
   std::vector<FlowNetwork::Need> out;
+  out.reserve(6 * route.pattern->edges.size());  // with four links on its way
   for (const FluidPattern::Edge& e : route.pattern->edges) {
     if (inside_node(route, e)) continue;
     const Connected edge = connected(route, e);

@@ -60,7 +60,7 @@ struct FluidKey {
 
 // Who sends to whom in a call, each connection's bytes on the wire as a share of the busiest one's.
 // Calls of different sizes have the same pattern, so a group's needs are found once for all of
-// them.
+// them. In that of a transfer 0 sends to 1, whichever ranks these are.
 struct FluidPattern {
   // Most calls differ from others of their kind by a few bytes at the most, which kCoarse hides.
   static constexpr std::uint32_t kWhole = 1 << 24, kCoarse = kWhole / 4096;
@@ -80,14 +80,15 @@ struct FluidPattern {
 // long alone.
 using FluidWays = std::vector<std::uint32_t>;
 
-// What all groups of a layout share: the schedule and what it sends.
+// What all groups of a layout share: the schedule and what it sends. Transfers that are direct
+// (is_direct() in schedules.h) share it, whichever ranks they are between.
 struct FluidLayout {
   std::shared_ptr<const Schedule> schedule;
   CallTraffic traffic;
   const FluidPattern* pattern = nullptr;
   double bytes = 0;                           // on the wire, of the busiest connection
   std::uint64_t messages = 0;                 // of the connection that has most
-  std::map<const FluidWays*, IdleCall> idle;  // of a collective
+  std::map<const FluidWays*, IdleCall> idle;  // not of transfers that are not direct
 };
 
 // The network that a pattern needs where a group has its members.
@@ -96,7 +97,7 @@ struct alignas(64) FluidRoute {
   const Schedule* schedule = nullptr;  // one of those with this pattern: it chooses NICs
   std::uint32_t number = 0;            // as routes were made
   std::uint32_t group = 0;
-  bool transfer = false;
+  GroupRank source = kNoRank, target = kNoRank;  // of a transfer
   std::span<const FlowNetwork::Need> needs;
   Picoseconds latency = 0;          // of a message over the longest path
   const FluidWays* ways = nullptr;  // empty: links add nothing
@@ -231,6 +232,8 @@ class FluidCalls {
   std::uint64_t bytes_on_wire(const LedgerCell& sent) const;
   FluidLayout& layout_of(FluidKey key, const Op& op);
   const FluidRoute& route_of(const FluidKey& key, const FluidLayout& layout);
+  std::pair<GroupRank, GroupRank> ranks_of(const FluidRoute& route,
+                                           const FluidPattern::Edge& e) const;
   bool inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const;
   Connected connected(const FluidRoute& route, const FluidPattern::Edge& e) const;
   template <typename Visit>  // visit(link, part of the edge)
@@ -252,8 +255,9 @@ class FluidCalls {
   std::pmr::unordered_map<FluidKey, Fluid, Hash> calls_{&memory_};
   std::vector<const Fluid*> in_order_;  // calls_ as they were made
   std::pmr::set<FluidPattern> patterns_{&memory_};
-  // By group and pattern, and whether they are of transfers.
-  std::pmr::map<std::tuple<std::uint32_t, const FluidPattern*, bool>, FluidRoute> routes_{&memory_};
+  // By group, pattern and, of a transfer, its ranks.
+  std::pmr::map<std::tuple<std::uint32_t, const FluidPattern*, GroupRank, GroupRank>, FluidRoute>
+      routes_{&memory_};
   std::pmr::unordered_map<FluidKey, FluidLayout, Hash> layouts_{&memory_};
   std::map<std::vector<std::uint64_t>, IdleCall> idle_transfers_;  // by idle_key()
   std::vector<std::shared_ptr<const Schedule>> kept_;

@@ -121,7 +121,7 @@ Op end_of_transfer(const Op& op, Op::Kind kind, GroupRank peer) {
 // stands for. Members are on the GPUs that they have, on nodes numbered from 0; ranks keep their
 // order, in which messages pass that arrive at one time.
 Workload lone_workload(const JobSpec& spec, const Workload& workload,
-                       const std::vector<std::uint32_t>& groups, const std::vector<Op>& calls,
+                       const std::vector<Group>& groups, const std::vector<Op>& calls,
                        GroupRank source, GroupRank target) {
   const int gpus = spec.cluster.gpus_per_node;
   Workload lone;
@@ -129,13 +129,13 @@ Workload lone_workload(const JobSpec& spec, const Workload& workload,
     lone.group_names.push_back(own_name(workload, kind));
   lone.services = workload.services;
   std::map<int, int> node;  // by the number that it has in the job
-  for (const std::uint32_t g : groups)
-    for (const WorldRank rank : workload.groups[g].members) node[rank.value() / gpus] = 0;
+  for (const Group& group : groups)
+    for (const WorldRank rank : group.members) node[rank.value() / gpus] = 0;
   int nodes = 0;
   for (auto& [own, number] : node) number = nodes++;
-  for (const std::uint32_t g : groups) {
-    Group moved{workload.groups[g].kind, {}};
-    for (const WorldRank rank : workload.groups[g].members)
+  for (const Group& group : groups) {
+    Group moved{group.kind, {}};
+    for (const WorldRank rank : group.members)
       moved.members.push_back(WorldRank(node.at(rank.value() / gpus) * gpus + rank.value() % gpus));
     lone.groups.push_back(std::move(moved));
   }
@@ -198,21 +198,33 @@ IdleCall play(const JobSpec& job, const Workload& lone) {
 IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
                     const Op& op, GroupRank source, GroupRank target, const Topology* topology,
                     const std::vector<IdleWay>& ways, const std::vector<std::uint32_t>& beside) {
-  std::vector<std::uint32_t> groups{group};
-  groups.insert(groups.end(), beside.begin(), beside.end());
-  const std::vector<Op> calls = source == kNoRank ? calls_with(workload, op) : std::vector<Op>{op};
+  const bool transfer = source != kNoRank;
+  std::vector<Group> groups{workload.groups[group]};
+  const JobSpec& own = settings_of(spec, workload, op.group);
+  if (transfer && beside.empty() && is_direct(spec, workload, op.group)) {
+    std::vector<WorldRank>& members = groups[0].members;
+    members = {members[std::min(source, target)], members[std::max(source, target)]};
+    source = source < target ? 0 : 1;
+    target = 1 - source;
+  }
+  const std::vector<WorldRank> members = groups[0].members;
+  for (const std::uint32_t g : beside) groups.push_back(workload.groups[g]);
+  const std::vector<Op> calls = transfer ? std::vector<Op>{op} : calls_with(workload, op);
   const Workload lone = lone_workload(spec, workload, groups, calls, source, target);
   const int nodes = lone.ranks / spec.cluster.gpus_per_node;
-  JobSpec job = lone_job(spec, settings_of(spec, workload, op.group), nodes);
+  JobSpec job = lone_job(spec, own, nodes);
   if (topology)
-    job.cluster.topology = idle_links(spec, *topology, ways, nodes, workload.groups[group].members,
-                                      lone.groups[0].members);
-  return play(job, lone);
+    job.cluster.topology =
+        idle_links(spec, *topology, ways, nodes, members, lone.groups[0].members);
+  IdleCall idle = play(job, lone);
+  if (transfer) idle.end = {idle.end[source], idle.end[target]};
+  return idle;
 }
 
 Picoseconds play_in_node(const JobSpec& spec, const Workload& workload, std::uint32_t group,
                          const std::vector<Op>& calls, Picoseconds latency) {
-  const Workload lone = lone_workload(spec, workload, {group}, calls, kNoRank, kNoRank);
+  const Workload lone =
+      lone_workload(spec, workload, {workload.groups[group]}, calls, kNoRank, kNoRank);
   JobSpec job = lone_job(spec, settings_of(spec, workload, calls.front().group), 1);
   job.fabric.inside_node = InsideNode::messages;
   job.cluster.intra_node.latency = latency;

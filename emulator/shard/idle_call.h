@@ -26,7 +26,8 @@ struct IdleWay {
 
 struct IdleCall {
   Picoseconds duration = 0;
-  std::vector<Picoseconds> end;  // by group rank; of a transfer only of its two ends
+  std::vector<Picoseconds>
+      end;  // by group rank; of a transfer: of its sender, then of its receiver
 };
 
 // Plays `op`, a collective of `group` or a transfer from `source` to `target`. A collective of a

@@ -232,7 +232,7 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       return start_flight(r, stream, op);
     case Op::Kind::record: {
       const std::uint32_t event = event_of(r, s, op);
-      r.events[event].record({s.cause, s.now});
+      r.events[event].record(s.cause, s.now);
       for (StreamState& other : r.streams) {
         if (other.phase == StreamState::Phase::waiting && other.event == event)
           other.phase = StreamState::Phase::ready;

@@ -64,7 +64,8 @@ Shard::Shard(const Setup& setup)
       ledger_(1'000'000, setup.spill_path),
       link_times_(setup.link_times),
       spans_(setup.max_spans),
-      spin_(awake_before_sleep(cluster_.hosts() * cluster_.shards())) {
+      spin_(virtual_ ? std::chrono::nanoseconds(0)
+                     : awake_before_sleep(cluster_.hosts() * cluster_.shards())) {
   const std::vector<WorldRank>& mine = cluster_.ranks_of(host_, index_);
   const std::vector<WorldParty>& helpers = cluster_.helpers_of(host_, index_);
   players_ = mine.size();

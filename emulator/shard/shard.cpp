@@ -309,11 +309,16 @@ void Shard::prefetch_flows() const {
     } else if (soon->rank < ranks_.size()) {
       const RankState& r = ranks_[soon->rank];
       for (const StreamState& s : r.streams) __builtin_prefetch(&s);
-      __builtin_prefetch(r.pair_sequence.data());
+      for (const PairCounter& c : r.pair_sequence) __builtin_prefetch(&c);
     }
   }
-  if (const Event* next = timers_.ahead(kCreditsAhead); next && is_end(*next))
-    fluids_->fetch_resources(next->actor);
+  if (const Event* next = timers_.ahead(kCreditsAhead)) {
+    if (is_end(*next)) {
+      fluids_->fetch_resources(next->actor);
+    } else if (next->rank < ranks_.size()) {
+      for (const PairCounter& c : ranks_[next->rank].pair_sequence) __builtin_prefetch(c.ends);
+    }
+  }
 }
 
 Event& Shard::pop() {

@@ -105,6 +105,17 @@ std::vector<Op> calls_with(const Workload& workload, const Op& op) {
   return calls;
 }
 
+bool is_direct(const JobSpec& spec, const Workload& workload, std::uint16_t kind) {
+  if (is_service(workload, kind)) return true;
+  const Algorithm* row =
+      settings_of(spec, workload, kind).collectives.row(Func::send_recv, own_name(workload, kind));
+  return row != nullptr && library_named(row->library) != Library::nccl;
+}
+
+bool Schedules::is_direct(std::uint16_t kind) const {
+  return library_named(transfer_algorithm_[kind]->library) != Library::nccl;
+}
+
 Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster)
     : spec_(spec),
       workload_(workload),
@@ -385,10 +396,8 @@ std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const O
                      .target = target,
                      .pair = key.pair != 0};
   static const Algorithm& direct = *find_algorithm("generic", Func::send_recv, "direct");
-  const Algorithm& algorithm = *transfer_algorithm_[op.group];
-  std::shared_ptr<const Schedule> made = library_named(algorithm.library) == Library::nccl
-                                             ? make(key, algorithm, c)
-                                             : direct.make(c, {});
+  std::shared_ptr<const Schedule> made =
+      is_direct(op.group) ? direct.make(c, {}) : make(key, *transfer_algorithm_[op.group], c);
   return transfers_[key] = std::move(made);
 }
 

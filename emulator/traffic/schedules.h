@@ -10,6 +10,7 @@
 // Threading: one instance per shard; not shared.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,6 +31,10 @@ Collective collective_of(const Workload& workload, const Op& op, int size);
 // The calls that the op's launch makes in its group, in their order; without a launch the op alone.
 std::vector<Op> calls_with(const Workload& workload, const Op& op);
 
+// Whether a send or receive within a kind of group is one message, whoever else is in the group: of
+// all libraries but NCCL.
+bool is_direct(const JobSpec& spec, const Workload& workload, std::uint16_t kind);
+
 class Schedules {
  public:
   // Throws Error(usage) if the library lacks an algorithm for a function of the workload, or cannot
@@ -44,9 +49,18 @@ class Schedules {
   };
   // The schedule of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
+  // The same for an op that lies in the workload: found at once if it was asked for lately.
+  const Play& play_of(std::uint32_t group, const Op& op) const {
+    const std::uint32_t layout = cluster_.layout(group);
+    Recent& r = recent_[(reinterpret_cast<std::uintptr_t>(&op) / sizeof(Op) + layout) % kRecent];
+    if (r.op != &op || r.layout != layout) r = {&op, layout, &get(group, op)};
+    return *r.play;
+  }
   // The schedule of a send or receive between two members of the group (positions).
   std::shared_ptr<const Schedule> transfer(std::uint32_t group, const Op& op, GroupRank source,
                                            GroupRank target) const;
+  // is_direct() of a kind of group that has sends and receives.
+  bool is_direct(std::uint16_t kind) const;
   // Of a transfer in a communicator of its two ranks, returns a number for their GPUs and whether
   // they share a node; else 0. Transfers with the same number and ranks are alike.
   std::uint32_t pair_of(std::uint32_t group, const Op& op, GroupRank source,
@@ -58,7 +72,9 @@ class Schedules {
   // Whether a call inside a node may be one delay: not where agents play it, nor where senders wait
   // for permissions, which take time of their own.
   bool can_be_delay(std::uint32_t group, const Op& op) const {
-    const Play& play = get(group, op);
+    return can_be_delay(get(group, op));
+  }
+  static bool can_be_delay(const Play& play) {
     return !play.scheme && !play.schedule->flow_control().posting.needed();
   }
 
@@ -79,7 +95,13 @@ class Schedules {
   std::uint16_t transfer_row(std::uint16_t kind) const { return transfer_row_[kind]; }
 
  private:
-  static constexpr std::size_t kMostTransfers = 4096;
+  static constexpr std::size_t kMostTransfers = 4096, kRecent = 256;
+
+  struct Recent {
+    const Op* op = nullptr;
+    std::uint32_t layout = 0;
+    const Play* play = nullptr;
+  };
 
   struct Key {
     std::uint64_t count;  // of a v-variant: index of its counts
@@ -121,6 +143,7 @@ class Schedules {
   std::vector<std::uint16_t> transfer_row_;
   std::vector<const Algorithm*> transfer_algorithm_;
   std::unordered_map<Key, Play, Hash> made_;
+  mutable std::array<Recent, kRecent> recent_{};  // of made_, by op and layout
   // The transfers played last; emptied when it has kMostTransfers.
   mutable std::unordered_map<Key, std::shared_ptr<const Schedule>, Hash> transfers_;
   std::size_t steps_left_ = StepTable::kMostSteps;

@@ -83,6 +83,8 @@ class EventBins {
       }
     }
     if (!std::is_sorted(order_.begin(), order_.end())) std::sort(order_.begin(), order_.end());
+    if (bin.size > kFetched)
+      for (std::size_t i = 0; i < kFetched; ++i) __builtin_prefetch(&event_of(order_[i]), 1);
     at_ = 0;
     bin = Bin{};
     sorted_ = next_;
@@ -91,7 +93,10 @@ class EventBins {
   }
 
   // Removes the first event, of the sorted bin, and returns its slot, valid until the next pop.
-  Event& pop() { return event_of(order_[at_++]); }
+  Event& pop() {
+    if (at_ + kFetched < order_.size()) __builtin_prefetch(&event_of(order_[at_ + kFetched]), 1);
+    return event_of(order_[at_++]);
+  }
   // The event `n` events behind the first one, if it is sorted; else null.
   const Event* ahead(std::size_t n) const {
     return at_ + n < order_.size() ? &event_of(order_[at_ + n]) : nullptr;
@@ -115,7 +120,8 @@ class EventBins {
 
  private:
   static constexpr std::int64_t kBins = 4096, kNone = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::uint32_t kBlock = 7, kFetched = 64;
+  static constexpr std::uint32_t kBlock = 7;
+  static constexpr std::uint32_t kFetched = 32;  // as many of the next events are in the cache
   // What an event is sorted by, in one number: its time in its bin, its rank, its order there.
   static constexpr int kRankBits = 24, kIndexBits = 20;
   static constexpr int kRankAt = kIndexBits, kTimeAt = kIndexBits + kRankBits;

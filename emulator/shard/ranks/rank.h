@@ -240,10 +240,12 @@ class alignas(32) EventState {
   };
 
   bool fired() const { return first_.when.at != kNever; }
-  void record(const Record& record) {
+  // Takes the parts of a record: a copy of one that was just put together would stall.
+  void record(const PathEnd& cause, const Moment& when) {
     if (fired()) [[unlikely]]
-      return record_ahead(record);
-    first_ = record;
+      return record_ahead({cause, when});
+    first_.cause = cause;
+    first_.when = when;
   }
   Record take() {
     const Record taken = first_;
@@ -262,9 +264,8 @@ class alignas(32) EventState {
   }
   void take_ahead() {
     if (ahead_->empty()) return;
-    const Record next = ahead_->front();
+    first_ = ahead_->front();
     ahead_->pop();
-    record(next);
   }
 
   Record first_{.when = {.at = kNever}};       // the oldest; at kNever: there is none

@@ -170,6 +170,32 @@ TEST(FlowNetwork, SolvesARingAcrossFullLinksInFewRounds) {
   EXPECT_LE(net.solved() - before, 3 * kLinks);
 }
 
+// Each flow is held back by a link that it shares with the one before it, which is slower: when the
+// first one slows down, all of them get other rates, and are solved together.
+TEST(FlowNetwork, SolvesAChainOfLinksInFewRounds) {
+  constexpr std::uint32_t kLinks = 20;
+  FlowNetwork net(kLinks);
+  std::vector<Needs> needs;
+  for (std::uint32_t i = 0; i < kLinks; ++i) {
+    const double own = std::pow(2.5, -static_cast<double>(i));
+    needs.push_back({{i, own}});
+    if (i + 1 < kLinks) needs.back().push_back({i + 1, own / 2});
+  }
+  for (const Needs& n : needs) net.add(n, 1e6, kNoCap, 0);
+  net.settle(0);
+  for (std::uint32_t i = 0; i < kLinks; ++i) ASSERT_EQ(net.bottleneck(i), i);
+  const std::uint64_t before = net.solved();
+  const Needs first{{0, 1.0}};
+  net.add(first, 1e6, kNoCap, 5);
+  EXPECT_EQ(net.settle(5).size(), kLinks + 1);
+  double left = 0.5;  // of its link, for the flow
+  for (std::uint32_t i = 0; i < kLinks; ++i) {
+    EXPECT_NEAR(net.rate(i), std::pow(2.5, i) * left, 1e-9 * net.rate(i));
+    left = 1 - left / 2;
+  }
+  EXPECT_LE(net.solved() - before, 3 * kLinks);
+}
+
 // Rings that share hundreds of links, and are slower elsewhere, are settled without those links.
 TEST(FlowNetwork, LooksOnlyAtLinksThatMayHoldARingBack) {
   constexpr std::uint32_t kLinks = 300, kTrunk = kLinks;
