@@ -11,7 +11,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "emulator/shard/idle_call.h"
+#include "emulator/estimate/calls_under_way.h"
+#include "emulator/estimate/groups_alike.h"
+#include "emulator/estimate/resource_classes.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
@@ -21,157 +23,18 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
 
-// Elements of a rank's whole buffer.
-double buffer_of(const Workload& workload, const Op& op, double ranks) {
-  const auto elements = static_cast<double>(elements_of(workload, op));
-  switch (op.func) {
-    case Func::all_gather:
-    case Func::reduce_scatter:
-    case Func::all_to_all:
-    case Func::gather:
-    case Func::scatter:
-      return elements * ranks;  // a block for every rank
-    case Func::all_to_all_v:
-      return elements / ranks;
-    default:
-      return elements;
-  }
-}
-
-struct Least {
-  Picoseconds bytes = 0;    // while they pass the NICs
-  Picoseconds latency = 0;  // of the messages that follow one another
-  double chained = 0;       // how many of the bytes these messages have
-};
-
-// Least duration of a call: of a ring over the group's nodes, whose members on a node share its
-// NICs (at most one each), or of an exchange, in which every member sends its own buffer. Groups
-// `beside` it send as much over the NICs that they share. A ring leaves a node behind its last
-// member, so messages that follow one another have that share of what each of its NICs sends.
-Least least_of_call(const JobSpec& spec, const Workload& workload, const Group& group,
-                    const std::vector<std::uint32_t>& beside, const Op& op) {
-  const ClusterSpec& cluster = spec.cluster;
-  const int gpus = cluster.gpus_per_node, node = group.members.front().value() / gpus;
-  std::set<int> nics;
-  const auto on_node = [&](const Group& one) {
-    int members = 0;
-    for (const WorldRank rank : one.members) {
-      if (rank.value() / gpus != node) continue;
-      nics.insert(rank.value() % gpus * cluster.nics_per_node / gpus);
-      ++members;
-    }
-    return members;
-  };
-  const int here = on_node(group);
-  double groups = 1;
-  for (const std::uint32_t g : beside) groups += on_node(workload.groups[g]) > 0 ? 1 : 0;
-  const auto ranks = static_cast<double>(group.members.size());
-  const bool exchanges = op.func == Func::all_to_all || op.func == Func::all_to_all_v;
-  const double rounds = op.func == Func::all_reduce ? 2 : 1;
-  const double bytes = rounds * (ranks - 1) / ranks * buffer_of(workload, op, ranks) *
-                       bytes_of(op.dtype) * (exchanges ? here : 1) * groups;
-  const double rate = cluster.nic.rate_bps * static_cast<double>(nics.size());
-  const double leaves = exchanges ? 1 : 1. / here;  // of the hops
-  const double hops = exchanges ? 1 : rounds * (ranks - 1);
-  const double hop = leaves * static_cast<double>(cluster.nic.latency) +
-                     (1 - leaves) * static_cast<double>(cluster.intra_node.latency);
-  return {rate > 0 ? std::llround(bytes * 8 / rate * 1e12) : 0, std::llround(hops * hop), leaves};
-}
-
-// Least duration of the op with the calls of its launch: their bytes share the NICs, while each
-// waits for its own messages.
-Picoseconds bytes_at_least(const JobSpec& spec, const Workload& workload, const Group& group,
-                           const std::vector<std::uint32_t>& beside, const Op& op) {
-  Least all;
-  for (const Op& call : calls_with(workload, op)) {
-    const Least one = least_of_call(spec, workload, group, beside, call);
-    all.bytes += one.bytes;
-    all.latency = std::max(all.latency, one.latency);
-    all.chained = std::max(all.chained, one.chained);
-  }
-  const auto chained = std::llround(static_cast<double>(all.bytes) * all.chained);
-  return std::max<Picoseconds>(all.bytes, chained + all.latency);
-}
-
-// The group, then the others of its kind that make its calls when it does, because their members
-// have the same roles.
-std::vector<std::uint32_t> alike(const Workload& workload, std::uint32_t group) {
-  std::vector<std::uint32_t> out{group};
-  const std::vector<WorldRank>& members = workload.groups[group].members;
-  for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
-    const Group& other = workload.groups[g];
-    if (g == group || other.kind != workload.groups[group].kind) continue;
-    if (std::equal(
-            members.begin(), members.end(), other.members.begin(), other.members.end(),
-            [&](WorldRank a, WorldRank b) { return workload.role_of[a] == workload.role_of[b]; }))
-      out.push_back(g);
-  }
-  return out;
-}
-
-// Of groups that are alike, those that have members on the first one's nodes, without it. None
-// where every GPU has a NIC of its own, or the group's messages stay inside a node.
-std::vector<std::uint32_t> sharing_nics(const ClusterSpec& cluster, const Workload& workload,
-                                        std::vector<std::uint32_t> groups) {
-  const int gpus = cluster.gpus_per_node;
-  if (cluster.nics_per_node >= gpus) return {};
-  std::set<int> nodes;
-  for (const WorldRank rank : workload.groups[groups.front()].members)
-    nodes.insert(rank.value() / gpus);
-  if (nodes.size() == 1) return {};
-  groups.erase(groups.begin());
-  std::erase_if(groups, [&](std::uint32_t g) {
-    const std::vector<WorldRank>& members = workload.groups[g].members;
-    return std::none_of(members.begin(), members.end(),
-                        [&](WorldRank rank) { return nodes.contains(rank.value() / gpus); });
-  });
-  return groups;
-}
-
 }  // namespace
-
-auto StepEstimator::CallKey::tied() const {
-  return std::tie(group, members, locations, op.kind, op.func, op.dtype, op.floats, op.peer, counts,
-                  op.reduction, op.within, op.count, source, target);
-}
-bool StepEstimator::CallKey::operator<(const CallKey& other) const { return tied() < other.tied(); }
-
-StepEstimator::Time StepEstimator::alone(const JobSpec& spec, const Workload& workload,
-                                         std::uint32_t group,
-                                         const std::vector<std::uint32_t>& beside, const Op& op,
-                                         GroupRank source, GroupRank target) {
-  const Group& members = workload.groups[group];
-  const int gpus = spec.cluster.gpus_per_node;
-  const int first = members.members.front().value() / gpus;
-  const bool one_node = std::all_of(members.members.begin(), members.members.end(),
-                                    [&](WorldRank r) { return r.value() / gpus == first; });
-  const std::ptrdiff_t own = std::ssize(members.members), all = own * (1 + std::ssize(beside));
-  if (source == kNoRank && !one_node && (own > kMostPlayed || all > kMostSharing))
-    return {bytes_at_least(spec, workload, members, beside, op), 0};
-  if (op.launch != 0 && source == kNoRank)
-    return {play_alone(spec, workload, group, op, kNoRank, kNoRank, nullptr, {}, beside).duration,
-            0};
-  CallKey key{workload.group_names[members.kind], 0, {}, {}, op, source, target};
-  if (is_ragged(op.func)) key.counts = *workload.counts[op.counts];
-  const auto locate = [&](const Group& one) {
-    for (const WorldRank rank : one.members) {
-      key.locations.push_back(rank.value() / gpus - first);
-      key.locations.push_back(rank.value() % gpus);
-    }
-  };
-  key.members = members.members.size();
-  locate(members);
-  for (const std::uint32_t g : beside) locate(workload.groups[g]);
-  const auto known = known_.find(key);
-  if (known != known_.end()) return known->second;
-  const IdleCall idle = play_alone(spec, workload, group, op, source, target, nullptr, {}, beside);
-  return known_[std::move(key)] = {idle.duration, source == kNoRank ? 0 : idle.end.front()};
-}
 
 // The ranks that are followed, one of every role, and how far each has come.
 struct StepEstimator::Followed {
-  Followed(StepEstimator& times, const JobSpec& spec, const Workload& workload)
-      : times_(times), spec_(spec), workload_(workload), roles_(workload.roles.size()) {
+  // `shares`: calls share NICs and links; else each is alone.
+  Followed(CallTimes& times, const JobSpec& spec, const Workload& workload, bool shares)
+      : times_(times),
+        spec_(spec),
+        workload_(workload),
+        groups_(spec, workload),
+        roles_(workload.roles.size()) {
+    if (shares) on_network_.emplace(spec, workload);
     for (int rank = workload.ranks; rank-- > 0;)
       roles_[workload.role_of[WorldRank(rank)]].rank = WorldRank(rank);
     for (Role& role : roles_) role.group_of.assign(workload.group_names.size(), kNone);
@@ -184,30 +47,32 @@ struct StepEstimator::Followed {
         ++meetings_[g].members;
       }
     }
-    if (spec.cluster.topology.kind != TopologySpec::Kind::nonblocking)
-      on_links_.emplace(spec, workload);
     for (auto& [g, meeting] : meetings_) {
-      meeting.alike = alike(workload, g);
-      meeting.beside = sharing_nics(spec.cluster, workload, meeting.alike);
+      meeting.alike = groups_.alike(g);
+      meeting.placed = groups_.placed_differently(meeting.alike);
+      meeting.inside_nodes = inside_nodes(meeting);
     }
     for (std::size_t r = 0; r < roles_.size(); ++r) {
       const Program& program = workload.roles[r].iterations.back();
       roles_[r].program = &program;
       for (std::size_t stream = 0; stream < program.streams.size(); ++stream)
-        roles_[r].streams.push_back({std::vector<Picoseconds>(workers(program, stream))});
+        roles_[r].streams.push_back({std::vector<After>(workers(program, stream))});
       roles_[r].events.resize(program.events);
       if (carries_over(program))
         throw Error("a step whose streams outlive it is played: it cannot be estimated");
     }
+    find_ways();
   }
 
   void follow() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t r = 0; r < roles_.size(); ++r)
-        for (std::size_t s = 0; s < roles_[r].streams.size(); ++s)
-          while (step(r, s)) moved = true;
-    }
+    do {
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (std::size_t r = 0; r < roles_.size(); ++r)
+          for (std::size_t s = 0; s < roles_[r].streams.size(); ++s)
+            while (step(r, s)) moved = true;
+      }
+    } while (under_way_->end_next());
     for (const Role& role : roles_)
       for (std::size_t s = 0; s < role.streams.size(); ++s)
         if (role.streams[s].next < role.program->streams[s].size())
@@ -217,7 +82,7 @@ struct StepEstimator::Followed {
   }
 
   StepEstimate result() const {
-    StepEstimate out;
+    StepEstimate out{workload_.least, 0};
     for (const Role& role : roles_) {
       out.compute = std::max(out.compute, role.compute);
       for (const Stream& stream : role.streams) out.step = std::max(out.step, stream.end());
@@ -226,18 +91,32 @@ struct StepEstimator::Followed {
   }
 
  private:
+  static constexpr Picoseconds kAtOnce = 0;
+
+  // So long after the end of a call, which may be unknown.
+  struct After {
+    const Picoseconds* end = &kAtOnce;
+    Picoseconds more = 0;
+    Picoseconds at() const { return *end == kUnknown ? kUnknown : *end + more; }
+  };
+
   struct Stream {
-    std::vector<Picoseconds> workers;  // when each has ended its last call
-    std::size_t next = 0;              // op
-    Picoseconds time = 0;              // when a call may begin, if a worker is free
-    bool come = false;                 // it has reached its next call
-    std::size_t call = 0;              // that call's number in its communicator
+    std::vector<After> workers;  // when each has ended its last call
+    std::size_t next = 0;        // op
+    Picoseconds time = 0;        // when a call may begin, if a worker is free
+    bool come = false;           // it has reached its next call
+    std::size_t call = 0;        // that call's number in its communicator
 
     // When all ops so far have ended.
     Picoseconds end() const {
-      return std::max(time, *std::max_element(workers.begin(), workers.end()));
+      Picoseconds last = time;
+      for (const After& worker : workers) last = std::max(last, worker.at());
+      return last;
     }
-    Picoseconds& first_free() { return *std::min_element(workers.begin(), workers.end()); }
+    After& first_free() {
+      return *std::min_element(workers.begin(), workers.end(),
+                               [](const After& a, const After& b) { return a.at() < b.at(); });
+    }
   };
   struct Role {
     WorldRank rank;
@@ -246,6 +125,7 @@ struct StepEstimator::Followed {
     std::vector<Stream> streams;
     std::vector<std::queue<Picoseconds>> events;  // records that no wait has taken
     Picoseconds compute = 0;
+    bool apart = false;  // has sent or received
   };
   // The calls of a communicator that some followed member has not ended, in order: how many members
   // have come to each and ended it, and when the last of them came. The streams of a member come to
@@ -253,11 +133,13 @@ struct StepEstimator::Followed {
   struct Meeting {
     int members = 0;                           // that are followed
     std::vector<std::uint32_t> alike;          // it and those that make the same calls
-    std::vector<std::uint32_t> beside;         // those of them that make them over its NICs
+    std::vector<std::uint32_t> placed;         // of these, one for every placement on nodes
+    bool inside_nodes = false;                 // all of these
     std::map<std::size_t, std::size_t> begun;  // by role: calls to which it has come
     struct Call {
       int come = 0, ended = 0;
       Picoseconds start = 0;
+      const Picoseconds* end = nullptr;
     };
     std::deque<Call> calls;
     std::size_t first = 0;  // number of calls[0]
@@ -269,7 +151,11 @@ struct StepEstimator::Followed {
     const OpList& ops = role.program->streams[s];
     if (stream.next == ops.size()) return false;
     const Op& op = ops[stream.next];
-    if (op.kind != Op::Kind::collective && op.kind != Op::Kind::wait) stream.time = stream.end();
+    if (op.kind != Op::Kind::collective && op.kind != Op::Kind::wait) {
+      const Picoseconds end = stream.end();
+      if (end == kUnknown) return false;
+      stream.time = end;
+    }
     switch (op.kind) {
       case Op::Kind::compute:
         stream.time += op.duration;
@@ -307,10 +193,96 @@ struct StepEstimator::Followed {
     });
   }
 
+  // What the network has to do for an op.
+  struct Way {
+    CallsUnderWay::Call call;
+    // Of a transfer: when its sender is done alone; how long after the last byte has left it
+    // arrives; and the same where others of `call` come first.
+    Picoseconds sender = 0, tail = 0;
+    CallsUnderWay::Call last;
+    const ResourceClasses::Busy* busy = nullptr;  // with all groups alike
+    const ResourceClasses::Busy* own = nullptr;   // of a transfer: with those in step
+  };
+
+  void find_ways() {
+    ResourceClasses classes;
+    for (std::size_t r = 0; r < roles_.size(); ++r)
+      for (const OpList& ops : roles_[r].program->streams)
+        for (const Op& op : ops.distinct()) {
+          const std::uint32_t g = communicates(op) ? roles_[r].group_of[op.group] : kNone;
+          if (g == kNone || op.kind == Op::Kind::recv) continue;
+          if (op.kind == Op::Kind::collective && op.launch != 0 && !is_first(op)) continue;
+          Way& way = ways_[&op];
+          op.kind == Op::Kind::send ? find_transfer(r, g, op, way) : find_collective(g, op, way);
+          for (const ResourceClasses::Busy* busy : {way.busy, way.own})
+            if (busy) classes.add(*busy);
+        }
+    classes.make();
+    for (auto& [op, way] : ways_) set_needs(classes, way);
+    under_way_.emplace(classes.size());
+  }
+
+  static void add_need(CallsUnderWay::Part& part, std::uint32_t resource, Picoseconds time) {
+    if (time <= 0) return;
+    part.needs.push_back({resource, static_cast<double>(time) / static_cast<double>(part.alone)});
+  }
+
+  static void set_needs(const ResourceClasses& classes, Way& way) {
+    if (!way.busy) return;
+    CallsUnderWay::Call& call = way.call;
+    ResourceClasses::Times others = classes.of(*way.busy);
+    if (!way.own) {
+      for (const auto& [resource, time] : others) add_need(call.own, resource, time);
+      return;
+    }
+    const ResourceClasses::Times& own = classes.of(*way.own);
+    for (auto& [resource, time] : others) {
+      const auto mine = own.find(resource);
+      const Picoseconds first = mine != own.end() ? mine->second : std::min(time, call.own.alone);
+      add_need(call.own, resource, first);
+      time -= first;
+      call.others.alone = std::max(call.others.alone, time);
+    }
+    for (const auto& [resource, time] : others) add_need(call.others, resource, time);
+    way.last = {{call.own.alone + call.others.alone, {}}, {}, true};
+    for (const auto& [resource, time] : classes.of(*way.busy))
+      add_need(way.last.own, resource, time);
+  }
+
+  bool inside_nodes(const Meeting& meeting) const {
+    return std::all_of(meeting.placed.begin(), meeting.placed.end(), [&](std::uint32_t g) {
+      const std::vector<WorldRank>& members = workload_.groups[g].members;
+      return std::all_of(members.begin(), members.end(),
+                         [&](WorldRank rank) { return node_of(rank) == node_of(members.front()); });
+    });
+  }
+
+  void find_collective(std::uint32_t g, const Op& op, Way& way) {
+    const Meeting& meeting = meetings_.at(g);
+    Picoseconds& alone = way.call.own.alone;
+    for (const std::uint32_t one : meeting.placed) {
+      const std::vector<std::uint32_t> beside = groups_.sharing_nics(meeting.alike, one);
+      alone =
+          std::max(alone, times_.alone(spec_, workload_, one, beside, op, kNoRank, kNoRank).whole);
+    }
+    if (!on_network_ || meeting.inside_nodes) return;
+    way.busy = &on_network_->busy(meeting.alike, calls_with(workload_, op), {});
+    for (const auto& resource : *way.busy) alone = std::max(alone, resource.time);
+  }
+
+  // Begins the op's call. Returns when it ends, for as long as the step is estimated.
+  const Picoseconds* begin(const CallsUnderWay::Call& call, Picoseconds start) {
+    Picoseconds& end = ends_.emplace_back(start + call.own.alone);
+    if (!call.own.needs.empty()) under_way_->begin(call, start, end);
+    return &end;
+  }
+
   bool meet(std::size_t r, Stream& stream, const Op& op) {
     const std::uint32_t g = roles_[r].group_of[op.group];
     if (g == kNone) return true;
     Meeting& meeting = meetings_[g];
+    After& worker = stream.first_free();
+    if (worker.at() == kUnknown) return false;
     if (!stream.come) stream.call = meeting.begun[r]++;
     const std::size_t at = stream.call - meeting.first;
     while (meeting.calls.size() <= at) meeting.calls.emplace_back();
@@ -318,18 +290,16 @@ struct StepEstimator::Followed {
     if (!stream.come) {
       stream.come = true;
       ++call.come;
-      call.start = std::max({call.start, stream.time, stream.first_free()});
+      call.start = std::max({call.start, stream.time, worker.at()});
     }
     if (call.come < meeting.members) return false;
-    // A launch takes its time once, at its first call in the communicator.
-    const bool counted = op.launch != 0 && !is_first(op);
-    stream.time = call.start;
-    Picoseconds& worker = stream.first_free();
-    worker = call.start;
-    if (!counted) {
-      const Time time = times_.alone(spec_, workload_, g, meeting.beside, op, kNoRank, kNoRank);
-      worker += std::max(time.whole, on_links(meeting, calls_with(workload_, op), kNoRank));
+    if (!call.end) {
+      // A launch takes its time once, at its first call in the communicator.
+      const bool counted = op.launch != 0 && !is_first(op);
+      call.end = counted ? &ends_.emplace_back(call.start) : begin(ways_.at(&op).call, call.start);
     }
+    stream.time = call.start;
+    worker = {call.end};
     ++call.ended;
     for (; !meeting.calls.empty() && meeting.calls.front().ended == meeting.members;
          ++meeting.first)
@@ -337,76 +307,111 @@ struct StepEstimator::Followed {
     return true;
   }
 
-  // How long the links need at least for calls that all groups alike make at the same time.
-  Picoseconds on_links(const Meeting& meeting, const std::vector<Op>& calls, GroupRank receiver) {
-    return on_links_ ? on_links_->busiest(meeting.alike, calls, receiver) : 0;
+  GroupRank position_of(std::size_t r, std::uint32_t g) const {
+    const std::vector<WorldRank>& members = workload_.groups[g].members;
+    return static_cast<GroupRank>(std::find(members.begin(), members.end(), roles_[r].rank) -
+                                  members.begin());
+  }
+  GroupRank peer_of(GroupRank own, const Op& op, std::uint32_t g) const {
+    const auto size = static_cast<GroupRank>(workload_.groups[g].members.size());
+    return ((own + op.peer) % size + size) % size;
   }
 
   // The sender never waits: a message that the receiver has not asked for yet is buffered.
   bool transfer(std::size_t r, Stream& stream, const Op& op) {
     const std::uint32_t g = roles_[r].group_of[op.group];
     if (g == kNone) return true;
-    const std::vector<WorldRank>& members = workload_.groups[g].members;
-    const auto size = static_cast<GroupRank>(members.size());
-    const auto own = static_cast<GroupRank>(
-        std::find(members.begin(), members.end(), roles_[r].rank) - members.begin());
-    const GroupRank other = ((own + op.peer) % size + size) % size;
-    const std::size_t theirs = workload_.role_of[members[other]];
+    const GroupRank other = peer_of(position_of(r, g), op, g);
+    const std::size_t theirs = workload_.role_of[workload_.groups[g].members[other]];
     if (op.kind == Op::Kind::send) {
-      const auto [known, fresh] = sends_.try_emplace(&op);
-      if (fresh) known->second = slowest_hop(g, op, own, theirs);
-      under_way_[{op.group, r, theirs}].push_back(stream.time + known->second.whole);
-      stream.time += known->second.sender;
+      const Way& way = ways_.at(&op);
+      // Replicas that begin together are apart from the first transfer on.
+      const Picoseconds* end = begin(
+          std::exchange(roles_[r].apart, true) || !way.own ? way.call : way.last, stream.time);
+      on_the_way_[{op.group, r, theirs}].push_back({end, way.tail});
+      if (way.sender > 0)
+        std::fill(stream.workers.begin(), stream.workers.end(),
+                  After{end, way.sender - way.call.own.alone});
       return true;
     }
-    std::deque<Picoseconds>& arrivals = under_way_[{op.group, theirs, r}];
-    if (arrivals.empty()) return false;
-    stream.time = std::max(stream.time, arrivals.front());
+    std::deque<After>& arrivals = on_the_way_[{op.group, theirs, r}];
+    if (arrivals.empty() || arrivals.front().at() == kUnknown) return false;
+    stream.time = std::max(stream.time, arrivals.front().at());
+    roles_[r].apart = true;
     arrivals.pop_front();
     return true;
   }
 
   // A ring has several members of a role, and is as slow as its slowest hop: one between nodes, or
-  // one inside a node. Elsewhere there is only the hop from `own`.
-  Time slowest_hop(std::uint32_t g, const Op& send, GroupRank own, std::size_t theirs) {
+  // one inside a node. Elsewhere there is only the hop from the followed rank.
+  void find_transfer(std::size_t r, std::uint32_t g, const Op& send, Way& way) {
     const std::vector<WorldRank>& members = workload_.groups[g].members;
     const Meeting& meeting = meetings_.at(g);
-    const auto size = static_cast<GroupRank>(members.size());
-    Op receive = send;
-    receive.kind = Op::Kind::recv;
-    receive.peer = -send.peer;
-    Time slowest;
-    bool seen[] = {false, false};
-    for (GroupRank k = 0; k < size; ++k) {
-      const GroupRank from = (own + k) % size, to = ((from + send.peer) % size + size) % size;
-      if (workload_.role_of[members[from]] != workload_.role_of[members[own]] ||
-          workload_.role_of[members[to]] != theirs ||
-          std::exchange(seen[node_of(members[from]) == node_of(members[to])], true))
-        continue;
-      const Time time = times_.alone(spec_, workload_, g, meeting.beside, send, from, to);
-      slowest.whole = std::max({slowest.whole, time.whole, on_links(meeting, {receive}, to)});
-      slowest.sender = std::max(slowest.sender, time.sender);
+    const GroupRank own = position_of(r, g);
+    const auto role_at = [&](GroupRank position) { return workload_.role_of[members[position]]; };
+    std::vector<std::pair<GroupRank, GroupRank>> hops;
+    std::vector<GroupRank> receivers;
+    for (GroupRank k = 0; k < std::ssize(members); ++k) {
+      const auto from = static_cast<GroupRank>((own + k) % std::ssize(members));
+      const GroupRank to = peer_of(from, send, g);
+      if (role_at(from) != role_at(own) || role_at(to) != role_at(peer_of(own, send, g))) continue;
+      hops.emplace_back(from, to);
+      receivers.push_back(to);
     }
-    return slowest;
+    Picoseconds whole = 0;
+    for (const std::uint32_t one : meeting.placed) {
+      const std::vector<WorldRank>& places = workload_.groups[one].members;
+      const std::vector<std::uint32_t> beside = groups_.sharing_nics(groups_.in_step(one), one);
+      bool seen[] = {false, false};
+      for (const auto& [from, to] : hops) {
+        if (std::exchange(seen[node_of(places[from]) == node_of(places[to])], true)) continue;
+        const CallTimes::Time time = times_.alone(spec_, workload_, one, beside, send, from, to);
+        whole = std::max(whole, time.whole);
+        way.sender = std::max(way.sender, time.sender);
+      }
+    }
+    Picoseconds& alone = way.call.own.alone;
+    alone = way.sender;
+    if (on_network_ && !meeting.inside_nodes) {
+      Op receive = send;
+      receive.kind = Op::Kind::recv;
+      receive.peer = -send.peer;
+      way.busy = &on_network_->busy(meeting.alike, {receive}, receivers);
+      way.own = &on_network_->busy(groups_.in_step(g), {receive}, receivers);
+      for (const auto& resource : *way.own) alone = std::max(alone, resource.time);
+    }
+    way.call.in_turn = true;
+    way.tail = std::max<Picoseconds>(whole - alone, 0);
   }
 
   int node_of(WorldRank rank) const { return rank.value() / spec_.cluster.gpus_per_node; }
 
-  StepEstimator& times_;
+  CallTimes& times_;
   const JobSpec& spec_;
   const Workload& workload_;
-  std::optional<CallsOnLinks> on_links_;  // empty: no links are modelled
+  GroupsAlike groups_;
+  std::optional<CallsOnNetwork> on_network_;
   std::vector<Role> roles_;
   std::map<std::uint32_t, Meeting> meetings_;  // by group
-  std::unordered_map<const Op*, Time> sends_;  // of the followed programs
-  // Arrivals of transfers, by kind of group, sending and receiving role.
-  std::map<std::tuple<std::uint16_t, std::size_t, std::size_t>, std::deque<Picoseconds>> under_way_;
+  std::unordered_map<const Op*, Way> ways_;    // of the followed programs
+  std::optional<CallsUnderWay> under_way_;
+  std::deque<Picoseconds> ends_;  // of calls; kUnknown: under way
+  // Transfers, by kind of group, sending and receiving role.
+  std::map<std::tuple<std::uint16_t, std::size_t, std::size_t>, std::deque<After>> on_the_way_;
 };
 
-StepEstimate StepEstimator::estimate(const JobSpec& spec, const Workload& workload) {
-  Followed followed(*this, spec, workload);
-  followed.follow();
-  return followed.result();
+StepEstimate StepEstimator::estimate(const JobSpec& spec, const Workload& workload,
+                                     Picoseconds enough) {
+  const auto followed = [&](bool shares) {
+    Followed ranks(times_, spec, workload, shares);
+    ranks.follow();
+    return ranks.result();
+  };
+  if (enough < kUnknown) {
+    const StepEstimate alone = followed(false);
+    if (alone.step >= enough) return alone;
+  }
+  return followed(true);
 }
 
 Workload in_steady_state(Workload workload) {

@@ -62,18 +62,26 @@ TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload,
 // The mean of the iterations that a run measures, whose sizes may differ.
 TrafficPlan mean_traffic(const JobSpec& spec, const Workload& workload);
 
-// How long single calls keep links busy. It remembers the schedules that it walked and the answers
-// that it gave. `spec` and `workload` must outlive it.
-class CallsOnLinks {
+// How long single calls keep NICs and links busy. It remembers the schedules that it walked and the
+// answers that it gave. `spec` and `workload` must outlive it.
+class CallsOnNetwork {
  public:
-  CallsOnLinks(const JobSpec& spec, const Workload& workload);
-  ~CallsOnLinks();
+  // Resources: the egress of every NIC, then the ingress of every NIC, then the links.
+  struct Busy {
+    std::uint32_t resource = 0;
+    Picoseconds time = 0;
+  };
 
-  // Returns how long the busiest link needs for what all `groups` send together if each of them
-  // makes `calls` once: collectives, or receives of its member `receiver`. All groups are of one
-  // kind. The same first group must come with the same others. 0: no link is used.
-  Picoseconds busiest(const std::vector<std::uint32_t>& groups, const std::vector<Op>& calls,
-                      GroupRank receiver);
+  CallsOnNetwork(const JobSpec& spec, const Workload& workload);
+  ~CallsOnNetwork();
+
+  // Returns for how long what all `groups` send together keeps resources busy, in ascending order,
+  // if each of them makes `calls` once: collectives, or receives of its members `receivers`. All
+  // groups are of one kind. The same first group must come with the same others. The answer stays
+  // in place.
+  const std::vector<Busy>& busy(const std::vector<std::uint32_t>& groups,
+                                const std::vector<Op>& calls,
+                                const std::vector<GroupRank>& receivers);
 
  private:
   struct State;

@@ -89,8 +89,49 @@ TEST(StepEstimate, GroupsThatShareNicsCallAtTheSameTime) {
   }
 }
 
-// Both directions of a pipeline share a NIC, too, which the estimate leaves out. And where stages
-// send one after the other, transfers disturb each other less than it takes them to.
+// Calls of several kinds share NICs: those of each GPU's communicator, whose channels use the other
+// GPU's NIC, too; both directions of a pipeline, whose replicas are on two nodes or on three;
+// shards and several models.
+TEST(StepEstimate, DifferentCallsShareNics) {
+  const auto text = [](const std::string& model, const std::string& cluster,
+                       const std::string& parallel) {
+    return "schema: ghostrank/job/1\nmodel: {kind: transformer, architecture: llama, norm: "
+           "rmsnorm, "
+           "heads: 16, gated_ffn: true, bias: false, tied_embeddings: false, position_embeddings: "
+           "rope, " +
+           model + "}\ndevice: a100-sxm-80gb\nprecision: {parameters: bf16}\ncluster: {" + cluster +
+           "}\ncollectives: {library: nccl-2.28}\nfabric: {kind: virtual, inside_node: model}\n"
+           "run: {warmup: 0, iterations: 1}\nparallel: {" +
+           parallel + "}\n";
+  };
+  for (const std::string& job_text :
+       {text("layers: 4, hidden: 1024, ffn: 3072, sequence: 1024, vocabulary: 8192",
+             "nodes: 3, gpus_per_node: 2, nics_per_node: 2, nic: {rate: 10Gbps, latency_us: 2}, "
+             "intra_node: {rate: 2400Gbps, latency_us: 1}",
+             "framework: megatron, tp: 2, sequence_parallel: true, distributed_optimizer: true, "
+             "micro_batch: 2, global_batch: 24, recompute: full"),
+        text("layers: 6, hidden: 2048, ffn: 6144, sequence: 512, vocabulary: 8192",
+             "nodes: 4, gpus_per_node: 2, nics_per_node: 2, nic: {rate: 25Gbps, latency_us: 2}, "
+             "intra_node: {rate: 200Gbps, latency_us: 1}",
+             "framework: torchtitan, tp: 2, pp: 2, cp: 2, micro_batch: 1, global_batch: 2"),
+        text("layers: 4, hidden: 1024, ffn: 3072, sequence: 512, vocabulary: 32000",
+             "nodes: 4, gpus_per_node: 3, nics_per_node: 1, nic: {rate: 100Gbps, latency_us: 5}, "
+             "intra_node: {rate: 200Gbps, latency_us: 1}",
+             "framework: megatron, pp: 2, cp: 2, overlap_grad_reduce: true, micro_batch: 2, "
+             "global_batch: 48, recompute: full"),
+        text("layers: 6, hidden: 2048, ffn: 6144, sequence: 512, vocabulary: 8192",
+             "nodes: 4, gpus_per_node: 8, nics_per_node: 8, nic: {rate: 5Gbps, latency_us: 2}, "
+             "intra_node: {rate: 200Gbps, latency_us: 1}",
+             "framework: torchtitan, pp: 2, dp_replicate: 4, micro_batch: 2, global_batch: 128, "
+             "recompute: full")}) {
+    SCOPED_TRACE(job_text);
+    const LoadedJob job = test::load_text(job_text, {"device.memory_bytes=0"});
+    const Workload workload = in_steady_state(plan_workload(job.spec));
+    EXPECT_NEAR(estimated(job, workload) / played(job, workload), 1, 0.03);
+  }
+}
+
+// Transfers of replicas go one after the other, and those of both directions, too.
 TEST(StepEstimate, TransfersThatShareNicsAreNear) {
   for (const char* parallel :
        {"tp: 8, pp: 4", "tp: 4, pp: 4", "tp: 2, pp: 4", "tp: 1, pp: 8", "tp: 4, pp: 2"}) {

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "emulator/estimate/step_estimate.h"
-#include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
 #include "profiles/load/job_schema.h"
@@ -303,22 +302,15 @@ PlanFound looked_at(const JobSpec& job, const PlanChoice& choice) {
   return {choice, plan.dp, megatron_memory(plan), least_of(plan)};
 }
 
-// Calls of several kinds share NICs and links, which the estimate of calls alone leaves out: no
-// step is shorter than the busiest of these needs. Not looked into where the plan takes `enough`
-// anyway.
 void estimate(StepEstimator& estimator, const JobSpec& job, Picoseconds enough, PlanFound& plan) {
   JobSpec spec = with_choice(job, plan.choice);
   spec.device.memory_bytes = 0;
   // One rank of every role is followed, and background pairs ranks regardless of their roles.
   spec.background.clear();
   spec.cluster.storage_nodes = 0;
-  const Workload workload = plan_workload(spec);
-  const StepEstimate estimate = estimator.estimate(spec, workload);
+  const StepEstimate estimate = estimator.estimate(spec, plan_workload(spec), enough);
   plan.step = estimate.step;
   plan.compute = estimate.compute;
-  if (plan.step >= enough) return;
-  const TrafficPlan all = plan_traffic(spec, workload);
-  plan.step = std::max(plan.step, picoseconds(all.step_seconds_at_least * 1e12));
 }
 
 struct Dimension {

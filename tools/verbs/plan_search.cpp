@@ -207,7 +207,8 @@ std::string text_of(const LoadedJob& job, const PlanSearch& search, const Played
   text += ", " + count(search.estimated) + " were estimated\n";
   if (job.spec.cluster.topology.kind != TopologySpec::Kind::nonblocking)
     text +=
-        "links: estimates do not know when calls of several kinds meet; play plans where they do\n";
+        "links: estimates share them among calls, not message by message; play plans that come "
+        "near\n";
   if (job.spec.device.memory_bytes <= 0)
     text += "memory is not checked: device.memory_bytes is 0\n";
   else if (!search.best.front().memory)
