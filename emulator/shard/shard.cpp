@@ -18,6 +18,9 @@ constexpr std::chrono::microseconds kExactSleep{500};
 constexpr int kCut = 128;
 // Spin for deadlines nearer than kDueSoon (shared core) or kWakeUp (own core; wake up that early).
 constexpr std::chrono::microseconds kDueSoon{20}, kWakeUp{60};
+// Retry after so long. A shard takes milliseconds for a full ring if its thread runs, so the other
+// one sleeps meanwhile; a fabric needs calls to make progress.
+constexpr std::chrono::microseconds kFabricIsFull{20}, kRingIsFull{200};
 // With fewer pending events the cache already holds their data, so nothing is prefetched.
 constexpr std::size_t kCachedEvents = 128;
 // Prefetch distances, in events: firing so many takes a few memory latencies.
@@ -211,9 +214,10 @@ void Shard::sleep() {
   auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(kLongestSleep);
   if (packets_) packets_->flush();
   if (switch_packets_) switch_packets_->flush();
+  // Neither a full ring nor a fabric tells when it has room.
   if (outboxes_.kept() > 0 || (packets_ && !packets_->idle()) ||
       (switch_packets_ && !switch_packets_->idle()))
-    timeout = std::chrono::microseconds(20);  // a full ring does not tell when it has room
+    timeout = wired_ || packets_ ? kFabricIsFull : kRingIsFull;
   if (!timers_.empty()) {
     const std::chrono::nanoseconds left =
         clock_.wall(std::max<Picoseconds>(0, timers_.next() - clock_.now()));
