@@ -407,12 +407,12 @@ TEST(Windows, OfAThreadThatDoesNotRunArePlayedByOthers) {
   for (const int shards : {2, 3}) {
     Windowed w(shards, std::chrono::microseconds(20), 1000);
     std::atomic<pid_t> of_1{0};
-    w.tell = [](int, int) { return Windows::Told{}; };
+    w.tell = [&](int shard, int window) {
+      if (shard == 1 && window == 0) of_1 = gettid();
+      return Windows::Told{};
+    };
     w.play = [&](int, int) { EXPECT_NE(gettid(), of_1.load()); };
-    std::thread one([&] {
-      of_1 = gettid();
-      w.play_all(1);
-    });
+    std::thread one([&] { w.play_all(1); });
     while (of_1 == 0 || state_of(of_1) != 'S') usleep(100);
     held = goes_on = false;
     struct sigaction action {
