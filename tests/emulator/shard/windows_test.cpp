@@ -415,8 +415,8 @@ TEST(Windows, OfAThreadThatDoesNotRunArePlayedByOthers) {
     std::thread one([&] { w.play_all(1); });
     while (of_1 == 0 || state_of(of_1) != 'S') usleep(100);
     held = goes_on = false;
-    struct sigaction action {
-    }, before{};
+    struct sigaction action = {};
+    struct sigaction before = {};
     action.sa_handler = hold;
     sigaction(SIGUSR1, &action, &before);
     pthread_kill(one.native_handle(), SIGUSR1);
